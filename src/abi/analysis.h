@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The analysis of one module (ELF file): its functions, where and how each can
+ * be patched, and why not. Made by src/module in the observer, cached by
+ * build-id, mapped read-only by the agent, copied into data directories as the
+ * symbol table. A pure function of the file. The agent has no decoder: all it
+ * needs of the instructions is here as recipes.
+ *
+ * The file: struct pb_analysis, then the tables at the offsets it names. All
+ * offsets are from the file's start, all addresses are link-time (add the load
+ * bias). A consumer checks every offset and count before use.
+ */
+#ifndef PB_ABI_ANALYSIS_H
+#define PB_ABI_ANALYSIS_H
+#include <stdint.h>
+
+#define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
+#define PB_ANALYSIS_VERSION	1
+#define PB_BUILD_ID_MAX		32
+
+struct pb_analysis {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t flags;			/* PB_AN_* */
+	uint64_t size;			/* of this file */
+	uint8_t build_id[PB_BUILD_ID_MAX]; /* or a hash of the file where it has none */
+	uint32_t build_id_len;
+	uint32_t nr_funcs;
+	uint32_t nr_sites;		/* funcs with PB_REFUSED_NOT */
+	uint32_t nr_refused;		/* the others; nr_funcs = nr_sites + nr_refused */
+	uint64_t funcs_offset;		/* struct pb_func[nr_funcs], sorted by addr */
+	uint64_t recipes_offset;	/* recipe bytes */
+	uint64_t recipes_size;
+	uint64_t strings_offset;	/* NUL-terminated; offset 0 is "" */
+	uint64_t strings_size;
+	uint32_t soname;		/* string: DT_SONAME or the file's base name */
+	uint32_t path;			/* string: the file that was analysed */
+	/* To check that the file in memory is this one. */
+	uint64_t text_start, text_end;	/* the executable PT_LOADs' extent */
+	uint64_t image_start, image_end;/* all PT_LOADs' extent */
+	uint64_t note_vaddr;		/* of the build-id's bytes in memory; 0 if none */
+	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
+	uint32_t nr_nops, pad;
+};
+
+/* A call that the compiler put in (__fentry__, mcount, through the GOT or not):
+ * the agent makes it a nop of the same length at start, and puts it back at
+ * the end. */
+struct pb_nop {
+	uint64_t addr;
+	uint8_t len;			/* 5 or 6 */
+	uint8_t orig[7];
+};
+
+#define PB_AN_PIE		1	/* ET_DYN */
+#define PB_AN_STATIC		2	/* no PT_INTERP and no PT_DYNAMIC */
+#define PB_AN_TEXTREL		4
+#define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug info) */
+
+/* How the site was found, and so what stands in its window. */
+#define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
+#define PB_SITE_NOP		1	/* nops left by the compiler: nothing to keep */
+#define PB_SITE_FENTRY		2	/* call __fentry__ at entry, any form */
+#define PB_SITE_MCOUNT		3	/* calls mcount after the frame was set up; the window is at the
+				 * entry all the same, the call is in the table of nops */
+#define PB_SITE_XRAY		4	/* XRay entry sled */
+#define PB_SITE_CYG		5	/* plain code in an -finstrument-functions module */
+
+#define PB_REFUSED_LIST(X) \
+	X(NOT,		"patched") \
+	X(SHORT,	"shorter than a jump, and the next function follows") \
+	X(BRANCH,	"a branch leads into the displaced bytes") \
+	X(CALL,		"a call's return address would lie in the displaced bytes") \
+	X(CROSSES,	"the jump would cross another entry") \
+	X(DECODE,	"the first instructions can't be decoded") \
+	X(RELOCATE,	"an instruction can't be moved") \
+	X(LOADER,	"part of the loader's resolver or TLS path") \
+	X(START,	"process or thread start, or a signal restorer") \
+	X(IFUNC,	"an IFUNC resolver") \
+	X(NOTRACE,	"marked notrace (no_instrument_function)") \
+	X(UNINSTRUMENTED, "not instrumented, in a module that is (see --all-sites)") \
+	X(AGENT,	"part of Patchbay") \
+	X(TEXTREL,	"its bytes are changed by relocations") \
+	X(OVERLAP,	"overlaps another site's displaced bytes") \
+	/* found by the agent */ \
+	X(DIFFERS,	"the bytes in memory are not those of the file") \
+	X(RANGE,	"no memory for a stub within reach") \
+	X(LIMIT,	"more functions than site numbers")
+
+enum pb_refused {
+#define X(name, text) PB_REFUSED_##name,
+	PB_REFUSED_LIST(X)
+#undef X
+	PB_NR_REFUSED
+};
+
+#define PB_FUNC_ENTRY_ONLY	1	/* its return must not be hooked: setjmp and kin, readers of their
+					 * return address, vfork, swapcontext, dlopen, ... */
+#define PB_FUNC_GLOBAL		2
+#define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
+#define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins behind it */
+
+struct pb_func {
+	uint64_t addr;		/* function's entry */
+	uint32_t size;		/* bytes; 0 if unknown */
+	uint32_t name;		/* string, mangled; the best of its aliases */
+	uint16_t window;	/* offset from addr of the first displaced byte (4 after endbr64) */
+	uint8_t window_len;	/* displaced bytes, 5..PB_WINDOW_MAX, a whole number of instructions */
+	uint8_t kind;		/* PB_SITE_* */
+	uint8_t refused;	/* enum pb_refused */
+	uint8_t flags;		/* PB_FUNC_* */
+	uint16_t pad;
+	uint32_t recipe;	/* offset of struct pb_recipe in the recipes (8-aligned) */
+	uint32_t aliases;	/* string offset of the other names, "a\nb\n", or 0 */
+};
+
+#define PB_WINDOW_MAX		24
+#define PB_RECIPE_MAX		160
+
+/*
+ * What stands in for the displaced bytes in a stub: `len` bytes of code to be
+ * copied to any address in reach, then the fixups applied. It ends with a jump
+ * to addr + window + window_len unless its last instruction never falls
+ * through. Nops, and calls that are in the table of nops, leave nothing in it.
+ *
+ * orig[] are the window's bytes in the file, for the check before patching;
+ * rest[] is what the window is once the table of nops was applied, and to what
+ * it goes back when the site is unpatched (equal to orig[] nearly always).
+ *
+ * pairs[] maps program counters: an instruction that starts at window + .orig
+ * in the program starts at .copy in the code. Sorted; the first is {0, 0}. A
+ * PC in [copy_k, copy_k+1) belongs to the instruction orig_k. Instructions
+ * that one original became several keep the original's PC semantics only at
+ * their first (fault-capable ones are always a single instruction).
+ *
+ * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
+ * orig bytes (window_len), rest bytes (window_len); no padding between them.
+ */
+struct pb_recipe {
+	uint8_t len, nr_fixups, nr_pairs, window_len;
+	uint32_t pad;
+};
+
+#define PB_FIX_REL32	1	/* *(s32 *)(code+off) = bias + value - (code + off + 4 + addend) */
+#define PB_FIX_ABS64	2	/* *(u64 *)(code+off) = bias + value */
+#define PB_FIX_LO32	3	/* *(u32 *)(code+off) = low half of bias + value */
+#define PB_FIX_HI32	4	/* *(u32 *)(code+off) = high half of bias + value */
+
+struct pb_fixup {
+	uint64_t value;		/* link-time address */
+	uint8_t off, kind;
+	uint8_t addend;		/* REL32: bytes of the instruction behind the displacement */
+	uint8_t pad[5];
+};
+
+struct pb_pair {
+	uint8_t orig, copy;
+};
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The control tree: every file, who answers for it, how it may be opened, and
+ * what it means. Names and meanings are the kernel's (Documentation/trace/
+ * ftrace.rst). Paths are relative to tracing/.
+ *
+ * X(path, id, owner, mode, summary); owner AGENT: the agent holds the state
+ * (observers forward reads and writes), OBSERVER: rendered from ring and data.
+ * mode: R, W or RW.
+ */
+#ifndef PB_ABI_CONTROL_FILES_H
+#define PB_ABI_CONTROL_FILES_H
+
+#define PB_CONTROL_FILES(X) \
+	X("available_tracers", AVAILABLE_TRACERS, AGENT, R, "tracers that current_tracer takes") \
+	X("current_tracer", CURRENT_TRACER, AGENT, RW, "nop, function or function_graph") \
+	X("available_filter_functions", AVAILABLE_FILTER_FUNCTIONS, AGENT, R, "functions that can be traced") \
+	X("enabled_functions", ENABLED_FUNCTIONS, AGENT, R, "functions with callbacks, and which") \
+	X("dyn_ftrace_total_info", DYN_FTRACE_TOTAL_INFO, AGENT, R, "how many sites, patched, refused") \
+	X("set_ftrace_filter", SET_FTRACE_FILTER, AGENT, RW, "trace only these functions") \
+	X("set_ftrace_notrace", SET_FTRACE_NOTRACE, AGENT, RW, "don't trace these functions") \
+	X("set_graph_function", SET_GRAPH_FUNCTION, AGENT, RW, "trace only these and what they call") \
+	X("set_graph_notrace", SET_GRAPH_NOTRACE, AGENT, RW, "don't trace these nor what they call") \
+	X("max_graph_depth", MAX_GRAPH_DEPTH, AGENT, RW, "trace only so deep; 0 is no limit") \
+	X("tracing_on", TRACING_ON, AGENT, RW, "0 stops recording") \
+	X("tracing_thresh", TRACING_THRESH, AGENT, RW, "microseconds: only calls that took longer") \
+	X("trace_options", TRACE_OPTIONS, AGENT, RW, "options, one a line; 'no' in front clears") \
+	X("trace_clock", TRACE_CLOCK, AGENT, RW, "the clock in use stands in brackets") \
+	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, "the ring's size") \
+	X("graph_callers", GRAPH_CALLERS, AGENT, RW, "trace only these and what leads to them (-C)") \
+	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, "only functions of at least so many bytes (-Z)")
+
+enum pb_control_file {
+#define X(path, id, owner, mode, text) PB_CF_##id,
+	PB_CONTROL_FILES(X)
+#undef X
+	PB_NR_CONTROL_FILES
+};
+#endif

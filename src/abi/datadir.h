@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A data directory (patchbay.data). Self-contained: it replays on another
+ * machine and after the program was rebuilt.
+ *
+ *   chunks      struct pb_data_header, then chunks as they were drained: struct
+ *               pb_chunk with `used` set, then `used` bytes of records. In any
+ *               order; a thread's chunks are put in order by (serial, seq).
+ *               A truncated last chunk is kept up to its last whole word.
+ *   meta        struct pb_data_header, then struct pb_meta records as they
+ *               came: what the session is, images, modules, threads, ends.
+ *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
+ *
+ * Written append-only, so that a recorder that is killed leaves all it wrote.
+ * All integers are little-endian. Readers skip meta types they don't know.
+ */
+#ifndef PB_ABI_DATADIR_H
+#define PB_ABI_DATADIR_H
+#include <stdint.h>
+
+#define PB_DATA_MAGIC_CHUNKS	0x314b4e4843425031ull	/* "1PBCHNK1" */
+#define PB_DATA_MAGIC_META	0x314154454d425031ull	/* "1PBMETA1" */
+#define PB_DATA_VERSION		1
+
+struct pb_data_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pad;
+};
+
+enum pb_meta_type {
+	PB_META_SESSION = 1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
+				 * clock, mode, options, version, started (ISO time)) */
+	PB_META_CLOCK,		/* struct pb_meta_clock: one at start, one at end, more between */
+	PB_META_IMAGE,		/* struct pb_meta_image + exe path */
+	PB_META_MODULE,		/* struct pb_meta_module + path */
+	PB_META_MODULE_GONE,	/* struct pb_meta_module + path */
+	PB_META_REFUSED,	/* struct pb_meta_refused: what an agent refused */
+	PB_META_READY,		/* struct pb_msg_ready */
+	PB_META_THREAD,		/* struct pb_ring_thread + comm, written at the end */
+	PB_META_EXIT,		/* struct pb_meta_exit */
+	PB_META_NOTE,		/* text for people: a limit reached, a module not traced and why */
+	PB_META_END,		/* struct pb_meta_end: the recorder ended in order */
+};
+
+struct pb_meta {
+	uint32_t type;
+	uint32_t len;		/* of the body behind this, padded to 8 in the file */
+};
+
+/* The same instant on several clocks, ns; tsc in its own unit. */
+struct pb_meta_clock {
+	uint64_t tsc, monotonic, monotonic_raw, boottime, realtime;
+};
+
+struct pb_meta_image {
+	uint32_t image, pid, ppid, pad;
+	uint64_t clock;
+};
+
+struct pb_meta_module {
+	uint32_t image, module, pid;
+	uint32_t first_site;	/* site of funcs[i] is first_site + i within the image; 0: names only */
+	uint64_t bias, clock;
+	uint32_t nr_funcs, flags;	/* PB_MODULE_* */
+};
+
+struct pb_meta_refused {
+	uint32_t image, module, func, reason;
+};
+
+struct pb_meta_exit {
+	uint32_t pid;
+	int32_t status;		/* as waitpid gives it */
+	uint64_t clock;
+};
+
+struct pb_meta_end {
+	uint64_t records;	/* words are not counted twice: records drained */
+	uint64_t lost, no_return, bytes;
+	uint32_t threads, processes;
+	uint32_t flags;		/* PB_END_* */
+	uint32_t pad;
+};
+#define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
+#define PB_END_DISK_FULL	2
+#define PB_END_LATCHED		4	/* an agent turned itself off */
+#endif

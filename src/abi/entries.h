@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The built-in records of a trace, each declared once.
+ *
+ * A chunk's data is a sequence of little-endian 64-bit words. The lowest two
+ * bits of a record's first word are its tag:
+ *
+ *   LEAF   63       42 41      22 21    2 1 0   a call that made no traced call,
+ *          [ end:22  ][ dur:20   ][ site ][01]  written at its end
+ *   ENTRY  63                  22 21    2 1 0   a call begins (written when its
+ *          [ time:42             ][ site ][10]  first traced callee needs it)
+ *   EXIT   63                  22 21    2 1 0   a call whose ENTRY was written
+ *          [ time:42             ][ site ][11]  returns
+ *   EXT    63       36 35      16 15  8 7  2 1 0
+ *          [ time:28 ][ site:20  ][ len ][type][00]   everything else
+ *
+ * A word of zero where a record would begin is a hole: space that a writer
+ * reserved and never filled. It is skipped, one word at a time.
+ *
+ * Times are the low bits of the clock. The decoder keeps `last`, the full time
+ * of the record before it (chunk->start at the chunk's first record), and
+ * takes the value nearest to `last` that has these low bits (signed distance,
+ * so that a record written by a signal handler inside another one's
+ * reservation may stand out of order). The writer guarantees that the distance
+ * fits, else it writes PB_EXT_TIME (which sets `last`) before the record, or
+ * PB_EXT_LONG in place of a LEAF. ENTRY's time is the start of the call,
+ * EXIT's and LEAF's its end; after each record `last` is the time it names.
+ *
+ * EXT records: len counts 64-bit words, the first included; a reader skips
+ * types that it does not know. `site` and `time` are zero where unused.
+ *
+ * X(name, number, words, has_site, has_time, text, payload fields...)
+ * Each payload field is F(name, "printf format") and takes one u64 word.
+ */
+#ifndef PB_ABI_ENTRIES_H
+#define PB_ABI_ENTRIES_H
+
+#define PB_EXT_RECORDS(X, F) \
+	/* all times after this one are relative to `time` */ \
+	X(TIME,  1, 2, 0, 0, "time", F(time, "%llu")) \
+	/* a call whose return is not observed (setjmp and kin, no free gate) */ \
+	X(CALL,  2, 1, 1, 1, "call") \
+	/* function tracer: entry only, with the caller's address */ \
+	X(FUNC,  3, 2, 1, 1, "function", F(parent_ip, "%#llx")) \
+	/* a call that was left without a return: exception, longjmp, thread end;
+	 * closes the innermost open call of that site on this stack. If it has no
+	 * ENTRY (it was a leaf so far), `start` is its start, else 0. */ \
+	X(END,   4, 2, 1, 1, "end", F(start, "%llu")) \
+	/* a LEAF whose numbers do not fit */ \
+	X(LONG,  5, 3, 1, 0, "leaf", F(start, "%llu") F(end, "%llu")) \
+	/* at a chunk's start only: the open calls whose ENTRY stands in an earlier
+	 * chunk, outermost first. A reader that has that chunk ignores them. */ \
+	X(OPEN,  6, 2, 1, 0, "open", F(start, "%llu")) \
+	/* the following records belong to this stack (coroutine, alternate) */ \
+	X(STACK, 7, 2, 0, 0, "stack", F(stack, "%llu")) \
+	/* this many records of the thread were lost just before this point */ \
+	X(LOST,  8, 2, 0, 0, "lost", F(count, "%llu")) \
+	/* words to be skipped; len may be 1..255 */ \
+	X(PAD,   9, 1, 0, 0, "pad")
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages between an agent and its observer, over a SOCK_SEQPACKET Unix
+ * socket whose path is in PATCHBAY_SESSION. Each is struct pb_msg, then `len`
+ * bytes of body (at most PB_MSG_MAX). Strings are NUL-terminated inside the
+ * body. Both sides check every length. The agent connects once for its start,
+ * and once for each module that arrives later (it keeps no descriptor open
+ * meanwhile, unless PB_WELCOME_SERVE).
+ *
+ *   agent                               observer
+ *   HELLO  ---------------------------> registers the process image
+ *   <--------------------------------- WELCOME + ring fd, or ERROR
+ *   MODULE (each) --------------------> analysis from the cache, or made
+ *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
+ *   REFUSED* (what the agent refused)
+ *   READY  --------------------------->
+ *   then it closes; with SERVE it stays, and answers WRITE and READ.
+ */
+#ifndef PB_ABI_MESSAGES_H
+#define PB_ABI_MESSAGES_H
+#include <stdint.h>
+
+#define PB_PROTOCOL	1
+#define PB_MSG_MAX	65536
+
+enum pb_msg_type {
+	PB_MSG_HELLO = 1, PB_MSG_WELCOME, PB_MSG_MODULE, PB_MSG_ANALYSIS,
+	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
+	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY, PB_MSG_FORKED,
+};
+
+struct pb_msg {
+	uint32_t type;
+	uint32_t len;		/* of the body */
+};
+
+struct pb_msg_hello {
+	uint32_t protocol;
+	uint32_t pid, tid, ppid;
+	uint32_t image;		/* 0 at start; its image on a later connection (a module arrived) */
+	uint32_t flags;
+	uint64_t clock;
+};
+
+#define PB_WELCOME_SERVE	1	/* stay connected, serve the control files */
+#define PB_WELCOME_NO_FORK	2	/* don't follow children */
+#define PB_WELCOME_NO_EXEC	4	/* don't hand our variables on at exec */
+#define PB_WELCOME_INT3		8
+
+/*
+ * fd: the ring. Body: this, then the control writes to apply, in order: for
+ * each "PATH\0OP\0VALUE\0" with OP ">" or ">>", PATH relative to tracing/.
+ */
+struct pb_msg_welcome {
+	uint32_t image;		/* this program image's number in the session, from 1 */
+	uint32_t flags;		/* PB_WELCOME_* */
+	uint32_t mode;		/* PB_RING_* */
+	uint32_t nr_writes;
+	uint64_t ring_size;
+	uint32_t nr_threads, nr_chunks;
+	uint64_t threads_offset, chunks_offset;
+};
+
+/* Body: this, then the path as the loader gives it. The observer opens it
+ * through /proc/PID/root so that mount namespaces and chroots agree. */
+struct pb_msg_module {
+	uint32_t image, pid;
+	uint64_t bias;		/* load address - link-time address */
+	uint64_t clock;
+	uint32_t flags;		/* PB_MODULE_* */
+	uint32_t pad;
+};
+#define PB_MODULE_EXE	1
+#define PB_MODULE_LDSO	2
+
+/* fd: the analysis (abi/analysis.h), read-only. */
+struct pb_msg_analysis {
+	uint32_t first_site;	/* site number of funcs[i] is first_site + i; 0: not to be traced
+				 * (no --module matches); the fd is still there for names */
+	uint32_t module;	/* the module's number in the session */
+	uint64_t size;
+};
+
+/* What the agent refuses in a module, above the analysis' own refusals. */
+struct pb_msg_refused {
+	uint32_t image, module, nr, pad;
+	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[], PB_REFUSED_* */
+};
+
+struct pb_msg_ready {
+	uint32_t image, pid;
+	uint32_t modules;
+	uint32_t sites, patched, refused;
+	uint64_t patch_ns;	/* time spent in writing text */
+	uint64_t start_ns;	/* from the first message to this one */
+};
+
+/* A control file's error, or why a module is not traced. Body: this + text
+ * ("set_ftrace_filter: nothing matches 'foo'"). */
+struct pb_msg_error {
+	int32_t error;		/* -errno */
+	uint32_t pad;
+};
+
+struct pb_msg_gone {
+	uint32_t image, pid;
+	uint32_t module, pad;
+	uint64_t clock;
+};
+
+/* WRITE: this, then "PATH\0", then size bytes. READ: this, then "PATH\0".
+ * REPLY: this, then (READ) up to PB_MSG_MAX - sizeof bytes from offset. */
+struct pb_msg_file {
+	int32_t result;		/* REPLY: bytes, or -errno */
+	uint32_t size;
+	uint64_t offset;
+	uint32_t append;	/* WRITE: 1 for >> */
+	uint32_t pad;
+};
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The shared memory between the engine (in the target) and the reader.
+ *
+ *   offset 0                 struct pb_ring                      (one page)
+ *   ring->threads_offset     struct pb_ring_thread[nr_threads]
+ *   ring->chunks_offset      chunk 0, chunk 1, ... each PB_CHUNK_SIZE bytes:
+ *                            struct pb_chunk, then records (entries.h)
+ *
+ * One ring serves a whole session: every process that is traced, through fork
+ * and exec. The observer creates it (a memfd, sized and sealed against
+ * shrinking), the engine maps it. The engine only trusts its own copy of the
+ * sizes; the reader trusts nothing it reads.
+ *
+ * States of a chunk, and who may make each transition:
+ *
+ *          engine (cmpxchg)             engine (store-release)
+ *   FREE ------------------> OPEN ------------------------------> FULL
+ *    ^                       | ^  \                              / |  ^
+ *    |   reader: its thread  | |   `--> HELD --------------------  |  | reader:
+ *    |   is dead (cmpxchg)   | |  engine: closed with holes; FULL  |  | put back
+ *    |                       v |  when they are filled             |  |
+ *    |                      FULL   engine, overwrite mode (cmpxchg)|  |
+ *    |                             FULL -> OPEN                    v  |
+ *    `----------------------------------------------------- READING --'
+ *                         reader (store-release)
+ *
+ * - `used` is valid in FULL; the release store of FULL publishes the data. In
+ *   OPEN and HELD the reader takes the whole chunk and stops at the last
+ *   non-zero word: the engine zeroes a chunk before it opens it.
+ * - FREE -> OPEN zeroes first, unless the chunk was never used (`uses` == 0).
+ * - A reader that died in READING loses that chunk to the pool, nothing else.
+ */
+#ifndef PB_ABI_RING_H
+#define PB_ABI_RING_H
+
+#define PB_RING_MAGIC		0x31474e4952425031ull	/* "1PBRING1" */
+#define PB_RING_VERSION		1
+#define PB_CHUNK_SIZE		16384
+#define PB_CHUNK_HEADER		128
+#define PB_CHUNK_DEAD_ZONE	512	/* a record begins before it, and may end in it */
+
+#define PB_CHUNK_FREE		0
+#define PB_CHUNK_OPEN		1
+#define PB_CHUNK_FULL		2
+#define PB_CHUNK_READING	3
+#define PB_CHUNK_HELD		4
+
+#define PB_RING_DISCARD		0	/* no free chunk: drop and count */
+#define PB_RING_OVERWRITE	1	/* no free chunk: take the oldest full one */
+#define PB_RING_WAIT		2	/* no free chunk: wait for the reader */
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+struct pb_chunk {
+	uint32_t state;
+	uint32_t buffer;	/* buffer id: instances and snapshots; 0 = the main one */
+	uint32_t serial;	/* of the thread, unique in the session */
+	uint32_t image;		/* program image (one per exec), names the site table */
+	uint32_t pid, tid;
+	uint32_t used;		/* bytes of data after the header */
+	uint32_t depth;		/* calls open (with their ENTRY written) at `start` */
+	uint64_t seq;		/* 0, 1, 2 ... per thread; a gap means chunks overwritten or lost */
+	uint64_t start;		/* clock; the decoder's first `last` */
+	uint64_t stack;		/* stack that the first records belong to */
+	uint64_t lost;		/* records that the thread lost before this chunk, in all */
+	uint64_t no_return;	/* its calls recorded without their return, in all */
+	/* The call that was entered last and may still run without an ENTRY.
+	 * Stale, if a record with a later time follows. start is written last. */
+	uint64_t leaf_start;
+	uint32_t leaf_site;
+	uint32_t leaf_depth;
+	uint32_t uses;		/* times this chunk was opened */
+	uint32_t pad[5];
+};
+_Static_assert(sizeof(struct pb_chunk) == PB_CHUNK_HEADER, "chunk header");
+
+/* Kept for each thread that ever recorded; written by its thread only. */
+struct pb_ring_thread {
+	uint32_t serial;	/* 0 = unused */
+	uint32_t pid, tid;
+	uint32_t image;
+	uint64_t lost;		/* records, in all */
+	uint64_t no_return;
+	uint64_t start;		/* clock of its first hit */
+	uint64_t parent;	/* serial of the thread that forked it, 0 if unknown */
+	uint64_t pad[2];
+};
+_Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
+
+struct pb_ring {
+	/* written by the observer before any process maps it */
+	uint64_t magic;
+	uint32_t version, mode;			/* PB_RING_* */
+	uint32_t nr_threads, nr_chunks;
+	uint64_t threads_offset, chunks_offset, size;
+	uint64_t pad0[2];
+	/* written by the engines */
+	_Alignas(64) uint32_t next_serial;	/* fetch_add; serial = old + 1 */
+	uint32_t next_chunk;			/* rotating hint where to look for a chunk */
+	uint32_t threads_lost;			/* threads that found no pb_ring_thread */
+	uint32_t processes;			/* images started and children forked */
+	uint32_t latched;			/* an engine turned itself off; reason below */
+	char latch_reason[108];
+	/* written by the observer */
+	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it lives */
+	uint32_t closing;			/* session ends: waiters give up, and count */
+};
+_Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
+#endif
+#endif

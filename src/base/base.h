@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Small things everyone uses. Context: any. */
+#ifndef PB_BASE_H
+#define PB_BASE_H
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+
+#define pb_likely(x)	__builtin_expect(!!(x), 1)
+#define pb_unlikely(x)	__builtin_expect(!!(x), 0)
+#define pb_array_size(a) (sizeof(a) / sizeof((a)[0]))
+#define pb_align_up(x, a) (((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
+#define pb_container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+#define pb_barrier()	__asm__ volatile("" ::: "memory")
+
+static inline uint64_t pb_rdtsc(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/glob.h"
+
+/* One bracket class; *pp stands behind '['. Returns whether c is in it and
+ * moves *pp behind ']'; a class that never ends is an ordinary '['. */
+static bool match_class(const char **pp, char c, bool *literal)
+{
+	const char *p = *pp;
+	bool inverted = *p == '!', match = false;
+
+	if (inverted)
+		p++;
+	const char *first = p;
+	do {
+		unsigned char a = (unsigned char)*p++, b = a;
+
+		if (!a) {
+			*literal = true;
+			return c == '[';
+		}
+		if (p[0] == '-' && p[1] && p[1] != ']') {
+			b = (unsigned char)p[1];
+			p += 2;
+		}
+		match |= a <= (unsigned char)c && (unsigned char)c <= b;
+	} while (*p != ']' || p == first);
+	*pp = p + 1;
+	*literal = false;
+	return match != inverted;
+}
+
+bool pb_glob_match(const char *pat, const char *str)
+{
+	/* where to try again: one character further behind the last '*' */
+	const char *back_pat = 0, *back_str = 0;
+
+	for (;;) {
+		char c = *str++, d = *pat++;
+		bool ok, literal;
+
+		switch (d) {
+		case '?':
+			ok = c != 0;
+			break;
+		case '*':
+			if (!*pat)
+				return true;
+			back_pat = pat;
+			back_str = --str;
+			continue;
+		case '[':
+			ok = match_class(&pat, c, &literal) && c;
+			break;
+		case '\\':
+			if (*pat)
+				d = *pat++;
+			/* fall through */
+		default:
+			ok = c == d;
+			if (ok && !d)
+				return true;
+		}
+		if (ok)
+			continue;
+		if (!c || !back_pat)
+			return false;
+		pat = back_pat;
+		str = ++back_str;
+	}
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The kernel's glob_match(): '*', '?', '[a-z]', '[!a-z]', '\' quotes. The
+ * whole string must match. No libc, no allocation, no recursion. Context: any.
+ */
+#ifndef PB_GLOB_H
+#define PB_GLOB_H
+#include <stdbool.h>
+bool pb_glob_match(const char *pattern, const char *str);
+#endif
