@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The command line's table of subcommands. Each cmd-NAME.c defines one
- * struct pb_command; main.c lists them; help, completion and the man page's
- * list are generated from that table.
+ * The command line's table of subcommands. Each cmd-NAME.c defines
+ * `const struct pb_command pb_command_NAME`; main.c lists them; help and
+ * completion are generated from that table.
  */
 #ifndef PB_CLI_H
 #define PB_CLI_H
@@ -16,9 +16,17 @@ struct pb_command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
 };
 
+extern const struct pb_command pb_command_record, pb_command_live, pb_command_doctor,
+	pb_command_control, pb_command_completion;
+extern const struct pb_command pb_command_replay, pb_command_report, pb_command_graph,
+	pb_command_dump, pb_command_info, pb_command_list;
+
 #define PB_DEFAULT_DIR "patchbay.data"
 
 /* One line on stderr: "patchbay COMMAND: what: why; what to do". Returns 1, to
  * be returned as the exit status. */
 int pb_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The table entry of that name, or NULL. */
+const struct pb_command *pb_command_find(const char *name);
 #endif
