@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The same depth on the main stack: RLIMIT_STACK is raised and the program
+ * execs itself, so that the limit holds.
+ * @markers 1 main
+ * @buffer 256M
+ * @timeout 30
+ */
+#include <sys/resource.h>
+#include "hostile.h"
+
+static KEEP long recurse(long n)
+{
+	return n ? opaque(recurse(n - 1)) + 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	char *again[] = { argv[0], (char *)"again", NULL };
+	struct rlimit rl;
+
+	check(!getrlimit(RLIMIT_STACK, &rl));
+	if (argc == 1) {
+		rl.rlim_cur = 512ul << 20;
+		if (rl.rlim_max != RLIM_INFINITY && rl.rlim_max < rl.rlim_cur)
+			return 77;
+		check(!setrlimit(RLIMIT_STACK, &rl));
+		execv("/proc/self/exe", again);
+		die("exec: %m");
+	}
+	check(rl.rlim_cur == 512ul << 20);
+	check_eq(recurse(1000000), 1000000);
+	marker_begin(1);
+	puts("1000000 frames");
+	return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Root gives up its privileges after start, as daemons do: afterwards every
+ * task of the process is nobody with no capability, and calls, new threads and
+ * children go on.
+ * @needs root
+ * @markers 600 main thread_main
+ */
+#include <dirent.h>
+#include <grp.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include "hostile.h"
+
+#define NOBODY 65534
+static sem_t go;
+
+static KEEP void *thread_main(void *arg)
+{
+	int n;
+
+	if (arg)
+		while (sem_wait(&go))
+			;
+	for (n = 0; n < 100; n++)
+		marker_begin(n);
+	check_eq(geteuid(), NOBODY);
+	return NULL;
+}
+
+static KEEP int check_tasks(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *e;
+	int tasks = 0;
+
+	check(d);
+	while ((e = readdir(d))) {
+		char path[300], line[256];
+		unsigned long a, b, c, f2;
+		FILE *f;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		f = fopen(path, "r");
+		if (!f)		/* it has ended */
+			continue;
+		tasks++;
+		while (fgets(line, sizeof(line), f)) {
+			if (sscanf(line, "Uid: %lu %lu %lu %lu", &a, &b, &c, &f2) == 4 ||
+			    sscanf(line, "Gid: %lu %lu %lu %lu", &a, &b, &c, &f2) == 4)
+				if (a != NOBODY || b != NOBODY || c != NOBODY || f2 != NOBODY)
+					die("task %s: %s", e->d_name, line);
+			if (sscanf(line, "CapEff: %lx", &a) == 1 && a)
+				die("task %s: %s", e->d_name, line);
+		}
+		fclose(f);
+	}
+	closedir(d);
+	return tasks;
+}
+
+int main(void)
+{
+	pthread_t t[2], late;
+	int i, n, status;
+	pid_t pid;
+
+	if (geteuid())
+		return 77;
+	check(!sem_init(&go, 0, 0));
+	for (i = 0; i < 2; i++)
+		check(!pthread_create(&t[i], NULL, thread_main, (void *)1));
+	check(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+	check(setuid(0) == -1);
+	check(check_tasks() >= 3);
+	check(!pthread_create(&late, NULL, thread_main, NULL));
+	check(!pthread_join(late, NULL));
+	for (i = 0; i < 2; i++)
+		sem_post(&go);
+	for (i = 0; i < 2; i++)
+		check(!pthread_join(t[i], NULL));
+	check(check_tasks() >= 1);
+	pid = fork();
+	check(pid >= 0);
+	for (n = 0; n < 150; n++)
+		marker_begin(n);
+	if (!pid)
+		_exit(0);
+	check(waitpid(pid, &status, 0) == pid && !status);
+	puts("nobody");
+	return 0;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What every hostile program uses: checks that end it with a message, and the
+ * marker pattern by which run_hostile sees that the call tree is right:
+ *
+ *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
+ *
+ * A program says in its head comment what run_hostile is to do with it:
+ *
+ *   @flags F...	compiler flags besides -O2 -g -pthread
+ *   @libs L...		libraries
+ *   @plugin FILE	also build FILE into plugin.so beside the program
+ *   @args A...		arguments
+ *   @needs root
+ *   @status N		exit status of the bare run (-N: killed by signal N)
+ *   @markers N PATH	N marker_begin calls in a traced run that lost nothing; their
+ *			ancestors end in PATH (a/b: b's caller is a); several
+ *			PATHs are alternatives, none means any
+ *   @calls FUNC N	FUNC was called N times (>=N: at least)
+ *   @serve N		run under control; while it runs, N batches of text changes
+ *   @timeout N		seconds of the bare run, traced ones have four times as many
+ *   @stdin wait S	it ends when it gets a byte, S seconds after it said "ready"
+ *   @buffer SIZE	record's -b
+ *   @ratio A B N	it prints "figure A n" and "figure B n" on stderr; A/B <= N traced
+ *
+ * Functions called on_* are signal handlers: they may stand anywhere in the tree.
+ *
+ * The output on stdout must not differ from run to run; figures go to stderr.
+ */
+#ifndef HOSTILE_H
+#define HOSTILE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEEP __attribute__((noinline, noclone))
+#ifdef __cplusplus
+#define HOSTILE_UNUSED [[maybe_unused]]
+#else
+#define HOSTILE_UNUSED __attribute__((unused))
+#endif
+
+/* The compiler neither drops the call nor learns what it returns. */
+#define opaque(x) ({ __typeof__(x) opaque_ = (x); __asm__ volatile("" : "+r"(opaque_)); opaque_; })
+
+#define die(...) do { \
+	fflush(stdout); \
+	fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+	fprintf(stderr, __VA_ARGS__); \
+	fputc('\n', stderr); \
+	_exit(99); \
+} while (0)
+
+#define check(cond) do { if (!(cond)) die("check failed: %s (errno %d)", #cond, errno); } while (0)
+#define check_eq(a, b) do { \
+	long long a_ = (long long)(a), b_ = (long long)(b); \
+	if (a_ != b_) \
+		die("%s is %lld, not %s = %lld", #a, a_, #b, b_); \
+} while (0)
+
+HOSTILE_UNUSED static KEEP int marker_b(int n) { return opaque(n) + 1; }
+HOSTILE_UNUSED static KEEP int marker_a(int n) { return opaque(marker_b(n)) + 1; }
+HOSTILE_UNUSED static KEEP int marker_c(int n) { return opaque(n) + 3; }
+HOSTILE_UNUSED static KEEP int marker_begin(int n)
+{
+	int v = opaque(marker_a(n));
+
+	v += opaque(marker_c(n));
+	if (v != 2 * n + 5)
+		die("marker %d gave %d", n, v);
+	return opaque(v);
+}
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* A small deterministic generator (the seed is printed by who uses one). */
+static inline uint32_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return *state >> 33;
+}
+#endif

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the end-to-end, torture and real-program tests share: running programs
+bare and under the tool, reading what it recorded, the closing line.
+
+Everything that depends on the form of the command line or of a view's text
+stands here, once."""
+import collections
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def find_patchbay():
+    p = os.environ.get("PATCHBAY") or os.path.join(ROOT, "build", "patchbay")
+    return os.path.abspath(p)
+
+
+PATCHBAY = find_patchbay()
+
+
+class Failure(Exception):
+    """A test that failed; the text says what was seen."""
+
+
+class Skip(Exception):
+    """A test that can't run here; the text says why."""
+
+
+def clean_env(**more):
+    """The same small environment for bare and traced runs."""
+    env = {k: os.environ[k] for k in ("PATH", "HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
+           if k in os.environ}
+    env.update(LANG="C.UTF-8", LC_ALL="C.UTF-8")
+    env.update(more)
+    return env
+
+
+Result = collections.namedtuple("Result", "status out err seconds")
+
+
+def run(argv, timeout=60, stdin=None, cwd=None, env=None):
+    """Runs to the end, also of everything that holds its stdout. A program that
+    takes longer is killed with its process group, and is a Failure."""
+    start = time.monotonic()
+    p = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
+                         env=env if env is not None else clean_env(), start_new_session=True)
+    try:
+        out, err = p.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        kill_group(p)
+        out, err = p.communicate()
+        raise Failure("no end after %d s: %s\n%s" % (timeout, " ".join(argv), tail(err)))
+    return Result(p.returncode, out, err, time.monotonic() - start)
+
+
+def kill_group(p):
+    """Ends a process that run() or start() made, and its group."""
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def tail(data, lines=8):
+    text = data.decode(errors="replace") if isinstance(data, bytes) else data
+    return "\n".join("    " + l for l in text.strip().splitlines()[-lines:])
+
+
+# --- the tool ---------------------------------------------------------------
+
+def shell_status(status):
+    """A program's end as the tool's own exit status may give it: -11 or 139."""
+    return (status, 128 - status) if status < 0 else (status,)
+
+
+def record_argv(data, program, *options):
+    return [PATCHBAY, "record", "-d", data, *options, "--", *program]
+
+
+def record(data, program, *options, timeout=60, stdin=None, cwd=None, env=None):
+    shutil.rmtree(data, ignore_errors=True)
+    return run(record_argv(data, program, *options), timeout, stdin, cwd, env)
+
+
+def view(*argv, timeout=300):
+    r = run([PATCHBAY, *argv], timeout)
+    if r.status:
+        raise Failure("patchbay %s: exit status %d\n%s" % (" ".join(argv), r.status, tail(r.err)))
+    return r.out
+
+
+def info(data):
+    text = view("info", "-d", data, "--format=json")
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise Failure("info --format=json is not JSON: %s" % e)
+
+
+def report(data):
+    """Rows of `report --format=csv`, numbers as int."""
+    rows = list(csv.DictReader(io.StringIO(view("report", "-d", data, "--format=csv").decode(errors="replace"))))
+    for r in rows:
+        for k in ("calls", "total_ns", "self_ns", "min_ns", "max_ns"):
+            if k not in r:
+                raise Failure("report --format=csv has no column %s" % k)
+            r[k] = int(r[k] or 0)
+    return rows
+
+
+def calls_by_function(data):
+    calls = collections.Counter()
+    for r in report(data):
+        calls[r["function"]] += r["calls"]
+    return calls
+
+
+# A line of function_graph text: "  1234)   0.5 us  |    name() {", also with
+# other columns in front of the last '|'.
+GRAPH_LINE = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|](.*?)\|( *)(\S.*)$")
+COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
+Event = collections.namedtuple("Event", "tid kind depth name")
+
+
+def parse_replay(lines):
+    """open, leaf and close events of function_graph text."""
+    for line in lines:
+        if isinstance(line, bytes):
+            line = line.decode(errors="replace")
+        if line.startswith("#"):
+            continue
+        m = GRAPH_LINE.match(line.rstrip("\n"))
+        if not m:
+            continue
+        tid, depth, text = int(m.group(1)), max(0, len(m.group(3)) - 2) // 2, m.group(4)
+        if text.startswith("/*"):
+            continue
+        text = COMMENT.sub("", text).rstrip()
+        if text.startswith("}"):
+            yield Event(tid, "close", depth, "")
+        elif text.endswith("{"):
+            yield Event(tid, "open", depth, function_name(text[:-1]))
+        elif text.endswith(";"):
+            yield Event(tid, "leaf", depth, function_name(text[:-1]))
+
+
+def function_name(text):
+    text = text.strip()
+    if text.endswith("()"):
+        text = text[:-2]
+    text = re.sub(r" \[[^\]]*\]$", "", text)        # module
+    # C++: the tests' own names are told by their last part without arguments
+    return re.sub(r"\(.*\)(?: const)?$", "", text).split("::")[-1] or text
+
+
+def replay_events(data, *options):
+    """Streams the events of a data directory."""
+    p = subprocess.Popen([PATCHBAY, "replay", "-d", data, *options], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                         env=clean_env(PAGER="cat"), start_new_session=True)
+    try:
+        yield from parse_replay(p.stdout)
+        err = p.stderr.read()
+        if p.wait():
+            raise Failure("patchbay replay: exit status %d\n%s" % (p.returncode, tail(err)))
+    finally:
+        if p.poll() is None:
+            kill_group(p)
+        p.stdout.close()
+        p.stderr.close()
+        p.wait()
+
+
+def chrome_events(data):
+    """The same from `dump --format=chrome` (B and E, or complete X events)."""
+    try:
+        doc = json.loads(view("dump", "-d", data, "--format=chrome"))
+    except ValueError as e:
+        raise Failure("dump --format=chrome is not JSON: %s" % e)
+    depth = collections.Counter()
+    stacks = collections.defaultdict(list)
+    for e in doc["traceEvents"] if isinstance(doc, dict) else doc:
+        tid, ph = e.get("tid"), e.get("ph")
+        if ph == "B":
+            yield Event(tid, "open", depth[tid], function_name(e["name"]))
+            depth[tid] += 1
+        elif ph == "E":
+            depth[tid] -= 1
+            if depth[tid] < 0:
+                raise Failure("dump --format=chrome: thread %s ends a call that it never began" % tid)
+            yield Event(tid, "close", depth[tid], "")
+        elif ph == "X":
+            st, end = stacks[tid], e["ts"] + e["dur"]
+            while st and st[-1] <= e["ts"]:
+                st.pop()
+            yield Event(tid, "open", len(st), function_name(e["name"]))
+            st.append(end)
+
+
+class Node:
+    __slots__ = ("name", "path", "children")
+
+    def __init__(self, name, path):
+        self.name, self.path, self.children = name, path, []
+
+
+def is_handler(name):
+    return name.startswith("on_")
+
+
+def marker_errors(events, paths, limit=5):
+    """Checks each marker_begin of the stream: its ancestors end in one of
+    paths, and under it stand a { b } and c and nothing else. Subtrees of signal
+    handlers are looked at for markers but are no part of their parents.
+    Returns (markers seen, complaints)."""
+    want = [("marker_a", 0), ("marker_b", 1), ("marker_c", 0)]
+    stacks = collections.defaultdict(list)      # tid -> names by depth
+    current = {}                                # tid -> list of [depth, node path, seen]
+    seen, errors = 0, []
+
+    def complain(text):
+        if len(errors) < limit:
+            errors.append(text)
+
+    def finish(tid, depth):
+        open_markers = current.get(tid, [])
+        while open_markers and open_markers[-1][0] >= depth:
+            _, path, got = open_markers.pop()
+            if got != want:
+                complain("%s: under marker_begin stands %s" % ("/".join(path[-4:]), got))
+
+    for e in events:
+        st = stacks[e.tid]
+        if e.kind == "close":
+            finish(e.tid, e.depth)
+            del st[e.depth:]
+            continue
+        finish(e.tid, e.depth)
+        del st[e.depth:]
+        while len(st) < e.depth:
+            st.append("?")
+        markers = current.setdefault(e.tid, [])
+        if markers:
+            base = markers[-1][0]
+            between = st[base + 1:] + [e.name]
+            if not any(is_handler(n) for n in between) and e.name != "marker_begin":
+                markers[-1][2].append((e.name, e.depth - base - 1))
+        if e.name == "marker_begin":
+            seen += 1
+            if paths and not any(path_ends(st, p) for p in paths):
+                complain("marker_begin's ancestors are %s" % "/".join(st[-8:]))
+            markers.append([e.depth, list(st), []])
+            if e.kind == "leaf":
+                finish(e.tid, e.depth)
+        st.append(e.name)
+    for tid in list(current):
+        finish(tid, 0)
+    return seen, errors
+
+
+def path_ends(stack, path):
+    return stack[-len(path):] == path
+
+
+# --- control of a running session -------------------------------------------
+
+class Session:
+    """A program under `record --serve`, and its control files."""
+
+    def __init__(self, data, program, *options, cwd=None, stdin=subprocess.PIPE):
+        shutil.rmtree(data, ignore_errors=True)
+        self.process = subprocess.Popen(record_argv(data, program, "--serve", *options), stdin=stdin,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
+                                        env=clean_env(), start_new_session=True)
+        self.batches = 0
+
+    def control(self, *argv):
+        return run([PATCHBAY, "control", "--session", str(self.process.pid), *argv], 60)
+
+    def wait_ready(self, timeout=60):
+        """Until its control files answer: record's own pid names the session."""
+        end = time.monotonic() + timeout
+        while True:
+            r = self.control("read", "current_tracer")
+            if r.status == 0:
+                return
+            if self.process.poll() is not None:
+                raise Failure("record ended with %s\n%s" % (self.process.returncode, tail(self.process.stderr.read())))
+            if time.monotonic() > end:
+                raise Failure("no answer from the session after %d s\n%s" % (timeout, tail(r.err)))
+            time.sleep(0.05)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def write(self, name, value, may_fail=False):
+        r = self.control("write", name, value)
+        if r.status and not may_fail and self.alive():
+            raise Failure("control write %s %r: exit status %d\n%s" % (name, value, r.status, tail(r.err)))
+        self.batches += r.status == 0
+        return r.status == 0
+
+    def read(self, name):
+        r = self.control("read", name)
+        if r.status:
+            raise Failure("control read %s: exit status %d\n%s" % (name, r.status, tail(r.err)))
+        return r.out.decode(errors="replace")
+
+    def end(self, stdin=None, timeout=60):
+        try:
+            out, err = self.process.communicate(stdin, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            kill_group(self.process)
+            out, err = self.process.communicate()
+            raise Failure("the traced program does not end\n%s" % tail(err))
+        return Result(self.process.returncode, out, err, 0)
+
+    def kill(self):
+        if self.alive():
+            kill_group(self.process)
+        self.process.communicate()
+
+
+def toggles(seed=1):
+    """Endless (file, value) writes that change text or what it does."""
+    state = seed
+    steps = [("current_tracer", "nop"), ("current_tracer", "function_graph"), ("set_ftrace_filter", "marker_*"),
+             ("current_tracer", "function"), ("set_ftrace_filter", ""), ("current_tracer", "function_graph"),
+             ("set_ftrace_filter", "*l*"), ("set_ftrace_notrace", "*a*"), ("set_ftrace_notrace", ""),
+             ("set_ftrace_filter", "")]
+    i = 0
+    while True:
+        yield steps[i % len(steps)]
+        state = (state * 1103515245 + 12345) & 0x7fffffff
+        # mostly in order, sometimes a jump, the same for each seed
+        i += 1 if state % 4 else state % len(steps)
+
+
+# --- results ----------------------------------------------------------------
+
+class Tally:
+    """One line a test, and the closing line that the build reads."""
+
+    def __init__(self, keep=None):
+        self.passed = self.failed = self.skipped = 0
+
+    def test(self, name, fn, *args):
+        start = time.monotonic()
+        try:
+            note = fn(*args)
+        except Skip as e:
+            self.skipped += 1
+            self.line("skip", name, str(e), start)
+        except Failure as e:
+            self.failed += 1
+            self.line("FAIL", name, str(e), start)
+        else:
+            self.passed += 1
+            self.line("ok", name, note or "", start)
+
+    @staticmethod
+    def line(verdict, name, note, start):
+        print("%-4s %-24s %5.1f s  %s" % (verdict, name, time.monotonic() - start, note), flush=True)
+
+    def close(self):
+        print("%d passed, %d failed, %d skipped" % (self.passed, self.failed, self.skipped), flush=True)
+        return 1 if self.failed else 0
+
+
+def scratch(prefix):
+    """A directory of the run's own; kept where PATCHBAY_TEST_KEEP is set."""
+    path = tempfile.mkdtemp(prefix="patchbay-%s-" % prefix)
+    if "PATCHBAY_TEST_KEEP" not in os.environ:
+        import atexit
+        atexit.register(shutil.rmtree, path, True)
+    else:
+        print("files are kept in %s" % path, file=sys.stderr)
+    return path
+
+
+def same_end(bare, traced):
+    """Exit status as bare, or as a shell would give the same signal."""
+    return traced.status in shell_status(bare.status)
+
+
+def compare(bare, traced, what="stdout"):
+    if not same_end(bare, traced):
+        raise Failure("exit status %d, bare %d\n%s" % (traced.status, bare.status, tail(traced.err)))
+    if bare.out != traced.out:
+        raise Failure("%s differs:\n  bare\n%s\n  traced\n%s" % (what, tail(bare.out), tail(traced.out)))
