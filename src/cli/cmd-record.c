@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay record`: the options, and the order of things. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cli/cli.h"
+#include "cli/record.h"
+#include "cli/record_options.h"
+
+int record_error(const char *fmt, ...)
+{
+	char text[PATH_MAX + 600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return pb_error("record", "%s", text);
+}
+
+static int record_with(struct record_options *o)
+{
+	struct record_target *target = calloc(1, sizeof(*target));
+	struct record_modules modules = { .options = o };
+	struct record_session session;
+	struct record_ring ring;
+	int ret;
+
+	if (!target)
+		return record_error("out of memory");
+	ret = record_target_resolve(target, o->argv[0]);
+	if (!ret)
+		ret = record_filters_resolve(o, target, &modules);
+	if (ret)
+		goto out;
+	ret = record_session_open(&session, o->serve);
+	if (ret)
+		goto out;
+	ret = record_ring_create(&ring, o->buffer, o->mode);
+	if (!ret) {
+		ret = record_run(o, target, &session, &ring, &modules);
+		munmap(ring.map, ring.geometry.size);
+		close(ring.fd);
+	}
+	record_session_close(&session);
+out:
+	record_modules_free(&modules);
+	free(target);
+	return ret;
+}
+
+static int run_record(int argc, char **argv)
+{
+	struct record_options o;
+	int ret = record_options_parse(&o, argc, argv);
+
+	if (!ret)
+		ret = record_with(&o);
+	record_options_free(&o);
+	return ret;
+}
+
+const struct pb_command pb_command_record = {
+	.name = "record",
+	.summary = "Run a program and record its calls",
+	.argp = &record_argp,
+	.run = run_record,
+};

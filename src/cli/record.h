@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The recorder's parts. cmd-record.c reads the options and calls them in order:
+ *
+ *   record_target   which program, and whether it can be traced
+ *   record_ring     the shared memory
+ *   record_session  the directory with the agents' socket; the environment
+ *   record_filters  whether the patterns match anything, before anything runs
+ *   record_modules  analyses, module numbers, site numbers
+ *   record_server   the conversation with agents (abi/messages.h)
+ *   record_serve    control files for `patchbay control`
+ *   record_procs    which processes are traced
+ *   record_run      start, loop, end
+ *
+ * Errors for the user go through record_error(), one line each.
+ */
+#ifndef PB_RECORD_H
+#define PB_RECORD_H
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "abi/analysis.h"
+#include "abi/messages.h"
+#include "abi/ring.h"
+#include "control/control.h"
+#include "reader/drain.h"
+#include "reader/writer.h"
+
+enum record_match { RECORD_MATCH_GLOB, RECORD_MATCH_REGEX, RECORD_MATCH_SIMPLE };
+
+struct record_pattern {
+	char option;			/* F N C P U */
+	const char *text;
+};
+
+struct record_options {
+	char **argv;			/* the program and its arguments, NULL-terminated */
+	const char *dir;
+	uint64_t buffer, max_size;
+	uint32_t mode;			/* PB_RING_* */
+	uint32_t welcome_flags;		/* PB_WELCOME_* */
+	bool all, all_sites, serve, quiet, usage_error;
+	const char **modules;		/* globs */
+	unsigned nr_modules;
+	const char *tracer, *clock;	/* clock NULL: the default */
+	enum record_match match;
+	struct record_pattern *patterns;
+	unsigned nr_patterns;
+	const char *depth, *size;	/* as given, checked; NULL: not given */
+	char thresh[32];		/* in microseconds; "" not given */
+	struct pb_control_writes writes; /* what all of it comes to */
+};
+
+int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *record_base_name(const char *path);
+
+/* --- target --- */
+struct record_target {
+	char path[PATH_MAX];	/* what is executed */
+	char exe[PATH_MAX];	/* the ELF file: the interpreter, where path is a script */
+};
+/* 0, or the exit status after one line: 127 not found, 126 can't be traced. */
+int record_target_resolve(struct record_target *t, const char *prog);
+
+/* --- ring --- */
+struct record_ring {
+	int fd;
+	struct pb_ring *map;
+	struct pb_ring geometry;
+	dev_t dev;
+	ino_t ino;
+};
+#define RECORD_NR_THREADS 65536
+int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
+/* SIZE with K, M, G, T; 0 or -EINVAL */
+int record_parse_size(const char *text, uint64_t *size);
+
+/* --- session --- */
+struct record_session {
+	char dir[96];
+	char sock[108];
+	char control[108];	/* "" without --serve */
+	int listen_fd, control_fd;
+	char agent[PATH_MAX];	/* path for LD_PRELOAD */
+};
+int record_session_open(struct record_session *s, bool serve);
+void record_session_close(struct record_session *s);
+/* The directory that holds the sessions' directories; 0 or -errno. */
+int record_session_base(char *base, size_t len);
+/* environ with the agent's variables last; to be freed with free(). */
+char **record_session_environ(const struct record_session *s);
+
+/* --- modules --- */
+struct record_module {
+	uint32_t number;	/* index + 1 */
+	char *path;
+	dev_t dev;
+	ino_t ino;
+	int64_t ctime_ns;
+	int fd;			/* analysis */
+	const struct pb_analysis *map;
+	uint64_t size;
+};
+struct record_modules {
+	struct record_module **list;
+	uint32_t nr;
+	const struct record_options *options;
+	struct pb_writer *writer;	/* NULL: nothing is written yet */
+};
+/* The module behind elf_fd; makes the analysis the first time. NULL with a
+ * reason in err. */
+struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
+					char *err, size_t errlen);
+/* Writes those that were looked at before the data directory was there. */
+int record_modules_write(struct record_modules *m, struct pb_writer *w);
+bool record_module_traced(const struct record_options *o, const struct record_module *m,
+			  bool is_exe);
+void record_modules_free(struct record_modules *m);
+
+/* --- filters --- */
+/* Checks and resolves the patterns of o against the program and the libraries
+ * that it is linked with, and makes o->writes of all options. 0, or 1 after one
+ * line. */
+int record_filters_resolve(struct record_options *o, const struct record_target *t,
+			   struct record_modules *m);
+
+/* --- server --- */
+struct record_image;
+struct record_conn;
+struct record_server {
+	const struct record_options *options;
+	struct record_session *session;
+	struct record_ring *ring;
+	struct pb_writer *writer;
+	struct record_modules *modules;
+	struct record_conn **conns;
+	unsigned nr_conns;
+	struct record_image **images;
+	uint32_t nr_images;
+	unsigned ready;			/* images that said READY */
+	bool agent_error;		/* the first image refused a control write */
+	unsigned shown;			/* lines printed for agents */
+};
+struct pollfd;
+/* Fills fds (at least nr_conns + 2); returns how many. */
+unsigned record_server_poll(struct record_server *s, struct pollfd *fds);
+#define RECORD_MAX_CONNS 1000
+void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr);
+void record_server_close(struct record_server *s);
+/* A process' image path by number; NULL if unknown. */
+const char *record_server_image_path(const struct record_server *s, uint32_t image);
+
+/* --- processes --- */
+/* Pids that map the ring, without `except`; returns how many (at most max).
+ * With nested, says whether one of them lives in a pid namespace of its own. */
+unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pids, unsigned max,
+			   bool *nested);
+
+/* Whether the process still maps the ring. */
+bool record_procs_alive(const struct record_ring *r, pid_t pid);
+
+/* --- threads: names, kept while the threads live --- */
+struct record_threads {
+	char (*comm)[16];		/* [RECORD_NR_THREADS] */
+	uint32_t seen;
+};
+void record_threads_poll(struct record_threads *t, const struct record_ring *r, bool renew);
+/* Records lost, as the threads count them. */
+uint64_t record_threads_lost(const struct record_ring *r);
+
+/* --- end --- */
+struct record_outcome {
+	int status;			/* of the main process, as waitpid gives it */
+	bool exited;
+	pid_t pid;
+};
+/* The last meta records and the closing line; returns the exit status. */
+int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
+	       const struct record_outcome *out);
+void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
+void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
+
+/* --- run --- */
+/* Starts the program, serves until all is over; returns the exit status. */
+int record_run(struct record_options *o, const struct record_target *t,
+	       struct record_session *s, struct record_ring *ring, struct record_modules *m);
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Threads' names while they live; what is written and said at the end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cli/cli.h"
+#include "cli/record.h"
+
+#define RENEW_MAX 256		/* names read again in one round */
+
+static const struct pb_ring_thread *ring_thread(const struct record_ring *r, uint32_t i)
+{
+	return (const void *)((const char *)r->map + r->geometry.threads_offset +
+			      i * sizeof(struct pb_ring_thread));
+}
+
+static uint32_t ring_nr_threads(const struct record_ring *r)
+{
+	uint32_t n = __atomic_load_n(&r->map->next_serial, __ATOMIC_ACQUIRE);
+
+	return n < r->geometry.nr_threads ? n : r->geometry.nr_threads;
+}
+
+static void read_comm(const struct pb_ring_thread *t, char *comm)
+{
+	char path[64], buf[17];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", t->pid, t->tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, buf, 16);
+	close(fd);
+	if (n <= 1)
+		return;
+	buf[n - 1] = 0;		/* its newline */
+	memcpy(comm, buf, (size_t)n);
+}
+
+void record_threads_poll(struct record_threads *t, const struct record_ring *r, bool renew)
+{
+	uint32_t nr = ring_nr_threads(r), from = t->seen;
+
+	if (!t->comm)
+		t->comm = calloc(RECORD_NR_THREADS, sizeof(*t->comm));
+	if (!t->comm)
+		return;
+	if (renew)
+		from = nr > RENEW_MAX ? nr - RENEW_MAX : 0;
+	if (from > t->seen)
+		from = t->seen;
+	for (uint32_t i = from; i < nr; i++)
+		if (ring_thread(r, i)->serial)
+			read_comm(ring_thread(r, i), t->comm[i]);
+	t->seen = nr;
+}
+
+uint64_t record_threads_lost(const struct record_ring *r)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0, n = ring_nr_threads(r); i < n; i++)
+		lost += __atomic_load_n(&ring_thread(r, i)->lost, __ATOMIC_RELAXED);
+	return lost;
+}
+
+void record_format_number(uint64_t n, char *buf, size_t len)
+{
+	char digits[24], out[32], *p = out;
+	int nr = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+
+	for (int i = 0; i < nr; i++) {
+		if (i && (nr - i) % 3 == 0)
+			*p++ = ',';
+		*p++ = digits[i];
+	}
+	*p = 0;
+	snprintf(buf, len, "%s", out);
+}
+
+void record_format_bytes(uint64_t n, char *buf, size_t len)
+{
+	static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB", "PB", "EB" };
+	double v = (double)n;
+	unsigned u = 0;
+
+	while (v >= 999.95 && u + 1 < pb_array_size(units)) {
+		v /= 1000;
+		u++;
+	}
+	snprintf(buf, len, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+/* The comm of a thread that was gone before it was looked at: the program's. */
+static const char *fallback_comm(const struct record_server *s, const struct pb_ring_thread *t,
+				 char *buf)
+{
+	const char *path = t->pid == t->tid ? record_server_image_path(s, t->image) : NULL;
+
+	snprintf(buf, 16, "%.15s", path ? record_base_name(path) : "");
+	return buf;
+}
+
+/* Discarded records are lost ones to every view. */
+static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
+			  struct pb_meta_end *end)
+{
+	uint32_t nr = ring_nr_threads(s->ring);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pb_ring_thread copy = *ring_thread(s->ring, i);
+		char buf[16];
+		const char *comm = t->comm && t->comm[i][0] ? t->comm[i] :
+				   fallback_comm(s, &copy, buf);
+
+		if (!copy.serial)
+			continue;
+		if (copy.serial <= s->ring->geometry.nr_threads)
+			copy.lost += d->discarded[copy.serial - 1];
+		end->lost += copy.lost;
+		end->no_return += copy.no_return;
+		end->threads++;
+		pb_writer_meta(s->writer, PB_META_THREAD, &copy, sizeof(copy), comm,
+			       strlen(comm) + 1);
+	}
+}
+
+/* What the ring's header says went wrong in an engine. */
+static void engine_notes(struct record_server *s, struct pb_meta_end *end)
+{
+	const struct pb_ring *ring = s->ring->map;
+	char reason[sizeof(ring->latch_reason)], text[200];
+
+	if (ring->latched) {
+		memcpy(reason, ring->latch_reason, sizeof(reason));
+		reason[sizeof(reason) - 1] = 0;
+		for (char *p = reason; *p; p++)
+			if ((unsigned char)*p < ' ' || *p == 127)
+				*p = ' ';
+		snprintf(text, sizeof(text), "tracing turned itself off: %s", reason);
+		pb_writer_note(s->writer, text);
+		record_error("%s", text);
+		end->flags |= PB_END_LATCHED;
+	}
+	if (ring->threads_lost) {
+		snprintf(text, sizeof(text), "%u threads were not recorded: the ring has room for %u",
+			 ring->threads_lost, s->ring->geometry.nr_threads);
+		pb_writer_note(s->writer, text);
+		record_error("%s", text);
+	}
+}
+
+static int exit_status(const struct record_outcome *out)
+{
+	if (!out->exited)
+		return 0;
+	return WIFSIGNALED(out->status) ? 128 + WTERMSIG(out->status) : WEXITSTATUS(out->status);
+}
+
+static void closing_line(struct record_server *s, struct pb_drain *d,
+			 const struct record_outcome *out, const struct pb_meta_end *end)
+{
+	char calls[32], lost[32], bytes[32], killed[64] = "", more[64] = "", dir[PATH_MAX + 8] = "";
+
+	if (s->options->quiet)
+		return;
+	record_format_number(pb_counts_calls(&d->counts), calls, sizeof(calls));
+	record_format_number(end->lost, lost, sizeof(lost));
+	record_format_bytes(end->bytes, bytes, sizeof(bytes));
+	if (out->exited && WIFSIGNALED(out->status))
+		snprintf(killed, sizeof(killed), "killed by SIG%s%s; ",
+			 sigabbrev_np(WTERMSIG(out->status)) ?: "?",
+			 WCOREDUMP(out->status) ? " (core dumped)" : "");
+	if (end->no_return) {
+		char n[32];
+
+		record_format_number(end->no_return, n, sizeof(n));
+		snprintf(more, sizeof(more), ", %s without their return", n);
+	}
+	if (strcmp(s->writer->dir, PB_DEFAULT_DIR))
+		snprintf(dir, sizeof(dir), " -d %s", s->writer->dir);
+	fprintf(stderr, "patchbay: %s%s calls, %s lost%s, %s in %s; next: patchbay report%s\n",
+		killed, calls, lost, more, bytes, s->writer->dir, dir);
+}
+
+int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
+	       const struct record_outcome *out)
+{
+	struct pb_meta_end end = { 0 };
+	int status = exit_status(out), error = d->error;
+
+	write_threads(s, d, t, &end);
+	engine_notes(s, &end);
+	if (out->exited) {
+		struct pb_meta_exit e = {
+			.pid = (uint32_t)out->pid, .status = out->status, .clock = pb_rdtsc(),
+		};
+		pb_writer_meta(s->writer, PB_META_EXIT, &e, sizeof(e), NULL, 0);
+	}
+	pb_writer_clock(s->writer);
+	end.records = d->counts.records;
+	end.bytes = s->writer->chunks_size;
+	end.processes = s->ring->map->processes > s->nr_images ? s->ring->map->processes :
+			s->nr_images;
+	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
+	int ret = pb_writer_meta(s->writer, PB_META_END, &end, sizeof(end), NULL, 0);
+	if (!s->nr_images) {
+		record_error("the program ran without the agent (did its loader ignore LD_PRELOAD?); "
+			     "nothing was recorded");
+		return status ? status : 1;
+	}
+	closing_line(s, d, out, &end);
+	return status ? status : error || ret || s->agent_error;
+}

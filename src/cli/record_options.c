@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cli/record_options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cli/cli.h"
+
+#define DEFAULT_BUFFER	 (64ull << 20)
+#define DEFAULT_MAX_SIZE (4ull << 30)
+
+enum {
+	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE,
+};
+
+static const struct argp_option options[] = {
+	{ "directory", 'd', "DIR", 0, "Where the data goes (" PB_DEFAULT_DIR "; an old one becomes DIR.old)", 1 },
+	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
+	{ 0, 0, 0, 0, "What is recorded (patterns; repeatable):", 2 },
+	{ "filter", 'F', "FUNC", 0, "Only these functions and what they call", 2 },
+	{ "notrace", 'N', "FUNC", 0, "Not these nor what they call", 2 },
+	{ "caller-filter", 'C', "FUNC", 0, "Only these and what leads to them", 2 },
+	{ "patch", 'P', "FUNC", 0, "Patch only these", 2 },
+	{ "unpatch", 'U', "FUNC", 0, "Leave these unpatched", 2 },
+	{ "size-filter", 'Z', "BYTES", 0, "Only functions of at least so many bytes", 2 },
+	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
+	{ "depth", 'D', "N", 0, "Not deeper than N calls", 2 },
+	{ "time-filter", 't', "TIME", 0, "Only calls longer than TIME (ns, us, ms, s; none: us)", 2 },
+	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too", 2 },
+	{ "all", OPT_ALL, 0, 0, "Trace all libraries, libc and ld.so included", 2 },
+	{ "all-sites", OPT_ALL_SITES, 0, 0, "Also functions that the compiler didn't instrument, "
+	  "in modules where it did others", 2 },
+	{ "no-fork", OPT_NO_FORK, 0, 0, "Don't follow child processes", 2 },
+	{ "no-exec", OPT_NO_EXEC, 0, 0, "Don't follow into other programs", 2 },
+	{ 0, 0, 0, 0, "How it is recorded:", 3 },
+	{ "buffer", 'b', "SIZE", 0, "Size of the ring buffer (64M)", 3 },
+	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at this size (4G; 0: no limit)", 3 },
+	{ "no-loss", OPT_NO_LOSS, 0, 0, "The program waits when the buffer is full", 3 },
+	{ "overwrite", OPT_OVERWRITE, 0, 0, "Flight recorder: keep the newest, write at the end", 3 },
+	{ "clock", OPT_CLOCK, "NAME", 0, "Trace clock, as in trace_clock (x86-tsc)", 3 },
+	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
+	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
+	{ 0 }
+};
+
+static void usage_error(struct argp_state *state, const char *fmt, const char *arg)
+{
+	char text[600];
+
+	snprintf(text, sizeof(text), fmt, arg);
+	record_error("%s", text);
+	((struct record_options *)state->input)->usage_error = true;
+}
+
+static int add_pattern(struct record_options *o, int key, const char *arg)
+{
+	struct record_pattern *list = realloc(o->patterns, (o->nr_patterns + 1) * sizeof(*list));
+
+	if (!list)
+		return ENOMEM;
+	o->patterns = list;
+	list[o->nr_patterns++] = (struct record_pattern){ (char)key, arg };
+	return 0;
+}
+
+static int add_module(struct record_options *o, const char *glob)
+{
+	const char **list = realloc(o->modules, (o->nr_modules + 1) * sizeof(*list));
+
+	if (!list)
+		return ENOMEM;
+	o->modules = list;
+	list[o->nr_modules++] = glob;
+	return 0;
+}
+
+static const char *one_of(const char *arg, const char *const *names)
+{
+	for (; *names; names++)
+		if (!strcmp(arg, *names))
+			return *names;
+	return NULL;
+}
+
+static void set_mode(struct record_options *o, uint32_t mode, struct argp_state *state)
+{
+	if (o->mode != PB_RING_DISCARD && o->mode != mode)
+		usage_error(state, "--overwrite and --no-loss exclude each other%s", "");
+	o->mode = mode;
+}
+
+static error_t parse_filter(int key, char *arg, struct argp_state *state)
+{
+	struct record_options *o = state->input;
+	static const char *const matches[] = { "glob", "regex", "simple", NULL };
+	const char *name;
+	uint64_t n;
+
+	switch (key) {
+	case 'F': case 'N': case 'C': case 'P': case 'U':
+		return add_pattern(o, key, arg);
+	case 'Z':
+		if (pb_control_parse_u64(arg, UINT32_MAX, &n))
+			usage_error(state, "-Z %s: is no number of bytes", arg);
+		o->size = arg;
+		return 0;
+	case 'D':
+		if (pb_control_parse_u64(arg, INT32_MAX, &n))
+			usage_error(state, "-D %s: is no depth", arg);
+		o->depth = arg;
+		return 0;
+	case 't':
+		if (pb_control_parse_duration(arg, &n))
+			usage_error(state, "-t %s: is no time; say 500ns, 10us, 1.5ms or 2s", arg);
+		else
+			pb_control_format_us(n, o->thresh, sizeof(o->thresh));
+		return 0;
+	case OPT_MATCH:
+		name = one_of(arg, matches);
+		if (!name)
+			usage_error(state, "--match=%s: choose glob, regex or simple", arg);
+		else
+			o->match = *name == 'g' ? RECORD_MATCH_GLOB :
+				   *name == 'r' ? RECORD_MATCH_REGEX : RECORD_MATCH_SIMPLE;
+		return 0;
+	case OPT_MODULE:
+		return add_module(o, arg);
+	case OPT_ALL:
+		o->all = true;
+		return 0;
+	case OPT_ALL_SITES:
+		o->all_sites = true;
+		return 0;
+	case OPT_NO_FORK:
+		o->welcome_flags |= PB_WELCOME_NO_FORK;
+		return 0;
+	case OPT_NO_EXEC:
+		o->welcome_flags |= PB_WELCOME_NO_EXEC;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const tracers[] = { "function_graph", "function", "nop", NULL };
+	struct record_options *o = state->input;
+
+	switch (key) {
+	case 'd':
+		o->dir = arg;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case OPT_TRACER:
+		o->tracer = one_of(arg, tracers);
+		if (!o->tracer)
+			usage_error(state, "--tracer=%s: choose function_graph, function or nop", arg);
+		return 0;
+	case 'b':
+		if (record_parse_size(arg, &o->buffer))
+			usage_error(state, "-b %s: is no size; say 512K, 64M or 2G", arg);
+		return 0;
+	case OPT_MAX_SIZE:
+		if (record_parse_size(arg, &o->max_size))
+			usage_error(state, "--max-size=%s: is no size; say 500M or 10G", arg);
+		return 0;
+	case OPT_NO_LOSS:
+		set_mode(o, PB_RING_WAIT, state);
+		return 0;
+	case OPT_OVERWRITE:
+		set_mode(o, PB_RING_OVERWRITE, state);
+		return 0;
+	case OPT_CLOCK:
+		o->clock = arg;
+		return 0;
+	case OPT_SERVE:
+		o->serve = true;
+		o->welcome_flags |= PB_WELCOME_SERVE;
+		return 0;
+	case ARGP_KEY_ARG:
+		/* the program: everything behind it is its own */
+		o->argv = state->argv + state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->argv && !o->usage_error)
+			usage_error(state, "no program to run; say patchbay record PROG [ARGS]%s", "");
+		return 0;
+	}
+	return parse_filter(key, arg, state);
+}
+
+const struct argp record_argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "[--] PROG [ARGS]",
+	.doc = "Run PROG and record its calls into " PB_DEFAULT_DIR ".\v"
+	       "A pattern may end in :mod:GLOB to mean functions of that module only. "
+	       "The exit status is the program's, 128 + N where signal N killed it.",
+};
+
+int record_options_parse(struct record_options *o, int argc, char **argv)
+{
+	*o = (struct record_options){
+		.dir = PB_DEFAULT_DIR,
+		.buffer = DEFAULT_BUFFER,
+		.max_size = DEFAULT_MAX_SIZE,
+		.tracer = "function_graph",
+	};
+	int ret = argp_parse(&record_argp, argc, argv, ARGP_IN_ORDER, NULL, o);
+
+	if (ret)
+		return record_error("%s", strerror(ret));
+	return o->usage_error ? 2 : 0;
+}
+
+void record_options_free(struct record_options *o)
+{
+	free(o->patterns);
+	free(o->modules);
+	pb_control_writes_free(&o->writes);
+}

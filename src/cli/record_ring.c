@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes the ring: a sparse memfd that can neither shrink nor grow. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cli/record.h"
+
+#define BUFFER_MAX (1ull << 44)
+
+int record_parse_size(const char *text, uint64_t *size)
+{
+	uint64_t n = 0;
+	unsigned shift = 0;
+	const char *p = text;
+
+	if (*p < '0' || *p > '9')
+		return -EINVAL;
+	for (; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+			return -EINVAL;
+	if (*p) {
+		const char *units = "KMGT", *u = strchr(units, *p & ~0x20);
+
+		if (!u || !*u)
+			return -EINVAL;
+		shift = 10 * (unsigned)(u - units + 1);
+		p++;
+		if (*p == 'i')
+			p++;
+		if (*p == 'B' || *p == 'b')
+			p++;
+	}
+	if (*p || n > UINT64_MAX >> shift)
+		return -EINVAL;
+	*size = n << shift;
+	return 0;
+}
+
+static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t mode)
+{
+	uint64_t threads = pb_align_up((uint64_t)sizeof(struct pb_ring), 4096);
+	uint64_t chunks = pb_align_up(threads + (uint64_t)RECORD_NR_THREADS *
+				      sizeof(struct pb_ring_thread), PB_CHUNK_SIZE);
+
+	*g = (struct pb_ring){
+		.magic = PB_RING_MAGIC,
+		.version = PB_RING_VERSION,
+		.mode = mode,
+		.nr_threads = RECORD_NR_THREADS,
+		.nr_chunks = (uint32_t)(buffer / PB_CHUNK_SIZE),
+		.threads_offset = threads,
+		.chunks_offset = chunks,
+	};
+	g->size = chunks + (uint64_t)g->nr_chunks * PB_CHUNK_SIZE;
+}
+
+int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
+{
+	struct stat st;
+	void *map;
+
+	if (buffer < 4 * PB_CHUNK_SIZE || buffer > BUFFER_MAX)
+		return record_error("-b %llu: the buffer must be between 64K and 16T",
+				    (unsigned long long)buffer);
+	geometry_init(&r->geometry, buffer, mode);
+	r->fd = memfd_create("patchbay-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (r->fd < 0)
+		return record_error("no shared memory: memfd_create: %s", strerror(errno));
+	if (ftruncate(r->fd, (off_t)r->geometry.size) || fstat(r->fd, &st) ||
+	    fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		int e = errno;
+
+		close(r->fd);
+		return record_error("no buffer of %llu MiB: %s%s",
+				    (unsigned long long)r->geometry.size >> 20, strerror(e),
+				    e == EFBIG ? " (see ulimit -f)" : "; choose a smaller one with -b");
+	}
+	map = mmap(NULL, r->geometry.size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (map == MAP_FAILED) {
+		int e = errno;
+
+		close(r->fd);
+		return record_error("can't map a buffer of %llu MiB: %s; choose a smaller one with -b "
+				    "(or see ulimit -v)",
+				    (unsigned long long)r->geometry.size >> 20, strerror(e));
+	}
+	r->map = map;
+	r->dev = st.st_dev;
+	r->ino = st.st_ino;
+	*r->map = r->geometry;
+	return 0;
+}

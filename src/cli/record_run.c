@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Starts the program, serves its agents, waits for the end. One thread polls;
+ * the drain threads move data meanwhile.
+ *
+ * Signals: the terminal's ^C and ^\ reach the program by themselves, and the
+ * recorder stays to write what it has. What someone sends to the recorder
+ * alone is passed on. Once the program has ended and only its children are
+ * left, ^C ends the recording.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cli/record.h"
+
+#define MAX_PROCS	1024
+#define TICK_MS		50
+
+struct run {
+	struct record_options *o;
+	struct record_server server;
+	struct pb_writer writer;
+	struct pb_drain drain;
+	struct record_threads threads;
+	struct record_outcome out;
+	sigset_t old_mask;
+	int signal_fd;
+	uint64_t next_second;
+	unsigned seconds;
+	bool told_full, told_error, told_procs, progress;
+	bool stop;		/* ^C after the program's end */
+	bool others;		/* children still trace */
+	unsigned nr_procs;
+	pid_t procs[MAX_PROCS];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* --- before the start --------------------------------------------------- */
+
+static void print_quoted(FILE *f, const char *arg)
+{
+	if (*arg && !arg[strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_-+=.,/:@%")]) {
+		fputs(arg, f);
+		return;
+	}
+	putc('\'', f);
+	for (; *arg; arg++) {
+		if (*arg == '\'')
+			fputs("'\\''", f);
+		else if (*arg == '\n')
+			fputs("'$'\\n''", f);
+		else
+			putc(*arg, f);
+	}
+	putc('\'', f);
+}
+
+static int write_session(struct run *r, const struct record_target *t)
+{
+	static const char *const modes[] = { "discard", "overwrite", "wait" };
+	char *text = NULL, host[256] = "", cwd[PATH_MAX] = "", when[40] = "";
+	size_t len = 0;
+	struct utsname u;
+	struct passwd *pw = getpwuid(getuid());
+	time_t now = time(NULL);
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return -ENOMEM;
+	gethostname(host, sizeof(host) - 1);
+	uname(&u);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&now));
+	fputs("cmdline=", f);
+	for (char **a = r->o->argv; *a; a++) {
+		if (a != r->o->argv)
+			putc(' ', f);
+		print_quoted(f, *a);
+	}
+	fprintf(f, "\nexe=%s\ncwd=%s\nhost=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n",
+		t->exe, getcwd(cwd, sizeof(cwd)) ? cwd : "", host, u.sysname, u.release,
+		pw ? pw->pw_name : "", r->o->tracer, r->o->clock ? r->o->clock : "x86-tsc",
+		modes[r->o->mode]);
+	fprintf(f, "version=%s\nstarted=%s\nbuffer=%llu\n", PB_VERSION, when,
+		(unsigned long long)r->o->buffer);
+	for (const char *p = r->o->writes.buf, *e = p + r->o->writes.len; p < e;) {
+		const char *op = p + strlen(p) + 1, *value = op + strlen(op) + 1;
+
+		fprintf(f, "option=%s %s %s\n", p, op, value);
+		p = value + strlen(value) + 1;
+	}
+	fclose(f);
+	int ret = pb_writer_meta(&r->writer, PB_META_SESSION, text, len, NULL, 0);
+	free(text);
+	return ret;
+}
+
+static bool pids_are_ours(void *arg)
+{
+	pid_t pids[64];
+	bool nested;
+
+	record_procs_scan(arg, -1, pids, pb_array_size(pids), &nested);
+	return !nested;
+}
+
+/* In the child: only async-signal-safe calls. */
+static void run_child(const struct run *r, const char *path, char **env, int err_fd,
+		      const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
+{
+	int e;
+
+	sigaction(SIGPIPE, pipe_action, NULL);
+	sigaction(SIGXFSZ, xfsz_action, NULL);
+	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+	execve(path, r->o->argv, env);
+	e = errno;
+	if (write(err_fd, &e, sizeof(e))) {
+	}
+	_exit(127);
+}
+
+static int start_program(struct run *r, const struct record_target *t, char **env,
+			 const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
+{
+	int fds[2], e = 0;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return record_error("pipe: %s", strerror(errno));
+	pid = fork();
+	if (!pid)
+		run_child(r, t->path, env, fds[1], pipe_action, xfsz_action);
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return record_error("fork: %s", strerror(errno));
+	}
+	/* exec closes the other end; the agent can't be here before that */
+	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
+		e = 0;
+	close(fds[0]);
+	if (e) {
+		waitpid(pid, NULL, 0);
+		record_error("%s: %s", t->path, strerror(e));
+		return 126;
+	}
+	r->out.pid = pid;
+	return 0;
+}
+
+/* --- the loop ----------------------------------------------------------- */
+
+static void on_signal(struct run *r)
+{
+	struct signalfd_siginfo si;
+
+	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		int sig = (int)si.ssi_signo, status;
+
+		if (sig == SIGCHLD) {
+			if (!r->out.exited && waitpid(r->out.pid, &status, WNOHANG) == r->out.pid) {
+				r->out.status = status;
+				r->out.exited = true;
+			}
+		} else if (r->out.exited) {
+			r->stop = true;
+		} else if (si.ssi_code <= 0 && (pid_t)si.ssi_pid != r->out.pid) {
+			kill(r->out.pid, sig);
+		}
+	}
+}
+
+/* Only where it can't damage what a program draws: a terminal in its usual
+ * line mode, with us in the foreground. */
+static bool may_show_progress(void)
+{
+	struct termios tio;
+
+	return isatty(2) && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
+	       tcgetpgrp(2) == getpgrp();
+}
+
+static void clear_progress(struct run *r)
+{
+	if (r->progress)
+		fputs("\r\033[K", stderr);
+	r->progress = false;
+}
+
+static void show_progress(struct run *r)
+{
+	char bytes[32], lost[32];
+
+	if (r->o->quiet || !may_show_progress())
+		return;
+	record_format_bytes(r->drain.bytes, bytes, sizeof(bytes));
+	record_format_number(record_threads_lost(r->server.ring), lost, sizeof(lost));
+	fprintf(stderr, "\r\033[Kpatchbay: %s, %s lost ", bytes, lost);
+	r->progress = true;
+}
+
+/* Limits are told when they are met, not at the end. */
+static void tell_limits(struct run *r)
+{
+	char text[200], bytes[32];
+
+	if (r->drain.full && !r->told_full) {
+		r->told_full = true;
+		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
+		snprintf(text, sizeof(text), "%s recorded (--max-size); the program goes on, "
+			 "further calls are only counted", bytes);
+		clear_progress(r);
+		record_error("%s", text);
+		pb_writer_note(&r->writer, text);
+	}
+	if (r->drain.error && !r->told_error) {
+		r->told_error = true;
+		clear_progress(r);
+		record_error("%s/chunks: %s; what was written is kept, the program goes on",
+			     r->writer.dir, strerror(-r->drain.error));
+	}
+}
+
+static void each_tick(struct run *r)
+{
+	uint64_t now = now_ns();
+	bool second = now >= r->next_second;
+
+	record_threads_poll(&r->threads, r->server.ring, second);
+	tell_limits(r);
+	if (!second)
+		return;
+	r->next_second = now + 1000000000;
+	show_progress(r);
+	if (++r->seconds % 10 == 0)
+		pb_writer_clock(&r->writer);
+}
+
+/* After the program's end: who still traces? */
+static bool others_live(struct run *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->nr_procs; i++)
+		if (record_procs_alive(r->server.ring, r->procs[i]))
+			r->procs[n++] = r->procs[i];
+	r->nr_procs = n;
+	if (!n)
+		r->nr_procs = record_procs_scan(r->server.ring, r->out.pid, r->procs, MAX_PROCS, NULL);
+	return r->nr_procs > 0;
+}
+
+static void tell_others(struct run *r, uint64_t since)
+{
+	char comm[17] = "?", path[40];
+
+	if (r->told_procs || r->o->quiet || now_ns() - since < 500000000)
+		return;
+	r->told_procs = true;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)r->procs[0]);
+	FILE *f = fopen(path, "re");
+	if (f) {
+		if (fgets(comm, sizeof(comm), f))
+			comm[strcspn(comm, "\n")] = 0;
+		fclose(f);
+	}
+	clear_progress(r);
+	if (r->nr_procs > 1)
+		record_error("the program ended, %s (%d) and %u more processes go on and are recorded; "
+			     "^C ends that", comm, (int)r->procs[0], r->nr_procs - 1);
+	else
+		record_error("the program ended, %s (%d) goes on and is recorded; ^C ends that", comm,
+			     (int)r->procs[0]);
+}
+
+static unsigned poll_once(struct run *r, int timeout)
+{
+	struct pollfd fds[RECORD_MAX_CONNS + 3];
+	unsigned nr = record_server_poll(&r->server, fds + 1);
+	int events;
+
+	fds[0] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
+	events = poll(fds, nr + 1, timeout);
+	if (events <= 0)
+		return 0;
+	if (fds[0].revents)
+		on_signal(r);
+	record_server_handle(&r->server, fds + 1, nr);
+	return (unsigned)events;
+}
+
+static void serve(struct run *r)
+{
+	uint64_t ended = 0;
+
+	r->next_second = now_ns() + 1000000000;
+	while (!r->stop) {
+		poll_once(r, ended ? TICK_MS / 2 : TICK_MS);
+		each_tick(r);
+		if (!r->out.exited)
+			continue;
+		/* messages that were sent before the end */
+		for (int i = 0; i < 1000 && poll_once(r, 0); i++)
+			;
+		ended = ended ? ended : now_ns();
+		if (!others_live(r))
+			break;
+		tell_others(r, ended);
+	}
+	clear_progress(r);
+}
+
+/* --- all of it ---------------------------------------------------------- */
+
+static void block_signals(struct run *r)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int start_recording(struct run *r, const struct record_target *t,
+			   struct record_modules *m)
+{
+	char err[PATH_MAX + 200];
+
+	if (pb_writer_open(&r->writer, r->o->dir, err, sizeof(err)))
+		return record_error("%s", err);
+	int ret = record_modules_write(m, &r->writer);
+	if (!ret)
+		ret = write_session(r, t);
+	if (!ret)
+		ret = pb_writer_clock(&r->writer);
+	if (!ret)
+		ret = pb_drain_start(&r->drain);
+	if (ret) {
+		pb_writer_undo(&r->writer);
+		return record_error("%s: %s", r->o->dir, strerror(-ret));
+	}
+	return 0;
+}
+
+int record_run(struct record_options *o, const struct record_target *t,
+	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
+	char **env = record_session_environ(s);
+	struct rlimit files;
+	struct run *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (!r || !env)
+		return record_error("out of memory");
+	r->o = o;
+	r->server = (struct record_server){
+		.options = o, .session = s, .ring = ring, .writer = &r->writer, .modules = m,
+	};
+	r->drain = (struct pb_drain){
+		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
+		.writer = &r->writer, .max_size = o->max_size,
+		.pids_are_ours = pids_are_ours, .arg = ring,
+	};
+	block_signals(r);
+	sigaction(SIGPIPE, &ignore, &pipe_action);
+	sigaction(SIGXFSZ, &ignore, &xfsz_action);
+	ret = start_recording(r, t, m);
+	if (!ret) {
+		ret = start_program(r, t, env, &pipe_action, &xfsz_action);
+		if (ret) {
+			pb_drain_finish(&r->drain);
+			pb_writer_undo(&r->writer);
+		}
+	}
+	if (!ret) {
+		if (!getrlimit(RLIMIT_NOFILE, &files)) {
+			files.rlim_cur = files.rlim_max;
+			setrlimit(RLIMIT_NOFILE, &files);
+		}
+		serve(r);
+		pb_drain_finish(&r->drain);
+		record_threads_poll(&r->threads, ring, false);
+		tell_limits(r);
+		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
+		pb_writer_close(&r->writer);
+	}
+	record_server_close(&r->server);
+	free(r->drain.discarded);
+	free(r->threads.comm);
+	free(r);
+	free(env);
+	return ret;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads and writes of a running target's files, through its recorder. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/messages.h"
+#include "control/control.h"
+
+#define TIMEOUT_S	10
+#define FILE_MAX	(256u << 20)
+
+struct pb_control {
+	int fd;
+	_Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX];
+};
+
+static int send_message(struct pb_control *c, uint32_t type, const void *body, size_t len,
+			const char *path, const char *value, size_t value_len)
+{
+	size_t path_len = path ? strlen(path) + 1 : 0;
+	struct pb_msg m = { .type = type, .len = (uint32_t)(len + path_len + value_len) };
+	struct iovec iov[4] = {
+		{ &m, sizeof(m) }, { (void *)body, len }, { (void *)path, path_len },
+		{ (void *)value, value_len },
+	};
+	struct msghdr h = { .msg_iov = iov, .msg_iovlen = 4 };
+
+	if (len + path_len + value_len > PB_MSG_MAX)
+		return -EMSGSIZE;
+	return sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* The answer: its type, or -errno with a text. ERROR is turned into both. */
+static int receive(struct pb_control *c, char *err, size_t errlen)
+{
+	struct pb_msg *m = (struct pb_msg *)c->buf;
+	ssize_t n;
+
+	do
+		n = recv(c->fd, c->buf, sizeof(c->buf), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 || (size_t)n < sizeof(*m) || m->len != (size_t)n - sizeof(*m)) {
+		int ret = n < 0 ? -errno : n ? -EPROTO : -EPIPE;
+
+		snprintf(err, errlen, "%s", ret == -EAGAIN ? "no answer within 10 s" :
+			 ret == -EPIPE ? "the recorder ended" : strerror(-ret));
+		return ret;
+	}
+	if (m->type != PB_MSG_ERROR)
+		return (int)m->type;
+	struct pb_msg_error *e = (void *)(m + 1);
+	if (m->len < sizeof(*e))
+		return -EPROTO;
+	snprintf(err, errlen, "%.*s", (int)(m->len - sizeof(*e)), (char *)(e + 1));
+	return e->error < 0 ? e->error : -EIO;
+}
+
+int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t pid,
+		    char *err, size_t errlen)
+{
+	struct pb_msg_hello h = { .protocol = PB_PROTOCOL, .pid = pid };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct timeval tv = { .tv_sec = TIMEOUT_S };
+	struct pb_control *c = malloc(sizeof(*c));
+	int ret;
+
+	snprintf(err, errlen, "out of memory");
+	if (!c)
+		return -ENOMEM;
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", socket_path);
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a))) {
+		ret = -errno;
+		snprintf(err, errlen, "%s: %s", socket_path, strerror(-ret));
+		pb_control_close(c);
+		return ret;
+	}
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	ret = send_message(c, PB_MSG_HELLO, &h, sizeof(h), NULL, NULL, 0);
+	if (!ret)
+		ret = receive(c, err, errlen);
+	if (ret != PB_MSG_READY) {
+		pb_control_close(c);
+		return ret < 0 ? ret : -EPROTO;
+	}
+	*out = c;
+	return 0;
+}
+
+/* The REPLY to a request: its header, or -errno with a text. */
+static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const char *path,
+	       const char *value, size_t value_len, char *err, size_t errlen)
+{
+	const struct pb_msg *m = (const void *)c->buf;
+	int ret = send_message(c, type, f, sizeof(*f), path, value, value_len);
+
+	if (ret) {
+		snprintf(err, errlen, "%s: %s", path, strerror(-ret));
+		return ret;
+	}
+	ret = receive(c, err, errlen);
+	if (ret < 0)
+		return ret;
+	if (ret != PB_MSG_REPLY || m->len < sizeof(*f)) {
+		snprintf(err, errlen, "%s: an answer that makes no sense", path);
+		return -EPROTO;
+	}
+	memcpy(f, m + 1, sizeof(*f));
+	if (f->result < 0)
+		snprintf(err, errlen, "%s: %s", path, strerror(-f->result));
+	return f->result < 0 ? f->result : 0;
+}
+
+int pb_control_write(struct pb_control *c, const char *path, const char *value, bool append,
+		     char *err, size_t errlen)
+{
+	size_t len = strlen(value);
+	struct pb_msg_file f = { .size = (uint32_t)len, .append = append };
+
+	return ask(c, PB_MSG_WRITE, &f, path, value, len, err, errlen);
+}
+
+int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
+		    char *err, size_t errlen)
+{
+	const struct pb_msg *m = (const void *)c->buf;
+	size_t have = 0;
+	char *text = NULL;
+
+	for (;;) {
+		struct pb_msg_file f = { .offset = have,
+					 .size = PB_MSG_MAX - sizeof(struct pb_msg_file) };
+		int ret = ask(c, PB_MSG_READ, &f, path, NULL, 0, err, errlen);
+		size_t n = ret ? 0 : m->len - sizeof(f);
+		char *bigger = ret || have + n > FILE_MAX ? NULL : realloc(text, have + n + 1);
+
+		if (!bigger) {
+			free(text);
+			if (!ret)
+				snprintf(err, errlen, "%s: too large", path);
+			return ret ? ret : -EFBIG;
+		}
+		text = bigger;
+		memcpy(text + have, (const char *)(m + 1) + sizeof(f), n);
+		have += n;
+		text[have] = 0;
+		if (!n)
+			break;
+	}
+	*out = text;
+	*len = have;
+	return 0;
+}
+
+void pb_control_close(struct pb_control *c)
+{
+	if (!c)
+		return;
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What control files take: numbers, durations, patterns. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/control.h"
+
+int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 0);
+	while (isspace((unsigned char)*end))
+		end++;
+	if (errno || *end || end == text || n > max)
+		return -EINVAL;
+	*out = n;
+	return 0;
+}
+
+/* Whole part and up to 9 decimals, scaled without floating point. */
+int pb_control_parse_duration(const char *text, uint64_t *ns)
+{
+	static const struct { const char *name; uint64_t ns; } units[] = {
+		{ "", 1000 }, { "us", 1000 }, { "ns", 1 }, { "ms", 1000000 }, { "s", 1000000000 },
+		{ "usec", 1000 }, { "nsec", 1 }, { "msec", 1000000 }, { "sec", 1000000000 },
+	};
+	uint64_t whole = 0, part = 0, scale = 1;
+	const char *p = text;
+
+	if (!isdigit((unsigned char)*p) && *p != '.')
+		return -EINVAL;
+	for (; isdigit((unsigned char)*p); p++)
+		if (whole > UINT64_MAX / 20 || (whole = whole * 10 + (uint64_t)(*p - '0'), 0))
+			return -EINVAL;
+	if (*p == '.') {
+		p++;
+		if (!isdigit((unsigned char)*p))
+			return -EINVAL;
+		for (; isdigit((unsigned char)*p); p++)
+			if (scale < 1000000000) {
+				part = part * 10 + (uint64_t)(*p - '0');
+				scale *= 10;
+			}
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(p, units[i].name))
+			continue;
+		if (__builtin_mul_overflow(whole, units[i].ns, ns) ||
+		    __builtin_add_overflow(*ns, (uint64_t)((unsigned __int128)part * units[i].ns / scale), ns))
+			return -EINVAL;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+void pb_control_format_us(uint64_t ns, char *buf, size_t len)
+{
+	unsigned part = (unsigned)(ns % 1000);
+
+	if (part)
+		snprintf(buf, len, "%llu.%03u", (unsigned long long)(ns / 1000), part);
+	else
+		snprintf(buf, len, "%llu", (unsigned long long)(ns / 1000));
+}
+
+int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
+			    char *err, size_t errlen)
+{
+	const char *s = *p, *end, *colon;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	if (!*s) {
+		*p = s;
+		return 0;
+	}
+	for (end = s; *end && !isspace((unsigned char)*end); end++)
+		;
+	*p = end;
+	*out = (struct pb_control_pattern){ .remove = *s == '!' };
+	if (out->remove)
+		s++;
+	/* C++ names hold "::"; a command stands behind a single colon */
+	for (colon = s; colon < end; colon++) {
+		if (*colon != ':')
+			continue;
+		if (colon[1] != ':')
+			break;
+		colon++;
+	}
+	out->text = s;
+	out->text_len = (size_t)(colon - s);
+	if (colon < end) {
+		if ((size_t)(end - colon) < 5 || strncmp(colon, ":mod:", 5)) {
+			snprintf(err, errlen, "'%.*s': the only command behind a pattern is :mod:MODULE",
+				 (int)(end - s), s);
+			return -EINVAL;
+		}
+		out->module = colon + 5;
+		out->module_len = (size_t)(end - out->module);
+		if (!out->module_len) {
+			snprintf(err, errlen, "'%.*s': no module behind :mod:", (int)(end - s), s);
+			return -EINVAL;
+		}
+	}
+	/* ":mod:M" is all of M, as in the kernel */
+	if (!out->text_len && !out->module) {
+		snprintf(err, errlen, "'!': no pattern behind it");
+		return -EINVAL;
+	}
+	return 1;
+}
+
+static int invalid(const char *value, const char *what, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "'%.200s': %s", value, what);
+	return -EINVAL;
+}
+
+static int validate_patterns(const char *value, char *err, size_t errlen)
+{
+	struct pb_control_pattern pat;
+	int ret;
+
+	do
+		ret = pb_control_pattern_next(&value, &pat, err, errlen);
+	while (ret > 0);
+	return ret;
+}
+
+static int validate_tracer(const char *value, char *err, size_t errlen)
+{
+	static const char *const names[] = { "nop", "function", "function_graph" };
+	size_t len = strcspn(value, " \t\n");
+
+	if (!value[len + strspn(value + len, " \t\n")])
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+			if (len == strlen(names[i]) && !strncmp(names[i], value, len))
+				return 0;
+	return invalid(value, "is no tracer; there are nop, function and function_graph", err, errlen);
+}
+
+static int validate_number(const char *value, uint64_t max, char *err, size_t errlen)
+{
+	char text[100];
+	uint64_t n;
+
+	if (!pb_control_parse_u64(value, max, &n))
+		return 0;
+	snprintf(text, sizeof(text), "is no number from 0 to %llu", (unsigned long long)max);
+	return invalid(value, text, err, errlen);
+}
+
+int pb_control_validate(enum pb_control_file file, const char *value, bool append,
+			char *err, size_t errlen)
+{
+	const struct pb_control_info *info = pb_control_info(file);
+	uint64_t ns;
+	char copy[64];
+
+	if (!info)
+		return -ENOENT;
+	if (!(info->mode & PB_CONTROL_W)) {
+		snprintf(err, errlen, "%s: can only be read", info->path);
+		return -EACCES;
+	}
+	switch (file) {
+	case PB_CF_SET_FTRACE_FILTER:
+	case PB_CF_SET_FTRACE_NOTRACE:
+	case PB_CF_SET_GRAPH_FUNCTION:
+	case PB_CF_SET_GRAPH_NOTRACE:
+	case PB_CF_GRAPH_CALLERS:
+		return validate_patterns(value, err, errlen);
+	case PB_CF_CURRENT_TRACER:
+		return validate_tracer(value, err, errlen);
+	case PB_CF_MAX_GRAPH_DEPTH:
+		return validate_number(value, INT32_MAX, err, errlen);
+	case PB_CF_TRACING_ON:
+		return validate_number(value, 1, err, errlen);
+	case PB_CF_SET_FTRACE_SIZE:
+	case PB_CF_BUFFER_SIZE_KB:
+		return validate_number(value, UINT32_MAX, err, errlen);
+	case PB_CF_TRACING_THRESH:
+		snprintf(copy, sizeof(copy), "%s", value);
+		copy[strcspn(copy, " \t\n")] = 0;
+		if (!pb_control_parse_duration(copy, &ns))
+			return 0;
+		return invalid(value, "is no time in microseconds", err, errlen);
+	default:
+		return 0;	/* the agent knows */
+	}
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Empties a ring (abi/ring.h) into a data directory while the program runs.
+ *
+ * Two threads: the drain thread moves chunks, the heartbeat thread only tells
+ * waiting engines that a reader lives, so that a slow disk isn't taken for a
+ * dead recorder. Everything in the ring is untrusted: headers are copied, then
+ * checked; geometry comes from our own copy.
+ *
+ *   state      what the drain thread does                        when
+ *   FULL       -> READING, write, -> FREE                        always; overwrite mode: at the end
+ *   OPEN       -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
+ *   OPEN HELD  -> READING, write, stays READING                  at the end
+ *
+ * At the end a chunk is never freed: a thread that still runs may write into
+ * what it holds open, and nobody else must get it.
+ */
+#ifndef PB_DRAIN_H
+#define PB_DRAIN_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "abi/ring.h"
+#include "reader/writer.h"
+
+/* What records say of a trace's size. `calls` counts each call once, also
+ * where only its beginning or only its end was kept. */
+struct pb_counts {
+	uint64_t leaves;	/* LEAF, LONG, CALL, FUNC */
+	uint64_t begins;	/* ENTRY, and END of a call without ENTRY */
+	uint64_t ends;		/* EXIT, END */
+	uint64_t records;	/* all that stand for an event of the program */
+};
+
+static inline uint64_t pb_counts_calls(const struct pb_counts *c)
+{
+	return c->leaves + (c->begins > c->ends ? c->begins : c->ends);
+}
+
+/* Adds a chunk's records to c. The words may change meanwhile. */
+void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
+
+struct pb_drain {
+	/* set by the caller before pb_drain_start */
+	struct pb_ring *ring;		/* mapped, read-write */
+	int ring_fd;
+	struct pb_ring geometry;	/* trusted: made by us */
+	struct pb_writer *writer;
+	uint64_t max_size;		/* of the chunks file; 0: no limit */
+	/* Whether pids in the ring are pids of ours, so that a thread that
+	 * can't be found is dead. Asked at most a few times a second. */
+	bool (*pids_are_ours)(void *arg);
+	void *arg;
+
+	/* results; the drain thread's until it was joined, except the atomics */
+	_Atomic uint64_t bytes;		/* in the chunks file */
+	_Atomic uint64_t records;
+	_Atomic bool full;		/* max_size reached */
+	_Atomic int error;		/* -errno of a write that failed for good */
+	struct pb_counts counts;	/* of what was kept */
+	uint64_t discarded_records;	/* behind max_size or a full disk */
+	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
+
+	/* private */
+	pthread_t thread, heart;
+	_Atomic bool stop;
+	uint32_t high;			/* chunks below it were touched by someone */
+	uint32_t *suspect;		/* [nr_chunks] `uses` + 1 when found without a thread */
+	struct pb_drain_batch *batch;
+};
+
+int pb_drain_start(struct pb_drain *d);	/* 0 or -errno */
+/* Ends the session: waiters give up, everything that is left is written. */
+void pb_drain_finish(struct pb_drain *d);
+#endif

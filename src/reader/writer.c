@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reader/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+/* A data directory has a meta file that begins with our magic, or is empty. */
+static bool is_datadir(const char *dir)
+{
+	struct pb_data_header h;
+	char path[PATH_MAX];
+	bool ok = false;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/meta", dir) >= sizeof(path))
+		return false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0) {
+		ok = read(fd, &h, sizeof(h)) == sizeof(h) && h.magic == PB_DATA_MAGIC_META;
+		close(fd);
+		return ok;
+	}
+	DIR *d = opendir(dir);
+	if (!d)
+		return false;
+	ok = true;
+	for (struct dirent *e; (e = readdir(d));)
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			ok = false;
+	closedir(d);
+	return ok;
+}
+
+static void remove_modules(int dir_fd)
+{
+	int fd = openat(dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	for (struct dirent *e; (e = readdir(d));)
+		if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
+			unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	unlinkat(dir_fd, "modules", AT_REMOVEDIR);
+}
+
+int pb_datadir_remove(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return -errno;
+	unlinkat(fd, "chunks", 0);
+	unlinkat(fd, "meta", 0);
+	remove_modules(fd);
+	close(fd);
+	return rmdir(dir) ? -errno : 0;
+}
+
+static int move_old(const char *dir, char *err, size_t errlen)
+{
+	char old[PATH_MAX];
+	struct stat st;
+
+	if (lstat(dir, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISDIR(st.st_mode) || !is_datadir(dir)) {
+		snprintf(err, errlen, "%s: exists and is no Patchbay data directory; choose another with -d",
+			 dir);
+		return -EEXIST;
+	}
+	snprintf(old, sizeof(old), "%s.old", dir);
+	if (!lstat(old, &st)) {
+		int ret = S_ISDIR(st.st_mode) && is_datadir(old) ? pb_datadir_remove(old) : -EEXIST;
+		if (ret) {
+			snprintf(err, errlen, "%s: in the way of the former data, and holds what isn't "
+				 "Patchbay's; move it", old);
+			return ret;
+		}
+	}
+	if (rename(dir, old)) {
+		snprintf(err, errlen, "%s: can't rename it to %s: %s", dir, old, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
+{
+	struct pb_data_header h = { .magic = magic, .version = PB_DATA_VERSION };
+	int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | flags, 0666);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, &h, sizeof(h)) != sizeof(h)) {
+		int ret = errno ? -errno : -ENOSPC;
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+int pb_writer_open(struct pb_writer *w, const char *dir, char *err, size_t errlen)
+{
+	size_t len = strlen(dir);
+	int ret;
+
+	*err = 0;
+	w->dir_fd = w->chunks_fd = w->meta_fd = w->modules_fd = -1;
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	if (!len || len + 16 > sizeof(w->dir)) {
+		snprintf(err, errlen, "the data directory's name is empty or too long");
+		return -ENAMETOOLONG;
+	}
+	memcpy(w->dir, dir, len);
+	w->dir[len] = 0;
+	ret = move_old(w->dir, err, errlen);
+	if (ret)
+		goto fail;
+	if (mkdir(w->dir, 0777) ||
+	    (w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+	    mkdirat(w->dir_fd, "modules", 0777) ||
+	    (w->modules_fd = openat(w->dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		ret = -errno;
+		goto fail;
+	}
+	ret = w->meta_fd = create_file(w->dir_fd, "meta", PB_DATA_MAGIC_META, O_APPEND);
+	if (ret < 0)
+		goto fail;
+	ret = w->chunks_fd = create_file(w->dir_fd, "chunks", PB_DATA_MAGIC_CHUNKS, 0);
+	if (ret < 0)
+		goto fail;
+	w->chunks_size = sizeof(struct pb_data_header);
+	return 0;
+fail:
+	if (!*err)
+		snprintf(err, errlen, "%s: can't make the data directory: %s", w->dir, strerror(-ret));
+	pb_writer_close(w);
+	return ret;
+}
+
+int pb_writer_meta(struct pb_writer *w, uint32_t type, const void *body, size_t len,
+		   const void *tail, size_t tail_len)
+{
+	static const char zero[8];
+	struct pb_meta m = { .type = type, .len = (uint32_t)(len + tail_len) };
+	size_t padded = pb_align_up(len + tail_len, 8);
+	struct iovec iov[4] = {
+		{ &m, sizeof(m) }, { (void *)body, len }, { (void *)tail, tail_len },
+		{ (void *)zero, padded - len - tail_len },
+	};
+	ssize_t n;
+
+	do
+		n = writev(w->meta_fd, iov, 4);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)(sizeof(m) + padded))
+		return 0;
+	return n < 0 ? -errno : -ENOSPC;
+}
+
+int pb_writer_note(struct pb_writer *w, const char *text)
+{
+	return pb_writer_meta(w, PB_META_NOTE, NULL, 0, text, strlen(text) + 1);
+}
+
+static uint64_t now_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The clocks between two readings of the TSC; the tightest of some tries, as
+ * the thread may be scheduled out between them. */
+int pb_writer_clock(struct pb_writer *w)
+{
+	struct pb_meta_clock best = { 0 };
+	uint64_t width = UINT64_MAX;
+
+	for (int i = 0; i < 16; i++) {
+		struct pb_meta_clock c;
+		uint64_t t0 = pb_rdtsc(), t1;
+
+		c.monotonic = now_ns(CLOCK_MONOTONIC);
+		t1 = pb_rdtsc();
+		c.monotonic_raw = now_ns(CLOCK_MONOTONIC_RAW);
+		c.boottime = now_ns(CLOCK_BOOTTIME);
+		c.realtime = now_ns(CLOCK_REALTIME);
+		c.tsc = t0 + (t1 - t0) / 2;
+		if (pb_rdtsc() - t0 < width) {
+			width = pb_rdtsc() - t0;
+			best = c;
+		}
+	}
+	return pb_writer_meta(w, PB_META_CLOCK, &best, sizeof(best), NULL, 0);
+}
+
+int pb_writer_module(struct pb_writer *w, uint32_t number, int fd, uint64_t size)
+{
+	char name[16];
+	off_t from = 0;
+	int ret = 0;
+
+	snprintf(name, sizeof(name), "%u", number);
+	int out = openat(w->modules_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+	if (out < 0)
+		return -errno;
+	while (!ret && (uint64_t)from < size) {
+		ssize_t n = sendfile(out, fd, &from, size - (uint64_t)from);
+		if (n < 0 && errno != EINTR)
+			ret = -errno;
+		else if (!n)
+			ret = -EIO;
+	}
+	close(out);
+	if (ret)
+		unlinkat(w->modules_fd, name, 0);
+	return ret;
+}
+
+int pb_writer_chunks(struct pb_writer *w, const struct iovec *iov, int nr, uint64_t bytes)
+{
+	ssize_t n;
+
+	do
+		n = pwritev(w->chunks_fd, iov, nr, (off_t)w->chunks_size);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)bytes) {
+		w->chunks_size += bytes;
+		return 0;
+	}
+	int ret = n < 0 ? -errno : -ENOSPC;
+	/* the file ends with a whole chunk */
+	if (n > 0 && ftruncate(w->chunks_fd, (off_t)w->chunks_size))
+		return -errno;
+	return ret;
+}
+
+void pb_writer_close(struct pb_writer *w)
+{
+	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
+
+	for (size_t i = 0; i < pb_array_size(fds); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+void pb_writer_undo(struct pb_writer *w)
+{
+	char old[sizeof(w->dir) + 4];
+
+	pb_writer_close(w);
+	if (pb_datadir_remove(w->dir))
+		return;
+	snprintf(old, sizeof(old), "%s.old", w->dir);
+	if (is_datadir(old))
+		rename(old, w->dir);
+}
