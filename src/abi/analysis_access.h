@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reading an analysis that pb_analysis_check() has passed.
+ *
+ * Context: any (no libc, no allocation, no SSE). Nothing here checks again.
+ */
+#ifndef PB_ABI_ANALYSIS_ACCESS_H
+#define PB_ABI_ANALYSIS_ACCESS_H
+#include "abi/analysis.h"
+
+static inline const struct pb_func *pb_analysis_funcs(const struct pb_analysis *a)
+{
+	return (const struct pb_func *)((const char *)a + a->funcs_offset);
+}
+
+static inline const struct pb_nop *pb_analysis_nops(const struct pb_analysis *a)
+{
+	return (const struct pb_nop *)((const char *)a + a->nops_offset);
+}
+
+/* A string by its offset; 0 is "". */
+static inline const char *pb_analysis_string(const struct pb_analysis *a, uint32_t offset)
+{
+	return (const char *)a + a->strings_offset + offset;
+}
+
+static inline const char *pb_func_name(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return pb_analysis_string(a, f->name);
+}
+
+/* The index of the last function at or before addr, or -1. */
+static inline int64_t pb_analysis_lower(const struct pb_analysis *a, uint64_t addr)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+	uint32_t low = 0, high = a->nr_funcs;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (f[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (int64_t)low - 1;
+}
+
+/* The function whose bytes hold the link-time address, or NULL. A function of
+ * unknown size reaches to the next one. */
+static inline const struct pb_func *pb_analysis_find(const struct pb_analysis *a, uint64_t addr)
+{
+	int64_t i = pb_analysis_lower(a, addr);
+	const struct pb_func *f = pb_analysis_funcs(a) + i;
+
+	if (i < 0 || (f->size && addr - f->addr >= f->size))
+		return 0;
+	return f;
+}
+
+/* The function that starts at addr, or NULL. */
+static inline const struct pb_func *pb_analysis_at(const struct pb_analysis *a, uint64_t addr)
+{
+	int64_t i = pb_analysis_lower(a, addr);
+	const struct pb_func *f = pb_analysis_funcs(a) + i;
+
+	return i >= 0 && f->addr == addr ? f : 0;
+}
+
+/* The link-time address of the first displaced byte, and of the first behind. */
+static inline uint64_t pb_func_window(const struct pb_func *f)
+{
+	return f->addr + f->window;
+}
+
+static inline uint64_t pb_func_window_end(const struct pb_func *f)
+{
+	return f->addr + f->window + f->window_len;
+}
+
+/* Only for a function with PB_REFUSED_NOT. */
+static inline const struct pb_recipe *pb_func_recipe(const struct pb_analysis *a,
+						     const struct pb_func *f)
+{
+	return (const struct pb_recipe *)((const char *)a + a->recipes_offset + f->recipe);
+}
+
+static inline const struct pb_fixup *pb_recipe_fixups(const struct pb_recipe *r)
+{
+	return (const struct pb_fixup *)(r + 1);
+}
+
+static inline const struct pb_pair *pb_recipe_pairs(const struct pb_recipe *r)
+{
+	return (const struct pb_pair *)(pb_recipe_fixups(r) + r->nr_fixups);
+}
+
+static inline const uint8_t *pb_recipe_code(const struct pb_recipe *r)
+{
+	return (const uint8_t *)(pb_recipe_pairs(r) + r->nr_pairs);
+}
+
+static inline const uint8_t *pb_recipe_orig(const struct pb_recipe *r)
+{
+	return pb_recipe_code(r) + r->len;
+}
+
+static inline const uint8_t *pb_recipe_rest(const struct pb_recipe *r)
+{
+	return pb_recipe_orig(r) + r->window_len;
+}
+
+static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
+{
+	return sizeof(*r) + r->nr_fixups * sizeof(struct pb_fixup) +
+	       r->nr_pairs * sizeof(struct pb_pair) + r->len + 2u * r->window_len;
+}
+
+/* Where in the program a PC at code + offset stands, as an offset from the
+ * window's start. The jump that ends a recipe stands for the first instruction
+ * behind the window. */
+static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
+{
+	const struct pb_pair *p = pb_recipe_pairs(r);
+	unsigned i = r->nr_pairs - 1;
+
+	while (i && p[i].copy > offset)
+		i--;
+	return p[i].orig;
+}
+
+/* Where in the recipe the instruction at window + offset has its copy, or -1
+ * if no displaced instruction starts there. */
+static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offset)
+{
+	const struct pb_pair *p = pb_recipe_pairs(r);
+
+	for (unsigned i = 0; i < r->nr_pairs; i++)
+		if (p[i].orig == offset && offset < r->window_len)
+			return p[i].copy;
+	return -1;
+}
+
+/* What the agent writes over an entry of the table of nops. rest[] was made
+ * with the same bytes. */
+static inline const uint8_t *pb_nop_bytes(uint8_t len)
+{
+	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	static const uint8_t nop6[] = { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+	return len == 5 ? nop5 : nop6;
+}
+#endif

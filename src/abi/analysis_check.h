@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Whether a mapped analysis (abi/analysis.h) may be used as it stands.
+ *
+ * The agent maps a file that another process wrote. After this check every
+ * accessor of abi/analysis_access.h stays inside the map, strings end, tables
+ * are sorted, windows lie in the text and don't overlap, and a recipe's parts
+ * lie inside the recipe. What it can't tell is whether the file is about the
+ * module in memory: for that compare the build-id and, before writing, orig[].
+ *
+ * Context: any (no libc, no allocation, no locks, no SSE). One pass, linear in
+ * the number of functions. The map must not change afterwards: give a private
+ * copy, a sealed memfd, or a file that only we write.
+ *
+ * Returns 0 or -EINVAL. `map` must be aligned to 8.
+ */
+#ifndef PB_ABI_ANALYSIS_CHECK_H
+#define PB_ABI_ANALYSIS_CHECK_H
+#include <stddef.h>
+
+int pb_analysis_check(const void *map, size_t size);
+#endif

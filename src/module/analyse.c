@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The stages in their order; see module_priv.h. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "abi/analysis_check.h"
+#include "base/base.h"
+#include "module/module_priv.h"
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+static void read_identity(struct pb_an *an)
+{
+	struct pb_elf *e = &an->elf;
+	struct pb_elf_strings strings;
+	uint64_t v;
+	const char *slash = strrchr(an->path, '/'), *name = NULL;
+	bool interp = false;
+
+	pb_elf_dynamic_strings(e, &strings);
+	if (pb_elf_dynamic(e, DT_SONAME, &v))
+		name = pb_elf_string(&strings, v);
+	an->soname = name && *name ? name : slash ? slash + 1 : an->path;
+	an->is_agent = starts_with(an->soname, "libpatchbay.so.");
+	an->is_loader = starts_with(an->soname, "ld-linux") || starts_with(an->soname, "ld-musl") ||
+			starts_with(an->soname, "ld.so");
+	for (unsigned i = 0; i < e->nr_ph; i++)
+		interp |= e->ph[i].p_type == PT_INTERP;
+	if (e->eh->e_type == ET_DYN)
+		an->an_flags |= PB_AN_PIE;
+	if (!interp && !e->nr_dyn)
+		an->an_flags |= PB_AN_STATIC;
+}
+
+static int run_stages(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
+{
+	static int (*const stages[])(struct pb_an *, const char **) = {
+		pb_symbols_read, pb_imports_read, pb_sweep, pb_functions_make,
+		pb_records_read, pb_sites_make,
+	};
+	int err = pb_ranges_read(an, why);
+
+	read_identity(an);
+	*why = err ? *why : "no memory";
+	if (!err && !pb_cfi_read(&an->cfi, &an->elf))
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < pb_array_size(stages); i++)
+		err = stages[i](an, why);
+	if (!err)
+		err = pb_emit(an, blob, size, why);
+	if (!err && pb_analysis_check(*blob, *size)) {
+		/* ours to mend, but nothing wrong gets out */
+		*why = "its analysis came out inconsistent (a fault of Patchbay)";
+		free(*blob);
+		err = -EINVAL;
+	}
+	return err;
+}
+
+static void free_all(struct pb_an *an)
+{
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		free(an->ranges.v[i].jumped);
+		free(an->ranges.v[i].taken);
+	}
+	pb_vec_free(&an->ranges);
+	pb_cfi_free(&an->cfi);
+	pb_vec_free(&an->cands);
+	pb_vec_free(&an->labels);
+	pb_vec_free(&an->hook_slots);
+	pb_vec_free(&an->hook_stubs);
+	pb_vec_free(&an->ifuncs);
+	pb_vec_free(&an->records);
+	pb_vec_free(&an->words);
+	pb_vec_free(&an->textrels);
+	pb_vec_free(&an->hook_calls);
+	pb_vec_free(&an->ra_reads);
+	pb_vec_free(&an->fns);
+	pb_vec_free(&an->barriers);
+	pb_vec_free(&an->nops);
+	pb_vec_free(&an->recipes);
+	for (unsigned i = 0; i < an->nr_debug; i++)
+		pb_elf_close(&an->debug[i]);
+	if (an->debug_fd >= 0)
+		close(an->debug_fd);
+	pb_elf_close(&an->elf);
+}
+
+int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t *size,
+	       const char **why)
+{
+	struct pb_an an = { .path = path, .flags = flags, .debug_fd = -1 };
+	int err = pb_elf_open(&an.elf, fd, false, why);
+
+	if (err)
+		return err;
+	pb_debug_files_open(&an);
+	err = run_stages(&an, blob, size, why);
+	free_all(&an);
+	return err;
+}
+
+int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
+		      uint8_t **blob, size_t *size, const char **why)
+{
+	struct pb_an an = { .path = path, .flags = flags, .debug_fd = -1 };
+	int err = pb_elf_open_memory(&an.elf, bytes, len, false, why);
+
+	if (err)
+		return err;
+	err = run_stages(&an, blob, size, why);
+	free_all(&an);
+	return err;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "module/cfi.h"
+#include <string.h>
+
+enum {
+	CFA_nop = 0x00, CFA_set_loc = 0x01, CFA_advance_loc1 = 0x02, CFA_advance_loc2 = 0x03,
+	CFA_advance_loc4 = 0x04, CFA_offset_extended = 0x05, CFA_restore_extended = 0x06,
+	CFA_undefined = 0x07, CFA_same_value = 0x08, CFA_register = 0x09,
+	CFA_remember_state = 0x0a, CFA_restore_state = 0x0b, CFA_def_cfa = 0x0c,
+	CFA_def_cfa_register = 0x0d, CFA_def_cfa_offset = 0x0e, CFA_def_cfa_expression = 0x0f,
+	CFA_expression = 0x10, CFA_offset_extended_sf = 0x11, CFA_def_cfa_sf = 0x12,
+	CFA_def_cfa_offset_sf = 0x13, CFA_val_offset = 0x14, CFA_val_offset_sf = 0x15,
+	CFA_val_expression = 0x16, CFA_GNU_args_size = 0x2e,
+	CFA_GNU_negative_offset_extended = 0x2f,
+	CFA_advance_loc = 0x40, CFA_offset = 0x80, CFA_restore = 0xc0,
+};
+
+#define PE_ABSPTR	0x00
+#define PE_UDATA2	0x02
+#define PE_UDATA4	0x03
+#define PE_UDATA8	0x04
+#define PE_SDATA2	0x0a
+#define PE_SDATA4	0x0b
+#define PE_SDATA8	0x0c
+#define PE_PCREL	0x10
+#define PE_OMIT		0xff
+
+/* Every FDE executes its CIE's instructions; real ones have ten bytes of them. */
+#define MAX_INITIAL	256
+
+/* A cursor over bytes; runs dry instead of over. */
+struct bytes {
+	const uint8_t *p, *end;
+	bool dry;
+};
+
+static uint64_t fixed(struct bytes *b, unsigned n)
+{
+	uint64_t v = 0;
+
+	if ((size_t)(b->end - b->p) < n) {
+		b->dry = true;
+		b->p = b->end;
+		return 0;
+	}
+	memcpy(&v, b->p, n);
+	b->p += n;
+	return v;
+}
+
+static uint64_t uleb(struct bytes *b)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; b->p < b->end; shift += 7) {
+		uint8_t byte = *b->p++;
+
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return v;
+	}
+	b->dry = true;
+	return 0;
+}
+
+static int64_t sleb(struct bytes *b)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; b->p < b->end;) {
+		uint8_t byte = *b->p++;
+
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (!(byte & 0x80)) {
+			if (byte & 0x40 && shift < 64)
+				v |= ~0ull << shift;
+			return (int64_t)v;
+		}
+	}
+	b->dry = true;
+	return 0;
+}
+
+/* A pointer; vaddr is the address of b->p in memory. */
+static uint64_t encoded(struct bytes *b, uint8_t encoding, uint64_t vaddr)
+{
+	uint64_t v;
+
+	switch (encoding & 0x0f) {
+	case PE_ABSPTR: case PE_UDATA8: case PE_SDATA8:
+		v = fixed(b, 8);
+		break;
+	case PE_UDATA4:
+		v = fixed(b, 4);
+		break;
+	case PE_SDATA4:
+		v = (uint64_t)(int64_t)(int32_t)fixed(b, 4);
+		break;
+	case PE_UDATA2:
+		v = fixed(b, 2);
+		break;
+	case PE_SDATA2:
+		v = (uint64_t)(int64_t)(int16_t)fixed(b, 2);
+		break;
+	default:
+		b->dry = true;
+		return 0;
+	}
+	switch (encoding & 0x70) {
+	case 0:
+		return v;
+	case PE_PCREL:
+		return v + vaddr;
+	default:
+		b->dry = true;
+		return 0;
+	}
+}
+
+static void skip_encoded(struct bytes *b, uint8_t encoding)
+{
+	static const uint8_t width[16] = { 8, 0, 2, 4, 8, 0, 0, 0, 8, 0, 2, 4, 8 };
+
+	if (encoding == PE_OMIT)
+		return;
+	if (!width[encoding & 0x0f])
+		b->dry = true;
+	fixed(b, width[encoding & 0x0f]);
+}
+
+static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
+{
+	uint8_t version = (uint8_t)fixed(&b, 1);
+	const char *aug = (const char *)b.p;
+	const uint8_t *nul = memchr(b.p, 0, (size_t)(b.end - b.p));
+
+	if (!nul || (version != 1 && version != 3 && version != 4))
+		return false;
+	b.p = nul + 1;
+	memset(cie, 0, sizeof(*cie));
+	cie->off = off;
+	if (version == 4)
+		fixed(&b, 2);	/* address and segment size */
+	cie->code_align = uleb(&b);
+	cie->data_align = sleb(&b);
+	cie->ra_reg = (uint8_t)(version == 1 ? fixed(&b, 1) : uleb(&b));
+	cie->encoding = PE_ABSPTR;
+	if (*aug == 'z') {
+		uint64_t len = uleb(&b);
+
+		if (len > (uint64_t)(b.end - b.p))
+			return false;
+		cie->insns = b.p + len;
+		cie->has_augmentation = true;
+		while (*++aug) {
+			if (*aug == 'R')
+				cie->encoding = (uint8_t)fixed(&b, 1);
+			else if (*aug == 'S')
+				cie->signal = true;
+			else if (*aug == 'L')
+				fixed(&b, 1);
+			else if (*aug == 'P')
+				skip_encoded(&b, (uint8_t)fixed(&b, 1));
+			else if (*aug != 'B')
+				break;
+		}
+	} else if (*aug) {
+		return false;
+	} else {
+		cie->insns = b.p;
+	}
+	cie->insns_end = b.end;
+	return !b.dry && cie->insns_end - cie->insns <= MAX_INITIAL;
+}
+
+static const struct pb_cie *find_cie(const struct pb_cfi *c, uint64_t off)
+{
+	size_t low = 0, high = c->cies.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->cies.v[mid].off < off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < c->cies.n && c->cies.v[low].off == off ? &c->cies.v[low] : NULL;
+}
+
+static void parse_fde(struct pb_cfi *c, struct bytes b, const struct pb_cie *cie, uint64_t vaddr)
+{
+	const uint8_t *from = b.p;
+	struct pb_fde f = { .cie = (uint32_t)(cie - c->cies.v), .signal = cie->signal };
+	struct pb_cfi_cursor cur;
+
+	f.start = encoded(&b, cie->encoding, vaddr);
+	f.end = f.start + encoded(&b, cie->encoding & 0x0f, vaddr + (uint64_t)(b.p - from));
+	if (cie->has_augmentation) {
+		uint64_t len = uleb(&b);
+
+		if (len > (uint64_t)(b.end - b.p))
+			return;
+		b.p += len;
+	}
+	/* a discarded section's FDE keeps address 0 */
+	if (b.dry || !f.start || f.end <= f.start || f.end >= 1ull << 48)
+		return;
+	f.insns = b.p;
+	f.insns_end = b.end;
+	pb_cfi_start(&cur, c, &f);
+	pb_cfi_advance(&cur, f.start);
+	f.entry = cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8;
+	f.ra_undefined = cur.row.ra_undefined;
+	pb_vec_push(&c->fdes, f);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct pb_fde *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static const uint8_t *find_eh_frame(struct pb_elf *e, uint64_t *vaddr, uint64_t *size)
+{
+	const Elf64_Shdr *sh = pb_elf_section(e, ".eh_frame");
+
+	if (sh) {
+		*vaddr = sh->sh_addr;
+		*size = sh->sh_size;
+		return pb_elf_section_bytes(e, sh);
+	}
+	for (unsigned i = 0; i < e->nr_ph; i++) {
+		const Elf64_Phdr *p = &e->ph[i];
+		struct bytes b;
+
+		if (p->p_type != PT_GNU_EH_FRAME || !(b.p = pb_elf_bytes(e, p->p_offset, p->p_filesz)))
+			continue;
+		b.end = b.p + p->p_filesz;
+		b.dry = false;
+		fixed(&b, 1);
+		uint8_t encoding = (uint8_t)fixed(&b, 3);
+
+		*vaddr = encoded(&b, encoding, p->p_vaddr + 4);
+		*size = pb_elf_room(e, *vaddr);
+		return b.dry ? NULL : pb_elf_at(e, *vaddr, *size);
+	}
+	return NULL;
+}
+
+bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e)
+{
+	uint64_t vaddr = 0, size = 0;
+	const uint8_t *start = find_eh_frame(e, &vaddr, &size);
+	struct bytes b = { start, start + (start ? size : 0), false };
+
+	memset(c, 0, sizeof(*c));
+	while (start && b.end - b.p >= 8) {
+		uint64_t off = (uint64_t)(b.p - start);
+		uint64_t len = fixed(&b, 4);
+
+		if (len == 0xffffffff)
+			len = fixed(&b, 8);
+		if (len < 4 || len > (uint64_t)(b.end - b.p))
+			break;
+		uint64_t id_off = (uint64_t)(b.p - start);
+		struct bytes record = { b.p, b.p + len, false };
+		uint64_t id = fixed(&record, 4);
+		struct pb_cie cie;
+		const struct pb_cie *found;
+
+		b.p += len;
+		if (!id) {
+			if (parse_cie(record, off, &cie))
+				pb_vec_push(&c->cies, cie);
+		} else if (id <= id_off && (found = find_cie(c, id_off - id))) {
+			parse_fde(c, record, found, vaddr + (uint64_t)(record.p - start));
+		}
+	}
+	pb_vec_sort(&c->fdes, by_start);
+	return !c->cies.failed && !c->fdes.failed;
+}
+
+void pb_cfi_free(struct pb_cfi *c)
+{
+	pb_vec_free(&c->cies);
+	pb_vec_free(&c->fdes);
+}
+
+long pb_cfi_find(const struct pb_cfi *c, uint64_t addr)
+{
+	size_t low = 0, high = c->fdes.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->fdes.v[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && addr < c->fdes.v[low - 1].end ? (long)low - 1 : -1;
+}
+
+/* DWARF numbers the first eight otherwise than instructions do. */
+static uint8_t x86_reg(uint64_t dwarf)
+{
+	static const uint8_t map[8] = { 0, 2, 1, 3, 6, 7, 5, 4 };
+
+	return dwarf < 8 ? map[dwarf] : dwarf < 16 ? (uint8_t)dwarf : PB_REG_NONE;
+}
+
+static void set_cfa(struct pb_cfi_row *row, uint8_t reg, int64_t off)
+{
+	row->cfa_reg = off == (int32_t)off ? reg : PB_REG_NONE;
+	row->cfa_off = (int32_t)off;
+}
+
+static void skip_block(struct bytes *b)
+{
+	uint64_t len = uleb(b);
+
+	if (len > (uint64_t)(b->end - b->p)) {
+		b->dry = true;
+		b->p = b->end;
+	} else {
+		b->p += len;
+	}
+}
+
+/* The rules for registers matter only where they are the return address's. */
+static void rule(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
+{
+	uint64_t reg = uleb(b);
+
+	if (reg == cur->cie->ra_reg)
+		cur->row.ra_undefined = op == CFA_undefined;
+	switch (op) {
+	case CFA_offset_extended: case CFA_register: case CFA_val_offset:
+	case CFA_GNU_negative_offset_extended:
+		uleb(b);
+		break;
+	case CFA_offset_extended_sf: case CFA_val_offset_sf:
+		sleb(b);
+		break;
+	case CFA_expression: case CFA_val_expression:
+		skip_block(b);
+		break;
+	}
+}
+
+static void advance_loc(struct pb_cfi_cursor *cur, uint64_t delta)
+{
+	cur->loc += delta * cur->cie->code_align;
+}
+
+static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
+{
+	struct pb_cfi_row *row = &cur->row;
+	uint8_t reg;
+
+	switch (op) {
+	case CFA_nop:
+		break;
+	case CFA_advance_loc1:
+		advance_loc(cur, fixed(b, 1));
+		break;
+	case CFA_advance_loc2:
+		advance_loc(cur, fixed(b, 2));
+		break;
+	case CFA_advance_loc4:
+		advance_loc(cur, fixed(b, 4));
+		break;
+	case CFA_remember_state:
+		if (cur->depth < PB_CFI_STACK)
+			cur->stack[cur->depth] = *row;
+		cur->depth++;
+		break;
+	case CFA_restore_state:
+		if (cur->depth && --cur->depth < PB_CFI_STACK)
+			*row = cur->stack[cur->depth];
+		break;
+	case CFA_def_cfa:
+		reg = x86_reg(uleb(b));
+		set_cfa(row, reg, (int64_t)uleb(b));
+		break;
+	case CFA_def_cfa_sf:
+		reg = x86_reg(uleb(b));
+		set_cfa(row, reg, (int64_t)((uint64_t)sleb(b) * (uint64_t)cur->cie->data_align));
+		break;
+	case CFA_def_cfa_register:
+		row->cfa_reg = x86_reg(uleb(b));
+		break;
+	case CFA_def_cfa_offset:
+		set_cfa(row, row->cfa_reg, (int64_t)uleb(b));
+		break;
+	case CFA_def_cfa_offset_sf:
+		set_cfa(row, row->cfa_reg,
+			(int64_t)((uint64_t)sleb(b) * (uint64_t)cur->cie->data_align));
+		break;
+	case CFA_def_cfa_expression:
+		row->cfa_reg = PB_REG_NONE;
+		skip_block(b);
+		break;
+	case CFA_GNU_args_size:
+		uleb(b);
+		break;
+	case CFA_offset_extended: case CFA_restore_extended: case CFA_undefined:
+	case CFA_same_value: case CFA_register: case CFA_expression:
+	case CFA_offset_extended_sf: case CFA_val_offset: case CFA_val_offset_sf:
+	case CFA_val_expression: case CFA_GNU_negative_offset_extended:
+		rule(cur, b, op);
+		break;
+	default:
+		/* set_loc (its encoding is nobody's here) and what is unknown:
+		 * nothing behind it can be believed */
+		row->cfa_reg = PB_REG_NONE;
+		b->p = b->end;
+	}
+}
+
+static void execute(struct pb_cfi_cursor *cur, uint64_t addr)
+{
+	struct bytes b = { cur->p, cur->end, false };
+
+	while (b.p < b.end && cur->loc <= addr) {
+		uint8_t op = *b.p++;
+
+		switch (op & 0xc0) {
+		case CFA_advance_loc:
+			advance_loc(cur, op & 0x3f);
+			break;
+		case CFA_offset:
+			if ((op & 0x3f) == cur->cie->ra_reg)
+				cur->row.ra_undefined = false;
+			uleb(&b);
+			break;
+		case CFA_restore:
+			break;
+		default:
+			execute_extended(cur, &b, op);
+		}
+	}
+	cur->p = b.p;
+	if (b.p >= b.end && cur->loc <= addr)
+		cur->loc = UINT64_MAX;
+}
+
+void pb_cfi_start(struct pb_cfi_cursor *cur, const struct pb_cfi *c, const struct pb_fde *f)
+{
+	const struct pb_cie *cie = &c->cies.v[f->cie];
+
+	memset(cur, 0, sizeof(*cur));
+	cur->cie = cie;
+	cur->row.cfa_reg = PB_REG_NONE;
+	cur->p = cie->insns;
+	cur->end = cie->insns_end;
+	cur->loc = 0;
+	execute(cur, UINT64_MAX - 1);
+	cur->initial = cur->row;
+	cur->depth = 0;
+	cur->p = f->insns;
+	cur->end = f->insns_end;
+	cur->loc = f->start;
+}
+
+void pb_cfi_advance(struct pb_cfi_cursor *cur, uint64_t addr)
+{
+	if (addr >= cur->loc)
+		execute(cur, addr);
+}

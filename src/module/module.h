@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The analysis of a module: a pure function from an ELF64 x86-64 file (and the
+ * separate debug file that belongs to it, for names only) to the format of
+ * abi/analysis.h. Everything read is hostile until checked.
+ *
+ * Context: an ordinary thread of the observer, or of the analysis library that
+ * the agent loads for itself; never the hit path, a signal handler or the
+ * loader's lock. Takes no locks, keeps no state between calls, may be called
+ * by several threads at once; starts and joins one thread of its own for big
+ * files (all signals blocked in it).
+ */
+#ifndef PB_MODULE_H
+#define PB_MODULE_H
+#include <stddef.h>
+
+#define PB_MODULE_ALL_SITES	1	/* functions that the compiler left out, too */
+#define PB_MODULE_NO_CACHE	2	/* neither look for a cached analysis nor leave one */
+
+struct pb_module_options {
+	unsigned flags;			/* PB_MODULE_* */
+	const char *cache_dir;		/* NULL: $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay */
+};
+
+/*
+ * Analyses the file behind elf_fd (its offset is neither used nor moved); path
+ * is recorded, and is where a debug link is looked for. Returns a descriptor
+ * (close-on-exec, read-only) of the analysis: the cached file, or a sealed
+ * memfd where nothing can be cached. It has passed pb_analysis_check().
+ *
+ * Errors: -ENOEXEC not an ELF64 x86-64 program or library, or a broken one;
+ * -ENOMEM, -EFBIG, -EIO, and what read, memfd_create, ... return. err gets one
+ * line without path and full stop.
+ *
+ * A cache file is named BUILDID-FILE-FLAGS-vVERSION. FILE is made from device,
+ * inode, size and change time: a file that merely claims another's build-id
+ * must not be taken for it. Only files of our own user, which others can't
+ * write, are used; they are replaced by rename, never written again.
+ */
+int pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
+		   size_t errlen);
+#endif

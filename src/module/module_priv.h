@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One analysis at work. The stages, in this order; each fills what the next
+ * ones read:
+ *
+ *   ranges    where code is, and which of it is the linker's stubs
+ *   cfi       .eh_frame
+ *   symbols   candidates for functions, and labels, from every symbol table
+ *   imports   compiler hooks (mcount, __fentry__, ...): their slots and stubs;
+ *             what relocations say of code addresses
+ *   sweep     decodes all code once: branch targets, calls of hooks, readers
+ *             of the return address
+ *   functions candidates and FDEs become functions
+ *   records   __mcount_loc and kin say which of them the compiler prepared
+ *   sites     window, recipe, or the reason to refuse
+ *   emit      the file
+ */
+#ifndef PB_MODULE_PRIV_H
+#define PB_MODULE_PRIV_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "abi/analysis.h"
+#include "module/cfi.h"
+#include "module/elf_file.h"
+#include "module/module.h"
+#include "module/vec.h"
+
+/* Executable bytes. Sorted, disjoint. */
+struct pb_range {
+	uint64_t addr, size;
+	const uint8_t *bytes;
+	bool stubs;		/* .plt and kin: nothing in it is a function */
+	/* a bit for each byte: a jump leads here; a call does, or the address is taken */
+	uint64_t *jumped, *taken;
+};
+
+#define PB_CAND_GLOBAL	1
+#define PB_CAND_IFUNC	2
+
+/* A symbol that names a function. The name lies in the file's bytes. */
+struct pb_cand {
+	uint64_t addr, size;
+	const char *name;
+	uint32_t len;
+	uint32_t flags;
+};
+
+struct pb_fn {
+	uint64_t addr, size;
+	size_t cand;		/* the first (best) of nr_cands */
+	uint32_t nr_cands;
+	int32_t fde;		/* that starts here, or -1 */
+	uint8_t flags;		/* PB_FUNC_* */
+	uint8_t kind, refused;
+	bool recorded;		/* the compiler prepared it */
+	uint8_t window, window_len;
+	uint32_t recipe;
+};
+
+/* What the compiler calls at a function's start. */
+enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG };
+
+struct pb_hook_at {
+	uint64_t addr;
+	uint8_t hook;
+	uint8_t len;		/* of the call, where that is what stands at addr */
+};
+typedef PB_VEC(struct pb_hook_at) pb_hook_vec;
+typedef PB_VEC(uint64_t) pb_addr_vec;
+
+struct pb_word {
+	uint64_t addr, value;
+};
+
+struct pb_an {
+	struct pb_elf elf;
+	struct pb_elf debug[2];	/* the debug file, the mini debug info */
+	unsigned nr_debug;
+	int debug_fd;		/* of the debug file, or -1 */
+	const char *path;
+	unsigned flags;		/* PB_MODULE_* */
+	uint32_t an_flags;	/* PB_AN_* */
+	const char *soname;
+	bool is_loader, is_agent;
+
+	PB_VEC(struct pb_range) ranges;
+	struct pb_cfi cfi;
+	PB_VEC(struct pb_cand) cands;
+	pb_addr_vec labels;	/* in code, but no functions */
+	pb_hook_vec hook_slots, hook_stubs; /* pointers to hooks; code that goes to hooks */
+	pb_addr_vec ifuncs;	/* resolvers */
+	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
+	PB_VEC(struct pb_word) words;	/* what relocations put into record sections */
+	pb_addr_vec textrels;	/* relocated addresses inside ranges */
+
+	pb_hook_vec hook_calls;
+	pb_addr_vec ra_reads;	/* instructions that read the return address's slot */
+
+	PB_VEC(struct pb_fn) fns;
+	pb_addr_vec barriers;	/* every start of anything in code */
+	PB_VEC(struct pb_nop) nops;
+
+	PB_VEC(uint8_t) recipes;
+};
+
+/* Each returns 0 or -errno with *why set. */
+int pb_ranges_read(struct pb_an *an, const char **why);
+int pb_symbols_read(struct pb_an *an, const char **why);
+int pb_imports_read(struct pb_an *an, const char **why);
+int pb_sweep(struct pb_an *an, const char **why);
+int pb_functions_make(struct pb_an *an, const char **why);
+int pb_records_read(struct pb_an *an, const char **why);
+int pb_sites_make(struct pb_an *an, const char **why);
+int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why);
+
+/* All of it: *blob is malloc'd. */
+int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t *size,
+	       const char **why);
+/* The same of bytes in memory (malloc'd, taken over); no debug files. */
+int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
+		      uint8_t **blob, size_t *size, const char **why);
+
+/* The index of the last function at or before addr, or -1. */
+long pb_fn_lower(const struct pb_an *an, uint64_t addr);
+/* The function whose bytes hold addr, or NULL. */
+struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr);
+
+struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr);
+static inline bool pb_bit_test(const uint64_t *bits, uint64_t i)
+{
+	return bits[i / 64] >> (i % 64) & 1;
+}
+static inline void pb_bit_set(uint64_t *bits, uint64_t i)
+{
+	/* two threads may sweep; most bits are set already or are alone */
+	if (!pb_bit_test(bits, i))
+		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
+}
+void pb_mark_taken(struct pb_an *an, uint64_t addr);
+
+int pb_addr_compare(const void *a, const void *b);
+/* The index of the first element >= addr. */
+size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
+void pb_hooks_sort(pb_hook_vec *v);
+const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
+
+/* debug_file.c */
+/* Opens what belongs to the file; absence is no error. */
+void pb_debug_files_open(struct pb_an *an);
+/* Whether there is a separate debug file now (part of the cache's key). */
+bool pb_debug_file_present(struct pb_elf *e, const char *path);
+
+/* The 8 bytes at a link-time address as they are after relocation. */
+bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
+
+/* names.c: what is known by name. name need not end at len. */
+enum pb_hook pb_name_hook(const char *name, size_t len);
+bool pb_name_entry_only(const char *name, size_t len);
+bool pb_name_loader(const char *name, size_t len);
+bool pb_name_start(const char *name, size_t len);
+bool pb_name_cold(const char *name, size_t len);
+#endif

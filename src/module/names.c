@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is known of functions by their names: short tables, searched in order. */
+#include <string.h>
+#include "base/base.h"
+#include "module/module_priv.h"
+
+/* A pattern ends in '*' or must fit whole. */
+static bool in_table(const char *const *table, size_t n, const char *name, size_t len)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t plen = strlen(table[i]);
+		bool open = table[i][plen - 1] == '*';
+
+		plen -= open;
+		if ((open ? len >= plen : len == plen) && !memcmp(table[i], name, plen))
+			return true;
+	}
+	return false;
+}
+#define IN(table, name, len) in_table(table, pb_array_size(table), name, len)
+
+/*
+ * Their return must not be hooked:
+ * - they return twice, or with another stack, or the child runs on the
+ *   parent's stack (setjmp, vfork, getcontext, clone, and kin);
+ * - they ask who called them to choose a namespace or a search path (dlopen,
+ *   dlsym): libc's own read their return address and are found by decoding
+ *   too, but a wrapper that goes before them (sanitizers) needs the name;
+ * - they copy whole stacks with return addresses in them (greenlet's
+ *   slp_switch, Guile's continuations).
+ */
+static const char *const entry_only[] = {
+	"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "savectx",
+	"vfork", "__vfork", "__libc_vfork",
+	"clone", "__clone", "__clone2", "clone3", "__clone3", "__clone_internal*",
+	"getcontext", "__getcontext", "swapcontext", "__swapcontext",
+	"unw_getcontext", "__unw_getcontext", "_Ux86_64_getcontext*", "_ULx86_64_getcontext*",
+	"jump_fcontext", "ontop_fcontext", "make_fcontext",
+	"dlopen", "dlmopen", "dlsym", "dlvsym", "__dlopen", "__dlmopen", "__dlsym", "__dlvsym",
+	"___dlopen", "___dlmopen", "___dlsym", "___dlvsym", "__libc_dlopen_mode", "__libc_dlsym",
+	"slp_switch", "slp_save_state*", "slp_restore_state*", "g_switchstack*",
+	"scm_i_make_continuation", "scm_call_with_continuation*", "copy_stack_and_call*",
+};
+
+/* On the way of every lazily bound call or TLS access: our own could need them. */
+static const char *const loader[] = {
+	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
+	"_dl_tlsdesc_*", "__tls_get_addr*", "___tls_get_addr*", "__tls_get_addr_slow",
+	"tls_get_addr_tail*", "update_get_addr*", "_dl_update_slotinfo", "_dl_start*",
+	"_dl_sysdep_start", "_dl_relocate_object*", "_dl_relocate_static_pie", "_dl_debug_state",
+	"_dl_debug_initialize", "_dl_lookup_symbol_x", "do_lookup_x*", "check_match*",
+	"_dl_call_pltexit", "_dl_audit_*", "_dl_mcount*", "_dl_reloc_bad_type", "_rtld_main_check",
+	"_dl_catch_exception", "_dl_signal_*", "__rtld_*", "rtld_*",
+};
+
+static const char *const start[] = {
+	"_start", "__start", "_start_c", "_dlstart", "_dlstart_c", "_dl_relocate_static_pie",
+	"__restore_rt", "__restore",
+};
+
+bool pb_name_entry_only(const char *name, size_t len)
+{
+	return IN(entry_only, name, len);
+}
+
+bool pb_name_loader(const char *name, size_t len)
+{
+	return IN(loader, name, len);
+}
+
+bool pb_name_start(const char *name, size_t len)
+{
+	return IN(start, name, len);
+}
+
+/* gcc's foo.cold and foo.cold.3; clang's foo.cold.1 are functions of their own,
+ * and tell themselves apart by how they begin. */
+bool pb_name_cold(const char *name, size_t len)
+{
+	const char *dot = memmem(name, len, ".cold", 5);
+
+	return dot && (dot + 5 == name + len || dot[5] == '.');
+}
+
+enum pb_hook pb_name_hook(const char *name, size_t len)
+{
+	static const struct {
+		const char *name;
+		enum pb_hook hook;
+	} hooks[] = {
+		{ "mcount", PB_HOOK_MCOUNT },
+		{ "_mcount", PB_HOOK_MCOUNT },
+		{ "__fentry__", PB_HOOK_FENTRY },
+		{ "__cyg_profile_func_enter", PB_HOOK_CYG },
+	};
+
+	for (size_t i = 0; i < pb_array_size(hooks); i++)
+		if (len == strlen(hooks[i].name) && !memcmp(name, hooks[i].name, len))
+			return hooks[i].hook;
+	return PB_HOOK_NONE;
+}

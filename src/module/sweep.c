@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One pass over all code. It finds, for the whole module,
+ *
+ *   - every byte that a direct branch or call leads to, or that a
+ *     RIP-relative lea takes the address of;
+ *   - calls of the compiler's hooks;
+ *   - instructions that touch the slot of their return address, by the CFI.
+ *
+ * Code is cut at everything known to start there: sections, FDEs and their
+ * ends, symbols. Each piece is decoded linearly from its start, so data
+ * between functions can't put the decoder out of step for long. A piece that
+ * nothing vouches for (no FDE, no symbol) and that isn't padding is decoded
+ * from every byte of it: whatever could be a branch there counts as one.
+ */
+#include <Zydis/Zydis.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include "base/base.h"
+#include "module/module_priv.h"
+
+#define THREAD_FROM	(512u << 10)	/* bytes of code for which a second thread pays */
+
+/* A place where decoding starts anew. Sorted by address, then by what. */
+struct cut {
+	uint64_t addr;
+	bool code;		/* something vouches for it */
+};
+typedef PB_VEC(struct cut) cut_vec;
+
+struct worker {
+	struct pb_an *an;
+	const struct cut *cuts;
+	size_t from, to;
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction insn;
+	struct pb_cfi_cursor cursor;
+	long fde;		/* of the cursor, or -1 */
+	const struct pb_range *range;
+	pb_hook_vec hook_calls;
+	pb_addr_vec ra_reads;
+};
+
+static void mark(const struct worker *w, uint64_t target, bool taken)
+{
+	const struct pb_range *r = w->range;
+
+	if (target - r->addr >= r->size)
+		r = pb_range_find(w->an, target);
+	if (r)
+		pb_bit_set(taken ? r->taken : r->jumped, target - r->addr);
+}
+
+static bool rip_relative(const ZydisDecodedInstruction *i)
+{
+	return i->raw.modrm.offset && i->raw.modrm.mod == 0 && i->raw.modrm.rm == 5 &&
+	       i->raw.disp.size == 32;
+}
+
+static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
+{
+	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
+
+	if (h)
+		pb_vec_push(&w->hook_calls, (struct pb_hook_at){ addr, h->hook, w->insn.length });
+}
+
+static void control_flow(struct worker *w, uint64_t addr)
+{
+	const ZydisDecodedInstruction *i = &w->insn;
+	uint64_t end = addr + i->length;
+
+	if (i->raw.imm[0].is_relative) {
+		uint64_t target = end + (uint64_t)i->raw.imm[0].value.s;
+		bool call = i->mnemonic == ZYDIS_MNEMONIC_CALL;
+
+		mark(w, target, call);
+		if (call)
+			note_hook(w, &w->an->hook_stubs, target, addr);
+	} else if (rip_relative(i)) {
+		uint64_t ea = end + (uint64_t)i->raw.disp.value;
+
+		if (i->mnemonic == ZYDIS_MNEMONIC_LEA)
+			mark(w, ea, true);
+		else if (i->mnemonic == ZYDIS_MNEMONIC_CALL)
+			note_hook(w, &w->an->hook_slots, ea, addr);
+	}
+}
+
+/*
+ * Does it use the slot at CFA-8? Any explicit access or lea counts, except
+ * gcc's copy of the return address into a realigned frame (push -8(%r10), CFA
+ * = r10+0): that is for people with debuggers and is never looked at.
+ */
+static bool touches_return_address(const ZydisDecodedInstruction *i, const struct pb_cfi_row *row)
+{
+	uint8_t base;
+
+	if (i->mnemonic == ZYDIS_MNEMONIC_POP && row->cfa_reg == PB_REG_RSP && row->cfa_off == 8)
+		return true;
+	if (!i->raw.modrm.offset || i->raw.modrm.mod == 3 || i->mnemonic == ZYDIS_MNEMONIC_NOP)
+		return false;
+	if (i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return false;
+	if (i->raw.modrm.rm == 4) {
+		if (i->raw.sib.index != 4 || i->raw.rex.X)
+			return false;
+		if (i->raw.sib.base == 5 && i->raw.modrm.mod == 0)
+			return false;
+		base = i->raw.sib.base;
+	} else {
+		if (i->raw.modrm.rm == 5 && i->raw.modrm.mod == 0)
+			return false;
+		base = i->raw.modrm.rm;
+	}
+	base |= (uint8_t)(i->raw.rex.B << 3);
+	if (base != row->cfa_reg || i->raw.disp.value != (int64_t)row->cfa_off - 8)
+		return false;
+	return !(i->mnemonic == ZYDIS_MNEMONIC_PUSH && row->cfa_off == 0);
+}
+
+static bool decode(struct worker *w, uint64_t off)
+{
+	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&w->decoder, NULL,
+		w->range->bytes + off, w->range->size - off, &w->insn));
+}
+
+static bool is_padding(struct worker *w, uint64_t off, uint64_t end)
+{
+	while (off < end) {
+		uint8_t b = w->range->bytes[off];
+
+		if (b == 0xcc || b == 0x00 || b == 0x90)
+			off++;
+		else if (decode(w, off) && w->insn.mnemonic == ZYDIS_MNEMONIC_NOP)
+			off += w->insn.length;
+		else
+			return false;
+	}
+	return true;
+}
+
+static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
+{
+	uint64_t base = w->range->addr;
+
+	while (off < end) {
+		if (!decode(w, off)) {
+			off++;
+			continue;
+		}
+		control_flow(w, base + off);
+		if (cfi) {
+			pb_cfi_advance(&w->cursor, base + off);
+			if (touches_return_address(&w->insn, &w->cursor.row))
+				pb_vec_push(&w->ra_reads, base + off);
+		}
+		off += w->insn.length;
+	}
+}
+
+static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
+{
+	if (is_padding(w, off, end))
+		return;
+	for (; off < end; off++)
+		if (decode(w, off))
+			control_flow(w, w->range->addr + off);
+}
+
+static void sweep_piece(struct worker *w, const struct cut *c, uint64_t end)
+{
+	const struct pb_cfi *cfi = &w->an->cfi;
+	long fde;
+
+	if (!w->range || c->addr - w->range->addr >= w->range->size)
+		w->range = pb_range_find(w->an, c->addr);
+	if (!w->range || w->range->stubs)
+		return;
+	if (end > w->range->addr + w->range->size)
+		end = w->range->addr + w->range->size;
+	fde = pb_cfi_find(cfi, c->addr);
+	if (fde >= 0 && fde != w->fde)
+		pb_cfi_start(&w->cursor, cfi, &cfi->fdes.v[fde]);
+	w->fde = fde;
+	if (fde >= 0 || c->code)
+		sweep_linear(w, c->addr - w->range->addr, end - w->range->addr, fde >= 0);
+	else
+		sweep_everywhere(w, c->addr - w->range->addr, end - w->range->addr);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	for (size_t i = w->from; i < w->to; i++)
+		sweep_piece(w, &w->cuts[i], w->cuts[i + 1].addr);
+	return NULL;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Symbols without an FDE vouch for their size; behind it the unknown begins. */
+static void make_cuts(struct pb_an *an, cut_vec *cuts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr, false });
+		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr + an->ranges.v[i].size, false });
+	}
+	for (size_t i = 0; i < an->cfi.fdes.n; i++) {
+		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].start, true });
+		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].end, false });
+	}
+	for (size_t i = 0; i < an->cands.n; i++) {
+		const struct pb_cand *c = &an->cands.v[i];
+
+		pb_vec_push(cuts, (struct cut){ c->addr, true });
+		if (c->size && pb_cfi_find(&an->cfi, c->addr) < 0)
+			pb_vec_push(cuts, (struct cut){ c->addr + c->size, false });
+	}
+	for (size_t i = 0; i < an->labels.n; i++)
+		pb_vec_push(cuts, (struct cut){ an->labels.v[i], true });
+	if (cuts->failed)
+		return;
+	pb_vec_sort(cuts, by_addr);
+	for (size_t i = 0; i < cuts->n; i++) {
+		if (n && cuts->v[n - 1].addr == cuts->v[i].addr)
+			cuts->v[n - 1].code |= cuts->v[i].code;
+		else
+			cuts->v[n++] = cuts->v[i];
+	}
+	cuts->n = n;
+}
+
+/* Where the second thread begins: half of the bytes lie before it. */
+static size_t middle(const struct pb_an *an, const cut_vec *cuts)
+{
+	uint64_t total = 0, seen = 0;
+	size_t i;
+
+	for (i = 0; i < an->ranges.n; i++)
+		total += an->ranges.v[i].size;
+	if (total < THREAD_FROM)
+		return 0;
+	for (i = 0; i + 1 < cuts->n && seen < total / 2; i++)
+		if (pb_range_find(an, cuts->v[i].addr))
+			seen += cuts->v[i + 1].addr - cuts->v[i].addr;
+	return i + 1 < cuts->n ? i : 0;
+}
+
+static bool start_thread(pthread_t *t, struct worker *w)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(t, NULL, work, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return !err;
+}
+
+static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t from, size_t to)
+{
+	memset(w, 0, sizeof(*w));
+	w->an = an;
+	w->cuts = cuts->v;
+	w->from = from;
+	w->to = to;
+	w->fde = -1;
+	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	ZydisDecoderEnableMode(&w->decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
+}
+
+static void collect(struct pb_an *an, struct worker *w)
+{
+	pb_vec_append(&an->hook_calls, w->hook_calls.v, w->hook_calls.n);
+	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
+	an->hook_calls.failed |= w->hook_calls.failed;
+	an->ra_reads.failed |= w->ra_reads.failed;
+	pb_vec_free(&w->hook_calls);
+	pb_vec_free(&w->ra_reads);
+}
+
+int pb_sweep(struct pb_an *an, const char **why)
+{
+	cut_vec cuts = { 0 };
+	struct worker w[2];
+	pthread_t thread;
+
+	*why = "no memory";
+	make_cuts(an, &cuts);
+	if (cuts.failed) {
+		pb_vec_free(&cuts);
+		return -ENOMEM;
+	}
+	if (cuts.n > 1) {
+		size_t half = middle(an, &cuts);
+
+		init(&w[0], an, &cuts, 0, half);
+		init(&w[1], an, &cuts, half, cuts.n - 1);
+		bool threaded = half && start_thread(&thread, &w[0]);
+
+		work(&w[1]);
+		if (threaded)
+			pthread_join(thread, NULL);
+		else
+			work(&w[0]);
+		collect(an, &w[0]);
+		collect(an, &w[1]);
+	}
+	pb_vec_free(&cuts);
+	pb_hooks_sort(&an->hook_calls);
+	return an->hook_calls.failed || an->ra_reads.failed ? -ENOMEM : 0;
+}
