@@ -63,8 +63,8 @@ static int run_stages(struct pb_an *an, uint8_t **blob, size_t *size, const char
 static void free_all(struct pb_an *an)
 {
 	for (size_t i = 0; i < an->ranges.n; i++) {
-		free(an->ranges.v[i].jumped);
-		free(an->ranges.v[i].taken);
+		free(an->ranges.v[i].reached);
+		free(an->ranges.v[i].called);
 	}
 	pb_vec_free(&an->ranges);
 	pb_cfi_free(&an->cfi);

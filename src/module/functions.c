@@ -58,10 +58,10 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
 }
 
-/* Is it called, or its address taken? Nobody calls a cold part. */
+/* Is it called, or its address taken by lea or a relocation? No cold part is. */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
-	return pb_bit_test(r->taken, addr - r->addr);
+	return pb_bit_test(r->called, addr - r->addr);
 }
 
 /* [bnd] jmp *slot(%rip), with or without endbr64: a linker's stub in a file
@@ -130,7 +130,7 @@ static void from_fde(struct pb_an *an, size_t i)
 
 	if (!r || r->stubs || !fde->entry || fde->signal || is_stub(r, f.addr))
 		return;
-	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr) && !fde->ra_undefined)
+	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
 	/* in a stripped loader the resolver can't be told from the rest */
 	if (an->is_loader)

@@ -28,7 +28,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* An address that the loader will store at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	pb_mark_taken(an, value);
+	pb_mark(an, value, true);
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 }
@@ -119,7 +119,8 @@ static void dynamic_relocations(struct pb_an *an)
 }
 
 /* A program at a fixed address has its pointers in place: each aligned word of
- * data that is an address in code may be one. */
+ * data that is an address in code may be one. It may also be from the table of
+ * a switch, and so no sign of a function. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;
@@ -136,7 +137,7 @@ static void pointers_in_place(struct pb_an *an)
 			uint64_t value;
 
 			memcpy(&value, v + off, 8);
-			pb_mark_taken(an, value);
+			pb_mark(an, value, false);
 		}
 	}
 }

@@ -30,8 +30,8 @@ struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
 	bool stubs;		/* .plt and kin: nothing in it is a function */
-	/* a bit for each byte: a jump leads here; a call does, or the address is taken */
-	uint64_t *jumped, *taken;
+	/* a bit for each byte: control may come here; and that by a call */
+	uint64_t *reached, *called;
 };
 
 #define PB_CAND_GLOBAL	1
@@ -136,7 +136,7 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 	if (!pb_bit_test(bits, i))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
-void pb_mark_taken(struct pb_an *an, uint64_t addr);
+void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);
 /* The index of the first element >= addr. */

@@ -87,9 +87,9 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 		if (total > MAX_CODE)
 			return -EFBIG;
 		*why = "no memory";
-		r->jumped = calloc(r->size / 64 + 1, 8);
-		r->taken = calloc(r->size / 64 + 1, 8);
-		if (!r->jumped || !r->taken)
+		r->reached = calloc(r->size / 64 + 1, 8);
+		r->called = calloc(r->size / 64 + 1, 8);
+		if (!r->reached || !r->called)
 			return -ENOMEM;
 	}
 	return 0;
@@ -112,12 +112,15 @@ struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr)
 	return &an->ranges.v[low - 1];
 }
 
-void pb_mark_taken(struct pb_an *an, uint64_t addr)
+void pb_mark(const struct pb_an *an, uint64_t addr, bool called)
 {
 	struct pb_range *r = pb_range_find(an, addr);
 
-	if (r)
-		pb_bit_set(r->taken, addr - r->addr);
+	if (!r)
+		return;
+	pb_bit_set(r->reached, addr - r->addr);
+	if (called)
+		pb_bit_set(r->called, addr - r->addr);
 }
 
 int pb_addr_compare(const void *a, const void *b)

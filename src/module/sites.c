@@ -10,7 +10,7 @@
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
 	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)
-		if (pb_bit_test(r->jumped, off) || pb_bit_test(r->taken, off))
+		if (pb_bit_test(r->reached, off))
 			return true;
 	return false;
 }

@@ -15,6 +15,7 @@
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
+#include <stdio.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -43,14 +44,17 @@ struct worker {
 	pb_addr_vec ra_reads;
 };
 
-static void mark(const struct worker *w, uint64_t target, bool taken)
+static void mark(const struct worker *w, uint64_t target, bool called)
 {
 	const struct pb_range *r = w->range;
 
-	if (target - r->addr >= r->size)
-		r = pb_range_find(w->an, target);
-	if (r)
-		pb_bit_set(taken ? r->taken : r->jumped, target - r->addr);
+	if (target - r->addr >= r->size) {
+		pb_mark(w->an, target, called);
+		return;
+	}
+	pb_bit_set(r->reached, target - r->addr);
+	if (called)
+		pb_bit_set(r->called, target - r->addr);
 }
 
 static bool rip_relative(const ZydisDecodedInstruction *i)
@@ -155,7 +159,7 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 		if (cfi) {
 			pb_cfi_advance(&w->cursor, base + off);
 			if (touches_return_address(&w->insn, &w->cursor.row))
-				pb_vec_push(&w->ra_reads, base + off);
+				{ pb_vec_push(&w->ra_reads, base + off); if (getenv("DBG")) fprintf(stderr, "ra %lx\n", base+off); }
 		}
 		off += w->insn.length;
 	}
