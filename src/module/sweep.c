@@ -15,7 +15,6 @@
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
-#include <stdio.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -125,6 +124,20 @@ static bool touches_return_address(const ZydisDecodedInstruction *i, const struc
 	return !(i->mnemonic == ZYDIS_MNEMONIC_PUSH && row->cfa_off == 0);
 }
 
+/* lea of the slot's address for rsp itself, or for the register that the frame
+ * is counted from behind it (hand-written code): nobody looks into the slot. */
+static bool moves_frame(const struct worker *w, uint64_t next)
+{
+	const ZydisDecodedInstruction *i = &w->insn;
+	uint8_t to = (uint8_t)(i->raw.modrm.reg | i->raw.rex.R << 3);
+	struct pb_cfi_cursor cur = w->cursor;
+
+	if (i->mnemonic != ZYDIS_MNEMONIC_LEA)
+		return false;
+	pb_cfi_advance(&cur, next);
+	return to == PB_REG_RSP || to == cur.row.cfa_reg;
+}
+
 static bool decode(struct worker *w, uint64_t off)
 {
 	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&w->decoder, NULL,
@@ -158,8 +171,9 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 		control_flow(w, base + off);
 		if (cfi) {
 			pb_cfi_advance(&w->cursor, base + off);
-			if (touches_return_address(&w->insn, &w->cursor.row))
-				{ pb_vec_push(&w->ra_reads, base + off); if (getenv("DBG")) fprintf(stderr, "ra %lx\n", base+off); }
+			if (touches_return_address(&w->insn, &w->cursor.row) &&
+			    !moves_frame(w, base + off + w->insn.length))
+				pb_vec_push(&w->ra_reads, base + off);
 		}
 		off += w->insn.length;
 	}
