@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay record`: the options, and the order of things. */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/record_options.h"
-
-int record_error(const char *fmt, ...)
-{
-	char text[PATH_MAX + 600];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return pb_error("record", "%s", text);
-}
 
 static int record_with(struct record_options *o)
 {
@@ -42,7 +26,9 @@ static int record_with(struct record_options *o)
 	ret = record_session_open(&session, o->serve);
 	if (ret)
 		goto out;
-	ret = record_ring_create(&ring, o->buffer, o->mode);
+	ret = record_session_find_agent(&session);
+	if (!ret)
+		ret = record_ring_create(&ring, o->buffer, o->mode);
 	if (!ret) {
 		ret = record_run(o, target, &session, &ring, &modules);
 		munmap(ring.map, ring.geometry.size);

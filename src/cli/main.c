@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of subcommands. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,18 +23,6 @@ static const struct pb_command *const commands[] = {
 	COMMANDS(X)
 #undef X
 };
-
-int pb_error(const char *command, const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "patchbay%s%s: ", command ? " " : "", command ? command : "");
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	putc('\n', stderr);
-	return 1;
-}
 
 const struct pb_command *pb_command_find(const char *name)
 {

@@ -87,6 +87,7 @@ struct record_session {
 	char agent[PATH_MAX];	/* path for LD_PRELOAD */
 };
 int record_session_open(struct record_session *s, bool serve);
+int record_session_find_agent(struct record_session *s);
 void record_session_close(struct record_session *s);
 /* The directory that holds the sessions' directories; 0 or -errno. */
 int record_session_base(char *base, size_t len);

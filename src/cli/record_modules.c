@@ -12,26 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/glob.h"
-#include "cli/record.h"
-
-/* Until the analysis is part of every build. */
-#if __has_include("abi/analysis_check.h") && __has_include("module/module.h")
 #include "abi/analysis_access.h"
 #include "abi/analysis_check.h"
+#include "base/glob.h"
+#include "cli/record.h"
 #include "module/module.h"
-#else
-#define PB_MODULE_ALL_SITES 1
-struct pb_module_options { unsigned flags; const char *cache_dir; };
-int pb_module_open(int, const char *, const struct pb_module_options *, char *, size_t);
-int pb_analysis_check(const void *map, size_t size);
-static const char *pb_analysis_string(const struct pb_analysis *a, uint32_t offset)
-{
-	return (const char *)a + a->strings_offset + offset;
-}
-#endif
-#pragma weak pb_module_open
-#pragma weak pb_analysis_check
 
 #define MAX_MODULES 65536
 
@@ -94,7 +79,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd, c
 		return NULL;
 	e->path = strdup(path);
 	*err = 0;
-	e->fd = !pb_module_open ? -ENOSYS : pb_module_open(elf_fd, path, &o, err, errlen);
+	e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
 	if (e->fd < 0) {
 		if (!*err)
 			snprintf(err, errlen, "%s", strerror(-e->fd));
@@ -109,7 +94,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd, c
 	}
 	e->map = map;
 	e->size = (uint64_t)st.st_size;
-	if (pb_analysis_check && pb_analysis_check(map, e->size)) {
+	if (pb_analysis_check(map, e->size)) {
 		snprintf(err, errlen, "its analysis is damaged");
 		goto fail;
 	}

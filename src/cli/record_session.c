@@ -101,7 +101,7 @@ static int listen_at(const char *path)
 /* Beside the program in a build directory, else where it was installed. The
  * loader separates LD_PRELOAD at blanks and colons: such a path goes through a
  * link in the session's directory. */
-static int find_agent(struct record_session *s)
+int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -149,7 +149,7 @@ int record_session_open(struct record_session *s, bool serve)
 	if (ret < 0)
 		ret = record_error("%s: %s", s->dir, strerror(-ret));
 	else
-		ret = find_agent(s);
+		ret = 0;
 	if (ret)
 		record_session_close(s);
 	return ret;

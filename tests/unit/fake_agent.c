@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Stands in for the agent in tests of the recorder: a preloaded library that
+ * speaks abi/messages.h and fills chunks by the rules of abi/ring.h, without
+ * any tracing. FAKE_AGENT says what to do, words separated by commas:
+ *
+ *   chunks=N   fill N chunks, each with WORDS_FULL leaf records
+ *   flood=MS   fill chunks for so long, as fast as they come free
+ *   open       leave one chunk OPEN with three leaves and a hole
+ *   threads=N  in so many threads
+ *   lost=N     say that N records were lost in each thread
+ *   error      send ERROR after WELCOME
+ *   garbage    send messages that make no sense, then go on as usual
+ *   daemon=MS  a child that outlives the program by MS and fills one chunk then
+ *   quiet      never connect
+ *
+ * On the way out it prints nothing; exit status is the program's.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/messages.h"
+#include "abi/record.h"
+#include "abi/ring.h"
+#include "base/base.h"
+
+#define WORDS_FULL 2000
+
+static struct pb_msg_welcome welcome;
+static char *ring_map;
+static int quota, flood_ms, lost;
+static bool leave_open;
+
+static int option(const char *name, int none)
+{
+	const char *p = getenv("FAKE_AGENT");
+	size_t len = strlen(name);
+
+	for (; p && *p; p += strcspn(p, ","), p += *p == ',')
+		if (!strncmp(p, name, len) && (p[len] == '=' || p[len] == ',' || !p[len]))
+			return p[len] == '=' ? atoi(p + len + 1) : 1;
+	return none;
+}
+
+static int send_body(int fd, uint32_t type, const void *body, size_t len)
+{
+	char buf[4096];
+	struct pb_msg m = { type, (uint32_t)len };
+
+	memcpy(buf, &m, sizeof(m));
+	memcpy(buf + sizeof(m), body, len);
+	return send(fd, buf, sizeof(m) + len, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+/* A message into buf; a descriptor it carries, or -1. */
+static int receive(int fd, char *buf, size_t size, int *out)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = { 0 };
+	struct iovec iov = { buf, size };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &u,
+			    .msg_controllen = sizeof(u) };
+	ssize_t n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *cm = n > 0 ? CMSG_FIRSTHDR(&h) : NULL;
+
+	*out = -1;
+	if (cm)
+		memcpy(out, CMSG_DATA(cm), sizeof(int));
+	return n < (ssize_t)sizeof(struct pb_msg) ? -1 : 0;
+}
+
+static void send_garbage(const char *path)
+{
+	static const uint32_t types[] = { PB_MSG_HELLO, PB_MSG_MODULE, PB_MSG_REFUSED, PB_MSG_READY,
+					  PB_MSG_ERROR, PB_MSG_GONE, PB_MSG_REPLY, PB_MSG_WRITE,
+					  PB_MSG_READ, 0, 12345 };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char body[600];
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	srand(1);
+	for (int i = 0; i < 500; i++) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		if (connect(fd, (struct sockaddr *)&a, sizeof(a))) {
+			close(fd);
+			continue;
+		}
+		for (int k = 0; k < 4; k++) {
+			struct pb_msg_hello h = { .protocol = PB_PROTOCOL, .image = 1 };
+
+			for (size_t b = 0; b < sizeof(body); b++)
+				body[b] = (char)rand();
+			if (i & 1 && !k)
+				send_body(fd, PB_MSG_HELLO, &h, sizeof(h));
+			if (i % 3)
+				send_body(fd, types[rand() % pb_array_size(types)], body,
+					  (size_t)rand() % sizeof(body));
+			else
+				send(fd, body, (size_t)rand() % sizeof(body), MSG_NOSIGNAL);
+		}
+		close(fd);
+	}
+}
+
+static int hello(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	static char buf[PB_MSG_MAX + sizeof(struct pb_msg)];
+	struct pb_msg_hello h = { PB_PROTOCOL, (uint32_t)getpid(), (uint32_t)getpid(),
+				  (uint32_t)getppid(), 0, 0, pb_rdtsc() };
+	struct {
+		struct pb_msg_module m;
+		char path[64];
+	} mod = { .m = { .pid = (uint32_t)getpid(), .flags = PB_MODULE_EXE } };
+	int ring_fd, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) ||
+	    send_body(fd, PB_MSG_HELLO, &h, sizeof(h)) ||
+	    receive(fd, buf, sizeof(buf), &ring_fd) ||
+	    ((struct pb_msg *)buf)->type != PB_MSG_WELCOME)
+		return -1;
+	memcpy(&welcome, buf + sizeof(struct pb_msg), sizeof(welcome));
+	ring_map = mmap(NULL, welcome.ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
+	close(ring_fd);
+	if (option("error", 0)) {
+		struct {
+			struct pb_msg_error e;
+			char text[40];
+		} e = { { -EINVAL, 0 }, "set_ftrace_filter: \033nothing" };
+		send_body(fd, PB_MSG_ERROR, &e, sizeof(e));
+	}
+	mod.m.image = welcome.image;
+	send_body(fd, PB_MSG_MODULE, &mod, sizeof(mod.m) + 1);
+	receive(fd, buf, sizeof(buf), &ring_fd);
+	if (ring_fd >= 0)
+		close(ring_fd);
+	struct pb_msg_ready r = { .image = welcome.image, .pid = (uint32_t)getpid(), .modules = 1 };
+	send_body(fd, PB_MSG_READY, &r, sizeof(r));
+	close(fd);
+	__atomic_fetch_add(&((struct pb_ring *)ring_map)->processes, 1, __ATOMIC_RELAXED);
+	return ring_map == MAP_FAILED ? -1 : 0;
+}
+
+static struct pb_chunk *chunk_open(void)
+{
+	struct pb_ring *ring = (void *)ring_map;
+
+	for (;;) {
+		if (ring->closing)
+			return NULL;
+		for (uint32_t i = 0; i < welcome.nr_chunks; i++) {
+			uint32_t k = __atomic_fetch_add(&ring->next_chunk, 1, __ATOMIC_RELAXED) %
+				     welcome.nr_chunks, free_state = PB_CHUNK_FREE;
+			struct pb_chunk *c = (void *)(ring_map + welcome.chunks_offset +
+						      (uint64_t)k * PB_CHUNK_SIZE);
+
+			if (__atomic_compare_exchange_n(&c->state, &free_state, PB_CHUNK_OPEN, false,
+							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+				return c;
+		}
+		usleep(100);
+	}
+}
+
+static struct pb_chunk *chunk_new(uint32_t serial, uint64_t seq)
+{
+	struct pb_chunk *c = chunk_open();
+
+	if (!c)
+		return NULL;
+	if (c->uses)
+		memset(c + 1, 0, PB_CHUNK_SIZE - sizeof(*c));
+	c->uses++;
+	c->serial = serial;
+	c->image = welcome.image;
+	c->pid = (uint32_t)getpid();
+	c->tid = (uint32_t)syscall(SYS_gettid);
+	c->seq = seq;
+	c->start = pb_rdtsc();
+	c->buffer = 0;
+	c->used = 0;
+	return c;
+}
+
+static void fill(struct pb_chunk *c, const uint64_t *words, uint32_t nr)
+{
+	memcpy(c + 1, words, nr * 8ul);
+	c->used = nr * 8;
+	__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+}
+
+static void *produce(void *arg)
+{
+	struct pb_ring *ring = (void *)ring_map;
+	uint64_t words[WORDS_FULL], seq = 0, end = pb_rdtsc();
+	uint32_t serial = __atomic_fetch_add(&ring->next_serial, 1, __ATOMIC_ACQ_REL) + 1;
+	struct pb_ring_thread *t = (void *)(ring_map + welcome.threads_offset);
+	struct timespec a, b;
+
+	t += serial - 1;
+	t->pid = (uint32_t)getpid();
+	t->tid = (uint32_t)syscall(SYS_gettid);
+	t->image = welcome.image;
+	t->start = end;
+	t->lost = (uint64_t)lost;
+	t->serial = serial;
+	for (int i = 0; i < WORDS_FULL; i++)
+		words[i] = 1u << PB_SITE_SHIFT | PB_TAG_LEAF;
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	for (int i = 0; i < quota || flood_ms; i++) {
+		struct pb_chunk *c = chunk_new(serial, seq++);
+
+		if (!c)
+			break;
+		fill(c, words, WORDS_FULL);
+		clock_gettime(CLOCK_MONOTONIC, &b);
+		if (flood_ms && (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 > flood_ms)
+			break;
+	}
+	struct pb_chunk *c = leave_open ? chunk_new(serial, seq++) : NULL;
+	if (c) {
+		memcpy(c + 1, words, 16);
+		memcpy((uint64_t *)(c + 1) + 3, words, 8);
+	}
+	return arg;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *path = getenv("PATCHBAY_SESSION");
+	pthread_t threads[64];
+	int nr = option("threads", 1);
+
+	if (!path || option("quiet", 0) || nr > 64)
+		return;
+	if (option("garbage", 0))
+		send_garbage(path);
+	if (hello(path))
+		return;
+	quota = option("chunks", 0);
+	flood_ms = option("flood", 0);
+	lost = option("lost", 0);
+	leave_open = option("open", 0);
+	for (int i = 0; i < nr; i++)
+		pthread_create(&threads[i], NULL, produce, NULL);
+	for (int i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+	int ms = option("daemon", 0);
+	if (ms && !fork()) {
+		setsid();
+		usleep((unsigned)ms * 1000u);
+		quota = 1;
+		flood_ms = 0;
+		produce(NULL);
+		_exit(0);
+	}
+}
