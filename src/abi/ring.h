@@ -72,7 +72,7 @@ struct pb_chunk {
 	uint32_t leaf_site;
 	uint32_t leaf_depth;
 	uint32_t uses;		/* times this chunk was opened */
-	uint32_t pad[5];
+	uint32_t pad[9];
 };
 _Static_assert(sizeof(struct pb_chunk) == PB_CHUNK_HEADER, "chunk header");
 
