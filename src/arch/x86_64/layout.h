@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Where the assembly of the hit path and the C code agree: gates and entries,
+ * thread state, site descriptor, red-zone frame. doc/design/fgraph.md says
+ * what each may hold at every instruction.
+ *
+ * Gate i is 16 bytes of code at pb_gates + 16 i. Entry i lies PB_GATE_DISTANCE
+ * behind it, as four arrays of stride 16 that lie PB_ENTRY_ARRAY apart:
+ *
+ *   A  +0 return address   +8 body (what the gate calls)
+ *   B  +0 start            +8 slot: 0 free; S claimed; S-1 live, and *S is the
+ *                             gate's address + 6; ~0 guard or root
+ *   C  +0 parent entry     +8 site (u32)  +12 state (u8), PB_ENTRY_*
+ *   E  +0 owner (struct pb_thread *)  +8 depth (u32)  +12 scratch (u32)
+ */
+#ifndef PB_ARCH_LAYOUT_H
+#define PB_ARCH_LAYOUT_H
+
+#define PB_NR_GATES		131072
+#define PB_GATE_SIZE		16
+#define PB_GATE_RETURN		6	/* return address in a gate: behind its call */
+#define PB_GATE_DISTANCE	0x800000
+#define PB_ENTRY_ARRAY		(PB_NR_GATES * 16)
+#define PB_GATES_PER_BLOCK	64	/* the last of each is a guard */
+
+#define A_RET			0
+#define A_BODY			8
+#define B_START			(PB_ENTRY_ARRAY + 0)
+#define B_SLOT			(PB_ENTRY_ARRAY + 8)
+#define C_PARENT		(2 * PB_ENTRY_ARRAY + 0)
+#define C_SITE			(2 * PB_ENTRY_ARRAY + 8)
+#define C_STATE			(2 * PB_ENTRY_ARRAY + 12)
+#define E_OWNER			(3 * PB_ENTRY_ARRAY + 0)
+#define E_DEPTH			(3 * PB_ENTRY_ARRAY + 8)
+#define E_SCRATCH		(3 * PB_ENTRY_ARRAY + 12)
+
+#define PB_ENTRY_LEAF		0	/* no ENTRY record yet; its parent's stands */
+#define PB_ENTRY_EMITTED	1	/* ENTRY record written */
+#define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
+#define PB_ENTRY_CLOSED		3	/* END was written, or nothing is to be */
+#define PB_ENTRY_SILENT		4	/* not recorded, and nothing below it */
+
+/* struct pb_thread */
+#define T_LO			0
+#define T_SIZE			8
+#define T_CUR			16
+#define T_HINT			24
+#define T_POS			32
+#define T_LAST			40
+#define T_LEAF			48
+
+/* struct pb_site */
+#define S_HANDLER		0
+#define S_BODY			8
+#define S_ID			16
+
+/* struct pb_chunk, from leaf_start */
+#define L_START			0
+#define L_SITE			8
+
+/*
+ * The stub of a site (made by arch/x86_64/stub.c), entered with the program's
+ * registers, rsp at the slot:
+ *
+ *    0  mov  %r11,-8(%rsp)
+ *    5  lea  site(%rip),%r11
+ *   12  jmp  *(%r11)              site->handler
+ *   15  mov  -8(%rsp),%r11        <- handler of a disabled site
+ *   20  the displaced instructions, and the way back   <- site->body
+ */
+#define PB_STUB_IDLE		15
+#define PB_STUB_COPY		20
+
+/*
+ * The frame in the red zone, from rsp at the slot (entry) or behind it (exit).
+ * -8 holds r11 at an entry, and the slot itself at an exit.
+ */
+#define F_R11			-8
+#define F_RAX			-16
+#define F_RCX			-24
+#define F_RDX			-32
+#define F_FLAGS			-40
+#define F_RDI			-48
+#define F_RSI			-56
+#define F_TARGET		-64
+#define F_R8			-72
+#define F_EXIT_R11		-64
+
+/* how pb_fgraph_enter() is to treat the call */
+#define PB_ENTER_NESTED		1	/* only below a call that is traced */
+#define PB_ENTER_LAZY		2
+#define PB_ENTER_CALL		4	/* record the entry only */
+#define PB_ENTER_SILENT		8
+
+/* how far the exit path had come when it gave up */
+#define PB_EXIT_WHOLE		0	/* nothing done */
+#define PB_EXIT_RESERVED	1	/* current is the parent; one word reserved */
+
+#endif

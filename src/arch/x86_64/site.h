@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A function that can be patched: struct dyn_ftrace with what its stub needs.
+ * One array per module, beside its stubs, indexed as the analysis' functions.
+ */
+#ifndef PB_ARCH_SITE_H
+#define PB_ARCH_SITE_H
+#include <stdint.h>
+#include "arch/x86_64/layout.h"
+
+struct pb_site {
+	uint64_t handler;	/* where the stub jumps: one release store toggles the site */
+	uint64_t body;		/* what the call runs: the displaced copy, or a replacement */
+	uint32_t id;		/* number in the records */
+	uint32_t stub;		/* offset of its stub in the module's; 0: none yet */
+	uint64_t flags;		/* FTRACE_FL_* */
+};
+_Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout.h");
+_Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
+_Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
+
+/* As the kernel's classic layout: a count of callbacks, and flags. */
+#define FTRACE_FL_COUNT		((1ul << 29) - 1)
+#define FTRACE_FL_ENABLED	(1ul << 29)	/* the text jumps to the stub */
+#define FTRACE_FL_REGS		(1ul << 30)
+#define FTRACE_FL_REGS_EN	(1ul << 31)
+#define FTRACE_FL_TRAMP		(1ul << 32)
+#define FTRACE_FL_TRAMP_EN	(1ul << 33)
+#define FTRACE_FL_IPMODIFY	(1ul << 34)
+#define FTRACE_FL_DISABLED	(1ul << 35)
+#define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement of ours */
+#define FTRACE_FL_DIRECT_EN	(1ul << 37)
+/* Ours. */
+#define FTRACE_FL_CALL_ONLY	(1ul << 48)	/* its return is not to be hooked */
+#define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; why: bits 56-63 */
+#define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
+#define FTRACE_FL_REASON_SHIFT	56
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+#include "base/mem.h"
+
+static const uint8_t head[] = {
+	0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov %r11,-8(%rsp)   */
+	0x4c, 0x8d, 0x1d, 0, 0, 0, 0,			/* lea site(%rip),%r11 */
+	0x41, 0xff, 0x23,				/* jmp *(%r11)         */
+	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* mov -8(%rsp),%r11   */
+};
+_Static_assert(sizeof(head) == PB_STUB_COPY, "layout.h");
+#define SITE_AT 8	/* of the lea's displacement, which ends at 12 */
+
+static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
+{
+	int64_t rel = (int64_t)(to - from);
+	int32_t rel32 = (int32_t)rel;
+
+	if (rel != rel32)
+		return -34;
+	memcpy(at, &rel32, 4);
+	return 0;
+}
+
+size_t pb_stub_size(const struct pb_recipe *r)
+{
+	return pb_align_up((size_t)PB_STUB_COPY + r->len, 16);
+}
+
+static int fix(uint8_t *code, const struct pb_fixup *f, uint64_t bias)
+{
+	uint64_t value = bias + f->value;
+	uint8_t *at = code + f->off;
+	uint32_t half;
+
+	switch (f->kind) {
+	case PB_FIX_REL32:
+		return put_rel32(at, (uint64_t)at + 4 + f->addend, value);
+	case PB_FIX_ABS64:
+		memcpy(at, &value, 8);
+		return 0;
+	case PB_FIX_LO32:
+	case PB_FIX_HI32:
+		half = (uint32_t)(f->kind == PB_FIX_LO32 ? value : value >> 32);
+		memcpy(at, &half, 4);
+		return 0;
+	}
+	return -22;
+}
+
+int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe *r,
+		 uint64_t bias)
+{
+	const struct pb_fixup *fixups = (const void *)(r + 1);
+	const uint8_t *code = (const uint8_t *)(fixups + r->nr_fixups) +
+			      sizeof(struct pb_pair) * r->nr_pairs;
+
+	memcpy(at, head, sizeof(head));
+	if (put_rel32(at + SITE_AT, (uint64_t)at + 12, (uint64_t)site))
+		return -34;
+	memcpy(at + PB_STUB_COPY, code, r->len);
+	for (unsigned i = 0; i < r->nr_fixups; i++) {
+		int err = fix(at + PB_STUB_COPY, &fixups[i], bias);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to)
+{
+	out[0] = 0xe9;
+	return put_rel32(out + 1, from + PB_JUMP_LEN, to);
+}
+
+int pb_stub_is(const uint8_t *at, const struct pb_site *site)
+{
+	int32_t rel;
+
+	memcpy(&rel, at + SITE_AT, 4);
+	return !memcmp(at, head, SITE_AT) && at + 12 + rel == (const uint8_t *)site;
+}

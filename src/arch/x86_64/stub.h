@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Making a site's stub from its recipe (abi/analysis.h, arch/x86_64/layout.h).
+ * Context: agent thread or start; not on a hit. */
+#ifndef PB_ARCH_STUB_H
+#define PB_ARCH_STUB_H
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/analysis.h"
+#include "arch/x86_64/site.h"
+
+#define PB_JUMP_LEN 5
+
+/* Bytes that the stub takes, a multiple of 16. */
+size_t pb_stub_size(const struct pb_recipe *r);
+/* Writes the stub to `at`. -ERANGE if something lies out of reach: nothing is
+ * to be used then. */
+int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe *r,
+		 uint64_t bias);
+/* The jump to put over the window at `from`. -ERANGE. */
+int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
+/* Whether a stub of `site` begins there (for finding the stub of a PC). */
+int pb_stub_is(const uint8_t *at, const struct pb_site *site);
+#endif

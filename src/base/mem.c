@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Built into the agent only, with -ffreestanding -fno-tree-loop-distribute-patterns. */
+#include "base/mem.h"
+
+void *memcpy(void *restrict dst, const void *restrict src, size_t n)
+{
+	void *d = dst;
+
+	__asm__ volatile("rep movsb" : "+D"(d), "+S"(src), "+c"(n) : : "memory");
+	return dst;
+}
+
+void *memmove(void *dst, const void *src, size_t n)
+{
+	unsigned char *d = dst;
+	const unsigned char *s = src;
+
+	if (d <= s || d >= s + n)
+		return memcpy(dst, src, n);
+	while (n--)
+		d[n] = s[n];
+	return dst;
+}
+
+void *memset(void *dst, int c, size_t n)
+{
+	void *d = dst;
+
+	__asm__ volatile("rep stosb" : "+D"(d), "+c"(n) : "a"(c) : "memory");
+	return dst;
+}
+
+int memcmp(const void *a, const void *b, size_t n)
+{
+	const unsigned char *p = a, *q = b;
+
+	for (; n; n--, p++, q++)
+		if (*p != *q)
+			return *p - *q;
+	return 0;
+}
+
+size_t strlen(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n])
+		n++;
+	return n;
+}
+
+int strcmp(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return (unsigned char)*a - (unsigned char)*b;
+}
+
+int64_t pb_parse_u64(const char *s, size_t len)
+{
+	uint64_t v = 0;
+
+	if (!len)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] < '0' || s[i] > '9' || v > (INT64_MAX - 9) / 10)
+			return -1;
+		v = v * 10 + (uint64_t)(s[i] - '0');
+	}
+	return (int64_t)v;
+}
+
+void pb_put_str(char *buf, size_t size, size_t *at, const char *s)
+{
+	while (*s && *at + 1 < size)
+		buf[(*at)++] = *s++;
+	if (size)
+		buf[*at < size ? *at : size - 1] = 0;
+}
+
+void pb_put_u64(char *buf, size_t size, size_t *at, uint64_t v)
+{
+	char digits[24];
+	int i = sizeof(digits) - 1;
+
+	digits[i] = 0;
+	do
+		digits[--i] = (char)('0' + v % 10);
+	while (v /= 10);
+	pb_put_str(buf, size, at, digits + i);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Memory and strings for the agent, which may call nothing of libc. The
+ * compiler itself emits calls to memcpy and kin: mem.c defines them hidden.
+ * Context: any.
+ */
+#ifndef PB_MEM_H
+#define PB_MEM_H
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+void *memcpy(void *restrict dst, const void *restrict src, size_t n);
+void *memmove(void *dst, const void *src, size_t n);
+void *memset(void *dst, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+int strcmp(const char *a, const char *b);
+
+static inline bool pb_streq(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+static inline bool pb_has_prefix(const char *s, const char *prefix)
+{
+	return memcmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* Decimal; digits only. -1 on anything else, or on overflow of 63 bits. */
+int64_t pb_parse_u64(const char *s, size_t len);
+/* Appends to buf at *at, never beyond size - 1, always NUL-terminated. */
+void pb_put_str(char *buf, size_t size, size_t *at, const char *s);
+void pb_put_u64(char *buf, size_t size, size_t *at, uint64_t v);
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Start of the agent: before any constructor of the program, in its main
+ * thread, with nobody else running.
+ */
+#include <elf.h>
+#include <link.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include "engine/exec.h"
+#include "engine/fgraph.h"
+#include "engine/files.h"
+#include "engine/ftrace.h"
+#include "engine/latch.h"
+#include "engine/loader.h"
+#include "engine/session.h"
+#include "engine/thread.h"
+#include "engine/tracer.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define AGENT_STACK	(64ul << 10)
+
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+extern char **environ __attribute__((weak));
+long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ptid);
+extern uint32_t pb_agent_tid;
+
+static struct pb_session session;
+
+static char *copy_string(const char *s, size_t n)
+{
+	char *copy = pb_arena_alloc(n + 1);
+
+	if (copy) {
+		memcpy(copy, s, n);
+		copy[n] = 0;
+	}
+	return copy;
+}
+
+static void remove_var(char **envp, size_t i)
+{
+	memset(envp[i], 0, strlen(envp[i]));
+	do
+		envp[i] = envp[i + 1];
+	while (envp[i++]);
+}
+
+static char **find_var(char **envp, const char *prefix)
+{
+	for (; *envp; envp++)
+		if (pb_has_prefix(*envp, prefix))
+			return envp;
+	return NULL;
+}
+
+/* Our variables out of the program's sight; what they said. */
+static bool take_variables(char **envp, const char **path, const char **preload)
+{
+	static const char session_var[] = "PATCHBAY_SESSION=", preload_var[] = "LD_PRELOAD=";
+	char **var = find_var(envp, session_var);
+	char *value;
+	size_t n = 0;
+
+	if (!var)
+		return false;
+	value = *var + sizeof(session_var) - 1;
+	*path = copy_string(value, strlen(value));
+	remove_var(envp, (size_t)(var - envp));
+	var = find_var(envp, preload_var);
+	if (!var)
+		return false;
+	value = *var + sizeof(preload_var) - 1;
+	while (value[n] && value[n] != ':' && value[n] != ' ')
+		n++;
+	*preload = copy_string(value, n);
+	if (value[n] && value[n + 1]) {
+		size_t rest = strlen(value + n + 1);
+
+		memmove(value, value + n + 1, rest + 1);
+		memset(value + rest + 1, 0, n);
+	} else {
+		remove_var(envp, (size_t)(var - envp));
+	}
+	return *path && *preload;
+}
+
+static uint64_t stack_top(char **envp)
+{
+	const ElfW(auxv_t) *aux;
+	uint64_t top = 0;
+
+	while (*envp)
+		envp++;
+	for (aux = (const void *)(envp + 1); aux->a_type != AT_NULL; aux++)
+		if (aux->a_type == AT_EXECFN)
+			top = aux->a_un.a_val;
+	if (!top)
+		top = (uint64_t)envp;
+	return (top + 4096) & ~4095ul;
+}
+
+static const char *own_path(void)
+{
+	static char path[4096];
+	long n = pb_sys(SYS_readlink, "/proc/self/exe", path, sizeof(path) - 1);
+
+	path[n > 0 ? n : 0] = 0;
+	return path;
+}
+
+/* The control writes of WELCOME: PATH\0OP\0VALUE\0 each. */
+static void apply_writes(struct pb_session *s, const char *w, uint32_t nr)
+{
+	while (nr--) {
+		const char *path = w, *op = path + strlen(path) + 1;
+		const char *text = op + strlen(op) + 1;
+		char *copy = copy_string(text, strlen(text));
+		int err = copy ? pb_file_write(path, copy, pb_streq(op, ">>"), false) : -12;
+
+		if (err)
+			pb_session_error(s, err, path, pb_file_error);
+		w = text + strlen(text) + 1;
+	}
+}
+
+static int agent_thread(void *arg)
+{
+	pb_session_serve(&session);
+	return 0;
+}
+
+/* A thread that libc does not know, with all signals blocked; it never runs
+ * code of the program. */
+static void start_thread(void)
+{
+	uint64_t all = ~0ul, old;
+	long stack = pb_sys(SYS_mmap, 0, AGENT_STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long tid;
+
+	if (pb_sys_failed(stack))
+		return;
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
+	tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		       CLONE_SYSVSEM, (void *)(stack + AGENT_STACK), agent_thread, NULL, NULL);
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
+	if (tid > 0)
+		pb_agent_tid = (uint32_t)tid;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct { long sec, nsec; } ts;
+
+	pb_sys(SYS_clock_gettime, 1, &ts);
+	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
+}
+
+/* Compiled-in calls become nops, the engine's own replacements go in. */
+static void prepare_text(const char *path)
+{
+	pb_text_begin();
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		pb_text_change_nops(&pb_modules[i], true);
+	pb_text_commit(false);
+	pb_text_begin();
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		pb_hook_module(&pb_modules[i]);
+	pb_loader_hook(path);
+	if (pb_text_commit(false))
+		pb_latch("the text could not be written");
+}
+
+static void start(const char *path, const char *preload, uint64_t top)
+{
+	uint64_t t0 = monotonic_ns();
+	const char *writes = NULL;
+	uint32_t nr_writes = 0;
+
+	if (pb_threads_start(top))
+		return;
+	pb_gates_start();
+	pb_ring_clock = pb_clock;
+	pb_ring_open_calls = pb_fgraph_open_calls;
+	if (pb_session_open(&session, path, true, &writes, &nr_writes))
+		return;
+	if (session.flags & PB_WELCOME_NO_FORK)
+		pb_follow_fork = false;
+	pb_exec_start(preload, path, !(session.flags & PB_WELCOME_NO_EXEC));
+	pb_ftrace_register_files();
+	pb_tracer_register_files();
+	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
+	if (pb_loader_start(&session, own_path(), (uint64_t)_DYNAMIC)) {
+		pb_session_close(&session);
+		return;
+	}
+	prepare_text(path);
+	apply_writes(&session, writes, nr_writes);
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		pb_session_refused(&session, &pb_modules[i]);
+	pb_session_ready(&session, monotonic_ns() - t0);
+	if (session.serve)
+		start_thread();
+	else
+		pb_session_close(&session);
+}
+
+__attribute__((constructor)) static void agent_main(int argc, char **argv, char **envp)
+{
+	uint64_t top = stack_top(envp);
+	const char *path, *preload;
+
+	if (take_variables(envp, &path, &preload))
+		start(path, preload, top);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The long way of the function graph: what the assembly does not decide by
+ * itself. Context: hit path. doc/design/fgraph.md.
+ */
+#ifndef PB_ENGINE_FGRAPH_H
+#define PB_ENGINE_FGRAPH_H
+#include <stddef.h>
+#include <stdint.h>
+#include "arch/x86_64/site.h"
+#include "engine/thread.h"
+
+struct pb_target {
+	uint64_t address;	/* where to go on */
+	uint64_t drop;		/* 1: it is a gate, the slot is to be dropped */
+};
+
+/* Above these a call's depth, in calls of its stack; 0: nothing is recorded. */
+extern uint32_t pb_max_depth;
+#define PB_DEPTH_SILENT	0x7fffffffu	/* of a silent call; and pb_max_depth when there is no limit */
+extern uint8_t pb_no_clock;
+/* For PB_ENTRY_LAZY calls: shorter ones are dropped (clock units)... */
+extern uint64_t pb_thresh;
+/* ... and, if set, all that do not lead to a site with FTRACE_FL_CALLER. */
+extern uint8_t pb_callers_only;
+/* Whether a site has FTRACE_FL_CALLER, by number. Registered by ftrace. */
+extern bool (*pb_site_is_caller)(uint32_t id);
+
+uint64_t pb_clock(void);
+struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
+void pb_emit(struct pb_thread *t, struct pb_entry *parent);
+uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot);
+size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth);
+
+/* Handlers in arch/x86_64/hot.S, for site->handler. */
+void pb_graph(void);
+void pb_graph_nested(void);
+void pb_graph_lazy(void);
+void pb_graph_lazy_nested(void);
+void pb_graph_call(void);
+void pb_graph_call_nested(void);
+void pb_graph_silent(void);
+void pb_function(void);
+void pb_list(void);
+/* Called for PB_ENTER_LIST; registered by ftrace. */
+#define PB_ENTER_LIST		16
+#define PB_ENTER_FUNCTION	32
+extern unsigned (*pb_list_ops)(struct pb_site *site, uint64_t parent_ip);
+void pb_record_function(struct pb_site *site, uint64_t parent_ip);
+#endif

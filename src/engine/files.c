@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/mman.h>
+#include "engine/files.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+static const char *const paths[] = {
+#define X(path, ...) path,
+	PB_CONTROL_FILES(X)
+#undef X
+};
+static struct pb_file files[PB_NR_CONTROL_FILES];
+const char *pb_file_error;
+
+void pb_file_register(enum pb_control_file id, const struct pb_file *file)
+{
+	files[id] = *file;
+}
+
+static struct pb_file *find(const char *path)
+{
+	for (size_t i = 0; i < pb_array_size(paths); i++)
+		if (pb_streq(path, paths[i]))
+			return &files[i];
+	return NULL;
+}
+
+long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset)
+{
+	struct pb_seq s = { .buf = buf, .size = size, .offset = offset };
+	struct pb_file *f = find(path);
+
+	if (!f)
+		return -2;
+	if (!f->read)
+		return -22;
+	f->read(&s);
+	return (long)s.used;
+}
+
+int pb_file_write(const char *path, char *text, bool append, bool live)
+{
+	struct pb_file *f = find(path);
+	size_t n = strlen(text);
+
+	pb_file_error = NULL;
+	if (!f)
+		return -2;
+	if (!f->write) {
+		pb_file_error = "can't be written";
+		return -22;
+	}
+	while (n && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\t'))
+		text[--n] = 0;
+	return f->write(text, append, live);
+}
+
+void pb_seq_putn(struct pb_seq *s, const char *text, size_t n)
+{
+	uint64_t skip = s->offset > s->at ? s->offset - s->at : 0;
+
+	s->at += n;
+	if (skip >= n)
+		return;
+	n -= skip;
+	if (n > s->size - s->used)
+		n = s->size - s->used;
+	memcpy(s->buf + s->used, text + skip, n);
+	s->used += n;
+}
+
+void pb_seq_puts(struct pb_seq *s, const char *text)
+{
+	pb_seq_putn(s, text, strlen(text));
+}
+
+void pb_seq_u64(struct pb_seq *s, uint64_t v)
+{
+	char buf[24];
+	size_t at = 0;
+
+	pb_put_u64(buf, sizeof(buf), &at, v);
+	pb_seq_putn(s, buf, at);
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n';
+}
+
+int pb_each_word(char *p, int (*fn)(char *word, void *arg), void *arg)
+{
+	while (*p) {
+		char *word, end;
+		int err;
+
+		while (is_space(*p))
+			p++;
+		if (!*p)
+			break;
+		word = p;
+		while (*p && !is_space(*p))
+			p++;
+		end = *p;
+		*p = 0;
+		err = fn(word, arg);
+		if (err)
+			return err;
+		if (end)
+			p++;
+	}
+	return 0;
+}
+
+void *pb_arena_alloc(size_t size)
+{
+	static uint8_t *arena;
+	static size_t left;
+
+	size = pb_align_up(size, 16);
+	if (size > left) {
+		size_t want = size > 1 << 20 ? pb_align_up(size, 4096) : 1 << 20;
+		long p = pb_sys(SYS_mmap, 0, want, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (pb_sys_failed(p))
+			return NULL;
+		arena = (uint8_t *)p;
+		left = want;
+	}
+	left -= size;
+	arena += size;
+	return arena - size;
+}

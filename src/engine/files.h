@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The control files that the agent owns: modules of the engine register how
+ * each is read and written. Context: start or agent thread, one at a time.
+ */
+#ifndef PB_ENGINE_FILES_H
+#define PB_ENGINE_FILES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/control_files.h"
+
+/* Where a read goes: the window [offset, offset + size) of the whole text. */
+struct pb_seq {
+	char *buf;
+	size_t size, used;
+	uint64_t offset, at;
+};
+void pb_seq_puts(struct pb_seq *s, const char *text);
+void pb_seq_putn(struct pb_seq *s, const char *text, size_t n);
+void pb_seq_u64(struct pb_seq *s, uint64_t v);
+/* Nothing written further is seen: generators may stop. */
+static inline bool pb_seq_full(const struct pb_seq *s)
+{
+	return s->used == s->size;
+}
+
+/* What is wrong with a write, for people; set by a failing write function. */
+extern const char *pb_file_error;
+
+struct pb_file {
+	void (*read)(struct pb_seq *s);
+	/* text: NUL-terminated, white space at the end stripped. append: >>.
+	 * 0 or -errno. live: the program runs already. */
+	int (*write)(char *text, bool append, bool live);
+};
+void pb_file_register(enum pb_control_file id, const struct pb_file *file);
+
+/* By path below tracing/. read: bytes or -errno; write: 0 or -errno. */
+long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset);
+int pb_file_write(const char *path, char *text, bool append, bool live);
+
+/* Calls fn for each word of text (split at white space; modified). */
+int pb_each_word(char *text, int (*fn)(char *word, void *arg), void *arg);
+/* Memory that is never freed: patterns and names. NULL: none left. */
+void *pb_arena_alloc(size_t size);
+#endif

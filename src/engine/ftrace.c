@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/files.h"
+#include "engine/ftrace.h"
+#include "engine/fgraph.h"
+#include "abi/analysis_access.h"
+#include "base/base.h"
+#include "base/mem.h"
+
+#define MAX_OPS 8
+
+static struct ftrace_ops *ops_list;
+uint32_t pb_min_size;
+bool pb_keep_patched;
+
+static bool traced(const struct pb_module *m)
+{
+	return m->present && m->first_site && m->sites;
+}
+
+static bool ops_wants(const struct ftrace_ops *op, const struct pb_module *m, uint32_t func)
+{
+	if (!pb_hash_empty(&op->filter) && !pb_hash_has(&op->filter, m, func))
+		return false;
+	return pb_hash_empty(&op->notrace) || !pb_hash_has(&op->notrace, m, func);
+}
+
+/* The ops that want the site; *only is one of them. */
+static unsigned count_ops(const struct pb_module *m, uint32_t func, struct ftrace_ops **only)
+{
+	unsigned nr = 0;
+
+	if (!m->first_site ||
+	    (pb_min_size && pb_analysis_funcs(m->analysis)[func].size < pb_min_size))
+		return 0;
+	for (struct ftrace_ops *op = ops_list; op; op = op->next) {
+		if (ops_wants(op, m, func)) {
+			*only = op;
+			nr++;
+		}
+	}
+	return nr;
+}
+
+/* Called for a site of several ops: all but the graph's are called here, how
+ * the graph is to go on is returned (PB_ENTER_LIST: not at all). */
+static unsigned list_ops(struct pb_site *site, uint64_t parent_ip)
+{
+	struct pb_module *m = pb_site_module(site);
+	unsigned mode = PB_ENTER_LIST;
+
+	if (!m)
+		return mode;
+	for (struct ftrace_ops *op = ops_list; op; op = op->next) {
+		if (!ops_wants(op, m, (uint32_t)(site - m->sites)))
+			continue;
+		if (op->graph_mode)
+			mode = op->graph_mode(m, site);
+		else
+			op->func(site, parent_ip, op);
+	}
+	return mode;
+}
+
+static bool site_is_caller(uint32_t id)
+{
+	struct pb_site *s = pb_site_by_id(id);
+
+	return s && s->flags & FTRACE_FL_CALLER;
+}
+
+static uint64_t idle_handler(const struct pb_module *m, const struct pb_site *s)
+{
+	return s->flags & FTRACE_FL_DIRECT ? (uint64_t)pb_direct : pb_site_idle(m, s);
+}
+
+static uint64_t handler_of(struct pb_module *m, struct pb_site *s, unsigned nr,
+			   struct ftrace_ops *only)
+{
+	if (!nr)
+		return idle_handler(m, s);
+	if (nr == 1 && only->trampoline)
+		return only->trampoline(m, s);
+	return (uint64_t)pb_list;
+}
+
+static void set_handler(struct pb_site *s, uint64_t handler)
+{
+	__atomic_store_n(&s->handler, handler, __ATOMIC_RELEASE);
+}
+
+static bool keep_jump(const struct pb_site *s, unsigned nr)
+{
+	return nr || s->flags & FTRACE_FL_DIRECT || (pb_keep_patched && s->stub);
+}
+
+/* What is no longer wanted goes idle at once; what must change in the text is
+ * added to the batch. */
+static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
+{
+	struct ftrace_ops *only = NULL;
+	unsigned nr = count_ops(m, func, &only);
+	bool enabled = s->flags & FTRACE_FL_ENABLED;
+
+	if (s->flags & FTRACE_FL_REFUSED)
+		return;
+	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP)) | nr |
+		   (nr == 1 ? FTRACE_FL_TRAMP : 0);
+	if (!nr && s->stub)
+		set_handler(s, idle_handler(m, s));
+	if (keep_jump(s, nr) != enabled)
+		pb_text_change(m, s, !enabled);
+}
+
+static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, bool failed)
+{
+	struct ftrace_ops *only = NULL;
+	unsigned nr = s->flags & FTRACE_FL_COUNT;
+	uint64_t tramp = s->flags & FTRACE_FL_TRAMP ? FTRACE_FL_TRAMP_EN : 0;
+
+	if (s->flags & FTRACE_FL_REFUSED)
+		return;
+	if (failed && keep_jump(s, nr) == !!(s->flags & FTRACE_FL_ENABLED)) {
+		/* the batch was not written: the text is as it was */
+		const struct pb_func *f = pb_site_func(m, s);
+		const uint8_t *text = (const uint8_t *)(m->bias + pb_func_window(f));
+		const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
+
+		if (!memcmp(text, pb_recipe_rest(r), 5))
+			s->flags &= ~FTRACE_FL_ENABLED;
+		else
+			s->flags |= FTRACE_FL_ENABLED;
+	}
+	s->flags = (s->flags & ~FTRACE_FL_TRAMP_EN) | tramp;
+	if (!s->stub)
+		return;
+	if (nr)
+		count_ops(m, func, &only);
+	set_handler(s, handler_of(m, s, nr, only));
+}
+
+int pb_ftrace_update(bool live)
+{
+	int err;
+
+	pb_list_ops = list_ops;
+	pb_site_is_caller = site_is_caller;
+	pb_text_begin();
+	for (uint32_t k = 0; k < pb_nr_modules; k++) {
+		struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->sites)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			prepare_site(m, &m->sites[i], i);
+	}
+	err = pb_text_commit(live);
+	for (uint32_t k = 0; k < pb_nr_modules; k++) {
+		struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->sites)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			finish_site(m, &m->sites[i], i, err);
+	}
+	return err;
+}
+
+int register_ftrace_function(struct ftrace_ops *ops, bool live)
+{
+	struct ftrace_ops **p = &ops_list;
+	int nr = 0;
+
+	for (; *p; p = &(*p)->next, nr++)
+		if (*p == ops)
+			return -16;
+	if (nr == MAX_OPS)
+		return -28;
+	ops->next = NULL;
+	*p = ops;
+	return pb_ftrace_update(live);
+}
+
+int unregister_ftrace_function(struct ftrace_ops *ops, bool live)
+{
+	for (struct ftrace_ops **p = &ops_list; *p; p = &(*p)->next) {
+		if (*p == ops) {
+			*p = ops->next;
+			return pb_ftrace_update(live);
+		}
+	}
+	return -2;
+}
+
+uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement)
+{
+	const struct pb_func *f = pb_analysis_at(m->analysis, address - m->bias);
+	struct pb_site *s;
+
+	if (!f || !m->sites || f->refused != PB_REFUSED_NOT)
+		return 0;
+	s = &m->sites[f - pb_analysis_funcs(m->analysis)];
+	if (!s->stub)
+		pb_text_change(m, s, true);
+	if (s->flags & FTRACE_FL_REFUSED)
+		return 0;
+	s->flags |= FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN;
+	s->body = (uint64_t)replacement;
+	set_handler(s, (uint64_t)pb_direct);
+	return (uint64_t)m->stubs + s->stub + PB_STUB_COPY;
+}
+
+static bool has_alias(const char *aliases, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = aliases; *p; p++) {
+		size_t i = 0;
+
+		while (i < n && p[i] == name[i])
+			i++;
+		if (i == n && (p[n] == '\n' || !p[n]))
+			return true;
+		while (*p && *p != '\n')
+			p++;
+		if (!*p)
+			break;
+	}
+	return false;
+}
+
+uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement)
+{
+	const struct pb_analysis *a = m->analysis;
+	const struct pb_func *f = pb_analysis_funcs(a);
+
+	for (uint32_t i = 0; i < a->nr_funcs; i++)
+		if (pb_streq(pb_func_name(a, &f[i]), name) ||
+		    (f[i].aliases && has_alias(pb_analysis_string(a, f[i].aliases), name)))
+			return pb_ftrace_replace_at(m, m->bias + f[i].addr, replacement);
+	return 0;
+}
+
+struct pb_ftrace_totals pb_ftrace_totals(void)
+{
+	struct pb_ftrace_totals t = { 0 };
+
+	for (uint32_t k = 0; k < pb_nr_modules; k++) {
+		const struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->first_site)
+			continue;
+		t.modules++;
+		if (!m->sites) {
+			t.refused += m->analysis->nr_refused;
+			continue;
+		}
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
+			uint64_t flags = m->sites[i].flags;
+
+			t.refused += !!(flags & FTRACE_FL_REFUSED);
+			t.sites += !(flags & FTRACE_FL_REFUSED);
+			t.patched += flags & FTRACE_FL_ENABLED && flags & FTRACE_FL_COUNT;
+		}
+	}
+	return t;
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static void put_name(struct pb_seq *s, const struct pb_module *m, const struct pb_func *f)
+{
+	pb_seq_puts(s, pb_func_name(m->analysis, f));
+	pb_seq_puts(s, " [");
+	pb_seq_puts(s, pb_analysis_string(m->analysis, m->analysis->soname));
+	pb_seq_puts(s, "]");
+}
+
+static void show_available(struct pb_seq *s)
+{
+	for (uint32_t k = 0; k < pb_nr_modules && !pb_seq_full(s); k++) {
+		const struct pb_module *m = &pb_modules[k];
+		const struct pb_func *f = pb_analysis_funcs(m->analysis);
+
+		if (!traced(m))
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs && !pb_seq_full(s); i++) {
+			if (m->sites[i].flags & FTRACE_FL_REFUSED)
+				continue;
+			put_name(s, m, &f[i]);
+			pb_seq_puts(s, "\n");
+		}
+	}
+}
+
+/* As Linux 6.1: "name (count)[ R][ I][ D]\ttramp: ... ->..." */
+static void show_enabled(struct pb_seq *s)
+{
+	for (uint32_t k = 0; k < pb_nr_modules && !pb_seq_full(s); k++) {
+		const struct pb_module *m = &pb_modules[k];
+		const struct pb_func *f = pb_analysis_funcs(m->analysis);
+
+		if (!m->present || !m->sites)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs && !pb_seq_full(s); i++) {
+			uint64_t flags = m->sites[i].flags;
+			struct ftrace_ops *only = NULL;
+
+			if (!(flags & FTRACE_FL_ENABLED) ||
+			    !(flags & (FTRACE_FL_COUNT | FTRACE_FL_DIRECT)))
+				continue;
+			put_name(s, m, &f[i]);
+			pb_seq_puts(s, " (");
+			pb_seq_u64(s, flags & FTRACE_FL_COUNT);
+			pb_seq_puts(s, flags & FTRACE_FL_DIRECT ? ")    D" : ")     ");
+			if (flags & FTRACE_FL_TRAMP && count_ops(m, i, &only)) {
+				pb_seq_puts(s, "\ttramp: ");
+				pb_seq_puts(s, only->name);
+			}
+			pb_seq_puts(s, "\n");
+		}
+	}
+}
+
+static void show_totals(struct pb_seq *s)
+{
+	struct pb_ftrace_totals t = pb_ftrace_totals();
+
+	pb_seq_u64(s, t.sites);
+	pb_seq_puts(s, " sites, ");
+	pb_seq_u64(s, t.patched);
+	pb_seq_puts(s, " patched, ");
+	pb_seq_u64(s, t.refused);
+	pb_seq_puts(s, " refused, modules: ");
+	pb_seq_u64(s, t.modules);
+	pb_seq_puts(s, "\n");
+}
+
+void pb_ftrace_register_files(void)
+{
+	pb_file_register(PB_CF_AVAILABLE_FILTER_FUNCTIONS, &(struct pb_file){ show_available, NULL });
+	pb_file_register(PB_CF_ENABLED_FUNCTIONS, &(struct pb_file){ show_enabled, NULL });
+	pb_file_register(PB_CF_DYN_FTRACE_TOTAL_INFO, &(struct pb_file){ show_totals, NULL });
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ftrace_ops: who wants to be called at which functions. Several ops may be
+ * registered, each with its own filter and notrace hash; a site that one ops
+ * alone wants jumps to that ops' own trampoline, else to the list function.
+ * Context: start, the loader's hook or the agent's thread, one at a time.
+ */
+#ifndef PB_ENGINE_FTRACE_H
+#define PB_ENGINE_FTRACE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "arch/x86_64/site.h"
+#include "engine/files.h"
+#include "engine/text.h"
+
+/* Function names in the order they were written: "name", "glob*", "!name"
+ * (removes), "glob:mod:module". Evaluated in order for each function, so that
+ * modules that arrive later are filtered too. */
+struct ftrace_hash {
+	struct pb_pattern *first, *last;
+};
+
+struct ftrace_ops {
+	const char *name;
+	/* called from the list function; parent_ip: the return address */
+	void (*func)(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops *op);
+	/* handler of a site that is ours alone (chosen per site) */
+	uint64_t (*trampoline)(struct pb_module *m, struct pb_site *site);
+	/* list function: how the graph is to enter, if this ops hooks the return;
+	 * NULL: it does not */
+	unsigned (*graph_mode)(struct pb_module *m, struct pb_site *site);
+	struct ftrace_hash filter, notrace;
+	struct ftrace_ops *next;
+};
+
+int register_ftrace_function(struct ftrace_ops *ops, bool live);
+int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
+/* After hashes or options changed, or a module came: brings text and handlers
+ * in line. 0 or -errno. */
+int pb_ftrace_update(bool live);
+
+/* Writes to a hash as to set_ftrace_filter. live: -EINVAL if nothing matches;
+ * at start it may match what arrives later. */
+int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
+bool pb_hash_empty(const struct ftrace_hash *h);
+bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);
+void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty);
+
+/* The function, wherever it is called, runs `replacement` (C ABI) instead; the
+ * original is called through the returned address. 0: not found or refused.
+ * The site is patched even if its module is not traced. */
+uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement);
+uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement);
+
+/* Sites traced, for READY and dyn_ftrace_total_info. */
+struct pb_ftrace_totals {
+	uint32_t sites, patched, refused, modules;
+};
+struct pb_ftrace_totals pb_ftrace_totals(void);
+
+extern uint32_t pb_min_size;	/* set_ftrace_size */
+extern bool pb_keep_patched;	/* disabled sites keep their jump */
+void pb_ftrace_register_files(void);
+void pb_direct(void);
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/latch.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "ring/writer.h"
+
+bool pb_latched;
+extern uint32_t pb_max_depth;
+
+void pb_latch(const char *reason)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	size_t at = 0;
+
+	if (__atomic_exchange_n(&pb_latched, true, __ATOMIC_ACQ_REL))
+		return;
+	__atomic_store_n(&pb_max_depth, 0, __ATOMIC_RELEASE);
+	if (!ring)
+		return;
+	pb_put_str(ring->latch_reason, sizeof(ring->latch_reason), &at, reason);
+	__atomic_store_n(&ring->latched, 1, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <link.h>
+#include "engine/loader.h"
+#include "engine/exec.h"
+#include "engine/ftrace.h"
+#include "engine/latch.h"
+#include "engine/sigaction.h"
+#include "engine/thread.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+static const char *session_path;
+static uint64_t own_dynamic;
+static uint32_t lock;
+static void (*original_hook)(void);
+
+void pb_text_lock(void)
+{
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+		pb_sys(SYS_sched_yield);
+}
+
+void pb_text_unlock(void)
+{
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+static bool is_file(const struct link_map *l)
+{
+	for (const char *p = l->l_name; p && *p; p++)
+		if (*p == '/')
+			return true;
+	return false;
+}
+
+static bool known(const struct link_map *l)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		if (pb_modules[i].present && pb_modules[i].link_map == (uint64_t)l)
+			return true;
+	return false;
+}
+
+void pb_hook_module(struct pb_module *m)
+{
+	if (!m->sites)
+		return;
+	pb_sigaction_hook(m);
+	pb_exec_hook(m);
+}
+
+static int add(struct pb_session *s, const struct link_map *l, const char *path, uint32_t flags)
+{
+	struct pb_module *m;
+	int err = pb_session_module(s, path, l->l_addr, (uint64_t)l, flags, &m);
+
+	return err;
+}
+
+int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic)
+{
+	const struct link_map *l = _r_debug.r_map;
+	int err = add(s, l, exe, PB_MODULE_EXE);
+
+	own_dynamic = self_dynamic;
+	for (l = l->l_next; l && !err; l = l->l_next)
+		if (is_file(l) && (uint64_t)l->l_ld != own_dynamic)
+			err = add(s, l, l->l_name,
+				  l->l_addr == _r_debug.r_ldbase ? PB_MODULE_LDSO : 0);
+	return err;
+}
+
+/* Compiled-in calls out, hooks in, sites as the tracer wants them. */
+static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
+{
+	pb_text_begin();
+	for (uint32_t i = 0; i < nr; i++)
+		pb_text_change_nops(list[i], true);
+	pb_text_commit(false);
+	pb_text_begin();
+	for (uint32_t i = 0; i < nr; i++)
+		pb_hook_module(list[i]);
+	pb_text_commit(false);
+	/* nobody runs the new text; the old text does not change */
+	pb_ftrace_update(false);
+}
+
+static void arrivals(void)
+{
+	struct pb_session s;
+	struct pb_module *list[64];
+	uint32_t nr = 0;
+	const char *writes;
+	uint32_t nr_writes;
+
+	for (const struct link_map *l = _r_debug.r_map; l && nr < 64; l = l->l_next) {
+		uint32_t before = pb_nr_modules;
+		struct pb_module *m;
+
+		if (!is_file(l) || (uint64_t)l->l_ld == own_dynamic || l == _r_debug.r_map ||
+		    known(l))
+			continue;
+		if (!nr && before == pb_nr_modules &&
+		    pb_session_open(&s, session_path, false, &writes, &nr_writes))
+			return;
+		if (pb_session_module(&s, l->l_name, l->l_addr, (uint64_t)l, 0, &m))
+			break;
+		if (m)
+			list[nr++] = m;
+	}
+	if (!nr)
+		return;
+	patch_arrivals(nr, list);
+	for (uint32_t i = 0; i < nr; i++)
+		pb_session_refused(&s, list[i]);
+	pb_session_close(&s);
+}
+
+static void departures(void)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		const struct link_map *l = _r_debug.r_map;
+
+		if (!pb_modules[i].present)
+			continue;
+		while (l && (uint64_t)l != pb_modules[i].link_map)
+			l = l->l_next;
+		if (!l)
+			pb_text_remove(&pb_modules[i]);
+	}
+}
+
+/* In place of _dl_debug_state(). Context: inside dlopen or dlclose. */
+static void debug_state(void)
+{
+	if (_r_debug.r_state == RT_CONSISTENT && !pb_latched && pb_process->pid) {
+		pb_text_lock();
+		departures();
+		arrivals();
+		pb_text_unlock();
+	}
+	if (original_hook)
+		original_hook();
+}
+
+void pb_loader_hook(const char *path)
+{
+	struct pb_module *m = pb_module_at(_r_debug.r_brk);
+
+	session_path = path;
+	if (m)
+		original_hook = (void (*)(void))pb_ftrace_replace_at(m, _r_debug.r_brk, debug_state);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The loader's list of modules: those present at start, and those that come
+ * and go (seen in the loader's own thread, at its debug hook: an arrival after
+ * it is mapped and before it is relocated, so that nobody runs its text yet).
+ */
+#ifndef PB_ENGINE_LOADER_H
+#define PB_ENGINE_LOADER_H
+#include "engine/session.h"
+
+/* Context: start. Adds all modules; -errno if the session broke. */
+int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic);
+/* Replaces the loader's debug hook (in the open batch). */
+void pb_loader_hook(const char *session_path);
+/* The engine's own replacements in libc, in a module that came or at start. */
+void pb_hook_module(struct pb_module *m);
+
+/* Held while text and modules change. Not on a hit. */
+void pb_text_lock(void);
+void pb_text_unlock(void);
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The program's text: modules with their sites and stubs, and batches of
+ * changes to it. Context: start, the loader's hook or the agent's thread, one
+ * at a time (pb_text_lock); the look-ups by address also on the hit path.
+ */
+#ifndef PB_ENGINE_TEXT_H
+#define PB_ENGINE_TEXT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/analysis.h"
+#include "arch/x86_64/site.h"
+#include "arch/x86_64/text_poke.h"
+
+#define PB_MAX_MODULES	1024
+
+struct pb_module {
+	const struct pb_analysis *analysis;	/* mapped, checked */
+	uint64_t bias;
+	uint64_t link_map;		/* the loader's; identifies it while it is mapped */
+	uint32_t first_site;		/* 0: names only, no sites */
+	uint32_t number;		/* in the session */
+	struct pb_site *sites;		/* [nr_funcs], or NULL */
+	uint8_t *stubs;			/* within reach of text and sites */
+	size_t stubs_size, stubs_used;	/* page-aligned between batches */
+	size_t region_size;		/* of sites and stubs together */
+	bool present;
+	bool nopped;			/* its compiled-in calls are taken out */
+};
+
+extern struct pb_module pb_modules[PB_MAX_MODULES];
+extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */
+
+/* Checks that the analysis is of what is mapped at bias, and maps memory for
+ * sites and stubs. NULL: can't be traced (reason in *why). */
+struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
+			      uint64_t link_map, uint32_t first_site, uint32_t number,
+			      const char **why);
+/* It is about to be unmapped: no text is written. */
+void pb_text_remove(struct pb_module *m);
+
+static inline const struct pb_func *pb_site_func(const struct pb_module *m,
+						 const struct pb_site *s)
+{
+	return (const struct pb_func *)((const char *)m->analysis + m->analysis->funcs_offset) +
+	       (s - m->sites);
+}
+struct pb_module *pb_site_module(const struct pb_site *s);
+struct pb_module *pb_module_at(uint64_t text_address);
+struct pb_site *pb_site_by_id(uint32_t id);
+
+/* Where the call goes when nothing is hooked: handler of an idle site. */
+uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
+
+/* A batch: pb_text_change() for each site that is to be patched (on) or put
+ * back, then pb_text_commit(). Sites are refused (flags, reason) if their
+ * bytes differ from the file or no stub is in reach. live: other threads may
+ * be running; they are stopped. Returns 0 or -errno: then nothing of the batch
+ * is in force and it may be tried again. */
+void pb_text_begin(void);
+void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
+/* The compiled-in calls of m: nops, or (on = false) back. */
+void pb_text_change_nops(struct pb_module *m, bool on);
+int pb_text_commit(bool live);
+
+extern uint64_t pb_text_ns;		/* spent in commits, for READY */
+extern uint64_t pb_text_stop_ns;	/* the longest stop */
+
+/* If pc lies in a stub: the original address of the instruction there, or the
+ * function's entry while the stub's own code runs (*own = true). 0 if not. */
+uint64_t pb_text_original_pc(uint64_t pc, bool *own);
+/* The other way: where in its stub the displaced instruction at this address
+ * lives, if the site is being patched. 0 if none. */
+uint64_t pb_text_moved_pc(uint64_t pc);
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A traced thread's state. It lies in memory that is wiped in a forked child,
+ * so that the child's first hit finds zeros and takes the slow way, where it
+ * becomes a thread of its own and keeps the calls that were open.
+ *
+ * The TLS word points to it; before a thread's first hit to a state of zeros
+ * that is never written. A thread that ended is noticed when its TCB's address
+ * comes again (glibc keeps the stacks): its state and gates are taken over.
+ */
+#ifndef PB_ENGINE_THREAD_H
+#define PB_ENGINE_THREAD_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "arch/x86_64/layout.h"
+#include "base/base.h"
+#include "ring/writer.h"
+
+/* An entry is known by the address of its first array's part. */
+struct pb_entry;
+#define PB_ENT(e, off, type)	(*(type *)((char *)(e) + (off)))
+#define PB_ENT_RET(e)		PB_ENT(e, A_RET, uint64_t)
+#define PB_ENT_BODY(e)		PB_ENT(e, A_BODY, uint64_t)
+#define PB_ENT_START(e)		PB_ENT(e, B_START, uint64_t)
+#define PB_ENT_SLOT(e)		PB_ENT(e, B_SLOT, uint64_t)
+#define PB_ENT_PARENT(e)	PB_ENT(e, C_PARENT, struct pb_entry *)
+#define PB_ENT_SITE(e)		PB_ENT(e, C_SITE, uint32_t)
+#define PB_ENT_STATE(e)		PB_ENT(e, C_STATE, uint8_t)
+#define PB_ENT_OWNER(e)		PB_ENT(e, E_OWNER, struct pb_thread *)
+#define PB_ENT_DEPTH(e)		PB_ENT(e, E_DEPTH, uint32_t)
+#define PB_ENT_SCRATCH(e)	PB_ENT(e, E_SCRATCH, uint32_t)
+
+#define PB_SLOT_GUARD		(~0ul)
+#define PB_SLOT_LIVE		1ul	/* live: slot - 1, so its low bits are ones */
+#define PB_SLOT_ADDRESS(s)	(((s) + 7) & ~7ul)
+
+/* A stack: the thread's own, or one that a program switched to. */
+struct pb_stack {
+	uint64_t lo, hi;	/* [lo, hi) */
+	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
+	struct pb_thread *thread; /* that runs on it, or ran last */
+	uint64_t id;		/* in the records */
+	bool exact;		/* bounds were told, not guessed */
+};
+
+struct pb_thread {
+	uint64_t lo, size;	/* the current stack; size 0: not initialised */
+	struct pb_entry *cur;	/* innermost open call on it */
+	struct pb_entry *hint;	/* entry to try first */
+	struct pb_writer w;
+	uint64_t tcb;
+	struct pb_stack *stack;
+	struct pb_stack own;
+	int32_t first_block;	/* of its gates; -1: none */
+	uint32_t nr_blocks;
+	uint32_t collect_wait;	/* slow entries to let pass before collecting again */
+	uint32_t claimed;	/* cmpxchg'ed 0 -> 1 by who takes this state */
+	void *exec_area;	/* for the environment of an exec */
+	uint64_t exec_size;
+};
+
+_Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
+_Static_assert(offsetof(struct pb_thread, size) == T_SIZE, "layout.h");
+_Static_assert(offsetof(struct pb_thread, cur) == T_CUR, "layout.h");
+_Static_assert(offsetof(struct pb_thread, hint) == T_HINT, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
+
+extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
+extern char pb_gates[], pb_entries[];
+
+/* What is true of this process; pid is 0 in a child until its first hit. */
+struct pb_process {
+	uint32_t pid;
+	uint32_t nr_threads;	/* states handed out, ever */
+	uint32_t nr_stacks;
+};
+extern struct pb_process *pb_process;	/* in wiped memory */
+extern bool pb_follow_fork;
+extern uint32_t pb_image;
+
+/* Maps the wiped memory, finds where glibc keeps a thread's TID and stack.
+ * Context: start, one thread. -errno. */
+int pb_threads_start(uint64_t stack_top);
+
+/* The calling thread's state, made if need be; NULL: this thread can't be
+ * traced. slot: any address on its stack. Context: hit path. */
+struct pb_thread *pb_thread_get(uint64_t slot);
+
+/* Makes `t` run on the stack that holds `slot`: true if it is another one than
+ * before. */
+bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot);
+
+/* The program told the bounds of a stack (makecontext, sigaltstack). Calls
+ * that are still open there belong to a use of it that is over. */
+void pb_stack_told(uint64_t lo, uint64_t size);
+
+/* The gates: gate.c. */
+static inline uint64_t pb_gate_of(const struct pb_entry *e)
+{
+	return (uint64_t)e - PB_GATE_DISTANCE;
+}
+static inline bool pb_is_gate(uint64_t address)
+{
+	return address - (uint64_t)pb_gates < (uint64_t)PB_NR_GATES * PB_GATE_SIZE;
+}
+static inline struct pb_entry *pb_entry_of(uint64_t gate)
+{
+	return (struct pb_entry *)((gate & -16ul) + PB_GATE_DISTANCE);
+}
+
+/* The sentinel below every stack's calls: entry 0. */
+#define pb_root ((struct pb_entry *)pb_entries)
+
+void pb_gates_start(void);
+/* A free entry, claimed for `slot`; NULL: none. */
+struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot);
+/* Frees a live entry if its slot no longer holds its gate (never while it
+ * does). readable: *slot may be read. */
+bool pb_gate_free_if_dead(struct pb_entry *e, bool readable);
+/* t's thread is gone, or t is reused: free what lies on its own stack. */
+void pb_gates_abandon(struct pb_thread *t);
+/* In a forked child: keep only t's gates, and find its open calls again. */
+void pb_gates_after_fork(struct pb_thread *t, uint64_t slot);
+bool pb_stack_holds(const struct pb_stack *s, uint64_t address);
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/tracer.h"
+#include "engine/fgraph.h"
+#include "engine/files.h"
+#include "engine/ftrace.h"
+#include "engine/latch.h"
+#include "abi/analysis_access.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+static struct ftrace_hash graph_functions, graph_notrace, graph_callers;
+static uint32_t max_depth;		/* as written; 0: no limit */
+static bool tracing_on = true;
+static uint64_t thresh_us;
+static const char *trace_clock = "x86-tsc";
+
+/* ---- the two ops --------------------------------------------------------- */
+
+static uint32_t func_of(const struct pb_module *m, const struct pb_site *s)
+{
+	return (uint32_t)(s - m->sites);
+}
+
+static void function_func(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops *op)
+{
+	pb_record_function(site, parent_ip);
+}
+
+static uint64_t function_trampoline(struct pb_module *m, struct pb_site *site)
+{
+	return (uint64_t)pb_function;
+}
+
+static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
+{
+	uint32_t func = func_of(m, site);
+	unsigned mode = 0;
+
+	if (!pb_hash_empty(&graph_notrace) && pb_hash_has(&graph_notrace, m, func))
+		return PB_ENTER_SILENT;
+	if (!pb_hash_empty(&graph_functions) && !pb_hash_has(&graph_functions, m, func))
+		mode |= PB_ENTER_NESTED;
+	if (site->flags & FTRACE_FL_CALL_ONLY)
+		return mode | PB_ENTER_CALL;
+	if (pb_thresh || pb_callers_only)
+		mode |= PB_ENTER_LAZY;
+	return mode;
+}
+
+static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
+{
+	if (pb_callers_only && pb_hash_has(&graph_callers, m, func_of(m, site)))
+		site->flags |= FTRACE_FL_CALLER;
+	else
+		site->flags &= ~FTRACE_FL_CALLER;
+	switch (graph_mode(m, site)) {
+	case 0:
+		return (uint64_t)pb_graph;
+	case PB_ENTER_NESTED:
+		return (uint64_t)pb_graph_nested;
+	case PB_ENTER_LAZY:
+		return (uint64_t)pb_graph_lazy;
+	case PB_ENTER_LAZY | PB_ENTER_NESTED:
+		return (uint64_t)pb_graph_lazy_nested;
+	case PB_ENTER_CALL:
+		return (uint64_t)pb_graph_call;
+	case PB_ENTER_CALL | PB_ENTER_NESTED:
+		return (uint64_t)pb_graph_call_nested;
+	case PB_ENTER_SILENT:
+		return (uint64_t)pb_graph_silent;
+	}
+	return pb_site_idle(m, site);
+}
+
+static struct ftrace_ops function_ops = {
+	.name = "function", .func = function_func, .trampoline = function_trampoline,
+};
+static struct ftrace_ops graph_ops = {
+	.name = "function_graph", .trampoline = graph_trampoline, .graph_mode = graph_mode,
+};
+static struct ftrace_ops *current;
+
+static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
+	{ "function_graph", &graph_ops },
+	{ "function", &function_ops },
+	{ "nop", NULL },
+};
+
+static void apply_depth(void)
+{
+	uint32_t depth = !tracing_on || pb_latched ? 0 : max_depth ? max_depth : PB_DEPTH_SILENT;
+
+	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
+}
+
+/* ---- files ---------------------------------------------------------------- */
+
+static void read_available_tracers(struct pb_seq *s)
+{
+	for (size_t i = 0; i < pb_array_size(tracers); i++) {
+		pb_seq_puts(s, i ? " " : "");
+		pb_seq_puts(s, tracers[i].name);
+	}
+	pb_seq_puts(s, "\n");
+}
+
+static void read_current_tracer(struct pb_seq *s)
+{
+	pb_seq_puts(s, current ? current->name : "nop");
+	pb_seq_puts(s, "\n");
+}
+
+static int write_current_tracer(char *text, bool append, bool live)
+{
+	for (size_t i = 0; i < pb_array_size(tracers); i++) {
+		int err = 0;
+
+		if (!pb_streq(tracers[i].name, text))
+			continue;
+		if (tracers[i].ops == current)
+			return 0;
+		apply_depth();
+		if (current)
+			err = unregister_ftrace_function(current, live);
+		current = tracers[i].ops;
+		if (current)
+			err = register_ftrace_function(current, live);
+		return err;
+	}
+	pb_file_error = "no such tracer (see available_tracers)";
+	return -22;
+}
+
+/* set_ftrace_filter and kin: one hash for both tracers. */
+static void read_filter(struct pb_seq *s)
+{
+	pb_hash_show(&graph_ops.filter, s, "#### all functions enabled ####\n");
+}
+
+static void read_notrace(struct pb_seq *s)
+{
+	pb_hash_show(&graph_ops.notrace, s, "#### no functions disabled ####\n");
+}
+
+static int update_if_tracing(bool live)
+{
+	return current ? pb_ftrace_update(live) : 0;
+}
+
+static int write_filter(char *text, bool append, bool live)
+{
+	int err = pb_hash_write(&graph_ops.filter, text, append, live);
+
+	function_ops.filter = graph_ops.filter;
+	return err ? err : update_if_tracing(live);
+}
+
+static int write_notrace(char *text, bool append, bool live)
+{
+	int err = pb_hash_write(&graph_ops.notrace, text, append, live);
+
+	function_ops.notrace = graph_ops.notrace;
+	return err ? err : update_if_tracing(live);
+}
+
+static void read_graph_function(struct pb_seq *s)
+{
+	pb_hash_show(&graph_functions, s, "#### all functions enabled ####\n");
+}
+
+static void read_graph_notrace(struct pb_seq *s)
+{
+	pb_hash_show(&graph_notrace, s, "#### no functions disabled ####\n");
+}
+
+static void read_graph_callers(struct pb_seq *s)
+{
+	pb_hash_show(&graph_callers, s, "#### all functions enabled ####\n");
+}
+
+static int write_graph_function(char *text, bool append, bool live)
+{
+	int err = pb_hash_write(&graph_functions, text, append, live);
+
+	return err ? err : update_if_tracing(live);
+}
+
+static int write_graph_notrace(char *text, bool append, bool live)
+{
+	int err = pb_hash_write(&graph_notrace, text, append, live);
+
+	return err ? err : update_if_tracing(live);
+}
+
+static int write_graph_callers(char *text, bool append, bool live)
+{
+	int err = pb_hash_write(&graph_callers, text, append, live);
+
+	pb_callers_only = !pb_hash_empty(&graph_callers);
+	return err ? err : update_if_tracing(live);
+}
+
+static int parse_number(const char *text, uint64_t *v)
+{
+	int64_t n = pb_parse_u64(text, strlen(text));
+
+	if (n < 0) {
+		pb_file_error = "not a number";
+		return -22;
+	}
+	*v = (uint64_t)n;
+	return 0;
+}
+
+static void read_number(struct pb_seq *s, uint64_t v)
+{
+	pb_seq_u64(s, v);
+	pb_seq_puts(s, "\n");
+}
+
+static void read_max_depth(struct pb_seq *s)
+{
+	read_number(s, max_depth);
+}
+
+static int write_max_depth(char *text, bool append, bool live)
+{
+	uint64_t v;
+	int err = parse_number(text, &v);
+
+	if (err)
+		return err;
+	max_depth = v < PB_DEPTH_SILENT ? (uint32_t)v : 0;
+	apply_depth();
+	return 0;
+}
+
+static void read_tracing_on(struct pb_seq *s)
+{
+	read_number(s, tracing_on);
+}
+
+static int write_tracing_on(char *text, bool append, bool live)
+{
+	uint64_t v;
+	int err = parse_number(text, &v);
+
+	if (err)
+		return err;
+	tracing_on = v != 0;
+	apply_depth();
+	return 0;
+}
+
+static uint64_t clock_per_ms(void)
+{
+	struct { long sec, nsec; } a, b;
+	uint64_t t0, t1, ns;
+
+	pb_sys(SYS_clock_gettime, 1, &a);
+	t0 = pb_rdtsc();
+	do {
+		pb_sys(SYS_clock_gettime, 1, &b);
+		t1 = pb_rdtsc();
+		ns = (uint64_t)(b.sec - a.sec) * 1000000000 + (uint64_t)(b.nsec - a.nsec);
+	} while (ns < 2000000);
+	return (t1 - t0) * 1000 / (ns / 1000);
+}
+
+static void read_thresh(struct pb_seq *s)
+{
+	read_number(s, thresh_us);
+}
+
+/* Microseconds, as the kernel's; a decimal fraction is taken too. */
+static int write_thresh(char *text, bool append, bool live)
+{
+	uint64_t us, ns = 0, scale = 100;
+	char *dot = text;
+	int err;
+
+	while (*dot && *dot != '.')
+		dot++;
+	if (*dot == '.') {
+		*dot = 0;
+		for (char *d = dot + 1; *d; d++, scale /= 10) {
+			if (*d < '0' || *d > '9') {
+				pb_file_error = "not a number";
+				return -22;
+			}
+			ns += (uint64_t)(*d - '0') * scale;
+		}
+	}
+	err = parse_number(*text ? text : "0", &us);
+	if (err)
+		return err;
+	thresh_us = us;
+	ns += us * 1000;
+	pb_thresh = ns ? (ns * (clock_per_ms() / 1000) + 999) / 1000 : 0;
+	return update_if_tracing(live);
+}
+
+/* All but none are stamped with the TSC; readers convert. */
+static const char *const clocks[] = {
+	"x86-tsc", "local", "global", "perf", "mono", "mono_raw", "boot", "uptime", "none",
+};
+
+static void read_clock(struct pb_seq *s)
+{
+	for (size_t i = 0; i < pb_array_size(clocks); i++) {
+		bool on = pb_streq(clocks[i], trace_clock);
+
+		pb_seq_puts(s, i ? " " : "");
+		pb_seq_puts(s, on ? "[" : "");
+		pb_seq_puts(s, clocks[i]);
+		pb_seq_puts(s, on ? "]" : "");
+	}
+	pb_seq_puts(s, "\n");
+}
+
+static int write_clock(char *text, bool append, bool live)
+{
+	for (size_t i = 0; i < pb_array_size(clocks); i++) {
+		if (!pb_streq(clocks[i], text))
+			continue;
+		trace_clock = clocks[i];
+		pb_no_clock = pb_streq(text, "none");
+		return 0;
+	}
+	pb_file_error = "no such clock";
+	return -22;
+}
+
+static void read_options(struct pb_seq *s)
+{
+	pb_seq_puts(s, pb_keep_patched ? "keep-patched\n" : "nokeep-patched\n");
+}
+
+static int write_option(char *word, void *live)
+{
+	bool on = !pb_has_prefix(word, "no");
+
+	if (!pb_streq(on ? word : word + 2, "keep-patched")) {
+		pb_file_error = "no such option";
+		return -22;
+	}
+	pb_keep_patched = on;
+	return pb_ftrace_update(*(bool *)live);
+}
+
+static int write_options(char *text, bool append, bool live)
+{
+	return pb_each_word(text, write_option, &live);
+}
+
+static void read_size(struct pb_seq *s)
+{
+	read_number(s, pb_min_size);
+}
+
+static int write_size(char *text, bool append, bool live)
+{
+	uint64_t v;
+	int err = parse_number(text, &v);
+
+	if (err)
+		return err;
+	pb_min_size = (uint32_t)v;
+	return update_if_tracing(live);
+}
+
+static const struct { enum pb_control_file id; struct pb_file file; } files[] = {
+	{ PB_CF_AVAILABLE_TRACERS, { read_available_tracers, NULL } },
+	{ PB_CF_CURRENT_TRACER, { read_current_tracer, write_current_tracer } },
+	{ PB_CF_SET_FTRACE_FILTER, { read_filter, write_filter } },
+	{ PB_CF_SET_FTRACE_NOTRACE, { read_notrace, write_notrace } },
+	{ PB_CF_SET_GRAPH_FUNCTION, { read_graph_function, write_graph_function } },
+	{ PB_CF_SET_GRAPH_NOTRACE, { read_graph_notrace, write_graph_notrace } },
+	{ PB_CF_GRAPH_CALLERS, { read_graph_callers, write_graph_callers } },
+	{ PB_CF_MAX_GRAPH_DEPTH, { read_max_depth, write_max_depth } },
+	{ PB_CF_TRACING_ON, { read_tracing_on, write_tracing_on } },
+	{ PB_CF_TRACING_THRESH, { read_thresh, write_thresh } },
+	{ PB_CF_TRACE_OPTIONS, { read_options, write_options } },
+	{ PB_CF_TRACE_CLOCK, { read_clock, write_clock } },
+	{ PB_CF_SET_FTRACE_SIZE, { read_size, write_size } },
+};
+
+void pb_tracer_register_files(void)
+{
+	for (size_t i = 0; i < pb_array_size(files); i++)
+		pb_file_register(files[i].id, &files[i].file);
+}

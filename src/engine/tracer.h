@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The function and function_graph tracers, and the control files that steer
+ * them. Context: start. */
+#ifndef PB_ENGINE_TRACER_H
+#define PB_ENGINE_TRACER_H
+void pb_tracer_register_files(void);
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A writer's position is one word, so that taking a new chunk is published by
+ * one cmpxchg: its end follows from the address (chunks are PB_CHUNK_SIZE
+ * aligned). Reservation is xadd; a position in the last PB_CHUNK_DEAD_ZONE
+ * bytes means that the chunk is full. A handler that interrupts between xadd
+ * and that test adds at most a record, the dead zone has room for dozens.
+ */
+#include "ring/writer.h"
+#include "base/base.h"
+#include "base/mem.h"
+
+#define CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)
+#define OPEN_MAX_WORDS	256
+#define BACKOFF		64
+
+struct pb_ring_map pb_ring_map;
+size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth);
+uint64_t (*pb_ring_clock)(void);
+
+/* Where the position stands while a thread has no chunk: always full. Twice
+ * the size, as positions may run past the end. Never written. */
+static uint8_t no_chunk_space[3 * PB_CHUNK_SIZE];
+static uint64_t no_chunk;
+static uint64_t no_leaf[2];
+
+int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
+		   uint64_t threads_offset, uint64_t chunks_offset, uint32_t mode)
+{
+	struct pb_ring *ring = base;
+
+	if (ring->magic != PB_RING_MAGIC || ring->version != PB_RING_VERSION)
+		return -22;
+	if (threads_offset > mapped || chunks_offset > mapped || chunks_offset % PB_CHUNK_SIZE ||
+	    (uintptr_t)base % PB_CHUNK_SIZE ||
+	    nr_threads > (mapped - threads_offset) / sizeof(struct pb_ring_thread) ||
+	    nr_chunks > (mapped - chunks_offset) / PB_CHUNK_SIZE || nr_chunks < 1)
+		return -22;
+	no_chunk = pb_align_up((uint64_t)no_chunk_space, (uint64_t)PB_CHUNK_SIZE);
+	pb_ring_map = (struct pb_ring_map){
+		.ring = ring, .nr_threads = nr_threads, .nr_chunks = nr_chunks, .mode = mode,
+		.threads = (void *)((uint8_t *)base + threads_offset),
+		.chunks = (uint8_t *)base + chunks_offset,
+	};
+	return 0;
+}
+
+static uint64_t xadd(uint64_t *p, uint64_t add)
+{
+	__asm__ volatile("xaddq %0, %1" : "+r"(add), "+m"(*p) : : "memory", "cc");
+	return add;
+}
+
+/* Atomic against this thread's signal handlers only. */
+static bool cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
+{
+	bool ok;
+
+	__asm__ volatile("cmpxchgq %3, %1; sete %0"
+			 : "=q"(ok), "+m"(*p), "+a"(old) : "r"(new) : "memory", "cc");
+	return ok;
+}
+
+static void zero_words(void *p, size_t words)
+{
+	__asm__ volatile("rep stosq" : "+D"(p), "+c"(words) : "a"(0ul) : "memory");
+}
+
+void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+
+	zero_words(w, sizeof(*w) / 8);
+	w->pos = no_chunk + CHUNK_LIMIT;
+	w->leaf = no_leaf;
+	w->pid = pid;
+	w->tid = tid;
+	w->image = image;
+	w->serial = __atomic_add_fetch(&ring->next_serial, 1, __ATOMIC_RELAXED);
+	w->last = pb_ring_clock();
+	if (w->serial - 1 < pb_ring_map.nr_threads) {
+		w->thread = &pb_ring_map.threads[w->serial - 1];
+		w->thread->pid = pid;
+		w->thread->tid = tid;
+		w->thread->image = image;
+		w->thread->start = w->last;
+		__atomic_store_n(&w->thread->serial, w->serial, __ATOMIC_RELEASE);
+	} else {
+		__atomic_add_fetch(&ring->threads_lost, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static struct pb_chunk *try_chunk(uint32_t index)
+{
+	struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)index * PB_CHUNK_SIZE);
+	uint32_t state = __atomic_load_n(&c->state, __ATOMIC_RELAXED);
+
+	if (state != PB_CHUNK_FREE &&
+	    !(state == PB_CHUNK_FULL && pb_ring_map.mode == PB_RING_OVERWRITE))
+		return NULL;
+	if (!__atomic_compare_exchange_n(&c->state, &state, PB_CHUNK_OPEN, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return NULL;
+	return c;
+}
+
+/* Whether waiting for the reader makes sense: it lives, and goes on. */
+static bool reader_lives(uint64_t *seen, uint64_t *since)
+{
+	uint64_t beat = __atomic_load_n(&pb_ring_map.ring->heartbeat, __ATOMIC_RELAXED);
+	uint64_t now = pb_rdtsc();
+
+	if (__atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED))
+		return false;
+	if (beat != *seen) {
+		*seen = beat;
+		*since = now;
+	}
+	return now - *since < 1ull << 33;	/* some seconds */
+}
+
+static struct pb_chunk *take_chunk(void)
+{
+	uint32_t nr = pb_ring_map.nr_chunks, mode = pb_ring_map.mode;
+	uint64_t seen = 0, since = pb_rdtsc();
+
+	for (uint32_t tries = 0;; tries++) {
+		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
+		struct pb_chunk *c = try_chunk(i % nr);
+
+		if (c)
+			return c;
+		if (mode == PB_RING_WAIT) {
+			__builtin_ia32_pause();
+			if (tries % 256 == 255 && !reader_lives(&seen, &since))
+				return NULL;
+		} else if (tries >= nr || (mode == PB_RING_DISCARD && tries >= BACKOFF)) {
+			return NULL;
+		}
+	}
+}
+
+/* Bytes up to the last word that is not zero; *whole: no record is missing. */
+static uint32_t chunk_used(const struct pb_chunk *c, bool *whole)
+{
+	const uint64_t *data = (const uint64_t *)(c + 1);
+	uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8;
+
+	while (end && !data[end - 1])
+		end--;
+	*whole = true;
+	for (uint32_t i = 0; i < end;) {
+		uint64_t word = data[i];
+
+		if (pb_unlikely(!word)) {
+			*whole = false;
+			break;
+		}
+		if (word & PB_TAG_MASK) {
+			i++;
+		} else {
+			uint32_t len = word >> PB_EXT_LEN_SHIFT & 0xff;
+
+			i += len ? len : 1;
+		}
+	}
+	return end * 8;
+}
+
+/* The chunk is left: FULL, or HELD while somebody is still to fill a hole. */
+static void close_chunk(struct pb_writer *w, struct pb_chunk *c)
+{
+	bool whole;
+
+	c->used = chunk_used(c, &whole);
+	if (whole) {
+		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		return;
+	}
+	__atomic_store_n(&c->state, PB_CHUNK_HELD, __ATOMIC_RELEASE);
+	for (int i = 0; i < PB_WRITER_HELD; i++)
+		if (cmpxchg((uint64_t *)&w->held[i], 0, (uint64_t)c))
+			return;
+}
+
+static void check_held(struct pb_writer *w)
+{
+	for (int i = 0; i < PB_WRITER_HELD; i++) {
+		struct pb_chunk *c = w->held[i];
+		bool whole;
+
+		if (!c)
+			continue;
+		chunk_used(c, &whole);
+		if (whole && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0)) {
+			c->used = chunk_used(c, &whole);
+			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c)
+{
+	uint64_t *data = (uint64_t *)(c + 1);
+	uint32_t depth = 0;
+
+	if (c->uses)
+		zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
+	c->uses++;
+	c->buffer = w->buffer;
+	c->serial = w->serial;
+	c->image = w->image;
+	c->pid = w->pid;
+	c->tid = w->tid;
+	c->used = 0;
+	c->seq = w->seq;
+	c->start = w->last;
+	c->stack = w->stack;
+	c->lost = w->lost;
+	c->no_return = w->no_return;
+	c->leaf_start = 0;
+	c->leaf_site = 0;
+	c->leaf_depth = 0;
+	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth);
+	c->depth = depth;
+	if (w->lost != w->lost_told) {
+		*data++ = pb_ext_word(PB_EXT_LOST, 2, 0, 0);
+		*data++ = w->lost - w->lost_told;
+	}
+	return data;
+}
+
+/* The position still is where a full chunk leaves it: no handler moved it. */
+static bool still_full(uint64_t pos, uint64_t chunk)
+{
+	return pos - chunk >= CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
+}
+
+/* A new chunk in place of the full one at that address. False if there is
+ * none. A handler that did it meanwhile wins. */
+static bool next_chunk(struct pb_writer *w, uint64_t full)
+{
+	struct pb_chunk *c;
+	uint64_t pos, start;
+
+	if (w->backoff) {
+		w->backoff--;
+		return false;
+	}
+	check_held(w);
+	c = take_chunk();
+	if (!c) {
+		if (pb_ring_map.mode != PB_RING_OVERWRITE)
+			w->backoff = BACKOFF;
+		return false;
+	}
+	start = (uint64_t)fill_header(w, c);
+	do {
+		pos = w->pos;
+		if (!still_full(pos, full)) {
+			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
+			return true;
+		}
+	} while (!cmpxchg(&w->pos, pos, start));
+	/* from here on handlers may have gone further already */
+	w->seq = c->seq + 1 > w->seq ? c->seq + 1 : w->seq;
+	w->lost_told = w->lost;
+	w->chunk = (void *)(w->pos & -(uint64_t)PB_CHUNK_SIZE);
+	w->leaf = &w->chunk->leaf_start;
+	if (full != no_chunk)
+		close_chunk(w, (void *)full);
+	return true;
+}
+
+static uint64_t *reserve(struct pb_writer *w, unsigned words)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		uint64_t pos = xadd(&w->pos, words * 8);
+		uint64_t chunk = pos & -(uint64_t)PB_CHUNK_SIZE;
+
+		if (pb_likely((pos & (PB_CHUNK_SIZE - 1)) < CHUNK_LIMIT))
+			return (uint64_t *)pos;
+		if (!next_chunk(w, chunk)) {
+			/* stay in the dead zone however often we fail */
+			pos = w->pos;
+			if (still_full(pos, chunk))
+				cmpxchg(&w->pos, pos, chunk + CHUNK_LIMIT);
+			break;
+		}
+	}
+	w->lost++;
+	if (w->thread)
+		w->thread->lost = w->lost;
+	return NULL;
+}
+
+void pb_writer_close(struct pb_writer *w)
+{
+	struct pb_chunk *c = w->chunk;
+
+	w->pos = no_chunk + CHUNK_LIMIT;
+	w->chunk = NULL;
+	w->leaf = no_leaf;
+	if (c) {
+		bool whole;
+
+		c->used = chunk_used(c, &whole);
+		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+	}
+	for (int i = 0; i < PB_WRITER_HELD; i++) {
+		if (w->held[i])
+			__atomic_store_n(&w->held[i]->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		w->held[i] = NULL;
+	}
+}
+
+static unsigned time_shift(unsigned bits)
+{
+	return 64 - bits;
+}
+
+static bool time_fits(const struct pb_writer *w, uint64_t time, unsigned bits)
+{
+	return (time - w->last) >> (bits - 1) == 0;
+}
+
+void pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
+		   const uint64_t *payload, unsigned nr)
+{
+	bool escape = !time_fits(w, time, bits);
+	uint64_t *p;
+
+	for (;;) {
+		p = reserve(w, 1 + nr + (escape ? PB_EXT_TIME_WORDS : 0));
+		if (!p)
+			return;
+		if (escape || time_fits(w, time, bits))
+			break;
+		/* a handler wrote meanwhile: not in these words, then */
+		*p = pb_ext_word(PB_EXT_PAD, 1 + nr, 0, 0);
+		escape = true;
+	}
+	w->last = time;
+	if (escape) {
+		p[1] = time;
+		*p = pb_ext_word(PB_EXT_TIME, PB_EXT_TIME_WORDS, 0, 0);
+		p += PB_EXT_TIME_WORDS;
+	}
+	for (unsigned i = 0; i < nr; i++)
+		p[1 + i] = payload[i];
+	pb_barrier();
+	*p = word | time << time_shift(bits);
+}
+
+void pb_writer_put_plain(struct pb_writer *w, uint64_t word, uint64_t last,
+			 const uint64_t *payload, unsigned nr)
+{
+	uint64_t *p = reserve(w, 1 + nr);
+
+	if (!p)
+		return;
+	w->last = last;
+	for (unsigned i = 0; i < nr; i++)
+		p[1 + i] = payload[i];
+	pb_barrier();
+	*p = word;
+}
+
+void pb_writer_no_return(struct pb_writer *w)
+{
+	w->no_return++;
+	if (w->thread)
+		w->thread->no_return = w->no_return;
+}
