@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A program that times its own loops, so that the traced functions and the
+ * limit they are held against run in one process, in slices that alternate.
+ *
+ *   cost slices K [DIR]   K slices of every loop; prints the median ns a call of each, as JSON;
+ *                         with DIR it first writes its PID to DIR/pid and waits for DIR/go, so
+ *                         that tracing can be changed before a slice runs
+ *   cost threads K        the same for one thread and for two at once: how well each loop scales
+ *   cost idle T CALLS     memory before and after T threads that make CALLS traced calls, then wait
+ *   cost leaf N           N calls of leaf, nothing else
+ *   cost fib N            fib(N)
+ *   cost mix N M          N calls of leaf, then fib(M)
+ *
+ * Functions to trace: leaf, fib, their loops (so that a depth or a filter can
+ * reject the calls in them) and other, which nobody calls. Everything else has
+ * no patchable entry, whatever the command line says, and the two limits are
+ * assembly: no tracer changes them.
+ *
+ * Built with -O2 -fno-optimize-sibling-calls, or gcc makes a loop of half of fib.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UNTRACED __attribute__((noipa, patchable_function_entry(0)))
+#define TRACED	 __attribute__((noipa))
+
+#define LOG_BYTES   (1ul << 20)	/* the limits' record buffer, as large as L2 */
+#define SLICE_CALLS 200000
+#define SLICE_FIB   24		/* 150,049 calls */
+#define MAX_SLICES  1001
+
+/* What the limits need of a thread: where the next record goes, and the buffer it wraps in. */
+__thread struct limit_log {
+	char *next, *end, *start;
+} limit_log;
+
+/*
+ * limit: two clock reads and one 8-byte record stored at a moving pointer.
+ * entry_limit: one clock read and a 16-byte record.
+ */
+int limit(int x);
+int entry_limit(int x);
+int clock_once(int x);
+
+__asm__(
+"	.text\n"
+"	.p2align 4\n"
+"	.globl limit\n"
+"	.type limit,@function\n"
+"limit:	rdtsc\n"
+"	shl $32,%rdx\n"
+"	or %rdx,%rax\n"
+"	mov %rax,%r8\n"
+"	rdtsc\n"
+"	shl $32,%rdx\n"
+"	or %rdx,%rax\n"
+"	sub %r8,%rax\n"
+"	shl $24,%rax\n"
+"	or $5,%rax\n"
+"	mov %fs:limit_log@tpoff,%rcx\n"
+"	mov %rax,(%rcx)\n"
+"	add $8,%rcx\n"
+"	cmp %fs:limit_log@tpoff+8,%rcx\n"
+"	jae 2f\n"
+"1:	mov %rcx,%fs:limit_log@tpoff\n"
+"	ret\n"
+"2:	mov %fs:limit_log@tpoff+16,%rcx\n"
+"	jmp 1b\n"
+"	.size limit,.-limit\n"
+"	.p2align 4\n"
+"	.globl entry_limit\n"
+"	.type entry_limit,@function\n"
+"entry_limit:\n"
+"	rdtsc\n"
+"	shl $32,%rdx\n"
+"	or %rdx,%rax\n"
+"	mov %fs:limit_log@tpoff,%rcx\n"
+"	mov %rax,(%rcx)\n"
+"	mov %rdi,8(%rcx)\n"
+"	add $16,%rcx\n"
+"	cmp %fs:limit_log@tpoff+8,%rcx\n"
+"	jae 2f\n"
+"1:	mov %rcx,%fs:limit_log@tpoff\n"
+"	ret\n"
+"2:	mov %fs:limit_log@tpoff+16,%rcx\n"
+"	jmp 1b\n"
+"	.size entry_limit,.-entry_limit\n"
+"	.p2align 4\n"
+"	.globl clock_once\n"
+"	.type clock_once,@function\n"
+"clock_once:\n"
+"	rdtsc\n"
+"	shl $32,%rdx\n"
+"	or %rdx,%rax\n"
+"	ret\n"
+"	.size clock_once,.-clock_once\n");
+
+TRACED int leaf(int x)
+{
+	return (x * 3 + 1) ^ 7;
+}
+
+TRACED int fib(int n)
+{
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+
+TRACED int other(int x)
+{
+	return (x * 5 + 3) ^ 9;
+}
+
+UNTRACED int empty(int x)
+{
+	return x;
+}
+
+UNTRACED int gettime(int x)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return x;
+}
+
+TRACED int leaf_loop(long n)
+{
+	int x = 1;
+
+	for (long i = 0; i < n; i++)
+		x = leaf(x);
+	return x;
+}
+
+TRACED int fib_loop(int n)
+{
+	return fib(n);
+}
+
+#define UNTRACED_LOOP(f)			\
+UNTRACED static int f##_loop(long n)		\
+{						\
+	int x = 1;				\
+						\
+	for (long i = 0; i < n; i++)		\
+		x = f(x);			\
+	return x;				\
+}
+
+UNTRACED_LOOP(empty)
+UNTRACED_LOOP(clock_once)
+UNTRACED_LOOP(gettime)
+UNTRACED_LOOP(limit)
+UNTRACED_LOOP(entry_limit)
+
+UNTRACED static int fib_slice(long n)
+{
+	(void)n;
+	return fib_loop(SLICE_FIB);
+}
+
+UNTRACED static long fib_calls(int n)
+{
+	long a = 1, b = 1;
+
+	for (int i = 2; i <= n; i++) {
+		long c = a + b + 1;
+
+		a = b;
+		b = c;
+	}
+	return b;
+}
+
+static const struct loop {
+	const char *name;
+	int (*run)(long n);
+} loops[] = {
+	{ "empty", empty_loop },	{ "rdtsc", clock_once_loop },
+	{ "clock_gettime", gettime_loop }, { "limit", limit_loop },
+	{ "leaf", leaf_loop },		{ "entry_limit", entry_limit_loop },
+	{ "fib", fib_slice },
+};
+#define NR_LOOPS (sizeof(loops) / sizeof(loops[0]))
+
+UNTRACED static long loop_calls(const struct loop *loop)
+{
+	return loop->run == fib_slice ? fib_calls(SLICE_FIB) : SLICE_CALLS;
+}
+
+UNTRACED static void limit_log_init(void)
+{
+	char *log = aligned_alloc(4096, LOG_BYTES);
+
+	if (!log)
+		abort();
+	memset(log, 1, LOG_BYTES);
+	limit_log = (struct limit_log){ log, log + LOG_BYTES, log };
+}
+
+UNTRACED static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+UNTRACED static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+UNTRACED static double median(double *v, int n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
+
+static double samples[NR_LOOPS][MAX_SLICES];
+static volatile int sink;
+
+UNTRACED static void wait_in(const char *dir)
+{
+	struct timespec pause = { .tv_nsec = 2000000 };
+	FILE *f;
+
+	if (chdir(dir) || !(f = fopen("pid.new", "w"))) {
+		perror(dir);
+		exit(1);
+	}
+	fprintf(f, "%d\n", (int)getpid());
+	fclose(f);
+	rename("pid.new", "pid");
+	while (access("go", F_OK))
+		nanosleep(&pause, NULL);
+}
+
+UNTRACED static void slices(int k)
+{
+	limit_log_init();
+	for (int s = -1; s < k; s++)	/* slice -1 warms up */
+		for (size_t i = 0; i < NR_LOOPS; i++) {
+			long n = loop_calls(&loops[i]);
+			double t = now_ns();
+
+			sink += loops[i].run(n);
+			if (s >= 0)
+				samples[i][s] = (now_ns() - t) / n;
+		}
+	for (size_t i = 0; i < NR_LOOPS; i++)
+		printf("%s\"%s\": %.4f", i ? ", " : "{", loops[i].name, median(samples[i], k));
+	printf("}\n");
+}
+
+/*
+ * Two workers, one a processor. A slice runs a loop in worker 0 alone, then in
+ * both, between two barriers; a loop's scaling is how many times as many calls
+ * a second both make.
+ */
+static pthread_barrier_t gate;
+static struct work {
+	int (*run)(long n);
+	long n;
+	int workers;
+} work;
+static struct span {
+	double start, end;
+} spans[2];
+
+UNTRACED static void pin(int nth)
+{
+	cpu_set_t all, one;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && !nth--) {
+			CPU_ZERO(&one);
+			CPU_SET(cpu, &one);
+			pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+			return;
+		}
+	fprintf(stderr, "cost: needs two processors\n");
+	exit(1);
+}
+
+UNTRACED static void *worker(void *arg)
+{
+	int me = (int)(intptr_t)arg;
+
+	pin(me);
+	limit_log_init();
+	for (;;) {
+		pthread_barrier_wait(&gate);
+		if (!work.run)
+			return NULL;
+		if (me < work.workers) {
+			int x;
+
+			spans[me].start = now_ns();
+			x = work.run(work.n);
+			spans[me].end = now_ns();
+			__asm__ volatile("" : : "r"(x));
+		}
+		pthread_barrier_wait(&gate);
+	}
+}
+
+UNTRACED static double calls_per_ns(const struct loop *loop, int workers)
+{
+	double start, end;
+
+	work = (struct work){ loop->run, loop_calls(loop) * 4, workers };
+	if (loop->run == fib_slice)
+		work.n /= 4;
+	pthread_barrier_wait(&gate);
+	pthread_barrier_wait(&gate);
+	start = spans[0].start;
+	end = spans[0].end;
+	if (workers == 2) {
+		start = spans[1].start < start ? spans[1].start : start;
+		end = spans[1].end > end ? spans[1].end : end;
+	}
+	return work.n * workers / (end - start);
+}
+
+UNTRACED static void threads(int k)
+{
+	static double at_two[NR_LOOPS][MAX_SLICES];
+	pthread_t id[2];
+
+	pthread_barrier_init(&gate, NULL, 3);
+	for (intptr_t i = 0; i < 2; i++)
+		pthread_create(&id[i], NULL, worker, (void *)i);
+	for (int s = -1; s < k; s++)
+		for (size_t i = 0; i < NR_LOOPS; i++) {
+			double one = calls_per_ns(&loops[i], 1);
+			double two = calls_per_ns(&loops[i], 2);
+
+			if (s >= 0) {
+				samples[i][s] = two / one;
+				at_two[i][s] = two * 1e3;
+			}
+		}
+	work.run = NULL;
+	pthread_barrier_wait(&gate);
+	for (int i = 0; i < 2; i++)
+		pthread_join(id[i], NULL);
+	for (size_t i = 0; i < NR_LOOPS; i++)
+		printf("%s\"%s\": %.4f, \"%s_mcalls\": %.3f", i ? ", " : "{", loops[i].name,
+		       median(samples[i], k), loops[i].name, median(at_two[i], k));
+	printf("}\n");
+}
+
+static pthread_barrier_t idle_ready;
+static pthread_mutex_t idle_hold = PTHREAD_MUTEX_INITIALIZER;
+static long idle_calls;
+
+UNTRACED static void *idle_thread(void *arg)
+{
+	int x = 1;
+
+	for (long i = 0; i < idle_calls; i++)
+		x = leaf(x);
+	__asm__ volatile("" : : "r"(x));
+	pthread_barrier_wait(&idle_ready);
+	pthread_mutex_lock(&idle_hold);
+	pthread_mutex_unlock(&idle_hold);
+	return arg;
+}
+
+UNTRACED static void print_memory(const char *when)
+{
+	static const char *const keys[] = { "VmRSS:", "RssAnon:", "RssFile:", "RssShmem:", "VmSize:" };
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+			if (!strncmp(line, keys[i], strlen(keys[i])))
+				printf("\"%s_%.*s\": %ld, ", when, (int)strlen(keys[i]) - 1, keys[i],
+				       atol(line + strlen(keys[i])) * 1024);
+	if (f)
+		fclose(f);
+}
+
+UNTRACED static void idle(int nr, long calls)
+{
+	pthread_t *id = calloc(nr, sizeof(*id));
+	pthread_attr_t attr;
+
+	if (!id)
+		abort();
+	idle_calls = calls;
+	sink += leaf(1);		/* this thread's own state is not the others' */
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	pthread_barrier_init(&idle_ready, NULL, nr + 1);
+	pthread_mutex_lock(&idle_hold);
+	printf("{");
+	print_memory("before");
+	for (int i = 0; i < nr; i++)
+		if (pthread_create(&id[i], &attr, idle_thread, NULL)) {
+			fprintf(stderr, "cost: can't make thread %d\n", i);
+			exit(1);
+		}
+	pthread_barrier_wait(&idle_ready);
+	print_memory("after");
+	printf("\"threads\": %d}\n", nr);
+	pthread_mutex_unlock(&idle_hold);
+	for (int i = 0; i < nr; i++)
+		pthread_join(id[i], NULL);
+}
+
+UNTRACED int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	long n = argc > 2 ? atol(argv[2]) : 0;
+	long m = argc > 3 ? atol(argv[3]) : 0;
+
+	if (n > MAX_SLICES && (!strcmp(mode, "slices") || !strcmp(mode, "threads")))
+		n = MAX_SLICES;
+	if (!strcmp(mode, "slices") && argc > 3)
+		wait_in(argv[3]);
+	if (!strcmp(mode, "slices") && n > 0)
+		slices(n);
+	else if (!strcmp(mode, "threads") && n > 0)
+		threads(n);
+	else if (!strcmp(mode, "idle"))
+		idle(n, m);
+	else if (!strcmp(mode, "leaf"))
+		printf("{\"calls\": %ld, \"result\": %d}\n", n + 1, leaf_loop(n));
+	else if (!strcmp(mode, "fib"))
+		printf("{\"calls\": %ld, \"result\": %d}\n", fib_calls(n) + 1, fib_loop(n));
+	else if (!strcmp(mode, "mix"))
+		printf("{\"calls\": %ld, \"result\": %d}\n", n + fib_calls(m) + 2,
+		       leaf_loop(n) + fib_loop(m));
+	else {
+		fprintf(stderr, "usage: cost slices K [DIR] | threads K | idle T CALLS | leaf N | fib N | mix N M\n");
+		return 2;
+	}
+	return 0;
+}

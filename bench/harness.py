@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What all parts of the bench share: running pinned processes, interleaving
+variants, the rows of the table, and the command lines of the two tracers.
+
+Times are taken by the parent (wall: monotonic clock; CPU: wait4's user + sys of
+the process and all it waited for, so of the recorder and of the program).
+"""
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import threading
+import time
+
+BENCH = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(BENCH)
+BUILD = os.environ.get("PATCHBAY_BUILD", os.path.join(ROOT, "build"))
+
+
+class Unavailable(Exception):
+    """A variant or a part can't be measured here; the text says why."""
+
+
+# ---- the tracers' command lines: all that this bench knows of them ----
+
+def pb(*args):
+    """patchbay's command line. Nothing else here names the binary."""
+    binary = os.path.join(BUILD, "patchbay")
+    if not os.access(binary, os.X_OK):
+        raise Unavailable("build/patchbay is not built")
+    return [binary, *args]
+
+
+def pb_record(data, options, program):
+    shutil.rmtree(data, ignore_errors=True)
+    return pb("record", "-d", data, *options, "--", *program)
+
+
+def pb_control(pid, path, value):
+    """Writes a control file of a running program (recorded with --serve)."""
+    run(pb("control", "-p", str(pid), path, value), name="control")
+
+
+def pb_info(data):
+    done = run(pb("info", "-d", data, "--format=json"))
+    try:
+        return json.loads(done.out)
+    except ValueError:
+        raise Unavailable("patchbay info: not JSON: " + done.out[:80]) from None
+
+
+ANY, NONE = (1, float("inf")), (0, 0)
+
+
+def pb_traced(data, options, program, expect, same=None, **more):
+    """Records a run, and refuses its figures unless it did what is measured:
+    expect gives (least, most) for keys of `info`, same the program's output."""
+    done = run(pb_record(data, options, program), **more)
+    if same is not None and done.out != same:
+        raise Unavailable("the traced program's output differs from the bare one's")
+    done.info = pb_info(data)
+    for key, (least, most) in expect.items():
+        if not least <= done.info.get(key, -1) <= most:
+            raise Unavailable(f"{' '.join(options)}: {key} is {done.info.get(key)}, not {least} to {most}")
+    return done
+
+
+def lossless(calls):
+    return {"calls": (calls, calls), "lost": NONE}
+
+
+def pb_calls(data):
+    """Calls of each function, {name: calls}, from `report`."""
+    calls = {}
+    lines = run(pb("report", "-d", data, "--format=csv")).out.splitlines()
+    if not lines:
+        raise Unavailable("patchbay report: no output")
+    columns = lines[0].split(",")
+    name, count = columns.index("function"), columns.index("calls")
+    for line in lines[1:]:
+        # A C++ name may hold commas inside quotes; C names, which we trace, don't.
+        field = line.split(",")
+        calls[field[name].strip('"')] = calls.get(field[name].strip('"'), 0) + int(field[count])
+    return calls
+
+
+def uftrace_record(data, program, *options):
+    """Calls through the PLT and the scheduler's events are off: patchbay traces
+    the executable's functions only, and both shall do the same work."""
+    if not shutil.which("uftrace"):
+        raise Unavailable("uftrace is not installed")
+    shutil.rmtree(data, ignore_errors=True)
+    return ["uftrace", "record", "-P", ".", "--no-libcall", "--no-event", "-d", data, *options, *program]
+
+
+def uftrace_calls(data):
+    calls = {}
+    for line in run(["uftrace", "report", "-d", data, "-f", "call", "--no-pager"]).out.splitlines():
+        field = line.split()
+        if len(field) == 2 and field[0].isdigit():
+            calls[field[1]] = calls.get(field[1], 0) + int(field[0])
+    return calls
+
+
+# ---- processes ----
+
+class Done:
+    def __init__(self, wall, usage, status, out, err):
+        self.wall, self.status, self.out, self.err = wall, status, out, err
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.rss = usage.ru_maxrss * 1024
+
+    def json(self):
+        """The object that a bench program printed as its last line."""
+        for line in reversed(self.out.splitlines()):
+            if line.startswith("{"):
+                return json.loads(line)
+        raise Unavailable("no result from the program: " + (self.err or self.out)[-200:].strip())
+
+
+def environment(extra=None):
+    env = {**os.environ, "LC_ALL": "C", "TZ": "UTC", "XDG_CACHE_HOME": run.cache}
+    env.update(extra or {})
+    return env
+
+
+class Aside(threading.Thread):
+    """What goes on beside a process; when it fails, the process is ended."""
+
+    def __init__(self, work, process):
+        super().__init__()
+        self.work, self.process, self.error = work, process, None
+        if work:
+            self.start()
+
+    def run(self):
+        try:
+            self.work()
+        except Exception as e:      # carried to finish()
+            self.error = e
+            end_group(self.process)
+
+    def finish(self):
+        if self.work:
+            self.join()
+        if self.error:
+            raise self.error
+
+
+TIMEOUT = 600       # seconds, for any one process
+
+
+def start_group(argv, **more):
+    """In a session of its own, so that end_group reaches what a recorder started."""
+    return subprocess.Popen(argv, start_new_session=True, **more)
+
+
+def end_group(process):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run(argv, cpus=None, env=None, cwd=None, stdin=None, check=True, name="run", meanwhile=None):
+    """meanwhile() is called once the process was started, in a thread."""
+    if cpus:
+        argv = ["taskset", "-c", cpus, *argv]
+    # Through files, not pipes: a tracer may leave our end open in a child.
+    with open(os.path.join(run.temp, name + ".out"), "w+") as out, open(os.path.join(run.temp, name + ".err"), "w+") as err, \
+            open(stdin or os.devnull) as feed:
+        start = time.monotonic()
+        process = start_group(argv, stdin=feed, stdout=out, stderr=err, env=environment(env), cwd=cwd or run.temp)
+        late = threading.Timer(TIMEOUT, end_group, [process])
+        late.start()
+        aside = Aside(meanwhile, process)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            end_group(process)
+            raise
+        finally:
+            late.cancel()
+        wall = time.monotonic() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        done = Done(wall, usage, process.returncode, out.read(), err.read())
+    aside.finish()
+    if check and done.status:
+        said = (done.err or done.out).strip().splitlines()
+        how = f"not done in {TIMEOUT} s" if done.wall > TIMEOUT else f"exit {done.status}"
+        raise Unavailable(f"{shlex.join(argv[:12])}: {how}: {said[-1] if said else ''}"[:300])
+    return done
+
+
+run.temp = run.cache = None     # set by bench/run
+
+
+def compile_c(out, sources, *flags):
+    run(["gcc", "-O2", "-g", "-D_GNU_SOURCE", "-fno-optimize-sibling-calls", *flags, *sources, "-o", out, "-pthread", "-lm"])
+    return out
+
+
+NOPS = "-fpatchable-function-entry=5"
+
+
+# ---- interleaved rounds ----
+
+class Rounds:
+    """One measurement of each variant a round (A B C A B C ...); the first round
+    warms up and is dropped. A variant that fails there is left out, with why."""
+
+    def __init__(self, variants, runs, log):
+        self.got = {name: [] for name in variants}
+        self.why = {}
+        for turn in range(runs + 1):
+            for name, measure in variants.items():
+                if name in self.why:
+                    continue
+                try:
+                    value = measure()
+                    if turn:
+                        self.got[name].append(value)
+                except Unavailable as e:
+                    self.why[name] = str(e)
+                    log(f"    {name}: {e}")
+
+    def each(self, compute, *names):
+        """compute(value of a, value of b, ...) for each round; [] with the reason
+        in self.missing where a variant has none."""
+        self.missing = next((f"{n}: {self.why[n]}" for n in names if n in self.why), None)
+        if self.missing:
+            return []
+        return [compute(*values) for values in zip(*(self.got[n] for n in names))]
+
+
+# ---- results ----
+
+class Table:
+    def __init__(self, log):
+        self.rows, self.log = [], log
+
+    def add(self, criterion, what, limit, values, unit="", missing=None, note=None, digits=2):
+        """limit: None, or "<= 1.15" / ">= 3". values: one a round."""
+        row = {"criterion": criterion, "what": what, "limit": limit, "unit": unit, "note": note,
+               "missing": None if values else (missing or "not measured"), "digits": digits}
+        if values:
+            row.update(figure=statistics.median(values), low=min(values), high=max(values), runs=len(values))
+            if limit:
+                op, bound = limit.split()
+                row["met"] = row["figure"] <= float(bound) if op == "<=" else row["figure"] >= float(bound)
+        self.rows.append(row)
+        self.log("  " + " | ".join(self.cells(row)))
+
+    def add_rounds(self, criterion, what, limit, rounds, compute, *names, **more):
+        self.add(criterion, what, limit, rounds.each(compute, *names), missing=rounds.missing, **more)
+
+    @staticmethod
+    def cells(row):
+        number = lambda v: f"{v:,.{row['digits']}f}"
+        unit = f" {row['unit']}" if row["unit"] else ""
+        limit = (row["limit"] or "").replace("<=", "≤").replace(">=", "≥") + (unit if row["limit"] else "")
+        what = row["what"] + (f" ({row['note']})" if row["note"] else "")
+        if row["missing"]:
+            return [str(row["criterion"]), what, limit, "not measured", "", ""]
+        spread = f"{number(row['low'])} – {number(row['high'])}" if row["runs"] > 1 else ""
+        met = {True: "yes", False: "**no**", None: ""}[row.get("met")]
+        return [str(row["criterion"]), what, limit, number(row["figure"]) + unit, spread, met]
+
+    def markdown(self):
+        head = ["", "what", "limit", "figure", "spread", "met"]
+        lines = [head, ["---"] * len(head)] + [self.cells(row) for row in self.rows]
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"

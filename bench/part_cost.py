@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Criterion 7: what one traced call costs."""
+import os
+import shutil
+import time
+from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_control, pb_traced, run,
+                     uftrace_calls, uftrace_record)
+
+# Only these are traced, whichever build: the limits are never sites.
+PATTERNS = [word for name in ("leaf", "leaf_loop", "fib", "fib_loop", "other") for word in ("-P", name)]
+GRAPH = ["--tracer=function_graph"]
+
+# name: options of `patchbay record`, and what `info` must say afterwards
+VARIANTS = {
+    "graph": (GRAPH, {"calls": ANY, "patched": ANY}),
+    "function": (["--tracer=function"], {"records": ANY, "patched": ANY}),
+    "no clock": ([*GRAPH, "--clock=none"], {"calls": ANY, "patched": ANY}),
+    "idle agent": (["--tracer=nop"], {"records": NONE, "patched": NONE}),
+    "depth": ([*GRAPH, "-D", "1"], {"calls": (1, 1000), "patched": ANY}),   # leaf_loop and fib_loop are depth 1
+    "filter -F": ([*GRAPH, "-F", "other"], {"calls": NONE, "patched": ANY}),    # which nobody calls
+    "filter -N": ([*GRAPH, "-N", "leaf_loop", "-N", "fib_loop"], {"calls": NONE, "patched": ANY}),
+}
+
+# name: the control file and what is written to it before the first slice, so
+# that the sites are patched and nobody is there.
+DISABLED = {
+    "disabled": ("current_tracer", "nop"),
+    "tracing_on=0": ("tracing_on", "0"),
+}
+
+
+def cost(bench):
+    slices = "11" if bench.quick else "41"
+    nops = compile_c(bench.path("cost-nops"), [os.path.join(BENCH, "cost.c")], NOPS)
+    plain = compile_c(bench.path("cost-plain"), [os.path.join(BENCH, "cost.c")])
+    for build, program in (("compiler's nops", nops), ("plain build", plain)):
+        sliced(bench, build, [program, "slices", slices])
+    cpu_time(bench, nops)
+
+
+def disabled(bench, program, write):
+    """The sites are patched at start; the program waits while a control file is
+    written, and only then runs its slices."""
+    place = bench.path("wait")
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(place)
+
+    def turn_off():
+        deadline = time.monotonic() + 20
+        while not os.path.exists(os.path.join(place, "pid")):
+            if time.monotonic() > deadline:
+                raise Unavailable("the program did not come to its start")
+            time.sleep(0.01)
+        with open(os.path.join(place, "pid")) as f:
+            pb_control(f.read().strip(), *write)
+        open(os.path.join(place, "go"), "w").close()
+
+    return pb_traced(bench.path("data"), ["--overwrite", "--serve", *PATTERNS, *GRAPH], [*program, place],
+                     {"records": NONE, "patched": ANY}, cpus=bench.one, meanwhile=turn_off).json()
+
+
+def sliced(bench, build, program):
+    """The program times its own loops and the limit, alternating; a round runs
+    it bare and under each variant."""
+    variants = {"bare": lambda: run(program, bench.one).json()}
+    for name, (options, expect) in VARIANTS.items():
+        variants[name] = lambda options=options, expect=expect: pb_traced(
+            bench.path("data"), ["--overwrite", *PATTERNS, *options], program, expect, cpus=bench.one).json()
+    for name, write in DISABLED.items():
+        variants[name] = lambda write=write: disabled(bench, program, write)
+    rounds = bench.rounds(variants)
+    table = bench.table
+
+    def row(what, limit, compute, *names, **more):
+        table.add_rounds(7, f"{what}, {build}", limit, rounds, compute, *names, **more)
+
+    if "nops" in build:
+        row("one clock read (rdtsc)", None, lambda b: b["rdtsc"] - b["empty"], "bare", unit="ns")
+        row("clock_gettime", None, lambda b: b["clock_gettime"] - b["empty"], "bare", unit="ns")
+        row("the limit: two rdtsc, 8-byte record", None, lambda b: b["limit"], "bare", unit="ns")
+        row("the limit, entry only: rdtsc, 16 bytes", None, lambda b: b["entry_limit"], "bare", unit="ns")
+    for f in ("leaf", "fib"):
+        row(f"{f}, bare", None, lambda b: b[f], "bare", unit="ns")
+        row(f"{f}, traced", None, lambda g: g[f], "graph", unit="ns")
+        row(f"{f}, traced / limit", "<= 1.15", lambda g: g[f] / g["limit"], "graph")
+        row(f"{f}, entry only / its limit", "<= 1.2", lambda e: e[f] / e["entry_limit"], "function")
+        for what, limit, name in (("--clock=none", 6, "no clock"), ("patched, disabled", 1, "disabled"), ("patched, tracing_on=0", None, "tracing_on=0"),
+                                  ("rejected by -D", 3, "depth"), ("rejected by -F", 3, "filter -F"),
+                                  ("rejected by -N", 3, "filter -N")):
+            row(f"{f}, {what}, over bare", limit and f"<= {limit}", lambda b, v: v[f] - b[f], "bare", name, unit="ns")
+        row(f"{f}, agent loaded, nothing enabled / bare", "<= 1.02", lambda b, v: v[f] / b[f], "bare", "idle agent", digits=3)
+
+
+def cpu_time(bench, program):
+    """CPU time of everything (recorder and program) above bare, a call."""
+    leaf, fib = (2_000_000, 30) if bench.quick else (10_000_000, 34)
+    for what, argv in (("leaf", [program, "leaf", str(leaf)]), ("fib", [program, "fib", str(fib)])):
+        data, udata = bench.path("data"), bench.path("udata")
+        bare = run(argv)
+        calls = bare.json()["calls"]
+
+        def recorded(expect, *options):
+            return pb_traced(data, [*GRAPH, *options], argv, expect, same=bare.out, cpus=bench.two)
+
+        def uftrace(*options):
+            done = run(uftrace_record(udata, argv, *options), bench.two)
+            if done.out != bare.out:
+                raise Unavailable("under uftrace the program's output differs")
+            return done
+
+        rounds = bench.rounds({
+            "bare": lambda: run(argv, bench.two),
+            "file": lambda: recorded(lossless(calls), "--no-loss"),
+            "overwrite": lambda: recorded({"calls": ANY}, "--overwrite"),
+            "uftrace -D 1": lambda: uftrace("-D", "1"),
+            "uftrace": uftrace,
+        })
+        above = lambda bare, traced: (traced.cpu - bare.cpu) / calls * 1e9
+        row = lambda text, limit, compute, *names, **more: bench.table.add_rounds(
+            7, f"{what}: {text}", limit, rounds, compute, *names, **more)
+        row("uftrace, CPU time a call over bare", None, above, "bare", "uftrace", unit="ns")
+        row("uftrace, wall time a call over bare", None, lambda b, u: (u.wall - b.wall) / calls * 1e9, "bare", "uftrace", unit="ns")
+        row("uftrace -D 1, CPU time a rejected call over bare", None, above, "bare", "uftrace -D 1", unit="ns")
+        row("to a file, CPU time a call over bare", None, above, "bare", "file", unit="ns")
+        row("to a file, CPU time / uftrace", "<= 0.3", lambda b, p, u: above(b, p) / above(b, u), "bare", "file", "uftrace")
+        row("--overwrite, CPU time / uftrace", "<= 0.3", lambda b, p, u: above(b, p) / above(b, u), "bare", "overwrite", "uftrace")
+        seen = sum(uftrace_calls(udata).values()) if "uftrace" not in rounds.why else 0
+        bench.table.add(7, f"{what}: calls that uftrace recorded / made", None, [seen / calls] if seen else [], digits=4)

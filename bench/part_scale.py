@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Criterion 10: two threads, a thousand threads, fifty thousand sites, cc1."""
+import os
+import shutil
+import subprocess
+from harness import ANY, BENCH, NOPS, Unavailable, compile_c, environment, pb_traced, run
+from part_cost import PATTERNS
+
+GRAPH = ["--tracer=function_graph"]
+
+
+def threads(bench):
+    if bench.nr_cpus < 2:
+        raise Unavailable("two processors are needed")
+    program = [compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS), "threads", "11" if bench.quick else "31"]
+    rounds = bench.rounds({
+        "bare": lambda: run(program, bench.two).json(),
+        "overwrite": lambda: pb_traced(bench.path("data"), ["--overwrite", *GRAPH, *PATTERNS], program,
+                                       {"calls": ANY}, cpus=bench.two).json(),
+    })
+    add = lambda *a, **more: bench.table.add_rounds(10, a[0], a[1], rounds, a[2], *a[3:], **more)
+    add("two threads / one: calls a second of the limit loop", None, lambda b: b["limit"], "bare", unit="×")
+    for f in ("leaf", "fib"):
+        add(f"two threads / one: traced {f}", None, lambda p: p[f], "overwrite", unit="×")
+        add(f"two threads: {f}'s scaling / the limit's in the same run", ">= 0.95", lambda p: p[f] / p["limit"], "overwrite", digits=3)
+
+
+def idle(bench):
+    """What a thread that does nothing costs, above bare: memory after 1,000
+    threads were made, less before, less the same of the bare program."""
+    cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
+    for what, calls in (("a thread that made no traced call", "0"), ("a thread that made one", "1"),
+                        ("a thread that made 10,000", "10000")):
+        argv = [cost, "idle", "1000", calls]
+        rounds = bench.rounds({
+            "bare": lambda: run(argv).json(),
+            "traced": lambda: pb_traced(bench.path("data"), ["--overwrite", *GRAPH, *PATTERNS], argv, {"calls": ANY}).json(),
+        })
+        grown = lambda r, key: (r["after_" + key] - r["before_" + key]) / r["threads"]
+        for text, key in (("private memory", "RssAnon"), ("ring pages", "RssShmem")):
+            bench.table.add_rounds(10, f"{what}: {text}", None, rounds,
+                                   lambda b, t: grown(t, key) - grown(b, key), "bare", "traced", unit="bytes", digits=0)
+
+
+def generate(bench, functions, files=10):
+    """A program of so many functions, each of which the next one may call."""
+    sources = []
+    for k in range(files):
+        sources.append(bench.path(f"many{k}.c"))
+        first, last = functions * k // files, functions * (k + 1) // files
+        with open(sources[-1], "w") as f:
+            for i in range(first, last):
+                down = f"x > 0 ? f{i - 1}(x - 1) + {i} : x" if i > first else f"x ^ {i}"
+                f.write(f"__attribute__((noipa)) int f{i}(int x) {{ return {down}; }}\n")
+    main = bench.path("many.c")
+    lasts = [functions * (k + 1) // files - 1 for k in range(files)]
+    with open(main, "w") as f:
+        f.writelines(f"int f{i}(int);\n" for i in lasts)
+        f.write("int main(void) { return (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1; }\n")
+    # Two compilers at once, -O1 and no -g: this takes a while.
+    jobs = [["gcc", "-O1", NOPS, "-c", s, "-o", s[:-2] + ".o"] for s in [*sources, main]]
+    for i in range(0, len(jobs), bench.nr_cpus):
+        for p in [subprocess.Popen(job, env=environment()) for job in jobs[i:i + bench.nr_cpus]]:
+            if p.wait():
+                raise Unavailable("the generated program does not compile")
+    program = bench.path("many")
+    run(["gcc", *[s[:-2] + ".o" for s in [*sources, main]], "-o", program])
+    return program
+
+
+def sites(bench):
+    functions = 5_000 if bench.quick else 50_000
+    program = generate(bench, functions)
+    data = bench.path("data")
+
+    def traced():
+        expect = {"calls": ANY, "patched": (functions, functions + 100)}
+        return pb_traced(data, ["--overwrite", *GRAPH], [program], expect, cpus=bench.two).info
+
+    rounds = bench.rounds({"traced": traced})
+    add = lambda what, limit, compute, **more: bench.table.add_rounds(10, what, limit, rounds, compute, "traced", **more)
+    add(f"sites patched of {functions:,} functions", None, lambda i: i["patched"], digits=0)
+    add(f"{functions:,} sites patched", "<= 50", lambda i: i["patch_ns"] / 1e6, unit="ms")
+    if rounds.got["traced"] and "max_stop_ns" in rounds.got["traced"][0]:
+        add("the longest stop", "<= 5", lambda i: i["max_stop_ns"] / 1e6, unit="ms")
+    else:
+        bench.table.add(10, "the longest stop", "<= 5", [], unit="ms", missing="info has no max_stop_ns")
+    add("from the agent's first message to its last", None, lambda i: i["start_ns"] / 1e6, unit="ms")
+
+
+def cc1(bench):
+    """Start of gcc's cc1 (45,000 functions, stripped): an empty file is compiled
+    with all its functions patched and only the outermost call recorded."""
+    compiler = run(["gcc", "-print-prog-name=cc1"]).out.strip()
+    if not os.path.isfile(compiler):
+        raise Unavailable("gcc's cc1 is not here")
+    empty = bench.path("empty.i")
+    open(empty, "w").close()
+    argv = [compiler, "-quiet", "-fpreprocessed", empty, "-o", bench.path("empty.s")]
+    data, cache = bench.path("data"), bench.path("cc1-cache")
+
+    def traced(cold, *options):
+        if cold:
+            shutil.rmtree(cache, ignore_errors=True)
+        done = pb_traced(data, ["--overwrite", *options], argv, {"calls": ANY, "patched": (10_000, 10**6)},
+                         cpus=bench.two, env={"XDG_CACHE_HOME": cache})
+        return {"wall": done.wall, **done.info}
+
+    quiet = [*GRAPH, "-D", "1"]
+    rounds = bench.rounds({
+        "bare": lambda: {"wall": run(argv, bench.two).wall},
+        "first": lambda: traced(True, *quiet),
+        "cached": lambda: traced(False, *quiet),
+        "recorded": lambda: traced(False, *GRAPH),
+    })
+    add = lambda what, limit, compute, *names, **more: bench.table.add_rounds(10, what, limit, rounds, compute, *names, unit="ms", digits=0, **more)
+    above = lambda b, t: (t["wall"] - b["wall"]) * 1e3
+    add("cc1 bare, an empty file", None, lambda b: b["wall"] * 1e3, "bare")
+    add("cc1, first time, over bare", "<= 1000", above, "bare", "first")
+    add("cc1, analysis cached, over bare", "<= 150", above, "bare", "cached")
+    add("cc1, cached, everything recorded, over bare", None, above, "bare", "recorded")
+    add("cc1, first time: agent's start", None, lambda t: t["start_ns"] / 1e6, "first")
+    add("cc1, cached: agent's start", None, lambda t: t["start_ns"] / 1e6, "cached")
+    add("cc1, cached: patching", None, lambda t: t["patch_ns"] / 1e6, "cached")
+    bench.table.add_rounds(10, "cc1: sites patched", None, rounds, lambda t: t["patched"], "cached", digits=0)
