@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay replay`: the recorded calls, in the kernel's trace format. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "view/options.h"
+
+struct replay {
+	struct pb_view_options common;
+	const char *options[PB_VIEW_MAX_LIST];	/* -O */
+	size_t nr_options;
+};
+
+static const struct {
+	const char *name;
+	unsigned flag;
+} flags[] = {
+	{ "funcgraph-overhead", PB_FG_OVERHEAD }, { "funcgraph-duration", PB_FG_DURATION },
+	{ "funcgraph-tid", PB_FG_TID }, { "funcgraph-cpu", PB_FG_TID },
+	{ "funcgraph-proc", PB_FG_PROC }, { "funcgraph-abstime", PB_FG_ABSTIME },
+	{ "funcgraph-tail", PB_FG_TAIL },
+};
+
+static const struct argp_option options[] = {
+	{ "option", 'O', "NAME", 0, "A trace option, as funcgraph-abstime, funcgraph-proc, "
+	  "funcgraph-tail, nofuncgraph-overhead, nofuncgraph-duration, nofuncgraph-tid", 1 },
+	{ 0 }
+};
+
+/* "funcgraph-tail" or "nofuncgraph-tail"; false if there is no such option. */
+static bool set_flag(unsigned *set, const char *name, bool on)
+{
+	if (!strncmp(name, "no", 2)) {
+		on = !on;
+		name += 2;
+	}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (!strcmp(name, flags[i].name)) {
+			*set = on ? *set | flags[i].flag : *set & ~flags[i].flag;
+			return true;
+		}
+	return false;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct replay *r = state->input;
+	unsigned dummy = 0;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->child_inputs[1] = &r->common;
+		return 0;
+	case 'O':
+		if (!set_flag(&dummy, arg, true) || r->nr_options == PB_VIEW_MAX_LIST)
+			argp_error(state, "--option=%s: no such trace option", arg);
+		r->options[r->nr_options++] = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
+};
+static const struct argp argp = {
+	options, parse, NULL,
+	"Shows the recorded calls, thread by thread and merged by time, in the format of the "
+	"kernel's trace file.", children
+};
+
+/* The options that were set when it was recorded: "option=PATH OP VALUE". */
+static void recorded_flags(const struct pb_data *d, unsigned *set)
+{
+	static const char options_dir[] = "option=options/";
+	char name[64];
+
+	for (const char *p = d->session; p && *p; p = strchr(p, '\n'), p += p != NULL) {
+		const char *value;
+
+		if (strncmp(p, options_dir, strlen(options_dir)))
+			continue;
+		p += strlen(options_dir);
+		value = p + strcspn(p, "\n");
+		while (value > p && value[-1] != ' ')
+			value--;
+		if (strcspn(p, " \n") >= sizeof(name))
+			continue;
+		memcpy(name, p, strcspn(p, " \n"));
+		name[strcspn(p, " \n")] = 0;
+		set_flag(set, name, *value == '1');
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	static struct replay r;
+	static struct pb_out out;
+	unsigned set = PB_FG_DEFAULT;
+	struct pb_view v;
+	bool stop;
+	int ret;
+
+	r.common.command = "replay";
+	ret = pb_view_parse(&argp, argc, argv, &r, &stop);
+	if (stop)
+		return ret;
+	ret = pb_view_open(&v, &r.common, &out, true);
+	if (ret)
+		return ret;
+	recorded_flags(v.data, &set);
+	for (size_t i = 0; i < r.nr_options; i++)
+		set_flag(&set, r.options[i], true);
+	ret = pb_data_is_function_tracer(v.data) ? pb_view_function_text(&v) :
+		pb_view_graph_text(&v, set);
+	return pb_view_close(&v, &r.common, ret);
+}
+
+const struct pb_command pb_command_replay = {
+	.name = "replay",
+	.summary = "Show the recorded calls",
+	.argp = &argp,
+	.run = run,
+};

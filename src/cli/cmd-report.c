@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay report`: times and calls by function. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "view/options.h"
+
+enum { OPT_SORT = 0x2000, OPT_FORMAT, OPT_DIFF };
+
+struct report {
+	struct pb_view_options common;
+	enum pb_report_sort sort;
+	enum { TEXT, CSV, JSON } format;
+	const char *diff;
+};
+
+static const struct argp_option options[] = {
+	{ "sort", 's', "KEY", 0, "total, self, calls, min, max, avg or func (total)", 1 },
+	{ "format", 'f', "FORMAT", 0, "text, csv or json (text)", 1 },
+	{ "diff", OPT_DIFF, "DIR", 0, "Compare with the run in DIR, which is taken for the former one", 1 },
+	{ 0 }
+};
+
+static int choose(const char *arg, const char *const *names)
+{
+	for (int i = 0; names[i]; i++)
+		if (!strcmp(arg, names[i]))
+			return i;
+	return -1;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const sorts[] = { "total", "self", "calls", "min", "max", "avg", "func", NULL };
+	static const char *const formats[] = { "text", "csv", "json", NULL };
+	struct report *r = state->input;
+	int n;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &r->common;
+		return 0;
+	case 's':
+		n = choose(arg, sorts);
+		if (n < 0)
+			argp_error(state, "--sort=%s: choose total, self, calls, min, max, avg or func",
+				   arg);
+		r->sort = (enum pb_report_sort)n;
+		return 0;
+	case 'f':
+		n = choose(arg, formats);
+		if (n < 0)
+			argp_error(state, "--format=%s: choose text, csv or json", arg);
+		r->format = n;
+		return 0;
+	case OPT_DIFF:
+		r->diff = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &pb_view_argp }, { 0 } };
+static const struct argp argp = {
+	options, parse, NULL, "Shows, for each function, its calls and the time spent in it.", children
+};
+
+static int print_diff(struct pb_view *now, const struct report *r, struct pb_report *report)
+{
+	struct pb_view base = *now;
+	struct pb_report former;
+	char err[4600];
+	int ret;
+
+	base.data = pb_data_open(r->diff, err, sizeof(err));
+	if (!base.data) {
+		pb_error("report", "%s", err);
+		return 1;
+	}
+	ret = pb_report_make(&base, &former);
+	if (!ret) {
+		ret = pb_report_diff(now, &former, report);
+		pb_report_free(&former);
+	}
+	pb_data_close(base.data);
+	return ret;
+}
+
+static int print(struct pb_view *v, const struct report *r, struct pb_report *report)
+{
+	if (r->diff)
+		return print_diff(v, r, report);
+	pb_report_sort(report, r->sort);
+	if (r->format == CSV)
+		pb_report_csv(v, report);
+	else if (r->format == JSON)
+		pb_report_json(v, report);
+	else
+		pb_report_print(v, report, r->sort);
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	static struct report r;
+	static struct pb_out out;
+	struct pb_report report;
+	struct pb_view v;
+	bool stop;
+	int ret;
+
+	r.common.command = "report";
+	ret = pb_view_parse(&argp, argc, argv, &r, &stop);
+	if (stop)
+		return ret;
+	ret = pb_view_open(&v, &r.common, &out, r.format == TEXT);
+	if (ret)
+		return ret;
+	ret = pb_report_make(&v, &report);
+	if (!ret) {
+		ret = print(&v, &r, &report);
+		pb_report_free(&report);
+	}
+	if (ret > 0) {
+		pb_view_close(&v, &r.common, 0);
+		return ret;
+	}
+	return pb_view_close(&v, &r.common, ret);
+}
+
+const struct pb_command pb_command_report = {
+	.name = "report",
+	.summary = "Show calls and times by function",
+	.argp = &argp,
+	.run = run,
+};

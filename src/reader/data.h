@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An open data directory (abi/datadir.h): its meta data, its chunks' index,
+ * its modules. Everything in it is outside bytes: each number is checked
+ * before use, and nothing is allocated that the files' own size doesn't pay
+ * for. What is missing or damaged is left out and told in `notes`.
+ *
+ * Context: the observer, one thread. Strings belong to the directory object.
+ */
+#ifndef PB_READER_DATA_H
+#define PB_READER_DATA_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/datadir.h"
+#include "abi/messages.h"
+#include "abi/ring.h"
+#include "reader/clock.h"
+
+struct pb_symbols;
+
+/* Where a chunk lies. Sorted by (serial, seq). */
+struct pb_chunk_ref {
+	uint64_t offset;	/* of its header in the file */
+	uint64_t seq, start;
+	uint32_t serial;
+	uint32_t used;		/* bytes of records, checked against the file */
+};
+
+struct pb_thread {
+	uint32_t serial, pid, tid;
+	char comm[20];		/* "" if unknown */
+	size_t first, nr;	/* its chunks in data->chunks */
+	uint64_t start;		/* clock of its first chunk, or hit */
+	uint64_t parent;	/* serial of the thread that forked it */
+	uint64_t lost, no_return; /* as it counted them itself */
+};
+
+struct pb_module_map {
+	uint32_t image, module, pid, first_site, nr_funcs, flags;
+	uint64_t bias, from, to;	/* clock: when it was mapped */
+	char *path;
+};
+
+struct pb_image {
+	uint32_t image, pid, ppid;
+	uint64_t clock;
+	char *path;
+	size_t first_map, nr_maps;	/* in data->maps, sorted by first_site */
+	uint32_t nr_sites;		/* site numbers are below it */
+};
+
+struct pb_exit {
+	uint32_t pid;
+	int32_t status;
+};
+
+struct pb_data {
+	char *dir;
+	int dir_fd, chunks_fd;
+	uint64_t chunks_size;
+
+	struct pb_chunk_ref *chunks;
+	size_t nr_chunks;
+	size_t other_buffers;		/* chunks of instances and snapshots, not shown */
+	struct pb_thread *threads;	/* sorted by serial */
+	size_t nr_threads;
+	struct pb_image *images;	/* sorted; [0] stands for unknown ones */
+	size_t nr_images;
+	struct pb_module_map *maps;
+	size_t nr_maps;
+	struct pb_exit *exits;
+	size_t nr_exits;
+	struct pb_msg_ready ready;	/* sums over images */
+	uint64_t refused_late;		/* PB_META_REFUSED records */
+	struct pb_meta_end end;
+	bool ended;			/* the recorder ended in order */
+	bool damaged;			/* something was cut off or unreadable */
+	struct pb_clock clock;
+	char *session;			/* "key=value\n"... */
+
+	char **notes;			/* lines for people: what is missing, and why */
+	size_t nr_notes;
+	struct pb_symbols *symbols;
+};
+
+/* NULL with one line (what, why, what to do) in err. */
+struct pb_data *pb_data_open(const char *dir, char *err, size_t errlen);
+void pb_data_close(struct pb_data *d);
+
+/* A value of the session's text into buf; false and "" if it isn't there. */
+bool pb_data_session(const struct pb_data *d, const char *key, char *buf, size_t len);
+bool pb_data_is_function_tracer(const struct pb_data *d);
+
+struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial);
+/* Index of an image; 0 if it isn't known. */
+size_t pb_data_image(const struct pb_data *d, uint32_t image);
+
+/* Adds a line to the notes; at most a few are kept. */
+void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- for the folder --- */
+int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen);
+int pb_data_load_index(struct pb_data *d, char *err, size_t errlen);
+/* Checks a file's header. 0, or -errno with a line in err. */
+int pb_data_check_header(const struct pb_data *d, const char *name, int fd, uint64_t magic,
+			 char *err, size_t errlen);
+#endif

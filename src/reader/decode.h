@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A thread's chunks as a stream of events. The cursor keeps one window of one
+ * chunk in memory and trusts nothing in it: any sequence of words gives some
+ * sequence of events, at most a few for each word.
+ *
+ * How records become events (the format: abi/entries.h):
+ *
+ *   LEAF, LONG     LEAF
+ *   ENTRY          ENTRY, and the call is pushed on its stack
+ *   EXIT           for each call above the one it closes: END (skipped), then
+ *                  EXIT; a call that nobody saw begin: EXIT without `call`
+ *   END            with an open call: likewise, END; of a leaf: END, no `call`
+ *   CALL, FUNC     CALL, FUNC
+ *   LOST           LOST
+ *   OPEN           nothing, if this reader has all up to here; else the stack
+ *                  is made to agree with them: END (lost) for a call that is no
+ *                  longer open, OPEN for one that it didn't know
+ *   chunk leaf_*   LEAF_OPEN at the thread's end
+ *   STACK TIME PAD holes, unknown types: none
+ *
+ * Context: the observer, one thread.
+ */
+#ifndef PB_READER_DECODE_H
+#define PB_READER_DECODE_H
+#include "reader/data.h"
+#include "reader/stack.h"
+
+enum pb_event_kind {
+	PB_EV_NONE,		/* the end */
+	PB_EV_LEAF, PB_EV_ENTRY, PB_EV_EXIT, PB_EV_END, PB_EV_CALL, PB_EV_FUNC,
+	PB_EV_OPEN,		/* an open call whose beginning isn't in the data */
+	PB_EV_LOST,
+	PB_EV_LEAF_OPEN,	/* ran, without a traced callee, when the data ends */
+};
+
+#define PB_EV_SKIPPED	1	/* END: an outer call ended first */
+#define PB_EV_GAP	2	/* END: its end is among lost records. LOST: count unknown */
+
+struct pb_event {
+	enum pb_event_kind kind;
+	uint32_t flags;
+	uint32_t site;
+	uint32_t depth;			/* of this call: calls open around it on its stack */
+	uint64_t start, time;		/* clock; start 0: not known. time: when it happened */
+	uint64_t value;			/* FUNC: parent_ip. LOST: how many */
+	struct pb_open_call *call;	/* ENTRY, OPEN: as pushed. EXIT, END: as popped, readable
+					 * until the next event; NULL: wasn't known */
+	struct pb_call_stack *stack;
+	struct pb_thread *thread;
+	uint32_t pid, tid;
+	size_t image;			/* index of data->images */
+};
+
+struct pb_cursor {
+	struct pb_data *data;
+	struct pb_stacks *stacks;
+	struct pb_thread *thread;
+	size_t next_chunk;		/* index within the thread's chunks */
+	struct pb_chunk chunk;		/* header of the present one */
+	bool in_chunk, done;
+	bool attention;			/* gap, lost_due or gap_due */
+	size_t image;
+	uint64_t last;			/* time of the record before */
+	uint64_t latest;		/* highest time in this chunk */
+	struct pb_call_stack *stack;
+
+	uint64_t *window;		/* words of the chunk's data */
+	uint32_t window_words;		/* its size */
+	uint32_t pos, end;		/* next word, words in it */
+	uint64_t file_at, file_left;	/* behind the window, bytes */
+
+	bool gap;			/* OPEN records are to be believed */
+	uint32_t open_seen;		/* that many of the stack agree with them */
+	uint32_t base_due;		/* open calls around them that nothing is known of */
+	uint64_t lost_seen, lost_due;
+	bool gap_due;
+	bool searched;			/* skip_to holds for the record at pos */
+	int64_t skip_to;		/* index of the call that it closes, or -1 */
+	bool shared;			/* used a stack that another thread used */
+	int finish;			/* what was told at the end */
+
+	/* totals */
+	uint64_t records, chunks_missing, read_errors;
+};
+
+/* `window_bytes`: 64 at least. 0 or -ENOMEM. */
+int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *stacks,
+		   struct pb_thread *thread, uint32_t window_bytes);
+void pb_cursor_free(struct pb_cursor *c);
+
+/* The next event; false at the end. */
+bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev);
+/* When the next event begins, without decoding it; false at the end. */
+bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time);
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Finds the chunks: one pass over their headers, then ordered by thread. The
+ * first header that can't be one ends the file, as chunks have no other mark.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reader/data.h"
+
+struct scan {
+	struct pb_data *d;
+	size_t room;
+	struct pb_thread *seen;		/* one for each run of chunks of a thread */
+	size_t nr_seen, seen_room;
+};
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct pb_chunk_ref *x = a, *y = b;
+
+	if (x->serial != y->serial)
+		return x->serial < y->serial ? -1 : 1;
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	/* of two copies the fuller one first; it stays */
+	return x->used > y->used ? -1 : x->used < y->used;
+}
+
+static int by_serial(const void *a, const void *b)
+{
+	const struct pb_thread *x = a, *y = b;
+
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static bool header_ok(const struct pb_chunk *c)
+{
+	return c->serial && c->state <= PB_CHUNK_HELD && !(c->used % 8) &&
+	       c->used <= PB_CHUNK_SIZE - PB_CHUNK_HEADER;
+}
+
+static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, uint32_t used)
+{
+	struct pb_data *d = s->d;
+
+	if (c->buffer) {
+		d->other_buffers++;
+		return 0;
+	}
+	if (d->nr_chunks == s->room) {
+		size_t room = s->room ? s->room * 2 : 256;
+		struct pb_chunk_ref *refs = realloc(d->chunks, room * sizeof(*refs));
+
+		if (!refs)
+			return -ENOMEM;
+		d->chunks = refs;
+		s->room = room;
+	}
+	d->chunks[d->nr_chunks++] = (struct pb_chunk_ref){
+		.offset = offset, .seq = c->seq, .start = c->start, .serial = c->serial, .used = used,
+	};
+	return 0;
+}
+
+/* Notes the thread of a chunk; meta may lack it. */
+static int add_thread(struct scan *s, const struct pb_chunk *c)
+{
+	struct pb_thread *t = s->nr_seen ? &s->seen[s->nr_seen - 1] : NULL;
+
+	if (!t || t->serial != c->serial) {
+		if (s->nr_seen == s->seen_room) {
+			size_t room = s->seen_room ? s->seen_room * 2 : 64;
+
+			t = realloc(s->seen, room * sizeof(*t));
+			if (!t)
+				return -ENOMEM;
+			s->seen = t;
+			s->seen_room = room;
+		}
+		t = &s->seen[s->nr_seen++];
+		*t = (struct pb_thread){ .serial = c->serial, .pid = c->pid, .tid = c->tid,
+					 .start = c->start };
+	}
+	if (c->lost > t->lost)
+		t->lost = c->lost;
+	if (c->no_return > t->no_return)
+		t->no_return = c->no_return;
+	return 0;
+}
+
+static int scan_file(struct scan *s)
+{
+	struct pb_data *d = s->d;
+	uint64_t at = sizeof(struct pb_data_header);
+	struct pb_chunk c;
+
+	while (d->chunks_size - at >= sizeof(c)) {
+		uint64_t room = d->chunks_size - at - sizeof(c);
+		uint32_t used;
+		int ret;
+
+		if (pread(d->chunks_fd, &c, sizeof(c), (off_t)at) != sizeof(c) || !header_ok(&c))
+			break;
+		used = c.used > room ? (uint32_t)(room & ~7ull) : c.used;
+		ret = add_ref(s, &c, at, used);
+		if (!ret)
+			ret = add_thread(s, &c);
+		if (ret)
+			return ret;
+		at += sizeof(c) + used;
+		if (used < c.used) {
+			at = d->chunks_size - 1;	/* to be told below */
+			break;
+		}
+	}
+	if (at < d->chunks_size) {
+		d->damaged = true;
+		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't shown",
+			     (unsigned long long)at, (unsigned long long)d->chunks_size);
+	}
+	return 0;
+}
+
+static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
+{
+	if (from->lost > to->lost)
+		to->lost = from->lost;
+	if (from->no_return > to->no_return)
+		to->no_return = from->no_return;
+	if (!to->tid) {
+		to->pid = from->pid;
+		to->tid = from->tid;
+	}
+}
+
+/* Meta's threads and those that only chunks name. */
+static int merge_threads(struct scan *s)
+{
+	struct pb_data *d = s->d;
+	struct pb_thread *all = calloc(d->nr_threads + s->nr_seen + 1, sizeof(*all));
+	size_t nr = 0, i = 0, j = 0;
+
+	if (!all)
+		return -ENOMEM;
+	if (s->nr_seen)
+		qsort(s->seen, s->nr_seen, sizeof(*s->seen), by_serial);
+	while (i < d->nr_threads || j < s->nr_seen) {
+		bool meta = j == s->nr_seen ||
+			    (i < d->nr_threads && d->threads[i].serial <= s->seen[j].serial);
+		const struct pb_thread *t = meta ? &d->threads[i++] : &s->seen[j++];
+
+		if (nr && all[nr - 1].serial == t->serial)
+			merge_thread(&all[nr - 1], t);
+		else
+			all[nr++] = *t;
+	}
+	free(d->threads);
+	d->threads = all;
+	d->nr_threads = nr;
+	return 0;
+}
+
+static void order_chunks(struct pb_data *d)
+{
+	size_t to = 0, thread = 0;
+
+	if (!d->nr_chunks)
+		return;
+	qsort(d->chunks, d->nr_chunks, sizeof(*d->chunks), by_thread);
+	for (size_t i = 0; i < d->nr_chunks; i++) {
+		struct pb_chunk_ref *c = &d->chunks[i];
+
+		if (to && d->chunks[to - 1].serial == c->serial && d->chunks[to - 1].seq == c->seq)
+			continue;
+		d->chunks[to++] = *c;
+	}
+	d->nr_chunks = to;
+	for (size_t i = 0; i < to; i++) {
+		while (d->threads[thread].serial != d->chunks[i].serial)
+			thread++;
+		if (!d->threads[thread].nr++) {
+			d->threads[thread].first = i;
+			d->threads[thread].start = d->chunks[i].start;
+		}
+	}
+}
+
+int pb_data_load_index(struct pb_data *d, char *err, size_t errlen)
+{
+	struct scan s = { .d = d };
+	int ret = scan_file(&s);
+
+	if (!ret)
+		ret = merge_threads(&s);
+	if (!ret)
+		order_chunks(d);
+	free(s.seen);
+	if (ret)
+		snprintf(err, errlen, "%s: out of memory for an index of %zu chunks", d->dir,
+			 d->nr_chunks);
+	return ret;
+}

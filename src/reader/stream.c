@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reader/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+#define WINDOWS_TOTAL	(64u << 20)
+#define WINDOW_MIN	512
+
+static bool wanted(const struct pb_thread *t, const uint32_t *tids, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (tids[i] == t->tid || tids[i] == t->pid)
+			return true;
+	return !nr;
+}
+
+static uint32_t window_size(size_t nr)
+{
+	uint64_t size = nr ? WINDOWS_TOTAL / nr : PB_CHUNK_SIZE;
+
+	if (size > PB_CHUNK_SIZE)
+		size = PB_CHUNK_SIZE;
+	return size < WINDOW_MIN ? WINDOW_MIN : (uint32_t)size & ~7u;
+}
+
+static bool before(const struct pb_stream_key *a, const struct pb_stream_key *b)
+{
+	return a->time < b->time || (a->time == b->time && a->cursor < b->cursor);
+}
+
+static void sift_down(struct pb_stream *s, size_t i)
+{
+	struct pb_stream_key key = s->heap[i];
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= s->nr_heap)
+			break;
+		if (child + 1 < s->nr_heap && before(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (!before(&s->heap[child], &key))
+			break;
+		s->heap[i] = s->heap[child];
+		i = child;
+	}
+	s->heap[i] = key;
+}
+
+int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const uint32_t *tids,
+		   size_t nr_tids)
+{
+	uint32_t window = by_time ? window_size(d->nr_threads) : PB_CHUNK_SIZE;
+
+	memset(s, 0, sizeof(*s));
+	s->data = d;
+	s->by_time = by_time && !d->clock.none;
+	s->fresh = true;
+	s->stacks = pb_stacks_new();
+	s->cursors = calloc(d->nr_threads + 1, sizeof(*s->cursors));
+	s->heap = s->heap_start = calloc(d->nr_threads + 1, sizeof(*s->heap));
+	if (!s->stacks || !s->cursors || !s->heap)
+		goto nomem;
+	for (size_t i = 0; i < d->nr_threads; i++) {
+		struct pb_cursor *c = &s->cursors[s->nr];
+		struct pb_thread *t = &d->threads[i];
+
+		if (!wanted(t, tids, nr_tids))
+			continue;
+		if (pb_cursor_init(c, d, s->stacks, t, window))
+			goto nomem;
+		s->nr++;
+		s->heap[s->nr_heap++] = (struct pb_stream_key){
+			t->nr ? d->chunks[t->first].start : t->start, c };
+		for (size_t n = 0; n < t->nr; n++)
+			s->totals.bytes += sizeof(struct pb_chunk) + d->chunks[t->first + n].used;
+	}
+	if (s->by_time)
+		for (size_t i = s->nr_heap / 2; i--;)
+			sift_down(s, i);
+	posix_fadvise(d->chunks_fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	return 0;
+nomem:
+	pb_stream_close(s);
+	return -ENOMEM;
+}
+
+static void drop_first(struct pb_stream *s)
+{
+	s->shared |= s->heap[0].cursor->shared;
+	s->nr_heap--;
+	if (s->by_time) {
+		s->heap[0] = s->heap[s->nr_heap];
+		if (s->nr_heap)
+			sift_down(s, 0);
+	} else {
+		s->heap++;
+	}
+	s->fresh = true;
+}
+
+/* Whether the first cursor's next event is still the earliest of all; else
+ * another one becomes first. */
+static void reorder(struct pb_stream *s)
+{
+	uint64_t limit = s->heap[1].time;
+
+	if (s->nr_heap > 2 && s->heap[2].time < limit)
+		limit = s->heap[2].time;
+	if (!pb_cursor_peek(s->heap[0].cursor, &s->heap[0].time)) {
+		drop_first(s);
+	} else if (s->heap[0].time >= limit) {
+		sift_down(s, 0);
+	}
+	s->fresh = true;
+}
+
+bool pb_stream_next(struct pb_stream *s, struct pb_event *ev)
+{
+	while (s->nr_heap) {
+		if (s->by_time && !s->fresh && s->nr_heap > 1)
+			reorder(s);
+		if (pb_likely(pb_cursor_next(s->heap[0].cursor, ev))) {
+			s->fresh = false;
+			return true;
+		}
+		drop_first(s);
+	}
+	ev->kind = PB_EV_NONE;
+	return false;
+}
+
+const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
+{
+	struct pb_stream_totals *t = &s->totals;
+
+	t->records = t->lost = t->no_return = t->chunks_missing = t->read_errors = 0;
+	for (size_t i = 0; i < s->nr; i++) {
+		const struct pb_cursor *c = &s->cursors[i];
+
+		t->records += c->records;
+		t->lost += c->lost_seen > c->thread->lost ? c->lost_seen : c->thread->lost;
+		t->no_return += c->thread->no_return;
+		t->chunks_missing += c->chunks_missing;
+		t->read_errors += c->read_errors;
+	}
+	return t;
+}
+
+void pb_stream_close(struct pb_stream *s)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		pb_cursor_free(&s->cursors[i]);
+	free(s->cursors);
+	free(s->heap_start);
+	pb_stacks_free(s->stacks);
+	s->cursors = NULL;
+	s->heap = s->heap_start = NULL;
+	s->stacks = NULL;
+	s->nr = s->nr_heap = 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * All threads' events as one stream: merged by time, or one thread after the
+ * other, which is faster and right for sums as long as no call stack moves
+ * between threads (then `shared` becomes true, and the caller begins again by
+ * time). Memory: a window for each thread that lives at the same time, and the
+ * open calls.
+ *
+ * Context: the observer, one thread.
+ */
+#ifndef PB_READER_STREAM_H
+#define PB_READER_STREAM_H
+#include "reader/decode.h"
+
+struct pb_stream_totals {
+	uint64_t records, lost, no_return, chunks_missing, read_errors;
+	uint64_t bytes;		/* of the chunks, headers too */
+};
+
+struct pb_stream {
+	struct pb_data *data;
+	struct pb_stacks *stacks;
+	struct pb_cursor *cursors;
+	size_t nr;
+	struct pb_stream_key { uint64_t time; struct pb_cursor *cursor; } *heap, *heap_start;
+	size_t nr_heap;
+	bool by_time, fresh, shared;
+	struct pb_stream_totals totals;
+};
+
+/* Only threads with a tid (or pid) of `tids`, unless nr_tids is 0. 0 or -ENOMEM. */
+int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const uint32_t *tids,
+		   size_t nr_tids);
+bool pb_stream_next(struct pb_stream *s, struct pb_event *ev);
+/* Sums; complete once pb_stream_next() has returned false. */
+const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s);
+void pb_stream_close(struct pb_stream *s);
+#endif

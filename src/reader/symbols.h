@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Names for site numbers and addresses, from the analyses that the directory
+ * holds (modules/N). Read and demangled when first asked for.
+ *
+ * Context: the observer, one thread. Strings live as long as the object.
+ */
+#ifndef PB_READER_SYMBOLS_H
+#define PB_READER_SYMBOLS_H
+#include <stddef.h>
+#include <stdint.h>
+
+struct pb_data;
+struct pb_symbols;
+
+struct pb_function {
+	const char *name;	/* demangled; "site:N" if unknown */
+	const char *module;	/* its soname; "[unknown]" */
+	uint64_t id;		/* the same for the same function in every image */
+};
+
+struct pb_symbols *pb_symbols_new(struct pb_data *d);
+void pb_symbols_free(struct pb_symbols *s);
+
+/* `image` is an index of data->images. */
+struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t site);
+/* The mangled name, for filters and tools that want it. */
+const char *pb_symbols_raw_name(struct pb_symbols *s, size_t image, uint32_t site);
+
+/* "name" or "name+0x12" of an address at that time into buf; hex if unknown. */
+void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
+			uint64_t address, char *buf, size_t len);
+#endif

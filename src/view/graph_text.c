@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The function_graph tracer's text, as the kernel's trace file has it, with
+ * the thread in place of the processor:
+ *
+ *   # tracer: function_graph
+ *   #
+ *   # TID     DURATION                  FUNCTION CALLS
+ *   # |        |   |                     |   |   |   |
+ *    1234)               |  main() {
+ *    1234)   0.123 us    |    leaf();
+ *    1234) + 12.345 us   |  }
+ *
+ * What the kernel has no case for is a comment behind the function: no return
+ * seen (exception, longjmp, a return that isn't hooked), return lost (among
+ * lost records), still open (at the end of the data).
+ *
+ * With a minimal time, an entry waits until any later record shows that its
+ * call has lasted long enough; `stack->user` is the first waiting one.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "view/filter.h"
+#include "view/view.h"
+
+#define INDENT		2
+#define INDENT_LEVELS	256	/* deeper calls aren't moved further right */
+#define COMM_WIDTH	7
+#define PROC_WIDTH	14
+
+/* pb_open_call.view */
+#define V_SHOWN		1u	/* its line was printed */
+#define V_VISIBLE	2u	/* filters let it through */
+#define V_IN		4u	/* inside a function of -F */
+#define V_OUT		8u	/* inside a function of -N */
+#define V_DEPTH_SHIFT	8	/* shown depth of its callees */
+
+struct printer {
+	const struct pb_view *v;
+	struct pb_out *o;
+	const struct pb_clock *clock;
+	unsigned flags;
+	unsigned tid_width;
+	uint32_t last_tid;
+	const struct pb_thread *last_thread;
+};
+
+static void print_proc(struct printer *p, const struct pb_thread *t, uint32_t tid)
+{
+	char text[64];
+	int len, spaces;
+
+	len = snprintf(text, sizeof(text), "%.*s-%u", COMM_WIDTH, pb_view_comm(t), tid);
+	spaces = len < PROC_WIDTH ? PROC_WIDTH - len : 0;
+	pb_out_spaces(p->o, (size_t)spaces / 2);
+	pb_out_str(p->o, text);
+	pb_out_spaces(p->o, (size_t)(spaces - spaces / 2));
+}
+
+static void print_tid(struct printer *p, uint32_t tid)
+{
+	pb_out_char(p->o, ' ');
+	pb_out_u64(p->o, tid, p->tid_width, ' ');
+	pb_out_str(p->o, ") ");
+}
+
+/* The separator where the thread changes. */
+static void print_switch(struct printer *p, const struct pb_event *ev)
+{
+	static const char rule[] = " ------------------------------------------\n";
+
+	if (p->last_thread == ev->thread && p->last_tid == ev->tid)
+		return;
+	if (p->last_thread) {
+		pb_out_str(p->o, rule);
+		print_tid(p, ev->tid);
+		print_proc(p, p->last_thread, p->last_tid);
+		pb_out_str(p->o, " => ");
+		print_proc(p, ev->thread, ev->tid);
+		pb_out_char(p->o, '\n');
+		pb_out_str(p->o, rule);
+		pb_out_char(p->o, '\n');
+	}
+	p->last_thread = ev->thread;
+	p->last_tid = ev->tid;
+}
+
+static void print_prologue(struct printer *p, const struct pb_event *ev, uint64_t time)
+{
+	print_switch(p, ev);
+	if (p->flags & PB_FG_ABSTIME) {
+		uint64_t ns = pb_clock_ns(p->clock, time);
+
+		pb_out_u64(p->o, ns / 1000000000, 5, ' ');
+		pb_out_char(p->o, '.');
+		pb_out_u64(p->o, ns % 1000000000 / 1000, 6, '0');
+		pb_out_str(p->o, " |  ");
+	}
+	if (p->flags & PB_FG_TID)
+		print_tid(p, ev->tid);
+	if (p->flags & PB_FG_PROC) {
+		print_proc(p, ev->thread, ev->tid);
+		pb_out_str(p->o, " | ");
+	}
+}
+
+static char overhead_mark(uint64_t ns)
+{
+	static const struct { uint64_t ns; char mark; } marks[] = {
+		{ 1000000000, '$' }, { 100000000, '@' }, { 10000000, '*' },
+		{ 1000000, '#' }, { 100000, '!' }, { 10000, '+' },
+	};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (ns > marks[i].ns)
+			return marks[i].mark;
+	return ' ';
+}
+
+static void print_no_duration(struct printer *p)
+{
+	if (p->flags & PB_FG_DURATION)
+		pb_out_str(p->o, "              |  ");
+}
+
+static void print_duration(struct printer *p, uint64_t ns)
+{
+	char usecs[24], nsecs[8];
+	int len, n;
+
+	if (!(p->flags & PB_FG_DURATION))
+		return;
+	if (p->clock->none) {
+		print_no_duration(p);
+		return;
+	}
+	pb_out_char(p->o, p->flags & PB_FG_OVERHEAD ? overhead_mark(ns) : ' ');
+	pb_out_char(p->o, ' ');
+	len = snprintf(usecs, sizeof(usecs), "%llu", (unsigned long long)(ns / 1000));
+	pb_out_str(p->o, usecs);
+	if (len < 7) {		/* never more than seven digits */
+		n = snprintf(nsecs, 8 - len < 4 ? 8 - (size_t)len : 4, "%03u", (unsigned)(ns % 1000));
+		n = n < 8 - len - 1 ? n : 8 - len - 1;
+		pb_out_char(p->o, '.');
+		pb_out_str(p->o, nsecs);
+		len += n + 1;
+	}
+	pb_out_str(p->o, " us ");
+	for (; len < 8; len++)
+		pb_out_char(p->o, ' ');
+	pb_out_str(p->o, "|  ");
+}
+
+static void print_name(struct printer *p, uint32_t depth, const char *before, size_t image,
+		       uint32_t site)
+{
+	pb_out_spaces(p->o, (size_t)INDENT * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
+	pb_out_str(p->o, before);
+	pb_out_str(p->o, pb_symbols_site(p->v->data->symbols, image, site).name);
+}
+
+static uint64_t duration_of(struct printer *p, const struct pb_event *ev)
+{
+	uint64_t start = pb_clock_ns(p->clock, ev->start), end = pb_clock_ns(p->clock, ev->time);
+
+	return end > start ? end - start : 0;
+}
+
+/* func(); with a duration, or with a comment in its place. */
+static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t depth,
+		       const char *comment)
+{
+	print_prologue(p, ev, ev->start ? ev->start : ev->time);
+	if (comment)
+		print_no_duration(p);
+	else
+		print_duration(p, duration_of(p, ev));
+	print_name(p, depth, "", ev->image, ev->site);
+	pb_out_str(p->o, "();");
+	if (comment) {
+		pb_out_str(p->o, " /* ");
+		pb_out_str(p->o, comment);
+		pb_out_str(p->o, " */");
+	}
+	pb_out_char(p->o, '\n');
+}
+
+static void print_entry(struct printer *p, const struct pb_event *ev, struct pb_open_call *call,
+			uint32_t depth)
+{
+	print_prologue(p, ev, call->start);
+	print_no_duration(p);
+	print_name(p, depth, "", ev->image, call->site);
+	pb_out_str(p->o, "() {\n");
+	call->view |= V_SHOWN;
+}
+
+static void print_end(struct printer *p, const struct pb_event *ev, uint32_t depth,
+		      const char *comment)
+{
+	bool shown = ev->call && ev->call->view & V_SHOWN;
+
+	print_prologue(p, ev, ev->time);
+	if (comment || !ev->start)
+		print_no_duration(p);
+	else
+		print_duration(p, duration_of(p, ev));
+	if (shown && !comment && !(p->flags & PB_FG_TAIL)) {
+		pb_out_spaces(p->o, (size_t)INDENT * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
+		pb_out_str(p->o, "}\n");
+		return;
+	}
+	print_name(p, depth, "} /* ", ev->image, ev->site);
+	if (comment) {
+		pb_out_str(p->o, ": ");
+		pb_out_str(p->o, comment);
+	}
+	pb_out_str(p->o, " */\n");
+}
+
+/* What filters make of a call at this place of the stack: V_* and its depth. */
+static uint32_t judge(struct printer *p, const struct pb_event *ev, uint32_t below)
+{
+	const struct pb_open_call *parent = below ? &ev->stack->calls[below - 1] : NULL;
+	uint32_t base = ev->stack->base < INDENT_LEVELS ? ev->stack->base : INDENT_LEVELS;
+	uint32_t view = parent ? parent->view & (V_IN | V_OUT) : 0;
+	uint32_t depth = parent ? parent->view >> V_DEPTH_SHIFT : base;
+
+	if (p->v->filters) {
+		unsigned match = pb_filters_match(p->v->filters, ev->image, ev->site);
+
+		if (match & PB_FILTER_IN || !pb_filters_has_in(p->v->filters))
+			view |= V_IN;
+		if (match & PB_FILTER_OUT)
+			view |= V_OUT;
+	} else {
+		view |= V_IN;
+	}
+	if (view & V_IN && !(view & V_OUT) && (!p->v->max_depth || depth < p->v->max_depth)) {
+		view |= V_VISIBLE;
+		depth++;
+	}
+	return view | depth << V_DEPTH_SHIFT;
+}
+
+static uint32_t own_depth(uint32_t view)
+{
+	return (view >> V_DEPTH_SHIFT) - (view & V_VISIBLE ? 1 : 0);
+}
+
+static bool long_enough(const struct printer *p, uint64_t start, uint64_t time)
+{
+	return !p->v->min_ns ||
+	       (time > start && pb_clock_span(p->clock, time - start) >= p->v->min_ns);
+}
+
+/* Prints the entries that have waited long enough; they are the outermost. */
+static void flush_waiting(struct printer *p, const struct pb_event *ev)
+{
+	struct pb_call_stack *s = ev->stack;
+	uint32_t end = s->depth - (ev->kind == PB_EV_ENTRY && ev->call ? 1 : 0);
+
+	if (s->user > end)
+		s->user = end;
+	for (; s->user < end; s->user++) {
+		struct pb_open_call *call = &s->calls[s->user];
+
+		if (!long_enough(p, call->start, ev->time))
+			return;
+		if (call->view & V_VISIBLE && !(call->view & V_SHOWN) &&
+		    pb_view_in_range(p->v, call->start))
+			print_entry(p, ev, call, own_depth(call->view));
+	}
+}
+
+static void on_begin(struct printer *p, const struct pb_event *ev)
+{
+	uint32_t view;
+
+	if (!ev->call)
+		return;
+	view = judge(p, ev, ev->stack->depth - 1);
+	ev->call->view = view;
+	if (ev->kind == PB_EV_OPEN || p->v->min_ns)
+		return;
+	if (view & V_VISIBLE && pb_view_in_range(p->v, ev->time))
+		print_entry(p, ev, ev->call, own_depth(view));
+}
+
+static void on_end(struct printer *p, const struct pb_event *ev)
+{
+	const char *comment = ev->kind == PB_EV_EXIT ? NULL :
+		ev->flags & PB_EV_GAP ? "return lost" : "no return seen";
+	uint32_t view = ev->call ? ev->call->view : judge(p, ev, ev->stack->depth);
+
+	if (!(view & V_VISIBLE) || !pb_view_in_range(p->v, ev->time))
+		return;
+	if (!ev->call && ev->kind == PB_EV_END) {
+		if (!p->v->min_ns)
+			print_leaf(p, ev, own_depth(view), comment);
+		return;
+	}
+	if (p->v->min_ns && !(view & V_SHOWN)) {
+		/* it never came to its entry's line: all its callees were short */
+		if (ev->start && !comment && long_enough(p, ev->start, ev->time))
+			print_leaf(p, ev, own_depth(view), NULL);
+		return;
+	}
+	print_end(p, ev, own_depth(view), comment);
+}
+
+static void on_leaf(struct printer *p, const struct pb_event *ev, const char *comment)
+{
+	uint32_t view = judge(p, ev, ev->stack->depth);
+
+	if (!(view & V_VISIBLE) || !pb_view_in_range(p->v, ev->start) ||
+	    (comment ? p->v->min_ns != 0 : !long_enough(p, ev->start, ev->time)))
+		return;
+	print_leaf(p, ev, own_depth(view), comment);
+}
+
+static void on_lost(struct printer *p, const struct pb_event *ev)
+{
+	if (!pb_view_in_range(p->v, ev->time))
+		return;
+	if (ev->flags & PB_EV_GAP && !ev->value)
+		pb_out_fmt(p->o, "TID:%u [LOST EVENTS]\n", ev->tid);
+	else
+		pb_out_fmt(p->o, "TID:%u [LOST %llu EVENTS]\n", ev->tid,
+			   (unsigned long long)ev->value);
+}
+
+static void print_event(struct printer *p, const struct pb_event *ev)
+{
+	if (p->v->min_ns)
+		flush_waiting(p, ev);
+	switch (ev->kind) {
+	case PB_EV_LEAF:
+		on_leaf(p, ev, NULL);
+		break;
+	case PB_EV_CALL: case PB_EV_FUNC:
+		on_leaf(p, ev, "no return seen");
+		break;
+	case PB_EV_LEAF_OPEN:
+		on_leaf(p, ev, "still open");
+		break;
+	case PB_EV_ENTRY: case PB_EV_OPEN:
+		on_begin(p, ev);
+		break;
+	case PB_EV_EXIT: case PB_EV_END:
+		on_end(p, ev);
+		break;
+	case PB_EV_LOST:
+		on_lost(p, ev);
+		break;
+	case PB_EV_NONE:
+		break;
+	}
+}
+
+static void print_header(struct printer *p)
+{
+	unsigned pad = p->tid_width + 3 > 4 ? p->tid_width + 3 - 4 : 0;
+	struct pb_out *o = p->o;
+
+	pb_out_str(o, "# tracer: function_graph\n#\n#");
+	if (p->flags & PB_FG_ABSTIME)
+		pb_out_str(o, "     TIME       ");
+	if (p->flags & PB_FG_TID) {
+		pb_out_str(o, " TID");
+		pb_out_spaces(o, pad);
+	}
+	if (p->flags & PB_FG_PROC)
+		pb_out_str(o, "  TASK/PID       ");
+	if (p->flags & PB_FG_DURATION)
+		pb_out_str(o, "  DURATION   ");
+	pb_out_str(o, "               FUNCTION CALLS\n#");
+	if (p->flags & PB_FG_ABSTIME)
+		pb_out_str(o, "      |         ");
+	if (p->flags & PB_FG_TID) {
+		pb_out_str(o, " |  ");
+		pb_out_spaces(o, pad);
+	}
+	if (p->flags & PB_FG_PROC)
+		pb_out_str(o, "   |    |        ");
+	if (p->flags & PB_FG_DURATION)
+		pb_out_str(o, "   |   |      ");
+	pb_out_str(o, "               |   |   |   |\n");
+}
+
+static unsigned tid_width(const struct pb_data *d)
+{
+	uint32_t highest = 0;
+	unsigned width = 1;
+
+	for (size_t i = 0; i < d->nr_threads; i++)
+		if (d->threads[i].tid > highest)
+			highest = d->threads[i].tid;
+	for (; highest >= 10; highest /= 10)
+		width++;
+	return width;
+}
+
+int pb_view_graph_text(const struct pb_view *v, unsigned flags)
+{
+	struct printer p = {
+		.v = v, .o = v->out, .clock = &v->data->clock, .flags = flags,
+		.tid_width = tid_width(v->data),
+	};
+	struct pb_stream s;
+	struct pb_event ev;
+	int ret = pb_stream_open(&s, v->data, true, v->tids, v->nr_tids);
+
+	if (ret)
+		return ret;
+	if (p.clock->none)
+		p.flags &= ~(unsigned)(PB_FG_ABSTIME);
+	print_header(&p);
+	while (!v->out->error && pb_stream_next(&s, &ev))
+		print_event(&p, &ev);
+	if (!v->out->error) {
+		pb_view_open_calls(v, &s, "# ", true);
+		pb_view_losses(v, pb_stream_totals(&s), "# ");
+	}
+	pb_stream_close(&s);
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "view/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/filter.h"
+
+enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE };
+
+static const struct argp_option common[] = {
+	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
+	{ "tid", OPT_TID, "ID[,ID...]", 0, "Only these threads or processes", 8 },
+	{ "no-pager", OPT_NO_PAGER, NULL, 0, "No pager on a terminal", 8 },
+	{ 0 }
+};
+
+static const struct argp_option selection[] = {
+	{ "filter", 'F', "GLOB", 0, "Only these functions and what they call", 4 },
+	{ "notrace", 'N', "GLOB", 0, "Not these functions, nor what they call", 4 },
+	{ "depth", 'D', "N", 0, "Calls down to this depth", 4 },
+	{ "time-filter", 't', "TIME", 0, "Calls that took at least TIME (5us, 1.5ms, 2s; else ns)", 4 },
+	{ "range", OPT_RANGE, "FROM~TO", 0, "This part of the trace's time; either may be left out", 4 },
+	{ 0 }
+};
+
+static void add(struct argp_state *state, char **list, size_t *nr, char *arg)
+{
+	if (*nr == PB_VIEW_MAX_LIST)
+		argp_error(state, "%s: more than %d of these", arg, PB_VIEW_MAX_LIST);
+	list[(*nr)++] = arg;
+}
+
+static void add_tids(struct argp_state *state, struct pb_view_options *o, char *arg)
+{
+	char *end = arg;
+
+	do {
+		unsigned long id = strtoul(arg, &end, 10);
+
+		if (end == arg || (*end && *end != ',') || id > UINT32_MAX ||
+		    o->nr_tids == PB_VIEW_MAX_LIST)
+			argp_error(state, "--tid=%s: not a thread's number", arg);
+		o->tids[o->nr_tids++] = (uint32_t)id;
+		arg = end + 1;
+	} while (*end);
+}
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+	struct pb_view_options *o = state->input;
+
+	switch (key) {
+	case 'd':
+		o->dir = arg;
+		return 0;
+	case OPT_NO_PAGER:
+		o->no_pager = true;
+		return 0;
+	case OPT_TID:
+		add_tids(state, o, arg);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse_selection(int key, char *arg, struct argp_state *state)
+{
+	struct pb_view_options *o = state->input;
+	unsigned long depth;
+	uint64_t ns;
+	char *end;
+
+	switch (key) {
+	case 'F':
+		add(state, o->in, &o->nr_in, arg);
+		return 0;
+	case 'N':
+		add(state, o->out, &o->nr_out, arg);
+		return 0;
+	case 'D':
+		depth = strtoul(arg, &end, 10);
+		if (end == arg || *end || !depth || depth > UINT32_MAX)
+			argp_error(state, "-D %s: not a depth", arg);
+		o->max_depth = (uint32_t)depth;
+		return 0;
+	case 't':
+		if (pb_view_parse_time(arg, &ns))
+			argp_error(state, "-t %s: not a time; say 500ns, 5us, 1.5ms or 2s", arg);
+		o->min_time = arg;
+		return 0;
+	case OPT_RANGE:
+		if (!strchr(arg, '~'))
+			argp_error(state, "--range=%s: say FROM~TO, as 1.5ms~2ms", arg);
+		o->range = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp pb_view_argp = { common, parse_common };
+const struct argp pb_view_argp_select = { selection, parse_selection };
+
+int pb_view_parse(const struct argp *argp, int argc, char **argv, void *input, bool *stop)
+{
+	error_t ret = argp_parse(argp, argc, argv, 0, NULL, input);
+
+	*stop = ret != 0;
+	return ret ? 2 : 0;
+}
+
+/* The digits behind a point, as thousandths of thousandths of the unit. */
+static int parse_fraction(const char **text, uint64_t unit, uint64_t *ns)
+{
+	uint64_t weight = unit;
+
+	if (**text != '.')
+		return 0;
+	for (++*text; **text >= '0' && **text <= '9'; ++*text) {
+		weight /= 10;
+		*ns += weight * (uint64_t)(**text - '0');
+	}
+	return 0;
+}
+
+int pb_view_parse_time(const char *text, uint64_t *ns)
+{
+	static const struct { const char *name; uint64_t ns; } units[] = {
+		{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
+		{ "", 1 }, { "m", 60000000000 },
+	};
+	size_t number = strspn(text, "0123456789.");
+	const char *fraction;
+	unsigned __int128 whole = 0;
+
+	if (!number || *text == '.')
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		uint64_t unit = units[i].ns;
+
+		if (strcmp(text + number, units[i].name))
+			continue;
+		if (!*units[i].name && memchr(text, '.', number))
+			unit = 1000000000;	/* 12.345678, as times are printed */
+		for (fraction = text; *fraction >= '0' && *fraction <= '9'; fraction++)
+			if ((whole = whole * 10 + (unsigned)(*fraction - '0')) > UINT64_MAX / unit)
+				return -ERANGE;
+		*ns = (uint64_t)whole * unit;
+		parse_fraction(&fraction, unit, ns);
+		return fraction == text + number ? 0 : -EINVAL;
+	}
+	return -EINVAL;
+}
+
+static int set_range(struct pb_view *v, const char *range)
+{
+	const char *tilde = strchr(range, '~');
+	char from[64];
+	uint64_t ns;
+
+	snprintf(from, sizeof(from), "%.*s", (int)(tilde - range), range);
+	if (*from) {
+		if (pb_view_parse_time(from, &ns))
+			return -EINVAL;
+		v->from = pb_clock_ticks(&v->data->clock, ns);
+	}
+	if (tilde[1]) {
+		if (pb_view_parse_time(tilde + 1, &ns) || ns == UINT64_MAX)
+			return -EINVAL;
+		v->to = pb_clock_ticks(&v->data->clock, ns + 1) - 1;
+	}
+	return 0;
+}
+
+static int fail(const struct pb_view_options *o, const char *text)
+{
+	fprintf(stderr, "patchbay %s: %s\n", o->command, text);
+	return 1;
+}
+
+int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager)
+{
+	char err[4600];
+
+	memset(v, 0, sizeof(*v));
+	v->data = pb_data_open(o->dir ? o->dir : "patchbay.data", err, sizeof(err));
+	if (!v->data)
+		return fail(o, err);
+	v->out = out;
+	v->tids = o->tids;
+	v->nr_tids = o->nr_tids;
+	v->to = UINT64_MAX;
+	v->max_depth = o->max_depth;
+	if (o->min_time)
+		pb_view_parse_time(o->min_time, &v->min_ns);
+	if (o->range && set_range(v, o->range)) {
+		pb_data_close(v->data);
+		return fail(o, "--range: times are as 500ns, 5us, 1.5ms, 2s or 12.345678");
+	}
+	if (o->nr_in || o->nr_out)
+		v->filters = pb_filters_new(v->data, o->in, o->nr_in, o->out, o->nr_out);
+	for (size_t i = 0; i < v->data->nr_notes && (v->data->damaged || !v->data->ended); i++)
+		fprintf(stderr, "patchbay %s: warning: %s\n", o->command, v->data->notes[i]);
+	pb_out_open(out, pager && !o->no_pager);
+	return 0;
+}
+
+int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
+{
+	int written = pb_out_close(v->out);
+	char text[256];
+
+	pb_filters_free(v->filters);
+	pb_data_close(v->data);
+	if (!ret && !written)
+		return 0;
+	if (ret)
+		snprintf(text, sizeof(text), "%s", strerror(-ret));
+	else
+		snprintf(text, sizeof(text), "can't write the output: %s", strerror(-written));
+	return fail(o, text);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the commands that read a data directory have in common: -d, --tid,
+ * --no-pager as an argp child whose input is struct pb_view_options, opening
+ * the directory, and the errors. Context: the observer, one thread.
+ */
+#ifndef PB_VIEW_OPTIONS_H
+#define PB_VIEW_OPTIONS_H
+#include <argp.h>
+#include "view/view.h"
+
+#define PB_VIEW_MAX_LIST 256
+
+struct pb_view_options {
+	const char *command;		/* for errors */
+	const char *dir;
+	bool no_pager;
+	uint32_t tids[PB_VIEW_MAX_LIST];
+	size_t nr_tids;
+	char *in[PB_VIEW_MAX_LIST], *out[PB_VIEW_MAX_LIST];	/* -F, -N */
+	size_t nr_in, nr_out;
+	const char *range, *min_time;
+	uint32_t max_depth;
+};
+
+/* -d --tid --no-pager; and those for what is shown: -F -N -D -t --range. */
+extern const struct argp pb_view_argp, pb_view_argp_select;
+
+/* Runs argp with these options as children's input. 0, or the exit status to
+ * return; `stop` is set after --help. */
+int pb_view_parse(const struct argp *argp, int argc, char **argv, void *input, bool *stop);
+
+/* "12us", "1.5ms", "3s", "100" (ns) to ns. 0 or -EINVAL. */
+int pb_view_parse_time(const char *text, uint64_t *ns);
+
+/* Opens the directory and prepares v; 0, or the exit status after one line.
+ * Warnings about a cut-off directory go to stderr. */
+int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager);
+/* Closes all. `ret`: what the view returned. The exit status. */
+int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret);
+#endif

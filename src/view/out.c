@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "view/out.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void start_pager(struct pb_out *o)
+{
+	const char *pager = getenv("PAGER");
+	int p[2];
+
+	if (!pager || !*pager)
+		pager = "less -FRX";
+	if (!strcmp(pager, "cat") || pipe(p))
+		return;
+	o->pager = fork();
+	if (o->pager == 0) {
+		dup2(p[0], 0);
+		close(p[0]);
+		close(p[1]);
+		execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
+		_exit(127);
+	}
+	close(p[0]);
+	if (o->pager < 0) {
+		close(p[1]);
+		o->pager = 0;
+		return;
+	}
+	o->fd = p[1];
+}
+
+void pb_out_open(struct pb_out *o, bool pager)
+{
+	const char *term = getenv("TERM");
+	bool tty = isatty(STDOUT_FILENO);
+
+	o->fd = STDOUT_FILENO;
+	o->error = 0;
+	o->pager = 0;
+	o->used = 0;
+	o->colour = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
+	signal(SIGPIPE, SIG_IGN);
+	if (pager && tty)
+		start_pager(o);
+}
+
+void pb_out_flush(struct pb_out *o)
+{
+	size_t done = 0;
+
+	while (done < o->used && !o->error) {
+		ssize_t n = write(o->fd, o->buf + done, o->used - done);
+
+		if (n < 0 && errno != EINTR)
+			o->error = errno;
+		else if (n > 0)
+			done += (size_t)n;
+	}
+	o->used = 0;
+}
+
+int pb_out_close(struct pb_out *o)
+{
+	pb_out_flush(o);
+	if (o->pager) {
+		int status;
+
+		close(o->fd);
+		while (waitpid(o->pager, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	return o->error == EPIPE ? 0 : -o->error;
+}
+
+void pb_out_mem(struct pb_out *o, const char *s, size_t len)
+{
+	while (len > PB_OUT_SIZE - o->used) {
+		size_t part = PB_OUT_SIZE - o->used;
+
+		memcpy(o->buf + o->used, s, part);
+		o->used += part;
+		s += part;
+		len -= part;
+		pb_out_flush(o);
+	}
+	memcpy(o->buf + o->used, s, len);
+	o->used += len;
+}
+
+void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill)
+{
+	char digits[20];
+	unsigned n = 0;
+
+	do
+		digits[sizeof(digits) - ++n] = (char)('0' + value % 10);
+	while (value /= 10);
+	for (unsigned i = n; i < width; i++)
+		pb_out_char(o, fill);
+	pb_out_mem(o, digits + sizeof(digits) - n, n);
+}
+
+void pb_out_spaces(struct pb_out *o, size_t nr)
+{
+	static const char spaces[64] = "                                                               ";
+
+	for (; nr > 63; nr -= 63)
+		pb_out_mem(o, spaces, 63);
+	pb_out_mem(o, spaces, nr);
+}
+
+void pb_out_fmt(struct pb_out *o, const char *fmt, ...)
+{
+	char small[512], *text = small;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(small, sizeof(small), fmt, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	if ((size_t)n >= sizeof(small)) {
+		va_start(args, fmt);
+		n = vasprintf(&text, fmt, args);
+		va_end(args);
+		if (n < 0)
+			return;
+	}
+	pb_out_mem(o, text, (size_t)n);
+	if (text != small)
+		free(text);
+}
+
+/* Length of the UTF-8 sequence at s, or 0. */
+static size_t utf8_len(const unsigned char *s)
+{
+	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 :
+		   s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void pb_out_json(struct pb_out *o, const char *s)
+{
+	pb_out_char(o, '"');
+	for (const unsigned char *p = (const unsigned char *)s; *p;) {
+		size_t n = utf8_len(p);
+
+		if (*p == '"' || *p == '\\') {
+			pb_out_char(o, '\\');
+			pb_out_char(o, (char)*p);
+		} else if (*p < ' ') {
+			pb_out_fmt(o, "\\u%04x", *p);
+		} else if (n) {
+			pb_out_mem(o, (const char *)p, n);
+		} else {
+			pb_out_str(o, "\\ufffd");
+		}
+		p += n ? n : 1;
+	}
+	pb_out_char(o, '"');
+}
+
+void pb_out_csv(struct pb_out *o, const char *s)
+{
+	if (!strpbrk(s, ",\"\r\n")) {
+		pb_out_str(o, s);
+		return;
+	}
+	pb_out_char(o, '"');
+	for (; *s; s++) {
+		if (*s == '"')
+			pb_out_char(o, '"');
+		pb_out_char(o, *s);
+	}
+	pb_out_char(o, '"');
+}

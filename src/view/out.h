@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Output of the views: a buffer in front of a file descriptor, with the few
+ * conversions that a line for each of a billion calls needs. An error (a full
+ * disk, a pager that was left) is kept in `error` and ends the output.
+ *
+ * Context: the observer, one thread.
+ */
+#ifndef PB_VIEW_OUT_H
+#define PB_VIEW_OUT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define PB_OUT_SIZE 65536
+
+struct pb_out {
+	int fd;
+	int error;		/* errno of the first failed write */
+	bool colour;
+	pid_t pager;		/* 0: none */
+	size_t used;
+	char buf[PB_OUT_SIZE];
+};
+
+/* Standard output; through $PAGER (or less -FRX) if it is a terminal. */
+void pb_out_open(struct pb_out *o, bool pager);
+/* Writes what is left and waits for the pager. 0 or -errno; -EPIPE counts as 0. */
+int pb_out_close(struct pb_out *o);
+void pb_out_flush(struct pb_out *o);
+
+void pb_out_mem(struct pb_out *o, const char *s, size_t len);
+void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill);
+void pb_out_spaces(struct pb_out *o, size_t nr);
+void pb_out_fmt(struct pb_out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Quoted and escaped; what isn't UTF-8 becomes U+FFFD. */
+void pb_out_json(struct pb_out *o, const char *s);
+/* Quoted if it must be. */
+void pb_out_csv(struct pb_out *o, const char *s);
+
+static inline void pb_out_str(struct pb_out *o, const char *s)
+{
+	pb_out_mem(o, s, strlen(s));
+}
+
+static inline void pb_out_char(struct pb_out *o, char c)
+{
+	if (o->used == PB_OUT_SIZE)
+		pb_out_flush(o);
+	o->buf[o->used++] = c;
+}
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/view.h"
+
+typedef unsigned long long ull;
+
+static uint64_t average(const struct pb_report_row *r)
+{
+	return r->timed ? r->sum / r->timed : 0;
+}
+
+static uint64_t key_of(const struct pb_report_row *r, enum pb_report_sort by)
+{
+	switch (by) {
+	case PB_SORT_SELF:
+		return r->self;
+	case PB_SORT_CALLS:
+		return r->calls;
+	case PB_SORT_MIN:
+		return r->min;
+	case PB_SORT_MAX:
+		return r->max;
+	case PB_SORT_AVG:
+		return average(r);
+	case PB_SORT_FUNC:
+		return 0;
+	default:
+		return r->total;
+	}
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct pb_report_row *x = a, *y = b;
+	enum pb_report_sort by = *(enum pb_report_sort *)arg;
+	uint64_t kx = key_of(x, by), ky = key_of(y, by);
+	int ret;
+
+	if (kx != ky)
+		return kx > ky ? -1 : 1;
+	if (by != PB_SORT_FUNC && x->calls != y->calls)
+		return x->calls > y->calls ? -1 : 1;
+	ret = strcmp(x->name, y->name);
+	if (!ret)
+		ret = strcmp(x->module, y->module);
+	return ret ? ret : x->id < y->id ? -1 : x->id > y->id;
+}
+
+void pb_report_sort(struct pb_report *r, enum pb_report_sort by)
+{
+	qsort_r(r->rows, r->nr, sizeof(*r->rows), compare, &by);
+}
+
+/* "  1.234 ms": ten columns. */
+static const char *time_text(char *buf, size_t len, uint64_t ns)
+{
+	static const struct { uint64_t limit, unit; const char *name; } units[] = {
+		{ 1000000, 1000, "us" }, { 1000000000, 1000000, "ms" },
+		{ 1000000000000, 1000000000, "s " },
+	};
+
+	for (size_t i = 0; i < 3; i++)
+		if (ns < units[i].limit) {
+			snprintf(buf, len, "%3llu.%03llu %s", (ull)(ns / units[i].unit),
+				 (ull)(ns % units[i].unit / (units[i].unit / 1000)), units[i].name);
+			return buf;
+		}
+	snprintf(buf, len, "%7llu s ", (ull)(ns / 1000000000));
+	return buf;
+}
+
+static void print_time(struct pb_out *o, uint64_t ns, bool known)
+{
+	char buf[40];
+
+	pb_out_fmt(o, "  %10s", known ? time_text(buf, sizeof(buf), ns) : "-");
+}
+
+static void print_rule(struct pb_out *o, unsigned columns)
+{
+	for (unsigned i = 0; i < columns; i++)
+		pb_out_str(o, "  ==========");
+	pb_out_str(o, "  ====================\n");
+}
+
+void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by)
+{
+	bool spread = by == PB_SORT_MIN || by == PB_SORT_MAX || by == PB_SORT_AVG;
+	bool counts = pb_data_is_function_tracer(v->data) || v->data->clock.none;
+	struct pb_out *o = v->out;
+
+	if (counts)
+		pb_out_str(o, "       Calls  Function\n");
+	else if (spread)
+		pb_out_str(o, "    Avg time    Min time    Max time       Calls  Function\n");
+	else
+		pb_out_str(o, "  Total time   Self time       Calls  Function\n");
+	print_rule(o, counts ? 1 : spread ? 4 : 3);
+	for (size_t i = 0; i < r->nr; i++) {
+		const struct pb_report_row *row = &r->rows[i];
+		bool known = row->timed;
+
+		if (!counts && spread) {
+			print_time(o, average(row), known);
+			print_time(o, row->min, known);
+			print_time(o, row->max, known);
+		} else if (!counts) {
+			print_time(o, row->total, known);
+			print_time(o, row->self, known);
+		}
+		pb_out_fmt(o, "  %10llu  %s\n", (ull)row->calls, row->name);
+	}
+	if (r->open)
+		pb_out_fmt(o, "# %llu calls were still open at the end; their time isn't known\n",
+			   (ull)r->open);
+	pb_view_losses(v, &r->totals, "# ");
+}
+
+void pb_report_csv(const struct pb_view *v, const struct pb_report *r)
+{
+	pb_out_str(v->out, "function,module,calls,total_ns,self_ns,min_ns,max_ns\n");
+	for (size_t i = 0; i < r->nr; i++) {
+		const struct pb_report_row *row = &r->rows[i];
+
+		pb_out_csv(v->out, row->name);
+		pb_out_char(v->out, ',');
+		pb_out_csv(v->out, row->module);
+		pb_out_fmt(v->out, ",%llu,%llu,%llu,%llu,%llu\n", (ull)row->calls, (ull)row->total,
+			   (ull)row->self, (ull)row->min, (ull)row->max);
+	}
+}
+
+void pb_report_json(const struct pb_view *v, const struct pb_report *r)
+{
+	struct pb_out *o = v->out;
+
+	pb_out_str(o, "{\"functions\": [");
+	for (size_t i = 0; i < r->nr; i++) {
+		const struct pb_report_row *row = &r->rows[i];
+
+		pb_out_str(o, i ? ",\n  {\"function\": " : "\n  {\"function\": ");
+		pb_out_json(o, row->name);
+		pb_out_str(o, ", \"module\": ");
+		pb_out_json(o, row->module);
+		pb_out_fmt(o, ", \"calls\": %llu, \"total_ns\": %llu, \"self_ns\": %llu, "
+			   "\"min_ns\": %llu, \"max_ns\": %llu}", (ull)row->calls, (ull)row->total,
+			   (ull)row->self, (ull)row->min, (ull)row->max);
+	}
+	pb_out_str(o, "\n], \"totals\": {");
+	pb_view_json_totals(v, r->calls, &r->totals);
+	pb_out_str(o, "}}\n");
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct pb_report_row *x = a, *y = b;
+	int ret = strcmp(x->name, y->name);
+
+	return ret ? ret : strcmp(x->module, y->module);
+}
+
+struct difference {
+	const struct pb_report_row *base, *now;	/* NULL: not in that run */
+	int64_t total;
+};
+
+static int by_difference(const void *a, const void *b)
+{
+	const struct difference *x = a, *y = b;
+	uint64_t dx = (uint64_t)(x->total < 0 ? -x->total : x->total);
+	uint64_t dy = (uint64_t)(y->total < 0 ? -y->total : y->total);
+
+	if (dx != dy)
+		return dx > dy ? -1 : 1;
+	return by_name(x->now ? x->now : x->base, y->now ? y->now : y->base);
+}
+
+static void print_difference(struct pb_out *o, const struct difference *d)
+{
+	static const struct pb_report_row none = { .name = "" };
+	const struct pb_report_row *base = d->base ? d->base : &none, *now = d->now ? d->now : &none;
+	char buf[40];
+
+	print_time(o, base->total, d->base);
+	print_time(o, now->total, d->now);
+	pb_out_fmt(o, "  %c%10s  %10llu  %10llu  %+11lld  %s\n", d->total < 0 ? '-' : '+',
+		   time_text(buf, sizeof(buf), (uint64_t)(d->total < 0 ? -d->total : d->total)),
+		   (ull)base->calls, (ull)now->calls, (long long)(now->calls - base->calls),
+		   d->now ? now->name : base->name);
+}
+
+int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now)
+{
+	struct difference *list = calloc(base->nr + now->nr + 1, sizeof(*list));
+	size_t i = 0, j = 0, nr = 0;
+
+	if (!list)
+		return -ENOMEM;
+	qsort(base->rows, base->nr, sizeof(*base->rows), by_name);
+	qsort(now->rows, now->nr, sizeof(*now->rows), by_name);
+	while (i < base->nr || j < now->nr) {
+		int order = i == base->nr ? 1 : j == now->nr ? -1 : by_name(&base->rows[i], &now->rows[j]);
+		struct difference *d = &list[nr++];
+
+		d->base = order <= 0 ? &base->rows[i++] : NULL;
+		d->now = order >= 0 ? &now->rows[j++] : NULL;
+		d->total = (int64_t)((d->now ? d->now->total : 0) - (d->base ? d->base->total : 0));
+	}
+	qsort(list, nr, sizeof(*list), by_difference);
+	pb_out_str(v->out, "  Total base   Total now   Difference  Calls base   Calls now   Difference"
+		   "  Function\n"
+		   "  ==========  ==========  ===========  ==========  ==========  ==========="
+		   "  ====================\n");
+	for (size_t n = 0; n < nr; n++)
+		print_difference(v->out, &list[n]);
+	free(list);
+	pb_view_losses(v, &now->totals, "# ");
+	return 0;
+}

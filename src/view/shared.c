@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+
+#include "view/view.h"
+
+#define OPEN_LINES 64	/* of one stack: the innermost and the outermost */
+
+typedef unsigned long long ull;
+
+const char *pb_view_comm(const struct pb_thread *t)
+{
+	return *t->comm ? t->comm : "<...>";
+}
+
+void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix)
+{
+	struct pb_out *o = v->out;
+
+	if (t->lost)
+		pb_out_fmt(o, "%s%llu records were lost: the buffer was full\n", prefix, (ull)t->lost);
+	if (t->chunks_missing)
+		pb_out_fmt(o, "%s%llu buffers of records were overwritten or are missing\n", prefix,
+			   (ull)t->chunks_missing);
+	if (t->no_return)
+		pb_out_fmt(o, "%s%llu calls were recorded without their return\n", prefix,
+			   (ull)t->no_return);
+	if (t->read_errors)
+		pb_out_fmt(o, "%s%llu buffers couldn't be read\n", prefix, (ull)t->read_errors);
+	for (size_t i = 0; i < v->data->nr_notes; i++)
+		pb_out_fmt(o, "%s%s\n", prefix, v->data->notes[i]);
+}
+
+static void open_line(const struct pb_view *v, const struct pb_call_stack *s, const char *prefix,
+		      uint32_t site, uint64_t start)
+{
+	struct pb_function f = pb_symbols_site(v->data->symbols, s->image, site);
+	const struct pb_clock *clock = &v->data->clock;
+
+	pb_out_fmt(v->out, "%s  %s", prefix, f.name);
+	if (start && !clock->none) {
+		uint64_t us = pb_clock_ns(clock, start) / 1000;
+
+		pb_out_fmt(v->out, "  since %llu.%06llu", (ull)(us / 1000000), (ull)(us % 1000000));
+	}
+	pb_out_char(v->out, '\n');
+}
+
+static void open_stack(const struct pb_view *v, const struct pb_call_stack *s, const char *prefix)
+{
+	const struct pb_thread *t = pb_data_thread(v->data, s->serial);
+
+	pb_out_fmt(v->out, "%sopen at the end: %s-%u", prefix, t ? pb_view_comm(t) : "<...>", s->tid);
+	if (s->id)
+		pb_out_fmt(v->out, ", stack %#llx", (ull)s->id);
+	pb_out_str(v->out, ", innermost first\n");
+	if (s->leaf_site)
+		open_line(v, s, prefix, s->leaf_site, s->leaf_start);
+	for (uint32_t i = s->depth; i--;) {
+		if (s->depth > OPEN_LINES && i == OPEN_LINES / 2) {
+			pb_out_fmt(v->out, "%s  (%u more)\n", prefix, s->depth - OPEN_LINES + 1);
+			continue;
+		}
+		if (s->depth > OPEN_LINES && i > OPEN_LINES / 2 && i < s->depth - OPEN_LINES / 2)
+			continue;
+		open_line(v, s, prefix, s->calls[i].site, s->calls[i].start);
+	}
+}
+
+uint64_t pb_view_open_calls(const struct pb_view *v, struct pb_stream *stream, const char *prefix,
+			    bool print)
+{
+	struct pb_call_stack *s;
+	uint64_t nr = 0;
+
+	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
+		if (!s->depth && !s->leaf_site)
+			continue;
+		nr += s->depth + (s->leaf_site != 0);
+		if (print)
+			open_stack(v, s, prefix);
+	}
+	return nr;
+}
+
+void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t)
+{
+	const struct pb_data *d = v->data;
+
+	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, \"no_return\": %llu, "
+		   "\"chunks_missing\": %llu, \"bytes\": %llu, \"threads\": %zu, \"sites\": %u, "
+		   "\"patched\": %u, \"refused\": %u, \"truncated\": %s, \"clock\": ",
+		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->no_return,
+		   (ull)t->chunks_missing, (ull)t->bytes, d->nr_threads, d->ready.sites,
+		   d->ready.patched, d->ready.refused, d->damaged || !d->ended ? "true" : "false");
+	pb_out_json(v->out, d->clock.name);
+}

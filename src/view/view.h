@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The views of a data directory: each turns the one decoded stream
+ * (reader/stream.h) into one output format. Context: the observer, one thread.
+ *
+ * Each returns 0 or -errno (-ENOMEM; a failed write is the output's to tell).
+ */
+#ifndef PB_VIEW_H
+#define PB_VIEW_H
+#include "reader/stream.h"
+#include "reader/symbols.h"
+#include "view/out.h"
+
+struct pb_filters;
+
+struct pb_view {
+	struct pb_data *data;
+	struct pb_out *out;
+	const uint32_t *tids;		/* only these threads or processes */
+	size_t nr_tids;
+	uint64_t from, to;		/* clock, inclusive; 0 and UINT64_MAX */
+	uint32_t max_depth;		/* 0: no limit */
+	uint64_t min_ns;		/* calls that took less aren't shown */
+	struct pb_filters *filters;	/* NULL: none */
+};
+
+/* Flags of the function_graph text, the kernel's options/funcgraph-*. */
+#define PB_FG_OVERHEAD	1
+#define PB_FG_DURATION	2
+#define PB_FG_TID	4	/* funcgraph-cpu */
+#define PB_FG_PROC	8
+#define PB_FG_ABSTIME	16
+#define PB_FG_TAIL	32
+#define PB_FG_DEFAULT	(PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID)
+
+int pb_view_graph_text(const struct pb_view *v, unsigned flags);
+int pb_view_function_text(const struct pb_view *v);
+int pb_view_chrome(const struct pb_view *v);
+int pb_view_raw(const struct pb_view *v);
+
+/* --- sums by function --- */
+struct pb_report_row {
+	const char *name, *module;
+	uint64_t id;
+	uint64_t calls, timed;		/* timed: those whose time is known */
+	uint64_t total, self, sum, min, max;	/* ns; total: outermost activations only */
+};
+
+struct pb_report {
+	struct pb_report_row *rows;
+	size_t nr;
+	uint64_t calls;			/* of all rows */
+	struct pb_stream_totals totals;
+	uint64_t open;			/* calls open at the end */
+	bool by_time;			/* stacks moved between threads */
+};
+
+enum pb_report_sort {
+	PB_SORT_TOTAL, PB_SORT_SELF, PB_SORT_CALLS, PB_SORT_MIN, PB_SORT_MAX, PB_SORT_AVG,
+	PB_SORT_FUNC,
+};
+
+int pb_report_make(const struct pb_view *v, struct pb_report *r);
+void pb_report_free(struct pb_report *r);
+void pb_report_sort(struct pb_report *r, enum pb_report_sort by);
+void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by);
+void pb_report_csv(const struct pb_view *v, const struct pb_report *r);
+void pb_report_json(const struct pb_view *v, const struct pb_report *r);
+int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now);
+
+/* --- info --- */
+int pb_view_info(const struct pb_view *v, bool json, bool open);
+
+/* --- parts that views share --- */
+
+/* "# 3 records lost ..." lines, each behind `prefix`, if there is any reason. */
+void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
+/* The calls that were open at the end, by stack, each line behind `prefix`.
+ * Returns how many. */
+uint64_t pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix,
+			    bool print);
+void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
+const char *pb_view_comm(const struct pb_thread *t);
+
+static inline bool pb_view_in_range(const struct pb_view *v, uint64_t time)
+{
+	return time >= v->from && time <= v->to;
+}
+#endif
