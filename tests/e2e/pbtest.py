@@ -128,6 +128,7 @@ def calls_by_function(data):
 
 # A line of function_graph text: "  1234)   0.5 us  |    name() {", also with
 # other columns in front of the last '|'.
+INDENT_LEVELS = 256     # replay moves deeper calls no further right
 GRAPH_LINE = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|](.*?)\|( *)(\S.*)$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
 Event = collections.namedtuple("Event", "tid kind depth name")
@@ -208,11 +209,21 @@ def chrome_events(data):
             st.append(end)
 
 
-class Node:
-    __slots__ = ("name", "path", "children")
-
-    def __init__(self, name, path):
-        self.name, self.path, self.children = name, path, []
+def with_depths(events):
+    """(event, its thread's stack of open names): the event's depth is right
+    also where the view has no room to show it. The stack is cut to that depth;
+    the event's own name is not yet on it."""
+    stacks = collections.defaultdict(list)
+    for e in events:
+        st = stacks[e.tid]
+        if e.depth >= INDENT_LEVELS:
+            e = e._replace(depth=max(INDENT_LEVELS, len(st) - (e.kind == "close")))
+        del st[e.depth:]
+        while len(st) < e.depth:
+            st.append("?")
+        yield e, st
+        if e.kind == "open":
+            st.append(e.name)
 
 
 def is_handler(name):
@@ -225,8 +236,7 @@ def marker_errors(events, paths, limit=5):
     handlers are looked at for markers but are no part of their parents.
     Returns (markers seen, complaints)."""
     want = [("marker_a", 0), ("marker_b", 1), ("marker_c", 0)]
-    stacks = collections.defaultdict(list)      # tid -> names by depth
-    current = {}                                # tid -> list of [depth, node path, seen]
+    current = {}                        # tid -> list of [depth, path, what stands under it]
     seen, errors = 0, []
 
     def complain(text):
@@ -240,16 +250,10 @@ def marker_errors(events, paths, limit=5):
             if got != want:
                 complain("%s: under marker_begin stands %s" % ("/".join(path[-4:]), got))
 
-    for e in events:
-        st = stacks[e.tid]
-        if e.kind == "close":
-            finish(e.tid, e.depth)
-            del st[e.depth:]
-            continue
+    for e, st in with_depths(events):
         finish(e.tid, e.depth)
-        del st[e.depth:]
-        while len(st) < e.depth:
-            st.append("?")
+        if e.kind == "close":
+            continue
         markers = current.setdefault(e.tid, [])
         if markers:
             base = markers[-1][0]
@@ -263,7 +267,6 @@ def marker_errors(events, paths, limit=5):
             markers.append([e.depth, list(st), []])
             if e.kind == "leaf":
                 finish(e.tid, e.depth)
-        st.append(e.name)
     for tid in list(current):
         finish(tid, 0)
     return seen, errors
