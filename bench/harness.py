@@ -139,7 +139,7 @@ class Aside(threading.Thread):
 
     def run(self):
         try:
-            self.work()
+            self.work(self.process)
         except Exception as e:      # carried to finish()
             self.error = e
             end_group(self.process)
@@ -160,12 +160,13 @@ def start_group(argv, **more):
 
 
 def end_group(process):
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def run(argv, cpus=None, env=None, cwd=None, stdin=None, check=True, name="run", meanwhile=None):
-    """meanwhile() is called once the process was started, in a thread."""
+    """meanwhile(process) is called once the process was started, in a thread."""
     if cpus:
         argv = ["taskset", "-c", cpus, *argv]
     # Through files, not pipes: a tracer may leave our end open in a child.
@@ -211,9 +212,11 @@ NOPS = "-fpatchable-function-entry=5"
 
 class Rounds:
     """One measurement of each variant a round (A B C A B C ...); the first round
-    warms up and is dropped. A variant that fails there is left out, with why."""
+    warms up and is dropped. A variant that fails is left out, with why. tidy() is
+    called after each measurement but those of the last round: a recording that
+    is still being written to the disk would disturb the next variant."""
 
-    def __init__(self, variants, runs, log):
+    def __init__(self, variants, runs, log, tidy):
         self.got = {name: [] for name in variants}
         self.why = {}
         for turn in range(runs + 1):
@@ -227,6 +230,8 @@ class Rounds:
                 except Unavailable as e:
                     self.why[name] = str(e)
                     log(f"    {name}: {e}")
+                if turn < runs:
+                    tidy()
 
     def each(self, compute, *names):
         """compute(value of a, value of b, ...) for each round; [] with the reason
@@ -234,7 +239,11 @@ class Rounds:
         self.missing = next((f"{n}: {self.why[n]}" for n in names if n in self.why), None)
         if self.missing:
             return []
-        return [compute(*values) for values in zip(*(self.got[n] for n in names))]
+        try:
+            return [compute(*values) for values in zip(*(self.got[n] for n in names))]
+        except KeyError as e:
+            self.missing = f"{names[-1]}: info has no {e.args[0]}"
+            return []
 
 
 # ---- results ----

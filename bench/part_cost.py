@@ -45,10 +45,10 @@ def disabled(bench, program, write):
     shutil.rmtree(place, ignore_errors=True)
     os.makedirs(place)
 
-    def turn_off():
+    def turn_off(process):
         deadline = time.monotonic() + 20
         while not os.path.exists(os.path.join(place, "pid")):
-            if time.monotonic() > deadline:
+            if process.returncode is not None or time.monotonic() > deadline:
                 raise Unavailable("the program did not come to its start")
             time.sleep(0.01)
         with open(os.path.join(place, "pid")) as f:

@@ -37,7 +37,7 @@ def reading(bench):
             variants[name] = record()
         except Unavailable as e:
             variants[name] = lambda e=e: refuse(e)
-    rounds = bench.rounds(variants)
+    rounds = bench.rounds(variants, tidy=False)
     add = lambda what, limit, compute, *names, **more: bench.table.add_rounds(11, what, limit, rounds, compute, *names, **more)
     note = f"{calls['patchbay']:,} calls, {info['records']:,} records" if info else None
     add("report: seconds", None, lambda p: p.wall, "patchbay", unit="s", note=note)

@@ -4,10 +4,10 @@ PRAGMA temp_store = memory;
 CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, city TEXT);
 CREATE TABLE bill(id INTEGER PRIMARY KEY, customer INT, day INT, cents INT, note TEXT);
 BEGIN;
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
-  INSERT INTO customer SELECT i, 'customer ' || (i * 7919 % 2000), 'city ' || (i % 37) FROM n;
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
-  INSERT INTO bill SELECT i, 1 + i * 31 % 2000, i * 17 % 365, i * 7907 % 100000,
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+  INSERT INTO customer SELECT i, 'customer ' || (i * 7919 % 5000), 'city ' || (i % 37) FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+  INSERT INTO bill SELECT i, 1 + i * 31 % 5000, i * 17 % 365, i * 7907 % 100000,
     'note ' || substr('alphabetagammadelta', 1 + i % 15, 5) FROM n;
 COMMIT;
 CREATE INDEX bill_customer ON bill(customer);
