@@ -4,6 +4,7 @@
 
 uint32_t pb_max_depth;
 uint8_t pb_no_clock;
+uint64_t pb_frozen_clock;
 uint64_t pb_thresh;
 uint8_t pb_callers_only;
 bool (*pb_site_is_caller)(uint32_t id);
@@ -11,7 +12,16 @@ unsigned (*pb_list_ops)(struct pb_site *site, uint64_t parent_ip);
 
 uint64_t pb_clock(void)
 {
-	return pb_no_clock ? 0 : pb_rdtsc();
+	return pb_no_clock ? pb_frozen_clock : pb_rdtsc();
+}
+
+void pb_clock_freeze(void)
+{
+	if (pb_no_clock)
+		return;
+	pb_frozen_clock = pb_rdtsc();
+	pb_barrier();
+	pb_no_clock = 1;
 }
 
 static uint64_t site_word(uint64_t tag, uint32_t site)

@@ -9,9 +9,12 @@
  * Only real handlers are remembered: SIG_DFL and SIG_IGN come from the kernel,
  * also in a vfork child that shares this table with its parent.
  */
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <ucontext.h>
 #include "engine/sigaction.h"
+#include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/thread.h"
 #include "arch/x86_64/hot.h"
@@ -22,10 +25,12 @@
 
 typedef int sigaction_fn(int sig, const struct sigaction *act, struct sigaction *old);
 typedef int sigaltstack_fn(const stack_t *ss, stack_t *old);
+typedef int prctl_fn(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 typedef void handler_fn(int sig, siginfo_t *info, void *uc);
 
 static sigaction_fn *original_sigaction;
 static sigaltstack_fn *original_sigaltstack;
+static prctl_fn *original_prctl;
 void *pb_original_makecontext;
 void pb_our_makecontext(void);
 void pb_note_makecontext(const ucontext_t *uc);
@@ -180,6 +185,15 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 	return ret;
 }
 
+/* Both make reading the TSC a fault. */
+static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
+	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
+		pb_clock_freeze();
+	return original_prctl(op, a, b, c, d);
+}
+
 void pb_note_makecontext(const ucontext_t *uc)
 {
 	if (uc && pb_process->pid)
@@ -202,5 +216,6 @@ void pb_sigaction_hook(struct pb_module *m)
 	if (!original_sigaction)
 		return;
 	replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
+	replace(m, "prctl", our_prctl, &original_prctl);
 	replace(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
 }

@@ -325,6 +325,7 @@ static int write_clock(char *text, bool append, bool live)
 		if (!pb_streq(clocks[i], text))
 			continue;
 		trace_clock = clocks[i];
+		pb_frozen_clock = 0;
 		pb_no_clock = pb_streq(text, "none");
 		return 0;
 	}

@@ -104,25 +104,28 @@ static struct pb_chunk *try_chunk(uint32_t index)
 	return c;
 }
 
-/* Whether waiting for the reader makes sense: it lives, and goes on. */
-static bool reader_lives(uint64_t *seen, uint64_t *since)
+#define WAIT_TURNS	(1u << 27)	/* pauses: some seconds */
+
+/* Whether waiting for the reader makes sense: it lives, and goes on. No clock:
+ * reading it may be forbidden. */
+static bool reader_lives(uint64_t *seen, uint32_t *turns)
 {
 	uint64_t beat = __atomic_load_n(&pb_ring_map.ring->heartbeat, __ATOMIC_RELAXED);
-	uint64_t now = pb_rdtsc();
 
 	if (__atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED))
 		return false;
 	if (beat != *seen) {
 		*seen = beat;
-		*since = now;
+		*turns = 0;
 	}
-	return now - *since < 1ull << 33;	/* some seconds */
+	return ++*turns < WAIT_TURNS / 256;
 }
 
 static struct pb_chunk *take_chunk(void)
 {
 	uint32_t nr = pb_ring_map.nr_chunks, mode = pb_ring_map.mode;
-	uint64_t seen = 0, since = pb_rdtsc();
+	uint64_t seen = 0;
+	uint32_t turns = 0;
 
 	for (uint32_t tries = 0;; tries++) {
 		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
@@ -132,7 +135,7 @@ static struct pb_chunk *take_chunk(void)
 			return c;
 		if (mode == PB_RING_WAIT) {
 			__builtin_ia32_pause();
-			if (tries % 256 == 255 && !reader_lives(&seen, &since))
+			if (tries % 256 == 255 && !reader_lives(&seen, &turns))
 				return NULL;
 		} else if (tries >= nr || (mode == PB_RING_DISCARD && tries >= BACKOFF)) {
 			return NULL;

@@ -69,9 +69,10 @@ pb_hot_start:
 	mov	%fs:(%rdi), %rdi
 	.endm
 
-	/* rax = now, rdx gone; zero with --clock=none */
+	/* rax = now, rdx gone. Where the clock stands still (--clock=none; reading
+	 * the TSC was forbidden), its last value. */
 	.macro clock
-	xor	%eax, %eax
+	mov	pb_frozen_clock(%rip), %rax
 	cmpb	$0, pb_no_clock(%rip)
 	jne	.Lnoclock\@
 	rdtsc
@@ -206,9 +207,13 @@ pb_hot_start:
 	hot_range .Lemit_\name, .Lemit_\name, .Lemit_slow_\name
 	.endif
 
+	.cfi_startproc
 .Lslow_\name:
 	mov	$(\mode), %edx
 	jmp	pb_enter_slow
+	.cfi_endproc
+	hot_range .Lslow_\name, .Lslow_\name, .Lslow_end_\name
+.Lslow_end_\name:
 	.size \name, . - \name
 	.endm
 
