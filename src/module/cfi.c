@@ -258,10 +258,10 @@ bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e)
 {
 	uint64_t vaddr = 0, size = 0;
 	const uint8_t *start = find_eh_frame(e, &vaddr, &size);
-	struct bytes b = { start, start + (start ? size : 0), false };
+	struct bytes b = { start, start ? start + size : start, false };
 
 	memset(c, 0, sizeof(*c));
-	while (start && b.end - b.p >= 8) {
+	while (b.end - b.p >= 8) {
 		uint64_t off = (uint64_t)(b.p - start);
 		uint64_t len = fixed(&b, 4);
 

@@ -264,6 +264,11 @@ void pb_elf_dynamic_strings(struct pb_elf *e, struct pb_elf_strings *out)
 		set_strings(out, pb_elf_at(e, addr, size), size);
 }
 
+static const uint32_t *aligned4(const void *p)
+{
+	return (uintptr_t)p % 4 ? NULL : p;
+}
+
 /* How many dynamic symbols there are, by the hash tables: the chain of the
  * last bucket ends at the last symbol. Local to files without sections. */
 static uint64_t count_by_hash(struct pb_elf *e)
@@ -271,22 +276,22 @@ static uint64_t count_by_hash(struct pb_elf *e)
 	const uint32_t *h;
 	uint64_t addr, n = 0;
 
-	if (pb_elf_dynamic(e, DT_HASH, &addr) && addr % 4 == 0 && (h = pb_elf_at(e, addr, 8)))
+	if (pb_elf_dynamic(e, DT_HASH, &addr) && (h = aligned4(pb_elf_at(e, addr, 8))))
 		return h[1];
-	if (!pb_elf_dynamic(e, DT_GNU_HASH, &addr) || addr % 4 || !(h = pb_elf_at(e, addr, 16)))
+	if (!pb_elf_dynamic(e, DT_GNU_HASH, &addr) || !(h = aligned4(pb_elf_at(e, addr, 16))))
 		return 0;
 
 	uint32_t nr_buckets = h[0], first = h[1], bloom = h[2];
 	uint64_t buckets = addr + 16 + bloom * 8ull, chains = buckets + nr_buckets * 4ull;
 
-	h = pb_elf_at(e, buckets, nr_buckets * 4ull);
+	h = aligned4(pb_elf_at(e, buckets, nr_buckets * 4ull));
 	for (uint32_t i = 0; h && i < nr_buckets; i++)
 		if (h[i] > n)
 			n = h[i];
 	if (!h || n < first)
 		return first;
 	for (;; n++) {
-		h = pb_elf_at(e, chains + (n - first) * 4, 4);
+		h = aligned4(pb_elf_at(e, chains + (n - first) * 4, 4));
 		if (!h || *h & 1)
 			return n + 1;
 	}

@@ -243,7 +243,7 @@ int pb_functions_make(struct pb_an *an, const char **why)
 		struct pb_fn *f = pb_fn_of(an, an->ra_reads.v[i]);
 
 		if (f)
-			f->flags |= PB_FUNC_ENTRY_ONLY;
+			f->nr_ra_reads++;
 	}
 	return 0;
 }

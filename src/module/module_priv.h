@@ -53,12 +53,14 @@ struct pb_fn {
 	uint8_t flags;		/* PB_FUNC_* */
 	uint8_t kind, refused;
 	bool recorded;		/* the compiler prepared it */
+	uint32_t nr_cyg;	/* calls of __cyg_profile_func_*, which take the return address */
+	uint32_t nr_ra_reads;
 	uint8_t window, window_len;
 	uint32_t recipe;
 };
 
-/* What the compiler calls at a function's start. */
-enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG };
+/* What the compiler calls at a function's start (and, the last, at its end). */
+enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG, PB_HOOK_CYG_EXIT };
 
 struct pb_hook_at {
 	uint64_t addr;

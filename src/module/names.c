@@ -92,6 +92,7 @@ enum pb_hook pb_name_hook(const char *name, size_t len)
 		{ "_mcount", PB_HOOK_MCOUNT },
 		{ "__fentry__", PB_HOOK_FENTRY },
 		{ "__cyg_profile_func_enter", PB_HOOK_CYG },
+		{ "__cyg_profile_func_exit", PB_HOOK_CYG_EXIT },
 	};
 
 	for (size_t i = 0; i < pb_array_size(hooks); i++)

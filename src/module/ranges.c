@@ -53,10 +53,11 @@ static void drop_overlaps(struct pb_an *an)
 
 	pb_vec_sort(&an->ranges, by_addr);
 	for (size_t i = 0; i < an->ranges.n; i++) {
-		const struct pb_range *r = &an->ranges.v[i], *last = &an->ranges.v[n - 1];
+		const struct pb_range *r = &an->ranges.v[i];
 
-		if (!n || r->addr >= last->addr + last->size)
-			an->ranges.v[n++] = *r;
+		if (n && r->addr < an->ranges.v[n - 1].addr + an->ranges.v[n - 1].size)
+			continue;
+		an->ranges.v[n++] = *r;
 	}
 	an->ranges.n = n;
 }

@@ -74,6 +74,28 @@ static void hook_call(struct pb_an *an, uint64_t addr, uint8_t len)
 		recorded(f, at_window(f, addr) ? PB_SITE_FENTRY : PB_SITE_MCOUNT);
 }
 
+static void called_hook(struct pb_an *an, const struct pb_hook_at *h)
+{
+	struct pb_fn *f = pb_fn_of(an, h->addr);
+
+	if (h->hook == PB_HOOK_MCOUNT || h->hook == PB_HOOK_FENTRY) {
+		hook_call(an, h->addr, h->len);
+	} else if (f) {
+		f->nr_cyg++;
+		if (h->hook == PB_HOOK_CYG)
+			recorded(f, PB_SITE_CYG);
+	}
+}
+
+/* Those who look at their return address for themselves: -finstrument-functions
+ * reads it once for each of its calls. */
+static void mark_readers(struct pb_an *an)
+{
+	for (size_t i = 0; i < an->fns.n; i++)
+		if (an->fns.v[i].nr_ra_reads > an->fns.v[i].nr_cyg)
+			an->fns.v[i].flags |= PB_FUNC_ENTRY_ONLY;
+}
+
 static void mcount_record(struct pb_an *an, uint64_t addr)
 {
 	uint8_t len = call_length(an, addr);
@@ -180,15 +202,9 @@ static void leave_others_alone(struct pb_an *an)
 int pb_records_read(struct pb_an *an, const char **why)
 {
 	find_endbr(an);
-	for (size_t i = 0; i < an->hook_calls.n; i++) {
-		const struct pb_hook_at *h = &an->hook_calls.v[i];
-		struct pb_fn *f = pb_fn_of(an, h->addr);
-
-		if (h->hook != PB_HOOK_CYG)
-			hook_call(an, h->addr, h->len);
-		else if (f)
-			recorded(f, PB_SITE_CYG);
-	}
+	for (size_t i = 0; i < an->hook_calls.n; i++)
+		called_hook(an, &an->hook_calls.v[i]);
+	mark_readers(an);
 	for (size_t i = 0; i < an->records.n; i++) {
 		const Elf64_Shdr *sh = an->records.v[i];
 		const char *name = pb_elf_section_name(&an->elf, sh);

@@ -8,14 +8,19 @@
  *   jcc rel8/rel32                jcc rel32
  *   loop*, jrcxz, jecxz           X +2; jmp +5; jmp rel32
  *   call rel32 (last only)        push $lo; movl $hi,4(%rsp); jmp rel32
- *   call *m/r (last only)         push $lo; movl $hi,4(%rsp); jmp *m/r
+ *   call *reg (last only)         push $lo; movl $hi,4(%rsp); jmp *reg
+ *   call *m (last only)           push m; pop -16(%rsp);
+ *                                 push $lo; movl $hi,4(%rsp); jmp *-8(%rsp)
  *   other, not PC-relative        the same bytes
  *
  * A call pushes the address behind the original call: a callee, an unwinder
  * and a return find what they'd find without us. push takes the low half
  * (sign-extended) and the move repairs the high half; neither touches flags.
- * The operand of an indirect call is read after the push, so one that is based
- * on rsp gets 8 added, and one that could be the pushed slot is refused.
+ * An operand in memory is read before rsp has moved and waits below it, in the
+ * red zone, where no signal comes and the callee's own frame is to be. So what
+ * can fault, reading the operand or pushing, is the first instruction, and
+ * finds everything as the call would have. (Alone a call of a non-canonical
+ * address, which faults in the call, faults in the jmp, rsp moved.)
  */
 #include "module/relocate.h"
 #include <Zydis/Zydis.h>
@@ -86,7 +91,7 @@ static uint64_t next_addr(const struct state *s)
 	return s->in->addr + s->off + s->insn.length;
 }
 
-/* The instruction's bytes from `skip` on, its displacement fixed up. */
+/* The instruction's bytes (or a variant of them as long), displacement fixed up. */
 static enum pb_refused copy(struct state *s, const uint8_t *bytes, unsigned length)
 {
 	unsigned at = s->len;
@@ -114,38 +119,33 @@ static void put_return_address(struct state *s)
 	put_fixed(s, PB_FIX_HI32, next_addr(s));
 }
 
-/* call *m/r (ff /2): the same operand under jmp (ff /4), 8 further up if it is
- * counted from rsp. */
+/* ff /2 becomes ff /4 (jmp r) or ff /6 (push m). */
 static enum pb_refused indirect_call(struct state *s, const uint8_t *bytes)
 {
+	static const uint8_t pop_below[] = { 0x8f, 0x44, 0x24, 0xf0 };
+	static const uint8_t jmp_below[] = { 0xff, 0x64, 0x24, 0xf8 };
 	const ZydisDecodedInstruction *i = &s->insn;
-	unsigned op = i->raw.modrm.offset - 1u, head = i->raw.modrm.offset + 1u;
-	uint8_t copyof[16];
-	bool rsp = i->raw.modrm.rm == 4 && !i->raw.rex.B &&
-		   (i->raw.modrm.mod == 3 || i->raw.sib.base == 4);
-	bool rbp = i->raw.modrm.mod && i->raw.modrm.mod != 3 && !i->raw.rex.B &&
-		   (i->raw.modrm.rm == 5 || (i->raw.modrm.rm == 4 && i->raw.sib.base == 5));
+	bool reg = i->raw.modrm.mod == 3;
+	unsigned modrm = i->raw.modrm.offset;
+	uint8_t as[ZYDIS_MAX_INSTRUCTION_LENGTH];
+	enum pb_refused refused;
 
-	if (bytes[op] != 0xff || i->raw.modrm.reg != 2 || i->address_width != 64)
+	if (i->opcode != 0xff || i->raw.modrm.reg != 2)
 		return PB_REFUSED_RELOCATE;
-	if ((rsp && i->raw.modrm.mod == 3) || (rbp && i->raw.disp.value < 0))
+	/* call *%rsp: the push would change it */
+	if (reg && i->raw.modrm.rm == 4 && !i->raw.rex.B)
 		return PB_REFUSED_RELOCATE;
-	memcpy(copyof, bytes, i->length);
-	copyof[i->raw.modrm.offset] = (uint8_t)((bytes[i->raw.modrm.offset] & ~0x38) | 4 << 3);
-	if (!rsp || i->raw.modrm.mod == 3) {
+	memcpy(as, bytes, i->length);
+	as[modrm] = (uint8_t)((as[modrm] & ~0x38) | (reg ? 4 : 6) << 3);
+	if (reg) {
 		put_return_address(s);
-		return copy(s, copyof, i->length);
+		return copy(s, as, i->length);
 	}
-	if (i->raw.disp.value < 0 || i->raw.disp.value > INT32_MAX - 8)
-		return PB_REFUSED_RELOCATE;
-	/* mod 10: a 4-byte displacement, whatever it had */
-	int32_t disp = (int32_t)i->raw.disp.value + 8;
-
-	copyof[i->raw.modrm.offset] = (uint8_t)((copyof[i->raw.modrm.offset] & 0x3f) | 2 << 6);
+	refused = copy(s, as, i->length);
+	put(s, pop_below, sizeof(pop_below));
 	put_return_address(s);
-	put(s, copyof, head + 1);
-	put(s, &disp, 4);
-	return PB_REFUSED_NOT;
+	put(s, jmp_below, sizeof(jmp_below));
+	return refused;
 }
 
 static enum pb_refused call(struct state *s, const uint8_t *bytes)
@@ -155,7 +155,8 @@ static enum pb_refused call(struct state *s, const uint8_t *bytes)
 	/* what returns would return into the jump */
 	if (s->off + i->length < PB_JUMP_LEN)
 		return PB_REFUSED_CALL;
-	if (i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || i->operand_width == 16)
+	if (i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
+	    i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE)
 		return PB_REFUSED_RELOCATE;
 	s->ended = true;
 	s->called = true;
@@ -172,7 +173,9 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	uint64_t target = next_addr(s) + (uint64_t)i->raw.imm[0].value.s;
 	uint8_t opcode = i->opcode;
 
-	if (i->operand_width == 16)
+	/* processors disagree on what it does to a branch; and Xeon Phi's VEX branches */
+	if (i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ||
+	    i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return PB_REFUSED_RELOCATE;
 	if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (opcode == 0xe9 || opcode == 0xeb)) {
 		put_jump(s, target);
@@ -211,12 +214,20 @@ static bool knows_its_place(const ZydisDecodedInstruction *i)
 static bool never_falls_through(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {
-	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP: case ZYDIS_MNEMONIC_UD0:
-	case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2: case ZYDIS_MNEMONIC_HLT:
+	/* not UD2 and kin: a handler may step over them */
+	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP:
 		return true;
 	default:
 		return false;
 	}
+}
+
+/* Those that compilers pad with. Zydis calls more so (0f 0d /r, 0f 19..1e),
+ * which fault on some processors. */
+static bool is_nop(const ZydisDecodedInstruction *i)
+{
+	return i->mnemonic == ZYDIS_MNEMONIC_NOP &&
+	       i->opcode == (i->opcode_map == ZYDIS_OPCODE_MAP_0F ? 0x1f : 0x90);
 }
 
 static const struct pb_nop *hook_call(const struct state *s)
@@ -252,7 +263,7 @@ static enum pb_refused displace(struct state *s)
 		memcpy(s->out->rest + s->off, pb_nop_bytes(hook->len), hook->len);
 		return PB_REFUSED_NOT;
 	}
-	if (i->mnemonic == ZYDIS_MNEMONIC_NOP)
+	if (is_nop(i))
 		return PB_REFUSED_NOT;
 	/* where an indirect branch may land */
 	if (i->mnemonic == ZYDIS_MNEMONIC_ENDBR64 && s->off)
@@ -278,7 +289,7 @@ static enum pb_refused pad(struct state *s)
 
 		if (b == 0xcc || b == 0x00)
 			s->off++;
-		else if (decode(s) && s->insn.mnemonic == ZYDIS_MNEMONIC_NOP)
+		else if (decode(s) && is_nop(&s->insn))
 			s->off += s->insn.length;
 		else
 			return PB_REFUSED_SHORT;

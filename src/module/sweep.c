@@ -62,11 +62,13 @@ static bool rip_relative(const ZydisDecodedInstruction *i)
 	       i->raw.disp.size == 32;
 }
 
+/* A jump counts only where it is a function's last call. */
 static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
 {
 	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
+	bool call = w->insn.mnemonic == ZYDIS_MNEMONIC_CALL;
 
-	if (h)
+	if (h && (call || h->hook == PB_HOOK_CYG_EXIT))
 		pb_vec_push(&w->hook_calls, (struct pb_hook_at){ addr, h->hook, w->insn.length });
 }
 
@@ -80,14 +82,14 @@ static void control_flow(struct worker *w, uint64_t addr)
 		bool call = i->mnemonic == ZYDIS_MNEMONIC_CALL;
 
 		mark(w, target, call);
-		if (call)
+		if (call || w->insn.mnemonic == ZYDIS_MNEMONIC_JMP)
 			note_hook(w, &w->an->hook_stubs, target, addr);
 	} else if (rip_relative(i)) {
 		uint64_t ea = end + (uint64_t)i->raw.disp.value;
 
 		if (i->mnemonic == ZYDIS_MNEMONIC_LEA)
 			mark(w, ea, true);
-		else if (i->mnemonic == ZYDIS_MNEMONIC_CALL)
+		else if (i->mnemonic == ZYDIS_MNEMONIC_CALL || i->mnemonic == ZYDIS_MNEMONIC_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
 	}
 }
