@@ -310,6 +310,8 @@ static enum attend attend_open(struct pb_cursor *c, struct pb_event *ev)
 		}
 		event_set(c, ev, PB_EV_OPEN, site, start, c->last);
 		call = ev->call = pb_stack_push(s, site, start);
+		if (!c->chunk.seq)
+			ev->flags = PB_EV_INHERITED;
 		c->open_seen++;
 		consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
 		return call ? EVENT : AGAIN;

@@ -37,6 +37,8 @@ enum pb_event_kind {
 #define PB_EV_SKIPPED	1	/* END: an outer call ended first */
 #define PB_EV_GAP	2	/* END: its end is among lost records. LOST: count unknown */
 
+#define PB_EV_INHERITED	4	/* OPEN: it began in the process that forked this one */
+
 struct pb_event {
 	enum pb_event_kind kind;
 	uint32_t flags;

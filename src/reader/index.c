@@ -97,6 +97,7 @@ static int scan_file(struct scan *s)
 	struct pb_data *d = s->d;
 	uint64_t at = sizeof(struct pb_data_header);
 	struct pb_chunk c;
+	bool cut = false;
 
 	while (d->chunks_size - at >= sizeof(c)) {
 		uint64_t room = d->chunks_size - at - sizeof(c);
@@ -112,12 +113,11 @@ static int scan_file(struct scan *s)
 		if (ret)
 			return ret;
 		at += sizeof(c) + used;
-		if (used < c.used) {
-			at = d->chunks_size - 1;	/* to be told below */
+		cut = used < c.used;
+		if (cut)
 			break;
-		}
 	}
-	if (at < d->chunks_size) {
+	if (at < d->chunks_size || cut) {
 		d->damaged = true;
 		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't shown",
 			     (unsigned long long)at, (unsigned long long)d->chunks_size);

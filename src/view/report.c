@@ -8,6 +8,9 @@
  * old one are taken out and those of the new one put in. A stack that makes
  * this too costly (deep, and changed to at each record) is only counted in its
  * innermost part: `stack->counted` is where that begins.
+ *
+ * A call that a fork child inherited is counted in its parent; in the child
+ * its time runs from the fork (`call->aux`).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +39,9 @@ struct maker {
 	int64_t budget;
 };
 
-static void change_stack(struct maker *m, struct pb_call_stack *to)
+/* The event has already changed the stack that it is about: `depth` is how
+ * deep that was before. */
+static void change_stack(struct maker *m, struct pb_call_stack *to, uint32_t depth)
 {
 	struct pb_call_stack *from = m->stack;
 
@@ -47,11 +52,20 @@ static void change_stack(struct maker *m, struct pb_call_stack *to)
 	}
 	m->stack = to;
 	to->counted = 0;
-	if (m->budget < to->depth && to->depth > SHORT_DEPTH)
-		to->counted = to->depth - SHORT_DEPTH;
-	for (uint32_t i = to->counted; i < to->depth; i++)
+	if (m->budget < depth && depth > SHORT_DEPTH)
+		to->counted = depth - SHORT_DEPTH;
+	for (uint32_t i = to->counted; i < depth; i++)
 		m->sums[to->calls[i].view].active++;
-	m->budget -= to->depth - to->counted;
+	m->budget -= depth - to->counted;
+}
+
+static uint32_t depth_before(const struct pb_event *ev)
+{
+	uint32_t depth = ev->stack->depth;
+
+	if (!ev->call)
+		return depth;
+	return ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN ? depth - 1 : depth + 1;
 }
 
 static inline void add_time(struct sum *s, uint64_t duration, uint64_t child)
@@ -77,20 +91,22 @@ static void on_end(struct maker *m, const struct pb_event *ev)
 {
 	const struct pb_open_call *call = ev->call;
 	struct sum *s;
+	uint64_t start;
 
 	if (!call) {
 		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls++;
 		return;
 	}
 	s = &m->sums[call->view];
-	s->calls++;
+	s->calls += !call->aux;
 	if (ev->stack->depth < ev->stack->counted)
 		ev->stack->counted = ev->stack->depth;
 	else
 		s->active--;
-	if (ev->kind == PB_EV_EXIT && ev->start && ev->time >= ev->start) {
-		add_time(s, ev->time - ev->start, call->child);
-		add_to_parent(ev, ev->time - ev->start);
+	start = call->aux ? call->aux : ev->start;
+	if (ev->kind == PB_EV_EXIT && start && ev->time >= start) {
+		add_time(s, ev->time - start, call->child);
+		add_to_parent(ev, ev->time - start);
 	} else {
 		/* how long it took isn't known, only what its callees took */
 		add_to_parent(ev, call->child);
@@ -102,7 +118,7 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 	struct sum *s;
 
 	if (pb_unlikely(ev->stack != m->stack))
-		change_stack(m, ev->stack);
+		change_stack(m, ev->stack, depth_before(ev));
 	switch (ev->kind) {
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
@@ -115,6 +131,8 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 			break;
 		ev->call->view = pb_sites_number(&m->sites, ev->image, ev->site);
 		m->sums[ev->call->view].active++;
+		if (pb_unlikely(ev->flags & PB_EV_INHERITED))
+			ev->call->aux = ev->time;
 		break;
 	case PB_EV_EXIT: case PB_EV_END:
 		on_end(m, ev);
@@ -164,7 +182,7 @@ static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *str
 
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
 		for (uint32_t n = 0; n < s->depth; n++)
-			m->sums[s->calls[n].view].calls++;
+			m->sums[s->calls[n].view].calls += !s->calls[n].aux;
 		r->open += s->depth + (s->leaf_site != 0);
 	}
 }

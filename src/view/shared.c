@@ -15,17 +15,19 @@ const char *pb_view_comm(const struct pb_thread *t)
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix)
 {
 	struct pb_out *o = v->out;
+	const struct {
+		uint64_t nr;
+		const char *what;
+	} lines[] = {
+		{ t->lost, "records lost: the buffer was full" },
+		{ t->chunks_missing, "chunks of records overwritten or missing" },
+		{ t->no_return, "calls recorded without their return" },
+		{ t->read_errors, "chunks of records unreadable" },
+	};
 
-	if (t->lost)
-		pb_out_fmt(o, "%s%llu records were lost: the buffer was full\n", prefix, (ull)t->lost);
-	if (t->chunks_missing)
-		pb_out_fmt(o, "%s%llu buffers of records were overwritten or are missing\n", prefix,
-			   (ull)t->chunks_missing);
-	if (t->no_return)
-		pb_out_fmt(o, "%s%llu calls were recorded without their return\n", prefix,
-			   (ull)t->no_return);
-	if (t->read_errors)
-		pb_out_fmt(o, "%s%llu buffers couldn't be read\n", prefix, (ull)t->read_errors);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (lines[i].nr)
+			pb_out_fmt(o, "%s%llu %s\n", prefix, (ull)lines[i].nr, lines[i].what);
 	for (size_t i = 0; i < v->data->nr_notes; i++)
 		pb_out_fmt(o, "%s%s\n", prefix, v->data->notes[i]);
 }
