@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Two threads (and main) that count their calls in a shared file after each,
+ * inside a chain of open calls, until somebody kills them; or, with "segv", until
+ * one of them has made 50,000 and faults. run_crash compares the counts with
+ * what was recorded.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define KEEP __attribute__((noinline, noclone))
+#define opaque(x) ({ __typeof__(x) opaque_ = (x); __asm__ volatile("" : "+r"(opaque_)); opaque_; })
+
+static volatile unsigned long *counts;
+static int segv;
+static long limit;
+
+static KEEP long step0(long x) { return opaque(x) + 1; }
+static KEEP long step1(long x) { return opaque(x) + 1; }
+static KEEP int faulty(int *p) { return *(volatile int *)p; }
+
+static KEEP long inner0(void)
+{
+	long x;
+
+	for (x = 0; !limit || x < limit; x++) {
+		step0(x);
+		counts[0]++;
+		if (segv && x == 50000)
+			faulty(opaque((int *)0));
+	}
+	return x;
+}
+static KEEP long inner1(void)
+{
+	long x;
+
+	for (x = 0; !limit || x < limit; x++) {
+		step1(x);
+		counts[8]++;
+	}
+	return x;
+}
+static KEEP long middle0(void) { return opaque(inner0()) + 1; }
+static KEEP long middle1(void) { return opaque(inner1()) + 1; }
+static KEEP void *outer0(void *arg) { return (void *)(opaque(middle0()) + 1); }
+static KEEP void *outer1(void *arg) { return (void *)(opaque(middle1()) + 1); }
+
+int main(int argc, char **argv)
+{
+	struct rlimit none = { 0, 0 };
+	int fd = open(argv[1], O_RDWR);
+	pthread_t t[2];
+
+	if (fd < 0)
+		return 1;
+	counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (counts == MAP_FAILED)
+		return 1;
+	segv = argc > 2 && !strcmp(argv[2], "segv");
+	limit = argc > 2 && !segv ? atol(argv[2]) : 0;
+	setrlimit(RLIMIT_CORE, &none);
+	counts[16] = (unsigned long)getpid();
+	pthread_create(&t[0], NULL, outer0, NULL);
+	pthread_create(&t[1], NULL, outer1, NULL);
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+	puts("done");
+	return 3;
+}
