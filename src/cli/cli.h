@@ -29,4 +29,6 @@ int pb_error(const char *command, const char *fmt, ...) __attribute__((format(pr
 
 /* The table entry of that name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);
+/* The table in order: the first for NULL, NULL behind the last. */
+const struct pb_command *pb_command_each(const struct pb_command *previous);
 #endif

@@ -8,7 +8,7 @@
 #include "cli/record.h"
 #include "cli/record_options.h"
 
-static int record_with(struct record_options *o)
+int record_with(struct record_options *o)
 {
 	struct record_target *target = calloc(1, sizeof(*target));
 	struct record_modules modules = { .options = o };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of subcommands. */
+/* The table of subcommands, and what is made of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "cli/cli.h"
+#include "control/resolve.h"
 
 const char *argp_program_version = "patchbay " PB_VERSION;
 
@@ -32,17 +33,81 @@ const struct pb_command *pb_command_find(const char *name)
 	return NULL;
 }
 
+const struct pb_command *pb_command_each(const struct pb_command *previous)
+{
+	bool found = !previous;
+
+	for (size_t i = 0; i < pb_array_size(commands); i++) {
+		if (found && commands[i])
+			return commands[i];
+		found |= commands[i] == previous;
+	}
+	return NULL;
+}
+
+static int help(void)
+{
+	const struct pb_command *c = NULL;
+
+	puts("Usage: patchbay COMMAND [OPTION...] [ARGS]\n"
+	     "Trace the functions of a program: no recompiling, no root, no kernel support.\n");
+	while ((c = pb_command_each(c)))
+		printf("  %-10s  %s\n", c->name, c->summary);
+	puts("\nExamples:\n"
+	     "  patchbay record ./prog arg           record all calls of prog\n"
+	     "  patchbay report                      which functions took the time\n"
+	     "  patchbay replay                      every call, as function_graph shows it\n"
+	     "  patchbay live -F parse -D 4 ./prog   just parse() and three levels below\n\n"
+	     "patchbay COMMAND --help tells a command's options; man patchbay-COMMAND more.");
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int unknown(const char *name)
+{
+	const struct pb_command *c = NULL, *best = NULL;
+	unsigned least = 3;
+
+	while ((c = pb_command_each(c))) {
+		unsigned d = pb_edit_distance(name, c->name, 2);
+
+		if (d < least) {
+			least = d;
+			best = c;
+		}
+	}
+	if (best)
+		pb_error(NULL, "%s: no such command; did you mean %s?", name, best->name);
+	else
+		pb_error(NULL, "%s: no such command; see patchbay --help", name);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	static char name[64];
 	const struct pb_command *c;
 
 	argp_err_exit_status = 2;
-	if (argc < 2)
-		return pb_error(NULL, "no command; see patchbay --help") + 1;
-	c = pb_command_find(argv[1]);
+	if (argc < 2) {
+		pb_error(NULL, "no command; see patchbay --help");
+		return 2;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
+		return puts(argp_program_version) < 0;
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "-h"))
+		return help();
+	if (!strcmp(argv[1], "help")) {
+		c = argc > 2 ? pb_command_find(argv[2]) : NULL;
+		if (!c)
+			return argc > 2 ? unknown(argv[2]) : help();
+		argv[2] = "--help";
+		argc = 3;
+	} else {
+		c = pb_command_find(argv[1]);
+	}
 	if (!c)
-		return pb_error(NULL, "%s: no such command; see patchbay --help", argv[1]) + 1;
+		return unknown(argv[1]);
+	/* argp shows argv[0] in its messages */
 	snprintf(name, sizeof(name), "patchbay %s", c->name);
 	argv[1] = name;
 	return c->run(argc - 1, argv + 1);

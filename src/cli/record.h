@@ -26,10 +26,9 @@
 #include "abi/messages.h"
 #include "abi/ring.h"
 #include "control/control.h"
+#include "control/resolve.h"
 #include "reader/drain.h"
 #include "reader/writer.h"
-
-enum record_match { RECORD_MATCH_GLOB, RECORD_MATCH_REGEX, RECORD_MATCH_SIMPLE };
 
 struct record_pattern {
 	char option;			/* F N C P U */
@@ -46,12 +45,13 @@ struct record_options {
 	const char **modules;		/* globs */
 	unsigned nr_modules;
 	const char *tracer, *clock;	/* clock NULL: the default */
-	enum record_match match;
+	enum pb_match match;
 	struct record_pattern *patterns;
 	unsigned nr_patterns;
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" not given */
 	struct pb_control_writes writes; /* what all of it comes to */
+	bool recorded;			/* out: the program ran, there is data */
 };
 
 int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -185,6 +185,8 @@ void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
 void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
 
 /* --- run --- */
+/* All of it, from the program's name to the closing line; the exit status. */
+int record_with(struct record_options *o);
 /* Starts the program, serves until all is over; returns the exit status. */
 int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m);

@@ -136,8 +136,8 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		if (!name)
 			usage_error(state, "--match=%s: choose glob, regex or simple", arg);
 		else
-			o->match = *name == 'g' ? RECORD_MATCH_GLOB :
-				   *name == 'r' ? RECORD_MATCH_REGEX : RECORD_MATCH_SIMPLE;
+			o->match = *name == 'g' ? PB_MATCH_GLOB :
+				   *name == 'r' ? PB_MATCH_REGEX : PB_MATCH_SIMPLE;
 		return 0;
 	case OPT_MODULE:
 		return add_module(o, arg);

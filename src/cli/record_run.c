@@ -410,6 +410,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		pb_drain_finish(&r->drain);
 		record_threads_poll(&r->threads, ring, false);
 		tell_limits(r);
+		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
 		pb_writer_close(&r->writer);
 	}

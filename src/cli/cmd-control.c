@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * `patchbay control`: control files of a program that runs under
+ * `patchbay record --serve`. Finds the session by the process, or takes the
+ * only one there is.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cli/cli.h"
+#include "cli/record.h"
+
+struct control_options {
+	uint32_t pid;			/* 0: any */
+	const char *session;		/* the socket's path, or its directory */
+	bool append, usage_error;
+	char *words[4];
+	unsigned nr_words;
+};
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0, "The traced process (needed only where there are several)", 0 },
+	{ "session", 's', "PATH", 0, "The session's directory or socket", 0 },
+	{ "append", 'a', 0, 0, "Add to what the file holds (>>) instead of replacing it", 0 },
+	{ 0 }
+};
+
+static int bad(struct control_options *o, const char *fmt, const char *arg)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), fmt, arg);
+	pb_error("control", "%s", text);
+	o->usage_error = true;
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct control_options *o = state->input;
+	uint64_t n;
+
+	switch (key) {
+	case 'p':
+		if (pb_control_parse_u64(arg, INT32_MAX, &n))
+			return bad(o, "-p %s: is no process number", arg);
+		o->pid = (uint32_t)n;
+		return 0;
+	case 's':
+		o->session = arg;
+		return 0;
+	case 'a':
+		o->append = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->nr_words == pb_array_size(o->words))
+			return bad(o, "%s: too many words; quote the value", arg);
+		o->words[o->nr_words++] = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp control_argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "[PID] list\n[PID] read FILE\n[PID] write FILE VALUE",
+	.doc = "Read and write the control files of a program that runs under "
+	       "`patchbay record --serve'.\v"
+	       "FILE is a file of tracing/: current_tracer, set_ftrace_filter, tracing_on, ... "
+	       "A VALUE of - is read from standard input.",
+};
+
+/* --- the session ---------------------------------------------------------- */
+
+/* Tries each session's socket; one that knows the process, or the only one. */
+static int find_session(struct control_options *o, struct pb_control **c)
+{
+	char base[72], path[400], err[600] = "";
+	struct pb_control *found = NULL, *next;
+	unsigned nr = 0;
+	int ret = record_session_base(base, sizeof(base));
+	DIR *d = ret ? NULL : opendir(base);
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/control", base, e->d_name);
+		if (access(path, F_OK) || pb_control_open(&next, path, o->pid, err, sizeof(err)))
+			continue;
+		nr++;
+		if (nr == 1)
+			found = next;
+		else
+			pb_control_close(next);
+	}
+	if (d)
+		closedir(d);
+	*c = found;
+	if (nr == 1)
+		return 0;
+	pb_control_close(found);
+	if (nr)
+		return pb_error("control", "%u sessions run; choose one with -p PID or --session", nr);
+	if (o->pid)
+		return pb_error("control", "%u: no `patchbay record --serve' traces this process", o->pid);
+	return pb_error("control", "no `patchbay record --serve' runs%s%s", *err ? ": " : "", err);
+}
+
+static int open_session(struct control_options *o, struct pb_control **c)
+{
+	char path[200], err[600];
+
+	if (!o->session)
+		return find_session(o, c);
+	snprintf(path, sizeof(path), "%.190s", o->session);
+	if (strlen(path) < 8 || strcmp(path + strlen(path) - 8, "/control"))
+		strcat(path, "/control");
+	if (pb_control_open(c, path, o->pid, err, sizeof(err)))
+		return pb_error("control", "%s", err);
+	return 0;
+}
+
+/* --- commands ------------------------------------------------------------- */
+
+static int list_files(void)
+{
+	static const char *const modes[] = { "", "r", "w", "rw" };
+
+	for (unsigned i = 0; i < PB_NR_CONTROL_FILES; i++) {
+		const struct pb_control_info *f = pb_control_info((enum pb_control_file)i);
+
+		if (f->owner == PB_OWNER_AGENT)
+			printf("%-28s %-2s  %s\n", f->path, modes[f->mode], f->summary);
+	}
+	return 0;
+}
+
+static int read_file(struct control_options *o, const char *path)
+{
+	struct pb_control *c;
+	char err[600], *text;
+	size_t len;
+	int ret = open_session(o, &c);
+
+	if (ret)
+		return ret;
+	ret = pb_control_read(c, path, &text, &len, err, sizeof(err));
+	pb_control_close(c);
+	if (ret)
+		return pb_error("control", "%s", err);
+	fwrite(text, 1, len, stdout);
+	free(text);
+	return fflush(stdout) ? pb_error("control", "%s", strerror(errno)) : 0;
+}
+
+static char *value_of(char *arg)
+{
+	char *text = NULL;
+	size_t cap = 0;
+
+	if (strcmp(arg, "-"))
+		return strdup(arg);
+	if (getdelim(&text, &cap, 0, stdin) < 0) {
+		free(text);
+		return strdup("");
+	}
+	return text;
+}
+
+static int write_file(struct control_options *o, enum pb_control_file file, const char *path,
+		      char *arg)
+{
+	struct pb_control *c;
+	char err[600], *value = value_of(arg);
+	int ret;
+
+	if (!value)
+		return pb_error("control", "out of memory");
+	if (pb_control_validate(file, value, o->append, err, sizeof(err)))
+		ret = pb_error("control", "%s: %s", path, err);
+	else
+		ret = open_session(o, &c);
+	if (!ret) {
+		if (pb_control_write(c, path, value, o->append, err, sizeof(err)))
+			ret = pb_error("control", "%s", err);
+		pb_control_close(c);
+	}
+	free(value);
+	return ret;
+}
+
+static int usage(const char *why)
+{
+	pb_error("control", "%s; say patchbay control [PID] read FILE, or write FILE VALUE", why);
+	return 2;
+}
+
+static int run_control(int argc, char **argv)
+{
+	struct control_options o = { 0 };
+	enum pb_control_file file;
+	uint64_t n;
+
+	if (argp_parse(&control_argp, argc, argv, ARGP_IN_ORDER, NULL, &o) || o.usage_error)
+		return 2;
+	char **w = o.words;
+	if (o.nr_words && !pb_control_parse_u64(w[0], INT32_MAX, &n)) {
+		o.pid = (uint32_t)n;
+		w++;
+		o.nr_words--;
+	}
+	if (!o.nr_words)
+		return usage("nothing to do");
+	if (!strcmp(w[0], "list"))
+		return list_files();
+	if (o.nr_words < 2)
+		return usage("no file is named");
+	file = pb_control_find(w[1]);
+	if (file == PB_NR_CONTROL_FILES)
+		return pb_error("control", "%s: no such file; see patchbay control list", w[1]);
+	const char *path = pb_control_info(file)->path;
+	if (!strcmp(w[0], "read") && o.nr_words == 2)
+		return read_file(&o, path);
+	if (!strcmp(w[0], "write") && o.nr_words == 3)
+		return write_file(&o, file, path, w[2]);
+	return usage("that makes no sense");
+}
+
+const struct pb_command pb_command_control = {
+	.name = "control",
+	.summary = "Read and write the control files of a running program",
+	.argp = &control_argp,
+	.run = run_control,
+};

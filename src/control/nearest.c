@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What was probably meant. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/analysis_access.h"
+#include "base/base.h"
+#include "control/names.h"
+#include "control/resolve.h"
+
+#define NEAREST 3
+
+unsigned pb_edit_distance(const char *a, const char *b, unsigned max)
+{
+	unsigned rows[3][PB_EDIT_MAX + 1];
+	unsigned *prev2 = rows[0], *prev = rows[1], *row = rows[2];
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > PB_EDIT_MAX || lb > PB_EDIT_MAX || (la > lb ? la - lb : lb - la) > max)
+		return max + 1;
+	for (size_t j = 0; j <= lb; j++)
+		prev[j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned least = row[0] = (unsigned)i;
+
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned d = prev[j - 1] + (a[i - 1] != b[j - 1]);
+
+			d = d < prev[j] + 1 ? d : prev[j] + 1;
+			d = d < row[j - 1] + 1 ? d : row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    d > prev2[j - 2] + 1)
+				d = prev2[j - 2] + 1;
+			row[j] = d;
+			least = d < least ? d : least;
+		}
+		if (least > max)
+			return max + 1;
+		unsigned *free_row = prev2;
+		prev2 = prev;
+		prev = row;
+		row = free_row;
+	}
+	return prev[lb] > max ? max + 1 : prev[lb];
+}
+
+struct nearest {
+	char text[PB_EDIT_MAX + 1];	/* the pattern without its wildcards */
+	unsigned max, nr;
+	unsigned distance[NEAREST];
+	char name[NEAREST][PB_EDIT_MAX + 1];
+};
+
+/* A name that holds the text is near, whatever stands around it. */
+static void consider(struct nearest *n, const char *name)
+{
+	unsigned d = pb_edit_distance(n->text, name, n->max), i;
+
+	if (d > n->max && strlen(n->text) >= 3 && strcasestr(name, n->text))
+		d = n->max;
+	if (d > n->max || strlen(name) > PB_EDIT_MAX)
+		return;
+	for (i = 0; i < n->nr; i++)
+		if (!strcmp(n->name[i], name))
+			return;
+	for (i = n->nr < NEAREST ? n->nr++ : NEAREST - 1; i && n->distance[i - 1] > d; i--) {
+		n->distance[i] = n->distance[i - 1];
+		memcpy(n->name[i], n->name[i - 1], sizeof(n->name[i]));
+	}
+	if (i == NEAREST - 1 && n->nr == NEAREST && n->name[i][0] && n->distance[i] <= d)
+		return;
+	n->distance[i] = d;
+	snprintf(n->name[i], sizeof(n->name[i]), "%s", name);
+}
+
+static int each_name(void *arg, const char *name, enum pb_name_kind kind)
+{
+	if (kind != PB_NAME_DEMANGLED)
+		consider(arg, name);
+	return 0;
+}
+
+void pb_control_nearest_function(const struct pb_analysis *const *modules, unsigned nr,
+				 const char *pattern, char *out, size_t len)
+{
+	struct nearest n = { .max = 1 };
+	size_t k = 0;
+
+	*out = 0;
+	for (const char *p = pattern + (*pattern == '!'); *p && k < PB_EDIT_MAX; p++) {
+		if (!strncmp(p, ":mod:", 5))
+			break;
+		if (!strchr("*?[]^$\\", *p))
+			n.text[k++] = *p;
+	}
+	n.max = k > 12 ? 4 : (unsigned)k / 3;
+	for (unsigned m = 0; m < nr && k && n.max; m++)
+		for (uint32_t i = 0; i < modules[m]->nr_funcs; i++)
+			pb_names_each(modules[m], pb_analysis_funcs(modules[m]) + i, true, each_name, &n);
+	for (unsigned i = 0; i < n.nr; i++) {
+		size_t at = strlen(out);
+
+		snprintf(out + at, len - at, "%s%s",
+			 !i ? "" : i + 1 == n.nr ? " or " : ", ", n.name[i]);
+	}
+}
