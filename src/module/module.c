@@ -13,6 +13,9 @@
 #include "base/base.h"
 #include "module/module_priv.h"
 
+/* Goes up when the same file gives another analysis: then the old ones are stale. */
+#define REVISION	2
+
 #define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
 
 static int failed(int err, char *text, size_t len, const char *why)
@@ -98,8 +101,9 @@ static bool cache_file(struct pb_elf *e, int fd, const char *path, unsigned flag
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	if (pb_debug_file_present(e, path))
 		flags |= KEY_DEBUG_FILE;
-	n = snprintf(name, size, "%s-%016llx-%x-v%u", hex,
-		     (unsigned long long)file_identity(&st, path), flags, PB_ANALYSIS_VERSION);
+	n = snprintf(name, size, "%s-%016llx-%x-v%u.%u", hex,
+		     (unsigned long long)file_identity(&st, path), flags, PB_ANALYSIS_VERSION,
+		     REVISION);
 	return n > 0 && (size_t)n < size;
 }
 

@@ -32,7 +32,7 @@ struct pb_module_options {
  * -ENOMEM, -EFBIG, -EIO, and what read, memfd_create, ... return. err gets one
  * line without path and full stop.
  *
- * A cache file is named BUILDID-FILE-FLAGS-vVERSION. FILE is made from device,
+ * A cache file is named BUILDID-FILE-FLAGS-vVERSION.REVISION. FILE is made from device,
  * inode, size and change time: a file that merely claims another's build-id
  * must not be taken for it. Only files of our own user, which others can't
  * write, are used; they are replaced by rename, never written again.

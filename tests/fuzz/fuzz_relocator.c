@@ -202,6 +202,9 @@ static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op
 	default:
 		break;
 	}
+	/* mask registers and upper halves aren't set before a run */
+	if (i->encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX)
+		return false;
 	for (unsigned k = 0; k < i->operand_count; k++) {
 		bool writes = op[k].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
 

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* patchbay list: what can be traced in a program or library, and what can't and
+ * why. Runs nothing of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/analysis_access.h"
+#include "base/base.h"
+#include "cli/cli.h"
+#include "module/module.h"
+#include "module/needed.h"
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+
+struct list {
+	const char *file;
+	bool refused, total, libs;
+	enum format format;
+	struct pb_module_options module;
+	/* at work */
+	bool first;		/* no JSON object was printed yet */
+	int status;
+	uint64_t count[PB_NR_REFUSED];
+};
+
+static const struct {
+	const char *name, *text;
+} reasons[] = {
+#define X(name, text) { #name, text },
+	PB_REFUSED_LIST(X)
+#undef X
+};
+
+static const char *const kinds[] = { "symbol", "nop", "fentry", "mcount", "xray", "cyg" };
+
+/* ------------------------------------------------------------------ output */
+
+static void json_string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			putchar('\\');
+		if (c < ' ')
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static void csv_string(const char *s)
+{
+	if (!s[strcspn(s, ",\"\n\r")]) {
+		fputs(s, stdout);
+		return;
+	}
+	putchar('"');
+	for (; *s; s++) {
+		if (*s == '"')
+			putchar('"');
+		putchar(*s);
+	}
+	putchar('"');
+}
+
+static void json_separator(struct list *l)
+{
+	fputs(l->first ? "[\n" : ",\n", stdout);
+	l->first = false;
+}
+
+static void print_json(struct list *l, const char *module, const char *name,
+		       const struct pb_func *f)
+{
+	json_separator(l);
+	fputs("{\"name\":", stdout);
+	json_string(name);
+	fputs(",\"module\":", stdout);
+	json_string(module);
+	printf(",\"addr\":%" PRIu64 ",\"size\":%u,\"kind\":\"%s\",\"entry_only\":%s", f->addr,
+	       f->size, kinds[f->kind], f->flags & PB_FUNC_ENTRY_ONLY ? "true" : "false");
+	if (f->refused)
+		printf(",\"refused\":\"%s\",\"reason\":\"%s\"", reasons[f->refused].name,
+		       reasons[f->refused].text);
+	putchar('}');
+}
+
+static void print_csv(const char *module, const char *name, const struct pb_func *f)
+{
+	csv_string(name);
+	putchar(',');
+	csv_string(module);
+	printf(",0x%" PRIx64 ",%u,%s,%d,%s,", f->addr, f->size, kinds[f->kind],
+	       !!(f->flags & PB_FUNC_ENTRY_ONLY), f->refused ? reasons[f->refused].name : "");
+	if (f->refused)
+		csv_string(reasons[f->refused].text);
+	putchar('\n');
+}
+
+/* As available_filter_functions: the program's functions bare, a library's
+ * with its name. */
+static void print_text(const struct list *l, const char *module, const char *name,
+		       const struct pb_func *f)
+{
+	fputs(name, stdout);
+	if (l->libs && *module)
+		printf(" [%s]", module);
+	if (f->refused)
+		printf(": %s", reasons[f->refused].text);
+	putchar('\n');
+}
+
+static void print_func(struct list *l, const char *module, const char *name,
+		       const struct pb_func *f)
+{
+	switch (l->format) {
+	case FORMAT_TEXT:
+		print_text(l, module, name, f);
+		break;
+	case FORMAT_JSON:
+		print_json(l, module, name, f);
+		break;
+	case FORMAT_CSV:
+		print_csv(module, name, f);
+		break;
+	}
+}
+
+static void print_total_line(struct list *l, const char *name, const char *text, uint64_t n)
+{
+	switch (l->format) {
+	case FORMAT_TEXT:
+		printf("%8" PRIu64 "  %s\n", n, text);
+		break;
+	case FORMAT_JSON:
+		json_separator(l);
+		printf("{\"refused\":\"%s\",\"reason\":\"%s\",\"count\":%" PRIu64 "}", name, text, n);
+		break;
+	case FORMAT_CSV:
+		printf("%s,", name);
+		csv_string(text);
+		printf(",%" PRIu64 "\n", n);
+		break;
+	}
+}
+
+static void print_totals(struct list *l)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < PB_NR_REFUSED; i++)
+		all += l->count[i];
+	print_total_line(l, "", "functions", all);
+	print_total_line(l, "", "can be traced", l->count[PB_REFUSED_NOT]);
+	for (unsigned i = 1; i < PB_NR_REFUSED; i++)
+		if (l->count[i])
+			print_total_line(l, reasons[i].name, reasons[i].text, l->count[i]);
+}
+
+/* ------------------------------------------------------------------- files */
+
+static void list_analysis(struct list *l, const struct pb_analysis *a)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+	const char *module = pb_analysis_string(a, a->soname);
+
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		l->count[f[i].refused]++;
+		if (!l->total && l->refused == (f[i].refused != PB_REFUSED_NOT))
+			print_func(l, module, pb_func_name(a, &f[i]), &f[i]);
+	}
+}
+
+static void list_file(void *arg, const char *path)
+{
+	struct list *l = arg;
+	int elf = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fd;
+	char err[256];
+	struct stat st;
+	void *map;
+
+	if (elf < 0) {
+		l->status = pb_error("list", "%s: %s", path, strerror(errno));
+		return;
+	}
+	fd = pb_module_open(elf, path, &l->module, err, sizeof(err));
+	close(elf);
+	if (fd < 0) {
+		l->status = pb_error("list", "%s: %s", path, err);
+		return;
+	}
+	map = fstat(fd, &st) ? MAP_FAILED :
+	      mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED) {
+		l->status = pb_error("list", "%s: its analysis: %s", path, strerror(errno));
+		return;
+	}
+	list_analysis(l, map);
+	munmap(map, (size_t)st.st_size);
+}
+
+static void missing(void *arg, const char *name, const char *needed_by)
+{
+	struct list *l = arg;
+
+	l->status = pb_error("list", "%s: not found (needed by %s); skipped", name, needed_by);
+}
+
+/* A name without a slash is a command, or else a file here. */
+static const char *find_program(const char *name, char *out)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/') || !path)
+		return name;
+	for (const char *end; *path; path = end + (*end == ':')) {
+		struct stat st;
+
+		end = path + strcspn(path, ":");
+		if (snprintf(out, PATH_MAX, "%.*s/%s", (int)(end - path), path, name) < PATH_MAX &&
+		    !access(out, X_OK) && !stat(out, &st) && S_ISREG(st.st_mode))
+			return out;
+	}
+	return name;
+}
+
+/* --------------------------------------------------------------- arguments */
+
+enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_TOTAL, OPT_LIBS, OPT_NO_CACHE };
+
+static const struct argp_option options[] = {
+	{ "refused", OPT_REFUSED, NULL, 0, "Functions that can't be traced, and why", 0 },
+	{ "total", OPT_TOTAL, NULL, 0, "Numbers only, by reason", 0 },
+	{ "libs", OPT_LIBS, NULL, 0, "The shared libraries it needs, too", 0 },
+	{ "all-sites", OPT_ALL_SITES, NULL, 0,
+	  "Functions that the compiler left out in an instrumented program, too", 0 },
+	{ "format", OPT_FORMAT, "text|json|csv", 0, "Default: text", 0 },
+	{ "no-cache", OPT_NO_CACHE, NULL, 0, "Analyse anew, and keep nothing", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct list *l = state->input;
+
+	switch (key) {
+	case OPT_REFUSED:
+		l->refused = true;
+		return 0;
+	case OPT_TOTAL:
+		l->total = true;
+		return 0;
+	case OPT_LIBS:
+		l->libs = true;
+		return 0;
+	case OPT_ALL_SITES:
+		l->module.flags |= PB_MODULE_ALL_SITES;
+		return 0;
+	case OPT_NO_CACHE:
+		l->module.flags |= PB_MODULE_NO_CACHE;
+		return 0;
+	case OPT_FORMAT:
+		if (!strcmp(arg, "text"))
+			l->format = FORMAT_TEXT;
+		else if (!strcmp(arg, "json"))
+			l->format = FORMAT_JSON;
+		else if (!strcmp(arg, "csv"))
+			l->format = FORMAT_CSV;
+		else
+			argp_error(state, "--format=%s: not one of text, json, csv", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (l->file)
+			argp_error(state, "%s: one program or file at a time", arg);
+		l->file = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no program or file");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	options, parse, "PROG|FILE",
+	"List the functions of a program or library that can be traced.", NULL, NULL, NULL
+};
+
+static int run(int argc, char **argv)
+{
+	static const struct pb_needed_ops ops = { list_file, missing };
+	struct list l = { .first = true };
+	char found[PATH_MAX];
+	const char *path;
+
+	if (argp_parse(&argp, argc, argv, 0, NULL, &l))
+		return 2;
+	path = find_program(l.file, found);
+	if (l.format == FORMAT_CSV)
+		puts(l.total ? "refused,reason,count" :
+		     "name,module,addr,size,kind,entry_only,refused,reason");
+	list_file(&l, path);
+	if (l.libs && !l.status)
+		pb_module_needed(path, &ops, &l);
+	if (l.total && !(l.status && !l.count[PB_REFUSED_NOT]))
+		print_totals(&l);
+	if (l.format == FORMAT_JSON)
+		fputs(l.first ? "[]\n" : "\n]\n", stdout);
+	if (fflush(stdout) || ferror(stdout))
+		return pb_error("list", "standard output: %s", strerror(errno));
+	return l.status;
+}
+
+const struct pb_command pb_command_list = {
+	"list", "functions that can be traced, and those that can't, with reasons", &argp, run,
+};

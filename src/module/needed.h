@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which shared libraries a program would be loaded with, without running
+ * anything of it: DT_NEEDED, looked for as ld.so does, in DT_RPATH or
+ * DT_RUNPATH ($ORIGIN), LD_LIBRARY_PATH, the directories of /etc/ld.so.conf and
+ * the system's. A guess all the same: no hwcaps, no cache, no LD_PRELOAD.
+ *
+ * Context: any ordinary thread.
+ */
+#ifndef PB_MODULE_NEEDED_H
+#define PB_MODULE_NEEDED_H
+
+struct pb_needed_ops {
+	void (*found)(void *arg, const char *path);	/* in the order of loading */
+	void (*missing)(void *arg, const char *name, const char *needed_by);
+};
+
+/* The program itself isn't reported. -ENOMEM, or what opening it returns. */
+int pb_module_needed(const char *path, const struct pb_needed_ops *ops, void *arg);
+#endif
