@@ -55,29 +55,11 @@ void pb_report_sort(struct pb_report *r, enum pb_report_sort by)
 	qsort_r(r->rows, r->nr, sizeof(*r->rows), compare, &by);
 }
 
-/* "  1.234 ms": ten columns. */
-static const char *time_text(char *buf, size_t len, uint64_t ns)
-{
-	static const struct { uint64_t limit, unit; const char *name; } units[] = {
-		{ 1000000, 1000, "us" }, { 1000000000, 1000000, "ms" },
-		{ 1000000000000, 1000000000, "s " },
-	};
-
-	for (size_t i = 0; i < 3; i++)
-		if (ns < units[i].limit) {
-			snprintf(buf, len, "%3llu.%03llu %s", (ull)(ns / units[i].unit),
-				 (ull)(ns % units[i].unit / (units[i].unit / 1000)), units[i].name);
-			return buf;
-		}
-	snprintf(buf, len, "%7llu s ", (ull)(ns / 1000000000));
-	return buf;
-}
-
 static void print_time(struct pb_out *o, uint64_t ns, bool known)
 {
 	char buf[40];
 
-	pb_out_fmt(o, "  %10s", known ? time_text(buf, sizeof(buf), ns) : "-");
+	pb_out_fmt(o, "  %10s", known ? pb_view_time(buf, sizeof(buf), ns) : "-");
 }
 
 static void print_rule(struct pb_out *o, unsigned columns)
@@ -188,7 +170,7 @@ static void print_difference(struct pb_out *o, const struct difference *d)
 	print_time(o, base->total, d->base);
 	print_time(o, now->total, d->now);
 	pb_out_fmt(o, "  %c%10s  %10llu  %10llu  %+11lld  %s\n", d->total < 0 ? '-' : '+',
-		   time_text(buf, sizeof(buf), (uint64_t)(d->total < 0 ? -d->total : d->total)),
+		   pb_view_time(buf, sizeof(buf), (uint64_t)(d->total < 0 ? -d->total : d->total)),
 		   (ull)base->calls, (ull)now->calls, (long long)(now->calls - base->calls),
 		   d->now ? now->name : base->name);
 }

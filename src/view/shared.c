@@ -12,6 +12,23 @@ const char *pb_view_comm(const struct pb_thread *t)
 	return *t->comm ? t->comm : "<...>";
 }
 
+const char *pb_view_time(char *buf, size_t len, uint64_t ns)
+{
+	static const struct { uint64_t limit, unit; const char *name; } units[] = {
+		{ 1000000, 1000, "us" }, { 1000000000, 1000000, "ms" },
+		{ 1000000000000, 1000000000, "s " },
+	};
+
+	for (size_t i = 0; i < 3; i++)
+		if (ns < units[i].limit) {
+			snprintf(buf, len, "%3llu.%03llu %s", (ull)(ns / units[i].unit),
+				 (ull)(ns % units[i].unit / (units[i].unit / 1000)), units[i].name);
+			return buf;
+		}
+	snprintf(buf, len, "%7llu s ", (ull)(ns / 1000000000));
+	return buf;
+}
+
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix)
 {
 	struct pb_out *o = v->out;

@@ -37,6 +37,10 @@ int pb_view_graph_text(const struct pb_view *v, unsigned flags);
 int pb_view_function_text(const struct pb_view *v);
 int pb_view_chrome(const struct pb_view *v);
 int pb_view_raw(const struct pb_view *v);
+int pb_view_flame(const struct pb_view *v);
+int pb_view_dot(const struct pb_view *v);
+/* function: a glob, or NULL for all. */
+int pb_view_graph(const struct pb_view *v, const char *function);
 
 /* --- sums by function --- */
 struct pb_report_row {
@@ -80,6 +84,8 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 uint64_t pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix,
 			    bool print);
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
+/* ns as ten columns, "  1.234 ms", into buf, which is returned. */
+const char *pb_view_time(char *buf, size_t len, uint64_t ns);
 const char *pb_view_comm(const struct pb_thread *t);
 
 static inline bool pb_view_in_range(const struct pb_view *v, uint64_t time)

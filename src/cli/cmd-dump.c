@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay dump`: the recorded calls for other programs. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "view/options.h"
+
+static const struct {
+	const char *name;
+	int (*view)(const struct pb_view *v);
+} formats[] = {
+	{ "raw", pb_view_raw }, { "text", pb_view_raw }, { "chrome", pb_view_chrome },
+	{ "flame-graph", pb_view_flame }, { "graphviz", pb_view_dot },
+};
+
+struct dump {
+	struct pb_view_options common;
+	int (*view)(const struct pb_view *v);
+};
+
+static const struct argp_option options[] = {
+	{ "format", 'f', "FORMAT", 0, "raw, chrome (Trace Event JSON), flame-graph (folded stacks, self "
+	  "time in ns), graphviz (raw)", 1 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct dump *d = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->child_inputs[1] = &d->common;
+		return 0;
+	case 'f':
+		for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+			if (!strcmp(arg, formats[i].name)) {
+				d->view = formats[i].view;
+				return 0;
+			}
+		argp_error(state, "--format=%s: choose raw, chrome, flame-graph or graphviz", arg);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
+};
+static const struct argp argp = {
+	options, parse, NULL, "Writes the recorded calls in a format for other programs. -F, -N, -D and "
+	"-t are for chrome.", children
+};
+
+static int run(int argc, char **argv)
+{
+	static struct dump d;
+	static struct pb_out out;
+	struct pb_view v;
+	bool stop;
+	int ret;
+
+	d.common.command = "dump";
+	d.view = pb_view_raw;
+	ret = pb_view_parse(&argp, argc, argv, &d, &stop);
+	if (stop)
+		return ret;
+	ret = pb_view_open(&v, &d.common, &out, d.view == pb_view_raw);
+	if (ret)
+		return ret;
+	return pb_view_close(&v, &d.common, d.view(&v));
+}
+
+const struct pb_command pb_command_dump = {
+	.name = "dump",
+	.summary = "Write the recorded calls for other programs",
+	.argp = &argp,
+	.run = run,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay graph`: the tree of calls, of all or around one function. */
+#include "cli/cli.h"
+#include "view/options.h"
+
+struct graph {
+	struct pb_view_options common;
+	const char *function;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct graph *g = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &g->common;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (g->function)
+			argp_error(state, "%s: one function at a time", arg);
+		g->function = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &pb_view_argp }, { 0 } };
+static const struct argp argp = {
+	NULL, parse, "[FUNC]",
+	"Shows the tree of calls with their times; with FUNC (a glob), who called it and what it "
+	"called.", children
+};
+
+static int run(int argc, char **argv)
+{
+	static struct graph g;
+	static struct pb_out out;
+	struct pb_view v;
+	bool stop;
+	int ret;
+
+	g.common.command = "graph";
+	ret = pb_view_parse(&argp, argc, argv, &g, &stop);
+	if (stop)
+		return ret;
+	ret = pb_view_open(&v, &g.common, &out, true);
+	if (ret)
+		return ret;
+	return pb_view_close(&v, &g.common, pb_view_graph(&v, g.function));
+}
+
+const struct pb_command pb_command_graph = {
+	.name = "graph",
+	.summary = "Show the tree of calls",
+	.argp = &argp,
+	.run = run,
+};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The call graph for graphviz: a node for each function, an edge for each pair
+ * of caller and callee, labelled with its calls. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "view/tree.h"
+
+struct edge {
+	uint32_t from, to;	/* function numbers */
+	uint64_t calls, total;
+};
+
+static int by_ends(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static size_t collect(const struct pb_tree *t, struct edge *edges)
+{
+	size_t nr = 0, to = 0;
+
+	for (uint32_t i = 1; i < t->nr; i++) {
+		const struct pb_tree_node *n = &t->nodes[i];
+
+		if (n->parent != PB_TREE_ROOT)
+			edges[nr++] = (struct edge){ t->nodes[n->parent].number, n->number, n->calls,
+						     n->total };
+	}
+	qsort(edges, nr, sizeof(*edges), by_ends);
+	for (size_t i = 0; i < nr; i++) {
+		if (to && !by_ends(&edges[to - 1], &edges[i])) {
+			edges[to - 1].calls += edges[i].calls;
+			edges[to - 1].total += edges[i].total;
+		} else {
+			edges[to++] = edges[i];
+		}
+	}
+	return to;
+}
+
+/* A quoted string; what dot would take for its own is escaped. */
+static void print_quoted(struct pb_out *o, const char *s)
+{
+	pb_out_char(o, '"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			pb_out_char(o, '\\');
+		pb_out_char(o, *s);
+	}
+	pb_out_char(o, '"');
+}
+
+static void print_nodes(const struct pb_view *v, struct pb_tree *t)
+{
+	/* once each: the edges name them by number */
+	struct edge *list = calloc(t->nr, sizeof(*list));
+	uint32_t last = 0;
+	size_t nr = 0;
+
+	for (uint32_t i = 1; list && i < t->nr; i++)
+		list[nr++] = (struct edge){ .from = t->nodes[i].number };
+	if (nr)
+		qsort(list, nr, sizeof(*list), by_ends);
+	for (size_t i = 0; i < nr; i++) {
+		if (i && list[i].from == last)
+			continue;
+		last = list[i].from;
+		pb_out_fmt(v->out, "\tn%u [label=", last);
+		print_quoted(v->out, pb_tree_name(t, last));
+		pb_out_str(v->out, "];\n");
+	}
+	free(list);
+}
+
+int pb_view_dot(const struct pb_view *v)
+{
+	struct edge *edges;
+	struct pb_tree t;
+	int ret = pb_tree_make(&t, v);
+
+	if (ret)
+		return ret;
+	edges = calloc(t.nr, sizeof(*edges));
+	if (edges) {
+		size_t nr = collect(&t, edges);
+
+		pb_out_str(v->out, "digraph patchbay {\n\tnode [shape=box];\n");
+		print_nodes(v, &t);
+		for (size_t i = 0; i < nr; i++)
+			pb_out_fmt(v->out, "\tn%u -> n%u [label=\"%llu\"];\n", edges[i].from, edges[i].to,
+				   (unsigned long long)edges[i].calls);
+		pb_out_str(v->out, "}\n");
+		free(edges);
+	} else {
+		ret = -ENOMEM;
+	}
+	pb_tree_free(&t);
+	return ret;
+}

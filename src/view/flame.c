@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Folded stacks, as flamegraph.pl and speedscope read them: "a;b;c NS", the
+ * self time of c when it was called by b from a. */
+#include "view/tree.h"
+
+static void print_name(struct pb_out *o, const char *name)
+{
+	for (; *name; name++)
+		pb_out_char(o, *name == ';' ? ':' : *name);
+}
+
+static void print_stack(const struct pb_view *v, const struct pb_tree *t, uint32_t node)
+{
+	uint32_t path[PB_TREE_DEPTH + 2];
+	unsigned nr = 0;
+
+	for (uint32_t n = node; n != PB_TREE_ROOT && nr < PB_TREE_DEPTH + 2; n = t->nodes[n].parent)
+		path[nr++] = n;
+	while (nr) {
+		print_name(v->out, pb_tree_name(t, t->nodes[path[--nr]].number));
+		if (nr)
+			pb_out_char(v->out, ';');
+	}
+}
+
+int pb_view_flame(const struct pb_view *v)
+{
+	struct pb_tree t;
+	int ret = pb_tree_make(&t, v);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = 1; i < t.nr && !v->out->error; i++) {
+		uint64_t ns = pb_clock_span(&v->data->clock, t.nodes[i].self);
+
+		/* without times, calls stand in for them */
+		if (v->data->clock.none || pb_data_is_function_tracer(v->data))
+			ns = t.nodes[i].calls;
+		if (!ns)
+			continue;
+		print_stack(v, &t, i);
+		pb_out_fmt(v->out, " %llu\n", (unsigned long long)ns);
+	}
+	pb_tree_free(&t);
+	return 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The call tree as text, of the whole program or of one function: who called
+ * it, and what it called on all these paths together.
+ *
+ *   # TOTAL TIME : (CALLS) FUNCTION
+ *       3.012 ms : (1) main
+ *       2.900 ms :  +-(2) work
+ *       1.200 ms :  | +-(40) helper
+ *       0.100 ms :  +-(1) done
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/glob.h"
+#include "view/tree.h"
+
+typedef unsigned long long ull;
+
+static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_t node,
+		       uint32_t top_depth, const bool *more)
+{
+	const struct pb_tree_node *n = &t->nodes[node];
+	struct pb_out *o = v->out;
+	char time[40];
+
+	pb_out_fmt(o, "  %10s : ", pb_view_time(time, sizeof(time),
+						pb_clock_span(&v->data->clock, n->total)));
+	for (uint32_t level = top_depth + 1; level < n->depth; level++)
+		pb_out_str(o, more[level] ? " |" : "  ");
+	if (n->depth > top_depth)
+		pb_out_str(o, " +-");
+	pb_out_fmt(o, "(%llu) %s\n", (ull)n->calls, pb_tree_name(t, n->number));
+}
+
+/* From `top` down, without recursion: the parent links lead back up. */
+static void print_below(const struct pb_view *v, const struct pb_tree *t, uint32_t top)
+{
+	bool more[PB_TREE_DEPTH + 2] = { false };
+	uint32_t node = top, top_depth = t->nodes[top].depth;
+
+	while (!v->out->error) {
+		more[t->nodes[node].depth] = node != top && t->nodes[node].next;
+		print_node(v, t, node, top_depth, more);
+		if (t->nodes[node].child) {
+			node = t->nodes[node].child;
+			continue;
+		}
+		while (node != top && !t->nodes[node].next)
+			node = t->nodes[node].parent;
+		if (node == top)
+			return;
+		node = t->nodes[node].next;
+	}
+}
+
+static void print_header(const struct pb_view *v)
+{
+	pb_out_str(v->out, "# TOTAL TIME : (CALLS) FUNCTION\n");
+}
+
+static int print_whole(const struct pb_view *v, struct pb_tree *t)
+{
+	pb_tree_sort(t);
+	print_header(v);
+	for (uint32_t c = t->nodes[PB_TREE_ROOT].child; c; c = t->nodes[c].next)
+		print_below(v, t, c);
+	return 0;
+}
+
+static bool matches(const struct pb_tree *t, uint32_t number, const char *pattern)
+{
+	const char *name = pb_tree_name(t, number);
+	char bare[512];
+	size_t end = 0;
+
+	while (name[end] && name[end] != '(')
+		end++;
+	snprintf(bare, sizeof(bare), "%.*s", (int)end, name);
+	return pb_glob_match(pattern, name) || pb_glob_match(pattern, bare);
+}
+
+static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_t node, unsigned nr)
+{
+	const struct pb_tree_node *n = &t->nodes[node];
+	char time[40];
+	unsigned i = 0;
+
+	pb_out_fmt(v->out, " backtrace #%u: hit %llu, time %s\n", nr, (ull)n->calls,
+		   pb_view_time(time, sizeof(time), pb_clock_span(&v->data->clock, n->total)));
+	for (; node != PB_TREE_ROOT; node = t->nodes[node].parent)
+		pb_out_fmt(v->out, "   [%u] %s\n", i++, pb_tree_name(t, t->nodes[node].number));
+	pb_out_char(v->out, '\n');
+}
+
+/* Merges what stands below each outermost node of the function. `mark` is the
+ * node's copy in the merged tree; parents come before their children. */
+static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged,
+		       const char *pattern)
+{
+	unsigned nr = 0;
+
+	for (uint32_t i = 1; i < t->nr && !merged->nomem; i++) {
+		struct pb_tree_node *n = &t->nodes[i];
+		uint32_t up = t->nodes[n->parent].mark;
+
+		if (up) {
+			n->mark = pb_tree_child(merged, up, n->number);
+		} else if (n->number != PB_TREE_DEEPER && matches(t, n->number, pattern)) {
+			n->mark = pb_tree_child(merged, PB_TREE_ROOT, n->number);
+			print_path(v, t, i, nr++);
+		}
+		if (n->mark) {
+			merged->nodes[n->mark].calls += n->calls;
+			merged->nodes[n->mark].total += n->total;
+		}
+	}
+	return merged->nomem ? -ENOMEM : 0;
+}
+
+static int print_function(const struct pb_view *v, struct pb_tree *t, const char *pattern)
+{
+	struct pb_tree merged;
+	int ret = pb_tree_init(&merged);
+
+	if (!ret) {
+		merged.sites = t->sites;
+		pb_out_str(v->out, "# backtraces\n");
+		ret = merge_below(v, t, &merged, pattern);
+	}
+	if (!ret && merged.nr == 1)
+		pb_out_fmt(v->out, "# no call of %s was recorded\n", pattern);
+	else if (!ret)
+		print_whole(v, &merged);
+	memset(&merged.sites, 0, sizeof(merged.sites));
+	pb_tree_free(&merged);
+	return ret;
+}
+
+int pb_view_graph(const struct pb_view *v, const char *function)
+{
+	struct pb_tree t;
+	int ret = pb_tree_make(&t, v);
+
+	if (ret)
+		return ret;
+	ret = function ? print_function(v, &t, function) : print_whole(v, &t);
+	pb_view_losses(v, &t.totals, "# ");
+	pb_tree_free(&t);
+	return ret;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "view/tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t hash_of(uint32_t parent, uint32_t number)
+{
+	uint64_t h = ((uint64_t)parent << 32 | number) * 0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)(h >> 32);
+}
+
+int pb_tree_init(struct pb_tree *t)
+{
+	memset(t, 0, sizeof(*t));
+	t->room = 64;
+	t->hash_size = 256;
+	t->nodes = calloc(t->room, sizeof(*t->nodes));
+	t->hash = calloc(t->hash_size, sizeof(*t->hash));
+	t->nr = 1;
+	return t->nodes && t->hash ? 0 : -ENOMEM;
+}
+
+void pb_tree_free(struct pb_tree *t)
+{
+	free(t->nodes);
+	free(t->hash);
+	pb_sites_free(&t->sites);
+}
+
+static bool enlarge(struct pb_tree *t)
+{
+	struct pb_tree_node *nodes = realloc(t->nodes, (size_t)t->room * 2 * sizeof(*nodes));
+	uint32_t *hash;
+
+	if (!nodes)
+		return false;
+	t->nodes = nodes;
+	hash = calloc((size_t)t->hash_size * 2, sizeof(*hash));
+	if (!hash)
+		return false;
+	free(t->hash);
+	t->hash = hash;
+	t->hash_size *= 2;
+	t->room *= 2;
+	for (uint32_t i = 1; i < t->nr; i++) {
+		uint32_t at = hash_of(nodes[i].parent, nodes[i].number) & (t->hash_size - 1);
+
+		while (hash[at])
+			at = (at + 1) & (t->hash_size - 1);
+		hash[at] = i;
+	}
+	return true;
+}
+
+uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number)
+{
+	struct pb_tree_node *p = &t->nodes[parent];
+	uint32_t at, i;
+
+	if (p->number == PB_TREE_DEEPER && parent != PB_TREE_ROOT)
+		return parent;
+	if (p->depth >= PB_TREE_DEPTH)
+		number = PB_TREE_DEEPER;
+	for (;;) {
+		at = hash_of(parent, number) & (t->hash_size - 1);
+		for (; (i = t->hash[at]); at = (at + 1) & (t->hash_size - 1))
+			if (t->nodes[i].parent == parent && t->nodes[i].number == number)
+				return i;
+		if (t->nr < PB_TREE_NODES || number == PB_TREE_DEEPER)
+			break;
+		number = PB_TREE_DEEPER;
+	}
+	if (t->nr >= 2 * PB_TREE_NODES)
+		return parent;
+	if (t->nr == t->room) {
+		if (!enlarge(t)) {
+			t->nomem = true;
+			return parent;
+		}
+		at = hash_of(parent, number) & (t->hash_size - 1);
+		while (t->hash[at])
+			at = (at + 1) & (t->hash_size - 1);
+	}
+	i = t->hash[at] = t->nr++;
+	t->nodes[i] = (struct pb_tree_node){
+		.number = number, .parent = parent, .next = t->nodes[parent].child,
+		.depth = t->nodes[parent].depth + 1,
+	};
+	t->nodes[parent].child = i;
+	return i;
+}
+
+const char *pb_tree_name(const struct pb_tree *t, uint32_t number)
+{
+	return number == PB_TREE_DEEPER ? "[deeper]" : pb_sites_function(&t->sites, number).name;
+}
+
+/* The node of the call that is open around the event's. */
+static uint32_t around(const struct pb_event *ev)
+{
+	uint32_t depth = ev->stack->depth;
+
+	if (ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN)
+		depth--;
+	return depth ? ev->stack->calls[depth - 1].view : PB_TREE_ROOT;
+}
+
+static void add(struct pb_tree *t, const struct pb_event *ev, uint32_t node, uint64_t duration,
+		uint64_t child)
+{
+	struct pb_tree_node *n = &t->nodes[node];
+
+	if (around(ev) != node)
+		n->total += duration;
+	n->self += duration > child ? duration - child : 0;
+	if (ev->stack->depth)
+		ev->stack->calls[ev->stack->depth - 1].child += duration;
+}
+
+static void on_end(struct pb_tree *t, const struct pb_event *ev)
+{
+	const struct pb_open_call *call = ev->call;
+	uint32_t node;
+	uint64_t start;
+
+	if (!call) {
+		node = pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
+		t->nodes[node].calls++;
+		return;
+	}
+	start = call->aux ? call->aux : ev->start;
+	t->nodes[call->view].calls += !call->aux;
+	if (ev->kind == PB_EV_EXIT && start && ev->time >= start)
+		add(t, ev, call->view, ev->time - start, call->child);
+	else if (ev->stack->depth)
+		ev->stack->calls[ev->stack->depth - 1].child += call->child;
+}
+
+static void on_event(struct pb_tree *t, const struct pb_event *ev)
+{
+	uint32_t node;
+
+	if (ev->kind == PB_EV_LOST)
+		return;
+	if (ev->kind == PB_EV_EXIT || ev->kind == PB_EV_END) {
+		on_end(t, ev);
+		return;
+	}
+	if ((ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN) && !ev->call)
+		return;
+	node = pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
+	if (ev->call) {
+		ev->call->view = node;
+		if (ev->flags & PB_EV_INHERITED)
+			ev->call->aux = ev->time;
+		return;
+	}
+	t->nodes[node].calls++;
+	if (ev->kind == PB_EV_LEAF)
+		add(t, ev, node, ev->time - ev->start, 0);
+}
+
+static int read_all(struct pb_tree *t, const struct pb_view *v, bool by_time)
+{
+	struct pb_call_stack *c;
+	struct pb_stream s;
+	struct pb_event ev;
+	int ret = pb_stream_open(&s, v->data, by_time, v->tids, v->nr_tids);
+
+	if (ret)
+		return ret;
+	while (pb_stream_next(&s, &ev) && !t->nomem && (by_time || !s.shared))
+		on_event(t, &ev);
+	if (!by_time && s.shared)
+		ret = -EAGAIN;
+	for (size_t i = 0; !ret && (c = pb_stacks_nth(s.stacks, i)); i++)
+		for (uint32_t n = 0; n < c->depth; n++)
+			t->nodes[c->calls[n].view].calls += !c->calls[n].aux;
+	t->totals = *pb_stream_totals(&s);
+	pb_stream_close(&s);
+	return t->nomem ? -ENOMEM : ret;
+}
+
+int pb_tree_make(struct pb_tree *t, const struct pb_view *v)
+{
+	int ret = -ENOMEM;
+
+	for (int by_time = 0; by_time < 2; by_time++) {
+		ret = pb_tree_init(t);
+		if (!ret)
+			ret = pb_sites_init(&t->sites, v->data);
+		if (!ret)
+			ret = read_all(t, v, by_time);
+		if (!ret)
+			return 0;
+		pb_tree_free(t);
+		if (ret != -EAGAIN)
+			break;
+	}
+	return ret;
+}
+
+static int by_total(const void *a, const void *b, void *arg)
+{
+	const struct pb_tree *t = arg;
+	const struct pb_tree_node *x = &t->nodes[*(const uint32_t *)a];
+	const struct pb_tree_node *y = &t->nodes[*(const uint32_t *)b];
+
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	if (x->calls != y->calls)
+		return x->calls > y->calls ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+void pb_tree_sort(struct pb_tree *t)
+{
+	uint32_t *list = calloc(t->nr, sizeof(*list));
+
+	if (!list)
+		return;
+	for (uint32_t i = 0; i < t->nr; i++) {
+		uint32_t nr = 0;
+
+		for (uint32_t c = t->nodes[i].child; c; c = t->nodes[c].next)
+			list[nr++] = c;
+		if (nr < 2)
+			continue;
+		qsort_r(list, nr, sizeof(*list), by_total, t);
+		t->nodes[i].child = list[0];
+		for (uint32_t n = 0; n < nr; n++)
+			t->nodes[list[n]].next = n + 1 < nr ? list[n + 1] : 0;
+	}
+	free(list);
+}

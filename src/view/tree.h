@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * All calls of a trace as one tree: a node is a function by the path of calls
+ * that led to it. Bounded: below TREE_DEPTH levels, and past TREE_NODES nodes,
+ * calls are counted in one node "[deeper]" of the place where they begin.
+ *
+ * Context: the observer, one thread.
+ */
+#ifndef PB_VIEW_TREE_H
+#define PB_VIEW_TREE_H
+#include "view/sites.h"
+#include "view/view.h"
+
+#define PB_TREE_DEPTH	512
+#define PB_TREE_NODES	(2u << 20)
+#define PB_TREE_ROOT	0		/* the index of the root */
+#define PB_TREE_DEEPER	0xffffffffu	/* the number of a node for what is too much */
+
+struct pb_tree_node {
+	uint32_t number;		/* of the function (view/sites.h) */
+	uint32_t parent;		/* always below the node's own index */
+	uint32_t child, next;		/* lists, 0 ends them */
+	uint32_t depth;
+	uint32_t mark;			/* the user's */
+	uint64_t calls, total, self;	/* times in ticks of the clock */
+};
+
+struct pb_tree {
+	struct pb_tree_node *nodes;
+	uint32_t nr, room;
+	uint32_t *hash;			/* by parent and number; 0: empty */
+	uint32_t hash_size;
+	bool nomem;
+	struct pb_sites sites;
+	struct pb_stream_totals totals;
+};
+
+/* Reads all of the data. 0 or -ENOMEM. */
+int pb_tree_make(struct pb_tree *t, const struct pb_view *v);
+/* An empty one, of functions of the same numbers. */
+int pb_tree_init(struct pb_tree *t);
+void pb_tree_free(struct pb_tree *t);
+/* The child of that function, made if it isn't there. */
+uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number);
+const char *pb_tree_name(const struct pb_tree *t, uint32_t number);
+/* Orders each node's children by their total time. */
+void pb_tree_sort(struct pb_tree *t);
+#endif
