@@ -161,6 +161,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	static const char *const tracers[] = { "function_graph", "function", "nop", NULL };
 	struct record_options *o = state->input;
+	char err[300];
 
 	switch (key) {
 	case 'd':
@@ -189,6 +190,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		set_mode(o, PB_RING_OVERWRITE, state);
 		return 0;
 	case OPT_CLOCK:
+		if (pb_control_validate(PB_CF_TRACE_CLOCK, arg, false, err, sizeof(err)))
+			usage_error(state, "--clock: %s", err);
 		o->clock = arg;
 		return 0;
 	case OPT_SERVE:

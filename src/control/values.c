@@ -160,6 +160,19 @@ static int validate_number(const char *value, uint64_t max, char *err, size_t er
 	return invalid(value, text, err, errlen);
 }
 
+static int validate_clock(const char *value, char *err, size_t errlen)
+{
+	/* all but none are stamped with the TSC; readers convert */
+	static const char *const names[] = { "x86-tsc", "local", "global", "perf", "mono", "mono_raw",
+					     "boot", "uptime", "none" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i], value))
+			return 0;
+	return invalid(value, "is no clock; there are x86-tsc, local, global, perf, mono, mono_raw, "
+		       "boot, uptime and none", err, errlen);
+}
+
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen)
 {
@@ -195,6 +208,8 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 		if (!pb_control_parse_duration(copy, &ns))
 			return 0;
 		return invalid(value, "is no time in microseconds", err, errlen);
+	case PB_CF_TRACE_CLOCK:
+		return validate_clock(value, err, errlen);
 	default:
 		return 0;	/* the agent knows */
 	}

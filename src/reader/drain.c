@@ -23,7 +23,6 @@
 
 struct pb_drain_batch {
 	int nr;
-	uint64_t bytes;
 	uint32_t index[BATCH];
 	struct pb_chunk head[BATCH];	/* checked copies */
 	struct iovec iov[2 * BATCH];
@@ -121,20 +120,40 @@ static void discard(struct pb_drain *d, const struct pb_chunk *head, const void 
 		d->discarded[head->serial - 1] += (uint32_t)c.records;
 }
 
-static bool batch_write(struct pb_drain *d, struct pb_drain_batch *b)
+static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
 {
+	return b->iov[2 * i].iov_len + b->iov[2 * i + 1].iov_len;
+}
+
+/* How many of the batch's chunks were written: all, but for a limit or an
+ * error. Then as many as there is room for. */
+static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
+{
+	uint64_t bytes = 0;
+	int n = 0;
+
 	if (d->full || d->error)
-		return false;
-	if (d->max_size && d->writer->chunks_size + b->bytes > d->max_size) {
-		d->full = true;
-		return false;
+		return 0;
+	for (; n < b->nr; n++) {
+		uint64_t more = chunk_bytes(b, n);
+
+		if (d->max_size && d->writer->chunks_size + bytes + more > d->max_size) {
+			d->full = true;
+			break;
+		}
+		bytes += more;
 	}
-	int ret = pb_writer_chunks(d->writer, b->iov, 2 * b->nr, b->bytes);
-	if (ret) {
-		d->error = ret;
-		return false;
+	if (!n || !pb_writer_chunks(d->writer, b->iov, 2 * n, bytes))
+		return n;
+	for (int i = 0; i < n; i++) {
+		int ret = pb_writer_chunks(d->writer, b->iov + 2 * i, 2, chunk_bytes(b, i));
+
+		if (ret) {
+			d->error = ret;
+			return i;
+		}
 	}
-	return true;
+	return n;
 }
 
 static void batch_flush(struct pb_drain *d, uint32_t next_state)
@@ -143,24 +162,18 @@ static void batch_flush(struct pb_drain *d, uint32_t next_state)
 
 	if (!b->nr)
 		return;
-	/* Counting first: it brings the data into the cache for the write. */
-	struct pb_counts c = d->counts;
-	for (int i = 0; i < b->nr; i++)
-		pb_counts_add(&c, b->iov[2 * i + 1].iov_base, b->iov[2 * i + 1].iov_len / 8);
-	if (batch_write(d, b)) {
-		d->counts = c;
-		d->bytes = d->writer->chunks_size;
-		d->records = c.records;
-	} else {
-		for (int i = 0; i < b->nr; i++)
-			discard(d, &b->head[i], b->iov[2 * i + 1].iov_base);
-	}
+	int written = batch_write(d, b);
+	for (int i = 0; i < written; i++)
+		pb_counts_add(&d->counts, b->iov[2 * i + 1].iov_base, b->iov[2 * i + 1].iov_len / 8);
+	for (int i = written; i < b->nr; i++)
+		discard(d, &b->head[i], b->iov[2 * i + 1].iov_base);
+	d->bytes = d->writer->chunks_size;
+	d->records = d->counts.records;
 	for (int i = 0; i < b->nr; i++)
 		if (next_state != PB_CHUNK_READING)
 			__atomic_store_n(&chunk_at(d, b->index[i])->state, next_state,
 					 __ATOMIC_RELEASE);
 	b->nr = 0;
-	b->bytes = 0;
 }
 
 /* Bytes up to the last word that isn't zero. */
@@ -191,7 +204,6 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 	b->index[b->nr] = i;
 	b->iov[2 * b->nr] = (struct iovec){ head, sizeof(*head) };
 	b->iov[2 * b->nr + 1] = (struct iovec){ c + 1, head->used };
-	b->bytes += sizeof(*head) + head->used;
 	if (++b->nr == BATCH)
 		batch_flush(d, next_state);
 }

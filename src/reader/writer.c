@@ -15,6 +15,8 @@
 
 #include "base/base.h"
 
+#define META_RESERVE (128 << 10)
+
 /* A data directory has a meta file that begins with our magic, or is empty. */
 static bool is_datadir(const char *dir)
 {
@@ -146,6 +148,8 @@ int pb_writer_open(struct pb_writer *w, const char *dir, char *err, size_t errle
 	if (ret < 0)
 		goto fail;
 	w->chunks_size = sizeof(struct pb_data_header);
+	/* What is said at the end must find room on a full disk, too. */
+	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
 	return 0;
 fail:
 	if (!*err)
@@ -255,8 +259,12 @@ int pb_writer_chunks(struct pb_writer *w, const struct iovec *iov, int nr, uint6
 
 void pb_writer_close(struct pb_writer *w)
 {
+	struct stat st;
 	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
 
+	if (w->meta_fd >= 0 && !fstat(w->meta_fd, &st) && ftruncate(w->meta_fd, st.st_size)) {
+		/* some reserved space stays with it */
+	}
 	for (size_t i = 0; i < pb_array_size(fds); i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
