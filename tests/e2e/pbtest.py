@@ -27,6 +27,11 @@ def find_patchbay():
 
 PATCHBAY = find_patchbay()
 
+# A background job of a shell ignores SIGINT and SIGQUIT, and its children would.
+for _sig in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_sig) is signal.SIG_IGN:
+        signal.signal(_sig, signal.default_int_handler)
+
 
 class Failure(Exception):
     """A test that failed; the text says what was seen."""
