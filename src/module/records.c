@@ -113,7 +113,7 @@ static void patchable_record(struct pb_an *an, uint64_t addr)
 	long i = pb_fn_lower(an, addr);
 	struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
 
-	if (f && addr - f->addr <= ENDBR_LEN) {
+	if (f && (addr == f->addr || at_window(f, addr))) {
 		recorded(f, PB_SITE_NOP);
 		return;
 	}

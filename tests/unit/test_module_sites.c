@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Whole files, compiled here and now: which functions are found, how the
+ * compiler's records are taken, every reason to refuse, and the cache.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "abi/analysis_access.h"
+#include "abi/analysis_check.h"
+#include "base/base.h"
+#include "module/module.h"
+
+static char dir[] = "/tmp/pb-module-XXXXXX";
+
+struct view {
+	const struct pb_analysis *a;
+	size_t size;
+};
+
+static void write_file(const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Runs a command in the directory; skips the test if its compiler is absent. */
+static void build(const char *command)
+{
+	char line[1024];
+	int status;
+
+	snprintf(line, sizeof(line), "cd %s && %s 2>err", dir, command);
+	status = system(line);
+	if (status == 127 << 8)
+		skip();
+	if (status) {
+		snprintf(line, sizeof(line), "cat %s/err", dir);
+		print_message("%s\n", command);
+		assert_true(system(line) >= 0);
+		fail();
+	}
+}
+
+static int open_module(const char *name, unsigned flags, const char *cache)
+{
+	struct pb_module_options o = { flags, cache };
+	char path[256], err[256] = "";
+	int elf, fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	elf = open(path, O_RDONLY);
+	assert_true(elf >= 0);
+	fd = pb_module_open(elf, path, &o, err, sizeof(err));
+	close(elf);
+	if (fd < 0)
+		print_message("%s: %s\n", name, err);
+	return fd;
+}
+
+static struct view map(int fd)
+{
+	struct stat st;
+	void *p;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	close(fd);
+	assert_int_equal(pb_analysis_check(p, (size_t)st.st_size), 0);
+	return (struct view){ p, (size_t)st.st_size };
+}
+
+static struct view analyse(const char *name, unsigned flags)
+{
+	return map(open_module(name, flags | PB_MODULE_NO_CACHE, NULL));
+}
+
+static void drop(struct view v)
+{
+	munmap((void *)v.a, v.size);
+}
+
+static const struct pb_func *func(struct view v, const char *name)
+{
+	const struct pb_func *f = pb_analysis_funcs(v.a);
+
+	for (uint32_t i = 0; i < v.a->nr_funcs; i++)
+		if (!strcmp(pb_func_name(v.a, &f[i]), name))
+			return &f[i];
+	return NULL;
+}
+
+#define assert_site(v, name, k) do {						\
+	const struct pb_func *f_ = func(v, name);				\
+	assert_non_null(f_);							\
+	assert_int_equal(f_->refused, PB_REFUSED_NOT);				\
+	assert_int_equal(f_->kind, k);						\
+} while (0)
+
+#define assert_refused(v, name, reason) do {					\
+	const struct pb_func *f_ = func(v, name);				\
+	assert_non_null(f_);							\
+	assert_int_equal(f_->refused, PB_REFUSED_##reason);			\
+} while (0)
+
+/* ------------------------------------------------------------ hand-written */
+
+static const char *const reasons_s =
+	".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@function\n"
+	"\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	".text\n"
+	"F plain\n push %rbp\n .cfi_def_cfa_offset 16\n mov %rsp,%rbp\n pop %rbp\n"
+	" .cfi_def_cfa_offset 8\n ret\nE plain\n"
+	"F padded\n ret\nE padded\n"
+	"F shorter\n ret\nE shorter\n"
+	".globl follows\n.type follows,@function\nfollows: .cfi_startproc\n"
+	" mov $1,%eax\n ret\n .cfi_endproc\n.size follows,.-follows\n"
+	"F falls\n nop\nE falls\n"
+	".globl into\n.type into,@function\ninto: .cfi_startproc\n"
+	" mov $1,%eax\n ret\n .cfi_endproc\n.size into,.-into\n"
+	"F looped\n push %rbx\n1: dec %edi\n test %edi,%edi\n jne 1b\n pop %rbx\n ret\nE looped\n"
+	"F outside\n xor %eax,%eax\n nopl (%rax)\n ret\nE outside\n"
+	"F jumper\n test %edi,%edi\n je outside+2\n xor %eax,%eax\n ret\nE jumper\n"
+	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
+	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
+	"F returned\n call *%rax\n xor %eax,%eax\n ret\nE returned\n"
+	"F undecodable\n .byte 6,6,6,6,6,6\n ret\nE undecodable\n"
+	"F fixed\n xor %eax,%eax\n syscall\n ret\nE fixed\n"
+	"F textrel\n movabs $plain,%rax\n ret\nE textrel\n"
+	".type resolved,@gnu_indirect_function\n.globl resolved\n"
+	"F resolver\n lea plain(%rip),%rax\n ret\nE resolver\n.set resolved,resolver\n"
+	"F _start\n .cfi_undefined rip\n xor %ebp,%ebp\n mov %rsp,%rdi\n call plain\n hlt\nE _start\n"
+	"F reader\n mov (%rsp),%rax\n ret\nE reader\n"
+	"F framed\n push %rbp\n .cfi_def_cfa_offset 16\n mov %rsp,%rbp\n .cfi_def_cfa_register %rbp\n"
+	" mov 8(%rbp),%rax\n pop %rbp\n .cfi_def_cfa %rsp,8\n ret\nE framed\n"
+	"F argument\n mov 8(%rsp),%rax\n ret\nE argument\n"
+	"F popper\n pop %rax\n jmp *%rax\nE popper\n"
+	"F endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\n"
+	"F setjmp\n mov $1,%eax\n ret\nE setjmp\n"
+	/* cold part: the frame is another's */
+	".p2align 4\n.type plain.cold,@function\nplain.cold: .cfi_startproc\n"
+	" .cfi_def_cfa_offset 32\n ud2\n nop\n nop\n nop\n .cfi_endproc\n.size plain.cold,.-plain.cold\n"
+	/* signal restorer */
+	".p2align 4\n.type restorer,@function\nrestorer: .cfi_startproc\n .cfi_signal_frame\n"
+	" mov $15,%rax\n syscall\n .cfi_endproc\n.size restorer,.-restorer\n"
+	/* aliases */
+	".globl __best, a_best\n.set __best, plain_local\n.set a_best, plain_local\n"
+	".p2align 4\n.type plain_local,@function\n.type a_best,@function\n.type __best,@function\n"
+	"plain_local: .cfi_startproc\n mov $2,%eax\n ret\n .cfi_endproc\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_reasons(void **unused)
+{
+	write_file("reasons.s", reasons_s);
+	build("gcc -shared -nostdlib -Wl,-z,notext,-Bsymbolic -Wl,--build-id reasons.s -o reasons.so");
+	struct view v = analyse("reasons.so", 0);
+
+	assert_site(v, "plain", PB_SITE_SYMBOL);
+	assert_site(v, "padded", PB_SITE_SYMBOL);
+	assert_site(v, "follows", PB_SITE_SYMBOL);
+	assert_site(v, "jumper", PB_SITE_SYMBOL);
+	assert_refused(v, "shorter", SHORT);
+	assert_refused(v, "falls", CROSSES);
+	assert_refused(v, "looped", BRANCH);
+	assert_refused(v, "outside", BRANCH);
+	assert_refused(v, "taken", BRANCH);
+	assert_refused(v, "returned", CALL);
+	assert_refused(v, "undecodable", DECODE);
+	assert_refused(v, "fixed", RELOCATE);
+	assert_refused(v, "textrel", TEXTREL);
+	assert_refused(v, "resolved", IFUNC);
+	assert_refused(v, "_start", START);
+	assert_null(func(v, "plain.cold"));
+	assert_null(func(v, "restorer"));
+	assert_true(v.a->flags & PB_AN_TEXTREL);
+	assert_true(v.a->flags & PB_AN_HAS_SYMTAB);
+	assert_int_equal(v.a->build_id_len, 20);
+	drop(v);
+}
+
+static void test_flags(void **unused)
+{
+	struct view v = analyse("reasons.so", 0);
+	const struct pb_func *best = func(v, "a_best");
+
+	assert_true(func(v, "reader")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "framed")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "popper")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "setjmp")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_false(func(v, "plain")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_false(func(v, "argument")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "endbr")->flags & PB_FUNC_ENDBR);
+	assert_int_equal(func(v, "endbr")->window, 4);
+	assert_non_null(best);
+	assert_true(best->flags & PB_FUNC_GLOBAL);
+	assert_string_equal(pb_analysis_string(v.a, best->aliases), "__best\nplain_local\n");
+	assert_ptr_equal(pb_analysis_find(v.a, best->addr + 1), best);
+	assert_ptr_equal(pb_analysis_at(v.a, best->addr), best);
+	assert_null(pb_analysis_at(v.a, best->addr + 1));
+	drop(v);
+}
+
+/* Without any symbols functions are found by their FDEs; cold parts aren't. */
+static void test_stripped(void **unused)
+{
+	write_file("hide", "{ local: *; };\n");
+	build("gcc -shared -nostdlib -Wl,-z,notext,-Bsymbolic,--version-script=hide -s reasons.s "
+	      "-o stripped.so");
+	struct view v = analyse("stripped.so", 0);
+	const struct pb_func *f = pb_analysis_funcs(v.a);
+
+	assert_false(v.a->flags & PB_AN_HAS_SYMTAB);
+	assert_true(v.a->nr_funcs > 10);
+	for (uint32_t i = 0; i < v.a->nr_funcs; i++) {
+		assert_true(f[i].flags & PB_FUNC_UNNAMED);
+		assert_memory_equal(pb_func_name(v.a, &f[i]), "sub_", 4);
+	}
+	drop(v);
+}
+
+static void test_ours_and_the_loader(void **unused)
+{
+	write_file("ld.s", ".text\n.globl _dl_fixup, other\n.type _dl_fixup,@function\n"
+		   ".type other,@function\n_dl_fixup: mov $1,%eax\n ret\nother: mov $1,%eax\n ret\n");
+	build("gcc -shared -nostdlib -Wl,-soname,libpatchbay.so.0 ld.s -o ours.so");
+	build("gcc -shared -nostdlib -Wl,-soname,ld-linux-x86-64.so.2 ld.s -o loader.so");
+	struct view v = analyse("ours.so", 0);
+
+	assert_refused(v, "other", AGENT);
+	drop(v);
+	v = analyse("loader.so", 0);
+	assert_refused(v, "_dl_fixup", LOADER);
+	assert_site(v, "other", PB_SITE_SYMBOL);
+	drop(v);
+}
+
+/* --------------------------------------------------------- compilers' records */
+
+static const char *const code_c =
+	"#include <stdio.h>\n"
+	"__attribute__((noinline)) int leaf(int x) { return x * 3 + 1; }\n"
+	"__attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + leaf(n) : 0; }\n"
+	"__attribute__((noinline, no_instrument_function)) int left_out(int x) { return x ^ 5; }\n"
+	"int main(int c, char **v) { printf(\"%d\\n\", deep(c) + left_out(c)); return 0; }\n";
+
+static void check_nops(struct view v, unsigned at_least)
+{
+	const struct pb_nop *n = pb_analysis_nops(v.a);
+
+	assert_true(v.a->nr_nops >= at_least);
+	for (uint32_t i = 0; i < v.a->nr_nops; i++)
+		assert_int_equal(n[i].orig[0], n[i].len == 5 ? 0xe8 : 0xff);
+}
+
+static void one_record(const char *command, unsigned kind, unsigned nops)
+{
+	char line[512];
+
+	write_file("code.c", code_c);
+	snprintf(line, sizeof(line), "%s code.c -o code", command);
+	build(line);
+	struct view v = analyse("code", 0);
+
+	assert_site(v, "leaf", kind);
+	assert_site(v, "deep", kind);
+	assert_site(v, "main", kind);
+	if (kind != PB_SITE_XRAY)
+		assert_refused(v, "left_out", UNINSTRUMENTED);
+	check_nops(v, nops);
+	drop(v);
+	v = analyse("code", PB_MODULE_ALL_SITES);
+	assert_int_equal(func(v, "left_out")->refused, PB_REFUSED_NOT);
+	drop(v);
+}
+
+static void test_records(void **unused)
+{
+	one_record("gcc -O1 -pg -mfentry -fno-pie -no-pie", PB_SITE_FENTRY, 3);
+	one_record("gcc -O1 -pg -mfentry -fpie -pie", PB_SITE_FENTRY, 3);
+	one_record("gcc -O1 -pg -mfentry -mrecord-mcount -fno-pie -no-pie", PB_SITE_FENTRY, 3);
+	one_record("gcc -O1 -pg -mfentry -mrecord-mcount -mnop-mcount -fno-pie -no-pie", PB_SITE_NOP, 0);
+	one_record("gcc -O1 -pg -fcf-protection=full -mfentry -fpie -pie", PB_SITE_FENTRY, 3);
+	one_record("gcc -O0 -pg -fpie -pie", PB_SITE_MCOUNT, 3);
+	one_record("gcc -O2 -pg -fno-pie -no-pie", PB_SITE_MCOUNT, 3);
+	one_record("gcc -O1 -finstrument-functions", PB_SITE_CYG, 0);
+}
+
+static void test_patchable(void **unused)
+{
+	write_file("patch.c", "__attribute__((patchable_function_entry(0,0))) int none(int x) "
+		   "{ return x + 7; }\nint some(int x) { return x * 3; }\nint main(void) { return some(1); }\n");
+	build("gcc -O1 -fpie -pie -fpatchable-function-entry=5 patch.c -o patch");
+	struct view v = analyse("patch", 0);
+
+	assert_site(v, "some", PB_SITE_NOP);
+	assert_int_equal(func(v, "some")->window_len, 5);
+	assert_refused(v, "none", UNINSTRUMENTED);
+	drop(v);
+	/* 14 before the entry: the two behind it are too few, code is displaced */
+	build("gcc -O1 -fpie -pie -fpatchable-function-entry=16,14 patch.c -o patch");
+	v = analyse("patch", 0);
+	assert_site(v, "some", PB_SITE_SYMBOL);
+	assert_refused(v, "none", UNINSTRUMENTED);
+	drop(v);
+	build("gcc -O1 -fpie -pie -fcf-protection=full -fpatchable-function-entry=5 patch.c -o patch");
+	v = analyse("patch", 0);
+	assert_site(v, "some", PB_SITE_NOP);
+	assert_int_equal(func(v, "some")->window, 4);
+	drop(v);
+}
+
+static void test_clang(void **unused)
+{
+	write_file("patch.c", "int some(int x) { return x * 3; }\nint main(void) { return some(1); }\n");
+	build("clang -O1 -fpatchable-function-entry=5 patch.c -o patch");
+	struct view v = analyse("patch", 0);
+
+	assert_site(v, "some", PB_SITE_NOP);
+	drop(v);
+	one_record("clang -O1 -pg -mfentry", PB_SITE_FENTRY, 3);
+	one_record("clang -O1 -pg", PB_SITE_MCOUNT, 3);
+}
+
+/* The runtime isn't needed to look at the sleds. */
+static void test_xray(void **unused)
+{
+	write_file("patch.c", "int some(int x) { return x * 3; }\nint other(void) { return some(1); }\n");
+	build("clang -O1 -fPIC -fxray-instrument -fxray-instruction-threshold=1 -c patch.c && "
+	      "gcc -shared -nostdlib patch.o -o xray.so");
+	struct view v = analyse("xray.so", 0);
+
+	assert_site(v, "some", PB_SITE_XRAY);
+	assert_int_equal(func(v, "some")->window_len, 11);
+	drop(v);
+}
+
+/* ------------------------------------------------------------------- cache */
+
+static unsigned count_files(const char *path)
+{
+	char line[512];
+	unsigned n = 0;
+
+	snprintf(line, sizeof(line), "ls -A %s | wc -l", path);
+	FILE *p = popen(line, "r");
+
+	assert_int_equal(fscanf(p, "%u", &n), 1);
+	pclose(p);
+	return n;
+}
+
+static void test_cache(void **unused)
+{
+	char cache[64], line[256];
+
+	snprintf(cache, sizeof(cache), "%s/a/cache", dir);
+	struct view v = map(open_module("reasons.so", 0, cache));
+	uint32_t nr = v.a->nr_funcs;
+
+	drop(v);
+	assert_int_equal(count_files(cache), 1);
+	/* damaged: made anew */
+	snprintf(line, sizeof(line), "for f in %s/*; do printf XXXXXXXXXXXXXXXX | "
+		 "dd of=$f bs=1 seek=64 conv=notrunc 2>/dev/null; done", cache);
+	assert_int_equal(system(line), 0);
+	v = map(open_module("reasons.so", 0, cache));
+	assert_int_equal(v.a->nr_funcs, nr);
+	drop(v);
+	/* writable by others: not believed */
+	snprintf(line, sizeof(line), "chmod 666 %s/*", cache);
+	assert_int_equal(system(line), 0);
+	drop(map(open_module("reasons.so", 0, cache)));
+	snprintf(line, sizeof(line), "test -z \"$(find %s -type f -perm /022)\"", cache);
+	assert_int_equal(system(line), 0);
+	/* other options, another file */
+	drop(map(open_module("reasons.so", PB_MODULE_ALL_SITES, cache)));
+	assert_int_equal(count_files(cache), 2);
+	/* a directory that can't be: from memory */
+	drop(map(open_module("reasons.so", 0, "/proc/nowhere")));
+}
+
+static void test_errors(void **unused)
+{
+	struct pb_module_options o = { PB_MODULE_NO_CACHE, NULL };
+	char err[64] = "";
+	int fd = open("/dev/null", O_RDONLY);
+
+	assert_int_equal(pb_module_open(fd, "x", &o, err, sizeof(err)), -ENOEXEC);
+	assert_string_equal(err, "not a regular file");
+	close(fd);
+	write_file("text", "#!/bin/sh\nexit 0 # long enough to be no header of an ELF file at all\n");
+	assert_int_equal(open_module("text", PB_MODULE_NO_CACHE, NULL), -ENOEXEC);
+}
+
+/* Every byte of the header and of the first tables, each changed: the check
+ * says no, or all that an accessor can reach is there. */
+static void test_check(void **unused)
+{
+	struct view v = analyse("reasons.so", 0);
+	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
+	unsigned refused = 0;
+
+	for (size_t at = 0; at < v.size && at < 8192; at++) {
+		memcpy(copy, v.a, v.size);
+		copy[at] ^= 0x81;
+		refused += pb_analysis_check(copy, v.size) != 0;
+	}
+	assert_true(refused > 200);
+	for (size_t size = 0; size < sizeof(struct pb_analysis) + 8; size++)
+		assert_int_equal(pb_analysis_check(v.a, size), -EINVAL);
+	assert_int_equal(pb_analysis_check(v.a, v.size - 1), -EINVAL);
+	free(copy);
+	drop(v);
+}
+
+static int make_dir(void **unused)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **unused)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "rm -rf %s", dir);
+	return system(line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_ours_and_the_loader),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_patchable),
+		cmocka_unit_test(test_clang),
+		cmocka_unit_test(test_xray),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_check),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
