@@ -71,7 +71,7 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 	while (PB_ENT_DEPTH(e) >= PB_DEPTH_SILENT)
 		e = PB_ENT_PARENT(e);
 	*depth = PB_ENT_DEPTH(e);
-	for (e = t->cur; e != pb_root && nr < max / 2; e = PB_ENT_PARENT(e))
+	for (e = t->cur; !pb_is_root(e) && nr < max / 2; e = PB_ENT_PARENT(e))
 		nr += PB_ENT_STATE(e) == PB_ENTRY_EMITTED;
 	i = nr;
 	for (e = t->cur; i; e = PB_ENT_PARENT(e)) {
@@ -134,7 +134,7 @@ static void pop_skipped(struct pb_thread *t, uint64_t slot, uint64_t now)
 {
 	struct pb_entry *e;
 
-	while (e = t->cur, PB_ENT_SLOT(e) <= slot) {
+	while (e = t->cur, !pb_is_root(e) && PB_ENT_SLOT(e) <= slot) {
 		uint64_t at = PB_SLOT_ADDRESS(PB_ENT_SLOT(e));
 		bool same = pb_stack_holds(t->stack, at) && t->stack->exact;
 
@@ -215,7 +215,7 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 		}
 		return reuse(t, e, site, mode);
 	}
-	if (PB_ENT_SLOT(cur) <= at) {
+	if (PB_ENT_SLOT(cur) <= at && !pb_is_root(cur)) {
 		pop_skipped(t, at, pb_clock());
 		cur = t->cur;
 	}
@@ -245,7 +245,7 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (!pb_max_depth || !t->size)
+	if (!pb_max_depth || !t->cur)
 		return;
 	if (pb_is_gate(parent_ip))
 		parent_ip = PB_ENT_RET(pb_entry_of(parent_ip));
@@ -278,7 +278,7 @@ static bool make_current(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 {
 	struct pb_entry *c = t->cur;
 
-	while (c != e && c != pb_root && PB_ENT_SLOT(c) < PB_ENT_SLOT(e))
+	while (c != e && !pb_is_root(c) && PB_ENT_SLOT(c) < PB_ENT_SLOT(e))
 		c = PB_ENT_PARENT(c);
 	if (c != e)
 		return false;

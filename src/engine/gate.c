@@ -42,11 +42,40 @@ static bool cmpxchg_slot(struct pb_entry *e, uint64_t old, uint64_t new)
 
 void pb_gates_start(void)
 {
-	PB_ENT_SLOT(pb_root) = PB_SLOT_GUARD;
-	PB_ENT_STATE(pb_root) = PB_ENTRY_EMITTED;
-	PB_ENT_PARENT(pb_root) = pb_root;
-	block_taken[0] = 1;	/* the root's; its others stay unused */
+	block_taken[0] = 1;	/* so that no entry has the index 0 */
 	used_blocks = 1;
+}
+
+struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi)
+{
+	struct pb_entry *e = pb_gate_claim(t, hi);
+
+	if (!e)
+		return NULL;
+	PB_ENT_PARENT(e) = e;
+	PB_ENT_DEPTH(e) = 0;
+	PB_ENT_SITE(e) = 0;
+	PB_ENT_STATE(e) = PB_ENTRY_EMITTED;
+	return e;
+}
+
+/* Whether a return through gate e may still come: its slot holds the gate, or
+ * another one whose call returns to it (a jump between functions that we took
+ * for a call). */
+static bool slot_leads_to(uint64_t slot, const struct pb_entry *e)
+{
+	uint64_t value = *(volatile uint64_t *)slot;
+
+	for (int i = 0; i < 64 && pb_is_gate(value); i++) {
+		const struct pb_entry *other = pb_entry_of(value);
+
+		if (other == e)
+			return true;
+		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(other)) != slot)
+			return false;
+		value = PB_ENT_RET(other);
+	}
+	return false;
 }
 
 /* A block for t, from those never used or given back. Lock-free between
@@ -96,7 +125,7 @@ bool pb_gate_free_if_dead(struct pb_entry *e, bool readable)
 
 	if (!(word & PB_SLOT_LIVE) || word == PB_SLOT_GUARD || !readable)
 		return false;
-	if (*(volatile uint64_t *)PB_SLOT_ADDRESS(word) == pb_gate_of(e) + PB_GATE_RETURN)
+	if (slot_leads_to(PB_SLOT_ADDRESS(word), e))
 		return false;
 	return cmpxchg_slot(e, word, 0);
 }
@@ -127,7 +156,7 @@ struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot)
 
 	/* the hint's own block first, then the block before it in the list:
 	 * deep recursion goes from block to block */
-	if (e && e != pb_root && PB_ENT_OWNER(e) == t) {
+	if (e && PB_ENT_OWNER(e) == t) {
 		b = (int32_t)(((uint64_t)e - (uint64_t)pb_entries) / 16 / PB_GATES_PER_BLOCK);
 		e = claim_in(b, slot);
 		if (e)
@@ -168,7 +197,8 @@ void pb_gates_abandon(struct pb_thread *t)
 			struct pb_entry *e = block_entry(b, i);
 			uint64_t word = PB_ENT_SLOT(e);
 
-			if (word && pb_stack_holds(&t->own, PB_SLOT_ADDRESS(word)))
+			if (word && (pb_stack_holds(&t->own, PB_SLOT_ADDRESS(word)) ||
+				     e == t->own.root))
 				PB_ENT_SLOT(e) = 0;
 		}
 	}
@@ -185,7 +215,7 @@ static bool block_idle(int32_t b)
 /* Only the forking thread lives on; its entries keep the same owner (t's
  * address). What other threads had open may still be returned through, if it
  * stands on a coroutine's stack: those entries stay, their free blocks don't. */
-void pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
+struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_entry *innermost = NULL;
 
@@ -206,11 +236,11 @@ void pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
 			uint64_t word = PB_ENT_SLOT(e), at = PB_SLOT_ADDRESS(word);
 
 			if (!(word & PB_SLOT_LIVE) || !pb_stack_holds(&t->own, at) || at < slot ||
-			    *(volatile uint64_t *)at != pb_gate_of(e) + PB_GATE_RETURN)
+			    !slot_leads_to(at, e))
 				continue;
 			if (!innermost || word < PB_ENT_SLOT(innermost))
 				innermost = e;
 		}
 	}
-	t->cur = innermost ? innermost : pb_root;
+	return innermost;
 }

@@ -11,19 +11,7 @@
 
 static const char *session_path;
 static uint64_t own_dynamic;
-static uint32_t lock;
 static void (*original_hook)(void);
-
-void pb_text_lock(void)
-{
-	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-		pb_sys(SYS_sched_yield);
-}
-
-void pb_text_unlock(void)
-{
-	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-}
 
 static bool is_file(const struct link_map *l)
 {
@@ -130,13 +118,23 @@ static void departures(void)
 	}
 }
 
-/* In place of _dl_debug_state(). Context: inside dlopen or dlclose. */
+/* In place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
+ * loader's lock. Text may not be changed while a module is unmapped: from
+ * RT_DELETE to RT_CONSISTENT. */
 static void debug_state(void)
 {
-	if (_r_debug.r_state == RT_CONSISTENT && !pb_latched && pb_process->pid) {
+	static bool deleting;
+
+	if (pb_process->pid && _r_debug.r_state == RT_DELETE && !deleting) {
 		pb_text_lock();
+		deleting = true;
+	} else if (pb_process->pid && _r_debug.r_state == RT_CONSISTENT) {
+		if (!deleting)
+			pb_text_lock();
+		deleting = false;
 		departures();
-		arrivals();
+		if (!pb_latched)
+			arrivals();
 		pb_text_unlock();
 	}
 	if (original_hook)

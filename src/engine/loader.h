@@ -14,8 +14,4 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
 void pb_loader_hook(const char *session_path);
 /* The engine's own replacements in libc, in a module that came or at start. */
 void pb_hook_module(struct pb_module *m);
-
-/* Held while text and modules change. Not on a hit. */
-void pb_text_lock(void);
-void pb_text_unlock(void);
 #endif

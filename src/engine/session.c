@@ -276,15 +276,19 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	if (type == PB_MSG_READ) {
 		size_t max = sizeof(reply) - sizeof(head);
 
+		pb_text_lock();
 		answer.result = (int32_t)pb_file_read(path, reply,
 						      head.size < max ? head.size : max, head.offset);
+		pb_text_unlock();
 		return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), reply,
 				answer.result > 0 ? (size_t)answer.result : 0);
 	}
 	if (type != PB_MSG_WRITE || text > path + n || head.size > (size_t)(path + n - text))
 		return -71;
 	text[head.size] = 0;
+	pb_text_lock();
 	answer.result = pb_file_write(path, text, head.append, true);
+	pb_text_unlock();
 	if (answer.result && pb_file_error)
 		return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), pb_file_error,
 				strlen(pb_file_error) + 1);

@@ -22,6 +22,19 @@ static struct pb_patch *patches;
 static size_t nr_patches, max_patches;
 static int batch_error;
 
+static uint32_t lock;
+
+void pb_text_lock(void)
+{
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+		pb_sys(SYS_sched_yield);
+}
+
+void pb_text_unlock(void)
+{
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
 static bool region_reaches(uint64_t at, size_t size, uint64_t lo, uint64_t hi)
 {
 	uint64_t end = at + size;

@@ -29,6 +29,10 @@ struct pb_module {
 	bool nopped;			/* its compiled-in calls are taken out */
 };
 
+/* Held while text and modules change. Not on a hit. */
+void pb_text_lock(void);
+void pb_text_unlock(void);
+
 extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */
 

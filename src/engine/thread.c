@@ -106,7 +106,6 @@ static void own_stack(struct pb_thread *t, uint64_t tcb, uint64_t slot)
 {
 	struct pb_stack *s = &t->own;
 
-	s->cur = pb_root;
 	s->thread = t;
 	s->exact = false;
 	if (tcb == main_tcb) {
@@ -133,7 +132,7 @@ static struct pb_thread *state_for(uint64_t tcb)
 		if (t->tcb != tcb)
 			continue;
 		/* its thread is dead: ours has its TCB */
-		t->size = 0;
+		t->cur = NULL;
 		pb_writer_close(&t->w);
 		pb_gates_abandon(t);
 		return t;
@@ -148,12 +147,21 @@ static struct pb_thread *state_for(uint64_t tcb)
 	return &threads[nr];
 }
 
+/* The open calls of a child's thread hang below its new root. */
+static void adopt(struct pb_thread *t, struct pb_entry *e)
+{
+	while (!pb_is_root(PB_ENT_PARENT(e)))
+		e = PB_ENT_PARENT(e);
+	PB_ENT_PARENT(e) = t->own.root;
+}
+
 static struct pb_thread *thread_start(uint64_t slot)
 {
 	uint64_t tcb = tcb_now();
 	struct pb_thread *t = pb_tls;
 	bool forked = t != &no_thread && !t->tcb;
 	uint32_t tid = current_tid(tcb);
+	struct pb_entry *cur = NULL;
 
 	if (!pb_process->pid) {
 		if (!pb_follow_fork)
@@ -179,13 +187,18 @@ static struct pb_thread *thread_start(uint64_t slot)
 	t->own.id = 1ul << 63 | t->w.serial;
 	t->w.stack = t->own.id;
 	t->stack = &t->own;
-	t->hint = pb_root;
-	t->cur = pb_root;
+	t->hint = NULL;
 	if (forked)
-		pb_gates_after_fork(t, slot);
+		cur = pb_gates_after_fork(t, slot);
+	t->own.root = pb_gate_root(t, t->own.hi);
+	if (!t->own.root)
+		return NULL;
+	t->hint = t->own.root;
 	t->lo = t->own.lo;
+	if (cur)
+		adopt(t, cur);
 	pb_barrier();
-	t->size = t->own.hi - t->own.lo;
+	t->cur = cur ? cur : t->own.root;
 	pb_tls = t;
 	return t;
 }
@@ -194,7 +207,7 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	return pb_likely(t->size) ? t : thread_start(slot);
+	return pb_likely(t->cur != NULL) ? t : thread_start(slot);
 }
 
 /* The stack that holds the address, else a new one with guessed bounds. */
@@ -228,7 +241,7 @@ static struct pb_stack *find_stack(struct pb_thread *t, uint64_t slot)
 		nr = (uint32_t)(slot >> 16) % MAX_STACKS;	/* share one: only the tree suffers */
 	}
 	stacks[nr] = (struct pb_stack){
-		.lo = slot - GUESS_BELOW, .hi = slot + GUESS_ABOVE, .cur = pb_root,
+		.lo = slot - GUESS_BELOW, .hi = slot + GUESS_ABOVE,
 		.id = (uint64_t)pb_process->pid << 24 | (nr + 1),
 	};
 	return &stacks[nr];
@@ -238,9 +251,11 @@ bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *s, *old = t->stack;
 
-	if (slot - t->lo < t->size)
+	if (pb_likely(slot >= t->lo && slot < old->hi))
 		return false;
 	s = find_stack(t, slot);
+	if (!s->root && !(s->root = s->cur = pb_gate_root(t, s->hi)))
+		return false;	/* stay where we were: only the tree suffers */
 	if (s != old) {
 		/* another thread may have taken ours along already */
 		if (old->thread == t)
@@ -255,7 +270,6 @@ bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot)
 				    &s->id, 1);
 	}
 	t->lo = s->lo;
-	t->size = s->hi - s->lo;
 	return s != old;
 }
 
@@ -277,7 +291,9 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 	}
 	stacks[i].lo = lo;
 	stacks[i].hi = lo + size;
-	stacks[i].cur = pb_root;
+	stacks[i].cur = stacks[i].root;
+	if (stacks[i].root)
+		PB_ENT_SLOT(stacks[i].root) = lo + size;
 	stacks[i].exact = true;
 	stacks[i].id = (uint64_t)pb_process->pid << 24 | (i + 1);
 }

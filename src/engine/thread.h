@@ -37,6 +37,7 @@ struct pb_entry;
 /* A stack: the thread's own, or one that a program switched to. */
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
+	struct pb_entry *root;	/* below all its calls; its slot is hi, its depth 0 */
 	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
 	struct pb_thread *thread; /* that runs on it, or ran last */
 	uint64_t id;		/* in the records */
@@ -44,8 +45,8 @@ struct pb_stack {
 };
 
 struct pb_thread {
-	uint64_t lo, size;	/* the current stack; size 0: not initialised */
-	struct pb_entry *cur;	/* innermost open call on it */
+	uint64_t lo;		/* of the current stack */
+	struct pb_entry *cur;	/* innermost open call on it; NULL: not initialised */
 	struct pb_entry *hint;	/* entry to try first */
 	struct pb_writer w;
 	uint64_t tcb;
@@ -60,10 +61,10 @@ struct pb_thread {
 };
 
 _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
-_Static_assert(offsetof(struct pb_thread, size) == T_SIZE, "layout.h");
 _Static_assert(offsetof(struct pb_thread, cur) == T_CUR, "layout.h");
 _Static_assert(offsetof(struct pb_thread, hint) == T_HINT, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.end) == T_END, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
 
@@ -110,10 +111,15 @@ static inline struct pb_entry *pb_entry_of(uint64_t gate)
 	return (struct pb_entry *)((gate & -16ul) + PB_GATE_DISTANCE);
 }
 
-/* The sentinel below every stack's calls: entry 0. */
-#define pb_root ((struct pb_entry *)pb_entries)
+/* Each stack has an entry of its own below its calls. */
+static inline bool pb_is_root(const struct pb_entry *e)
+{
+	return PB_ENT_DEPTH(e) == 0;
+}
 
 void pb_gates_start(void);
+/* A root for a stack that ends at hi; its own parent. NULL: no entry is left. */
+struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi);
 /* A free entry, claimed for `slot`; NULL: none. */
 struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot);
 /* Frees a live entry if its slot no longer holds its gate (never while it
@@ -121,7 +127,7 @@ struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot);
 bool pb_gate_free_if_dead(struct pb_entry *e, bool readable);
 /* t's thread is gone, or t is reused: free what lies on its own stack. */
 void pb_gates_abandon(struct pb_thread *t);
-/* In a forked child: keep only t's gates, and find its open calls again. */
-void pb_gates_after_fork(struct pb_thread *t, uint64_t slot);
+/* In a forked child: keep only t's gates. Its innermost open call, or NULL. */
+struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot);
 bool pb_stack_holds(const struct pb_stack *s, uint64_t address);
 #endif

@@ -5,6 +5,10 @@
  * aligned). Reservation is xadd; a position in the last PB_CHUNK_DEAD_ZONE
  * bytes means that the chunk is full. A handler that interrupts between xadd
  * and that test adds at most a record, the dead zone has room for dozens.
+ *
+ * `end` spares the assembly the masking. It is 0 (everybody goes the slow way,
+ * which masks) from before the position changes until after, and is set by
+ * cmpxchg from 0, so that who was interrupted can't put a stale one back.
  */
 #include "ring/writer.h"
 #include "base/base.h"
@@ -239,6 +243,13 @@ static bool still_full(uint64_t pos, uint64_t chunk)
 	return pos - chunk >= CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
+static void set_end(struct pb_writer *w)
+{
+	uint64_t chunk = w->pos & -(uint64_t)PB_CHUNK_SIZE;
+
+	cmpxchg(&w->end, 0, chunk + CHUNK_LIMIT);
+}
+
 /* A new chunk in place of the full one at that address. False if there is
  * none. A handler that did it meanwhile wins. */
 static bool next_chunk(struct pb_writer *w, uint64_t full)
@@ -258,13 +269,17 @@ static bool next_chunk(struct pb_writer *w, uint64_t full)
 		return false;
 	}
 	start = (uint64_t)fill_header(w, c);
+	w->end = 0;
+	pb_barrier();
 	do {
 		pos = w->pos;
 		if (!still_full(pos, full)) {
 			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
+			set_end(w);
 			return true;
 		}
 	} while (!cmpxchg(&w->pos, pos, start));
+	set_end(w);
 	/* from here on handlers may have gone further already */
 	w->seq = c->seq + 1 > w->seq ? c->seq + 1 : w->seq;
 	w->lost_told = w->lost;
@@ -301,6 +316,7 @@ void pb_writer_close(struct pb_writer *w)
 {
 	struct pb_chunk *c = w->chunk;
 
+	w->end = 0;
 	w->pos = no_chunk + CHUNK_LIMIT;
 	w->chunk = NULL;
 	w->leaf = no_leaf;

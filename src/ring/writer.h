@@ -21,6 +21,7 @@
 
 struct pb_writer {
 	uint64_t pos;		/* address of the next record */
+	uint64_t end;		/* records may begin before it; 0 while the chunk changes */
 	uint64_t last;		/* time of the record written last */
 	uint64_t *leaf;		/* &chunk->leaf_start */
 	struct pb_chunk *chunk;	/* NULL: none yet */

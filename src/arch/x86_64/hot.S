@@ -20,7 +20,10 @@
 #define PAD_1		EXT(9, 1)
 #define PAD_2		EXT(9, 2)
 #define FUNC_WORD	EXT(3, 2)
-#define CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)
+/* How far behind the last record's time one may stand, for the fast path. */
+#define NEAR_LEAF	((1 << (PB_LEAF_BITS - 1)) - 1)
+#define NEAR_FUNC	((1 << (PB_EXT_TIME_BITS - 1)) - 1)
+#define NEAR_TIME	0x7fffffff
 
 	.section .rodata.hot_ranges, "a", @progbits
 	.balign 4
@@ -102,12 +105,12 @@ pb_hot_start:
 	save_entry
 .Lsaved_\name:
 	load_thread
-	mov	%rsp, %rcx
 	mov	T_CUR(%rdi), %rdx
-	sub	T_LO(%rdi), %rcx
-	cmp	T_SIZE(%rdi), %rcx		/* another stack, new thread, after fork */
-	jae	.Lslow_\name
-	cmp	%rsp, B_SLOT(%rdx)		/* current was skipped, or tail-called us */
+	test	%rdx, %rdx			/* new thread; after fork */
+	jz	.Lslow_\name
+	cmp	T_LO(%rdi), %rsp		/* another stack; */
+	jb	.Lslow_\name
+	cmp	%rsp, B_SLOT(%rdx)		/* or current was skipped, or tail-called us */
 	jbe	.Lslow_\name
 	mov	E_DEPTH(%rdx), %esi
 	cmp	pb_max_depth(%rip), %esi
@@ -116,11 +119,6 @@ pb_hot_start:
 	test	%esi, %esi
 	jz	pb_graph_reject
 	.endif
-	lea	pb_gates(%rip), %rax
-	mov	(%rsp), %rcx
-	sub	%rax, %rcx
-	cmp	$(PB_NR_GATES * PB_GATE_SIZE), %rcx	/* a slot that holds a gate */
-	jb	.Lslow_\name
 	mov	T_HINT(%rdi), %rcx
 	xor	%eax, %eax
 	cmpxchg	%rsp, B_SLOT(%rcx)		/* claim */
@@ -177,16 +175,14 @@ pb_hot_start:
 	movb	$PB_ENTRY_EMITTED, C_STATE(%rdx)
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdi)
-	mov	%eax, %esi
-	and	$(PB_CHUNK_SIZE - 1), %esi
-	cmp	$CHUNK_LIMIT, %esi
+	cmp	T_END(%rdi), %rax
 	jae	.Lemit_full_\name
 	mov	%r8, F_R8(%rsp)
 	mov	B_START(%rdx), %rsi
 	mov	%rsi, %r8
 	sub	T_LAST(%rdi), %r8
-	shr	$(PB_TIME_BITS - 1), %r8
-	jnz	.Lemit_far_\name
+	cmp	$NEAR_TIME, %r8
+	ja	.Lemit_far_\name
 	mov	%rsi, T_LAST(%rdi)
 	mov	C_SITE(%rdx), %r8d
 	shl	$PB_TIME_SHIFT, %rsi
@@ -408,14 +404,12 @@ pb_gate_exit:
 	mov	%rsi, T_CUR(%rdi)
 	mov	$8, %edx
 	xadd	%rdx, T_POS(%rdi)
-	mov	%edx, %esi
-	and	$(PB_CHUNK_SIZE - 1), %esi
-	cmp	$CHUNK_LIMIT, %esi
+	cmp	T_END(%rdi), %rdx
 	jae	.Lexit_reserved
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
-	shr	$(PB_LEAF_BITS - 1), %rsi
-	jnz	.Lexit_far
+	cmp	$NEAR_LEAF, %rsi
+	ja	.Lexit_far
 	mov	%rax, T_LAST(%rdi)
 	shl	$PB_LEAF_SHIFT, %rax
 .Lexit_write:
@@ -449,14 +443,12 @@ pb_gate_exit:
 	mov	%rsi, T_CUR(%rdi)
 	mov	$8, %edx
 	xadd	%rdx, T_POS(%rdi)
-	mov	%edx, %esi
-	and	$(PB_CHUNK_SIZE - 1), %esi
-	cmp	$CHUNK_LIMIT, %esi
+	cmp	T_END(%rdi), %rdx
 	jae	.Lexit_reserved
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
-	shr	$(PB_TIME_BITS - 1), %rsi
-	jnz	.Lexit_far
+	cmp	$NEAR_TIME, %rsi
+	ja	.Lexit_far
 	mov	%rax, T_LAST(%rdi)
 	shl	$PB_TIME_SHIFT, %rax
 	jmp	.Lexit_write
@@ -557,21 +549,17 @@ pb_function:
 	save_entry
 .Lsaved_function:
 	load_thread
-	cmpq	$0, T_SIZE(%rdi)
-	je	.Lfunction_slow
 	cmpl	$0, pb_max_depth(%rip)		/* tracing_on */
 	je	pb_graph_reject
 	clock
 	mov	$16, %edx
 	xadd	%rdx, T_POS(%rdi)
-	mov	%edx, %esi
-	and	$(PB_CHUNK_SIZE - 1), %esi
-	cmp	$CHUNK_LIMIT, %esi
+	cmp	T_END(%rdi), %rdx
 	jae	.Lfunction_slow
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
-	shr	$(PB_EXT_TIME_BITS - 1), %rsi
-	jnz	.Lfunction_far
+	cmp	$NEAR_FUNC, %rsi
+	ja	.Lfunction_far
 	mov	%rax, T_LAST(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rcx

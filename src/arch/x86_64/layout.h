@@ -9,7 +9,8 @@
  *
  *   A  +0 return address   +8 body (what the gate calls)
  *   B  +0 start            +8 slot: 0 free; S claimed; S-1 live, and *S is the
- *                             gate's address + 6; ~0 guard or root
+ *                             gate's address + 6; a root: its stack's end;
+ *                             ~0 the guard of a block
  *   C  +0 parent entry     +8 site (u32)  +12 state (u8), PB_ENTRY_*
  *   E  +0 owner (struct pb_thread *)  +8 depth (u32)  +12 scratch (u32)
  */
@@ -42,10 +43,10 @@
 
 /* struct pb_thread */
 #define T_LO			0
-#define T_SIZE			8
-#define T_CUR			16
-#define T_HINT			24
-#define T_POS			32
+#define T_CUR			8
+#define T_HINT			16
+#define T_POS			24
+#define T_END			32
 #define T_LAST			40
 #define T_LEAF			48
 

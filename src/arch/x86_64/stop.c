@@ -1,10 +1,358 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The helper is a process that shares our memory and files (CLONE_VM without
+ * CLONE_THREAD), as only a stranger to the thread group may ptrace it. It runs
+ * on its own stack, with raw system calls.
+ *
+ *   agent thread            helper                       each other thread
+ *   ------------            ------                       -----------------
+ *   clone, PR_SET_PTRACER
+ *   go := 1  ------------>  SEIZE, INTERRUPT all  -----> stops
+ *   wait4                   until none is new
+ *                           move PCs, write text
+ *                           DETACH (with the signal
+ *                           that it was about to get) -> goes on
+ *   <---------------------  exit
+ *
+ * A thread that doesn't stop in STOP_MS (one that waits for its vfork child,
+ * say) aborts the batch before anything is written.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
 #include "arch/x86_64/stop.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/sys.h"
 
-unsigned pb_agent_tid;
+#define MAX_TASKS	8192
+#define STOP_NS		20000000ull
+#define GROUP		6000		/* patches a stop: about a millisecond */
+#define RETRIES		100
+#define RETRY_NS	1000000
+#define HELPER_STACK	65536
+#define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
+#define JUMP		5
+#define ERESTARTNOHAND	514
+#define EINTR_		4
+
+#ifndef PTRACE_EVENT_STOP
+#define PTRACE_EVENT_STOP 128
+#endif
+
+uint32_t pb_agent_tid;
+
+struct task {
+	uint32_t tid;
+	uint32_t signal;	/* it was about to get */
+	bool seized, stopped, gone;
+};
+
+struct job {
+	const struct pb_patch *p;
+	size_t nr;
+	uint64_t (*moved)(uint64_t pc);
+	uint32_t pid, go;
+	int result;
+	uint64_t stop_ns;
+	uint64_t restorers[4];
+	unsigned nr_restorers;
+};
+
+static struct task tasks[MAX_TASKS];
+static unsigned nr_tasks;
+static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
+
+long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ptid);
+
+static uint64_t now_ns(void)
+{
+	struct { long sec, nsec; } ts;
+
+	pb_sys(SYS_clock_gettime, 1, &ts);
+	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
+}
+
+static long trace(long request, uint32_t tid, void *addr, void *data)
+{
+	return pb_sys(SYS_ptrace, request, tid, addr, data);
+}
+
+static bool known_task(uint32_t tid)
+{
+	for (unsigned i = 0; i < nr_tasks; i++)
+		if (tasks[i].tid == tid)
+			return true;
+	return false;
+}
+
+static int seize_new(const char *dir, bool *any)
+{
+	static char buf[32768] __attribute__((aligned(8)));
+	long fd = pb_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
+
+	*any = false;
+	if (pb_sys_failed(fd))
+		return (int)fd;
+	while ((n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n; at += *(uint16_t *)(buf + at + 16)) {
+			const char *name = buf + at + 19;
+			int64_t tid = pb_parse_u64(name, strlen(name));
+			struct task *t = &tasks[nr_tasks];
+
+			if (tid <= 0 || (uint32_t)tid == pb_agent_tid || known_task((uint32_t)tid))
+				continue;
+			if (nr_tasks == MAX_TASKS) {
+				pb_sys(SYS_close, fd);
+				return -7;
+			}
+			*t = (struct task){ .tid = (uint32_t)tid };
+			nr_tasks++;
+			*any = true;
+			t->seized = !trace(PTRACE_SEIZE, t->tid, NULL, NULL);
+			t->gone = !t->seized;
+			if (t->seized)
+				trace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+		}
+	}
+	pb_sys(SYS_close, fd);
+	return (int)n;
+}
+
+/* A thread that could not be seized: has it ended, or is it out of reach? */
+static bool still_there(uint32_t pid, uint32_t tid)
+{
+	return pb_sys(SYS_tgkill, pid, tid, 0) == 0;
+}
+
+static int wait_stopped(uint64_t deadline)
+{
+	for (unsigned i = 0; i < nr_tasks; i++) {
+		struct task *t = &tasks[i];
+		int status;
+		long r;
+
+		while (t->seized && !t->stopped && !t->gone) {
+			r = pb_sys(SYS_wait4, t->tid, &status, __WALL | WNOHANG, NULL);
+			if (r == 0) {
+				if (now_ns() > deadline)
+					return -11;
+				pb_sys(SYS_sched_yield);
+			} else if (r < 0 || WIFEXITED(status) || WIFSIGNALED(status)) {
+				t->gone = true;
+			} else if (WIFSTOPPED(status)) {
+				t->stopped = true;
+				/* not a stop of ours: a signal on its way */
+				if (status >> 16 != PTRACE_EVENT_STOP)
+					t->signal = (uint32_t)WSTOPSIG(status);
+			}
+		}
+	}
+	return 0;
+}
+
+static int stop_all(struct job *job)
+{
+	uint64_t deadline = now_ns() + STOP_NS;
+	char dir[64];
+	size_t at = 0;
+	bool any;
+
+	pb_put_str(dir, sizeof(dir), &at, "/proc/");
+	pb_put_u64(dir, sizeof(dir), &at, job->pid);
+	pb_put_str(dir, sizeof(dir), &at, "/task");
+	nr_tasks = 0;
+	do {
+		int err = seize_new(dir, &any);
+
+		if (!err)
+			err = wait_stopped(deadline);
+		if (err)
+			return err;
+	} while (any);
+	for (unsigned i = 0; i < nr_tasks; i++)
+		if (!tasks[i].seized && still_there(job->pid, tasks[i].tid))
+			return -1;
+	return 0;
+}
+
+static void release_all(void)
+{
+	for (unsigned i = 0; i < nr_tasks; i++)
+		if (tasks[i].stopped)
+			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
+}
+
+/* Strictly inside the bytes that a patch of this group replaces. */
+static bool inside(const struct job *job, uint64_t pc)
+{
+	size_t lo = 0, hi = job->nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (job->p[mid].addr < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && pc - job->p[lo - 1].addr < job->p[lo - 1].len;
+}
+
+static uint64_t new_pc(const struct job *job, uint64_t pc)
+{
+	return inside(job, pc) ? job->moved(pc) : 0;
+}
+
+/* Handlers that interrupted displaced bytes return to the PC in their frame: a
+ * word that is the restorer's address, then struct ucontext. */
+static void fix_frames(const struct job *job, uint64_t rsp)
+{
+	static uint64_t buf[8192];
+
+	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf)) {
+		struct iovec to = { buf, sizeof(buf) }, from = { (void *)(rsp + done), sizeof(buf) };
+		long n = pb_sys(SYS_process_vm_readv, job->pid, &to, 1, &from, 1, 0);
+
+		for (long i = 0; i < n / 8; i++) {
+			uint64_t *frame = (uint64_t *)(rsp + done) + i, *rip, to_pc;
+			unsigned k = 0;
+
+			while (k < job->nr_restorers && buf[i] != job->restorers[k])
+				k++;
+			if (k == job->nr_restorers)
+				continue;
+			/* pretcode, uc_flags, uc_link, uc_stack, r8..r15, rdi rsi
+			 * rbp rbx rdx rax rcx rsp, rip */
+			rip = frame + 1 + 5 + 16;
+			if (rip >= (uint64_t *)(rsp + done + (uint64_t)n))
+				break;
+			to_pc = new_pc(job, *rip);
+			if (to_pc)
+				*rip = to_pc;
+		}
+		if (n < (long)sizeof(buf))
+			break;
+	}
+}
+
+static void fix_thread(const struct job *job, const struct task *t)
+{
+	struct user_regs_struct regs;
+	struct iovec iov = { &regs, sizeof(regs) };
+	uint64_t pc;
+	bool changed = false;
+
+	if (trace(PTRACE_GETREGSET, t->tid, (void *)NT_PRSTATUS, &iov))
+		return;
+	pc = new_pc(job, regs.rip);
+	if (pc) {
+		regs.rip = pc;
+		changed = true;
+	}
+	/* epoll_wait and kin answer EINTR to any wake-up; the kernel's own code
+	 * for "restart, unless a handler runs" makes our stop invisible */
+	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR_) {
+		regs.rax = (uint64_t)-ERESTARTNOHAND;
+		changed = true;
+	}
+	if (changed)
+		trace(PTRACE_SETREGSET, t->tid, (void *)NT_PRSTATUS, &iov);
+	if (job->nr)
+		fix_frames(job, regs.rsp);
+}
+
+static int helper(void *arg)
+{
+	struct job *job = arg;
+	uint64_t start;
+	int err;
+
+	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE))
+		pb_sys(SYS_sched_yield);
+	start = now_ns();
+	err = stop_all(job);
+	if (err)
+		job->nr = 0;	/* threads are looked at all the same: EINTR */
+	for (unsigned i = 0; i < nr_tasks; i++)
+		if (tasks[i].stopped)
+			fix_thread(job, &tasks[i]);
+	if (!err)
+		err = pb_text_poke(job->p, job->nr, -1);
+	release_all();
+	job->stop_ns = now_ns() - start;
+	job->result = err;
+	return 0;
+}
+
+/* The restorers that handlers of this process return through. */
+static void find_restorers(struct job *job)
+{
+	for (int sig = 1; sig <= 64; sig++) {
+		struct { uint64_t handler, flags, restorer, mask; } sa;
+		unsigned k = 0;
+
+		if (pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) || sa.handler < 2 || !sa.restorer)
+			continue;
+		while (k < job->nr_restorers && job->restorers[k] != sa.restorer)
+			k++;
+		if (k == job->nr_restorers && k < pb_array_size(job->restorers))
+			job->restorers[job->nr_restorers++] = sa.restorer;
+	}
+}
+
+static int one_stop(struct job *job)
+{
+	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0), status;
+	long pid;
+
+	job->go = 0;
+	job->result = -11;
+	pid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED,
+		       helper_stack + sizeof(helper_stack), helper, job, NULL);
+	if (pb_sys_failed(pid))
+		return (int)pid;
+	if (dumpable != 1)
+		pb_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+	pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);	/* yama; fails without it */
+	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);
+	while (pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR_)
+		;
+	pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
+	if (dumpable != 1)
+		pb_sys(SYS_prctl, PR_SET_DUMPABLE, dumpable, 0, 0, 0);
+	return job->result;
+}
 
 int pb_stop_and_poke(const struct pb_patch *p, size_t nr, uint64_t (*moved)(uint64_t pc),
 		     uint64_t *longest_ns)
 {
-	return -11;
+	int err = 0;
+
+	while (nr && !err) {
+		size_t n = nr < GROUP ? nr : GROUP;
+		struct { long sec, nsec; } pause = { 0, RETRY_NS };
+
+		for (int tries = 0; tries < RETRIES; tries++) {
+			struct job job = { .p = p, .nr = n, .moved = moved,
+					   .pid = (uint32_t)pb_sys(SYS_getpid) };
+
+			find_restorers(&job);
+			err = one_stop(&job);
+			if (job.stop_ns > *longest_ns)
+				*longest_ns = job.stop_ns;
+			if (err != -11)
+				break;
+			pb_sys(SYS_nanosleep, &pause, NULL);
+		}
+		p += n;
+		nr -= n;
+	}
+	return err;
 }
