@@ -283,6 +283,23 @@ def path_ends(stack, path):
 
 # --- control of a running session -------------------------------------------
 
+def descendant(pid, exe):
+    """The process that runs exe, below pid; None if there is none."""
+    exe = os.path.realpath(exe)
+    todo = [pid]
+    while todo:
+        p = todo.pop(0)
+        try:
+            for t in os.listdir("/proc/%d/task" % p):
+                with open("/proc/%d/task/%s/children" % (p, t)) as f:
+                    todo.extend(int(c) for c in f.read().split())
+            if os.readlink("/proc/%d/exe" % p) == exe:
+                return p
+        except OSError:
+            continue
+    return None
+
+
 class Session:
     """A program under `record --serve`, and its control files."""
 
@@ -291,29 +308,33 @@ class Session:
         self.process = subprocess.Popen(record_argv(data, program, "--serve", *options), stdin=stdin,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
                                         env=clean_env(), start_new_session=True)
-        self.batches = 0
+        self.exe, self.pid, self.batches = program[0], None, 0
 
     def control(self, *argv):
-        return run([PATCHBAY, "control", "--session", str(self.process.pid), *argv], 60)
+        return run([PATCHBAY, "control", "-p", str(self.pid), *argv], 60)
 
     def wait_ready(self, timeout=60):
-        """Until its control files answer: record's own pid names the session."""
-        end = time.monotonic() + timeout
+        """Until the traced program's control files answer."""
+        end, why = time.monotonic() + timeout, ""
         while True:
-            r = self.control("read", "current_tracer")
-            if r.status == 0:
-                return
+            self.pid = descendant(self.process.pid, self.exe)
+            if self.pid:
+                r = self.control("read", "current_tracer")
+                if r.status == 0:
+                    return
+                why = tail(r.err)
             if self.process.poll() is not None:
                 raise Failure("record ended with %s\n%s" % (self.process.returncode, tail(self.process.stderr.read())))
             if time.monotonic() > end:
-                raise Failure("no answer from the session after %d s\n%s" % (timeout, tail(r.err)))
-            time.sleep(0.05)
+                raise Failure("no answer from the session after %d s\n%s" % (timeout, why))
+            time.sleep(0.02)
 
     def alive(self):
         return self.process.poll() is None
 
     def write(self, name, value, may_fail=False):
-        r = self.control("write", name, value)
+        # '!' takes away from what is there
+        r = self.control(*(["-a"] if value.startswith("!") else []), "write", name, value)
         if r.status and not may_fail and self.alive():
             raise Failure("control write %s %r: exit status %d\n%s" % (name, value, r.status, tail(r.err)))
         self.batches += r.status == 0
