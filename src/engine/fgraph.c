@@ -292,10 +292,10 @@ static bool make_current(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 	return true;
 }
 
+/* Frees nothing: the assembly does, when it has the return address. */
 uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 {
 	struct pb_thread *t = pb_thread_get((uint64_t)slot);
-	uint64_t ret;
 
 	if (t && !pb_latched) {
 		if (how == PB_EXIT_WHOLE) {
@@ -307,8 +307,5 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 		if (PB_ENT_OWNER(e) == t)
 			t->hint = e;
 	}
-	ret = PB_ENT_RET(e);
-	pb_barrier();
-	PB_ENT_SLOT(e) = 0;
-	return ret;
+	return PB_ENT_RET(e);
 }

@@ -482,8 +482,9 @@ pb_gate_exit:
 .Lexit_slow:
 	mov	$PB_EXIT_WHOLE, %edx
 1:
-	/* u64 pb_exit(entry, now, how, slot): the return address; the entry is
-	 * free afterwards */
+	/* u64 pb_exit(entry, now, how, slot): the return address. The entry is
+	 * freed here, where unwinders find the address in rax: once it is free, a
+	 * handler's call may use it. */
 	.macro cfi_ra_slot_at breg, lo, hi
 	/* r16 saved at: (*(breg + offset) & -16) + PB_GATE_DISTANCE */
 	.cfi_escape 0x10,0x10,0x0c,\breg,\lo,\hi,0x06,0x09,0xf0,0x1a,0x23,0x80,0x80,0x80,0x04
@@ -508,6 +509,8 @@ pb_gate_exit:
 	and	$-16, %rsp
 	call	pb_exit
 	.cfi_register rip, rax
+	mov	136(%rbp), %rcx
+	movq	$0, B_SLOT + PB_GATE_DISTANCE - PB_GATE_RETURN(%rcx)
 	mov	%rax, 136(%rbp)
 	.cfi_offset rip, -16
 	lea	-24(%rbp), %rsp
