@@ -195,13 +195,13 @@ static int make(const struct pb_view *v, struct pb_report *r, struct maker *m, b
 
 	if (ret)
 		return ret;
-	while (pb_stream_next(&s, &ev)) {
+	while (pb_stream_next(&s, &ev) && (by_time || !s.shared)) {
 		on_event(m, &ev);
 		m->budget += BUDGET_RECORD;
-		if (pb_unlikely(s.shared && !by_time)) {
-			pb_stream_close(&s);
-			return -EAGAIN;
-		}
+	}
+	if (s.shared && !by_time) {
+		pb_stream_close(&s);
+		return -EAGAIN;
 	}
 	add_open(m, r, &s);
 	r->totals = *pb_stream_totals(&s);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Writes synthetic data directories: valid by construction, or broken in one
+ * chosen way. Errors end the program; this is a test tool.
+ *
+ * Times are ticks; gen_begin() makes two ticks a nanosecond, and tick GEN_START
+ * the start of the recording.
+ */
+#ifndef GEN_DATA_H
+#define GEN_DATA_H
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/record.h"
+#include "abi/datadir.h"
+#include "abi/ring.h"
+
+#define GEN_START 1000000ull
+
+struct gen {
+	char dir[4000];
+	int chunks, meta;
+	struct pb_chunk head;
+	uint64_t words[(PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8];
+	uint32_t nr;
+	uint64_t last;
+};
+
+/* Makes DIR with a session of that tracer and clock ("" leaves them out), and
+ * one clock pair; gen_end() writes the second one, and META_END. */
+void gen_begin(struct gen *g, const char *dir, const char *tracer, const char *clock);
+void gen_end(struct gen *g, uint64_t time);
+void gen_close(struct gen *g);			/* as a recorder that was killed */
+
+void gen_meta(struct gen *g, uint32_t type, const void *body, size_t len, const char *tail);
+void gen_image(struct gen *g, uint32_t image, uint32_t pid, const char *path);
+/* modules/NUMBER with these functions, 256 bytes each from 0x1000 on; loaded at bias. */
+void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, uint32_t first_site,
+		uint64_t bias, const char *const *names, uint32_t nr);
+void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, const char *comm,
+		uint64_t lost, uint64_t no_return);
+
+/* Begins a chunk; the head may be changed until it is written. */
+void gen_chunk(struct gen *g, uint32_t serial, uint32_t tid, uint64_t seq, uint64_t start);
+void gen_chunk_write(struct gen *g);
+void gen_word(struct gen *g, uint64_t word);
+void gen_leaf(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
+void gen_entry(struct gen *g, uint32_t site, uint64_t time);
+void gen_exit(struct gen *g, uint32_t site, uint64_t time);
+void gen_ext(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time);
+void gen_ext1(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time, uint64_t payload);
+void gen_long(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
+
+/* A scenario by name, for golden files and benchmarks; `n` scales some. 0, or
+ * -1 if there is none of that name. */
+int gen_scenario(const char *name, const char *dir, uint64_t n);
+extern const char *const gen_scenarios[];
+#endif

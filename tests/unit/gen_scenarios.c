@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Named data directories. Times are written as T(nanoseconds since the start). */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "gen_data.h"
+
+#define T(ns) (GEN_START + 2ull * (ns))
+
+enum { MAIN = 1, WORK, HELPER, PARSE, THROWS, CPP, RUST, FIB, NR_FUNCS };
+static const char *const names[] = {
+	"main", "work", "helper", "parse", "throws", "_ZN2ns4pairIiE5firstEi",
+	"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "fib",
+};
+
+static void begin(struct gen *g, const char *dir, const char *tracer, const char *clock)
+{
+	gen_begin(g, dir, tracer, clock);
+	gen_image(g, 1, 100, "/usr/bin/victim");
+	gen_module(g, 1, 1, 100, 1, 0x555555554000, names, pb_array_size(names));
+}
+
+static void end(struct gen *g, uint64_t ns)
+{
+	struct pb_meta_exit e = { .pid = 100, .status = 0 };
+
+	gen_meta(g, PB_META_EXIT, &e, sizeof(e), NULL);
+	gen_end(g, T(ns));
+}
+
+/* A bit of everything that goes well, all overhead marks, a recursion. */
+static void basic(const char *dir, uint64_t n)
+{
+	static struct gen g;
+	uint64_t t;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	gen_leaf(&g, HELPER, T(1100), T(1223));
+	gen_entry(&g, WORK, T(1300));
+	gen_leaf(&g, CPP, T(1400), T(13400));
+	gen_leaf(&g, RUST, T(13500), T(135000));
+	gen_leaf(&g, PARSE, T(135100), T(1200000));
+	gen_leaf(&g, HELPER, T(1200100), T(21200000));
+	gen_leaf(&g, HELPER, T(21300000), T(181300000));
+	gen_leaf(&g, HELPER, T(181400000), T(3181400000));
+	gen_exit(&g, WORK, T(3181500000));
+	t = 3181500000;
+	for (int i = 0; i < 3; i++)
+		gen_entry(&g, FIB, T(t += 100));
+	gen_leaf(&g, FIB, T(t + 50), T(t + 90));
+	for (int i = 0; i < 3; i++)
+		gen_exit(&g, FIB, T(t += 100));
+	gen_exit(&g, MAIN, T(t += 100));
+	gen_chunk_write(&g);
+	end(&g, t + 1000);
+}
+
+/* Exceptions and longjmp: END of a call, of a leaf, a call skipped by an outer
+ * EXIT, a call whose return isn't hooked, an EXIT that has no beginning. */
+static void skipped(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 2);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	gen_entry(&g, WORK, T(1100));
+	gen_entry(&g, THROWS, T(1200));
+	gen_leaf(&g, HELPER, T(1300), T(1350));
+	gen_ext1(&g, PB_EXT_END, PARSE, T(1500), T(1400));
+	gen_ext1(&g, PB_EXT_END, THROWS, T(1500), 0);
+	gen_exit(&g, WORK, T(2000));
+	gen_ext(&g, PB_EXT_CALL, CPP, T(2100));
+	gen_entry(&g, WORK, T(2200));
+	gen_entry(&g, THROWS, T(2300));
+	gen_leaf(&g, HELPER, T(2400), T(2450));
+	gen_exit(&g, MAIN, T(3000));
+	gen_exit(&g, PARSE, T(3100));
+	gen_chunk_write(&g);
+	end(&g, 4000);
+}
+
+/* A lost stretch between chunks, a chunk that was overwritten, losses at the end. */
+static void lost(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 130, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	gen_entry(&g, WORK, T(1100));
+	gen_leaf(&g, HELPER, T(1200), T(1300));
+	gen_chunk_write(&g);
+	/* WORK's end is among the lost ones, PARSE's beginning too */
+	gen_chunk(&g, 1, 100, 1, T(5000));
+	g.head.lost = 123;
+	g.head.depth = 2;
+	gen_ext1(&g, PB_EXT_OPEN, MAIN, 0, T(1000));
+	gen_ext1(&g, PB_EXT_OPEN, PARSE, 0, T(4000));
+	gen_ext1(&g, PB_EXT_LOST, 0, 0, 123);
+	gen_leaf(&g, HELPER, T(5200), T(5300));
+	gen_exit(&g, PARSE, T(5400));
+	gen_chunk_write(&g);
+	/* chunk 2 was overwritten */
+	gen_chunk(&g, 1, 100, 3, T(9000));
+	g.head.lost = 123;
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, MAIN, 0, T(1000));
+	gen_leaf(&g, HELPER, T(9100), T(9200));
+	gen_exit(&g, MAIN, T(9300));
+	gen_chunk_write(&g);
+	end(&g, 10000);
+}
+
+/* Two threads and a coroutine that goes from one to the other, a fork child. */
+static void threads(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_thread(&g, 2, 100, 101, "worker", 0, 0);
+	gen_thread(&g, 3, 102, 102, "child", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	gen_leaf(&g, HELPER, T(1100), T(1200));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0x7000);
+	gen_entry(&g, PARSE, T(1300));
+	gen_leaf(&g, HELPER, T(1400), T(1450));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_leaf(&g, HELPER, T(2000), T(2100));
+	gen_exit(&g, MAIN, T(5000));
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, T(1500));
+	gen_entry(&g, WORK, T(1600));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0x7000);
+	gen_leaf(&g, CPP, T(1700), T(1800));
+	gen_exit(&g, PARSE, T(1900));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_leaf(&g, HELPER, T(2200), T(2300));
+	gen_exit(&g, WORK, T(2400));
+	gen_chunk_write(&g);
+	gen_chunk(&g, 3, 102, 0, T(3000));
+	g.head.pid = 102;
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, MAIN, 0, T(1000));
+	gen_leaf(&g, RUST, T(3100), T(3200));
+	gen_exit(&g, MAIN, T(3300));
+	gen_chunk_write(&g);
+	end(&g, 6000);
+}
+
+/* Killed: no META_END, open calls, a leaf that ran, holes, a cut-off chunk. */
+static void killed(const char *dir, uint64_t n)
+{
+	static struct gen g;
+	struct pb_meta_exit e = { .pid = 100, .status = 9 };
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_meta(&g, PB_META_EXIT, &e, sizeof(e), NULL);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	g.head.state = PB_CHUNK_OPEN;
+	g.head.leaf_site = HELPER;
+	g.head.leaf_start = T(1500);
+	g.head.leaf_depth = 2;
+	gen_entry(&g, MAIN, T(1000));
+	gen_word(&g, 0);
+	gen_entry(&g, WORK, T(1100));
+	gen_leaf(&g, PARSE, T(1200), T(1300));
+	gen_word(&g, 0);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, T(1200));
+	gen_leaf(&g, CPP, T(1250), T(1260));
+	gen_leaf(&g, CPP, T(1270), T(1280));
+	gen_chunk_write(&g);
+	if (ftruncate(g.chunks, lseek(g.chunks, 0, SEEK_CUR) - 5))
+		err(1, "ftruncate");
+	gen_close(&g);
+}
+
+static void function(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function", "mono");
+	gen_thread(&g, 1, 100, 100, "victim", 7, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_ext1(&g, PB_EXT_FUNC, MAIN, T(1000), 0x7ffff7000123);
+	gen_ext1(&g, PB_EXT_FUNC, WORK, T(2000), 0x555555555010);
+	gen_ext1(&g, PB_EXT_FUNC, CPP, T(3500), 0x555555555110);
+	gen_ext1(&g, PB_EXT_FUNC, HELPER, T(1000000500), 0x555555558000);
+	gen_chunk_write(&g);
+	end(&g, 2000000000);
+}
+
+/* n calls of the shapes that programs have, in one thread or several. */
+static void bench_calls(struct gen *g, uint64_t n, uint32_t serial, uint32_t threads)
+{
+	uint64_t t = T(1000) + serial * 7, seq = 0;
+
+	gen_chunk(g, serial, 100 + serial, seq++, t);
+	for (uint64_t i = 0; i < n;) {
+		if (g->nr > 1900) {
+			gen_chunk_write(g);
+			gen_chunk(g, serial, 100 + serial, seq++, t);
+		}
+		gen_entry(g, 2 + i % 97, t += 60);
+		gen_entry(g, 100 + i % 331, t += 60);
+		for (int k = 0; k < 6; k++, t += 60)
+			gen_leaf(g, 500 + (uint32_t)((i * 7 + (unsigned)k * 13) % 1409), t, t + 40);
+		gen_exit(g, 100 + i % 331, t += 60);
+		for (int k = 0; k < 4; k++, t += 60)
+			gen_leaf(g, 450 + k, t, t + 40);
+		gen_exit(g, 2 + i % 97, t += 60);
+		i += 12;
+	}
+	gen_chunk_write(g);
+}
+
+static void bench_n(const char *dir, uint64_t n, uint32_t threads)
+{
+	static struct gen g;
+	static char text[2000][32];
+	const char *list[2000];
+
+	for (int i = 0; i < 2000; i++) {
+		snprintf(text[i], sizeof(text[i]), "function_%d", i);
+		list[i] = text[i];
+	}
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_image(&g, 1, 100, "/usr/bin/bench");
+	gen_module(&g, 1, 1, 100, 1, 0x555555554000, list, 2000);
+	for (uint32_t i = 1; i <= threads; i++)
+		bench_calls(&g, n / threads, i, threads);
+	gen_end(&g, T(n * 100));
+}
+
+static void bench(const char *dir, uint64_t n)
+{
+	bench_n(dir, n, 1);
+}
+
+static void bench_threads(const char *dir, uint64_t n)
+{
+	bench_n(dir, n, 8);
+}
+
+const char *const gen_scenarios[] = {
+	"basic", "skipped", "lost", "threads", "killed", "function", "bench", "bench_threads", NULL
+};
+
+int gen_scenario(const char *name, const char *dir, uint64_t n)
+{
+	static void (*const make[])(const char *dir, uint64_t n) = {
+		basic, skipped, lost, threads, killed, function, bench, bench_threads,
+	};
+
+	for (int i = 0; gen_scenarios[i]; i++)
+		if (!strcmp(gen_scenarios[i], name)) {
+			make[i](dir, n);
+			return 0;
+		}
+	return -1;
+}

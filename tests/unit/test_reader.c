@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The decoder: words, and beside them what they mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen_data.h"
+#include "reader/stream.h"
+
+static char dir[] = "/tmp/pb-test-reader-XXXXXX";
+static struct gen g;
+static char text[1 << 16];
+
+static const char *const kinds[] = {
+	[PB_EV_LEAF] = "leaf", [PB_EV_ENTRY] = "entry", [PB_EV_EXIT] = "exit", [PB_EV_END] = "end",
+	[PB_EV_CALL] = "call", [PB_EV_FUNC] = "func", [PB_EV_OPEN] = "open", [PB_EV_LOST] = "lost",
+	[PB_EV_LEAF_OPEN] = "running",
+};
+
+static void begin(void)
+{
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+}
+
+static void begin_chunk(uint64_t start)
+{
+	begin();
+	gen_chunk(&g, 1, 100, 0, start);
+}
+
+static void note(const struct pb_event *ev)
+{
+	size_t len = strlen(text);
+	int n = snprintf(text + len, sizeof(text) - len, "%s %u", kinds[ev->kind], ev->site);
+
+	len += (size_t)n;
+	if (ev->kind == PB_EV_LOST)
+		n = sprintf(text + len, " %llu", (unsigned long long)ev->value);
+	else if (ev->start == ev->time)
+		n = sprintf(text + len, " @%llu", (unsigned long long)ev->time);
+	else
+		n = sprintf(text + len, " %llu-%llu", (unsigned long long)ev->start,
+			    (unsigned long long)ev->time);
+	len += (size_t)n;
+	sprintf(text + len, " d%u%s%s%s\n", ev->depth, ev->flags & PB_EV_SKIPPED ? " skipped" : "",
+		ev->flags & PB_EV_GAP ? " gap" : "", ev->flags & PB_EV_INHERITED ? " inherited" : "");
+}
+
+/* All events of the directory as lines. */
+static const char *events(bool by_time)
+{
+	char err[5000];
+	struct pb_data *d = pb_data_open(dir, err, sizeof(err));
+	struct pb_stream s;
+	struct pb_event ev;
+
+	assert_non_null(d);
+	text[0] = 0;
+	assert_int_equal(pb_stream_open(&s, d, by_time, NULL, 0), 0);
+	while (pb_stream_next(&s, &ev) && strlen(text) < sizeof(text) - 200)
+		note(&ev);
+	pb_stream_close(&s);
+	pb_data_close(d);
+	return text;
+}
+
+static const char *finish(void)
+{
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 60);
+	return events(true);
+}
+
+static void test_words(void **state)
+{
+	begin_chunk(0x1000);
+	/* ENTRY: tag 2, site 5 << 2, time 0x1010 << 22 */
+	gen_word(&g, 0x0000000404000000 | 5 << 2 | 2);
+	/* LEAF: tag 1, site 7 << 2, duration 0x10 << 22, end 0x1030 << 42 */
+	gen_word(&g, 0x0040c00004000000 | 7 << 2 | 1);
+	/* EXT CALL: tag 0, type 2 << 2, length 1 << 8, site 9 << 16, time 0x1040 << 36 */
+	gen_word(&g, 0x0001040000090108);
+	/* EXT FUNC: type 3, 2 words, site 9, time 0x1050; parent_ip */
+	gen_word(&g, 0x000105000009020c);
+	gen_word(&g, 0x401234);
+	/* EXT LONG: type 5, 3 words, site 11; start, end */
+	gen_word(&g, 0x00000000000b0314);
+	gen_word(&g, 0x2000);
+	gen_word(&g, 0x90000000);
+	/* EXIT: tag 3, site 5, time 0x90000010 */
+	gen_word(&g, 0x90000010ull << 22 | 5 << 2 | 3);
+	assert_string_equal(finish(),
+			    "entry 5 @4112 d0\n"
+			    "leaf 7 4128-4144 d1\n"
+			    "call 9 @4160 d1\n"
+			    "func 9 @4176 d1\n"
+			    "leaf 11 8192-2415919104 d1\n"
+			    "exit 5 4112-2415919120 d0\n");
+}
+
+static void test_wraps(void **state)
+{
+	const uint64_t w22 = 1 << 22, w28 = 1 << 28, w42 = 1ull << 42;
+
+	begin_chunk(w42 - 10);
+	/* 22 bits: the low bits begin again */
+	gen_word(&g, 5ull << 42 | 4ull << 22 | 3 << 2 | 1);		/* ends w42 + 5 */
+	/* 42 bits: backwards over the wrap, a signal handler's record out of order */
+	gen_word(&g, (w42 - 20) << 22 | 3 << 2 | 2);			/* w42 - 20 */
+	/* and forward again */
+	gen_word(&g, 100ull << 22 | 3 << 2 | 3);			/* w42 + 100 */
+	/* the farthest that 22 bits reach forward: 2^21 - 1 */
+	gen_word(&g, ((100 + w22 / 2 - 1) & (w22 - 1)) << 42 | 3 << 2 | 1);
+	/* the farthest backward: 2^21 */
+	gen_word(&g, ((99 + w22 / 2 - w22 / 2) & (w22 - 1)) << 42 | 3 << 2 | 1);
+	/* 28 bits over their wrap */
+	gen_ext1(&g, PB_EXT_TIME, 0, 0, 3 * w28 - 1);
+	gen_word(&g, pb_ext_word(PB_EXT_CALL, 1, 4, 7));		/* 3 * w28 + 7 */
+	assert_string_equal(finish(),
+			    "leaf 3 4398046511105-4398046511109 d0\n"
+			    "entry 3 @4398046511084 d0\n"
+			    "exit 3 4398046511084-4398046511204 d0\n"
+			    "leaf 3 @4398048608355 d0\n"
+			    "leaf 3 @4398046511203 d0\n"
+			    "call 4 @805306375 d0\n");
+}
+
+static void test_holes(void **state)
+{
+	begin_chunk(1000);
+	gen_word(&g, 0);
+	gen_leaf(&g, 3, 1100, 1110);
+	gen_word(&g, 0);
+	gen_word(&g, 0);
+	gen_word(&g, pb_ext_word(PB_EXT_PAD, 3, 0, 0));
+	gen_word(&g, ~0ull);
+	gen_word(&g, ~0ull);
+	gen_word(&g, pb_ext_word(60, 2, 0, 0));		/* a type of later days */
+	gen_word(&g, 12345);
+	gen_word(&g, pb_ext_word(PB_EXT_CALL, 0, 9, 5));	/* no length: one word skipped */
+	gen_leaf(&g, 4, 1120, 1130);
+	gen_word(&g, pb_ext_word(PB_EXT_FUNC, 1, 9, 5));	/* too short for its type */
+	gen_leaf(&g, 5, 1140, 1150);
+	for (int i = 0; i < 100; i++)
+		gen_word(&g, 0);
+	assert_string_equal(finish(), "leaf 3 1100-1110 d0\nleaf 4 1120-1130 d0\nleaf 5 1140-1150 d0\n");
+}
+
+static void test_ends(void **state)
+{
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1020);
+	gen_entry(&g, 3, 1030);
+	gen_ext1(&g, PB_EXT_END, 4, 1050, 1040);	/* a leaf that was left */
+	gen_ext1(&g, PB_EXT_END, 2, 1060, 0);		/* skips 3 */
+	gen_entry(&g, 2, 1070);
+	gen_exit(&g, 1, 1080);				/* skips 2 */
+	gen_exit(&g, 9, 1090);				/* nobody saw it begin */
+	gen_ext1(&g, PB_EXT_END, 9, 1100, 0);
+	assert_string_equal(finish(),
+			    "entry 1 @1010 d0\nentry 2 @1020 d1\nentry 3 @1030 d2\n"
+			    "end 4 1040-1050 d3\n"
+			    "end 3 1030-1060 d2 skipped\nend 2 1020-1060 d1\n"
+			    "entry 2 @1070 d1\n"
+			    "end 2 1070-1080 d1 skipped\nexit 1 1010-1080 d0\n"
+			    "exit 9 0-1090 d0\nend 9 0-1100 d0\n");
+}
+
+static void test_stacks(void **state)
+{
+	/* a coroutine that thread 1 begins and thread 2 ends */
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 77);
+	gen_entry(&g, 2, 1020);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_exit(&g, 1, 1500);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, 1100);
+	g.head.stack = 77;
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 1020);
+	gen_leaf(&g, 3, 1110, 1120);
+	gen_exit(&g, 2, 1130);
+	assert_string_equal(finish(),
+			    "entry 1 @1010 d0\nentry 2 @1020 d0\n"
+			    "leaf 3 1110-1120 d1\nexit 2 1020-1130 d0\n"
+			    "exit 1 1010-1500 d0\n");
+}
+
+static void test_same_stack_number_elsewhere(void **state)
+{
+	/* stack numbers are a process's own */
+	begin_chunk(1000);
+	g.head.stack = 77;
+	gen_entry(&g, 2, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 200, 0, 1100);
+	g.head.stack = 77;
+	g.head.pid = 200;
+	gen_exit(&g, 2, 1130);
+	assert_string_equal(finish(), "entry 2 @1020 d0\nexit 2 0-1130 d0\n");
+}
+
+static void test_open_ignored(void **state)
+{
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 1, 1020);
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1010);
+	gen_exit(&g, 1, 1030);
+	assert_string_equal(finish(), "entry 1 @1010 d0\nexit 1 1010-1030 d0\n");
+}
+
+static void test_gap(void **state)
+{
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 5, 2000);		/* 1 to 4 were overwritten */
+	g.head.depth = 2;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1010);
+	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 1900);	/* another call of 2 */
+	gen_exit(&g, 2, 2010);
+	gen_exit(&g, 1, 2020);
+	assert_string_equal(finish(),
+			    "entry 1 @1010 d0\nentry 2 @1020 d1\n"
+			    "end 2 1020-2000 d1 gap\nopen 2 1900-2000 d1\nlost 0 0 d2 gap\n"
+			    "exit 2 1900-2010 d1\nexit 1 1010-2020 d0\n");
+}
+
+static void test_lost_between(void **state)
+{
+	/* numbers without a gap, but records lost: the lists of open calls count */
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 1, 2000);
+	g.head.lost = 42;
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1010);
+	gen_ext1(&g, PB_EXT_LOST, 0, 0, 42);
+	gen_exit(&g, 1, 2020);
+	assert_string_equal(finish(),
+			    "entry 1 @1010 d0\nentry 2 @1020 d1\n"
+			    "end 2 1020-2000 d1 gap\nlost 0 42 d1\nexit 1 1010-2020 d0\n");
+}
+
+static void test_lost_by_header(void **state)
+{
+	begin_chunk(1000);
+	g.head.lost = 42;
+	gen_leaf(&g, 1, 1010, 1020);
+	gen_thread(&g, 1, 100, 100, "t", 50, 0);	/* eight more after the last chunk */
+	assert_string_equal(finish(), "lost 0 42 d0\nleaf 1 1010-1020 d0\nlost 0 8 d0\n");
+}
+
+static void test_inherited(void **state)
+{
+	begin_chunk(1000);
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 500);
+	gen_exit(&g, 1, 1100);
+	assert_string_equal(finish(), "open 1 500-1000 d0 inherited\nexit 1 500-1100 d0\n");
+}
+
+static void test_open_list_cut(void **state)
+{
+	/* 300 calls are open, the list has the innermost 3 */
+	begin();
+	gen_chunk(&g, 1, 100, 7, 1000);
+	g.head.depth = 300;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 500);
+	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 600);
+	gen_ext1(&g, PB_EXT_OPEN, 3, 0, 700);
+	gen_exit(&g, 3, 1100);
+	gen_exit(&g, 2, 1200);
+	gen_exit(&g, 1, 1300);
+	gen_exit(&g, 9, 1400);
+	assert_string_equal(finish(),
+			    "open 1 500-1000 d297\nopen 2 600-1000 d298\nopen 3 700-1000 d299\n"
+			    "exit 3 700-1100 d299\nexit 2 600-1200 d298\nexit 1 500-1300 d297\n"
+			    "exit 9 0-1400 d296\n");
+}
+
+static void test_leaf_open(void **state)
+{
+	begin_chunk(1000);
+	g.head.leaf_site = 4;
+	g.head.leaf_start = 1050;
+	gen_entry(&g, 1, 1010);
+	gen_leaf(&g, 2, 1020, 1030);
+	assert_string_equal(finish(), "entry 1 @1010 d0\nleaf 2 1020-1030 d1\nrunning 4 @1050 d1\n");
+
+	/* stale: a later record follows */
+	begin_chunk(1000);
+	g.head.leaf_site = 4;
+	g.head.leaf_start = 1050;
+	gen_leaf(&g, 4, 1050, 1060);
+	assert_string_equal(finish(), "leaf 4 1050-1060 d0\n");
+}
+
+static void truncate_chunks(off_t by)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/chunks", dir);
+	fd = open(path, O_WRONLY);
+	assert_int_equal(ftruncate(fd, lseek(fd, 0, SEEK_END) - by), 0);
+	close(fd);
+}
+
+static void test_truncated(void **state)
+{
+	static const struct { off_t by; const char *want; } cases[] = {
+		{ 1, "leaf 1 1010-1020 d0\nleaf 2 1030-1040 d0\n" },		/* within FUNC */
+		{ 8, "leaf 1 1010-1020 d0\nleaf 2 1030-1040 d0\n" },		/* without its payload */
+		{ 17, "leaf 1 1010-1020 d0\n" },				/* within a word */
+		{ 32, "" }, { 33, "" }, { 100, "" }, { 160, "" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_chunk(1000);
+		gen_leaf(&g, 1, 1010, 1020);
+		gen_leaf(&g, 2, 1030, 1040);
+		gen_ext1(&g, PB_EXT_FUNC, 3, 1050, 0x1234);
+		gen_chunk_write(&g);
+		gen_end(&g, 1ull << 60);
+		truncate_chunks(cases[i].by);
+		assert_string_equal(events(true), cases[i].want);
+	}
+}
+
+/* Records don't end where a window does: all sizes of windows say the same. */
+static void test_windows(void **state)
+{
+	char err[5000], *first = NULL;
+
+	begin_chunk(1000);
+	for (uint64_t t = 1000; g.nr < 1500; t += 100) {
+		gen_entry(&g, 1, t + 1);
+		gen_ext1(&g, PB_EXT_FUNC, 2, t + 2, 0x1234);
+		gen_long(&g, 3, t + 10, t + 20);
+		gen_word(&g, pb_ext_word(PB_EXT_PAD, 5, 0, 0));
+		for (int i = 0; i < 4; i++)
+			gen_word(&g, ~0ull);
+		gen_exit(&g, 1, t + 50);
+	}
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 60);
+	for (uint32_t window = 64; window <= 16384; window += window < 256 ? 8 : 1000) {
+		struct pb_data *d = pb_data_open(dir, err, sizeof(err));
+		struct pb_stacks *stacks = pb_stacks_new();
+		struct pb_cursor c;
+		struct pb_event ev;
+
+		assert_non_null(d);
+		assert_int_equal(pb_cursor_init(&c, d, stacks, &d->threads[0], window), 0);
+		text[0] = 0;
+		while (pb_cursor_next(&c, &ev) && strlen(text) < 60000)
+			note(&ev);
+		pb_cursor_free(&c);
+		pb_stacks_free(stacks);
+		pb_data_close(d);
+		if (!first)
+			first = strdup(text);
+		assert_string_equal(text, first);
+	}
+	assert_true(strlen(first) > 1000);
+	free(first);
+}
+
+static void test_order(void **state)
+{
+	/* chunks in any order, one twice */
+	begin();
+	gen_chunk(&g, 1, 100, 1, 1100);
+	gen_leaf(&g, 2, 1110, 1120);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, 1000);
+	gen_leaf(&g, 3, 1050, 1060);
+	gen_leaf(&g, 3, 1150, 1160);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 0, 1000);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 0, 1000);
+	gen_leaf(&g, 1, 1010, 1020);
+	assert_string_equal(finish(), "leaf 1 1010-1020 d0\nleaf 3 1050-1060 d0\n"
+			    "leaf 2 1110-1120 d0\nleaf 3 1150-1160 d0\n");
+}
+
+static void expect_refused(const char *what)
+{
+	char err[5000];
+
+	assert_null(pb_data_open(dir, err, sizeof(err)));
+	assert_non_null(strstr(err, what));
+	assert_null(strchr(err, '\n'));
+}
+
+static void overwrite(const char *name, off_t at, uint32_t value)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, &value, 4, at), 4);
+	close(fd);
+}
+
+static void test_refused(void **state)
+{
+	char path[64];
+
+	begin_chunk(1000);
+	finish();
+	overwrite("chunks", 8, 99);
+	expect_refused("format 99");
+	overwrite("chunks", 0, 99);
+	expect_refused("not written by Patchbay");
+	begin_chunk(1000);
+	finish();
+	overwrite("meta", 0, 99);
+	expect_refused("not written by Patchbay");
+	snprintf(path, sizeof(path), "%s/meta", dir);
+	unlink(path);
+	expect_refused("no readable meta");
+	begin_chunk(1000);
+	gen_close(&g);
+	truncate_chunks(10);
+	expect_refused("cut off before its header");
+}
+
+static void test_clock(void **state)
+{
+	const struct pb_meta_clock pairs[] = {
+		{ 3000, 10000, 20000, 30000, 40000 },		/* a third of a ns a tick ... */
+		{ 6000, 11000, 21000, 31000, 41000 },
+		{ 7000, 21000, 31000, 41000, 51000 },		/* ... then ten ns */
+		{ 6500, 5, 5, 5, 5 },				/* goes backwards: left out */
+	};
+	struct pb_clock c;
+
+	assert_int_equal(pb_clock_init(&c, "mono", pairs, 4), 0);
+	assert_int_equal(pb_clock_ns(&c, 3000), 10000);
+	assert_int_equal(pb_clock_ns(&c, 3002), 10000);
+	assert_int_equal(pb_clock_ns(&c, 3003), 10001);
+	assert_int_equal(pb_clock_ns(&c, 6000), 11000);
+	assert_int_equal(pb_clock_ns(&c, 6001), 11010);
+	assert_int_equal(pb_clock_ns(&c, 8000), 31000);		/* goes on */
+	assert_int_equal(pb_clock_ns(&c, 0), 9000);
+	assert_int_equal(pb_clock_ticks(&c, 10001), 3003);
+	assert_int_equal(pb_clock_ticks(&c, 0), 0);
+	assert_int_equal(pb_clock_span(&c, 4000), 11000);
+	pb_clock_free(&c);
+	assert_int_equal(pb_clock_init(&c, "x86-tsc", pairs, 4), 0);
+	assert_int_equal(pb_clock_ns(&c, 3000), 0);
+	assert_int_equal(pb_clock_ns(&c, 6000), 1000);
+	assert_int_equal(pb_clock_ns(&c, 10), 0);		/* never below zero */
+	pb_clock_free(&c);
+	assert_int_equal(pb_clock_init(&c, "boot", pairs, 1), 0);
+	assert_true(c.uncalibrated);
+	pb_clock_free(&c);
+	assert_int_equal(pb_clock_init(&c, "none", NULL, 0), 0);
+	assert_true(c.none && !c.uncalibrated);
+	pb_clock_free(&c);
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words), cmocka_unit_test(test_wraps),
+		cmocka_unit_test(test_holes), cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_stacks), cmocka_unit_test(test_same_stack_number_elsewhere),
+		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),
+		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
+		cmocka_unit_test(test_inherited), cmocka_unit_test(test_open_list_cut),
+		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

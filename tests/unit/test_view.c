@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Sums, filters of times, and the quoting of the output formats. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen_data.h"
+#include "view/options.h"
+
+static char dir[] = "/tmp/pb-test-view-XXXXXX";
+static struct gen g;
+static struct pb_out out = { .fd = -1 };
+
+static const char *written(void)
+{
+	out.buf[out.used] = 0;
+	out.used = 0;
+	return out.buf;
+}
+
+static void test_json(void **state)
+{
+	pb_out_json(&out, "a\"b\\c\n\x01 \xc3\xa9");
+	assert_string_equal(written(), "\"a\\\"b\\\\c\\u000a\\u0001 \xc3\xa9\"");
+	/* not UTF-8: a lone continuation, an overlong slash, a surrogate, a cut end */
+	pb_out_json(&out, "\x80");
+	assert_string_equal(written(), "\"\\ufffd\"");
+	pb_out_json(&out, "\xc0\xaf");
+	assert_string_equal(written(), "\"\\ufffd\\ufffd\"");
+	pb_out_json(&out, "\xed\xa0\x80");
+	assert_string_equal(written(), "\"\\ufffd\\ufffd\\ufffd\"");
+	pb_out_json(&out, "\xe2\x82");
+	assert_string_equal(written(), "\"\\ufffd\\ufffd\"");
+}
+
+static void test_csv(void **state)
+{
+	pb_out_csv(&out, "plain");
+	assert_string_equal(written(), "plain");
+	pb_out_csv(&out, "map<int, \"x\">");
+	assert_string_equal(written(), "\"map<int, \"\"x\"\">\"");
+}
+
+static void test_numbers(void **state)
+{
+	pb_out_u64(&out, 0, 3, ' ');
+	pb_out_u64(&out, UINT64_MAX, 1, '0');
+	pb_out_u64(&out, 42, 6, '0');
+	assert_string_equal(written(), "  018446744073709551615000042");
+}
+
+static void test_times(void **state)
+{
+	static const struct { const char *text; int ret; uint64_t ns; } cases[] = {
+		{ "5us", 0, 5000 }, { "1.5ms", 0, 1500000 }, { "2s", 0, 2000000000 }, { "7", 0, 7 },
+		{ "7ns", 0, 7 }, { "12.345678", 0, 12345678000 }, { "1m", 0, 60000000000 },
+		{ "", -1, 0 }, { ".5s", -1, 0 }, { "5 us", -1, 0 }, { "5h", -1, 0 }, { "1.2.3", -1, 0 },
+		{ "99999999999999999999", -1, 0 }, { "99999999999s", -1, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t ns = 0;
+
+		assert_int_equal(pb_view_parse_time(cases[i].text, &ns) ? -1 : 0, cases[i].ret);
+		if (!cases[i].ret)
+			assert_int_equal(ns, cases[i].ns);
+	}
+}
+
+/* The sums of all sites, in a directory without modules: names are "site:N". */
+static struct pb_report sums(struct pb_data **d)
+{
+	char err[5000];
+	struct pb_view v = { .out = &out, .to = UINT64_MAX };
+	struct pb_report r;
+
+	*d = v.data = pb_data_open(dir, err, sizeof(err));
+	assert_non_null(v.data);
+	assert_int_equal(pb_report_make(&v, &r), 0);
+	pb_report_sort(&r, PB_SORT_FUNC);
+	return r;
+}
+
+static void expect(const struct pb_report_row *row, const char *name, uint64_t calls, uint64_t total,
+		   uint64_t self, uint64_t min, uint64_t max)
+{
+	assert_string_equal(row->name, name);
+	assert_int_equal(row->calls, calls);
+	assert_int_equal(row->total, total);
+	assert_int_equal(row->self, self);
+	assert_int_equal(row->min, min);
+	assert_int_equal(row->max, max);
+}
+
+static void test_recursion(void **state)
+{
+	struct pb_report r;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");	/* two ticks a ns */
+	gen_chunk(&g, 1, 100, 0, 1000);
+	gen_entry(&g, 1, 2000);
+	gen_entry(&g, 2, 2100);
+	gen_entry(&g, 1, 2200);
+	gen_leaf(&g, 1, 2300, 2400);
+	gen_leaf(&g, 2, 2450, 2470);
+	gen_exit(&g, 1, 2600);
+	gen_exit(&g, 2, 2700);
+	gen_exit(&g, 1, 3000);
+	gen_leaf(&g, 1, 3100, 3200);
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 40);
+	r = sums(&d);
+	assert_int_equal(r.nr, 2);
+	/* outermost activations: 2000-3000 and 3100-3200; self: 400 + 280 + 100 + 100 */
+	expect(&r.rows[0], "site:1", 4, 550, 440, 50, 500);
+	/* 2100-2700; self: 200 + 20 */
+	expect(&r.rows[1], "site:2", 2, 300, 110, 10, 300);
+	pb_report_free(&r);
+	pb_data_close(d);
+}
+
+/* Two threads in the same functions: each stack has its own recursion. */
+static void test_threads(void **state)
+{
+	struct pb_report r;
+	struct pb_data *d;
+
+	for (int shared = 0; shared < 2; shared++) {
+		gen_begin(&g, dir, "function_graph", "x86-tsc");
+		for (uint32_t t = 0; t < 2; t++) {
+			gen_chunk(&g, 1 + t, 100 + t, 0, 1000 + t);
+			gen_entry(&g, 1, 2000 + 10 * t);
+			if (shared) {
+				gen_ext1(&g, PB_EXT_STACK, 0, 0, 55);
+				gen_leaf(&g, 3, 2100 + 200 * t, 2200 + 200 * t);
+				gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+			} else {
+				gen_leaf(&g, 3, 2100 + 10 * t, 2200 + 10 * t);
+			}
+			gen_exit(&g, 1, 3000 + 10 * t);
+			gen_chunk_write(&g);
+		}
+		gen_end(&g, 1ull << 40);
+		r = sums(&d);
+		assert_int_equal(r.by_time, shared);
+		assert_int_equal(r.nr, 2);
+		expect(&r.rows[0], "site:1", 2, 1000, shared ? 1000 : 900, 500, 500);
+		expect(&r.rows[1], "site:3", 2, 100, 100, 50, 50);
+		pb_report_free(&r);
+		pb_data_close(d);
+	}
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_times), cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

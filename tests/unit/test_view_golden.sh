@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs each view on generated data and compares with tests/golden/view.
+#   test_view_golden.sh GEN_DATA PATCHBAY GOLDEN_DIR [--update]
+set -u
+gen=$(realpath "$1") patchbay=$(realpath "$2") golden=$3 update=${4-}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+check() {	# NAME SCENARIO COMMAND [OPTIONS]: its output, warnings and status
+	name=$1 scenario=$2; shift 2
+	[ -d "$tmp/$scenario" ] || "$gen" "$scenario" "$tmp/$scenario" || exit 1
+	command=$1; shift
+	(cd "$tmp" && "$patchbay" "$command" -d "$scenario" "$@" 2>&1; echo "status $?") >"$tmp/out"
+	if [ "$update" ]; then
+		cp "$tmp/out" "$golden/$name"
+	elif ! diff -u "$golden/$name" "$tmp/out"; then
+		echo "FAILED: $name: patchbay $command $*"
+		failed=1
+	fi
+}
+
+for s in basic skipped lost threads killed function; do
+	check "replay-$s" "$s" replay
+	check "report-$s.csv" "$s" report --format=csv
+	check "raw-$s" "$s" dump --format=raw
+done
+check replay-columns basic replay -O funcgraph-abstime -O funcgraph-proc -O funcgraph-tail
+check replay-bare basic replay -O nofuncgraph-overhead -O nofuncgraph-duration -O nofuncgraph-tid
+check replay-time basic replay -t 10us
+check replay-time-gap lost replay -t 1us
+check replay-depth basic replay -D 2
+check replay-filter basic replay -F work -N parse
+check replay-filter-cpp basic replay -F 'ns::pair<int>::first'
+check replay-range basic replay --range 1us~25us
+check replay-tid threads replay --tid 101
+check report-self basic report --sort=self
+check report-avg basic report --sort=avg
+check report-json threads report --format=json
+check report-diff basic report --diff threads
+check graph-basic basic graph
+check graph-helper threads graph helper
+check graph-nothing threads graph nothing
+check chrome-killed killed dump --format=chrome
+check chrome-lost lost dump --format=chrome
+check flame-threads threads dump --format=flame-graph
+check dot-threads threads dump --format=graphviz
+check info-basic basic info
+check info-killed.json killed info --format=json --open
+check info-open killed info --open
+exit $failed
