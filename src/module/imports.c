@@ -28,9 +28,11 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* An address that the loader will store at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	pb_mark(an, value, true);
+	/* a record tells where something stands, not that anyone goes there */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
+	else
+		pb_mark(an, value, true);
 }
 
 static void one_rela(struct pb_an *an, const Elf64_Rela *r, const struct pb_elf_symbols *syms)
@@ -137,7 +139,8 @@ static void pointers_in_place(struct pb_an *an)
 			uint64_t value;
 
 			memcpy(&value, v + off, 8);
-			pb_mark(an, value, false);
+			if (!in_records(an, p->p_vaddr + off))
+				pb_mark(an, value, false);
 		}
 	}
 }

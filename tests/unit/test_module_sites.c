@@ -306,6 +306,24 @@ static void test_records(void **unused)
 	one_record("gcc -O1 -finstrument-functions", PB_SITE_CYG, 0);
 }
 
+/* Calls that recordmcount found, in comdat sections as well; twice is once. */
+static void test_recordmcount(void **unused)
+{
+	write_file("comdat.cc", "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
+		   "int main(int c, char **) { return next(c) + (int)next(1.5); }\n");
+	write_file("other.cc", "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
+		   "int other(int c) { return next(c); }\n");
+	build("g++ -pg -c comdat.cc && g++ -pg -c other.cc && " RECORDMCOUNT " comdat.o other.o && "
+	      RECORDMCOUNT " comdat.o && g++ -pg comdat.o other.o -o comdat && "
+	      "readelf -SW comdat | grep -q __mcount_loc && ! readelf -dW comdat | grep -q TEXTREL");
+	struct view v = analyse("comdat", 0);
+
+	assert_site(v, "main", PB_SITE_MCOUNT);
+	assert_site(v, "_Z4nextIiET_S0_", PB_SITE_MCOUNT);
+	assert_int_equal(v.a->nr_nops, 4);
+	drop(v);
+}
+
 static void test_patchable(void **unused)
 {
 	write_file("patch.c", "__attribute__((patchable_function_entry(0,0))) int none(int x) "
@@ -455,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_ours_and_the_loader),
 		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_recordmcount),
 		cmocka_unit_test(test_patchable),
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_xray),
