@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp control_argp = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "[PID] list\n[PID] read FILE\n[PID] write FILE VALUE",
+	.args_doc = "[PID] list\n[PID] [read] FILE\n[PID] [write] FILE VALUE",
 	.doc = "Read and write the control files of a program that runs under "
 	       "`patchbay record --serve'.\v"
 	       "FILE is a file of tracing/: current_tracer, set_ftrace_filter, tracing_on, ... "
@@ -219,17 +219,19 @@ static int run_control(int argc, char **argv)
 		return usage("nothing to do");
 	if (!strcmp(w[0], "list"))
 		return list_files();
-	if (o.nr_words < 2)
-		return usage("no file is named");
-	file = pb_control_find(w[1]);
+	/* the verb may be left out: one word reads, two write */
+	bool verb = !strcmp(w[0], "read") || !strcmp(w[0], "write");
+	if (!verb && o.nr_words > 2)
+		return usage("that makes no sense");
+	bool write = verb ? *w[0] == 'w' : o.nr_words == 2;
+	w += verb;
+	if (o.nr_words != 1u + verb + write)
+		return usage(write ? "a write takes a file and a value" : "a read takes a file");
+	file = pb_control_find(w[0]);
 	if (file == PB_NR_CONTROL_FILES)
-		return pb_error("control", "%s: no such file; see patchbay control list", w[1]);
+		return pb_error("control", "%s: no such file; see patchbay control list", w[0]);
 	const char *path = pb_control_info(file)->path;
-	if (!strcmp(w[0], "read") && o.nr_words == 2)
-		return read_file(&o, path);
-	if (!strcmp(w[0], "write") && o.nr_words == 3)
-		return write_file(&o, file, path, w[2]);
-	return usage("that makes no sense");
+	return write ? write_file(&o, file, path, w[1]) : read_file(&o, path);
 }
 
 const struct pb_command pb_command_control = {

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The control library: values, packed writes, nearest names. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "control/control.h"
+#include "control/resolve.h"
+
+static void durations(void **state)
+{
+	static const struct { const char *text; uint64_t ns; } good[] = {
+		{ "10", 10000 }, { "10us", 10000 }, { "500ns", 500 }, { "1.5ms", 1500000 },
+		{ "2s", 2000000000 }, { "0.25", 250 }, { ".5s", 500000000 }, { "0", 0 },
+	};
+	static const char *const bad[] = { "", "x", "-1", "1.", "1 us", "10xs", "1e3", "99999999999999999s" };
+	char buf[32];
+	uint64_t ns;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(pb_control_parse_duration(good[i].text, &ns), 0);
+		assert_int_equal(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(pb_control_parse_duration(bad[i], &ns), -EINVAL);
+	pb_control_format_us(1500, buf, sizeof(buf));
+	assert_string_equal(buf, "1.500");
+	pb_control_format_us(42000, buf, sizeof(buf));
+	assert_string_equal(buf, "42");
+}
+
+static void patterns(void **state)
+{
+	struct pb_control_pattern p;
+	const char *text = " foo !ba*:mod:libx* ns::f\n";
+	char err[200];
+
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), 1);
+	assert_true(p.text_len == 3 && !p.remove && !p.module);
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), 1);
+	assert_true(p.text_len == 3 && p.remove && p.module_len == 5);
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), 1);
+	assert_true(p.text_len == 5 && !p.module);
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), 0);
+	text = "f:traceon";
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), -EINVAL);
+}
+
+static void validation(void **state)
+{
+	char err[300];
+
+	assert_int_equal(pb_control_validate(PB_CF_CURRENT_TRACER, "function\n", false, err, sizeof(err)), 0);
+	assert_int_equal(pb_control_validate(PB_CF_CURRENT_TRACER, "funct", false, err, sizeof(err)), -EINVAL);
+	assert_int_equal(pb_control_validate(PB_CF_TRACING_ON, "2", false, err, sizeof(err)), -EINVAL);
+	assert_int_equal(pb_control_validate(PB_CF_AVAILABLE_TRACERS, "x", false, err, sizeof(err)), -EACCES);
+	assert_int_equal(pb_control_find("tracing/tracing_on"), PB_CF_TRACING_ON);
+	assert_int_equal(pb_control_find("nosuch"), PB_NR_CONTROL_FILES);
+}
+
+static int check_write(void *arg, const char *path, bool append, const char *value)
+{
+	unsigned *n = arg;
+
+	assert_string_equal(path, *n < 2 ? "set_ftrace_filter" : "current_tracer");
+	assert_int_equal(append, *n == 1);
+	assert_string_equal(value, *n == 0 ? "a" : *n == 1 ? "b" : "function");
+	++*n;
+	return 0;
+}
+
+static void writes(void **state)
+{
+	struct pb_control_writes w = { 0 };
+	char *big = calloc(1, 70000);
+	unsigned n = 0;
+
+	assert_int_equal(pb_control_writes_add(&w, PB_CF_SET_FTRACE_FILTER, "a"), 0);
+	assert_int_equal(pb_control_writes_add(&w, PB_CF_SET_FTRACE_FILTER, "b"), 0);
+	assert_int_equal(pb_control_writes_add(&w, PB_CF_CURRENT_TRACER, "function"), 0);
+	assert_int_equal(pb_control_writes_each(w.buf, w.len, w.nr, check_write, &n), 0);
+	assert_int_equal(n, 3);
+	n = 0;
+	assert_int_equal(pb_control_writes_each(w.buf, w.len - 1, w.nr, check_write, &n), -EPROTO);
+	n = 0;
+	assert_int_equal(pb_control_writes_each(w.buf, w.len, 4, check_write, &n), -EPROTO);
+	memset(big, 'x', 69999);
+	assert_int_equal(pb_control_writes_add(&w, PB_CF_CURRENT_TRACER, big), -EMSGSIZE);
+	free(big);
+	pb_control_writes_free(&w);
+}
+
+static void distances(void **state)
+{
+	assert_int_equal(pb_edit_distance("main", "main", 3), 0);
+	assert_int_equal(pb_edit_distance("mian", "main", 3), 1);
+	assert_int_equal(pb_edit_distance("man", "main", 3), 1);
+	assert_int_equal(pb_edit_distance("kitten", "sitting", 3), 3);
+	assert_int_equal(pb_edit_distance("kitten", "sitting", 2), 3);
+	assert_int_equal(pb_edit_distance("a", "abcdefgh", 2), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durations),
+		cmocka_unit_test(patterns),
+		cmocka_unit_test(validation),
+		cmocka_unit_test(writes),
+		cmocka_unit_test(distances),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
