@@ -99,18 +99,32 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 }
 
 /* OPEN records at a chunk's start. Their list has room for the innermost calls
- * only, so how many there are says which of the open calls they are. */
+ * only, so how many there are says which of the open calls they are. A call
+ * for whose ENTRY the chunk was opened may be in it too: it isn't counted. */
 static uint32_t count_open(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
-	uint64_t words[256];
+	uint64_t words[264], start = 0;
 	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
 	ssize_t n = pread(c->data->chunks_fd, words, bytes,
 			  (off_t)(ref->offset + sizeof(struct pb_chunk)));
-	uint32_t nr = 0;
+	uint32_t nr = 0, site = 0;
+	ssize_t i;
 
-	for (ssize_t i = 0; i + 1 < n / 8; i += 2, nr++)
-		if ((words[i] & 0xffff) != pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0))
+	for (i = 0; i + 1 < n / 8; i += 2) {
+		unsigned head = words[i] & 0xffff;
+
+		if (head == pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0)) {
+			site = words[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
+			start = words[i + 1];
+			nr++;
+		} else if (head != pb_ext_word(PB_EXT_LOST, PB_EXT_LOST_WORDS, 0, 0) &&
+			   head != pb_ext_word(PB_EXT_TIME, PB_EXT_TIME_WORDS, 0, 0)) {
 			break;
+		}
+	}
+	if (nr && i < n / 8 && words[i] == (start << PB_TIME_SHIFT | (uint64_t)site << PB_SITE_SHIFT |
+					    PB_TAG_ENTRY))
+		nr--;
 	return nr;
 }
 
@@ -121,6 +135,7 @@ static void gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 	uint32_t nr = count_open(c, ref);
 	uint32_t outer = nr && c->chunk.depth > nr ? c->chunk.depth - nr : 0;
 
+	c->open_left = nr;
 	if (outer > PB_MAX_SITES)
 		outer = 0;
 	if (s->base <= outer && outer - s->base <= s->depth) {
@@ -297,9 +312,14 @@ static enum attend attend_open(struct pb_cursor *c, struct pb_event *ev)
 	uint32_t site = word >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
 	struct pb_open_call *call;
 
+	if (!c->open_left) {
+		consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+		return AGAIN;
+	}
 	if (c->open_seen < s->depth && s->calls[c->open_seen].site == site &&
 	    s->calls[c->open_seen].start == start) {
 		c->open_seen++;
+		c->open_left--;
 	} else if (c->open_seen < s->depth) {
 		event_pop(c, ev, c->last, PB_EV_GAP);
 		return EVENT;
@@ -309,6 +329,7 @@ static enum attend attend_open(struct pb_cursor *c, struct pb_event *ev)
 			c->base_due = 0;
 		}
 		event_set(c, ev, PB_EV_OPEN, site, start, c->last);
+		c->open_left--;
 		call = ev->call = pb_stack_push(s, site, start);
 		if (!c->chunk.seq)
 			ev->flags = PB_EV_INHERITED;

@@ -74,6 +74,7 @@ struct pb_cursor {
 
 	bool gap;			/* OPEN records are to be believed */
 	uint32_t open_seen;		/* that many of the stack agree with them */
+	uint32_t open_left;		/* of the list's records, those still to be believed */
 	uint32_t base_due;		/* open calls around them that nothing is known of */
 	uint64_t lost_seen, lost_due;
 	bool gap_due;

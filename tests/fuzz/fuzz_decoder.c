@@ -174,7 +174,7 @@ static void mutate(struct file *f)
 	case 4:		/* a piece copied elsewhere */
 		len = next_random() % 512 & ~7ull;
 		at &= ~7ull;
-		if (at + len <= f->size)
+		if (at + len <= f->size && len < f->size)
 			memmove(f->data + (next_random() % (f->size - len) & ~7ull), f->data + at, len);
 		break;
 	case 5:

@@ -277,6 +277,16 @@ static void test_inherited(void **state)
 	assert_string_equal(finish(), "open 1 500-1000 d0 inherited\nexit 1 500-1100 d0\n");
 }
 
+static void test_open_before_its_entry(void **state)
+{
+	/* the chunk was opened to take the ENTRY of a call that its list has too */
+	begin_chunk(1000);
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1050);
+	gen_entry(&g, 1, 1050);
+	gen_exit(&g, 1, 1100);
+	assert_string_equal(finish(), "entry 1 @1050 d0\nexit 1 1050-1100 d0\n");
+}
+
 static void test_open_list_cut(void **state)
 {
 	/* 300 calls are open, the list has the innermost 3 */
@@ -502,7 +512,8 @@ int main(void)
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_same_stack_number_elsewhere),
 		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
-		cmocka_unit_test(test_inherited), cmocka_unit_test(test_open_list_cut),
+		cmocka_unit_test(test_inherited), cmocka_unit_test(test_open_before_its_entry),
+		cmocka_unit_test(test_open_list_cut),
 		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
