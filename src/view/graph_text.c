@@ -20,6 +20,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "view/filter.h"
 #include "view/view.h"
@@ -118,6 +119,18 @@ static char overhead_mark(uint64_t ns)
 	return ' ';
 }
 
+static void print_mark(struct printer *p, char mark)
+{
+	bool colour = p->o->colour && mark != ' ';
+
+	if (colour)
+		pb_out_str(p->o, mark == '+' ? "\033[33m" : "\033[31m");
+	pb_out_char(p->o, mark);
+	if (colour)
+		pb_out_str(p->o, "\033[0m");
+	pb_out_char(p->o, ' ');
+}
+
 static void print_no_duration(struct printer *p)
 {
 	if (p->flags & PB_FG_DURATION)
@@ -135,8 +148,7 @@ static void print_duration(struct printer *p, uint64_t ns)
 		print_no_duration(p);
 		return;
 	}
-	pb_out_char(p->o, p->flags & PB_FG_OVERHEAD ? overhead_mark(ns) : ' ');
-	pb_out_char(p->o, ' ');
+	print_mark(p, p->flags & PB_FG_OVERHEAD ? overhead_mark(ns) : ' ');
 	len = snprintf(usecs, sizeof(usecs), "%llu", (unsigned long long)(ns / 1000));
 	pb_out_str(p->o, usecs);
 	if (len < 7) {		/* never more than seven digits */
@@ -152,12 +164,24 @@ static void print_duration(struct printer *p, uint64_t ns)
 	pb_out_str(p->o, "|  ");
 }
 
-static void print_name(struct printer *p, uint32_t depth, const char *before, size_t image,
+/* "()" behind a name, unless it was demangled to one with its parameters. */
+static const char *parentheses(const char *name)
+{
+	size_t len = strlen(name);
+
+	return (len && name[len - 1] == ')') || strstr(name, ") const") || strstr(name, ") [clone") ?
+		"" : "()";
+}
+
+static const char *print_name(struct printer *p, uint32_t depth, const char *before, size_t image,
 		       uint32_t site)
 {
+	const char *name = pb_symbols_site(p->v->data->symbols, image, site).name;
+
 	pb_out_spaces(p->o, (size_t)INDENT * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
 	pb_out_str(p->o, before);
-	pb_out_str(p->o, pb_symbols_site(p->v->data->symbols, image, site).name);
+	pb_out_str(p->o, name);
+	return name;
 }
 
 static uint64_t duration_of(struct printer *p, const struct pb_event *ev)
@@ -176,8 +200,8 @@ static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t de
 		print_no_duration(p);
 	else
 		print_duration(p, duration_of(p, ev));
-	print_name(p, depth, "", ev->image, ev->site);
-	pb_out_str(p->o, "();");
+	pb_out_str(p->o, parentheses(print_name(p, depth, "", ev->image, ev->site)));
+	pb_out_char(p->o, ';');
 	if (comment) {
 		pb_out_str(p->o, " /* ");
 		pb_out_str(p->o, comment);
@@ -191,8 +215,8 @@ static void print_entry(struct printer *p, const struct pb_event *ev, struct pb_
 {
 	print_prologue(p, ev, call->start);
 	print_no_duration(p);
-	print_name(p, depth, "", ev->image, call->site);
-	pb_out_str(p->o, "() {\n");
+	pb_out_str(p->o, parentheses(print_name(p, depth, "", ev->image, call->site)));
+	pb_out_str(p->o, " {\n");
 	call->view |= V_SHOWN;
 }
 
