@@ -14,11 +14,6 @@ const char *argp_program_version = "patchbay " PB_VERSION;
 	X(record) X(live) X(replay) X(report) X(graph) X(dump) X(info) X(list) X(control) X(doctor) \
 	X(completion)
 
-/* Weak: a build without a command's file has a table without it. */
-#define X(name) extern const struct pb_command pb_command_##name __attribute__((weak));
-COMMANDS(X)
-#undef X
-
 static const struct pb_command *const commands[] = {
 #define X(name) &pb_command_##name,
 	COMMANDS(X)
@@ -28,7 +23,7 @@ static const struct pb_command *const commands[] = {
 const struct pb_command *pb_command_find(const char *name)
 {
 	for (size_t i = 0; i < pb_array_size(commands); i++)
-		if (commands[i] && !strcmp(commands[i]->name, name))
+		if (!strcmp(commands[i]->name, name))
 			return commands[i];
 	return NULL;
 }
@@ -38,7 +33,7 @@ const struct pb_command *pb_command_each(const struct pb_command *previous)
 	bool found = !previous;
 
 	for (size_t i = 0; i < pb_array_size(commands); i++) {
-		if (found && commands[i])
+		if (found)
 			return commands[i];
 		found |= commands[i] == previous;
 	}

@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "size-filter", 'Z', "BYTES", 0, "Only functions of at least so many bytes", 2 },
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
 	{ "depth", 'D', "N", 0, "Not deeper than N calls", 2 },
-	{ "time-filter", 't', "TIME", 0, "Only calls longer than TIME (ns, us, ms, s; none: us)", 2 },
+	{ "time-filter", 't', "TIME", 0, "Only calls longer than TIME (5us, 1.5ms, 2s; else ns)", 2 },
 	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too", 2 },
 	{ "all", OPT_ALL, 0, 0, "Trace all libraries, libc and ld.so included", 2 },
 	{ "all-sites", OPT_ALL_SITES, 0, 0, "Also functions that the compiler didn't instrument, "
@@ -126,8 +126,10 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		o->depth = arg;
 		return 0;
 	case 't':
-		if (pb_control_parse_duration(arg, &n))
-			usage_error(state, "-t %s: is no time; say 500ns, 10us, 1.5ms or 2s", arg);
+		/* uftrace's unit on the command line, the kernel's in the file */
+		if (strspn(arg, "0123456789") == strlen(arg) ? pb_control_parse_u64(arg, INT64_MAX, &n) :
+		    pb_control_parse_duration(arg, &n))
+			usage_error(state, "-t %s: is no time; say 500, 10us, 1.5ms or 2s", arg);
 		else
 			pb_control_format_us(n, o->thresh, sizeof(o->thresh));
 		return 0;
