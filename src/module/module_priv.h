@@ -96,6 +96,7 @@ struct pb_an {
 	pb_addr_vec textrels;	/* relocated addresses inside ranges */
 
 	pb_hook_vec hook_calls;
+	pb_addr_vec tables;	/* data whose address code takes */
 	pb_addr_vec ra_reads;	/* instructions that read the return address's slot */
 
 	PB_VEC(struct pb_fn) fns;
@@ -134,8 +135,8 @@ static inline bool pb_bit_test(const uint64_t *bits, uint64_t i)
 }
 static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 {
-	/* two threads may sweep; most bits are set already or are alone */
-	if (!pb_bit_test(bits, i))
+	/* two threads may sweep; most bits are set already */
+	if (!(__atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);

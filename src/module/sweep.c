@@ -2,8 +2,8 @@
 /*
  * One pass over all code. It finds, for the whole module,
  *
- *   - every byte that a direct branch or call leads to, or that a
- *     RIP-relative lea takes the address of;
+ *   - every byte that a direct branch or call or a switch's table leads to, or
+ *     that a RIP-relative lea takes the address of;
  *   - calls of the compiler's hooks;
  *   - instructions that touch the slot of their return address, by the CFI.
  *
@@ -41,6 +41,7 @@ struct worker {
 	const struct pb_range *range;
 	pb_hook_vec hook_calls;
 	pb_addr_vec ra_reads;
+	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
 };
 
 static void mark(const struct worker *w, uint64_t target, bool called)
@@ -87,8 +88,10 @@ static void control_flow(struct worker *w, uint64_t addr)
 	} else if (rip_relative(i)) {
 		uint64_t ea = end + (uint64_t)i->raw.disp.value;
 
-		if (i->mnemonic == ZYDIS_MNEMONIC_LEA)
+		if (i->mnemonic == ZYDIS_MNEMONIC_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, true);
+		else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && ea % 4 == 0)
+			pb_vec_push(&w->tables, ea);
 		else if (i->mnemonic == ZYDIS_MNEMONIC_CALL || i->mnemonic == ZYDIS_MNEMONIC_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
 	}
@@ -305,10 +308,41 @@ static void collect(struct pb_an *an, struct worker *w)
 {
 	pb_vec_append(&an->hook_calls, w->hook_calls.v, w->hook_calls.n);
 	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
+	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
 	an->hook_calls.failed |= w->hook_calls.failed;
 	an->ra_reads.failed |= w->ra_reads.failed;
+	an->tables.failed |= w->tables.failed;
+	pb_vec_free(&w->tables);
 	pb_vec_free(&w->hook_calls);
 	pb_vec_free(&w->ra_reads);
+}
+
+/*
+ * Position-independent code switches by a table of 4-byte offsets, counted from
+ * the table (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i).
+ * Whatever has its address taken is read as one, up to the first offset that
+ * doesn't lead into code, or to the next such address: what isn't a table costs
+ * a refusal at worst.
+ */
+static void follow_tables(struct pb_an *an)
+{
+	pb_vec_sort(&an->tables, pb_addr_compare);
+	for (size_t i = 0; i < an->tables.n; i++) {
+		uint64_t base = an->tables.v[i], room = pb_elf_room(&an->elf, base), target;
+		const uint8_t *p = pb_elf_at(&an->elf, base, room);
+
+		if (i + 1 < an->tables.n && an->tables.v[i + 1] - base < room)
+			room = an->tables.v[i + 1] - base;
+		for (uint64_t off = 0; p && off + 4 <= room; off += 4) {
+			int32_t v;
+
+			memcpy(&v, p + off, 4);
+			target = base + (uint64_t)(int64_t)v;
+			if (!pb_range_find(an, target))
+				break;
+			pb_mark(an, target, false);
+		}
+	}
 }
 
 int pb_sweep(struct pb_an *an, const char **why)
@@ -340,5 +374,8 @@ int pb_sweep(struct pb_an *an, const char **why)
 	}
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
-	return an->hook_calls.failed || an->ra_reads.failed ? -ENOMEM : 0;
+	if (an->hook_calls.failed || an->ra_reads.failed || an->tables.failed)
+		return -ENOMEM;
+	follow_tables(an);
+	return 0;
 }

@@ -144,6 +144,9 @@ static const char *const reasons_s =
 	"F jumper\n test %edi,%edi\n je outside+2\n xor %eax,%eax\n ret\nE jumper\n"
 	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
 	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
+	"F switched\n xor %eax,%eax\n nopl (%rax)\n ret\nE switched\n"
+	"F switcher\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\nE switcher\n.section .rodata\n.p2align 2\ntable: .long switched+2-table\n.text\n"
 	"F returned\n call *%rax\n xor %eax,%eax\n ret\nE returned\n"
 	"F undecodable\n .byte 6,6,6,6,6,6\n ret\nE undecodable\n"
 	"F fixed\n xor %eax,%eax\n syscall\n ret\nE fixed\n"
@@ -185,6 +188,7 @@ static void test_reasons(void **unused)
 	assert_refused(v, "looped", BRANCH);
 	assert_refused(v, "outside", BRANCH);
 	assert_refused(v, "taken", BRANCH);
+	assert_refused(v, "switched", BRANCH);
 	assert_refused(v, "returned", CALL);
 	assert_refused(v, "undecodable", DECODE);
 	assert_refused(v, "fixed", RELOCATE);
