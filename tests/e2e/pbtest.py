@@ -278,7 +278,9 @@ def marker_errors(events, paths, limit=5):
 
 
 def path_ends(stack, path):
-    return stack[-len(path):] == path
+    """Whether path is the stack's end; '?' stands for a call that was open when
+    the view began with this thread or stack."""
+    return len(stack) >= len(path) and all(a in (b, "?") for a, b in zip(stack[-len(path):], path))
 
 
 # --- control of a running session -------------------------------------------
@@ -303,11 +305,11 @@ def descendant(pid, exe):
 class Session:
     """A program under `record --serve`, and its control files."""
 
-    def __init__(self, data, program, *options, cwd=None, stdin=subprocess.PIPE):
+    def __init__(self, data, program, *options, cwd=None, stdin=subprocess.PIPE, env=None):
         shutil.rmtree(data, ignore_errors=True)
         self.process = subprocess.Popen(record_argv(data, program, "--serve", *options), stdin=stdin,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
-                                        env=clean_env(), start_new_session=True)
+                                        env=env or clean_env(), start_new_session=True)
         self.exe, self.pid, self.batches = program[0], None, 0
 
     def control(self, *argv):
@@ -364,7 +366,7 @@ class Session:
 def toggles(seed=1):
     """Endless (file, value) writes that change text or what it does."""
     state = seed
-    steps = [("current_tracer", "nop"), ("current_tracer", "function_graph"), ("set_ftrace_filter", "marker_*"),
+    steps = [("current_tracer", "nop"), ("current_tracer", "function_graph"), ("set_ftrace_filter", "m*"),
              ("current_tracer", "function"), ("set_ftrace_filter", ""), ("current_tracer", "function_graph"),
              ("set_ftrace_filter", "*l*"), ("set_ftrace_notrace", "*a*"), ("set_ftrace_notrace", ""),
              ("set_ftrace_filter", "")]

@@ -98,7 +98,9 @@ static KEEP long in_clock_nanosleep(void)
 }
 static KEEP long in_futex(void)
 {
-	no_eintr(syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0));
+	/* EAGAIN: it was woken before it came here */
+	if (syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0) && errno != EAGAIN)
+		die("futex: %m");
 	return 1;
 }
 static KEEP long in_sem(void) { no_eintr(sem_wait(&sem)); return 1; }

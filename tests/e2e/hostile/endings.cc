@@ -4,7 +4,7 @@
  * of thread_local objects and of keys, in order, while other threads still
  * run and make calls; also by quick_exit and _exit in children.
  * @status 7
- * @markers 16
+ * @markers 15
  */
 #include <pthread.h>
 #include <sys/wait.h>

@@ -7,7 +7,7 @@
  *
  * A program says in its head comment what run_hostile is to do with it:
  *
- *   @flags F...	compiler flags besides -O2 -g -pthread
+ *   @flags F...	compiler flags besides -O2 -g -pthread -fno-optimize-sibling-calls
  *   @libs L...		libraries
  *   @plugin FILE	also build FILE into plugin.so beside the program
  *   @args A...		arguments
@@ -17,7 +17,7 @@
  *			ancestors end in PATH (a/b: b's caller is a); several
  *			PATHs are alternatives, none means any
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
- *   @serve N		run under control; while it runs, N batches of text changes
+ *   @serve N		run under control; while it runs (see told()), N batches of text changes
  *   @timeout N		seconds of the bare run, traced ones have four times as many
  *   @stdin wait S	it ends when it gets a byte, S seconds after it said "ready"
  *   @buffer SIZE	record's -b
@@ -34,6 +34,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEEP __attribute__((noinline, noclone))
+#define KEEP __attribute__((noipa))
 #ifdef __cplusplus
 #define HOSTILE_UNUSED [[maybe_unused]]
 #else
@@ -77,6 +78,15 @@ HOSTILE_UNUSED static KEEP int marker_begin(int n)
 	if (v != 2 * n + 5)
 		die("marker %d gave %d", n, v);
 	return opaque(v);
+}
+
+/* Under @serve a program goes on until the harness has done its changes and
+ * says so with a byte on stdin; else it is told at once. */
+static inline int told(void)
+{
+	struct pollfd p = { 0, POLLIN, 0 };
+
+	return !getenv("HOSTILE_SERVED") || poll(&p, 1, 0) != 0;
 }
 
 static inline uint64_t now_ns(void)
