@@ -10,6 +10,7 @@
 #include "base/base.h"
 
 #define RECORD_WORDS 3		/* the most of a record that is looked at */
+#define OPEN_FULL 64		/* a list of so many open calls may have had no room for more */
 
 int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *stacks,
 		   struct pb_thread *thread, uint32_t window_bytes)
@@ -19,6 +20,8 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 	c->stacks = stacks;
 	c->thread = thread;
 	c->window_words = window_bytes / 8;
+	c->chunk.pid = thread->pid;
+	c->chunk.tid = thread->tid;
 	c->stack = pb_stacks_get(stacks, thread->pid, thread->serial, 0);
 	return c->stack ? 0 : -ENOMEM;
 }
@@ -133,7 +136,8 @@ static void gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;
 	uint32_t nr = count_open(c, ref);
-	uint32_t outer = nr && c->chunk.depth > nr ? c->chunk.depth - nr : 0;
+	/* a short list has all whose ENTRY was written, though more may be open */
+	uint32_t outer = nr >= OPEN_FULL && c->chunk.depth > nr ? c->chunk.depth - nr : 0;
 
 	c->open_left = nr;
 	if (outer > PB_MAX_SITES)

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "reader/data.h"
 
-#define META_MAX (256u << 20)
+#define META_MAX (64u << 20)	/* what is behind it is left out */
 
 struct loader {
 	struct pb_data *d;

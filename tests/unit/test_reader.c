@@ -289,21 +289,40 @@ static void test_open_before_its_entry(void **state)
 
 static void test_open_list_cut(void **state)
 {
-	/* 300 calls are open, the list has the innermost 3 */
+	/* 300 calls are open, the list has the innermost 100 */
+	const char *p;
+
 	begin();
 	gen_chunk(&g, 1, 100, 7, 1000);
 	g.head.depth = 300;
-	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 500);
-	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 600);
-	gen_ext1(&g, PB_EXT_OPEN, 3, 0, 700);
-	gen_exit(&g, 3, 1100);
-	gen_exit(&g, 2, 1200);
-	gen_exit(&g, 1, 1300);
-	gen_exit(&g, 9, 1400);
+	for (uint32_t i = 1; i <= 100; i++)
+		gen_ext1(&g, PB_EXT_OPEN, i, 0, 500 + i);
+	for (uint32_t i = 100; i; i--)
+		gen_exit(&g, i, 2000 - i);
+	gen_exit(&g, 999, 3000);
+	p = finish();
+	assert_int_equal(strncmp(p, "open 1 501-1000 d200\nopen 2 502-1000 d201\n", 42), 0);
+	assert_non_null(strstr(p, "\nopen 100 600-1000 d299\nexit 100 600-1900 d299\n"));
+	assert_non_null(strstr(p, "\nexit 1 501-1999 d200\nexit 999 0-3000 d199\n"));
+}
+
+/* Calls whose own ENTRY was lost are in the depth, but not in the list. */
+static void test_open_list_short(void **state)
+{
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 1, 2000);
+	g.head.lost = 7;
+	g.head.depth = 5;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1010);
+	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 1020);
+	gen_exit(&g, 2, 2010);
+	gen_exit(&g, 1, 2020);
 	assert_string_equal(finish(),
-			    "open 1 500-1000 d297\nopen 2 600-1000 d298\nopen 3 700-1000 d299\n"
-			    "exit 3 700-1100 d299\nexit 2 600-1200 d298\nexit 1 500-1300 d297\n"
-			    "exit 9 0-1400 d296\n");
+			    "entry 1 @1010 d0\nentry 2 @1020 d1\nlost 0 7 d2\n"
+			    "exit 2 1020-2010 d1\nexit 1 1010-2020 d0\n");
 }
 
 static void test_leaf_open(void **state)
@@ -514,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
 		cmocka_unit_test(test_inherited), cmocka_unit_test(test_open_before_its_entry),
 		cmocka_unit_test(test_open_list_cut),
+		cmocka_unit_test(test_open_list_short),
 		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
