@@ -246,6 +246,17 @@ static void forget_slot_below(struct result *r)
 		memset(r->stack + slot, 0, 8);
 }
 
+/* Nops leave nothing in a copy: before and behind them is one place there. */
+static void skip_nops(struct result *r)
+{
+	const struct pb_recipe *recipe = (const struct pb_recipe *)stored;
+	uint64_t off = r->pc - ORIGINAL;
+	int copy = off < PB_WINDOW_MAX ? pb_recipe_copy_offset(recipe, (uint8_t)off) : -1;
+
+	if (copy >= 0)
+		r->pc = ORIGINAL + pb_recipe_orig_offset(recipe, (uint8_t)copy);
+}
+
 static bool same(void)
 {
 	struct result *o = &result[1], *c = &result[0];
@@ -256,6 +267,8 @@ static bool same(void)
 	if (c->pc >= COPY && c->pc < COPY + 256)
 		c->pc = ORIGINAL + pb_recipe_orig_offset((const struct pb_recipe *)stored,
 							 (uint8_t)(c->pc - COPY));
+	skip_nops(o);
+	skip_nops(c);
 	if (window.head.len > 4 && !memcmp(window.code + window.head.len - 4, jmp_below, 4)) {
 		forget_slot_below(o);
 		forget_slot_below(c);
