@@ -274,8 +274,13 @@ static int helper(void *arg)
 	uint64_t start;
 	int err;
 
-	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE))
+	/* it must not outlive the target */
+	pb_sys(SYS_prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0);
+	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
+		if (pb_sys(SYS_getppid) != job->pid)
+			return 1;
 		pb_sys(SYS_sched_yield);
+	}
 	start = now_ns();
 	err = stop_all(job);
 	if (err)
