@@ -19,7 +19,6 @@ static int add_again(void *arg, const char *path, bool append, const char *value
 {
 	enum pb_control_file f = pb_control_find(path);
 
-	/* what was unpacked packs to as much again, as far as it is ours */
 	if (f != PB_NR_CONTROL_FILES)
 		pb_control_writes_add(arg, f, value);
 	return 0;
@@ -57,7 +56,7 @@ static void numbers(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct pb_control_writes w = { 0 };
+	struct pb_control_writes w = { 0 }, again = { 0 };
 	char *text = malloc(size + 1), err[200];
 
 	memcpy(text, data, size);
@@ -71,18 +70,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	pb_control_find(text);
 	pb_control_writes_each((char *)data, size, size ? data[0] : 3, add_again, &w);
-	CHECK(!pb_control_writes_each(w.buf, w.len, w.nr, add_again, &(struct pb_control_writes){ 0 }) ||
-	      w.nr == 0);
+	/* what was packed unpacks, and packs to the same */
+	CHECK(!w.nr || !pb_control_writes_each(w.buf, w.len, w.nr, add_again, &again));
+	CHECK(w.nr == again.nr && w.len == again.len);
+	CHECK(!w.len || !memcmp(w.buf, again.buf, w.len));
 	pb_control_writes_free(&w);
+	pb_control_writes_free(&again);
 	free(text);
 	return 0;
 }
 
 #ifndef PB_LIBFUZZER
-static const char *const seeds[] = {
-	"", "main", "!main", "!", "a b\tc\n", "f*:mod:libc*", ":mod:x", "x:mod:", "a::b(int)", "x:traceon",
-	"10us", "1.5ms", "18446744073709551615", "18446744073709551616s", ".5", "1.", "0x10", "function_graph",
-	"max_graph_depth\0>\0""3\0", "set_ftrace_filter\0>>\0foo\0",
+#define S(text) { text, sizeof(text) - 1 }
+static const struct { const char *text; size_t len; } seeds[] = {
+	S(""), S("main"), S("!main"), S("!"), S("a b\tc\n"), S("f*:mod:libc*"), S(":mod:x"), S("x:mod:"),
+	S("a::b(int)"), S("x:traceon"), S("10us"), S("1.5ms"), S("18446744073709551615"),
+	S("18446744073709551616s"), S(".5"), S("1."), S("0x10"), S("function_graph"),
+	S("max_graph_depth\0>\0" "3\0"), S("set_ftrace_filter\0>>\0foo\0"),
 };
 
 int main(int argc, char **argv)
@@ -92,9 +96,9 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
 		for (int n = 0; n < 2000; n++) {
-			size_t len = strlen(seeds[i]) + (i >= 18 ? 14 : 0);
+			size_t len = seeds[i].len;
 
-			memcpy(buf, seeds[i], len);
+			memcpy(buf, seeds[i].text, len);
 			for (int k = 0; k < n % 4; k++) {
 				x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 				if (len < 60 && x & 64)

@@ -38,15 +38,18 @@ static int record(int argc, char **argv)
 	static struct record_target t;
 	struct record_modules m = { .options = &o };
 	struct record_session s;
-	struct record_ring ring;
+	struct record_ring ring = { 0 };
 	int ret = record_options_parse(&o, argc, argv);
 
 	if (!ret)
 		ret = record_target_resolve(&t, o.argv[0]);
 	if (!ret)
 		ret = record_filters_resolve(&o, &t, &m);
-	if (ret)
+	if (ret) {
+		record_modules_free(&m);
+		record_options_free(&o);
 		return ret;
+	}
 	ret = record_session_open(&s, o.serve);
 	if (ret)
 		return ret;
@@ -54,11 +57,13 @@ static int record(int argc, char **argv)
 	ret = record_ring_create(&ring, o.buffer, o.mode);
 	if (!ret)
 		ret = record_run(&o, &t, &s, &ring, &m);
-	if (!ret && access(s.dir, F_OK))
-		ret = 99;
 	record_session_close(&s);
 	if (!access(s.dir, F_OK))
 		ret = 98;
+	if (ring.map)
+		munmap(ring.map, ring.geometry.size);
+	record_modules_free(&m);
+	record_options_free(&o);
 	return ret;
 }
 
