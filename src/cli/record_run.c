@@ -39,7 +39,7 @@ struct run {
 	sigset_t old_mask;
 	int signal_fd;
 	uint64_t next_second;
-	unsigned seconds;
+	unsigned ticks, seconds;
 	bool told_full, told_error, told_procs, progress;
 	bool stop;		/* ^C after the program's end */
 	bool others;		/* children still trace */
@@ -249,11 +249,14 @@ static void each_tick(struct run *r)
 
 	record_threads_poll(&r->threads, r->server.ring, second);
 	tell_limits(r);
+	if (r->ticks++ == 1)
+		pb_writer_clock(&r->writer);
 	if (!second)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	if (++r->seconds % 10 == 0)
+	/* early ones for a recorder that is killed, later ones for accuracy */
+	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_writer_clock(&r->writer);
 }
 
