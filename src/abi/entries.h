@@ -44,7 +44,9 @@
 	X(FUNC,  3, 2, 1, 1, "function", F(parent_ip, "%#llx")) \
 	/* a call that was left without a return: exception, longjmp, thread end;
 	 * closes the innermost open call of that site on this stack. If it has no
-	 * ENTRY (it was a leaf so far), `start` is its start, else 0. */ \
+	 * ENTRY (it was a leaf so far), `start` is its start, else PB_END_ENTRY.
+	 * (No payload word of any record is zero: a chunk ends with its last word
+	 * that is not.) */ \
 	X(END,   4, 2, 1, 1, "end", F(start, "%llu")) \
 	/* a LEAF whose numbers do not fit */ \
 	X(LONG,  5, 3, 1, 0, "leaf", F(start, "%llu") F(end, "%llu")) \

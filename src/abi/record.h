@@ -45,6 +45,8 @@ enum pb_ext_words { PB_EXT_RECORDS(PB_X_WORDS, PB_X_NOFIELD) };
 #undef PB_X_WORDS
 #undef PB_X_NOFIELD
 
+#define PB_END_ENTRY	(~0ull)	/* END's start: the call has its ENTRY */
+
 static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 				   uint32_t site, uint64_t time)
 {

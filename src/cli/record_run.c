@@ -179,7 +179,12 @@ static void on_signal(struct run *r)
 		int sig = (int)si.ssi_signo, status;
 
 		if (sig == SIGCHLD) {
-			if (!r->out.exited && waitpid(r->out.pid, &status, WNOHANG) == r->out.pid) {
+			pid_t pid;
+
+			/* others are the agent's helpers, which stop the program */
+			while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+				if (pid != r->out.pid)
+					continue;
 				r->out.status = status;
 				r->out.exited = true;
 			}

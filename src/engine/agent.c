@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include "arch/x86_64/stop.h"
 #include "engine/exec.h"
 #include "engine/fgraph.h"
 #include "engine/files.h"
@@ -24,8 +25,7 @@
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 extern char **environ __attribute__((weak));
-long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ptid);
-extern uint32_t pb_agent_tid;
+long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 static struct pb_session session;
 

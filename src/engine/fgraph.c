@@ -68,7 +68,7 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 	if (!t->cur)
 		return 0;
 	e = t->cur;
-	while (PB_ENT_DEPTH(e) >= PB_DEPTH_SILENT)
+	while (PB_ENT_STATE(e) != PB_ENTRY_EMITTED)
 		e = PB_ENT_PARENT(e);
 	*depth = PB_ENT_DEPTH(e);
 	for (e = t->cur; !pb_is_root(e) && nr < max / 2; e = PB_ENT_PARENT(e))
@@ -122,7 +122,7 @@ static void put_end_of_call(struct pb_thread *t, struct pb_entry *e, uint64_t no
 static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 {
 	uint8_t state = PB_ENT_STATE(e);
-	uint64_t start = state == PB_ENTRY_LEAF ? PB_ENT_START(e) : 0;
+	uint64_t start = state == PB_ENTRY_LEAF ? PB_ENT_START(e) | !PB_ENT_START(e) : PB_END_ENTRY;
 
 	PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
 	if (state == PB_ENTRY_LEAF || state == PB_ENTRY_EMITTED)

@@ -332,6 +332,10 @@ static void show_totals(struct pb_seq *s)
 	pb_seq_u64(s, t.refused);
 	pb_seq_puts(s, " refused, modules: ");
 	pb_seq_u64(s, t.modules);
+	pb_seq_puts(s, "\nns of text changes: ");
+	pb_seq_u64(s, pb_text_ns);
+	pb_seq_puts(s, ", longest stop: ");
+	pb_seq_u64(s, pb_text_stop_ns);
 	pb_seq_puts(s, "\n");
 }
 

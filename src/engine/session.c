@@ -8,6 +8,7 @@
 #include "engine/files.h"
 #include "engine/ftrace.h"
 #include "engine/thread.h"
+#include "arch/x86_64/stop.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -114,6 +115,16 @@ static int connect_to(const char *path)
 	return (int)fd;
 }
 
+static uint32_t peer_pid(int fd)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (pb_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return 0;
+	return (uint32_t)cred.pid;
+}
+
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes)
 {
@@ -129,6 +140,8 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 	s->fd = connect_to(path);
 	if (s->fd < 0)
 		return s->fd;
+	if (first)
+		pb_observer_pid = peer_pid(s->fd);
 	err = send_msg(s, PB_MSG_HELLO, &hello, sizeof(hello), NULL, 0);
 	if (err)
 		return err;

@@ -251,7 +251,7 @@ bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *s, *old = t->stack;
 
-	if (pb_likely(slot >= t->lo && slot < old->hi))
+	if (slot >= t->lo && slot < old->hi && !(pb_process->holes && old == &t->own))
 		return false;
 	s = find_stack(t, slot);
 	if (!s->root && !(s->root = s->cur = pb_gate_root(t, s->hi)))
@@ -279,6 +279,8 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 
 	if (!lo || size < 256 || size > 1ul << 40)
 		return;
+	if (pb_tls->tcb && pb_stack_holds(&pb_tls->own, lo))
+		pb_process->holes = true;
 	for (i = 0; i < nr && i < MAX_STACKS; i++)
 		if (stacks[i].lo < lo + size && lo < stacks[i].hi)
 			break;

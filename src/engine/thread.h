@@ -76,6 +76,7 @@ struct pb_process {
 	uint32_t pid;
 	uint32_t nr_threads;	/* states handed out, ever */
 	uint32_t nr_stacks;
+	bool holes;		/* a stack was told that lies inside a thread's own */
 };
 extern struct pb_process *pb_process;	/* in wiped memory */
 extern bool pb_follow_fork;

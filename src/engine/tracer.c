@@ -80,6 +80,7 @@ static struct ftrace_ops graph_ops = {
 	.name = "function_graph", .trampoline = graph_trampoline, .graph_mode = graph_mode,
 };
 static struct ftrace_ops *current;
+static bool unfinished;		/* the text does not say yet what current does */
 
 static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "function_graph", &graph_ops },
@@ -118,14 +119,19 @@ static int write_current_tracer(char *text, bool append, bool live)
 
 		if (!pb_streq(tracers[i].name, text))
 			continue;
-		if (tracers[i].ops == current)
-			return 0;
 		apply_depth();
-		if (current)
-			err = unregister_ftrace_function(current, live);
-		current = tracers[i].ops;
-		if (current)
-			err = register_ftrace_function(current, live);
+		if (tracers[i].ops != current) {
+			if (current)
+				err = unregister_ftrace_function(current, live);
+			current = tracers[i].ops;
+			if (current)
+				err = register_ftrace_function(current, live);
+		} else if (unfinished) {
+			err = pb_ftrace_update(live);
+		}
+		unfinished = err != 0;
+		if (err == -11)
+			pb_file_error = "a thread could not be stopped; write it again";
 		return err;
 	}
 	pb_file_error = "no such tracer (see available_tracers)";

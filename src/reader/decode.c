@@ -429,7 +429,7 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 		ev->value = payload;
 		break;
 	case PB_EXT_END:
-		if (!payload) {
+		if (payload == PB_END_ENTRY) {
 			uint32_t skip = len - PB_EXT_END_WORDS;
 
 			close_call(c, ev, PB_EV_END, site, time, PB_EXT_END_WORDS);

@@ -110,19 +110,26 @@ static struct pb_chunk *try_chunk(uint32_t index)
 
 #define WAIT_TURNS	(1u << 27)	/* pauses: some seconds */
 
+/* The heartbeat at which a wait was given up: nobody waits again before it moves. */
+static uint64_t dead_beat = ~0ull;
+
 /* Whether waiting for the reader makes sense: it lives, and goes on. No clock:
  * reading it may be forbidden. */
 static bool reader_lives(uint64_t *seen, uint32_t *turns)
 {
 	uint64_t beat = __atomic_load_n(&pb_ring_map.ring->heartbeat, __ATOMIC_RELAXED);
 
-	if (__atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED) ||
+	    beat == __atomic_load_n(&dead_beat, __ATOMIC_RELAXED))
 		return false;
 	if (beat != *seen) {
 		*seen = beat;
 		*turns = 0;
 	}
-	return ++*turns < WAIT_TURNS / 256;
+	if (++*turns < WAIT_TURNS / 256)
+		return true;
+	__atomic_store_n(&dead_beat, beat, __ATOMIC_RELAXED);
+	return false;
 }
 
 static struct pb_chunk *take_chunk(void)
@@ -321,10 +328,15 @@ void pb_writer_close(struct pb_writer *w)
 	w->chunk = NULL;
 	w->leaf = no_leaf;
 	if (c) {
+		uint32_t open = PB_CHUNK_OPEN;
 		bool whole;
 
-		c->used = chunk_used(c, &whole);
-		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		/* the reader takes chunks of dead threads too */
+		if (__atomic_compare_exchange_n(&c->state, &open, PB_CHUNK_HELD, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			c->used = chunk_used(c, &whole);
+			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		}
 	}
 	for (int i = 0; i < PB_WRITER_HELD; i++) {
 		if (w->held[i])

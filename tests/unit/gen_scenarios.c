@@ -76,7 +76,7 @@ static void skipped(const char *dir, uint64_t n)
 	gen_entry(&g, THROWS, T(1200));
 	gen_leaf(&g, HELPER, T(1300), T(1350));
 	gen_ext1(&g, PB_EXT_END, PARSE, T(1500), T(1400));
-	gen_ext1(&g, PB_EXT_END, THROWS, T(1500), 0);
+	gen_ext1(&g, PB_EXT_END, THROWS, T(1500), PB_END_ENTRY);
 	gen_exit(&g, WORK, T(2000));
 	gen_ext(&g, PB_EXT_CALL, CPP, T(2100));
 	gen_entry(&g, WORK, T(2200));

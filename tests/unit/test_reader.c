@@ -161,11 +161,11 @@ static void test_ends(void **state)
 	gen_entry(&g, 2, 1020);
 	gen_entry(&g, 3, 1030);
 	gen_ext1(&g, PB_EXT_END, 4, 1050, 1040);	/* a leaf that was left */
-	gen_ext1(&g, PB_EXT_END, 2, 1060, 0);		/* skips 3 */
+	gen_ext1(&g, PB_EXT_END, 2, 1060, PB_END_ENTRY);		/* skips 3 */
 	gen_entry(&g, 2, 1070);
 	gen_exit(&g, 1, 1080);				/* skips 2 */
 	gen_exit(&g, 9, 1090);				/* nobody saw it begin */
-	gen_ext1(&g, PB_EXT_END, 9, 1100, 0);
+	gen_ext1(&g, PB_EXT_END, 9, 1100, PB_END_ENTRY);
 	assert_string_equal(finish(),
 			    "entry 1 @1010 d0\nentry 2 @1020 d1\nentry 3 @1030 d2\n"
 			    "end 4 1040-1050 d3\n"

@@ -612,13 +612,13 @@ pb_our_makecontext:
 	.globl	pb_clone
 	.hidden	pb_clone
 	.type	pb_clone, @function
-pb_clone:	/* long pb_clone(flags, stack_top, fn, arg, ptid) */
+pb_clone:	/* long pb_clone(flags, stack_top, fn, arg, ctid) */
 	.cfi_startproc
 	sub	$16, %rsi
 	mov	%rdx, 0(%rsi)
 	mov	%rcx, 8(%rsi)
-	mov	%r8, %rdx
-	xor	%r10d, %r10d
+	xor	%edx, %edx
+	mov	%r8, %r10
 	xor	%r8d, %r8d
 	mov	$56, %eax
 	syscall

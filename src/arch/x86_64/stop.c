@@ -14,11 +14,15 @@
  *                           that it was about to get) -> goes on
  *   <---------------------  exit
  *
+ * Where the observer started the program, the helper is its child too, so that
+ * the program's wait calls don't see it.
+ *
  * A thread that doesn't stop in STOP_MS (one that waits for its vfork child,
  * say) aborts the batch before anything is written.
  */
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
@@ -47,6 +51,8 @@
 #endif
 
 uint32_t pb_agent_tid;
+uint32_t pb_observer_pid;
+static uint32_t helper_lives;		/* cleared by the kernel when it is gone */
 
 struct task {
 	uint32_t tid;
@@ -69,7 +75,7 @@ static struct task tasks[MAX_TASKS];
 static unsigned nr_tasks;
 static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
 
-long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ptid);
+long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 static uint64_t now_ns(void)
 {
@@ -125,10 +131,28 @@ static int seize_new(const char *dir, bool *any)
 	return (int)n;
 }
 
-/* A thread that could not be seized: has it ended, or is it out of reach? */
-static bool still_there(uint32_t pid, uint32_t tid)
+/* A thread that could not be seized: is it out of reach, or has it ended? (A
+ * leader that ended before its threads stays as a zombie.) */
+static bool still_runs(const char *dir, uint32_t tid)
 {
-	return pb_sys(SYS_tgkill, pid, tid, 0) == 0;
+	char path[96], stat[256], state = 'X';
+	size_t at = 0;
+	long fd, n, i;
+
+	pb_put_str(path, sizeof(path), &at, dir);
+	pb_put_str(path, sizeof(path), &at, "/");
+	pb_put_u64(path, sizeof(path), &at, tid);
+	pb_put_str(path, sizeof(path), &at, "/stat");
+	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (pb_sys_failed(fd))
+		return false;
+	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
+	pb_sys(SYS_close, fd);
+	/* TID (comm) STATE: comm may hold anything */
+	for (i = 0; i + 2 < n; i++)
+		if (stat[i] == ')')
+			state = stat[i + 2];
+	return state != 'X' && state != 'Z';
 }
 
 static int wait_stopped(uint64_t deadline)
@@ -177,7 +201,7 @@ static int stop_all(struct job *job)
 			return err;
 	} while (any);
 	for (unsigned i = 0; i < nr_tasks; i++)
-		if (!tasks[i].seized && still_there(job->pid, tasks[i].tid))
+		if (!tasks[i].seized && still_runs(dir, tasks[i].tid))
 			return -1;
 	return 0;
 }
@@ -274,11 +298,10 @@ static int helper(void *arg)
 	uint64_t start;
 	int err;
 
-	/* it must not outlive the target */
-	pb_sys(SYS_prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0);
+	start = now_ns();
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
-		if (pb_sys(SYS_getppid) != job->pid)
-			return 1;
+		if (now_ns() - start > 10 * STOP_NS)
+			return 1;	/* the target is gone */
 		pb_sys(SYS_sched_yield);
 	}
 	start = now_ns();
@@ -315,19 +338,25 @@ static void find_restorers(struct job *job)
 static int one_stop(struct job *job)
 {
 	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0), status;
+	/* not a child of the program's, if our observer is there to reap it */
+	bool sibling = pb_observer_pid && pb_sys(SYS_getppid) == pb_observer_pid;
 	long pid;
 
 	job->go = 0;
 	job->result = -11;
-	pid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED,
-		       helper_stack + sizeof(helper_stack), helper, job, NULL);
+	helper_lives = 1;
+	pid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_CHILD_CLEARTID |
+		       (sibling ? CLONE_PARENT : 0),
+		       helper_stack + sizeof(helper_stack), helper, job, &helper_lives);
 	if (pb_sys_failed(pid))
 		return (int)pid;
 	if (dumpable != 1)
 		pb_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);	/* yama; fails without it */
 	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);
-	while (pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR_)
+	while (__atomic_load_n(&helper_lives, __ATOMIC_ACQUIRE))
+		pb_sys(SYS_futex, &helper_lives, FUTEX_WAIT, helper_lives, NULL, NULL, 0);
+	while (!sibling && pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR_)
 		;
 	pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
 	if (dumpable != 1)

@@ -10,6 +10,9 @@
 #define PB_ARCH_STOP_H
 #include "arch/x86_64/text_poke.h"
 
+extern uint32_t pb_agent_tid;		/* not to be stopped; 0: none */
+extern uint32_t pb_observer_pid;	/* reaps its children; 0: unknown */
+
 /* Sorted patches. moved(pc): where a thread that stands at pc, strictly inside
  * bytes that are to be replaced, is to go on; 0: it may stay. *longest_ns is
  * raised to the longest stop. 0, or -errno: -EAGAIN when a thread could not be
