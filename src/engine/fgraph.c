@@ -309,3 +309,56 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 	}
 	return PB_ENT_RET(e);
 }
+
+void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
+{
+	struct pb_thread *t;
+	struct pb_entry *e, *cur;
+
+	if (pb_latched || !(t = pb_thread_get(at)))
+		return;
+	pb_thread_switch_stack(t, at);
+	pop_skipped(t, at, pb_clock());
+	cur = t->cur;
+	if (PB_ENT_DEPTH(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && !PB_ENT_DEPTH(cur)))
+		return;
+	e = pb_gate_claim(t, at);
+	if (!e)
+		return put_call(t, site);
+	PB_ENT_PARENT(e) = cur;
+	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : PB_ENT_DEPTH(cur) + 1;
+	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)) && unemitted(cur))
+		pb_emit(t, cur);
+	fill_entry(t, e, site, mode);
+	PB_ENT_SLOT(e) = at + PB_SLOT_HOOK;
+	pb_barrier();
+	t->cur = e;
+	t->hint = (struct pb_entry *)((char *)e + 16);
+}
+
+void pb_hook_exit(struct pb_site *site, uint64_t at)
+{
+	uint64_t now = pb_clock();
+	struct pb_thread *t;
+	struct pb_entry *e, *c;
+
+	if (pb_latched || !(t = pb_thread_get(at)))
+		return;
+	pb_thread_switch_stack(t, at);
+	pop_skipped(t, at, now);
+	for (e = t->cur; !pb_is_root(e); e = PB_ENT_PARENT(e))
+		if (PB_ENT_SITE(e) == site->id && PB_SLOT_IS_HOOK(PB_ENT_SLOT(e)))
+			break;
+	if (pb_is_root(e) || PB_ENT_SLOT(e) != at + PB_SLOT_HOOK)
+		return;		/* entered before it was traced */
+	while ((c = t->cur) != e) {
+		close_skipped(t, c, now);
+		t->cur = PB_ENT_PARENT(c);
+		pb_gate_free_if_dead(c, false);
+	}
+	t->cur = PB_ENT_PARENT(e);
+	put_end_of_call(t, e, now);
+	if (PB_ENT_OWNER(e) == t)
+		t->hint = e;
+	PB_ENT_SLOT(e) = 0;
+}

@@ -33,6 +33,10 @@ uint64_t pb_clock(void);
 struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 void pb_emit(struct pb_thread *t, struct pb_entry *parent);
 uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot);
+/* A call that the compiler's hooks tell: from `at`, the slot of the call of the
+ * hook. Context: hit path. */
+void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
+void pb_hook_exit(struct pb_site *site, uint64_t at);
 size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth);
 
 /* Handlers in arch/x86_64/hot.S, for site->handler. */

@@ -93,6 +93,12 @@ static bool keep_jump(const struct pb_site *s, unsigned nr)
 	return nr || s->flags & FTRACE_FL_DIRECT || (pb_keep_patched && s->stub);
 }
 
+/* Its calls come through engine/cyg.c: the text stays, the handler is data. */
+static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_site_func(m, s)->kind == PB_SITE_CYG && !(s->flags & FTRACE_FL_DIRECT);
+}
+
 /* What is no longer wanted goes idle at once; what must change in the text is
  * added to the batch. */
 static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
@@ -105,6 +111,10 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 		return;
 	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP)) | nr |
 		   (nr == 1 ? FTRACE_FL_TRAMP : 0);
+	if (told_by_hooks(m, s)) {
+		s->flags = nr ? s->flags | FTRACE_FL_ENABLED : s->flags & ~FTRACE_FL_ENABLED;
+		return;
+	}
 	if (!nr && s->stub)
 		set_handler(s, idle_handler(m, s));
 	if (keep_jump(s, nr) != enabled)
@@ -119,7 +129,7 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
-	if (failed && keep_jump(s, nr) == !!(s->flags & FTRACE_FL_ENABLED)) {
+	if (failed && !told_by_hooks(m, s) && keep_jump(s, nr) == !!(s->flags & FTRACE_FL_ENABLED)) {
 		/* the batch was not written: the text is as it was */
 		const struct pb_func *f = pb_site_func(m, s);
 		const uint8_t *text = (const uint8_t *)(m->bias + pb_func_window(f));
@@ -131,11 +141,12 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 			s->flags |= FTRACE_FL_ENABLED;
 	}
 	s->flags = (s->flags & ~FTRACE_FL_TRAMP_EN) | tramp;
-	if (!s->stub)
-		return;
 	if (nr)
 		count_ops(m, func, &only);
-	set_handler(s, handler_of(m, s, nr, only));
+	if (told_by_hooks(m, s))
+		set_handler(s, nr ? handler_of(m, s, nr, only) : 0);
+	else if (s->stub)
+		set_handler(s, handler_of(m, s, nr, only));
 }
 
 int pb_ftrace_update(bool live)
@@ -228,7 +239,7 @@ static bool has_alias(const char *aliases, const char *name)
 	return false;
 }
 
-uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement)
+uint64_t pb_function_named(struct pb_module *m, const char *name)
 {
 	const struct pb_analysis *a = m->analysis;
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -236,8 +247,15 @@ uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacem
 	for (uint32_t i = 0; i < a->nr_funcs; i++)
 		if (pb_streq(pb_func_name(a, &f[i]), name) ||
 		    (f[i].aliases && has_alias(pb_analysis_string(a, f[i].aliases), name)))
-			return pb_ftrace_replace_at(m, m->bias + f[i].addr, replacement);
+			return m->bias + f[i].addr;
 	return 0;
+}
+
+uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement)
+{
+	uint64_t address = pb_function_named(m, name);
+
+	return address ? pb_ftrace_replace_at(m, address, replacement) : 0;
 }
 
 struct pb_ftrace_totals pb_ftrace_totals(void)

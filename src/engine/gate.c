@@ -123,6 +123,8 @@ bool pb_gate_free_if_dead(struct pb_entry *e, bool readable)
 {
 	uint64_t word = PB_ENT_SLOT(e);
 
+	if (PB_SLOT_IS_HOOK(word))
+		return cmpxchg_slot(e, word, 0);
 	if (!(word & PB_SLOT_LIVE) || word == PB_SLOT_GUARD || !readable)
 		return false;
 	if (slot_leads_to(PB_SLOT_ADDRESS(word), e))
@@ -141,7 +143,7 @@ static uint32_t collect(struct pb_thread *t)
 			struct pb_entry *e = block_entry(b, i);
 			uint64_t word = PB_ENT_SLOT(e);
 
-			if (word && pb_gate_free_if_dead(e, pb_stack_holds(&t->own,
+			if (word && !PB_SLOT_IS_HOOK(word) && pb_gate_free_if_dead(e, pb_stack_holds(&t->own,
 								PB_SLOT_ADDRESS(word))))
 				freed++;
 		}

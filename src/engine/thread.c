@@ -276,6 +276,7 @@ bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot)
 void pb_stack_told(uint64_t lo, uint64_t size)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE), i;
+	struct pb_thread *t;
 
 	if (!lo || size < 256 || size > 1ul << 40)
 		return;
@@ -293,9 +294,13 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 	}
 	stacks[i].lo = lo;
 	stacks[i].hi = lo + size;
-	stacks[i].cur = stacks[i].root;
+	/* now: when it is used, a deep recursion may have taken all gates */
+	t = pb_thread_get((uint64_t)__builtin_frame_address(0));
+	if (!stacks[i].root && t)
+		stacks[i].root = pb_gate_root(t, lo + size);
 	if (stacks[i].root)
 		PB_ENT_SLOT(stacks[i].root) = lo + size;
+	stacks[i].cur = stacks[i].root;
 	stacks[i].exact = true;
 	stacks[i].id = (uint64_t)pb_process->pid << 24 | (i + 1);
 }

@@ -32,6 +32,10 @@ struct pb_entry;
 
 #define PB_SLOT_GUARD		(~0ul)
 #define PB_SLOT_LIVE		1ul	/* live: slot - 1, so its low bits are ones */
+/* An entry of a call that the compiler's own hooks told (engine/cyg.c): no gate
+ * is in use, it stands just above the slots of what its frame calls. */
+#define PB_SLOT_HOOK		4ul
+#define PB_SLOT_IS_HOOK(s)	(((s) & 7) == PB_SLOT_HOOK)
 #define PB_SLOT_ADDRESS(s)	(((s) + 7) & ~7ul)
 
 /* A stack: the thread's own, or one that a program switched to. */
