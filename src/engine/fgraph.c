@@ -345,11 +345,11 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	pb_thread_switch_stack(t, at);
-	pop_skipped(t, at, now);
+	/* the last one of a function may be a jump: then `at` is further up */
 	for (e = t->cur; !pb_is_root(e); e = PB_ENT_PARENT(e))
 		if (PB_ENT_SITE(e) == site->id && PB_SLOT_IS_HOOK(PB_ENT_SLOT(e)))
 			break;
-	if (pb_is_root(e) || PB_ENT_SLOT(e) != at + PB_SLOT_HOOK)
+	if (pb_is_root(e) || PB_ENT_SLOT(e) > at + PB_SLOT_HOOK)
 		return;		/* entered before it was traced */
 	while ((c = t->cur) != e) {
 		close_skipped(t, c, now);
