@@ -81,6 +81,7 @@ struct pb_meta_end {
 	uint32_t threads, processes;
 	uint32_t flags;		/* PB_END_* */
 	uint32_t pad;
+	uint64_t max_stop_ns;	/* the longest stop for a change of text */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
 #define PB_END_DISK_FULL	2

@@ -102,7 +102,8 @@ struct pb_ring {
 	uint32_t threads_lost;			/* threads that found no pb_ring_thread */
 	uint32_t processes;			/* images started and children forked */
 	uint32_t latched;			/* an engine turned itself off; reason below */
-	char latch_reason[108];
+	char latch_reason[100];
+	uint64_t max_stop_ns;	/* the longest stop for a change of text */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it lives */
 	uint32_t closing;			/* session ends: waiters give up, and count */

@@ -148,6 +148,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 		record_error("%s", text);
 		end->flags |= PB_END_LATCHED;
 	}
+	end->max_stop_ns = ring->max_stop_ns;
 	if (ring->threads_lost) {
 		snprintf(text, sizeof(text), "%u threads were not recorded: the ring has room for %u",
 			 ring->threads_lost, s->ring->geometry.nr_threads);

@@ -44,7 +44,7 @@ static unsigned mode_of(struct pb_site *s, uint64_t parent_ip)
 		return PB_ENTER_LAZY | PB_ENTER_NESTED;
 	if (h == (uint64_t)pb_graph_silent)
 		return PB_ENTER_SILENT;
-	return h == (uint64_t)pb_list ? pb_list_ops(s, parent_ip) : PB_ENTER_LIST;
+	return h == (uint64_t)pb_list ? pb_ftrace_list(s, parent_ip) : PB_ENTER_LIST;
 }
 
 static void enter(void *function, void *call_site, uint64_t at)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/fgraph.h"
+#include "engine/ftrace.h"
 #include "engine/latch.h"
 
 uint32_t pb_max_depth;
@@ -7,8 +8,6 @@ uint8_t pb_no_clock;
 uint64_t pb_frozen_clock;
 uint64_t pb_thresh;
 uint8_t pb_callers_only;
-bool (*pb_site_is_caller)(uint32_t id);
-unsigned (*pb_list_ops)(struct pb_site *site, uint64_t parent_ip);
 
 uint64_t pb_clock(void)
 {
@@ -265,7 +264,7 @@ struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 		return on;
 	}
 	if (mode == PB_ENTER_LIST) {
-		mode = pb_list_ops(site, *slot);
+		mode = pb_ftrace_list(site, *slot);
 		if (mode == PB_ENTER_LIST)
 			return on;
 	}

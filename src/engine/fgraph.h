@@ -26,8 +26,6 @@ void pb_clock_freeze(void);
 extern uint64_t pb_thresh;
 /* ... and, if set, all that do not lead to a site with FTRACE_FL_CALLER. */
 extern uint8_t pb_callers_only;
-/* Whether a site has FTRACE_FL_CALLER, by number. Registered by ftrace. */
-extern bool (*pb_site_is_caller)(uint32_t id);
 
 uint64_t pb_clock(void);
 struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
@@ -48,10 +46,5 @@ void pb_graph_call(void);
 void pb_graph_call_nested(void);
 void pb_graph_silent(void);
 void pb_function(void);
-void pb_list(void);
-/* Called for PB_ENTER_LIST; registered by ftrace. */
-#define PB_ENTER_LIST		16
-#define PB_ENTER_FUNCTION	32
-extern unsigned (*pb_list_ops)(struct pb_site *site, uint64_t parent_ip);
 void pb_record_function(struct pb_site *site, uint64_t parent_ip);
 #endif

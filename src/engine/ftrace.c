@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/files.h"
 #include "engine/ftrace.h"
-#include "engine/fgraph.h"
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -41,9 +40,7 @@ static unsigned count_ops(const struct pb_module *m, uint32_t func, struct ftrac
 	return nr;
 }
 
-/* Called for a site of several ops: all but the graph's are called here, how
- * the graph is to go on is returned (PB_ENTER_LIST: not at all). */
-static unsigned list_ops(struct pb_site *site, uint64_t parent_ip)
+unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip)
 {
 	struct pb_module *m = pb_site_module(site);
 	unsigned mode = PB_ENTER_LIST;
@@ -61,7 +58,7 @@ static unsigned list_ops(struct pb_site *site, uint64_t parent_ip)
 	return mode;
 }
 
-static bool site_is_caller(uint32_t id)
+bool pb_site_is_caller(uint32_t id)
 {
 	struct pb_site *s = pb_site_by_id(id);
 
@@ -153,8 +150,6 @@ int pb_ftrace_update(bool live)
 {
 	int err;
 
-	pb_list_ops = list_ops;
-	pb_site_is_caller = site_is_caller;
 	pb_text_begin();
 	for (uint32_t k = 0; k < pb_nr_modules; k++) {
 		struct pb_module *m = &pb_modules[k];

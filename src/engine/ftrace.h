@@ -55,6 +55,14 @@ uint64_t pb_function_named(struct pb_module *m, const char *name);
 uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement);
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement);
 
+/* The list function: calls all ops that want the site but the graph's; how the
+ * graph is to enter (PB_ENTER_*), PB_ENTER_LIST: not at all. Context: hit path. */
+unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
+/* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
+bool pb_site_is_caller(uint32_t id);
+/* The handler of sites of several ops (arch/x86_64/hot.S). */
+void pb_list(void);
+
 /* Sites traced, for READY and dyn_ftrace_total_info. */
 struct pb_ftrace_totals {
 	uint32_t sites, patched, refused, modules;

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "ring/writer.h"
 
 #define PAGE		4096ul
 #define REACH		0x7ff00000ul	/* of a rel32, with room for the ends */
@@ -379,6 +380,7 @@ int pb_text_commit(bool live)
 					       &pb_text_stop_ns);
 	}
 	pb_text_ns += now_ns() - t0;
+	pb_ring_map.ring->max_stop_ns = pb_text_stop_ns;
 	return err;
 }
 

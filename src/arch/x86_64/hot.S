@@ -267,7 +267,7 @@ pb_direct:
 	slow_handler pb_graph_call, PB_ENTER_CALL
 	slow_handler pb_graph_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED
 	slow_handler pb_graph_silent, PB_ENTER_SILENT
-	slow_handler pb_list, 16
+	slow_handler pb_list, PB_ENTER_LIST
 
 	.macro call_c fn
 	mov	%rsp, %rbp
@@ -575,7 +575,7 @@ pb_function:
 .Lfunction_far:
 	movq	$PAD_2, (%rdx)
 .Lfunction_slow:
-	mov	$32, %edx
+	mov	$PB_ENTER_FUNCTION, %edx
 	jmp	pb_enter_slow
 	.cfi_endproc
 	hot_range pb_function, .Lsaved_function, .Lfunction_slow

@@ -92,6 +92,8 @@
 #define PB_ENTER_LAZY		2
 #define PB_ENTER_CALL		4	/* record the entry only */
 #define PB_ENTER_SILENT		8
+#define PB_ENTER_LIST		16	/* as the list function says */
+#define PB_ENTER_FUNCTION	32	/* function tracer */
 
 /* how far the exit path had come when it gave up */
 #define PB_EXIT_WHOLE		0	/* nothing done */
