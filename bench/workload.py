@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # What the Python bench runs: dictionaries, sorting, json, regular expressions.
 import json
 import re

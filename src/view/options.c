@@ -210,12 +210,14 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
 {
 	int written = pb_out_close(v->out);
+	bool damaged = v->data->damaged;
 	char text[256];
 
 	pb_filters_free(v->filters);
 	pb_data_close(v->data);
+	/* all that is left was shown, and the warning said what is missing */
 	if (!ret && !written)
-		return 0;
+		return damaged;
 	if (ret)
 		snprintf(text, sizeof(text), "%s", strerror(-ret));
 	else

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sink += use((const struct pb_analysis *)blob);
 	/* and a damaged analysis: the check must hold back what it must */
 	for (size_t i = 0; i < 64 && size; i++) {
-		size_t at = (data[i % size] * 2654435761u + i * 40503u) % 
+		size_t at = (data[i % size] * 2654435761u + i * 40503u) %
 			    (i % 2 || blob_size < 256 ? blob_size : 256);
 
 		blob[at] ^= (uint8_t)(1 + data[(i * 7) % size]);
