@@ -123,7 +123,7 @@ struct pb_data *pb_data_open(const char *dir, char *err, size_t errlen)
 		goto fail;
 	if (d->clock.uncalibrated && d->nr_chunks)
 		pb_data_note(d, "the clock was read only once: times are in TSC cycles, not nanoseconds");
-	if (!d->ended)
+	if (!d->ended && !d->damaged)
 		pb_data_note(d, "the recording didn't end in order (the recorder was killed, or still "
 			     "runs): this is what it left");
 	return d;

@@ -118,7 +118,8 @@ static int scan_file(struct scan *s)
 			break;
 	}
 	if (at < d->chunks_size || cut) {
-		d->damaged = true;
+		/* a recorder that was killed leaves such an end; else somebody cut it */
+		d->damaged |= d->ended;
 		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't shown",
 			     (unsigned long long)at, (unsigned long long)d->chunks_size);
 	}
