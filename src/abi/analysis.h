@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
-#define PB_ANALYSIS_VERSION	1
+#define PB_ANALYSIS_VERSION	2
 #define PB_BUILD_ID_MAX		32
 
 struct pb_analysis {
@@ -105,15 +105,19 @@ struct pb_func {
 	uint32_t size;		/* bytes; 0 if unknown */
 	uint32_t name;		/* string, mangled; the best of its aliases */
 	uint16_t window;	/* offset from addr of the first displaced byte (4 after endbr64) */
-	uint8_t window_len;	/* displaced bytes, 5..PB_WINDOW_MAX, a whole number of instructions */
+	uint8_t window_len;	/* displaced bytes, a whole number of instructions:
+				 * PB_JUMP_LEN (with via, PB_JUMP_SHORT) .. PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
 	uint8_t flags;		/* PB_FUNC_* */
-	uint16_t pad;
+	int16_t via;		/* offset from the window's first byte to its hole; 0: none */
 	uint32_t recipe;	/* offset of struct pb_recipe in the recipes (8-aligned) */
 	uint32_t aliases;	/* string offset of the other names, "a\nb\n", or 0 */
 };
 
+#define PB_JUMP_LEN		5	/* jmp rel32 */
+#define PB_JUMP_SHORT		2	/* jmp rel8 */
+#define PB_HOLE_REACH		160	/* a hole is nearer than that to its function's entry */
 #define PB_WINDOW_MAX		24
 #define PB_RECIPE_MAX		160
 
@@ -134,7 +138,17 @@ struct pb_func {
  * their first (fault-capable ones are always a single instruction).
  *
  * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
- * orig bytes (window_len), rest bytes (window_len); no padding between them.
+ * orig bytes (window_len), rest bytes (window_len), with via the hole's bytes
+ * in the file (PB_JUMP_LEN); no padding between them.
+ *
+ * Where five bytes can't be displaced, the jump takes two steps:
+ *
+ *   window   jmp rel8 hole		2 bytes, the rest of the window stays
+ *   hole     jmp rel32 stub		5 bytes of padding between functions
+ *
+ * Nothing runs, names or refers to a hole, and it serves one site. It and the
+ * byte before it lie outside of all windows and of other holes: so a patch may
+ * begin with that byte and have the hole's jump strictly inside.
  */
 struct pb_recipe {
 	uint8_t len, nr_fixups, nr_pairs, window_len;

@@ -78,6 +78,18 @@ static inline uint64_t pb_func_window_end(const struct pb_func *f)
 	return f->addr + f->window + f->window_len;
 }
 
+/* The bytes that the jump in the window takes. */
+static inline unsigned pb_func_jump_len(const struct pb_func *f)
+{
+	return f->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
+}
+
+/* The link-time address of the hole; only with via. */
+static inline uint64_t pb_func_hole(const struct pb_func *f)
+{
+	return pb_func_window(f) + (uint64_t)(int64_t)f->via;
+}
+
 /* Only for a function with PB_REFUSED_NOT. */
 static inline const struct pb_recipe *pb_func_recipe(const struct pb_analysis *a,
 						     const struct pb_func *f)
@@ -110,6 +122,13 @@ static inline const uint8_t *pb_recipe_rest(const struct pb_recipe *r)
 	return pb_recipe_orig(r) + r->window_len;
 }
 
+/* PB_JUMP_LEN bytes; only with via. */
+static inline const uint8_t *pb_recipe_hole(const struct pb_recipe *r)
+{
+	return pb_recipe_rest(r) + r->window_len;
+}
+
+/* Without the hole's bytes. */
 static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
 {
 	return sizeof(*r) + r->nr_fixups * sizeof(struct pb_fixup) +
@@ -139,6 +158,20 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 		if (p[i].orig == offset && offset < r->window_len)
 			return p[i].copy;
 	return -1;
+}
+
+/* The function that has its hole at this link-time address, or NULL. */
+static inline const struct pb_func *pb_analysis_hole_at(const struct pb_analysis *a, uint64_t addr)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+
+	for (int64_t i = pb_analysis_lower(a, addr + PB_HOLE_REACH); i >= 0; i--) {
+		if (f[i].addr + PB_HOLE_REACH < addr)
+			return 0;
+		if (f[i].via && pb_func_hole(&f[i]) == addr)
+			return &f[i];
+	}
+	return 0;
 }
 
 /* What the agent writes over an entry of the table of nops. rest[] was made

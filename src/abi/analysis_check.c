@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include "abi/analysis_access.h"
 
+#define MAX_OFFSET	16	/* of a window that has a hole; PB_HOLE_REACH counts on it */
+
 #define CHECK(condition) do { if (!(condition)) return false; } while (0)
 
 static bool table_ok(const struct pb_analysis *a, uint64_t offset, uint64_t nr, uint64_t item,
@@ -47,7 +49,7 @@ static bool recipe_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(f->recipe % 8 == 0 && f->recipe <= a->recipes_size);
 	CHECK(a->recipes_size - f->recipe >= sizeof(*r));
 	r = pb_func_recipe(a, f);
-	CHECK(a->recipes_size - f->recipe >= pb_recipe_size(r));
+	CHECK(a->recipes_size - f->recipe >= pb_recipe_size(r) + (f->via ? PB_JUMP_LEN : 0u));
 	CHECK(r->len && r->len <= PB_RECIPE_MAX && r->nr_pairs && r->window_len == f->window_len);
 	for (unsigned i = 0; i < r->nr_fixups; i++)
 		CHECK(fixup_ok(r, &pb_recipe_fixups(r)[i]));
@@ -68,10 +70,41 @@ static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(f->name < a->strings_size && f->aliases < a->strings_size);
 	CHECK(f->kind <= PB_SITE_CYG && f->refused < PB_NR_REFUSED);
 	if (f->refused != PB_REFUSED_NOT)
-		return f->window_len == 0;
-	CHECK(f->window_len >= 5 && f->window_len <= PB_WINDOW_MAX);
+		return f->window_len == 0 && !f->via;
+	CHECK(f->window_len >= pb_func_jump_len(f) && f->window_len <= PB_WINDOW_MAX);
 	CHECK(a->text_end - f->addr >= (uint64_t)f->window + f->window_len);
 	return recipe_ok(a, f);
+}
+
+/* In the text, and in reach of a jmp rel8 in the window. */
+static bool hole_in_reach(const struct pb_analysis *a, const struct pb_func *f)
+{
+	uint64_t hole = pb_func_hole(f);
+	int rel = f->via - PB_JUMP_SHORT;
+
+	CHECK(f->window <= MAX_OFFSET && rel >= INT8_MIN && rel <= INT8_MAX);
+	CHECK(hole > a->text_start && hole < a->text_end);
+	return a->text_end - hole >= PB_JUMP_LEN;
+}
+
+/* The hole of f[i], and the byte before it: no window's, and no other hole's.
+ * What lies in the way begins near. */
+static bool hole_ok(const struct pb_analysis *a, uint32_t i)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+	uint64_t start = pb_func_hole(&f[i]) - 1, end = start + 1 + PB_JUMP_LEN;
+
+	CHECK(hole_in_reach(a, &f[i]));
+	for (int64_t k = pb_analysis_lower(a, end + PB_HOLE_REACH); k >= 0; k--) {
+		/* windows end before the next function begins */
+		if (f[k].addr + 2 * PB_HOLE_REACH < start && f[k + 1].addr <= start)
+			break;
+		if (f[k].window_len)
+			CHECK(pb_func_window(&f[k]) >= end || pb_func_window_end(&f[k]) <= start);
+		if (f[k].via && k != i)
+			CHECK(pb_func_hole(&f[k]) >= end || pb_func_hole(&f[k]) + PB_JUMP_LEN <= start);
+	}
+	return true;
 }
 
 static bool funcs_ok(const struct pb_analysis *a)
@@ -86,6 +119,8 @@ static bool funcs_ok(const struct pb_analysis *a)
 		CHECK(!i || f[i].addr > f[i - 1].addr);
 		CHECK(!i || !f[i - 1].window_len || f[i].addr >= pb_func_window_end(&f[i - 1]));
 	}
+	for (uint32_t i = 0; i < a->nr_funcs; i++)
+		CHECK(!f[i].via || hole_ok(a, i));
 	return nr_sites == a->nr_sites;
 }
 

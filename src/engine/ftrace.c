@@ -128,14 +128,10 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		return;
 	if (failed && !told_by_hooks(m, s) && keep_jump(s, nr) == !!(s->flags & FTRACE_FL_ENABLED)) {
 		/* the batch was not written: the text is as it was */
-		const struct pb_func *f = pb_site_func(m, s);
-		const uint8_t *text = (const uint8_t *)(m->bias + pb_func_window(f));
-		const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
-
-		if (!memcmp(text, pb_recipe_rest(r), 5))
-			s->flags &= ~FTRACE_FL_ENABLED;
-		else
+		if (pb_text_is_patched(m, s))
 			s->flags |= FTRACE_FL_ENABLED;
+		else
+			s->flags &= ~FTRACE_FL_ENABLED;
 	}
 	s->flags = (s->flags & ~FTRACE_FL_TRAMP_EN) | tramp;
 	if (nr)

@@ -18,9 +18,20 @@ struct pb_module pb_modules[PB_MAX_MODULES];
 uint32_t pb_nr_modules;
 uint64_t pb_text_ns, pb_text_stop_ns;
 
-/* the batch */
-static struct pb_patch *patches;
-static size_t nr_patches, max_patches;
+/*
+ * The batch, in the order in which it is written, each part complete before
+ * the next begins: large ones take several stops, between which threads run.
+ *
+ *   HOLES_ON	holes get their jump; nothing leads there yet
+ *   WINDOWS	and the compiled-in calls
+ *   HOLES_OFF	holes get their padding back; nothing leads there any more
+ */
+enum { HOLES_ON, WINDOWS, HOLES_OFF, NR_PARTS };
+
+static struct part {
+	struct pb_patch *p;
+	size_t nr, max;
+} batch[NR_PARTS];
 static int batch_error;
 
 static uint32_t lock;
@@ -203,31 +214,50 @@ uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s)
 
 void pb_text_begin(void)
 {
-	nr_patches = 0;
+	for (int i = 0; i < NR_PARTS; i++)
+		batch[i].nr = 0;
 	batch_error = 0;
 }
 
-static void add_patch(uint64_t addr, const uint8_t *bytes, uint8_t len)
+static bool grow(struct part *part)
 {
-	if (nr_patches == max_patches) {
-		size_t max = max_patches ? 2 * max_patches : 4096;
-		long p = pb_sys(SYS_mmap, 0, max * sizeof(*patches), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t max = part->max ? 2 * part->max : 4096;
+	long p = pb_sys(SYS_mmap, 0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-		if (pb_sys_failed(p)) {
-			batch_error = (int)p;
-			return;
-		}
-		memcpy((void *)p, patches, nr_patches * sizeof(*patches));
-		if (patches)
-			pb_sys(SYS_munmap, patches, max_patches * sizeof(*patches));
-		patches = (struct pb_patch *)p;
-		max_patches = max;
+	if (pb_sys_failed(p)) {
+		batch_error = (int)p;
+		return false;
 	}
-	patches[nr_patches].addr = addr;
-	patches[nr_patches].len = len;
-	memcpy(patches[nr_patches].bytes, bytes, len);
-	nr_patches++;
+	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
+	if (part->p)
+		pb_sys(SYS_munmap, part->p, part->max * sizeof(*part->p));
+	part->p = (struct pb_patch *)p;
+	part->max = max;
+	return true;
+}
+
+static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, uint8_t len)
+{
+	struct pb_patch *p;
+
+	if (part->nr == part->max && !grow(part))
+		return;
+	p = &part->p[part->nr++];
+	p->addr = addr;
+	p->len = len;
+	memcpy(p->bytes, bytes, len);
+}
+
+/* A thread may stand at the jump: the patch begins a byte earlier, which stays
+ * what it is, and so has it inside. */
+static void add_hole_off(uint64_t hole, const uint8_t *rest)
+{
+	uint8_t bytes[1 + PB_JUMP_LEN];
+
+	bytes[0] = *(const uint8_t *)(hole - 1);
+	memcpy(bytes + 1, rest, PB_JUMP_LEN);
+	add_patch(&batch[HOLES_OFF], hole - 1, bytes, sizeof(bytes));
 }
 
 static void refuse(struct pb_site *s, enum pb_refused why)
@@ -243,8 +273,12 @@ static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_fu
 	uint64_t window = m->bias + pb_func_window(f);
 	const uint8_t *text = (const uint8_t *)window;
 
-	if (memcmp(text, pb_recipe_rest(r), f->window_len) &&
-	    memcmp(text, pb_recipe_orig(r), f->window_len)) {
+	bool differs = memcmp(text, pb_recipe_rest(r), f->window_len) &&
+		       memcmp(text, pb_recipe_orig(r), f->window_len);
+
+	if (f->via)
+		differs |= memcmp(text + f->via, pb_recipe_hole(r), PB_JUMP_LEN) != 0;
+	if (differs) {
 		refuse(s, PB_REFUSED_DIFFERS);
 		return false;
 	}
@@ -262,11 +296,26 @@ static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_fu
 	return true;
 }
 
+static int add_jump(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
+{
+	uint64_t window = m->bias + pb_func_window(f);
+	uint64_t from = f->via ? m->bias + pb_func_hole(f) : window;
+	uint8_t jump[PB_JUMP_LEN];
+
+	if (pb_jump_emit(jump, from, (uint64_t)m->stubs + s->stub))
+		return -34;
+	add_patch(&batch[f->via ? HOLES_ON : WINDOWS], from, jump, PB_JUMP_LEN);
+	if (f->via) {
+		pb_jump_emit_short(jump, f->via);
+		add_patch(&batch[WINDOWS], window, jump, PB_JUMP_SHORT);
+	}
+	return 0;
+}
+
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
 {
 	const struct pb_func *f = pb_site_func(m, s);
-	uint64_t window = m->bias + pb_func_window(f);
-	uint8_t jump[PB_JUMP_LEN];
+	const struct pb_recipe *r;
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
@@ -277,16 +326,37 @@ void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
 			return;
 	}
 	if (!on) {
-		add_patch(window, pb_recipe_rest(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+		r = pb_func_recipe(m->analysis, f);
+		add_patch(&batch[WINDOWS], m->bias + pb_func_window(f), pb_recipe_rest(r),
+			  (uint8_t)pb_func_jump_len(f));
+		if (f->via)
+			add_hole_off(m->bias + pb_func_hole(f), pb_recipe_hole(r));
 		s->flags &= ~FTRACE_FL_ENABLED;
 		return;
 	}
-	if (pb_jump_emit(jump, window, (uint64_t)m->stubs + s->stub)) {
+	if (add_jump(m, s, f))
 		refuse(s, PB_REFUSED_RANGE);
-		return;
-	}
-	add_patch(window, jump, PB_JUMP_LEN);
-	s->flags |= FTRACE_FL_ENABLED;
+	else
+		s->flags |= FTRACE_FL_ENABLED;
+}
+
+static bool window_is_patched(const struct pb_module *m, const struct pb_func *f)
+{
+	return memcmp((const void *)(m->bias + pb_func_window(f)),
+		      pb_recipe_rest(pb_func_recipe(m->analysis, f)), pb_func_jump_len(f));
+}
+
+static bool hole_is_patched(const struct pb_module *m, const struct pb_func *f)
+{
+	return memcmp((const void *)(m->bias + pb_func_hole(f)),
+		      pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+}
+
+bool pb_text_is_patched(const struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+
+	return window_is_patched(m, f) || (f->via && hole_is_patched(m, f));
 }
 
 void pb_text_change_nops(struct pb_module *m, bool on)
@@ -300,7 +370,7 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 		const uint8_t *want = on ? n[i].orig : pb_nop_bytes(n[i].len);
 
 		if (!memcmp((void *)addr, want, n[i].len))
-			add_patch(addr, on ? pb_nop_bytes(n[i].len) : n[i].orig, n[i].len);
+			add_patch(&batch[WINDOWS], addr, on ? pb_nop_bytes(n[i].len) : n[i].orig, n[i].len);
 	}
 	m->nopped = on;
 }
@@ -366,28 +436,61 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
 }
 
+static int write_part(struct part *part, bool live)
+{
+	if (!part->nr)
+		return 0;
+	sort_patches(part->p, part->nr);
+	return live ? pb_stop_and_poke(part->p, part->nr, pb_text_moved_pc, &pb_text_stop_ns) :
+		      pb_text_poke(part->p, part->nr, -1);
+}
+
+/* Holes whose windows the batch didn't come to: nobody was there, no stop. */
+static void take_back_holes(void)
+{
+	const struct part *part = &batch[HOLES_ON];
+
+	for (size_t i = 0; i < part->nr; i++) {
+		const struct pb_module *m = pb_module_at(part->p[i].addr);
+		const struct pb_func *f = pb_analysis_hole_at(m->analysis, part->p[i].addr - m->bias);
+		struct pb_patch p = { .addr = part->p[i].addr, .len = PB_JUMP_LEN };
+
+		if (window_is_patched(m, f) || !hole_is_patched(m, f))
+			continue;
+		memcpy(p.bytes, pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+		pb_text_poke(&p, 1, -1);
+	}
+}
+
 int pb_text_commit(bool live)
 {
 	uint64_t t0 = now_ns();
 	int err = batch_error ? batch_error : seal_stubs();
 
-	if (!err && nr_patches) {
-		sort_patches(patches, nr_patches);
-		if (!live)
-			err = pb_text_poke(patches, nr_patches, -1);
-		else
-			err = pb_stop_and_poke(patches, nr_patches, pb_text_moved_pc,
-					       &pb_text_stop_ns);
-	}
+	for (int i = 0; i < NR_PARTS && !err; i++)
+		err = write_part(&batch[i], live);
+	if (err)
+		take_back_holes();
 	pb_text_ns += now_ns() - t0;
-	pb_ring_map.ring->max_stop_ns = pb_text_stop_ns;
 	return err;
 }
 
 /* ---- program counters ---------------------------------------------------- */
 
+/* The site whose jump stands in a hole at pc, or NULL. */
+static struct pb_site *site_of_hole(struct pb_module *m, uint64_t pc)
+{
+	const struct pb_func *f = m && m->sites ?
+				  pb_analysis_hole_at(m->analysis, pc - m->bias) : NULL;
+
+	return f && hole_is_patched(m, f) ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
+}
+
 uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 {
+	struct pb_module *in = pb_module_at(pc);
+	const struct pb_site *hole;
+
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		struct pb_module *m = &pb_modules[i];
 		const uint8_t *at;
@@ -415,27 +518,31 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 						     (uint8_t)(off - PB_STUB_COPY));
 		}
 	}
-	return 0;
+	*own = false;
+	hole = site_of_hole(in, pc);
+	return hole ? in->bias + pb_func_window(pb_site_func(in, hole)) : 0;
 }
 
 uint64_t pb_text_moved_pc(uint64_t pc)
 {
 	struct pb_module *m = pb_module_at(pc);
+	const struct pb_site *s = site_of_hole(m, pc);
 	const struct pb_func *f;
-	const struct pb_site *s;
 	uint64_t off;
 	int64_t i;
 	int copy;
 
 	if (!m || !m->sites)
 		return 0;
+	if (s)
+		return (uint64_t)m->stubs + s->stub;
 	i = pb_analysis_lower(m->analysis, pc - m->bias);
 	if (i < 0)
 		return 0;
 	f = pb_analysis_funcs(m->analysis) + i;
 	s = &m->sites[i];
 	off = pc - m->bias - pb_func_window(f);
-	if (!s->stub || !off || off >= PB_JUMP_LEN)
+	if (!s->stub || !off || off >= pb_func_jump_len(f))
 		return 0;
 	copy = pb_recipe_copy_offset(pb_func_recipe(m->analysis, f), (uint8_t)off);
 	return copy < 0 ? 0 : (uint64_t)m->stubs + s->stub + PB_STUB_COPY + (uint64_t)copy;

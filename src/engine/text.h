@@ -64,6 +64,8 @@ uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
  * is in force and it may be tried again. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
+/* Whether the text has anything of the site's jump: asked when a batch failed. */
+bool pb_text_is_patched(const struct pb_module *m, const struct pb_site *s);
 /* The compiled-in calls of m: nops, or (on = false) back. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
@@ -72,9 +74,10 @@ extern uint64_t pb_text_ns;		/* spent in commits, for READY */
 extern uint64_t pb_text_stop_ns;	/* the longest stop */
 
 /* If pc lies in a stub: the original address of the instruction there, or the
- * function's entry while the stub's own code runs (*own = true). 0 if not. */
+ * function's entry while the stub's own code runs (*own = true) or the jump to
+ * it in a hole (registers are as at the entry). 0 if not. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The other way: where in its stub the displaced instruction at this address
- * lives, if the site is being patched. 0 if none. */
+ * lives, if the site is being patched; the stub, if it is a hole. 0 if none. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

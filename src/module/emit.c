@@ -60,6 +60,7 @@ static void fill_func(const struct pb_an *an, const struct pb_fn *f, struct pb_f
 	if (!f->refused) {
 		to->window_len = f->window_len;
 		to->recipe = f->recipe;
+		to->via = f->via;
 	}
 	if (f->nr_cands) {
 		const struct pb_cand *c = &an->cands.v[f->cand];

@@ -9,7 +9,7 @@
  *   imports   compiler hooks (mcount, __fentry__, ...): their slots and stubs;
  *             what relocations say of code addresses
  *   sweep     decodes all code once: branch targets, calls of hooks, readers
- *             of the return address
+ *             of the return address, padding
  *   functions candidates and FDEs become functions
  *   records   __mcount_loc and kin say which of them the compiler prepared
  *   sites     window, recipe, or the reason to refuse
@@ -56,6 +56,7 @@ struct pb_fn {
 	uint32_t nr_cyg;	/* calls of __cyg_profile_func_*, which take the return address */
 	uint32_t nr_ra_reads;
 	uint8_t window, window_len;
+	int16_t via;
 	uint32_t recipe;
 };
 
@@ -73,6 +74,12 @@ typedef PB_VEC(uint64_t) pb_addr_vec;
 struct pb_word {
 	uint64_t addr, value;
 };
+
+/* Padding between functions that nothing falls into. */
+struct pb_gap {
+	uint64_t addr, end;
+};
+typedef PB_VEC(struct pb_gap) pb_gap_vec;
 
 struct pb_an {
 	struct pb_elf elf;
@@ -96,6 +103,7 @@ struct pb_an {
 	pb_addr_vec textrels;	/* relocated addresses inside ranges */
 
 	pb_hook_vec hook_calls;
+	pb_gap_vec gaps;
 	pb_addr_vec tables;	/* data whose address code takes */
 	pb_addr_vec ra_reads;	/* instructions that read the return address's slot */
 
@@ -146,6 +154,13 @@ int pb_addr_compare(const void *a, const void *b);
 size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
+
+/* holes.c. Once all windows are known (fn.window_len), those of functions that
+ * will need a hole, too. */
+void pb_holes_prepare(struct pb_an *an);
+/* A hole for the jmp rel8 in the window, or 0. Windows in rising order; *from
+ * is where the search goes on, 0 at first. */
+uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window);
 
 /* debug_file.c */
 /* Opens what belongs to the file; absence is no error. */

@@ -117,6 +117,8 @@ static void patchable_record(struct pb_an *an, uint64_t addr)
 		recorded(f, PB_SITE_NOP);
 		return;
 	}
+	/* before the entry: somebody has plans for them */
+	pb_mark(an, addr, false);
 	if (i + 1 < (long)an->fns.n && an->fns.v[i + 1].addr - addr <= MAX_PREFIX)
 		recorded(&an->fns.v[i + 1], PB_SITE_NOP);
 }

@@ -153,7 +153,7 @@ static enum pb_refused call(struct state *s, const uint8_t *bytes)
 	const ZydisDecodedInstruction *i = &s->insn;
 
 	/* what returns would return into the jump */
-	if (s->off + i->length < PB_JUMP_LEN)
+	if (s->off + i->length < s->in->jump_len)
 		return PB_REFUSED_CALL;
 	if (i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
 	    i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE)
@@ -282,7 +282,7 @@ static enum pb_refused displace(struct state *s)
  * up to the next entry. */
 static enum pb_refused pad(struct state *s)
 {
-	while (s->off < PB_JUMP_LEN) {
+	while (s->off < s->in->jump_len) {
 		if (s->off >= s->in->avail || s->off >= s->in->room)
 			return PB_REFUSED_SHORT;
 		uint8_t b = s->in->bytes[s->off];
@@ -318,7 +318,7 @@ enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_o
 
 	memset(out, 0, sizeof(*out));
 	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	while (s.off < PB_JUMP_LEN && !s.ended) {
+	while (s.off < in->jump_len && !s.ended) {
 		if (s.off >= in->room)
 			return PB_REFUSED_CROSSES;
 		if (s.off >= in->avail || !decode(&s))

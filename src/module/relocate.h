@@ -12,12 +12,11 @@
 #include <stdint.h>
 #include "abi/analysis.h"
 
-#define PB_JUMP_LEN 5
-
 struct pb_window_in {
 	const uint8_t *bytes;	/* at the window's start */
 	uint64_t addr;		/* their link-time address */
 	uint64_t avail;		/* bytes that may be read */
+	unsigned jump_len;	/* what is to go in: PB_JUMP_LEN or PB_JUMP_SHORT */
 	uint64_t room;		/* bytes up to the next entry, or more than avail */
 	const struct pb_nop *nops; /* calls that become nops, sorted */
 	size_t nr_nops;

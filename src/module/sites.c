@@ -64,42 +64,87 @@ static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
 	return f->kind;
 }
 
-static enum pb_refused make_site(struct pb_an *an, struct pb_fn *f)
+static enum pb_refused make_window(struct pb_an *an, const struct pb_fn *f, unsigned jump_len,
+				   struct pb_window_out *w)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
 	uint64_t start = f->addr + f->window, off = start - r->addr;
 	size_t next = pb_addr_lower(&an->barriers, f->addr + 1);
-	struct pb_window_out w;
 	enum pb_refused refused;
 
 	if (off >= r->size)
 		return PB_REFUSED_SHORT;
 	struct pb_window_in in = {
 		.bytes = r->bytes + off, .addr = start, .avail = r->size - off,
+		.jump_len = jump_len,
 		.room = next < an->barriers.n ? an->barriers.v[next] - start : UINT64_MAX,
 		.nops = an->nops.v, .nr_nops = an->nops.n,
 	};
 
 	if (next < an->barriers.n && an->barriers.v[next] <= start)
 		return PB_REFUSED_CROSSES;
-	refused = pb_window_make(&in, &w);
+	refused = pb_window_make(&in, w);
 	if (refused)
 		return refused;
-	if (relocated(an, start, w.head.window_len))
+	if (relocated(an, start, w->head.window_len))
 		return PB_REFUSED_TEXTREL;
-	if (branched_into(r, start, w.head.window_len))
+	if (branched_into(r, start, w->head.window_len))
 		return PB_REFUSED_BRANCH;
-	if (cuts_nop(an, &w, start))
+	if (cuts_nop(an, w, start))
 		return PB_REFUSED_DECODE;
-	f->kind = kind_of(f, &w);
-	f->window_len = w.head.window_len;
-	f->recipe = (uint32_t)an->recipes.n;
-
-	uint8_t bytes[PB_WINDOW_STORE_MAX] = { 0 };
-	size_t size = pb_window_store(&w, bytes);
-
-	pb_vec_append(&an->recipes, bytes, pb_align_up(size, (size_t)8));
 	return PB_REFUSED_NOT;
+}
+
+static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_window_out *w,
+			uint64_t hole)
+{
+	uint8_t bytes[PB_WINDOW_STORE_MAX + PB_JUMP_LEN] = { 0 };
+	size_t size = pb_window_store(w, bytes);
+
+	if (hole) {
+		const struct pb_range *r = pb_range_find(an, hole);
+
+		memcpy(bytes + size, r->bytes + (hole - r->addr), PB_JUMP_LEN);
+		size += PB_JUMP_LEN;
+		f->via = (int16_t)(hole - (f->addr + f->window));
+	}
+	f->kind = kind_of(f, w);
+	f->window_len = w->head.window_len;
+	f->recipe = (uint32_t)an->recipes.n;
+	pb_vec_append(&an->recipes, bytes, pb_align_up(size, (size_t)8));
+}
+
+/* Where there is no room for the long jump but for the short one, the length
+ * of the window is noted, to keep holes out of it. */
+static void make_site(struct pb_an *an, struct pb_fn *f)
+{
+	struct pb_window_out w;
+
+	f->refused = make_window(an, f, PB_JUMP_LEN, &w);
+	if (!f->refused)
+		keep_window(an, f, &w, 0);
+	else if (!make_window(an, f, PB_JUMP_SHORT, &w))
+		f->window_len = w.head.window_len;
+}
+
+static void make_short_sites(struct pb_an *an)
+{
+	size_t from = 0;
+
+	pb_holes_prepare(an);
+	for (size_t i = 0; i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+		struct pb_window_out w;
+		uint64_t hole;
+
+		if (!f->refused || !f->window_len)
+			continue;
+		hole = pb_hole_take(an, &from, f->addr + f->window);
+		if (!hole || make_window(an, f, PB_JUMP_SHORT, &w))
+			continue;
+		keep_window(an, f, &w, hole);
+		f->refused = PB_REFUSED_NOT;
+	}
 }
 
 int pb_sites_make(struct pb_an *an, const char **why)
@@ -108,8 +153,9 @@ int pb_sites_make(struct pb_an *an, const char **why)
 		struct pb_fn *f = &an->fns.v[i];
 
 		if (!f->refused)
-			f->refused = make_site(an, f);
+			make_site(an, f);
 	}
+	make_short_sites(an);
 	*why = "too many functions";
 	if (an->recipes.n > UINT32_MAX)
 		return -EFBIG;

@@ -5,7 +5,9 @@
  *   - every byte that a direct branch or call or a switch's table leads to, or
  *     that a RIP-relative lea takes the address of;
  *   - calls of the compiler's hooks;
- *   - instructions that touch the slot of their return address, by the CFI.
+ *   - instructions that touch the slot of their return address, by the CFI;
+ *   - padding that nothing falls into: it begins where a piece that is known to
+ *     be code ends, and the last instruction there is a return or a jump.
  *
  * Code is cut at everything known to start there: sections, FDEs and their
  * ends, symbols. Each piece is decoded linearly from its start, so data
@@ -41,6 +43,8 @@ struct worker {
 	const struct pb_range *range;
 	pb_hook_vec hook_calls;
 	pb_addr_vec ra_reads;
+	pb_gap_vec gaps;
+	uint64_t ended_at;	/* code that doesn't fall through ends there */
 	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
 };
 
@@ -94,6 +98,9 @@ static void control_flow(struct worker *w, uint64_t addr)
 			pb_vec_push(&w->tables, ea);
 		else if (i->mnemonic == ZYDIS_MNEMONIC_CALL || i->mnemonic == ZYDIS_MNEMONIC_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
+		/* constants between functions */
+		if (i->mnemonic != ZYDIS_MNEMONIC_LEA && pb_range_find(w->an, ea))
+			mark(w, ea, false);
 	}
 }
 
@@ -149,11 +156,13 @@ static bool decode(struct worker *w, uint64_t off)
 		w->range->bytes + off, w->range->size - off, &w->insn));
 }
 
-static bool is_padding(struct worker *w, uint64_t off, uint64_t end)
+static bool is_padding(struct worker *w, uint64_t off, uint64_t end, bool *zeros)
 {
+	*zeros = false;
 	while (off < end) {
 		uint8_t b = w->range->bytes[off];
 
+		*zeros |= !b;
 		if (b == 0xcc || b == 0x00 || b == 0x90)
 			off++;
 		else if (decode(w, off) && w->insn.mnemonic == ZYDIS_MNEMONIC_NOP)
@@ -167,12 +176,16 @@ static bool is_padding(struct worker *w, uint64_t off, uint64_t end)
 static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 {
 	uint64_t base = w->range->addr;
+	bool through = true;
 
 	while (off < end) {
 		if (!decode(w, off)) {
+			through = true;
 			off++;
 			continue;
 		}
+		through = w->insn.mnemonic != ZYDIS_MNEMONIC_RET &&
+			  w->insn.mnemonic != ZYDIS_MNEMONIC_JMP;
 		control_flow(w, base + off);
 		if (cfi) {
 			pb_cfi_advance(&w->cursor, base + off);
@@ -182,12 +195,20 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 		}
 		off += w->insn.length;
 	}
+	w->ended_at = off == end && !through ? base + end : 0;
 }
 
 static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
 {
-	if (is_padding(w, off, end))
+	uint64_t base = w->range->addr;
+	bool zeros;
+
+	if (is_padding(w, off, end, &zeros)) {
+		/* zeros may be somebody's data */
+		if (w->ended_at == base + off && !zeros)
+			pb_vec_push(&w->gaps, (struct pb_gap){ base + off, base + end });
 		return;
+	}
 	for (; off < end; off++)
 		if (decode(w, off))
 			control_flow(w, w->range->addr + off);
@@ -309,6 +330,9 @@ static void collect(struct pb_an *an, struct worker *w)
 	pb_vec_append(&an->hook_calls, w->hook_calls.v, w->hook_calls.n);
 	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
 	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
+	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
+	an->gaps.failed |= w->gaps.failed;
+	pb_vec_free(&w->gaps);
 	an->hook_calls.failed |= w->hook_calls.failed;
 	an->ra_reads.failed |= w->ra_reads.failed;
 	an->tables.failed |= w->tables.failed;
@@ -374,7 +398,7 @@ int pb_sweep(struct pb_an *an, const char **why)
 	}
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
-	if (an->hook_calls.failed || an->ra_reads.failed || an->tables.failed)
+	if (an->gaps.failed || an->hook_calls.failed || an->ra_reads.failed || an->tables.failed)
 		return -ENOMEM;
 	follow_tables(an);
 	return 0;

@@ -7,6 +7,7 @@
 #define PB_MODULE_VEC_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

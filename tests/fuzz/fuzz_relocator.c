@@ -317,9 +317,10 @@ static struct {
 } *count;
 
 /* bytes: at least 32. */
-static void try(uint64_t round, const uint8_t *bytes)
+static void try_window(uint64_t round, const uint8_t *bytes, unsigned jump_len)
 {
-	struct pb_window_in in = { .bytes = bytes, .addr = ORIGINAL, .avail = 32, .room = 64 };
+	struct pb_window_in in = { .bytes = bytes, .addr = ORIGINAL, .avail = 32, .room = 64,
+				   .jump_len = jump_len };
 	uint8_t *text = (uint8_t *)ORIGINAL;
 	uint64_t memory_seed = rnd();
 
@@ -344,6 +345,12 @@ static void try(uint64_t round, const uint8_t *bytes)
 		count->failed++;
 		explain(round);
 	}
+}
+
+static void try(uint64_t round, const uint8_t *bytes)
+{
+	try_window(round, bytes, PB_JUMP_LEN);
+	try_window(round, bytes, PB_JUMP_SHORT);
 }
 
 /* Instructions of the kinds that need relocation, and any others. */

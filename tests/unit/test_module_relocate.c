@@ -163,13 +163,35 @@ static void show(const struct pb_window_out *w, char *fixups, char *pairs)
 		pairs += sprintf(pairs, "%s%u>%u", i ? " " : "", w->pairs[i].orig, w->pairs[i].copy);
 }
 
-static void test_golden(void **unused)
+/* As little as a jmp rel8 needs. */
+static const struct golden golden_short[] = {
+	{ "two bytes, and what follows stays",
+	  /* xor %eax,%eax; dec %edi; jne 0x1002 */
+	  "31c0 ffcf 75fc c3", 2, "31c0 e900000000", "1@3=1002+0", "0>0 2>2" },
+	{ "a byte and more",
+	  /* push %rbx; mov %rdi,%rbx; mov 0x44(%rbx),%eax */
+	  "53 4889fb 8b4344", 4, "53 4889fb e900000000", "1@5=1004+0", "0>0 1>1 4>4" },
+	{ "no jump behind a return",
+	  /* ret; int3 */
+	  "c3 cc cc", 2, "c3", "", "0>0" },
+	{ "a call's return address is the window's end",
+	  /* call *%rax; xor %eax,%eax; ret */
+	  "ffd0 31c0 c3", 2, "6800000000 c744240400000000 ffe0", "3@1=1002+0 4@9=1002+0", "0>0" },
+	{ "a short jump",
+	  /* jmp 0x100f */
+	  "eb0d 0fb60c06", 2, "e900000000", "1@1=100f+0", "0>0" },
+	{ "before what can't be moved",
+	  /* xor %eax,%eax; syscall; ret */
+	  "31c0 0f05 c3", 2, "31c0 e900000000", "1@3=1002+0", "0>0 2>2" },
+};
+
+static void check_golden(const struct golden *table, size_t n, unsigned jump_len)
 {
-	for (size_t i = 0; i < pb_array_size(golden); i++) {
-		const struct golden *g = &golden[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct golden *g = &table[i];
 		uint8_t bytes[64], code[PB_RECIPE_MAX];
 		char fixups[512], pairs[256];
-		struct pb_window_in in = { .bytes = bytes, .addr = AT, .room = FAR };
+		struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = jump_len, .room = FAR };
 		struct pb_window_out w;
 		unsigned len = from_hex(g->code, code);
 
@@ -190,6 +212,12 @@ static void test_golden(void **unused)
 		assert_memory_equal(w.orig, bytes, w.head.window_len);
 		assert_memory_equal(w.rest, bytes, w.head.window_len);
 	}
+}
+
+static void test_golden(void **unused)
+{
+	check_golden(golden, pb_array_size(golden), PB_JUMP_LEN);
+	check_golden(golden_short, pb_array_size(golden_short), PB_JUMP_SHORT);
 }
 
 static const struct {
@@ -231,7 +259,7 @@ static void test_refusals(void **unused)
 {
 	for (size_t i = 0; i < pb_array_size(refusals); i++) {
 		uint8_t bytes[64];
-		struct pb_window_in in = { .bytes = bytes, .addr = AT, .room = refusals[i].room };
+		struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .room = refusals[i].room };
 		struct pb_window_out w;
 
 		in.avail = from_hex(refusals[i].bytes, bytes);
@@ -252,7 +280,7 @@ static void test_hook_call(void **unused)
 	static const uint8_t bytes[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0x15, 1, 2, 3, 4, 0xc3 };
 	static const uint8_t rest[] = { 0x55, 0x48, 0x89, 0xe5, 0x66, 0x0f, 0x1f, 0x44, 0, 0 };
 	static const struct pb_nop nops[] = { { .addr = 0x900, .len = 5 }, { .addr = AT + 4, .len = 6 } };
-	struct pb_window_in in = { .bytes = bytes, .addr = AT, .avail = sizeof(bytes), .room = FAR,
+	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(bytes), .room = FAR,
 				   .nops = nops, .nr_nops = 2 };
 	struct pb_window_out w;
 
@@ -267,7 +295,7 @@ static void test_hook_call(void **unused)
 	static const uint8_t fentry[] = { 0xe8, 1, 2, 3, 4, 0xc3 };
 	static const struct pb_nop one = { .addr = AT, .len = 5 };
 
-	in = (struct pb_window_in){ .bytes = fentry, .addr = AT, .avail = sizeof(fentry),
+	in = (struct pb_window_in){ .bytes = fentry, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(fentry),
 				    .room = FAR, .nops = &one, .nr_nops = 1 };
 	assert_int_equal(pb_window_make(&in, &w), PB_REFUSED_NOT);
 	assert_int_equal(w.head.window_len, 5);
@@ -280,7 +308,7 @@ static void test_pc_mapping(void **unused)
 {
 	/* test %rdi,%rdi; je; -> copies at 0, 3, and the last jump at 9 */
 	static const uint8_t bytes[] = { 0x48, 0x85, 0xff, 0x74, 0x10, 0xc3 };
-	struct pb_window_in in = { .bytes = bytes, .addr = AT, .avail = sizeof(bytes), .room = FAR };
+	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(bytes), .room = FAR };
 	struct pb_window_out w;
 	uint64_t stored[PB_WINDOW_STORE_MAX / 8 + 1];
 	const struct pb_recipe *r = (const struct pb_recipe *)stored;

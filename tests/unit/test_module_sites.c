@@ -125,14 +125,15 @@ static const struct pb_func *func(struct view v, const char *name)
 
 /* ------------------------------------------------------------ hand-written */
 
+/* FILL is what stands between functions. */
 static const char *const reasons_s =
-	".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@function\n"
+	".macro F name\n .p2align 4, FILL\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".text\n"
 	"F plain\n push %rbp\n .cfi_def_cfa_offset 16\n mov %rsp,%rbp\n pop %rbp\n"
 	" .cfi_def_cfa_offset 8\n ret\nE plain\n"
-	"F padded\n ret\nE padded\n"
+	"F padded\n ret\nE padded\n .fill 4,1,0xcc\n"
 	"F shorter\n ret\nE shorter\n"
 	".globl follows\n.type follows,@function\nfollows: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size follows,.-follows\n"
@@ -176,7 +177,9 @@ static const char *const reasons_s =
 static void test_reasons(void **unused)
 {
 	write_file("reasons.s", reasons_s);
-	build("gcc -shared -nostdlib -Wl,-z,notext,-Bsymbolic -Wl,--build-id reasons.s -o reasons.so");
+	/* no padding: no holes */
+	build("gcc -shared -nostdlib -Wa,--defsym,FILL=6 -Wl,-z,notext,-Bsymbolic -Wl,--build-id "
+	      "reasons.s -o reasons.so");
 	struct view v = analyse("reasons.so", 0);
 
 	assert_site(v, "plain", PB_SITE_SYMBOL);
@@ -200,6 +203,119 @@ static void test_reasons(void **unused)
 	assert_true(v.a->flags & PB_AN_TEXTREL);
 	assert_true(v.a->flags & PB_AN_HAS_SYMTAB);
 	assert_int_equal(v.a->build_id_len, 20);
+	drop(v);
+}
+
+#define assert_short(v, name, len) do {						\
+	const struct pb_func *f_ = func(v, name);				\
+	assert_site(v, name, PB_SITE_SYMBOL);					\
+	assert_int_not_equal(f_->via, 0);					\
+	assert_int_equal(f_->window_len, len);					\
+	assert_ptr_equal(pb_analysis_hole_at((v).a, pb_func_hole(f_)), f_);	\
+	for (unsigned k_ = 0; k_ < PB_JUMP_LEN; k_++)				\
+		assert_int_equal(pb_recipe_hole(pb_func_recipe((v).a, f_))[k_], 0xcc); \
+} while (0)
+
+/* The same functions with padding between them. */
+static void test_short(void **unused)
+{
+	build("gcc -shared -nostdlib -Wa,--defsym,FILL=0xcc -Wl,-z,notext,-Bsymbolic reasons.s "
+	      "-o short.so");
+	struct view v = analyse("short.so", 0);
+
+	assert_int_equal(func(v, "plain")->via, 0);
+	assert_short(v, "outside", 2);
+	assert_short(v, "taken", 2);
+	assert_short(v, "switched", 2);
+	assert_short(v, "returned", 2);
+	assert_short(v, "fixed", 2);
+	/* one byte is too few even so, and the rest stays what it is */
+	assert_refused(v, "shorter", SHORT);
+	assert_refused(v, "falls", CROSSES);
+	assert_refused(v, "looped", BRANCH);
+	assert_refused(v, "undecodable", DECODE);
+	assert_refused(v, "textrel", TEXTREL);
+	drop(v);
+}
+
+/* One function that needs a hole, and one gap that it reaches. */
+static const char *const holes_s =
+	".macro F name\n .globl \\name\n .type \\name,@function\n"
+	"\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro user name\nF \\name\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE \\name\n.endm\n"
+	".macro five\n .byte 0x0f,0x1f,0x44,0,0\n.endm\n"
+	".text\nfar\n"
+	"user good\n five\nfar\n"
+	"user small\n nopl 0(%rax)\nfar\n"
+	"user zeros\n .fill 8\nfar\n"
+	"user entered\nwithin: five\nfar\n .cfi_startproc\n jmp within\n .cfi_endproc\nfar\n"
+	"user named\n.globl name\nname: five\nfar\n"
+	"user taken\n five\n.cfi_startproc\n lea .-5(%rip),%rax\n ret\n.cfi_endproc\nfar\n"
+	"user read\n five\n.cfi_startproc\n mov .-4(%rip),%eax\n ret\n.cfi_endproc\nfar\n"
+	"F falls\n xor %eax,%eax\n1: dec %edi\n jne 1b\n call good\nE falls\n five\nfar\n"
+	/* two want what is enough for one and a half; 11 bytes are enough for two */
+	"user first\nuser second\n five\n .fill 5,1,0x90\nfar\n"
+	"user third\nuser fourth\n five\n .fill 6,1,0x90\nfar\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_holes(void **unused)
+{
+	write_file("holes.s", holes_s);
+	build("gcc -shared -nostdlib holes.s -o holes.so");
+	struct view v = analyse("holes.so", 0);
+
+	assert_site(v, "good", PB_SITE_SYMBOL);
+	assert_int_equal(func(v, "good")->via, func(v, "good")->size);
+	assert_refused(v, "small", BRANCH);
+	assert_refused(v, "zeros", BRANCH);
+	assert_refused(v, "entered", BRANCH);
+	assert_refused(v, "named", BRANCH);
+	assert_refused(v, "taken", BRANCH);
+	assert_refused(v, "read", BRANCH);
+	assert_refused(v, "falls", BRANCH);
+	assert_site(v, "first", PB_SITE_SYMBOL);
+	assert_refused(v, "second", BRANCH);
+	assert_site(v, "third", PB_SITE_SYMBOL);
+	assert_site(v, "fourth", PB_SITE_SYMBOL);
+	assert_int_equal(pb_func_hole(func(v, "fourth")), pb_func_hole(func(v, "third")) + 6);
+	drop(v);
+}
+
+static bool via_is_refused(struct view v, const char *name, int via)
+{
+	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
+	struct pb_func *f;
+	bool refused;
+
+	memcpy(copy, v.a, v.size);
+	f = (struct pb_func *)(copy + ((const uint8_t *)func(v, name) - (const uint8_t *)v.a));
+	f->via = (int16_t)via;
+	refused = pb_analysis_check(copy, v.size);
+	free(copy);
+	return refused;
+}
+
+static void test_check_holes(void **unused)
+{
+	struct view v = analyse("holes.so", 0);
+	const struct pb_func *third = func(v, "third"), *fourth = func(v, "fourth");
+	int distance = (int)(fourth->addr - third->addr);
+
+	assert_false(via_is_refused(v, "good", func(v, "good")->via));
+	assert_true(via_is_refused(v, "good", 0));	/* the window is too short */
+	assert_true(via_is_refused(v, "good", 1));	/* in the window */
+	assert_true(via_is_refused(v, "good", 2));	/* so is the byte before it */
+	assert_false(via_is_refused(v, "good", 3));
+	assert_false(via_is_refused(v, "good", -126));
+	assert_true(via_is_refused(v, "good", -127));
+	assert_false(via_is_refused(v, "good", 129));
+	assert_true(via_is_refused(v, "good", 130));
+	assert_true(via_is_refused(v, "small", 20));	/* not patched at all */
+	assert_true(via_is_refused(v, "third", fourth->via + distance));
+	assert_true(via_is_refused(v, "fourth", third->via - distance + 1));
+	assert_true(via_is_refused(v, "third", distance)); /* in the fourth's window */
 	drop(v);
 }
 
@@ -229,7 +345,8 @@ static void test_flags(void **unused)
 static void test_stripped(void **unused)
 {
 	write_file("hide", "{ local: *; };\n");
-	build("gcc -shared -nostdlib -Wl,-z,notext,-Bsymbolic,--version-script=hide -s reasons.s "
+	build("gcc -shared -nostdlib -Wa,--defsym,FILL=6 "
+	      "-Wl,-z,notext,-Bsymbolic,--version-script=hide -s reasons.s "
 	      "-o stripped.so");
 	struct view v = analyse("stripped.so", 0);
 	const struct pb_func *f = pb_analysis_funcs(v.a);
@@ -473,6 +590,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_check_holes),
 		cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_ours_and_the_loader),

@@ -75,6 +75,12 @@ int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to)
 	return put_rel32(out + 1, from + PB_JUMP_LEN, to);
 }
 
+void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via)
+{
+	out[0] = 0xeb;
+	out[1] = (uint8_t)(via - PB_JUMP_SHORT);
+}
+
 int pb_stub_is(const uint8_t *at, const struct pb_site *site)
 {
 	int32_t rel;

@@ -8,8 +8,6 @@
 #include "abi/analysis.h"
 #include "arch/x86_64/site.h"
 
-#define PB_JUMP_LEN 5
-
 /* Bytes that the stub takes, a multiple of 16. */
 size_t pb_stub_size(const struct pb_recipe *r);
 /* Writes the stub to `at`. -ERANGE if something lies out of reach: nothing is
@@ -18,6 +16,8 @@ int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe
 		 uint64_t bias);
 /* The jump to put over the window at `from`. -ERANGE. */
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
+/* The jump to put over a window whose hole is `via` bytes behind it. */
+void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via);
 /* Whether a stub of `site` begins there (for finding the stub of a PC). */
 int pb_stub_is(const uint8_t *at, const struct pb_site *site);
 #endif
