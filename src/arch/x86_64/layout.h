@@ -21,7 +21,8 @@
 #define PB_GATE_SIZE		16
 #define PB_GATE_RETURN		6	/* return address in a gate: behind its call */
 #define PB_GATE_DISTANCE	0x800000
-#define PB_ENTRY_ARRAY		(PB_NR_GATES * 16)
+/* not a multiple of a page: loads must not seem to hit stores of other arrays */
+#define PB_ENTRY_ARRAY		(PB_NR_GATES * 16 + 0x440)
 #define PB_GATES_PER_BLOCK	64	/* the last of each is a guard */
 
 #define A_RET			0
