@@ -21,11 +21,11 @@ VARIANTS = {
     "filter -N": ([*GRAPH, "-N", "leaf_loop", "-N", "fib_loop"], {"calls": NONE, "patched": ANY}),
 }
 
-# name: the control file and what is written to it before the first slice, so
+# name: the control files and what is written to them before the first slice, so
 # that the sites are patched and nobody is there.
 DISABLED = {
-    "disabled": ("current_tracer", "nop"),
-    "tracing_on=0": ("tracing_on", "0"),
+    "disabled": (("trace_options", "keep-patched"), ("current_tracer", "nop")),
+    "tracing_on=0": (("tracing_on", "0"),),
 }
 
 
@@ -52,7 +52,9 @@ def disabled(bench, program, write):
                 raise Unavailable("the program did not come to its start")
             time.sleep(0.01)
         with open(os.path.join(place, "pid")) as f:
-            pb_control(f.read().strip(), *write)
+            pid = f.read().strip()
+        for file, value in write:
+            pb_control(pid, file, value)
         open(os.path.join(place, "go"), "w").close()
 
     return pb_traced(bench.path("data"), ["--overwrite", "--serve", *PATTERNS, *GRAPH], [*program, place],

@@ -3,7 +3,8 @@
 import os
 import shutil
 import subprocess
-from harness import ANY, BENCH, NOPS, Unavailable, compile_c, environment, pb_traced, run
+import time
+from harness import ANY, BENCH, NOPS, Unavailable, compile_c, environment, pb_control, pb_traced, run
 from part_cost import PATTERNS
 
 GRAPH = ["--tracer=function_graph"]
@@ -56,7 +57,11 @@ def generate(bench, functions, files=10):
     lasts = [functions * (k + 1) // files - 1 for k in range(files)]
     with open(main, "w") as f:
         f.writelines(f"int f{i}(int);\n" for i in lasts)
-        f.write("int main(void) { return (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1; }\n")
+        # with an argument: says its PID and waits for the end of its input
+        f.write("#include <stdio.h>\n#include <unistd.h>\n"
+                "int main(int argc, char **argv) { char c; int r = (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1;\n"
+                "if (argc > 1) { FILE *f = fopen(argv[1], \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); "
+                "while (access(argv[2], F_OK)) usleep(1000); } return r; }\n")
     # Two compilers at once, -O1 and no -g: this takes a while.
     jobs = [["gcc", "-O1", NOPS, "-c", s, "-o", s[:-2] + ".o"] for s in [*sources, main]]
     for i in range(0, len(jobs), bench.nr_cpus):
@@ -77,11 +82,33 @@ def sites(bench):
         expect = {"calls": ANY, "patched": (functions, functions + 100)}
         return pb_traced(data, ["--overwrite", *GRAPH], [program], expect, cpus=bench.two).info
 
-    rounds = bench.rounds({"traced": traced})
-    add = lambda what, limit, compute, **more: bench.table.add_rounds(10, what, limit, rounds, compute, "traced", **more)
+    def live():
+        """All sites are put back and patched again while the program runs."""
+        pid, go = bench.path("pid"), bench.path("go")
+        for path in (pid, go):
+            if os.path.exists(path):
+                os.remove(path)
+
+        def change(process):
+            deadline = time.monotonic() + 30
+            while not os.path.exists(pid) or not open(pid).read():
+                if process.returncode is not None or time.monotonic() > deadline:
+                    raise Unavailable("the program did not come to its end")
+                time.sleep(0.01)
+            target = open(pid).read()
+            for tracer in ("nop", "function_graph", "nop", "function"):
+                pb_control(target, "current_tracer", tracer)
+            open(go, "w").close()
+
+        return pb_traced(data, ["--overwrite", "--serve", *GRAPH], [program, pid, go],
+                         {"patched": (functions, functions + 100), "max_stop_ns": (1, 10**12)},
+                         cpus=bench.two, meanwhile=change).info
+
+    rounds = bench.rounds({"traced": traced, "live": live})
+    add = lambda what, limit, compute, name="traced", **more: bench.table.add_rounds(10, what, limit, rounds, compute, name, **more)
     add(f"sites patched of {functions:,} functions", None, lambda i: i["patched"], digits=0)
     add(f"{functions:,} sites patched", "<= 50", lambda i: i["patch_ns"] / 1e6, unit="ms")
-    add("the longest stop", "<= 5", lambda i: i["max_stop_ns"] / 1e6, unit="ms")
+    add("the longest stop", "<= 5", lambda i: i["max_stop_ns"] / 1e6, "live", unit="ms")
     add("from the agent's first message to its last", None, lambda i: i["start_ns"] / 1e6, unit="ms")
 
 

@@ -109,7 +109,8 @@ struct pb_msg_gone {
 };
 
 /* WRITE: this, then "PATH\0", then size bytes. READ: this, then "PATH\0".
- * REPLY: this, then (READ) up to PB_MSG_MAX - sizeof bytes from offset. */
+ * REPLY: this, then (READ) up to PB_MSG_MAX - sizeof bytes from offset, or
+ * (result < 0) a text for people, if there is one. */
 struct pb_msg_file {
 	int32_t result;		/* REPLY: bytes, or -errno */
 	uint32_t size;

@@ -113,8 +113,14 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 		return -EPROTO;
 	}
 	memcpy(f, m + 1, sizeof(*f));
-	if (f->result < 0)
-		snprintf(err, errlen, "%s: %s", path, strerror(-f->result));
+	if (f->result < 0) {
+		/* the agent may say more than the number does */
+		const char *text = (const char *)(m + 1) + sizeof(*f);
+		int len = (int)strnlen(text, m->len - sizeof(*f));
+
+		snprintf(err, errlen, "%s: %.*s", path, len ? len : 100,
+			 len ? text : strerror(-f->result));
+	}
 	return f->result < 0 ? f->result : 0;
 }
 

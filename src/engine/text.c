@@ -472,6 +472,7 @@ int pb_text_commit(bool live)
 	if (err)
 		take_back_holes();
 	pb_text_ns += now_ns() - t0;
+	pb_ring_map.ring->max_stop_ns = pb_text_stop_ns;
 	return err;
 }
 
