@@ -91,12 +91,12 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 	const struct pb_cand *c = &an->cands.v[first];
 	struct pb_fn f = { .addr = c->addr, .cand = first, .nr_cands = (uint32_t)n, .fde = -1 };
 	long fde = pb_cfi_find(&an->cfi, c->addr);
-	bool ra_undefined, cold = true;
+	bool ra_undefined, numbered, cold = true;
 
 	if (!enters_here(an, c->addr, &ra_undefined))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		cold &= pb_name_cold(c[i].name, c[i].len);
+		cold &= pb_name_cold(c[i].name, c[i].len, &numbered);
 		if (c[i].size > f.size)
 			f.size = c[i].size;
 		if (c[i].flags & PB_CAND_IFUNC)
@@ -108,7 +108,7 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 		if (pb_name_entry_only(c[i].name, c[i].len))
 			f.flags |= PB_FUNC_ENTRY_ONLY;
 	}
-	if (cold && f.addr % FUNCTION_ALIGN && !is_called(pb_range_find(an, f.addr), f.addr))
+	if (cold && !(numbered && is_called(pb_range_find(an, f.addr), f.addr)))
 		return;
 	if (fde >= 0 && an->cfi.fdes.v[fde].start == f.addr) {
 		f.fde = (int32_t)fde;

@@ -73,12 +73,16 @@ bool pb_name_start(const char *name, size_t len)
 	return IN(start, name, len);
 }
 
-/* gcc's foo.cold and foo.cold.3; clang's foo.cold.1 are functions of their own,
- * and tell themselves apart by how they begin. */
-bool pb_name_cold(const char *name, size_t len)
+/*
+ * What only jumps lead to, whatever its CFI says: gcc's and clang's foo.cold,
+ * and foo.cold.3 of older gccs. But clang outlines functions of their own and
+ * calls them foo.cold.1, too: with *numbered set, one that is called is one.
+ */
+bool pb_name_cold(const char *name, size_t len, bool *numbered)
 {
 	const char *dot = memmem(name, len, ".cold", 5);
 
+	*numbered = dot && dot + 5 < name + len;
 	return dot && (dot + 5 == name + len || dot[5] == '.');
 }
 

@@ -117,8 +117,6 @@ static void patchable_record(struct pb_an *an, uint64_t addr)
 		recorded(f, PB_SITE_NOP);
 		return;
 	}
-	/* before the entry: somebody has plans for them */
-	pb_mark(an, addr, false);
 	if (i + 1 < (long)an->fns.n && an->fns.v[i + 1].addr - addr <= MAX_PREFIX)
 		recorded(&an->fns.v[i + 1], PB_SITE_NOP);
 }
@@ -131,6 +129,16 @@ static void address_table(struct pb_an *an, const Elf64_Shdr *sh,
 	for (uint64_t i = 0; i < n && pb_word_at(an, sh->sh_addr + i * 8, &addr); i++)
 		if (pb_range_find(an, addr))
 			one(an, addr);
+}
+
+/* Sleds lie on even addresses: one byte of nop may stand before. */
+static bool at_sled(const struct pb_an *an, const struct pb_fn *f, uint64_t addr)
+{
+	const struct pb_range *r = pb_range_find(an, f->addr);
+
+	if (at_window(f, addr - 1))
+		return r->bytes[addr - 1 - r->addr] == 0x90;
+	return at_window(f, addr);
 }
 
 static void xray_table(struct pb_an *an, const Elf64_Shdr *sh)
@@ -149,7 +157,7 @@ static void xray_table(struct pb_an *an, const Elf64_Shdr *sh)
 		if (s.version >= 2)
 			addr += at;	/* counted from the entry itself */
 		f = pb_fn_of(an, addr);
-		if (s.kind == XRAY_ENTRY && f && at_window(f, addr))
+		if (s.kind == XRAY_ENTRY && f && at_sled(an, f, addr))
 			recorded(f, PB_SITE_XRAY);
 	}
 }

@@ -165,6 +165,15 @@ static const char *const reasons_s =
 	/* cold part: the frame is another's */
 	".p2align 4\n.type plain.cold,@function\nplain.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 32\n ud2\n nop\n nop\n nop\n .cfi_endproc\n.size plain.cold,.-plain.cold\n"
+	/* without a frame they begin as functions do; one that is called is one */
+	".p2align 4\n.type noframe.cold,@function\nnoframe.cold: .cfi_startproc\n"
+	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold,.-noframe.cold\n"
+	".p2align 4\n.type noframe.cold.3,@function\nnoframe.cold.3: .cfi_startproc\n"
+	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold.3,.-noframe.cold.3\n"
+	".p2align 4\n.type noframe.cold.1,@function\nnoframe.cold.1: .cfi_startproc\n"
+	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold.1,.-noframe.cold.1\n"
+	"F noframe\n test %edi,%edi\n je noframe.cold\n js noframe.cold.3\n call noframe.cold.1\n"
+	" ret\nE noframe\n"
 	/* signal restorer */
 	".p2align 4\n.type restorer,@function\nrestorer: .cfi_startproc\n .cfi_signal_frame\n"
 	" mov $15,%rax\n syscall\n .cfi_endproc\n.size restorer,.-restorer\n"
@@ -199,6 +208,9 @@ static void test_reasons(void **unused)
 	assert_refused(v, "resolved", IFUNC);
 	assert_refused(v, "_start", START);
 	assert_null(func(v, "plain.cold"));
+	assert_null(func(v, "noframe.cold"));
+	assert_null(func(v, "noframe.cold.3"));
+	assert_site(v, "noframe.cold.1", PB_SITE_SYMBOL);
 	assert_null(func(v, "restorer"));
 	assert_true(v.a->flags & PB_AN_TEXTREL);
 	assert_true(v.a->flags & PB_AN_HAS_SYMTAB);
@@ -491,6 +503,14 @@ static void test_xray(void **unused)
 
 	assert_site(v, "some", PB_SITE_XRAY);
 	assert_int_equal(func(v, "some")->window_len, 11);
+	drop(v);
+	/* on an odd address a nop goes before the sled */
+	build("clang -Os -fPIC -fxray-instrument -fxray-instruction-threshold=1 -c patch.c && "
+	      "gcc -shared -nostdlib patch.o -o xray.so");
+	v = analyse("xray.so", 0);
+	assert_true((func(v, "some")->addr | func(v, "other")->addr) % 2);
+	assert_site(v, "some", PB_SITE_XRAY);
+	assert_site(v, "other", PB_SITE_XRAY);
 	drop(v);
 }
 
