@@ -79,6 +79,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->hook_calls);
 	pb_vec_free(&an->ra_reads);
 	pb_vec_free(&an->gaps);
+	pb_vec_free(&an->leaps);
 	pb_vec_free(&an->tables);
 	pb_vec_free(&an->fns);
 	pb_vec_free(&an->barriers);

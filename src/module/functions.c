@@ -239,11 +239,7 @@ int pb_functions_make(struct pb_an *an, const char **why)
 		if (k >= 0 && an->fns.v[k].addr == an->ifuncs.v[i] && !an->fns.v[k].refused)
 			an->fns.v[k].refused = PB_REFUSED_IFUNC;
 	}
-	for (size_t i = 0; i < an->ra_reads.n; i++) {
-		struct pb_fn *f = pb_fn_of(an, an->ra_reads.v[i]);
-
-		if (f)
-			f->nr_ra_reads++;
-	}
+	for (size_t i = 0; i < an->ra_reads.n; i++)
+		pb_own_count(an, an->ra_reads.v[i], PB_OWN_RA_READ);
 	return 0;
 }

@@ -75,6 +75,12 @@ struct pb_word {
 	uint64_t addr, value;
 };
 
+/* A jump out of its FDE's code. */
+struct pb_leap {
+	uint64_t from, to;
+};
+typedef PB_VEC(struct pb_leap) pb_leap_vec;
+
 /* Padding between functions that nothing falls into. */
 struct pb_gap {
 	uint64_t addr, end;
@@ -104,10 +110,12 @@ struct pb_an {
 
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;
+	pb_leap_vec leaps;	/* sorted by where they lead to */
 	pb_addr_vec tables;	/* data whose address code takes */
 	pb_addr_vec ra_reads;	/* instructions that read the return address's slot */
 
 	PB_VEC(struct pb_fn) fns;
+	uint64_t own_work;	/* looking for the owners of cold parts */
 	pb_addr_vec barriers;	/* every start of anything in code */
 	PB_VEC(struct pb_nop) nops;
 
@@ -154,6 +162,12 @@ int pb_addr_compare(const void *a, const void *b);
 size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
+
+/* parts.c: something at addr that counts for the function it is in, or for
+ * those that its cold part belongs to. */
+enum pb_own { PB_OWN_RA_READ, PB_OWN_CYG };
+void pb_own_count(struct pb_an *an, uint64_t addr, enum pb_own what);
+void pb_leaps_sort(struct pb_an *an);
 
 /* holes.c. Once all windows are known (fn.window_len), those of functions that
  * will need a hole, too. */

@@ -80,9 +80,9 @@ static void called_hook(struct pb_an *an, const struct pb_hook_at *h)
 
 	if (h->hook == PB_HOOK_MCOUNT || h->hook == PB_HOOK_FENTRY) {
 		hook_call(an, h->addr, h->len);
-	} else if (f) {
-		f->nr_cyg++;
-		if (h->hook == PB_HOOK_CYG)
+	} else {
+		pb_own_count(an, h->addr, PB_OWN_CYG);
+		if (f && h->hook == PB_HOOK_CYG)
 			recorded(f, PB_SITE_CYG);
 	}
 }

@@ -5,6 +5,7 @@
  *   - every byte that a direct branch or call or a switch's table leads to, or
  *     that a RIP-relative lea takes the address of;
  *   - calls of the compiler's hooks;
+ *   - jumps from one FDE's code into another's;
  *   - instructions that touch the slot of their return address, by the CFI;
  *   - padding that nothing falls into: it begins where a piece that is known to
  *     be code ends, and the last instruction there is a return or a jump.
@@ -44,6 +45,7 @@ struct worker {
 	pb_hook_vec hook_calls;
 	pb_addr_vec ra_reads;
 	pb_gap_vec gaps;
+	pb_leap_vec leaps;
 	uint64_t ended_at;	/* code that doesn't fall through ends there */
 	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
 };
@@ -77,6 +79,15 @@ static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, 
 		pb_vec_push(&w->hook_calls, (struct pb_hook_at){ addr, h->hook, w->insn.length });
 }
 
+/* A jump that leaves its FDE's code: a tail call, or into a cold part. */
+static void note_leap(struct worker *w, uint64_t addr, uint64_t target)
+{
+	const struct pb_fde *f = w->fde >= 0 ? &w->an->cfi.fdes.v[w->fde] : NULL;
+
+	if (f && target - f->start >= f->end - f->start)
+		pb_vec_push(&w->leaps, (struct pb_leap){ addr, target });
+}
+
 static void control_flow(struct worker *w, uint64_t addr)
 {
 	const ZydisDecodedInstruction *i = &w->insn;
@@ -87,6 +98,8 @@ static void control_flow(struct worker *w, uint64_t addr)
 		bool call = i->mnemonic == ZYDIS_MNEMONIC_CALL;
 
 		mark(w, target, call);
+		if (!call)
+			note_leap(w, addr, target);
 		if (call || w->insn.mnemonic == ZYDIS_MNEMONIC_JMP)
 			note_hook(w, &w->an->hook_stubs, target, addr);
 	} else if (rip_relative(i)) {
@@ -331,6 +344,9 @@ static void collect(struct pb_an *an, struct worker *w)
 	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
 	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
 	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
+	pb_vec_append(&an->leaps, w->leaps.v, w->leaps.n);
+	an->leaps.failed |= w->leaps.failed;
+	pb_vec_free(&w->leaps);
 	an->gaps.failed |= w->gaps.failed;
 	pb_vec_free(&w->gaps);
 	an->hook_calls.failed |= w->hook_calls.failed;
@@ -398,8 +414,9 @@ int pb_sweep(struct pb_an *an, const char **why)
 	}
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
-	if (an->gaps.failed || an->hook_calls.failed || an->ra_reads.failed || an->tables.failed)
+	if (an->gaps.failed || an->leaps.failed || an->hook_calls.failed || an->ra_reads.failed || an->tables.failed)
 		return -ENOMEM;
+	pb_leaps_sort(an);
 	follow_tables(an);
 	return 0;
 }

@@ -174,6 +174,21 @@ static const char *const reasons_s =
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold.1,.-noframe.cold.1\n"
 	"F noframe\n test %edi,%edi\n je noframe.cold\n js noframe.cold.3\n call noframe.cold.1\n"
 	" ret\nE noframe\n"
+	/* parts that look at their function's return address: by a jump, by another
+	 * part, by name */
+	".p2align 4\n.type asker.cold,@function\nasker.cold: .cfi_startproc\n"
+	" .cfi_def_cfa_offset 16\n mov 8(%rsp),%rax\n add $8,%rsp\n ret\n .cfi_endproc\n"
+	".size asker.cold,.-asker.cold\n"
+	".type between.cold,@function\nbetween.cold: .cfi_startproc\n"
+	" .cfi_def_cfa_offset 16\n jmp asker.cold\n .cfi_endproc\n.size between.cold,.-between.cold\n"
+	".type told.cold,@function\ntold.cold: .cfi_startproc\n"
+	" .cfi_def_cfa_offset 16\n mov 8(%rsp),%rax\n add $8,%rsp\n ret\n .cfi_endproc\n"
+	".size told.cold,.-told.cold\n"
+	"F asker\n sub $8,%rsp\n .cfi_def_cfa_offset 16\n test %edi,%edi\n je asker.cold\n"
+	" add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\nE asker\n"
+	"F between\n sub $8,%rsp\n .cfi_def_cfa_offset 16\n test %edi,%edi\n je between.cold\n"
+	" add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\nE between\n"
+	"F told\n sub $8,%rsp\n add $8,%rsp\n ret\nE told\n"
 	/* signal restorer */
 	".p2align 4\n.type restorer,@function\nrestorer: .cfi_startproc\n .cfi_signal_frame\n"
 	" mov $15,%rax\n syscall\n .cfi_endproc\n.size restorer,.-restorer\n"
@@ -340,6 +355,10 @@ static void test_flags(void **unused)
 	assert_true(func(v, "framed")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "popper")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "setjmp")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "asker")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "between")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "told")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_false(func(v, "noframe")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_false(func(v, "plain")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_false(func(v, "argument")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "endbr")->flags & PB_FUNC_ENDBR);
