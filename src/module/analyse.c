@@ -38,8 +38,8 @@ static void read_identity(struct pb_an *an)
 static int run_stages(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 {
 	static int (*const stages[])(struct pb_an *, const char **) = {
-		pb_symbols_read, pb_imports_read, pb_sweep, pb_functions_make,
-		pb_records_read, pb_sites_make,
+		pb_symbols_read, pb_imports_read, pb_lsda_read, pb_sweep,
+		pb_functions_make, pb_records_read, pb_sites_make,
 	};
 	int err = pb_ranges_read(an, why);
 

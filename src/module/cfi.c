@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "module/cfi.h"
 #include <string.h>
+#include "module/dwarf_bytes.h"
 
 enum {
 	CFA_nop = 0x00, CFA_set_loc = 0x01, CFA_advance_loc1 = 0x02, CFA_advance_loc2 = 0x03,
@@ -15,121 +16,8 @@ enum {
 	CFA_advance_loc = 0x40, CFA_offset = 0x80, CFA_restore = 0xc0,
 };
 
-#define PE_ABSPTR	0x00
-#define PE_UDATA2	0x02
-#define PE_UDATA4	0x03
-#define PE_UDATA8	0x04
-#define PE_SDATA2	0x0a
-#define PE_SDATA4	0x0b
-#define PE_SDATA8	0x0c
-#define PE_PCREL	0x10
-#define PE_OMIT		0xff
-
 /* Every FDE executes its CIE's instructions; real ones have ten bytes of them. */
 #define MAX_INITIAL	256
-
-/* A cursor over bytes; runs dry instead of over. */
-struct bytes {
-	const uint8_t *p, *end;
-	bool dry;
-};
-
-static uint64_t fixed(struct bytes *b, unsigned n)
-{
-	uint64_t v = 0;
-
-	if ((size_t)(b->end - b->p) < n) {
-		b->dry = true;
-		b->p = b->end;
-		return 0;
-	}
-	memcpy(&v, b->p, n);
-	b->p += n;
-	return v;
-}
-
-static uint64_t uleb(struct bytes *b)
-{
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; b->p < b->end; shift += 7) {
-		uint8_t byte = *b->p++;
-
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return v;
-	}
-	b->dry = true;
-	return 0;
-}
-
-static int64_t sleb(struct bytes *b)
-{
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; b->p < b->end;) {
-		uint8_t byte = *b->p++;
-
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if (!(byte & 0x80)) {
-			if (byte & 0x40 && shift < 64)
-				v |= ~0ull << shift;
-			return (int64_t)v;
-		}
-	}
-	b->dry = true;
-	return 0;
-}
-
-/* A pointer; vaddr is the address of b->p in memory. */
-static uint64_t encoded(struct bytes *b, uint8_t encoding, uint64_t vaddr)
-{
-	uint64_t v;
-
-	switch (encoding & 0x0f) {
-	case PE_ABSPTR: case PE_UDATA8: case PE_SDATA8:
-		v = fixed(b, 8);
-		break;
-	case PE_UDATA4:
-		v = fixed(b, 4);
-		break;
-	case PE_SDATA4:
-		v = (uint64_t)(int64_t)(int32_t)fixed(b, 4);
-		break;
-	case PE_UDATA2:
-		v = fixed(b, 2);
-		break;
-	case PE_SDATA2:
-		v = (uint64_t)(int64_t)(int16_t)fixed(b, 2);
-		break;
-	default:
-		b->dry = true;
-		return 0;
-	}
-	switch (encoding & 0x70) {
-	case 0:
-		return v;
-	case PE_PCREL:
-		return v + vaddr;
-	default:
-		b->dry = true;
-		return 0;
-	}
-}
-
-static void skip_encoded(struct bytes *b, uint8_t encoding)
-{
-	static const uint8_t width[16] = { 8, 0, 2, 4, 8, 0, 0, 0, 8, 0, 2, 4, 8 };
-
-	if (encoding == PE_OMIT)
-		return;
-	if (!width[encoding & 0x0f])
-		b->dry = true;
-	fixed(b, width[encoding & 0x0f]);
-}
 
 static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 {
@@ -148,6 +36,7 @@ static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 	cie->data_align = sleb(&b);
 	cie->ra_reg = (uint8_t)(version == 1 ? fixed(&b, 1) : uleb(&b));
 	cie->encoding = PE_ABSPTR;
+	cie->lsda_encoding = PE_OMIT;
 	if (*aug == 'z') {
 		uint64_t len = uleb(&b);
 
@@ -161,7 +50,7 @@ static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 			else if (*aug == 'S')
 				cie->signal = true;
 			else if (*aug == 'L')
-				fixed(&b, 1);
+				cie->lsda_encoding = (uint8_t)fixed(&b, 1);
 			else if (*aug == 'P')
 				skip_encoded(&b, (uint8_t)fixed(&b, 1));
 			else if (*aug != 'B')
@@ -204,6 +93,12 @@ static void parse_fde(struct pb_cfi *c, struct bytes b, const struct pb_cie *cie
 
 		if (len > (uint64_t)(b.end - b.p))
 			return;
+		if (cie->lsda_encoding != PE_OMIT) {
+			struct bytes l = { b.p, b.p + len, false };
+
+			f.lsda = encoded(&l, cie->lsda_encoding, vaddr + (uint64_t)(b.p - from));
+			f.lsda = l.dry ? 0 : f.lsda;
+		}
 		b.p += len;
 	}
 	/* a discarded section's FDE keeps address 0 */

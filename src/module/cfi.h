@@ -32,6 +32,7 @@ struct pb_cie {
 	int64_t data_align;
 	uint8_t ra_reg;
 	uint8_t encoding;	/* of the FDEs' addresses */
+	uint8_t lsda_encoding;	/* of what they tell the personality routine */
 	bool has_augmentation;
 	bool signal;		/* 'S': a signal frame's return trampoline */
 };
@@ -39,6 +40,7 @@ struct pb_cie {
 struct pb_fde {
 	uint64_t start, end;
 	const uint8_t *insns, *insns_end;
+	uint64_t lsda;		/* address of the table of landing pads, or 0 */
 	uint32_t cie;
 	bool signal;
 	bool entry;		/* first row is CFA = rsp+8: control comes here by a call */

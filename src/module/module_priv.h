@@ -8,6 +8,7 @@
  *   symbols   candidates for functions, and labels, from every symbol table
  *   imports   compiler hooks (mcount, __fentry__, ...): their slots and stubs;
  *             what relocations say of code addresses
+ *   lsda      where exceptions land
  *   sweep     decodes all code once: branch targets, calls of hooks, readers
  *             of the return address, padding
  *   functions candidates and FDEs become functions
@@ -126,6 +127,7 @@ struct pb_an {
 int pb_ranges_read(struct pb_an *an, const char **why);
 int pb_symbols_read(struct pb_an *an, const char **why);
 int pb_imports_read(struct pb_an *an, const char **why);
+int pb_lsda_read(struct pb_an *an, const char **why);
 int pb_sweep(struct pb_an *an, const char **why);
 int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);

@@ -148,6 +148,10 @@ static const char *const reasons_s =
 	"F switched\n xor %eax,%eax\n nopl (%rax)\n ret\nE switched\n"
 	"F switcher\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\nE switcher\n.section .rodata\n.p2align 2\ntable: .long switched+2-table\n.text\n"
+	/* its call's landing pad, two bytes into it */
+	"F landed\n .cfi_personality 0x1b,plain\n .cfi_lsda 0x1b,lsda\n xor %eax,%eax\n nopl (%rax)\n"
+	" call plain\n ret\nE landed\n"
+	".section .gcc_except_table,\"a\"\nlsda: .byte 0xff,0xff,1,4, 5,5,2,0\n.text\n"
 	"F returned\n call *%rax\n xor %eax,%eax\n ret\nE returned\n"
 	"F undecodable\n .byte 6,6,6,6,6,6\n ret\nE undecodable\n"
 	"F fixed\n xor %eax,%eax\n syscall\n ret\nE fixed\n"
@@ -216,6 +220,7 @@ static void test_reasons(void **unused)
 	assert_refused(v, "outside", BRANCH);
 	assert_refused(v, "taken", BRANCH);
 	assert_refused(v, "switched", BRANCH);
+	assert_refused(v, "landed", BRANCH);
 	assert_refused(v, "returned", CALL);
 	assert_refused(v, "undecodable", DECODE);
 	assert_refused(v, "fixed", RELOCATE);
