@@ -598,9 +598,9 @@ static void test_errors(void **unused)
 
 /* Every byte of the header and of the first tables, each changed: the check
  * says no, or all that an accessor can reach is there. */
-static void test_check(void **unused)
+static void check_damaged(const char *name)
 {
-	struct view v = analyse("reasons.so", 0);
+	struct view v = analyse(name, 0);
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
 	unsigned refused = 0;
 
@@ -615,6 +615,12 @@ static void test_check(void **unused)
 	assert_int_equal(pb_analysis_check(v.a, v.size - 1), -EINVAL);
 	free(copy);
 	drop(v);
+}
+
+static void test_check(void **unused)
+{
+	check_damaged("reasons.so");
+	check_damaged("short.so");
 }
 
 static int make_dir(void **unused)
