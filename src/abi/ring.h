@@ -55,8 +55,9 @@
 
 struct pb_chunk {
 	uint32_t state;
+	uint32_t serial;	/* of the thread, unique in the session; changes with the state
+				 * to OPEN, in one 64-bit cmpxchg, so that a writer knows its own */
 	uint32_t buffer;	/* buffer id: instances and snapshots; 0 = the main one */
-	uint32_t serial;	/* of the thread, unique in the session */
 	uint32_t image;		/* program image (one per exec), names the site table */
 	uint32_t pid, tid;
 	uint32_t used;		/* bytes of data after the header */

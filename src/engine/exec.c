@@ -160,6 +160,9 @@ static char *const *with_ours(char *const envp[])
 
 static bool wanted(int dir, const char *path, int flags)
 {
+	/* a child that is not followed, by fork or vfork */
+	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
+		return false;
 	return follow_exec && !pb_latched && path && can_load(dir, path, flags);
 }
 

@@ -45,11 +45,12 @@ static bool unemitted(const struct pb_entry *e)
 void pb_emit(struct pb_thread *t, struct pb_entry *e)
 {
 	struct pb_entry *top = e;
+	uint32_t n = 0;		/* guesses about stacks may have made a ring of them */
 
 	PB_ENT_SCRATCH(e) = 0;
-	for (struct pb_entry *p; unemitted(p = PB_ENT_PARENT(top)); top = p)
+	for (struct pb_entry *p; unemitted(p = PB_ENT_PARENT(top)) && n++ < PB_NR_GATES; top = p)
 		PB_ENT_SCRATCH(p) = (uint32_t)(((uint64_t)top - (uint64_t)pb_entries) / 16);
-	for (;;) {
+	for (n = 0; n <= PB_NR_GATES; n++) {
 		if (unemitted(top))
 			put_entry(t, top);
 		if (top == e || !PB_ENT_SCRATCH(top))
@@ -62,7 +63,7 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
 	struct pb_entry *e;
-	size_t nr = 0, i;
+	size_t nr = 0, n = 0, i;
 
 	if (!t->cur)
 		return 0;
@@ -70,7 +71,7 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 	while (PB_ENT_STATE(e) != PB_ENTRY_EMITTED)
 		e = PB_ENT_PARENT(e);
 	*depth = PB_ENT_DEPTH(e);
-	for (e = t->cur; !pb_is_root(e) && nr < max / 2; e = PB_ENT_PARENT(e))
+	for (e = t->cur; !pb_is_root(e) && nr < max / 2 && n++ < PB_NR_GATES; e = PB_ENT_PARENT(e))
 		nr += PB_ENT_STATE(e) == PB_ENTRY_EMITTED;
 	i = nr;
 	for (e = t->cur; i; e = PB_ENT_PARENT(e)) {
@@ -129,13 +130,19 @@ static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 			      PB_EXT_TIME_BITS, &start, 1);
 }
 
+/* A stack that is known to be one: what was written on it can be read. */
+static bool own_memory(const struct pb_thread *t, uint64_t address)
+{
+	return t->stack->exact && pb_stack_holds(t->stack, address);
+}
+
 static void pop_skipped(struct pb_thread *t, uint64_t slot, uint64_t now)
 {
 	struct pb_entry *e;
 
 	while (e = t->cur, !pb_is_root(e) && PB_ENT_SLOT(e) <= slot) {
 		uint64_t at = PB_SLOT_ADDRESS(PB_ENT_SLOT(e));
-		bool same = pb_stack_holds(t->stack, at) && t->stack->exact;
+		bool same = own_memory(t, at);
 
 		close_skipped(t, e, now);
 		t->cur = PB_ENT_PARENT(e);
@@ -162,17 +169,19 @@ static void fill_entry(struct pb_thread *t, struct pb_entry *e, struct pb_site *
 static struct pb_target reuse(struct pb_thread *t, struct pb_entry *e, struct pb_site *site,
 			      unsigned mode)
 {
-	uint32_t depth = PB_ENT_DEPTH(e);
+	bool silent = PB_ENT_STATE(e) == PB_ENTRY_SILENT;
 
 	put_end_of_call(t, e, pb_clock());
-	if (mode & PB_ENTER_CALL) {
-		/* returns through e all the same: nothing is recorded then */
+	if (silent || PB_ENT_DEPTH(PB_ENT_PARENT(e)) >= pb_max_depth) {
+		/* not recorded; it returns through e all the same */
 		PB_ENT_BODY(e) = site->body;
-		PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
+		if (!silent)
+			PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
 	} else {
 		fill_entry(t, e, site, mode);
+		if (mode & PB_ENTER_SILENT)
+			PB_ENT_DEPTH(e) = PB_DEPTH_SILENT;
 	}
-	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : depth;
 	return (struct pb_target){ pb_gate_of(e), 1 };
 }
 
@@ -286,7 +295,7 @@ static bool make_current(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 		close_skipped(t, c, now);
 		t->cur = PB_ENT_PARENT(c);
 		if (PB_ENT_OWNER(c) == t)
-			pb_gate_free_if_dead(c, t->stack->exact);
+			pb_gate_free_if_dead(c, own_memory(t, PB_SLOT_ADDRESS(PB_ENT_SLOT(c))));
 	}
 	return true;
 }

@@ -142,29 +142,51 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		set_handler(s, handler_of(m, s, nr, only));
 }
 
-int pb_ftrace_update(bool live)
+static int update(struct pb_module *modules, uint32_t nr, bool live)
 {
 	int err;
 
 	pb_text_begin();
-	for (uint32_t k = 0; k < pb_nr_modules; k++) {
-		struct pb_module *m = &pb_modules[k];
-
-		if (!m->present || !m->sites)
-			continue;
-		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+	for (struct pb_module *m = modules; m < modules + nr; m++)
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
 			prepare_site(m, &m->sites[i], i);
-	}
 	err = pb_text_commit(live);
+	for (struct pb_module *m = modules; m < modules + nr; m++)
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
+			finish_site(m, &m->sites[i], i, err);
+	return err;
+}
+
+int pb_ftrace_update(bool live)
+{
+	return update(pb_modules, pb_nr_modules, live);
+}
+
+int pb_ftrace_update_module(struct pb_module *m, bool live)
+{
+	return update(m, 1, live);
+}
+
+/* Every byte as in the file, but for threads that are in our code now: that
+ * code stays. */
+int pb_ftrace_undo(bool live)
+{
+	ops_list = NULL;
+	pb_keep_patched = false;
 	for (uint32_t k = 0; k < pb_nr_modules; k++) {
 		struct pb_module *m = &pb_modules[k];
 
-		if (!m->present || !m->sites)
-			continue;
-		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
-			finish_site(m, &m->sites[i], i, err);
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++) {
+			struct pb_site *s = &m->sites[i];
+
+			if (!(s->flags & FTRACE_FL_DIRECT))
+				continue;
+			s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN);
+			s->body = pb_site_idle(m, s) + PB_STUB_COPY - PB_STUB_IDLE;
+			set_handler(s, pb_site_idle(m, s));
+		}
 	}
-	return err;
+	return pb_ftrace_update(live);
 }
 
 int register_ftrace_function(struct ftrace_ops *ops, bool live)

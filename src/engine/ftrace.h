@@ -39,6 +39,10 @@ int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
 /* After hashes or options changed, or a module came: brings text and handlers
  * in line. 0 or -errno. */
 int pb_ftrace_update(bool live);
+/* No ops, no replacements: every byte of text as at rest. */
+int pb_ftrace_undo(bool live);
+/* Of one module only, which nobody runs yet. */
+int pb_ftrace_update_module(struct pb_module *m, bool live);
 
 /* Writes to a hash as to set_ftrace_filter. live: -EINVAL if nothing matches;
  * at start it may match what arrives later. */

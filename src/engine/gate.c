@@ -40,23 +40,31 @@ static bool cmpxchg_slot(struct pb_entry *e, uint64_t old, uint64_t new)
 	return ok;
 }
 
+/* Nobody's: below the calls of stacks that found no entry of their own. */
+#define spare_root entry_at(1)
+
+static struct pb_entry *make_root(struct pb_entry *e, uint64_t hi)
+{
+	PB_ENT_SLOT(e) = hi;
+	PB_ENT_PARENT(e) = e;
+	PB_ENT_DEPTH(e) = 0;
+	PB_ENT_SITE(e) = 0;
+	PB_ENT_STATE(e) = PB_ENTRY_EMITTED;
+	return e;
+}
+
 void pb_gates_start(void)
 {
 	block_taken[0] = 1;	/* so that no entry has the index 0 */
 	used_blocks = 1;
+	make_root(spare_root, PB_SLOT_GUARD);
 }
 
 struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi)
 {
 	struct pb_entry *e = pb_gate_claim(t, hi);
 
-	if (!e)
-		return NULL;
-	PB_ENT_PARENT(e) = e;
-	PB_ENT_DEPTH(e) = 0;
-	PB_ENT_SITE(e) = 0;
-	PB_ENT_STATE(e) = PB_ENTRY_EMITTED;
-	return e;
+	return e ? make_root(e, hi) : spare_root;
 }
 
 /* Whether a return through gate e may still come: its slot holds the gate, or
@@ -199,8 +207,8 @@ void pb_gates_abandon(struct pb_thread *t)
 			struct pb_entry *e = block_entry(b, i);
 			uint64_t word = PB_ENT_SLOT(e);
 
-			if (word && (pb_stack_holds(&t->own, PB_SLOT_ADDRESS(word)) ||
-				     e == t->own.root))
+			if (word && word != PB_SLOT_GUARD &&
+			    (pb_stack_holds(&t->own, PB_SLOT_ADDRESS(word)) || e == t->own.root))
 				PB_ENT_SLOT(e) = 0;
 		}
 	}
@@ -237,8 +245,9 @@ struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
 			struct pb_entry *e = block_entry(b, i);
 			uint64_t word = PB_ENT_SLOT(e), at = PB_SLOT_ADDRESS(word);
 
-			if (!(word & PB_SLOT_LIVE) || !pb_stack_holds(&t->own, at) || at < slot ||
-			    !slot_leads_to(at, e))
+			if (!pb_stack_holds(&t->own, at) || at < slot ||
+			    !(PB_SLOT_IS_HOOK(word) ||
+			      (word & PB_SLOT_LIVE && slot_leads_to(at, e))))
 				continue;
 			if (!innermost || word < PB_ENT_SLOT(innermost))
 				innermost = e;

@@ -71,8 +71,9 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 	for (uint32_t i = 0; i < nr; i++)
 		pb_hook_module(list[i]);
 	pb_text_commit(false);
-	/* nobody runs the new text; the old text does not change */
-	pb_ftrace_update(false);
+	/* nobody runs the new text yet; the old text is left as it is */
+	for (uint32_t i = 0; i < nr; i++)
+		pb_ftrace_update_module(list[i], false);
 }
 
 static void arrivals(void)
@@ -80,30 +81,28 @@ static void arrivals(void)
 	struct pb_session s;
 	struct pb_module *list[64];
 	uint32_t nr = 0;
-	const char *writes;
-	uint32_t nr_writes;
+	bool open = false;
 
 	for (const struct link_map *l = _r_debug.r_map; l && nr < 64; l = l->l_next) {
-		uint32_t before = pb_nr_modules;
 		struct pb_module *m;
 
 		if (!is_file(l) || (uint64_t)l->l_ld == own_dynamic || l == _r_debug.r_map ||
 		    known(l))
 			continue;
-		if (!nr && before == pb_nr_modules &&
-		    pb_session_open(&s, session_path, false, &writes, &nr_writes))
+		if (!open && pb_session_open(&s, session_path, false, NULL, NULL))
 			return;
+		open = true;
 		if (pb_session_module(&s, l->l_name, l->l_addr, (uint64_t)l, 0, &m))
 			break;
 		if (m)
 			list[nr++] = m;
 	}
-	if (!nr)
-		return;
-	patch_arrivals(nr, list);
+	if (nr)
+		patch_arrivals(nr, list);
 	for (uint32_t i = 0; i < nr; i++)
 		pb_session_refused(&s, list[i]);
-	pb_session_close(&s);
+	if (open)
+		pb_session_close(&s);
 }
 
 static void departures(void)

@@ -12,7 +12,11 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-static uint8_t buffer[sizeof(struct pb_msg) + PB_MSG_MAX + 16] __attribute__((aligned(16)));
+#define BUFFER_SIZE	(sizeof(struct pb_msg) + PB_MSG_MAX)
+
+/* One for the session of the start, which the agent's thread goes on with; one
+ * for arrivals, under the text's lock. With room for a NUL. */
+static uint8_t buffers[2][BUFFER_SIZE + 16] __attribute__((aligned(16)));
 
 static int send_msg(struct pb_session *s, uint32_t type, const void *a, size_t na,
 		    const void *b, size_t nb)
@@ -34,11 +38,11 @@ static int send_msg(struct pb_session *s, uint32_t type, const void *a, size_t n
  * it, or -1. */
 static int receive(struct pb_session *s, int *fd, uint32_t *len)
 {
-	struct iovec iov = { buffer, sizeof(buffer) - 16 };
+	struct iovec iov = { s->buffer, BUFFER_SIZE };
 	union { char buf[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf,
 			      .msg_controllen = sizeof(control.buf) };
-	const struct pb_msg *head = (const void *)buffer;
+	const struct pb_msg *head = (const void *)s->buffer;
 	struct cmsghdr *c;
 	long n;
 
@@ -62,9 +66,9 @@ static int receive(struct pb_session *s, int *fd, uint32_t *len)
 	return (int)head->type;
 }
 
-static void *body(void)
+static void *body(const struct pb_session *s)
 {
-	return buffer + sizeof(struct pb_msg);
+	return s->buffer + sizeof(struct pb_msg);
 }
 
 static int map_ring(const struct pb_msg_welcome *w, int fd)
@@ -125,6 +129,13 @@ static uint32_t peer_pid(int fd)
 	return (uint32_t)cred.pid;
 }
 
+static int fail(struct pb_session *s, int err)
+{
+	pb_sys(SYS_close, s->fd);
+	s->fd = -1;
+	return err;
+}
+
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes)
 {
@@ -133,10 +144,12 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 		.tid = (uint32_t)pb_sys(SYS_gettid), .ppid = (uint32_t)pb_sys(SYS_getppid),
 		.image = first ? 0 : pb_image, .clock = pb_rdtsc(),
 	};
-	const struct pb_msg_welcome *w = body();
+	const struct pb_msg_welcome *w;
 	uint32_t len;
 	int fd, type, err;
 
+	s->buffer = buffers[!first];
+	w = body(s);
 	s->fd = connect_to(path);
 	if (s->fd < 0)
 		return s->fd;
@@ -144,12 +157,12 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 		pb_observer_pid = peer_pid(s->fd);
 	err = send_msg(s, PB_MSG_HELLO, &hello, sizeof(hello), NULL, 0);
 	if (err)
-		return err;
+		return fail(s, err);
 	type = receive(s, &fd, &len);
 	if (type != PB_MSG_WELCOME || len < sizeof(*w) || (first && fd < 0)) {
 		if (fd >= 0)
 			pb_sys(SYS_close, fd);
-		return type < 0 ? type : -71;
+		return fail(s, type < 0 ? type : -71);
 	}
 	s->flags = w->flags;
 	s->serve = w->flags & PB_WELCOME_SERVE;
@@ -159,7 +172,7 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 		err = copy ? map_ring(w, fd) : -12;
 		if (err) {
 			pb_sys(SYS_close, fd);
-			return err;
+			return fail(s, err);
 		}
 		memcpy(copy, w + 1, len - sizeof(*w));
 		copy[len - sizeof(*w)] = 0;
@@ -194,7 +207,7 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 {
 	struct pb_msg_module ask = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
 				     .bias = bias, .clock = pb_rdtsc(), .flags = flags };
-	const struct pb_msg_analysis *a = body();
+	const struct pb_msg_analysis *a = body(s);
 	struct pb_msg_analysis answer;
 	const char *why = NULL;
 	uint32_t len;
@@ -235,7 +248,7 @@ int pb_session_gone(struct pb_session *s, const struct pb_module *m)
 int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 {
 	struct { struct pb_msg_refused head; struct { uint32_t func, reason; } list[4096]; } *r =
-		(void *)(buffer);
+		(void *)s->buffer;
 	uint32_t nr = 0;
 	int err = 0;
 
@@ -277,12 +290,12 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 {
 	static char reply[PB_MSG_MAX];
 	struct pb_msg_file head, answer = { 0 };
-	char *path = (char *)body() + sizeof(head), *text;
+	char *path = (char *)body(s) + sizeof(head), *text;
 	size_t n;
 
 	if (len < sizeof(head) + 1)
 		return -71;
-	memcpy(&head, body(), sizeof(head));
+	memcpy(&head, body(s), sizeof(head));
 	n = len - sizeof(head);
 	path[n] = 0;	/* buffer is larger than any message */
 	text = path + strlen(path) + 1;
@@ -310,6 +323,17 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
 }
 
+static void undo(void)
+{
+	if (pb_ftrace_undo(true))
+		return;
+	pb_text_begin();
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		if (pb_modules[i].present)
+			pb_text_change_nops(&pb_modules[i], false);
+	pb_text_commit(true);
+}
+
 void pb_session_serve(struct pb_session *s)
 {
 	for (;;) {
@@ -322,4 +346,8 @@ void pb_session_serve(struct pb_session *s)
 			break;
 	}
 	pb_session_close(s);
+	/* nobody reads any more: leave nothing behind */
+	pb_text_lock();
+	undo();
+	pb_text_unlock();
 }

@@ -13,6 +13,7 @@ struct pb_session {
 	int fd;
 	bool serve;
 	uint32_t flags;		/* PB_WELCOME_* */
+	uint8_t *buffer;	/* for one message */
 };
 
 /* path: of the socket. first: HELLO as a new image, maps the ring, and leaves

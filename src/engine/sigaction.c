@@ -99,13 +99,10 @@ static bool show_stub(greg_t *g)
 
 static bool is_ours(uint64_t pc)
 {
-	if (pc - (uint64_t)pb_hot_start < (uint64_t)(pb_hot_end - pb_hot_start))
-		return true;
-	for (uint32_t i = 0; i < pb_nr_modules; i++)
-		if (pb_modules[i].sites &&
-		    pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_used)
-			return true;
-	return false;
+	bool own;
+
+	return pc - (uint64_t)pb_hot_start < (uint64_t)(pb_hot_end - pb_hot_start) ||
+	       pb_text_original_pc(pc, &own);
 }
 
 static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)

@@ -36,10 +36,17 @@ static int batch_error;
 
 static uint32_t lock;
 
+/* The holder's PID: one that is not ours was copied by a fork. */
 void pb_text_lock(void)
 {
-	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+	uint32_t me = (uint32_t)pb_sys(SYS_getpid), free = 0;
+
+	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		if (free == me)
+			free = 0;	/* held: wait; else take it over */
 		pb_sys(SYS_sched_yield);
+	}
 }
 
 void pb_text_unlock(void)
@@ -160,15 +167,19 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 	return m;
 }
 
+/* Nobody can be in its stubs that is not in text which is unmapped with it. */
 void pb_text_remove(struct pb_module *m)
 {
+	struct pb_module gone = *m;
+
 	m->present = false;
-	/* Threads may still stand in its stubs, or return through them to code
-	 * that is gone with it; the memory stays, it is small and can't be
-	 * reached any more. */
-	if (m->sites)
-		pb_sys(SYS_madvise, m->stubs + m->stubs_used, m->stubs_size - m->stubs_used,
-		       MADV_DONTNEED);
+	m->sites = NULL;
+	m->stubs = NULL;
+	m->stubs_used = 0;
+	pb_barrier();
+	if (gone.sites)
+		pb_sys(SYS_munmap, gone.sites, gone.region_size);
+	pb_sys(SYS_munmap, gone.analysis, gone.analysis->size);
 }
 
 struct pb_module *pb_site_module(const struct pb_site *s)
@@ -472,7 +483,8 @@ int pb_text_commit(bool live)
 	if (err)
 		take_back_holes();
 	pb_text_ns += now_ns() - t0;
-	pb_ring_map.ring->max_stop_ns = pb_text_stop_ns;
+	if (pb_text_stop_ns > pb_ring_map.ring->max_stop_ns)
+		pb_ring_map.ring->max_stop_ns = pb_text_stop_ns;
 	return err;
 }
 

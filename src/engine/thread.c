@@ -191,8 +191,6 @@ static struct pb_thread *thread_start(uint64_t slot)
 	if (forked)
 		cur = pb_gates_after_fork(t, slot);
 	t->own.root = pb_gate_root(t, t->own.hi);
-	if (!t->own.root)
-		return NULL;
 	t->hint = t->own.root;
 	t->lo = t->own.lo;
 	if (cur)
@@ -254,8 +252,8 @@ bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot)
 	if (slot >= t->lo && slot < old->hi && !(pb_process->holes && old == &t->own))
 		return false;
 	s = find_stack(t, slot);
-	if (!s->root && !(s->root = s->cur = pb_gate_root(t, s->hi)))
-		return false;	/* stay where we were: only the tree suffers */
+	if (!s->root)
+		s->root = s->cur = pb_gate_root(t, s->hi);
 	if (s != old) {
 		/* another thread may have taken ours along already */
 		if (old->thread == t)
@@ -298,7 +296,7 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 	t = pb_thread_get((uint64_t)__builtin_frame_address(0));
 	if (!stacks[i].root && t)
 		stacks[i].root = pb_gate_root(t, lo + size);
-	if (stacks[i].root)
+	if (stacks[i].root && PB_ENT_SLOT(stacks[i].root) != PB_SLOT_GUARD)
 		PB_ENT_SLOT(stacks[i].root) = lo + size;
 	stacks[i].cur = stacks[i].root;
 	stacks[i].exact = true;

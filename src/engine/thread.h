@@ -59,7 +59,6 @@ struct pb_thread {
 	int32_t first_block;	/* of its gates; -1: none */
 	uint32_t nr_blocks;
 	uint32_t collect_wait;	/* slow entries to let pass before collecting again */
-	uint32_t claimed;	/* cmpxchg'ed 0 -> 1 by who takes this state */
 	void *exec_area;	/* for the environment of an exec */
 	uint64_t exec_size;
 };
@@ -123,7 +122,8 @@ static inline bool pb_is_root(const struct pb_entry *e)
 }
 
 void pb_gates_start(void);
-/* A root for a stack that ends at hi; its own parent. NULL: no entry is left. */
+/* A root for a stack that ends at hi; its own parent. One that stacks share when
+ * no entry is left: then calls are recorded without their returns. */
 struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi);
 /* A free entry, claimed for `slot`; NULL: none. */
 struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot);

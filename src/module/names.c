@@ -47,7 +47,7 @@ static const char *const loader[] = {
 	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
 	"_dl_tlsdesc_*", "__tls_get_addr*", "___tls_get_addr*", "__tls_get_addr_slow",
 	"tls_get_addr_tail*", "update_get_addr*", "_dl_update_slotinfo", "_dl_start*",
-	"_dl_sysdep_start", "_dl_relocate_object*", "_dl_relocate_static_pie", "_dl_debug_state",
+	"_dl_sysdep_start", "_dl_relocate_object*", "_dl_relocate_static_pie",
 	"_dl_debug_initialize", "_dl_lookup_symbol_x", "do_lookup_x*", "check_match*",
 	"_dl_call_pltexit", "_dl_audit_*", "_dl_mcount*", "_dl_reloc_bad_type", "_rtld_main_check",
 	"_dl_catch_exception", "_dl_signal_*", "__rtld_*", "rtld_*",

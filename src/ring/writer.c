@@ -94,18 +94,26 @@ void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t im
 	}
 }
 
-static struct pb_chunk *try_chunk(uint32_t index)
+/* State and serial as the one word they are. */
+static bool change_state(struct pb_chunk *c, uint32_t state, uint32_t serial, uint32_t new_state,
+			 uint32_t new_serial)
+{
+	uint64_t old = (uint64_t)serial << 32 | state;
+
+	return __atomic_compare_exchange_n((uint64_t *)c, &old, (uint64_t)new_serial << 32 | new_state,
+					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static struct pb_chunk *try_chunk(uint32_t index, uint32_t serial)
 {
 	struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)index * PB_CHUNK_SIZE);
-	uint32_t state = __atomic_load_n(&c->state, __ATOMIC_RELAXED);
+	uint64_t word = __atomic_load_n((uint64_t *)c, __ATOMIC_RELAXED);
+	uint32_t state = (uint32_t)word;
 
 	if (state != PB_CHUNK_FREE &&
 	    !(state == PB_CHUNK_FULL && pb_ring_map.mode == PB_RING_OVERWRITE))
 		return NULL;
-	if (!__atomic_compare_exchange_n(&c->state, &state, PB_CHUNK_OPEN, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return NULL;
-	return c;
+	return change_state(c, state, (uint32_t)(word >> 32), PB_CHUNK_OPEN, serial) ? c : NULL;
 }
 
 #define WAIT_TURNS	(1u << 27)	/* pauses: some seconds */
@@ -132,7 +140,7 @@ static bool reader_lives(uint64_t *seen, uint32_t *turns)
 	return false;
 }
 
-static struct pb_chunk *take_chunk(void)
+static struct pb_chunk *take_chunk(uint32_t serial)
 {
 	uint32_t nr = pb_ring_map.nr_chunks, mode = pb_ring_map.mode;
 	uint64_t seen = 0;
@@ -140,7 +148,7 @@ static struct pb_chunk *take_chunk(void)
 
 	for (uint32_t tries = 0;; tries++) {
 		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
-		struct pb_chunk *c = try_chunk(i % nr);
+		struct pb_chunk *c = try_chunk(i % nr, serial);
 
 		if (c)
 			return c;
@@ -181,13 +189,19 @@ static uint32_t chunk_used(const struct pb_chunk *c, bool *whole)
 	return end * 8;
 }
 
+/* A chunk that is left was reserved to its limit: less is a hole at its end. */
+static bool to_the_end(const struct pb_chunk *c)
+{
+	return PB_CHUNK_HEADER + c->used >= CHUNK_LIMIT;
+}
+
 /* The chunk is left: FULL, or HELD while somebody is still to fill a hole. */
 static void close_chunk(struct pb_writer *w, struct pb_chunk *c)
 {
 	bool whole;
 
 	c->used = chunk_used(c, &whole);
-	if (whole) {
+	if (whole && to_the_end(c)) {
 		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		return;
 	}
@@ -205,9 +219,8 @@ static void check_held(struct pb_writer *w)
 
 		if (!c)
 			continue;
-		chunk_used(c, &whole);
-		if (whole && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0)) {
-			c->used = chunk_used(c, &whole);
+		c->used = chunk_used(c, &whole);
+		if (whole && to_the_end(c) && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0)) {
 			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		}
 	}
@@ -222,7 +235,6 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c)
 		zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
 	c->uses++;
 	c->buffer = w->buffer;
-	c->serial = w->serial;
 	c->image = w->image;
 	c->pid = w->pid;
 	c->tid = w->tid;
@@ -269,7 +281,7 @@ static bool next_chunk(struct pb_writer *w, uint64_t full)
 		return false;
 	}
 	check_held(w);
-	c = take_chunk();
+	c = take_chunk(w->serial);
 	if (!c) {
 		if (pb_ring_map.mode != PB_RING_OVERWRITE)
 			w->backoff = BACKOFF;
@@ -328,12 +340,10 @@ void pb_writer_close(struct pb_writer *w)
 	w->chunk = NULL;
 	w->leaf = no_leaf;
 	if (c) {
-		uint32_t open = PB_CHUNK_OPEN;
 		bool whole;
 
-		/* the reader takes chunks of dead threads too */
-		if (__atomic_compare_exchange_n(&c->state, &open, PB_CHUNK_HELD, false,
-						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		/* unless the reader took it, and perhaps somebody else has it now */
+		if (change_state(c, PB_CHUNK_OPEN, w->serial, PB_CHUNK_HELD, w->serial)) {
 			c->used = chunk_used(c, &whole);
 			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		}

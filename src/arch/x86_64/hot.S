@@ -178,6 +178,7 @@ pb_hot_start:
 	cmp	T_END(%rdi), %rax
 	jae	.Lemit_full_\name
 	mov	%r8, F_R8(%rsp)
+.Lemit_r8_\name:
 	mov	B_START(%rdx), %rsi
 	mov	%rsi, %r8
 	sub	T_LAST(%rdi), %r8
@@ -200,7 +201,7 @@ pb_hot_start:
 	lea	.Lemitted_\name(%rip), %rax
 	jmp	pb_emit_slow
 	.cfi_endproc
-	hot_range .Lemit_\name, .Lemit_\name, .Lemit_slow_\name
+	hot_range .Lemit_\name, .Lemit_\name, .Lemit_r8_\name
 	.endif
 
 	.cfi_startproc
@@ -389,7 +390,8 @@ pb_gate_exit:
 	jne	.Lexit_slow
 	mov	C_PARENT(%rcx), %rsi
 	mov	C_SITE(%rcx), %r11d
-	movzbl	C_STATE(%rcx), %edx
+	mov	%rsi, T_CUR(%rdi)		/* from here on a handler's calls are not */
+	movzbl	C_STATE(%rcx), %edx		/* below this one: its state is final */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lexit_emitted
 	ja	.Lexit_other
@@ -398,14 +400,13 @@ pb_gate_exit:
 	mov	%rax, %rdx
 	sub	B_START(%rcx), %rdx
 	cmp	$((1 << PB_DUR_BITS) - 1), %rdx
-	ja	.Lexit_slow
+	ja	.Lexit_popped
 	shl	$PB_DUR_SHIFT, %rdx
 	or	%rdx, %r11
-	mov	%rsi, T_CUR(%rdi)
 	mov	$8, %edx
 	xadd	%rdx, T_POS(%rdi)
 	cmp	T_END(%rdi), %rdx
-	jae	.Lexit_reserved
+	jae	.Lexit_popped
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
 	cmp	$NEAR_LEAF, %rsi
@@ -440,11 +441,10 @@ pb_gate_exit:
 
 .Lexit_emitted:
 	lea	PB_TAG_EXIT(, %r11, 4), %r11
-	mov	%rsi, T_CUR(%rdi)
 	mov	$8, %edx
 	xadd	%rdx, T_POS(%rdi)
 	cmp	T_END(%rdi), %rdx
-	jae	.Lexit_reserved
+	jae	.Lexit_popped
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
 	cmp	$NEAR_TIME, %rsi
@@ -456,8 +456,7 @@ pb_gate_exit:
 .Lexit_other:
 	/* LAZY: C decides. CLOSED, SILENT: nothing to write. */
 	cmp	$PB_ENTRY_LAZY, %edx
-	je	.Lexit_slow
-	mov	%rsi, T_CUR(%rdi)
+	je	.Lexit_popped
 	mov	A_RET(%rcx), %rdx
 	.cfi_remember_state
 	.cfi_register rip, rdx
@@ -476,8 +475,8 @@ pb_gate_exit:
 
 .Lexit_far:
 	movq	$PAD_1, (%rdx)
-.Lexit_reserved:
-	mov	$PB_EXIT_RESERVED, %edx
+.Lexit_popped:
+	mov	$PB_EXIT_POPPED, %edx
 	jmp	1f
 .Lexit_slow:
 	mov	$PB_EXIT_WHOLE, %edx

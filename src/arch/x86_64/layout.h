@@ -98,6 +98,6 @@
 
 /* how far the exit path had come when it gave up */
 #define PB_EXIT_WHOLE		0	/* nothing done */
-#define PB_EXIT_RESERVED	1	/* current is the parent; one word reserved */
+#define PB_EXIT_POPPED		1	/* current is the parent already */
 
 #endif

@@ -42,7 +42,7 @@
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
-#define JUMP		5
+#define FRAME_BYTES	256		/* up to the saved PC, and more */
 #define ERESTARTNOHAND	514
 #define EINTR_		4
 
@@ -240,7 +240,8 @@ static void fix_frames(const struct job *job, uint64_t rsp)
 {
 	static uint64_t buf[8192];
 
-	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf)) {
+	/* windows overlap by a frame */
+	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
 		struct iovec to = { buf, sizeof(buf) }, from = { (void *)(rsp + done), sizeof(buf) };
 		long n = pb_sys(SYS_process_vm_readv, job->pid, &to, 1, &from, 1, 0);
 
