@@ -106,6 +106,7 @@ static void load(struct pb_symbols *s, struct module *m)
 	if (map == MAP_FAILED)
 		return;
 	if (pb_analysis_check(map, m->size)) {
+		s->d->damaged = true;
 		pb_data_note(s->d, "%s is damaged or of another version: its functions have no names",
 			     path);
 		munmap(map, m->size);

@@ -180,6 +180,16 @@ static int fail(const struct pb_view_options *o, const char *text)
 	return 1;
 }
 
+/* What is wrong with the directory, as far as it was not said yet. */
+static void show_notes(struct pb_view *v, const struct pb_view_options *o)
+{
+	if (!v->data->damaged && v->data->ended)
+		return;
+	for (; v->notes_shown < v->data->nr_notes; v->notes_shown++)
+		fprintf(stderr, "patchbay %s: warning: %s\n", o->command,
+			v->data->notes[v->notes_shown]);
+}
+
 int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager)
 {
 	char err[4600];
@@ -201,8 +211,7 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 	}
 	if (o->nr_in || o->nr_out)
 		v->filters = pb_filters_new(v->data, o->in, o->nr_in, o->out, o->nr_out);
-	for (size_t i = 0; i < v->data->nr_notes && (v->data->damaged || !v->data->ended); i++)
-		fprintf(stderr, "patchbay %s: warning: %s\n", o->command, v->data->notes[i]);
+	show_notes(v, o);
 	pb_out_open(out, pager && !o->no_pager);
 	return 0;
 }
@@ -213,6 +222,7 @@ int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
 	bool damaged = v->data->damaged;
 	char text[256];
 
+	show_notes(v, o);
 	pb_filters_free(v->filters);
 	pb_data_close(v->data);
 	/* all that is left was shown, and the warning said what is missing */

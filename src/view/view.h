@@ -22,6 +22,7 @@ struct pb_view {
 	uint32_t max_depth;		/* 0: no limit */
 	uint64_t min_ns;		/* calls that took less aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
+	size_t notes_shown;		/* of data->notes, on stderr */
 };
 
 /* Flags of the function_graph text, the kernel's options/funcgraph-*. */
