@@ -336,10 +336,26 @@ static void find_restorers(struct job *job)
 	}
 }
 
+/* Only descendants may be traced, or who is named by PR_SET_PTRACER (which may
+ * be the program's own setting, so it is left alone elsewhere). */
+static bool yama_restricts(void)
+{
+	char scope = '0';
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope",
+			 O_RDONLY | O_CLOEXEC, 0);
+
+	if (pb_sys_failed(fd))
+		return false;
+	pb_sys(SYS_read, fd, &scope, 1);
+	pb_sys(SYS_close, fd);
+	return scope == '1';
+}
+
 static int one_stop(struct job *job)
 {
 	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0), status;
 	/* not a child of the program's, if our observer is there to reap it */
+	bool yama = yama_restricts();
 	bool sibling = pb_observer_pid && pb_sys(SYS_getppid) == pb_observer_pid;
 	long pid;
 
@@ -353,13 +369,15 @@ static int one_stop(struct job *job)
 		return (int)pid;
 	if (dumpable != 1)
 		pb_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
-	pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);	/* yama; fails without it */
+	if (yama)
+		pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);
 	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&helper_lives, __ATOMIC_ACQUIRE))
 		pb_sys(SYS_futex, &helper_lives, FUTEX_WAIT, helper_lives, NULL, NULL, 0);
 	while (!sibling && pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR_)
 		;
-	pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
+	if (yama)
+		pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
 	if (dumpable != 1)
 		pb_sys(SYS_prctl, PR_SET_DUMPABLE, dumpable, 0, 0, 0);
 	return job->result;

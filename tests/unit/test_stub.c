@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Stubs and jumps byte by byte, with the assembly beside them; the kernel's globs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#include "abi/analysis.h"
+#include "arch/x86_64/stub.h"
+#include "base/glob.h"
+
+/* Memory at a known address, so that displacements are known too. */
+#define AT 0x10000000ul
+
+static uint8_t *low_memory(void)
+{
+	void *p = mmap((void *)AT, 8192, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	assert_ptr_equal(p, (void *)AT);
+	return p;
+}
+
+static void stub_with_a_rip_relative_operand(void **state)
+{
+	/* the window: mov 0x100(%rip),%rax at 0x2000 (its operand: 0x2107), and
+	 * on at 0x2007 */
+	static const uint8_t code[] = { 0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0 };
+	static const uint8_t window[] = { 0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00 };
+	static const uint8_t want[] = {
+		0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov %r11,-8(%rsp)      */
+		0x4c, 0x8d, 0x1d, 0xf4, 0x0f, 0x00, 0x00,	/* lea 0xff4(%rip),%r11   -> the site */
+		0x41, 0xff, 0x23,				/* jmp *(%r11)            */
+		0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* mov -8(%rsp),%r11      */
+		0x48, 0x8b, 0x05, 0xec, 0x20, 0x00, 0x00,	/* mov 0x20ec(%rip),%rax  -> 0x10002107 */
+		0xe9, 0xe7, 0x1f, 0x00, 0x00,			/* jmp 0x10002007         */
+	};
+	struct {
+		struct pb_recipe head;
+		struct pb_fixup fixups[2];
+		struct pb_pair pairs[2];
+		uint8_t code[sizeof(code)], orig[sizeof(window)], rest[sizeof(window)];
+	} r = {
+		.head = { .len = sizeof(code), .nr_fixups = 2, .nr_pairs = 2,
+			  .window_len = sizeof(window) },
+		.fixups = { { .value = 0x2107, .off = 3, .kind = PB_FIX_REL32 },
+			    { .value = 0x2007, .off = 8, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 7, 7 } },
+	};
+	uint8_t *mem = low_memory();
+	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
+
+	memcpy(r.code, code, sizeof(code));
+	memcpy(r.orig, window, sizeof(window));
+	memcpy(r.rest, window, sizeof(window));
+	assert_int_equal(pb_stub_size(&r.head), 32);
+	assert_int_equal(pb_stub_emit(mem, site, &r.head, AT), 0);
+	assert_memory_equal(mem, want, sizeof(want));
+	assert_true(pb_stub_is(mem, site));
+	assert_false(pb_stub_is(mem, site + 1));
+	/* what lies out of reach is refused */
+	assert_int_equal(pb_stub_emit(mem, site, &r.head, AT + (1ul << 40)), -34);
+	munmap(mem, 8192);
+}
+
+static void stub_with_an_emulated_call(void **state)
+{
+	/* call 0x3000 at the window's end pushes the original return address */
+	static const uint8_t code[] = {
+		0x48, 0x8d, 0x64, 0x24, 0xf8,			/* lea -8(%rsp),%rsp  */
+		0xc7, 0x04, 0x24, 0, 0, 0, 0,			/* movl $lo,(%rsp)    */
+		0xc7, 0x44, 0x24, 0x04, 0, 0, 0, 0,		/* movl $hi,4(%rsp)   */
+		0xe9, 0, 0, 0, 0,				/* jmp 0x3000         */
+	};
+	struct {
+		struct pb_recipe head;
+		struct pb_fixup fixups[3];
+		uint8_t code[sizeof(code)];
+	} r = {
+		.head = { .len = sizeof(code), .nr_fixups = 3 },
+		.fixups = { { .value = 0x2005, .off = 8, .kind = PB_FIX_LO32 },
+			    { .value = 0x2005, .off = 16, .kind = PB_FIX_HI32 },
+			    { .value = 0x3000, .off = 21, .kind = PB_FIX_REL32 } },
+	};
+	uint8_t *mem = low_memory();
+	uint32_t word;
+
+	memcpy(r.code, code, sizeof(code));
+	assert_int_equal(pb_stub_emit(mem, (struct pb_site *)(mem + 0x1000), &r.head, AT), 0);
+	memcpy(&word, mem + PB_STUB_COPY + 8, 4);
+	assert_int_equal(word, AT + 0x2005);
+	memcpy(&word, mem + PB_STUB_COPY + 16, 4);
+	assert_int_equal(word, 0);
+	memcpy(&word, mem + PB_STUB_COPY + 21, 4);
+	assert_int_equal(word, 0x3000 - (PB_STUB_COPY + 25));
+	munmap(mem, 8192);
+}
+
+static void jumps(void **state)
+{
+	static const uint8_t forth[] = { 0xe9, 0xfb, 0x0f, 0x00, 0x00 };
+	static const uint8_t back[] = { 0xe9, 0xfb, 0xef, 0xff, 0xff };
+	uint8_t out[PB_JUMP_LEN];
+
+	assert_int_equal(pb_jump_emit(out, 0x400000, 0x401000), 0);
+	assert_memory_equal(out, forth, sizeof(forth));
+	assert_int_equal(pb_jump_emit(out, 0x401000, 0x400000), 0);
+	assert_memory_equal(out, back, sizeof(back));
+	assert_int_equal(pb_jump_emit(out, 0, 0x80000004), 0);
+	assert_int_equal(pb_jump_emit(out, 0, 0x80000005), -34);
+	assert_int_equal(pb_jump_emit(out, 0x80000000, 0), -34);
+}
+
+static void globs(void **state)
+{
+	static const struct { const char *pattern, *text; int match; } cases[] = {
+		{ "", "", 1 }, { "", "a", 0 }, { "a", "a", 1 }, { "a", "b", 0 },
+		{ "a*", "a", 1 }, { "a*", "abc", 1 }, { "*c", "abc", 1 }, { "*c", "abcd", 0 },
+		{ "a*c*e", "abcde", 1 }, { "a*c*e", "abcdf", 0 }, { "*", "", 1 }, { "**", "x", 1 },
+		{ "?", "", 0 }, { "?", "a", 1 }, { "a?c", "abc", 1 }, { "a?c", "ac", 0 },
+		{ "[a-c]x", "bx", 1 }, { "[a-c]x", "dx", 0 }, { "[!a-c]x", "dx", 1 },
+		{ "[!a-c]x", "ax", 0 }, { "[]]", "]", 1 }, { "[a-]", "-", 1 }, { "[", "[", 1 },
+		{ "[a", "[a", 1 }, { "\\*", "*", 1 }, { "\\*", "a", 0 }, { "a\\", "a\\", 1 },
+		{ "*ab*ab*", "xabyabz", 1 }, { "*aab", "aaaaaab", 1 }, { "[!x]", "", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (pb_glob_match(cases[i].pattern, cases[i].text) != cases[i].match)
+			fail_msg("\"%s\" and \"%s\"", cases[i].pattern, cases[i].text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stub_with_a_rip_relative_operand),
+		cmocka_unit_test(stub_with_an_emulated_call),
+		cmocka_unit_test(jumps),
+		cmocka_unit_test(globs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
