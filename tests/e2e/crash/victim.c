@@ -33,8 +33,11 @@ static KEEP long inner0(void)
 	for (x = 0; !limit || x < limit; x++) {
 		step0(x);
 		counts[0]++;
-		if (segv && x >= 50000 && counts[8])
+		if (segv && x == 50000) {
+			while (!counts[8])
+				;
 			faulty(opaque((int *)0));
+		}
 	}
 	return x;
 }
