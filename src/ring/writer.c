@@ -239,7 +239,8 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c)
 	c->pid = w->pid;
 	c->tid = w->tid;
 	c->used = 0;
-	c->seq = w->seq;
+	/* nobody else's, even if a handler that throws ends this here */
+	c->seq = xadd(&w->seq, 1);
 	c->start = w->last;
 	c->stack = w->stack;
 	c->lost = w->lost;
@@ -293,6 +294,7 @@ static bool next_chunk(struct pb_writer *w, uint64_t full)
 	do {
 		pos = w->pos;
 		if (!still_full(pos, full)) {
+			cmpxchg(&w->seq, c->seq + 1, c->seq);
 			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
 			set_end(w);
 			return true;
@@ -300,7 +302,6 @@ static bool next_chunk(struct pb_writer *w, uint64_t full)
 	} while (!cmpxchg(&w->pos, pos, start));
 	set_end(w);
 	/* from here on handlers may have gone further already */
-	w->seq = c->seq + 1 > w->seq ? c->seq + 1 : w->seq;
 	w->lost_told = w->lost;
 	w->chunk = (void *)(w->pos & -(uint64_t)PB_CHUNK_SIZE);
 	w->leaf = &w->chunk->leaf_start;
