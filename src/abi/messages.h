@@ -26,7 +26,7 @@
 enum pb_msg_type {
 	PB_MSG_HELLO = 1, PB_MSG_WELCOME, PB_MSG_MODULE, PB_MSG_ANALYSIS,
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
-	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY, PB_MSG_FORKED,
+	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
 };
 
 struct pb_msg {
@@ -45,7 +45,6 @@ struct pb_msg_hello {
 #define PB_WELCOME_SERVE	1	/* stay connected, serve the control files */
 #define PB_WELCOME_NO_FORK	2	/* don't follow children */
 #define PB_WELCOME_NO_EXEC	4	/* don't hand our variables on at exec */
-#define PB_WELCOME_INT3		8
 
 /*
  * fd: the ring. Body: this, then the control writes to apply, in order: for

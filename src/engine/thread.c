@@ -13,7 +13,7 @@
 #define GUESS_ABOVE	(4ul << 10)
 #define GUESS_NEAR	(256ul << 10)
 
-static struct pb_thread no_thread;	/* zeros: what TLS says before the first hit */
+static struct pb_thread no_thread;	/* what TLS says before the first hit: cur is NULL, so nothing in it is used */
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
 struct pb_process *pb_process;
