@@ -51,7 +51,8 @@
 	/* a LEAF whose numbers do not fit */ \
 	X(LONG,  5, 3, 1, 0, "leaf", F(start, "%llu") F(end, "%llu")) \
 	/* at a chunk's start only: the open calls whose ENTRY stands in an earlier
-	 * chunk, outermost first. A reader that has that chunk ignores them. */ \
+	 * chunk, outermost first; of more than PB_CHUNK_OPEN_MAX the innermost. A
+	 * reader that has that chunk ignores them. */ \
 	X(OPEN,  6, 2, 1, 0, "open", F(start, "%llu")) \
 	/* the following records belong to this stack (coroutine, alternate) */ \
 	X(STACK, 7, 2, 0, 0, "stack", F(stack, "%llu")) \

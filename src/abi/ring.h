@@ -40,6 +40,8 @@
 #define PB_CHUNK_HEADER		128
 #define PB_CHUNK_DEAD_ZONE	512	/* a record begins before it, and may end in it */
 
+#define PB_CHUNK_OPEN_MAX	128	/* PB_EXT_OPEN at a chunk's start: the innermost calls */
+
 #define PB_CHUNK_FREE		0
 #define PB_CHUNK_OPEN		1
 #define PB_CHUNK_FULL		2

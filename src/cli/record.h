@@ -28,7 +28,7 @@
 #include "control/control.h"
 #include "control/resolve.h"
 #include "reader/drain.h"
-#include "reader/writer.h"
+#include "reader/datadir.h"
 
 struct record_pattern {
 	char option;			/* F N C P U */
@@ -109,14 +109,14 @@ struct record_modules {
 	struct record_module **list;
 	uint32_t nr;
 	const struct record_options *options;
-	struct pb_writer *writer;	/* NULL: nothing is written yet */
+	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
 };
 /* The module behind elf_fd; makes the analysis the first time. NULL with a
  * reason in err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);
 /* Writes those that were looked at before the data directory was there. */
-int record_modules_write(struct record_modules *m, struct pb_writer *w);
+int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 bool record_module_traced(const struct record_options *o, const struct record_module *m,
 			  bool is_exe);
 void record_modules_free(struct record_modules *m);
@@ -135,7 +135,7 @@ struct record_server {
 	const struct record_options *options;
 	struct record_session *session;
 	struct record_ring *ring;
-	struct pb_writer *writer;
+	struct pb_datadir *datadir;
 	struct record_modules *modules;
 	struct record_conn **conns;
 	unsigned nr_conns;

@@ -126,8 +126,8 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 		end->lost += copy.lost;
 		end->no_return += copy.no_return;
 		end->threads++;
-		pb_writer_meta(s->writer, PB_META_THREAD, &copy, sizeof(copy), comm,
-			       strlen(comm) + 1);
+		pb_datadir_meta(s->datadir, PB_META_THREAD, &copy, sizeof(copy), comm,
+				strlen(comm) + 1);
 	}
 }
 
@@ -144,7 +144,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 			if ((unsigned char)*p < ' ' || *p == 127)
 				*p = ' ';
 		snprintf(text, sizeof(text), "tracing turned itself off: %s", reason);
-		pb_writer_note(s->writer, text);
+		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 		end->flags |= PB_END_LATCHED;
 	}
@@ -152,7 +152,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	if (ring->threads_lost) {
 		snprintf(text, sizeof(text), "%u threads were not recorded: the ring has room for %u",
 			 ring->threads_lost, s->ring->geometry.nr_threads);
-		pb_writer_note(s->writer, text);
+		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 	}
 }
@@ -184,10 +184,10 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		record_format_number(end->no_return, n, sizeof(n));
 		snprintf(more, sizeof(more), ", %s without their return", n);
 	}
-	if (strcmp(s->writer->dir, PB_DEFAULT_DIR))
-		snprintf(dir, sizeof(dir), " -d %s", s->writer->dir);
+	if (strcmp(s->datadir->dir, PB_DEFAULT_DIR))
+		snprintf(dir, sizeof(dir), " -d %s", s->datadir->dir);
 	fprintf(stderr, "patchbay: %s%s calls, %s lost%s, %s in %s; next: patchbay report%s\n",
-		killed, calls, lost, more, bytes, s->writer->dir, dir);
+		killed, calls, lost, more, bytes, s->datadir->dir, dir);
 }
 
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
@@ -202,15 +202,15 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 		struct pb_meta_exit e = {
 			.pid = (uint32_t)out->pid, .status = out->status, .clock = pb_rdtsc(),
 		};
-		pb_writer_meta(s->writer, PB_META_EXIT, &e, sizeof(e), NULL, 0);
+		pb_datadir_meta(s->datadir, PB_META_EXIT, &e, sizeof(e), NULL, 0);
 	}
-	pb_writer_clock(s->writer);
+	pb_datadir_clock(s->datadir);
 	end.records = d->counts.records;
-	end.bytes = s->writer->chunks_size;
+	end.bytes = s->datadir->chunks_size;
 	end.processes = s->ring->map->processes > s->nr_images ? s->ring->map->processes :
 			s->nr_images;
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
-	int ret = pb_writer_meta(s->writer, PB_META_END, &end, sizeof(end), NULL, 0);
+	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {
 		record_error("the program ran without the agent (did its loader ignore LD_PRELOAD?); "
 			     "nothing was recorded");

@@ -138,16 +138,16 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	e->dev = st.st_dev;
 	e->ino = st.st_ino;
 	e->ctime_ns = ctime_of(&st);
-	if (m->writer)
-		pb_writer_module(m->writer, e->number, e->fd, e->size);
+	if (m->datadir)
+		pb_datadir_module(m->datadir, e->number, e->fd, e->size);
 	return e;
 }
 
-int record_modules_write(struct record_modules *m, struct pb_writer *w)
+int record_modules_write(struct record_modules *m, struct pb_datadir *w)
 {
-	m->writer = w;
+	m->datadir = w;
 	for (uint32_t i = 0; i < m->nr; i++) {
-		int ret = pb_writer_module(w, m->list[i]->number, m->list[i]->fd, m->list[i]->size);
+		int ret = pb_datadir_module(w, m->list[i]->number, m->list[i]->fd, m->list[i]->size);
 
 		if (ret)
 			return ret;

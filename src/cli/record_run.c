@@ -32,7 +32,7 @@
 struct run {
 	struct record_options *o;
 	struct record_server server;
-	struct pb_writer writer;
+	struct pb_datadir datadir;
 	struct pb_drain drain;
 	struct record_threads threads;
 	struct record_outcome out;
@@ -110,7 +110,7 @@ static int write_session(struct run *r, const struct record_target *t)
 		p = value + strlen(value) + 1;
 	}
 	fclose(f);
-	int ret = pb_writer_meta(&r->writer, PB_META_SESSION, text, len, NULL, 0);
+	int ret = pb_datadir_meta(&r->datadir, PB_META_SESSION, text, len, NULL, 0);
 	free(text);
 	return ret;
 }
@@ -237,13 +237,13 @@ static void tell_limits(struct run *r)
 			 "further calls are only counted", bytes);
 		clear_progress(r);
 		record_error("%s", text);
-		pb_writer_note(&r->writer, text);
+		pb_datadir_note(&r->datadir, text);
 	}
 	if (r->drain.error && !r->told_error) {
 		r->told_error = true;
 		clear_progress(r);
 		record_error("%s/chunks: %s; what was written is kept, the program goes on",
-			     r->writer.dir, strerror(-r->drain.error));
+			     r->datadir.dir, strerror(-r->drain.error));
 	}
 }
 
@@ -255,14 +255,14 @@ static void each_tick(struct run *r)
 	record_threads_poll(&r->threads, r->server.ring, second);
 	tell_limits(r);
 	if (r->ticks++ == 1)
-		pb_writer_clock(&r->writer);
+		pb_datadir_clock(&r->datadir);
 	if (!second)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
 	/* early ones for a recorder that is killed, later ones for accuracy */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
-		pb_writer_clock(&r->writer);
+		pb_datadir_clock(&r->datadir);
 }
 
 /* After the program's end: who still traces? */
@@ -362,17 +362,17 @@ static int start_recording(struct run *r, const struct record_target *t,
 {
 	char err[PATH_MAX + 200];
 
-	if (pb_writer_open(&r->writer, r->o->dir, err, sizeof(err)))
+	if (pb_datadir_open(&r->datadir, r->o->dir, err, sizeof(err)))
 		return record_error("%s", err);
-	int ret = record_modules_write(m, &r->writer);
+	int ret = record_modules_write(m, &r->datadir);
 	if (!ret)
 		ret = write_session(r, t);
 	if (!ret)
-		ret = pb_writer_clock(&r->writer);
+		ret = pb_datadir_clock(&r->datadir);
 	if (!ret)
 		ret = pb_drain_start(&r->drain);
 	if (ret) {
-		pb_writer_undo(&r->writer);
+		pb_datadir_undo(&r->datadir);
 		return record_error("%s: %s", r->o->dir, strerror(-ret));
 	}
 	return 0;
@@ -391,11 +391,11 @@ int record_run(struct record_options *o, const struct record_target *t,
 		return record_error("out of memory");
 	r->o = o;
 	r->server = (struct record_server){
-		.options = o, .session = s, .ring = ring, .writer = &r->writer, .modules = m,
+		.options = o, .session = s, .ring = ring, .datadir = &r->datadir, .modules = m,
 	};
 	r->drain = (struct pb_drain){
 		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
-		.writer = &r->writer, .max_size = o->max_size,
+		.datadir = &r->datadir, .max_size = o->max_size,
 		.pids_are_ours = pids_are_ours, .arg = ring,
 	};
 	block_signals(r);
@@ -406,7 +406,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		ret = start_program(r, t, env, &pipe_action, &xfsz_action);
 		if (ret) {
 			pb_drain_finish(&r->drain);
-			pb_writer_undo(&r->writer);
+			pb_datadir_undo(&r->datadir);
 		}
 	}
 	if (!ret) {
@@ -420,7 +420,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		tell_limits(r);
 		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
-		pb_writer_close(&r->writer);
+		pb_datadir_close(&r->datadir);
 	}
 	record_server_close(&r->server);
 	free(r->drain.discarded);

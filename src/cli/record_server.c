@@ -107,8 +107,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	struct pb_meta_image meta = {
 		.image = im->number, .pid = h->pid, .ppid = h->ppid, .clock = h->clock,
 	};
-	pb_writer_meta(s->writer, PB_META_IMAGE, &meta, sizeof(meta), im->path,
-		       strlen(im->path) + 1);
+	pb_datadir_meta(s->datadir, PB_META_IMAGE, &meta, sizeof(meta), im->path,
+			strlen(im->path) + 1);
 	return im;
 }
 
@@ -215,7 +215,7 @@ static void module_failed(struct record_server *s, struct record_conn *c, const 
 
 	snprintf(text, sizeof(text), "%s: not traced: %s", *path ? path : "(no name)", why);
 	record_conn_error(c, error, text);
-	pb_writer_note(s->writer, text);
+	pb_datadir_note(s->datadir, text);
 }
 
 static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -247,11 +247,11 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
 		.bias = m.bias, .clock = m.clock, .nr_funcs = mod->map->nr_funcs, .flags = m.flags,
 	};
-	pb_writer_meta(s->writer, PB_META_MODULE, &meta, sizeof(meta), path, strlen(path) + 1);
+	pb_datadir_meta(s->datadir, PB_META_MODULE, &meta, sizeof(meta), path, strlen(path) + 1);
 	if (traced && !first && mod->map->nr_funcs) {
 		snprintf(err, sizeof(err), "%.180s: not traced: no site numbers are left",
 			 record_base_name(path));
-		pb_writer_note(s->writer, err);
+		pb_datadir_note(s->datadir, err);
 	}
 	struct pb_msg_analysis a = {
 		.first_site = first, .module = mod->number, .size = mod->size,
@@ -272,7 +272,7 @@ static int on_refused(struct record_server *s, struct record_conn *c, const char
 		struct pb_meta_refused meta = { .image = c->image, .module = r.module };
 
 		memcpy(&meta.func, body + sizeof(r) + 8 * (size_t)i, 8);
-		pb_writer_meta(s->writer, PB_META_REFUSED, &meta, sizeof(meta), NULL, 0);
+		pb_datadir_meta(s->datadir, PB_META_REFUSED, &meta, sizeof(meta), NULL, 0);
 	}
 	return 0;
 }
@@ -287,7 +287,7 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 		s->ready++;
 	im->ready = true;
 	c->ready = true;
-	return pb_writer_meta(s->writer, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
+	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
 }
 
 /* An agent's complaint. Its text is printable before it reaches a terminal. */
@@ -303,7 +303,7 @@ static int on_error(struct record_server *s, struct record_conn *c, const char *
 	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = ' ';
-	pb_writer_note(s->writer, text);
+	pb_datadir_note(s->datadir, text);
 	if (c->image == 1)
 		s->agent_error = true;
 	if (c->image <= 1 && s->shown++ < MAX_SHOWN)
@@ -323,8 +323,8 @@ static int on_gone(struct record_server *s, struct record_conn *c, const char *b
 	};
 	const char *path = g.module && g.module <= s->modules->nr ?
 			   s->modules->list[g.module - 1]->path : "";
-	return pb_writer_meta(s->writer, PB_META_MODULE_GONE, &meta, sizeof(meta), path,
-			      strlen(path) + 1);
+	return pb_datadir_meta(s->datadir, PB_META_MODULE_GONE, &meta, sizeof(meta), path,
+			       strlen(path) + 1);
 }
 
 static int on_message(struct record_server *s, struct record_conn *c, const struct pb_msg *m,

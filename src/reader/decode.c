@@ -10,7 +10,6 @@
 #include "base/base.h"
 
 #define RECORD_WORDS 3		/* the most of a record that is looked at */
-#define OPEN_FULL 64		/* a list of so many open calls may have had no room for more */
 
 int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *stacks,
 		   struct pb_thread *thread, uint32_t window_bytes)
@@ -101,12 +100,13 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 	return &c->data->chunks[c->thread->first + c->next_chunk];
 }
 
-/* OPEN records at a chunk's start. Their list has room for the innermost calls
- * only, so how many there are says which of the open calls they are. A call
- * for whose ENTRY the chunk was opened may be in it too: it isn't counted. */
-static uint32_t count_open(struct pb_cursor *c, const struct pb_chunk_ref *ref)
+/* OPEN records at a chunk's start. A call for whose ENTRY the chunk was opened
+ * may stand last among them: it isn't open yet. *listed is with it. */
+static uint32_t count_open(struct pb_cursor *c, const struct pb_chunk_ref *ref, uint32_t *listed)
 {
-	uint64_t words[264], start = 0;
+	/* all that may stand there, and the ENTRY */
+	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
+		       PB_EXT_TIME_WORDS + 1], start = 0;
 	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
 	ssize_t n = pread(c->data->chunks_fd, words, bytes,
 			  (off_t)(ref->offset + sizeof(struct pb_chunk)));
@@ -125,19 +125,21 @@ static uint32_t count_open(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 			break;
 		}
 	}
+	*listed = nr;
 	if (nr && i < n / 8 && words[i] == (start << PB_TIME_SHIFT | (uint64_t)site << PB_SITE_SHIFT |
 					    PB_TAG_ENTRY))
 		nr--;
 	return nr;
 }
 
-/* After a gap: which of the open calls that are known the list begins with. */
+/* After a gap: which of the open calls that are known the list begins with. A
+ * list that isn't full has all whose ENTRY was written, though more may be
+ * open; a full one has the innermost of `depth` calls. */
 static void gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;
-	uint32_t nr = count_open(c, ref);
-	/* a short list has all whose ENTRY was written, though more may be open */
-	uint32_t outer = nr >= OPEN_FULL && c->chunk.depth > nr ? c->chunk.depth - nr : 0;
+	uint32_t listed, nr = count_open(c, ref, &listed), depth = c->chunk.depth;
+	uint32_t outer = listed >= PB_CHUNK_OPEN_MAX && depth > listed ? depth - listed : 0;
 
 	c->open_left = nr;
 	if (outer > PB_MAX_SITES)

@@ -137,16 +137,16 @@ static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 	for (; n < b->nr; n++) {
 		uint64_t more = chunk_bytes(b, n);
 
-		if (d->max_size && d->writer->chunks_size + bytes + more > d->max_size) {
+		if (d->max_size && d->datadir->chunks_size + bytes + more > d->max_size) {
 			d->full = true;
 			break;
 		}
 		bytes += more;
 	}
-	if (!n || !pb_writer_chunks(d->writer, b->iov, 2 * n, bytes))
+	if (!n || !pb_datadir_chunks(d->datadir, b->iov, 2 * n, bytes))
 		return n;
 	for (int i = 0; i < n; i++) {
-		int ret = pb_writer_chunks(d->writer, b->iov + 2 * i, 2, chunk_bytes(b, i));
+		int ret = pb_datadir_chunks(d->datadir, b->iov + 2 * i, 2, chunk_bytes(b, i));
 
 		if (ret) {
 			d->error = ret;
@@ -167,7 +167,7 @@ static void batch_flush(struct pb_drain *d, uint32_t next_state)
 		pb_counts_add(&d->counts, b->iov[2 * i + 1].iov_base, b->iov[2 * i + 1].iov_len / 8);
 	for (int i = written; i < b->nr; i++)
 		discard(d, &b->head[i], b->iov[2 * i + 1].iov_base);
-	d->bytes = d->writer->chunks_size;
+	d->bytes = d->datadir->chunks_size;
 	d->records = d->counts.records;
 	for (int i = 0; i < b->nr; i++)
 		if (next_state != PB_CHUNK_READING)
@@ -388,7 +388,7 @@ int pb_drain_start(struct pb_drain *d)
 	d->discarded = calloc(d->geometry.nr_threads, sizeof(*d->discarded));
 	if (!d->batch || !d->suspect || !d->discarded)
 		return -ENOMEM;
-	d->bytes = d->writer->chunks_size;
+	d->bytes = d->datadir->chunks_size;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&d->heart, NULL, heart_main, d);

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "abi/ring.h"
-#include "reader/writer.h"
+#include "reader/datadir.h"
 
 /* What records say of a trace's size. `calls` counts each call once, also
  * where only its beginning or only its end was kept. */
@@ -46,7 +46,7 @@ struct pb_drain {
 	struct pb_ring *ring;		/* mapped, read-write */
 	int ring_fd;
 	struct pb_ring geometry;	/* trusted: made by us */
-	struct pb_writer *writer;
+	struct pb_datadir *datadir;
 	uint64_t max_size;		/* of the chunks file; 0: no limit */
 	/* Whether pids in the ring are pids of ours, so that a thread that
 	 * can't be found is dead. Asked at most a few times a second. */

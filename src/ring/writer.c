@@ -15,7 +15,7 @@
 #include "base/mem.h"
 
 #define CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)
-#define OPEN_MAX_WORDS	256
+#define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
 
 struct pb_ring_map pb_ring_map;

@@ -287,23 +287,47 @@ static void test_open_before_its_entry(void **state)
 	assert_string_equal(finish(), "entry 1 @1050 d0\nexit 1 1050-1100 d0\n");
 }
 
-static void test_open_list_cut(void **state)
+/* depth calls are open, the list has the innermost nr of them, sites 1..nr. */
+static void open_list(uint32_t depth, uint32_t nr)
 {
-	/* 300 calls are open, the list has the innermost 100 */
-	const char *p;
-
 	begin();
 	gen_chunk(&g, 1, 100, 7, 1000);
-	g.head.depth = 300;
-	for (uint32_t i = 1; i <= 100; i++)
+	g.head.depth = depth;
+	for (uint32_t i = 1; i <= nr; i++)
 		gen_ext1(&g, PB_EXT_OPEN, i, 0, 500 + i);
-	for (uint32_t i = 100; i; i--)
+}
+
+static void test_open_list_cut(void **state)
+{
+	const char *p;
+
+	open_list(300, PB_CHUNK_OPEN_MAX);
+	for (uint32_t i = PB_CHUNK_OPEN_MAX; i; i--)
 		gen_exit(&g, i, 2000 - i);
 	gen_exit(&g, 999, 3000);
 	p = finish();
-	assert_int_equal(strncmp(p, "open 1 501-1000 d200\nopen 2 502-1000 d201\n", 42), 0);
-	assert_non_null(strstr(p, "\nopen 100 600-1000 d299\nexit 100 600-1900 d299\n"));
-	assert_non_null(strstr(p, "\nexit 1 501-1999 d200\nexit 999 0-3000 d199\n"));
+	assert_int_equal(strncmp(p, "open 1 501-1000 d172\nopen 2 502-1000 d173\n", 42), 0);
+	assert_non_null(strstr(p, "\nopen 128 628-1000 d299\nexit 128 628-1872 d299\n"));
+	assert_non_null(strstr(p, "\nexit 1 501-1999 d172\nexit 999 0-3000 d171\n"));
+
+	/* the last of them is the call whose ENTRY comes next */
+	open_list(300, PB_CHUNK_OPEN_MAX);
+	gen_entry(&g, PB_CHUNK_OPEN_MAX, 500 + PB_CHUNK_OPEN_MAX);
+	p = finish();
+	assert_int_equal(strncmp(p, "open 1 501-1000 d172\n", 21), 0);
+	assert_non_null(strstr(p, "\nopen 127 627-1000 d298\nentry 128 @628 d299\n"));
+}
+
+/* A list that had room for more is whole, whatever the depth says. */
+static void test_open_list_whole(void **state)
+{
+	const char *p;
+
+	open_list(300, PB_CHUNK_OPEN_MAX - 1);
+	gen_exit(&g, PB_CHUNK_OPEN_MAX - 1, 2000);
+	p = finish();
+	assert_int_equal(strncmp(p, "open 1 501-1000 d0\n", 19), 0);
+	assert_non_null(strstr(p, "\nexit 127 627-2000 d126\n"));
 }
 
 /* Calls whose own ENTRY was lost are in the depth, but not in the list. */
@@ -533,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
 		cmocka_unit_test(test_inherited), cmocka_unit_test(test_open_before_its_entry),
 		cmocka_unit_test(test_open_list_cut),
+		cmocka_unit_test(test_open_list_whole),
 		cmocka_unit_test(test_open_list_short),
 		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "reader/writer.h"
+#include "reader/datadir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -116,7 +116,7 @@ static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
 	return fd;
 }
 
-int pb_writer_open(struct pb_writer *w, const char *dir, char *err, size_t errlen)
+int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen)
 {
 	size_t len = strlen(dir);
 	int ret;
@@ -154,12 +154,12 @@ int pb_writer_open(struct pb_writer *w, const char *dir, char *err, size_t errle
 fail:
 	if (!*err)
 		snprintf(err, errlen, "%s: can't make the data directory: %s", w->dir, strerror(-ret));
-	pb_writer_close(w);
+	pb_datadir_close(w);
 	return ret;
 }
 
-int pb_writer_meta(struct pb_writer *w, uint32_t type, const void *body, size_t len,
-		   const void *tail, size_t tail_len)
+int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
+		    const void *tail, size_t tail_len)
 {
 	static const char zero[8];
 	struct pb_meta m = { .type = type, .len = (uint32_t)(len + tail_len) };
@@ -178,9 +178,9 @@ int pb_writer_meta(struct pb_writer *w, uint32_t type, const void *body, size_t 
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-int pb_writer_note(struct pb_writer *w, const char *text)
+int pb_datadir_note(struct pb_datadir *w, const char *text)
 {
-	return pb_writer_meta(w, PB_META_NOTE, NULL, 0, text, strlen(text) + 1);
+	return pb_datadir_meta(w, PB_META_NOTE, NULL, 0, text, strlen(text) + 1);
 }
 
 static uint64_t now_ns(clockid_t id)
@@ -193,7 +193,7 @@ static uint64_t now_ns(clockid_t id)
 
 /* The clocks between two readings of the TSC; the tightest of some tries, as
  * the thread may be scheduled out between them. */
-int pb_writer_clock(struct pb_writer *w)
+int pb_datadir_clock(struct pb_datadir *w)
 {
 	struct pb_meta_clock best = { 0 };
 	uint64_t width = UINT64_MAX;
@@ -213,10 +213,10 @@ int pb_writer_clock(struct pb_writer *w)
 			best = c;
 		}
 	}
-	return pb_writer_meta(w, PB_META_CLOCK, &best, sizeof(best), NULL, 0);
+	return pb_datadir_meta(w, PB_META_CLOCK, &best, sizeof(best), NULL, 0);
 }
 
-int pb_writer_module(struct pb_writer *w, uint32_t number, int fd, uint64_t size)
+int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t size)
 {
 	char name[16];
 	off_t from = 0;
@@ -239,7 +239,7 @@ int pb_writer_module(struct pb_writer *w, uint32_t number, int fd, uint64_t size
 	return ret;
 }
 
-int pb_writer_chunks(struct pb_writer *w, const struct iovec *iov, int nr, uint64_t bytes)
+int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes)
 {
 	ssize_t n;
 
@@ -257,7 +257,7 @@ int pb_writer_chunks(struct pb_writer *w, const struct iovec *iov, int nr, uint6
 	return ret;
 }
 
-void pb_writer_close(struct pb_writer *w)
+void pb_datadir_close(struct pb_datadir *w)
 {
 	struct stat st;
 	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
@@ -272,11 +272,11 @@ void pb_writer_close(struct pb_writer *w)
 	}
 }
 
-void pb_writer_undo(struct pb_writer *w)
+void pb_datadir_undo(struct pb_datadir *w)
 {
 	char old[sizeof(w->dir) + 4];
 
-	pb_writer_close(w);
+	pb_datadir_close(w);
 	if (pb_datadir_remove(w->dir))
 		return;
 	snprintf(old, sizeof(old), "%s.old", w->dir);

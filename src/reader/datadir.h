@@ -7,14 +7,14 @@
  * record is one write on an O_APPEND file); the chunks file has one writer,
  * the drain thread.
  */
-#ifndef PB_WRITER_H
-#define PB_WRITER_H
+#ifndef PB_READER_DATADIR_H
+#define PB_READER_DATADIR_H
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 #include "abi/datadir.h"
 
-struct pb_writer {
+struct pb_datadir {
 	char dir[4096];
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
 	uint64_t chunks_size;	/* bytes in the chunks file; the drain thread's */
@@ -23,23 +23,23 @@ struct pb_writer {
 /* Makes DIR. A Patchbay data directory of that name becomes DIR.old, whose
  * former holder is removed if it is one too. 0 or -errno; with a text in err
  * either way it fails. */
-int pb_writer_open(struct pb_writer *w, const char *dir, char *err, size_t errlen);
+int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
 
 /* Appends one meta record: body, then tail (both may be empty). */
-int pb_writer_meta(struct pb_writer *w, uint32_t type, const void *body, size_t len,
-		   const void *tail, size_t tail_len);
-int pb_writer_note(struct pb_writer *w, const char *text);
-int pb_writer_clock(struct pb_writer *w);
+int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
+		    const void *tail, size_t tail_len);
+int pb_datadir_note(struct pb_datadir *w, const char *text);
+int pb_datadir_clock(struct pb_datadir *w);
 
 /* Copies `size` bytes of an analysis into modules/NUMBER. */
-int pb_writer_module(struct pb_writer *w, uint32_t number, int fd, uint64_t size);
+int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t size);
 
 /* Appends to the chunks file: all of it or nothing. 0 or -errno. */
-int pb_writer_chunks(struct pb_writer *w, const struct iovec *iov, int nr, uint64_t bytes);
+int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 
-void pb_writer_close(struct pb_writer *w);
+void pb_datadir_close(struct pb_datadir *w);
 /* Closes, and takes back what open did: for a program that never started. */
-void pb_writer_undo(struct pb_writer *w);
+void pb_datadir_undo(struct pb_datadir *w);
 
 /* Removes a data directory: only what such a directory holds. */
 int pb_datadir_remove(const char *dir);
