@@ -73,7 +73,7 @@ struct pb_chunk {
 	 * Stale, if a record with a later time follows. start is written last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t leaf_depth;
+	uint32_t pad0;
 	uint32_t uses;		/* times this chunk was opened */
 	uint32_t pad[9];
 };

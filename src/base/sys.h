@@ -27,6 +27,15 @@ static inline long pb_sys6(long nr, long a, long b, long c, long d, long e, long
 #define PB_SYS_ARGS(nr, a, b, c, d, e, f, ...) \
 	pb_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
+/* CLOCK_MONOTONIC. */
+static inline uint64_t pb_now_ns(void)
+{
+	struct { long sec, nsec; } ts;
+
+	pb_sys(SYS_clock_gettime, 1, &ts);
+	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
+}
+
 static inline int pb_sys_failed(long ret)
 {
 	return (unsigned long)ret > -4096ul;

@@ -151,14 +151,6 @@ static void start_thread(void)
 		pb_agent_tid = (uint32_t)tid;
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct { long sec, nsec; } ts;
-
-	pb_sys(SYS_clock_gettime, 1, &ts);
-	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
-}
-
 /* Compiled-in calls become nops, the engine's own replacements go in. */
 static void prepare_text(const char *path)
 {
@@ -176,7 +168,7 @@ static void prepare_text(const char *path)
 
 static void start(const char *path, const char *preload, uint64_t top)
 {
-	uint64_t t0 = monotonic_ns();
+	uint64_t t0 = pb_now_ns();
 	const char *writes = NULL;
 	uint32_t nr_writes = 0;
 
@@ -201,7 +193,7 @@ static void start(const char *path, const char *preload, uint64_t top)
 	apply_writes(&session, writes, nr_writes);
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_session_refused(&session, &pb_modules[i]);
-	pb_session_ready(&session, monotonic_ns() - t0);
+	pb_session_ready(&session, pb_now_ns() - t0);
 	if (session.serve)
 		start_thread();
 	else

@@ -439,14 +439,6 @@ static int seal_stubs(void)
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct { long sec, nsec; } ts;
-
-	pb_sys(SYS_clock_gettime, 1, &ts);
-	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
-}
-
 static int write_part(struct part *part, bool live)
 {
 	if (!part->nr)
@@ -475,14 +467,14 @@ static void take_back_holes(void)
 
 int pb_text_commit(bool live)
 {
-	uint64_t t0 = now_ns();
+	uint64_t t0 = pb_now_ns();
 	int err = batch_error ? batch_error : seal_stubs();
 
 	for (int i = 0; i < NR_PARTS && !err; i++)
 		err = write_part(&batch[i], live);
 	if (err)
 		take_back_holes();
-	pb_text_ns += now_ns() - t0;
+	pb_text_ns += pb_now_ns() - t0;
 	if (pb_text_stop_ns > pb_ring_map.ring->max_stop_ns)
 		pb_ring_map.ring->max_stop_ns = pb_text_stop_ns;
 	return err;

@@ -247,7 +247,6 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c)
 	c->no_return = w->no_return;
 	c->leaf_start = 0;
 	c->leaf_site = 0;
-	c->leaf_depth = 0;
 	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth);
 	c->depth = depth;
 	if (w->lost != w->lost_told) {

@@ -171,7 +171,6 @@ static void killed(const char *dir, uint64_t n)
 	g.head.state = PB_CHUNK_OPEN;
 	g.head.leaf_site = HELPER;
 	g.head.leaf_start = T(1500);
-	g.head.leaf_depth = 2;
 	gen_entry(&g, MAIN, T(1000));
 	gen_word(&g, 0);
 	gen_entry(&g, WORK, T(1100));

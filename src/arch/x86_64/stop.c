@@ -77,14 +77,6 @@ static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
 
 long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
-static uint64_t now_ns(void)
-{
-	struct { long sec, nsec; } ts;
-
-	pb_sys(SYS_clock_gettime, 1, &ts);
-	return (uint64_t)ts.sec * 1000000000 + (uint64_t)ts.nsec;
-}
-
 static long trace(long request, uint32_t tid, void *addr, void *data)
 {
 	return pb_sys(SYS_ptrace, request, tid, addr, data);
@@ -165,7 +157,7 @@ static int wait_stopped(uint64_t deadline)
 		while (t->seized && !t->stopped && !t->gone) {
 			r = pb_sys(SYS_wait4, t->tid, &status, __WALL | WNOHANG, NULL);
 			if (r == 0) {
-				if (now_ns() > deadline)
+				if (pb_now_ns() > deadline)
 					return -11;
 				pb_sys(SYS_sched_yield);
 			} else if (r < 0 || WIFEXITED(status) || WIFSIGNALED(status)) {
@@ -183,7 +175,7 @@ static int wait_stopped(uint64_t deadline)
 
 static int stop_all(struct job *job)
 {
-	uint64_t deadline = now_ns() + STOP_NS;
+	uint64_t deadline = pb_now_ns() + STOP_NS;
 	char dir[64];
 	size_t at = 0;
 	bool any;
@@ -299,13 +291,13 @@ static int helper(void *arg)
 	uint64_t start;
 	int err;
 
-	start = now_ns();
+	start = pb_now_ns();
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
-		if (now_ns() - start > 10 * STOP_NS)
+		if (pb_now_ns() - start > 10 * STOP_NS)
 			return 1;	/* the target is gone */
 		pb_sys(SYS_sched_yield);
 	}
-	start = now_ns();
+	start = pb_now_ns();
 	err = stop_all(job);
 	if (err)
 		job->nr = 0;	/* threads are looked at all the same: EINTR */
@@ -315,7 +307,7 @@ static int helper(void *arg)
 	if (!err)
 		err = pb_text_poke(job->p, job->nr, -1);
 	release_all();
-	job->stop_ns = now_ns() - start;
+	job->stop_ns = pb_now_ns() - start;
 	job->result = err;
 	return 0;
 }
