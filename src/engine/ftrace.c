@@ -2,6 +2,7 @@
 #include "engine/files.h"
 #include "engine/ftrace.h"
 #include "abi/analysis_access.h"
+#include "arch/x86_64/stop.h"
 #include "base/base.h"
 #include "base/mem.h"
 
@@ -128,7 +129,7 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		return;
 	if (failed && !told_by_hooks(m, s) && keep_jump(s, nr) == !!(s->flags & FTRACE_FL_ENABLED)) {
 		/* the batch was not written: the text is as it was */
-		if (pb_text_is_patched(m, s))
+		if (pb_text_jumps(m, s))
 			s->flags |= FTRACE_FL_ENABLED;
 		else
 			s->flags &= ~FTRACE_FL_ENABLED;
@@ -189,7 +190,7 @@ int pb_ftrace_undo(bool live)
 	return pb_ftrace_update(live);
 }
 
-int register_ftrace_function(struct ftrace_ops *ops, bool live)
+static int add_ops(struct ftrace_ops *ops)
 {
 	struct ftrace_ops **p = &ops_list;
 	int nr = 0;
@@ -201,18 +202,50 @@ int register_ftrace_function(struct ftrace_ops *ops, bool live)
 		return -28;
 	ops->next = NULL;
 	*p = ops;
-	return pb_ftrace_update(live);
+	return 0;
 }
 
-int unregister_ftrace_function(struct ftrace_ops *ops, bool live)
+static int remove_ops(struct ftrace_ops *ops)
 {
 	for (struct ftrace_ops **p = &ops_list; *p; p = &(*p)->next) {
 		if (*p == ops) {
 			*p = ops->next;
-			return pb_ftrace_update(live);
+			return 0;
 		}
 	}
 	return -2;
+}
+
+int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live)
+{
+	int err = old ? remove_ops(old) : 0;
+
+	if (!err && new) {
+		err = add_ops(new);
+		if (err && old)
+			add_ops(old);
+	}
+	if (err)
+		return err;
+	err = pb_ftrace_update(live);
+	if (err) {
+		if (new)
+			remove_ops(new);
+		if (old)
+			add_ops(old);
+		pb_ftrace_update(live);	/* the text is as before: handlers */
+	}
+	return err;
+}
+
+int register_ftrace_function(struct ftrace_ops *ops, bool live)
+{
+	return pb_ftrace_exchange(NULL, ops, live);
+}
+
+int unregister_ftrace_function(struct ftrace_ops *ops, bool live)
+{
+	return pb_ftrace_exchange(ops, NULL, live);
 }
 
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement)
@@ -366,7 +399,7 @@ static void show_totals(struct pb_seq *s)
 	pb_seq_puts(s, "\nns of text changes: ");
 	pb_seq_u64(s, pb_text_ns);
 	pb_seq_puts(s, ", longest stop: ");
-	pb_seq_u64(s, pb_text_stop_ns);
+	pb_seq_u64(s, pb_stop_longest_ns);
 	pb_seq_puts(s, "\n");
 }
 

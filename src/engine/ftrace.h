@@ -34,10 +34,14 @@ struct ftrace_ops {
 	struct ftrace_ops *next;
 };
 
+/* 0 or -errno: then all is as it was. */
 int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
+/* new (or NULL) in place of old (or NULL); what both want keeps its jump. */
+int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
 /* After hashes or options changed, or a module came: brings text and handlers
- * in line. 0 or -errno. */
+ * in line. 0 or -errno: the text is as it was, and who changed them puts them
+ * back and updates again. */
 int pb_ftrace_update(bool live);
 /* No ops, no replacements: every byte of text as at rest. */
 int pb_ftrace_undo(bool live);
@@ -47,6 +51,8 @@ int pb_ftrace_update_module(struct pb_module *m, bool live);
 /* Writes to a hash as to set_ftrace_filter. live: -EINVAL if nothing matches;
  * at start it may match what arrives later. */
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
+/* To what it was before writes. */
+void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before);
 bool pb_hash_empty(const struct ftrace_hash *h);
 bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);
 void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty);

@@ -161,6 +161,13 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 	return 0;
 }
 
+void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before)
+{
+	if (before.last)
+		before.last->next = NULL;
+	*h = before;
+}
+
 void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty)
 {
 	if (!h->first) {

@@ -60,18 +60,19 @@ uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
 /* A batch: pb_text_change() for each site that is to be patched (on) or put
  * back, then pb_text_commit(). Sites are refused (flags, reason) if their
  * bytes differ from the file or no stub is in reach. live: other threads may
- * be running; they are stopped. Returns 0 or -errno: then nothing of the batch
- * is in force and it may be tried again. */
+ * be running; they are stopped. Returns 0 or -errno: then the text is as it was,
+ * but for sites whose way back was barred too, and it may be tried again. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
-/* Whether the text has anything of the site's jump: asked when a batch failed. */
+/* Asked when a batch failed: whether calls of the function come to its stub, and
+ * whether anything of that is in the text. */
+bool pb_text_jumps(const struct pb_module *m, const struct pb_site *s);
 bool pb_text_is_patched(const struct pb_module *m, const struct pb_site *s);
 /* The compiled-in calls of m: nops, or (on = false) back. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
 
 extern uint64_t pb_text_ns;		/* spent in commits, for READY */
-extern uint64_t pb_text_stop_ns;	/* the longest stop */
 
 /* If pc lies in a stub: the original address of the instruction there, or the
  * function's entry while the stub's own code runs (*own = true) or the jump to

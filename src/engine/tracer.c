@@ -5,6 +5,7 @@
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 #include "abi/analysis_access.h"
+#include "arch/x86_64/stop.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -80,7 +81,6 @@ static struct ftrace_ops graph_ops = {
 	.name = "function_graph", .trampoline = graph_trampoline, .graph_mode = graph_mode,
 };
 static struct ftrace_ops *current;
-static bool unfinished;		/* the text does not say yet what current does */
 
 static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "function_graph", &graph_ops },
@@ -112,27 +112,34 @@ static void read_current_tracer(struct pb_seq *s)
 	pb_seq_puts(s, "\n");
 }
 
+/* -EAGAIN in words. */
+static int explained(int err)
+{
+	static char text[160];
+	size_t at = 0;
+
+	if (err != -11)
+		return err;
+	pb_put_str(text, sizeof(text), &at, pb_stop_why ? pb_stop_why : "the program could not be stopped");
+	pb_put_str(text, sizeof(text), &at, "; nothing was changed, write it again");
+	pb_file_error = text;
+	return err;
+}
+
 static int write_current_tracer(char *text, bool append, bool live)
 {
 	for (size_t i = 0; i < pb_array_size(tracers); i++) {
-		int err = 0;
+		int err;
 
 		if (!pb_streq(tracers[i].name, text))
 			continue;
 		apply_depth();
-		if (tracers[i].ops != current) {
-			if (current)
-				err = unregister_ftrace_function(current, live);
+		if (tracers[i].ops == current)
+			return explained(pb_ftrace_update(live));
+		err = pb_ftrace_exchange(current, tracers[i].ops, live);
+		if (!err)
 			current = tracers[i].ops;
-			if (current)
-				err = register_ftrace_function(current, live);
-		} else if (unfinished) {
-			err = pb_ftrace_update(live);
-		}
-		unfinished = err != 0;
-		if (err == -11)
-			pb_file_error = "a thread could not be stopped; write it again";
-		return err;
+		return explained(err);
 	}
 	pb_file_error = "no such tracer (see available_tracers)";
 	return -22;
@@ -154,20 +161,39 @@ static int update_if_tracing(bool live)
 	return current ? pb_ftrace_update(live) : 0;
 }
 
+/* What follows from the hashes. */
+static void share_hashes(void)
+{
+	function_ops.filter = graph_ops.filter;
+	function_ops.notrace = graph_ops.notrace;
+	pb_callers_only = !pb_hash_empty(&graph_callers);
+}
+
+static int write_hash(struct ftrace_hash *h, char *text, bool append, bool live)
+{
+	struct ftrace_hash before = *h;
+	int err = pb_hash_write(h, text, append, live);
+
+	if (err)
+		return err;
+	share_hashes();
+	err = update_if_tracing(live);
+	if (err) {
+		pb_hash_restore(h, before);
+		share_hashes();
+		update_if_tracing(live);
+	}
+	return explained(err);
+}
+
 static int write_filter(char *text, bool append, bool live)
 {
-	int err = pb_hash_write(&graph_ops.filter, text, append, live);
-
-	function_ops.filter = graph_ops.filter;
-	return err ? err : update_if_tracing(live);
+	return write_hash(&graph_ops.filter, text, append, live);
 }
 
 static int write_notrace(char *text, bool append, bool live)
 {
-	int err = pb_hash_write(&graph_ops.notrace, text, append, live);
-
-	function_ops.notrace = graph_ops.notrace;
-	return err ? err : update_if_tracing(live);
+	return write_hash(&graph_ops.notrace, text, append, live);
 }
 
 static void read_graph_function(struct pb_seq *s)
@@ -187,24 +213,17 @@ static void read_graph_callers(struct pb_seq *s)
 
 static int write_graph_function(char *text, bool append, bool live)
 {
-	int err = pb_hash_write(&graph_functions, text, append, live);
-
-	return err ? err : update_if_tracing(live);
+	return write_hash(&graph_functions, text, append, live);
 }
 
 static int write_graph_notrace(char *text, bool append, bool live)
 {
-	int err = pb_hash_write(&graph_notrace, text, append, live);
-
-	return err ? err : update_if_tracing(live);
+	return write_hash(&graph_notrace, text, append, live);
 }
 
 static int write_graph_callers(char *text, bool append, bool live)
 {
-	int err = pb_hash_write(&graph_callers, text, append, live);
-
-	pb_callers_only = !pb_hash_empty(&graph_callers);
-	return err ? err : update_if_tracing(live);
+	return write_hash(&graph_callers, text, append, live);
 }
 
 static int parse_number(const char *text, uint64_t *v)
@@ -346,14 +365,21 @@ static void read_options(struct pb_seq *s)
 
 static int write_option(char *word, void *live)
 {
-	bool on = !pb_has_prefix(word, "no");
+	bool on = !pb_has_prefix(word, "no"), before;
+	int err;
 
 	if (!pb_streq(on ? word : word + 2, "keep-patched")) {
 		pb_file_error = "no such option";
 		return -22;
 	}
+	before = pb_keep_patched;
 	pb_keep_patched = on;
-	return pb_ftrace_update(*(bool *)live);
+	err = pb_ftrace_update(*(bool *)live);
+	if (err) {
+		pb_keep_patched = before;
+		pb_ftrace_update(*(bool *)live);
+	}
+	return explained(err);
 }
 
 static int write_options(char *text, bool append, bool live)
@@ -368,13 +394,19 @@ static void read_size(struct pb_seq *s)
 
 static int write_size(char *text, bool append, bool live)
 {
+	uint32_t before = pb_min_size;
 	uint64_t v;
 	int err = parse_number(text, &v);
 
 	if (err)
 		return err;
 	pb_min_size = (uint32_t)v;
-	return update_if_tracing(live);
+	err = update_if_tracing(live);
+	if (err) {
+		pb_min_size = before;
+		update_if_tracing(live);
+	}
+	return explained(err);
 }
 
 static const struct { enum pb_control_file id; struct pb_file file; } files[] = {

@@ -7,9 +7,13 @@
  *   agent thread            helper                       each other thread
  *   ------------            ------                       -----------------
  *   clone, PR_SET_PTRACER
- *   go := 1  ------------>  SEIZE, INTERRUPT all  -----> stops
- *   wait4                   until none is new
- *                           move PCs, write text
+ *   go := 1  ------------>  does another process share
+ *   futex                   the memory?
+ *                           SEIZE, INTERRUPT all  -----> stops
+ *                           until none is new
+ *                           move PCs
+ *   stopped()  <----------  (if there is one)
+ *           ------------->  write text
  *                           DETACH (with the signal
  *                           that it was about to get) -> goes on
  *   <---------------------  exit
@@ -17,8 +21,8 @@
  * Where the observer started the program, the helper is its child too, so that
  * the program's wait calls don't see it.
  *
- * A thread that doesn't stop in STOP_MS (one that waits for its vfork child,
- * say) aborts the batch before anything is written.
+ * A thread that doesn't stop in STOP_NS (one that waits for its vfork child,
+ * say) aborts the stop before anything is written.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -31,6 +35,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include "arch/x86_64/stop.h"
+#include "arch/x86_64/vm_users.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -45,6 +50,8 @@
 #define FRAME_BYTES	256		/* up to the saved PC, and more */
 #define ERESTARTNOHAND	514
 #define EINTR_		4
+#define MAX_PLACES	4096		/* in our code at once; more: try again */
+#define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
@@ -52,7 +59,10 @@
 
 uint32_t pb_agent_tid;
 uint32_t pb_observer_pid;
-static uint32_t helper_lives;		/* cleared by the kernel when it is gone */
+uint64_t pb_stop_longest_ns;
+const char *pb_stop_why;
+enum { GONE, RUNS, ASKS };
+static uint32_t helper_state;		/* GONE by the kernel; ASKS for stopped() */
 
 struct task {
 	uint32_t tid;
@@ -61,16 +71,19 @@ struct task {
 };
 
 struct job {
-	const struct pb_patch *p;
+	const struct pb_stop *s;
+	const struct pb_patch *p;	/* this group */
 	size_t nr;
-	uint64_t (*moved)(uint64_t pc);
 	uint32_t pid, go;
 	int result;
-	uint64_t stop_ns;
-	uint64_t restorers[4];
-	unsigned nr_restorers;
+	const char *why;
 };
 
+/* Functions that handlers return through, of all that were ever seen. */
+static uint64_t restorers[MAX_RESTORERS];
+static unsigned nr_restorers;
+static struct pb_stopped places[MAX_PLACES];
+static size_t nr_places;
 static struct task tasks[MAX_TASKS];
 static unsigned nr_tasks;
 static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
@@ -173,6 +186,12 @@ static int wait_stopped(uint64_t deadline)
 	return 0;
 }
 
+static int shared(struct job *job)
+{
+	job->why = "another process shares the memory (a vfork child?)";
+	return -11;
+}
+
 static int stop_all(struct job *job)
 {
 	uint64_t deadline = pb_now_ns() + STOP_NS;
@@ -223,7 +242,24 @@ static bool inside(const struct job *job, uint64_t pc)
 
 static uint64_t new_pc(const struct job *job, uint64_t pc)
 {
-	return inside(job, pc) ? job->moved(pc) : 0;
+	return inside(job, pc) ? job->s->moved(pc) : 0;
+}
+
+static void note_place(const struct job *job, uint64_t pc, uint64_t sp)
+{
+	if (!job->s->ours || !job->s->ours(pc))
+		return;
+	if (nr_places < MAX_PLACES)
+		places[nr_places] = (struct pb_stopped){ pc, sp };
+	nr_places++;
+}
+
+static bool is_restorer(uint64_t word)
+{
+	for (unsigned k = 0; k < nr_restorers; k++)
+		if (word == restorers[k])
+			return true;
+	return false;
 }
 
 /* Handlers that interrupted displaced bytes return to the PC in their frame: a
@@ -231,19 +267,17 @@ static uint64_t new_pc(const struct job *job, uint64_t pc)
 static void fix_frames(const struct job *job, uint64_t rsp)
 {
 	static uint64_t buf[8192];
+	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
 
 	/* windows overlap by a frame */
 	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
 		struct iovec to = { buf, sizeof(buf) }, from = { (void *)(rsp + done), sizeof(buf) };
-		long n = pb_sys(SYS_process_vm_readv, job->pid, &to, 1, &from, 1, 0);
+		long n = pb_sys(SYS_process_vm_readv, self, &to, 1, &from, 1, 0);
 
 		for (long i = 0; i < n / 8; i++) {
 			uint64_t *frame = (uint64_t *)(rsp + done) + i, *rip, to_pc;
-			unsigned k = 0;
 
-			while (k < job->nr_restorers && buf[i] != job->restorers[k])
-				k++;
-			if (k == job->nr_restorers)
+			if (!is_restorer(buf[i]))
 				continue;
 			/* pretcode, uc_flags, uc_link, uc_stack, r8..r15, rdi rsi
 			 * rbp rbx rdx rax rcx rsp, rip */
@@ -253,6 +287,7 @@ static void fix_frames(const struct job *job, uint64_t rsp)
 			to_pc = new_pc(job, *rip);
 			if (to_pc)
 				*rip = to_pc;
+			note_place(job, *rip, rip[-1]);
 		}
 		if (n < (long)sizeof(buf))
 			break;
@@ -281,50 +316,74 @@ static void fix_thread(const struct job *job, const struct task *t)
 	}
 	if (changed)
 		trace(PTRACE_SETREGSET, t->tid, (void *)NT_PRSTATUS, &iov);
-	if (job->nr)
+	note_place(job, regs.rip, regs.rsp);
+	if (job->nr || job->s->ours)
 		fix_frames(job, regs.rsp);
+}
+
+/* The agent's thread, which is of the process, does what there is to do. */
+static int ask(const struct job *job)
+{
+	if (nr_places > MAX_PLACES)
+		return -11;
+	__atomic_store_n(&helper_state, ASKS, __ATOMIC_RELEASE);
+	pb_sys(SYS_futex, &helper_state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	while (__atomic_load_n(&helper_state, __ATOMIC_ACQUIRE) == ASKS)
+		pb_sys(SYS_sched_yield);
+	return job->result;
+}
+
+static int stop_and_write(struct job *job)
+{
+	int err = stop_all(job);
+
+	if (!err && pb_vm_users_new(job->pid))
+		err = shared(job);
+	if (err)
+		job->nr = 0;	/* threads are looked at all the same: EINTR */
+	nr_places = 0;
+	for (unsigned i = 0; i < nr_tasks; i++)
+		if (tasks[i].stopped)
+			fix_thread(job, &tasks[i]);
+	if (!err && job->s->stopped)
+		err = ask(job);
+	if (!err && job->nr)
+		err = pb_text_poke(job->p, job->nr, -1);
+	release_all();
+	return err;
 }
 
 static int helper(void *arg)
 {
 	struct job *job = arg;
-	uint64_t start;
-	int err;
+	uint64_t start = pb_now_ns();
 
-	start = pb_now_ns();
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
 		if (pb_now_ns() - start > 10 * STOP_NS)
 			return 1;	/* the target is gone */
 		pb_sys(SYS_sched_yield);
 	}
+	if (pb_vm_users(job->pid)) {
+		job->result = shared(job);
+		return 0;
+	}
 	start = pb_now_ns();
-	err = stop_all(job);
-	if (err)
-		job->nr = 0;	/* threads are looked at all the same: EINTR */
-	for (unsigned i = 0; i < nr_tasks; i++)
-		if (tasks[i].stopped)
-			fix_thread(job, &tasks[i]);
-	if (!err)
-		err = pb_text_poke(job->p, job->nr, -1);
-	release_all();
-	job->stop_ns = pb_now_ns() - start;
-	job->result = err;
+	job->result = stop_and_write(job);
+	start = pb_now_ns() - start;
+	if (start > pb_stop_longest_ns)
+		pb_stop_longest_ns = start;
 	return 0;
 }
 
 /* The restorers that handlers of this process return through. */
-static void find_restorers(struct job *job)
+static void find_restorers(void)
 {
 	for (int sig = 1; sig <= 64; sig++) {
 		struct { uint64_t handler, flags, restorer, mask; } sa;
-		unsigned k = 0;
 
-		if (pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) || sa.handler < 2 || !sa.restorer)
-			continue;
-		while (k < job->nr_restorers && job->restorers[k] != sa.restorer)
-			k++;
-		if (k == job->nr_restorers && k < pb_array_size(job->restorers))
-			job->restorers[job->nr_restorers++] = sa.restorer;
+		if (!pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) && sa.handler >= 2 &&
+		    sa.restorer && !is_restorer(sa.restorer) && nr_restorers < MAX_RESTORERS)
+			restorers[nr_restorers++] = sa.restorer;
 	}
 }
 
@@ -343,6 +402,21 @@ static bool yama_restricts(void)
 	return scope == '1';
 }
 
+/* Until the helper is gone. */
+static void wait_for_helper(struct job *job)
+{
+	uint32_t state;
+
+	while ((state = __atomic_load_n(&helper_state, __ATOMIC_ACQUIRE)) != GONE) {
+		if (state == ASKS) {
+			job->result = job->s->stopped(places, nr_places);
+			__atomic_store_n(&helper_state, RUNS, __ATOMIC_RELEASE);
+		} else {
+			pb_sys(SYS_futex, &helper_state, FUTEX_WAIT, RUNS, NULL, NULL, 0);
+		}
+	}
+}
+
 static int one_stop(struct job *job)
 {
 	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0), status;
@@ -353,10 +427,10 @@ static int one_stop(struct job *job)
 
 	job->go = 0;
 	job->result = -11;
-	helper_lives = 1;
+	helper_state = RUNS;
 	pid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_CHILD_CLEARTID |
 		       (sibling ? CLONE_PARENT : 0),
-		       helper_stack + sizeof(helper_stack), helper, job, &helper_lives);
+		       helper_stack + sizeof(helper_stack), helper, job, &helper_state);
 	if (pb_sys_failed(pid))
 		return (int)pid;
 	if (dumpable != 1)
@@ -364,8 +438,7 @@ static int one_stop(struct job *job)
 	if (yama)
 		pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);
 	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&helper_lives, __ATOMIC_ACQUIRE))
-		pb_sys(SYS_futex, &helper_lives, FUTEX_WAIT, helper_lives, NULL, NULL, 0);
+	wait_for_helper(job);
 	while (!sibling && pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR_)
 		;
 	if (yama)
@@ -375,29 +448,40 @@ static int one_stop(struct job *job)
 	return job->result;
 }
 
-int pb_stop_and_poke(const struct pb_patch *p, size_t nr, uint64_t (*moved)(uint64_t pc),
-		     uint64_t *longest_ns)
+/* One group of patches, tried again while something is in the way. */
+static int stop_for_group(const struct pb_stop *s, size_t nr)
 {
+	struct { long sec, nsec; } pause = { 0, RETRY_NS };
 	int err = 0;
 
-	while (nr && !err) {
-		size_t n = nr < GROUP ? nr : GROUP;
-		struct { long sec, nsec; } pause = { 0, RETRY_NS };
+	for (int tries = 0; tries < RETRIES; tries++) {
+		struct job job = {
+			.s = s, .p = s->p + s->done, .nr = nr,
+			.pid = (uint32_t)pb_sys(SYS_getpid), .why = "a thread could not be stopped",
+		};
 
-		for (int tries = 0; tries < RETRIES; tries++) {
-			struct job job = { .p = p, .nr = n, .moved = moved,
-					   .pid = (uint32_t)pb_sys(SYS_getpid) };
-
-			find_restorers(&job);
-			err = one_stop(&job);
-			if (job.stop_ns > *longest_ns)
-				*longest_ns = job.stop_ns;
-			if (err != -11)
-				break;
-			pb_sys(SYS_nanosleep, &pause, NULL);
-		}
-		p += n;
-		nr -= n;
+		find_restorers();
+		err = one_stop(&job);
+		if (err != -11)
+			break;
+		pb_stop_why = job.why;
+		pb_sys(SYS_nanosleep, &pause, NULL);
 	}
+	return err;
+}
+
+int pb_stop_world(struct pb_stop *s)
+{
+	int err;
+
+	s->done = 0;
+	do {
+		size_t left = s->nr - s->done, nr = left < GROUP ? left : GROUP;
+
+		err = stop_for_group(s, nr);
+		/* what failed otherwise may have been written in part */
+		if (err != -11)
+			s->done += nr;
+	} while (!err && s->done < s->nr);
 	return err;
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Nothing tells the users of an address space but comparing: all processes are
+ * looked at before the stop, which costs about a microsecond each, and under
+ * the stop only those whose PID is newer than the caller's own.
+ */
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include "arch/x86_64/vm_users.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define MAX_NEW 256	/* more than that: all are looked at */
+
+/* Another user's process can't be compared (-EPERM): taken for none. */
+static bool shares(uint32_t self, uint32_t pid)
+{
+	return !pb_sys(SYS_kcmp, self, pid, KCMP_VM, 0, 0);
+}
+
+bool pb_vm_users(uint32_t pid)
+{
+	static char buf[8192] __attribute__((aligned(8)));
+	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
+	bool found = false;
+
+	if (pb_sys_failed(fd))
+		return false;
+	while (!found && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n && !found; at += *(uint16_t *)(buf + at + 16)) {
+			const char *name = buf + at + 19;
+			int64_t other = pb_parse_u64(name, strlen(name));
+
+			found = other > 0 && (uint32_t)other != self && (uint32_t)other != pid &&
+				shares(self, (uint32_t)other);
+		}
+	}
+	pb_sys(SYS_close, fd);
+	return found;
+}
+
+/* The PID that was given out last: the last word of /proc/loadavg. 0: unknown. */
+static uint32_t newest_pid(void)
+{
+	char text[128];
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/loadavg", O_RDONLY | O_CLOEXEC, 0), n, start;
+	int64_t pid;
+
+	if (pb_sys_failed(fd))
+		return 0;
+	n = pb_sys(SYS_read, fd, text, sizeof(text));
+	pb_sys(SYS_close, fd);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	for (start = n; start > 0 && text[start - 1] != ' '; start--)
+		;
+	pid = n > 0 ? pb_parse_u64(text + start, (size_t)(n - start)) : -1;
+	return pid > 0 ? (uint32_t)pid : 0;
+}
+
+bool pb_vm_users_new(uint32_t pid)
+{
+	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid();
+
+	/* PIDs began anew, or the file is not the kernel's */
+	if (newest - self > MAX_NEW)
+		return pb_vm_users(pid);
+	for (uint32_t other = self + 1; other <= newest; other++)
+		if (other != pid && shares(self, other))
+			return true;
+	return false;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/mman.h>
+#include "engine/text_priv.h"
+#include "arch/x86_64/stop.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+#include "base/sys.h"
+#include "ring/writer.h"
+
+#define PAGE		4096ul
+
+uint64_t pb_text_ns;
+
+/*
+ * The batch, in the order in which it is written, each part complete before
+ * the next begins: large ones take several stops, between which threads run.
+ * What fails is taken back in the other order.
+ *
+ *   HOLES_ON	holes get their jump; nothing leads there yet
+ *   WINDOWS	and the compiled-in calls
+ *   HOLES_OFF	holes get their padding back; nothing leads there any more
+ */
+enum { HOLES_ON, WINDOWS, HOLES_OFF, NR_PARTS };
+
+static struct part {
+	struct pb_patch *p;
+	size_t nr, max;
+	size_t done;		/* were written, perhaps */
+} batch[NR_PARTS];
+static int batch_error;
+
+void pb_text_begin(void)
+{
+	for (int i = 0; i < NR_PARTS; i++)
+		batch[i].nr = 0;
+	batch_error = 0;
+}
+
+static bool grow(struct part *part)
+{
+	size_t max = part->max ? 2 * part->max : 4096;
+	long p = pb_sys(SYS_mmap, 0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pb_sys_failed(p)) {
+		batch_error = (int)p;
+		return false;
+	}
+	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
+	if (part->p)
+		pb_sys(SYS_munmap, part->p, part->max * sizeof(*part->p));
+	part->p = (struct pb_patch *)p;
+	part->max = max;
+	return true;
+}
+
+static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, uint8_t len)
+{
+	struct pb_patch *p;
+
+	if (part->nr == part->max && !grow(part))
+		return;
+	p = &part->p[part->nr++];
+	p->addr = addr;
+	p->len = len;
+	memcpy(p->bytes, bytes, len);
+}
+
+/* When the jump is taken out a thread may stand at it: the patch begins a byte
+ * earlier, which stays what it is, and so has it inside. */
+static void add_hole(struct part *part, uint64_t hole, const uint8_t *to)
+{
+	uint8_t bytes[1 + PB_JUMP_LEN];
+
+	bytes[0] = *(const uint8_t *)(hole - 1);
+	memcpy(bytes + 1, to, PB_JUMP_LEN);
+	add_patch(part, hole - 1, bytes, sizeof(bytes));
+}
+
+static void refuse(struct pb_site *s, enum pb_refused why)
+{
+	s->flags |= FTRACE_FL_REFUSED | (uint64_t)why << FTRACE_FL_REASON_SHIFT;
+}
+
+/* The site's stub, if it has none yet. */
+static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_func *f)
+{
+	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
+	size_t size = pb_stub_size(r);
+	uint64_t window = m->bias + pb_func_window(f);
+	const uint8_t *text = (const uint8_t *)window;
+
+	bool differs = memcmp(text, pb_recipe_rest(r), f->window_len) &&
+		       memcmp(text, pb_recipe_orig(r), f->window_len);
+
+	if (f->via)
+		differs |= memcmp(text + f->via, pb_recipe_hole(r), PB_JUMP_LEN) != 0;
+	if (differs) {
+		refuse(s, PB_REFUSED_DIFFERS);
+		return false;
+	}
+	if (m->stubs_used + size > m->stubs_size ||
+	    pb_stub_emit(m->stubs + m->stubs_used, s, r, m->bias)) {
+		refuse(s, PB_REFUSED_RANGE);
+		return false;
+	}
+	/* offset 0 means none: the first stub stands behind a gap */
+	s->stub = (uint32_t)m->stubs_used;
+	if (!(s->flags & FTRACE_FL_DIRECT))
+		s->body = (uint64_t)m->stubs + s->stub + PB_STUB_COPY;
+	s->handler = pb_site_idle(m, s);
+	m->stubs_used += size;
+	return true;
+}
+
+static int add_jump(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
+{
+	uint64_t window = m->bias + pb_func_window(f);
+	uint64_t from = f->via ? m->bias + pb_func_hole(f) : window;
+	uint8_t jump[PB_JUMP_LEN];
+
+	if (pb_jump_emit(jump, from, (uint64_t)m->stubs + s->stub))
+		return -34;
+	if (!f->via) {
+		add_patch(&batch[WINDOWS], from, jump, PB_JUMP_LEN);
+		return 0;
+	}
+	add_hole(&batch[HOLES_ON], from, jump);
+	pb_jump_emit_short(jump, f->via);
+	add_patch(&batch[WINDOWS], window, jump, PB_JUMP_SHORT);
+	return 0;
+}
+
+void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+	const struct pb_recipe *r;
+
+	if (s->flags & FTRACE_FL_REFUSED)
+		return;
+	if (on && !s->stub) {
+		if (!m->stubs_used)
+			m->stubs_used = 16;
+		if (!make_stub(m, s, f))
+			return;
+	}
+	if (!on) {
+		r = pb_func_recipe(m->analysis, f);
+		add_patch(&batch[WINDOWS], m->bias + pb_func_window(f), pb_recipe_rest(r),
+			  (uint8_t)pb_func_jump_len(f));
+		if (f->via)
+			add_hole(&batch[HOLES_OFF], m->bias + pb_func_hole(f), pb_recipe_hole(r));
+		s->flags &= ~FTRACE_FL_ENABLED;
+		return;
+	}
+	if (add_jump(m, s, f))
+		refuse(s, PB_REFUSED_RANGE);
+	else
+		s->flags |= FTRACE_FL_ENABLED;
+}
+
+bool pb_text_jumps(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_window_is_patched(m, pb_site_func(m, s));
+}
+
+bool pb_text_is_patched(const struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+
+	return pb_window_is_patched(m, f) || (f->via && pb_hole_is_patched(m, f));
+}
+
+void pb_text_change_nops(struct pb_module *m, bool on)
+{
+	const struct pb_nop *n = pb_analysis_nops(m->analysis);
+
+	if (m->nopped == on)
+		return;
+	for (uint32_t i = 0; i < m->analysis->nr_nops; i++) {
+		uint64_t addr = m->bias + n[i].addr;
+		const uint8_t *want = on ? n[i].orig : pb_nop_bytes(n[i].len);
+
+		if (!memcmp((void *)addr, want, n[i].len))
+			add_patch(&batch[WINDOWS], addr, on ? pb_nop_bytes(n[i].len) : n[i].orig, n[i].len);
+	}
+	m->nopped = on;
+}
+
+/* Heap sort by address, skipped when they come in order, as they nearly always do. */
+static void sift_down(struct pb_patch *p, size_t root, size_t nr)
+{
+	for (size_t child; (child = 2 * root + 1) < nr; root = child) {
+		struct pb_patch tmp;
+
+		if (child + 1 < nr && p[child].addr < p[child + 1].addr)
+			child++;
+		if (p[root].addr >= p[child].addr)
+			return;
+		tmp = p[root];
+		p[root] = p[child];
+		p[child] = tmp;
+	}
+}
+
+static void sort_patches(struct pb_patch *p, size_t nr)
+{
+	size_t i;
+
+	for (i = 1; i < nr && p[i - 1].addr <= p[i].addr; i++)
+		;
+	if (i >= nr)
+		return;
+	for (i = nr / 2; i--;)
+		sift_down(p, i, nr);
+	for (i = nr; i-- > 1;) {
+		struct pb_patch tmp = p[0];
+
+		p[0] = p[i];
+		p[i] = tmp;
+		sift_down(p, 0, i);
+	}
+}
+
+/* New stubs become executable, and are never written again. */
+static int seal_stubs(void)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+		size_t end = pb_align_up(m->stubs_used, PAGE);
+		long err;
+
+		if (!m->present || !m->stubs_used || m->stubs_used == end)
+			continue;
+		err = pb_sys(SYS_mprotect, m->stubs, end, PROT_READ | PROT_EXEC);
+		if (err)
+			return (int)err;
+		m->stubs_used = end;
+	}
+	return 0;
+}
+
+static int write_part(struct part *part, bool live)
+{
+	struct pb_stop stop = { .p = part->p, .nr = part->nr, .moved = pb_text_moved_pc };
+	int err;
+
+	if (!part->nr)
+		return 0;
+	if (!live) {
+		part->done = part->nr;
+		return pb_text_poke(part->p, part->nr, -1);
+	}
+	err = pb_stop_world(&stop);
+	part->done = stop.done;
+	return err;
+}
+
+static void save_old(struct part *part)
+{
+	for (size_t i = 0; i < part->nr; i++)
+		memcpy(part->p[i].old, (const void *)part->p[i].addr, part->p[i].len);
+	part->done = 0;
+}
+
+/* Holes whose windows the batch didn't come to: nobody was there, no stop. */
+static void take_back_holes(void)
+{
+	const struct part *part = &batch[HOLES_ON];
+
+	for (size_t i = 0; i < part->done; i++) {
+		struct pb_patch p = part->p[i];
+		const struct pb_module *m = pb_module_at(p.addr);
+		const struct pb_func *f = pb_analysis_hole_at(m->analysis, p.addr + 1 - m->bias);
+
+		if (pb_window_is_patched(m, f) || !pb_hole_is_patched(m, f))
+			continue;
+		memcpy(p.bytes, p.old, p.len);
+		pb_text_poke(&p, 1, -1);
+	}
+}
+
+/* As it was before, as far as the stops can be had. */
+static void take_back(bool live)
+{
+	int err = 0;
+
+	take_back_holes();
+	for (int i = NR_PARTS; i-- && !err;) {
+		struct part *part = &batch[i];
+
+		part->nr = part->done;
+		for (size_t k = 0; k < part->nr; k++)
+			memcpy(part->p[k].bytes, part->p[k].old, part->p[k].len);
+		err = write_part(part, live);
+	}
+}
+
+int pb_text_commit(bool live)
+{
+	uint64_t t0 = pb_now_ns();
+	int err = batch_error ? batch_error : seal_stubs();
+
+	for (int i = 0; i < NR_PARTS; i++) {
+		sort_patches(batch[i].p, batch[i].nr);
+		save_old(&batch[i]);
+	}
+	for (int i = 0; i < NR_PARTS && !err; i++)
+		err = write_part(&batch[i], live);
+	if (err)
+		take_back(live);
+	pb_text_ns += pb_now_ns() - t0;
+	if (pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
+		pb_ring_map.ring->max_stop_ns = pb_stop_longest_ns;
+	return err;
+}

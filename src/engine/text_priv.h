@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What text.c and text_batch.c share. */
+#ifndef PB_ENGINE_TEXT_PRIV_H
+#define PB_ENGINE_TEXT_PRIV_H
+#include "abi/analysis_access.h"
+#include "base/mem.h"
+#include "engine/text.h"
+
+static inline bool pb_window_is_patched(const struct pb_module *m, const struct pb_func *f)
+{
+	return memcmp((const void *)(m->bias + pb_func_window(f)),
+		      pb_recipe_rest(pb_func_recipe(m->analysis, f)), pb_func_jump_len(f));
+}
+
+/* Only with via. */
+static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_func *f)
+{
+	return memcmp((const void *)(m->bias + pb_func_hole(f)),
+		      pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+}
+#endif
