@@ -185,6 +185,19 @@ static struct pb_target reuse(struct pb_thread *t, struct pb_entry *e, struct pb
 	return (struct pb_target){ pb_gate_of(e), 1 };
 }
 
+/* What waits for another stack has an ENTRY, so that it stands before what
+ * runs there. */
+static void switch_stack(struct pb_thread *t, uint64_t slot)
+{
+	struct pb_stack *s = pb_thread_other_stack(t, slot);
+
+	if (!s)
+		return;
+	if (PB_ENT_STATE(t->cur) == PB_ENTRY_LEAF)
+		pb_emit(t, t->cur);
+	pb_thread_use_stack(t, s);
+}
+
 static void put_call(struct pb_thread *t, struct pb_site *site)
 {
 	if (unemitted(t->cur))
@@ -201,7 +214,7 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 	uint64_t at = (uint64_t)slot;
 	struct pb_entry *e, *cur;
 
-	pb_thread_switch_stack(t, at);
+	switch_stack(t, at);
 	cur = t->cur;
 	if (pb_is_gate(*slot)) {
 		/* a tail call: the gate's entry is the current one, but for what
@@ -307,7 +320,7 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 
 	if (t && !pb_latched) {
 		if (how == PB_EXIT_WHOLE) {
-			pb_thread_switch_stack(t, (uint64_t)slot);
+			switch_stack(t, (uint64_t)slot);
 			if (make_current(t, e, now))
 				t->cur = PB_ENT_PARENT(e);
 		}
@@ -325,7 +338,7 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
-	pb_thread_switch_stack(t, at);
+	switch_stack(t, at);
 	pop_skipped(t, at, pb_clock());
 	cur = t->cur;
 	if (PB_ENT_DEPTH(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && !PB_ENT_DEPTH(cur)))
@@ -352,7 +365,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
-	pb_thread_switch_stack(t, at);
+	switch_stack(t, at);
 	/* the last one of a function may be a jump: then `at` is further up */
 	for (e = t->cur; !pb_is_root(e); e = PB_ENT_PARENT(e))
 		if (PB_ENT_SITE(e) == site->id && PB_SLOT_IS_HOOK(PB_ENT_SLOT(e)))

@@ -208,97 +208,188 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 	return pb_likely(t->cur != NULL) ? t : thread_start(slot);
 }
 
-/* The stack that holds the address, else a new one with guessed bounds. */
-static struct pb_stack *find_stack(struct pb_thread *t, uint64_t slot)
+#define STACK_FILLED 2	/* ids from here on */
+
+static bool is_filled(const struct pb_stack *s)
+{
+	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= STACK_FILLED;
+}
+
+static void set_filled(struct pb_stack *s)
+{
+	__atomic_store_n(&s->id, (uint64_t)pb_process->pid << 24 | (uint64_t)(s - stacks + 1),
+			 __ATOMIC_RELEASE);
+}
+
+/* One that is nobody's, to be filled; NULL: there is none. */
+static struct pb_stack *take_stack(void)
+{
+	for (uint32_t i = 0; i < MAX_STACKS; i++) {
+		uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_RELAXED);
+		uint64_t nobody = 0;
+
+		if (!__atomic_compare_exchange_n(&stacks[i].id, &nobody, 1, false,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		while (nr <= i && !__atomic_compare_exchange_n(&pb_process->nr_stacks, &nr, i + 1,
+				false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		return &stacks[i];
+	}
+	return NULL;
+}
+
+/* The frame that it lay in was left: its memory is the own stack's again. */
+static bool frame_is_gone(const struct pb_stack *s)
+{
+	return s->within && (PB_ENT_SLOT(s->within) < s->hi ||
+			     PB_ENT_START(s->within) != s->within_start);
+}
+
+/* The told stack that holds the address. */
+static struct pb_stack *find_told(uint64_t slot)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
-	struct pb_stack *near = NULL;
 
-	for (uint32_t i = 0; i < nr && i < MAX_STACKS; i++)
-		if (stacks[i].exact && pb_stack_holds(&stacks[i], slot))
-			return &stacks[i];
-	if (pb_stack_holds(&t->own, slot) && t->own.exact)
-		return &t->own;
-	for (uint32_t i = 0; i < nr && i < MAX_STACKS; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		struct pb_stack *s = &stacks[i];
 
+		if (!is_filled(s) || !s->exact || !pb_stack_holds(s, slot))
+			continue;
+		if (!frame_is_gone(s))
+			return s;
+		__atomic_store_n(&s->id, 0, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* One with guessed bounds that holds the address, or is near enough to. */
+static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
+
+	*near = NULL;
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pb_stack *s = &stacks[i];
+
+		if (!is_filled(s))
+			continue;
 		if (pb_stack_holds(s, slot))
 			return s;
 		if (!s->exact && slot < s->lo && s->lo - slot < GUESS_NEAR)
-			near = s;
+			*near = s;
 	}
+	return NULL;
+}
+
+/* The stack that holds the address, else a new one with guessed bounds. */
+static struct pb_stack *find_stack(struct pb_thread *t, uint64_t slot)
+{
+	struct pb_stack *s = find_told(slot), *near;
+
+	if (s)
+		return s;
+	if (pb_stack_holds(&t->own, slot) && t->own.exact)
+		return &t->own;
+	s = find_guessed(slot, &near);
+	if (s)
+		return s;
 	if (pb_stack_holds(&t->own, slot))
 		return &t->own;
 	if (near) {
 		near->lo = slot - 4096;
 		return near;
 	}
-	nr = __atomic_fetch_add(&pb_process->nr_stacks, 1, __ATOMIC_ACQ_REL);
-	if (nr >= MAX_STACKS) {
-		__atomic_store_n(&pb_process->nr_stacks, MAX_STACKS, __ATOMIC_RELEASE);
-		nr = (uint32_t)(slot >> 16) % MAX_STACKS;	/* share one: only the tree suffers */
-	}
-	stacks[nr] = (struct pb_stack){
-		.lo = slot - GUESS_BELOW, .hi = slot + GUESS_ABOVE,
-		.id = (uint64_t)pb_process->pid << 24 | (nr + 1),
-	};
-	return &stacks[nr];
+	s = take_stack();
+	if (!s)		/* share one: only the tree suffers */
+		return &stacks[(slot >> 16) % MAX_STACKS];
+	s->lo = slot - GUESS_BELOW;
+	s->hi = slot + GUESS_ABOVE;
+	s->exact = false;
+	s->within = NULL;
+	s->cur = s->root;
+	set_filled(s);
+	return s;
 }
 
-bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot)
+struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *s, *old = t->stack;
 
 	if (slot >= t->lo && slot < old->hi && !(pb_process->holes && old == &t->own))
-		return false;
+		return NULL;
 	s = find_stack(t, slot);
 	if (!s->root)
 		s->root = s->cur = pb_gate_root(t, s->hi);
-	if (s != old) {
-		/* another thread may have taken ours along already */
-		if (old->thread == t)
-			old->cur = t->cur;
-		if (s->thread && s->thread != t && s->thread->stack == s && s != &t->own)
-			s->cur = s->thread->cur;
-		s->thread = t;
-		t->stack = s;
-		t->cur = s->cur;
-		t->w.stack = s->id;
-		pb_writer_put_plain(&t->w, pb_ext_word(PB_EXT_STACK, 2, 0, 0), t->w.last,
-				    &s->id, 1);
-	}
+	if (s != old)
+		return s;
+	t->lo = s->lo;		/* it may have grown */
+	return NULL;
+}
+
+void pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
+{
+	struct pb_stack *old = t->stack;
+
+	/* another thread may have taken ours along already */
+	if (old->thread == t)
+		old->cur = t->cur;
+	if (s->thread && s->thread != t && s->thread->stack == s && s != &t->own)
+		s->cur = s->thread->cur;
+	s->thread = t;
+	t->stack = s;
+	t->cur = s->cur;
+	t->w.stack = s->id;
+	pb_writer_put_plain(&t->w, pb_ext_word(PB_EXT_STACK, 2, 0, 0), t->w.last, &s->id, 1);
 	t->lo = s->lo;
-	return s != old;
+}
+
+/* The innermost call on t's own stack that began above the address. */
+static struct pb_entry *own_call_above(const struct pb_thread *t, uint64_t address)
+{
+	struct pb_entry *e = t->stack == &t->own ? t->cur : t->own.cur;
+	uint32_t n = 0;
+
+	while (e && !pb_is_root(e) && PB_ENT_SLOT(e) < address && n++ < PB_NR_GATES)
+		e = PB_ENT_PARENT(e);
+	return e && !pb_is_root(e) ? e : NULL;
+}
+
+static struct pb_stack *stack_to_tell(uint64_t lo, uint64_t hi)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++)
+		if (is_filled(&stacks[i]) && stacks[i].lo < hi && lo < stacks[i].hi)
+			return &stacks[i];
+	return take_stack();
 }
 
 void pb_stack_told(uint64_t lo, uint64_t size)
 {
-	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE), i;
 	struct pb_thread *t;
+	struct pb_stack *s;
 
 	if (!lo || size < 256 || size > 1ul << 40)
 		return;
-	if (pb_tls->tcb && pb_stack_holds(&pb_tls->own, lo))
-		pb_process->holes = true;
-	for (i = 0; i < nr && i < MAX_STACKS; i++)
-		if (stacks[i].lo < lo + size && lo < stacks[i].hi)
-			break;
-	if (i == nr || i >= MAX_STACKS) {
-		i = __atomic_fetch_add(&pb_process->nr_stacks, 1, __ATOMIC_ACQ_REL);
-		if (i >= MAX_STACKS) {
-			__atomic_store_n(&pb_process->nr_stacks, MAX_STACKS, __ATOMIC_RELEASE);
-			return;
-		}
-	}
-	stacks[i].lo = lo;
-	stacks[i].hi = lo + size;
+	s = stack_to_tell(lo, lo + size);
+	if (!s)
+		return;
+	s->lo = lo;
+	s->hi = lo + size;
 	/* now: when it is used, a deep recursion may have taken all gates */
 	t = pb_thread_get((uint64_t)__builtin_frame_address(0));
-	if (!stacks[i].root && t)
-		stacks[i].root = pb_gate_root(t, lo + size);
-	if (stacks[i].root && PB_ENT_SLOT(stacks[i].root) != PB_SLOT_GUARD)
-		PB_ENT_SLOT(stacks[i].root) = lo + size;
-	stacks[i].cur = stacks[i].root;
-	stacks[i].exact = true;
-	stacks[i].id = (uint64_t)pb_process->pid << 24 | (i + 1);
+	if (!s->root && t)
+		s->root = pb_gate_root(t, s->hi);
+	if (s->root && PB_ENT_SLOT(s->root) != PB_SLOT_GUARD)
+		PB_ENT_SLOT(s->root) = s->hi;
+	s->cur = s->root;
+	s->within = NULL;
+	if (t && pb_stack_holds(&t->own, lo)) {
+		pb_process->holes = true;
+		s->within = own_call_above(t, s->hi);
+		s->within_start = s->within ? PB_ENT_START(s->within) : 0;
+	}
+	s->exact = true;
+	set_filled(s);
 }

@@ -44,8 +44,12 @@ struct pb_stack {
 	struct pb_entry *root;	/* below all its calls; its slot is hi, its depth 0 */
 	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
 	struct pb_thread *thread; /* that runs on it, or ran last */
-	uint64_t id;		/* in the records */
+	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
 	bool exact;		/* bounds were told, not guessed */
+	/* It lies in a frame on a thread's own stack: of this call, that began then,
+	 * or of one below. When that is over the stack is gone. */
+	struct pb_entry *within;
+	uint64_t within_start;
 };
 
 struct pb_thread {
@@ -93,9 +97,10 @@ int pb_threads_start(uint64_t stack_top);
  * traced. slot: any address on its stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* Makes `t` run on the stack that holds `slot`: true if it is another one than
- * before. */
-bool pb_thread_switch_stack(struct pb_thread *t, uint64_t slot);
+/* The stack that holds `slot`, if it is another one than t's present one; and t
+ * goes on there. */
+struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot);
+void pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s);
 
 /* The program told the bounds of a stack (makecontext, sigaltstack). Calls
  * that are still open there belong to a use of it that is over. */

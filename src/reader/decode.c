@@ -88,6 +88,8 @@ static void use_stack(struct pb_cursor *c, uint64_t id)
 	}
 	s->tid = c->chunk.tid;
 	s->image = c->image;
+	if (s != c->stack)
+		pb_stack_switch(c->stack, s);
 	c->stack = s;
 	c->open_seen = 0;
 	c->searched = false;

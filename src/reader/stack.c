@@ -8,6 +8,8 @@
 #define MAX_STACKS	(1u << 20)
 #define BUDGET		(1u << 22)	/* so much searching is free for each stack */
 #define BUDGET_SHORT	64		/* how far one still looks when that is used up */
+#define MAX_NESTED	64		/* stacks that wait for one another */
+#define OWN_STACK	(1ull << 63)	/* in ids (doc/design/record-format.md) */
 
 struct pb_stacks {
 	struct pb_call_stack **table;	/* open addressing, a power of two */
@@ -113,6 +115,19 @@ struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t 
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n)
 {
 	return n < s->nr ? s->order[n] : NULL;
+}
+
+void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to)
+{
+	const struct pb_call_stack *s = prev;
+
+	if (!to->id || to->id & OWN_STACK)
+		return;
+	for (int n = 0; s && n < MAX_NESTED; s = s->from, n++)
+		if (s->from == to)
+			return;
+	to->from = prev;
+	to->entered = true;
 }
 
 struct pb_open_call *pb_stack_push_slow(struct pb_call_stack *s)

@@ -24,8 +24,14 @@ struct pb_call_stack {
 	uint32_t base;		/* open calls below calls[0] that nothing is known of */
 	uint32_t user;		/* the view's */
 	uint32_t counted;	/* the view's */
+	uint32_t shift;		/* the view's */
 	uint32_t pid, serial;	/* serial: of the thread that used it last */
 	uint64_t id;
+	/* The stack from which the thread came here, whose innermost call waits for
+	 * what runs on this one; NULL: a thread's own. Not changed when an inner one
+	 * is left. */
+	struct pb_call_stack *from;
+	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that failed searches may still cost */
 	size_t image;
 	/* a call without a traced callee that ran on it when the data ends */
@@ -43,6 +49,9 @@ void pb_stacks_free(struct pb_stacks *s);
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial, uint64_t id);
 /* For each stack in the order in which they first appeared; NULL behind the last. */
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);
+
+/* The thread goes on on stack `to` after `prev`. */
+void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);
 
 /* NULL: too deep or no memory; the call isn't followed. */
 struct pb_open_call *pb_stack_push_slow(struct pb_call_stack *s);

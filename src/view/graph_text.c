@@ -15,6 +15,10 @@
  * seen (exception, longjmp, a return that isn't hooked), return lost (among
  * lost records), still open (at the end of the data).
  *
+ * Another stack (a signal handler's, a coroutine's) is shown below the call
+ * that waits for what runs there, so that no line seems to stand in a call that
+ * it doesn't. `stack->shift` is how far right that is.
+ *
  * With a minimal time, an entry waits until any later record shows that its
  * call has lasted long enough; `stack->user` is the first waiting one.
  */
@@ -35,7 +39,7 @@
 #define V_VISIBLE	2u	/* filters let it through */
 #define V_IN		4u	/* inside a function of -F */
 #define V_OUT		8u	/* inside a function of -N */
-#define V_DEPTH_SHIFT	8	/* shown depth of its callees */
+#define V_DEPTH_SHIFT	8	/* shown depth of its callees on its own stack */
 
 struct printer {
 	const struct pb_view *v;
@@ -200,6 +204,7 @@ static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t de
 		print_no_duration(p);
 	else
 		print_duration(p, duration_of(p, ev));
+	depth += ev->stack->shift;
 	pb_out_str(p->o, parentheses(print_name(p, depth, "", ev->image, ev->site)));
 	pb_out_char(p->o, ';');
 	if (comment) {
@@ -215,6 +220,7 @@ static void print_entry(struct printer *p, const struct pb_event *ev, struct pb_
 {
 	print_prologue(p, ev, call->start);
 	print_no_duration(p);
+	depth += ev->stack->shift;
 	pb_out_str(p->o, parentheses(print_name(p, depth, "", ev->image, call->site)));
 	pb_out_str(p->o, " {\n");
 	call->view |= V_SHOWN;
@@ -225,6 +231,7 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 {
 	bool shown = ev->call && ev->call->view & V_SHOWN;
 
+	depth += ev->stack->shift;
 	print_prologue(p, ev, ev->time);
 	if (comment || !ev->start)
 		print_no_duration(p);
@@ -243,13 +250,31 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	pb_out_str(p->o, " */\n");
 }
 
+/* What stands around the outermost call of a stack: V_IN and V_OUT of the call
+ * that waits for it, and the depth of what isn't known. */
+static uint32_t outside(const struct pb_call_stack *s)
+{
+	const struct pb_call_stack *f = s->from;
+	uint32_t base = s->base < INDENT_LEVELS ? s->base : INDENT_LEVELS;
+	uint32_t view = f && f->depth ? f->calls[f->depth - 1].view & (V_IN | V_OUT) : 0;
+
+	return view | base << V_DEPTH_SHIFT;
+}
+
+/* The thread came to this stack: below what waits for it. */
+static void place_stack(struct pb_call_stack *s)
+{
+	const struct pb_call_stack *f = s->from;
+
+	s->entered = false;
+	s->shift = f->shift + ((f->depth ? f->calls[f->depth - 1].view : outside(f)) >> V_DEPTH_SHIFT);
+}
+
 /* What filters make of a call at this place of the stack: V_* and its depth. */
 static uint32_t judge(struct printer *p, const struct pb_event *ev, uint32_t below)
 {
-	const struct pb_open_call *parent = below ? &ev->stack->calls[below - 1] : NULL;
-	uint32_t base = ev->stack->base < INDENT_LEVELS ? ev->stack->base : INDENT_LEVELS;
-	uint32_t view = parent ? parent->view & (V_IN | V_OUT) : 0;
-	uint32_t depth = parent ? parent->view >> V_DEPTH_SHIFT : base;
+	uint32_t around = below ? ev->stack->calls[below - 1].view : outside(ev->stack);
+	uint32_t view = around & (V_IN | V_OUT), depth = around >> V_DEPTH_SHIFT;
 
 	if (p->v->filters) {
 		unsigned match = pb_filters_match(p->v->filters, ev->image, ev->site);
@@ -261,7 +286,8 @@ static uint32_t judge(struct printer *p, const struct pb_event *ev, uint32_t bel
 	} else {
 		view |= V_IN;
 	}
-	if (view & V_IN && !(view & V_OUT) && (!p->v->max_depth || depth < p->v->max_depth)) {
+	if (view & V_IN && !(view & V_OUT) &&
+	    (!p->v->max_depth || ev->stack->shift + depth < p->v->max_depth)) {
 		view |= V_VISIBLE;
 		depth++;
 	}
@@ -357,6 +383,8 @@ static void on_lost(struct printer *p, const struct pb_event *ev)
 
 static void print_event(struct printer *p, const struct pb_event *ev)
 {
+	if (ev->stack->entered)
+		place_stack(ev->stack);
 	if (p->v->min_ns)
 		flush_waiting(p, ev);
 	switch (ev->kind) {

@@ -159,6 +159,48 @@ static void threads(const char *dir, uint64_t n)
 	end(&g, 6000);
 }
 
+/* A handler on an alternate stack, left by a jump; a coroutine, and a handler
+ * that interrupts it; another one that goes on deeper than it began. */
+static void stacks(const char *dir, uint64_t n)
+{
+	const uint64_t own = 1ull << 63 | 1, alt = 0x100, co = 0x200, other = 0x300;
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	g.head.stack = own;
+	gen_entry(&g, MAIN, T(1000));
+	gen_entry(&g, WORK, T(1100));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, alt);
+	gen_entry(&g, PARSE, T(1200));
+	gen_leaf(&g, HELPER, T(1300), T(1350));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
+	gen_ext1(&g, PB_EXT_END, WORK, T(1400), PB_END_ENTRY);
+	gen_leaf(&g, HELPER, T(1450), T(1460));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, co);
+	gen_entry(&g, CPP, T(1500));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, alt);
+	gen_ext1(&g, PB_EXT_END, PARSE, T(1600), PB_END_ENTRY);
+	gen_entry(&g, PARSE, T(1610));
+	gen_leaf(&g, HELPER, T(1620), T(1630));
+	gen_exit(&g, PARSE, T(1640));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, co);
+	gen_leaf(&g, HELPER, T(1700), T(1710));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, other);
+	gen_leaf(&g, RUST, T(1800), T(1810));
+	gen_entry(&g, RUST, T(1820));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
+	gen_entry(&g, WORK, T(1900));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, co);
+	gen_exit(&g, CPP, T(2000));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
+	gen_exit(&g, WORK, T(2100));
+	gen_exit(&g, MAIN, T(2200));
+	gen_chunk_write(&g);
+	end(&g, 3000);
+}
+
 /* Killed: no META_END, open calls, a leaf that ran, holes, a cut-off chunk. */
 static void killed(const char *dir, uint64_t n)
 {
@@ -254,13 +296,13 @@ static void bench_threads(const char *dir, uint64_t n)
 }
 
 const char *const gen_scenarios[] = {
-	"basic", "skipped", "lost", "threads", "killed", "function", "bench", "bench_threads", NULL
+	"basic", "skipped", "lost", "threads", "stacks", "killed", "function", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
-		basic, skipped, lost, threads, killed, function, bench, bench_threads,
+		basic, skipped, lost, threads, stacks, killed, function, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

@@ -21,7 +21,7 @@ check() {	# NAME SCENARIO COMMAND [OPTIONS]: its output, warnings and status
 	fi
 }
 
-for s in basic skipped lost threads killed function; do
+for s in basic skipped lost threads stacks killed function; do
 	check "replay-$s" "$s" replay
 	check "report-$s.csv" "$s" report --format=csv
 	check "raw-$s" "$s" dump --format=raw
@@ -35,6 +35,8 @@ check replay-filter basic replay -F work -N parse
 check replay-filter-cpp basic replay -F 'ns::pair<int>::first'
 check replay-range basic replay --range 1us~25us
 check replay-tid threads replay --tid 101
+check replay-stacks-filter stacks replay -F work -N write_fmt
+check replay-stacks-depth stacks replay -D 3
 check report-self basic report --sort=self
 check report-avg basic report --sort=avg
 check report-json threads report --format=json

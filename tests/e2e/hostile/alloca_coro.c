@@ -3,7 +3,7 @@
  * Coroutines whose stacks lie in a frame (alloca, and an array in main's), so
  * that neither address order nor mappings tell one stack from the other; also
  * ones that are left for good while their calls are open.
- * @markers 2400 after_round
+ * @markers 2400 round_on/after_round
  * @calls ping >=1
  */
 #include <alloca.h>

@@ -3,7 +3,7 @@
  * Signals on an alternate stack: mapped, of malloc, an array in main's frame
  * (below and above frames of the interrupted stack), of the smallest size;
  * nested, with recursion inside, left by siglongjmp.
- * @markers 4000 after_signal
+ * @markers 4000 try_stack/after_signal
  */
 #include <pthread.h>
 #include <setjmp.h>

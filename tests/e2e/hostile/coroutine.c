@@ -3,7 +3,7 @@
  * swapcontext coroutines that run on whichever of three threads takes them
  * next, yield from inside nested calls, and of which every other one is freed
  * half-way, its stack filled with rubbish and used again.
- * @markers 3000 after_resume
+ * @markers 3000 worker/after_resume
  * @calls coro_entry 1000
  * @timeout 30
  */

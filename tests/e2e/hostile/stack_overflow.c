@@ -2,7 +2,7 @@
 /*
  * Endless recursion into the guard page: the handler on its alternate stack
  * sees a fault just below the stack and jumps out; twenty times, in a thread.
- * @markers 20 after_overflow
+ * @markers 20 thread_main/one_overflow
  * @buffer 128M
  */
 #include <pthread.h>
@@ -28,17 +28,13 @@ static void on_segv(int sig, siginfo_t *si, void *uc)
 	siglongjmp(env, 1);
 }
 
-/* Its caller's name may be hidden by calls that the handler left open on its
- * own stack: the text shows one indentation for all stacks of a thread. */
-static KEEP void after_overflow(int n) { marker_begin(n); opaque(n); }
-
 static KEEP void one_overflow(int n)
 {
 	fault = NULL;
 	if (!sigsetjmp(env, 1))
 		endless(0);
 	check(fault < stack_low && fault >= stack_low - 65536);
-	after_overflow(n);
+	marker_begin(n);
 }
 
 static KEEP void *thread_main(void *arg)
