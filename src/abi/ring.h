@@ -16,14 +16,17 @@
  *
  *          engine (cmpxchg)             engine (store-release)
  *   FREE ------------------> OPEN ------------------------------> FULL
- *    ^                       | ^  \                              / |  ^
- *    |   reader: its thread  | |   `--> HELD --------------------  |  | reader:
- *    |   is dead (cmpxchg)   | |  engine: closed with holes; FULL  |  | put back
- *    |                       v |  when they are filled             |  |
- *    |                      FULL   engine, overwrite mode (cmpxchg)|  |
- *    |                             FULL -> OPEN                    v  |
- *    `----------------------------------------------------- READING --'
- *                         reader (store-release)
+ *    ^                       |  \                                 ^ |
+ *    |                       |   `--> HELD -----------------------' |
+ *    |   reader: its thread  |         |  engine: closed with holes; |
+ *    |   is dead (cmpxchg)   |         |  FULL when they are filled |
+ *    |                       v         v                            v
+ *    `-------------------- READING <---'----------------------------'
+ *         reader (store-release)            reader (cmpxchg)
+ *
+ * Overwrite mode: FULL -> OPEN by the engine (cmpxchg); a dead thread's chunk
+ * goes by READING to FULL. The engine, too, closes a dead thread's chunks, and
+ * its own before an exec: OPEN or HELD -> READING -> FULL.
  *
  * - `used` is valid in FULL; the release store of FULL publishes the data. In
  *   OPEN and HELD the reader takes the whole chunk and stops at the last

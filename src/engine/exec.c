@@ -166,20 +166,34 @@ static bool wanted(int dir, const char *path, int flags)
 	return follow_exec && !pb_latched && path && can_load(dir, path, flags);
 }
 
+/* The thread lives on in the next image, so nobody would find that its chunk
+ * has no owner any more. If the exec fails it takes another one. A vfork child
+ * has its parent's state, and leaves it alone. */
+static void leave_image(void)
+{
+	struct pb_thread *t = pb_tls;
+
+	if (t->tcb && pb_sys(SYS_getpid) == pb_process->pid)
+		pb_writer_close(&t->w);
+}
+
 static int our_execve(const char *path, char *const argv[], char *const envp[])
 {
+	leave_image();
 	return original_execve(path, argv, wanted(AT_FDCWD, path, 0) ? with_ours(envp) : envp);
 }
 
 static int our_execveat(int dir, const char *path, char *const argv[], char *const envp[],
 			int flags)
 {
+	leave_image();
 	return original_execveat(dir, path, argv,
 				 wanted(dir, path, flags) ? with_ours(envp) : envp, flags);
 }
 
 static int our_fexecve(int fd, char *const argv[], char *const envp[])
 {
+	leave_image();
 	return original_fexecve(fd, argv,
 				wanted(fd, "", AT_EMPTY_PATH) ? with_ours(envp) : envp);
 }

@@ -285,9 +285,10 @@ static void reap_dead(struct pb_drain *d, bool zombies)
 
 	for (uint32_t i = 0; i < d->high; i++) {
 		struct pb_chunk *c = chunk_at(d, i);
-		uint32_t uses = c->uses + 1;
+		uint32_t uses = c->uses + 1, state = chunk_state(c);
 
-		if (chunk_state(c) != PB_CHUNK_OPEN || !thread_is_gone(c->pid, c->tid, zombies)) {
+		if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD) ||
+		    !thread_is_gone(c->pid, c->tid, zombies)) {
 			d->suspect[i] = 0;
 			continue;
 		}
@@ -299,14 +300,14 @@ static void reap_dead(struct pb_drain *d, bool zombies)
 			ours = !d->pids_are_ours || d->pids_are_ours(d->arg);
 		if (!ours)
 			return;
-		if (!chunk_take(c, PB_CHUNK_OPEN))
+		if (!chunk_take(c, state))
 			continue;
 		d->suspect[i] = 0;
 		if (overwrite) {
 			c->used = used_of_open(c);
 			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		} else {
-			batch_add(d, i, PB_CHUNK_OPEN, PB_CHUNK_FREE);
+			batch_add(d, i, state, PB_CHUNK_FREE);
 		}
 	}
 	batch_flush(d, PB_CHUNK_FREE);

@@ -9,7 +9,7 @@
  *
  *   state      what the drain thread does                        when
  *   FULL       -> READING, write, -> FREE                        always; overwrite mode: at the end
- *   OPEN       -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
+ *   OPEN HELD  -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
  *   OPEN HELD  -> READING, write, stays READING                  at the end
  *
  * At the end a chunk is never freed: a thread that still runs may write into

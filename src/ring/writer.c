@@ -211,6 +211,18 @@ static void close_chunk(struct pb_writer *w, struct pb_chunk *c)
 			return;
 }
 
+/* One of ours becomes FULL, unless the reader took it meanwhile: then somebody
+ * else may have it by now. READING keeps both away while `used` is set. */
+static void settle_chunk(struct pb_chunk *c, uint32_t state, uint32_t serial)
+{
+	bool whole;
+
+	if (!change_state(c, state, serial, PB_CHUNK_READING, serial))
+		return;
+	c->used = chunk_used(c, &whole);
+	__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+}
+
 static void check_held(struct pb_writer *w)
 {
 	for (int i = 0; i < PB_WRITER_HELD; i++) {
@@ -220,9 +232,8 @@ static void check_held(struct pb_writer *w)
 		if (!c)
 			continue;
 		c->used = chunk_used(c, &whole);
-		if (whole && to_the_end(c) && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0)) {
-			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
-		}
+		if (whole && to_the_end(c) && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0))
+			settle_chunk(c, PB_CHUNK_HELD, w->serial);
 	}
 }
 
@@ -339,18 +350,11 @@ void pb_writer_close(struct pb_writer *w)
 	w->pos = no_chunk + CHUNK_LIMIT;
 	w->chunk = NULL;
 	w->leaf = no_leaf;
-	if (c) {
-		bool whole;
-
-		/* unless the reader took it, and perhaps somebody else has it now */
-		if (change_state(c, PB_CHUNK_OPEN, w->serial, PB_CHUNK_HELD, w->serial)) {
-			c->used = chunk_used(c, &whole);
-			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
-		}
-	}
+	if (c)
+		settle_chunk(c, PB_CHUNK_OPEN, w->serial);
 	for (int i = 0; i < PB_WRITER_HELD; i++) {
 		if (w->held[i])
-			__atomic_store_n(&w->held[i]->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+			settle_chunk(w->held[i], PB_CHUNK_HELD, w->serial);
 		w->held[i] = NULL;
 	}
 }

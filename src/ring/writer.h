@@ -54,7 +54,8 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 /* A new thread's writer: gives it a serial. It takes a chunk when it first
  * writes. */
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image);
-/* Its thread is gone: its chunk becomes FULL. */
+/* Its thread is gone, or about to leave the image: its chunks become FULL. It
+ * may write again, into a new one. */
 void pb_writer_close(struct pb_writer *w);
 
 /* One record: `word` (whose time bits are empty), at `time`, then payload

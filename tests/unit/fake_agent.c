@@ -7,6 +7,7 @@
  *   chunks=N   fill N chunks, each with WORDS_FULL leaf records
  *   flood=MS   fill chunks for so long, as fast as they come free
  *   open       leave one chunk OPEN with three leaves and a hole
+ *   held       the same, HELD
  *   threads=N  in so many threads
  *   lost=N     say that N records were lost in each thread
  *   error      send ERROR after WELCOME
@@ -38,7 +39,7 @@
 static struct pb_msg_welcome welcome;
 static char *ring_map;
 static int quota, flood_ms, lost;
-static bool leave_open;
+static bool leave_open, leave_held;
 
 static int option(const char *name, int none)
 {
@@ -163,7 +164,9 @@ static struct pb_chunk *chunk_open(void)
 			return NULL;
 		for (uint32_t i = 0; i < welcome.nr_chunks; i++) {
 			uint32_t k = __atomic_fetch_add(&ring->next_chunk, 1, __ATOMIC_RELAXED) %
-				     welcome.nr_chunks, free_state = PB_CHUNK_FREE;
+				     welcome.nr_chunks;
+			uint32_t free_state = welcome.mode == PB_RING_OVERWRITE && i % 2 ?
+					      PB_CHUNK_FULL : PB_CHUNK_FREE;
 			struct pb_chunk *c = (void *)(ring_map + welcome.chunks_offset +
 						      (uint64_t)k * PB_CHUNK_SIZE);
 
@@ -230,10 +233,12 @@ static void *produce(void *arg)
 		if (flood_ms && (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 > flood_ms)
 			break;
 	}
-	struct pb_chunk *c = leave_open ? chunk_new(serial, seq++) : NULL;
+	struct pb_chunk *c = leave_open || leave_held ? chunk_new(serial, seq++) : NULL;
 	if (c) {
 		memcpy(c + 1, words, 16);
 		memcpy((uint64_t *)(c + 1) + 3, words, 8);
+		if (leave_held)
+			__atomic_store_n(&c->state, PB_CHUNK_HELD, __ATOMIC_RELEASE);
 	}
 	return arg;
 }
@@ -246,6 +251,7 @@ __attribute__((constructor)) static void start(void)
 
 	if (!path || option("quiet", 0) || nr > 64)
 		return;
+	alarm(60);	/* who waits for a chunk of a recorder that was killed waits for ever */
 	if (option("garbage", 0))
 		send_garbage(path);
 	if (hello(path))
@@ -254,6 +260,7 @@ __attribute__((constructor)) static void start(void)
 	flood_ms = option("flood", 0);
 	lost = option("lost", 0);
 	leave_open = option("open", 0);
+	leave_held = option("held", 0);
 	for (int i = 0; i < nr; i++)
 		pthread_create(&threads[i], NULL, produce, NULL);
 	for (int i = 0; i < nr; i++)

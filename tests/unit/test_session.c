@@ -235,13 +235,18 @@ static void daemon_is_waited_for(void **state)
 	assert_true(b.tv_sec * 1000 + b.tv_nsec / 1000000 >= a.tv_sec * 1000 + a.tv_nsec / 1000000 + 890);
 }
 
-/* Threads that died with a chunk OPEN must not use the pool up: 4 chunks, and
- * a child a turn that leaves one. */
+/* Threads that died with a chunk OPEN or HELD must not use the pool up: 4
+ * chunks, and a child a turn that leaves one. */
 static void chunks_of_the_dead_come_back(void **state)
 {
-	assert_int_equal(run("open", "-b", "64K", "/bin/sh", "-c",
-			     "for i in 1 2 3 4 5 6; do /bin/true; done", NULL), 0);
-	assert_int_equal(look().chunks, 7);
+	static const char *const ways[] = { "open", "held" };
+	static const char *const modes[] = { "-q", "--overwrite" };
+
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(run(ways[i % 2], "-b", "64K", modes[i / 2], "/bin/sh", "-c",
+				     "for i in 1 2 3 4 5 6; do /bin/true; done", NULL), 0);
+		assert_int_equal(look().chunks, i / 2 ? 4 : 7);
+	}
 }
 
 static void old_directory_is_kept_once(void **state)
