@@ -113,6 +113,9 @@ static int run(int argc, char **argv)
 	ret = pb_view_parse(&argp, argc, argv, &r, &stop);
 	if (stop)
 		return ret;
+	/* a table for programs tells overloaded functions apart */
+	if (!r.common.demangle_given && r.format != TEXT)
+		r.common.demangle = PB_DEMANGLE_FULL;
 	ret = pb_view_open(&v, &r.common, &out, r.format == TEXT);
 	if (ret)
 		return ret;

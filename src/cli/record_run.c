@@ -200,9 +200,10 @@ static void on_signal(struct run *r)
  * line mode, with us in the foreground. */
 static bool may_show_progress(void)
 {
+	const char *term = getenv("TERM");
 	struct termios tio;
 
-	return isatty(2) && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
+	return isatty(2) && term && strcmp(term, "dumb") && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
 	       tcgetpgrp(2) == getpgrp();
 }
 

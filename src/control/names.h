@@ -7,7 +7,7 @@
 
 enum pb_name_kind {
 	PB_NAME_RAW,		/* as in the symbol table; aliases too */
-	PB_NAME_SHORT,		/* demangled, without parameters */
+	PB_NAME_SHORT,		/* demangled, without parameters; and as views show it */
 	PB_NAME_DEMANGLED,	/* with them */
 };
 

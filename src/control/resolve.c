@@ -2,7 +2,6 @@
 #include "control/resolve.h"
 
 #include <errno.h>
-#include <libiberty/demangle.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,28 +11,27 @@
 #include "base/base.h"
 #include "base/glob.h"
 #include "control/names.h"
+#include "module/demangle.h"
 
 /* --- names --------------------------------------------------------------- */
 
 static int demangled(const char *name, int (*fn)(void *, const char *, enum pb_name_kind),
 		     void *arg)
 {
+	static const struct { enum pb_demangle how; enum pb_name_kind kind; } forms[] = {
+		{ PB_DEMANGLE_SHORT, PB_NAME_SHORT }, { PB_DEMANGLE_SIMPLE, PB_NAME_SHORT },
+		{ PB_DEMANGLE_FULL, PB_NAME_DEMANGLED },
+	};
 	int ret = 0;
-	char *text;
 
-	/* C++ and Rust names only: the rest is what it is */
-	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
-		return 0;
-	text = cplus_demangle(name, DMGL_AUTO);
-	if (text)
-		ret = fn(arg, text, PB_NAME_SHORT);
-	free(text);
-	if (ret)
-		return ret;
-	text = cplus_demangle(name, DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI);
-	if (text)
-		ret = fn(arg, text, PB_NAME_DEMANGLED);
-	free(text);
+	for (size_t i = 0; i < pb_array_size(forms) && !ret; i++) {
+		char *text = pb_demangle(name, forms[i].how);
+
+		if (!text)
+			return 0;
+		ret = fn(arg, text, forms[i].kind);
+		free(text);
+	}
 	return ret;
 }
 

@@ -40,13 +40,16 @@ static bool write_all(int fd, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* Makes the directory and its parent; an existing one is fine. */
+/* Makes the last two parts of a path. What stands before them is the user's to
+ * make: a HOME that isn't there stays away. */
 static void make_dirs(char *dir)
 {
-	for (char *p = strchr(dir + 1, '/'); p; p = strchr(p + 1, '/')) {
-		*p = 0;
+	char *slash = strrchr(dir, '/');
+
+	if (slash && slash != dir) {
+		*slash = 0;
 		mkdir(dir, 0700);
-		*p = '/';
+		*slash = '/';
 	}
 	mkdir(dir, 0700);
 }

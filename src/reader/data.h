@@ -79,6 +79,12 @@ struct pb_data {
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 
+	/* Called now and then while chunks are read. NULL: nobody asks. */
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *progress_arg;
+	uint64_t bytes_read, bytes_to_read;	/* of the present pass */
+	unsigned reads;
+
 	char **notes;			/* lines for people: what is missing, and why */
 	size_t nr_notes;
 	struct pb_symbols *symbols;

@@ -83,6 +83,8 @@ int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const u
 	if (s->by_time)
 		for (size_t i = s->nr_heap / 2; i--;)
 			sift_down(s, i);
+	d->bytes_read = 0;
+	d->bytes_to_read = s->totals.bytes;
 	posix_fadvise(d->chunks_fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return 0;
 nomem:

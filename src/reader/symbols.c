@@ -2,7 +2,6 @@
 #include "reader/symbols.h"
 
 #include <fcntl.h>
-#include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 #include "abi/analysis_access.h"
 #include "abi/analysis_check.h"
 #include "reader/data.h"
-
-#define SYMBOL_MAX 4096		/* longer mangled names are shown as they are */
 
 struct module {
 	uint32_t number;
@@ -27,6 +24,7 @@ struct module {
 
 struct pb_symbols {
 	struct pb_data *d;
+	enum pb_demangle how;
 	struct module *modules;		/* sorted by number */
 	size_t nr;
 	char *unknown[4096];		/* "site:N", by the low bits of N; ids stay exact */
@@ -82,6 +80,11 @@ void pb_symbols_free(struct pb_symbols *s)
 		free(s->unknown[i]);
 	free(s->modules);
 	free(s);
+}
+
+void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how)
+{
+	s->how = how;
 }
 
 static void load(struct pb_symbols *s, struct module *m)
@@ -146,16 +149,15 @@ static bool printable(const char *s)
 	return true;
 }
 
-static const char *func_name(struct module *m, uint32_t index)
+static const char *func_name(const struct pb_symbols *s, struct module *m, uint32_t index)
 {
 	const struct pb_func *f = &pb_analysis_funcs(m->map)[index];
 	const char *raw = pb_func_name(m->map, f);
-	char *pretty = NULL;
+	char *pretty;
 
 	if (m->names[index])
 		return m->names[index];
-	if (raw[0] == '_' && strnlen(raw, SYMBOL_MAX) < SYMBOL_MAX)
-		pretty = cplus_demangle(raw, DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI);
+	pretty = pb_demangle(raw, s->how);
 	if (pretty && !printable(pretty)) {
 		free(pretty);
 		pretty = NULL;
@@ -216,7 +218,7 @@ struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t 
 	if (!m || site - map->first_site >= m->map->nr_funcs)
 		return unknown_site(s, site);
 	return (struct pb_function){
-		.name = func_name(m, site - map->first_site), .module = m->soname,
+		.name = func_name(s, m, site - map->first_site), .module = m->soname,
 		.id = (uint64_t)map->module << 32 | (site - map->first_site),
 	};
 }
@@ -267,7 +269,7 @@ void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64
 	const struct pb_func *f = m ? pb_analysis_find(m->map, address - map->bias) : NULL;
 
 	if (f)
-		snprintf(buf, len, "%s", func_name(m, (uint32_t)(f - pb_analysis_funcs(m->map))));
+		snprintf(buf, len, "%s", func_name(s, m, (uint32_t)(f - pb_analysis_funcs(m->map))));
 	else if (m)
 		snprintf(buf, len, "%s+%#llx", m->soname, (unsigned long long)(address - map->bias));
 	else

@@ -9,18 +9,21 @@
 #define PB_READER_SYMBOLS_H
 #include <stddef.h>
 #include <stdint.h>
+#include "module/demangle.h"
 
 struct pb_data;
 struct pb_symbols;
 
 struct pb_function {
-	const char *name;	/* demangled; "site:N" if unknown */
+	const char *name;	/* as people read it; "site:N" if unknown */
 	const char *module;	/* its soname; "[unknown]" */
 	uint64_t id;		/* the same for the same function in every image */
 };
 
 struct pb_symbols *pb_symbols_new(struct pb_data *d);
 void pb_symbols_free(struct pb_symbols *s);
+/* How names are shown (PB_DEMANGLE_SIMPLE). Before the first is asked for. */
+void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how);
 
 /* `image` is an index of data->images. */
 struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t site);

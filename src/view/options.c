@@ -8,11 +8,12 @@
 
 #include "view/filter.h"
 
-enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE };
+enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE };
 
 static const struct argp_option common[] = {
 	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
 	{ "tid", OPT_TID, "ID[,ID...]", 0, "Only these threads or processes", 8 },
+	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 8 },
 	{ "no-pager", OPT_NO_PAGER, NULL, 0, "No pager on a terminal", 8 },
 	{ 0 }
 };
@@ -61,6 +62,11 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TID:
 		add_tids(state, o, arg);
+		return 0;
+	case OPT_DEMANGLE:
+		if (!pb_demangle_style(arg, &o->demangle))
+			argp_error(state, "--demangle=%s: choose simple, full or no", arg);
+		o->demangle_given = true;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -190,6 +196,11 @@ static void show_notes(struct pb_view *v, const struct pb_view_options *o)
 			v->data->notes[v->notes_shown]);
 }
 
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+	pb_out_progress(arg, done, total);
+}
+
 int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager)
 {
 	char err[4600];
@@ -203,6 +214,7 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 	v->nr_tids = o->nr_tids;
 	v->to = UINT64_MAX;
 	v->max_depth = o->max_depth;
+	pb_symbols_demangle(v->data->symbols, o->demangle);
 	if (o->min_time)
 		pb_view_parse_time(o->min_time, &v->min_ns);
 	if (o->range && set_range(v, o->range)) {
@@ -212,7 +224,9 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 	if (o->nr_in || o->nr_out)
 		v->filters = pb_filters_new(v->data, o->in, o->nr_in, o->out, o->nr_out);
 	show_notes(v, o);
-	pb_out_open(out, pager && !o->no_pager);
+	pb_out_open(out, o->command, pager && !o->no_pager);
+	v->data->progress = progress;
+	v->data->progress_arg = out;
 	return 0;
 }
 

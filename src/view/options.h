@@ -21,6 +21,8 @@ struct pb_view_options {
 	size_t nr_in, nr_out;
 	const char *range, *min_time;
 	uint32_t max_depth;
+	enum pb_demangle demangle;
+	bool demangle_given;
 };
 
 /* -d --tid --no-pager; and those for what is shown: -F -N -D -t --range. */

@@ -7,25 +7,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define PROGRESS_AFTER	500000000	/* ns */
+#define PROGRESS_EVERY	100000000
+
+/* A pager that isn't there has read nothing: cat shows it all, below the
+ * shell's complaint. */
+#define PAGER_SCRIPT	"%s\ns=$?; [ $s = 127 ] && exec cat; exit $s"
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void run_pager(const int *p, const char *pager)
+{
+	char *script;
+
+	dup2(p[0], 0);
+	close(p[0]);
+	close(p[1]);
+	if (asprintf(&script, PAGER_SCRIPT, pager) > 0)
+		execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+	_exit(127);
+}
 
 static void start_pager(struct pb_out *o)
 {
 	const char *pager = getenv("PAGER");
 	int p[2];
 
-	if (!pager || !*pager)
+	o->want_pager = false;
+	if (!pager)
 		pager = "less -FRX";
-	if (!strcmp(pager, "cat") || pipe(p))
+	if (!*pager || !strcmp(pager, "cat") || pipe(p))
 		return;
 	o->pager = fork();
-	if (o->pager == 0) {
-		dup2(p[0], 0);
-		close(p[0]);
-		close(p[1]);
-		execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
-		_exit(127);
-	}
+	if (o->pager == 0)
+		run_pager(p, pager);
 	close(p[0]);
 	if (o->pager < 0) {
 		close(p[1]);
@@ -33,20 +57,58 @@ static void start_pager(struct pb_out *o)
 		return;
 	}
 	o->fd = p[1];
+	/* ^C is the pager's from here on; we end when it does */
+	signal(SIGINT, SIG_IGN);
 }
 
-void pb_out_open(struct pb_out *o, bool pager)
+void pb_out_open(struct pb_out *o, const char *command, bool pager)
 {
 	const char *term = getenv("TERM");
-	bool tty = isatty(STDOUT_FILENO);
+	bool tty = isatty(STDOUT_FILENO), dumb = !term || !strcmp(term, "dumb");
 
 	o->fd = STDOUT_FILENO;
 	o->error = 0;
 	o->pager = 0;
 	o->used = 0;
-	o->colour = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
+	o->begun = o->progress = false;
+	o->command = command;
+	o->colour = tty && !dumb && !getenv("NO_COLOR");
+	o->want_pager = pager && tty;
+	o->progress_next = isatty(STDERR_FILENO) && !dumb ? now_ns() + PROGRESS_AFTER : 0;
 	signal(SIGPIPE, SIG_IGN);
-	if (pager && tty)
+}
+
+void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total)
+{
+	uint64_t now;
+
+	if (!o->progress_next || o->error)
+		return;
+	now = now_ns();
+	if (now < o->progress_next)
+		return;
+	o->progress_next = now + PROGRESS_EVERY;
+	fprintf(stderr, "\r\033[Kpatchbay %s: %u %% ", o->command,
+		total ? (unsigned)((done < total ? done : total) * 100.0 / (double)total) : 0);
+	o->progress = true;
+}
+
+static void clear_progress(struct pb_out *o)
+{
+	if (o->progress)
+		fputs("\r\033[K", stderr);
+	o->progress = false;
+}
+
+/* Before anything is written. */
+static void begin(struct pb_out *o)
+{
+	o->begun = true;
+	if (isatty(o->fd)) {
+		clear_progress(o);
+		o->progress_next = 0;
+	}
+	if (o->want_pager)
 		start_pager(o);
 }
 
@@ -54,6 +116,8 @@ void pb_out_flush(struct pb_out *o)
 {
 	size_t done = 0;
 
+	if (!o->begun && o->used)
+		begin(o);
 	while (done < o->used && !o->error) {
 		ssize_t n = write(o->fd, o->buf + done, o->used - done);
 
@@ -68,6 +132,8 @@ void pb_out_flush(struct pb_out *o)
 int pb_out_close(struct pb_out *o)
 {
 	pb_out_flush(o);
+	clear_progress(o);
+	o->progress_next = 0;
 	if (o->pager) {
 		int status;
 

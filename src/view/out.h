@@ -4,6 +4,9 @@
  * conversions that a line for each of a billion calls needs. An error (a full
  * disk, a pager that was left) is kept in `error` and ends the output.
  *
+ * The pager starts with the first output, so that it doesn't hold the terminal
+ * while a view still reads; until then a progress line may stand on it.
+ *
  * Context: the observer, one thread.
  */
 #ifndef PB_VIEW_OUT_H
@@ -20,13 +23,22 @@ struct pb_out {
 	int fd;
 	int error;		/* errno of the first failed write */
 	bool colour;
+	bool want_pager;	/* starts when there is something to show */
+	bool begun;		/* something was written */
+	bool progress;		/* a progress line stands on the terminal */
+	uint64_t progress_next;	/* when it may change, monotonic ns; 0: never */
+	const char *command;	/* whose progress it is */
 	pid_t pager;		/* 0: none */
 	size_t used;
 	char buf[PB_OUT_SIZE];
 };
 
-/* Standard output; through $PAGER (or less -FRX) if it is a terminal. */
-void pb_out_open(struct pb_out *o, bool pager);
+/* Standard output; through $PAGER (or less -FRX) if it is a terminal. `command`
+ * is named in the progress line. */
+void pb_out_open(struct pb_out *o, const char *command, bool pager);
+/* How far the view has read. Shown on stderr if that is a terminal, after some
+ * time, and not among output on the same terminal. */
+void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total);
 /* Writes what is left and waits for the pager. 0 or -errno; -EPIPE counts as 0. */
 int pb_out_close(struct pb_out *o);
 void pb_out_flush(struct pb_out *o);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Names as people read them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "module/demangle.h"
+
+static void expect(const char *name, enum pb_demangle how, const char *want)
+{
+	char *got = pb_demangle(name, how);
+
+	if (want)
+		assert_string_equal(got ? got : name, want);
+	else
+		assert_null(got);
+	free(got);
+}
+
+#define SIMPLE(name, want) expect(name, PB_DEMANGLE_SIMPLE, want)
+
+static void simple(void **state)
+{
+	SIMPLE("main", NULL);
+	SIMPLE("_start", NULL);
+	SIMPLE("_ZN", NULL);
+	SIMPLE("_ZN2ns4pairIiE5firstEi", "ns::pair<int>::first");
+	SIMPLE("_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back");
+	SIMPLE("_ZNSt6vectorISt6threadSaIS0_EE17_M_realloc_insertIJRFviEiEEEvN9__gnu_cxx17__normal_iteratorIPS0_S2_EEDpOT_",
+	       "std::vector<...>::_M_realloc_insert<void (&)(int), int>");
+	SIMPLE("_ZN3FooIiED1Ev", "Foo<int>::~Foo");
+	SIMPLE("_Z3foov.cold", "foo.cold");
+	SIMPLE("_Z3foov.isra.0.cold", "foo.isra.0.cold");
+}
+
+/* Brackets that are an operator's are no list. */
+static void operators(void **state)
+{
+	SIMPLE("_ZNK2ns3BoxIiEltERKS1_", "ns::Box<int>::operator<");
+	SIMPLE("_ZlsI1AI1BI1CI1DI1EI1FI1GI1HIiEEEEEEEEERSoS8_RKT_",
+	       "operator<< <...>");
+	SIMPLE("_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEEptEv", "A<...>::operator->");
+	SIMPLE("_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEEltEv", "A<...>::operator<");
+	SIMPLE("_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEErsEv", "A<...>::operator>>");
+}
+
+static void rust(void **state)
+{
+	SIMPLE("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt");
+	SIMPLE("_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
+	       "<alloc::string::String as core::fmt::Display>::fmt");
+	SIMPLE("_RNvCskwGfYPst2Cb_3foo3bar", "foo::bar");
+	SIMPLE("_RINvCskwGfYPst2Cb_3foo3barNtNtNtCskwGfYPst2Cb_4abcd4efgh4ijkl4mnopNtNtB2_1a1bE", "foo::bar::<...>");
+}
+
+static void styles(void **state)
+{
+	enum pb_demangle how = PB_DEMANGLE_NO;
+
+	expect("_ZN2ns4pairIiE5firstEi", PB_DEMANGLE_FULL, "ns::pair<int>::first(int)");
+	expect("_ZNSt6vectorISt6threadSaIS0_EE4sizeEv", PB_DEMANGLE_SHORT,
+	       "std::vector<std::thread, std::allocator<std::thread> >::size");
+	expect("_ZN2ns4pairIiE5firstEi", PB_DEMANGLE_NO, NULL);
+	assert_true(pb_demangle_style("full", &how));
+	assert_int_equal(how, PB_DEMANGLE_FULL);
+	assert_false(pb_demangle_style("fulll", &how));
+}
+
+/* Any bytes give some text, or none. */
+static void garbage(void **state)
+{
+	static const char chars[] = "_ZNRIE<>-=*: operator0123456789abSsStCsKwT_$LTGTu.,()";
+	char name[64] = "_Z";
+
+	srand(1);
+	for (int i = 0; i < 200000; i++) {
+		size_t len = 2 + (size_t)rand() % 60;
+
+		name[1] = rand() % 2 ? 'Z' : 'R';
+		for (size_t k = 2; k < len; k++)
+			name[k] = chars[(size_t)rand() % (sizeof(chars) - 1)];
+		name[len] = 0;
+		free(pb_demangle(name, PB_DEMANGLE_SIMPLE));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(simple), cmocka_unit_test(operators), cmocka_unit_test(rust),
+		cmocka_unit_test(styles), cmocka_unit_test(garbage),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
