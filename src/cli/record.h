@@ -61,6 +61,7 @@ const char *record_base_name(const char *path);
 struct record_target {
 	char path[PATH_MAX];	/* what is executed */
 	char exe[PATH_MAX];	/* the ELF file: the interpreter, where path is a script */
+	char loader[PATH_MAX];	/* its dynamic loader */
 };
 /* 0, or the exit status after one line: 127 not found, 126 can't be traced. */
 int record_target_resolve(struct record_target *t, const char *prog);

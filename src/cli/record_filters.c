@@ -6,7 +6,6 @@
  * ldd does.
  */
 #include <ctype.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -45,28 +44,6 @@ static struct record_module *analyse(struct record_modules *m, const char *path,
 	return mod;
 }
 
-static bool read_interp(const char *exe, char *interp)
-{
-	int fd = open(exe, O_RDONLY | O_CLOEXEC);
-	Elf64_Ehdr eh;
-	Elf64_Phdr ph;
-	bool found = false;
-
-	if (fd >= 0 && pread(fd, &eh, sizeof(eh), 0) == sizeof(eh)) {
-		for (unsigned i = 0; i < eh.e_phnum && !found; i++) {
-			off_t at = (off_t)(eh.e_phoff + i * (uint64_t)eh.e_phentsize);
-
-			found = pread(fd, &ph, sizeof(ph), at) == sizeof(ph) &&
-				ph.p_type == PT_INTERP && ph.p_filesz && ph.p_filesz < PATH_MAX;
-		}
-		found = found && pread(fd, interp, ph.p_filesz, (off_t)ph.p_offset) ==
-			(ssize_t)ph.p_filesz && memchr(interp, 0, ph.p_filesz);
-	}
-	if (fd >= 0)
-		close(fd);
-	return found;
-}
-
 /* "\tlibc.so.6 => /lib/libc.so.6 (0x...)" or "\t/lib64/ld.so (0x...)" */
 static char *path_in_line(char *line)
 {
@@ -80,19 +57,18 @@ static char *path_in_line(char *line)
 	return p;
 }
 
-static FILE *list_libraries(const char *exe, pid_t *pid)
+static FILE *list_libraries(const struct record_target *t, const char *exe, pid_t *pid)
 {
-	char interp[PATH_MAX];
-	char *argv[] = { interp, "--list", (char *)exe, NULL };
+	char *argv[] = { (char *)t->loader, "--list", (char *)exe, NULL };
 	posix_spawn_file_actions_t actions;
 	int fds[2], ret;
 
-	if (!read_interp(exe, interp) || pipe2(fds, O_CLOEXEC))
+	if (pipe2(fds, O_CLOEXEC))
 		return NULL;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	ret = posix_spawn(pid, interp, &actions, NULL, argv, environ);
+	ret = posix_spawn(pid, t->loader, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
 	if (ret) {
@@ -102,13 +78,13 @@ static FILE *list_libraries(const char *exe, pid_t *pid)
 	return fdopen(fds[0], "r");
 }
 
-static void add_libraries(struct known *k, const struct record_options *o, const char *exe,
-			  struct record_modules *m)
+static void add_libraries(struct known *k, const struct record_options *o,
+			  const struct record_target *t, const char *exe, struct record_modules *m)
 {
 	char *line = NULL, *path, err[256];
 	size_t cap = 0;
 	pid_t pid;
-	FILE *f = list_libraries(exe, &pid);
+	FILE *f = list_libraries(t, exe, &pid);
 
 	if (!f)
 		return;
@@ -219,7 +195,7 @@ static int resolve_patterns(struct record_options *o, const struct record_target
 		return record_error("%s: can't be analysed: %s", t->exe, err);
 	k.list[k.nr++] = mod->map;
 	if (libraries)
-		add_libraries(&k, o, exe, m);
+		add_libraries(&k, o, t, exe, m);
 	for (unsigned i = 0; i < o->nr_patterns && !ret; i++)
 		ret = resolve_pattern(o, &o->patterns[i], &k);
 	return ret;

@@ -2,6 +2,7 @@
 /* Makes the ring: a sparse memfd that can neither shrink nor grow. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -60,6 +61,18 @@ static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t mode)
 	g->size = chunks + (uint64_t)g->nr_chunks * PB_CHUNK_SIZE;
 }
 
+/* A limit of file sizes is an error here, not a signal. */
+static int set_size(int fd, uint64_t size)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
+	int ret;
+
+	sigaction(SIGXFSZ, &ignore, &old);
+	ret = ftruncate(fd, (off_t)size);
+	sigaction(SIGXFSZ, &old, NULL);
+	return ret;
+}
+
 int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 {
 	struct stat st;
@@ -72,7 +85,7 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 	r->fd = memfd_create("patchbay-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (r->fd < 0)
 		return record_error("no shared memory: memfd_create: %s", strerror(errno));
-	if (ftruncate(r->fd, (off_t)r->geometry.size) || fstat(r->fd, &st) ||
+	if (set_size(r->fd, r->geometry.size) || fstat(r->fd, &st) ||
 	    fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		int e = errno;
 

@@ -243,7 +243,8 @@ static void tell_limits(struct run *r)
 	if (r->drain.error && !r->told_error) {
 		r->told_error = true;
 		clear_progress(r);
-		record_error("%s/chunks: %s; what was written is kept, the program goes on",
+		record_error("%s/chunks: %s; what was written is kept, the program goes on. -F, -t or "
+			     "--overwrite record less",
 			     r->datadir.dir, strerror(-r->drain.error));
 	}
 }
@@ -411,6 +412,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		}
 	}
 	if (!ret) {
+		pb_datadir_commit(&r->datadir);
 		if (!getrlimit(RLIMIT_NOFILE, &files)) {
 			files.rlim_cur = files.rlim_max;
 			setrlimit(RLIMIT_NOFILE, &files);

@@ -208,14 +208,18 @@ static int open_module(const struct record_conn *c, const struct pb_msg_module *
 	return fd;
 }
 
-static void module_failed(struct record_server *s, struct record_conn *c, const char *path,
-			  int error, const char *why)
+static void module_failed(struct record_server *s, struct record_conn *c, uint32_t flags,
+			  const char *path, int error, const char *why)
 {
+	const struct record_options *o = s->options;
+	bool asked_for = flags & PB_MODULE_EXE || o->all || o->nr_modules;
 	char text[PATH_MAX + 300];
 
 	snprintf(text, sizeof(text), "%s: not traced: %s", *path ? path : "(no name)", why);
 	record_conn_error(c, error, text);
 	pb_datadir_note(s->datadir, text);
+	if (c->image == 1 && asked_for && s->shown++ < MAX_SHOWN)
+		record_error("%s", text);
 }
 
 static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -232,13 +236,13 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	snprintf(path, sizeof(path), "%s", body + sizeof(m));
 	int fd = open_module(c, &m, path, sizeof(path));
 	if (fd < 0) {
-		module_failed(s, c, path, fd, strerror(-fd));
+		module_failed(s, c, m.flags, path, fd, strerror(-fd));
 		return 0;
 	}
 	struct record_module *mod = record_module_get(s->modules, fd, path, err, sizeof(err));
 	close(fd);
 	if (!mod) {
-		module_failed(s, c, path, -ENOEXEC, err);
+		module_failed(s, c, m.flags, path, -ENOEXEC, err);
 		return 0;
 	}
 	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE);

@@ -57,7 +57,8 @@ static int find_in_path(const char *prog, char *out)
 	return denied ? -EACCES : -ENOENT;
 }
 
-static bool has_interp(int fd, const Elf64_Ehdr *eh)
+/* The loader that an ELF file asks for, of PATH_MAX bytes; false: none. */
+static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
 {
 	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {
 		Elf64_Phdr ph;
@@ -66,7 +67,9 @@ static bool has_interp(int fd, const Elf64_Ehdr *eh)
 		    sizeof(ph))
 			return false;
 		if (ph.p_type == PT_INTERP)
-			return true;
+			return ph.p_filesz && ph.p_filesz < PATH_MAX &&
+			       pread(fd, loader, ph.p_filesz, (off_t)ph.p_offset) ==
+			       (ssize_t)ph.p_filesz && memchr(loader, 0, ph.p_filesz);
 	}
 	return false;
 }
@@ -87,17 +90,25 @@ static int check_privileges(int fd, const char *path, const struct stat *st)
 	return 0;
 }
 
-static int check_elf(int fd, const char *path, const Elf64_Ehdr *eh)
+static int check_elf(struct record_target *t, int fd, const char *path, const Elf64_Ehdr *eh)
 {
 	if (eh->e_ident[EI_CLASS] == ELFCLASS32)
-		return refuse(NOT_TRACEABLE, path, "is a 32-bit program; only x86-64 can be traced");
+		return refuse(NOT_TRACEABLE, path, "is a 32-bit program; only x86-64 can be traced, build "
+			      "it for that");
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return refuse(NOT_TRACEABLE, path, "is for another machine; only x86-64 can be traced");
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return refuse(NOT_TRACEABLE, path, "is no program (an object file or a core)");
-	if (!has_interp(fd, eh))
+	if (!read_loader(fd, eh, t->loader))
 		return refuse(NOT_TRACEABLE, path, "is linked statically; the agent comes in through "
-			      "the dynamic loader");
+			      "the dynamic loader, so link it without -static");
+	if (!strncmp(record_base_name(t->loader), "ld-musl", 7))
+		return refuse(NOT_TRACEABLE, path, "is linked with musl; only programs of glibc can be "
+			      "traced, so link it with that");
+	if (access(t->loader, X_OK)) {
+		record_error("%s: its loader %s: %s", path, t->loader, strerror(errno));
+		return NOT_TRACEABLE;
+	}
 	return 0;
 }
 
@@ -142,7 +153,7 @@ static int look_at(struct record_target *t)
 	if (n < 0 || fstat(fd, &st)) {
 		status = refuse(NOT_TRACEABLE, t->exe, strerror(errno));
 	} else if (n >= (ssize_t)sizeof(u.eh) && !memcmp(u.text, ELFMAG, SELFMAG)) {
-		status = check_elf(fd, t->exe, &u.eh);
+		status = check_elf(t, fd, t->exe, &u.eh);
 		if (!status)
 			status = check_privileges(fd, t->exe, &st);
 	} else if (!memcmp(u.text, "#!", 2)) {
@@ -155,7 +166,7 @@ static int look_at(struct record_target *t)
 			status = -1;
 	} else {
 		status = refuse(NOT_TRACEABLE, t->exe, "is neither an ELF program nor a script with "
-				"a #! line");
+				"a #! line; name what runs it, as in `record sh FILE'");
 	}
 	close(fd);
 	return status;
@@ -170,10 +181,11 @@ int record_target_resolve(struct record_target *t, const char *prog)
 
 		if (!stat(t->path, &st) && S_ISDIR(st.st_mode))
 			return refuse(NOT_TRACEABLE, prog, "is a directory");
-		return refuse(NOT_TRACEABLE, prog, "isn't executable");
+		return refuse(NOT_TRACEABLE, prog, "isn't executable; chmod +x it, or name what runs it");
 	}
 	if (ret == -ENOENT)
-		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found" : "not found in PATH");
+		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found; check its path" : "not found in PATH; "
+			      "say ./PROG for one in this directory");
 	if (ret)
 		return refuse(NOT_FOUND, prog, strerror(-ret));
 	memcpy(t->exe, t->path, sizeof(t->exe));

@@ -16,12 +16,13 @@
 #include "base/base.h"
 
 #define META_RESERVE (128 << 10)
+#define NAME_ROOM 8		/* for what is put behind the directory's name */
 
 /* A data directory has a meta file that begins with our magic, or is empty. */
 static bool is_datadir(const char *dir)
 {
 	struct pb_data_header h;
-	char path[PATH_MAX];
+	char path[PATH_MAX + NAME_ROOM + 8];
 	bool ok = false;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/meta", dir) >= sizeof(path))
@@ -64,8 +65,8 @@ int pb_datadir_remove(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (fd < 0)
-		return -errno;
+	if (fd < 0)	/* an empty one goes all the same */
+		return errno == ENOENT || rmdir(dir) ? -errno : 0;
 	unlinkat(fd, "chunks", 0);
 	unlinkat(fd, "meta", 0);
 	remove_modules(fd);
@@ -73,32 +74,73 @@ int pb_datadir_remove(const char *dir)
 	return rmdir(dir) ? -errno : 0;
 }
 
-static int move_old(const char *dir, char *err, size_t errlen)
+/* What the directory's former holders are called. */
+struct former {
+	char old[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
+	char older[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
+};
+
+static struct former former_names(const struct pb_datadir *w)
 {
-	char old[PATH_MAX];
+	struct former f;
+
+	snprintf(f.old, sizeof(f.old), "%s.old", w->dir);
+	snprintf(f.older, sizeof(f.older), "%s.old~", w->dir);
+	return f;
+}
+
+/* Renames a data directory out of the way. Only such a one is touched. */
+static int move_away(const char *from, const char *to, char *err, size_t errlen)
+{
 	struct stat st;
 
-	if (lstat(dir, &st))
+	if (lstat(from, &st))
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISDIR(st.st_mode) || !is_datadir(dir)) {
-		snprintf(err, errlen, "%s: exists and is no Patchbay data directory; choose another with -d",
-			 dir);
+	if (!S_ISDIR(st.st_mode) || !is_datadir(from)) {
+		snprintf(err, errlen, "%s: exists and is no Patchbay data directory; move it, or choose "
+			 "another name with -d", from);
 		return -EEXIST;
 	}
-	snprintf(old, sizeof(old), "%s.old", dir);
-	if (!lstat(old, &st)) {
-		int ret = S_ISDIR(st.st_mode) && is_datadir(old) ? pb_datadir_remove(old) : -EEXIST;
-		if (ret) {
-			snprintf(err, errlen, "%s: in the way of the former data, and holds what isn't "
-				 "Patchbay's; move it", old);
-			return ret;
-		}
-	}
-	if (rename(dir, old)) {
-		snprintf(err, errlen, "%s: can't rename it to %s: %s", dir, old, strerror(errno));
-		return -errno;
+	if (rename(from, to)) {
+		int ret = -errno;
+
+		snprintf(err, errlen, "%s: can't rename it to %s: %s; choose another with -d", from, to,
+			 strerror(-ret));
+		return ret;
 	}
 	return 0;
+}
+
+static void move_back(const struct pb_datadir *w)
+{
+	struct former f = former_names(w);
+
+	if (!w->moved)
+		return;
+	rename(f.old, w->dir);
+	if (is_datadir(f.older))
+		rename(f.older, f.old);
+}
+
+static int move_old(struct pb_datadir *w, char *err, size_t errlen)
+{
+	struct former f = former_names(w);
+	struct stat st;
+	int ret;
+
+	if (lstat(w->dir, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (is_datadir(f.older))
+		pb_datadir_remove(f.older);
+	ret = move_away(f.old, f.older, err, errlen);
+	if (ret)
+		return ret;
+	ret = move_away(w->dir, f.old, err, errlen);
+	if (!ret)
+		w->moved = true;
+	else if (is_datadir(f.older))
+		rename(f.older, f.old);
+	return ret;
 }
 
 static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
@@ -119,42 +161,56 @@ static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen)
 {
 	size_t len = strlen(dir);
+	bool made = false;
 	int ret;
 
 	*err = 0;
+	w->moved = false;
 	w->dir_fd = w->chunks_fd = w->meta_fd = w->modules_fd = -1;
 	while (len > 1 && dir[len - 1] == '/')
 		len--;
-	if (!len || len + 16 > sizeof(w->dir)) {
+	if (!len || len + NAME_ROOM > sizeof(w->dir)) {
 		snprintf(err, errlen, "the data directory's name is empty or too long");
 		return -ENAMETOOLONG;
 	}
 	memcpy(w->dir, dir, len);
 	w->dir[len] = 0;
-	ret = move_old(w->dir, err, errlen);
+	ret = move_old(w, err, errlen);
 	if (ret)
 		goto fail;
-	if (mkdir(w->dir, 0777) ||
-	    (w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
-	    mkdirat(w->dir_fd, "modules", 0777) ||
+	/* meta first: it says whose directory this is */
+	if (mkdir(w->dir, 0777)) {
+		ret = -errno;
+		goto fail;
+	}
+	made = true;
+	w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = w->dir_fd < 0 ? -errno : create_file(w->dir_fd, "meta", PB_DATA_MAGIC_META, O_APPEND);
+	if (ret < 0)
+		goto fail;
+	w->meta_fd = ret;
+	ret = create_file(w->dir_fd, "chunks", PB_DATA_MAGIC_CHUNKS, 0);
+	if (ret < 0)
+		goto fail;
+	w->chunks_fd = ret;
+	if (mkdirat(w->dir_fd, "modules", 0777) ||
 	    (w->modules_fd = openat(w->dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
 		ret = -errno;
 		goto fail;
 	}
-	ret = w->meta_fd = create_file(w->dir_fd, "meta", PB_DATA_MAGIC_META, O_APPEND);
-	if (ret < 0)
-		goto fail;
-	ret = w->chunks_fd = create_file(w->dir_fd, "chunks", PB_DATA_MAGIC_CHUNKS, 0);
-	if (ret < 0)
-		goto fail;
 	w->chunks_size = sizeof(struct pb_data_header);
 	/* What is said at the end must find room on a full disk, too. */
 	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
 	return 0;
 fail:
 	if (!*err)
-		snprintf(err, errlen, "%s: can't make the data directory: %s", w->dir, strerror(-ret));
-	pb_datadir_close(w);
+		snprintf(err, errlen, "%s: can't make the data directory: %s%s", w->dir, strerror(-ret),
+			 ret == -EMFILE || ret == -ENFILE ? " (see ulimit -n)" :
+			 "; choose another with -d");
+	if (made)
+		pb_datadir_undo(w);
+	else
+		move_back(w);
 	return ret;
 }
 
@@ -272,14 +328,17 @@ void pb_datadir_close(struct pb_datadir *w)
 	}
 }
 
+void pb_datadir_commit(struct pb_datadir *w)
+{
+	struct former f = former_names(w);
+
+	if (w->moved && is_datadir(f.older))
+		pb_datadir_remove(f.older);
+}
+
 void pb_datadir_undo(struct pb_datadir *w)
 {
-	char old[sizeof(w->dir) + 4];
-
 	pb_datadir_close(w);
-	if (pb_datadir_remove(w->dir))
-		return;
-	snprintf(old, sizeof(old), "%s.old", w->dir);
-	if (is_datadir(old))
-		rename(old, w->dir);
+	if (!pb_datadir_remove(w->dir))
+		move_back(w);
 }

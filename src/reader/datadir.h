@@ -9,6 +9,7 @@
  */
 #ifndef PB_READER_DATADIR_H
 #define PB_READER_DATADIR_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -16,14 +17,17 @@
 
 struct pb_datadir {
 	char dir[4096];
+	bool moved;		/* a former directory of that name is DIR.old now */
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
 	uint64_t chunks_size;	/* bytes in the chunks file; the drain thread's */
 };
 
-/* Makes DIR. A Patchbay data directory of that name becomes DIR.old, whose
- * former holder is removed if it is one too. 0 or -errno; with a text in err
- * either way it fails. */
+/* Makes DIR. A Patchbay data directory of that name becomes DIR.old; the former
+ * DIR.old waits as DIR.old~ until it is clear that the program runs. 0 or
+ * -errno with a text in err: then all is as it was. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
+/* The program runs: what DIR.old was before goes. */
+void pb_datadir_commit(struct pb_datadir *w);
 
 /* Appends one meta record: body, then tail (both may be empty). */
 int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
@@ -38,7 +42,8 @@ int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t si
 int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 
 void pb_datadir_close(struct pb_datadir *w);
-/* Closes, and takes back what open did: for a program that never started. */
+/* Closes, and takes back what open did: for a program that never started.
+ * Instead of pb_datadir_commit() and pb_datadir_close(). */
 void pb_datadir_undo(struct pb_datadir *w);
 
 /* Removes a data directory: only what such a directory holds. */
