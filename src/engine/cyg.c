@@ -34,9 +34,9 @@ static unsigned mode_of(struct pb_site *s, uint64_t parent_ip)
 {
 	uint64_t h = s->handler;
 
-	if (h == (uint64_t)pb_graph)
+	if (h == (uint64_t)pb_graph || h == (uint64_t)pb_graph_none)
 		return 0;
-	if (h == (uint64_t)pb_graph_nested)
+	if (h == (uint64_t)pb_graph_nested || h == (uint64_t)pb_graph_none_nested)
 		return PB_ENTER_NESTED;
 	if (h == (uint64_t)pb_graph_lazy)
 		return PB_ENTER_LAZY;

@@ -20,7 +20,7 @@ void pb_clock_freeze(void)
 		return;
 	pb_frozen_clock = pb_rdtsc();
 	pb_barrier();
-	pb_no_clock = 1;
+	pb_no_clock = PB_CLOCK_FROZEN;
 }
 
 static uint64_t site_word(uint64_t tag, uint32_t site)

@@ -37,8 +37,10 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
 size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth);
 
-/* Handlers in arch/x86_64/hot.S, for site->handler. */
+/* Handlers, for site->handler: arch/x86_64/{graph_entry,graph_none,slow_entry,function}.S. */
 void pb_graph(void);
+void pb_graph_none(void);
+void pb_graph_none_nested(void);
 void pb_graph_nested(void);
 void pb_graph_lazy(void);
 void pb_graph_lazy_nested(void);

@@ -70,7 +70,7 @@ uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *repla
 unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
 /* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
 bool pb_site_is_caller(uint32_t id);
-/* The handler of sites of several ops (arch/x86_64/hot.S). */
+/* The handler of sites of several ops (arch/x86_64/slow_entry.S). */
 void pb_list(void);
 
 /* Sites traced, for READY and dyn_ftrace_total_info. */

@@ -53,24 +53,24 @@ static void set_flags(greg_t *g, uint32_t saved)
 /* In the hit path before the call is made: as at the function's entry. */
 static bool show_entry(greg_t *g)
 {
-	uint32_t off = (uint32_t)((uint64_t)g[REG_RIP] - (uint64_t)pb_hot_start);
-
-	for (const struct pb_hot_range *r = pb_hot_ranges; r->end; r++) {
+	for (const struct pb_hot_range *r = __start_pb_hot_ranges; r < __stop_pb_hot_ranges; r++) {
+		uint64_t off = (uint64_t)g[REG_RIP] - ((uint64_t)r + (uint64_t)(int64_t)r->start);
 		const struct pb_site *s = (const struct pb_site *)g[REG_R11];
 		struct pb_module *m;
 
-		if (off < r->start || off >= r->end)
+		if (off >= r->end)
 			continue;
 		m = pb_site_module(s);
 		if (!m)
 			return false;
-		if (off > r->start || off >= r->saved)
+		if (off || off >= r->saved)
 			g[REG_RAX] = (greg_t)frame(g, F_RAX);
 		if (off >= r->saved) {
 			g[REG_RCX] = (greg_t)frame(g, F_RCX);
 			g[REG_RDX] = (greg_t)frame(g, F_RDX);
 			g[REG_RDI] = (greg_t)frame(g, F_RDI);
-			g[REG_RSI] = (greg_t)frame(g, F_RSI);
+			if (r->rsi)
+				g[REG_RSI] = (greg_t)frame(g, F_RSI);
 			set_flags(g, (uint32_t)frame(g, F_FLAGS));
 		}
 		g[REG_R11] = (greg_t)frame(g, F_R11);
@@ -101,8 +101,7 @@ static bool is_ours(uint64_t pc)
 {
 	bool own;
 
-	return pc - (uint64_t)pb_hot_start < (uint64_t)(pb_hot_end - pb_hot_start) ||
-	       pb_text_original_pc(pc, &own);
+	return pb_hot_holds(pc) || pb_text_original_pc(pc, &own);
 }
 
 static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)

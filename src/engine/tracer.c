@@ -57,9 +57,9 @@ static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 		site->flags &= ~FTRACE_FL_CALLER;
 	switch (graph_mode(m, site)) {
 	case 0:
-		return (uint64_t)pb_graph;
+		return (uint64_t)(pb_no_clock == PB_CLOCK_NONE ? pb_graph_none : pb_graph);
 	case PB_ENTER_NESTED:
-		return (uint64_t)pb_graph_nested;
+		return (uint64_t)(pb_no_clock == PB_CLOCK_NONE ? pb_graph_none_nested : pb_graph_nested);
 	case PB_ENTER_LAZY:
 		return (uint64_t)pb_graph_lazy;
 	case PB_ENTER_LAZY | PB_ENTER_NESTED:
@@ -351,8 +351,8 @@ static int write_clock(char *text, bool append, bool live)
 			continue;
 		trace_clock = clocks[i];
 		pb_frozen_clock = 0;
-		pb_no_clock = pb_streq(text, "none");
-		return 0;
+		pb_no_clock = pb_streq(text, "none") ? PB_CLOCK_NONE : 0;
+		return update_if_tracing(live);
 	}
 	pb_file_error = "no such clock";
 	return -22;

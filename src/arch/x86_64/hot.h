@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hit path as data, for who looks at program counters. Offsets from
- * pb_hot_start; in [start, end) r11 is the site and rsp the slot; from `saved`
- * on, the registers that the code uses lie in its red-zone frame (layout.h);
- * before, only rax may (behind its first instruction). Ends with zeros.
+ * The hit path (section pb_hot) as data, for who looks at program counters. In
+ * [start, start + end) r11 is the site and rsp the slot; from start + saved on
+ * the registers that the code uses lie in its red-zone frame (layout.h); before,
+ * only rax may (behind its first instruction).
  */
 #ifndef PB_ARCH_HOT_H
 #define PB_ARCH_HOT_H
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pb_hot_range {
-	uint32_t start, saved, end;
+	int32_t start;		/* from this member's own address */
+	uint32_t saved, end;
+	uint32_t rsi;		/* it is in the frame, too; else in its register */
 };
-extern const struct pb_hot_range pb_hot_ranges[] __attribute__((visibility("hidden")));
-extern char pb_hot_start[] __attribute__((visibility("hidden")));
-extern char pb_hot_end[] __attribute__((visibility("hidden")));
+#define PB_HIDDEN __attribute__((visibility("hidden")))
+extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN, __stop_pb_hot_ranges[] PB_HIDDEN;
+extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;
+#undef PB_HIDDEN
+
+static inline bool pb_hot_holds(uint64_t pc)
+{
+	return pc - (uint64_t)__start_pb_hot < (uint64_t)(__stop_pb_hot - __start_pb_hot);
+}
 #endif

@@ -96,6 +96,10 @@
 #define PB_ENTER_LIST		16	/* as the list function says */
 #define PB_ENTER_FUNCTION	32	/* function tracer */
 
+/* pb_no_clock */
+#define PB_CLOCK_FROZEN		1	/* all records have the time pb_frozen_clock */
+#define PB_CLOCK_NONE		2	/* --clock=none: it is 0, and wasn't taken */
+
 /* how far the exit path had come when it gave up */
 #define PB_EXIT_WHOLE		0	/* nothing done */
 #define PB_EXIT_POPPED		1	/* current is the parent already */

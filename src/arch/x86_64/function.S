@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The function tracer: entry only, with the caller. */
+#include "arch/x86_64/hot.inc"
+
+	.globl	pb_function
+	.hidden	pb_function
+	.type	pb_function, @function
+	.balign 64
+pb_function:
+	.cfi_startproc
+	save
+.Lsaved_function:
+	load_thread
+	cmpl	$0, pb_max_depth(%rip)		/* tracing_on */
+	je	pb_graph_reject
+	clock
+	mov	$16, %edx
+	xadd	%rdx, T_POS(%rdi)
+	cmp	T_END(%rdi), %rdx
+	jae	.Lfunction_slow
+	mov	%rax, %rsi
+	sub	T_LAST(%rdi), %rsi
+	cmp	$NEAR_FUNC, %rsi
+	ja	.Lfunction_far
+	mov	%rax, T_LAST(%rdi)
+	mov	S_ID(%r11), %esi
+	mov	(%rsp), %rcx
+	shl	$PB_EXT_TIME_SHIFT, %rax
+	shl	$PB_EXT_SITE_SHIFT, %rsi
+	lea	FUNC_WORD(%rax, %rsi), %rax
+	mov	%rcx, 8(%rdx)
+	mov	%rax, (%rdx)
+	jmp	pb_graph_reject
+.Lfunction_far:
+	movq	$PAD_2, (%rdx)
+.Lfunction_slow:
+	mov	$PB_ENTER_FUNCTION, %edx
+	jmp	pb_enter_slow
+	.cfi_endproc
+	hot_range pb_function, .Lsaved_function, .Lfunction_slow
+	.size pb_function, . - pb_function
+
+	.section .note.GNU-stack,"",@progbits
