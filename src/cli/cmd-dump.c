@@ -48,8 +48,7 @@ static const struct argp_child children[] = {
 	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
 };
 static const struct argp argp = {
-	options, parse, NULL, "Writes the recorded calls in a format for other programs. -F, -N, -D and "
-	"-t are for chrome.", children
+	options, parse, NULL, "Writes the recorded calls in a format for other programs.", children
 };
 
 static int run(int argc, char **argv)
@@ -65,6 +64,9 @@ static int run(int argc, char **argv)
 	ret = pb_view_parse(&argp, argc, argv, &d, &stop);
 	if (stop)
 		return ret;
+	if (d.view == pb_view_raw && (d.common.nr_filters || d.common.max_depth || d.common.min_time))
+		return pb_error("dump", "raw shows each record as it is: -F, -N, -D and -t are for the "
+				"other formats");
 	ret = pb_view_open(&v, &d.common, &out, d.view == pb_view_raw);
 	if (ret)
 		return ret;

@@ -5,7 +5,7 @@
 
 struct graph {
 	struct pb_view_options common;
-	const char *function;
+	bool focus;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -14,22 +14,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &g->common;
+		state->child_inputs[0] = state->child_inputs[1] = &g->common;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (g->function)
-			argp_error(state, "%s: one function at a time", arg);
-		g->function = arg;
+		pb_view_add_filter(state, &g->common, PB_FILTER_FOCUS, arg);
+		g->focus = true;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &pb_view_argp }, { 0 } };
+static const struct argp_child children[] = {
+	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
+};
 static const struct argp argp = {
-	NULL, parse, "[FUNC]",
-	"Shows the tree of calls with their times; with FUNC (a glob), who called it and what it "
-	"called.", children
+	NULL, parse, "[FUNC...]",
+	"Shows the tree of calls with their times; with FUNC, who called it and what it called.",
+	children
 };
 
 static int run(int argc, char **argv)
@@ -47,7 +48,7 @@ static int run(int argc, char **argv)
 	ret = pb_view_open(&v, &g.common, &out, true);
 	if (ret)
 		return ret;
-	return pb_view_close(&v, &g.common, pb_view_graph(&v, g.function));
+	return pb_view_close(&v, &g.common, pb_view_graph(&v, g.focus));
 }
 
 const struct pb_command pb_command_graph = {

@@ -38,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &r->common;
+		state->child_inputs[0] = state->child_inputs[1] = &r->common;
 		return 0;
 	case 's':
 		n = choose(arg, sorts);
@@ -60,7 +60,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &pb_view_argp }, { 0 } };
+static const struct argp_child children[] = {
+	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
+};
 static const struct argp argp = {
 	options, parse, NULL, "Shows, for each function, its calls and the time spent in it.", children
 };

@@ -108,8 +108,6 @@ static void set_mode(struct record_options *o, uint32_t mode, struct argp_state 
 static error_t parse_filter(int key, char *arg, struct argp_state *state)
 {
 	struct record_options *o = state->input;
-	static const char *const matches[] = { "glob", "regex", "simple", NULL };
-	const char *name;
 	uint64_t n;
 
 	switch (key) {
@@ -134,12 +132,8 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 			pb_control_format_us(n, o->thresh, sizeof(o->thresh));
 		return 0;
 	case OPT_MATCH:
-		name = one_of(arg, matches);
-		if (!name)
+		if (!pb_control_match_type(arg, &o->match))
 			usage_error(state, "--match=%s: choose glob, regex or simple", arg);
-		else
-			o->match = *name == 'g' ? PB_MATCH_GLOB :
-				   *name == 'r' ? PB_MATCH_REGEX : PB_MATCH_SIMPLE;
 		return 0;
 	case OPT_MODULE:
 		return add_module(o, arg);

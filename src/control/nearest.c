@@ -74,9 +74,12 @@ static void consider(struct nearest *n, const char *name)
 	snprintf(n->name[i], sizeof(n->name[i]), "%s", name);
 }
 
+/* Nobody means a mangled name, and parameters only make names unlike. */
 static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 {
-	if (kind != PB_NAME_DEMANGLED)
+	bool mangled = name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+
+	if (kind == PB_NAME_SHORT || (kind == PB_NAME_RAW && !mangled))
 		consider(arg, name);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "control/resolve.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,20 @@ int pb_names_each(const struct pb_analysis *a, const struct pb_func *f, bool dem
 
 /* --- matching ------------------------------------------------------------ */
 
+bool pb_control_match_type(const char *text, enum pb_match *match)
+{
+	static const char *const names[] = {
+		[PB_MATCH_GLOB] = "glob", [PB_MATCH_REGEX] = "regex", [PB_MATCH_SIMPLE] = "simple",
+	};
+
+	for (unsigned i = 0; i < pb_array_size(names); i++)
+		if (!strcmp(text, names[i])) {
+			*match = (enum pb_match)i;
+			return true;
+		}
+	return false;
+}
+
 struct matcher {
 	enum pb_match match;
 	const char *text;
@@ -88,6 +103,99 @@ static int match_name(void *arg, const char *name, enum pb_name_kind kind)
 	return matches(arg, name);
 }
 
+/* A pattern, taken apart. */
+struct job {
+	struct matcher matcher;
+	char *copy;
+	const char *module;		/* behind :mod:, or NULL */
+	bool demangle, module_known;
+	void (*fn)(void *arg, unsigned module, uint32_t func);
+	void *arg;
+	unsigned matched;
+};
+
+static int job_init(struct job *j, enum pb_match match, const char *pattern, char *err,
+		    size_t errlen)
+{
+	char *text, *mod;
+	int ret;
+
+	*j = (struct job){ .copy = strdup(pattern) };
+	snprintf(err, errlen, "out of memory");
+	if (!j->copy)
+		return -ENOMEM;
+	text = j->copy + (*pattern == '!');
+	mod = strstr(text, ":mod:");
+	if (mod) {
+		*mod = 0;
+		j->module = mod + 5;
+	}
+	j->module_known = !mod;
+	if (!*text)
+		match = PB_MATCH_GLOB;
+	j->matcher = (struct matcher){ .match = match, .text = *text ? text : "*" };
+	if (match != PB_MATCH_REGEX)
+		return 0;
+	ret = regcomp(&j->matcher.regex, text, REG_EXTENDED | REG_NOSUB);
+	if (!ret)
+		return 0;
+	regerror(ret, &j->matcher.regex, err, errlen);
+	free(j->copy);
+	return -EINVAL;
+}
+
+static void job_free(struct job *j)
+{
+	if (j->matcher.match == PB_MATCH_REGEX)
+		regfree(&j->matcher.regex);
+	free(j->copy);
+}
+
+static void run_once(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
+{
+	for (unsigned m = 0; m < nr; m++) {
+		const struct pb_analysis *a = modules[m];
+
+		if (j->module && !pb_glob_match(j->module, pb_analysis_string(a, a->soname)))
+			continue;
+		j->module_known = true;
+		for (uint32_t i = 0; i < a->nr_funcs; i++) {
+			if (!pb_names_each(a, pb_analysis_funcs(a) + i, j->demangle, match_name,
+					   &j->matcher))
+				continue;
+			j->matched++;
+			j->fn(j->arg, m, i);
+		}
+	}
+}
+
+/* Demangled names count where the symbol table's don't match. */
+static void job_run(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
+{
+	j->demangle = j->matcher.match == PB_MATCH_REGEX;
+	run_once(j, modules, nr);
+	if (!j->matched && !j->demangle) {
+		j->demangle = true;
+		run_once(j, modules, nr);
+	}
+}
+
+int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum pb_match match,
+		     const char *pattern, void (*fn)(void *arg, unsigned module, uint32_t func),
+		     void *arg, char *err, size_t errlen)
+{
+	struct job j;
+	int ret = job_init(&j, match, pattern, err, errlen);
+
+	if (ret)
+		return ret;
+	j.fn = fn;
+	j.arg = arg;
+	job_run(&j, modules, nr);
+	job_free(&j);
+	return j.matched < INT_MAX ? (int)j.matched : INT_MAX;
+}
+
 /* A word that names just this function, quoted against the agent's glob. */
 static void put_exact(FILE *f, const char *name, const char *prefix, const char *module)
 {
@@ -102,97 +210,58 @@ static void put_exact(FILE *f, const char *name, const char *prefix, const char 
 	putc(' ', f);
 }
 
-struct job {
-	struct matcher matcher;
-	const char *prefix, *module;	/* "!" or ""; behind :mod: */
+struct resolving {
+	const struct pb_analysis *const *modules;
+	const struct job *job;
+	const char *prefix;		/* "!" or "" */
 	struct pb_resolved *out;
 	FILE *exact;
-	bool demangle;
 };
 
-static void resolve_module(struct job *j, const struct pb_analysis *a)
+static void resolve_one(void *arg, unsigned module, uint32_t func)
 {
-	for (uint32_t i = 0; i < a->nr_funcs; i++) {
-		const struct pb_func *f = pb_analysis_funcs(a) + i;
-		bool found = pb_names_each(a, f, j->demangle, match_name, &j->matcher);
+	struct resolving *r = arg;
+	const struct pb_analysis *a = r->modules[module];
+	const struct pb_func *f = pb_analysis_funcs(a) + func;
 
-		if (!found)
-			continue;
-		j->out->matched++;
-		if (f->refused == PB_REFUSED_NOT)
-			j->out->usable++;
-		else
-			j->out->refused = f->refused;
-		put_exact(j->exact, pb_func_name(a, f), j->prefix, j->module);
-	}
-}
-
-static void resolve_all(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
-{
-	for (unsigned i = 0; i < nr; i++) {
-		const char *soname = pb_analysis_string(modules[i], modules[i]->soname);
-
-		if (j->module && !pb_glob_match(j->module, soname))
-			continue;
-		j->out->module_known = true;
-		resolve_module(j, modules[i]);
-	}
-}
-
-static int compile(struct matcher *m, char *err, size_t errlen)
-{
-	if (m->match != PB_MATCH_REGEX)
-		return 0;
-	int ret = regcomp(&m->regex, m->text, REG_EXTENDED | REG_NOSUB);
-	if (!ret)
-		return 0;
-	regerror(ret, &m->regex, err, errlen);
-	return -EINVAL;
+	if (f->refused == PB_REFUSED_NOT)
+		r->out->usable++;
+	else
+		r->out->refused = f->refused;
+	put_exact(r->exact, pb_func_name(a, f), r->prefix, r->job->module);
 }
 
 int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 		       enum pb_match match, const char *pattern, struct pb_resolved *out,
 		       char *err, size_t errlen)
 {
-	char *copy = strdup(pattern), *value = NULL, *text = copy, *mod;
-	struct job j = { .out = out, .prefix = *pattern == '!' ? "!" : "" };
+	struct job j;
+	struct resolving r = { modules, &j, *pattern == '!' ? "!" : "", out };
+	char *value = NULL;
 	size_t len;
-	int ret;
+	bool as_it_is;
+	int ret = job_init(&j, match, pattern, err, errlen);
 
 	*out = (struct pb_resolved){ 0 };
-	snprintf(err, errlen, "out of memory");
-	j.exact = copy ? open_memstream(&value, &len) : NULL;
-	if (!j.exact) {
-		free(copy);
+	if (ret)
+		return ret;
+	r.exact = open_memstream(&value, &len);
+	if (!r.exact) {
+		job_free(&j);
 		return -ENOMEM;
 	}
-	text += *text == '!';
-	mod = strstr(text, ":mod:");
-	if (mod) {
-		*mod = 0;
-		j.module = mod + 5;
-	}
-	out->module_known = !mod;
-	if (!*text)
-		match = PB_MATCH_GLOB;
-	j.matcher = (struct matcher){ .match = match, .text = *text ? text : "*" };
-	ret = compile(&j.matcher, err, errlen);
-	/* demangled names count where the symbol table's don't match */
-	j.demangle = match == PB_MATCH_REGEX;
-	if (!ret)
-		resolve_all(&j, modules, nr);
-	if (!ret && !out->matched && !j.demangle) {
-		j.demangle = true;
-		resolve_all(&j, modules, nr);
-	}
-	if (!ret && match == PB_MATCH_REGEX)
-		regfree(&j.matcher.regex);
-	if (fclose(j.exact) && !ret)
+	j.fn = resolve_one;
+	j.arg = &r;
+	job_run(&j, modules, nr);
+	out->matched = j.matched;
+	out->module_known = j.module_known;
+	if (fclose(r.exact))
 		ret = -ENOMEM;
-	free(copy);
 	/* what the agent can match by itself goes as it is: it then also holds
 	 * for modules that arrive later */
-	if (match == PB_MATCH_GLOB && (!j.demangle || !out->matched)) {
+	as_it_is = match == PB_MATCH_GLOB && (!j.demangle || !j.matched);
+	job_free(&j);
+	if (as_it_is) {
 		free(value);
 		value = strdup(pattern);
 	} else if (len && !ret) {

@@ -9,9 +9,13 @@
 #define PB_CONTROL_RESOLVE_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "abi/analysis.h"
 
 enum pb_match { PB_MATCH_GLOB, PB_MATCH_REGEX, PB_MATCH_SIMPLE };
+
+/* "glob", "regex" or "simple"; false: none of them. */
+bool pb_control_match_type(const char *text, enum pb_match *match);
 
 struct pb_resolved {
 	char *value;		/* for the control file; to be freed */
@@ -20,6 +24,12 @@ struct pb_resolved {
 	int refused;		/* why one of the others can't: PB_REFUSED_* */
 	bool module_known;	/* :mod: names one of the modules, or isn't there */
 };
+
+/* Calls fn for each function that the pattern means, as [module] and its index
+ * there: how many, or -errno with a text in err. modules as below. */
+int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum pb_match match,
+		     const char *pattern, void (*fn)(void *arg, unsigned module, uint32_t func),
+		     void *arg, char *err, size_t errlen);
 
 /* modules must have passed pb_analysis_check(). 0 (also if nothing matched), or
  * -errno with a text in err: a bad regular expression, out of memory. */

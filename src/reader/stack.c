@@ -117,11 +117,16 @@ struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n)
 	return n < s->nr ? s->order[n] : NULL;
 }
 
+bool pb_stack_is_own(const struct pb_call_stack *s)
+{
+	return !s->id || s->id & OWN_STACK;
+}
+
 void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to)
 {
 	const struct pb_call_stack *s = prev;
 
-	if (!to->id || to->id & OWN_STACK)
+	if (pb_stack_is_own(to))
 		return;
 	for (int n = 0; s && n < MAX_NESTED; s = s->from, n++)
 		if (s->from == to)

@@ -16,6 +16,7 @@ struct pb_open_call {
 	uint64_t aux;		/* the view's */
 	uint32_t site;
 	uint32_t view;		/* the view's; 0 when pushed */
+	uint32_t select;	/* the view's, too */
 };
 
 struct pb_call_stack {
@@ -37,6 +38,7 @@ struct pb_call_stack {
 	/* a call without a traced callee that ran on it when the data ends */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
+	uint32_t leaf_select;	/* the view's */
 	uint32_t tid;
 };
 
@@ -49,6 +51,9 @@ void pb_stacks_free(struct pb_stacks *s);
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial, uint64_t id);
 /* For each stack in the order in which they first appeared; NULL behind the last. */
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);
+
+/* Whether it is a thread's own, not one that a program switches to. */
+bool pb_stack_is_own(const struct pb_call_stack *s);
 
 /* The thread goes on on stack `to` after `prev`. */
 void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);

@@ -141,6 +141,13 @@ static struct module *find_module(struct pb_symbols *s, uint32_t number)
 	return m && m->map ? m : NULL;
 }
 
+const struct pb_analysis *pb_symbols_module(struct pb_symbols *s, uint32_t number)
+{
+	struct module *m = find_module(s, number);
+
+	return m ? m->map : NULL;
+}
+
 static bool printable(const char *s)
 {
 	for (; *s; s++)
@@ -221,16 +228,6 @@ struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t 
 		.name = func_name(s, m, site - map->first_site), .module = m->soname,
 		.id = (uint64_t)map->module << 32 | (site - map->first_site),
 	};
-}
-
-const char *pb_symbols_raw_name(struct pb_symbols *s, size_t image, uint32_t site)
-{
-	const struct pb_module_map *map = map_of_site(s->d, image, site);
-	struct module *m = map ? find_module(s, map->module) : NULL;
-
-	if (!m || site - map->first_site >= m->map->nr_funcs)
-		return "";
-	return pb_func_name(m->map, &pb_analysis_funcs(m->map)[site - map->first_site]);
 }
 
 static bool map_holds(const struct pb_module_map *map, const struct module *m, uint64_t address)

@@ -25,10 +25,12 @@ void pb_symbols_free(struct pb_symbols *s);
 /* How names are shown (PB_DEMANGLE_SIMPLE). Before the first is asked for. */
 void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how);
 
+struct pb_analysis;
+/* What modules/NUMBER holds, checked; NULL: it is missing or damaged. */
+const struct pb_analysis *pb_symbols_module(struct pb_symbols *s, uint32_t number);
+
 /* `image` is an index of data->images. */
 struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t site);
-/* The mangled name, for filters and tools that want it. */
-const char *pb_symbols_raw_name(struct pb_symbols *s, size_t image, uint32_t site);
 
 /* "name" or "name+0x12" of an address at that time into buf; hex if unknown. */
 void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,

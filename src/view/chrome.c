@@ -4,8 +4,7 @@
  * event ("X"), written when it ends; one that is open at the end only begins
  * ("B"). Lost records are instant events.
  */
-#include "view/filter.h"
-#include "view/view.h"
+#include "view/select.h"
 
 typedef unsigned long long ull;
 
@@ -13,6 +12,7 @@ struct chrome {
 	const struct pb_view *v;
 	struct pb_out *o;
 	bool any;
+	uint64_t latest;	/* time of all events */
 };
 
 static void print_us(struct chrome *c, const char *name, uint64_t ns)
@@ -37,34 +37,19 @@ static void print_function(struct chrome *c, size_t image, uint32_t site)
 	pb_out_json(c->o, f.module);
 }
 
-static bool wanted(struct chrome *c, const struct pb_event *ev, uint64_t ns)
-{
-	const struct pb_view *v = c->v;
-
-	if (!pb_view_in_range(v, ev->start) || (v->max_depth && ev->depth >= v->max_depth) ||
-	    ns < v->min_ns)
-		return false;
-	if (v->filters) {
-		unsigned match = pb_filters_match(v->filters, ev->image, ev->site);
-
-		return !(match & PB_FILTER_OUT) &&
-		       (match & PB_FILTER_IN || !pb_filters_has_in(v->filters));
-	}
-	return true;
-}
-
-static void call(struct chrome *c, const struct pb_event *ev, bool no_return)
+static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, bool no_return)
 {
 	const struct pb_clock *clock = &c->v->data->clock;
-	uint64_t start = pb_clock_ns(clock, ev->start), end = pb_clock_ns(clock, ev->time);
+	uint64_t start = ev->call && ev->call->aux ? ev->call->aux : ev->start ? ev->start : ev->time;
+	uint64_t end = ev->time > start ? ev->time : start, ns;
 
-	if (end < start)
-		end = start;
-	if (!wanted(c, ev, end - start))
+	if (!(select & PB_SEL_VISIBLE) || !pb_select_long(c->v, start, end) ||
+	    !pb_select_clip(c->v, &start, &end))
 		return;
+	ns = pb_clock_ns(clock, start);
 	begin(c, 'X', ev->pid, ev->tid);
-	print_us(c, "ts", start);
-	print_us(c, "dur", end - start);
+	print_us(c, "ts", ns);
+	print_us(c, "dur", pb_clock_ns(clock, end) - ns);
 	print_function(c, ev->image, ev->site);
 	if (no_return)
 		pb_out_str(c->o, ",\"args\":{\"no_return\":true}");
@@ -81,32 +66,37 @@ static void lost(struct chrome *c, const struct pb_event *ev)
 
 static void on_event(struct chrome *c, const struct pb_event *ev)
 {
-	struct pb_event copy;
+	uint32_t select = pb_select(c->v, ev);
 
+	if (ev->time > c->latest)
+		c->latest = ev->time;
 	switch (ev->kind) {
-	case PB_EV_LEAF:
-		call(c, ev, false);
+	case PB_EV_LEAF: case PB_EV_FUNC: case PB_EV_EXIT:
+		call(c, ev, select, false);
 		break;
-	case PB_EV_CALL: case PB_EV_FUNC:
-		call(c, ev, ev->kind == PB_EV_CALL);
-		break;
-	case PB_EV_EXIT: case PB_EV_END:
-		copy = *ev;
-		if (!copy.start)
-			copy.start = ev->time;
-		call(c, &copy, ev->kind == PB_EV_END);
+	case PB_EV_CALL: case PB_EV_END:
+		call(c, ev, select, true);
 		break;
 	case PB_EV_LOST:
-		lost(c, ev);
+		if (pb_view_in_range(c->v, ev->time))
+			lost(c, ev);
+		break;
+	case PB_EV_OPEN:
+		/* what a forked child took along begins there with the child */
+		if (ev->call && ev->flags & PB_EV_INHERITED)
+			ev->call->aux = ev->time;
 		break;
 	default:
 		break;
 	}
 }
 
-static void open_call(struct chrome *c, const struct pb_call_stack *s, uint32_t site, uint64_t start)
+static void open_call(struct chrome *c, const struct pb_call_stack *s, uint32_t select, uint32_t site,
+		      uint64_t start)
 {
-	if (!pb_view_in_range(c->v, start))
+	uint64_t end = c->latest;
+
+	if (!pb_select_open(c->v, select, start, end) || !pb_select_clip(c->v, &start, &end))
 		return;
 	begin(c, 'B', s->pid, s->tid);
 	print_us(c, "ts", pb_clock_ns(&c->v->data->clock, start));
@@ -120,9 +110,10 @@ static void open_calls(struct chrome *c, struct pb_stream *stream)
 
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
 		for (uint32_t n = 0; n < s->depth; n++)
-			open_call(c, s, s->calls[n].site, s->calls[n].start);
+			open_call(c, s, s->calls[n].select, s->calls[n].site,
+				  s->calls[n].aux ? s->calls[n].aux : s->calls[n].start);
 		if (s->leaf_site)
-			open_call(c, s, s->leaf_site, s->leaf_start);
+			open_call(c, s, s->leaf_select, s->leaf_site, s->leaf_start);
 	}
 }
 

@@ -27,7 +27,7 @@ static size_t collect(const struct pb_tree *t, struct edge *edges)
 	for (uint32_t i = 1; i < t->nr; i++) {
 		const struct pb_tree_node *n = &t->nodes[i];
 
-		if (n->parent != PB_TREE_ROOT)
+		if (n->parent != PB_TREE_ROOT && n->calls)
 			edges[nr++] = (struct edge){ t->nodes[n->parent].number, n->number, n->calls,
 						     n->total };
 	}
@@ -63,7 +63,8 @@ static void print_nodes(const struct pb_view *v, struct pb_tree *t)
 	size_t nr = 0;
 
 	for (uint32_t i = 1; list && i < t->nr; i++)
-		list[nr++] = (struct edge){ .from = t->nodes[i].number };
+		if (t->nodes[i].calls || t->nodes[i].child)
+			list[nr++] = (struct edge){ .from = t->nodes[i].number };
 	if (nr)
 		qsort(list, nr, sizeof(*list), by_ends);
 	for (size_t i = 0; i < nr; i++) {

@@ -1,80 +1,102 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "view/filter.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/record.h"
-#include "base/glob.h"
-
-#define KNOWN 4
+#include "reader/symbols.h"
+#include "view/sites.h"
 
 struct pb_filters {
-	struct pb_data *data;
-	char **in, **out;
-	size_t nr_in, nr_out;
-	uint8_t **known;	/* [nr_images][PB_MAX_SITES], made when first used */
+	struct pb_sites sites;
+	const struct pb_analysis **modules;	/* those with sites, and are readable */
+	uint32_t *bases;			/* [nr] number of their first function */
+	unsigned nr;
+	uint8_t *marks;				/* [sites.total] */
+	bool has_in;
 };
 
-struct pb_filters *pb_filters_new(struct pb_data *d, char **in, size_t nr_in, char **out,
-				  size_t nr_out)
+struct pb_filters *pb_filters_new(struct pb_data *d)
 {
 	struct pb_filters *f = calloc(1, sizeof(*f));
 
-	if (!f)
+	if (!f || pb_sites_init(&f->sites, d)) {
+		free(f);
 		return NULL;
-	*f = (struct pb_filters){ d, in, out, nr_in, nr_out,
-				  calloc(d->nr_images, sizeof(*f->known)) };
-	if (f->known)
-		return f;
-	free(f);
-	return NULL;
+	}
+	f->modules = calloc(f->sites.nr_modules + 1, sizeof(*f->modules));
+	f->bases = calloc(f->sites.nr_modules + 1, sizeof(*f->bases));
+	f->marks = calloc(f->sites.total, 1);	/* mostly never touched */
+	if (!f->modules || !f->bases || !f->marks) {
+		pb_filters_free(f);
+		return NULL;
+	}
+	for (size_t i = 0; i < f->sites.nr_modules; i++) {
+		const struct pb_sites_module *m = &f->sites.modules[i];
+		const struct pb_analysis *a = pb_symbols_module(d->symbols, m->module);
+
+		if (!a || a->nr_funcs > m->nr)
+			continue;
+		f->modules[f->nr] = a;
+		f->bases[f->nr++] = m->base;
+	}
+	return f;
 }
 
 void pb_filters_free(struct pb_filters *f)
 {
 	if (!f)
 		return;
-	for (size_t i = 0; i < f->data->nr_images; i++)
-		free(f->known[i]);
-	free(f->known);
+	pb_sites_free(&f->sites);
+	free(f->modules);
+	free(f->bases);
+	free(f->marks);
 	free(f);
 }
 
-bool pb_filters_has_in(const struct pb_filters *f)
+struct marking {
+	struct pb_filters *filters;
+	uint8_t set, clear;
+};
+
+static void mark(void *arg, unsigned module, uint32_t func)
 {
-	return f->nr_in;
+	struct marking *m = arg;
+	uint8_t *p = &m->filters->marks[m->filters->bases[module] + func];
+
+	*p = (uint8_t)((*p & ~m->clear) | m->set);
 }
 
-static bool any(char **patterns, size_t nr, const char *raw, const char *pretty)
+int pb_filters_add(struct pb_filters *f, unsigned marks, enum pb_match match, const char *pattern,
+		   char *err, size_t errlen)
 {
-	char bare[512];
+	bool clear = *pattern == '!';
+	struct marking m = { f, clear ? 0 : (uint8_t)marks, clear ? (uint8_t)marks : 0 };
+	char near[4 * PB_EDIT_MAX];
+	int ret = pb_control_match(f->modules, f->nr, match, pattern, mark, &m, err, errlen);
 
-	snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(pretty, "("), pretty);
-	for (size_t i = 0; i < nr; i++)
-		if (pb_glob_match(patterns[i], raw) || pb_glob_match(patterns[i], pretty) ||
-		    pb_glob_match(patterns[i], bare))
-			return true;
-	return false;
+	f->has_in |= !clear && marks & PB_FILTER_IN;
+	if (ret)
+		return ret < 0 ? ret : 0;
+	pb_control_nearest_function(f->modules, f->nr, pattern, near, sizeof(near));
+	snprintf(err, errlen, "no recorded function matches%s%s%s", *near ? "; did you mean " : "", near,
+		 *near ? "?" : " (patchbay report lists them)");
+	return -ENOENT;
+}
+
+unsigned pb_filters_number(const struct pb_filters *f, uint32_t number)
+{
+	return number < f->sites.total ? f->marks[number] : 0;
 }
 
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site)
 {
-	uint8_t result = KNOWN;
-	const char *raw, *pretty;
+	return f->marks[pb_sites_number(&f->sites, image, site)];
+}
 
-	if (!f->known[image])
-		f->known[image] = calloc(1, PB_MAX_SITES);
-	if (f->known[image] && f->known[image][site])
-		return f->known[image][site];
-	raw = pb_symbols_raw_name(f->data->symbols, image, site);
-	pretty = pb_symbols_site(f->data->symbols, image, site).name;
-	if (any(f->in, f->nr_in, raw, pretty))
-		result |= PB_FILTER_IN;
-	if (any(f->out, f->nr_out, raw, pretty))
-		result |= PB_FILTER_OUT;
-	if (f->known[image])
-		f->known[image][site] = result;
-	return result;
+bool pb_filters_has_in(const struct pb_filters *f)
+{
+	return f->has_in;
 }

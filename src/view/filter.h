@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * -F and -N of the views: globs over function names (mangled, demangled, or
- * demangled without the parameters), asked once for each site.
+ * Patterns of the views, with the grammar and meaning that they have for record
+ * (control/resolve.h), looked up once in the functions of the recording.
  * Context: the observer, one thread.
  */
 #ifndef PB_VIEW_FILTER_H
 #define PB_VIEW_FILTER_H
-#include "reader/symbols.h"
+#include "control/resolve.h"
 #include "reader/data.h"
 
 struct pb_filters;
 
 #define PB_FILTER_IN	1	/* matches an -F */
 #define PB_FILTER_OUT	2	/* matches an -N */
+#define PB_FILTER_FOCUS	4	/* is what the view is about */
 
-struct pb_filters *pb_filters_new(struct pb_data *d, char **in, size_t nr_in, char **out,
-				  size_t nr_out);
+struct pb_filters *pb_filters_new(struct pb_data *d);
 void pb_filters_free(struct pb_filters *f);
+/* Marks the functions that a pattern means; "!PATTERN" takes the mark away. 0,
+ * or -errno with a text in err: nothing matches, or a bad pattern. */
+int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, const char *pattern,
+		   char *err, size_t errlen);
+
+/* PB_FILTER_* of a function: by site, or by its number (view/sites.h). */
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site);
+unsigned pb_filters_number(const struct pb_filters *f, uint32_t number);
 bool pb_filters_has_in(const struct pb_filters *f);
 #endif

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "view/filter.h"
-#include "view/view.h"
+#include "view/select.h"
 
 static void print_header(const struct pb_view *v, uint64_t entries, uint64_t written)
 {
@@ -37,13 +36,6 @@ static void print_line(const struct pb_view *v, const struct pb_event *ev)
 	struct pb_out *o = v->out;
 	char parent[1024];
 
-	if (v->filters) {
-		unsigned match = pb_filters_match(v->filters, ev->image, ev->site);
-
-		if (match & PB_FILTER_OUT ||
-		    (pb_filters_has_in(v->filters) && !(match & PB_FILTER_IN)))
-			return;
-	}
 	pb_out_fmt(o, "%16s-%-7u [000] .....", pb_view_comm(ev->thread), ev->tid);
 	if (!clock->none) {
 		uint64_t us = (pb_clock_ns(clock, ev->start) + 500) / 1000;
@@ -64,9 +56,11 @@ static void print_line(const struct pb_view *v, const struct pb_event *ev)
 
 static void print_event(const struct pb_view *v, const struct pb_event *ev)
 {
+	bool visible = pb_select(v, ev) & PB_SEL_VISIBLE;
+
 	switch (ev->kind) {
 	case PB_EV_FUNC: case PB_EV_CALL: case PB_EV_LEAF: case PB_EV_ENTRY:
-		if (pb_view_in_range(v, ev->start))
+		if (visible && pb_view_in_range(v, ev->start))
 			print_line(v, ev);
 		break;
 	case PB_EV_LOST:

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/glob.h"
+#include "view/filter.h"
 #include "view/tree.h"
 
 typedef unsigned long long ull;
@@ -69,18 +69,6 @@ static int print_whole(const struct pb_view *v, struct pb_tree *t)
 	return 0;
 }
 
-static bool matches(const struct pb_tree *t, uint32_t number, const char *pattern)
-{
-	const char *name = pb_tree_name(t, number);
-	char bare[512];
-	size_t end = 0;
-
-	while (name[end] && name[end] != '(')
-		end++;
-	snprintf(bare, sizeof(bare), "%.*s", (int)end, name);
-	return pb_glob_match(pattern, name) || pb_glob_match(pattern, bare);
-}
-
 static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_t node, unsigned nr)
 {
 	const struct pb_tree_node *n = &t->nodes[node];
@@ -96,8 +84,7 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 
 /* Merges what stands below each outermost node of the function. `mark` is the
  * node's copy in the merged tree; parents come before their children. */
-static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged,
-		       const char *pattern)
+static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;
 
@@ -107,7 +94,7 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 
 		if (up) {
 			n->mark = pb_tree_child(merged, up, n->number);
-		} else if (n->number != PB_TREE_DEEPER && matches(t, n->number, pattern)) {
+		} else if (pb_filters_number(v->filters, n->number) & PB_FILTER_FOCUS) {
 			n->mark = pb_tree_child(merged, PB_TREE_ROOT, n->number);
 			print_path(v, t, i, nr++);
 		}
@@ -119,7 +106,7 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 	return merged->nomem ? -ENOMEM : 0;
 }
 
-static int print_function(const struct pb_view *v, struct pb_tree *t, const char *pattern)
+static int print_focus(const struct pb_view *v, struct pb_tree *t)
 {
 	struct pb_tree merged;
 	int ret = pb_tree_init(&merged);
@@ -127,10 +114,10 @@ static int print_function(const struct pb_view *v, struct pb_tree *t, const char
 	if (!ret) {
 		merged.sites = t->sites;
 		pb_out_str(v->out, "# backtraces\n");
-		ret = merge_below(v, t, &merged, pattern);
+		ret = merge_below(v, t, &merged);
 	}
 	if (!ret && merged.nr == 1)
-		pb_out_fmt(v->out, "# no call of %s was recorded\n", pattern);
+		pb_out_str(v->out, "# no such call was recorded\n");
 	else if (!ret)
 		print_whole(v, &merged);
 	memset(&merged.sites, 0, sizeof(merged.sites));
@@ -138,14 +125,14 @@ static int print_function(const struct pb_view *v, struct pb_tree *t, const char
 	return ret;
 }
 
-int pb_view_graph(const struct pb_view *v, const char *function)
+int pb_view_graph(const struct pb_view *v, bool focus)
 {
 	struct pb_tree t;
 	int ret = pb_tree_make(&t, v);
 
 	if (ret)
 		return ret;
-	ret = function ? print_function(v, &t, function) : print_whole(v, &t);
+	ret = focus ? print_focus(v, &t) : print_whole(v, &t);
 	pb_view_losses(v, &t.totals, "# ");
 	pb_tree_free(&t);
 	return ret;

@@ -17,7 +17,7 @@
  *
  * Another stack (a signal handler's, a coroutine's) is shown below the call
  * that waits for what runs there, so that no line seems to stand in a call that
- * it doesn't. `stack->shift` is how far right that is.
+ * it doesn't (view/select.h).
  *
  * With a minimal time, an entry waits until any later record shows that its
  * call has lasted long enough; `stack->user` is the first waiting one.
@@ -26,8 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "view/filter.h"
-#include "view/view.h"
+#include "view/select.h"
 
 #define INDENT		2
 #define INDENT_LEVELS	256	/* deeper calls aren't moved further right */
@@ -36,10 +35,7 @@
 
 /* pb_open_call.view */
 #define V_SHOWN		1u	/* its line was printed */
-#define V_VISIBLE	2u	/* filters let it through */
-#define V_IN		4u	/* inside a function of -F */
-#define V_OUT		8u	/* inside a function of -N */
-#define V_DEPTH_SHIFT	8	/* shown depth of its callees on its own stack */
+#define V_OPENED	2u	/* it won't be: the beginning isn't in the data */
 
 struct printer {
 	const struct pb_view *v;
@@ -250,61 +246,6 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	pb_out_str(p->o, " */\n");
 }
 
-/* What stands around the outermost call of a stack: V_IN and V_OUT of the call
- * that waits for it, and the depth of what isn't known. */
-static uint32_t outside(const struct pb_call_stack *s)
-{
-	const struct pb_call_stack *f = s->from;
-	uint32_t base = s->base < INDENT_LEVELS ? s->base : INDENT_LEVELS;
-	uint32_t view = f && f->depth ? f->calls[f->depth - 1].view & (V_IN | V_OUT) : 0;
-
-	return view | base << V_DEPTH_SHIFT;
-}
-
-/* The thread came to this stack: below what waits for it. */
-static void place_stack(struct pb_call_stack *s)
-{
-	const struct pb_call_stack *f = s->from;
-
-	s->entered = false;
-	s->shift = f->shift + ((f->depth ? f->calls[f->depth - 1].view : outside(f)) >> V_DEPTH_SHIFT);
-}
-
-/* What filters make of a call at this place of the stack: V_* and its depth. */
-static uint32_t judge(struct printer *p, const struct pb_event *ev, uint32_t below)
-{
-	uint32_t around = below ? ev->stack->calls[below - 1].view : outside(ev->stack);
-	uint32_t view = around & (V_IN | V_OUT), depth = around >> V_DEPTH_SHIFT;
-
-	if (p->v->filters) {
-		unsigned match = pb_filters_match(p->v->filters, ev->image, ev->site);
-
-		if (match & PB_FILTER_IN || !pb_filters_has_in(p->v->filters))
-			view |= V_IN;
-		if (match & PB_FILTER_OUT)
-			view |= V_OUT;
-	} else {
-		view |= V_IN;
-	}
-	if (view & V_IN && !(view & V_OUT) &&
-	    (!p->v->max_depth || ev->stack->shift + depth < p->v->max_depth)) {
-		view |= V_VISIBLE;
-		depth++;
-	}
-	return view | depth << V_DEPTH_SHIFT;
-}
-
-static uint32_t own_depth(uint32_t view)
-{
-	return (view >> V_DEPTH_SHIFT) - (view & V_VISIBLE ? 1 : 0);
-}
-
-static bool long_enough(const struct printer *p, uint64_t start, uint64_t time)
-{
-	return !p->v->min_ns ||
-	       (time > start && pb_clock_span(p->clock, time - start) >= p->v->min_ns);
-}
-
 /* Prints the entries that have waited long enough; they are the outermost. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
@@ -316,58 +257,55 @@ static void flush_waiting(struct printer *p, const struct pb_event *ev)
 	for (; s->user < end; s->user++) {
 		struct pb_open_call *call = &s->calls[s->user];
 
-		if (!long_enough(p, call->start, ev->time))
+		if (!pb_select_long(p->v, call->start, ev->time))
 			return;
-		if (call->view & V_VISIBLE && !(call->view & V_SHOWN) &&
+		if (call->select & PB_SEL_VISIBLE && !(call->view & (V_SHOWN | V_OPENED)) &&
 		    pb_view_in_range(p->v, call->start))
-			print_entry(p, ev, call, own_depth(call->view));
+			print_entry(p, ev, call, pb_select_depth(call->select));
 	}
 }
 
-static void on_begin(struct printer *p, const struct pb_event *ev)
+static void on_begin(struct printer *p, const struct pb_event *ev, uint32_t select)
 {
-	uint32_t view;
-
-	if (!ev->call)
+	if (!ev->call || ev->kind == PB_EV_OPEN || p->v->min_ns)
 		return;
-	view = judge(p, ev, ev->stack->depth - 1);
-	ev->call->view = view;
-	if (ev->kind == PB_EV_OPEN || p->v->min_ns)
-		return;
-	if (view & V_VISIBLE && pb_view_in_range(p->v, ev->time))
-		print_entry(p, ev, ev->call, own_depth(view));
+	if (select & PB_SEL_VISIBLE && pb_view_in_range(p->v, ev->time))
+		print_entry(p, ev, ev->call, pb_select_depth(select));
 }
 
-static void on_end(struct printer *p, const struct pb_event *ev)
+static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select)
 {
 	const char *comment = ev->kind == PB_EV_EXIT ? NULL :
 		ev->flags & PB_EV_GAP ? "return lost" : "no return seen";
-	uint32_t view = ev->call ? ev->call->view : judge(p, ev, ev->stack->depth);
+	uint32_t depth = pb_select_depth(select);
+	bool shown = ev->call && ev->call->view & V_SHOWN;
 
-	if (!(view & V_VISIBLE) || !pb_view_in_range(p->v, ev->time))
+	if (!(select & PB_SEL_VISIBLE) || !pb_view_in_range(p->v, ev->time))
 		return;
 	if (!ev->call && ev->kind == PB_EV_END) {
 		if (!p->v->min_ns)
-			print_leaf(p, ev, own_depth(view), comment);
+			print_leaf(p, ev, depth, comment);
 		return;
 	}
-	if (p->v->min_ns && !(view & V_SHOWN)) {
+	if (p->v->min_ns && !shown) {
 		/* it never came to its entry's line: all its callees were short */
-		if (ev->start && !comment && long_enough(p, ev->start, ev->time))
-			print_leaf(p, ev, own_depth(view), NULL);
-		return;
+		if (!ev->start || comment || !pb_select_long(p->v, ev->start, ev->time))
+			return;
+		if (!ev->call || !(ev->call->view & V_OPENED)) {
+			print_leaf(p, ev, depth, NULL);
+			return;
+		}
 	}
-	print_end(p, ev, own_depth(view), comment);
+	print_end(p, ev, depth, comment);
 }
 
-static void on_leaf(struct printer *p, const struct pb_event *ev, const char *comment)
+static void on_leaf(struct printer *p, const struct pb_event *ev, uint32_t select,
+		    const char *comment)
 {
-	uint32_t view = judge(p, ev, ev->stack->depth);
-
-	if (!(view & V_VISIBLE) || !pb_view_in_range(p->v, ev->start) ||
-	    (comment ? p->v->min_ns != 0 : !long_enough(p, ev->start, ev->time)))
+	if (!(select & PB_SEL_VISIBLE) || !pb_view_in_range(p->v, ev->start) ||
+	    (comment ? p->v->min_ns != 0 : !pb_select_long(p->v, ev->start, ev->time)))
 		return;
-	print_leaf(p, ev, own_depth(view), comment);
+	print_leaf(p, ev, pb_select_depth(select), comment);
 }
 
 static void on_lost(struct printer *p, const struct pb_event *ev)
@@ -383,25 +321,27 @@ static void on_lost(struct printer *p, const struct pb_event *ev)
 
 static void print_event(struct printer *p, const struct pb_event *ev)
 {
-	if (ev->stack->entered)
-		place_stack(ev->stack);
+	uint32_t select = pb_select(p->v, ev);
+
+	if (ev->kind == PB_EV_OPEN && ev->call)
+		ev->call->view = V_OPENED;
 	if (p->v->min_ns)
 		flush_waiting(p, ev);
 	switch (ev->kind) {
 	case PB_EV_LEAF:
-		on_leaf(p, ev, NULL);
+		on_leaf(p, ev, select, NULL);
 		break;
 	case PB_EV_CALL: case PB_EV_FUNC:
-		on_leaf(p, ev, "no return seen");
+		on_leaf(p, ev, select, "no return seen");
 		break;
 	case PB_EV_LEAF_OPEN:
-		on_leaf(p, ev, "still open");
+		on_leaf(p, ev, select, "still open");
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
-		on_begin(p, ev);
+		on_begin(p, ev, select);
 		break;
 	case PB_EV_EXIT: case PB_EV_END:
-		on_end(p, ev);
+		on_end(p, ev, select);
 		break;
 	case PB_EV_LOST:
 		on_lost(p, ev);
@@ -472,7 +412,7 @@ int pb_view_graph_text(const struct pb_view *v, unsigned flags)
 	while (!v->out->error && pb_stream_next(&s, &ev))
 		print_event(&p, &ev);
 	if (!v->out->error) {
-		pb_view_open_calls(v, &s, "# ", true);
+		pb_view_open_calls(v, &s, "# ");
 		pb_view_losses(v, pb_stream_totals(&s), "# ");
 	}
 	pb_stream_close(&s);

@@ -222,7 +222,7 @@ int pb_view_info(const struct pb_view *v, bool json, bool open)
 	if (!ret && json)
 		info_json(v, &r, open ? &s : NULL);
 	else if (!ret && open)
-		pb_view_open_calls(v, &s, "", true);
+		pb_view_open_calls(v, &s, "");
 	else if (!ret)
 		info_text(v, &r);
 	if (!ret && open)

@@ -2,13 +2,13 @@
 #include "view/options.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/filter.h"
 
-enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE };
+enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE, OPT_MATCH };
 
 static const struct argp_option common[] = {
 	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
@@ -19,19 +19,22 @@ static const struct argp_option common[] = {
 };
 
 static const struct argp_option selection[] = {
-	{ "filter", 'F', "GLOB", 0, "Only these functions and what they call", 4 },
-	{ "notrace", 'N', "GLOB", 0, "Not these functions, nor what they call", 4 },
+	{ "filter", 'F', "FUNC", 0, "Only these functions and what they call", 4 },
+	{ "notrace", 'N', "FUNC", 0, "Not these functions, nor what they call", 4 },
+	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 4 },
 	{ "depth", 'D', "N", 0, "Calls down to this depth", 4 },
 	{ "time-filter", 't', "TIME", 0, "Calls that took at least TIME (5us, 1.5ms, 2s; else ns)", 4 },
 	{ "range", OPT_RANGE, "FROM~TO", 0, "This part of the trace's time; either may be left out", 4 },
 	{ 0 }
 };
 
-static void add(struct argp_state *state, char **list, size_t *nr, char *arg)
+void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, unsigned mark,
+			const char *pattern)
 {
-	if (*nr == PB_VIEW_MAX_LIST)
-		argp_error(state, "%s: more than %d of these", arg, PB_VIEW_MAX_LIST);
-	list[(*nr)++] = arg;
+	if (o->nr_filters == PB_VIEW_MAX_LIST)
+		argp_error(state, "%s: more than %d patterns", pattern, PB_VIEW_MAX_LIST);
+	o->filters[o->nr_filters].mark = mark;
+	o->filters[o->nr_filters++].pattern = pattern;
 }
 
 static void add_tids(struct argp_state *state, struct pb_view_options *o, char *arg)
@@ -81,10 +84,14 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'F':
-		add(state, o->in, &o->nr_in, arg);
+		pb_view_add_filter(state, o, PB_FILTER_IN, arg);
 		return 0;
 	case 'N':
-		add(state, o->out, &o->nr_out, arg);
+		pb_view_add_filter(state, o, PB_FILTER_OUT, arg);
+		return 0;
+	case OPT_MATCH:
+		if (!pb_control_match_type(arg, &o->match))
+			argp_error(state, "--match=%s: choose glob, regex or simple", arg);
 		return 0;
 	case 'D':
 		depth = strtoul(arg, &end, 10);
@@ -180,9 +187,18 @@ static int set_range(struct pb_view *v, const char *range)
 	return 0;
 }
 
-static int fail(const struct pb_view_options *o, const char *text)
+static int fail(const struct pb_view_options *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int fail(const struct pb_view_options *o, const char *fmt, ...)
 {
-	fprintf(stderr, "patchbay %s: %s\n", o->command, text);
+	va_list ap;
+
+	fprintf(stderr, "patchbay %s: ", o->command);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
 	return 1;
 }
 
@@ -201,6 +217,68 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	pb_out_progress(arg, done, total);
 }
 
+static const char *option_of(unsigned mark)
+{
+	return mark == PB_FILTER_IN ? "-F " : mark == PB_FILTER_OUT ? "-N " : "";
+}
+
+static int add_filters(struct pb_view *v, const struct pb_view_options *o)
+{
+	char err[600];
+
+	if (!o->nr_filters)
+		return 0;
+	v->filters = pb_filters_new(v->data);
+	if (!v->filters)
+		return fail(o, "out of memory");
+	for (size_t i = 0; i < o->nr_filters; i++)
+		if (pb_filters_add(v->filters, o->filters[i].mark, o->match, o->filters[i].pattern, err,
+				   sizeof(err)))
+			return fail(o, "%s%s: %s", option_of(o->filters[i].mark), o->filters[i].pattern,
+				    err);
+	return 0;
+}
+
+/* A thread that isn't there is a typing error, too. */
+static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
+{
+	const struct pb_data *d = v->data;
+	char known[200] = "";
+
+	for (size_t i = 0; i < o->nr_tids; i++) {
+		size_t n = 0;
+
+		while (n < d->nr_threads && d->threads[n].tid != o->tids[i] &&
+		       d->threads[n].pid != o->tids[i])
+			n++;
+		if (n < d->nr_threads)
+			continue;
+		for (n = 0; n < d->nr_threads && n < 8; n++)
+			snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%u",
+				 n ? ", " : "", d->threads[n].tid);
+		return fail(o, "--tid=%u: no such thread or process was recorded; there %s %s%s",
+			    o->tids[i], d->nr_threads > 1 ? "are" : "is", *known ? known : "none",
+			    d->nr_threads > 8 ? ", ..." : "");
+	}
+	return 0;
+}
+
+static int choose(struct pb_view *v, const struct pb_view_options *o)
+{
+	v->tids = o->tids;
+	v->nr_tids = o->nr_tids;
+	v->to = UINT64_MAX;
+	v->max_depth = o->max_depth;
+	if (o->min_time)
+		pb_view_parse_time(o->min_time, &v->min_ns);
+	if (o->range && set_range(v, o->range))
+		return fail(o, "--range: times are as 500ns, 5us, 1.5ms, 2s or 12.345678");
+	if (v->min_ns && (v->data->clock.none || pb_data_is_function_tracer(v->data)))
+		return fail(o, "-t: no durations were recorded (%s)", v->data->clock.none ?
+			    "--clock=none" : "--tracer=function");
+	return check_tids(v, o) || add_filters(v, o);
+}
+
 int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager)
 {
 	char err[4600];
@@ -208,22 +286,15 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 	memset(v, 0, sizeof(*v));
 	v->data = pb_data_open(o->dir ? o->dir : "patchbay.data", err, sizeof(err));
 	if (!v->data)
-		return fail(o, err);
+		return fail(o, "%s", err);
 	v->out = out;
-	v->tids = o->tids;
-	v->nr_tids = o->nr_tids;
-	v->to = UINT64_MAX;
-	v->max_depth = o->max_depth;
 	pb_symbols_demangle(v->data->symbols, o->demangle);
-	if (o->min_time)
-		pb_view_parse_time(o->min_time, &v->min_ns);
-	if (o->range && set_range(v, o->range)) {
-		pb_data_close(v->data);
-		return fail(o, "--range: times are as 500ns, 5us, 1.5ms, 2s or 12.345678");
-	}
-	if (o->nr_in || o->nr_out)
-		v->filters = pb_filters_new(v->data, o->in, o->nr_in, o->out, o->nr_out);
 	show_notes(v, o);
+	if (choose(v, o)) {
+		pb_filters_free(v->filters);
+		pb_data_close(v->data);
+		return 1;
+	}
 	pb_out_open(out, o->command, pager && !o->no_pager);
 	v->data->progress = progress;
 	v->data->progress_arg = out;
@@ -246,5 +317,5 @@ int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
 		snprintf(text, sizeof(text), "%s", strerror(-ret));
 	else
 		snprintf(text, sizeof(text), "can't write the output: %s", strerror(-written));
-	return fail(o, text);
+	return fail(o, "%s", text);
 }

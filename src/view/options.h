@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the commands that read a data directory have in common: -d, --tid,
- * --no-pager as an argp child whose input is struct pb_view_options, opening
- * the directory, and the errors. Context: the observer, one thread.
+ * What the commands that read a data directory have in common: options as argp
+ * children whose input is struct pb_view_options, opening the directory, and
+ * the errors. Context: the observer, one thread.
  */
 #ifndef PB_VIEW_OPTIONS_H
 #define PB_VIEW_OPTIONS_H
 #include <argp.h>
+#include "view/filter.h"
 #include "view/view.h"
 
 #define PB_VIEW_MAX_LIST 256
@@ -17,16 +18,22 @@ struct pb_view_options {
 	bool no_pager;
 	uint32_t tids[PB_VIEW_MAX_LIST];
 	size_t nr_tids;
-	char *in[PB_VIEW_MAX_LIST], *out[PB_VIEW_MAX_LIST];	/* -F, -N */
-	size_t nr_in, nr_out;
+	struct { unsigned mark; const char *pattern; } filters[PB_VIEW_MAX_LIST]; /* PB_FILTER_* */
+	size_t nr_filters;
+	enum pb_match match;
 	const char *range, *min_time;
 	uint32_t max_depth;
 	enum pb_demangle demangle;
 	bool demangle_given;
 };
 
-/* -d --tid --no-pager; and those for what is shown: -F -N -D -t --range. */
+/* -d --tid --demangle --no-pager; and those for what is shown: -F -N -D -t
+ * --range --match. */
 extern const struct argp pb_view_argp, pb_view_argp_select;
+
+/* One more pattern (-F, -N, or what the view is about). */
+void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, unsigned mark,
+			const char *pattern);
 
 /* Runs argp with these options as children's input. 0, or the exit status to
  * return; `stop` is set after --help. */

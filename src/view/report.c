@@ -11,6 +11,10 @@
  *
  * A call that a fork child inherited is counted in its parent; in the child
  * its time runs from the fork (`call->aux`).
+ *
+ * Where the user chose among the calls (view/select.h), those that aren't
+ * visible are sums of number 0, which is nobody's: their callees' times go on
+ * to the visible call around them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +22,8 @@
 #include <sys/mman.h>
 
 #include "base/base.h"
+#include "view/select.h"
 #include "view/sites.h"
-#include "view/view.h"
 
 #define BUDGET		(1ll << 26)	/* steps of changing stacks that are free */
 #define BUDGET_RECORD	64		/* and for each record */
@@ -33,6 +37,9 @@ struct sum {
 _Static_assert(sizeof(struct sum) == 64, "a cache line");
 
 struct maker {
+	const struct pb_view *view;
+	bool selects;
+	uint64_t latest;	/* time of all events; where the user chose */
 	struct sum *sums;
 	struct pb_sites sites;
 	struct pb_call_stack *stack;
@@ -87,38 +94,61 @@ static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-static void on_end(struct maker *m, const struct pb_event *ev)
+/* The call leaves its stack. What it was open as. */
+static struct sum *leave(struct maker *m, const struct pb_event *ev)
 {
-	const struct pb_open_call *call = ev->call;
-	struct sum *s;
-	uint64_t start;
+	struct sum *s = &m->sums[ev->call->view];
 
-	if (!call) {
-		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls++;
-		return;
-	}
-	s = &m->sums[call->view];
-	s->calls += !call->aux;
 	if (ev->stack->depth < ev->stack->counted)
 		ev->stack->counted = ev->stack->depth;
 	else
 		s->active--;
-	start = call->aux ? call->aux : ev->start;
-	if (ev->kind == PB_EV_EXIT && start && ev->time >= start) {
-		add_time(s, ev->time - start, call->child);
+	return s;
+}
+
+/* When the call began, as far as it counts here; 0: how long it took isn't known. */
+static uint64_t known_start(const struct pb_event *ev)
+{
+	uint64_t start = ev->call->aux ? ev->call->aux : ev->start;
+
+	return ev->kind == PB_EV_EXIT && ev->time >= start ? start : 0;
+}
+
+static void on_end(struct maker *m, const struct pb_event *ev)
+{
+	struct sum *s;
+	uint64_t start;
+
+	if (!ev->call) {
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls++;
+		return;
+	}
+	s = leave(m, ev);
+	s->calls += !ev->call->aux;
+	start = known_start(ev);
+	if (start) {
+		add_time(s, ev->time - start, ev->call->child);
 		add_to_parent(ev, ev->time - start);
 	} else {
-		/* how long it took isn't known, only what its callees took */
-		add_to_parent(ev, call->child);
+		/* only what its callees took */
+		add_to_parent(ev, ev->call->child);
 	}
+}
+
+static void on_begin(struct maker *m, const struct pb_event *ev, uint32_t number)
+{
+	if (!ev->call)
+		return;
+	ev->call->view = number;
+	m->sums[number].active++;
+	if (pb_unlikely(ev->flags & PB_EV_INHERITED))
+		ev->call->aux = ev->time;
 }
 
 static inline void on_event(struct maker *m, const struct pb_event *ev)
 {
 	struct sum *s;
 
-	if (pb_unlikely(ev->stack != m->stack))
-		change_stack(m, ev->stack, depth_before(ev));
 	switch (ev->kind) {
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
@@ -127,12 +157,7 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 		add_to_parent(ev, ev->time - ev->start);
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
-		if (!ev->call)
-			break;
-		ev->call->view = pb_sites_number(&m->sites, ev->image, ev->site);
-		m->sums[ev->call->view].active++;
-		if (pb_unlikely(ev->flags & PB_EV_INHERITED))
-			ev->call->aux = ev->time;
+		on_begin(m, ev, pb_sites_number(&m->sites, ev->image, ev->site));
 		break;
 	case PB_EV_EXIT: case PB_EV_END:
 		on_end(m, ev);
@@ -143,6 +168,58 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 	default:
 		break;
 	}
+}
+
+/* --- the same for a part of the calls ------------------------------------ */
+
+static void on_end_selected(struct maker *m, const struct pb_event *ev)
+{
+	struct sum *s = leave(m, ev);
+	uint64_t start = known_start(ev), from = start ? start : ev->start, to = ev->time;
+
+	if (!ev->call->view || (m->view->min_ns && !start) || !pb_select_long(m->view, from, to) ||
+	    !pb_select_clip(m->view, &from, &to)) {
+		add_to_parent(ev, ev->call->child);
+		return;
+	}
+	s->calls += !ev->call->aux;
+	if (start)
+		add_time(s, to - from, ev->call->child);
+	add_to_parent(ev, start ? to - from : ev->call->child);
+}
+
+static void on_event_selected(struct maker *m, const struct pb_event *ev)
+{
+	bool visible = pb_select(m->view, ev) & PB_SEL_VISIBLE;
+	uint32_t number = visible ? pb_sites_number(&m->sites, ev->image, ev->site) : 0;
+	uint64_t start = ev->start ? ev->start : ev->time, end = ev->time;
+
+	if (ev->time > m->latest)
+		m->latest = ev->time;
+	switch (ev->kind) {
+	case PB_EV_ENTRY: case PB_EV_OPEN:
+		on_begin(m, ev, number);
+		return;
+	case PB_EV_EXIT: case PB_EV_END:
+		if (ev->call) {
+			on_end_selected(m, ev);
+			return;
+		}
+		break;
+	case PB_EV_LEAF:
+		if (!visible || !pb_select_long(m->view, start, end) ||
+		    !pb_select_clip(m->view, &start, &end))
+			return;
+		m->sums[number].calls++;
+		add_time(&m->sums[number], end - start, 0);
+		add_to_parent(ev, end - start);
+		return;
+	case PB_EV_LOST: case PB_EV_NONE: case PB_EV_LEAF_OPEN:
+		return;
+	default:
+		break;
+	}
+	m->sums[number].calls += !m->view->min_ns && pb_select_clip(m->view, &start, &end);
 }
 
 static int make_rows(struct maker *m, struct pb_report *r, const struct pb_clock *clock)
@@ -175,15 +252,28 @@ static int make_rows(struct maker *m, struct pb_report *r, const struct pb_clock
 	return 0;
 }
 
-/* The calls that were still open count as calls without a known time. */
+static bool open_counts(const struct maker *m, uint32_t select, uint64_t start)
+{
+	return !m->selects || pb_select_open(m->view, select, start, m->latest);
+}
+
+/* The calls that were still open count as calls without a known time. Leaves
+ * that ran were counted as they came, unless the user chose. */
 static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *stream)
 {
 	struct pb_call_stack *s;
 
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
 		for (uint32_t n = 0; n < s->depth; n++)
-			m->sums[s->calls[n].view].calls += !s->calls[n].aux;
-		r->open += s->depth + (s->leaf_site != 0);
+			if (open_counts(m, s->calls[n].select, s->calls[n].start)) {
+				m->sums[s->calls[n].view].calls += !s->calls[n].aux;
+				r->open++;
+			}
+		if (!s->leaf_site || !open_counts(m, s->leaf_select, s->leaf_start))
+			continue;
+		if (m->selects)
+			m->sums[pb_sites_number(&m->sites, s->image, s->leaf_site)].calls++;
+		r->open++;
 	}
 }
 
@@ -196,7 +286,12 @@ static int make(const struct pb_view *v, struct pb_report *r, struct maker *m, b
 	if (ret)
 		return ret;
 	while (pb_stream_next(&s, &ev) && (by_time || !s.shared)) {
-		on_event(m, &ev);
+		if (pb_unlikely(ev.stack != m->stack))
+			change_stack(m, ev.stack, depth_before(&ev));
+		if (pb_unlikely(m->selects))
+			on_event_selected(m, &ev);
+		else
+			on_event(m, &ev);
 		m->budget += BUDGET_RECORD;
 	}
 	if (s.shared && !by_time) {
@@ -204,6 +299,8 @@ static int make(const struct pb_view *v, struct pb_report *r, struct maker *m, b
 		return -EAGAIN;
 	}
 	add_open(m, r, &s);
+	if (m->selects)
+		m->sums[0] = (struct sum){ 0 };
 	r->totals = *pb_stream_totals(&s);
 	r->by_time = by_time;
 	pb_stream_close(&s);
@@ -212,7 +309,7 @@ static int make(const struct pb_view *v, struct pb_report *r, struct maker *m, b
 
 int pb_report_make(const struct pb_view *v, struct pb_report *r)
 {
-	struct maker m = { .budget = BUDGET };
+	struct maker m = { .view = v, .selects = pb_view_selects(v) };
 	size_t size;
 	int ret;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 
-#include "view/view.h"
+#include "view/select.h"
 
 #define OPEN_LINES 64	/* of one stack: the innermost and the outermost */
 
@@ -34,17 +34,18 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 	struct pb_out *o = v->out;
 	const struct {
 		uint64_t nr;
-		const char *what;
+		const char *noun, *what;
 	} lines[] = {
-		{ t->lost, "records lost: the buffer was full" },
-		{ t->chunks_missing, "chunks of records overwritten or missing" },
-		{ t->no_return, "calls recorded without their return" },
-		{ t->read_errors, "chunks of records unreadable" },
+		{ t->lost, "record", " lost: the buffer was full" },
+		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
+		{ t->no_return, "call", " recorded without their return" },
+		{ t->read_errors, "chunk", " of records unreadable" },
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (lines[i].nr)
-			pb_out_fmt(o, "%s%llu %s\n", prefix, (ull)lines[i].nr, lines[i].what);
+			pb_out_fmt(o, "%s%llu %s%s%s\n", prefix, (ull)lines[i].nr, lines[i].noun,
+				   lines[i].nr == 1 ? "" : "s", lines[i].what);
 	for (size_t i = 0; i < v->data->nr_notes; i++)
 		pb_out_fmt(o, "%s%s\n", prefix, v->data->notes[i]);
 }
@@ -64,41 +65,49 @@ static void open_line(const struct pb_view *v, const struct pb_call_stack *s, co
 	pb_out_char(v->out, '\n');
 }
 
+static bool wanted(const struct pb_view *v, uint32_t select, uint64_t start)
+{
+	return !pb_view_selects(v) || pb_select_open(v, select, start, UINT64_MAX);
+}
+
+static bool any_wanted(const struct pb_view *v, const struct pb_call_stack *s)
+{
+	if (s->leaf_site && wanted(v, s->leaf_select, s->leaf_start))
+		return true;
+	for (uint32_t i = 0; i < s->depth; i++)
+		if (wanted(v, s->calls[i].select, s->calls[i].start))
+			return true;
+	return false;
+}
+
 static void open_stack(const struct pb_view *v, const struct pb_call_stack *s, const char *prefix)
 {
 	const struct pb_thread *t = pb_data_thread(v->data, s->serial);
+	uint32_t left_out = s->depth > OPEN_LINES ? s->depth - OPEN_LINES : 0;
 
 	pb_out_fmt(v->out, "%sopen at the end: %s-%u", prefix, t ? pb_view_comm(t) : "<...>", s->tid);
-	if (s->id)
+	if (!pb_stack_is_own(s))
 		pb_out_fmt(v->out, ", stack %#llx", (ull)s->id);
 	pb_out_str(v->out, ", innermost first\n");
-	if (s->leaf_site)
+	if (s->leaf_site && wanted(v, s->leaf_select, s->leaf_start))
 		open_line(v, s, prefix, s->leaf_site, s->leaf_start);
 	for (uint32_t i = s->depth; i--;) {
-		if (s->depth > OPEN_LINES && i == OPEN_LINES / 2) {
-			pb_out_fmt(v->out, "%s  (%u more)\n", prefix, s->depth - OPEN_LINES + 1);
-			continue;
+		if (left_out && i == s->depth - 1 - OPEN_LINES / 2) {
+			pb_out_fmt(v->out, "%s  (%u more)\n", prefix, left_out);
+			i -= left_out;
 		}
-		if (s->depth > OPEN_LINES && i > OPEN_LINES / 2 && i < s->depth - OPEN_LINES / 2)
-			continue;
-		open_line(v, s, prefix, s->calls[i].site, s->calls[i].start);
+		if (wanted(v, s->calls[i].select, s->calls[i].start))
+			open_line(v, s, prefix, s->calls[i].site, s->calls[i].start);
 	}
 }
 
-uint64_t pb_view_open_calls(const struct pb_view *v, struct pb_stream *stream, const char *prefix,
-			    bool print)
+void pb_view_open_calls(const struct pb_view *v, struct pb_stream *stream, const char *prefix)
 {
 	struct pb_call_stack *s;
-	uint64_t nr = 0;
 
-	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
-		if (!s->depth && !s->leaf_site)
-			continue;
-		nr += s->depth + (s->leaf_site != 0);
-		if (print)
+	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++)
+		if (any_wanted(v, s))
 			open_stack(v, s, prefix);
-	}
-	return nr;
 }
 
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t)

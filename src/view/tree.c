@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "view/tree.h"
+#include "view/select.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,65 +121,134 @@ static void add(struct pb_tree *t, const struct pb_event *ev, uint32_t node, uin
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-static void on_end(struct pb_tree *t, const struct pb_event *ev)
+static void add_child(const struct pb_event *ev, uint64_t child)
 {
-	const struct pb_open_call *call = ev->call;
-	uint32_t node;
-	uint64_t start;
-
-	if (!call) {
-		node = pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
-		t->nodes[node].calls++;
-		return;
-	}
-	start = call->aux ? call->aux : ev->start;
-	t->nodes[call->view].calls += !call->aux;
-	if (ev->kind == PB_EV_EXIT && start && ev->time >= start)
-		add(t, ev, call->view, ev->time - start, call->child);
-	else if (ev->stack->depth)
-		ev->stack->calls[ev->stack->depth - 1].child += call->child;
+	if (ev->stack->depth)
+		ev->stack->calls[ev->stack->depth - 1].child += child;
 }
 
-static void on_event(struct pb_tree *t, const struct pb_event *ev)
+static uint32_t node_of(struct pb_tree *t, const struct pb_event *ev)
 {
-	uint32_t node;
+	return pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
+}
 
-	if (ev->kind == PB_EV_LOST)
-		return;
-	if (ev->kind == PB_EV_EXIT || ev->kind == PB_EV_END) {
-		on_end(t, ev);
+/* A call that isn't chosen has the node of the one around it. */
+static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev, bool visible)
+{
+	const struct pb_open_call *call = ev->call;
+	uint64_t start = call->aux ? call->aux : ev->start, end = ev->time;
+	bool known = ev->kind == PB_EV_EXIT && start && end >= start;
+
+	if (t->selects && (!visible || (v->min_ns && !known) || !pb_select_long(v, start, end) ||
+			   !pb_select_clip(v, &start, &end))) {
+		add_child(ev, call->child);
 		return;
 	}
-	if ((ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN) && !ev->call)
-		return;
-	node = pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
-	if (ev->call) {
-		ev->call->view = node;
+	t->nodes[call->view].calls += !call->aux;
+	if (known)
+		add(t, ev, call->view, end - start, call->child);
+	else
+		add_child(ev, call->child);
+}
+
+static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev)
+{
+	bool visible = !t->selects || pb_select(v, ev) & PB_SEL_VISIBLE;
+	uint64_t start = ev->start ? ev->start : ev->time, end = ev->time;
+	uint32_t node;
+
+	switch (ev->kind) {
+	case PB_EV_ENTRY: case PB_EV_OPEN:
+		if (!ev->call)
+			return;
+		ev->call->view = visible ? node_of(t, ev) : around(ev);
 		if (ev->flags & PB_EV_INHERITED)
 			ev->call->aux = ev->time;
 		return;
+	case PB_EV_EXIT: case PB_EV_END:
+		if (ev->call) {
+			on_end(t, v, ev, visible);
+			return;
+		}
+		break;
+	case PB_EV_LEAF:
+		if (t->selects && (!visible || !pb_select_long(v, start, end) ||
+				   !pb_select_clip(v, &start, &end)))
+			return;
+		node = node_of(t, ev);
+		t->nodes[node].calls++;
+		add(t, ev, node, end - start, 0);
+		return;
+	case PB_EV_LEAF_OPEN:
+		ev->stack->user = visible ? node_of(t, ev) : PB_TREE_ROOT;
+		return;
+	case PB_EV_LOST: case PB_EV_NONE:
+		return;
+	default:
+		break;
 	}
-	t->nodes[node].calls++;
-	if (ev->kind == PB_EV_LEAF)
-		add(t, ev, node, ev->time - ev->start, 0);
+	if (visible && !v->min_ns && pb_select_clip(v, &start, &end))
+		t->nodes[node_of(t, ev)].calls++;
+}
+
+static bool open_counts(const struct pb_tree *t, const struct pb_view *v, uint32_t select,
+			uint64_t start, uint64_t latest)
+{
+	return !t->selects || pb_select_open(v, select, start, latest);
+}
+
+/* The calls that were still open. */
+static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_stream *s, uint64_t latest)
+{
+	struct pb_call_stack *c;
+
+	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
+		for (uint32_t n = 0; n < c->depth; n++)
+			if (open_counts(t, v, c->calls[n].select, c->calls[n].start, latest))
+				t->nodes[c->calls[n].view].calls += !c->calls[n].aux;
+		if (c->leaf_site && open_counts(t, v, c->leaf_select, c->leaf_start, latest))
+			t->nodes[c->user].calls++;
+	}
+}
+
+/* Nodes of which no call counts and nothing stands below go: all their calls
+ * were too short, or elsewhere in time. */
+static void prune(struct pb_tree *t)
+{
+	for (uint32_t i = t->nr - 1; i; i--)
+		if (t->nodes[i].calls || t->nodes[i].keep)
+			t->nodes[i].keep = t->nodes[t->nodes[i].parent].keep = true;
+	for (uint32_t i = 0; i < t->nr; i++) {
+		uint32_t *link = &t->nodes[i].child;
+
+		while (*link)
+			if (t->nodes[*link].keep)
+				link = &t->nodes[*link].next;
+			else
+				*link = t->nodes[*link].next;
+	}
 }
 
 static int read_all(struct pb_tree *t, const struct pb_view *v, bool by_time)
 {
-	struct pb_call_stack *c;
+	uint64_t latest = 0;
 	struct pb_stream s;
 	struct pb_event ev;
 	int ret = pb_stream_open(&s, v->data, by_time, v->tids, v->nr_tids);
 
 	if (ret)
 		return ret;
-	while (pb_stream_next(&s, &ev) && !t->nomem && (by_time || !s.shared))
-		on_event(t, &ev);
+	t->selects = pb_view_selects(v);
+	while (pb_stream_next(&s, &ev) && !t->nomem && (by_time || !s.shared)) {
+		on_event(t, v, &ev);
+		latest = ev.time > latest ? ev.time : latest;
+	}
 	if (!by_time && s.shared)
 		ret = -EAGAIN;
-	for (size_t i = 0; !ret && (c = pb_stacks_nth(s.stacks, i)); i++)
-		for (uint32_t n = 0; n < c->depth; n++)
-			t->nodes[c->calls[n].view].calls += !c->calls[n].aux;
+	if (!ret)
+		add_open(t, v, &s, latest);
+	if (!ret && t->selects)
+		prune(t);
 	t->totals = *pb_stream_totals(&s);
 	pb_stream_close(&s);
 	return t->nomem ? -ENOMEM : ret;

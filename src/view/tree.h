@@ -22,6 +22,7 @@ struct pb_tree_node {
 	uint32_t child, next;		/* lists, 0 ends them */
 	uint32_t depth;
 	uint32_t mark;			/* the user's */
+	bool keep;			/* inside */
 	uint64_t calls, total, self;	/* times in ticks of the clock */
 };
 
@@ -30,7 +31,7 @@ struct pb_tree {
 	uint32_t nr, room;
 	uint32_t *hash;			/* by parent and number; 0: empty */
 	uint32_t hash_size;
-	bool nomem;
+	bool nomem, selects;
 	struct pb_sites sites;
 	struct pb_stream_totals totals;
 };

@@ -40,8 +40,8 @@ int pb_view_chrome(const struct pb_view *v);
 int pb_view_raw(const struct pb_view *v);
 int pb_view_flame(const struct pb_view *v);
 int pb_view_dot(const struct pb_view *v);
-/* function: a glob, or NULL for all. */
-int pb_view_graph(const struct pb_view *v, const char *function);
+/* focus: of the functions that v->filters mark so, instead of all. */
+int pb_view_graph(const struct pb_view *v, bool focus);
 
 /* --- sums by function --- */
 struct pb_report_row {
@@ -56,7 +56,7 @@ struct pb_report {
 	size_t nr;
 	uint64_t calls;			/* of all rows */
 	struct pb_stream_totals totals;
-	uint64_t open;			/* calls open at the end */
+	uint64_t open;			/* of them, open at the end */
 	bool by_time;			/* stacks moved between threads */
 };
 
@@ -80,10 +80,8 @@ int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* "# 3 records lost ..." lines, each behind `prefix`, if there is any reason. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
-/* The calls that were open at the end, by stack, each line behind `prefix`.
- * Returns how many. */
-uint64_t pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix,
-			    bool print);
+/* The calls that were open at the end, by stack, each line behind `prefix`. */
+void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
 /* ns as ten columns, "  1.234 ms", into buf, which is returned. */
 const char *pb_view_time(char *buf, size_t len, uint64_t ns);

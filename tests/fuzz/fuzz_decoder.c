@@ -76,7 +76,6 @@ static void run_reports(struct pb_view *v)
 
 static void run_views(void)
 {
-	static char *in[] = { "work", "f*" }, *notrace[] = { "*par?e*" };
 	static struct pb_out out;
 	struct pb_view v = { .out = &out, .to = UINT64_MAX };
 	char error[5000];
@@ -91,16 +90,25 @@ static void run_views(void)
 	pb_view_raw(&v);
 	pb_view_flame(&v);
 	pb_view_dot(&v);
-	pb_view_graph(&v, NULL);
-	pb_view_graph(&v, "*o*");
+	pb_view_graph(&v, false);
 	pb_view_info(&v, false, false);
 	pb_view_info(&v, true, true);
 	run_reports(&v);
 	v.min_ns = 100;
 	v.max_depth = 3;
-	v.filters = pb_filters_new(v.data, in, 2, notrace, 1);
+	v.from = 1 << 20;
+	v.filters = pb_filters_new(v.data);
+	if (v.filters) {
+		pb_filters_add(v.filters, PB_FILTER_IN, PB_MATCH_GLOB, "*o*", error, sizeof(error));
+		pb_filters_add(v.filters, PB_FILTER_OUT, PB_MATCH_REGEX, "^h", error, sizeof(error));
+		pb_filters_add(v.filters, PB_FILTER_FOCUS, PB_MATCH_GLOB, "*r*", error, sizeof(error));
+	}
 	pb_view_graph_text(&v, PB_FG_DEFAULT);
 	pb_view_chrome(&v);
+	pb_view_flame(&v);
+	pb_view_dot(&v);
+	pb_view_graph(&v, v.filters != NULL);
+	run_reports(&v);
 	pb_filters_free(v.filters);
 	pb_out_flush(&out);
 	close(out.fd);

@@ -35,12 +35,32 @@ check replay-filter basic replay -F work -N parse
 check replay-filter-cpp basic replay -F 'ns::pair<int>::first'
 check replay-range basic replay --range 1us~25us
 check replay-tid threads replay --tid 101
-check replay-stacks-filter stacks replay -F work -N write_fmt
+check replay-stacks-filter stacks replay -F work -N '*::write_fmt'
 check replay-stacks-depth stacks replay -D 3
 check report-self basic report --sort=self
 check report-avg basic report --sort=avg
 check report-json threads report --format=json
 check report-diff basic report --diff threads
+check report-filter basic report -F work
+check report-notrace basic report -N work -N fib
+check report-depth basic report -D 2
+check report-time basic report -t 10us
+check report-time-lost lost report -t 1us
+check report-range.csv basic report --range 1350ns~1ms --format=csv
+check report-threads-filter.csv threads report -F parse --format=csv
+check graph-filter basic graph -F work
+check graph-depth basic graph -D 2 -N '*helper'
+check graph-time basic graph -t 1ms
+check graph-regex basic graph --match=regex '^(help|par)'
+check flame-time basic dump --format=flame-graph -t 1ms
+check flame-range killed dump --format=flame-graph --range 0~2500
+check chrome-filter basic dump --format=chrome -F work -F '!ns::*' -D 2
+check chrome-range killed dump --format=chrome --range 2300~2500
+check dot-filter basic dump --format=graphviz -N fib -t 15us
+check raw-filter basic dump --format=raw -F work
+check tid-unknown threads report --tid 100,7
+check filter-unknown basic replay -F wrok
+check time-function function replay -t 1us
 check graph-basic basic graph
 check graph-helper threads graph helper
 check graph-nothing threads graph nothing
