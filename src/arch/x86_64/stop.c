@@ -22,7 +22,8 @@
  * the program's wait calls don't see it.
  *
  * A thread that doesn't stop in STOP_NS (one that waits for its vfork child,
- * say) aborts the stop before anything is written.
+ * say) aborts the stop before anything is written. So does, the first times, a
+ * handler that interrupted what is to be displaced.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -44,6 +45,7 @@
 #define STOP_NS		20000000ull
 #define GROUP		6000		/* patches a stop: about a millisecond */
 #define RETRIES		100
+#define PATIENT_TRIES	20		/* that wait for handlers to end */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
@@ -75,6 +77,7 @@ struct job {
 	const struct pb_patch *p;	/* this group */
 	size_t nr;
 	uint32_t pid, go;
+	bool patient;
 	int result;
 	const char *why;
 };
@@ -263,12 +266,15 @@ static bool is_restorer(uint64_t word)
 }
 
 /* Handlers that interrupted displaced bytes return to the PC in their frame: a
- * word that is the restorer's address, then struct ucontext. */
-static void fix_frames(const struct job *job, uint64_t rsp)
+ * word that is the restorer's address, then struct ucontext. For a thread that
+ * is in the restorer that word is just below rsp. All are moved; or (move =
+ * false) returns whether there is one. */
+static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 {
 	static uint64_t buf[8192];
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
 
+	rsp -= 8;
 	/* windows overlap by a frame */
 	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
 		struct iovec to = { buf, sizeof(buf) }, from = { (void *)(rsp + done), sizeof(buf) };
@@ -285,6 +291,11 @@ static void fix_frames(const struct job *job, uint64_t rsp)
 			if (rip >= (uint64_t *)(rsp + done + (uint64_t)n))
 				break;
 			to_pc = new_pc(job, *rip);
+			if (!move) {
+				if (to_pc)
+					return true;
+				continue;
+			}
 			if (to_pc)
 				*rip = to_pc;
 			note_place(job, *rip, rip[-1]);
@@ -292,6 +303,22 @@ static void fix_frames(const struct job *job, uint64_t rsp)
 		if (n < (long)sizeof(buf))
 			break;
 	}
+	return false;
+}
+
+/* A handler that looks at the PC in its frame is not to find another there; one
+ * that sets it is not to go on in text that has changed since. */
+static bool handlers_inside(const struct job *job)
+{
+	struct user_regs_struct regs;
+	struct iovec iov = { &regs, sizeof(regs) };
+
+	for (unsigned i = 0; i < nr_tasks; i++)
+		if (tasks[i].stopped &&
+		    !trace(PTRACE_GETREGSET, tasks[i].tid, (void *)NT_PRSTATUS, &iov) &&
+		    fix_frames(job, regs.rsp, false))
+			return true;
+	return false;
 }
 
 static void fix_thread(const struct job *job, const struct task *t)
@@ -317,8 +344,9 @@ static void fix_thread(const struct job *job, const struct task *t)
 	if (changed)
 		trace(PTRACE_SETREGSET, t->tid, (void *)NT_PRSTATUS, &iov);
 	note_place(job, regs.rip, regs.rsp);
-	if (job->nr || job->s->ours)
-		fix_frames(job, regs.rsp);
+	/* while handlers are waited for none is inside */
+	if ((job->nr && !job->patient) || job->s->ours)
+		fix_frames(job, regs.rsp, true);
 }
 
 /* The agent's thread, which is of the process, does what there is to do. */
@@ -339,6 +367,10 @@ static int stop_and_write(struct job *job)
 
 	if (!err && pb_vm_users_new(job->pid))
 		err = shared(job);
+	if (!err && job->nr && job->patient && handlers_inside(job)) {
+		job->why = "a signal handler has interrupted what is to change";
+		err = -11;
+	}
 	if (err)
 		job->nr = 0;	/* threads are looked at all the same: EINTR */
 	nr_places = 0;
@@ -456,7 +488,7 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 
 	for (int tries = 0; tries < RETRIES; tries++) {
 		struct job job = {
-			.s = s, .p = s->p + s->done, .nr = nr,
+			.s = s, .p = s->p + s->done, .nr = nr, .patient = tries < PATIENT_TRIES,
 			.pid = (uint32_t)pb_sys(SYS_getpid), .why = "a thread could not be stopped",
 		};
 
