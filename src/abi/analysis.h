@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
-#define PB_ANALYSIS_VERSION	2
+#define PB_ANALYSIS_VERSION	3
 #define PB_BUILD_ID_MAX		32
 
 struct pb_analysis {
@@ -99,6 +99,7 @@ enum pb_refused {
 #define PB_FUNC_GLOBAL		2
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins behind it */
+#define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
 
 struct pb_func {
 	uint64_t addr;		/* function's entry */
@@ -117,6 +118,7 @@ struct pb_func {
 
 #define PB_JUMP_LEN		5	/* jmp rel32 */
 #define PB_JUMP_SHORT		2	/* jmp rel8 */
+#define PB_DIG_LEN		10	/* two jmp rel32, the second of them is a hole */
 #define PB_HOLE_REACH		160	/* a hole is nearer than that to its function's entry */
 #define PB_WINDOW_MAX		24
 #define PB_RECIPE_MAX		160
@@ -138,8 +140,9 @@ struct pb_func {
  * their first (fault-capable ones are always a single instruction).
  *
  * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
- * orig bytes (window_len), rest bytes (window_len), with via the hole's bytes
- * in the file (PB_JUMP_LEN); no padding between them.
+ * orig bytes (window_len), rest bytes (window_len); no padding between them.
+ * Behind them, aligned to 8: with via the hole's bytes in the file
+ * (PB_JUMP_LEN), with PB_FUNC_DUG a second recipe, of the code that is dug away.
  *
  * Where five bytes can't be displaced, the jump takes two steps:
  *
@@ -149,6 +152,16 @@ struct pb_func {
  * Nothing runs, names or refers to a hole, and it serves one site. It and the
  * byte before it lie outside of all windows and of other holes: so a patch may
  * begin with that byte and have the hole's jump strictly inside.
+ *
+ * Where no padding is in reach a hole is dug into code. Whole instructions, at
+ * least PB_DIG_LEN bytes, are displaced as in a window:
+ *
+ *   dig      jmp rel32 copy	5 bytes, of the displaced instructions
+ *   hole     jmp rel32 stub	5 bytes; the rest of the dig stays
+ *
+ * Of the displaced instructions none begins where the hole's jump does: a PC
+ * there is the jump's, never the program's own. A dig lies outside of all
+ * windows and of other holes and digs.
  */
 struct pb_recipe {
 	uint8_t len, nr_fixups, nr_pairs, window_len;

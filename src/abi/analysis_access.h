@@ -90,6 +90,12 @@ static inline uint64_t pb_func_hole(const struct pb_func *f)
 	return pb_func_window(f) + (uint64_t)(int64_t)f->via;
 }
 
+/* Of the code that the hole is dug into; only with PB_FUNC_DUG. */
+static inline uint64_t pb_func_dig(const struct pb_func *f)
+{
+	return pb_func_hole(f) - PB_JUMP_LEN;
+}
+
 /* Only for a function with PB_REFUSED_NOT. */
 static inline const struct pb_recipe *pb_func_recipe(const struct pb_analysis *a,
 						     const struct pb_func *f)
@@ -122,17 +128,34 @@ static inline const uint8_t *pb_recipe_rest(const struct pb_recipe *r)
 	return pb_recipe_orig(r) + r->window_len;
 }
 
-/* PB_JUMP_LEN bytes; only with via. */
-static inline const uint8_t *pb_recipe_hole(const struct pb_recipe *r)
-{
-	return pb_recipe_rest(r) + r->window_len;
-}
-
-/* Without the hole's bytes. */
+/* Without what a hole adds. */
 static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
 {
 	return sizeof(*r) + r->nr_fixups * sizeof(struct pb_fixup) +
 	       r->nr_pairs * sizeof(struct pb_pair) + r->len + 2u * r->window_len;
+}
+
+/* Where what a hole adds begins, counted from the recipe. */
+static inline uint32_t pb_recipe_behind(const struct pb_recipe *r)
+{
+	return (pb_recipe_size(r) + 7u) & ~7u;
+}
+
+/* PB_JUMP_LEN bytes; only with via, and without PB_FUNC_DUG. */
+static inline const uint8_t *pb_recipe_hole(const struct pb_recipe *r)
+{
+	return (const uint8_t *)r + pb_recipe_behind(r);
+}
+
+/* The recipe of the code that is dug away for the function, or NULL. */
+static inline const struct pb_recipe *pb_func_dug(const struct pb_analysis *a,
+						  const struct pb_func *f)
+{
+	const struct pb_recipe *r = pb_func_recipe(a, f);
+
+	if (!(f->flags & PB_FUNC_DUG))
+		return 0;
+	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
 }
 
 /* Where in the program a PC at code + offset stands, as an offset from the
@@ -160,18 +183,26 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 	return -1;
 }
 
-/* The function that has its hole at this link-time address, or NULL. */
-static inline const struct pb_func *pb_analysis_hole_at(const struct pb_analysis *a, uint64_t addr)
+/* The function that has its hole behind `from` and not behind `to`, link-time
+ * addresses no more than PB_DIG_LEN apart, or NULL. */
+static inline const struct pb_func *pb_analysis_hole_in(const struct pb_analysis *a, uint64_t from,
+							uint64_t to)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
 
-	for (int64_t i = pb_analysis_lower(a, addr + PB_HOLE_REACH); i >= 0; i--) {
-		if (f[i].addr + PB_HOLE_REACH < addr)
+	for (int64_t i = pb_analysis_lower(a, to + PB_HOLE_REACH); i >= 0; i--) {
+		if (f[i].addr + PB_HOLE_REACH < to)
 			return 0;
-		if (f[i].via && pb_func_hole(&f[i]) == addr)
+		if (f[i].via && pb_func_hole(&f[i]) - from - 1 < to - from)
 			return &f[i];
 	}
 	return 0;
+}
+
+/* The function that has its hole at this link-time address, or NULL. */
+static inline const struct pb_func *pb_analysis_hole_at(const struct pb_analysis *a, uint64_t addr)
+{
+	return pb_analysis_hole_in(a, addr - 1, addr);
 }
 
 /* What the agent writes over an entry of the table of nops. rest[] was made

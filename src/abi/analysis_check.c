@@ -42,15 +42,11 @@ static bool fixup_ok(const struct pb_recipe *r, const struct pb_fixup *f)
 	       (unsigned)f->off + width + f->addend <= r->len;
 }
 
-static bool recipe_ok(const struct pb_analysis *a, const struct pb_func *f)
+/* left: bytes from r to the end of the recipes. */
+static bool recipe_ok(const struct pb_recipe *r, uint64_t left)
 {
-	const struct pb_recipe *r;
-
-	CHECK(f->recipe % 8 == 0 && f->recipe <= a->recipes_size);
-	CHECK(a->recipes_size - f->recipe >= sizeof(*r));
-	r = pb_func_recipe(a, f);
-	CHECK(a->recipes_size - f->recipe >= pb_recipe_size(r) + (f->via ? PB_JUMP_LEN : 0u));
-	CHECK(r->len && r->len <= PB_RECIPE_MAX && r->nr_pairs && r->window_len == f->window_len);
+	CHECK(left >= sizeof(*r) && left >= pb_recipe_size(r));
+	CHECK(r->len && r->len <= PB_RECIPE_MAX && r->nr_pairs && r->window_len <= PB_WINDOW_MAX);
 	for (unsigned i = 0; i < r->nr_fixups; i++)
 		CHECK(fixup_ok(r, &pb_recipe_fixups(r)[i]));
 
@@ -64,16 +60,38 @@ static bool recipe_ok(const struct pb_analysis *a, const struct pb_func *f)
 	return true;
 }
 
+static bool dug_ok(const struct pb_recipe *r, uint64_t left)
+{
+	CHECK(recipe_ok(r, left) && r->window_len >= PB_DIG_LEN);
+	/* no instruction where the hole is */
+	return pb_recipe_copy_offset(r, PB_JUMP_LEN) < 0;
+}
+
+static bool recipes_ok(const struct pb_analysis *a, const struct pb_func *f)
+{
+	const struct pb_recipe *r;
+	uint64_t left = a->recipes_size - f->recipe;
+
+	CHECK(f->recipe % 8 == 0 && f->recipe <= a->recipes_size);
+	r = pb_func_recipe(a, f);
+	CHECK(recipe_ok(r, left) && r->window_len == f->window_len);
+	if (!f->via)
+		return !(f->flags & PB_FUNC_DUG);
+	CHECK(left >= pb_recipe_behind(r));
+	left -= pb_recipe_behind(r);
+	return f->flags & PB_FUNC_DUG ? dug_ok(pb_func_dug(a, f), left) : left >= PB_JUMP_LEN;
+}
+
 static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 {
 	CHECK(f->addr >= a->text_start && f->addr < a->text_end);
 	CHECK(f->name < a->strings_size && f->aliases < a->strings_size);
 	CHECK(f->kind <= PB_SITE_CYG && f->refused < PB_NR_REFUSED);
 	if (f->refused != PB_REFUSED_NOT)
-		return f->window_len == 0 && !f->via;
+		return f->window_len == 0 && !f->via && !(f->flags & PB_FUNC_DUG);
 	CHECK(f->window_len >= pb_func_jump_len(f) && f->window_len <= PB_WINDOW_MAX);
 	CHECK(a->text_end - f->addr >= (uint64_t)f->window + f->window_len);
-	return recipe_ok(a, f);
+	return recipes_ok(a, f);
 }
 
 /* In the text, and in reach of a jmp rel8 in the window. */
@@ -87,14 +105,26 @@ static bool hole_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 	return a->text_end - hole >= PB_JUMP_LEN;
 }
 
-/* The hole of f[i], and the byte before it: no window's, and no other hole's.
- * What lies in the way begins near. */
+/* What is nobody else's: the hole and the byte before it, or the dig. */
+static uint64_t hole_start(const struct pb_func *f)
+{
+	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) : pb_func_hole(f) - 1;
+}
+
+static uint64_t hole_end(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) + pb_func_dug(a, f)->window_len :
+					pb_func_hole(f) + PB_JUMP_LEN;
+}
+
+/* No window and no other hole in that of f[i]. What lies in the way begins near. */
 static bool hole_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
-	uint64_t start = pb_func_hole(&f[i]) - 1, end = start + 1 + PB_JUMP_LEN;
+	uint64_t start = hole_start(&f[i]), end = hole_end(a, &f[i]);
 
 	CHECK(hole_in_reach(a, &f[i]));
+	CHECK(start >= a->text_start && start < end && end <= a->text_end);
 	for (int64_t k = pb_analysis_lower(a, end + PB_HOLE_REACH); k >= 0; k--) {
 		/* windows end before the next function begins */
 		if (f[k].addr + 2 * PB_HOLE_REACH < start && f[k + 1].addr <= start)
@@ -102,7 +132,7 @@ static bool hole_ok(const struct pb_analysis *a, uint32_t i)
 		if (f[k].window_len)
 			CHECK(pb_func_window(&f[k]) >= end || pb_func_window_end(&f[k]) <= start);
 		if (f[k].via && k != i)
-			CHECK(pb_func_hole(&f[k]) >= end || pb_func_hole(&f[k]) + PB_JUMP_LEN <= start);
+			CHECK(hole_start(&f[k]) >= end || hole_end(a, &f[k]) <= start);
 	}
 	return true;
 }

@@ -103,7 +103,6 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 {
 	struct ftrace_ops *only = NULL;
 	unsigned nr = count_ops(m, func, &only);
-	bool enabled = s->flags & FTRACE_FL_ENABLED;
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
@@ -115,8 +114,8 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 	}
 	if (!nr && s->stub)
 		set_handler(s, idle_handler(m, s));
-	if (keep_jump(s, nr) != enabled)
-		pb_text_change(m, s, !enabled);
+	if (!pb_text_settled(s, keep_jump(s, nr)))
+		pb_text_change(m, s, keep_jump(s, nr));
 }
 
 static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, bool failed)
@@ -127,13 +126,8 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
-	if (failed && !told_by_hooks(m, s) && keep_jump(s, nr) == !!(s->flags & FTRACE_FL_ENABLED)) {
-		/* the batch was not written: the text is as it was */
-		if (pb_text_jumps(m, s))
-			s->flags |= FTRACE_FL_ENABLED;
-		else
-			s->flags &= ~FTRACE_FL_ENABLED;
-	}
+	if (failed && !told_by_hooks(m, s))
+		pb_text_look(m, s);
 	s->flags = (s->flags & ~FTRACE_FL_TRAMP_EN) | tramp;
 	if (nr)
 		count_ops(m, func, &only);

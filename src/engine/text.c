@@ -79,7 +79,7 @@ static size_t stubs_needed(const struct pb_analysis *a)
 
 	for (uint32_t i = 0; i < a->nr_funcs; i++)
 		if (f[i].refused == PB_REFUSED_NOT)
-			size += pb_stub_size(pb_func_recipe(a, &f[i]));
+			size += pb_stub_size(pb_func_recipe(a, &f[i]), pb_func_dug(a, &f[i]));
 	/* batches start on pages of their own */
 	return pb_align_up(size, PAGE) + 16 * PAGE;
 }
@@ -198,77 +198,4 @@ struct pb_site *pb_site_by_id(uint32_t id)
 uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s)
 {
 	return (uint64_t)m->stubs + s->stub + PB_STUB_IDLE;
-}
-
-/* ---- program counters ---------------------------------------------------- */
-
-/* The site whose jump stands in a hole at pc, or NULL. */
-static struct pb_site *site_of_hole(struct pb_module *m, uint64_t pc)
-{
-	const struct pb_func *f = m && m->sites ?
-				  pb_analysis_hole_at(m->analysis, pc - m->bias) : NULL;
-
-	return f && pb_hole_is_patched(m, f) ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
-}
-
-uint64_t pb_text_original_pc(uint64_t pc, bool *own)
-{
-	struct pb_module *in = pb_module_at(pc);
-	const struct pb_site *hole;
-
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
-		const uint8_t *at;
-		uint64_t off = pc - (uint64_t)m->stubs;
-
-		if (!m->sites || off >= m->stubs_used)
-			continue;
-		for (at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
-			int32_t rel;
-			const struct pb_site *s;
-			const struct pb_func *f;
-
-			memcpy(&rel, at + 8, 4);
-			s = (const struct pb_site *)(at + 12 + rel);
-			if (s < m->sites || s >= m->sites + m->analysis->nr_funcs ||
-			    !pb_stub_is(at, s))
-				continue;
-			f = pb_site_func(m, s);
-			off = pc - (uint64_t)at;
-			*own = off < PB_STUB_COPY;
-			if (*own)
-				return m->bias + pb_func_window(f);
-			return m->bias + pb_func_window(f) +
-			       pb_recipe_orig_offset(pb_func_recipe(m->analysis, f),
-						     (uint8_t)(off - PB_STUB_COPY));
-		}
-	}
-	*own = false;
-	hole = site_of_hole(in, pc);
-	return hole ? in->bias + pb_func_window(pb_site_func(in, hole)) : 0;
-}
-
-uint64_t pb_text_moved_pc(uint64_t pc)
-{
-	struct pb_module *m = pb_module_at(pc);
-	const struct pb_site *s = site_of_hole(m, pc);
-	const struct pb_func *f;
-	uint64_t off;
-	int64_t i;
-	int copy;
-
-	if (!m || !m->sites)
-		return 0;
-	if (s)
-		return (uint64_t)m->stubs + s->stub;
-	i = pb_analysis_lower(m->analysis, pc - m->bias);
-	if (i < 0)
-		return 0;
-	f = pb_analysis_funcs(m->analysis) + i;
-	s = &m->sites[i];
-	off = pc - m->bias - pb_func_window(f);
-	if (!s->stub || !off || off >= pb_func_jump_len(f))
-		return 0;
-	copy = pb_recipe_copy_offset(pb_func_recipe(m->analysis, f), (uint8_t)off);
-	return copy < 0 ? 0 : (uint64_t)m->stubs + s->stub + PB_STUB_COPY + (uint64_t)copy;
 }

@@ -64,10 +64,13 @@ uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
  * but for sites whose way back was barred too, and it may be tried again. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
-/* Asked when a batch failed: whether calls of the function come to its stub, and
- * whether anything of that is in the text. */
-bool pb_text_jumps(const struct pb_module *m, const struct pb_site *s);
-bool pb_text_is_patched(const struct pb_module *m, const struct pb_site *s);
+/* Asked when a batch failed: what of the site's jump the text has, as its flags
+ * FTRACE_FL_ENABLED and FTRACE_FL_HOLE. */
+void pb_text_look(struct pb_module *m, struct pb_site *s);
+static inline bool pb_text_settled(const struct pb_site *s, bool on)
+{
+	return on ? s->flags & FTRACE_FL_ENABLED : !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_HOLE));
+}
 /* The compiled-in calls of m: nops, or (on = false) back. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);

@@ -18,7 +18,7 @@ uint64_t pb_text_ns;
  *
  *   HOLES_ON	holes get their jump; nothing leads there yet
  *   WINDOWS	and the compiled-in calls
- *   HOLES_OFF	holes get their padding back; nothing leads there any more
+ *   HOLES_OFF	holes get their bytes back; nothing leads there any more
  */
 enum { HOLES_ON, WINDOWS, HOLES_OFF, NR_PARTS };
 
@@ -66,8 +66,8 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	memcpy(p->bytes, bytes, len);
 }
 
-/* When the jump is taken out a thread may stand at it: the patch begins a byte
- * earlier, which stays what it is, and so has it inside. */
+/* In padding. When the jump is taken out a thread may stand at it: the patch
+ * begins a byte earlier, which stays what it is, and so has it inside. */
 static void add_hole(struct part *part, uint64_t hole, const uint8_t *to)
 {
 	uint8_t bytes[1 + PB_JUMP_LEN];
@@ -82,25 +82,37 @@ static void refuse(struct pb_site *s, enum pb_refused why)
 	s->flags |= FTRACE_FL_REFUSED | (uint64_t)why << FTRACE_FL_REASON_SHIFT;
 }
 
+static bool displaces(const struct pb_recipe *r, uint64_t text)
+{
+	return !memcmp((const void *)text, pb_recipe_rest(r), r->window_len) ||
+	       !memcmp((const void *)text, pb_recipe_orig(r), r->window_len);
+}
+
+/* Are the bytes in memory those of the file? */
+static bool as_in_file(const struct pb_module *m, const struct pb_func *f)
+{
+	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
+
+	if (!displaces(pb_func_recipe(m->analysis, f), m->bias + pb_func_window(f)))
+		return false;
+	if (dug)
+		return displaces(dug, m->bias + pb_func_dig(f));
+	return !f->via || !pb_hole_is_patched(m, f);
+}
+
 /* The site's stub, if it has none yet. */
 static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_func *f)
 {
 	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
-	size_t size = pb_stub_size(r);
-	uint64_t window = m->bias + pb_func_window(f);
-	const uint8_t *text = (const uint8_t *)window;
+	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
+	size_t size = pb_stub_size(r, dug);
 
-	bool differs = memcmp(text, pb_recipe_rest(r), f->window_len) &&
-		       memcmp(text, pb_recipe_orig(r), f->window_len);
-
-	if (f->via)
-		differs |= memcmp(text + f->via, pb_recipe_hole(r), PB_JUMP_LEN) != 0;
-	if (differs) {
+	if (!as_in_file(m, f)) {
 		refuse(s, PB_REFUSED_DIFFERS);
 		return false;
 	}
 	if (m->stubs_used + size > m->stubs_size ||
-	    pb_stub_emit(m->stubs + m->stubs_used, s, r, m->bias)) {
+	    pb_stub_emit(m->stubs + m->stubs_used, s, r, dug, m->bias)) {
 		refuse(s, PB_REFUSED_RANGE);
 		return false;
 	}
@@ -113,62 +125,107 @@ static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_fu
 	return true;
 }
 
-static int add_jump(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
+static int hole_on(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
 {
-	uint64_t window = m->bias + pb_func_window(f);
-	uint64_t from = f->via ? m->bias + pb_func_hole(f) : window;
-	uint8_t jump[PB_JUMP_LEN];
+	uint64_t hole = m->bias + pb_func_hole(f), stub = (uint64_t)m->stubs + s->stub;
+	uint64_t copy = stub + PB_STUB_COPY + pb_func_recipe(m->analysis, f)->len;
+	uint8_t bytes[PB_DIG_LEN];
 
-	if (pb_jump_emit(jump, from, (uint64_t)m->stubs + s->stub))
-		return -34;
-	if (!f->via) {
-		add_patch(&batch[WINDOWS], from, jump, PB_JUMP_LEN);
-		return 0;
+	if (f->flags & PB_FUNC_DUG) {
+		if (pb_dig_emit(bytes, hole - PB_JUMP_LEN, copy, stub))
+			return -34;
+		add_patch(&batch[HOLES_ON], hole - PB_JUMP_LEN, bytes, PB_DIG_LEN);
+	} else {
+		if (pb_jump_emit(bytes, hole, stub))
+			return -34;
+		add_hole(&batch[HOLES_ON], hole, bytes);
 	}
-	add_hole(&batch[HOLES_ON], from, jump);
-	pb_jump_emit_short(jump, f->via);
-	add_patch(&batch[WINDOWS], window, jump, PB_JUMP_SHORT);
 	return 0;
 }
 
-void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
+static void hole_off(struct pb_module *m, const struct pb_func *f)
+{
+	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
+
+	if (dug)
+		add_patch(&batch[HOLES_OFF], m->bias + pb_func_dig(f), pb_recipe_rest(dug), PB_DIG_LEN);
+	else
+		add_hole(&batch[HOLES_OFF], m->bias + pb_func_hole(f),
+			 pb_recipe_hole(pb_func_recipe(m->analysis, f)));
+}
+
+static int window_on(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
+{
+	uint64_t window = m->bias + pb_func_window(f);
+	uint8_t jump[PB_JUMP_LEN];
+
+	if (f->via)
+		pb_jump_emit_short(jump, f->via);
+	else if (pb_jump_emit(jump, window, (uint64_t)m->stubs + s->stub))
+		return -34;
+	add_patch(&batch[WINDOWS], window, jump, (uint8_t)pb_func_jump_len(f));
+	return 0;
+}
+
+static void change_on(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
-	const struct pb_recipe *r;
+	int err = 0;
 
-	if (s->flags & FTRACE_FL_REFUSED)
-		return;
-	if (on && !s->stub) {
+	if (!s->stub) {
 		if (!m->stubs_used)
 			m->stubs_used = 16;
 		if (!make_stub(m, s, f))
 			return;
 	}
-	if (!on) {
-		r = pb_func_recipe(m->analysis, f);
-		add_patch(&batch[WINDOWS], m->bias + pb_func_window(f), pb_recipe_rest(r),
-			  (uint8_t)pb_func_jump_len(f));
-		if (f->via)
-			add_hole(&batch[HOLES_OFF], m->bias + pb_func_hole(f), pb_recipe_hole(r));
-		s->flags &= ~FTRACE_FL_ENABLED;
-		return;
+	if (f->via && !(s->flags & FTRACE_FL_HOLE)) {
+		err = hole_on(m, s, f);
+		if (!err)
+			s->flags |= FTRACE_FL_HOLE;
 	}
-	if (add_jump(m, s, f))
+	if (!err && !(s->flags & FTRACE_FL_ENABLED)) {
+		err = window_on(m, s, f);
+		if (!err)
+			s->flags |= FTRACE_FL_ENABLED;
+	}
+	if (err)
 		refuse(s, PB_REFUSED_RANGE);
-	else
-		s->flags |= FTRACE_FL_ENABLED;
 }
 
-bool pb_text_jumps(const struct pb_module *m, const struct pb_site *s)
-{
-	return pb_window_is_patched(m, pb_site_func(m, s));
-}
-
-bool pb_text_is_patched(const struct pb_module *m, const struct pb_site *s)
+static void change_off(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
 
-	return pb_window_is_patched(m, f) || (f->via && pb_hole_is_patched(m, f));
+	if (s->flags & FTRACE_FL_ENABLED)
+		add_patch(&batch[WINDOWS], m->bias + pb_func_window(f),
+			  pb_recipe_rest(pb_func_recipe(m->analysis, f)),
+			  (uint8_t)pb_func_jump_len(f));
+	if (s->flags & FTRACE_FL_HOLE)
+		hole_off(m, f);
+	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
+}
+
+void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
+{
+	if (s->flags & FTRACE_FL_REFUSED)
+		return;
+	if (on)
+		change_on(m, s);
+	else
+		change_off(m, s);
+}
+
+void pb_text_look(struct pb_module *m, struct pb_site *s)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+
+	if (!s->stub)
+		return;
+	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
+	if (pb_window_is_patched(m, f))
+		s->flags |= FTRACE_FL_ENABLED;
+	if (f->via && pb_hole_is_patched(m, f))
+		s->flags |= FTRACE_FL_HOLE;
 }
 
 void pb_text_change_nops(struct pb_module *m, bool on)
@@ -263,7 +320,8 @@ static void save_old(struct part *part)
 	part->done = 0;
 }
 
-/* Holes whose windows the batch didn't come to: nobody was there, no stop. */
+/* Holes in padding whose windows the batch didn't come to: nobody was there, no
+ * stop. In code somebody may be. */
 static void take_back_holes(void)
 {
 	const struct part *part = &batch[HOLES_ON];
@@ -273,7 +331,7 @@ static void take_back_holes(void)
 		const struct pb_module *m = pb_module_at(p.addr);
 		const struct pb_func *f = pb_analysis_hole_at(m->analysis, p.addr + 1 - m->bias);
 
-		if (pb_window_is_patched(m, f) || !pb_hole_is_patched(m, f))
+		if (p.len == PB_DIG_LEN || pb_window_is_patched(m, f) || !pb_hole_is_patched(m, f))
 			continue;
 		memcpy(p.bytes, p.old, p.len);
 		pb_text_poke(&p, 1, -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What text.c and text_batch.c share. */
+/* What the parts of text share. */
 #ifndef PB_ENGINE_TEXT_PRIV_H
 #define PB_ENGINE_TEXT_PRIV_H
 #include "abi/analysis_access.h"
@@ -15,6 +15,10 @@ static inline bool pb_window_is_patched(const struct pb_module *m, const struct 
 /* Only with via. */
 static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_func *f)
 {
+	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
+
+	if (dug)
+		return memcmp((const void *)(m->bias + pb_func_dig(f)), pb_recipe_rest(dug), PB_DIG_LEN);
 	return memcmp((const void *)(m->bias + pb_func_hole(f)),
 		      pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
 }

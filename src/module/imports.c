@@ -120,9 +120,9 @@ static void dynamic_relocations(struct pb_an *an)
 		an->an_flags |= PB_AN_TEXTREL;
 }
 
-/* A program at a fixed address has its pointers in place: each aligned word of
- * data that is an address in code may be one. It may also be from the table of
- * a switch, and so no sign of a function. */
+/* A program at a fixed address has its pointers in place: each aligned word
+ * that is an address in code may be one. It may also be from the table of a
+ * switch, and so no sign of a function. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;
@@ -132,7 +132,7 @@ static void pointers_in_place(struct pb_an *an)
 		uint64_t skip = -p->p_vaddr % 8;
 		const uint8_t *v;
 
-		if (p->p_type != PT_LOAD || p->p_flags & PF_X || p->p_filesz < skip ||
+		if (p->p_type != PT_LOAD || p->p_filesz < skip ||
 		    !(v = pb_elf_bytes(e, p->p_offset, p->p_filesz)))
 			continue;
 		for (uint64_t off = skip; p->p_filesz - off >= 8; off += 8) {

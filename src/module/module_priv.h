@@ -13,7 +13,7 @@
  *             of the return address, padding
  *   functions candidates and FDEs become functions
  *   records   __mcount_loc and kin say which of them the compiler prepared
- *   sites     window, recipe, or the reason to refuse
+ *   sites     window, recipe, hole, or the reason to refuse
  *   emit      the file
  */
 #ifndef PB_MODULE_PRIV_H
@@ -57,9 +57,13 @@ struct pb_fn {
 	uint32_t nr_cyg;	/* calls of __cyg_profile_func_*, which take the return address */
 	uint32_t nr_ra_reads;
 	uint8_t window, window_len;
+	uint8_t dug_len;	/* of the code that its hole is dug into, or 0 */
+	uint8_t host;		/* may code be dug away from it? PB_HOST_* */
 	int16_t via;
 	uint32_t recipe;
 };
+
+enum { PB_HOST_UNKNOWN, PB_HOST_YES, PB_HOST_NO };
 
 /* What the compiler calls at a function's start (and, the last, at its end). */
 enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG, PB_HOOK_CYG_EXIT };
@@ -117,6 +121,7 @@ struct pb_an {
 
 	PB_VEC(struct pb_fn) fns;
 	uint64_t own_work;	/* looking for the owners of cold parts */
+	uint64_t dig_work;	/* looking for places to dig */
 	pb_addr_vec barriers;	/* every start of anything in code */
 	PB_VEC(struct pb_nop) nops;
 
@@ -177,6 +182,19 @@ void pb_holes_prepare(struct pb_an *an);
 /* A hole for the jmp rel8 in the window, or 0. Windows in rising order; *from
  * is where the search goes on, 0 at first. */
 uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window);
+
+/* dig.c. Once all padding that is of use is taken: digs a hole for the jmp rel8
+ * in f's window. Returns where the displaced code begins, w what becomes of it;
+ * 0: nowhere. */
+struct pb_window_out;
+uint64_t pb_dig(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
+
+/* sites.c. A window at `start`, behind the entry `from` or at it, for jump_len
+ * bytes; enum pb_refused. */
+uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     struct pb_window_out *w);
+/* Is there a call that becomes a nop? */
+bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 
 /* debug_file.c */
 /* Opens what belongs to the file; absence is no error. */

@@ -6,7 +6,9 @@
 #include "module/module_priv.h"
 #include "module/relocate.h"
 
-/* Does anything in the module lead strictly inside [start, start + len)? */
+/* Does anything in the module lead strictly inside [start, start + len)? Only
+ * the jump's bytes matter: what a window has behind them stays what it is, and
+ * none of its instructions begins there. */
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
 	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)
@@ -56,6 +58,16 @@ static bool cuts_nop(const struct pb_an *an, const struct pb_window_out *w, uint
 	return false;
 }
 
+bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end)
+{
+	size_t i = nop_lower(an, start > 5 ? start - 5 : 0);
+
+	for (; i < an->nops.n && an->nops.v[i].addr < end; i++)
+		if (an->nops.v[i].addr + an->nops.v[i].len > start)
+			return true;
+	return false;
+}
+
 static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
 {
 	/* fewer nops than a jump needs: instructions are displaced */
@@ -64,13 +76,13 @@ static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
 	return f->kind;
 }
 
-static enum pb_refused make_window(struct pb_an *an, const struct pb_fn *f, unsigned jump_len,
-				   struct pb_window_out *w)
+uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     struct pb_window_out *w)
 {
-	const struct pb_range *r = pb_range_find(an, f->addr);
-	uint64_t start = f->addr + f->window, off = start - r->addr;
-	size_t next = pb_addr_lower(&an->barriers, f->addr + 1);
-	enum pb_refused refused;
+	const struct pb_range *r = pb_range_find(an, from);
+	uint64_t off = start - r->addr;
+	size_t next = pb_addr_lower(&an->barriers, from + 1);
+	uint8_t refused;
 
 	if (off >= r->size)
 		return PB_REFUSED_SHORT;
@@ -83,35 +95,46 @@ static enum pb_refused make_window(struct pb_an *an, const struct pb_fn *f, unsi
 
 	if (next < an->barriers.n && an->barriers.v[next] <= start)
 		return PB_REFUSED_CROSSES;
-	refused = pb_window_make(&in, w);
+	refused = (uint8_t)pb_window_make(&in, w);
 	if (refused)
 		return refused;
 	if (relocated(an, start, w->head.window_len))
 		return PB_REFUSED_TEXTREL;
-	if (branched_into(r, start, w->head.window_len))
+	if (branched_into(r, start, jump_len))
 		return PB_REFUSED_BRANCH;
 	if (cuts_nop(an, w, start))
 		return PB_REFUSED_DECODE;
 	return PB_REFUSED_NOT;
 }
 
-static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_window_out *w,
-			uint64_t hole)
+static enum pb_refused make_window(struct pb_an *an, const struct pb_fn *f, unsigned jump_len,
+				   struct pb_window_out *w)
 {
-	uint8_t bytes[PB_WINDOW_STORE_MAX + PB_JUMP_LEN] = { 0 };
-	size_t size = pb_window_store(w, bytes);
+	return pb_window_at(an, f->addr, f->addr + f->window, jump_len, w);
+}
 
-	if (hole) {
-		const struct pb_range *r = pb_range_find(an, hole);
+static void add_bytes(struct pb_an *an, const uint8_t *bytes, size_t size)
+{
+	static const uint8_t zeros[8];
 
-		memcpy(bytes + size, r->bytes + (hole - r->addr), PB_JUMP_LEN);
-		size += PB_JUMP_LEN;
-		f->via = (int16_t)(hole - (f->addr + f->window));
-	}
+	pb_vec_append(&an->recipes, bytes, size);
+	pb_vec_append(&an->recipes, zeros, -an->recipes.n % 8);
+}
+
+static void add_recipe(struct pb_an *an, const struct pb_window_out *w)
+{
+	uint8_t bytes[PB_WINDOW_STORE_MAX];
+
+	add_bytes(an, bytes, pb_window_store(w, bytes));
+}
+
+static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_window_out *w)
+{
+	f->refused = PB_REFUSED_NOT;
 	f->kind = kind_of(f, w);
 	f->window_len = w->head.window_len;
 	f->recipe = (uint32_t)an->recipes.n;
-	pb_vec_append(&an->recipes, bytes, pb_align_up(size, (size_t)8));
+	add_recipe(an, w);
 }
 
 /* Where there is no room for the long jump but for the short one, the length
@@ -120,30 +143,57 @@ static void make_site(struct pb_an *an, struct pb_fn *f)
 {
 	struct pb_window_out w;
 
-	f->refused = make_window(an, f, PB_JUMP_LEN, &w);
+	f->refused = (uint8_t)make_window(an, f, PB_JUMP_LEN, &w);
 	if (!f->refused)
-		keep_window(an, f, &w, 0);
+		keep_window(an, f, &w);
 	else if (!make_window(an, f, PB_JUMP_SHORT, &w))
 		f->window_len = w.head.window_len;
 }
 
+static bool take_hole(struct pb_an *an, struct pb_fn *f, size_t *from)
+{
+	uint64_t window = f->addr + f->window, hole = pb_hole_take(an, from, window);
+	const struct pb_range *r = hole ? pb_range_find(an, hole) : NULL;
+	struct pb_window_out w;
+
+	if (!hole || make_window(an, f, PB_JUMP_SHORT, &w))
+		return false;
+	f->via = (int16_t)(hole - window);
+	keep_window(an, f, &w);
+	add_bytes(an, r->bytes + (hole - r->addr), PB_JUMP_LEN);
+	return true;
+}
+
+static void dig_hole(struct pb_an *an, struct pb_fn *f)
+{
+	struct pb_window_out w, dug;
+	uint64_t dig = pb_dig(an, f, &dug);
+
+	if (!dig || make_window(an, f, PB_JUMP_SHORT, &w))
+		return;
+	f->via = (int16_t)(dig + PB_JUMP_LEN - (f->addr + f->window));
+	f->dug_len = dug.head.window_len;
+	f->flags |= PB_FUNC_DUG;
+	keep_window(an, f, &w);
+	add_recipe(an, &dug);
+}
+
 static void make_short_sites(struct pb_an *an)
 {
-	size_t from = 0;
+	size_t from = 0, left = 0;
 
 	pb_holes_prepare(an);
 	for (size_t i = 0; i < an->fns.n; i++) {
 		struct pb_fn *f = &an->fns.v[i];
-		struct pb_window_out w;
-		uint64_t hole;
 
-		if (!f->refused || !f->window_len)
-			continue;
-		hole = pb_hole_take(an, &from, f->addr + f->window);
-		if (!hole || make_window(an, f, PB_JUMP_SHORT, &w))
-			continue;
-		keep_window(an, f, &w, hole);
-		f->refused = PB_REFUSED_NOT;
+		if (f->refused && f->window_len)
+			left += !take_hole(an, f, &from);
+	}
+	for (size_t i = 0; left && i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+
+		if (f->refused && f->window_len)
+			dig_hole(an, f);
 	}
 }
 

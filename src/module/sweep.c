@@ -3,7 +3,8 @@
  * One pass over all code. It finds, for the whole module,
  *
  *   - every byte that a direct branch or call or a switch's table leads to, or
- *     that a RIP-relative lea takes the address of;
+ *     that a RIP-relative lea takes the address of, or, in a program at a fixed
+ *     address, an immediate or a displacement;
  *   - calls of the compiler's hooks;
  *   - jumps from one FDE's code into another's;
  *   - instructions that touch the slot of their return address, by the CFI;
@@ -42,6 +43,7 @@ struct worker {
 	struct pb_cfi_cursor cursor;
 	long fde;		/* of the cursor, or -1 */
 	const struct pb_range *range;
+	bool fixed;		/* the program is at a fixed address */
 	pb_hook_vec hook_calls;
 	pb_addr_vec ra_reads;
 	pb_gap_vec gaps;
@@ -88,6 +90,19 @@ static void note_leap(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->leaps, (struct pb_leap){ addr, target });
 }
 
+/* A number in an instruction that is an address in code may be one: a label's,
+ * for a computed goto. */
+static void absolute_addresses(struct worker *w)
+{
+	const ZydisDecodedInstruction *i = &w->insn;
+
+	for (unsigned k = 0; k < 2; k++)
+		if (i->raw.imm[k].size >= 32 && !i->raw.imm[k].is_relative)
+			pb_mark(w->an, i->raw.imm[k].value.u, false);
+	if (i->raw.disp.size == 32 && !rip_relative(i))
+		pb_mark(w->an, (uint64_t)i->raw.disp.value, false);
+}
+
 static void control_flow(struct worker *w, uint64_t addr)
 {
 	const ZydisDecodedInstruction *i = &w->insn;
@@ -115,6 +130,8 @@ static void control_flow(struct worker *w, uint64_t addr)
 		if (i->mnemonic != ZYDIS_MNEMONIC_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, false);
 	}
+	if (w->fixed)
+		absolute_addresses(w);
 }
 
 /*
@@ -334,6 +351,7 @@ static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t
 	w->from = from;
 	w->to = to;
 	w->fde = -1;
+	w->fixed = an->elf.eh->e_type == ET_EXEC;
 	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisDecoderEnableMode(&w->decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 }

@@ -38,7 +38,13 @@ static uint64_t use(const struct pb_analysis *a)
 
 		for (unsigned k = 0; k < r->window_len; k++)
 			sum += pb_recipe_orig(r)[k] ^ pb_recipe_rest(r)[k];
-		for (unsigned k = 0; f[i].via && k < PB_JUMP_LEN; k++)
+		const struct pb_recipe *dug = pb_func_dug(a, &f[i]);
+
+		for (unsigned k = 0; dug && k < dug->window_len; k++)
+			sum += pb_recipe_orig(dug)[k] ^ pb_recipe_rest(dug)[k];
+		for (unsigned k = 0; dug && k < dug->len; k++)
+			sum += pb_recipe_code(dug)[k] + pb_recipe_orig_offset(dug, (uint8_t)k);
+		for (unsigned k = 0; f[i].via && !dug && k < PB_JUMP_LEN; k++)
 			sum += pb_recipe_hole(r)[k];
 		sum += f[i].via && pb_analysis_hole_at(a, pb_func_hole(&f[i])) == &f[i];
 		for (unsigned k = 0; k < r->len; k++)

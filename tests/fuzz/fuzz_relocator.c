@@ -351,6 +351,7 @@ static void try(uint64_t round, const uint8_t *bytes)
 {
 	try_window(round, bytes, PB_JUMP_LEN);
 	try_window(round, bytes, PB_JUMP_SHORT);
+	try_window(round, bytes, PB_DIG_LEN);
 }
 
 /* Instructions of the kinds that need relocation, and any others. */
@@ -410,7 +411,19 @@ static void set_up(void)
 		sigaction(signals[i], &sa, NULL);
 }
 
-/* The windows of a file's functions, each moved to ORIGINAL. */
+static void try_at(struct pb_elf *e, uint32_t func, uint64_t addr)
+{
+	const uint8_t *p = pb_elf_at(e, addr, 32);
+	uint8_t bytes[32];
+
+	if (!p)
+		return;
+	memcpy(bytes, p, 32);
+	for (unsigned k = 0; k < 3; k++)
+		try(func, bytes);
+}
+
+/* The windows and digs of a file's functions, each moved to ORIGINAL. */
 static void try_file(const char *path)
 {
 	int fd = open(path, O_RDONLY);
@@ -427,14 +440,11 @@ static void try_file(const char *path)
 	const struct pb_func *f = pb_analysis_funcs(a);
 
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
-		const uint8_t *p = f[i].refused ? NULL : pb_elf_at(&e, pb_func_window(&f[i]), 32);
-		uint8_t bytes[32];
-
-		if (!p)
+		if (f[i].refused)
 			continue;
-		memcpy(bytes, p, 32);
-		for (unsigned k = 0; k < 3; k++)
-			try(i, bytes);
+		try_at(&e, i, pb_func_window(&f[i]));
+		if (f[i].flags & PB_FUNC_DUG)
+			try_at(&e, i, pb_func_dig(&f[i]));
 	}
 	free(blob);
 	pb_elf_close(&e);

@@ -185,6 +185,19 @@ static const struct golden golden_short[] = {
 	  "31c0 0f05 c3", 2, "31c0 e900000000", "1@3=1002+0", "0>0 2>2" },
 };
 
+/* What a hole is dug into: room for two jumps. */
+static const struct golden golden_dig[] = {
+	{ "ten bytes exactly, one of them where the first jump ends",
+	  /* mov %rax,0x100(%rip); dec %rax; cmp $1,%rcx */
+	  "48890500010000 48ffc8 4883f901", 10,
+	  "48890500000000 48ffc8 e900000000", "1@3=1107+0 1@11=100a+0", "0>0 7>7 10>10" },
+	{ "a branch to its beginning comes back through the text",
+	  /* add $3,%eax; mov $5,%ecx; jne 0x1000 */
+	  "83c003 b905000000 75f6", 10,
+	  "83c003 b905000000 0f8500000000 e900000000", "1@10=1000+0 1@15=100a+0",
+	  "0>0 3>3 8>8 10>14" },
+};
+
 static void check_golden(const struct golden *table, size_t n, unsigned jump_len)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -218,6 +231,7 @@ static void test_golden(void **unused)
 {
 	check_golden(golden, pb_array_size(golden), PB_JUMP_LEN);
 	check_golden(golden_short, pb_array_size(golden_short), PB_JUMP_SHORT);
+	check_golden(golden_dig, pb_array_size(golden_dig), PB_DIG_LEN);
 }
 
 static const struct {

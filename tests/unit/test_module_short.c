@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs in functions that have no room for a jmp rel32 (all s_*), in two threads
- * and under a timer, and checks what they return, until a byte is read (with
- * an argument: so many rounds). test_module_short.py traces it, and changes
- * the text meanwhile.
+ * Runs in functions that have no room for a jmp rel32 (all s_*, and d_*, whose
+ * holes are dug into code), in two threads and under a timer, and checks what
+ * they return and which program counters the timer's handler is shown, until a
+ * byte is read (with an argument: so many rounds). test_module_short.py traces
+ * it, and changes the text meanwhile.
  */
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 long s_loop(long n), s_pushed(long n), s_call(long (*f)(void)), s_return(void), s_jump(long n);
 long s_system(void), s_ends(void);
+long d_loop(long n), d_tiny(void), d_beside(long n), d_calls(long n), d_fault(long *p);
+
+long sink;
 
 __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -37,15 +43,70 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	" .cfi_endproc\n .size s_ends, .-s_ends\n"
 	"F s_far\n lea 3(%rdi),%rax\n ret\nE s_far\n"
 	/* room for all of them */
-	" .fill 32,1,0xcc\n .p2align 4, 0xcc\n");
+	" .fill 32,1,0xcc\n .p2align 4, 0xcc\n"
+	/* no padding near: code with no place to dig before and behind */
+	".macro far\n .cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n .cfi_endproc\n.endm\n"
+	".macro D name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
+	"far\n"
+	/* into the loop itself, and its operand is relative to rip */
+	"D d_loop\n mov %rdi,%rax\n1: mov %rax,%rcx\n mov %rax,sink(%rip)\n dec %rax\n"
+	" cmp $1,%rcx\n jg 1b\n ret\nE d_loop\n"
+	"far\n"
+	/* into the next function, behind its own window */
+	"D d_tiny\n xor %eax,%eax\n ret\nE d_tiny\n"
+	"D d_beside\n lea 1(%rdi),%rax\n imul $7,%rax,%rax\n add %rdi,%rax\n add $1000,%rax\n"
+	" sub %rdi,%rax\n neg %rax\n ret\nE d_beside\n"
+	"far\n"
+	/* before a call in the loop */
+	"D d_calls\n push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx,-16\n mov %rdi,%rbx\n"
+	"1: mov %rbx,%rdi\n mov $1,%esi\n add %rsi,%rdi\n call d_beside\n dec %rbx\n jg 1b\n"
+	" pop %rbx\n .cfi_def_cfa_offset 8\n ret\nE d_calls\n"
+	"far\n"
+	/* its store faults, and is stepped over */
+	"D d_fault\n xor %eax,%eax\n1: lea 1(%rax),%ecx\n mov %rcx,16(%rdi)\n mov %ecx,%eax\n"
+	" cmp $2,%eax\n jb 1b\n ret\nE d_fault\n"
+	"far\n .p2align 4, 0xcc\n");
+#define FAULT_AT	5	/* in d_fault, so many bytes */
+#define FAULT_LEN	4
 
 static volatile int stop;
-static volatile sig_atomic_t nr_signals;
+static volatile sig_atomic_t nr_signals, nr_foreign;
 static long max_rounds = INT32_MAX;
+static struct { uint64_t from, to; } code[64];
+static unsigned nr_code;
 
-static void on_timer(int sig)
+static int add_code(struct dl_phdr_info *info, size_t size, void *arg)
 {
+	for (int i = 0; i < info->dlpi_phnum && nr_code < 64; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+			continue;
+		code[nr_code].from = info->dlpi_addr + p->p_vaddr;
+		code[nr_code++].to = info->dlpi_addr + p->p_vaddr + p->p_memsz;
+	}
+	return 0;
+}
+
+/* Only the text of files is to be seen. */
+static void on_timer(int sig, siginfo_t *info, void *context)
+{
+	uint64_t pc = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	unsigned i = 0;
+
+	while (i < nr_code && (pc < code[i].from || pc >= code[i].to))
+		i++;
+	nr_foreign += i == nr_code;
 	nr_signals++;
+}
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	if (*pc != (greg_t)d_fault + FAULT_AT || info->si_addr != (void *)16)
+		_exit(99);
+	*pc += FAULT_LEN;
 }
 
 static void must(const char *what, long got, long want)
@@ -66,6 +127,11 @@ static void *spin(void *rounds)
 		must("s_call", s_call(s_ends), 8);
 		must("s_system", s_system(), pid);
 		must("s_jump", s_jump(4), 7);
+		must("d_loop", d_loop(40), 0);
+		must("d_tiny", d_tiny(), 0);
+		must("d_beside", d_beside(5), -1042);
+		must("d_calls", d_calls(3), -1021);
+		must("d_fault", d_fault(NULL), 2);
 		s_return();
 		++*(long *)rounds;
 	}
@@ -79,7 +145,12 @@ int main(int argc, char **argv)
 	long rounds[2] = { 0 };
 	char byte;
 
-	signal(SIGPROF, on_timer);
+	struct sigaction sa = { .sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+	dl_iterate_phdr(add_code, NULL);
+	sigaction(SIGPROF, &sa, NULL);
+	sa.sa_sigaction = on_fault;
+	sigaction(SIGSEGV, &sa, NULL);
 	setitimer(ITIMER_PROF, &timer, NULL);
 	if (argc > 1)
 		max_rounds = atol(argv[1]);
@@ -93,6 +164,7 @@ int main(int argc, char **argv)
 		pthread_join(t[i], NULL);
 	if (argc == 1 && (!rounds[0] || !rounds[1]))
 		return 1;
+	must("program counters outside of the program", nr_foreign, 0);
 	puts("all results right");
 	return 0;
 }

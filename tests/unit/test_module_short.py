@@ -17,11 +17,14 @@ import pbtest
 from pbtest import Failure
 
 SHORT = ["s_call", "s_jump", "s_loop", "s_pushed", "s_return", "s_system"]
+DUG = ["d_loop", "d_tiny", "d_calls", "d_fault"]
+# of each thread in a round; d_calls calls d_beside three times
+CALLS = collections.Counter(SHORT + DUG + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
 
 
 def recorded(exe, work):
     refused = pbtest.view("list", "--refused", exe).decode()
-    if any(line.startswith("s_") for line in refused.splitlines()):
+    if any(line.startswith(("s_", "d_")) for line in refused.splitlines()):
         raise Failure("refused: %s" % refused)
     data = os.path.join(work, "data")
     r = pbtest.run(pbtest.record_argv(data, [exe, "1000"]), 60)
@@ -30,10 +33,10 @@ def recorded(exe, work):
     calls = collections.Counter()
     for name, n in pbtest.calls_by_function(data).items():
         calls[name.split("@")[0]] += n
-    for name in SHORT + ["s_ends", "s_far"]:
-        if calls[name] != 2000:
-            raise Failure("%s: %d calls, not 2000: %s" % (name, calls[name], dict(calls)))
-    return "%d functions, 2000 calls each" % len(SHORT)
+    for name, n in CALLS.items():
+        if calls[name] != 2000 * n:
+            raise Failure("%s: %d calls, not %d: %s" % (name, calls[name], 2000 * n, dict(calls)))
+    return "%d functions, 2000 calls each" % len(SHORT + DUG)
 
 
 def text(pid, exe):
@@ -56,8 +59,8 @@ def changed(exe, work, seconds):
         s.wait_ready()
         end = time.monotonic() + seconds
         while time.monotonic() < end and s.alive():
-            name = SHORT[changes % len(SHORT)]
-            for file, value in (("set_ftrace_filter", "s_*"), ("current_tracer", "function_graph"),
+            name = (SHORT + DUG)[changes % len(SHORT + DUG)]
+            for file, value in (("set_ftrace_filter", "s_* d_*"), ("current_tracer", "function_graph"),
                                 ("set_ftrace_filter", name), ("current_tracer", "nop"),
                                 ("set_ftrace_filter", ""), ("current_tracer", "function"),
                                 ("current_tracer", "nop")):

@@ -3,125 +3,7 @@
  * Whole files, compiled here and now: which functions are found, how the
  * compiler's records are taken, every reason to refuse, and the cache.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "abi/analysis_access.h"
-#include "abi/analysis_check.h"
-#include "base/base.h"
-#include "module/module.h"
-
-static char dir[] = "/tmp/pb-module-XXXXXX";
-
-struct view {
-	const struct pb_analysis *a;
-	size_t size;
-};
-
-static void write_file(const char *name, const char *text)
-{
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
-
-/* Runs a command in the directory; skips the test if its compiler is absent. */
-static void build(const char *command)
-{
-	char line[1024];
-	int status;
-
-	snprintf(line, sizeof(line), "cd %s && %s 2>err", dir, command);
-	status = system(line);
-	if (status == 127 << 8)
-		skip();
-	if (status) {
-		snprintf(line, sizeof(line), "cat %s/err", dir);
-		print_message("%s\n", command);
-		assert_true(system(line) >= 0);
-		fail();
-	}
-}
-
-static int open_module(const char *name, unsigned flags, const char *cache)
-{
-	struct pb_module_options o = { flags, cache };
-	char path[256], err[256] = "";
-	int elf, fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	elf = open(path, O_RDONLY);
-	assert_true(elf >= 0);
-	fd = pb_module_open(elf, path, &o, err, sizeof(err));
-	close(elf);
-	if (fd < 0)
-		print_message("%s: %s\n", name, err);
-	return fd;
-}
-
-static struct view map(int fd)
-{
-	struct stat st;
-	void *p;
-
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	assert_ptr_not_equal(p, MAP_FAILED);
-	close(fd);
-	assert_int_equal(pb_analysis_check(p, (size_t)st.st_size), 0);
-	return (struct view){ p, (size_t)st.st_size };
-}
-
-static struct view analyse(const char *name, unsigned flags)
-{
-	return map(open_module(name, flags | PB_MODULE_NO_CACHE, NULL));
-}
-
-static void drop(struct view v)
-{
-	munmap((void *)v.a, v.size);
-}
-
-static const struct pb_func *func(struct view v, const char *name)
-{
-	const struct pb_func *f = pb_analysis_funcs(v.a);
-
-	for (uint32_t i = 0; i < v.a->nr_funcs; i++)
-		if (!strcmp(pb_func_name(v.a, &f[i]), name))
-			return &f[i];
-	return NULL;
-}
-
-#define assert_site(v, name, k) do {						\
-	const struct pb_func *f_ = func(v, name);				\
-	assert_non_null(f_);							\
-	assert_int_equal(f_->refused, PB_REFUSED_NOT);				\
-	assert_int_equal(f_->kind, k);						\
-} while (0)
-
-#define assert_refused(v, name, reason) do {					\
-	const struct pb_func *f_ = func(v, name);				\
-	assert_non_null(f_);							\
-	assert_int_equal(f_->refused, PB_REFUSED_##reason);			\
-} while (0)
+#include "module_files.h"
 
 /* ------------------------------------------------------------ hand-written */
 
@@ -142,7 +24,9 @@ static const char *const reasons_s =
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size into,.-into\n"
 	"F looped\n push %rbx\n1: dec %edi\n test %edi,%edi\n jne 1b\n pop %rbx\n ret\nE looped\n"
 	"F outside\n xor %eax,%eax\n nopl (%rax)\n ret\nE outside\n"
-	"F jumper\n test %edi,%edi\n je outside+2\n xor %eax,%eax\n ret\nE jumper\n"
+	"F jumper\n test %edi,%edi\n je outside+2\n je behind+7\n xor %eax,%eax\n ret\nE jumper\n"
+	/* into its window, but behind the jump: what stands there stays */
+	"F behind\n xor %eax,%eax\n movl $0,4(%rdi)\n ret\nE behind\n"
 	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
 	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
 	"F switched\n xor %eax,%eax\n nopl (%rax)\n ret\nE switched\n"
@@ -214,6 +98,8 @@ static void test_reasons(void **unused)
 	assert_site(v, "padded", PB_SITE_SYMBOL);
 	assert_site(v, "follows", PB_SITE_SYMBOL);
 	assert_site(v, "jumper", PB_SITE_SYMBOL);
+	assert_site(v, "behind", PB_SITE_SYMBOL);
+	assert_int_equal(func(v, "behind")->window_len, 9);
 	assert_refused(v, "shorter", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	assert_refused(v, "looped", BRANCH);
@@ -267,87 +153,6 @@ static void test_short(void **unused)
 	assert_refused(v, "looped", BRANCH);
 	assert_refused(v, "undecodable", DECODE);
 	assert_refused(v, "textrel", TEXTREL);
-	drop(v);
-}
-
-/* One function that needs a hole, and one gap that it reaches. */
-static const char *const holes_s =
-	".macro F name\n .globl \\name\n .type \\name,@function\n"
-	"\\name: .cfi_startproc\n.endm\n"
-	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
-	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
-	".macro user name\nF \\name\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE \\name\n.endm\n"
-	".macro five\n .byte 0x0f,0x1f,0x44,0,0\n.endm\n"
-	".text\nfar\n"
-	"user good\n five\nfar\n"
-	"user small\n nopl 0(%rax)\nfar\n"
-	"user zeros\n .fill 8\nfar\n"
-	"user entered\nwithin: five\nfar\n .cfi_startproc\n jmp within\n .cfi_endproc\nfar\n"
-	"user named\n.globl name\nname: five\nfar\n"
-	"user taken\n five\n.cfi_startproc\n lea .-5(%rip),%rax\n ret\n.cfi_endproc\nfar\n"
-	"user read\n five\n.cfi_startproc\n mov .-4(%rip),%eax\n ret\n.cfi_endproc\nfar\n"
-	"F falls\n xor %eax,%eax\n1: dec %edi\n jne 1b\n call good\nE falls\n five\nfar\n"
-	/* two want what is enough for one and a half; 11 bytes are enough for two */
-	"user first\nuser second\n five\n .fill 5,1,0x90\nfar\n"
-	"user third\nuser fourth\n five\n .fill 6,1,0x90\nfar\n"
-	".section .note.GNU-stack,\"\",@progbits\n";
-
-static void test_holes(void **unused)
-{
-	write_file("holes.s", holes_s);
-	build("gcc -shared -nostdlib holes.s -o holes.so");
-	struct view v = analyse("holes.so", 0);
-
-	assert_site(v, "good", PB_SITE_SYMBOL);
-	assert_int_equal(func(v, "good")->via, func(v, "good")->size);
-	assert_refused(v, "small", BRANCH);
-	assert_refused(v, "zeros", BRANCH);
-	assert_refused(v, "entered", BRANCH);
-	assert_refused(v, "named", BRANCH);
-	assert_refused(v, "taken", BRANCH);
-	assert_refused(v, "read", BRANCH);
-	assert_refused(v, "falls", BRANCH);
-	assert_site(v, "first", PB_SITE_SYMBOL);
-	assert_refused(v, "second", BRANCH);
-	assert_site(v, "third", PB_SITE_SYMBOL);
-	assert_site(v, "fourth", PB_SITE_SYMBOL);
-	assert_int_equal(pb_func_hole(func(v, "fourth")), pb_func_hole(func(v, "third")) + 6);
-	drop(v);
-}
-
-static bool via_is_refused(struct view v, const char *name, int via)
-{
-	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
-	struct pb_func *f;
-	bool refused;
-
-	memcpy(copy, v.a, v.size);
-	f = (struct pb_func *)(copy + ((const uint8_t *)func(v, name) - (const uint8_t *)v.a));
-	f->via = (int16_t)via;
-	refused = pb_analysis_check(copy, v.size);
-	free(copy);
-	return refused;
-}
-
-static void test_check_holes(void **unused)
-{
-	struct view v = analyse("holes.so", 0);
-	const struct pb_func *third = func(v, "third"), *fourth = func(v, "fourth");
-	int distance = (int)(fourth->addr - third->addr);
-
-	assert_false(via_is_refused(v, "good", func(v, "good")->via));
-	assert_true(via_is_refused(v, "good", 0));	/* the window is too short */
-	assert_true(via_is_refused(v, "good", 1));	/* in the window */
-	assert_true(via_is_refused(v, "good", 2));	/* so is the byte before it */
-	assert_false(via_is_refused(v, "good", 3));
-	assert_false(via_is_refused(v, "good", -126));
-	assert_true(via_is_refused(v, "good", -127));
-	assert_false(via_is_refused(v, "good", 129));
-	assert_true(via_is_refused(v, "good", 130));
-	assert_true(via_is_refused(v, "small", 20));	/* not patched at all */
-	assert_true(via_is_refused(v, "third", fourth->via + distance));
-	assert_true(via_is_refused(v, "fourth", third->via - distance + 1));
-	assert_true(via_is_refused(v, "third", distance)); /* in the fourth's window */
 	drop(v);
 }
 
@@ -596,44 +401,10 @@ static void test_errors(void **unused)
 	assert_int_equal(open_module("text", PB_MODULE_NO_CACHE, NULL), -ENOEXEC);
 }
 
-/* Every byte of the header and of the first tables, each changed: the check
- * says no, or all that an accessor can reach is there. */
-static void check_damaged(const char *name)
-{
-	struct view v = analyse(name, 0);
-	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
-	unsigned refused = 0;
-
-	for (size_t at = 0; at < v.size && at < 8192; at++) {
-		memcpy(copy, v.a, v.size);
-		copy[at] ^= 0x81;
-		refused += pb_analysis_check(copy, v.size) != 0;
-	}
-	assert_true(refused > 200);
-	for (size_t size = 0; size < sizeof(struct pb_analysis) + 8; size++)
-		assert_int_equal(pb_analysis_check(v.a, size), -EINVAL);
-	assert_int_equal(pb_analysis_check(v.a, v.size - 1), -EINVAL);
-	free(copy);
-	drop(v);
-}
-
 static void test_check(void **unused)
 {
 	check_damaged("reasons.so");
 	check_damaged("short.so");
-}
-
-static int make_dir(void **unused)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **unused)
-{
-	char line[64];
-
-	snprintf(line, sizeof(line), "rm -rf %s", dir);
-	return system(line);
 }
 
 int main(void)
@@ -641,8 +412,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_short),
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_check_holes),
 		cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_ours_and_the_loader),

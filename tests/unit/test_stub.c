@@ -55,13 +55,65 @@ static void stub_with_a_rip_relative_operand(void **state)
 	memcpy(r.code, code, sizeof(code));
 	memcpy(r.orig, window, sizeof(window));
 	memcpy(r.rest, window, sizeof(window));
-	assert_int_equal(pb_stub_size(&r.head), 32);
-	assert_int_equal(pb_stub_emit(mem, site, &r.head, AT), 0);
+	assert_int_equal(pb_stub_size(&r.head, NULL), 32);
+	assert_int_equal(pb_stub_emit(mem, site, &r.head, NULL, AT), 0);
 	assert_memory_equal(mem, want, sizeof(want));
 	assert_true(pb_stub_is(mem, site));
 	assert_false(pb_stub_is(mem, site + 1));
 	/* what lies out of reach is refused */
-	assert_int_equal(pb_stub_emit(mem, site, &r.head, AT + (1ul << 40)), -34);
+	assert_int_equal(pb_stub_emit(mem, site, &r.head, NULL, AT + (1ul << 40)), -34);
+	munmap(mem, 8192);
+}
+
+struct small_recipe {
+	struct pb_recipe head;
+	struct pb_fixup fixups[1];
+	struct pb_pair pairs[2];
+	uint8_t code[16];
+};
+
+/* Behind the window's copy stands that of the code that the hole is dug into. */
+static void stub_with_a_dug_hole(void **state)
+{
+	/* the window, at 0x2000: xor %eax,%eax */
+	static const struct small_recipe window = {
+		.head = { .len = 7, .nr_fixups = 1, .nr_pairs = 2, .window_len = 2 },
+		.fixups = { { .value = 0x2002, .off = 3, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 2, 2 } },
+		.code = { 0x31, 0xc0, 0xe9 },
+	};
+	/* dug away, at 0x2003: mov %rcx,%rdx; mov $7,%edi; add %edi,%eax; its way back: 0x200d */
+	static const struct small_recipe dug = {
+		.head = { .len = 15, .nr_fixups = 1, .nr_pairs = 2, .window_len = 10 },
+		.fixups = { { .value = 0x200d, .off = 11, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 10, 10 } },
+		.code = { 0x48, 0x89, 0xca, 0xbf, 7, 0, 0, 0, 0x01, 0xf8, 0xe9 },
+	};
+	static const uint8_t want[] = {
+		0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov %r11,-8(%rsp)      */
+		0x4c, 0x8d, 0x1d, 0xf4, 0x0f, 0x00, 0x00,	/* lea 0xff4(%rip),%r11   */
+		0x41, 0xff, 0x23,				/* jmp *(%r11)            */
+		0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* mov -8(%rsp),%r11      */
+		0x31, 0xc0,					/* xor %eax,%eax          */
+		0xe9, 0xe7, 0x1f, 0x00, 0x00,			/* jmp 0x10002002         */
+		0x48, 0x89, 0xca,				/* mov %rcx,%rdx          */
+		0xbf, 0x07, 0x00, 0x00, 0x00,			/* mov $7,%edi            */
+		0x01, 0xf8,					/* add %edi,%eax          */
+		0xe9, 0xe3, 0x1f, 0x00, 0x00,			/* jmp 0x1000200d         */
+	};
+	/* jmp 0x1000001b; jmp 0x10000000 */
+	static const uint8_t dig[] = { 0xe9, 0x13, 0xe0, 0xff, 0xff, 0xe9, 0xf3, 0xdf, 0xff, 0xff };
+	uint8_t *mem = low_memory(), out[PB_DIG_LEN];
+	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
+
+	assert_int_equal(pb_stub_size(&window.head, &dug.head), 48);
+	assert_int_equal(pb_stub_emit(mem, site, &window.head, &dug.head, AT), 0);
+	assert_memory_equal(mem, want, sizeof(want));
+	assert_int_equal(pb_stub_emit(mem, site, &window.head, &dug.head, AT + (1ul << 40)), -34);
+	assert_int_equal(pb_dig_emit(out, AT + 0x2003, AT + 27, AT), 0);
+	assert_memory_equal(out, dig, sizeof(dig));
+	assert_int_equal(pb_dig_emit(out, AT, AT + 0x80000005, AT), -34);
+	assert_int_equal(pb_dig_emit(out, AT, AT, AT + 0x80000009 + 1), -34);
 	munmap(mem, 8192);
 }
 
@@ -88,7 +140,7 @@ static void stub_with_an_emulated_call(void **state)
 	uint32_t word;
 
 	memcpy(r.code, code, sizeof(code));
-	assert_int_equal(pb_stub_emit(mem, (struct pb_site *)(mem + 0x1000), &r.head, AT), 0);
+	assert_int_equal(pb_stub_emit(mem, (struct pb_site *)(mem + 0x1000), &r.head, NULL, AT), 0);
 	memcpy(&word, mem + PB_STUB_COPY + 8, 4);
 	assert_int_equal(word, AT + 0x2005);
 	memcpy(&word, mem + PB_STUB_COPY + 16, 4);
@@ -135,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stub_with_a_rip_relative_operand),
+		cmocka_unit_test(stub_with_a_dug_hole),
 		cmocka_unit_test(stub_with_an_emulated_call),
 		cmocka_unit_test(jumps),
 		cmocka_unit_test(globs),

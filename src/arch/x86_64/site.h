@@ -34,5 +34,6 @@ _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 #define FTRACE_FL_CALL_ONLY	(1ul << 48)	/* its return is not to be hooked */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; why: bits 56-63 */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
+#define FTRACE_FL_HOLE		(1ul << 51)	/* its jump stands in the hole */
 #define FTRACE_FL_REASON_SHIFT	56
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arch/x86_64/stub.h"
+#include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/mem.h"
 
@@ -23,9 +24,9 @@ static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
 	return 0;
 }
 
-size_t pb_stub_size(const struct pb_recipe *r)
+size_t pb_stub_size(const struct pb_recipe *r, const struct pb_recipe *dug)
 {
-	return pb_align_up((size_t)PB_STUB_COPY + r->len, 16);
+	return pb_align_up((size_t)PB_STUB_COPY + r->len + (dug ? dug->len : 0u), 16);
 }
 
 static int fix(uint8_t *code, const struct pb_fixup *f, uint64_t bias)
@@ -49,19 +50,11 @@ static int fix(uint8_t *code, const struct pb_fixup *f, uint64_t bias)
 	return -22;
 }
 
-int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe *r,
-		 uint64_t bias)
+static int put_recipe(uint8_t *at, const struct pb_recipe *r, uint64_t bias)
 {
-	const struct pb_fixup *fixups = (const void *)(r + 1);
-	const uint8_t *code = (const uint8_t *)(fixups + r->nr_fixups) +
-			      sizeof(struct pb_pair) * r->nr_pairs;
-
-	memcpy(at, head, sizeof(head));
-	if (put_rel32(at + SITE_AT, (uint64_t)at + 12, (uint64_t)site))
-		return -34;
-	memcpy(at + PB_STUB_COPY, code, r->len);
+	memcpy(at, pb_recipe_code(r), r->len);
 	for (unsigned i = 0; i < r->nr_fixups; i++) {
-		int err = fix(at + PB_STUB_COPY, &fixups[i], bias);
+		int err = fix(at, &pb_recipe_fixups(r)[i], bias);
 
 		if (err)
 			return err;
@@ -69,10 +62,31 @@ int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe
 	return 0;
 }
 
+int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe *r,
+		 const struct pb_recipe *dug, uint64_t bias)
+{
+	int err;
+
+	memcpy(at, head, sizeof(head));
+	if (put_rel32(at + SITE_AT, (uint64_t)at + 12, (uint64_t)site))
+		return -34;
+	err = put_recipe(at + PB_STUB_COPY, r, bias);
+	if (!err && dug)
+		err = put_recipe(at + PB_STUB_COPY + r->len, dug, bias);
+	return err;
+}
+
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to)
 {
 	out[0] = 0xe9;
 	return put_rel32(out + 1, from + PB_JUMP_LEN, to);
+}
+
+int pb_dig_emit(uint8_t out[PB_DIG_LEN], uint64_t from, uint64_t copy, uint64_t stub)
+{
+	int err = pb_jump_emit(out, from, copy);
+
+	return err ? err : pb_jump_emit(out + PB_JUMP_LEN, from + PB_JUMP_LEN, stub);
 }
 
 void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via)

@@ -10,9 +10,9 @@
 
 struct pb_patch {
 	uint64_t addr;
-	uint8_t len;		/* 1..7 */
-	uint8_t bytes[7];
-	uint8_t old[8];		/* what stood there, for who wants to take it back */
+	uint8_t len;		/* 1..11 */
+	uint8_t bytes[11];
+	uint8_t old[12];	/* what stood there, for who wants to take it back */
 };
 
 /* Sorted by address, not overlapping. Page-wise through /proc/self/mem, which

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* From program counters in stubs, holes and displaced instructions to those
+ * that they stand for, and back. */
+#include "engine/text_priv.h"
+#include "arch/x86_64/stub.h"
+
+/* The site whose jump stands in a hole at pc, or NULL. */
+static struct pb_site *site_of_hole(struct pb_module *m, uint64_t pc)
+{
+	const struct pb_func *f = m && m->sites ?
+				  pb_analysis_hole_at(m->analysis, pc - m->bias) : NULL;
+
+	return f && pb_hole_is_patched(m, f) ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
+}
+
+/* The instruction whose copy stands in the stub's code at `off`. */
+static uint64_t original(const struct pb_module *m, const struct pb_func *f, uint64_t off)
+{
+	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
+	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
+
+	if (dug && off >= r->len)
+		return m->bias + pb_func_dig(f) + pb_recipe_orig_offset(dug, (uint8_t)(off - r->len));
+	return m->bias + pb_func_window(f) + pb_recipe_orig_offset(r, (uint8_t)off);
+}
+
+uint64_t pb_text_original_pc(uint64_t pc, bool *own)
+{
+	struct pb_module *in = pb_module_at(pc);
+	const struct pb_site *hole;
+
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+		const uint8_t *at;
+		uint64_t off = pc - (uint64_t)m->stubs;
+
+		if (!m->sites || off >= m->stubs_used)
+			continue;
+		for (at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
+			int32_t rel;
+			const struct pb_site *s;
+
+			memcpy(&rel, at + 8, 4);
+			s = (const struct pb_site *)(at + 12 + rel);
+			if (s < m->sites || s >= m->sites + m->analysis->nr_funcs ||
+			    !pb_stub_is(at, s))
+				continue;
+			off = pc - (uint64_t)at;
+			*own = off < PB_STUB_COPY;
+			return *own ? m->bias + pb_func_window(pb_site_func(m, s)) :
+				      original(m, pb_site_func(m, s), off - PB_STUB_COPY);
+		}
+	}
+	*own = false;
+	hole = site_of_hole(in, pc);
+	return hole ? in->bias + pb_func_window(pb_site_func(in, hole)) : 0;
+}
+
+static uint64_t copy_in_stub(const struct pb_module *m, const struct pb_func *f, unsigned off,
+			     const struct pb_recipe *r, uint64_t at)
+{
+	const struct pb_site *s = &m->sites[f - pb_analysis_funcs(m->analysis)];
+	int copy = s->stub ? pb_recipe_copy_offset(r, (uint8_t)at) : -1;
+
+	return copy < 0 ? 0 : (uint64_t)m->stubs + s->stub + PB_STUB_COPY + off + (uint64_t)copy;
+}
+
+/* pc is strictly inside the jumps of a dig, or the answer is 0. */
+static uint64_t dug_away(const struct pb_module *m, uint64_t pc)
+{
+	uint64_t addr = pc - m->bias;
+	const struct pb_func *f = pb_analysis_hole_in(m->analysis, addr - (PB_DIG_LEN - PB_JUMP_LEN),
+						      addr + PB_JUMP_LEN - 1);
+
+	if (!f || !(f->flags & PB_FUNC_DUG))
+		return 0;
+	return copy_in_stub(m, f, pb_func_recipe(m->analysis, f)->len, pb_func_dug(m->analysis, f),
+			    addr - pb_func_dig(f));
+}
+
+uint64_t pb_text_moved_pc(uint64_t pc)
+{
+	struct pb_module *m = pb_module_at(pc);
+	const struct pb_site *s = site_of_hole(m, pc);
+	const struct pb_func *f;
+	uint64_t off;
+	int64_t i;
+
+	if (!m || !m->sites)
+		return 0;
+	if (s)
+		return (uint64_t)m->stubs + s->stub;
+	i = pb_analysis_lower(m->analysis, pc - m->bias);
+	if (i < 0)
+		return 0;
+	f = pb_analysis_funcs(m->analysis) + i;
+	off = pc - m->bias - pb_func_window(f);
+	if (f->refused == PB_REFUSED_NOT && off && off < pb_func_jump_len(f))
+		return copy_in_stub(m, f, 0, pb_func_recipe(m->analysis, f), off);
+	return dug_away(m, pc);
+}

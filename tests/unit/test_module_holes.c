@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Where there is no room for the long jump: which hole is taken, in padding and
+ * in code, and which isn't; and what the check of an analysis says of them. */
+#include "module_files.h"
+
+/* One function that needs a hole, and one gap that it reaches. */
+static const char *const holes_s =
+	".macro F name\n .globl \\name\n .type \\name,@function\n"
+	"\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro user name\nF \\name\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE \\name\n.endm\n"
+	".macro five\n .byte 0x0f,0x1f,0x44,0,0\n.endm\n"
+	".text\nfar\n"
+	"user good\n five\nfar\n"
+	"user small\n nopl 0(%rax)\nfar\n"
+	"user zeros\n .fill 8\nfar\n"
+	"user entered\nwithin: five\nfar\n .cfi_startproc\n jmp within\n .cfi_endproc\nfar\n"
+	"user named\n.globl name\nname: five\nfar\n"
+	"user taken\n five\n.cfi_startproc\n lea .-5(%rip),%rax\n ret\n.cfi_endproc\nfar\n"
+	"user read\n five\n.cfi_startproc\n mov .-4(%rip),%eax\n ret\n.cfi_endproc\nfar\n"
+	"F falls\n xor %eax,%eax\n1: dec %edi\n jne 1b\n call good\nE falls\n five\nfar\n"
+	/* two want what is enough for one and a half; 11 bytes are enough for two */
+	"user first\nuser second\n five\n .fill 5,1,0x90\nfar\n"
+	"user third\nuser fourth\n five\n .fill 6,1,0x90\nfar\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_holes(void **unused)
+{
+	write_file("holes.s", holes_s);
+	build("gcc -shared -nostdlib holes.s -o holes.so");
+	struct view v = analyse("holes.so", 0);
+
+	assert_site(v, "good", PB_SITE_SYMBOL);
+	assert_int_equal(func(v, "good")->via, func(v, "good")->size);
+	assert_refused(v, "small", BRANCH);
+	assert_refused(v, "zeros", BRANCH);
+	assert_refused(v, "entered", BRANCH);
+	assert_refused(v, "named", BRANCH);
+	assert_refused(v, "taken", BRANCH);
+	assert_refused(v, "read", BRANCH);
+	assert_refused(v, "falls", BRANCH);
+	assert_site(v, "first", PB_SITE_SYMBOL);
+	assert_refused(v, "second", BRANCH);
+	assert_site(v, "third", PB_SITE_SYMBOL);
+	assert_site(v, "fourth", PB_SITE_SYMBOL);
+	assert_int_equal(pb_func_hole(func(v, "fourth")), pb_func_hole(func(v, "third")) + 6);
+	drop(v);
+}
+
+static bool via_is_refused(struct view v, const char *name, int via)
+{
+	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
+	struct pb_func *f;
+	bool refused;
+
+	memcpy(copy, v.a, v.size);
+	f = (struct pb_func *)(copy + ((const uint8_t *)func(v, name) - (const uint8_t *)v.a));
+	f->via = (int16_t)via;
+	refused = pb_analysis_check(copy, v.size);
+	free(copy);
+	return refused;
+}
+
+static void test_check_holes(void **unused)
+{
+	struct view v = analyse("holes.so", 0);
+	const struct pb_func *third = func(v, "third"), *fourth = func(v, "fourth");
+	int distance = (int)(fourth->addr - third->addr);
+
+	assert_false(via_is_refused(v, "good", func(v, "good")->via));
+	assert_true(via_is_refused(v, "good", 0));	/* the window is too short */
+	assert_true(via_is_refused(v, "good", 1));	/* in the window */
+	assert_true(via_is_refused(v, "good", 2));	/* so is the byte before it */
+	assert_false(via_is_refused(v, "good", 3));
+	assert_false(via_is_refused(v, "good", -126));
+	assert_true(via_is_refused(v, "good", -127));
+	assert_false(via_is_refused(v, "good", 129));
+	assert_true(via_is_refused(v, "good", 130));
+	assert_true(via_is_refused(v, "small", 20));	/* not patched at all */
+	assert_true(via_is_refused(v, "third", fourth->via + distance));
+	assert_true(via_is_refused(v, "fourth", third->via - distance + 1));
+	assert_true(via_is_refused(v, "third", distance)); /* in the fourth's window */
+	drop(v);
+}
+
+/* No padding anywhere: holes are dug, or there is none. */
+static const char *const digs_s =
+	".macro F name\n .globl \\name\n .type \\name,@function\n"
+	"\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
+	/* ten bytes behind the first two, none of them begins five further on */
+	".macro loop\n add $3,%eax\n mov $5,%ecx\n dec %edi\n.endm\n"
+	".macro user name\nF \\name\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE \\name\n.endm\n"
+	".macro tiny name\nF \\name\n rep ret\nE \\name\n.endm\n"
+	/* its window has six bytes; eleven behind them */
+	".macro beside name\nF \\name\n lea 1(%rdi),%eax\n imul $7,%eax,%eax\n add %edi,%eax\n"
+	" add $1000,%eax\n sub %edi,%eax\n neg %eax\n ret\nE \\name\n.endm\n"
+	".text\nfar\n"
+	"user good\nfar\n"
+	"tiny small\nbeside neighbour\nfar\n"
+	"beside before\ntiny behind\nfar\n"
+	/* one place for two */
+	"tiny one\ntiny two\nbeside both\nfar\n"
+	/* the farthest that a hole may be, 129 bytes, and one more */
+	"tiny near\n.cfi_startproc\n jmp 1f\n .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
+	"tiny out\n.cfi_startproc\n jmp 1f\n .fill 114,1,0x90\n1: ret\n.cfi_endproc\nbeside beyond\nfar\n"
+	"tiny alone\nfar\n"
+	"F entered\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE entered\n"
+	".cfi_startproc\n jmp entered+5\n.cfi_endproc\nfar\n"
+	"F taken\n xor %eax,%eax\n1: loop\n jne 1b\n2: ret\nE taken\n"
+	".cfi_startproc\n lea 2b(%rip),%rax\n jmp *%rax\n.cfi_endproc\nfar\n"
+	"F computed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *%rax\nE computed\nfar\n"
+	"F fixed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *good@GOTPCREL(%rip)\nE fixed\nfar\n"
+	"F boundary\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n mov $5,%ecx\n jne 1b\n ret\nE boundary\nfar\n"
+	"F calls\n xor %eax,%eax\n1: add $3,%eax\n call good\n dec %edi\n jne 1b\n ret\nE calls\nfar\n"
+	"F data\n xor %eax,%eax\n1: loop\n jne 1b\n ret\n .byte 6,6,6\nE data\nfar\n"
+	".globl bare\n.type bare,@function\nbare: xor %eax,%eax\n1: loop\n jne 1b\n ret\n.size bare,.-bare\nfar\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void assert_dug(struct view v, const char *name, const char *host, unsigned at, unsigned len)
+{
+	const struct pb_func *f = func(v, name);
+
+	assert_site(v, name, PB_SITE_SYMBOL);
+	assert_true(f->flags & PB_FUNC_DUG);
+	assert_int_equal(f->window_len, 2);
+	assert_int_equal(pb_func_dig(f) - func(v, host)->addr, at);
+	assert_int_equal(pb_func_dug(v.a, f)->window_len, len);
+}
+
+static void test_digs(void **unused)
+{
+	/* add $3,%eax; mov $5,%ecx; dec %edi */
+	static const uint8_t dug[] = { 0x83, 0xc0, 3, 0xb9, 5, 0, 0, 0, 0xff, 0xcf };
+
+	write_file("digs.s", digs_s);
+	build("gcc -shared -nostdlib digs.s -o digs.so");
+	struct view v = analyse("digs.so", 0);
+
+	assert_dug(v, "good", "good", 2, 10);
+	assert_memory_equal(pb_recipe_orig(pb_func_dug(v.a, func(v, "good"))), dug, 10);
+	assert_memory_equal(pb_recipe_rest(pb_func_dug(v.a, func(v, "good"))), dug, 10);
+	assert_memory_equal(pb_recipe_code(pb_func_dug(v.a, func(v, "good"))), dug, 10);
+	assert_dug(v, "small", "neighbour", 6, 11);
+	assert_dug(v, "behind", "before", 6, 11);
+	assert_dug(v, "one", "both", 6, 11);
+	assert_refused(v, "two", SHORT);
+	assert_dug(v, "near", "last", 6, 11);
+	assert_refused(v, "out", SHORT);
+	assert_refused(v, "alone", SHORT);
+	assert_refused(v, "entered", BRANCH);
+	assert_refused(v, "taken", BRANCH);
+	assert_refused(v, "computed", BRANCH);
+	assert_dug(v, "fixed", "fixed", 2, 10);
+	assert_refused(v, "boundary", BRANCH);
+	assert_refused(v, "calls", BRANCH);
+	assert_refused(v, "data", BRANCH);
+	assert_refused(v, "bare", BRANCH);
+	drop(v);
+}
+
+/* The check of an analysis with one thing changed. */
+static void test_check_digs(void **unused)
+{
+	struct view v = analyse("digs.so", 0);
+	const struct pb_func *good = func(v, "good");
+	size_t at = (size_t)((const uint8_t *)pb_func_dug(v.a, good) - (const uint8_t *)v.a);
+	size_t pairs = (size_t)((const uint8_t *)pb_recipe_pairs(pb_func_dug(v.a, good)) - (const uint8_t *)v.a);
+	size_t flags = (size_t)((const uint8_t *)&good->flags - (const uint8_t *)v.a);
+	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
+	struct pb_pair *pair = (struct pb_pair *)(copy + pairs);
+	struct pb_recipe *dug = (struct pb_recipe *)(copy + at);
+
+	assert_false(via_is_refused(v, "good", good->via));
+	assert_true(via_is_refused(v, "good", good->via - 1));	/* in the window */
+	assert_false(via_is_refused(v, "good", good->via + 1));
+	assert_true(via_is_refused(v, "good", 0));
+	memcpy(copy, v.a, v.size);
+	assert_int_equal(pair[1].orig, 3);
+	pair[1].orig = 5;	/* an instruction at the hole */
+	assert_true(pb_analysis_check(copy, v.size));
+	pair[1].orig = 4;
+	assert_false(pb_analysis_check(copy, v.size));
+	dug->window_len = 9;	/* no room for two jumps */
+	assert_true(pb_analysis_check(copy, v.size));
+	memcpy(copy, v.a, v.size);
+	dug->len = PB_RECIPE_MAX + 1;
+	assert_true(pb_analysis_check(copy, v.size));
+	memcpy(copy, v.a, v.size);
+	copy[flags] &= (uint8_t)~PB_FUNC_DUG; /* then it's padding: still sound */
+	assert_false(pb_analysis_check(copy, v.size));
+	free(copy);
+	drop(v);
+}
+
+static void test_damaged(void **unused)
+{
+	check_damaged("holes.so");
+	check_damaged("digs.so");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_check_holes),
+		cmocka_unit_test(test_digs),
+		cmocka_unit_test(test_check_digs),
+		cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
