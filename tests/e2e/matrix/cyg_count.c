@@ -1,30 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Counts __cyg_profile_func_enter by function; preloaded into the victim.
- * Written to $CYG_COUNT at the end: "link-time address, count" lines.
+ * Counts __cyg_profile_func_enter by function and by caller; preloaded into the
+ * victim. The caller is known from the hooks alone: the last function that was
+ * entered and not left. Who is jumped out of is left with whom it is jumped to.
+ * Written to $CYG_COUNT at the end, link-time addresses, 0 for no caller:
+ * "caller function count" lines.
  */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOTS 4096
-static struct { void *fn; long count; } table[SLOTS];
+#define EDGES 4096
+#define DEPTH 4096
 
-void __cyg_profile_func_enter(void *fn, void *caller);
-void __cyg_profile_func_exit(void *fn, void *caller);
+struct edge {
+	void *caller, *fn;
+	long count;
+};
 
-void __cyg_profile_func_enter(void *fn, void *caller)
+static struct edge edges[EDGES];
+static void *open_calls[DEPTH];
+static unsigned long depth;
+
+void __cyg_profile_func_enter(void *fn, void *call_site);
+void __cyg_profile_func_exit(void *fn, void *call_site);
+
+static void count(void *caller, void *fn)
 {
-	unsigned long i = ((unsigned long)fn >> 2) % SLOTS;
+	unsigned long i = ((unsigned long)fn * 31 + (unsigned long)caller) >> 2;
 
-	while (table[i].fn && table[i].fn != fn)
-		i = (i + 1) % SLOTS;
-	table[i].fn = fn;
-	table[i].count++;
+	/* there are far fewer */
+	while (edges[i % EDGES].fn && (edges[i % EDGES].fn != fn || edges[i % EDGES].caller != caller))
+		i++;
+	edges[i % EDGES].fn = fn;
+	edges[i % EDGES].caller = caller;
+	edges[i % EDGES].count++;
 }
 
-void __cyg_profile_func_exit(void *fn, void *caller) { }
+void __cyg_profile_func_enter(void *fn, void *call_site)
+{
+	count(depth ? open_calls[depth - 1] : NULL, fn);
+	if (depth == DEPTH)
+		abort();
+	open_calls[depth++] = fn;
+}
+
+void __cyg_profile_func_exit(void *fn, void *call_site)
+{
+	while (depth && open_calls[--depth] != fn)
+		;
+}
 
 static int first_module(struct dl_phdr_info *info, size_t size, void *bias)
 {
@@ -41,8 +67,10 @@ __attribute__((destructor)) static void write_counts(void)
 	if (!f)
 		return;
 	dl_iterate_phdr(first_module, &bias);
-	for (i = 0; i < SLOTS; i++)
-		if (table[i].fn)
-			fprintf(f, "%lx %ld\n", (unsigned long)table[i].fn - bias, table[i].count);
+	for (i = 0; i < EDGES; i++)
+		if (edges[i].fn)
+			fprintf(f, "%lx %lx %ld\n",
+				edges[i].caller ? (unsigned long)edges[i].caller - bias : 0,
+				(unsigned long)edges[i].fn - bias, edges[i].count);
 	fclose(f);
 }
