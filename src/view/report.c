@@ -224,14 +224,15 @@ static void on_event_selected(struct maker *m, const struct pb_event *ev)
 
 static int make_rows(struct maker *m, struct pb_report *r, const struct pb_clock *clock)
 {
+	uint32_t total = m->sites.total;
 	size_t nr = 0;
 
-	for (uint32_t i = 0; i < m->sites.total; i++)
+	for (uint32_t i = 0; (i = pb_sites_next(&m->sites, i)) < total; i++)
 		nr += m->sums[i].calls != 0;
 	r->rows = calloc(nr + 1, sizeof(*r->rows));
 	if (!r->rows)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < m->sites.total; i++) {
+	for (uint32_t i = 0; (i = pb_sites_next(&m->sites, i)) < total; i++) {
 		const struct sum *s = &m->sums[i];
 		struct pb_function f;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/record.h"
+#include "abi/analysis.h"
 
 #define TOTAL_MAX (16u << 20)	/* what is above it counts as unknown */
 
@@ -27,6 +27,17 @@ static int by_number(const void *a, const void *b)
 	return x->module < y->module ? -1 : x->module > y->module;
 }
 
+/* How many functions the map has: no more than its module, if that is there. */
+static uint32_t map_funcs(const struct pb_data *d, const struct pb_module_map *map)
+{
+	const struct pb_analysis *a = pb_symbols_module(d->symbols, map->module);
+	uint32_t nr = a ? a->nr_funcs : 0, room = PB_MAX_SITES - map->first_site;
+
+	if (nr > map->nr_funcs)
+		nr = map->nr_funcs;
+	return nr < room ? nr : room;
+}
+
 static void number_modules(struct pb_sites *s)
 {
 	const struct pb_data *d = s->data;
@@ -34,11 +45,10 @@ static void number_modules(struct pb_sites *s)
 
 	for (size_t i = 0; i < d->nr_maps; i++) {
 		const struct pb_module_map *map = &d->maps[i];
-		uint32_t room = PB_MAX_SITES - (map->first_site & PB_SITE_MASK);
 
 		if (map->first_site && map->first_site < PB_MAX_SITES)
 			s->modules[s->nr_modules++] = (struct pb_sites_module){
-				map->module, 0, map->nr_funcs < room ? map->nr_funcs : room, i };
+				map->module, 0, map_funcs(d, map), i };
 	}
 	qsort(s->modules, s->nr_modules, sizeof(*s->modules), by_module);
 	s->total = PB_MAX_SITES;
@@ -107,7 +117,7 @@ void pb_sites_free(struct pb_sites *s)
 	free(s->modules);
 }
 
-uint32_t pb_sites_search(struct pb_sites_image *im, uint32_t site)
+uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site)
 {
 	size_t low = 0, high = im->nr;
 
@@ -119,8 +129,10 @@ uint32_t pb_sites_search(struct pb_sites_image *im, uint32_t site)
 		else
 			high = mid;
 	}
-	if (!low || site - im->ranges[low - 1].first >= im->ranges[low - 1].nr)
+	if (!low || site - im->ranges[low - 1].first >= im->ranges[low - 1].nr) {
+		s->unknown[site / PB_SITES_BLOCK / 64] |= 1ull << (site / PB_SITES_BLOCK % 64);
 		return site;
+	}
 	im->last = &im->ranges[low - 1];
 	return site + im->last->delta;
 }

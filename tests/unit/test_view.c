@@ -159,6 +159,36 @@ static void test_threads(void **state)
 	}
 }
 
+/* What meta claims of a module's size counts as far as the module has it; all
+ * other sites are unknown ones, however high. */
+static void test_claimed_functions(void **state)
+{
+	static const char *const names[] = { "one", "two" };
+	struct pb_meta_module m = {
+		.image = 1, .module = 1, .pid = 100, .first_site = 1, .nr_funcs = 16 << 20,
+	};
+	struct pb_report r;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_image(&g, 1, 100, "/usr/bin/victim");
+	gen_module(&g, 2, 1, 100, 1, 0, names, 2);
+	gen_meta(&g, PB_META_MODULE, &m, sizeof(m), "/usr/bin/victim");
+	gen_chunk(&g, 1, 100, 0, 1000);
+	gen_leaf(&g, 2, 2300, 2400);
+	gen_leaf(&g, 3, 2400, 2500);
+	gen_leaf(&g, PB_MAX_SITES - 1, 2500, 2600);
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 40);
+	r = sums(&d);
+	assert_int_equal(r.nr, 3);
+	expect(&r.rows[0], "site:1048575", 1, 50, 50, 50, 50);
+	expect(&r.rows[1], "site:3", 1, 50, 50, 50, 50);
+	expect(&r.rows[2], "two", 1, 50, 50, 50, 50);
+	pb_report_free(&r);
+	pb_data_close(d);
+}
+
 static int make_dir(void **state)
 {
 	return mkdtemp(dir) ? 0 : -1;
@@ -177,7 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_times), cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
