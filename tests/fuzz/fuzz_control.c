@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The parsers of src/control on any bytes: they end, stay inside what they were
- * given, and agree with each other. Built by libFuzzer (clang
- * -fsanitize=fuzzer,address) or, without it, run on files and a few thousand
- * made inputs as an ordinary test.
+ * given, and agree with each other; globs agree with a second, slow matcher.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "control/control.h"
-
-#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); abort(); } } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "control/resolve.h"
+#include "driver.h"
 
 static int add_again(void *arg, const char *path, bool append, const char *value)
 {
@@ -31,13 +27,14 @@ static void patterns(const char *text)
 	char err[200];
 	int ret;
 
+	*err = 0;
 	while ((ret = pb_control_pattern_next(&p, &pat, err, sizeof(err))) > 0) {
-		CHECK(p > text && p <= end);
-		CHECK(pat.text >= text && pat.text + pat.text_len <= end);
-		CHECK(pat.text_len || pat.module);
-		CHECK(!pat.module || (pat.module + pat.module_len <= end && pat.module_len));
+		FUZZ_CHECK(p > text && p <= end);
+		FUZZ_CHECK(pat.text >= text && pat.text + pat.text_len <= end);
+		FUZZ_CHECK(pat.text_len || pat.module);
+		FUZZ_CHECK(!pat.module || (pat.module + pat.module_len <= end && pat.module_len));
 	}
-	CHECK(ret == 0 || strlen(err));
+	FUZZ_CHECK(ret == 0 || *err);
 }
 
 static void numbers(const char *text)
@@ -46,12 +43,89 @@ static void numbers(const char *text)
 	uint64_t n, again;
 
 	if (!pb_control_parse_u64(text, 1000, &n))
-		CHECK(n <= 1000);
+		FUZZ_CHECK(n <= 1000);
 	if (!pb_control_parse_duration(text, &n)) {
 		pb_control_format_us(n, buf, sizeof(buf));
-		CHECK(!pb_control_parse_duration(buf, &again));
-		CHECK(again == n);
+		FUZZ_CHECK(!pb_control_parse_duration(buf, &again));
+		FUZZ_CHECK(again == n);
 	}
+}
+
+/* --- globs -------------------------------------------------------------- */
+
+/* Whether c is in the class at *p (behind '['); *p goes behind its ']'. A
+ * class without an end is no class: false, and *p stays. */
+static bool in_class(const char **p, char c, bool *is_class)
+{
+	const char *start = *p + (**p == '!'), *end = *start ? strchr(start + 1, ']') : NULL;
+	bool in = false;
+
+	/* a range may end in what else would end the class: "[+--]" is none, "[a-]]" neither */
+	for (const char *q = start; end && (q < end || q == start); q++) {
+		unsigned char from = (unsigned char)*q, to = from;
+
+		if (q[1] == '-' && q[2] && q[2] != ']') {
+			to = (unsigned char)q[2];
+			q += 2;
+			if (q >= end)
+				end = strchr(q + 1, ']');
+		}
+		in |= from <= (unsigned char)c && (unsigned char)c <= to;
+	}
+	*is_class = end;
+	if (!end)
+		return false;
+	in ^= **p == '!';
+	*p = end + 1;
+	return in;
+}
+
+static bool slow_match(const char *p, const char *s, unsigned *steps)
+{
+	bool is_class, in;
+
+	if (!*steps || !--*steps)
+		return false;
+	switch (*p) {
+	case 0:
+		return !*s;
+	case '*':
+		return slow_match(p + 1, s, steps) || (*s && slow_match(p, s + 1, steps));
+	case '?':
+		return *s && slow_match(p + 1, s + 1, steps);
+	case '[':
+		p++;
+		in = in_class(&p, *s, &is_class);
+		if (!is_class)
+			in = *s == '[';
+		return *s && in && slow_match(p, s + 1, steps);
+	case '\\':
+		p += p[1] != 0;
+		/* fall through */
+	default:
+		return *p == *s && slow_match(p + 1, s + 1, steps);
+	}
+}
+
+/* The pattern, and behind a newline what it is to match. */
+static void globs(char *text)
+{
+	char *s = strchr(text, '\n');
+	unsigned steps = 20000;
+	bool slow;
+
+	if (!s)
+		return;
+	*s = 0;
+	slow = slow_match(text, s + 1, &steps);
+	FUZZ_CHECK(!steps || pb_glob_match(text, s + 1) == slow);
+	if (strlen(text) <= PB_EDIT_MAX && strlen(s + 1) <= PB_EDIT_MAX) {
+		unsigned d = pb_edit_distance(text, s + 1, 5);
+
+		FUZZ_CHECK(d <= 6 && d == pb_edit_distance(s + 1, text, 5));
+		FUZZ_CHECK(!d == !strcmp(text, s + 1));
+	}
+	*s = '\n';
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -63,52 +137,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = 0;
 	patterns(text);
 	numbers(text);
+	globs(text);
 	for (unsigned i = 0; i < PB_NR_CONTROL_FILES; i++) {
 		*err = 0;
 		if (pb_control_validate((enum pb_control_file)i, text, size & 1, err, sizeof(err)))
-			CHECK(*err);
+			FUZZ_CHECK(*err);
 	}
 	pb_control_find(text);
 	pb_control_writes_each((char *)data, size, size ? data[0] : 3, add_again, &w);
 	/* what was packed unpacks, and packs to the same */
-	CHECK(!w.nr || !pb_control_writes_each(w.buf, w.len, w.nr, add_again, &again));
-	CHECK(w.nr == again.nr && w.len == again.len);
-	CHECK(!w.len || !memcmp(w.buf, again.buf, w.len));
+	FUZZ_CHECK(!w.nr || !pb_control_writes_each(w.buf, w.len, w.nr, add_again, &again));
+	FUZZ_CHECK(w.nr == again.nr && w.len == again.len);
+	FUZZ_CHECK(!w.len || !memcmp(w.buf, again.buf, w.len));
 	pb_control_writes_free(&w);
 	pb_control_writes_free(&again);
 	free(text);
 	return 0;
 }
 
-#ifndef PB_LIBFUZZER
-#define S(text) { text, sizeof(text) - 1 }
-static const struct { const char *text; size_t len; } seeds[] = {
-	S(""), S("main"), S("!main"), S("!"), S("a b\tc\n"), S("f*:mod:libc*"), S(":mod:x"), S("x:mod:"),
-	S("a::b(int)"), S("x:traceon"), S("10us"), S("1.5ms"), S("18446744073709551615"),
-	S("18446744073709551616s"), S(".5"), S("1."), S("0x10"), S("function_graph"),
-	S("max_graph_depth\0>\0" "3\0"), S("set_ftrace_filter\0>>\0foo\0"),
-};
-
-int main(int argc, char **argv)
+void fuzz_seeds(void)
 {
-	uint64_t x = 88172645463325252u;
-	uint8_t buf[64];
+#define S(text) { text, sizeof(text) - 1 }
+	static const struct { const char *text; size_t len; } seeds[] = {
+		S(""), S("main"), S("!main"), S("!"), S("a b\tc\n"), S("f*:mod:libc*"), S(":mod:x"),
+		S("x:mod:"), S("a::b(int)"), S("x:traceon"), S("10us"), S("1.5ms"),
+		S("18446744073709551615"), S("18446744073709551616s"), S(".5"), S("1."), S("0x10"),
+		S("function_graph"), S("max_graph_depth\0>\0" "3\0"), S("set_ftrace_filter\0>>\0foo\0"),
+		S("*a[b-dx]?\\*\nxxac.*"), S("[!a-c]*[]-]\nd-"), S("*ab*ab*[\nxabyab["),
+	};
 
-	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
-		for (int n = 0; n < 2000; n++) {
-			size_t len = seeds[i].len;
-
-			memcpy(buf, seeds[i].text, len);
-			for (int k = 0; k < n % 4; k++) {
-				x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-				if (len < 60 && x & 64)
-					buf[len++] = 0;
-				if (len)
-					buf[x % len] = (uint8_t)(x >> 16);
-			}
-			LLVMFuzzerTestOneInput(buf, len);
-		}
-	}
-	return 0;
+	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++)
+		fuzz_seed(seeds[i].text, seeds[i].len);
 }
-#endif

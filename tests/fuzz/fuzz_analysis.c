@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Analyses as they may lie in the cache or in a data directory: the agent maps
+ * them into the traced program. What pb_analysis_check() passes must be safe to
+ * use in every way that there is.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "module/module_priv.h"
+#include "seeds.h"
+#include "use_analysis.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* malloc aligns to 16, as a mapping is */
+	uint8_t *copy = malloc(size ? size : 1);
+
+	if (size)
+		memcpy(copy, data, size);
+	if (!pb_analysis_check(copy, size))
+		use_analysis((const struct pb_analysis *)copy);
+	free(copy);
+	return 0;
+}
+
+/* Fields of the tables: the header, functions, recipes. */
+size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	struct pb_analysis a;
+	struct fuzz_rng r;
+	size_t at;
+
+	fuzz_rng_seed(&r, seed);
+	if (size < sizeof(a))
+		return size;
+	memcpy(&a, data, sizeof(a));
+	switch (fuzz_random(&r) % 6) {
+	case 0:
+		at = fuzz_below(&r, sizeof(a) / 4) * 4;
+		break;
+	case 1: case 2:
+		at = a.funcs_offset + fuzz_below(&r, a.nr_funcs) * sizeof(struct pb_func) +
+		     fuzz_below(&r, sizeof(struct pb_func));
+		break;
+	case 3:
+		at = a.nops_offset + fuzz_below(&r, a.nr_nops) * sizeof(struct pb_nop) +
+		     fuzz_below(&r, sizeof(struct pb_nop));
+		break;
+	case 4:
+		at = a.recipes_offset + fuzz_below(&r, a.recipes_size);
+		break;
+	default:
+		at = fuzz_below(&r, size);
+	}
+	fuzz_poke(&r, data, size, at);
+	return size;
+}
+
+static void seed_file(const char *path, const uint8_t *data, size_t size)
+{
+	uint8_t *copy = malloc(size), *blob;
+	size_t blob_size;
+	const char *why;
+
+	memcpy(copy, data, size);
+	if (pb_analyse_memory(copy, size, path, PB_MODULE_ALL_SITES, &blob, &blob_size, &why))
+		return;
+	fuzz_seed(blob, blob_size);
+	free(blob);
+}
+
+void fuzz_seeds(void)
+{
+	fuzz_each_elf(100000, seed_file);
+}

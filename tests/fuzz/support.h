@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Between support.c and the drivers. */
+#ifndef FUZZ_SUPPORT_H
+#define FUZZ_SUPPORT_H
+#include "driver.h"
+
+struct fuzz_corpus {
+	struct {
+		uint8_t *data;
+		size_t size;
+	} *v;
+	size_t n;
+};
+extern struct fuzz_corpus fuzz_corpus;	/* what fuzz_seed() was given */
+
+void fuzz_write_seeds(const char *dir);
+void fuzz_write_file(const char *path, const void *data, size_t size);
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "use_analysis.h"
+
+#include <string.h>
+
+#include "arch/x86_64/stub.h"
+#include "driver.h"
+
+static uint64_t use_strings(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return strlen(pb_func_name(a, f)) + strlen(pb_analysis_string(a, f->aliases));
+}
+
+static uint64_t use_recipe(const struct pb_recipe *r)
+{
+	uint64_t sum = 0;
+
+	for (unsigned k = 0; k < r->window_len; k++)
+		sum += pb_recipe_orig(r)[k] ^ pb_recipe_rest(r)[k];
+	for (unsigned k = 0; k < r->len; k++)
+		sum += pb_recipe_code(r)[k] + pb_recipe_orig_offset(r, (uint8_t)k);
+	for (unsigned k = 0; k <= r->window_len; k++)
+		sum += (unsigned)pb_recipe_copy_offset(r, (uint8_t)k);
+	return sum;
+}
+
+/* What the agent does with a site. */
+static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
+{
+	static _Alignas(16) uint8_t stub[PB_STUB_COPY + 2 * PB_RECIPE_MAX + 16];
+	static struct pb_site site;
+	const struct pb_recipe *r = pb_func_recipe(a, f), *dug = pb_func_dug(a, f);
+	uint8_t jump[PB_JUMP_LEN];
+	uint64_t sum = use_recipe(r);
+
+	if (dug)
+		sum += use_recipe(dug);
+	for (unsigned k = 0; f->via && !dug && k < PB_JUMP_LEN; k++)
+		sum += pb_recipe_hole(r)[k];
+	if (f->via) {
+		FUZZ_CHECK(pb_analysis_hole_at(a, pb_func_hole(f)) == f);
+		pb_jump_emit_short(jump, f->via);
+		FUZZ_CHECK((int8_t)jump[1] + PB_JUMP_SHORT == f->via);
+	}
+	FUZZ_CHECK(pb_stub_size(r, dug) <= sizeof(stub));
+	pb_stub_emit(stub, &site, r, dug, (uint64_t)stub - f->addr);
+	return sum + stub[0];
+}
+
+void use_analysis(const struct pb_analysis *a)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+	const struct pb_nop *n = pb_analysis_nops(a);
+	uint64_t sum = a->soname ? strlen(pb_analysis_string(a, a->soname)) : 0;
+
+	sum += strlen(pb_analysis_string(a, a->path));
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		FUZZ_CHECK(!i || f[i].addr > f[i - 1].addr);
+		sum += use_strings(a, &f[i]);
+		sum += pb_analysis_find(a, f[i].addr) != NULL;
+		if (!f[i].refused)
+			sum += use_site(a, &f[i]);
+	}
+	for (uint32_t i = 0; i < a->nr_nops; i++)
+		sum += n[i].orig[n[i].len - 1];
+	__asm__ volatile("" : : "r"(sum));		/* it was asked for */
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "views.h"
+
+#include <err.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../unit/gen_data.h"
+#include "support.h"
+#include "view/filter.h"
+#include "view/options.h"
+
+static const char *const names[FUZZ_NR_FILES] = { "chunks", "meta", "modules/1" };
+
+const char *fuzz_store(const struct fuzz_file files[FUZZ_NR_FILES])
+{
+	static char dir[PATH_MAX];
+	char path[PATH_MAX + 16];
+
+	if (!*dir) {
+		snprintf(dir, sizeof(dir), "%s/data", fuzz_directory());
+		snprintf(path, sizeof(path), "%s/modules", dir);
+		mkdir(dir, 0700);
+		mkdir(path, 0700);
+	}
+	for (int i = 0; i < FUZZ_NR_FILES; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		fuzz_write_file(path, files[i].data, files[i].size);
+	}
+	return dir;
+}
+
+void fuzz_scenario(const char *name, uint64_t n, struct fuzz_file files[FUZZ_NR_FILES])
+{
+	char dir[PATH_MAX], path[PATH_MAX + 16];
+
+	snprintf(dir, sizeof(dir), "%s/scenario", fuzz_directory());
+	if (gen_scenario(name, dir, n))
+		errx(2, "%s: no such scenario", name);
+	for (int i = 0; i < FUZZ_NR_FILES; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		files[i].data = fuzz_read_file(path, FUZZ_INPUT_MAX, &files[i].size);
+		if (!files[i].data)
+			err(2, "%s", path);
+	}
+}
+
+static void run_reports(struct pb_view *v)
+{
+	struct pb_report r;
+
+	if (!pb_report_make(v, &r)) {
+		pb_report_sort(&r, PB_SORT_AVG);
+		pb_report_print(v, &r, PB_SORT_AVG);
+		pb_report_csv(v, &r);
+		pb_report_json(v, &r);
+		pb_report_diff(v, &r, &r);
+		pb_report_free(&r);
+	}
+}
+
+static void add_filters(struct pb_view *v)
+{
+	char error[500];
+
+	v->filters = pb_filters_new(v->data);
+	if (!v->filters)
+		return;
+	pb_filters_add(v->filters, PB_FILTER_IN, PB_MATCH_GLOB, "*o*", error, sizeof(error));
+	pb_filters_add(v->filters, PB_FILTER_OUT, PB_MATCH_REGEX, "^h", error, sizeof(error));
+	pb_filters_add(v->filters, PB_FILTER_FOCUS, PB_MATCH_GLOB, "*r*", error, sizeof(error));
+}
+
+static void run_views(struct pb_view *v)
+{
+	pb_view_graph_text(v, PB_FG_DEFAULT | PB_FG_PROC | PB_FG_ABSTIME | PB_FG_TAIL);
+	pb_view_function_text(v);
+	pb_view_chrome(v);
+	pb_view_raw(v);
+	pb_view_flame(v);
+	pb_view_dot(v);
+	pb_view_graph(v, v->filters != NULL);
+	run_reports(v);
+}
+
+void fuzz_run_views(const char *dir)
+{
+	static struct pb_out out;
+	static uint32_t tids[] = { 100, 101 };
+	struct pb_view v = { .out = &out, .to = UINT64_MAX };
+	char error[5000] = "";
+
+	v.data = pb_data_open(dir, error, sizeof(error));
+	if (!v.data) {
+		FUZZ_CHECK(*error);
+		return;
+	}
+	out = (struct pb_out){ .fd = open("/dev/null", O_WRONLY) };
+	run_views(&v);
+	pb_view_info(&v, false, false);
+	pb_view_info(&v, true, true);
+	v.min_ns = 100;
+	v.max_depth = 3;
+	v.from = 1 << 20;
+	add_filters(&v);
+	run_views(&v);
+	v.tids = tids;
+	v.nr_tids = 2;
+	pb_view_graph_text(&v, PB_FG_DEFAULT);
+	pb_filters_free(v.filters);
+	pb_out_flush(&out);
+	close(out.fd);
+	pb_data_close(v.data);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Data directories, written and then read by every view. Ends the process on
+ * an error of its own. */
+#ifndef FUZZ_VIEWS_H
+#define FUZZ_VIEWS_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FUZZ_CHUNKS, FUZZ_META, FUZZ_MODULE, FUZZ_NR_FILES };
+
+struct fuzz_file {
+	const uint8_t *data;
+	size_t size;
+};
+
+/* Writes the files into a directory of its own; its name. */
+const char *fuzz_store(const struct fuzz_file files[FUZZ_NR_FILES]);
+/* Opens the directory and runs all views, with and without filters. */
+void fuzz_run_views(const char *dir);
+/* The files of a scenario (tests/unit/gen_scenarios.c), to be freed. */
+void fuzz_scenario(const char *name, uint64_t n, struct fuzz_file files[FUZZ_NR_FILES]);
+#endif
