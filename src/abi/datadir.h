@@ -30,8 +30,9 @@ struct pb_data_header {
 
 enum pb_meta_type {
 	PB_META_SESSION = 1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
-				 * clock, mode, options, version, started (ISO time)) */
-	PB_META_CLOCK,		/* struct pb_meta_clock: one at start, one at end, more between */
+				 * clock, mode, version, started (ISO time), buffer, cpus; an
+				 * "option=PATH OP VALUE" for each control write) */
+	PB_META_CLOCK,		/* struct pb_meta_clock: two at the start, one at the end, more between */
 	PB_META_IMAGE,		/* struct pb_meta_image + exe path */
 	PB_META_MODULE,		/* struct pb_meta_module + path */
 	PB_META_MODULE_GONE,	/* struct pb_meta_module + path */

@@ -74,7 +74,7 @@ static int print_diff(struct pb_view *now, const struct report *r, struct pb_rep
 	char err[4600];
 	int ret;
 
-	base.data = pb_data_open(r->diff, err, sizeof(err));
+	base.data = pb_data_open(r->diff, r->common.buffer, err, sizeof(err));
 	if (!base.data) {
 		pb_error("report", "%s", err);
 		return 1;

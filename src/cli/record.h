@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include "abi/analysis.h"
 #include "abi/messages.h"
@@ -152,8 +153,8 @@ unsigned record_server_poll(struct record_server *s, struct pollfd *fds);
 #define RECORD_MAX_CONNS 1000
 void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr);
 void record_server_close(struct record_server *s);
-/* A process' image path by number; NULL if unknown. */
-const char *record_server_image_path(const struct record_server *s, uint32_t image);
+/* An image by its number; NULL if there is none. */
+const struct record_image *record_server_image(const struct record_server *s, uint32_t image);
 
 /* --- processes --- */
 /* Pids that map the ring, without `except`; returns how many (at most max).
@@ -165,11 +166,15 @@ unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pid
 bool record_procs_alive(const struct record_ring *r, pid_t pid);
 
 /* --- threads: names, kept while the threads live --- */
+#define RECORD_COMM 16
 struct record_threads {
-	char (*comm)[16];		/* [RECORD_NR_THREADS] */
+	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
 	uint32_t seen;
 };
-void record_threads_poll(struct record_threads *t, const struct record_ring *r, bool renew);
+/* Names of new threads; with renew, also those of the newest ones again. */
+void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew);
+/* Left as it is if the thread is gone. */
+void record_read_comm(pid_t pid, pid_t tid, char *comm);
 /* Records lost, as the threads count them. */
 uint64_t record_threads_lost(const struct record_ring *r);
 
@@ -184,6 +189,8 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	       const struct record_outcome *out);
 void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
 void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
+/* As a shell takes it. */
+void record_print_quoted(FILE *f, const char *arg);
 
 /* --- run --- */
 /* All of it, from the program's name to the closing line; the exit status. */

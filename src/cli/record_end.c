@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/record.h"
+#include "cli/record_server.h"
 
 #define RENEW_MAX 256		/* names read again in one round */
 
@@ -27,15 +28,15 @@ static uint32_t ring_nr_threads(const struct record_ring *r)
 	return n < r->geometry.nr_threads ? n : r->geometry.nr_threads;
 }
 
-static void read_comm(const struct pb_ring_thread *t, char *comm)
+void record_read_comm(pid_t pid, pid_t tid, char *comm)
 {
-	char path[64], buf[17];
+	char path[64], buf[RECORD_COMM + 1];
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", t->pid, t->tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	ssize_t n = read(fd, buf, 16);
+	ssize_t n = read(fd, buf, RECORD_COMM);
 	close(fd);
 	if (n <= 1)
 		return;
@@ -43,8 +44,22 @@ static void read_comm(const struct pb_ring_thread *t, char *comm)
 	memcpy(comm, buf, (size_t)n);
 }
 
-void record_threads_poll(struct record_threads *t, const struct record_ring *r, bool renew)
+/* A thread that went on to another program by exec has that one's name now;
+ * the kernel changes the executable before the name. */
+static bool still_runs(const struct record_server *s, const struct pb_ring_thread *t)
 {
+	const struct record_image *im = record_server_image(s, t->image);
+	char link[40], path[PATH_MAX];
+
+	snprintf(link, sizeof(link), "/proc/%u/exe", t->pid);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	return im && !strcmp(path, im->path);
+}
+
+void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew)
+{
+	const struct record_ring *r = s->ring;
 	uint32_t nr = ring_nr_threads(r), from = t->seen;
 
 	if (!t->comm)
@@ -55,9 +70,16 @@ void record_threads_poll(struct record_threads *t, const struct record_ring *r, 
 		from = nr > RENEW_MAX ? nr - RENEW_MAX : 0;
 	if (from > t->seen)
 		from = t->seen;
-	for (uint32_t i = from; i < nr; i++)
-		if (ring_thread(r, i)->serial)
-			read_comm(ring_thread(r, i), t->comm[i]);
+	for (uint32_t i = from; i < nr; i++) {
+		const struct pb_ring_thread *thread = ring_thread(r, i);
+		char comm[RECORD_COMM] = "";
+
+		if (!thread->serial)
+			continue;
+		record_read_comm((pid_t)thread->pid, (pid_t)thread->tid, comm);
+		if (*comm && still_runs(s, thread))
+			memcpy(t->comm[i], comm, sizeof(comm));
+	}
 	t->seen = nr;
 }
 
@@ -97,16 +119,6 @@ void record_format_bytes(uint64_t n, char *buf, size_t len)
 	snprintf(buf, len, u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
-/* The comm of a thread that was gone before it was looked at: the program's. */
-static const char *fallback_comm(const struct record_server *s, const struct pb_ring_thread *t,
-				 char *buf)
-{
-	const char *path = t->pid == t->tid ? record_server_image_path(s, t->image) : NULL;
-
-	snprintf(buf, 16, "%.15s", path ? record_base_name(path) : "");
-	return buf;
-}
-
 /* Discarded records are lost ones to every view. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
@@ -115,9 +127,9 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 
 	for (uint32_t i = 0; i < nr; i++) {
 		struct pb_ring_thread copy = *ring_thread(s->ring, i);
-		char buf[16];
-		const char *comm = t->comm && t->comm[i][0] ? t->comm[i] :
-				   fallback_comm(s, &copy, buf);
+		const struct record_image *im = record_server_image(s, copy.image);
+		/* one that was gone too soon had its program's name, if it took no other */
+		const char *comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
 
 		if (!copy.serial)
 			continue;
@@ -167,11 +179,12 @@ static int exit_status(const struct record_outcome *out)
 static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
-	char calls[32], lost[32], bytes[32], killed[64] = "", more[64] = "", dir[PATH_MAX + 8] = "";
+	char calls[32], lost[32], bytes[32], killed[64] = "", more[128] = "";
+	bool all = !end->lost && !d->counts.chunks_missing;
 
 	if (s->options->quiet)
 		return;
-	record_format_number(pb_counts_calls(&d->counts), calls, sizeof(calls));
+	record_format_number(pb_counts_calls(&d->counts, all), calls, sizeof(calls));
 	record_format_number(end->lost, lost, sizeof(lost));
 	record_format_bytes(end->bytes, bytes, sizeof(bytes));
 	if (out->exited && WIFSIGNALED(out->status))
@@ -184,10 +197,16 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		record_format_number(end->no_return, n, sizeof(n));
 		snprintf(more, sizeof(more), ", %s without their return", n);
 	}
-	if (strcmp(s->datadir->dir, PB_DEFAULT_DIR))
-		snprintf(dir, sizeof(dir), " -d %s", s->datadir->dir);
-	fprintf(stderr, "patchbay: %s%s calls, %s lost%s, %s in %s; next: patchbay report%s\n",
-		killed, calls, lost, more, bytes, s->datadir->dir, dir);
+	if (d->counts.chunks_missing)
+		strcat(more, s->options->mode == PB_RING_OVERWRITE ? ", older ones overwritten" :
+		       ", some missing");
+	fprintf(stderr, "patchbay: %s%s%s calls, %s lost%s, %s in %s; next: patchbay report",
+		killed, all ? "" : "about ", calls, lost, more, bytes, s->datadir->dir);
+	if (strcmp(s->datadir->dir, PB_DEFAULT_DIR)) {
+		fputs(" -d ", stderr);
+		record_print_quoted(stderr, s->datadir->dir);
+	}
+	putc('\n', stderr);
 }
 
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,

@@ -57,7 +57,7 @@ static uint64_t now_ns(void)
 
 /* --- before the start --------------------------------------------------- */
 
-static void print_quoted(FILE *f, const char *arg)
+void record_print_quoted(FILE *f, const char *arg)
 {
 	if (*arg && !arg[strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				     "0123456789_-+=.,/:@%")]) {
@@ -95,14 +95,14 @@ static int write_session(struct run *r, const struct record_target *t)
 	for (char **a = r->o->argv; *a; a++) {
 		if (a != r->o->argv)
 			putc(' ', f);
-		print_quoted(f, *a);
+		record_print_quoted(f, *a);
 	}
 	fprintf(f, "\nexe=%s\ncwd=%s\nhost=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n",
 		t->exe, getcwd(cwd, sizeof(cwd)) ? cwd : "", host, u.sysname, u.release,
 		pw ? pw->pw_name : "", r->o->tracer, r->o->clock ? r->o->clock : "x86-tsc",
 		modes[r->o->mode]);
-	fprintf(f, "version=%s\nstarted=%s\nbuffer=%llu\n", PB_VERSION, when,
-		(unsigned long long)r->o->buffer);
+	fprintf(f, "version=%s\nstarted=%s\nbuffer=%llu\ncpus=%ld\n", PB_VERSION, when,
+		(unsigned long long)r->o->buffer, sysconf(_SC_NPROCESSORS_ONLN));
 	for (const char *p = r->o->writes.buf, *e = p + r->o->writes.len; p < e;) {
 		const char *op = p + strlen(p) + 1, *value = op + strlen(op) + 1;
 
@@ -254,7 +254,7 @@ static void each_tick(struct run *r)
 	uint64_t now = now_ns();
 	bool second = now >= r->next_second;
 
-	record_threads_poll(&r->threads, r->server.ring, second);
+	record_threads_poll(&r->threads, &r->server, second);
 	tell_limits(r);
 	if (r->ticks++ == 1)
 		pb_datadir_clock(&r->datadir);
@@ -413,13 +413,15 @@ int record_run(struct record_options *o, const struct record_target *t,
 	}
 	if (!ret) {
 		pb_datadir_commit(&r->datadir);
+		/* the second reading: from here on times are nanoseconds */
+		pb_datadir_clock(&r->datadir);
 		if (!getrlimit(RLIMIT_NOFILE, &files)) {
 			files.rlim_cur = files.rlim_max;
 			setrlimit(RLIMIT_NOFILE, &files);
 		}
 		serve(r);
 		pb_drain_finish(&r->drain);
-		record_threads_poll(&r->threads, ring, false);
+		record_threads_poll(&r->threads, &r->server, false);
 		tell_limits(r);
 		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);

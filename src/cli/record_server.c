@@ -75,9 +75,9 @@ static struct record_image *image_find(struct record_server *s, uint32_t number)
 	return number && number <= s->nr_images ? s->images[number - 1] : NULL;
 }
 
-const char *record_server_image_path(const struct record_server *s, uint32_t image)
+const struct record_image *record_server_image(const struct record_server *s, uint32_t image)
 {
-	return image && image <= s->nr_images ? s->images[image - 1]->path : NULL;
+	return image && image <= s->nr_images ? s->images[image - 1] : NULL;
 }
 
 static struct record_image *image_new(struct record_server *s, const struct pb_msg_hello *h,
@@ -102,6 +102,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	ssize_t n = readlink(link, im->path, sizeof(im->path) - 1);
 	im->path[n > 0 ? n : 0] = 0;
+	/* the agent waits for its answer: the process is there */
+	record_read_comm(pid, pid, im->comm);
 	list[s->nr_images++] = im;
 
 	struct pb_meta_image meta = {

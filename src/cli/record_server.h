@@ -33,6 +33,7 @@ struct record_image {
 	bool ready;
 	uint32_t nr_modules;
 	struct record_image_module *modules;
+	char comm[RECORD_COMM];		/* of its first thread, at its start */
 	char path[PATH_MAX];
 };
 

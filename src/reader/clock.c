@@ -55,6 +55,21 @@ static void clock_identity(struct pb_clock *c, const struct pb_meta_clock *first
 	c->mean = c->lines[0];
 }
 
+/* How good the straight line from the first to the last reading is for those
+ * between them. */
+static void judge(struct pb_clock *c, uint64_t ticks, uint64_t ns)
+{
+	c->readings = c->nr + 1;
+	c->span_ns = ns;
+	c->khz = (uint64_t)((u128)ticks * 1000000 / ns);
+	for (size_t i = 1; i < c->nr; i++) {
+		uint64_t at = c->mean.ns + line_mul(&c->mean, c->lines[i].tsc - c->mean.tsc);
+		uint64_t off = at > c->lines[i].ns ? at - c->lines[i].ns : c->lines[i].ns - at;
+
+		c->off_ns = off > c->off_ns ? off : c->off_ns;
+	}
+}
+
 int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clock *pairs,
 		  size_t nr)
 {
@@ -96,6 +111,7 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 
 		line_set(&c->mean, c->lines[0].tsc, c->lines[0].ns, p[last].tsc - c->lines[0].tsc,
 			 n1 - n0);
+		judge(c, p[last].tsc - c->lines[0].tsc, n1 - n0);
 	}
 	free(p);
 	return 0;

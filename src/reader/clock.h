@@ -26,6 +26,11 @@ struct pb_clock {
 	struct pb_clock_line *lines;
 	size_t nr;
 	struct pb_clock_line mean;	/* from the first to the last */
+	/* What the lines are made of, for people to judge by. */
+	size_t readings;		/* those that are used */
+	uint64_t span_ns;		/* from the first to the last */
+	uint64_t off_ns;		/* how far one of them lies off `mean`, at most */
+	uint64_t khz;			/* of the TSC; 0: not known */
 	uint64_t start_realtime;	/* ns since 1970 of the first reading, or 0 */
 };
 

@@ -99,7 +99,30 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 	return 0;
 }
 
-struct pb_data *pb_data_open(const char *dir, char *err, size_t errlen)
+static int check_buffer(struct pb_data *d, char *err, size_t errlen)
+{
+	char known[200] = "0";
+
+	for (size_t i = 0; i < d->nr_buffers; i++) {
+		const struct pb_buffer *b = &d->buffers[i];
+		size_t len = strlen(known);
+
+		if (b->id == d->buffer)
+			continue;
+		if (b->id)
+			snprintf(known + len, sizeof(known) - len, ", %u", b->id);
+		if (!d->buffer)
+			pb_data_note(d, "buffer %u has %llu chunk%s more: --buffer=%u shows it", b->id,
+				     (unsigned long long)b->chunks, b->chunks == 1 ? "" : "s", b->id);
+	}
+	if (!d->buffer || d->nr_chunks)
+		return 0;
+	snprintf(err, errlen, "%s: has no buffer %u; there %s %s", d->dir, d->buffer,
+		 strchr(known, ',') ? "are" : "is", known);
+	return -ENOENT;
+}
+
+struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen)
 {
 	struct pb_data *d = calloc(1, sizeof(*d));
 	int ret = -ENOMEM;
@@ -108,6 +131,7 @@ struct pb_data *pb_data_open(const char *dir, char *err, size_t errlen)
 	if (!d)
 		return NULL;
 	d->dir_fd = d->chunks_fd = -1;
+	d->buffer = buffer;
 	d->dir = strdup(dir);
 	if (!d->dir)
 		goto fail;
@@ -116,6 +140,8 @@ struct pb_data *pb_data_open(const char *dir, char *err, size_t errlen)
 		ret = pb_data_load_meta(d, err, errlen);
 	if (!ret)
 		ret = pb_data_load_index(d, err, errlen);
+	if (!ret)
+		ret = check_buffer(d, err, errlen);
 	if (ret)
 		goto fail;
 	d->symbols = pb_symbols_new(d);
@@ -150,6 +176,7 @@ void pb_data_close(struct pb_data *d)
 	free(d->exits);
 	free(d->threads);
 	free(d->chunks);
+	free(d->buffers);
 	free(d->session);
 	if (d->chunks_fd >= 0)
 		close(d->chunks_fd);

@@ -55,6 +55,12 @@ struct pb_exit {
 	int32_t status;
 };
 
+/* Instances and snapshots have buffers of their own. */
+struct pb_buffer {
+	uint32_t id;
+	uint64_t chunks;
+};
+
 struct pb_data {
 	char *dir;
 	int dir_fd, chunks_fd;
@@ -62,7 +68,9 @@ struct pb_data {
 
 	struct pb_chunk_ref *chunks;
 	size_t nr_chunks;
-	size_t other_buffers;		/* chunks of instances and snapshots, not shown */
+	uint32_t buffer;		/* whose chunks these are; 0: the main one */
+	struct pb_buffer *buffers;	/* all that there are */
+	size_t nr_buffers;
 	struct pb_thread *threads;	/* sorted by serial */
 	size_t nr_threads;
 	struct pb_image *images;	/* sorted; [0] stands for unknown ones */
@@ -90,8 +98,8 @@ struct pb_data {
 	struct pb_symbols *symbols;
 };
 
-/* NULL with one line (what, why, what to do) in err. */
-struct pb_data *pb_data_open(const char *dir, char *err, size_t errlen);
+/* One buffer of a directory. NULL with one line (what, why, what to do) in err. */
+struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen);
 void pb_data_close(struct pb_data *d);
 
 /* A value of the session's text into buf; false and "" if it isn't there. */

@@ -169,6 +169,8 @@ static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool firs
 		c->lost_due = h->lost - c->lost_seen;
 	c->attention = c->gap || c->gap_due || c->lost_due;
 	c->chunk = *h;
+	if (first && !h->seq && h->pid == h->tid)
+		c->born = h->start;
 	if (first || c->gap || !c->image)
 		c->image = pb_data_image(c->data, h->image);
 	c->last = c->latest = h->start;
@@ -296,6 +298,22 @@ static inline void event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_e
 	ev->image = c->image;
 }
 
+/* What began before its process' first thread did was taken along by a fork,
+ * and is counted in the parent. A call that had no record yet when that
+ * happened gets one in both processes. */
+static void inherit(struct pb_cursor *c, struct pb_event *ev)
+{
+	c->inherited++;
+	ev->flags = PB_EV_INHERITED;
+	if (ev->kind == PB_EV_ENTRY) {
+		ev->kind = PB_EV_OPEN;
+		ev->time = c->born;
+	} else if (ev->kind == PB_EV_LEAF) {
+		ev->kind = PB_EV_EXIT;
+		ev->start = 0;
+	}
+}
+
 /* The innermost open call ends without its own record. */
 static void event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags)
 {
@@ -342,6 +360,7 @@ static enum attend attend_open(struct pb_cursor *c, struct pb_event *ev)
 	} else {
 		if (c->base_due) {
 			s->base = c->base_due;
+			s->base_inherited = !c->chunk.seq;
 			c->base_due = 0;
 		}
 		event_set(c, ev, PB_EV_OPEN, site, start, c->last);
@@ -412,9 +431,12 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	}
 	c->searched = false;
 	if (pb_unlikely(c->skip_to < 0 || !s->depth)) {
-		if (s->base)
-			s->base--;
 		event_set(c, ev, kind, site, 0, time);
+		if (s->base) {
+			s->base--;
+			ev->depth = s->base;
+			ev->flags = s->base_inherited ? PB_EV_INHERITED : 0;
+		}
 	} else {
 		struct pb_open_call *call = &s->calls[--s->depth];
 
@@ -460,6 +482,8 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 		consume(c, len);
 		return;
 	}
+	if (pb_unlikely(ev->start < c->born) && type != PB_EXT_CALL && type != PB_EXT_FUNC)
+		inherit(c, ev);
 	advance(c, 0, time);
 	consume(c, len);
 }
@@ -473,7 +497,10 @@ static bool finish(struct pb_cursor *c, struct pb_event *ev)
 		if (h->leaf_start > c->latest && (h->leaf_site & ~PB_SITE_MASK) == 0 && h->leaf_site) {
 			c->stack->leaf_site = h->leaf_site;
 			c->stack->leaf_start = h->leaf_start;
+			c->stack->leaf_inherited = h->leaf_start < c->born;
 			event_set(c, ev, PB_EV_LEAF_OPEN, h->leaf_site, h->leaf_start, h->leaf_start);
+			if (c->stack->leaf_inherited)
+				ev->flags = PB_EV_INHERITED;
 			return true;
 		}
 		c->finish++;
@@ -518,12 +545,16 @@ bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev)
 		duration = word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1);
 		event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK,
 			  time > duration ? time - duration : 0, time);
+		if (pb_unlikely(ev->start < c->born))
+			inherit(c, ev);
 		advance(c, 1, time);
 		break;
 	case PB_TAG_ENTRY:
 		time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
 		event_set(c, ev, PB_EV_ENTRY, word >> PB_SITE_SHIFT & PB_SITE_MASK, time, time);
 		ev->call = pb_stack_push(c->stack, ev->site, time);
+		if (pb_unlikely(time < c->born))
+			inherit(c, ev);
 		advance(c, 1, time);
 		break;
 	case PB_TAG_EXIT:

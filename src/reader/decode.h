@@ -7,7 +7,8 @@
  * How records become events (the format: abi/entries.h):
  *
  *   LEAF, LONG     LEAF
- *   ENTRY          ENTRY, and the call is pushed on its stack
+ *   ENTRY          ENTRY, and the call is pushed on its stack; OPEN, if it began
+ *                  in the process that forked this one (LEAF: EXIT, likewise)
  *   EXIT           for each call above the one it closes: END (skipped), then
  *                  EXIT; a call that nobody saw begin: EXIT without `call`
  *   END            with an open call: likewise, END; of a leaf: END, no `call`
@@ -37,7 +38,8 @@ enum pb_event_kind {
 #define PB_EV_SKIPPED	1	/* END: an outer call ended first */
 #define PB_EV_GAP	2	/* END: its end is among lost records. LOST: count unknown */
 
-#define PB_EV_INHERITED	4	/* OPEN: it began in the process that forked this one */
+#define PB_EV_INHERITED	4	/* OPEN; EXIT, END without `call`: it began in the process that forked
+				 * this one, and is counted there */
 
 struct pb_event {
 	enum pb_event_kind kind;
@@ -65,6 +67,7 @@ struct pb_cursor {
 	size_t image;
 	uint64_t last;			/* time of the record before */
 	uint64_t latest;		/* highest time in this chunk */
+	uint64_t born;			/* when its process began, if it is the first thread */
 	struct pb_call_stack *stack;
 
 	uint64_t *window;		/* words of the chunk's data */
@@ -85,6 +88,7 @@ struct pb_cursor {
 
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
+	uint64_t inherited;	/* records of calls that began in the parent */
 };
 
 /* `window_bytes`: 64 at least. 0 or -ENOMEM. */

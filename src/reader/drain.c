@@ -59,55 +59,6 @@ static bool chunk_take(struct pb_chunk *c, uint32_t from)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* --- counting ----------------------------------------------------------- */
-
-static void count_ext(struct pb_counts *c, const uint64_t *words, size_t left)
-{
-	switch (words[0] >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1)) {
-	case PB_EXT_CALL:
-	case PB_EXT_FUNC:
-	case PB_EXT_LONG:
-		c->leaves++;
-		c->records++;
-		break;
-	case PB_EXT_END:
-		c->ends++;
-		c->begins += left > 1 && words[1];
-		c->records++;
-		break;
-	}
-}
-
-/* Tags come in no order that a branch predictor would find: they are summed in
- * fields of one word, and only EXT branches. */
-void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr)
-{
-	uint64_t tags = 0;		/* 16 bits for each tag */
-	size_t i = 0;
-
-	while (i < nr && nr < 65536) {
-		uint64_t w = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
-		unsigned tag = w & PB_TAG_MASK;
-
-		if (tag == PB_TAG_EXT) {
-			size_t len = w >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);
-
-			if (w)
-				count_ext(c, words + i, nr - i);
-			i += w && len ? len : 1;
-			continue;
-		}
-		tags += 1ull << (16 * tag);
-		i++;
-	}
-	uint64_t leaf = tags >> 16 * PB_TAG_LEAF & 0xffff, entry = tags >> 16 * PB_TAG_ENTRY & 0xffff,
-		 exit = tags >> 16 * PB_TAG_EXIT & 0xffff;
-	c->leaves += leaf;
-	c->begins += entry;
-	c->ends += exit;
-	c->records += leaf + entry + exit;
-}
-
 /* --- moving chunks ------------------------------------------------------ */
 
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
@@ -156,15 +107,25 @@ static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 	return n;
 }
 
+static void note_chunk(struct pb_drain *d, const struct pb_chunk *head, uint64_t offset)
+{
+	if (head->serial && head->serial <= d->geometry.nr_threads)
+		pb_counts_chunk(&d->lasts[head->serial - 1], head, offset);
+}
+
 static void batch_flush(struct pb_drain *d, uint32_t next_state)
 {
 	struct pb_drain_batch *b = d->batch;
 
 	if (!b->nr)
 		return;
+	uint64_t offset = d->datadir->chunks_size;
 	int written = batch_write(d, b);
-	for (int i = 0; i < written; i++)
+	for (int i = 0; i < written; i++) {
 		pb_counts_add(&d->counts, b->iov[2 * i + 1].iov_base, b->iov[2 * i + 1].iov_len / 8);
+		note_chunk(d, &b->head[i], offset);
+		offset += chunk_bytes(b, i);
+	}
 	for (int i = written; i < b->nr; i++)
 		discard(d, &b->head[i], b->iov[2 * i + 1].iov_base);
 	d->bytes = d->datadir->chunks_size;
@@ -365,6 +326,7 @@ static void *drain_main(void *arg)
 			sleep = sleep * 2 > SLEEP_MAX_NS ? SLEEP_MAX_NS : sleep * 2;
 	}
 	drain_rest(d);
+	pb_counts_finish(&d->counts, d->lasts, d->geometry.nr_threads, d->datadir->chunks_fd);
 	return NULL;
 }
 
@@ -387,7 +349,8 @@ int pb_drain_start(struct pb_drain *d)
 	d->batch = calloc(1, sizeof(*d->batch));
 	d->suspect = calloc(d->geometry.nr_chunks, sizeof(*d->suspect));
 	d->discarded = calloc(d->geometry.nr_threads, sizeof(*d->discarded));
-	if (!d->batch || !d->suspect || !d->discarded)
+	d->lasts = calloc(d->geometry.nr_threads, sizeof(*d->lasts));
+	if (!d->batch || !d->suspect || !d->discarded || !d->lasts)
 		return -ENOMEM;
 	d->bytes = d->datadir->chunks_size;
 	sigfillset(&all);
@@ -412,6 +375,7 @@ void pb_drain_finish(struct pb_drain *d)
 	pthread_join(d->heart, NULL);
 	free(d->batch);
 	free(d->suspect);
+	free(d->lasts);
 	d->batch = NULL;
 	d->suspect = NULL;
 }

@@ -22,24 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "abi/ring.h"
+#include "reader/counts.h"
 #include "reader/datadir.h"
-
-/* What records say of a trace's size. `calls` counts each call once, also
- * where only its beginning or only its end was kept. */
-struct pb_counts {
-	uint64_t leaves;	/* LEAF, LONG, CALL, FUNC */
-	uint64_t begins;	/* ENTRY, and END of a call without ENTRY */
-	uint64_t ends;		/* EXIT, END */
-	uint64_t records;	/* all that stand for an event of the program */
-};
-
-static inline uint64_t pb_counts_calls(const struct pb_counts *c)
-{
-	return c->leaves + (c->begins > c->ends ? c->begins : c->ends);
-}
-
-/* Adds a chunk's records to c. The words may change meanwhile. */
-void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 
 struct pb_drain {
 	/* set by the caller before pb_drain_start */
@@ -67,6 +51,7 @@ struct pb_drain {
 	_Atomic bool stop;
 	uint32_t high;			/* chunks below it were touched by someone */
 	uint32_t *suspect;		/* [nr_chunks] `uses` + 1 when found without a thread */
+	struct pb_counts_thread *lasts;	/* [nr_threads] by serial - 1 */
 	struct pb_drain_batch *batch;
 };
 

@@ -43,14 +43,32 @@ static bool header_ok(const struct pb_chunk *c)
 	       c->used <= PB_CHUNK_SIZE - PB_CHUNK_HEADER;
 }
 
+#define MAX_BUFFERS 64		/* whose chunks are counted */
+
+static int count_buffer(struct pb_data *d, uint32_t id)
+{
+	struct pb_buffer *list;
+	size_t i = 0;
+
+	while (i < d->nr_buffers && d->buffers[i].id != id)
+		i++;
+	if (i == d->nr_buffers) {
+		if (i == MAX_BUFFERS)
+			return 0;
+		list = realloc(d->buffers, (i + 1) * sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+		d->buffers = list;
+		list[d->nr_buffers++] = (struct pb_buffer){ .id = id };
+	}
+	d->buffers[i].chunks++;
+	return 0;
+}
+
 static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, uint32_t used)
 {
 	struct pb_data *d = s->d;
 
-	if (c->buffer) {
-		d->other_buffers++;
-		return 0;
-	}
 	if (d->nr_chunks == s->room) {
 		size_t room = s->room ? s->room * 2 : 256;
 		struct pb_chunk_ref *refs = realloc(d->chunks, room * sizeof(*refs));
@@ -64,6 +82,15 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 		.offset = offset, .seq = c->seq, .start = c->start, .serial = c->serial, .used = used,
 	};
 	return 0;
+}
+
+/* A recorder that was killed has told no threads' names: the program's, then. */
+static void name_after_image(struct pb_thread *t, const struct pb_image *image)
+{
+	const char *slash = image->path ? strrchr(image->path, '/') : NULL;
+
+	if (slash)
+		snprintf(t->comm, sizeof(t->comm), "%.15s", slash + 1);
 }
 
 /* Notes the thread of a chunk; meta may lack it. */
@@ -84,6 +111,7 @@ static int add_thread(struct scan *s, const struct pb_chunk *c)
 		t = &s->seen[s->nr_seen++];
 		*t = (struct pb_thread){ .serial = c->serial, .pid = c->pid, .tid = c->tid,
 					 .start = c->start };
+		name_after_image(t, &s->d->images[pb_data_image(s->d, c->image)]);
 	}
 	if (c->lost > t->lost)
 		t->lost = c->lost;
@@ -107,8 +135,10 @@ static int scan_file(struct scan *s)
 		if (pread(d->chunks_fd, &c, sizeof(c), (off_t)at) != sizeof(c) || !header_ok(&c))
 			break;
 		used = c.used > room ? (uint32_t)(room & ~7ull) : c.used;
-		ret = add_ref(s, &c, at, used);
-		if (!ret)
+		ret = count_buffer(d, c.buffer);
+		if (!ret && c.buffer == d->buffer)
+			ret = add_ref(s, &c, at, used);
+		if (!ret && c.buffer == d->buffer)
 			ret = add_thread(s, &c);
 		if (ret)
 			return ret;
@@ -132,10 +162,22 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 		to->lost = from->lost;
 	if (from->no_return > to->no_return)
 		to->no_return = from->no_return;
+	if (!*to->comm)
+		memcpy(to->comm, from->comm, sizeof(to->comm));
 	if (!to->tid) {
 		to->pid = from->pid;
 		to->tid = from->tid;
 	}
+}
+
+/* What meta says of losses is the main buffer's; who has nothing in another one
+ * is none of its threads. */
+static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
+{
+	if (!d->buffer || !meta)
+		return false;
+	t->lost = t->no_return = 0;
+	return t->serial != serial;
 }
 
 /* Meta's threads and those that only chunks name. */
@@ -152,8 +194,10 @@ static int merge_threads(struct scan *s)
 	while (i < d->nr_threads || j < s->nr_seen) {
 		bool meta = j == s->nr_seen ||
 			    (i < d->nr_threads && d->threads[i].serial <= s->seen[j].serial);
-		const struct pb_thread *t = meta ? &d->threads[i++] : &s->seen[j++];
+		struct pb_thread *t = meta ? &d->threads[i++] : &s->seen[j++];
 
+		if (leave_out(d, t, meta, j < s->nr_seen ? s->seen[j].serial : 0))
+			continue;
 		if (nr && all[nr - 1].serial == t->serial)
 			merge_thread(&all[nr - 1], t);
 		else

@@ -23,6 +23,7 @@ struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
 	uint32_t base;		/* open calls below calls[0] that nothing is known of */
+	bool base_inherited;	/* they began in the process that forked this one */
 	uint32_t user;		/* the view's */
 	uint32_t counted;	/* the view's */
 	uint32_t shift;		/* the view's */
@@ -39,6 +40,7 @@ struct pb_call_stack {
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* the view's */
+	bool leaf_inherited;	/* it began in the process that forked this one */
 	uint32_t tid;
 };
 

@@ -4,6 +4,8 @@
  * event ("X"), written when it ends; one that is open at the end only begins
  * ("B"). Lost records are instant events.
  */
+#include <stdlib.h>
+
 #include "view/select.h"
 
 typedef unsigned long long ull;
@@ -53,6 +55,8 @@ static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, b
 	print_function(c, ev->image, ev->site);
 	if (no_return)
 		pb_out_str(c->o, ",\"args\":{\"no_return\":true}");
+	else if ((ev->call && ev->call->aux) || ev->flags & PB_EV_INHERITED)
+		pb_out_str(c->o, ",\"args\":{\"inherited\":true}");
 	pb_out_char(c->o, '}');
 }
 
@@ -92,7 +96,7 @@ static void on_event(struct chrome *c, const struct pb_event *ev)
 }
 
 static void open_call(struct chrome *c, const struct pb_call_stack *s, uint32_t select, uint32_t site,
-		      uint64_t start)
+		      uint64_t start, bool inherited)
 {
 	uint64_t end = c->latest;
 
@@ -101,7 +105,7 @@ static void open_call(struct chrome *c, const struct pb_call_stack *s, uint32_t 
 	begin(c, 'B', s->pid, s->tid);
 	print_us(c, "ts", pb_clock_ns(&c->v->data->clock, start));
 	print_function(c, s->image, site);
-	pb_out_char(c->o, '}');
+	pb_out_str(c->o, inherited ? ",\"args\":{\"inherited\":true}}" : "}");
 }
 
 static void open_calls(struct chrome *c, struct pb_stream *stream)
@@ -111,10 +115,54 @@ static void open_calls(struct chrome *c, struct pb_stream *stream)
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
 		for (uint32_t n = 0; n < s->depth; n++)
 			open_call(c, s, s->calls[n].select, s->calls[n].site,
-				  s->calls[n].aux ? s->calls[n].aux : s->calls[n].start);
+				  s->calls[n].aux ? s->calls[n].aux : s->calls[n].start,
+				  s->calls[n].aux != 0);
 		if (s->leaf_site)
-			open_call(c, s, s->leaf_select, s->leaf_site, s->leaf_start);
+			open_call(c, s, s->leaf_select, s->leaf_site, s->leaf_start, s->leaf_inherited);
 	}
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct pb_thread *x = *(const struct pb_thread *const *)a;
+	const struct pb_thread *y = *(const struct pb_thread *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static void print_thread_name(struct chrome *c, const char *what, const struct pb_thread *t)
+{
+	begin(c, 'M', t->pid, t->tid);
+	pb_out_fmt(c->o, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	pb_out_json(c->o, pb_view_comm(t));
+	pb_out_str(c->o, "}}");
+}
+
+/* Each thread's last name, and its first thread's for the process: after an
+ * exec a thread is several of ours. */
+static void print_names(struct chrome *c)
+{
+	const struct pb_data *d = c->v->data;
+	const struct pb_thread **list = calloc(d->nr_threads + 1, sizeof(*list));
+
+	if (!list)
+		return;
+	for (size_t i = 0; i < d->nr_threads; i++)
+		list[i] = &d->threads[i];
+	qsort(list, d->nr_threads, sizeof(*list), by_tid);
+	for (size_t i = 0; i < d->nr_threads; i++) {
+		if (i + 1 < d->nr_threads && list[i]->tid == list[i + 1]->tid &&
+		    list[i]->pid == list[i + 1]->pid)
+			continue;
+		if (list[i]->tid == list[i]->pid)
+			print_thread_name(c, "process_name", list[i]);
+		print_thread_name(c, "thread_name", list[i]);
+	}
+	free(list);
 }
 
 int pb_view_chrome(const struct pb_view *v)
@@ -128,12 +176,7 @@ int pb_view_chrome(const struct pb_view *v)
 	if (ret)
 		return ret;
 	pb_out_str(v->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-	for (size_t i = 0; i < d->nr_threads; i++) {
-		begin(&c, 'M', d->threads[i].pid, d->threads[i].tid);
-		pb_out_str(v->out, ",\"name\":\"thread_name\",\"args\":{\"name\":");
-		pb_out_json(v->out, pb_view_comm(&d->threads[i]));
-		pb_out_str(v->out, "}}");
-	}
+	print_names(&c);
 	while (!v->out->error && pb_stream_next(&s, &ev))
 		on_event(&c, &ev);
 	open_calls(&c, &s);

@@ -335,7 +335,8 @@ static void print_event(struct printer *p, const struct pb_event *ev)
 		on_leaf(p, ev, select, "no return seen");
 		break;
 	case PB_EV_LEAF_OPEN:
-		on_leaf(p, ev, select, "still open");
+		if (!(ev->flags & PB_EV_INHERITED))
+			on_leaf(p, ev, select, "still open");
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
 		on_begin(p, ev, select);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -51,21 +52,115 @@ static void text_start(const struct pb_view *v)
 		pb_out_fmt(v->out, "%-15s: %s\n", "started", value);
 }
 
+/* "set_graph_function > work": what was written to the control files. */
+static void text_options(const struct pb_view *v)
+{
+	static const char key[] = "option=";
+	const char *label = "options";
+
+	for (const char *p = v->data->session; p && *p; p = strchr(p, '\n'), p += p != NULL) {
+		if (strncmp(p, key, sizeof(key) - 1))
+			continue;
+		p += sizeof(key) - 1;
+		pb_out_fmt(v->out, "%-15s: %.*s\n", label, (int)strcspn(p, "\n"), p);
+		label = "";
+	}
+}
+
+static void text_clock(const struct pb_view *v)
+{
+	const struct pb_clock *c = &v->data->clock;
+	char span[40];
+
+	pb_out_fmt(v->out, "%-15s: %s", "clock", c->name);
+	if (c->khz && !c->none)
+		pb_out_fmt(v->out, ", %llu.%06llu GHz by %zu readings in %s, %llu ns off at most",
+			   (ull)(c->khz / 1000000), (ull)(c->khz % 1000000), c->readings,
+			   pb_view_time_left(span, sizeof(span), c->span_ns), (ull)c->off_ns);
+	pb_out_char(v->out, '\n');
+}
+
+struct module_line {
+	const struct pb_module_map *map;	/* the first one of it */
+	uint32_t images;
+	bool traced;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const struct pb_module_map *const *x = a, *const *y = b;
+
+	if ((*x)->module != (*y)->module)
+		return (*x)->module < (*y)->module ? -1 : 1;
+	return (*x)->image < (*y)->image ? -1 : (*x)->image > (*y)->image;
+}
+
+static int traced_first(const void *a, const void *b)
+{
+	const struct module_line *x = a, *y = b;
+
+	if (x->traced != y->traced)
+		return x->traced ? -1 : 1;
+	return x->map->module < y->map->module ? -1 : x->map->module > y->map->module;
+}
+
+/* Each module once; lines has room for all maps. How many there are. */
+static size_t collect_modules(const struct pb_data *d, const struct pb_module_map **maps,
+			      struct module_line *lines)
+{
+	uint32_t image = 0;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < d->nr_maps; i++)
+		maps[i] = &d->maps[i];
+	qsort(maps, d->nr_maps, sizeof(*maps), by_number);
+	for (size_t i = 0; i < d->nr_maps; i++) {
+		if (!nr || lines[nr - 1].map->module != maps[i]->module) {
+			lines[nr++] = (struct module_line){ .map = maps[i] };
+			image = 0;
+		}
+		lines[nr - 1].images += maps[i]->image != image;
+		lines[nr - 1].traced |= maps[i]->first_site != 0;
+		image = maps[i]->image;
+	}
+	qsort(lines, nr, sizeof(*lines), traced_first);
+	return nr;
+}
+
 static void text_modules(const struct pb_view *v)
 {
 	const struct pb_data *d = v->data;
-	const char *last = "";
+	const struct pb_module_map **maps = calloc(d->nr_maps + 1, sizeof(*maps));
+	struct module_line *lines = calloc(d->nr_maps + 1, sizeof(*lines));
+	size_t nr = maps && lines ? collect_modules(d, maps, lines) : 0;
 
-	pb_out_fmt(v->out, "%-15s: %zu\n", "modules", d->nr_maps);
-	for (size_t i = 0; i < d->nr_maps && i < 1000; i++) {
-		const struct pb_module_map *m = &d->maps[i];
+	pb_out_fmt(v->out, "%-15s: %zu\n", "modules", nr);
+	for (size_t i = 0; i < nr; i++) {
+		const struct pb_module_map *m = lines[i].map;
 
-		if (!m->path || !strcmp(m->path, last))
-			continue;
-		last = m->path;
-		pb_out_fmt(v->out, "  %-40s %u functions%s\n", m->path, m->nr_funcs,
-			   m->first_site ? "" : ", not traced");
+		pb_out_fmt(v->out, "  %-40s %u functions%s", m->path ? m->path : "?", m->nr_funcs,
+			   lines[i].traced ? "" : ", not traced");
+		if (d->nr_images > 2)
+			pb_out_fmt(v->out, ", in %u image%s", lines[i].images,
+				   lines[i].images == 1 ? "" : "s");
+		pb_out_char(v->out, '\n');
 	}
+	free(maps);
+	free(lines);
+}
+
+static void text_sites(const struct pb_view *v)
+{
+	const struct pb_msg_ready *r = &v->data->ready;
+	char took[40], stop[40];
+
+	pb_out_fmt(v->out, "%-15s: %u (%u patched", "sites", r->sites, r->patched);
+	if (r->patch_ns)
+		pb_out_fmt(v->out, " in %s", pb_view_time_left(took, sizeof(took), r->patch_ns));
+	pb_out_fmt(v->out, ", %u refused)\n", r->refused);
+	if (v->data->end.max_stop_ns)
+		pb_out_fmt(v->out, "%-15s: %s\n", "longest stop",
+			   pb_view_time_left(stop, sizeof(stop), v->data->end.max_stop_ns));
 }
 
 static void info_text(const struct pb_view *v, const struct pb_report *r)
@@ -83,10 +178,10 @@ static void info_text(const struct pb_view *v, const struct pb_report *r)
 	text_value(v, "user", "user");
 	text_value(v, "tracer", "tracer");
 	text_value(v, "mode", "mode");
-	text_value(v, "options", "options");
+	text_options(v);
 	text_value(v, "recorded with", "version");
 	text_start(v);
-	pb_out_fmt(o, "%-15s: %s\n", "clock", d->clock.name);
+	text_clock(v);
 	if (e) {
 		status_text(status, sizeof(status), e->status);
 		pb_out_fmt(o, "%-15s: %s\n", "ended", status);
@@ -99,8 +194,10 @@ static void info_text(const struct pb_view *v, const struct pb_report *r)
 	if (r->calls)
 		pb_out_fmt(o, " (%llu.%02llu a call)", (ull)(r->totals.bytes / r->calls),
 			   (ull)(r->totals.bytes % r->calls * 100 / r->calls));
-	pb_out_fmt(o, "\n%-15s: %zu\n%-15s: %u (%u patched, %u refused)\n", "threads", d->nr_threads,
-		   "sites", d->ready.sites, d->ready.patched, d->ready.refused);
+	pb_out_fmt(o, "\n%-15s: %zu\n", "threads", d->nr_threads);
+	if (d->nr_images > 2)
+		pb_out_fmt(o, "%-15s: %zu\n", "images", d->nr_images - 1);
+	text_sites(v);
 	if (r->open)
 		pb_out_fmt(o, "%-15s: %llu (see --open)\n", "open at the end", (ull)r->open);
 	text_modules(v);
@@ -114,6 +211,14 @@ static void json_value(const struct pb_view *v, const char *name, const char *ke
 	pb_data_session(v->data, key, value, sizeof(value));
 	pb_out_fmt(v->out, ",\n \"%s\": ", name);
 	pb_out_json(v->out, value);
+}
+
+static unsigned long session_number(const struct pb_view *v, const char *key)
+{
+	char value[32];
+
+	pb_data_session(v->data, key, value, sizeof(value));
+	return strtoul(value, NULL, 10);
 }
 
 static void json_modules(const struct pb_view *v)
@@ -193,6 +298,9 @@ static void info_json(const struct pb_view *v, const struct pb_report *r, struct
 	json_value(v, "started", "started");
 	json_value(v, "tracer", "tracer");
 	json_value(v, "mode", "mode");
+	pb_out_fmt(v->out, ",\n \"cpus\": %lu, \"tsc_khz\": %llu, \"clock_readings\": %zu, "
+		   "\"clock_off_ns\": %llu", session_number(v, "cpus"), (ull)v->data->clock.khz,
+		   v->data->clock.readings, (ull)v->data->clock.off_ns);
 	json_status(v);
 	if (r->calls)
 		pb_out_fmt(v->out, ",\n \"bytes_per_call\": %.3f",

@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/control.h"
 
-enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE, OPT_MATCH };
+
+enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE, OPT_MATCH,
+	OPT_BUFFER };
 
 static const struct argp_option common[] = {
 	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
 	{ "tid", OPT_TID, "ID[,ID...]", 0, "Only these threads or processes", 8 },
+	{ "buffer", OPT_BUFFER, "ID", 0, "An instance's or snapshot's buffer (0, the main one)", 8 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 8 },
 	{ "no-pager", OPT_NO_PAGER, NULL, 0, "No pager on a terminal", 8 },
 	{ 0 }
@@ -55,6 +59,7 @@ static void add_tids(struct argp_state *state, struct pb_view_options *o, char *
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	struct pb_view_options *o = state->input;
+	uint64_t id;
 
 	switch (key) {
 	case 'd':
@@ -65,6 +70,11 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TID:
 		add_tids(state, o, arg);
+		return 0;
+	case OPT_BUFFER:
+		if (pb_control_parse_u64(arg, UINT32_MAX, &id))
+			argp_error(state, "--buffer=%s: not a buffer's number", arg);
+		o->buffer = (uint32_t)id;
 		return 0;
 	case OPT_DEMANGLE:
 		if (!pb_demangle_style(arg, &o->demangle))
@@ -284,7 +294,7 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 	char err[4600];
 
 	memset(v, 0, sizeof(*v));
-	v->data = pb_data_open(o->dir ? o->dir : "patchbay.data", err, sizeof(err));
+	v->data = pb_data_open(o->dir ? o->dir : "patchbay.data", o->buffer, err, sizeof(err));
 	if (!v->data)
 		return fail(o, "%s", err);
 	v->out = out;

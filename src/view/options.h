@@ -15,6 +15,7 @@
 struct pb_view_options {
 	const char *command;		/* for errors */
 	const char *dir;
+	uint32_t buffer;
 	bool no_pager;
 	uint32_t tids[PB_VIEW_MAX_LIST];
 	size_t nr_tids;
@@ -27,7 +28,7 @@ struct pb_view_options {
 	bool demangle_given;
 };
 
-/* -d --tid --demangle --no-pager; and those for what is shown: -F -N -D -t
+/* -d --tid --buffer --demangle --no-pager; and those for what is shown: -F -N -D -t
  * --range --match. */
 extern const struct argp pb_view_argp, pb_view_argp_select;
 

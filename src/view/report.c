@@ -120,7 +120,8 @@ static void on_end(struct maker *m, const struct pb_event *ev)
 	uint64_t start;
 
 	if (!ev->call) {
-		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls++;
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls +=
+			!(ev->flags & PB_EV_INHERITED);
 		return;
 	}
 	s = leave(m, ev);
@@ -162,7 +163,7 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 	case PB_EV_EXIT: case PB_EV_END:
 		on_end(m, ev);
 		break;
-	case PB_EV_CALL: case PB_EV_FUNC: case PB_EV_LEAF_OPEN:
+	case PB_EV_CALL: case PB_EV_FUNC:
 		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls++;
 		break;
 	default:
@@ -219,7 +220,8 @@ static void on_event_selected(struct maker *m, const struct pb_event *ev)
 	default:
 		break;
 	}
-	m->sums[number].calls += !m->view->min_ns && pb_select_clip(m->view, &start, &end);
+	m->sums[number].calls += !m->view->min_ns && !(ev->flags & PB_EV_INHERITED) &&
+				 pb_select_clip(m->view, &start, &end);
 }
 
 static int make_rows(struct maker *m, struct pb_report *r, const struct pb_clock *clock)
@@ -258,8 +260,7 @@ static bool open_counts(const struct maker *m, uint32_t select, uint64_t start)
 	return !m->selects || pb_select_open(m->view, select, start, m->latest);
 }
 
-/* The calls that were still open count as calls without a known time. Leaves
- * that ran were counted as they came, unless the user chose. */
+/* The calls that were still open count as calls without a known time. */
 static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *stream)
 {
 	struct pb_call_stack *s;
@@ -272,8 +273,7 @@ static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *str
 			}
 		if (!s->leaf_site || !open_counts(m, s->leaf_select, s->leaf_start))
 			continue;
-		if (m->selects)
-			m->sums[pb_sites_number(&m->sites, s->image, s->leaf_site)].calls++;
+		m->sums[pb_sites_number(&m->sites, s->image, s->leaf_site)].calls += !s->leaf_inherited;
 		r->open++;
 	}
 }

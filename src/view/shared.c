@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
+#include <string.h>
 
 #include "view/select.h"
 
@@ -27,6 +28,16 @@ const char *pb_view_time(char *buf, size_t len, uint64_t ns)
 		}
 	snprintf(buf, len, "%7llu s ", (ull)(ns / 1000000000));
 	return buf;
+}
+
+const char *pb_view_time_left(char *buf, size_t len, uint64_t ns)
+{
+	char *end;
+
+	pb_view_time(buf, len, ns);
+	for (end = buf + strlen(buf); end > buf && end[-1] == ' '; end--)
+		end[-1] = 0;
+	return buf + strspn(buf, " ");
 }
 
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix)

@@ -187,7 +187,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 	default:
 		break;
 	}
-	if (visible && !v->min_ns && pb_select_clip(v, &start, &end))
+	if (visible && !v->min_ns && !(ev->flags & PB_EV_INHERITED) && pb_select_clip(v, &start, &end))
 		t->nodes[node_of(t, ev)].calls++;
 }
 
@@ -207,7 +207,7 @@ static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_strea
 			if (open_counts(t, v, c->calls[n].select, c->calls[n].start, latest))
 				t->nodes[c->calls[n].view].calls += !c->calls[n].aux;
 		if (c->leaf_site && open_counts(t, v, c->leaf_select, c->leaf_start, latest))
-			t->nodes[c->user].calls++;
+			t->nodes[c->user].calls += !c->leaf_inherited;
 	}
 }
 

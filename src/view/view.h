@@ -85,6 +85,8 @@ void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
 /* ns as ten columns, "  1.234 ms", into buf, which is returned. */
 const char *pb_view_time(char *buf, size_t len, uint64_t ns);
+/* The same without blanks around it. */
+const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
 const char *pb_view_comm(const struct pb_thread *t);
 
 static inline bool pb_view_in_range(const struct pb_view *v, uint64_t time)

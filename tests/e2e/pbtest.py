@@ -113,9 +113,10 @@ def info(data):
         raise Failure("info --format=json is not JSON: %s" % e)
 
 
-def report(data):
+def report(data, *options):
     """Rows of `report --format=csv`, numbers as int."""
-    rows = list(csv.DictReader(io.StringIO(view("report", "-d", data, "--format=csv").decode(errors="replace"))))
+    text = view("report", "-d", data, "--format=csv", *options).decode(errors="replace")
+    rows = list(csv.DictReader(io.StringIO(text)))
     for r in rows:
         for k in ("calls", "total_ns", "self_ns", "min_ns", "max_ns"):
             if k not in r:

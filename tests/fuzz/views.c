@@ -95,7 +95,7 @@ void fuzz_run_views(const char *dir)
 	struct pb_view v = { .out = &out, .to = UINT64_MAX };
 	char error[5000] = "";
 
-	v.data = pb_data_open(dir, error, sizeof(error));
+	v.data = pb_data_open(dir, 0, error, sizeof(error));
 	if (!v.data) {
 		FUZZ_CHECK(*error);
 		return;

@@ -228,6 +228,28 @@ static void killed(const char *dir, uint64_t n)
 	gen_close(&g);
 }
 
+/* Two buffers of one thread, another thread in the second one only. */
+static void buffers(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 5, 0);
+	gen_thread(&g, 2, 100, 101, "worker", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	gen_leaf(&g, HELPER, T(1100), T(1200));
+	gen_exit(&g, MAIN, T(2000));
+	gen_chunk_write(&g);
+	for (uint32_t serial = 1; serial <= 2; serial++) {
+		gen_chunk(&g, serial, 99 + serial, 0, T(1100));
+		g.head.buffer = 7;
+		gen_leaf(&g, PARSE, T(1100 + serial), T(1200));
+		gen_chunk_write(&g);
+	}
+	end(&g, 3000);
+}
+
 static void function(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -296,13 +318,13 @@ static void bench_threads(const char *dir, uint64_t n)
 }
 
 const char *const gen_scenarios[] = {
-	"basic", "skipped", "lost", "threads", "stacks", "killed", "function", "bench", "bench_threads", NULL
+	"basic", "skipped", "lost", "threads", "stacks", "killed", "buffers", "function", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
-		basic, skipped, lost, threads, stacks, killed, function, bench, bench_threads,
+		basic, skipped, lost, threads, stacks, killed, buffers, function, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

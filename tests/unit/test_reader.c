@@ -58,7 +58,7 @@ static void note(const struct pb_event *ev)
 static const char *events(bool by_time)
 {
 	char err[5000];
-	struct pb_data *d = pb_data_open(dir, err, sizeof(err));
+	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
 	struct pb_stream s;
 	struct pb_event ev;
 
@@ -111,6 +111,7 @@ static void test_wraps(void **state)
 	const uint64_t w22 = 1 << 22, w28 = 1 << 28, w42 = 1ull << 42;
 
 	begin_chunk(w42 - 10);
+	g.head.tid = 101;	/* not the first of its process: nothing is inherited */
 	/* 22 bits: the low bits begin again */
 	gen_word(&g, 5ull << 42 | 4ull << 22 | 3 << 2 | 1);		/* ends w42 + 5 */
 	/* 42 bits: backwards over the wrap, a signal handler's record out of order */
@@ -277,6 +278,44 @@ static void test_inherited(void **state)
 	assert_string_equal(finish(), "open 1 500-1000 d0 inherited\nexit 1 500-1100 d0\n");
 }
 
+/* Calls that had no record when their process was forked get one in both. */
+static void test_inherited_without_entry(void **state)
+{
+	begin_chunk(5000);
+	gen_entry(&g, 4, 4000);
+	gen_leaf(&g, 5, 5100, 5200);
+	gen_exit(&g, 4, 5300);
+	gen_leaf(&g, 6, 4900, 5400);
+	gen_ext1(&g, PB_EXT_END, 7, 5500, 4950);
+	gen_leaf(&g, 8, 5510, 5520);
+	assert_string_equal(finish(),
+			    "open 4 4000-5000 d0 inherited\n"
+			    "leaf 5 5100-5200 d1\n"
+			    "exit 4 4000-5300 d0\n"
+			    "exit 6 0-5400 d0 inherited\n"
+			    "end 7 4950-5500 d0 inherited\n"
+			    "leaf 8 5510-5520 d0\n");
+	/* another thread can't have been forked */
+	begin_chunk(5000);
+	g.head.tid = 101;
+	gen_entry(&g, 4, 4000);
+	assert_string_equal(finish(), "entry 4 @4000 d0\n");
+}
+
+/* More open calls than the list holds: those outside of it are inherited, too. */
+static void test_inherited_deep(void **state)
+{
+	begin_chunk(5000);
+	g.head.depth = PB_CHUNK_OPEN_MAX + 1;
+	for (uint32_t i = 0; i < PB_CHUNK_OPEN_MAX; i++)
+		gen_ext1(&g, PB_EXT_OPEN, 4, 0, 1000 + i);
+	for (uint32_t i = 0; i < PB_CHUNK_OPEN_MAX + 2; i++)
+		gen_exit(&g, 4, 6000 + i);
+	finish();
+	assert_non_null(strstr(text, "exit 4 1000-6127 d1\nexit 4 0-6128 d0 inherited\n"
+			       "exit 4 0-6129 d0\n"));
+}
+
 static void test_open_before_its_entry(void **state)
 {
 	/* the chunk was opened to take the ENTRY of a call that its list has too */
@@ -416,7 +455,7 @@ static void test_windows(void **state)
 	gen_chunk_write(&g);
 	gen_end(&g, 1ull << 60);
 	for (uint32_t window = 64; window <= 16384; window += window < 256 ? 8 : 1000) {
-		struct pb_data *d = pb_data_open(dir, err, sizeof(err));
+		struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
 		struct pb_stacks *stacks = pb_stacks_new();
 		struct pb_cursor c;
 		struct pb_event ev;
@@ -460,7 +499,7 @@ static void expect_refused(const char *what)
 {
 	char err[5000];
 
-	assert_null(pb_data_open(dir, err, sizeof(err)));
+	assert_null(pb_data_open(dir, 0, err, sizeof(err)));
 	assert_non_null(strstr(err, what));
 	assert_null(strchr(err, '\n'));
 }
@@ -555,7 +594,8 @@ int main(void)
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_same_stack_number_elsewhere),
 		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
-		cmocka_unit_test(test_inherited), cmocka_unit_test(test_open_before_its_entry),
+		cmocka_unit_test(test_inherited), cmocka_unit_test(test_inherited_deep),
+		cmocka_unit_test(test_inherited_without_entry), cmocka_unit_test(test_open_before_its_entry),
 		cmocka_unit_test(test_open_list_cut),
 		cmocka_unit_test(test_open_list_whole),
 		cmocka_unit_test(test_open_list_short),

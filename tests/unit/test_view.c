@@ -81,7 +81,7 @@ static struct pb_report sums(struct pb_data **d)
 	struct pb_view v = { .out = &out, .to = UINT64_MAX };
 	struct pb_report r;
 
-	*d = v.data = pb_data_open(dir, err, sizeof(err));
+	*d = v.data = pb_data_open(dir, 0, err, sizeof(err));
 	assert_non_null(v.data);
 	assert_int_equal(pb_report_make(&v, &r), 0);
 	pb_report_sort(&r, PB_SORT_FUNC);

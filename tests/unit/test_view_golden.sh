@@ -61,6 +61,10 @@ check raw-filter basic dump --format=raw -F work
 check tid-unknown threads report --tid 100,7
 check filter-unknown basic replay -F wrok
 check time-function function replay -t 1us
+check report-buffers buffers report
+check report-buffer-7 buffers report --buffer=7
+check replay-buffer-7 buffers replay --buffer=7
+check buffer-unknown buffers replay --buffer=3
 check graph-basic basic graph
 check graph-helper threads graph helper
 check graph-nothing threads graph nothing

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reader/counts.h"
+
+#include "abi/record.h"
+#include "reader/decode.h"
+
+static void count_ext(struct pb_counts *c, const uint64_t *words, size_t left)
+{
+	switch (words[0] >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1)) {
+	case PB_EXT_CALL:
+	case PB_EXT_FUNC:
+	case PB_EXT_LONG:
+		c->leaves++;
+		c->records++;
+		break;
+	case PB_EXT_END:
+		c->ends++;
+		c->begins += left > 1 && words[1] != PB_END_ENTRY;
+		c->records++;
+		break;
+	}
+}
+
+/* Tags come in no order that a branch predictor would find: they are summed in
+ * fields of one word, and only EXT branches. */
+void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr)
+{
+	uint64_t tags = 0;		/* 16 bits for each tag */
+	size_t i = 0;
+
+	while (i < nr && nr < 65536) {
+		uint64_t w = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+		unsigned tag = w & PB_TAG_MASK;
+
+		if (tag == PB_TAG_EXT) {
+			size_t len = w >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);
+
+			if (w)
+				count_ext(c, words + i, nr - i);
+			i += w && len ? len : 1;
+			continue;
+		}
+		tags += 1ull << (16 * tag);
+		i++;
+	}
+	uint64_t leaf = tags >> 16 * PB_TAG_LEAF & 0xffff, entry = tags >> 16 * PB_TAG_ENTRY & 0xffff,
+		 exit = tags >> 16 * PB_TAG_EXIT & 0xffff;
+	c->leaves += leaf;
+	c->begins += entry;
+	c->ends += exit;
+	c->records += leaf + entry + exit;
+}
+
+void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset)
+{
+	struct pb_counts_place here = { head->seq, offset, head->used };
+
+	if (!t->nr || head->seq < t->first.seq)
+		t->first = here;
+	if (!t->nr || head->seq >= t->last.seq)
+		t->last = here;
+	t->nr++;
+}
+
+/* What the reader's own decoder finds in one chunk, as if the directory held
+ * nothing else. */
+static void decode_one(const struct pb_counts_place *p, uint32_t serial, int chunks_fd,
+		       uint64_t *inherited, uint64_t *running)
+{
+	struct pb_chunk_ref ref = { .offset = p->offset, .seq = p->seq, .serial = serial,
+				    .used = p->used };
+	struct pb_image unknown = { 0 };
+	struct pb_data data = { .chunks_fd = chunks_fd, .chunks = &ref, .nr_chunks = 1,
+				.images = &unknown, .nr_images = 1 };
+	struct pb_thread thread = { .serial = serial, .nr = 1 };
+	struct pb_stacks *stacks = pb_stacks_new();
+	struct pb_cursor cursor;
+	struct pb_event ev;
+
+	if (stacks && !pb_cursor_init(&cursor, &data, stacks, &thread, PB_CHUNK_SIZE)) {
+		while (pb_cursor_next(&cursor, &ev))
+			*running += ev.kind == PB_EV_LEAF_OPEN && !(ev.flags & PB_EV_INHERITED);
+		*inherited += cursor.inherited;
+		pb_cursor_free(&cursor);
+	}
+	pb_stacks_free(stacks);
+}
+
+void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
+		      int chunks_fd)
+{
+	uint64_t none = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct pb_counts_thread *t = &threads[i];
+
+		if (!t->nr)
+			continue;
+		c->chunks_missing += t->last.seq + 1 > t->nr ? t->last.seq + 1 - t->nr : 0;
+		decode_one(&t->first, i + 1, chunks_fd, &c->inherited,
+			   t->nr == 1 ? &c->running : &none);
+		if (t->nr > 1)
+			decode_one(&t->last, i + 1, chunks_fd, &none, &c->running);
+	}
+}

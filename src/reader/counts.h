@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What records say of a trace's size, counted while chunks are written, so that
+ * nothing has to be read again: for the recorder's closing line. Exact as long
+ * as no record is missing; then it agrees with every view.
+ *
+ * Context: the drain thread.
+ */
+#ifndef PB_READER_COUNTS_H
+#define PB_READER_COUNTS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/ring.h"
+
+struct pb_counts_place {
+	uint64_t seq, offset;	/* of a chunk, in its file */
+	uint32_t used;
+};
+
+/* Of a thread: its first and its last chunk, and how many there are. */
+struct pb_counts_thread {
+	struct pb_counts_place first, last;
+	uint32_t nr;
+};
+
+struct pb_counts {
+	uint64_t leaves;	/* LEAF, LONG, CALL, FUNC */
+	uint64_t begins;	/* ENTRY, and END of a call without ENTRY */
+	uint64_t ends;		/* EXIT, END */
+	uint64_t running;	/* leaves that ran at their thread's end */
+	uint64_t inherited;	/* of leaves and begins: those that a forked child took along */
+	uint64_t records;	/* all that stand for an event of the program */
+	uint64_t chunks_missing; /* overwritten, for the most part */
+};
+
+/* Adds a chunk's records. The words may change meanwhile. */
+void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
+
+/* Notes a chunk that was written at that offset of its file. */
+void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
+
+/* At the end: what shows in each thread's first or last chunk only. chunks_fd
+ * can be read. */
+void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
+		      int chunks_fd);
+
+/* Each call once, also where only its beginning or only its end was kept. */
+static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
+{
+	uint64_t through = all_there || c->begins > c->ends ? c->begins : c->ends;
+
+	return c->leaves + through + c->running - c->inherited;
+}
+#endif
