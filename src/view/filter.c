@@ -12,7 +12,7 @@
 struct pb_filters {
 	struct pb_sites sites;
 	const struct pb_analysis **modules;	/* those with sites, and are readable */
-	uint32_t *bases;			/* [nr] number of their first function */
+	const struct pb_sites_module **numbers;	/* [nr] what their functions' numbers are */
 	unsigned nr;
 	uint8_t *marks;				/* [sites.total] */
 	bool has_in;
@@ -27,9 +27,9 @@ struct pb_filters *pb_filters_new(struct pb_data *d)
 		return NULL;
 	}
 	f->modules = calloc(f->sites.nr_modules + 1, sizeof(*f->modules));
-	f->bases = calloc(f->sites.nr_modules + 1, sizeof(*f->bases));
+	f->numbers = calloc(f->sites.nr_modules + 1, sizeof(*f->numbers));
 	f->marks = calloc(f->sites.total, 1);	/* mostly never touched */
-	if (!f->modules || !f->bases || !f->marks) {
+	if (!f->modules || !f->numbers || !f->marks) {
 		pb_filters_free(f);
 		return NULL;
 	}
@@ -37,10 +37,10 @@ struct pb_filters *pb_filters_new(struct pb_data *d)
 		const struct pb_sites_module *m = &f->sites.modules[i];
 		const struct pb_analysis *a = pb_symbols_module(d->symbols, m->module);
 
-		if (!a || a->nr_funcs > m->nr)
+		if (!a)
 			continue;
 		f->modules[f->nr] = a;
-		f->bases[f->nr++] = m->base;
+		f->numbers[f->nr++] = m;
 	}
 	return f;
 }
@@ -51,7 +51,7 @@ void pb_filters_free(struct pb_filters *f)
 		return;
 	pb_sites_free(&f->sites);
 	free(f->modules);
-	free(f->bases);
+	free(f->numbers);
 	free(f->marks);
 	free(f);
 }
@@ -64,9 +64,11 @@ struct marking {
 static void mark(void *arg, unsigned module, uint32_t func)
 {
 	struct marking *m = arg;
-	uint8_t *p = &m->filters->marks[m->filters->bases[module] + func];
+	const struct pb_sites_module *numbers = m->filters->numbers[module];
+	uint8_t *p = &m->filters->marks[numbers->base + func];
 
-	*p = (uint8_t)((*p & ~m->clear) | m->set);
+	if (func < numbers->nr)
+		*p = (uint8_t)((*p & ~m->clear) | m->set);
 }
 
 int pb_filters_add(struct pb_filters *f, unsigned marks, enum pb_match match, const char *pattern,
