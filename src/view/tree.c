@@ -187,8 +187,10 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 	default:
 		break;
 	}
-	if (visible && !v->min_ns && !(ev->flags & PB_EV_INHERITED) && pb_select_clip(v, &start, &end))
-		t->nodes[node_of(t, ev)].calls++;
+	if (visible && !v->min_ns && !(ev->flags & PB_EV_INHERITED) && pb_select_clip(v, &start, &end)) {
+		node = node_of(t, ev);		/* may move the nodes */
+		t->nodes[node].calls++;
+	}
 }
 
 static bool open_counts(const struct pb_tree *t, const struct pb_view *v, uint32_t select,

@@ -13,6 +13,7 @@
 
 #include "gen_data.h"
 #include "view/options.h"
+#include "view/tree.h"
 
 static char dir[] = "/tmp/pb-test-view-XXXXXX";
 static struct gen g;
@@ -159,6 +160,36 @@ static void test_threads(void **state)
 	}
 }
 
+/* Calls whose return isn't seen are counted wherever the tree's nodes move to
+ * as it grows. */
+static void test_tree_grows(void **state)
+{
+	enum { SITES = 20000, PER_CHUNK = 1000 };
+	struct pb_view v = { .out = &out, .to = UINT64_MAX };
+	uint64_t calls = 0;
+	struct pb_tree t;
+	char err[5000];
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	for (uint32_t i = 0; i < SITES; i++) {
+		if (i % PER_CHUNK == 0)
+			gen_chunk(&g, 1, 100, i / PER_CHUNK, 1000 + i);
+		gen_ext(&g, PB_EXT_CALL, 1 + i, 1000 + i);
+		if (i % PER_CHUNK == PER_CHUNK - 1)
+			gen_chunk_write(&g);
+	}
+	gen_end(&g, 1ull << 40);
+	v.data = pb_data_open(dir, 0, err, sizeof(err));
+	assert_non_null(v.data);
+	assert_int_equal(pb_tree_make(&t, &v), 0);
+	assert_int_equal(t.nr, 1 + SITES);
+	for (uint32_t i = 1; i < t.nr; i++)
+		calls += t.nodes[i].calls == 1;
+	assert_int_equal(calls, SITES);
+	pb_tree_free(&t);
+	pb_data_close(v.data);
+}
+
 /* What meta claims of a module's size counts as far as the module has it; all
  * other sites are unknown ones, however high. */
 static void test_claimed_functions(void **state)
@@ -208,6 +239,7 @@ int main(void)
 		cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_times), cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
+		cmocka_unit_test(test_tree_grows),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
