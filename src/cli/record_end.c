@@ -126,11 +126,15 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 	uint32_t nr = ring_nr_threads(s->ring);
 
 	for (uint32_t i = 0; i < nr; i++) {
-		struct pb_ring_thread copy = *ring_thread(s->ring, i);
-		const struct record_image *im = record_server_image(s, copy.image);
-		/* one that was gone too soon had its program's name, if it took no other */
-		const char *comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
+		struct pb_ring_thread copy;
+		const struct record_image *im;
+		const char *comm;
 
+		memcpy(&copy, ring_thread(s->ring, i), sizeof(copy));
+		pb_barrier();	/* what is checked is what is used */
+		im = record_server_image(s, copy.image);
+		/* one that was gone too soon had its program's name, if it took no other */
+		comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
 		if (!copy.serial)
 			continue;
 		if (copy.serial <= s->ring->geometry.nr_threads)
@@ -146,11 +150,13 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 /* What the ring's header says went wrong in an engine. */
 static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 {
-	const struct pb_ring *ring = s->ring->map;
-	char reason[sizeof(ring->latch_reason)], text[200];
+	struct pb_ring ring;
+	char reason[sizeof(ring.latch_reason)], text[200];
 
-	if (ring->latched) {
-		memcpy(reason, ring->latch_reason, sizeof(reason));
+	memcpy(&ring, s->ring->map, sizeof(ring));
+	pb_barrier();
+	if (ring.latched) {
+		memcpy(reason, ring.latch_reason, sizeof(reason));
 		reason[sizeof(reason) - 1] = 0;
 		for (char *p = reason; *p; p++)
 			if ((unsigned char)*p < ' ' || *p == 127)
@@ -160,10 +166,11 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 		record_error("%s", text);
 		end->flags |= PB_END_LATCHED;
 	}
-	end->max_stop_ns = ring->max_stop_ns;
-	if (ring->threads_lost) {
+	end->max_stop_ns = ring.max_stop_ns;
+	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
+	if (ring.threads_lost) {
 		snprintf(text, sizeof(text), "%u threads were not recorded: the ring has room for %u",
-			 ring->threads_lost, s->ring->geometry.nr_threads);
+			 ring.threads_lost, s->ring->geometry.nr_threads);
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 	}
@@ -226,8 +233,6 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	pb_datadir_clock(s->datadir);
 	end.records = d->counts.records;
 	end.bytes = s->datadir->chunks_size;
-	end.processes = s->ring->map->processes > s->nr_images ? s->ring->map->processes :
-			s->nr_images;
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {

@@ -12,8 +12,9 @@
  *   OPEN HELD  -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
  *   OPEN HELD  -> READING, write, stays READING                  at the end
  *
- * At the end a chunk is never freed: a thread that still runs may write into
- * what it holds open, and nobody else must get it.
+ * At the end, when the FULL ones of before were freed, a chunk is never freed:
+ * a thread that still runs may write into what it holds open, and nobody else
+ * must get it.
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H
@@ -43,7 +44,7 @@ struct pb_drain {
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* of what was kept */
-	uint64_t discarded_records;	/* behind max_size or a full disk */
+	uint64_t discarded_records;	/* behind max_size or a full disk, or of no thread */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
 	/* private */

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One step of the drain thread each: what moves from the ring to the file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi/record.h"
+#include "base/base.h"
+#include "reader/drain_priv.h"
+
+#define BATCH		64		/* chunks in one write: 1 MiB */
+#define DATA_MAX	(PB_CHUNK_SIZE - PB_CHUNK_HEADER)
+
+struct pb_drain_batch {
+	int nr;
+	uint32_t index[BATCH];
+	struct pb_chunk head[BATCH];	/* checked copies */
+	struct iovec iov[2 * BATCH];
+};
+
+static struct pb_chunk *chunk_at(struct pb_drain *d, uint32_t i)
+{
+	return (void *)((char *)d->ring + d->geometry.chunks_offset + (uint64_t)i * PB_CHUNK_SIZE);
+}
+
+static uint32_t chunk_state(struct pb_chunk *c)
+{
+	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+}
+
+static bool chunk_take(struct pb_chunk *c, uint32_t from)
+{
+	return __atomic_compare_exchange_n(&c->state, &from, PB_CHUNK_READING, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* --- moving chunks ------------------------------------------------------ */
+
+static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
+{
+	struct pb_counts c = { 0 };
+
+	pb_counts_add(&c, data, head->used / 8);
+	d->discarded_records += c.records;
+	if (head->serial && head->serial <= d->geometry.nr_threads)
+		d->discarded[head->serial - 1] += (uint32_t)c.records;
+}
+
+static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
+{
+	return b->iov[2 * i].iov_len + b->iov[2 * i + 1].iov_len;
+}
+
+/* How many of the batch's chunks were written: all, but for a limit or an
+ * error. Then as many as there is room for. */
+static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
+{
+	uint64_t bytes = 0;
+	int n = 0;
+
+	if (d->full || d->error)
+		return 0;
+	for (; n < b->nr; n++) {
+		uint64_t more = chunk_bytes(b, n);
+
+		if (d->max_size && d->datadir->chunks_size + bytes + more > d->max_size) {
+			d->full = true;
+			break;
+		}
+		bytes += more;
+	}
+	if (!n || !pb_datadir_chunks(d->datadir, b->iov, 2 * n, bytes))
+		return n;
+	for (int i = 0; i < n; i++) {
+		int ret = pb_datadir_chunks(d->datadir, b->iov + 2 * i, 2, chunk_bytes(b, i));
+
+		if (ret) {
+			d->error = ret;
+			return i;
+		}
+	}
+	return n;
+}
+
+static void release(struct pb_drain *d, uint32_t i, uint32_t next_state)
+{
+	if (next_state != PB_CHUNK_READING)
+		__atomic_store_n(&chunk_at(d, i)->state, next_state, __ATOMIC_RELEASE);
+}
+
+static void note_chunk(struct pb_drain *d, const struct pb_chunk *head, uint64_t offset)
+{
+	if (head->serial && head->serial <= d->geometry.nr_threads)
+		pb_counts_chunk(&d->lasts[head->serial - 1], head, offset);
+}
+
+static void batch_flush(struct pb_drain *d, uint32_t next_state)
+{
+	struct pb_drain_batch *b = d->batch;
+
+	if (!b->nr)
+		return;
+	uint64_t offset = d->datadir->chunks_size;
+	int written = batch_write(d, b);
+	for (int i = 0; i < written; i++) {
+		pb_counts_add(&d->counts, b->iov[2 * i + 1].iov_base, b->iov[2 * i + 1].iov_len / 8);
+		note_chunk(d, &b->head[i], offset);
+		offset += chunk_bytes(b, i);
+	}
+	for (int i = written; i < b->nr; i++)
+		discard(d, &b->head[i], b->iov[2 * i + 1].iov_base);
+	d->bytes = d->datadir->chunks_size;
+	d->records = d->counts.records;
+	for (int i = 0; i < b->nr; i++)
+		release(d, b->index[i], next_state);
+	b->nr = 0;
+}
+
+/* Bytes up to the last word that isn't zero. */
+static uint32_t used_of_open(const struct pb_chunk *c)
+{
+	const uint64_t *words = (const void *)(c + 1);
+	uint32_t n = DATA_MAX / 8;
+
+	while (n && !__atomic_load_n(&words[n - 1], __ATOMIC_RELAXED))
+		n--;
+	return n * 8;
+}
+
+/* A chunk that is READING joins the batch. `state` is what it was. One that
+ * names no thread would end the file for every reader: it is only counted. */
+static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
+{
+	struct pb_drain_batch *b = d->batch;
+	struct pb_chunk *c = chunk_at(d, i), *head = &b->head[b->nr];
+
+	memcpy(head, c, sizeof(*head));
+	pb_barrier();
+	head->state = state;
+	if (state != PB_CHUNK_FULL)
+		head->used = used_of_open(c);
+	else if (head->used > DATA_MAX)
+		head->used = DATA_MAX;
+	head->used &= ~7u;
+	if (!head->serial) {
+		discard(d, head, c + 1);
+		release(d, i, next_state);
+		return;
+	}
+	b->index[b->nr] = i;
+	b->iov[2 * b->nr] = (struct iovec){ head, sizeof(*head) };
+	b->iov[2 * b->nr + 1] = (struct iovec){ c + 1, head->used };
+	if (++b->nr == BATCH)
+		batch_flush(d, next_state);
+}
+
+/*
+ * A chunk that nobody used has no memory yet, and a look at it would give it
+ * some. So only those below the highest one that has memory are looked at.
+ */
+void pb_drain_look(struct pb_drain *d)
+{
+	uint64_t start = d->geometry.chunks_offset, end = d->geometry.size;
+
+	while (d->high < d->geometry.nr_chunks) {
+		off_t at = lseek(d->ring_fd, (off_t)(start + (uint64_t)d->high * PB_CHUNK_SIZE),
+				 SEEK_DATA);
+
+		if (at < 0 || (uint64_t)at >= end)
+			return;
+		/* and the next of data, to be a little ahead */
+		off_t hole = lseek(d->ring_fd, at, SEEK_HOLE);
+		uint64_t to = hole > at ? (uint64_t)hole : (uint64_t)at + 1;
+
+		to = ((to < end ? to : end) - start + PB_CHUNK_SIZE - 1) / PB_CHUNK_SIZE;
+		d->high = to > d->geometry.nr_chunks ? d->geometry.nr_chunks : (uint32_t)to;
+	}
+}
+
+/* One round over the chunks; returns how many were taken. */
+unsigned pb_drain_full(struct pb_drain *d)
+{
+	unsigned taken = 0;
+
+	pb_drain_look(d);
+	for (uint32_t i = 0; i < d->high; i++) {
+		struct pb_chunk *c = chunk_at(d, i);
+
+		if (chunk_state(c) == PB_CHUNK_FULL && chunk_take(c, PB_CHUNK_FULL)) {
+			batch_add(d, i, PB_CHUNK_FULL, PB_CHUNK_FREE);
+			taken++;
+		}
+	}
+	batch_flush(d, PB_CHUNK_FREE);
+	return taken;
+}
+
+/* --- chunks of the dead ------------------------------------------------- */
+
+static bool thread_is_zombie(uint32_t pid, uint32_t tid)
+{
+	char path[64], stat[512], *p;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, stat, sizeof(stat) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	stat[n] = 0;
+	p = strrchr(stat, ')');
+	return p && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
+}
+
+static bool thread_is_gone(uint32_t pid, uint32_t tid, bool zombies)
+{
+	if ((int)pid <= 0 || (int)tid <= 0)
+		return false;
+	if (syscall(SYS_tgkill, pid, tid, 0))
+		return errno == ESRCH;
+	return zombies && thread_is_zombie(pid, tid);
+}
+
+/* A thread must be found missing twice: its number may be seen by us before
+ * the process is, in a namespace that is just being set up. */
+void pb_drain_dead(struct pb_drain *d, bool zombies)
+{
+	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
+	int ours = -1;
+
+	for (uint32_t i = 0; i < d->high; i++) {
+		struct pb_chunk *c = chunk_at(d, i);
+		uint32_t uses = c->uses + 1, state = chunk_state(c);
+
+		if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD) ||
+		    !thread_is_gone(c->pid, c->tid, zombies)) {
+			d->suspect[i] = 0;
+			continue;
+		}
+		if (d->suspect[i] != uses) {
+			d->suspect[i] = uses;
+			continue;
+		}
+		if (ours < 0)
+			ours = !d->pids_are_ours || d->pids_are_ours(d->arg);
+		if (!ours)
+			return;
+		if (!chunk_take(c, state))
+			continue;
+		d->suspect[i] = 0;
+		if (overwrite) {
+			c->used = used_of_open(c);
+			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		} else {
+			batch_add(d, i, state, PB_CHUNK_FREE);
+		}
+	}
+	batch_flush(d, PB_CHUNK_FREE);
+}
+
+/* --- the end ------------------------------------------------------------ */
+
+void pb_drain_rest(struct pb_drain *d)
+{
+	static const uint32_t states[] = { PB_CHUNK_FULL, PB_CHUNK_HELD, PB_CHUNK_OPEN };
+
+	/* no more than there can have been at the end: who goes on writing could
+	 * keep us here for ever */
+	for (uint32_t left = d->geometry.mode == PB_RING_OVERWRITE ? 0 : d->geometry.nr_chunks; left;) {
+		unsigned n = pb_drain_full(d);
+
+		left = n > BATCH && n < left ? left - n : 0;
+	}
+	pb_drain_look(d);
+	/* twice: an OPEN chunk may have become FULL or HELD before we got to it */
+	for (uint32_t n = 0; n < 2 * d->high; n++) {
+		uint32_t i = n % d->high, state;
+		struct pb_chunk *c = chunk_at(d, i);
+
+		for (unsigned k = 0; k < pb_array_size(states); k++) {
+			state = states[k];
+			if (chunk_state(c) == state && chunk_take(c, state)) {
+				batch_add(d, i, state, PB_CHUNK_READING);
+				break;
+			}
+		}
+	}
+	batch_flush(d, PB_CHUNK_READING);
+	pb_counts_finish(&d->counts, d->lasts, d->geometry.nr_threads, d->datadir->chunks_fd);
+}
+
+int pb_drain_init(struct pb_drain *d)
+{
+	d->batch = calloc(1, sizeof(*d->batch));
+	d->suspect = calloc(d->geometry.nr_chunks, sizeof(*d->suspect));
+	d->discarded = calloc(d->geometry.nr_threads, sizeof(*d->discarded));
+	d->lasts = calloc(d->geometry.nr_threads, sizeof(*d->lasts));
+	if (!d->batch || !d->suspect || !d->discarded || !d->lasts)
+		return -ENOMEM;
+	d->bytes = d->datadir->chunks_size;
+	return 0;
+}
+
+void pb_drain_fini(struct pb_drain *d)
+{
+	free(d->batch);
+	free(d->suspect);
+	free(d->lasts);
+	d->batch = NULL;
+	d->suspect = NULL;
+	d->lasts = NULL;
+}

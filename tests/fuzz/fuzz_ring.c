@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The recorder's side of the ring, while traced processes write into it what
+ * they like: drain, thread table, header, up to the end of the session. What
+ * was drained must be a data directory that is readable to its end.
+ *
+ * The input: choices, a limit of the file's size, a seed for a second thread
+ * that writes while the recorder reads (with CHOOSE_FIRE), then steps, of the
+ * recorder and of the program in turn.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/record.h"
+#include "base/base.h"
+#include "cli/cli.h"
+#include "cli/record.h"
+#include "cli/record_server.h"
+#include "driver.h"
+#include "reader/data.h"
+#include "reader/drain_priv.h"
+#include "views.h"
+
+#define CHUNKS		24
+#define CHOOSE_MODE	3
+#define CHOOSE_FIRE	4
+#define CHOOSE_VIEWS	8
+#define CHOOSE_LIMIT	16
+
+enum step {
+	FULL, DEAD, POLL, LOST,				/* the recorder's */
+	STATE, HEAD, WORDS, THREAD, RING, HOLE, HONEST,	/* the program's */
+	NR_STEPS
+};
+
+static struct record_ring ring;
+static struct record_threads threads;
+static struct pb_drain drain;
+static struct pb_datadir datadir;
+static struct record_options options = { .quiet = true };
+static struct record_image image = { .number = 1, .path = "/usr/bin/victim" };
+static struct record_image *images[] = { &image };
+static struct record_server server = {
+	.options = &options, .ring = &ring, .datadir = &datadir, .images = images, .nr_images = 1,
+};
+
+/* In place of pb_error(): findings alone stand on stderr. */
+int __wrap_pb_error(const char *command, const char *fmt, ...);
+int __wrap_pb_error(const char *command, const char *fmt, ...)
+{
+	char text[8192];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (const char *p = text; *p; p++)
+		FUZZ_CHECK((unsigned char)*p >= ' ' && *p != 127);	/* it goes to a terminal */
+	return 1;
+}
+
+/* --- the program -------------------------------------------------------- */
+
+static struct pb_chunk *chunk(size_t i)
+{
+	return (void *)((char *)ring.map + ring.geometry.chunks_offset + i % CHUNKS * PB_CHUNK_SIZE);
+}
+
+static void write_at(void *at, size_t room, size_t offset, const uint8_t *bytes, size_t size)
+{
+	offset = room ? offset % room & ~(size_t)3 : 0;
+	memcpy((char *)at + offset, bytes, size < room - offset ? size : room - offset);
+}
+
+static void make_hole(struct fuzz_input *in)
+{
+	uint64_t at = fuzz_take(in, 3) % ring.geometry.size & ~4095ull;
+
+	fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+		  (off_t)(fuzz_take(in, 1) + 1) * 4096);
+}
+
+/* As an engine does it. */
+static void honest(size_t i, uint32_t serial, uint32_t nr)
+{
+	struct pb_chunk *c = chunk(i);
+	uint64_t *words = (uint64_t *)(c + 1);
+
+	if (c->state != PB_CHUNK_FREE)
+		return;
+	memset(words, 0, PB_CHUNK_SIZE - sizeof(*c));
+	c->state = PB_CHUNK_OPEN;
+	c->serial = serial;
+	c->uses++;
+	c->image = 1;
+	c->pid = c->tid = 100 + serial;
+	c->seq = c->uses;
+	c->start = 1000;
+	for (uint32_t k = 0; k < nr; k++)
+		words[k] = (1000ull + 10 * k) << PB_LEAF_SHIFT | 4ull << PB_DUR_SHIFT |
+			   (1 + k % 7) << PB_SITE_SHIFT | PB_TAG_LEAF;
+	c->used = nr * 8;
+	__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+}
+
+static void write_step(enum step step, struct fuzz_input *in)
+{
+	struct pb_chunk *c = chunk(fuzz_take(in, 1));
+	const uint8_t *bytes;
+	size_t size, offset;
+
+	if (step == STATE) {
+		__atomic_store_n(&c->state, (uint32_t)fuzz_take(in, 1) % 6, __ATOMIC_RELEASE);
+		return;
+	}
+	if (step == HOLE) {
+		make_hole(in);
+		return;
+	}
+	if (step == HONEST) {
+		honest(fuzz_take(in, 1), 1 + (uint32_t)fuzz_take(in, 1) % 8, (uint32_t)fuzz_take(in, 2) % 1900);
+		return;
+	}
+	offset = fuzz_take(in, 2);
+	bytes = fuzz_take_block(in, 1, &size);
+	if (step == HEAD)
+		write_at(c, sizeof(*c), offset, bytes, size);
+	else if (step == WORDS)
+		write_at(c + 1, PB_CHUNK_SIZE - sizeof(*c), offset, bytes, size);
+	else if (step == THREAD)
+		write_at((char *)ring.map + ring.geometry.threads_offset, 4096, offset, bytes, size);
+	else
+		write_at(ring.map, sizeof(*ring.map), offset, bytes, size);
+}
+
+/* --- under fire --------------------------------------------------------- */
+
+struct fire {
+	pthread_t thread;
+	struct fuzz_rng rng;
+	bool stop;
+};
+
+static void fire_once(struct fuzz_rng *r)
+{
+	struct pb_chunk *c = chunk(fuzz_random(r));
+	uint64_t word = fuzz_random(r) % 2 ? fuzz_nasty(r) : fuzz_random(r);
+
+	switch (fuzz_random(r) % 8) {
+	case 0: case 1: case 2:
+		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+		break;
+	case 3:
+		__atomic_store_n(&c->state, (uint32_t)fuzz_below(r, 6), __ATOMIC_RELEASE);
+		break;
+	case 4:
+		((volatile uint32_t *)c)[1 + fuzz_below(r, sizeof(*c) / 4 - 1)] = (uint32_t)word;
+		break;
+	case 5:
+		((volatile uint64_t *)ring.map)[fuzz_below(r, sizeof(*ring.map) / 8)] = word;
+		break;
+	case 6:
+		((volatile uint64_t *)((char *)ring.map + ring.geometry.threads_offset))
+			[fuzz_below(r, 512)] = word;
+		break;
+	default:
+		((volatile uint64_t *)(c + 1))[fuzz_below(r, 2000)] = word;
+	}
+}
+
+static void *fire_main(void *arg)
+{
+	struct fire *f = arg;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
+		fire_once(&f->rng);
+	return NULL;
+}
+
+/* --- the recorder ------------------------------------------------------- */
+
+static void set_up(unsigned choices, uint64_t limit)
+{
+	static char dir[4096];
+	char error[5000];
+
+	if (!ring.map) {
+		if (record_ring_create(&ring, CHUNKS * PB_CHUNK_SIZE, PB_RING_DISCARD))
+			errx(2, "no ring");
+		ring.geometry.nr_threads = 256;	/* looking at all costs time */
+		snprintf(dir, sizeof(dir), "%s/session", fuzz_directory());
+	}
+	if (fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)ring.geometry.size))
+		err(2, "ring");
+	ring.geometry.mode = (choices & CHOOSE_MODE) % 3;
+	*ring.map = ring.geometry;
+	pb_datadir_remove(dir);
+	if (pb_datadir_open(&datadir, dir, error, sizeof(error)))
+		errx(2, "%s", error);
+	drain = (struct pb_drain){
+		.ring = ring.map, .ring_fd = ring.fd, .geometry = ring.geometry, .datadir = &datadir,
+		.max_size = choices & CHOOSE_LIMIT ? limit : 0,
+	};
+	threads.seen = 0;
+	if (pb_drain_init(&drain))
+		err(2, "drain");
+	pb_datadir_clock(&datadir);
+}
+
+static void step(enum step what, struct fuzz_input *in)
+{
+	switch (what) {
+	case FULL:
+		if (ring.geometry.mode == PB_RING_OVERWRITE)
+			pb_drain_look(&drain);
+		else
+			pb_drain_full(&drain);
+		break;
+	case DEAD:
+		pb_drain_dead(&drain, fuzz_take(in, 1) & 1);
+		break;
+	case POLL:
+		record_threads_poll(&threads, &server, fuzz_take(in, 1) & 1);
+		break;
+	case LOST:
+		record_threads_lost(&ring);
+		break;
+	default:
+		write_step(what, in);
+	}
+}
+
+/* The session ends; what was drained can be read. */
+static void finish(void)
+{
+	struct record_outcome out = { .exited = true, .pid = 100 };
+	char error[5000];
+	struct pb_data *d;
+	uint64_t bytes = sizeof(struct pb_data_header);
+
+	pb_drain_rest(&drain);
+	pb_drain_fini(&drain);
+	record_threads_poll(&threads, &server, false);
+	record_end(&server, &drain, &threads, &out);
+	pb_datadir_close(&datadir);
+	FUZZ_CHECK(!drain.error);
+	FUZZ_CHECK(!drain.max_size || datadir.chunks_size <= drain.max_size ||
+		   datadir.chunks_size == sizeof(struct pb_data_header));
+	d = pb_data_open(datadir.dir, 0, error, sizeof(error));
+	FUZZ_CHECK(d && d->ended && !d->damaged);
+	FUZZ_CHECK(d->chunks_size == datadir.chunks_size);
+	for (size_t i = 0; i < d->nr_notes; i++)
+		FUZZ_CHECK(!strstr(d->notes[i], "cut off"));
+	for (size_t i = 0; i < d->nr_chunks; i++)
+		bytes += sizeof(struct pb_chunk) + d->chunks[i].used;
+	FUZZ_CHECK(bytes <= d->chunks_size);
+	pb_data_close(d);
+	free(drain.discarded);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input in = { data, size };
+	unsigned choices = (unsigned)fuzz_take(&in, 1);
+	uint64_t limit = fuzz_take(&in, 3);
+	struct fire fire = { .stop = false };
+
+	set_up(choices, limit);
+	fuzz_rng_seed(&fire.rng, fuzz_take(&in, 4));
+	if (choices & CHOOSE_FIRE && pthread_create(&fire.thread, NULL, fire_main, &fire))
+		err(2, "thread");
+	while (in.left)
+		step((enum step)(fuzz_take(&in, 1) % NR_STEPS), &in);
+	finish();
+	if (choices & CHOOSE_FIRE) {
+		__atomic_store_n(&fire.stop, true, __ATOMIC_RELAXED);
+		pthread_join(fire.thread, NULL);
+	}
+	if (choices & CHOOSE_VIEWS)
+		fuzz_run_views(datadir.dir);
+	return 0;
+}
+
+/* One more step, of any kind, somewhere. */
+size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	uint8_t new[80] = { 0 };
+	struct fuzz_rng r;
+	size_t n, at;
+
+	fuzz_rng_seed(&r, seed);
+	at = size > 8 ? 8 + fuzz_below(&r, size - 7) : size;
+	new[0] = (uint8_t)fuzz_below(&r, NR_STEPS);
+	for (size_t i = 1; i < sizeof(new); i += 4) {
+		uint32_t v = (uint32_t)(fuzz_random(&r) % 2 ? fuzz_nasty(&r) : fuzz_random(&r));
+
+		memcpy(new + i, &v, i + 4 > sizeof(new) ? sizeof(new) - i : 4);
+	}
+	switch (new[0]) {
+	case FULL: case LOST:
+		n = 1;
+		break;
+	case DEAD: case POLL:
+		n = 2;
+		break;
+	case STATE:
+		n = 3;
+		break;
+	case HOLE: case HONEST:
+		n = 6;
+		break;
+	default:
+		new[4] = (uint8_t)fuzz_below(&r, sizeof(new) - 5);
+		n = 5u + new[4];
+	}
+	if (n > max - size)
+		return size;
+	memmove(data + at + n, data + at, size - at);
+	memcpy(data + at, new, n);
+	return size + n;
+}
+
+void fuzz_seeds(void)
+{
+	static const uint8_t steps[] = {
+		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0, STATE, 2, 1,
+		HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1, LOST, FULL,
+		/* a thread that is there: pid, tid, serial of chunk and table */
+		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0, 100, 0, 0, 0,
+		HEAD, 4, 4, 0, 4, 0, 0, 0, 0,
+	};
+	uint8_t input[8 + sizeof(steps)] = { 0 };
+
+	memcpy(input + 8, steps, sizeof(steps));
+	for (unsigned choices = 0; choices < 32; choices++) {
+		input[0] = (uint8_t)choices;
+		input[2] = 0x40;
+		fuzz_seed(input, sizeof(input));
+	}
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The recorder's side of the ring, against writers that don't keep to it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "abi/record.h"
+#include "reader/data.h"
+#include "reader/drain_priv.h"
+
+#define CHUNKS	200		/* some times what is written at once */
+#define SIZE	(PB_CHUNK_SIZE * (CHUNKS + 1ul))
+
+static char dir[] = "/tmp/pb-test-drain-XXXXXX", path[64];
+static struct pb_datadir datadir;
+static struct pb_drain drain;
+
+static struct pb_chunk *chunk(uint32_t i)
+{
+	return (void *)((char *)drain.ring + drain.geometry.chunks_offset + i * (size_t)PB_CHUNK_SIZE);
+}
+
+/* One leaf of that thread. */
+static void fill(uint32_t i, uint32_t serial, uint32_t used)
+{
+	struct pb_chunk *c = chunk(i);
+
+	c->serial = serial;
+	c->seq = i;
+	c->used = used;
+	*(uint64_t *)(c + 1) = 1ull << PB_SITE_SHIFT | PB_TAG_LEAF;
+	__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
+}
+
+static int begin(void **state)
+{
+	int fd = memfd_create("ring", MFD_CLOEXEC);
+	char err[5000];
+
+	snprintf(path, sizeof(path), "%s/data", dir);
+	if (fd < 0 || ftruncate(fd, SIZE) || pb_datadir_open(&datadir, path, err, sizeof(err)))
+		return -1;
+	drain = (struct pb_drain){
+		.ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), .ring_fd = fd,
+		.geometry = { .nr_threads = 8, .nr_chunks = CHUNKS, .chunks_offset = PB_CHUNK_SIZE,
+			      .size = SIZE },
+		.datadir = &datadir,
+	};
+	return pb_drain_init(&drain);
+}
+
+static int end(void **state)
+{
+	munmap(drain.ring, SIZE);
+	close(drain.ring_fd);
+	free(drain.discarded);
+	return pb_datadir_remove(path);
+}
+
+/* What is in the file, read to its end. */
+static size_t chunks_read(void)
+{
+	char err[5000];
+	struct pb_data *d;
+	size_t nr;
+
+	pb_datadir_close(&datadir);
+	d = pb_data_open(path, 0, err, sizeof(err));
+	assert_non_null(d);
+	for (size_t i = 0; i < d->nr_notes; i++)
+		assert_null(strstr(d->notes[i], "cut off"));
+	nr = d->nr_chunks;
+	pb_data_close(d);
+	return nr;
+}
+
+/* Behind a chunk that names no thread a reader would look no further. */
+static void without_a_thread(void **state)
+{
+	fill(0, 1, 8);
+	fill(1, 0, 8);
+	fill(2, 2, 8);
+	assert_int_equal(pb_drain_full(&drain), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(chunk(i)->state, PB_CHUNK_FREE);
+	assert_int_equal(drain.counts.records, 2);
+	assert_int_equal(drain.discarded_records, 1);
+	pb_drain_fini(&drain);
+	assert_int_equal(chunks_read(), 2);
+}
+
+static void longer_than_a_chunk(void **state)
+{
+	fill(0, 1, UINT32_MAX);
+	fill(1, 1, PB_CHUNK_SIZE - PB_CHUNK_HEADER + 8);
+	fill(2, 99, 13);		/* no such thread, no whole word */
+	assert_int_equal(pb_drain_full(&drain), 3);
+	pb_drain_fini(&drain);
+	assert_int_equal(datadir.chunks_size, sizeof(struct pb_data_header) + 2 * PB_CHUNK_SIZE +
+			 sizeof(struct pb_chunk) + 8);
+	assert_int_equal(chunks_read(), 3);
+}
+
+/* Between two writes to the file the program fills all chunks that are free. */
+static unsigned writes;
+int __real_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
+int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
+int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes)
+{
+	for (uint32_t i = 0; writes && i < CHUNKS; i++)
+		if (chunk(i)->state == PB_CHUNK_FREE)
+			fill(i, 1, 8);
+	if (writes && !--writes)
+		fail_msg("the end of the session doesn't come");
+	return __real_pb_datadir_chunks(w, iov, nr, bytes);
+}
+
+/* Who goes on writing as fast as the recorder reads can't keep the session open. */
+static void ends_under_fire(void **state)
+{
+	for (uint32_t i = 0; i < CHUNKS; i++)
+		fill(i, 1, 8);
+	writes = 1000;
+	pb_drain_rest(&drain);
+	writes = 0;
+	pb_drain_fini(&drain);
+	/* what was there, and each chunk once more */
+	assert_int_equal(drain.counts.records, 2 * CHUNKS);
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(without_a_thread, begin, end),
+		cmocka_unit_test_setup_teardown(longer_than_a_chunk, begin, end),
+		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
