@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Trace Event JSON, for chrome://tracing and Perfetto. A call is one complete
- * event ("X"), written when it ends; one that is open at the end only begins
- * ("B"). Lost records are instant events.
+ * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete
+ * event ("X"), written when it ends; one that was open at the end lasts as long
+ * as its program did. Lost records are instant events.
+ *
+ * Events of one track must nest, so a stack that a program switches to has a
+ * track of its own: what is open on it outlasts what runs on others.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "view/select.h"
 
+#define TRACK_BASE	0x40000000u	/* above all thread numbers of Linux */
+
 typedef unsigned long long ull;
+
+/* When something was last seen of a program image in a process. */
+struct lifetime {
+	uint32_t pid;
+	size_t image;
+	uint64_t latest;
+};
 
 struct chrome {
 	const struct pb_view *v;
 	struct pb_out *o;
 	bool any;
-	uint64_t latest;	/* time of all events */
+	uint32_t tracks;		/* of stacks */
+	struct lifetime *lives;		/* by thread; at the end sorted, each once */
+	size_t nr_lives;
 };
 
 static void print_us(struct chrome *c, const char *name, uint64_t ns)
@@ -39,25 +55,58 @@ static void print_function(struct chrome *c, size_t image, uint32_t site)
 	pb_out_json(c->o, f.module);
 }
 
-static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, bool no_return)
+static void print_name(struct chrome *c, const char *what, uint32_t pid, uint32_t tid,
+		       const char *name)
 {
-	const struct pb_clock *clock = &c->v->data->clock;
-	uint64_t start = ev->call && ev->call->aux ? ev->call->aux : ev->start ? ev->start : ev->time;
-	uint64_t end = ev->time > start ? ev->time : start, ns;
+	begin(c, 'M', pid, tid);
+	pb_out_fmt(c->o, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	pb_out_json(c->o, name);
+	pb_out_str(c->o, "}}");
+}
 
-	if (!(select & PB_SEL_VISIBLE) || !pb_select_long(c->v, start, end) ||
-	    !pb_select_clip(c->v, &start, &end))
-		return;
-	ns = pb_clock_ns(clock, start);
-	begin(c, 'X', ev->pid, ev->tid);
+static uint32_t track(struct chrome *c, struct pb_call_stack *s, uint32_t tid)
+{
+	char name[32];
+
+	if (pb_stack_is_own(s))
+		return tid;
+	if (!s->user) {
+		s->user = ++c->tracks;
+		snprintf(name, sizeof(name), "stack %#llx", (ull)s->id);
+		print_name(c, "thread_name", s->pid, TRACK_BASE + s->user, name);
+	}
+	return TRACK_BASE + s->user;
+}
+
+enum how { WHOLE, NO_RETURN, INHERITED };
+
+static void print_call(struct chrome *c, struct pb_call_stack *s, uint32_t tid, size_t image,
+		       uint32_t site, uint64_t start, uint64_t end, enum how how)
+{
+	static const char *const args[] = {
+		"}", ",\"args\":{\"no_return\":true}}", ",\"args\":{\"inherited\":true}}",
+	};
+	const struct pb_clock *clock = &c->v->data->clock;
+	uint64_t ns = pb_clock_ns(clock, start);
+
+	tid = track(c, s, tid);
+	begin(c, 'X', s->pid, tid);
 	print_us(c, "ts", ns);
 	print_us(c, "dur", pb_clock_ns(clock, end) - ns);
-	print_function(c, ev->image, ev->site);
-	if (no_return)
-		pb_out_str(c->o, ",\"args\":{\"no_return\":true}");
-	else if ((ev->call && ev->call->aux) || ev->flags & PB_EV_INHERITED)
-		pb_out_str(c->o, ",\"args\":{\"inherited\":true}");
-	pb_out_char(c->o, '}');
+	print_function(c, image, site);
+	pb_out_str(c->o, args[how]);
+}
+
+static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, bool no_return)
+{
+	bool inherited = (ev->call && ev->call->aux) || ev->flags & PB_EV_INHERITED;
+	uint64_t start = ev->call && ev->call->aux ? ev->call->aux : ev->start ? ev->start : ev->time;
+	uint64_t end = ev->time > start ? ev->time : start;
+
+	if (select & PB_SEL_VISIBLE && pb_select_long(c->v, start, end) &&
+	    pb_select_clip(c->v, &start, &end))
+		print_call(c, ev->stack, ev->tid, ev->image, ev->site, start, end,
+			   inherited ? INHERITED : no_return ? NO_RETURN : WHOLE);
 }
 
 static void lost(struct chrome *c, const struct pb_event *ev)
@@ -70,10 +119,13 @@ static void lost(struct chrome *c, const struct pb_event *ev)
 
 static void on_event(struct chrome *c, const struct pb_event *ev)
 {
+	struct lifetime *life = &c->lives[ev->thread - c->v->data->threads];
 	uint32_t select = pb_select(c->v, ev);
 
-	if (ev->time > c->latest)
-		c->latest = ev->time;
+	life->pid = ev->pid;
+	life->image = ev->image;
+	if (ev->time > life->latest)
+		life->latest = ev->time;
 	switch (ev->kind) {
 	case PB_EV_LEAF: case PB_EV_FUNC: case PB_EV_EXIT:
 		call(c, ev, select, false);
@@ -95,23 +147,45 @@ static void on_event(struct chrome *c, const struct pb_event *ev)
 	}
 }
 
-static void open_call(struct chrome *c, const struct pb_call_stack *s, uint32_t select, uint32_t site,
+static int by_image(const void *a, const void *b)
+{
+	const struct lifetime *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->image < y->image ? -1 : x->image > y->image;
+}
+
+static void merge_lives(struct chrome *c)
+{
+	size_t to = 0;
+
+	qsort(c->lives, c->nr_lives, sizeof(*c->lives), by_image);
+	for (size_t i = 0; i < c->nr_lives; i++) {
+		if (!to || by_image(&c->lives[to - 1], &c->lives[i]))
+			c->lives[to++] = c->lives[i];
+		else if (c->lives[to - 1].latest < c->lives[i].latest)
+			c->lives[to - 1].latest = c->lives[i].latest;
+	}
+	c->nr_lives = to;
+}
+
+static void open_call(struct chrome *c, struct pb_call_stack *s, uint32_t select, uint32_t site,
 		      uint64_t start, bool inherited)
 {
-	uint64_t end = c->latest;
+	struct lifetime key = { .pid = s->pid, .image = s->image };
+	const struct lifetime *life = bsearch(&key, c->lives, c->nr_lives, sizeof(key), by_image);
+	uint64_t end = life && life->latest > start ? life->latest : start;
 
-	if (!pb_select_open(c->v, select, start, end) || !pb_select_clip(c->v, &start, &end))
-		return;
-	begin(c, 'B', s->pid, s->tid);
-	print_us(c, "ts", pb_clock_ns(&c->v->data->clock, start));
-	print_function(c, s->image, site);
-	pb_out_str(c->o, inherited ? ",\"args\":{\"inherited\":true}}" : "}");
+	if (pb_select_open(c->v, select, start, end) && pb_select_clip(c->v, &start, &end))
+		print_call(c, s, s->tid, s->image, site, start, end, inherited ? INHERITED : NO_RETURN);
 }
 
 static void open_calls(struct chrome *c, struct pb_stream *stream)
 {
 	struct pb_call_stack *s;
 
+	merge_lives(c);
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
 		for (uint32_t n = 0; n < s->depth; n++)
 			open_call(c, s, s->calls[n].select, s->calls[n].site,
@@ -134,14 +208,6 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static void print_thread_name(struct chrome *c, const char *what, const struct pb_thread *t)
-{
-	begin(c, 'M', t->pid, t->tid);
-	pb_out_fmt(c->o, ",\"name\":\"%s\",\"args\":{\"name\":", what);
-	pb_out_json(c->o, pb_view_comm(t));
-	pb_out_str(c->o, "}}");
-}
-
 /* Each thread's last name, and its first thread's for the process: after an
  * exec a thread is several of ours. */
 static void print_names(struct chrome *c)
@@ -159,8 +225,8 @@ static void print_names(struct chrome *c)
 		    list[i]->pid == list[i + 1]->pid)
 			continue;
 		if (list[i]->tid == list[i]->pid)
-			print_thread_name(c, "process_name", list[i]);
-		print_thread_name(c, "thread_name", list[i]);
+			print_name(c, "process_name", list[i]->pid, list[i]->tid, pb_view_comm(list[i]));
+		print_name(c, "thread_name", list[i]->pid, list[i]->tid, pb_view_comm(list[i]));
 	}
 	free(list);
 }
@@ -171,10 +237,15 @@ int pb_view_chrome(const struct pb_view *v)
 	const struct pb_data *d = v->data;
 	struct pb_stream s;
 	struct pb_event ev;
-	int ret = pb_stream_open(&s, v->data, true, v->tids, v->nr_tids);
+	int ret;
 
-	if (ret)
+	c.nr_lives = d->nr_threads;
+	c.lives = calloc(d->nr_threads + 1, sizeof(*c.lives));
+	ret = c.lives ? pb_stream_open(&s, v->data, true, v->tids, v->nr_tids) : -ENOMEM;
+	if (ret) {
+		free(c.lives);
 		return ret;
+	}
 	pb_out_str(v->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	print_names(&c);
 	while (!v->out->error && pb_stream_next(&s, &ev))
@@ -186,5 +257,6 @@ int pb_view_chrome(const struct pb_view *v)
 	pb_out_json(v->out, d->clock.name);
 	pb_out_str(v->out, "}}\n");
 	pb_stream_close(&s);
+	free(c.lives);
 	return 0;
 }

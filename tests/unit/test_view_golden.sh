@@ -69,6 +69,7 @@ check graph-basic basic graph
 check graph-helper threads graph helper
 check graph-nothing threads graph nothing
 check chrome-killed killed dump --format=chrome
+check chrome-threads threads dump --format=chrome
 check chrome-lost lost dump --format=chrome
 check flame-threads threads dump --format=flame-graph
 check dot-threads threads dump --format=graphviz

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Functions whose names hold what each format takes for its own. */
+#define FUNCTION(name, label) \
+	__asm__(".text\n.globl \"" label "\"\n.type \"" label "\", @function\n\"" label "\":\n" \
+		"nopl 8(%rax)\nlea 1(%rdi),%eax\nret\n.size \"" label "\", .-\"" label "\"\n"); \
+	static int name(int x) \
+	{ \
+		__asm__ volatile("call \"" label "\"" : "+D"(x) : : "rax", "rcx", "rdx", "rsi", "r8", \
+				 "r9", "r10", "r11", "memory", "cc"); \
+		return x; \
+	}
+
+FUNCTION(separators, "semi;colon,comma<b>")
+FUNCTION(accents, "f\303\274nf")
+
+int main(void)
+{
+	return separators(1) + accents(1) - 2;
+}
