@@ -27,6 +27,9 @@ extern const struct pb_command pb_command_replay, pb_command_report, pb_command_
  * be returned as the exit status. */
 int pb_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether replay knows that trace option: "funcgraph-tail", "nofuncgraph-tail". */
+bool pb_replay_option(const char *name);
+
 /* The table entry of that name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);
 /* The table in order: the first for NULL, NULL behind the last. */

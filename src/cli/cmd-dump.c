@@ -38,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				d->view = formats[i].view;
 				return 0;
 			}
-		argp_error(state, "--format=%s: choose raw, chrome, flame-graph or graphviz", arg);
+		argp_failure(state, 2, 0, "--format=%s: choose raw, chrome, flame-graph or graphviz", arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

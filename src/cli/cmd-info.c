@@ -28,7 +28,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		if (strcmp(arg, "text") && strcmp(arg, "json"))
-			argp_error(state, "--format=%s: choose text or json", arg);
+			argp_failure(state, 2, 0, "--format=%s: choose text or json", arg);
 		i->json = !strcmp(arg, "json");
 		return 0;
 	case OPT_OPEN:

@@ -15,6 +15,7 @@
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "cli/cli.h"
+#include "module/demangle.h"
 #include "module/module.h"
 #include "module/needed.h"
 
@@ -24,6 +25,7 @@ struct list {
 	const char *file;
 	bool refused, total, libs;
 	enum format format;
+	enum pb_demangle demangle;
 	struct pb_module_options module;
 	/* at work */
 	bool first;		/* no JSON object was printed yet */
@@ -124,6 +126,9 @@ static void print_text(const struct list *l, const char *module, const char *nam
 static void print_func(struct list *l, const char *module, const char *name,
 		       const struct pb_func *f)
 {
+	char *pretty = pb_demangle(name, l->demangle);
+
+	name = pretty ? pretty : name;
 	switch (l->format) {
 	case FORMAT_TEXT:
 		print_text(l, module, name, f);
@@ -135,6 +140,7 @@ static void print_func(struct list *l, const char *module, const char *name,
 		print_csv(module, name, f);
 		break;
 	}
+	free(pretty);
 }
 
 static void print_total_line(struct list *l, const char *name, const char *text, uint64_t n)
@@ -238,7 +244,8 @@ static const char *find_program(const char *name, char *out)
 
 /* --------------------------------------------------------------- arguments */
 
-enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_TOTAL, OPT_LIBS, OPT_NO_CACHE };
+enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_TOTAL, OPT_LIBS, OPT_NO_CACHE,
+       OPT_DEMANGLE };
 
 static const struct argp_option options[] = {
 	{ "refused", OPT_REFUSED, NULL, 0, "Functions that can't be traced, and why", 0 },
@@ -247,6 +254,7 @@ static const struct argp_option options[] = {
 	{ "all-sites", OPT_ALL_SITES, NULL, 0,
 	  "Functions that the compiler left out in an instrumented program, too", 0 },
 	{ "format", OPT_FORMAT, "text|json|csv", 0, "Default: text", 0 },
+	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full or no (no)", 0 },
 	{ "no-cache", OPT_NO_CACHE, NULL, 0, "Analyse anew, and keep nothing", 0 },
 	{ 0 }
 };
@@ -268,6 +276,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_ALL_SITES:
 		l->module.flags |= PB_MODULE_ALL_SITES;
 		return 0;
+	case OPT_DEMANGLE:
+		if (!pb_demangle_style(arg, &l->demangle))
+			argp_failure(state, 2, 0, "--demangle=%s: choose simple, full or no", arg);
+		return 0;
 	case OPT_NO_CACHE:
 		l->module.flags |= PB_MODULE_NO_CACHE;
 		return 0;
@@ -279,15 +291,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		else if (!strcmp(arg, "csv"))
 			l->format = FORMAT_CSV;
 		else
-			argp_error(state, "--format=%s: not one of text, json, csv", arg);
+			argp_failure(state, 2, 0, "--format=%s: not one of text, json, csv", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (l->file)
-			argp_error(state, "%s: one program or file at a time", arg);
+			argp_failure(state, 2, 0, "%s: one program or file at a time", arg);
 		l->file = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no program or file");
+		argp_failure(state, 2, 0, "no program or file");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -302,7 +314,7 @@ static const struct argp argp = {
 static int run(int argc, char **argv)
 {
 	static const struct pb_needed_ops ops = { list_file, missing };
-	struct list l = { .first = true };
+	struct list l = { .first = true, .demangle = PB_DEMANGLE_NO };
 	char found[PATH_MAX];
 	const char *path;
 
@@ -325,5 +337,8 @@ static int run(int argc, char **argv)
 }
 
 const struct pb_command pb_command_list = {
-	"list", "functions that can be traced, and those that can't, with reasons", &argp, run,
+	.name = "list",
+	.summary = "List the functions that can be traced, or why others can't",
+	.argp = &argp,
+	.run = run,
 };

@@ -6,54 +6,123 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/record_options.h"
+#include "module/demangle.h"
 
-static int replay(const char *dir)
+enum { OPT_DEMANGLE = 0x2000, OPT_NO_PAGER };
+
+struct live {
+	struct record_options record;
+	char *argv[64];			/* for replay */
+	int argc;
+};
+
+static const struct argp_option options[] = {
+	{ "option", 'O', "NAME", 0, "A trace option for the output (see patchbay replay)", 4 },
+	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 4 },
+	{ "no-pager", OPT_NO_PAGER, NULL, 0, "No pager on a terminal", 4 },
+	{ 0 }
+};
+
+/* Replay checks its options itself, but only when the program has run. */
+static void pass_on(struct argp_state *state, struct live *l, const char *option, char *arg)
 {
-	const struct pb_command *c = pb_command_find("replay");
-	char name[] = "patchbay replay", option[] = "-d";
-	char *argv[] = { name, option, (char *)dir, NULL };
-
-	return c ? c->run(3, argv) : pb_error("live", "this build has no replay");
+	if (l->argc + 4 > (int)pb_array_size(l->argv))
+		argp_failure(state, 2, 0, "%s: too many options", option);
+	l->argv[l->argc++] = (char *)option;
+	if (arg)
+		l->argv[l->argc++] = arg;
 }
 
-static int run_live(int argc, char **argv)
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct live *l = state->input;
+	enum pb_demangle how;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &l->record;
+		return 0;
+	case 'O':
+		if (!pb_replay_option(arg))
+			argp_failure(state, 2, 0, "--option=%s: no such trace option", arg);
+		pass_on(state, l, "-O", arg);
+		return 0;
+	case OPT_DEMANGLE:
+		if (!pb_demangle_style(arg, &how))
+			argp_failure(state, 2, 0, "--demangle=%s: choose simple, full or no", arg);
+		pass_on(state, l, "--demangle", arg);
+		return 0;
+	case OPT_NO_PAGER:
+		pass_on(state, l, "--no-pager", NULL);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "[--] PROG [ARGS]",
+	.doc = "Run PROG, and show its calls when it has ended. Nothing is kept.\v" RECORD_HELP_END,
+	.children = children,
+};
+
+static int replay(struct live *l, const char *dir)
+{
+	const struct pb_command *c = pb_command_find("replay");
+
+	if (!c)
+		return pb_error("live", "this build has no replay");
+	l->argv[l->argc++] = "-d";
+	l->argv[l->argc++] = (char *)dir;
+	l->argv[l->argc] = NULL;
+	return c->run(l->argc, l->argv);
+}
+
+static int record_and_replay(struct live *l)
 {
 	const char *tmp = getenv("TMPDIR");
 	char dir[PATH_MAX], data[PATH_MAX + 8];
-	struct record_options o;
-	int ret = record_options_parse(&o, argc, argv);
+	int ret, shown;
 
-	if (ret) {
-		record_options_free(&o);
-		return ret;
-	}
 	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-live-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-	    sizeof(dir) || !mkdtemp(dir)) {
-		record_options_free(&o);
-		return pb_error("live", "%s: %s", dir, strerror(errno));
-	}
+	    sizeof(dir) || !mkdtemp(dir))
+		return pb_error("live", "%s: %s; set TMPDIR to a directory that can be written", dir,
+				strerror(errno));
 	snprintf(data, sizeof(data), "%s/data", dir);
-	o.dir = data;
-	o.quiet = true;
-	o.recorded = false;
-	ret = record_with(&o);
-	if (o.recorded) {
-		int shown = replay(data);
-
+	l->record.dir = data;
+	l->record.quiet = true;
+	ret = record_with(&l->record);
+	if (l->record.recorded) {
+		shown = replay(l, data);
 		ret = ret ? ret : shown;
 	}
 	pb_datadir_remove(data);
 	rmdir(dir);
-	record_options_free(&o);
+	return ret;
+}
+
+static int run_live(int argc, char **argv)
+{
+	struct live l = { .argv = { "patchbay replay" }, .argc = 1 };
+	int ret;
+
+	record_options_init(&l.record);
+	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) || l.record.usage_error ? 2 : 0;
+	if (!ret)
+		ret = record_and_replay(&l);
+	record_options_free(&l.record);
 	return ret;
 }
 
 const struct pb_command pb_command_live = {
 	.name = "live",
 	.summary = "Run a program and show its calls at once",
-	.argp = &record_argp,
+	.argp = &argp,
 	.run = run_live,
 };

@@ -43,18 +43,24 @@ static bool set_flag(unsigned *set, const char *name, bool on)
 	return false;
 }
 
+bool pb_replay_option(const char *name)
+{
+	unsigned dummy = 0;
+
+	return set_flag(&dummy, name, true);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct replay *r = state->input;
-	unsigned dummy = 0;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = state->child_inputs[1] = &r->common;
 		return 0;
 	case 'O':
-		if (!set_flag(&dummy, arg, true) || r->nr_options == PB_VIEW_MAX_LIST)
-			argp_error(state, "--option=%s: no such trace option", arg);
+		if (!pb_replay_option(arg) || r->nr_options == PB_VIEW_MAX_LIST)
+			argp_failure(state, 2, 0, "--option=%s: no such trace option", arg);
 		r->options[r->nr_options++] = arg;
 		return 0;
 	}

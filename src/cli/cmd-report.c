@@ -43,14 +43,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 's':
 		n = choose(arg, sorts);
 		if (n < 0)
-			argp_error(state, "--sort=%s: choose total, self, calls, min, max, avg or func",
+			argp_failure(state, 2, 0, "--sort=%s: choose total, self, calls, min, max, avg or func",
 				   arg);
 		r->sort = (enum pb_report_sort)n;
 		return 0;
 	case 'f':
 		n = choose(arg, formats);
 		if (n < 0)
-			argp_error(state, "--format=%s: choose text, csv or json", arg);
+			argp_failure(state, 2, 0, "--format=%s: choose text, csv or json", arg);
 		r->format = n;
 		return 0;
 	case OPT_DIFF:

@@ -77,6 +77,15 @@ static int unknown(const char *name)
 	return 2;
 }
 
+/* argp's note on options in general would be a tenth of each help. It ends the
+ * program, so nobody inherits the variable. */
+static void shorten_help(int argc, char **argv)
+{
+	for (int i = 2; i < argc && *argv[i] == '-'; i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-?"))
+			setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
+}
+
 int main(int argc, char **argv)
 {
 	static char name[64];
@@ -105,5 +114,6 @@ int main(int argc, char **argv)
 	/* argp shows argv[0] in its messages */
 	snprintf(name, sizeof(name), "patchbay %s", c->name);
 	argv[1] = name;
+	shorten_help(argc, argv);
 	return c->run(argc - 1, argv + 1);
 }

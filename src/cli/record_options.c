@@ -18,8 +18,8 @@ enum {
 	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE,
 };
 
-static const struct argp_option options[] = {
-	{ "directory", 'd', "DIR", 0, "Where the data goes (" PB_DEFAULT_DIR "; an old one becomes DIR.old)", 1 },
+/* What live has, too. */
+static const struct argp_option common[] = {
 	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
 	{ 0, 0, 0, 0, "What is recorded (patterns; repeatable):", 2 },
 	{ "filter", 'F', "FUNC", 0, "Only these functions and what they call", 2 },
@@ -41,9 +41,15 @@ static const struct argp_option options[] = {
 	{ "buffer", 'b', "SIZE", 0, "Size of the ring buffer (64M)", 3 },
 	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at this size (4G; 0: no limit)", 3 },
 	{ "no-loss", OPT_NO_LOSS, 0, 0, "The program waits when the buffer is full", 3 },
-	{ "overwrite", OPT_OVERWRITE, 0, 0, "Flight recorder: keep the newest, write at the end", 3 },
+	{ "overwrite", OPT_OVERWRITE, 0, 0, "Flight recorder: keep the newest only", 3 },
 	{ "clock", OPT_CLOCK, "NAME", 0, "Trace clock, as in trace_clock (x86-tsc)", 3 },
 	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
+	{ 0 }
+};
+
+static const struct argp_option own[] = {
+	{ "directory", 'd', "DIR", 0, "Where the data goes (" PB_DEFAULT_DIR "; an old one becomes DIR.old)", 1 },
+	{ "data", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
@@ -153,19 +159,13 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	static const char *const tracers[] = { "function_graph", "function", "nop", NULL };
 	struct record_options *o = state->input;
 	char err[300];
 
 	switch (key) {
-	case 'd':
-		o->dir = arg;
-		return 0;
-	case 'q':
-		o->quiet = true;
-		return 0;
 	case OPT_TRACER:
 		o->tracer = one_of(arg, tracers);
 		if (!o->tracer)
@@ -207,16 +207,36 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return parse_filter(key, arg, state);
 }
 
+static error_t parse_own(int key, char *arg, struct argp_state *state)
+{
+	struct record_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o;
+		return 0;
+	case 'd':
+		o->dir = arg;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp record_common_argp = { .options = common, .parser = parse_common };
+
+static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 const struct argp record_argp = {
-	.options = options,
-	.parser = parse,
+	.options = own,
+	.parser = parse_own,
 	.args_doc = "[--] PROG [ARGS]",
-	.doc = "Run PROG and record its calls into " PB_DEFAULT_DIR ".\v"
-	       "A pattern may end in :mod:GLOB to mean functions of that module only. "
-	       "The exit status is the program's, 128 + N where signal N killed it.",
+	.doc = "Run PROG and record its calls into " PB_DEFAULT_DIR ".\v" RECORD_HELP_END,
+	.children = children,
 };
 
-int record_options_parse(struct record_options *o, int argc, char **argv)
+void record_options_init(struct record_options *o)
 {
 	*o = (struct record_options){
 		.dir = PB_DEFAULT_DIR,
@@ -224,6 +244,11 @@ int record_options_parse(struct record_options *o, int argc, char **argv)
 		.max_size = DEFAULT_MAX_SIZE,
 		.tracer = "function_graph",
 	};
+}
+
+int record_options_parse(struct record_options *o, int argc, char **argv)
+{
+	record_options_init(o);
 	int ret = argp_parse(&record_argp, argc, argv, ARGP_IN_ORDER, NULL, o);
 
 	if (ret)

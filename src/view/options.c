@@ -15,6 +15,7 @@ enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE, OPT_MATCH,
 
 static const struct argp_option common[] = {
 	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
+	{ "directory", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "tid", OPT_TID, "ID[,ID...]", 0, "Only these threads or processes", 8 },
 	{ "buffer", OPT_BUFFER, "ID", 0, "An instance's or snapshot's buffer (0, the main one)", 8 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 8 },
@@ -36,7 +37,7 @@ void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, uns
 			const char *pattern)
 {
 	if (o->nr_filters == PB_VIEW_MAX_LIST)
-		argp_error(state, "%s: more than %d patterns", pattern, PB_VIEW_MAX_LIST);
+		argp_failure(state, 2, 0, "%s: more than %d patterns", pattern, PB_VIEW_MAX_LIST);
 	o->filters[o->nr_filters].mark = mark;
 	o->filters[o->nr_filters++].pattern = pattern;
 }
@@ -50,7 +51,7 @@ static void add_tids(struct argp_state *state, struct pb_view_options *o, char *
 
 		if (end == arg || (*end && *end != ',') || id > UINT32_MAX ||
 		    o->nr_tids == PB_VIEW_MAX_LIST)
-			argp_error(state, "--tid=%s: not a thread's number", arg);
+			argp_failure(state, 2, 0, "--tid=%s: not a thread's number", arg);
 		o->tids[o->nr_tids++] = (uint32_t)id;
 		arg = end + 1;
 	} while (*end);
@@ -73,12 +74,12 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_BUFFER:
 		if (pb_control_parse_u64(arg, UINT32_MAX, &id))
-			argp_error(state, "--buffer=%s: not a buffer's number", arg);
+			argp_failure(state, 2, 0, "--buffer=%s: not a buffer's number", arg);
 		o->buffer = (uint32_t)id;
 		return 0;
 	case OPT_DEMANGLE:
 		if (!pb_demangle_style(arg, &o->demangle))
-			argp_error(state, "--demangle=%s: choose simple, full or no", arg);
+			argp_failure(state, 2, 0, "--demangle=%s: choose simple, full or no", arg);
 		o->demangle_given = true;
 		return 0;
 	}
@@ -101,22 +102,22 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_MATCH:
 		if (!pb_control_match_type(arg, &o->match))
-			argp_error(state, "--match=%s: choose glob, regex or simple", arg);
+			argp_failure(state, 2, 0, "--match=%s: choose glob, regex or simple", arg);
 		return 0;
 	case 'D':
 		depth = strtoul(arg, &end, 10);
 		if (end == arg || *end || !depth || depth > UINT32_MAX)
-			argp_error(state, "-D %s: not a depth", arg);
+			argp_failure(state, 2, 0, "-D %s: not a depth", arg);
 		o->max_depth = (uint32_t)depth;
 		return 0;
 	case 't':
 		if (pb_view_parse_time(arg, &ns))
-			argp_error(state, "-t %s: not a time; say 500ns, 5us, 1.5ms or 2s", arg);
+			argp_failure(state, 2, 0, "-t %s: not a time; say 500ns, 5us, 1.5ms or 2s", arg);
 		o->min_time = arg;
 		return 0;
 	case OPT_RANGE:
 		if (!strchr(arg, '~'))
-			argp_error(state, "--range=%s: say FROM~TO, as 1.5ms~2ms", arg);
+			argp_failure(state, 2, 0, "--range=%s: say FROM~TO, as 1.5ms~2ms", arg);
 		o->range = arg;
 		return 0;
 	}
