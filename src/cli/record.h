@@ -164,6 +164,9 @@ unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pid
 
 /* Whether the process still maps the ring. */
 bool record_procs_alive(const struct record_ring *r, pid_t pid);
+/* Whether a process was just handed on by exec to an image whose agent hasn't
+ * mapped the ring yet: a look at record_procs_scan() alone would miss it. */
+bool record_procs_starting(const struct record_session *s);
 
 /* --- threads: names, kept while the threads live --- */
 #define RECORD_COMM 16

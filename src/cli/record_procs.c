@@ -58,6 +58,63 @@ static bool in_own_namespace(pid_t pid)
 	return nested;
 }
 
+static FILE *proc_file(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return fopen(path, "re");
+}
+
+static bool is_empty(pid_t pid, const char *name)
+{
+	FILE *f = proc_file(pid, name);
+	bool empty = f && getc(f) == EOF;
+
+	if (f)
+		fclose(f);
+	return empty;
+}
+
+/* Whether a process' first environment has the line: the agent takes it out of
+ * there when it has mapped the ring. While exec makes the new image there are no
+ * arguments and no environment yet: that may be one. */
+static bool is_starting(pid_t pid, const char *want)
+{
+	FILE *f = proc_file(pid, "environ");
+	bool found = false, any = false;
+	char *var = NULL;
+	size_t cap = 0;
+
+	if (!f)
+		return false;
+	while (!found && getdelim(&var, &cap, 0, f) > 0) {
+		any = true;
+		found = !strcmp(var, want);
+	}
+	free(var);
+	fclose(f);
+	return found || (!any && is_empty(pid, "cmdline") && !is_empty(pid, "maps"));
+}
+
+bool record_procs_starting(const struct record_session *s)
+{
+	char want[sizeof(s->sock) + 20];
+	DIR *d = opendir("/proc");
+	bool found = false;
+
+	if (!d)
+		return false;
+	snprintf(want, sizeof(want), "PATCHBAY_SESSION=%s", s->sock);
+	for (struct dirent *e; !found && (e = readdir(d));) {
+		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : 0;
+
+		found = pid > 0 && pid != getpid() && is_starting(pid, want);
+	}
+	closedir(d);
+	return found;
+}
+
 unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pids, unsigned max,
 			   bool *nested)
 {

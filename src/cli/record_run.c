@@ -28,6 +28,7 @@
 
 #define MAX_PROCS	1024
 #define TICK_MS		50
+#define EXEC_NS		2000000000u	/* from exec to the agent's start, at most */
 
 struct run {
 	struct record_options *o;
@@ -45,6 +46,7 @@ struct run {
 	bool others;		/* children still trace */
 	unsigned nr_procs;
 	pid_t procs[MAX_PROCS];
+	uint64_t last_alive;	/* when others_live() saw one of them */
 };
 
 static uint64_t now_ns(void)
@@ -267,18 +269,33 @@ static void each_tick(struct run *r)
 		pb_datadir_clock(&r->datadir);
 }
 
-/* After the program's end: who still traces? */
+static bool find_others(struct run *r)
+{
+	r->nr_procs = record_procs_scan(r->server.ring, r->out.pid, r->procs, MAX_PROCS, NULL);
+	return r->nr_procs > 0;
+}
+
+/* After the program's end: who still traces? A process maps the ring, and from
+ * an exec until its agent maps it again it is starting: three looks, as it may
+ * change from the one to the other between two. One that never comes to its
+ * agent isn't waited for. */
 static bool others_live(struct run *r)
 {
+	uint64_t now = now_ns();
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < r->nr_procs; i++)
 		if (record_procs_alive(r->server.ring, r->procs[i]))
 			r->procs[n++] = r->procs[i];
 	r->nr_procs = n;
-	if (!n)
-		r->nr_procs = record_procs_scan(r->server.ring, r->out.pid, r->procs, MAX_PROCS, NULL);
-	return r->nr_procs > 0;
+	if (n || find_others(r)) {
+		r->last_alive = now;
+		return true;
+	}
+	r->last_alive = r->last_alive ? r->last_alive : now;
+	if (now - r->last_alive < EXEC_NS && record_procs_starting(r->server.session))
+		return true;
+	return find_others(r);
 }
 
 static void tell_others(struct run *r, uint64_t since)
