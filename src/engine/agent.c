@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include "arch/x86_64/stop.h"
+#include "engine/detach.h"
 #include "engine/exec.h"
 #include "engine/fgraph.h"
 #include "engine/files.h"
@@ -40,14 +41,6 @@ static char *copy_string(const char *s, size_t n)
 	return copy;
 }
 
-static void remove_var(char **envp, size_t i)
-{
-	memset(envp[i], 0, strlen(envp[i]));
-	do
-		envp[i] = envp[i + 1];
-	while (envp[i++]);
-}
-
 static char **find_var(char **envp, const char *prefix)
 {
 	for (; *envp; envp++)
@@ -56,35 +49,55 @@ static char **find_var(char **envp, const char *prefix)
 	return NULL;
 }
 
-/* Our variables out of the program's sight; what they said. */
-static bool take_variables(char **envp, const char **path, const char **preload)
+static void remove_var(char **envp, size_t i)
 {
-	static const char session_var[] = "PATCHBAY_SESSION=", preload_var[] = "LD_PRELOAD=";
-	char **var = find_var(envp, session_var);
-	char *value;
+	memset(envp[i], 0, strlen(envp[i]));
+	do
+		envp[i] = envp[i + 1];
+	while (envp[i++]);
+}
+
+static const char session_var[] = "PATCHBAY_SESSION=", preload_var[] = "LD_PRELOAD=";
+
+/* Our library is the first of LD_PRELOAD. */
+static size_t first_length(const char *list)
+{
 	size_t n = 0;
 
-	if (!var)
-		return false;
-	value = *var + sizeof(session_var) - 1;
-	*path = copy_string(value, strlen(value));
-	remove_var(envp, (size_t)(var - envp));
-	var = find_var(envp, preload_var);
-	if (!var)
-		return false;
-	value = *var + sizeof(preload_var) - 1;
-	while (value[n] && value[n] != ':' && value[n] != ' ')
+	while (list[n] && list[n] != ':' && list[n] != ' ')
 		n++;
-	*preload = copy_string(value, n);
-	if (value[n] && value[n + 1]) {
-		size_t rest = strlen(value + n + 1);
+	return n;
+}
 
-		memmove(value, value + n + 1, rest + 1);
-		memset(value + rest + 1, 0, n);
+static bool read_variables(char **envp, const char **path, const char **preload)
+{
+	char **session = find_var(envp, session_var), **var = find_var(envp, preload_var), *list;
+
+	if (!session || !var)
+		return false;
+	*path = copy_string(*session + sizeof(session_var) - 1,
+			    strlen(*session) - (sizeof(session_var) - 1));
+	list = *var + sizeof(preload_var) - 1;
+	*preload = copy_string(list, first_length(list));
+	return *path && *preload;
+}
+
+/* Our variables out of the program's sight. Until then they show the observer
+ * that the image is about to connect. */
+static void remove_variables(char **envp)
+{
+	char **var = find_var(envp, preload_var), *list = *var + sizeof(preload_var) - 1;
+	size_t n = first_length(list), rest;
+
+	if (list[n] && list[n + 1]) {
+		rest = strlen(list + n + 1);
+		memmove(list, list + n + 1, rest + 1);
+		memset(list + rest + 1, 0, n);
 	} else {
 		remove_var(envp, (size_t)(var - envp));
 	}
-	return *path && *preload;
+	var = find_var(envp, session_var);
+	remove_var(envp, (size_t)(var - envp));
 }
 
 static uint64_t stack_top(char **envp)
@@ -129,6 +142,7 @@ static void apply_writes(struct pb_session *s, const char *w, uint32_t nr)
 static int agent_thread(void *arg)
 {
 	pb_session_serve(&session);
+	pb_detach();
 	return 0;
 }
 
@@ -166,18 +180,27 @@ static void prepare_text(const char *path)
 		pb_latch("the text could not be written");
 }
 
-static void start(const char *path, const char *preload, uint64_t top)
+static int connect(const char *path, uint64_t top, const char **writes, uint32_t *nr_writes)
+{
+	int err = pb_threads_start(top);
+
+	if (err)
+		return err;
+	pb_gates_start();
+	pb_ring_clock = pb_clock;
+	pb_ring_open_calls = pb_fgraph_open_calls;
+	return pb_session_open(&session, path, true, writes, nr_writes);
+}
+
+static void start(char **envp, const char *path, const char *preload, uint64_t top)
 {
 	uint64_t t0 = pb_now_ns();
 	const char *writes = NULL;
 	uint32_t nr_writes = 0;
+	int err = connect(path, top, &writes, &nr_writes);
 
-	if (pb_threads_start(top))
-		return;
-	pb_gates_start();
-	pb_ring_clock = pb_clock;
-	pb_ring_open_calls = pb_fgraph_open_calls;
-	if (pb_session_open(&session, path, true, &writes, &nr_writes))
+	remove_variables(envp);
+	if (err)
 		return;
 	if (session.flags & PB_WELCOME_NO_FORK)
 		pb_follow_fork = false;
@@ -205,6 +228,6 @@ __attribute__((constructor)) static void agent_main(int argc, char **argv, char 
 	uint64_t top = stack_top(envp);
 	const char *path, *preload;
 
-	if (take_variables(envp, &path, &preload))
-		start(path, preload, top);
+	if (read_variables(envp, &path, &preload))
+		start(envp, path, preload, top);
 }

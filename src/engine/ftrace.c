@@ -162,26 +162,41 @@ int pb_ftrace_update_module(struct pb_module *m, bool live)
 	return update(m, 1, live);
 }
 
-/* Every byte as in the file, but for threads that are in our code now: that
- * code stays. */
-int pb_ftrace_undo(bool live)
+int pb_ftrace_stop(bool live)
 {
 	ops_list = NULL;
 	pb_keep_patched = false;
-	for (uint32_t k = 0; k < pb_nr_modules; k++) {
-		struct pb_module *m = &pb_modules[k];
+	return pb_ftrace_update(live);
+}
 
+static void no_direct(const struct pb_module *m, struct pb_site *s)
+{
+	s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN);
+	s->body = pb_site_idle(m, s) + PB_STUB_COPY - PB_STUB_IDLE;
+	set_handler(s, pb_site_idle(m, s));
+}
+
+int pb_ftrace_undo(bool live)
+{
+	struct pb_module *end = pb_modules + pb_nr_modules;
+	int err;
+
+	pb_text_begin();
+	for (struct pb_module *m = pb_modules; m < end; m++)
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
+			pb_text_change(m, &m->sites[i], false);
+	err = pb_text_commit(live);
+	for (struct pb_module *m = pb_modules; m < end; m++) {
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++) {
 			struct pb_site *s = &m->sites[i];
 
-			if (!(s->flags & FTRACE_FL_DIRECT))
-				continue;
-			s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN);
-			s->body = pb_site_idle(m, s) + PB_STUB_COPY - PB_STUB_IDLE;
-			set_handler(s, pb_site_idle(m, s));
+			if (err)
+				pb_text_look(m, s);
+			else if (s->stub)
+				no_direct(m, s);
 		}
 	}
-	return pb_ftrace_update(live);
+	return err;
 }
 
 static int add_ops(struct ftrace_ops *ops)

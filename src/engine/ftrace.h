@@ -43,7 +43,9 @@ int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live
  * in line. 0 or -errno: the text is as it was, and who changed them puts them
  * back and updates again. */
 int pb_ftrace_update(bool live);
-/* No ops, no replacements: every byte of text as at rest. */
+/* No ops: the text is as at rest, but for the replacements. */
+int pb_ftrace_stop(bool live);
+/* After that: the replacements too. */
 int pb_ftrace_undo(bool live);
 /* Of one module only, which nobody runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);

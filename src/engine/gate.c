@@ -40,6 +40,11 @@ static bool cmpxchg_slot(struct pb_entry *e, uint64_t old, uint64_t new)
 	return ok;
 }
 
+uint32_t pb_gates_used(void)
+{
+	return __atomic_load_n(&used_blocks, __ATOMIC_ACQUIRE) * PB_GATES_PER_BLOCK;
+}
+
 /* Nobody's: below the calls of stacks that found no entry of their own. */
 #define spare_root entry_at(1)
 

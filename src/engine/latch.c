@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "ring/writer.h"
 
-bool pb_latched;
+bool pb_latched, pb_detached;
 extern uint32_t pb_max_depth;
 
 void pb_latch(const char *reason)

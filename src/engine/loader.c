@@ -13,6 +13,7 @@
 static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
+static bool hooked;
 
 static bool is_file(const struct link_map *l)
 {
@@ -128,13 +129,15 @@ static void debug_state(void)
 
 	if (pb_process->pid && _r_debug.r_state == RT_DELETE && !deleting) {
 		pb_text_lock();
-		deleting = true;
+		deleting = hooked;
+		if (!hooked)
+			pb_text_unlock();	/* it won't come here again */
 	} else if (pb_process->pid && _r_debug.r_state == RT_CONSISTENT) {
 		if (!deleting)
 			pb_text_lock();
 		deleting = false;
 		departures();
-		if (!pb_latched)
+		if (!pb_latched && !pb_detached)
 			arrivals();
 		pb_text_unlock();
 	}
@@ -149,4 +152,10 @@ void pb_loader_hook(const char *path)
 	session_path = path;
 	if (m)
 		original_hook = (void (*)(void))pb_ftrace_replace_at(m, _r_debug.r_brk, debug_state);
+	hooked = original_hook;
+}
+
+void pb_loader_unhooked(void)
+{
+	hooked = false;
 }

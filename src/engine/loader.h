@@ -12,6 +12,8 @@
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic);
 /* Replaces the loader's debug hook (in the open batch). */
 void pb_loader_hook(const char *session_path);
+/* It is the loader's own again. Context: with the text's lock. */
+void pb_loader_unhooked(void);
 /* The engine's own replacements in libc, in a module that came or at start. */
 void pb_hook_module(struct pb_module *m);
 #endif

@@ -315,17 +315,6 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
 }
 
-static void undo(void)
-{
-	if (pb_ftrace_undo(true))
-		return;
-	pb_text_begin();
-	for (uint32_t i = 0; i < pb_nr_modules; i++)
-		if (pb_modules[i].present)
-			pb_text_change_nops(&pb_modules[i], false);
-	pb_text_commit(true);
-}
-
 void pb_session_serve(struct pb_session *s)
 {
 	for (;;) {
@@ -338,8 +327,4 @@ void pb_session_serve(struct pb_session *s)
 			break;
 	}
 	pb_session_close(s);
-	/* nobody reads any more: leave nothing behind */
-	pb_text_lock();
-	undo();
-	pb_text_unlock();
 }

@@ -16,10 +16,12 @@
 #include "engine/sigaction.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
+#include "engine/latch.h"
 #include "engine/thread.h"
 #include "arch/x86_64/hot.h"
 #include "base/base.h"
 #include "base/mem.h"
+#include "base/sys.h"
 
 #define MAX_SIGNALS 65
 
@@ -158,7 +160,7 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	if (sig < 1 || sig >= MAX_SIGNALS)
 		return original_sigaction(sig, act, old);
 	before = handlers[sig];
-	if (act && is_handler(act)) {
+	if (act && is_handler(act) && !pb_detached) {
 		memcpy(&ours, act, sizeof(ours));
 		ours.sa_sigaction = trampoline;
 		__atomic_store_n(&handlers[sig], act->sa_sigaction, __ATOMIC_RELEASE);
@@ -170,6 +172,18 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	if (!ret && old && old->sa_sigaction == trampoline)
 		old->sa_sigaction = before;
 	return ret;
+}
+
+void pb_sigaction_undo(void)
+{
+	for (int sig = 1; sig < MAX_SIGNALS; sig++) {
+		struct { uint64_t handler, flags, restorer, mask; } sa;
+
+		if (pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) || sa.handler != (uint64_t)trampoline)
+			continue;
+		sa.handler = (uint64_t)handlers[sig];
+		pb_sys(SYS_rt_sigaction, sig, &sa, NULL, 8);
+	}
 }
 
 static int our_sigaltstack(const stack_t *ss, stack_t *old)

@@ -11,4 +11,7 @@
 /* Replaces sigaction, makecontext and sigaltstack, if m is libc (in the open
  * batch). */
 void pb_sigaction_hook(struct pb_module *m);
+/* The kernel gets the program's own handlers. Context: while no thread is
+ * inside of sigaction, and pb_detached keeps it so. */
+void pb_sigaction_undo(void);
 #endif

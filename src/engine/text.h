@@ -26,7 +26,6 @@ struct pb_module {
 	size_t stubs_size, stubs_used;	/* page-aligned between batches */
 	size_t region_size;		/* of sites and stubs together */
 	bool present;
-	bool nopped;			/* its compiled-in calls are taken out */
 };
 
 /* Held while text and modules change. Not on a hit. */
@@ -52,6 +51,7 @@ static inline const struct pb_func *pb_site_func(const struct pb_module *m,
 }
 struct pb_module *pb_site_module(const struct pb_site *s);
 struct pb_module *pb_module_at(uint64_t text_address);
+bool pb_in_stub(uint64_t pc);
 struct pb_site *pb_site_by_id(uint32_t id);
 
 /* Where the call goes when nothing is hooked: handler of an idle site. */
@@ -71,7 +71,8 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
 {
 	return on ? s->flags & FTRACE_FL_ENABLED : !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_HOLE));
 }
-/* The compiled-in calls of m: nops, or (on = false) back. */
+/* The compiled-in calls of m: nops, or (on = false) back. Those that are so
+ * already, or stand under a jump, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
 

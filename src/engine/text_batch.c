@@ -232,8 +232,6 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 {
 	const struct pb_nop *n = pb_analysis_nops(m->analysis);
 
-	if (m->nopped == on)
-		return;
 	for (uint32_t i = 0; i < m->analysis->nr_nops; i++) {
 		uint64_t addr = m->bias + n[i].addr;
 		const uint8_t *want = on ? n[i].orig : pb_nop_bytes(n[i].len);
@@ -241,7 +239,6 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 		if (!memcmp((void *)addr, want, n[i].len))
 			add_patch(&batch[WINDOWS], addr, on ? pb_nop_bytes(n[i].len) : n[i].orig, n[i].len);
 	}
-	m->nopped = on;
 }
 
 /* Heap sort by address, skipped when they come in order, as they nearly always do. */

@@ -127,6 +127,8 @@ static inline bool pb_is_root(const struct pb_entry *e)
 }
 
 void pb_gates_start(void);
+/* How many entries may be in use: all others never were. */
+uint32_t pb_gates_used(void);
 /* A root for a stack that ends at hi; its own parent. One that stacks share when
  * no entry is left: then calls are recorded without their returns. */
 struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi);

@@ -127,7 +127,8 @@ static bool reader_lives(uint64_t *seen, uint32_t *turns)
 {
 	uint64_t beat = __atomic_load_n(&pb_ring_map.ring->heartbeat, __ATOMIC_RELAXED);
 
-	if (__atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED) ||
+	if (__atomic_load_n(&pb_ring_map.mode, __ATOMIC_RELAXED) != PB_RING_WAIT ||
+	    __atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED) ||
 	    beat == __atomic_load_n(&dead_beat, __ATOMIC_RELAXED))
 		return false;
 	if (beat != *seen) {

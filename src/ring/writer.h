@@ -37,7 +37,8 @@ struct pb_ring_map {
 	struct pb_ring *ring;
 	struct pb_ring_thread *threads;
 	uint8_t *chunks;
-	uint32_t nr_threads, nr_chunks, mode;
+	uint32_t nr_threads, nr_chunks;
+	uint32_t mode;		/* PB_RING_DISCARD from when this process' reader is known to be gone */
 };
 extern struct pb_ring_map pb_ring_map;
 

@@ -379,6 +379,36 @@ def toggles(seed=1):
         i += 1 if state % 4 else state % len(steps)
 
 
+# --- program text -----------------------------------------------------------
+
+def text_differences(pid):
+    """(bytes compared, {(path, offset): bytes} where executable memory is not
+    its file)"""
+    compared, bad = 0, {}
+    with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as mem:
+        for line in maps:
+            w = line.split(None, 5)
+            if len(w) < 6 or "x" not in w[1] or not w[5].startswith("/") or "libpatchbay" in w[5]:
+                continue
+            path, offset = w[5].strip(), int(w[2], 16)
+            start, end = (int(x, 16) for x in w[0].split("-"))
+            try:
+                with open(path, "rb") as f:
+                    f.seek(offset)
+                    want = f.read(end - start)
+            except OSError:
+                continue        # a memfd or a deleted file
+            mem.seek(start)
+            got = mem.read(end - start)[:len(want)]
+            compared += len(want)
+            if got == want:
+                continue
+            for i in range(len(want)):
+                if got[i] != want[i]:
+                    bad[path, offset + i] = got[i], want[i]
+    return compared, bad
+
+
 # --- results ----------------------------------------------------------------
 
 class Tally:
