@@ -559,6 +559,11 @@ static void test_clock(void **state)
 	assert_int_equal(pb_clock_ticks(&c, 10001), 3003);
 	assert_int_equal(pb_clock_ticks(&c, 0), 0);
 	assert_int_equal(pb_clock_span(&c, 4000), 11000);
+	/* three readings; the middle one lies off the straight line by 18250 - 11000 */
+	assert_int_equal(c.readings, 3);
+	assert_int_equal(c.span_ns, 11000);
+	assert_int_equal(c.off_ns, 7250);
+	assert_int_equal(c.khz, 4000 * 1000000ull / 11000);
 	pb_clock_free(&c);
 	assert_int_equal(pb_clock_init(&c, "x86-tsc", pairs, 4), 0);
 	assert_int_equal(pb_clock_ns(&c, 3000), 0);
