@@ -11,6 +11,19 @@
 #define pb_array_size(a) (sizeof(a) / sizeof((a)[0]))
 #define pb_align_up(x, a) (((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
 #define pb_container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+/* The first i of [low, high) for which the condition on it is false, or high.
+ * Sorted: where it is false once it stays so. */
+#define pb_bisect(i, low, high, condition) ({ \
+	size_t low_ = (low), high_ = (high); \
+	while (low_ < high_) { \
+		size_t i = low_ + (high_ - low_) / 2; \
+		if (condition) \
+			low_ = i + 1; \
+		else \
+			high_ = i; \
+	} \
+	low_; \
+})
 #define pb_barrier()	__asm__ volatile("" ::: "memory")
 
 static inline uint64_t pb_rdtsc(void)

@@ -51,26 +51,33 @@ static const struct argp argp = {
 	options, parse, NULL, "Writes the recorded calls in a format for other programs.", children
 };
 
+static int check(void *input)
+{
+	struct dump *d = input;
+	bool raw = d->view == pb_view_raw;
+
+	if (raw && (d->common.nr_filters || d->common.max_depth || d->common.min_time)) {
+		pb_error("dump", "raw shows each record as it is: -F, -N, -D and -t are for the other "
+			 "formats");
+		return 2;
+	}
+	d->common.no_pager |= !raw;
+	return 0;
+}
+
+static int show(void *input, struct pb_view *v)
+{
+	const struct dump *d = input;
+
+	return d->view(v);
+}
+
 static int run(int argc, char **argv)
 {
-	static struct dump d;
-	static struct pb_out out;
-	struct pb_view v;
-	bool stop;
-	int ret;
+	static const struct pb_view_command command = { &argp, check, show };
+	static struct dump d = { .common.command = "dump", .view = pb_view_raw };
 
-	d.common.command = "dump";
-	d.view = pb_view_raw;
-	ret = pb_view_parse(&argp, argc, argv, &d, &stop);
-	if (stop)
-		return ret;
-	if (d.view == pb_view_raw && (d.common.nr_filters || d.common.max_depth || d.common.min_time))
-		return pb_error("dump", "raw shows each record as it is: -F, -N, -D and -t are for the "
-				"other formats");
-	ret = pb_view_open(&v, &d.common, &out, d.view == pb_view_raw);
-	if (ret)
-		return ret;
-	return pb_view_close(&v, &d.common, d.view(&v));
+	return pb_view_run(&command, argc, argv, &d, &d.common);
 }
 
 const struct pb_command pb_command_dump = {

@@ -33,22 +33,19 @@ static const struct argp argp = {
 	children
 };
 
+static int show(void *input, struct pb_view *v)
+{
+	const struct graph *g = input;
+
+	return pb_view_graph(v, g->focus);
+}
+
 static int run(int argc, char **argv)
 {
-	static struct graph g;
-	static struct pb_out out;
-	struct pb_view v;
-	bool stop;
-	int ret;
+	static const struct pb_view_command command = { &argp, NULL, show };
+	static struct graph g = { .common.command = "graph" };
 
-	g.common.command = "graph";
-	ret = pb_view_parse(&argp, argc, argv, &g, &stop);
-	if (stop)
-		return ret;
-	ret = pb_view_open(&v, &g.common, &out, true);
-	if (ret)
-		return ret;
-	return pb_view_close(&v, &g.common, pb_view_graph(&v, g.focus));
+	return pb_view_run(&command, argc, argv, &g, &g.common);
 }
 
 const struct pb_command pb_command_graph = {

@@ -44,22 +44,27 @@ static const struct argp argp = {
 	"Shows what was recorded: the program, how it ended, calls, losses, modules.", children
 };
 
+static int check(void *input)
+{
+	struct info *i = input;
+
+	i->common.no_pager |= i->json;
+	return 0;
+}
+
+static int show(void *input, struct pb_view *v)
+{
+	const struct info *i = input;
+
+	return pb_view_info(v, i->json, i->open);
+}
+
 static int run(int argc, char **argv)
 {
-	static struct info i;
-	static struct pb_out out;
-	struct pb_view v;
-	bool stop;
-	int ret;
+	static const struct pb_view_command command = { &argp, check, show };
+	static struct info i = { .common.command = "info" };
 
-	i.common.command = "info";
-	ret = pb_view_parse(&argp, argc, argv, &i, &stop);
-	if (stop)
-		return ret;
-	ret = pb_view_open(&v, &i.common, &out, !i.json);
-	if (ret)
-		return ret;
-	return pb_view_close(&v, &i.common, pb_view_info(&v, i.json, i.open));
+	return pb_view_run(&command, argc, argv, &i, &i.common);
 }
 
 const struct pb_command pb_command_info = {

@@ -99,28 +99,25 @@ static void recorded_flags(const struct pb_data *d, unsigned *set)
 	}
 }
 
+static int show(void *input, struct pb_view *v)
+{
+	const struct replay *r = input;
+	unsigned set = PB_FG_DEFAULT;
+
+	if (pb_data_is_function_tracer(v->data))
+		return pb_view_function_text(v);
+	recorded_flags(v->data, &set);
+	for (size_t i = 0; i < r->nr_options; i++)
+		set_flag(&set, r->options[i], true);
+	return pb_view_graph_text(v, set);
+}
+
 static int run(int argc, char **argv)
 {
-	static struct replay r;
-	static struct pb_out out;
-	unsigned set = PB_FG_DEFAULT;
-	struct pb_view v;
-	bool stop;
-	int ret;
+	static const struct pb_view_command command = { &argp, NULL, show };
+	static struct replay r = { .common.command = "replay" };
 
-	r.common.command = "replay";
-	ret = pb_view_parse(&argp, argc, argv, &r, &stop);
-	if (stop)
-		return ret;
-	ret = pb_view_open(&v, &r.common, &out, true);
-	if (ret)
-		return ret;
-	recorded_flags(v.data, &set);
-	for (size_t i = 0; i < r.nr_options; i++)
-		set_flag(&set, r.options[i], true);
-	ret = pb_data_is_function_tracer(v.data) ? pb_view_function_text(&v) :
-		pb_view_graph_text(&v, set);
-	return pb_view_close(&v, &r.common, ret);
+	return pb_view_run(&command, argc, argv, &r, &r.common);
 }
 
 const struct pb_command pb_command_replay = {

@@ -102,35 +102,35 @@ static int print(struct pb_view *v, const struct report *r, struct pb_report *re
 	return 0;
 }
 
-static int run(int argc, char **argv)
+static int check(void *input)
 {
-	static struct report r;
-	static struct pb_out out;
-	struct pb_report report;
-	struct pb_view v;
-	bool stop;
-	int ret;
+	struct report *r = input;
 
-	r.common.command = "report";
-	ret = pb_view_parse(&argp, argc, argv, &r, &stop);
-	if (stop)
-		return ret;
 	/* a table for programs tells overloaded functions apart */
-	if (!r.common.demangle_given && r.format != TEXT)
-		r.common.demangle = PB_DEMANGLE_FULL;
-	ret = pb_view_open(&v, &r.common, &out, r.format == TEXT);
-	if (ret)
-		return ret;
-	ret = pb_report_make(&v, &report);
+	if (!r->common.demangle_given && r->format != TEXT)
+		r->common.demangle = PB_DEMANGLE_FULL;
+	r->common.no_pager |= r->format != TEXT;
+	return 0;
+}
+
+static int show(void *input, struct pb_view *v)
+{
+	struct pb_report report;
+	int ret = pb_report_make(v, &report);
+
 	if (!ret) {
-		ret = print(&v, &r, &report);
+		ret = print(v, input, &report);
 		pb_report_free(&report);
 	}
-	if (ret > 0) {
-		pb_view_close(&v, &r.common, 0);
-		return ret;
-	}
-	return pb_view_close(&v, &r.common, ret);
+	return ret;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct pb_view_command command = { &argp, check, show };
+	static struct report r = { .common.command = "report" };
+
+	return pb_view_run(&command, argc, argv, &r, &r.common);
 }
 
 const struct pb_command pb_command_report = {

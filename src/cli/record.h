@@ -9,8 +9,12 @@
  *   record_modules  analyses, module numbers, site numbers
  *   record_server   the conversation with agents (abi/messages.h)
  *   record_serve    control files for `patchbay control`
+ *   record_conn     messages to agents and clients
  *   record_procs    which processes are traced
- *   record_run      start, loop, end
+ *   record_threads  their threads' names
+ *   record_run      start, loop
+ *   record_end      what is written and said at the end
+ *   record_text     numbers and errors
  *
  * Errors for the user go through record_error(), one line each.
  */
@@ -55,8 +59,15 @@ struct record_options {
 	bool recorded;			/* out: the program ran, there is data */
 };
 
+/* --- text --- */
 int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *record_base_name(const char *path);
+void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
+void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
+/* As a shell takes it. */
+void record_print_quoted(FILE *f, const char *arg);
+/* SIZE with K, M, G, T; 0 or -EINVAL */
+int record_parse_size(const char *text, uint64_t *size);
 
 /* --- target --- */
 struct record_target {
@@ -77,8 +88,9 @@ struct record_ring {
 };
 #define RECORD_NR_THREADS 65536
 int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
-/* SIZE with K, M, G, T; 0 or -EINVAL */
-int record_parse_size(const char *text, uint64_t *size);
+/* The ring's table of threads: untrusted. */
+const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);
+uint32_t record_ring_nr_threads(const struct record_ring *r);
 
 /* --- session --- */
 struct record_session {
@@ -168,16 +180,17 @@ bool record_procs_alive(const struct record_ring *r, pid_t pid);
  * mapped the ring yet: a look at record_procs_scan() alone would miss it. */
 bool record_procs_starting(const struct record_session *s);
 
-/* --- threads: names, kept while the threads live --- */
 #define RECORD_COMM 16
+/* A thread's name; left as it is if the thread is gone. */
+void record_read_comm(pid_t pid, pid_t tid, char *comm);
+
+/* --- threads: names, kept while the threads live --- */
 struct record_threads {
 	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
 	uint32_t seen;
 };
 /* Names of new threads; with renew, also those of the newest ones again. */
 void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew);
-/* Left as it is if the thread is gone. */
-void record_read_comm(pid_t pid, pid_t tid, char *comm);
 /* Records lost, as the threads count them. */
 uint64_t record_threads_lost(const struct record_ring *r);
 
@@ -190,10 +203,6 @@ struct record_outcome {
 /* The last meta records and the closing line; returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out);
-void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
-void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
-/* As a shell takes it. */
-void record_print_quoted(FILE *f, const char *arg);
 
 /* --- run --- */
 /* All of it, from the program's name to the closing line; the exit status. */

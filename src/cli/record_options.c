@@ -2,7 +2,6 @@
 #include "cli/record_options.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,17 +52,6 @@ static const struct argp_option own[] = {
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
-
-int record_error(const char *fmt, ...)
-{
-	char text[PATH_MAX + 600];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return pb_error("record", "%s", text);
-}
 
 static void usage_error(struct argp_state *state, const char *fmt, const char *arg)
 {

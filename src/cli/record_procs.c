@@ -137,3 +137,19 @@ unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pid
 	closedir(d);
 	return n;
 }
+
+void record_read_comm(pid_t pid, pid_t tid, char *comm)
+{
+	char path[64], buf[RECORD_COMM + 1];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, buf, RECORD_COMM);
+	close(fd);
+	if (n <= 1)
+		return;
+	buf[n - 1] = 0;		/* its newline */
+	memcpy(comm, buf, (size_t)n);
+}

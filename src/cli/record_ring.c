@@ -13,36 +13,6 @@
 
 #define BUFFER_MAX (1ull << 44)
 
-int record_parse_size(const char *text, uint64_t *size)
-{
-	uint64_t n = 0;
-	unsigned shift = 0;
-	const char *p = text;
-
-	if (*p < '0' || *p > '9')
-		return -EINVAL;
-	for (; *p >= '0' && *p <= '9'; p++)
-		if (__builtin_mul_overflow(n, 10, &n) ||
-		    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
-			return -EINVAL;
-	if (*p) {
-		const char *units = "KMGT", *u = strchr(units, *p & ~0x20);
-
-		if (!u || !*u)
-			return -EINVAL;
-		shift = 10 * (unsigned)(u - units + 1);
-		p++;
-		if (*p == 'i')
-			p++;
-		if (*p == 'B' || *p == 'b')
-			p++;
-	}
-	if (*p || n > UINT64_MAX >> shift)
-		return -EINVAL;
-	*size = n << shift;
-	return 0;
-}
-
 static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t mode)
 {
 	uint64_t threads = pb_align_up((uint64_t)sizeof(struct pb_ring), 4096);
@@ -108,4 +78,17 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 	r->ino = st.st_ino;
 	*r->map = r->geometry;
 	return 0;
+}
+
+const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i)
+{
+	return (const void *)((const char *)r->map + r->geometry.threads_offset +
+			      i * sizeof(struct pb_ring_thread));
+}
+
+uint32_t record_ring_nr_threads(const struct record_ring *r)
+{
+	uint32_t n = __atomic_load_n(&r->map->next_serial, __ATOMIC_ACQUIRE);
+
+	return n < r->geometry.nr_threads ? n : r->geometry.nr_threads;
 }

@@ -59,25 +59,6 @@ static uint64_t now_ns(void)
 
 /* --- before the start --------------------------------------------------- */
 
-void record_print_quoted(FILE *f, const char *arg)
-{
-	if (*arg && !arg[strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				     "0123456789_-+=.,/:@%")]) {
-		fputs(arg, f);
-		return;
-	}
-	putc('\'', f);
-	for (; *arg; arg++) {
-		if (*arg == '\'')
-			fputs("'\\''", f);
-		else if (*arg == '\n')
-			fputs("'$'\\n''", f);
-		else
-			putc(*arg, f);
-	}
-	putc('\'', f);
-}
-
 static int write_session(struct run *r, const struct record_target *t)
 {
 	static const char *const modes[] = { "discard", "overwrite", "wait" };

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 typedef unsigned __int128 u128;
 
 /* Which of the clocks read together a trace clock is printed on. The kernel's
@@ -126,17 +128,7 @@ void pb_clock_free(struct pb_clock *c)
 
 static const struct pb_clock_line *find_line(const struct pb_clock *c, uint64_t tsc)
 {
-	size_t low = 0, high = c->nr;
-
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->lines[mid].tsc <= tsc)
-			low = mid;
-		else
-			high = mid;
-	}
-	return &c->lines[low];
+	return &c->lines[pb_bisect(i, 1, c->nr, c->lines[i].tsc <= tsc) - 1];
 }
 
 uint64_t pb_clock_ns(const struct pb_clock *c, uint64_t tsc)

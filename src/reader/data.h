@@ -114,6 +114,7 @@ size_t pb_data_image(const struct pb_data *d, uint32_t image);
 void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- for the folder --- */
+int pb_data_by_serial(const void *a, const void *b);	/* struct pb_thread */
 int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen);
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen);
 /* Checks a file's header. 0, or -errno with a line in err. */

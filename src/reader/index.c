@@ -30,13 +30,6 @@ static int by_thread(const void *a, const void *b)
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
-static int by_serial(const void *a, const void *b)
-{
-	const struct pb_thread *x = a, *y = b;
-
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
-}
-
 static bool header_ok(const struct pb_chunk *c)
 {
 	return c->serial && c->state <= PB_CHUNK_HELD && !(c->used % 8) &&
@@ -190,7 +183,7 @@ static int merge_threads(struct scan *s)
 	if (!all)
 		return -ENOMEM;
 	if (s->nr_seen)
-		qsort(s->seen, s->nr_seen, sizeof(*s->seen), by_serial);
+		qsort(s->seen, s->nr_seen, sizeof(*s->seen), pb_data_by_serial);
 	while (i < d->nr_threads || j < s->nr_seen) {
 		bool meta = j == s->nr_seen ||
 			    (i < d->nr_threads && d->threads[i].serial <= s->seen[j].serial);

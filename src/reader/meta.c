@@ -208,13 +208,6 @@ static int by_site(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static int by_serial(const void *a, const void *b)
-{
-	const struct pb_thread *x = a, *y = b;
-
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
-}
-
 /* Gives each image its modules and the number of its sites. */
 static void assign_maps(struct pb_data *d)
 {
@@ -337,8 +330,8 @@ int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen)
 		if (d->nr_maps)
 			qsort(d->maps, d->nr_maps, sizeof(*d->maps), by_site);
 		if (d->nr_threads)
-			qsort(d->threads, d->nr_threads, sizeof(*d->threads), by_serial);
-		d->nr_threads = unique(d->threads, d->nr_threads, sizeof(*d->threads), by_serial, NULL);
+			qsort(d->threads, d->nr_threads, sizeof(*d->threads), pb_data_by_serial);
+		d->nr_threads = unique(d->threads, d->nr_threads, sizeof(*d->threads), pb_data_by_serial, NULL);
 		assign_maps(d);
 		pb_data_session(d, "clock", clock, sizeof(clock));
 		ret = pb_clock_init(&d->clock, clock, l.pairs, l.nr_pairs);

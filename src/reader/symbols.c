@@ -11,6 +11,7 @@
 
 #include "abi/analysis_access.h"
 #include "abi/analysis_check.h"
+#include "base/base.h"
 #include "reader/data.h"
 
 struct module {
@@ -184,19 +185,12 @@ static const char *func_name(const struct pb_symbols *s, struct module *m, uint3
 static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t image, uint32_t site)
 {
 	const struct pb_image *im = &d->images[image];
-	size_t low = im->first_map, high = im->first_map + im->nr_maps;
+	size_t behind = pb_bisect(i, im->first_map, im->first_map + im->nr_maps,
+				  d->maps[i].first_site <= site);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (d->maps[mid].first_site <= site)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == im->first_map)
+	if (behind == im->first_map)
 		return NULL;
-	const struct pb_module_map *map = &d->maps[low - 1];
+	const struct pb_module_map *map = &d->maps[behind - 1];
 
 	return map->first_site && site - map->first_site < map->nr_funcs ? map : NULL;
 }

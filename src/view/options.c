@@ -127,14 +127,6 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 const struct argp pb_view_argp = { common, parse_common };
 const struct argp pb_view_argp_select = { selection, parse_selection };
 
-int pb_view_parse(const struct argp *argp, int argc, char **argv, void *input, bool *stop)
-{
-	error_t ret = argp_parse(argp, argc, argv, 0, NULL, input);
-
-	*stop = ret != 0;
-	return ret ? 2 : 0;
-}
-
 /* The digits behind a point, as thousandths of thousandths of the unit. */
 static int parse_fraction(const char **text, uint64_t unit, uint64_t *ns)
 {
@@ -290,7 +282,7 @@ static int choose(struct pb_view *v, const struct pb_view_options *o)
 	return check_tids(v, o) || add_filters(v, o);
 }
 
-int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager)
+static int open_view(struct pb_view *v, const struct pb_view_options *o, struct pb_out *out)
 {
 	char err[4600];
 
@@ -306,13 +298,14 @@ int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *ou
 		pb_data_close(v->data);
 		return 1;
 	}
-	pb_out_open(out, o->command, pager && !o->no_pager);
+	pb_out_open(out, o->command, !o->no_pager);
 	v->data->progress = progress;
 	v->data->progress_arg = out;
 	return 0;
 }
 
-int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
+/* `ret`: what the view returned. The exit status. */
+static int close_view(struct pb_view *v, const struct pb_view_options *o, int ret)
 {
 	int written = pb_out_close(v->out);
 	bool damaged = v->data->damaged;
@@ -321,6 +314,8 @@ int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
 	show_notes(v, o);
 	pb_filters_free(v->filters);
 	pb_data_close(v->data);
+	if (ret > 0)
+		return ret;
 	/* all that is left was shown, and the warning said what is missing */
 	if (!ret && !written)
 		return damaged;
@@ -329,4 +324,19 @@ int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret)
 	else
 		snprintf(text, sizeof(text), "can't write the output: %s", strerror(-written));
 	return fail(o, "%s", text);
+}
+
+int pb_view_run(const struct pb_view_command *c, int argc, char **argv, void *input,
+		struct pb_view_options *common)
+{
+	static struct pb_out out;
+	struct pb_view v;
+	int ret;
+
+	if (argp_parse(c->argp, argc, argv, 0, NULL, input))
+		return 2;
+	ret = c->check ? c->check(input) : 0;
+	if (!ret)
+		ret = open_view(&v, common, &out);
+	return ret ? ret : close_view(&v, common, c->show(input, &v));
 }

@@ -36,16 +36,20 @@ extern const struct argp pb_view_argp, pb_view_argp_select;
 void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, unsigned mark,
 			const char *pattern);
 
-/* Runs argp with these options as children's input. 0, or the exit status to
- * return; `stop` is set after --help. */
-int pb_view_parse(const struct argp *argp, int argc, char **argv, void *input, bool *stop);
-
 /* "12us", "1.5ms", "3s", "100" (ns) to ns. 0 or -EINVAL. */
 int pb_view_parse_time(const char *text, uint64_t *ns);
 
-/* Opens the directory and prepares v; 0, or the exit status after one line.
- * Warnings about a cut-off directory go to stderr. */
-int pb_view_open(struct pb_view *v, struct pb_view_options *o, struct pb_out *out, bool pager);
-/* Closes all. `ret`: what the view returned. The exit status. */
-int pb_view_close(struct pb_view *v, const struct pb_view_options *o, int ret);
+/*
+ * A command whole: parses into input (of which `common` is part), opens the
+ * directory, lets `show` print, closes. The exit status. `show` returns 0,
+ * -errno, or a status after it has said why. `check`, if there is one, looks
+ * at the options together before anything is opened: 0 or a status.
+ */
+struct pb_view_command {
+	const struct argp *argp;
+	int (*check)(void *input);
+	int (*show)(void *input, struct pb_view *v);
+};
+int pb_view_run(const struct pb_view_command *c, int argc, char **argv, void *input,
+		struct pb_view_options *common);
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi/analysis.h"
+#include "base/base.h"
 
 #define TOTAL_MAX (16u << 20)	/* what is above it counts as unknown */
 
@@ -119,40 +120,25 @@ void pb_sites_free(struct pb_sites *s)
 
 uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site)
 {
-	size_t low = 0, high = im->nr;
+	size_t behind = pb_bisect(i, 0, im->nr, im->ranges[i].first <= site);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (im->ranges[mid].first <= site)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low || site - im->ranges[low - 1].first >= im->ranges[low - 1].nr) {
+	if (!behind || site - im->ranges[behind - 1].first >= im->ranges[behind - 1].nr) {
 		s->unknown[site / PB_SITES_BLOCK / 64] |= 1ull << (site / PB_SITES_BLOCK % 64);
 		return site;
 	}
-	im->last = &im->ranges[low - 1];
+	im->last = &im->ranges[behind - 1];
 	return site + im->last->delta;
 }
 
 struct pb_function pb_sites_function(const struct pb_sites *s, uint32_t number)
 {
-	size_t low = 0, high = s->nr_modules;
+	size_t behind = pb_bisect(i, 0, s->nr_modules, s->modules[i].base <= number);
+	const struct pb_sites_module *m = &s->modules[behind - 1];
 	const struct pb_module_map *map;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->modules[mid].base <= number)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (number < PB_MAX_SITES || !low)
+	if (number < PB_MAX_SITES || !behind)
 		return pb_symbols_site(s->data->symbols, 0, number);
-	map = &s->data->maps[s->modules[low - 1].map];
+	map = &s->data->maps[m->map];
 	return pb_symbols_site(s->data->symbols, pb_data_image(s->data, map->image),
-			       map->first_site + (number - s->modules[low - 1].base));
+			       map->first_site + (number - m->base));
 }

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Opens a data directory: its files, what they hold, what is to be said of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reader/data.h"
+#include "reader/symbols.h"
+
+static int open_files(struct pb_data *d, char *err, size_t errlen)
+{
+	struct stat st;
+	int ret;
+
+	d->dir_fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->dir_fd < 0) {
+		ret = -errno;
+		if (ret == -ENOENT)
+			snprintf(err, errlen, "%s: no such directory; record first, or give it with -d",
+				 d->dir);
+		else
+			snprintf(err, errlen, "%s: can't open it: %s", d->dir, strerror(-ret));
+		return ret;
+	}
+	d->chunks_fd = openat(d->dir_fd, "chunks", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (d->chunks_fd < 0) {
+		ret = -errno;
+		snprintf(err, errlen, "%s: holds no readable chunks file (%s); is it a Patchbay data "
+			 "directory?", d->dir, strerror(-ret));
+		return ret;
+	}
+	ret = pb_data_check_header(d, "chunks", d->chunks_fd, PB_DATA_MAGIC_CHUNKS, err, errlen);
+	if (ret)
+		return ret;
+	if (fstat(d->chunks_fd, &st))
+		return -errno;
+	d->chunks_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int check_buffer(struct pb_data *d, char *err, size_t errlen)
+{
+	char known[200] = "0";
+
+	for (size_t i = 0; i < d->nr_buffers; i++) {
+		const struct pb_buffer *b = &d->buffers[i];
+		size_t len = strlen(known);
+
+		if (b->id == d->buffer)
+			continue;
+		if (b->id)
+			snprintf(known + len, sizeof(known) - len, ", %u", b->id);
+		if (!d->buffer)
+			pb_data_note(d, "buffer %u has %llu chunk%s more: --buffer=%u shows it", b->id,
+				     (unsigned long long)b->chunks, b->chunks == 1 ? "" : "s", b->id);
+	}
+	if (!d->buffer || d->nr_chunks)
+		return 0;
+	snprintf(err, errlen, "%s: has no buffer %u; there %s %s", d->dir, d->buffer,
+		 strchr(known, ',') ? "are" : "is", known);
+	return -ENOENT;
+}
+
+struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen)
+{
+	struct pb_data *d = calloc(1, sizeof(*d));
+	int ret = -ENOMEM;
+
+	snprintf(err, errlen, "%s: out of memory", dir);
+	if (!d)
+		return NULL;
+	d->dir_fd = d->chunks_fd = -1;
+	d->buffer = buffer;
+	d->dir = strdup(dir);
+	if (!d->dir)
+		goto fail;
+	ret = open_files(d, err, errlen);
+	if (!ret)
+		ret = pb_data_load_meta(d, err, errlen);
+	if (!ret)
+		ret = pb_data_load_index(d, err, errlen);
+	if (!ret)
+		ret = check_buffer(d, err, errlen);
+	if (ret)
+		goto fail;
+	d->symbols = pb_symbols_new(d);
+	if (!d->symbols)
+		goto fail;
+	if (d->clock.uncalibrated && d->nr_chunks)
+		pb_data_note(d, "the clock was read only once: times are in TSC cycles, not nanoseconds");
+	if (!d->ended && !d->damaged)
+		pb_data_note(d, "the recording didn't end in order (the recorder was killed, or still "
+			     "runs): this is what it left");
+	return d;
+fail:
+	pb_data_close(d);
+	return NULL;
+}
+
+void pb_data_close(struct pb_data *d)
+{
+	if (!d)
+		return;
+	pb_symbols_free(d->symbols);
+	pb_clock_free(&d->clock);
+	for (size_t i = 0; i < d->nr_images; i++)
+		free(d->images[i].path);
+	for (size_t i = 0; i < d->nr_maps; i++)
+		free(d->maps[i].path);
+	for (size_t i = 0; i < d->nr_notes; i++)
+		free(d->notes[i]);
+	free(d->notes);
+	free(d->images);
+	free(d->maps);
+	free(d->exits);
+	free(d->threads);
+	free(d->chunks);
+	free(d->buffers);
+	free(d->session);
+	if (d->chunks_fd >= 0)
+		close(d->chunks_fd);
+	if (d->dir_fd >= 0)
+		close(d->dir_fd);
+	free(d->dir);
+	free(d);
+}
