@@ -70,9 +70,10 @@ static bool show_entry(greg_t *g)
 		if (off >= r->saved) {
 			g[REG_RCX] = (greg_t)frame(g, F_RCX);
 			g[REG_RDX] = (greg_t)frame(g, F_RDX);
-			g[REG_RDI] = (greg_t)frame(g, F_RDI);
-			if (r->rsi)
+			if (r->rdi_rsi) {
+				g[REG_RDI] = (greg_t)frame(g, F_RDI);
 				g[REG_RSI] = (greg_t)frame(g, F_RSI);
+			}
 			set_flags(g, (uint32_t)frame(g, F_FLAGS));
 		}
 		g[REG_R11] = (greg_t)frame(g, F_R11);

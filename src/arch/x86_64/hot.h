@@ -13,7 +13,7 @@
 struct pb_hot_range {
 	int32_t start;		/* from this member's own address */
 	uint32_t saved, end;
-	uint32_t rsi;		/* it is in the frame, too; else in its register */
+	uint32_t rdi_rsi;	/* they are in the frame, too; else in their registers */
 };
 #define PB_HIDDEN __attribute__((visibility("hidden")))
 extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN, __stop_pb_hot_ranges[] PB_HIDDEN;
