@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/record_server.h"
@@ -49,9 +50,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	if (ring.latched) {
 		memcpy(reason, ring.latch_reason, sizeof(reason));
 		reason[sizeof(reason) - 1] = 0;
-		for (char *p = reason; *p; p++)
-			if ((unsigned char)*p < ' ' || *p == 127)
-				*p = ' ';
+		pb_text_clean(reason, ' ', 0);
 		snprintf(text, sizeof(text), "tracing turned itself off: %s", reason);
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);

@@ -17,6 +17,7 @@
 
 #include "abi/record.h"
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/record.h"
 #include "cli/record_server.h"
 
@@ -261,9 +262,7 @@ static int on_error(struct record_server *s, struct record_conn *c, const char *
 		return -EPROTO;
 	n = strnlen(body + sizeof(struct pb_msg_error), n < 500 ? n : 500);
 	snprintf(text, sizeof(text), "%.*s", (int)n, body + sizeof(struct pb_msg_error));
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = ' ';
+	pb_text_clean(text, ' ', 0);
 	pb_datadir_note(s->datadir, text);
 	if (c->image == 1)
 		s->agent_error = true;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "abi/analysis_check.h"
 #include "base/base.h"
+#include "base/text.h"
 #include "module/module_priv.h"
 
 static bool starts_with(const char *s, const char *prefix)
@@ -23,7 +24,7 @@ static void read_identity(struct pb_an *an)
 	pb_elf_dynamic_strings(e, &strings);
 	if (pb_elf_dynamic(e, DT_SONAME, &v))
 		name = pb_elf_string(&strings, v);
-	an->soname = name && *name ? name : slash ? slash + 1 : an->path;
+	an->soname = name && *name && pb_text_printable(name) ? name : slash ? slash + 1 : an->path;
 	an->is_agent = starts_with(an->soname, "libpatchbay.so.");
 	an->is_loader = starts_with(an->soname, "ld-linux") || starts_with(an->soname, "ld-musl") ||
 			starts_with(an->soname, "ld.so");

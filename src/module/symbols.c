@@ -2,6 +2,7 @@
 /* Candidates for functions from every symbol table that belongs to the file. */
 #include <errno.h>
 #include <string.h>
+#include "base/text.h"
 #include "module/module_priv.h"
 
 #define MAX_NAME 4096	/* C++ mangles to a few thousand */
@@ -12,7 +13,7 @@ static size_t usable_name(const char *name)
 	size_t len = 0;
 
 	for (; name[len] && name[len] != '@'; len++)
-		if ((unsigned char)name[len] <= ' ' || name[len] == 0x7f || len == MAX_NAME)
+		if (name[len] == ' ' || pb_text_control(name + len) || len == MAX_NAME)
 			return 0;
 	return len;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/text.h"
 
 #define MAX_NOTES 64
 
@@ -26,9 +27,7 @@ void pb_data_note(struct pb_data *d, const char *fmt, ...)
 	va_end(args);
 	if (n < 0)
 		return;
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = ' ';
+	pb_text_clean(text, ' ', 0);
 	notes = realloc(d->notes, (d->nr_notes + 1) * sizeof(*notes));
 	if (!notes) {
 		free(text);

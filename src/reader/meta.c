@@ -13,6 +13,7 @@
 
 #include "abi/record.h"
 #include "base/base.h"
+#include "base/text.h"
 #include "reader/data.h"
 
 #define META_MAX (64u << 20)	/* what is behind it is left out */
@@ -45,10 +46,7 @@ static char *text_of(const char *body, size_t len, size_t skip)
 {
 	char *s = strndup(body + skip, len - skip);
 
-	/* for terminals: no control characters from a file */
-	for (char *p = s; p && *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = '?';
+	pb_text_clean(s, '?', 0);
 	return s;
 }
 
@@ -56,9 +54,7 @@ static void load_session(struct pb_data *d, const char *body, size_t len)
 {
 	if (!d->session)
 		d->session = strndup(body, len);
-	for (char *p = d->session; p && *p; p++)
-		if (((unsigned char)*p < ' ' && *p != '\n') || *p == 127)
-			*p = '?';
+	pb_text_clean(d->session, '?', '\n');
 }
 
 static void load_image(struct loader *l, const char *body, size_t len)

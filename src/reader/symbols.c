@@ -12,6 +12,7 @@
 #include "abi/analysis_access.h"
 #include "abi/analysis_check.h"
 #include "base/base.h"
+#include "base/text.h"
 #include "reader/data.h"
 
 struct module {
@@ -119,9 +120,7 @@ static void load(struct pb_symbols *s, struct module *m)
 	m->map = map;
 	m->names = calloc((size_t)m->map->nr_funcs + 1, sizeof(*m->names));
 	m->soname = strdup(pb_analysis_string(m->map, m->map->soname));
-	for (char *p = m->soname; p && *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = '?';
+	pb_text_clean(m->soname, '?', 0);
 	if (m->soname && m->names)
 		return;
 	free(m->names);
@@ -149,14 +148,6 @@ const struct pb_analysis *pb_symbols_module(struct pb_symbols *s, uint32_t numbe
 	return m ? m->map : NULL;
 }
 
-static bool printable(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 127)
-			return false;
-	return true;
-}
-
 static const char *func_name(const struct pb_symbols *s, struct module *m, uint32_t index)
 {
 	const struct pb_func *f = &pb_analysis_funcs(m->map)[index];
@@ -166,15 +157,13 @@ static const char *func_name(const struct pb_symbols *s, struct module *m, uint3
 	if (m->names[index])
 		return m->names[index];
 	pretty = pb_demangle(raw, s->how);
-	if (pretty && !printable(pretty)) {
+	if (pretty && !pb_text_printable(pretty)) {
 		free(pretty);
 		pretty = NULL;
 	}
-	if (!pretty && !printable(raw)) {
+	if (!pretty && !pb_text_printable(raw)) {
 		pretty = strdup(raw);
-		for (char *p = pretty; p && *p; p++)
-			if ((unsigned char)*p < ' ' || *p == 127)
-				*p = '?';
+		pb_text_clean(pretty, '?', 0);
 		if (!pretty)
 			return "?";
 	}

@@ -8,10 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "driver.h"
 #include "module/module_priv.h"
 #include "seeds.h"
 #include "use_analysis.h"
+
+/* They go to terminals; that of the file itself is the user's. */
+static void check_names(const struct pb_analysis *a)
+{
+	for (uint32_t i = 0; i < a->nr_funcs; i++)
+		FUZZ_CHECK(pb_text_printable(pb_func_name(a, &pb_analysis_funcs(a)[i])));
+	FUZZ_CHECK(pb_text_printable(pb_analysis_string(a, a->soname)));
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -27,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	FUZZ_CHECK(!pb_analysis_check(blob, blob_size));
 	use_analysis((const struct pb_analysis *)blob);
+	check_names((const struct pb_analysis *)blob);
 	free(blob);
 	return 0;
 }
