@@ -58,11 +58,12 @@ static void text_options(const struct pb_view *v)
 	static const char key[] = "option=";
 	const char *label = "options";
 
-	for (const char *p = v->data->session; p && *p; p = strchr(p, '\n'), p += p != NULL) {
+	for (const char *p = v->data->session, *end; p && *p; p = *end ? end + 1 : end) {
+		end = p + strcspn(p, "\n");
 		if (strncmp(p, key, sizeof(key) - 1))
 			continue;
 		p += sizeof(key) - 1;
-		pb_out_fmt(v->out, "%-15s: %.*s\n", label, (int)strcspn(p, "\n"), p);
+		pb_out_fmt(v->out, "%-15s: %.*s\n", label, (int)(end - p), p);
 		label = "";
 	}
 }

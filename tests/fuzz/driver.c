@@ -6,9 +6,10 @@
  *   fuzz_NAME FILE...       runs these inputs once
  *   fuzz_NAME --seeds DIR   writes what it starts from
  *
- * Round r of seed S is always the same input. Rounds run in batches, each in a
- * child process; before an input is run it stands in memory that the parent
- * sees, so that whatever becomes of the child, the parent can keep it.
+ * Round r of seed S is always the same input; the first rounds are what it
+ * starts from. Rounds run in batches, each in a child process; before an input
+ * is run it stands in memory that the parent sees, so that whatever becomes of
+ * the child, the parent can keep it.
  */
 #include <err.h>
 #include <errno.h>
@@ -114,11 +115,14 @@ static size_t mutate_any(struct fuzz_rng *r, uint8_t *d, size_t size, size_t max
 	}
 }
 
-static void make_input(struct fuzz_rng *r)
+/* The first rounds are the seeds as they are. */
+static void make_input(struct fuzz_rng *r, uint64_t round)
 {
-	size_t which = fuzz_below(r, fuzz_corpus.n), size = fuzz_corpus.v[which].size;
-	unsigned nr = fuzz_random(r) % 8 ? (unsigned)(fuzz_random(r) % 6) :
-					   (unsigned)(fuzz_random(r) % 64);
+	bool is_seed = round < fuzz_corpus.n;
+	size_t which = is_seed ? (size_t)round : fuzz_below(r, fuzz_corpus.n);
+	size_t size = fuzz_corpus.v[which].size;
+	unsigned nr = is_seed ? 0 : fuzz_random(r) % 8 ? (unsigned)(1 + fuzz_random(r) % 5) :
+							 (unsigned)(1 + fuzz_random(r) % 64);
 
 	memcpy(shared->input, fuzz_corpus.v[which].data, size);
 	while (nr--) {
@@ -155,7 +159,7 @@ static void run_batch(uint64_t from)
 		if (now_ns() >= end_ns)
 			_exit(TIME_IS_UP);
 		fuzz_rng_seed(&r, (seed << 32) + from + i);
-		make_input(&r);
+		make_input(&r, from + i);
 		shared->round = from + i;
 		__atomic_store_n(&shared->began, now_ns(), __ATOMIC_RELEASE);
 		run_input(shared->input, shared->size);
@@ -327,7 +331,7 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		err(2, "input");
-	fuzz_seeds();
+	fuzz_load_seeds();
 	if (!fuzz_corpus.n)
 		fuzz_seed("", 0);
 	end_ns = now_ns() + seconds * 1000000000;

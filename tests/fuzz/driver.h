@@ -9,7 +9,8 @@
  *                input that killed one is kept
  *
  * Either way `fuzz_NAME FILE...` runs inputs once, to see a finding again, and
- * `fuzz_NAME --seeds DIR` writes what it starts from. A finding is a death, a
+ * `fuzz_NAME --seeds DIR` writes what it starts from: real files, what is made
+ * for it, and in found/NAME inputs that were findings once. A finding is a death, a
  * sanitizer's report, an input that takes too long or too much memory.
  */
 #ifndef FUZZ_DRIVER_H

@@ -165,14 +165,31 @@ void fuzz_write_file(const char *path, const void *data, size_t size)
 	close(fd);
 }
 
-/* Written once: what is there already is left. */
+/* What was found once, and the fuzzer's own. */
+void fuzz_load_seeds(void)
+{
+	DIR *d = opendir(FUZZ_FOUND);
+	char path[PATH_MAX];
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (*e->d_name == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", FUZZ_FOUND, e->d_name);
+		if (!fuzz_seed_file(path, FUZZ_INPUT_MAX))
+			errx(2, "%s: can't be read", path);
+	}
+	if (d)
+		closedir(d);
+	fuzz_seeds();
+}
+
 void fuzz_write_seeds(const char *dir)
 {
 	char path[PATH_MAX];
 
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		err(2, "%s", dir);
-	fuzz_seeds();
+	fuzz_load_seeds();
 	for (size_t i = 0; i < fuzz_corpus.n; i++) {
 		snprintf(path, sizeof(path), "%s/seed-%zu", dir, i);
 		fuzz_write_file(path, fuzz_corpus.v[i].data, fuzz_corpus.v[i].size);

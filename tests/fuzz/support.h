@@ -13,6 +13,8 @@ struct fuzz_corpus {
 };
 extern struct fuzz_corpus fuzz_corpus;	/* what fuzz_seed() was given */
 
+/* Fills the corpus: tests/fuzz/found/NAME, then fuzz_seeds(). */
+void fuzz_load_seeds(void);
 void fuzz_write_seeds(const char *dir);
 void fuzz_write_file(const char *path, const void *data, size_t size);
 #endif

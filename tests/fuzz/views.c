@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,6 +89,23 @@ static void run_views(struct pb_view *v)
 	run_reports(v);
 }
 
+/* What goes to a terminal holds no control characters, C1 neither. */
+static void check_text(int fd)
+{
+	static char buf[1 << 16];
+	bool c2 = false;
+	ssize_t n;
+
+	for (off_t at = 0; (n = pread(fd, buf, sizeof(buf), at)) > 0; at += n)
+		for (ssize_t i = 0; i < n; i++) {
+			unsigned char c = (unsigned char)buf[i];
+
+			FUZZ_CHECK((c >= ' ' && c != 0x7f) || c == '\n' || c == '\t');
+			FUZZ_CHECK(!c2 || c < 0x80 || c >= 0xa0);
+			c2 = c == 0xc2;
+		}
+}
+
 void fuzz_run_views(const char *dir)
 {
 	static struct pb_out out;
@@ -100,7 +118,7 @@ void fuzz_run_views(const char *dir)
 		FUZZ_CHECK(*error);
 		return;
 	}
-	out = (struct pb_out){ .fd = open("/dev/null", O_WRONLY) };
+	out = (struct pb_out){ .fd = memfd_create("text", MFD_CLOEXEC) };
 	run_views(&v);
 	pb_view_info(&v, false, false);
 	pb_view_info(&v, true, true);
@@ -114,6 +132,7 @@ void fuzz_run_views(const char *dir)
 	pb_view_graph_text(&v, PB_FG_DEFAULT);
 	pb_filters_free(v.filters);
 	pb_out_flush(&out);
+	check_text(out.fd);
 	close(out.fd);
 	pb_data_close(v.data);
 }
