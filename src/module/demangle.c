@@ -3,10 +3,15 @@
 
 #include <ctype.h>
 #include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
+#define TEXT_MAX_BYTES	65536	/* and those of which more than that would become */
 #define LIST_MAX	32	/* characters of a template's arguments that are shown */
 
 bool pb_demangle_style(const char *text, enum pb_demangle *how)
@@ -38,23 +43,32 @@ static size_t operator_length(const char *start, const char *p)
 	return strspn(p, "<>=-*");
 }
 
-/* Behind the bracket that closes the one at p; NULL: there is none. */
-static const char *list_end(const char *start, const char *p)
+/* For each '<' that isn't an operator's: where it ends, behind the '>' that
+ * closes it; 0: there is none. To be freed. */
+static uint32_t *list_ends(const char *text)
 {
-	unsigned depth = 0;
+	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
+	uint32_t open = 0, outer;		/* 1 + index of the innermost; it holds the next one's */
 
-	for (; *p; p++) {
-		size_t n = operator_length(start, p);
+	for (const char *p = text; ends && *p; p++) {
+		size_t n = operator_length(text, p);
 
 		if (n) {
 			p += n - 1;
 		} else if (*p == '<') {
-			depth++;
-		} else if (*p == '>' && p[-1] != '-' && !--depth) {
-			return p + 1;
+			ends[p - text] = open;
+			open = (uint32_t)(p - text) + 1;
+		} else if (*p == '>' && p > text && p[-1] != '-' && open) {
+			outer = ends[open - 1];
+			ends[open - 1] = (uint32_t)(p - text) + 1;
+			open = outer;
 		}
 	}
-	return NULL;
+	for (; ends && open; open = outer) {
+		outer = ends[open - 1];
+		ends[open - 1] = 0;
+	}
+	return ends;
 }
 
 /* A list of template arguments stands behind a word, Rust's "::", or an
@@ -72,32 +86,81 @@ static bool begins_list(const char *start, const char *p)
 
 static void leave_lists_out(char *name)
 {
-	const char *p = name, *end;
+	uint32_t *ends = list_ends(name);
+	const char *p = name;
 	char *to = name;
 
-	while (*p) {
+	while (ends && *p) {
+		uint32_t at = (uint32_t)(p - name);
 		size_t n = operator_length(name, p);
 
 		if (n) {
 			memmove(to, p, n);
 			to += n;
 			p += n;
-		} else if (begins_list(name, p) && (end = list_end(name, p)) && end - p > LIST_MAX + 2) {
+		} else if (begins_list(name, p) && ends[at] && ends[at] - at > LIST_MAX + 2) {
 			memcpy(to, "<...>", 5);
 			to += 5;
-			p = end;
+			p = name + ends[at];
 		} else {
 			*to++ = *p++;
 		}
 	}
-	*to = 0;
+	if (ends)
+		*to = 0;
+	free(ends);
+}
+
+struct text {
+	char *v;
+	size_t len;
+	jmp_buf too_long;
+};
+
+/* Called by the demangler, which asks for no memory of its own. */
+static void add_text(const char *s, size_t n, void *arg)
+{
+	struct text *t = arg;
+
+	if (n >= TEXT_MAX_BYTES - t->len)
+		longjmp(t->too_long, 1);
+	if (n)		/* s may be NULL else */
+		memcpy(t->v + t->len, s, n);
+	t->len += n;
+}
+
+/* As cplus_demangle(), but for names that some hundred bytes long become
+ * terabytes: their substitutions double at each step. */
+static char *demangle(const char *name, int options)
+{
+	struct text *t = malloc(sizeof(*t));
+	char *v = malloc(TEXT_MAX_BYTES), *text = NULL;
+
+	if (t && v) {
+		t->v = v;
+		t->len = 0;
+		if (!setjmp(t->too_long)) {
+			bool done = rust_demangle_callback(name, options, add_text, t);
+
+			if (!done) {
+				t->len = 0;
+				done = cplus_demangle_v3_callback(name, options, add_text, t);
+			}
+			v[t->len] = 0;
+			/* for terminals: what isn't text stays mangled */
+			text = done && pb_text_printable(v) ? strdup(v) : NULL;
+		}
+	}
+	free(v);
+	free(t);
+	return text;
 }
 
 /* Behind a name without parameters there is no "[clone .part.0]": as C's
  * functions have it, it becomes ".part.0". */
 static char *add_clone(char *text, const char *name)
 {
-	char *full = strchr(name, '.') ? cplus_demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;
+	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;
 	const char *p = full ? strstr(full, " [clone ") : NULL;
 	char *longer = p ? realloc(text, strlen(text) + strlen(p) + 1) : NULL;
 	char *to;
@@ -122,8 +185,7 @@ char *pb_demangle(const char *name, enum pb_demangle how)
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') || how == PB_DEMANGLE_NO ||
 	    strnlen(name, NAME_MAX_BYTES) == NAME_MAX_BYTES)
 		return NULL;
-	text = cplus_demangle(name, how == PB_DEMANGLE_FULL ? DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI :
-							     DMGL_AUTO);
+	text = demangle(name, how == PB_DEMANGLE_FULL ? DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI : DMGL_AUTO);
 	if (text && how != PB_DEMANGLE_FULL)
 		text = add_clone(text, name);
 	if (text && how == PB_DEMANGLE_SIMPLE)

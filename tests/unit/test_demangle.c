@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -70,6 +71,35 @@ static void styles(void **state)
 	assert_false(pb_demangle_style("fulll", &how));
 }
 
+/* f(pair<T, T>) of T a pair of what came before, and so on: twice as long at
+ * each step. */
+static void endless(void **state)
+{
+	char name[600] = "_Z1fSt4pairIiiE";
+
+	expect(name, PB_DEMANGLE_FULL, "f(std::pair<int, int>)");
+	for (int i = 0; i < 35; i++)
+		sprintf(name + strlen(name), "S_IS%c_S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i],
+			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
+	expect(name, PB_DEMANGLE_FULL, NULL);
+	/* in a template's arguments, too */
+	memcpy(name, "_Z1fI", 5);
+	memmove(name + 5, name + 4, strlen(name + 4) + 1);
+	strcat(name, "Evv");
+	expect(name, PB_DEMANGLE_SIMPLE, NULL);
+}
+
+/* Identifiers hold what they like: brackets that nothing closes, and what no
+ * terminal should get. */
+static void odd_identifiers(void **state)
+{
+	SIMPLE("_Z3a<bv", "a<b");
+	SIMPLE("_ZN3a<b1cIiE1dEv", "a<b::c<int>::d");
+	SIMPLE("_Z3a>bv", "a>b");
+	SIMPLE("_Z3a\x1b" "bv", NULL);
+	SIMPLE("_Z4a\xc2\x9b" "bv", NULL);
+}
+
 /* Any bytes give some text, or none. */
 static void garbage(void **state)
 {
@@ -92,7 +122,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(simple), cmocka_unit_test(operators), cmocka_unit_test(rust),
-		cmocka_unit_test(styles), cmocka_unit_test(garbage),
+		cmocka_unit_test(styles), cmocka_unit_test(endless),
+		cmocka_unit_test(odd_identifiers), cmocka_unit_test(garbage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
