@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/record.h"
+#include "control/resolve.h"
 
 struct control_options {
 	uint32_t pid;			/* 0: any */
@@ -135,8 +136,7 @@ static int list_files(void)
 	for (unsigned i = 0; i < PB_NR_CONTROL_FILES; i++) {
 		const struct pb_control_info *f = pb_control_info((enum pb_control_file)i);
 
-		if (f->owner == PB_OWNER_AGENT)
-			printf("%-28s %-2s  %s\n", f->path, modes[f->mode], f->summary);
+		printf("%-28s %-2s  %s\n", f->path, modes[f->mode], f->summary);
 	}
 	return 0;
 }
@@ -173,6 +173,29 @@ static char *value_of(char *arg)
 	return text;
 }
 
+static bool takes_patterns(enum pb_control_file file)
+{
+	return file == PB_CF_SET_FTRACE_FILTER || file == PB_CF_SET_FTRACE_NOTRACE ||
+	       file == PB_CF_SET_GRAPH_FUNCTION || file == PB_CF_SET_GRAPH_NOTRACE ||
+	       file == PB_CF_GRAPH_CALLERS;
+}
+
+/* What the program has that is like a pattern which it hasn't. */
+static int write_failed(struct pb_control *c, enum pb_control_file file, const char *value,
+			const char *why)
+{
+	char near[4 * PB_EDIT_MAX] = "", err[600], *names;
+	size_t len;
+
+	if (takes_patterns(file) && !value[strcspn(value, " \t\n")] &&
+	    !pb_control_read(c, "available_filter_functions", &names, &len, err, sizeof(err))) {
+		pb_control_nearest_name(names, value, near, sizeof(near));
+		free(names);
+	}
+	return pb_error("control", "%s%s%s%s", why, *near ? "; did you mean " : "", near,
+			*near ? "?" : "");
+}
+
 static int write_file(struct control_options *o, enum pb_control_file file, const char *path,
 		      char *arg)
 {
@@ -188,7 +211,7 @@ static int write_file(struct control_options *o, enum pb_control_file file, cons
 		ret = open_session(o, &c);
 	if (!ret) {
 		if (pb_control_write(c, path, value, o->append, err, sizeof(err)))
-			ret = pb_error("control", "%s", err);
+			ret = write_failed(c, file, value, err);
 		pb_control_close(c);
 	}
 	free(value);

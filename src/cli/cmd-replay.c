@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay replay`: the recorded calls, in the kernel's trace format. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -76,29 +75,6 @@ static const struct argp argp = {
 	"kernel's trace file.", children
 };
 
-/* The options that were set when it was recorded: "option=PATH OP VALUE". */
-static void recorded_flags(const struct pb_data *d, unsigned *set)
-{
-	static const char options_dir[] = "option=options/";
-	char name[64];
-
-	for (const char *p = d->session; p && *p; p = strchr(p, '\n'), p += p != NULL) {
-		const char *value;
-
-		if (strncmp(p, options_dir, strlen(options_dir)))
-			continue;
-		p += strlen(options_dir);
-		value = p + strcspn(p, "\n");
-		while (value > p && value[-1] != ' ')
-			value--;
-		if (strcspn(p, " \n") >= sizeof(name))
-			continue;
-		memcpy(name, p, strcspn(p, " \n"));
-		name[strcspn(p, " \n")] = 0;
-		set_flag(set, name, *value == '1');
-	}
-}
-
 static int show(void *input, struct pb_view *v)
 {
 	const struct replay *r = input;
@@ -106,7 +82,6 @@ static int show(void *input, struct pb_view *v)
 
 	if (pb_data_is_function_tracer(v->data))
 		return pb_view_function_text(v);
-	recorded_flags(v->data, &set);
 	for (size_t i = 0; i < r->nr_options; i++)
 		set_flag(&set, r->options[i], true);
 	return pb_view_graph_text(v, set);

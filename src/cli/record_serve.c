@@ -6,7 +6,8 @@
  *   client                         recorder                       agent
  *   HELLO (pid: whom) -----------> finds its connection
  *   <------------- READY, or ERROR
- *   WRITE / READ ----------------> queued while the agent is busy
+ *   WRITE / READ ----------------> answered here, where the recorder has the
+ *                                  state; else queued while the agent is busy
  *                                  WRITE / READ -----------------> does it
  *                                  <---------------- REPLY, or ERROR + text
  *   <----------------------------- the same
@@ -79,11 +80,57 @@ static int on_client_hello(struct record_server *s, struct record_conn *c, const
 	return record_conn_send(c, PB_MSG_READY, &r, sizeof(r), NULL, 0, -1);
 }
 
+static int reply(struct record_conn *c, int32_t result, const char *text, size_t len)
+{
+	struct pb_msg_file f = { .result = result };
+
+	return record_conn_send(c, PB_MSG_REPLY, &f, sizeof(f), text, len, -1);
+}
+
+/* A file that the recorder answers for. */
+static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
+		  const struct pb_msg_file *ask)
+{
+	static const char fixed[] = "can't change while the program runs; choose it with record -b";
+	uint64_t kb = (uint64_t)s->ring->geometry.nr_chunks * PB_CHUNK_SIZE >> 10;
+	char text[32];
+	size_t len = (size_t)snprintf(text, sizeof(text), "%llu\n", (unsigned long long)kb);
+
+	if (type == PB_MSG_WRITE)
+		return reply(c, -EBUSY, fixed, sizeof(fixed));
+	if (ask->offset >= len)
+		return reply(c, 0, NULL, 0);
+	len -= ask->offset;
+	len = len < ask->size ? len : ask->size;
+	return reply(c, (int32_t)len, text + ask->offset, len);
+}
+
+/* Whether a request is for one of those files: then it is answered. */
+static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
+		     const char *body, int *ret)
+{
+	const struct pb_control_info *info;
+	struct pb_msg_file ask;
+
+	if (m->len <= sizeof(ask) || !memchr(body + sizeof(ask), 0, m->len - sizeof(ask)))
+		return false;
+	memcpy(&ask, body, sizeof(ask));
+	info = pb_control_info(pb_control_find(body + sizeof(ask)));
+	if (!info || info->owner != PB_OWNER_OBSERVER)
+		return false;
+	*ret = answer(s, c, m->type, &ask);
+	return true;
+}
+
 int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 			 const char *body)
 {
+	int ret;
+
 	if (m->type == PB_MSG_HELLO)
 		return on_client_hello(s, c, m, body);
+	if ((m->type == PB_MSG_WRITE || m->type == PB_MSG_READ) && answered(s, c, m, body, &ret))
+		return ret;
 	if ((m->type != PB_MSG_WRITE && m->type != PB_MSG_READ) || !c->target || c->request)
 		return -EPROTO;
 	c->request = malloc(sizeof(*m) + m->len);

@@ -84,27 +84,57 @@ static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 	return 0;
 }
 
-void pb_control_nearest_function(const struct pb_analysis *const *modules, unsigned nr,
-				 const char *pattern, char *out, size_t len)
+/* The pattern's text, without what makes it one; false: there is none. */
+static bool begin(struct nearest *n, const char *pattern)
 {
-	struct nearest n = { .max = 1 };
 	size_t k = 0;
 
-	*out = 0;
+	*n = (struct nearest){ 0 };
 	for (const char *p = pattern + (*pattern == '!'); *p && k < PB_EDIT_MAX; p++) {
 		if (!strncmp(p, ":mod:", 5))
 			break;
 		if (!strchr("*?[]^$\\", *p))
-			n.text[k++] = *p;
+			n->text[k++] = *p;
 	}
-	n.max = k > 12 ? 4 : (unsigned)k / 3;
-	for (unsigned m = 0; m < nr && k && n.max; m++)
-		for (uint32_t i = 0; i < modules[m]->nr_funcs; i++)
-			pb_names_each(modules[m], pb_analysis_funcs(modules[m]) + i, true, each_name, &n);
-	for (unsigned i = 0; i < n.nr; i++) {
+	n->max = k > 12 ? 4 : (unsigned)k / 3;
+	return k && n->max;
+}
+
+static void print(const struct nearest *n, char *out, size_t len)
+{
+	*out = 0;
+	for (unsigned i = 0; i < n->nr; i++) {
 		size_t at = strlen(out);
 
 		snprintf(out + at, len - at, "%s%s",
-			 !i ? "" : i + 1 == n.nr ? " or " : ", ", n.name[i]);
+			 !i ? "" : i + 1 == n->nr ? " or " : ", ", n->name[i]);
 	}
+}
+
+void pb_control_nearest_function(const struct pb_analysis *const *modules, unsigned nr,
+				 const char *pattern, char *out, size_t len)
+{
+	struct nearest n;
+
+	nr = begin(&n, pattern) ? nr : 0;
+	for (unsigned m = 0; m < nr; m++)
+		for (uint32_t i = 0; i < modules[m]->nr_funcs; i++)
+			pb_names_each(modules[m], pb_analysis_funcs(modules[m]) + i, true, each_name, &n);
+	print(&n, out, len);
+}
+
+void pb_control_nearest_name(const char *names, const char *pattern, char *out, size_t len)
+{
+	char name[PB_EDIT_MAX + 1];
+	struct nearest n;
+	size_t bytes;
+
+	if (!begin(&n, pattern))
+		names = "";
+	for (; *names; names += bytes + (names[bytes] == '\n')) {
+		bytes = strcspn(names, "\n");
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(names, " \n"), names);
+		consider(&n, name);
+	}
+	print(&n, out, len);
 }

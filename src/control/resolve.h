@@ -41,6 +41,9 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 void pb_control_nearest_function(const struct pb_analysis *const *modules, unsigned nr,
 				 const char *pattern, char *out, size_t len);
 
+/* The same among names, one a line, as available_filter_functions has them. */
+void pb_control_nearest_name(const char *names, const char *pattern, char *out, size_t len);
+
 /* Edits (insert, delete, replace, swap neighbours) from a to b; more than max
  * counts as max + 1. Only for texts up to PB_EDIT_MAX bytes. */
 #define PB_EDIT_MAX 128

@@ -183,7 +183,7 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 	if (!info)
 		return -ENOENT;
 	if (!(info->mode & PB_CONTROL_W)) {
-		snprintf(err, errlen, "%s: can only be read", info->path);
+		snprintf(err, errlen, "can only be read");
 		return -EACCES;
 	}
 	switch (file) {

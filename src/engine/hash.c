@@ -14,9 +14,13 @@ struct pb_pattern {
 	bool remove, exact;
 };
 
+/* Taking away from nothing leaves nothing, which means all. */
 bool pb_hash_empty(const struct ftrace_hash *h)
 {
-	return !h->first;
+	for (const struct pb_pattern *p = h->first; p; p = p->next)
+		if (!p->remove)
+			return false;
+	return true;
 }
 
 static bool module_matches(const struct pb_pattern *p, const struct pb_module *m)
@@ -118,6 +122,20 @@ static bool known(const struct pb_pattern *p)
 	return false;
 }
 
+static bool holds_any(const struct ftrace_hash *h)
+{
+	for (uint32_t k = 0; k < pb_nr_modules; k++) {
+		const struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->first_site)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			if (pb_hash_has(h, m, i))
+				return true;
+	}
+	return false;
+}
+
 /* A program that is followed through exec has other functions: only a write
  * while it runs must match. */
 static bool must_match;
@@ -157,7 +175,9 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 			old_last->next = NULL;
 		return err;
 	}
-	*h = new;
+	/* what the last function was taken from holds nothing: as in the kernel,
+	 * where a filter is a set of functions */
+	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }
 
@@ -170,7 +190,7 @@ void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before)
 
 void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty)
 {
-	if (!h->first) {
+	if (pb_hash_empty(h)) {
 		pb_seq_puts(s, if_empty);
 		return;
 	}
