@@ -10,7 +10,7 @@ enum { OPT_SORT = 0x2000, OPT_FORMAT, OPT_DIFF };
 struct report {
 	struct pb_view_options common;
 	enum pb_report_sort sort;
-	enum { TEXT, CSV, JSON } format;
+	enum pb_report_format format;
 	const char *diff;
 };
 
@@ -51,7 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		n = choose(arg, formats);
 		if (n < 0)
 			argp_failure(state, 2, 0, "--format=%s: choose text, csv or json", arg);
-		r->format = n;
+		r->format = (enum pb_report_format)n;
 		return 0;
 	case OPT_DIFF:
 		r->diff = arg;
@@ -69,22 +69,18 @@ static const struct argp argp = {
 
 static int print_diff(struct pb_view *now, const struct report *r, struct pb_report *report)
 {
-	struct pb_view base = *now;
+	struct pb_view base;
 	struct pb_report former;
-	char err[4600];
-	int ret;
+	int ret = pb_view_open_other(&base, &r->common, r->diff, now->out);
 
-	base.data = pb_data_open(r->diff, r->common.buffer, err, sizeof(err));
-	if (!base.data) {
-		pb_error("report", "%s", err);
-		return 1;
-	}
+	if (ret)
+		return ret;
 	ret = pb_report_make(&base, &former);
 	if (!ret) {
-		ret = pb_report_diff(now, &former, report);
+		ret = pb_report_diff(now, &former, report, r->sort, r->format);
 		pb_report_free(&former);
 	}
-	pb_data_close(base.data);
+	pb_view_close_other(&base);
 	return ret;
 }
 
@@ -93,9 +89,9 @@ static int print(struct pb_view *v, const struct report *r, struct pb_report *re
 	if (r->diff)
 		return print_diff(v, r, report);
 	pb_report_sort(report, r->sort);
-	if (r->format == CSV)
+	if (r->format == PB_FORMAT_CSV)
 		pb_report_csv(v, report);
-	else if (r->format == JSON)
+	else if (r->format == PB_FORMAT_JSON)
 		pb_report_json(v, report);
 	else
 		pb_report_print(v, report, r->sort);
@@ -107,9 +103,9 @@ static int check(void *input)
 	struct report *r = input;
 
 	/* a table for programs tells overloaded functions apart */
-	if (!r->common.demangle_given && r->format != TEXT)
+	if (!r->common.demangle_given && r->format != PB_FORMAT_TEXT)
 		r->common.demangle = PB_DEMANGLE_FULL;
-	r->common.no_pager |= r->format != TEXT;
+	r->common.no_pager |= r->format != PB_FORMAT_TEXT;
 	return 0;
 }
 

@@ -186,7 +186,7 @@ static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t i
 
 static struct pb_function unknown_site(struct pb_symbols *s, uint32_t site)
 {
-	struct pb_function f = { "?", "[unknown]", 1ull << 63 | site };
+	struct pb_function f = { "?", "[unknown]", "?", 1ull << 63 | site };
 	size_t slot = site % 4096;
 
 	if (s->unknown[slot] && s->unknown_site[slot] == site) {
@@ -197,6 +197,7 @@ static struct pb_function unknown_site(struct pb_symbols *s, uint32_t site)
 		s->unknown_site[slot] = site;
 		f.name = s->unknown[slot] ? s->unknown[slot] : "?";
 	}
+	f.raw = f.name;
 	return f;
 }
 
@@ -209,6 +210,7 @@ struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t 
 		return unknown_site(s, site);
 	return (struct pb_function){
 		.name = func_name(s, m, site - map->first_site), .module = m->soname,
+		.raw = pb_func_name(m->map, &pb_analysis_funcs(m->map)[site - map->first_site]),
 		.id = (uint64_t)map->module << 32 | (site - map->first_site),
 	};
 }

@@ -17,6 +17,7 @@ struct pb_symbols;
 struct pb_function {
 	const char *name;	/* as people read it; "site:N" if unknown */
 	const char *module;	/* its soname; "[unknown]" */
+	const char *raw;	/* as the symbol table has it; else the name */
 	uint64_t id;		/* the same for the same function in every image */
 };
 

@@ -225,7 +225,8 @@ static const char *option_of(unsigned mark)
 	return mark == PB_FILTER_IN ? "-F " : mark == PB_FILTER_OUT ? "-N " : "";
 }
 
-static int add_filters(struct pb_view *v, const struct pb_view_options *o)
+/* `other`: the patterns were looked up in the data that matters. */
+static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool other)
 {
 	char err[600];
 
@@ -236,7 +237,7 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o)
 		return fail(o, "out of memory");
 	for (size_t i = 0; i < o->nr_filters; i++)
 		if (pb_filters_add(v->filters, o->filters[i].mark, o->match, o->filters[i].pattern, err,
-				   sizeof(err)))
+				   sizeof(err)) && !other)
 			return fail(o, "%s%s: %s", option_of(o->filters[i].mark), o->filters[i].pattern,
 				    err);
 	return 0;
@@ -266,7 +267,7 @@ static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
 	return 0;
 }
 
-static int choose(struct pb_view *v, const struct pb_view_options *o)
+static int choose(struct pb_view *v, const struct pb_view_options *o, bool other)
 {
 	v->tids = o->tids;
 	v->nr_tids = o->nr_tids;
@@ -279,29 +280,57 @@ static int choose(struct pb_view *v, const struct pb_view_options *o)
 	if (v->min_ns && (v->data->clock.none || pb_data_is_function_tracer(v->data)))
 		return fail(o, "-t: no durations were recorded (%s)", v->data->clock.none ?
 			    "--clock=none" : "--tracer=function");
-	return check_tids(v, o) || add_filters(v, o);
+	return (!other && check_tids(v, o)) || add_filters(v, o, other);
 }
 
-static int open_view(struct pb_view *v, const struct pb_view_options *o, struct pb_out *out)
+static int open_data(struct pb_view *v, const struct pb_view_options *o, const char *dir, bool other)
 {
 	char err[4600];
 
 	memset(v, 0, sizeof(*v));
-	v->data = pb_data_open(o->dir ? o->dir : "patchbay.data", o->buffer, err, sizeof(err));
+	v->data = pb_data_open(dir, o->buffer, err, sizeof(err));
 	if (!v->data)
 		return fail(o, "%s", err);
-	v->out = out;
 	pb_symbols_demangle(v->data->symbols, o->demangle);
 	show_notes(v, o);
-	if (choose(v, o)) {
-		pb_filters_free(v->filters);
-		pb_data_close(v->data);
-		return 1;
-	}
-	pb_out_open(out, o->command, !o->no_pager);
+	if (!choose(v, o, other))
+		return 0;
+	pb_view_close_other(v);
+	return 1;
+}
+
+static void show_progress(struct pb_view *v, struct pb_out *out)
+{
+	v->out = out;
 	v->data->progress = progress;
 	v->data->progress_arg = out;
+}
+
+static int open_view(struct pb_view *v, const struct pb_view_options *o, struct pb_out *out)
+{
+	int ret = open_data(v, o, o->dir ? o->dir : "patchbay.data", false);
+
+	if (ret)
+		return ret;
+	pb_out_open(out, o->command, !o->no_pager);
+	show_progress(v, out);
 	return 0;
+}
+
+int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
+		       struct pb_out *out)
+{
+	int ret = open_data(v, o, dir, true);
+
+	if (!ret)
+		show_progress(v, out);
+	return ret;
+}
+
+void pb_view_close_other(struct pb_view *v)
+{
+	pb_filters_free(v->filters);
+	pb_data_close(v->data);
 }
 
 /* `ret`: what the view returned. The exit status. */
@@ -312,8 +341,7 @@ static int close_view(struct pb_view *v, const struct pb_view_options *o, int re
 	char text[256];
 
 	show_notes(v, o);
-	pb_filters_free(v->filters);
-	pb_data_close(v->data);
+	pb_view_close_other(v);
 	if (ret > 0)
 		return ret;
 	/* all that is left was shown, and the warning said what is missing */

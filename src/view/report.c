@@ -243,7 +243,7 @@ static int make_rows(struct maker *m, struct pb_report *r, const struct pb_clock
 		f = pb_sites_function(&m->sites, i);
 		r->calls += s->calls;
 		r->rows[r->nr++] = (struct pb_report_row){
-			.name = f.name, .module = f.module, .id = f.id,
+			.name = f.name, .module = f.module, .raw = f.raw, .id = f.id,
 			.calls = s->calls, .timed = s->timed,
 			.total = pb_clock_span(clock, s->total),
 			.self = pb_clock_span(clock, s->self),

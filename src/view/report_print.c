@@ -13,7 +13,7 @@ static uint64_t average(const struct pb_report_row *r)
 	return r->timed ? r->sum / r->timed : 0;
 }
 
-static uint64_t key_of(const struct pb_report_row *r, enum pb_report_sort by)
+uint64_t pb_report_key(const struct pb_report_row *r, enum pb_report_sort by)
 {
 	switch (by) {
 	case PB_SORT_SELF:
@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b, void *arg)
 {
 	const struct pb_report_row *x = a, *y = b;
 	enum pb_report_sort by = *(enum pb_report_sort *)arg;
-	uint64_t kx = key_of(x, by), ky = key_of(y, by);
+	uint64_t kx = pb_report_key(x, by), ky = pb_report_key(y, by);
 	int ret;
 
 	if (kx != ky)
@@ -55,7 +55,7 @@ void pb_report_sort(struct pb_report *r, enum pb_report_sort by)
 	qsort_r(r->rows, r->nr, sizeof(*r->rows), compare, &by);
 }
 
-static void print_time(struct pb_out *o, uint64_t ns, bool known)
+void pb_report_time(struct pb_out *o, uint64_t ns, bool known)
 {
 	char buf[40];
 
@@ -87,12 +87,12 @@ void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb
 		bool known = row->timed;
 
 		if (!counts && spread) {
-			print_time(o, average(row), known);
-			print_time(o, row->min, known);
-			print_time(o, row->max, known);
+			pb_report_time(o, average(row), known);
+			pb_report_time(o, row->min, known);
+			pb_report_time(o, row->max, known);
 		} else if (!counts) {
-			print_time(o, row->total, known);
-			print_time(o, row->self, known);
+			pb_report_time(o, row->total, known);
+			pb_report_time(o, row->self, known);
 		}
 		pb_out_fmt(o, "  %10llu  %s\n", (ull)row->calls, row->name);
 	}
@@ -135,71 +135,4 @@ void pb_report_json(const struct pb_view *v, const struct pb_report *r)
 	pb_out_str(o, "\n], \"totals\": {");
 	pb_view_json_totals(v, r->calls, &r->totals);
 	pb_out_str(o, "}}\n");
-}
-
-static int by_name(const void *a, const void *b)
-{
-	const struct pb_report_row *x = a, *y = b;
-	int ret = strcmp(x->name, y->name);
-
-	return ret ? ret : strcmp(x->module, y->module);
-}
-
-struct difference {
-	const struct pb_report_row *base, *now;	/* NULL: not in that run */
-	int64_t total;
-};
-
-static int by_difference(const void *a, const void *b)
-{
-	const struct difference *x = a, *y = b;
-	uint64_t dx = (uint64_t)(x->total < 0 ? -x->total : x->total);
-	uint64_t dy = (uint64_t)(y->total < 0 ? -y->total : y->total);
-
-	if (dx != dy)
-		return dx > dy ? -1 : 1;
-	return by_name(x->now ? x->now : x->base, y->now ? y->now : y->base);
-}
-
-static void print_difference(struct pb_out *o, const struct difference *d)
-{
-	static const struct pb_report_row none = { .name = "" };
-	const struct pb_report_row *base = d->base ? d->base : &none, *now = d->now ? d->now : &none;
-	char buf[40];
-
-	print_time(o, base->total, d->base);
-	print_time(o, now->total, d->now);
-	pb_out_fmt(o, "  %c%10s  %10llu  %10llu  %+11lld  %s\n", d->total < 0 ? '-' : '+',
-		   pb_view_time(buf, sizeof(buf), (uint64_t)(d->total < 0 ? -d->total : d->total)),
-		   (ull)base->calls, (ull)now->calls, (long long)(now->calls - base->calls),
-		   d->now ? now->name : base->name);
-}
-
-int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now)
-{
-	struct difference *list = calloc(base->nr + now->nr + 1, sizeof(*list));
-	size_t i = 0, j = 0, nr = 0;
-
-	if (!list)
-		return -ENOMEM;
-	qsort(base->rows, base->nr, sizeof(*base->rows), by_name);
-	qsort(now->rows, now->nr, sizeof(*now->rows), by_name);
-	while (i < base->nr || j < now->nr) {
-		int order = i == base->nr ? 1 : j == now->nr ? -1 : by_name(&base->rows[i], &now->rows[j]);
-		struct difference *d = &list[nr++];
-
-		d->base = order <= 0 ? &base->rows[i++] : NULL;
-		d->now = order >= 0 ? &now->rows[j++] : NULL;
-		d->total = (int64_t)((d->now ? d->now->total : 0) - (d->base ? d->base->total : 0));
-	}
-	qsort(list, nr, sizeof(*list), by_difference);
-	pb_out_str(v->out, "  Total base   Total now   Difference  Calls base   Calls now   Difference"
-		   "  Function\n"
-		   "  ==========  ==========  ===========  ==========  ==========  ==========="
-		   "  ====================\n");
-	for (size_t n = 0; n < nr; n++)
-		print_difference(v->out, &list[n]);
-	free(list);
-	pb_view_losses(v, &now->totals, "# ");
-	return 0;
 }

@@ -45,7 +45,7 @@ int pb_view_graph(const struct pb_view *v, bool focus);
 
 /* --- sums by function --- */
 struct pb_report_row {
-	const char *name, *module;
+	const char *name, *module, *raw;	/* raw: as the symbol table has it */
 	uint64_t id;
 	uint64_t calls, timed;		/* timed: those whose time is known */
 	uint64_t total, self, sum, min, max;	/* ns; total: outermost activations only */
@@ -65,13 +65,19 @@ enum pb_report_sort {
 	PB_SORT_FUNC,
 };
 
+enum pb_report_format { PB_FORMAT_TEXT, PB_FORMAT_CSV, PB_FORMAT_JSON };
+
 int pb_report_make(const struct pb_view *v, struct pb_report *r);
 void pb_report_free(struct pb_report *r);
 void pb_report_sort(struct pb_report *r, enum pb_report_sort by);
 void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by);
 void pb_report_csv(const struct pb_view *v, const struct pb_report *r);
 void pb_report_json(const struct pb_view *v, const struct pb_report *r);
-int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now);
+/* Sorts the rows of both. */
+int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now,
+		   enum pb_report_sort by, enum pb_report_format format);
+uint64_t pb_report_key(const struct pb_report_row *r, enum pb_report_sort by);
+void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* a column; else "-" */
 
 /* --- info --- */
 int pb_view_info(const struct pb_view *v, bool json, bool open);

@@ -41,6 +41,11 @@ check report-self basic report --sort=self
 check report-avg basic report --sort=avg
 check report-json threads report --format=json
 check report-diff basic report --diff threads
+check report-diff-self basic report --diff threads -s self -D 2
+check report-diff-filter basic report --diff threads -F fib -F helper -s calls
+check report-diff.csv basic report --diff threads --format=csv
+check report-diff.json function report --diff threads --format=json
+check report-diff-unknown basic report --diff nowhere
 check report-filter basic report -F work
 check report-notrace basic report -N work -N fib
 check report-depth basic report -D 2
