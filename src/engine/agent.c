@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include "arch/x86_64/stop.h"
+#include "engine/creds.h"
 #include "engine/detach.h"
 #include "engine/exec.h"
 #include "engine/fgraph.h"
@@ -161,8 +162,10 @@ static void start_thread(void)
 	tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 		       CLONE_SYSVSEM, (void *)(stack + AGENT_STACK), agent_thread, NULL, NULL);
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
-	if (tid > 0)
-		pb_agent_tid = (uint32_t)tid;
+	if (tid <= 0)
+		return;
+	pb_agent_tid = (uint32_t)tid;
+	pb_creds_start();
 }
 
 /* Compiled-in calls become nops, the engine's own replacements go in. */
@@ -205,6 +208,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	if (session.flags & PB_WELCOME_NO_FORK)
 		pb_follow_fork = false;
 	pb_exec_start(preload, path, !(session.flags & PB_WELCOME_NO_EXEC));
+	pb_creds_wanted = session.serve;
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
 	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);

@@ -18,6 +18,7 @@
 #include "arch/x86_64/hot.h"
 #include "arch/x86_64/stop.h"
 #include "base/sys.h"
+#include "engine/creds.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 #include "engine/loader.h"
@@ -152,6 +153,7 @@ static uint64_t pause_for(uint64_t ns)
 {
 	struct { uint64_t sec, nsec; } ts = { ns / 1000000000, ns % 1000000000 };
 
+	pb_creds_serve();
 	pb_sys(SYS_nanosleep, &ts, NULL);
 	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
@@ -223,4 +225,5 @@ void pb_detach(void)
 		while (steps[i]())
 			ns = pause_for(ns);
 	}
+	pb_creds_end();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <link.h>
 #include "engine/loader.h"
+#include "engine/creds.h"
 #include "engine/cyg.h"
 #include "engine/exec.h"
 #include "engine/ftrace.h"
@@ -37,6 +38,7 @@ void pb_hook_module(struct pb_module *m)
 		return;
 	pb_sigaction_hook(m);
 	pb_exec_hook(m);
+	pb_creds_hook(m);
 	pb_cyg_hook(m);
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <stddef.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include "engine/session.h"
+#include "engine/creds.h"
 #include "engine/files.h"
 #include "engine/ftrace.h"
 #include "engine/thread.h"
@@ -12,6 +15,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
+#define IDLE_MS		20	/* see pb_creds_start() */
 #define BUFFER_SIZE	(sizeof(struct pb_msg) + PB_MSG_MAX)
 
 /* One for the session of the start, which the agent's thread goes on with; one
@@ -315,16 +319,48 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
 }
 
+/* The program may have closed it, and have another file of that number now. */
+static bool still_ours(const struct pb_session *s)
+{
+	struct stat st;
+
+	return !pb_sys(SYS_fstat, s->fd, &st) && st.st_ino == s->ino && st.st_dev == s->dev;
+}
+
+/* 0, or -errno: nothing will come. */
+static int wait_for_message(const struct pb_session *s)
+{
+	struct pollfd p = { s->fd, POLLIN, 0 };
+	long n;
+
+	do {
+		n = pb_sys(SYS_poll, &p, 1, IDLE_MS);
+		pb_creds_serve();
+	} while (!n || n == -4);
+	return n < 0 ? (int)n : still_ours(s) ? 0 : -9;
+}
+
 void pb_session_serve(struct pb_session *s)
 {
+	struct stat st;
+
+	if (!pb_sys(SYS_fstat, s->fd, &st)) {
+		s->ino = st.st_ino;
+		s->dev = st.st_dev;
+	}
 	for (;;) {
 		uint32_t len;
-		int fd, type = receive(s, &fd, &len);
+		int fd, type = wait_for_message(s);
 
+		if (!type)
+			type = receive(s, &fd, &len);
+		else
+			fd = -1;
 		if (fd >= 0)
 			pb_sys(SYS_close, fd);
 		if (type < 0 || serve_one(s, (uint32_t)type, len))
 			break;
 	}
-	pb_session_close(s);
+	if (still_ours(s))
+		pb_session_close(s);
 }

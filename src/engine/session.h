@@ -11,6 +11,7 @@
 
 struct pb_session {
 	int fd;
+	uint64_t dev, ino;	/* of the socket, while it is served */
 	bool serve;
 	uint32_t flags;		/* PB_WELCOME_* */
 	uint8_t *buffer;	/* for one message */

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <ucontext.h>
 #include "engine/sigaction.h"
+#include "engine/creds.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
@@ -199,10 +200,15 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 /* Both make reading the TSC a fault. */
 static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
+	int ret;
+
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
 		pb_clock_freeze();
-	return original_prctl(op, a, b, c, d);
+	ret = original_prctl(op, a, b, c, d);
+	if (!ret)
+		pb_creds_prctl(op, a, b, c, d);
+	return ret;
 }
 
 void pb_note_makecontext(const ucontext_t *uc)

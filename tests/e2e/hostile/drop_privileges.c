@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Root gives up its privileges after start, as daemons do: afterwards every
- * task of the process is nobody with no capability, and calls, new threads and
- * children go on.
+ * task of the process is nobody with no capability, and calls, new threads,
+ * children and text changes go on.
  * @needs root
  * @markers 600 main thread_main
+ * @serve 100
  */
 #include <dirent.h>
+#include <linux/capability.h>
 #include <grp.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include "hostile.h"
 
 #define NOBODY 65534
 static sem_t go;
+
+int capset(struct __user_cap_header_struct *h, const struct __user_cap_data_struct *d);
 
 static KEEP void *thread_main(void *arg)
 {
@@ -53,7 +58,7 @@ static KEEP int check_tasks(void)
 			    sscanf(line, "Gid: %lu %lu %lu %lu", &a, &b, &c, &f2) == 4)
 				if (a != NOBODY || b != NOBODY || c != NOBODY || f2 != NOBODY)
 					die("task %s: %s", e->d_name, line);
-			if (sscanf(line, "CapEff: %lx", &a) == 1 && a)
+			if ((sscanf(line, "CapEff: %lx", &a) == 1 || sscanf(line, "CapPrm: %lx", &a) == 1) && a)
 				die("task %s: %s", e->d_name, line);
 		}
 		fclose(f);
@@ -64,6 +69,8 @@ static KEEP int check_tasks(void)
 
 int main(void)
 {
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { 0 };
 	pthread_t t[2], late;
 	int i, n, status;
 	pid_t pid;
@@ -73,7 +80,10 @@ int main(void)
 	check(!sem_init(&go, 0, 0));
 	for (i = 0; i < 2; i++)
 		check(!pthread_create(&t[i], NULL, thread_main, (void *)1));
-	check(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+	/* by way of nobody with root's capabilities, which are then given up */
+	check(!prctl(PR_SET_KEEPCAPS, 1));
+	check(!setgroups(0, NULL) && !setregid(NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY));
+	check(!capset(&head, none));
 	check(setuid(0) == -1);
 	check(check_tasks() >= 3);
 	check(!pthread_create(&late, NULL, thread_main, NULL));
@@ -90,6 +100,9 @@ int main(void)
 	if (!pid)
 		_exit(0);
 	check(waitpid(pid, &status, 0) == pid && !status);
+	while (!told())
+		marker_begin(0);
+	check(check_tasks() >= 1);
 	puts("nobody");
 	return 0;
 }
