@@ -100,6 +100,7 @@ enum pb_refused {
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins behind it */
 #define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
+#define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct pb_recipe) */
 
 struct pb_func {
 	uint64_t addr;		/* function's entry */
@@ -107,7 +108,7 @@ struct pb_func {
 	uint32_t name;		/* string, mangled; the best of its aliases */
 	uint16_t window;	/* offset from addr of the first displaced byte (4 after endbr64) */
 	uint8_t window_len;	/* displaced bytes, a whole number of instructions:
-				 * PB_JUMP_LEN (with via, PB_JUMP_SHORT) .. PB_WINDOW_MAX */
+				 * pb_func_jump_len() .. PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
 	uint8_t flags;		/* PB_FUNC_* */
@@ -118,6 +119,7 @@ struct pb_func {
 
 #define PB_JUMP_LEN		5	/* jmp rel32 */
 #define PB_JUMP_SHORT		2	/* jmp rel8 */
+#define PB_JUMP_RIDE		1	/* the first byte of jmp rel32 */
 #define PB_DIG_LEN		10	/* two jmp rel32, the second of them is a hole */
 #define PB_HOLE_REACH		160	/* a hole is nearer than that to its function's entry */
 #define PB_WINDOW_MAX		24
@@ -162,6 +164,16 @@ struct pb_func {
  * Of the displaced instructions none begins where the hole's jump does: a PC
  * there is the jump's, never the program's own. A dig lies outside of all
  * windows and of other holes and digs.
+ *
+ * A function of one byte, with the next function right behind, has its jump's
+ * displacement in common with the next one's jump, which stands whenever its
+ * own does (PB_FUNC_RIDES; the next one has five bytes, no via, no endbr64):
+ *
+ *   rider    e9			jmp rel32, where rel32 = e9 d0 d1 d2
+ *   carrier  e9 d0 d1 d2 d3	jmp rel32
+ *
+ * So where the one goes settles where the other does: the agent finds memory
+ * in both places.
  */
 struct pb_recipe {
 	uint8_t len, nr_fixups, nr_pairs, window_len;

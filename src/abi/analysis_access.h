@@ -81,7 +81,15 @@ static inline uint64_t pb_func_window_end(const struct pb_func *f)
 /* The bytes that the jump in the window takes. */
 static inline unsigned pb_func_jump_len(const struct pb_func *f)
 {
+	if (f->flags & PB_FUNC_RIDES)
+		return PB_JUMP_RIDE;
 	return f->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
+}
+
+/* Does the function before it ride on its jump? */
+static inline int pb_func_carries(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return f > pb_analysis_funcs(a) && f[-1].flags & PB_FUNC_RIDES;
 }
 
 /* The link-time address of the hole; only with via. */

@@ -88,7 +88,7 @@ static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(f->name < a->strings_size && f->aliases < a->strings_size);
 	CHECK(f->kind <= PB_SITE_CYG && f->refused < PB_NR_REFUSED);
 	if (f->refused != PB_REFUSED_NOT)
-		return f->window_len == 0 && !f->via && !(f->flags & PB_FUNC_DUG);
+		return f->window_len == 0 && !f->via && !(f->flags & (PB_FUNC_DUG | PB_FUNC_RIDES));
 	CHECK(f->window_len >= pb_func_jump_len(f) && f->window_len <= PB_WINDOW_MAX);
 	CHECK(a->text_end - f->addr >= (uint64_t)f->window + f->window_len);
 	return recipes_ok(a, f);
@@ -137,6 +137,17 @@ static bool hole_ok(const struct pb_analysis *a, uint32_t i)
 	return true;
 }
 
+/* f[i] rides on the jump of the next one. */
+static bool ride_ok(const struct pb_analysis *a, uint32_t i)
+{
+	const struct pb_func *f = pb_analysis_funcs(a) + i;
+
+	CHECK(i + 1 < a->nr_funcs && f[1].addr == f->addr + 1);
+	CHECK(!f->via && !f->window && f->window_len == PB_JUMP_RIDE);
+	CHECK(f[1].refused == PB_REFUSED_NOT && !f[1].via && !f[1].window);
+	return f->kind != PB_SITE_CYG && f[1].kind != PB_SITE_CYG && !(f[1].flags & PB_FUNC_RIDES);
+}
+
 static bool funcs_ok(const struct pb_analysis *a)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -149,8 +160,10 @@ static bool funcs_ok(const struct pb_analysis *a)
 		CHECK(!i || f[i].addr > f[i - 1].addr);
 		CHECK(!i || !f[i - 1].window_len || f[i].addr >= pb_func_window_end(&f[i - 1]));
 	}
-	for (uint32_t i = 0; i < a->nr_funcs; i++)
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
 		CHECK(!f[i].via || hole_ok(a, i));
+		CHECK(!(f[i].flags & PB_FUNC_RIDES) || ride_ok(a, i));
+	}
 	return nr_sites == a->nr_sites;
 }
 

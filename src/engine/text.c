@@ -156,6 +156,7 @@ void pb_text_remove(struct pb_module *m)
 	m->stubs = NULL;
 	m->stubs_used = 0;
 	pb_barrier();
+	pb_ride_remove(m);
 	if (gone.sites)
 		pb_sys(SYS_munmap, gone.sites, gone.region_size);
 	pb_sys(SYS_munmap, gone.analysis, gone.analysis->size);
@@ -174,10 +175,12 @@ struct pb_module *pb_site_module(const struct pb_site *s)
 
 bool pb_in_stub(uint64_t pc)
 {
+	const struct pb_module *m;
+
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		if (pb_modules[i].sites && pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_used)
 			return true;
-	return false;
+	return pb_ride_at(pc, &m);
 }
 
 struct pb_module *pb_module_at(uint64_t address)

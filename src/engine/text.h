@@ -79,8 +79,8 @@ int pb_text_commit(bool live);
 extern uint64_t pb_text_ns;		/* spent in commits, for READY */
 
 /* If pc lies in a stub: the original address of the instruction there, or the
- * function's entry while the stub's own code runs (*own = true) or the jump to
- * it in a hole (registers are as at the entry). 0 if not. */
+ * function's entry while the stub's own code runs (*own = true) or a jump to it
+ * in a hole or in between (registers are as at the entry). 0 if not. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The other way: where in its stub the displaced instruction at this address
  * lives, if the site is being patched; the stub, if it is a hole. 0 if none. */

@@ -17,10 +17,12 @@ uint64_t pb_text_ns;
  * What fails is taken back in the other order.
  *
  *   HOLES_ON	holes get their jump; nothing leads there yet
+ *   RIDES_OFF	windows of those who ride on another's jump, which still stands
  *   WINDOWS	and the compiled-in calls
+ *   RIDES_ON	the jumps that are ridden on stand
  *   HOLES_OFF	holes get their bytes back; nothing leads there any more
  */
-enum { HOLES_ON, WINDOWS, HOLES_OFF, NR_PARTS };
+enum { HOLES_ON, RIDES_OFF, WINDOWS, RIDES_ON, HOLES_OFF, NR_PARTS };
 
 static struct part {
 	struct pb_patch *p;
@@ -79,7 +81,8 @@ static void add_hole(struct part *part, uint64_t hole, const uint8_t *to)
 
 static void refuse(struct pb_site *s, enum pb_refused why)
 {
-	s->flags |= FTRACE_FL_REFUSED | (uint64_t)why << FTRACE_FL_REASON_SHIFT;
+	if (!(s->flags & FTRACE_FL_REFUSED))
+		s->flags |= FTRACE_FL_REFUSED | (uint64_t)why << FTRACE_FL_REASON_SHIFT;
 }
 
 static bool displaces(const struct pb_recipe *r, uint64_t text)
@@ -100,9 +103,9 @@ static bool as_in_file(const struct pb_module *m, const struct pb_func *f)
 	return !f->via || !pb_hole_is_patched(m, f);
 }
 
-/* The site's stub, if it has none yet. */
-static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_func *f)
+static bool emit_stub(struct pb_module *m, struct pb_site *s)
 {
+	const struct pb_func *f = pb_site_func(m, s);
 	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
 	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
 	size_t size = pb_stub_size(r, dug);
@@ -123,6 +126,32 @@ static bool make_stub(struct pb_module *m, struct pb_site *s, const struct pb_fu
 	s->handler = pb_site_idle(m, s);
 	m->stubs_used += size;
 	return true;
+}
+
+static bool rides(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_site_func(m, s)->flags & PB_FUNC_RIDES;
+}
+
+static bool carries(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_func_carries(m->analysis, pb_site_func(m, s));
+}
+
+/* The stub of a site that has none yet. Of two that share a jump both get
+ * theirs at once, as where it goes is settled then. */
+static bool make_stub(struct pb_module *m, struct pb_site *s)
+{
+	struct pb_site *rider = rides(m, s) ? s : carries(m, s) ? s - 1 : NULL;
+
+	if (!m->stubs_used)
+		m->stubs_used = 16;
+	if (!emit_stub(m, s) || !rider || rider->flags & FTRACE_FL_REFUSED)
+		return s->stub;
+	if ((!rider->stub && !emit_stub(m, rider)) || (!rider[1].stub && !emit_stub(m, rider + 1)) ||
+	    !pb_ride_make(m, pb_site_func(m, rider)))
+		refuse(rider, PB_REFUSED_RANGE);
+	return !(s->flags & FTRACE_FL_REFUSED);
 }
 
 static int hole_on(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
@@ -156,12 +185,18 @@ static void hole_off(struct pb_module *m, const struct pb_func *f)
 
 static int window_on(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
 {
-	uint64_t window = m->bias + pb_func_window(f);
-	uint8_t jump[PB_JUMP_LEN];
+	uint64_t window = m->bias + pb_func_window(f), to = (uint64_t)m->stubs + s->stub;
+	uint8_t jump[PB_JUMP_LEN] = { 0xe9 };
 
+	if (f->flags & PB_FUNC_RIDES) {
+		add_patch(&batch[RIDES_ON], window, jump, PB_JUMP_RIDE);
+		return 0;
+	}
+	if (carries(m, s) && pb_ride_target(m, f))
+		to = pb_ride_target(m, f);
 	if (f->via)
 		pb_jump_emit_short(jump, f->via);
-	else if (pb_jump_emit(jump, window, (uint64_t)m->stubs + s->stub))
+	else if (pb_jump_emit(jump, window, to))
 		return -34;
 	add_patch(&batch[WINDOWS], window, jump, (uint8_t)pb_func_jump_len(f));
 	return 0;
@@ -172,13 +207,13 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 	const struct pb_func *f = pb_site_func(m, s);
 	int err = 0;
 
-	if (!s->stub) {
-		if (!m->stubs_used)
-			m->stubs_used = 16;
-		if (!make_stub(m, s, f))
-			return;
+	if (!s->stub && !make_stub(m, s))
+		return;
+	if (rides(m, s)) {
+		pb_text_change(m, s + 1, true);
+		err = pb_text_settled(s + 1, true) ? 0 : -34;
 	}
-	if (f->via && !(s->flags & FTRACE_FL_HOLE)) {
+	if (!err && f->via && !(s->flags & FTRACE_FL_HOLE)) {
 		err = hole_on(m, s, f);
 		if (!err)
 			s->flags |= FTRACE_FL_HOLE;
@@ -196,8 +231,10 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
 
+	if (carries(m, s) && s[-1].flags & FTRACE_FL_ENABLED)
+		return;
 	if (s->flags & FTRACE_FL_ENABLED)
-		add_patch(&batch[WINDOWS], m->bias + pb_func_window(f),
+		add_patch(&batch[rides(m, s) ? RIDES_OFF : WINDOWS], m->bias + pb_func_window(f),
 			  pb_recipe_rest(pb_func_recipe(m->analysis, f)),
 			  (uint8_t)pb_func_jump_len(f));
 	if (s->flags & FTRACE_FL_HOLE)

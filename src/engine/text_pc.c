@@ -27,7 +27,9 @@ static uint64_t original(const struct pb_module *m, const struct pb_func *f, uin
 uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 {
 	struct pb_module *in = pb_module_at(pc);
+	const struct pb_module *rides;
 	const struct pb_site *hole;
+	const struct pb_func *f;
 
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		struct pb_module *m = &pb_modules[i];
@@ -53,7 +55,10 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 	}
 	*own = false;
 	hole = site_of_hole(in, pc);
-	return hole ? in->bias + pb_func_window(pb_site_func(in, hole)) : 0;
+	if (hole)
+		return in->bias + pb_func_window(pb_site_func(in, hole));
+	f = pb_ride_at(pc, &rides);
+	return f ? rides->bias + pb_func_window(f) : 0;
 }
 
 static uint64_t copy_in_stub(const struct pb_module *m, const struct pb_func *f, unsigned off,

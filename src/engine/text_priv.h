@@ -22,4 +22,13 @@ static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb
 	return memcmp((const void *)(m->bias + pb_func_hole(f)),
 		      pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
 }
+
+/* text_ride.c: PB_FUNC_RIDES. Both have their stubs: finds the places where
+ * their jumps can go, and puts jumps to the stubs there. */
+bool pb_ride_make(struct pb_module *m, const struct pb_func *rider);
+/* Where the jump of a carrier is to go, or 0. */
+uint64_t pb_ride_target(const struct pb_module *m, const struct pb_func *carrier);
+/* The function whose jump goes to pc, by way of the text; NULL: none. */
+const struct pb_func *pb_ride_at(uint64_t pc, const struct pb_module **m);
+void pb_ride_remove(const struct pb_module *m);
 #endif

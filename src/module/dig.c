@@ -101,11 +101,11 @@ static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* Of what is displaced none may begin where the hole is to be, or call; and
- * control goes on behind it: no padding was taken to it. */
+/* Of what is displaced none may begin where the hole is to be, or call; and all
+ * of it is code. */
 static bool suits(const struct pb_window_out *w)
 {
-	if (w->pairs[w->head.nr_pairs - 1].orig != w->head.window_len)
+	if (w->padded)
 		return false;
 	for (unsigned i = 0; i < w->head.nr_pairs; i++)
 		if (w->pairs[i].orig == PB_JUMP_LEN)

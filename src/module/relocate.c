@@ -343,6 +343,7 @@ enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_o
 	memcpy(out->orig, in->bytes, s.off);
 	memcpy(out->rest + code_end, in->bytes + code_end, s.off - code_end);
 	out->all_nops = !s.wrote;
+	out->padded = s.off > code_end;
 	if (!s.ended) {
 		put_pair(&s, s.off);
 		put_jump(&s, in->addr + s.off);

@@ -29,6 +29,7 @@ struct pb_window_out {
 	uint8_t code[PB_RECIPE_MAX + 32];
 	uint8_t orig[PB_WINDOW_MAX], rest[PB_WINDOW_MAX];
 	bool all_nops;		/* nothing of the window has an effect */
+	bool padded;		/* padding that nobody runs is part of the window */
 };
 
 /*

@@ -197,6 +197,19 @@ static void make_short_sites(struct pb_an *an)
 	}
 }
 
+/* A function of one byte, and the next one right behind. */
+static void ride(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
+{
+	struct pb_window_out w;
+
+	if (next->addr != f->addr + PB_JUMP_RIDE || next->refused || next->via || next->window ||
+	    next->kind == PB_SITE_CYG || f->window || make_window(an, f, PB_JUMP_RIDE, &w) ||
+	    w.head.window_len != PB_JUMP_RIDE)
+		return;
+	f->flags |= PB_FUNC_RIDES;
+	keep_window(an, f, &w);
+}
+
 int pb_sites_make(struct pb_an *an, const char **why)
 {
 	for (size_t i = 0; i < an->fns.n; i++) {
@@ -206,6 +219,9 @@ int pb_sites_make(struct pb_an *an, const char **why)
 			make_site(an, f);
 	}
 	make_short_sites(an);
+	for (size_t i = 0; i + 1 < an->fns.n; i++)
+		if (an->fns.v[i].refused == PB_REFUSED_SHORT)
+			ride(an, &an->fns.v[i], &an->fns.v[i + 1]);
 	*why = "too many functions";
 	if (an->recipes.n > UINT32_MAX)
 		return -EFBIG;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Where there is no room for the long jump: which hole is taken, in padding and
- * in code, and which isn't; and what the check of an analysis says of them. */
+ * in code, and which isn't; who has its jump in common with the next one; and
+ * what the check of an analysis says of them. */
 #include "module_files.h"
 
 /* One function that needs a hole, and one gap that it reaches. */
@@ -113,7 +114,12 @@ static const char *const digs_s =
 	".cfi_startproc\n lea 2b(%rip),%rax\n jmp *%rax\n.cfi_endproc\nfar\n"
 	"F computed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *%rax\nE computed\nfar\n"
 	"F fixed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *good@GOTPCREL(%rip)\nE fixed\nfar\n"
-	"F boundary\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n mov $5,%ecx\n jne 1b\n ret\nE boundary\nfar\n"
+	"F boundary\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $3,%eax\n dec %edi\n jne 1b\n ret\n"
+	"E boundary\nfar\n"
+	/* up to the end, but not into what may be padding */
+	"F ends\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n mov $5,%ecx\n jne 1b\n ret\nE ends\nfar\n"
+	"F short_of\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $5,%ecx\n jne 1b\n ret\n nop\n nop\n"
+	"E short_of\nfar\n"
 	"F calls\n xor %eax,%eax\n1: add $3,%eax\n call good\n dec %edi\n jne 1b\n ret\nE calls\nfar\n"
 	"F data\n xor %eax,%eax\n1: loop\n jne 1b\n ret\n .byte 6,6,6\nE data\nfar\n"
 	".globl bare\n.type bare,@function\nbare: xor %eax,%eax\n1: loop\n jne 1b\n ret\n.size bare,.-bare\nfar\n"
@@ -155,6 +161,8 @@ static void test_digs(void **unused)
 	assert_refused(v, "computed", BRANCH);
 	assert_dug(v, "fixed", "fixed", 2, 10);
 	assert_refused(v, "boundary", BRANCH);
+	assert_dug(v, "ends", "ends", 5, 10);
+	assert_refused(v, "short_of", BRANCH);
 	assert_refused(v, "calls", BRANCH);
 	assert_refused(v, "data", BRANCH);
 	assert_refused(v, "bare", BRANCH);
@@ -195,10 +203,93 @@ static void test_check_digs(void **unused)
 	drop(v);
 }
 
+/* A byte, and what may follow. */
+static const char *const rides_s =
+	".macro F name\n .globl \\name\n .type \\name,@function\n"
+	"\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro one name\nF \\name\n ret\nE \\name\n.endm\n"
+	".macro five name\nF \\name\n mov $1,%eax\n ret\nE \\name\n.endm\n"
+	".text\nfar\n"
+	"one rider\nfive carrier\nfar\n"
+	"one first\none second\nfive third\nfar\n"
+	"one refused\nF syscall\n syscall\n ret\nE syscall\nfar\n"
+	"one marked\nF endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\nfar\n"
+	"one holed\nF dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
+	"one apart\n ret\nfive far_behind\nfar\n"
+	"F falls\n nop\nE falls\nfive into\nfar\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_rides(void **unused)
+{
+	const struct pb_func *f;
+
+	write_file("rides.s", rides_s);
+	build("gcc -shared -nostdlib rides.s -o rides.so");
+	struct view v = analyse("rides.so", 0);
+
+	assert_site(v, "rider", PB_SITE_SYMBOL);
+	f = func(v, "rider");
+	assert_int_equal(f->flags & (PB_FUNC_RIDES | PB_FUNC_DUG), PB_FUNC_RIDES);
+	assert_int_equal(f->window_len, 1);
+	assert_int_equal(pb_func_jump_len(f), 1);
+	assert_int_equal(pb_func_recipe(v.a, f)->len, 1);
+	assert_int_equal(*pb_recipe_code(pb_func_recipe(v.a, f)), 0xc3);
+	assert_true(pb_func_carries(v.a, func(v, "carrier")));
+	assert_false(pb_func_carries(v.a, f));
+	assert_int_equal(pb_func_jump_len(func(v, "carrier")), 5);
+	/* who rides can't carry */
+	assert_refused(v, "first", SHORT);
+	assert_site(v, "second", PB_SITE_SYMBOL);
+	assert_true(pb_func_carries(v.a, func(v, "third")));
+	assert_refused(v, "refused", SHORT);
+	assert_refused(v, "marked", SHORT);
+	assert_true(func(v, "dug")->flags & PB_FUNC_DUG);
+	assert_refused(v, "holed", SHORT);
+	assert_refused(v, "apart", SHORT);
+	assert_refused(v, "falls", CROSSES);
+	drop(v);
+}
+
+/* The check of rides.so with f's, or the next one's, byte at the offset changed. */
+static int check_with(struct view v, const struct pb_func *f, size_t offset, uint8_t value)
+{
+	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
+	int ret;
+
+	memcpy(copy, v.a, v.size);
+	copy[(size_t)((const uint8_t *)f - (const uint8_t *)v.a) + offset] = value;
+	ret = pb_analysis_check(copy, v.size);
+	free(copy);
+	return ret;
+}
+
+static void test_check_rides(void **unused)
+{
+	struct view v = analyse("rides.so", 0);
+	const struct pb_func *rider = func(v, "rider"), *carrier = func(v, "carrier");
+	size_t flags = offsetof(struct pb_func, flags), via = offsetof(struct pb_func, via);
+
+	assert_int_equal(check_with(v, rider, flags, rider->flags), 0);
+	assert_int_not_equal(check_with(v, rider, flags, PB_FUNC_GLOBAL), 0);
+	assert_int_not_equal(check_with(v, carrier, flags, PB_FUNC_RIDES), 0);
+	assert_int_not_equal(check_with(v, rider, via, 20), 0);
+	assert_int_not_equal(check_with(v, carrier, via, 20), 0);
+	assert_int_not_equal(check_with(v, rider, offsetof(struct pb_func, window_len), 2), 0);
+	assert_int_not_equal(check_with(v, rider, offsetof(struct pb_func, window), 1), 0);
+	assert_int_not_equal(check_with(v, carrier, offsetof(struct pb_func, window), 4), 0);
+	assert_int_not_equal(check_with(v, carrier, offsetof(struct pb_func, kind), PB_SITE_CYG), 0);
+	assert_int_not_equal(check_with(v, carrier, offsetof(struct pb_func, addr),
+					(uint8_t)(carrier->addr + 1)), 0);
+	drop(v);
+}
+
 static void test_damaged(void **unused)
 {
 	check_damaged("holes.so");
 	check_damaged("digs.so");
+	check_damaged("rides.so");
 }
 
 int main(void)
@@ -208,6 +299,8 @@ int main(void)
 		cmocka_unit_test(test_check_holes),
 		cmocka_unit_test(test_digs),
 		cmocka_unit_test(test_check_digs),
+		cmocka_unit_test(test_rides),
+		cmocka_unit_test(test_check_rides),
 		cmocka_unit_test(test_damaged),
 	};
 

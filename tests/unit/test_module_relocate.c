@@ -198,6 +198,11 @@ static const struct golden golden_dig[] = {
 	  "0>0 3>3 8>8 10>14" },
 };
 
+/* The first byte of a jump. */
+static const struct golden golden_ride[] = {
+	{ "a byte", /* ret */ "c3 554889e5", 1, "c3", "", "0>0" },
+};
+
 static void check_golden(const struct golden *table, size_t n, unsigned jump_len)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -232,6 +237,7 @@ static void test_golden(void **unused)
 	check_golden(golden, pb_array_size(golden), PB_JUMP_LEN);
 	check_golden(golden_short, pb_array_size(golden_short), PB_JUMP_SHORT);
 	check_golden(golden_dig, pb_array_size(golden_dig), PB_DIG_LEN);
+	check_golden(golden_ride, pb_array_size(golden_ride), PB_JUMP_RIDE);
 }
 
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs in functions that have no room for a jmp rel32 (all s_*, and d_*, whose
- * holes are dug into code), in two threads and under a timer, and checks what
+ * Runs in functions that have no room for a jmp rel32 (all s_*; d_*, whose holes
+ * are dug into code; r_*, which ride on the next one's jump), in two threads and under a timer, and checks what
  * they return and which program counters the timer's handler is shown, until a
  * byte is read (with an argument: so many rounds). test_module_short.py traces
  * it, and changes the text meanwhile.
@@ -19,6 +19,7 @@
 long s_loop(long n), s_pushed(long n), s_call(long (*f)(void)), s_return(void), s_jump(long n);
 long s_system(void), s_ends(void);
 long d_loop(long n), d_tiny(void), d_beside(long n), d_calls(long n), d_fault(long *p);
+long r_ret(long n), r_other(long a, long b), c_next(void), c_other(long n);
 
 long sink;
 
@@ -65,7 +66,15 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	/* its store faults, and is stepped over */
 	"D d_fault\n xor %eax,%eax\n1: lea 1(%rax),%ecx\n mov %rcx,16(%rdi)\n mov %ecx,%eax\n"
 	" cmp $2,%eax\n jb 1b\n ret\nE d_fault\n"
+	"far\n"
+	/* one byte; the next one's jump has exactly five, or more */
+	"D r_ret\n ret\nE r_ret\nD c_next\n mov $9,%eax\nE c_next\n.cfi_startproc\n ret\n.cfi_endproc\n"
+	"D r_other\n ret\nE r_other\nD c_other\n push %rbx\n .cfi_def_cfa_offset 16\n"
+	" .cfi_offset %rbx,-16\n mov %rdi,%rbx\n mov $3,%eax\n add %rbx,%rax\n pop %rbx\n"
+	" .cfi_def_cfa_offset 8\n ret\nE c_other\n"
 	"far\n .p2align 4, 0xcc\n");
+/* not as a constant: whose address is taken may be jumped to */
+static long (*volatile faults)(long *) = d_fault;
 #define FAULT_AT	5	/* in d_fault, so many bytes */
 #define FAULT_LEN	4
 
@@ -104,7 +113,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 
-	if (*pc != (greg_t)d_fault + FAULT_AT || info->si_addr != (void *)16)
+	if (*pc != (greg_t)faults + FAULT_AT || info->si_addr != (void *)16)
 		_exit(99);
 	*pc += FAULT_LEN;
 }
@@ -132,6 +141,10 @@ static void *spin(void *rounds)
 		must("d_beside", d_beside(5), -1042);
 		must("d_calls", d_calls(3), -1021);
 		must("d_fault", d_fault(NULL), 2);
+		r_ret(1);
+		must("c_next", c_next(), 9);
+		r_other(2, 3);
+		must("c_other", c_other(4), 7);
 		s_return();
 		++*(long *)rounds;
 	}

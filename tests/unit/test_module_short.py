@@ -18,13 +18,15 @@ from pbtest import Failure
 
 SHORT = ["s_call", "s_jump", "s_loop", "s_pushed", "s_return", "s_system"]
 DUG = ["d_loop", "d_tiny", "d_calls", "d_fault"]
+RIDE = ["r_ret", "r_other"]
+CARRY = ["c_next", "c_other"]
 # of each thread in a round; d_calls calls d_beside three times
-CALLS = collections.Counter(SHORT + DUG + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
+CALLS = collections.Counter(SHORT + DUG + RIDE + CARRY + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
 
 
 def recorded(exe, work):
     refused = pbtest.view("list", "--refused", exe).decode()
-    if any(line.startswith(("s_", "d_")) for line in refused.splitlines()):
+    if any(line.startswith(("s_", "d_", "r_", "c_")) for line in refused.splitlines()):
         raise Failure("refused: %s" % refused)
     data = os.path.join(work, "data")
     r = pbtest.run(pbtest.record_argv(data, [exe, "1000"]), 60)
@@ -36,7 +38,7 @@ def recorded(exe, work):
     for name, n in CALLS.items():
         if calls[name] != 2000 * n:
             raise Failure("%s: %d calls, not %d: %s" % (name, calls[name], 2000 * n, dict(calls)))
-    return "%d functions, 2000 calls each" % len(SHORT + DUG)
+    return "%d functions, 2000 calls each" % len(SHORT + DUG + RIDE)
 
 
 def text(pid, exe):
@@ -54,13 +56,13 @@ def text(pid, exe):
 
 def changed(exe, work, seconds):
     s = pbtest.Session(os.path.join(work, "live"), [exe], "--overwrite", "-b", "4M", "--tracer=nop")
-    changes = 0
+    changes, names = 0, SHORT + DUG + RIDE + CARRY
     try:
         s.wait_ready()
         end = time.monotonic() + seconds
         while time.monotonic() < end and s.alive():
-            name = (SHORT + DUG)[changes % len(SHORT + DUG)]
-            for file, value in (("set_ftrace_filter", "s_* d_*"), ("current_tracer", "function_graph"),
+            name = names[changes % len(names)]
+            for file, value in (("set_ftrace_filter", "s_* d_* r_*"), ("current_tracer", "function_graph"),
                                 ("set_ftrace_filter", name), ("current_tracer", "nop"),
                                 ("set_ftrace_filter", ""), ("current_tracer", "function"),
                                 ("current_tracer", "nop")):

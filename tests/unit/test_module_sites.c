@@ -16,9 +16,11 @@ static const char *const reasons_s =
 	"F plain\n push %rbp\n .cfi_def_cfa_offset 16\n mov %rsp,%rbp\n pop %rbp\n"
 	" .cfi_def_cfa_offset 8\n ret\nE plain\n"
 	"F padded\n ret\nE padded\n .fill 4,1,0xcc\n"
-	"F shorter\n ret\nE shorter\n"
+	"F shorter\n rep ret\nE shorter\n"
 	".globl follows\n.type follows,@function\nfollows: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size follows,.-follows\n"
+	"F shortest\n ret\nE shortest\n.globl odd\n.type odd,@function\nodd: .cfi_startproc\n"
+	" endbr64\n mov $1,%eax\n ret\n .cfi_endproc\n.size odd,.-odd\n"
 	"F falls\n nop\nE falls\n"
 	".globl into\n.type into,@function\ninto: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size into,.-into\n"
@@ -147,8 +149,9 @@ static void test_short(void **unused)
 	assert_short(v, "switched", 2);
 	assert_short(v, "returned", 2);
 	assert_short(v, "fixed", 2);
+	assert_short(v, "shorter", 2);
 	/* one byte is too few even so, and the rest stays what it is */
-	assert_refused(v, "shorter", SHORT);
+	assert_refused(v, "shortest", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	assert_refused(v, "looped", BRANCH);
 	assert_refused(v, "undecodable", DECODE);

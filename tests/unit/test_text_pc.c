@@ -30,6 +30,15 @@ struct pb_module *pb_module_at(uint64_t address)
 	return address >= a->image_start && address < a->image_end ? &pb_modules[0] : NULL;
 }
 
+/* And of text_ride.c. */
+static uint64_t landing;
+
+const struct pb_func *pb_ride_at(uint64_t pc, const struct pb_module **m)
+{
+	*m = &pb_modules[0];
+	return pc == landing ? func((struct view){ pb_modules[0].analysis, 0 }, "plain") : NULL;
+}
+
 #define IMAGE	0x10000000ul
 #define REGION	0x20000000ul	/* sites and stubs */
 
@@ -173,6 +182,15 @@ static void test_dug(void **unused)
 	}
 }
 
+static void test_landing(void **unused)
+{
+	landing = 0x12345678;
+	assert_int_equal(original(landing, false), IMAGE + function("plain")->addr);
+	assert_int_equal(original(landing + 1, false), 0);
+	assert_int_equal(pb_text_moved_pc(landing), 0);
+	landing = 0;
+}
+
 /* Nothing is known of a site that was never wanted. */
 static void test_without_a_stub(void **unused)
 {
@@ -200,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_padded),
 		cmocka_unit_test(test_dug),
+		cmocka_unit_test(test_landing),
 		cmocka_unit_test(test_without_a_stub),
 	};
 

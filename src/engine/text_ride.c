@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Functions of one byte, whose jump goes on in the next one's (abi/analysis.h).
+ *
+ *   rider    e9			to its landing
+ *   carrier  e9 d0 d1 d2 d3	to its landing
+ *
+ *   carrier's landing = carrier + 5 + d3d2d1d0	jmp stub of the carrier
+ *   rider's landing   = rider + 5 + d2d1d0e9	jmp stub of the rider
+ *
+ * Landings are pages of their own, as far from the module as d3 and d2 say. As
+ * in map_near(): below it, where only the loader puts things, or at the far end
+ * above it, where there is nothing below.
+ */
+#include <sys/mman.h>
+#include "engine/text_priv.h"
+#include "arch/x86_64/stub.h"
+#include "base/sys.h"
+
+#define PAGE		4096ul
+#define MAX_RIDES	256
+#define LOW_IMAGE	0x90000000ul	/* nothing as far below as it is far above */
+#define NEAREST		0x10u		/* of d3, d2: a quarter of a gigabyte */
+#define FARTHEST	0x7eu
+
+static struct ride {
+	const struct pb_module *m;	/* NULL: free */
+	const struct pb_func *rider;
+	uint64_t landing[2];		/* the rider's, the carrier's */
+} table[MAX_RIDES];
+static uint32_t nr_rides;
+
+static uint64_t page_of(uint64_t a)
+{
+	return a & ~(PAGE - 1);
+}
+
+static bool in_one_page(uint64_t at)
+{
+	return page_of(at) == page_of(at + PB_JUMP_LEN - 1);
+}
+
+/* The carrier's displacement whose higher bytes are both d. */
+static bool place(struct ride *r, uint64_t rider, uint32_t d)
+{
+	for (uint32_t d0 = 0; d0 < 16; d0++) {
+		uint32_t rel = d << 24 | d << 16 | d0;
+
+		r->landing[0] = rider + PB_JUMP_LEN + (uint64_t)(int64_t)(int32_t)(rel << 8 | 0xe9);
+		r->landing[1] = rider + 1 + PB_JUMP_LEN + (uint64_t)(int64_t)(int32_t)rel;
+		if (in_one_page(r->landing[0]) && in_one_page(r->landing[1]))
+			return true;
+	}
+	return false;
+}
+
+static bool map_page(uint64_t at)
+{
+	long p;
+
+	if (at < 0x10000 || at >> 47 || pb_module_at(at))
+		return false;
+	at = page_of(at);
+	p = pb_sys(SYS_mmap, at, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if ((uint64_t)p != at && !pb_sys_failed(p))
+		pb_sys(SYS_munmap, p, PAGE);	/* a kernel without NOREPLACE */
+	return (uint64_t)p == at;
+}
+
+static bool map_both(const struct ride *r)
+{
+	if (!map_page(r->landing[0]))
+		return false;
+	if (map_page(r->landing[1]))
+		return true;
+	pb_sys(SYS_munmap, page_of(r->landing[0]), PAGE);
+	return false;
+}
+
+static bool write_jump(uint64_t at, uint64_t to)
+{
+	return !pb_jump_emit((uint8_t *)at, at, to) &&
+	       !pb_sys(SYS_mprotect, page_of(at), PAGE, PROT_READ | PROT_EXEC);
+}
+
+static void unmap_both(const struct ride *r)
+{
+	pb_sys(SYS_munmap, page_of(r->landing[0]), PAGE);
+	pb_sys(SYS_munmap, page_of(r->landing[1]), PAGE);
+}
+
+static bool find_landings(struct ride *r, uint64_t rider)
+{
+	bool up = rider < LOW_IMAGE;
+
+	for (uint32_t i = NEAREST; i <= FARTHEST; i++)
+		if (place(r, rider, up ? FARTHEST + NEAREST - i : 0x100 - i) && map_both(r))
+			return true;
+	return false;
+}
+
+static struct ride *free_ride(void)
+{
+	for (uint32_t i = 0; i < nr_rides; i++)
+		if (!table[i].m)
+			return &table[i];
+	if (nr_rides == MAX_RIDES)
+		return NULL;
+	__atomic_store_n(&nr_rides, nr_rides + 1, __ATOMIC_RELEASE);
+	return &table[nr_rides - 1];
+}
+
+bool pb_ride_make(struct pb_module *m, const struct pb_func *rider)
+{
+	const struct pb_site *s = &m->sites[rider - pb_analysis_funcs(m->analysis)];
+	struct ride *r = free_ride();
+
+	if (!r || !find_landings(r, m->bias + rider->addr))
+		return false;
+	if (!write_jump(r->landing[0], (uint64_t)m->stubs + s[0].stub) ||
+	    !write_jump(r->landing[1], (uint64_t)m->stubs + s[1].stub)) {
+		unmap_both(r);
+		return false;
+	}
+	r->rider = rider;
+	__atomic_store_n(&r->m, m, __ATOMIC_RELEASE);
+	return true;
+}
+
+uint64_t pb_ride_target(const struct pb_module *m, const struct pb_func *carrier)
+{
+	for (uint32_t i = 0; i < nr_rides; i++)
+		if (table[i].m == m && table[i].rider + 1 == carrier)
+			return table[i].landing[1];
+	return 0;
+}
+
+const struct pb_func *pb_ride_at(uint64_t pc, const struct pb_module **m)
+{
+	uint32_t nr = __atomic_load_n(&nr_rides, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		*m = __atomic_load_n(&table[i].m, __ATOMIC_ACQUIRE);
+		if (*m && pc == table[i].landing[0])
+			return table[i].rider;
+		if (*m && pc == table[i].landing[1])
+			return table[i].rider + 1;
+	}
+	return NULL;
+}
+
+void pb_ride_remove(const struct pb_module *m)
+{
+	for (uint32_t i = 0; i < nr_rides; i++) {
+		if (table[i].m != m)
+			continue;
+		__atomic_store_n(&table[i].m, NULL, __ATOMIC_RELEASE);
+		unmap_both(&table[i]);
+	}
+}
