@@ -80,8 +80,7 @@ static size_t stubs_needed(const struct pb_analysis *a)
 	for (uint32_t i = 0; i < a->nr_funcs; i++)
 		if (f[i].refused == PB_REFUSED_NOT)
 			size += pb_stub_size(pb_func_recipe(a, &f[i]), pb_func_dug(a, &f[i]));
-	/* batches start on pages of their own */
-	return pb_align_up(size, PAGE) + 16 * PAGE;
+	return pb_align_up(size, PAGE);
 }
 
 static void init_sites(struct pb_module *m)
@@ -154,7 +153,7 @@ void pb_text_remove(struct pb_module *m)
 	m->present = false;
 	m->sites = NULL;
 	m->stubs = NULL;
-	m->stubs_used = 0;
+	m->stubs_used = m->stubs_sealed = 0;
 	pb_barrier();
 	pb_ride_remove(m);
 	if (gone.sites)

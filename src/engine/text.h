@@ -23,7 +23,8 @@ struct pb_module {
 	uint32_t number;		/* in the session */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
 	uint8_t *stubs;			/* within reach of text and sites */
-	size_t stubs_size, stubs_used;	/* page-aligned between batches */
+	size_t stubs_size, stubs_used;
+	size_t stubs_sealed;		/* executable, whole pages; the last may have room */
 	size_t region_size;		/* of sites and stubs together */
 	bool present;
 };

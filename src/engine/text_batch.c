@@ -103,19 +103,32 @@ static bool as_in_file(const struct pb_module *m, const struct pb_func *f)
 	return !f->via || !pb_hole_is_patched(m, f);
 }
 
+/* What lies in pages that are executable already was never run. */
+static int put_stub(struct pb_module *m, const uint8_t *code, size_t size)
+{
+	uint8_t *at = m->stubs + m->stubs_used;
+
+	if (m->stubs_used < m->stubs_sealed)
+		return pb_text_write((uint64_t)at, code, size);
+	memcpy(at, code, size);
+	return 0;
+}
+
 static bool emit_stub(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
 	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
 	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
 	size_t size = pb_stub_size(r, dug);
+	uint8_t code[PB_STUB_MAX] = { 0 };
 
 	if (!as_in_file(m, f)) {
 		refuse(s, PB_REFUSED_DIFFERS);
 		return false;
 	}
 	if (m->stubs_used + size > m->stubs_size ||
-	    pb_stub_emit(m->stubs + m->stubs_used, s, r, dug, m->bias)) {
+	    pb_stub_emit(code, (uint64_t)m->stubs + m->stubs_used, s, r, dug, m->bias) ||
+	    put_stub(m, code, size)) {
 		refuse(s, PB_REFUSED_RANGE);
 		return false;
 	}
@@ -313,7 +326,7 @@ static void sort_patches(struct pb_patch *p, size_t nr)
 	}
 }
 
-/* New stubs become executable, and are never written again. */
+/* New stubs become executable. */
 static int seal_stubs(void)
 {
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
@@ -321,12 +334,12 @@ static int seal_stubs(void)
 		size_t end = pb_align_up(m->stubs_used, PAGE);
 		long err;
 
-		if (!m->present || !m->stubs_used || m->stubs_used == end)
+		if (!m->present || m->stubs_sealed == end)
 			continue;
 		err = pb_sys(SYS_mprotect, m->stubs, end, PROT_READ | PROT_EXEC);
 		if (err)
 			return (int)err;
-		m->stubs_used = end;
+		m->stubs_sealed = end;
 	}
 	return 0;
 }

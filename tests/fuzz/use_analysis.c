@@ -27,7 +27,7 @@ static uint64_t use_recipe(const struct pb_recipe *r)
 /* What the agent does with a site. */
 static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 {
-	static _Alignas(16) uint8_t stub[PB_STUB_COPY + 2 * PB_RECIPE_MAX + 16];
+	static _Alignas(16) uint8_t stub[PB_STUB_MAX];
 	static struct pb_site site;
 	const struct pb_recipe *r = pb_func_recipe(a, f), *dug = pb_func_dug(a, f);
 	uint8_t jump[PB_JUMP_LEN];
@@ -42,8 +42,10 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 		pb_jump_emit_short(jump, f->via);
 		FUZZ_CHECK((int8_t)jump[1] + PB_JUMP_SHORT == f->via);
 	}
+	if (f->flags & PB_FUNC_RIDES)
+		FUZZ_CHECK(pb_func_carries(a, f + 1) && f[1].addr == f->addr + 1 && !f[1].refused);
 	FUZZ_CHECK(pb_stub_size(r, dug) <= sizeof(stub));
-	pb_stub_emit(stub, &site, r, dug, (uint64_t)stub - f->addr);
+	pb_stub_emit(stub, (uint64_t)stub, &site, r, dug, (uint64_t)stub - f->addr);
 	return sum + stub[0];
 }
 

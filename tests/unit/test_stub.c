@@ -56,12 +56,12 @@ static void stub_with_a_rip_relative_operand(void **state)
 	memcpy(r.orig, window, sizeof(window));
 	memcpy(r.rest, window, sizeof(window));
 	assert_int_equal(pb_stub_size(&r.head, NULL), 32);
-	assert_int_equal(pb_stub_emit(mem, site, &r.head, NULL, AT), 0);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &r.head, NULL, AT), 0);
 	assert_memory_equal(mem, want, sizeof(want));
 	assert_true(pb_stub_is(mem, site));
 	assert_false(pb_stub_is(mem, site + 1));
 	/* what lies out of reach is refused */
-	assert_int_equal(pb_stub_emit(mem, site, &r.head, NULL, AT + (1ul << 40)), -34);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &r.head, NULL, AT + (1ul << 40)), -34);
 	munmap(mem, 8192);
 }
 
@@ -107,9 +107,9 @@ static void stub_with_a_dug_hole(void **state)
 	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
 
 	assert_int_equal(pb_stub_size(&window.head, &dug.head), 48);
-	assert_int_equal(pb_stub_emit(mem, site, &window.head, &dug.head, AT), 0);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &window.head, &dug.head, AT), 0);
 	assert_memory_equal(mem, want, sizeof(want));
-	assert_int_equal(pb_stub_emit(mem, site, &window.head, &dug.head, AT + (1ul << 40)), -34);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &window.head, &dug.head, AT + (1ul << 40)), -34);
 	assert_int_equal(pb_dig_emit(out, AT + 0x2003, AT + 27, AT), 0);
 	assert_memory_equal(out, dig, sizeof(dig));
 	assert_int_equal(pb_dig_emit(out, AT, AT + 0x80000005, AT), -34);
@@ -140,7 +140,7 @@ static void stub_with_an_emulated_call(void **state)
 	uint32_t word;
 
 	memcpy(r.code, code, sizeof(code));
-	assert_int_equal(pb_stub_emit(mem, (struct pb_site *)(mem + 0x1000), &r.head, NULL, AT), 0);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, (struct pb_site *)(mem + 0x1000), &r.head, NULL, AT), 0);
 	memcpy(&word, mem + PB_STUB_COPY + 8, 4);
 	assert_int_equal(word, AT + 0x2005);
 	memcpy(&word, mem + PB_STUB_COPY + 16, 4);

@@ -88,8 +88,8 @@ static void add_module(void)
 		if (f[i].via)
 			write_hole(&f[i], false);
 		m->sites[i].stub = (uint32_t)m->stubs_used;
-		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_used, &m->sites[i], r,
-					      pb_func_dug(v.a, &f[i]), m->bias), 0);
+		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_used, (uint64_t)m->stubs + m->stubs_used,
+					      &m->sites[i], r, pb_func_dug(v.a, &f[i]), m->bias), 0);
 		m->stubs_used += pb_stub_size(r, pb_func_dug(v.a, &f[i]));
 	}
 	pb_nr_modules = 1;

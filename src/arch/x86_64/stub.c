@@ -29,32 +29,34 @@ size_t pb_stub_size(const struct pb_recipe *r, const struct pb_recipe *dug)
 	return pb_align_up((size_t)PB_STUB_COPY + r->len + (dug ? dug->len : 0u), 16);
 }
 
-static int fix(uint8_t *code, const struct pb_fixup *f, uint64_t bias)
+_Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX <= PB_STUB_MAX, "stub.h");
+
+/* out: what is to stand at `at`. */
+static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bias)
 {
 	uint64_t value = bias + f->value;
-	uint8_t *at = code + f->off;
 	uint32_t half;
 
 	switch (f->kind) {
 	case PB_FIX_REL32:
-		return put_rel32(at, (uint64_t)at + 4 + f->addend, value);
+		return put_rel32(out + f->off, at + f->off + 4 + f->addend, value);
 	case PB_FIX_ABS64:
-		memcpy(at, &value, 8);
+		memcpy(out + f->off, &value, 8);
 		return 0;
 	case PB_FIX_LO32:
 	case PB_FIX_HI32:
 		half = (uint32_t)(f->kind == PB_FIX_LO32 ? value : value >> 32);
-		memcpy(at, &half, 4);
+		memcpy(out + f->off, &half, 4);
 		return 0;
 	}
 	return -22;
 }
 
-static int put_recipe(uint8_t *at, const struct pb_recipe *r, uint64_t bias)
+static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, uint64_t bias)
 {
-	memcpy(at, pb_recipe_code(r), r->len);
+	memcpy(out, pb_recipe_code(r), r->len);
 	for (unsigned i = 0; i < r->nr_fixups; i++) {
-		int err = fix(at, &pb_recipe_fixups(r)[i], bias);
+		int err = fix(out, at, &pb_recipe_fixups(r)[i], bias);
 
 		if (err)
 			return err;
@@ -62,17 +64,18 @@ static int put_recipe(uint8_t *at, const struct pb_recipe *r, uint64_t bias)
 	return 0;
 }
 
-int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe *r,
+int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_recipe *r,
 		 const struct pb_recipe *dug, uint64_t bias)
 {
+	unsigned behind = PB_STUB_COPY + r->len;
 	int err;
 
-	memcpy(at, head, sizeof(head));
-	if (put_rel32(at + SITE_AT, (uint64_t)at + 12, (uint64_t)site))
+	memcpy(out, head, sizeof(head));
+	if (put_rel32(out + SITE_AT, at + 12, (uint64_t)site))
 		return -34;
-	err = put_recipe(at + PB_STUB_COPY, r, bias);
+	err = put_recipe(out + PB_STUB_COPY, at + PB_STUB_COPY, r, bias);
 	if (!err && dug)
-		err = put_recipe(at + PB_STUB_COPY + r->len, dug, bias);
+		err = put_recipe(out + behind, at + behind, dug, bias);
 	return err;
 }
 

@@ -11,10 +11,11 @@
 /* Bytes that the stub takes, a multiple of 16. dug: the recipe of what is dug
  * away for it, or NULL. */
 size_t pb_stub_size(const struct pb_recipe *r, const struct pb_recipe *dug);
-/* Writes the stub to `at`: at PB_STUB_COPY the recipe's code, behind it the
- * other one's. -ERANGE if something lies out of reach: nothing is to be used
- * then. */
-int pb_stub_emit(uint8_t *at, const struct pb_site *site, const struct pb_recipe *r,
+#define PB_STUB_MAX	352	/* no more than that */
+/* Writes to `out` the stub that is to stand at `at`: at PB_STUB_COPY the recipe's
+ * code, behind it the other one's. -ERANGE if something lies out of reach:
+ * nothing is to be used then. */
+int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_recipe *r,
 		 const struct pb_recipe *dug, uint64_t bias);
 /* The jump to put over the window at `from`. -ERANGE. */
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);

@@ -23,6 +23,23 @@ static uint64_t page_of(uint64_t a)
 	return a & ~(PAGE - 1);
 }
 
+int pb_text_write(uint64_t addr, const void *bytes, size_t len)
+{
+	int fd = pb_text_poke_open();
+	long n = fd < 0 ? fd : pb_sys(SYS_pwrite64, fd, bytes, len, addr), err;
+	uint64_t start = page_of(addr), size = page_of(addr + len - 1) + PAGE - start;
+
+	if (fd >= 0)
+		pb_sys(SYS_close, fd);
+	if (n == (long)len)
+		return 0;
+	err = pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_WRITE | PROT_EXEC);
+	if (err)
+		return (int)err;
+	memcpy((void *)addr, bytes, len);
+	return (int)pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_EXEC);
+}
+
 /* How many patches fit into one write that starts with p[0]. */
 static size_t run_length(const struct pb_patch *p, size_t nr, uint64_t *start, uint64_t *end)
 {

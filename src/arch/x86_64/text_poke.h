@@ -20,4 +20,6 @@ struct pb_patch {
  * mprotect. Returns 0, or -errno with nothing or whole patches written. */
 int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd);
 int pb_text_poke_open(void);
+/* Any bytes, in memory that may be executable already but that nobody runs. */
+int pb_text_write(uint64_t addr, const void *bytes, size_t len);
 #endif
