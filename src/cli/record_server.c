@@ -40,11 +40,14 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 				      pid_t pid)
 {
 	struct record_image *im, **list;
-	char link[40];
+	char link[40], path[PATH_MAX];
 
 	if (s->nr_images >= MAX_IMAGES)
 		return NULL;
-	im = calloc(1, sizeof(*im));
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	im = calloc(1, sizeof(*im) + strlen(path) + 1);
 	list = realloc(s->images, (s->nr_images + 1) * sizeof(*list));
 	if (list)
 		s->images = list;
@@ -55,9 +58,7 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	im->number = s->nr_images + 1;
 	im->pid = pid;
 	im->next_site = 1;
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	ssize_t n = readlink(link, im->path, sizeof(im->path) - 1);
-	im->path[n > 0 ? n : 0] = 0;
+	strcpy(im->path, path);
 	/* the agent waits for its answer: the process is there */
 	record_read_comm(pid, pid, im->comm);
 	list[s->nr_images++] = im;

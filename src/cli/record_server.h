@@ -34,7 +34,7 @@ struct record_image {
 	uint32_t nr_modules;
 	struct record_image_module *modules;
 	char comm[RECORD_COMM];		/* of its first thread, at its start */
-	char path[PATH_MAX];
+	char path[];			/* of its executable; "": not known */
 };
 
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
