@@ -59,23 +59,44 @@ void pb_emit(struct pb_thread *t, struct pb_entry *e)
 	}
 }
 
-size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth)
+/* The call around e, among those that a chunk's list may name. One that ends
+ * may be out of the chain already: it stands just inside its parent. */
+static struct pb_entry *around(const struct pb_entry *e, struct pb_entry *ending)
+{
+	struct pb_entry *parent = PB_ENT_PARENT(e);
+
+	return ending && e != ending && parent == PB_ENT_PARENT(ending) ? ending : parent;
+}
+
+static bool in_chain(const struct pb_thread *t, const struct pb_entry *entry)
+{
+	uint32_t n = 0;		/* guesses about stacks may have made a ring of them */
+
+	for (const struct pb_entry *e = t->cur; !pb_is_root(e) && n++ < PB_NR_GATES; e = PB_ENT_PARENT(e))
+		if (e == entry)
+			return true;
+	return false;
+}
+
+size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
+			    const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	struct pb_entry *e;
+	struct pb_entry *end = (struct pb_entry *)ending, *outside, *first, *e;
 	size_t nr = 0, n = 0, i;
 
 	if (!t->cur)
 		return 0;
-	e = t->cur;
-	while (PB_ENT_STATE(e) != PB_ENTRY_EMITTED)
-		e = PB_ENT_PARENT(e);
+	outside = end && !in_chain(t, end) ? end : NULL;
+	first = outside && t->cur == PB_ENT_PARENT(outside) ? outside : t->cur;
+	for (e = first; e != end && PB_ENT_STATE(e) != PB_ENTRY_EMITTED; e = around(e, outside))
+		;
 	*depth = PB_ENT_DEPTH(e);
-	for (e = t->cur; !pb_is_root(e) && nr < max / 2 && n++ < PB_NR_GATES; e = PB_ENT_PARENT(e))
-		nr += PB_ENT_STATE(e) == PB_ENTRY_EMITTED;
+	for (e = first; !pb_is_root(e) && nr < max / 2 && n++ < PB_NR_GATES; e = around(e, outside))
+		nr += e == end || PB_ENT_STATE(e) == PB_ENTRY_EMITTED;
 	i = nr;
-	for (e = t->cur; i; e = PB_ENT_PARENT(e)) {
-		if (PB_ENT_STATE(e) != PB_ENTRY_EMITTED)
+	for (e = first; i; e = around(e, outside)) {
+		if (e != end && PB_ENT_STATE(e) != PB_ENTRY_EMITTED)
 			continue;
 		i--;
 		out[2 * i] = pb_ext_word(PB_EXT_OPEN, 2, PB_ENT_SITE(e), 0);
@@ -92,7 +113,7 @@ static void put_end_of_call(struct pb_thread *t, struct pb_entry *e, uint64_t no
 
 	switch (PB_ENT_STATE(e)) {
 	case PB_ENTRY_EMITTED:
-		pb_writer_put(&t->w, site_word(PB_TAG_EXIT, site), now, PB_TIME_BITS, NULL, 0);
+		pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, site), now, PB_TIME_BITS, NULL, 0, e);
 		return;
 	case PB_ENTRY_LAZY:
 		if (duration < pb_thresh || (int64_t)duration < 0 ||
@@ -126,8 +147,9 @@ static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 
 	PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
 	if (state == PB_ENTRY_LEAF || state == PB_ENTRY_EMITTED)
-		pb_writer_put(&t->w, pb_ext_word(PB_EXT_END, 2, PB_ENT_SITE(e), 0), now,
-			      PB_EXT_TIME_BITS, &start, 1);
+		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_END, 2, PB_ENT_SITE(e), 0), now,
+				  PB_EXT_TIME_BITS, &start, 1,
+				  state == PB_ENTRY_EMITTED ? e : NULL);
 }
 
 /* A stack that is known to be one: what was written on it can be read. */

@@ -35,7 +35,8 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
  * hook. Context: hit path. */
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
-size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth);
+size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
+			    const void *ending);
 
 /* Handlers, for site->handler: arch/x86_64/{graph_entry,graph_none,slow_entry,function}.S. */
 void pb_graph(void);

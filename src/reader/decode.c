@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "reader/decode.h"
+#include "reader/decode_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static bool refill(struct pb_cursor *c)
 	return c->pos < c->end;
 }
 
-static void consume(struct pb_cursor *c, uint32_t words)
+void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 {
 	uint32_t have = c->end - c->pos;
 
@@ -100,58 +100,6 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 	if (c->next_chunk >= c->thread->nr)
 		return NULL;
 	return &c->data->chunks[c->thread->first + c->next_chunk];
-}
-
-/* OPEN records at a chunk's start. A call for whose ENTRY the chunk was opened
- * may stand last among them: it isn't open yet. *listed is with it. */
-static uint32_t count_open(struct pb_cursor *c, const struct pb_chunk_ref *ref, uint32_t *listed)
-{
-	/* all that may stand there, and the ENTRY */
-	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
-		       PB_EXT_TIME_WORDS + 1], start = 0;
-	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
-	ssize_t n = pread(c->data->chunks_fd, words, bytes,
-			  (off_t)(ref->offset + sizeof(struct pb_chunk)));
-	uint32_t nr = 0, site = 0;
-	ssize_t i;
-
-	for (i = 0; i + 1 < n / 8; i += 2) {
-		unsigned head = words[i] & 0xffff;
-
-		if (head == pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0)) {
-			site = words[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
-			start = words[i + 1];
-			nr++;
-		} else if (head != pb_ext_word(PB_EXT_LOST, PB_EXT_LOST_WORDS, 0, 0) &&
-			   head != pb_ext_word(PB_EXT_TIME, PB_EXT_TIME_WORDS, 0, 0)) {
-			break;
-		}
-	}
-	*listed = nr;
-	if (nr && i < n / 8 && words[i] == (start << PB_TIME_SHIFT | (uint64_t)site << PB_SITE_SHIFT |
-					    PB_TAG_ENTRY))
-		nr--;
-	return nr;
-}
-
-/* After a gap: which of the open calls that are known the list begins with. A
- * list that isn't full has all whose ENTRY was written, though more may be
- * open; a full one has the innermost of `depth` calls. */
-static void gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
-{
-	struct pb_call_stack *s = c->stack;
-	uint32_t listed, nr = count_open(c, ref, &listed), depth = c->chunk.depth;
-	uint32_t outer = listed >= PB_CHUNK_OPEN_MAX && depth > listed ? depth - listed : 0;
-
-	c->open_left = nr;
-	if (outer > PB_MAX_SITES)
-		outer = 0;
-	if (s->base <= outer && outer - s->base <= s->depth) {
-		c->open_seen = outer - s->base;
-	} else {
-		c->open_seen = 0;
-		c->base_due = outer;
-	}
 }
 
 static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool first)
@@ -205,7 +153,7 @@ static bool next_chunk(struct pb_cursor *c)
 		}
 		chunk_begin(c, &h, first || !c->chunk.serial);
 		if (c->gap)
-			gap_begin(c, ref);
+			pb_gap_begin(c, ref);
 		c->file_at = ref->offset + sizeof(h);
 		c->file_left = ref->used;
 		c->pos = c->end = 0;
@@ -248,7 +196,7 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 	unsigned need = type < pb_array_size(ext_words) ? ext_words[type] : 1;
 
 	if (!word || !len) {
-		consume(c, 1);
+		pb_cursor_consume(c, 1);
 		return false;
 	}
 	if (need > c->end - c->pos) {		/* cut off at the chunk's end */
@@ -263,7 +211,7 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 		if (type == PB_EXT_STACK)
 			use_stack(c, c->window[c->pos + 1]);
 	}
-	consume(c, len);
+	pb_cursor_consume(c, len);
 	return false;
 }
 
@@ -280,24 +228,6 @@ static inline bool settle(struct pb_cursor *c)
 	}
 }
 
-static inline void event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
-			     uint32_t site, uint64_t start, uint64_t time)
-{
-	ev->kind = kind;
-	ev->flags = 0;
-	ev->site = site;
-	ev->depth = c->stack->base + c->stack->depth;
-	ev->start = start;
-	ev->time = time;
-	ev->value = 0;
-	ev->call = NULL;
-	ev->stack = c->stack;
-	ev->thread = c->thread;
-	ev->pid = c->chunk.pid;
-	ev->tid = c->chunk.tid;
-	ev->image = c->image;
-}
-
 /* What began before its process' first thread did was taken along by a fork,
  * and is counted in the parent. A call that had no record yet when that
  * happened gets one in both processes. */
@@ -312,94 +242,6 @@ static void inherit(struct pb_cursor *c, struct pb_event *ev)
 		ev->kind = PB_EV_EXIT;
 		ev->start = 0;
 	}
-}
-
-/* The innermost open call ends without its own record. */
-static void event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags)
-{
-	struct pb_open_call *call = &c->stack->calls[--c->stack->depth];
-
-	event_set(c, ev, PB_EV_END, call->site, call->start, time);
-	ev->call = call;
-	ev->flags = flags;
-}
-
-static void event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
-{
-	if (count < c->lost_due)
-		count = c->lost_due;
-	event_set(c, ev, PB_EV_LOST, 0, 0, c->last);
-	ev->value = count;
-	if (c->gap_due)
-		ev->flags = PB_EV_GAP;
-	c->lost_seen += count;
-	c->lost_due = 0;
-	c->gap_due = false;
-}
-
-enum attend { GO_ON, AGAIN, EVENT };
-
-static enum attend attend_open(struct pb_cursor *c, struct pb_event *ev)
-{
-	struct pb_call_stack *s = c->stack;
-	uint64_t word = c->window[c->pos], start = c->window[c->pos + 1];
-	uint32_t site = word >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
-	struct pb_open_call *call;
-
-	if (!c->open_left) {
-		consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
-		return AGAIN;
-	}
-	if (c->open_seen < s->depth && s->calls[c->open_seen].site == site &&
-	    s->calls[c->open_seen].start == start) {
-		c->open_seen++;
-		c->open_left--;
-	} else if (c->open_seen < s->depth) {
-		event_pop(c, ev, c->last, PB_EV_GAP);
-		return EVENT;
-	} else {
-		if (c->base_due) {
-			s->base = c->base_due;
-			s->base_inherited = !c->chunk.seq;
-			c->base_due = 0;
-		}
-		event_set(c, ev, PB_EV_OPEN, site, start, c->last);
-		c->open_left--;
-		call = ev->call = pb_stack_push(s, site, start);
-		if (!c->chunk.seq)
-			ev->flags = PB_EV_INHERITED;
-		c->open_seen++;
-		consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
-		return call ? EVENT : AGAIN;
-	}
-	consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
-	return AGAIN;
-}
-
-/* What has to be settled before a chunk's first record: which calls are still
- * open after a gap, and how much was lost. */
-static enum attend attend(struct pb_cursor *c, struct pb_event *ev)
-{
-	struct pb_call_stack *s = c->stack;
-	uint64_t word = c->window[c->pos];
-	unsigned type = word & PB_TAG_MASK ? 0 : word >> PB_EXT_TYPE_SHIFT & 0x3f;
-
-	if (c->gap && type == PB_EXT_OPEN)
-		return attend_open(c, ev);
-	if (c->gap) {
-		if (s->depth > c->open_seen) {
-			event_pop(c, ev, c->last, PB_EV_GAP);
-			return EVENT;
-		}
-		c->gap = false;
-	}
-	if (type != PB_EXT_LOST && (c->lost_due || c->gap_due)) {
-		event_lost(c, ev, 0);
-		c->attention = false;
-		return EVENT;
-	}
-	c->attention = false;
-	return GO_ON;
 }
 
 static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
@@ -426,12 +268,12 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	}
 	if (pb_unlikely(c->skip_to >= 0 && s->depth && c->skip_to < s->depth - 1)) {
 		c->searched = true;
-		event_pop(c, ev, time, PB_EV_SKIPPED);
+		pb_event_pop(c, ev, time, PB_EV_SKIPPED);
 		return;
 	}
 	c->searched = false;
 	if (pb_unlikely(c->skip_to < 0 || !s->depth)) {
-		event_set(c, ev, kind, site, 0, time);
+		pb_event_set(c, ev, kind, site, 0, time);
 		if (s->base) {
 			s->base--;
 			ev->depth = s->base;
@@ -440,7 +282,7 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	} else {
 		struct pb_open_call *call = &s->calls[--s->depth];
 
-		event_set(c, ev, kind, site, call->start, time);
+		pb_event_set(c, ev, kind, site, call->start, time);
 		ev->call = call;
 	}
 	advance(c, words, time);
@@ -456,10 +298,10 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 
 	switch (type) {
 	case PB_EXT_CALL:
-		event_set(c, ev, PB_EV_CALL, site, time, time);
+		pb_event_set(c, ev, PB_EV_CALL, site, time, time);
 		break;
 	case PB_EXT_FUNC:
-		event_set(c, ev, PB_EV_FUNC, site, time, time);
+		pb_event_set(c, ev, PB_EV_FUNC, site, time, time);
 		ev->value = payload;
 		break;
 	case PB_EXT_END:
@@ -468,24 +310,24 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 
 			close_call(c, ev, PB_EV_END, site, time, PB_EXT_END_WORDS);
 			if (!c->searched)
-				consume(c, skip);
+				pb_cursor_consume(c, skip);
 			return;
 		}
-		event_set(c, ev, PB_EV_END, site, payload, time);
+		pb_event_set(c, ev, PB_EV_END, site, payload, time);
 		break;
 	case PB_EXT_LONG:
 		time = c->window[c->pos + 2];
-		event_set(c, ev, PB_EV_LEAF, site, payload < time ? payload : time, time);
+		pb_event_set(c, ev, PB_EV_LEAF, site, payload < time ? payload : time, time);
 		break;
 	case PB_EXT_LOST:
-		event_lost(c, ev, payload);
-		consume(c, len);
+		pb_event_lost(c, ev, payload);
+		pb_cursor_consume(c, len);
 		return;
 	}
 	if (pb_unlikely(ev->start < c->born) && type != PB_EXT_CALL && type != PB_EXT_FUNC)
 		inherit(c, ev);
 	advance(c, 0, time);
-	consume(c, len);
+	pb_cursor_consume(c, len);
 }
 
 static bool finish(struct pb_cursor *c, struct pb_event *ev)
@@ -498,7 +340,7 @@ static bool finish(struct pb_cursor *c, struct pb_event *ev)
 			c->stack->leaf_site = h->leaf_site;
 			c->stack->leaf_start = h->leaf_start;
 			c->stack->leaf_inherited = h->leaf_start < c->born;
-			event_set(c, ev, PB_EV_LEAF_OPEN, h->leaf_site, h->leaf_start, h->leaf_start);
+			pb_event_set(c, ev, PB_EV_LEAF_OPEN, h->leaf_site, h->leaf_start, h->leaf_start);
 			if (c->stack->leaf_inherited)
 				ev->flags = PB_EV_INHERITED;
 			return true;
@@ -509,7 +351,7 @@ static bool finish(struct pb_cursor *c, struct pb_event *ev)
 		if (c->thread->lost > c->lost_seen + c->lost_due)
 			c->lost_due = c->thread->lost - c->lost_seen;
 		if (c->lost_due || c->gap_due) {
-			event_lost(c, ev, 0);
+			pb_event_lost(c, ev, 0);
 			return true;
 		}
 	}
@@ -519,9 +361,10 @@ static bool finish(struct pb_cursor *c, struct pb_event *ev)
 
 bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev)
 {
-	enum attend a;
+	enum pb_gap a;
 	uint64_t word, time, duration;
 
+again:
 	for (;;) {
 		if (pb_unlikely(!c->in_chunk || !settle(c))) {
 			if (c->done)
@@ -532,10 +375,10 @@ bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev)
 		}
 		if (pb_likely(!c->attention))
 			break;
-		a = attend(c, ev);
-		if (a == EVENT)
+		a = pb_gap_attend(c, ev);
+		if (a == PB_GAP_EVENT)
 			return true;
-		if (a == GO_ON)
+		if (a == PB_GAP_GO_ON)
 			break;
 	}
 	word = c->window[c->pos];
@@ -543,15 +386,20 @@ bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev)
 	case PB_TAG_LEAF:
 		time = near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS);
 		duration = word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1);
-		event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK,
-			  time > duration ? time - duration : 0, time);
+		pb_event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK,
+			     time > duration ? time - duration : 0, time);
 		if (pb_unlikely(ev->start < c->born))
 			inherit(c, ev);
 		advance(c, 1, time);
 		break;
 	case PB_TAG_ENTRY:
 		time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
-		event_set(c, ev, PB_EV_ENTRY, word >> PB_SITE_SHIFT & PB_SITE_MASK, time, time);
+		if (pb_unlikely(c->opened) &&
+		    pb_gap_opened(c, word >> PB_SITE_SHIFT & PB_SITE_MASK, time)) {
+			advance(c, 1, time);
+			goto again;
+		}
+		pb_event_set(c, ev, PB_EV_ENTRY, word >> PB_SITE_SHIFT & PB_SITE_MASK, time, time);
 		ev->call = pb_stack_push(c->stack, ev->site, time);
 		if (pb_unlikely(time < c->born))
 			inherit(c, ev);

@@ -78,7 +78,11 @@ struct pb_cursor {
 	bool gap;			/* OPEN records are to be believed */
 	uint32_t open_seen;		/* that many of the stack agree with them */
 	uint32_t open_left;		/* of the list's records, those still to be believed */
+	uint32_t open_at;		/* which one of the list is next */
+	uint64_t open_unwritten[2];	/* those that it has too early */
 	uint32_t base_due;		/* open calls around them that nothing is known of */
+	uint32_t opened;		/* calls down to this depth may have been opened by the list */
+	struct pb_call_stack *opened_on;
 	uint64_t lost_seen, lost_due;
 	bool gap_due;
 	bool searched;			/* skip_to holds for the record at pos */

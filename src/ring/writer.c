@@ -19,7 +19,8 @@
 #define BACKOFF		64
 
 struct pb_ring_map pb_ring_map;
-size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth);
+size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
+			     const void *ending);
 uint64_t (*pb_ring_clock)(void);
 
 /* Where the position stands while a thread has no chunk: always full. Twice
@@ -251,7 +252,7 @@ static void check_held(struct pb_writer *w)
 	}
 }
 
-static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c)
+static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, const void *ending)
 {
 	uint64_t *data = (uint64_t *)(c + 1);
 	uint32_t depth = 0;
@@ -272,7 +273,7 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c)
 	c->no_return = w->no_return;
 	c->leaf_start = 0;
 	c->leaf_site = 0;
-	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth);
+	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth, ending);
 	c->depth = depth;
 	if (w->lost != w->lost_told) {
 		*data++ = pb_ext_word(PB_EXT_LOST, 2, 0, 0);
@@ -296,7 +297,7 @@ static void set_end(struct pb_writer *w)
 
 /* A new chunk in place of the full one at that address. False if there is
  * none. A handler that did it meanwhile wins. */
-static bool next_chunk(struct pb_writer *w, uint64_t full)
+static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 {
 	struct pb_chunk *c;
 	uint64_t pos, start;
@@ -312,7 +313,7 @@ static bool next_chunk(struct pb_writer *w, uint64_t full)
 			w->backoff = BACKOFF;
 		return false;
 	}
-	start = (uint64_t)fill_header(w, c);
+	start = (uint64_t)fill_header(w, c, ending);
 	w->end = 0;
 	pb_barrier();
 	do {
@@ -334,7 +335,7 @@ static bool next_chunk(struct pb_writer *w, uint64_t full)
 	return true;
 }
 
-static uint64_t *reserve(struct pb_writer *w, unsigned words)
+static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending)
 {
 	for (int tries = 0; tries < 4; tries++) {
 		uint64_t pos = xadd(&w->pos, words * 8);
@@ -342,7 +343,7 @@ static uint64_t *reserve(struct pb_writer *w, unsigned words)
 
 		if (pb_likely((pos & (PB_CHUNK_SIZE - 1)) < CHUNK_LIMIT))
 			return (uint64_t *)pos;
-		if (!next_chunk(w, chunk)) {
+		if (!next_chunk(w, chunk, ending)) {
 			/* stay in the dead zone however often we fail */
 			pos = w->pos;
 			if (still_full(pos, chunk))
@@ -383,14 +384,14 @@ static bool time_fits(const struct pb_writer *w, uint64_t time, unsigned bits)
 	return (time - w->last) >> (bits - 1) == 0;
 }
 
-void pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
-		   const uint64_t *payload, unsigned nr)
+void pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
+		       const uint64_t *payload, unsigned nr, const void *ending)
 {
 	bool escape = !time_fits(w, time, bits);
 	uint64_t *p;
 
 	for (;;) {
-		p = reserve(w, 1 + nr + (escape ? PB_EXT_TIME_WORDS : 0));
+		p = reserve(w, 1 + nr + (escape ? PB_EXT_TIME_WORDS : 0), ending);
 		if (!p)
 			return;
 		if (escape || time_fits(w, time, bits))
@@ -411,10 +412,16 @@ void pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned b
 	*p = word | time << time_shift(bits);
 }
 
+void pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
+		   const uint64_t *payload, unsigned nr)
+{
+	pb_writer_put_end(w, word, time, bits, payload, nr, NULL);
+}
+
 void pb_writer_put_plain(struct pb_writer *w, uint64_t word, uint64_t last,
 			 const uint64_t *payload, unsigned nr)
 {
-	uint64_t *p = reserve(w, 1 + nr);
+	uint64_t *p = reserve(w, 1 + nr, NULL);
 
 	if (!p)
 		return;

@@ -43,9 +43,10 @@ struct pb_ring_map {
 extern struct pb_ring_map pb_ring_map;
 
 /* Fills out with PB_EXT_OPEN records of the calls that are open, at most max
- * words; *depth: how many are open in all. Registered by the engine. */
+ * words; *depth: how many are open in all. `ending`: of pb_writer_put_end(), it
+ * is open as well. Registered by the engine. */
 extern size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max,
-				    uint32_t *depth);
+				    uint32_t *depth, const void *ending);
 extern uint64_t (*pb_ring_clock)(void);
 
 /* Checks the sizes against `mapped` bytes. 0 or -EINVAL. Context: start. */
@@ -65,6 +66,10 @@ void pb_writer_close(struct pb_writer *w);
  * if there is no room. */
 void pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		   const uint64_t *payload, unsigned nr_payload);
+/* The same for the end of a call that a reader knows to be open: if it is a
+ * chunk's first record, the chunk's list names the call. */
+void pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
+		       const uint64_t *payload, unsigned nr_payload, const void *ending);
 /* As PB_EXT_LONG or PB_EXT_STACK: no time of its own; last becomes `last`. */
 void pb_writer_put_plain(struct pb_writer *w, uint64_t word, uint64_t last,
 			 const uint64_t *payload, unsigned nr_payload);

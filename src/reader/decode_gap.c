@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a chunk's list of open calls is for: records before it are missing, and
+ * the stack as it was followed so far may have changed meanwhile.
+ */
+#include <unistd.h>
+
+#include "abi/record.h"
+#include "reader/decode_priv.h"
+
+/* The OPEN records at a chunk's start. */
+struct list {
+	struct { uint64_t start; uint32_t site; } call[PB_CHUNK_OPEN_MAX];
+	uint32_t listed, nr;		/* nr: without one that isn't open yet */
+};
+
+/* A call for whose ENTRY the chunk was opened may stand last in the list: it
+ * isn't open yet. */
+static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struct list *l)
+{
+	/* all that may stand there, and the ENTRY */
+	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
+		       PB_EXT_TIME_WORDS + 1];
+	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
+	ssize_t n = pread(c->data->chunks_fd, words, bytes,
+			  (off_t)(ref->offset + sizeof(struct pb_chunk))), i;
+
+	l->listed = 0;
+	for (i = 0; i + 1 < n / 8; i += 2) {
+		unsigned head = words[i] & 0xffff;
+
+		if (head == pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0)) {
+			if (l->listed == PB_CHUNK_OPEN_MAX)
+				break;
+			l->call[l->listed].site = words[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
+			l->call[l->listed++].start = words[i + 1];
+		} else if (head != pb_ext_word(PB_EXT_LOST, PB_EXT_LOST_WORDS, 0, 0) &&
+			   head != pb_ext_word(PB_EXT_TIME, PB_EXT_TIME_WORDS, 0, 0)) {
+			break;
+		}
+	}
+	l->nr = l->listed;
+	if (l->nr && i < n / 8 &&
+	    words[i] == (l->call[l->nr - 1].start << PB_TIME_SHIFT |
+			 (uint64_t)l->call[l->nr - 1].site << PB_SITE_SHIFT | PB_TAG_ENTRY))
+		l->nr--;
+}
+
+/* A call that is listed in front of ones that are known, and isn't known
+ * itself: a handler came before its ENTRY was written. That will still come,
+ * or was lost, and then nobody misses the call. */
+static void find_unwritten(struct pb_cursor *c, const struct list *l)
+{
+	const struct pb_call_stack *s = c->stack;
+	uint32_t seen = c->open_seen;
+
+	c->open_at = 0;
+	c->open_unwritten[0] = c->open_unwritten[1] = 0;
+	for (uint32_t i = 0; i < l->nr && seen < s->depth; i++) {
+		const struct pb_open_call *known = &s->calls[seen];
+		uint32_t n = i;
+
+		while (n < l->nr && (l->call[n].site != known->site || l->call[n].start != known->start))
+			n++;
+		if (n == l->nr)
+			return;
+		for (; i < n; i++)
+			c->open_unwritten[i / 64] |= 1ull << i % 64;
+		seen++;
+	}
+}
+
+/* After a gap: which of the open calls that are known the list begins with. A
+ * list that isn't full has all whose ENTRY was written, though more may be
+ * open; a full one has the innermost of `depth` calls. */
+void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
+{
+	struct pb_call_stack *s = c->stack;
+	uint32_t depth = c->chunk.depth, outer;
+	struct list l;
+
+	read_list(c, ref, &l);
+	outer = l.listed >= PB_CHUNK_OPEN_MAX && depth > l.listed ? depth - l.listed : 0;
+	c->open_left = l.nr;
+	if (outer > PB_MAX_SITES)
+		outer = 0;
+	if (s->base <= outer && outer - s->base <= s->depth) {
+		c->open_seen = outer - s->base;
+	} else {
+		c->open_seen = 0;
+		c->base_due = outer;
+	}
+	find_unwritten(c, &l);
+}
+
+void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags)
+{
+	struct pb_open_call *call = &c->stack->calls[--c->stack->depth];
+
+	pb_event_set(c, ev, PB_EV_END, call->site, call->start, time);
+	ev->call = call;
+	ev->flags = flags;
+}
+
+void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
+{
+	if (count < c->lost_due)
+		count = c->lost_due;
+	pb_event_set(c, ev, PB_EV_LOST, 0, 0, c->last);
+	ev->value = count;
+	if (c->gap_due)
+		ev->flags = PB_EV_GAP;
+	c->lost_seen += count;
+	c->lost_due = 0;
+	c->gap_due = false;
+}
+
+static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
+{
+	struct pb_call_stack *s = c->stack;
+	uint64_t word = c->window[c->pos], start = c->window[c->pos + 1];
+	uint32_t site = word >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
+	struct pb_open_call *call;
+
+	if (!c->open_left || c->open_unwritten[c->open_at / 64 % 2] >> c->open_at % 64 & 1) {
+		c->open_left -= c->open_left != 0;
+		c->open_at++;
+		pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+		return PB_GAP_AGAIN;
+	}
+	if (c->open_seen < s->depth && s->calls[c->open_seen].site == site &&
+	    s->calls[c->open_seen].start == start) {
+		c->open_seen++;
+		c->open_left--;
+		c->open_at++;
+	} else if (c->open_seen < s->depth) {
+		pb_event_pop(c, ev, c->last, PB_EV_GAP);
+		return PB_GAP_EVENT;
+	} else {
+		if (c->base_due) {
+			s->base = c->base_due;
+			s->base_inherited = !c->chunk.seq;
+			c->base_due = 0;
+		}
+		pb_event_set(c, ev, PB_EV_OPEN, site, start, c->last);
+		c->open_left--;
+		c->open_at++;
+		call = ev->call = pb_stack_push(s, site, start);
+		c->opened = s->depth;
+		c->opened_on = s;
+		if (!c->chunk.seq)
+			ev->flags = PB_EV_INHERITED;
+		c->open_seen++;
+		pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+		return call ? PB_GAP_EVENT : PB_GAP_AGAIN;
+	}
+	pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+	return PB_GAP_AGAIN;
+}
+
+enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
+{
+	struct pb_call_stack *s = c->stack;
+	uint64_t word = c->window[c->pos];
+	unsigned type = word & PB_TAG_MASK ? 0 : word >> PB_EXT_TYPE_SHIFT & 0x3f;
+
+	if (c->gap && type == PB_EXT_OPEN)
+		return attend_open(c, ev);
+	if (c->gap) {
+		if (s->depth > c->open_seen) {
+			pb_event_pop(c, ev, c->last, PB_EV_GAP);
+			return PB_GAP_EVENT;
+		}
+		c->gap = false;
+	}
+	if (type != PB_EXT_LOST && (c->lost_due || c->gap_due)) {
+		pb_event_lost(c, ev, 0);
+		c->attention = false;
+		return PB_GAP_EVENT;
+	}
+	c->attention = false;
+	return PB_GAP_GO_ON;
+}
+
+/* A handler that came before the record was written had the chunk opened: then
+ * the list names the call, and its ENTRY stands behind the handler's later
+ * records. */
+bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
+{
+	const struct pb_call_stack *s = c->stack;
+
+	if (s != c->opened_on || !s->depth || s->depth > c->opened || time >= c->latest ||
+	    s->calls[s->depth - 1].site != site || s->calls[s->depth - 1].start != time)
+		return false;
+	c->opened = s->depth - 1;
+	return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Inside the decoder. */
+#ifndef PB_READER_DECODE_PRIV_H
+#define PB_READER_DECODE_PRIV_H
+#include "reader/decode.h"
+
+/* Goes so many words on, also behind what is in the window. */
+void pb_cursor_consume(struct pb_cursor *c, uint32_t words);
+
+static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
+			     uint32_t site, uint64_t start, uint64_t time)
+{
+	ev->kind = kind;
+	ev->flags = 0;
+	ev->site = site;
+	ev->depth = c->stack->base + c->stack->depth;
+	ev->start = start;
+	ev->time = time;
+	ev->value = 0;
+	ev->call = NULL;
+	ev->stack = c->stack;
+	ev->thread = c->thread;
+	ev->pid = c->chunk.pid;
+	ev->tid = c->chunk.tid;
+	ev->image = c->image;
+}
+
+/* The innermost open call ends without its own record. */
+void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags);
+void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
+
+/* --- decode_gap.c: records are missing in front of a chunk --- */
+void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref);
+
+enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };
+/* What has to be settled before a chunk's first record: which calls are still
+ * open after a gap, and how much was lost. */
+enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev);
+/* Whether an ENTRY is that of a call which the chunk's list has opened already. */
+bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time);
+#endif
