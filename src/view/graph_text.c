@@ -137,10 +137,11 @@ static void print_no_duration(struct printer *p)
 		pb_out_str(p->o, "              |  ");
 }
 
+/* Microseconds with up to three decimals, seven digits in all. */
 static void print_duration(struct printer *p, uint64_t ns)
 {
-	char usecs[24], nsecs[8];
-	int len, n;
+	uint64_t us = ns / 1000, nsecs = ns % 1000;
+	unsigned len = 1, decimals;
 
 	if (!(p->flags & PB_FG_DURATION))
 		return;
@@ -149,28 +150,34 @@ static void print_duration(struct printer *p, uint64_t ns)
 		return;
 	}
 	print_mark(p, p->flags & PB_FG_OVERHEAD ? overhead_mark(ns) : ' ');
-	len = snprintf(usecs, sizeof(usecs), "%llu", (unsigned long long)(ns / 1000));
-	pb_out_str(p->o, usecs);
-	if (len < 7) {		/* never more than seven digits */
-		n = snprintf(nsecs, 8 - len < 4 ? 8 - (size_t)len : 4, "%03u", (unsigned)(ns % 1000));
-		n = n < 8 - len - 1 ? n : 8 - len - 1;
+	for (uint64_t rest = us; rest >= 10; rest /= 10)
+		len++;
+	pb_out_u64(p->o, us, 0, ' ');
+	decimals = len < 7 ? 7 - len : 0;
+	if (decimals) {
 		pb_out_char(p->o, '.');
-		pb_out_str(p->o, nsecs);
-		len += n + 1;
+		if (decimals >= 3)
+			decimals = 3;
+		else
+			nsecs /= decimals == 2 ? 10 : 100;
+		pb_out_u64(p->o, nsecs, decimals, '0');
+		len += decimals + 1;
 	}
-	pb_out_str(p->o, " us ");
+	pb_out_mem(p->o, " us ", 4);
 	for (; len < 8; len++)
 		pb_out_char(p->o, ' ');
-	pb_out_str(p->o, "|  ");
+	pb_out_mem(p->o, "|  ", 3);
 }
 
 /* "()" behind a name, unless it was demangled to one with its parameters. */
 static const char *parentheses(const char *name)
 {
-	size_t len = strlen(name);
+	static const char call[] = "operator()";
+	const char *last = strrchr(name, ')');
 
-	return (len && name[len - 1] == ')') || strstr(name, ") const") || strstr(name, ") [clone") ?
-		"" : "()";
+	if (!last || (last - name >= 9 && !last[1] && !memcmp(last - 9, call, sizeof(call) - 1)))
+		return "()";
+	return !last[1] || !strncmp(last, ") const", 7) || !strncmp(last, ") [clone", 8) ? "" : "()";
 }
 
 static const char *print_name(struct printer *p, uint32_t depth, const char *before, size_t image,
