@@ -69,6 +69,8 @@ static int show(void *input, struct pb_view *v)
 {
 	const struct dump *d = input;
 
+	if (d->view == pb_view_chrome && v->data->clock.none)
+		return pb_error("dump", "chrome needs times, and none were recorded (--clock=none)");
 	return d->view(v);
 }
 

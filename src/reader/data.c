@@ -91,6 +91,11 @@ bool pb_data_is_function_tracer(const struct pb_data *d)
 	return pb_data_session(d, "tracer", tracer, sizeof(tracer)) && !strcmp(tracer, "function");
 }
 
+bool pb_data_has_times(const struct pb_data *d)
+{
+	return !d->clock.none && !pb_data_is_function_tracer(d);
+}
+
 struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial)
 {
 	size_t at = pb_bisect(i, 0, d->nr_threads, d->threads[i].serial < serial);

@@ -105,6 +105,8 @@ void pb_data_close(struct pb_data *d);
 /* A value of the session's text into buf; false and "" if it isn't there. */
 bool pb_data_session(const struct pb_data *d, const char *key, char *buf, size_t len);
 bool pb_data_is_function_tracer(const struct pb_data *d);
+/* Whether calls have durations. */
+bool pb_data_has_times(const struct pb_data *d);
 
 struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial);
 /* Index of an image; 0 if it isn't known. */

@@ -34,7 +34,7 @@ int pb_view_flame(const struct pb_view *v)
 		uint64_t ns = pb_clock_span(&v->data->clock, t.nodes[i].self);
 
 		/* without times, calls stand in for them */
-		if (v->data->clock.none || pb_data_is_function_tracer(v->data))
+		if (!pb_data_has_times(v->data))
 			ns = t.nodes[i].calls;
 		if (!ns)
 			continue;

@@ -25,8 +25,8 @@ static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_
 	struct pb_out *o = v->out;
 	char time[40];
 
-	pb_out_fmt(o, "  %10s : ", pb_view_time(time, sizeof(time),
-						pb_clock_span(&v->data->clock, n->total)));
+	pb_out_fmt(o, "  %10s : ", !pb_data_has_times(v->data) ? "-" :
+		   pb_view_time(time, sizeof(time), pb_clock_span(&v->data->clock, n->total)));
 	for (uint32_t level = top_depth + 1; level < n->depth; level++)
 		pb_out_str(o, more[level] ? " |" : "  ");
 	if (n->depth > top_depth)

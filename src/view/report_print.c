@@ -72,7 +72,7 @@ static void print_rule(struct pb_out *o, unsigned columns)
 void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by)
 {
 	bool spread = by == PB_SORT_MIN || by == PB_SORT_MAX || by == PB_SORT_AVG;
-	bool counts = pb_data_is_function_tracer(v->data) || v->data->clock.none;
+	bool counts = !pb_data_has_times(v->data);
 	struct pb_out *o = v->out;
 
 	if (counts)
