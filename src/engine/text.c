@@ -156,6 +156,7 @@ void pb_text_remove(struct pb_module *m)
 	m->stubs_used = m->stubs_sealed = 0;
 	pb_barrier();
 	pb_ride_remove(m);
+	pb_jit_withdraw(m);
 	if (gone.sites)
 		pb_sys(SYS_munmap, gone.sites, gone.region_size);
 	pb_sys(SYS_munmap, gone.analysis, gone.analysis->size);

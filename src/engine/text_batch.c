@@ -414,6 +414,9 @@ int pb_text_commit(bool live)
 		err = write_part(&batch[i], live);
 	if (err)
 		take_back(live);
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		if (m->present && m->stubs_used != m->jit_stubs)
+			pb_jit_announce(m);
 	pb_text_ns += pb_now_ns() - t0;
 	if (pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
 		pb_ring_map.ring->max_stop_ns = pb_stop_longest_ns;

@@ -39,11 +39,8 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 		if (!m->sites || off >= m->stubs_used)
 			continue;
 		for (at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
-			int32_t rel;
-			const struct pb_site *s;
+			const struct pb_site *s = pb_stub_site(at);
 
-			memcpy(&rel, at + 8, 4);
-			s = (const struct pb_site *)(at + 12 + rel);
 			if (s < m->sites || s >= m->sites + m->analysis->nr_funcs ||
 			    !pb_stub_is(at, s))
 				continue;

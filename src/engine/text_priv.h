@@ -31,4 +31,9 @@ uint64_t pb_ride_target(const struct pb_module *m, const struct pb_func *carrier
 /* The function whose jump goes to pc, by way of the text; NULL: none. */
 const struct pb_func *pb_ride_at(uint64_t pc, const struct pb_module **m);
 void pb_ride_remove(const struct pb_module *m);
+
+/* text_jit.c: tells debuggers about all stubs of m, or about none. Context: as
+ * batches. */
+void pb_jit_announce(struct pb_module *m);
+void pb_jit_withdraw(struct pb_module *m);
 #endif

@@ -98,6 +98,14 @@ void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via)
 	out[1] = (uint8_t)(via - PB_JUMP_SHORT);
 }
 
+const struct pb_site *pb_stub_site(const uint8_t *at)
+{
+	int32_t rel;
+
+	memcpy(&rel, at + SITE_AT, 4);
+	return (const struct pb_site *)(at + SITE_AT + 4 + rel);
+}
+
 int pb_stub_is(const uint8_t *at, const struct pb_site *site)
 {
 	int32_t rel;

@@ -24,6 +24,8 @@ int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
 int pb_dig_emit(uint8_t out[PB_DIG_LEN], uint64_t from, uint64_t copy, uint64_t stub);
 /* The jump to put over a window whose hole is `via` bytes behind it. */
 void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via);
-/* Whether a stub of `site` begins there (for finding the stub of a PC). */
+/* The site of the stub at `at`, if one begins there (for finding the stub of a
+ * PC); whether it does. */
+const struct pb_site *pb_stub_site(const uint8_t *at);
 int pb_stub_is(const uint8_t *at, const struct pb_site *site);
 #endif

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs inside gdb: steps through the stub of each function named in FUNCTIONS,
+up to the function's own text. At each instruction the stack must lead to main,
+with main's registers as they are."""
+import os
+import gdb
+
+KEPT = ("rsp", "rbp", "rbx", "r12", "r13", "r14", "r15")
+
+
+def frames():
+    f, n = gdb.newest_frame(), 0
+    while f is not None and n < 60:
+        yield f
+        f, n = f.older(), n + 1
+
+
+def look():
+    """(names of the frames, main's registers)"""
+    names, kept = [], None
+    for f in frames():
+        names.append(f.name())
+        if f.name() == "main":
+            kept = [int(f.read_register(r)) for r in KEPT]
+            break
+    return names, kept
+
+
+def inside(pc, symbol):
+    start = int(gdb.parse_and_eval("(unsigned long)&" + symbol))
+    return start <= pc < start + 512
+
+
+def steps(function):
+    gdb.Breakpoint("*(char *)&patchbay_stub_" + function, temporary=True)
+    gdb.execute("continue", to_string=True)
+    stub = int(gdb.parse_and_eval("$pc"))
+    want, faults, n = None, [], 0
+    while n < 400:
+        pc = int(gdb.parse_and_eval("$pc"))
+        names, kept = look()
+        want = want or kept
+        where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))
+        if kept is None:
+            faults.append("main is not reached at " + where)
+        elif kept != want:
+            faults.append("main's %s differs at %s" % ([r for r, a, b in zip(KEPT, kept, want) if a != b], where))
+        elif "middle" not in names:
+            faults.append("middle is not there at " + where)
+        if names[0] == function or names[0] == "leaf":
+            break
+        gdb.execute("stepi", to_string=True)
+        n += 1
+    else:
+        faults.append("does not come to the function's text")
+    print("STEPS %s %d %s" % (function, n, "ok" if not faults else "FAULT " + faults[0]), flush=True)
+
+
+gdb.execute("set pagination off")
+gdb.execute("set confirm off")
+for name in os.environ["FUNCTIONS"].split():
+    try:
+        steps(name)
+    except gdb.error as e:
+        print("STEPS %s 0 FAULT %s" % (name, e), flush=True)
