@@ -103,7 +103,8 @@ const struct pb_site *pb_stub_site(const uint8_t *at)
 	int32_t rel;
 
 	memcpy(&rel, at + SITE_AT, 4);
-	return (const struct pb_site *)(at + SITE_AT + 4 + rel);
+	/* as a number: rel may be any bytes */
+	return (const struct pb_site *)((uint64_t)at + SITE_AT + 4 + (uint64_t)(int64_t)rel);
 }
 
 int pb_stub_is(const uint8_t *at, const struct pb_site *site)
