@@ -75,6 +75,9 @@ int main(int argc, char **argv)
 	pthread_create(&t[1], NULL, outer1, NULL);
 	pthread_join(t[0], NULL);
 	pthread_join(t[1], NULL);
+	/* however long the recorder took: it is killed before this ends */
+	while (!counts[24])
+		usleep(1000);
 	puts("done");
 	return 3;
 }
