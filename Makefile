@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # A thin front for meson. Variants have build directories of their own:
 #   make asan check-asan   everything but the agent under ASan and UBSan
+#   make tsan check-tsan   the same under TSan
 BUILD ?= build
 MESON ?= meson
 NINJA ?= ninja
@@ -35,11 +36,13 @@ bench: setup all
 demo: setup all
 	$(Q)BUILD=$(BUILD) scripts/demo
 
-asan:
-	$(Q)$(MAKE) --no-print-directory BUILD=build-asan all \
-		MESON_ARGS="-Db_sanitize=address,undefined -Db_lundef=false"
-check-asan: asan
-	$(Q)$(MESON) test -C build-asan --print-errorlogs
+# the observer's side in sanitizers' builds, and its tests
+asan tsan: setup
+	$(Q)tests/sanitize/run_sanitize --build $@
+check-asan: setup
+	$(Q)tests/sanitize/run_sanitize asan
+check-tsan: setup
+	$(Q)tests/sanitize/run_sanitize tsan
 
 install: all
 	$(Q)$(MESON) install -C $(BUILD) --no-rebuild
@@ -50,6 +53,6 @@ install: all
 		>$(DESTDIR)$(PREFIX)/share/bash-completion/completions/patchbay
 
 clean:
-	$(Q)rm -rf $(BUILD) build-asan
+	$(Q)rm -rf $(BUILD) build-asan build-tsan build-fuzz
 
-.PHONY: all setup check check-all torture bench demo asan check-asan install clean
+.PHONY: all setup check check-all torture bench demo asan check-asan tsan check-tsan install clean

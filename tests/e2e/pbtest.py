@@ -27,6 +27,15 @@ def find_patchbay():
 
 PATCHBAY = find_patchbay()
 
+
+def sanitized():
+    """Whether the tool is a sanitizer's build: that needs address space, time
+    and memory of its own."""
+    with open(PATCHBAY, "rb") as f:
+        data = f.read()
+    return b"__asan_init" in data or b"__tsan_init" in data
+
+
 # A background job of a shell ignores SIGINT and SIGQUIT, and its children would.
 for _sig in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_sig) is signal.SIG_IGN:
