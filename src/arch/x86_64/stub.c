@@ -109,8 +109,5 @@ const struct pb_site *pb_stub_site(const uint8_t *at)
 
 int pb_stub_is(const uint8_t *at, const struct pb_site *site)
 {
-	int32_t rel;
-
-	memcpy(&rel, at + SITE_AT, 4);
-	return !memcmp(at, head, SITE_AT) && at + 12 + rel == (const uint8_t *)site;
+	return !memcmp(at, head, SITE_AT) && pb_stub_site(at) == site;
 }
