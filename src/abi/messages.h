@@ -4,7 +4,7 @@
  * socket whose path is in PATCHBAY_SESSION. Each is struct pb_msg, then `len`
  * bytes of body (at most PB_MSG_MAX). Strings are NUL-terminated inside the
  * body. Both sides check every length. The agent connects once for its start,
- * and once for each module that arrives later (it keeps no descriptor open
+ * and once for each change of its modules later (it keeps no descriptor open
  * meanwhile, unless PB_WELCOME_SERVE).
  *
  *   agent                               observer
@@ -13,7 +13,7 @@
  *   MODULE (each) --------------------> analysis from the cache, or made
  *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
  *   REFUSED* (what the agent refused)
- *   READY  --------------------------->
+ *   READY  --------------------------->  (later, instead: GONE*)
  *   then it closes; with SERVE it stays, and answers WRITE and READ.
  */
 #ifndef PB_ABI_MESSAGES_H

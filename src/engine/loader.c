@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
 #include <link.h>
 #include "engine/loader.h"
 #include "engine/creds.h"
@@ -11,10 +12,52 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
+#define MAX_SEEN	4096
+#define AT_ONCE		64
+
+/* Of each namespace (dlmopen), as glibc has them since 2.35. */
+struct namespace {
+	struct r_debug base;
+	const struct namespace *next;	/* valid if the first one's r_version says so */
+};
+
 static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
+static uint32_t filters;	/* seccomp filters at start */
+/* Modules that were there at an earlier event: what isn't traced by then runs
+ * already, and its text isn't to be written without a stop. */
+static uint64_t seen[MAX_SEEN];
+static uint32_t nr_seen;
+
+static const struct namespace *next_namespace(const struct namespace *n)
+{
+	return _r_debug.r_version >= 2 ? n->next : NULL;
+}
+
+#define each_namespace(n) \
+	(const struct namespace *n = (const void *)&_r_debug; n; n = next_namespace(n))
+#define each_module(l, n) \
+	(const struct link_map *l = n->base.r_map; l; l = l->l_next)
+
+static bool is_listed(uint64_t map)
+{
+	for each_namespace(n)
+		for each_module(l, n)
+			if ((uint64_t)l == map)
+				return true;
+	return false;
+}
+
+/* One namespace at a time is being changed. */
+static int loader_state(void)
+{
+	for each_namespace(n)
+		if (n->base.r_state != RT_CONSISTENT)
+			return n->base.r_state;
+	return RT_CONSISTENT;
+}
 
 static bool is_file(const struct link_map *l)
 {
@@ -24,12 +67,27 @@ static bool is_file(const struct link_map *l)
 	return false;
 }
 
-static bool known(const struct link_map *l)
+/* The same object has a link map in each namespace: the loader itself. */
+static bool is_another_map(const struct link_map *l)
 {
-	for (uint32_t i = 0; i < pb_nr_modules; i++)
-		if (pb_modules[i].present && pb_modules[i].link_map == (uint64_t)l)
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (((const struct link_map *)seen[i])->l_ld == l->l_ld)
 			return true;
 	return false;
+}
+
+/* True the first time. */
+static bool is_new(const struct link_map *l)
+{
+	bool another = is_another_map(l);
+
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (seen[i] == (uint64_t)l)
+			return false;
+	if (nr_seen == MAX_SEEN)
+		return false;
+	seen[nr_seen++] = (uint64_t)l;
+	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
 }
 
 void pb_hook_module(struct pb_module *m)
@@ -50,14 +108,48 @@ static int add(struct pb_session *s, const struct link_map *l, const char *path,
 	return err;
 }
 
+/* The number behind `key` in a status file. */
+static uint32_t status_value(const char *text, const char *key)
+{
+	size_t len = strlen(key), end;
+
+	for (; *text; text++) {
+		if (*text != '\n' || !pb_has_prefix(text + 1, key))
+			continue;
+		text += 1 + len;
+		for (end = 0; text[end] >= '0' && text[end] <= '9'; end++)
+			;
+		return (uint32_t)pb_parse_u64(text, end);
+	}
+	return 0;
+}
+
+/* Of this thread, from the kernel: changes when it gets another filter. With
+ * what an open and a read of dlopen's own may do. */
+static uint32_t seccomp_filters(void)
+{
+	char text[4096];
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	long n;
+
+	if (pb_sys_failed(fd))
+		return 0;
+	n = pb_sys(SYS_read, fd, text, sizeof(text) - 1);
+	pb_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	return status_value(text, "Seccomp:\t") + 16 * status_value(text, "Seccomp_filters:\t");
+}
+
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic)
 {
 	const struct link_map *l = _r_debug.r_map;
 	int err = add(s, l, exe, PB_MODULE_EXE);
 
 	own_dynamic = self_dynamic;
+	filters = seccomp_filters();
+	is_new(l);
 	for (l = l->l_next; l && !err; l = l->l_next)
-		if (is_file(l) && (uint64_t)l->l_ld != own_dynamic)
+		if (is_new(l))
 			err = add(s, l, l->l_name,
 				  l->l_addr == _r_debug.r_ldbase ? PB_MODULE_LDSO : 0);
 	return err;
@@ -79,46 +171,62 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 		pb_ftrace_update_module(list[i], false);
 }
 
-static void arrivals(void)
-{
+/* A connection of its own for what there is to say at this event. */
+struct talk {
 	struct pb_session s;
-	struct pb_module *list[64];
+	bool open, failed;
+};
+
+/* A filter that the program gave itself since the start may forbid sockets, on
+ * pain of death. */
+static bool may_talk(struct talk *t)
+{
+	if (!t->open && !t->failed) {
+		t->failed = pb_latched || pb_detached || !pb_process->pid ||
+			    seccomp_filters() != filters ||
+			    pb_session_open(&t->s, session_path, false, NULL, NULL);
+		t->open = !t->failed;
+	}
+	return t->open && !t->failed;
+}
+
+/* Returns whether there may be more. */
+static bool arrivals(struct talk *t)
+{
+	struct pb_module *list[AT_ONCE], *m;
 	uint32_t nr = 0;
-	bool open = false;
 
-	for (const struct link_map *l = _r_debug.r_map; l && nr < 64; l = l->l_next) {
-		struct pb_module *m;
-
-		if (!is_file(l) || (uint64_t)l->l_ld == own_dynamic || l == _r_debug.r_map ||
-		    known(l))
-			continue;
-		if (!open && pb_session_open(&s, session_path, false, NULL, NULL))
-			return;
-		open = true;
-		if (pb_session_module(&s, l->l_name, l->l_addr, (uint64_t)l, 0, &m))
-			break;
-		if (m)
-			list[nr++] = m;
+	for each_namespace(n) {
+		for each_module(l, n) {
+			if (nr == AT_ONCE)
+				break;
+			if (!is_new(l) || !may_talk(t))
+				continue;
+			t->failed = pb_session_module(&t->s, l->l_name, l->l_addr, (uint64_t)l, 0, &m);
+			if (m)
+				list[nr++] = m;
+		}
 	}
 	if (nr)
 		patch_arrivals(nr, list);
-	for (uint32_t i = 0; i < nr; i++)
-		pb_session_refused(&s, list[i]);
-	if (open)
-		pb_session_close(&s);
+	for (uint32_t i = 0; i < nr && !t->failed; i++)
+		t->failed = pb_session_refused(&t->s, list[i]);
+	return nr == AT_ONCE;
 }
 
-static void departures(void)
+static void departures(struct talk *t)
 {
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		const struct link_map *l = _r_debug.r_map;
-
-		if (!pb_modules[i].present)
+	for (uint32_t i = 0; i < nr_seen;)
+		if (is_listed(seen[i]))
+			i++;
+		else
+			seen[i] = seen[--nr_seen];
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++) {
+		if (!m->present || is_listed(m->link_map))
 			continue;
-		while (l && (uint64_t)l != pb_modules[i].link_map)
-			l = l->l_next;
-		if (!l)
-			pb_text_remove(&pb_modules[i]);
+		pb_text_remove(m);
+		if (may_talk(t))
+			t->failed = pb_session_gone(&t->s, m->number);
 	}
 }
 
@@ -128,19 +236,25 @@ static void departures(void)
 static void debug_state(void)
 {
 	static bool deleting;
+	int state = loader_state();
 
-	if (pb_process->pid && _r_debug.r_state == RT_DELETE && !deleting) {
+	if (state == RT_DELETE && !deleting) {
 		pb_text_lock();
 		deleting = hooked;
 		if (!hooked)
 			pb_text_unlock();	/* it won't come here again */
-	} else if (pb_process->pid && _r_debug.r_state == RT_CONSISTENT) {
+	} else if (state == RT_CONSISTENT) {
+		struct talk talk = { .open = false };
+
+		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* a child begins */
 		if (!deleting)
 			pb_text_lock();
 		deleting = false;
-		departures();
-		if (!pb_latched && !pb_detached)
-			arrivals();
+		departures(&talk);
+		while (arrivals(&talk))
+			;
+		if (talk.open)
+			pb_session_close(&talk.s);
 		pb_text_unlock();
 	}
 	if (original_hook)

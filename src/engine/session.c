@@ -241,6 +241,14 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 	return 0;
 }
 
+int pb_session_gone(struct pb_session *s, uint32_t module)
+{
+	struct pb_msg_gone gone = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
+				    .module = module, .clock = pb_rdtsc() };
+
+	return send_msg(s, PB_MSG_GONE, &gone, sizeof(gone), NULL, 0);
+}
+
 int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 {
 	struct { struct pb_msg_refused head; struct { uint32_t func, reason; } list[4096]; } *r =
