@@ -275,6 +275,7 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, const void
 	c->leaf_site = 0;
 	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth, ending);
 	c->depth = depth;
+	c->used = (uint32_t)((uint64_t)data - (uint64_t)(c + 1));
 	if (w->lost != w->lost_told) {
 		*data++ = pb_ext_word(PB_EXT_LOST, 2, 0, 0);
 		*data++ = w->lost - w->lost_told;
@@ -295,12 +296,27 @@ static void set_end(struct pb_writer *w)
 	cmpxchg(&w->end, 0, chunk + CHUNK_LIMIT);
 }
 
+/* A handler moved on meanwhile. Its chunks have the next numbers, if it left any:
+ * then ours must not be missing. It tells the open calls, but no loss: the
+ * handler's chunk did. */
+static void give_up_chunk(struct pb_writer *w, struct pb_chunk *c, uint64_t lost_told)
+{
+	uint32_t state = PB_CHUNK_FREE;
+
+	if (!cmpxchg(&w->seq, c->seq + 1, c->seq)) {
+		zero_words((uint8_t *)(c + 1) + c->used, PB_EXT_LOST_WORDS);
+		c->lost = lost_told;
+		state = PB_CHUNK_FULL;
+	}
+	__atomic_store_n(&c->state, state, __ATOMIC_RELEASE);
+}
+
 /* A new chunk in place of the full one at that address. False if there is
  * none. A handler that did it meanwhile wins. */
 static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 {
+	uint64_t pos, start, lost_told = w->lost_told;
 	struct pb_chunk *c;
-	uint64_t pos, start;
 
 	if (w->backoff) {
 		w->backoff--;
@@ -319,8 +335,7 @@ static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 	do {
 		pos = w->pos;
 		if (!still_full(pos, full)) {
-			cmpxchg(&w->seq, c->seq + 1, c->seq);
-			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
+			give_up_chunk(w, c, lost_told);
 			set_end(w);
 			return true;
 		}
