@@ -38,6 +38,7 @@ struct pb_analysis {
 	/* To check that the file in memory is this one. */
 	uint64_t text_start, text_end;	/* the executable PT_LOADs' extent */
 	uint64_t image_start, image_end;/* all PT_LOADs' extent */
+	uint64_t data_start, data_end;	/* of the last PT_LOAD that stays writable */
 	uint64_t note_vaddr;		/* of the build-id's bytes in memory; 0 if none */
 	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
 	uint32_t nr_nops, pad;
@@ -56,6 +57,8 @@ struct pb_nop {
 #define PB_AN_STATIC		2	/* no PT_INTERP and no PT_DYNAMIC */
 #define PB_AN_TEXTREL		4
 #define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug info) */
+
+#define PB_AN_SYSCALLS		16	/* it may make system calls past libc */
 
 /* How the site was found, and so what stands in its window. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */

@@ -26,6 +26,9 @@ static bool header_ok(const struct pb_analysis *a, uint64_t size)
 	CHECK(table_ok(a, a->recipes_offset, a->recipes_size, 1, 8));
 	CHECK(table_ok(a, a->strings_offset, a->strings_size, 1, 1));
 	CHECK(a->text_start <= a->text_end && a->image_start <= a->image_end);
+	CHECK(a->data_start <= a->data_end);
+	CHECK(a->data_start == a->data_end ||
+	      (a->data_start >= a->image_start && a->data_end <= a->image_end));
 	/* "" in front and a NUL at the end: then every offset is a string */
 	CHECK(a->strings_size && a->strings_size <= UINT32_MAX);
 	CHECK(!*pb_analysis_string(a, 0));

@@ -18,6 +18,7 @@
 #include "engine/latch.h"
 #include "engine/loader.h"
 #include "engine/session.h"
+#include "engine/sigaction.h"
 #include "engine/thread.h"
 #include "engine/tracer.h"
 #include "base/mem.h"
@@ -181,6 +182,8 @@ static void prepare_text(const char *path)
 	pb_loader_hook(path);
 	if (pb_text_commit(false))
 		pb_latch("the text could not be written");
+	else
+		pb_sigaction_start();
 }
 
 static int connect(const char *path, uint64_t top, const char **writes, uint32_t *nr_writes)

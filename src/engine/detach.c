@@ -24,6 +24,7 @@
 #include "engine/loader.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
 #include "ring/writer.h"
 
 #define FIRST_PAUSE_NS	1000000ull
@@ -217,6 +218,8 @@ void pb_detach(void)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 	};
 
+	/* before the program may take the signals that they need */
+	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < pb_array_size(steps); i++) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
+#include "engine/interrupt.h"
 #include "engine/latch.h"
+#include "engine/sweep.h"
 
 uint32_t pb_max_depth;
 uint8_t pb_no_clock;
@@ -59,11 +61,25 @@ void pb_emit(struct pb_thread *t, struct pb_entry *e)
 	}
 }
 
-/* The call around e, among those that a chunk's list may name. One that ends
- * may be out of the chain already: it stands just inside its parent. */
-static struct pb_entry *around(const struct pb_entry *e, struct pb_entry *ending)
+/* The call around e on t's stack. What was freed as dead may be somebody else's
+ * now: outer calls lie above inner ones, so no chain has an end in itself. */
+static struct pb_entry *outer(const struct pb_thread *t, const struct pb_entry *e)
 {
-	struct pb_entry *parent = PB_ENT_PARENT(e);
+	struct pb_entry *p = PB_ENT_PARENT(e);
+	uint64_t word = PB_ENT_SLOT(p);
+
+	if (pb_is_root(p) || word > PB_ENT_SLOT(e) ||
+	    (PB_SLOT_IS_HOOK(word) && word == PB_ENT_SLOT(e)))
+		return p;
+	return t->stack->root;
+}
+
+/* The same, among those that a chunk's list may name. One that ends may be out
+ * of the chain already: it stands just inside its parent. */
+static struct pb_entry *around(const struct pb_thread *t, const struct pb_entry *e,
+			       struct pb_entry *ending)
+{
+	struct pb_entry *parent = outer(t, e);
 
 	return ending && e != ending && parent == PB_ENT_PARENT(ending) ? ending : parent;
 }
@@ -72,33 +88,54 @@ static bool in_chain(const struct pb_thread *t, const struct pb_entry *entry)
 {
 	uint32_t n = 0;		/* guesses about stacks may have made a ring of them */
 
-	for (const struct pb_entry *e = t->cur; !pb_is_root(e) && n++ < PB_NR_GATES; e = PB_ENT_PARENT(e))
+	for (const struct pb_entry *e = t->cur; !pb_is_root(e) && n++ < PB_NR_GATES; e = outer(t, e))
 		if (e == entry)
 			return true;
 	return false;
+}
+
+/* A walk over the open calls, innermost first, with an end whatever the chain is. */
+struct walk {
+	const struct pb_thread *t;
+	struct pb_entry *e, *end, *outside;
+	uint32_t n;
+};
+
+/* The next one whose ENTRY was written; a root: there is none. */
+static struct pb_entry *next_listed(struct walk *w)
+{
+	struct pb_entry *e = w->e;
+
+	while (!pb_is_root(e) && e != w->end && PB_ENT_STATE(e) != PB_ENTRY_EMITTED) {
+		if (w->n++ == PB_NR_GATES)
+			return w->t->stack->root;
+		e = around(w->t, e, w->outside);
+	}
+	w->e = pb_is_root(e) ? e : around(w->t, e, w->outside);
+	return e;
 }
 
 size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
 			    const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	struct pb_entry *end = (struct pb_entry *)ending, *outside, *first, *e;
-	size_t nr = 0, n = 0, i;
+	struct walk start = { .t = t, .end = (struct pb_entry *)ending }, at;
+	struct pb_entry *e;
+	size_t nr = 0;
 
 	if (!t->cur)
 		return 0;
-	outside = end && !in_chain(t, end) ? end : NULL;
-	first = outside && t->cur == PB_ENT_PARENT(outside) ? outside : t->cur;
-	for (e = first; e != end && PB_ENT_STATE(e) != PB_ENTRY_EMITTED; e = around(e, outside))
-		;
+	if (start.end && !in_chain(t, start.end))
+		start.outside = start.end;
+	start.e = start.outside && t->cur == PB_ENT_PARENT(start.outside) ? start.outside : t->cur;
+	at = start;
+	e = next_listed(&at);
 	*depth = PB_ENT_DEPTH(e);
-	for (e = first; !pb_is_root(e) && nr < max / 2 && n++ < PB_NR_GATES; e = around(e, outside))
-		nr += e == end || PB_ENT_STATE(e) == PB_ENTRY_EMITTED;
-	i = nr;
-	for (e = first; i; e = around(e, outside)) {
-		if (e != end && PB_ENT_STATE(e) != PB_ENTRY_EMITTED)
-			continue;
-		i--;
+	for (; !pb_is_root(e) && nr < max / 2; e = next_listed(&at))
+		nr++;
+	at = start;
+	for (size_t i = nr; i--;) {
+		e = next_listed(&at);
 		out[2 * i] = pb_ext_word(PB_EXT_OPEN, 2, PB_ENT_SITE(e), 0);
 		out[2 * i + 1] = PB_ENT_START(e);
 	}
@@ -142,34 +179,33 @@ static void put_end_of_call(struct pb_thread *t, struct pb_entry *e, uint64_t no
  * is written. */
 static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 {
-	uint8_t state = PB_ENT_STATE(e);
+	/* once, whoever finds it: two threads may, where one left it on a stack that
+	 * the other came to */
+	uint8_t state = __atomic_exchange_n(&PB_ENT_STATE(e), PB_ENTRY_CLOSED, __ATOMIC_RELAXED);
 	uint64_t start = state == PB_ENTRY_LEAF ? PB_ENT_START(e) | !PB_ENT_START(e) : PB_END_ENTRY;
 
-	PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
 	if (state == PB_ENTRY_LEAF || state == PB_ENTRY_EMITTED)
 		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_END, 2, PB_ENT_SITE(e), 0), now,
 				  PB_EXT_TIME_BITS, &start, 1,
 				  state == PB_ENTRY_EMITTED ? e : NULL);
 }
 
-/* A stack that is known to be one: what was written on it can be read. */
-static bool own_memory(const struct pb_thread *t, uint64_t address)
+void pb_fgraph_close(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 {
-	return t->stack->exact && pb_stack_holds(t->stack, address);
+	struct pb_entry *p = outer(t, e);
+
+	close_skipped(t, e, now);
+	if (t->cur == e)
+		t->cur = p;
 }
 
-static void pop_skipped(struct pb_thread *t, uint64_t slot, uint64_t now)
+static void pop_skipped(struct pb_thread *t, const struct pb_hit *h, uint64_t slot, uint64_t now)
 {
 	struct pb_entry *e;
 
 	while (e = t->cur, !pb_is_root(e) && PB_ENT_SLOT(e) <= slot) {
-		uint64_t at = PB_SLOT_ADDRESS(PB_ENT_SLOT(e));
-		bool same = own_memory(t, at);
-
-		close_skipped(t, e, now);
-		t->cur = PB_ENT_PARENT(e);
-		if (PB_ENT_OWNER(e) == t)
-			pb_gate_free_if_dead(e, at == slot || same);
+		pb_fgraph_close(t, e, now);
+		pb_free_if_dead(t, h, e);
 	}
 }
 
@@ -207,17 +243,45 @@ static struct pb_target reuse(struct pb_thread *t, struct pb_entry *e, struct pb
 	return (struct pb_target){ pb_gate_of(e), 1 };
 }
 
-/* What waits for another stack has an ENTRY, so that it stands before what
- * runs there. */
-static void switch_stack(struct pb_thread *t, uint64_t slot)
+/* The hit's stack becomes t's. What waits for another stack has an ENTRY, so
+ * that it stands before what runs there. */
+static void switch_stack(struct pb_thread *t, struct pb_hit *h)
 {
-	struct pb_stack *s = pb_thread_other_stack(t, slot);
+	struct pb_stack *gone, *s;
 
-	if (!s)
+	for (int tries = 0; tries < 4; tries++) {
+		s = pb_thread_other_stack(t, h->slot, &gone);
+		if (s && PB_ENT_STATE(t->cur) == PB_ENTRY_LEAF)
+			pb_emit(t, t->cur);
+		if (!s || pb_thread_use_stack(t, s))
+			break;
+	}
+	h->stack = t->stack;
+	if (gone) {
+		pb_close_stack(t, h, gone);
+		pb_stack_drop(gone);
+	}
+	if (pb_unlikely(t->want))
+		pb_sweep_wanted(t, h);
+}
+
+void pb_stack_told(uint64_t lo, uint64_t size)
+{
+	struct pb_hit h = { (uint64_t)__builtin_frame_address(0), PB_SITE_PROGRAM, NULL };
+	struct pb_stack *s = NULL;
+	struct pb_thread *t;
+
+	if (!lo || size < 256 || size > 1ul << 40 || h.slot - lo < size || pb_latched ||
+	    !(t = pb_thread_get(h.slot)))
 		return;
-	if (PB_ENT_STATE(t->cur) == PB_ENTRY_LEAF)
-		pb_emit(t, t->cur);
-	pb_thread_use_stack(t, s);
+	switch_stack(t, &h);
+	while ((s = pb_stack_overlapping(s, lo, lo + size))) {
+		if (!pb_stack_is_idle(s))
+			continue;
+		pb_close_stack(t, &h, s);
+		pb_stack_drop(s);
+	}
+	pb_stack_add(t, lo, lo + size);
 }
 
 static void put_call(struct pb_thread *t, struct pb_site *site)
@@ -232,39 +296,41 @@ static void put_call(struct pb_thread *t, struct pb_site *site)
 static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, uint64_t *slot,
 				    unsigned mode)
 {
+	struct pb_hit h = { (uint64_t)slot, site->id, NULL };
 	struct pb_target on = { site->body, 0 };
-	uint64_t at = (uint64_t)slot;
+	uint64_t at = h.slot;
 	struct pb_entry *e, *cur;
 
-	switch_stack(t, at);
+	switch_stack(t, &h);
 	cur = t->cur;
-	if (pb_is_gate(*slot)) {
+	if (pb_is_gate(*slot) && !pb_is_watched(pb_entry_of(*slot))) {
 		/* a tail call: the gate's entry is the current one, but for what
 		 * guesses about stacks got wrong */
 		e = pb_entry_of(*slot);
 		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(e)) != at)
 			return on;
 		if (e != cur)
-			pop_skipped(t, at - 8, pb_clock());
+			pop_skipped(t, &h, at - 8, pb_clock());
 		if (mode & PB_ENTER_CALL) {
 			/* it may look at its return address: give it the real one */
 			put_end_of_call(t, e, pb_clock());
 			if (t->cur == e)
 				t->cur = PB_ENT_PARENT(e);
 			*slot = PB_ENT_RET(e);
-			PB_ENT_SLOT(e) = 0;
+			/* unless its owner, another thread, found it dead by now */
+			pb_gate_free(e, at - 1);
 			put_call(t, site);
 			return on;
 		}
 		return reuse(t, e, site, mode);
 	}
 	if (PB_ENT_SLOT(cur) <= at && !pb_is_root(cur)) {
-		pop_skipped(t, at, pb_clock());
+		pop_skipped(t, &h, at, pb_clock());
 		cur = t->cur;
 	}
 	if (PB_ENT_DEPTH(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && !PB_ENT_DEPTH(cur)))
 		return on;
-	if (mode & PB_ENTER_CALL || !(e = pb_gate_claim(t, at))) {
+	if (mode & PB_ENTER_CALL || !(e = pb_claim(t, &h))) {
 		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
 			put_call(t, site);
 		return on;
@@ -315,36 +381,37 @@ struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 	return graph_enter(t, site, slot, mode);
 }
 
-/* current := e, closing what was skipped above it. False: e is not in the
- * chain, so what is current stays so. */
-static bool make_current(struct pb_thread *t, struct pb_entry *e, uint64_t now)
+bool pb_fgraph_pop_to(struct pb_thread *t, const struct pb_hit *h, struct pb_entry *e, uint64_t now)
 {
 	struct pb_entry *c = t->cur;
+	uint32_t n = 0;
 
-	while (c != e && !pb_is_root(c) && PB_ENT_SLOT(c) < PB_ENT_SLOT(e))
-		c = PB_ENT_PARENT(c);
+	while (c != e && !pb_is_root(c) && PB_ENT_SLOT(c) <= PB_ENT_SLOT(e) && n++ < PB_NR_GATES)
+		c = outer(t, c);
 	if (c != e)
 		return false;
-	while (t->cur != e) {
-		c = t->cur;
-		close_skipped(t, c, now);
-		t->cur = PB_ENT_PARENT(c);
-		if (PB_ENT_OWNER(c) == t)
-			pb_gate_free_if_dead(c, own_memory(t, PB_SLOT_ADDRESS(PB_ENT_SLOT(c))));
+	while (c = t->cur, c != e && !pb_is_root(c)) {
+		pb_fgraph_close(t, c, now);
+		pb_free_if_dead(t, h, c);
 	}
-	return true;
+	return c == e;
 }
 
 /* Frees nothing: the assembly does, when it has the return address. */
 uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 {
 	struct pb_thread *t = pb_thread_get((uint64_t)slot);
+	struct pb_hit h = { (uint64_t)slot, PB_ENT_SITE(e), NULL };
 
+	if (pb_is_watched(e)) {
+		pb_interrupt_returned(e, slot);
+		return PB_ENT_RET(e);
+	}
 	if (t && !pb_latched) {
 		if (how == PB_EXIT_WHOLE) {
-			switch_stack(t, (uint64_t)slot);
-			if (make_current(t, e, now))
-				t->cur = PB_ENT_PARENT(e);
+			switch_stack(t, &h);
+			if (pb_fgraph_pop_to(t, &h, e, now))
+				t->cur = outer(t, e);
 		}
 		put_end_of_call(t, e, now);
 		if (PB_ENT_OWNER(e) == t)
@@ -355,17 +422,18 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 {
+	struct pb_hit h = { at, site->id, NULL };
 	struct pb_thread *t;
 	struct pb_entry *e, *cur;
 
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
-	switch_stack(t, at);
-	pop_skipped(t, at, pb_clock());
+	switch_stack(t, &h);
+	pop_skipped(t, &h, at, pb_clock());
 	cur = t->cur;
 	if (PB_ENT_DEPTH(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && !PB_ENT_DEPTH(cur)))
 		return;
-	e = pb_gate_claim(t, at);
+	e = pb_claim(t, &h);
 	if (!e)
 		return put_call(t, site);
 	PB_ENT_PARENT(e) = cur;
@@ -381,25 +449,23 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 
 void pb_hook_exit(struct pb_site *site, uint64_t at)
 {
+	struct pb_hit h = { at, site->id, NULL };
 	uint64_t now = pb_clock();
 	struct pb_thread *t;
-	struct pb_entry *e, *c;
+	struct pb_entry *e;
 
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
-	switch_stack(t, at);
+	switch_stack(t, &h);
 	/* the last one of a function may be a jump: then `at` is further up */
-	for (e = t->cur; !pb_is_root(e); e = PB_ENT_PARENT(e))
+	for (e = t->cur; !pb_is_root(e); e = outer(t, e))
 		if (PB_ENT_SITE(e) == site->id && PB_SLOT_IS_HOOK(PB_ENT_SLOT(e)))
 			break;
 	if (pb_is_root(e) || PB_ENT_SLOT(e) > at + PB_SLOT_HOOK)
 		return;		/* entered before it was traced */
-	while ((c = t->cur) != e) {
-		close_skipped(t, c, now);
-		t->cur = PB_ENT_PARENT(c);
-		pb_gate_free_if_dead(c, false);
-	}
-	t->cur = PB_ENT_PARENT(e);
+	if (!pb_fgraph_pop_to(t, &h, e, now))
+		return;
+	t->cur = outer(t, e);
 	put_end_of_call(t, e, now);
 	if (PB_ENT_OWNER(e) == t)
 		t->hint = e;

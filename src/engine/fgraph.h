@@ -10,6 +10,8 @@
 #include "arch/x86_64/site.h"
 #include "engine/thread.h"
 
+struct pb_hit;
+
 struct pb_target {
 	uint64_t address;	/* where to go on */
 	uint64_t drop;		/* 1: it is a gate, the slot is to be dropped */
@@ -35,6 +37,14 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
  * hook. Context: hit path. */
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
+/* END of the innermost call on t's stack, the parent is innermost then. */
+void pb_fgraph_close(struct pb_thread *t, struct pb_entry *e, uint64_t now);
+/* current := e, closing what was skipped above it. False: e is not in the chain,
+ * so what is current stays so. */
+bool pb_fgraph_pop_to(struct pb_thread *t, const struct pb_hit *h, struct pb_entry *e, uint64_t now);
+/* The program told the bounds of a stack (makecontext, sigaltstack). Calls that
+ * are still open there belong to a use of it that is over. */
+void pb_stack_told(uint64_t lo, uint64_t size);
 size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
 			    const void *ending);
 

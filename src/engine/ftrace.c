@@ -294,14 +294,20 @@ static bool has_alias(const char *aliases, const char *name)
 	return false;
 }
 
-uint64_t pb_function_named(struct pb_module *m, const char *name)
+bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name)
 {
 	const struct pb_analysis *a = m->analysis;
-	const struct pb_func *f = pb_analysis_funcs(a);
 
-	for (uint32_t i = 0; i < a->nr_funcs; i++)
-		if (pb_streq(pb_func_name(a, &f[i]), name) ||
-		    (f[i].aliases && has_alias(pb_analysis_string(a, f[i].aliases), name)))
+	return pb_streq(pb_func_name(a, f), name) ||
+	       (f->aliases && has_alias(pb_analysis_string(a, f->aliases), name));
+}
+
+uint64_t pb_function_named(const struct pb_module *m, const char *name)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis);
+
+	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+		if (pb_function_has_name(m, &f[i], name))
 			return m->bias + f[i].addr;
 	return 0;
 }

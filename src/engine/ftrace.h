@@ -63,7 +63,8 @@ void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_
  * original is called through the returned address. 0: not found or refused.
  * The site is patched even if its module is not traced. */
 /* The address of a function of m by any of its names; 0: none. */
-uint64_t pb_function_named(struct pb_module *m, const char *name);
+uint64_t pb_function_named(const struct pb_module *m, const char *name);
+bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
 uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement);
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement);
 

@@ -2,8 +2,10 @@
 /*
  * Who owns which gates. A thread owns blocks of PB_GATES_PER_BLOCK; only it
  * (and its signal handlers) claims their entries, by a cmpxchg of the slot
- * word from 0. Any thread may free one, by storing 0: a coroutine may return
- * elsewhere than it was called.
+ * word from 0. Any thread may free one, by storing 0, when the call returns: a
+ * coroutine may return elsewhere than it was called. That a call is dead only
+ * its entry's owner finds out (sweep.c): the entry can't be claimed anew then
+ * between looking and freeing.
  *
  * An entry is freed only when that is certain: its call returned, or its slot
  * no longer holds its gate. While a slot holds a gate, somebody may still
@@ -15,11 +17,11 @@
 #include "engine/thread.h"
 
 #define NR_BLOCKS	(PB_NR_GATES / PB_GATES_PER_BLOCK)
-#define NONE		(-1)
 
 static int32_t next_block[NR_BLOCKS];	/* of the same owner */
 static uint32_t used_blocks;		/* handed out, ever */
 static uint8_t block_taken[NR_BLOCKS];
+static bool all_taken;			/* only a fork gives blocks back */
 
 static struct pb_entry *entry_at(uint32_t i)
 {
@@ -69,16 +71,15 @@ struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi)
 {
 	struct pb_entry *e = pb_gate_claim(t, hi);
 
+	if (!e)
+		e = pb_gate_claim_new(t, hi);
+	for (int32_t b = t->first_block; !e && b != PB_NO_BLOCK; b = next_block[b])
+		e = pb_gate_claim_in(b, hi);
 	return e ? make_root(e, hi) : spare_root;
 }
 
-/* Whether a return through gate e may still come: its slot holds the gate, or
- * another one whose call returns to it (a jump between functions that we took
- * for a call). */
-static bool slot_leads_to(uint64_t slot, const struct pb_entry *e)
+bool pb_gate_leads(uint64_t value, uint64_t slot, const struct pb_entry *e)
 {
-	uint64_t value = *(volatile uint64_t *)slot;
-
 	for (int i = 0; i < 64 && pb_is_gate(value); i++) {
 		const struct pb_entry *other = pb_entry_of(value);
 
@@ -91,13 +92,19 @@ static bool slot_leads_to(uint64_t slot, const struct pb_entry *e)
 	return false;
 }
 
+bool pb_gate_free(struct pb_entry *e, uint64_t word)
+{
+	return __atomic_compare_exchange_n(&PB_ENT_SLOT(e), &word, 0, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_RELAXED);
+}
+
 /* A block for t, from those never used or given back. Lock-free between
  * threads; nested in itself it just takes two. */
 static int32_t take_block(struct pb_thread *t)
 {
 	uint32_t used = __atomic_load_n(&used_blocks, __ATOMIC_RELAXED);
 
-	for (uint32_t b = 1; b < NR_BLOCKS; b++) {
+	for (uint32_t b = 1; !all_taken && b < NR_BLOCKS; b++) {
 		uint8_t no = 0;
 
 		if (b < used && block_taken[b])
@@ -118,10 +125,11 @@ static int32_t take_block(struct pb_thread *t)
 		t->nr_blocks++;
 		return (int32_t)b;
 	}
-	return NONE;
+	all_taken = true;
+	return PB_NO_BLOCK;
 }
 
-static struct pb_entry *claim_in(int32_t block, uint64_t slot)
+struct pb_entry *pb_gate_claim_in(int32_t block, uint64_t slot)
 {
 	for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
 		struct pb_entry *e = block_entry(block, i);
@@ -132,82 +140,48 @@ static struct pb_entry *claim_in(int32_t block, uint64_t slot)
 	return NULL;
 }
 
-bool pb_gate_free_if_dead(struct pb_entry *e, bool readable)
+int32_t pb_gate_next_block(int32_t block)
 {
-	uint64_t word = PB_ENT_SLOT(e);
-
-	if (PB_SLOT_IS_HOOK(word))
-		return cmpxchg_slot(e, word, 0);
-	if (!(word & PB_SLOT_LIVE) || word == PB_SLOT_GUARD || !readable)
-		return false;
-	if (slot_leads_to(PB_SLOT_ADDRESS(word), e))
-		return false;
-	return cmpxchg_slot(e, word, 0);
+	return next_block[block];
 }
 
-/* Slots are read on the thread's own stack only: what was written there once
- * stays mapped while the thread lives. */
-static uint32_t collect(struct pb_thread *t)
+struct pb_entry *pb_gate_in_block(int32_t block, uint32_t i)
 {
-	uint32_t freed = 0;
-
-	for (int32_t b = t->first_block; b != NONE; b = next_block[b]) {
-		for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
-			struct pb_entry *e = block_entry(b, i);
-			uint64_t word = PB_ENT_SLOT(e);
-
-			if (word && !PB_SLOT_IS_HOOK(word) && pb_gate_free_if_dead(e, pb_stack_holds(&t->own,
-								PB_SLOT_ADDRESS(word))))
-				freed++;
-		}
-	}
-	return freed;
+	return block_entry(block, i);
 }
 
 struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_entry *e = t->hint;
+	uint32_t tries = 0;
 	int32_t b;
 
-	/* the hint's own block first, then the block before it in the list:
-	 * deep recursion goes from block to block */
+	/* the hint's own block first, then the latest: deep recursion goes from
+	 * block to block */
 	if (e && PB_ENT_OWNER(e) == t) {
 		b = (int32_t)(((uint64_t)e - (uint64_t)pb_entries) / 16 / PB_GATES_PER_BLOCK);
-		e = claim_in(b, slot);
+		e = pb_gate_claim_in(b, slot);
 		if (e)
 			return e;
 	}
-	if (t->collect_wait) {
-		t->collect_wait--;
-	} else {
-		uint32_t tries = 0;
-
-		for (b = t->first_block; b != NONE && tries < 8; b = next_block[b], tries++) {
-			e = claim_in(b, slot);
-			if (e)
-				return e;
-		}
-	}
-	b = take_block(t);
-	if (b != NONE)
-		return claim_in(b, slot);
-	if (t->collect_wait)
-		return NULL;
-	if (!collect(t)) {
-		t->collect_wait = t->nr_blocks * PB_GATES_PER_BLOCK;
-		return NULL;
-	}
-	for (b = t->first_block; b != NONE; b = next_block[b]) {
-		e = claim_in(b, slot);
+	for (b = t->first_block; b != PB_NO_BLOCK && tries < 8; b = next_block[b], tries++) {
+		e = pb_gate_claim_in(b, slot);
 		if (e)
 			return e;
 	}
 	return NULL;
 }
 
+struct pb_entry *pb_gate_claim_new(struct pb_thread *t, uint64_t slot)
+{
+	int32_t b = take_block(t);
+
+	return b == PB_NO_BLOCK ? NULL : pb_gate_claim_in(b, slot);
+}
+
 void pb_gates_abandon(struct pb_thread *t)
 {
-	for (int32_t b = t->first_block; b != NONE; b = next_block[b]) {
+	for (int32_t b = t->first_block; b != PB_NO_BLOCK; b = next_block[b]) {
 		for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
 			struct pb_entry *e = block_entry(b, i);
 			uint64_t word = PB_ENT_SLOT(e);
@@ -227,36 +201,91 @@ static bool block_idle(int32_t b)
 	return true;
 }
 
-/* Only the forking thread lives on; its entries keep the same owner (t's
- * address). What other threads had open may still be returned through, if it
- * stands on a coroutine's stack: those entries stay, their free blocks don't. */
-struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
+static bool is_root_of_stack(const struct pb_entry *e)
+{
+	return pb_is_root(e) && PB_ENT_PARENT(e) == e;
+}
+
+/* In a child. Stacks have new roots; and what stands on the own stack of another
+ * thread nobody returns through. What stands elsewhere (coroutines) somebody
+ * may: it is t's now. */
+static void inherit_block(struct pb_thread *t, int32_t b)
+{
+	const struct pb_thread *owner = PB_ENT_OWNER(block_entry(b, 0));
+	struct pb_stack gone;
+	bool known = owner != t && pb_thread_own_bounds(owner, &gone);
+
+	for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
+		struct pb_entry *e = block_entry(b, i);
+		uint64_t word = PB_ENT_SLOT(e);
+
+		PB_ENT_OWNER(e) = t;
+		if (word && (is_root_of_stack(e) ||
+			     (known && pb_stack_holds(&gone, PB_SLOT_ADDRESS(word)))))
+			PB_ENT_SLOT(e) = 0;
+	}
+}
+
+static void take_over(struct pb_thread *t, int32_t b)
+{
+	PB_ENT_OWNER(block_entry(b, PB_GATES_PER_BLOCK - 1)) = t;
+	next_block[b] = t->first_block;
+	t->first_block = b;
+	t->nr_blocks++;
+}
+
+/* The innermost of t's open calls at or above the slot, on its own stack. */
+static struct pb_entry *innermost_open(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_entry *innermost = NULL;
 
-	t->first_block = NONE;
-	t->nr_blocks = 0;
-	for (int32_t b = 1; b < (int32_t)used_blocks; b++) {
-		if (!block_taken[b])
-			continue;
-		if (PB_ENT_OWNER(block_entry(b, 0)) != t) {
-			block_taken[b] = !block_idle(b);
-			continue;
-		}
-		next_block[b] = t->first_block;
-		t->first_block = b;
-		t->nr_blocks++;
+	for (int32_t b = t->first_block; b != PB_NO_BLOCK; b = next_block[b]) {
 		for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
 			struct pb_entry *e = block_entry(b, i);
 			uint64_t word = PB_ENT_SLOT(e), at = PB_SLOT_ADDRESS(word);
 
-			if (!pb_stack_holds(&t->own, at) || at < slot ||
+			if (!pb_stack_holds(&t->own, at) || at < slot || !PB_ENT_SITE(e) ||
 			    !(PB_SLOT_IS_HOOK(word) ||
-			      (word & PB_SLOT_LIVE && slot_leads_to(at, e))))
+			      (word & PB_SLOT_LIVE && pb_gate_leads(*(uint64_t *)at, at, e))))
 				continue;
 			if (!innermost || word < PB_ENT_SLOT(innermost))
 				innermost = e;
 		}
 	}
 	return innermost;
+}
+
+/* What hung below a root or a call that is gone hangs below t's root. */
+static void hang_anew(struct pb_thread *t, struct pb_entry *root)
+{
+	for (int32_t b = t->first_block; b != PB_NO_BLOCK; b = next_block[b]) {
+		for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
+			struct pb_entry *e = block_entry(b, i), *p = PB_ENT_PARENT(e);
+
+			if (PB_ENT_SLOT(e) && (!PB_ENT_SLOT(p) || p == spare_root))
+				PB_ENT_PARENT(e) = root;
+		}
+	}
+}
+
+/* Only the forking thread lives on; its entries keep the same owner (t's
+ * address), the others' become its own. */
+struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
+{
+	t->first_block = PB_NO_BLOCK;
+	t->nr_blocks = 0;
+	t->hint = NULL;
+	all_taken = false;
+	for (int32_t b = 1; b < (int32_t)used_blocks; b++) {
+		if (!block_taken[b])
+			continue;
+		inherit_block(t, b);
+		if (block_idle(b))
+			block_taken[b] = 0;
+		else
+			take_over(t, b);
+	}
+	t->own.root = pb_gate_root(t, t->own.hi);
+	hang_anew(t, t->own.root);
+	return innermost_open(t, slot);
 }

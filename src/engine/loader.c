@@ -90,8 +90,18 @@ static bool is_new(const struct link_map *l)
 	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
 }
 
+/* What it does to signals by itself nobody sees, but libc's is known; that of
+ * another namespace isn't replaced. */
+static void check_syscalls(struct pb_module *m)
+{
+	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
+	if (m->analysis->flags & PB_AN_SYSCALLS && (!m->libc || hooked))
+		pb_sigaction_stand_down();
+}
+
 void pb_hook_module(struct pb_module *m)
 {
+	check_syscalls(m);
 	if (!m->sites)
 		return;
 	pb_sigaction_hook(m);
@@ -105,6 +115,10 @@ static int add(struct pb_session *s, const struct link_map *l, const char *path,
 	struct pb_module *m;
 	int err = pb_session_module(s, path, l->l_addr, (uint64_t)l, flags, &m);
 
+	if (m)
+		m->lasting = true;
+	else
+		pb_sigaction_stand_down();
 	return err;
 }
 
@@ -205,6 +219,8 @@ static bool arrivals(struct talk *t)
 			t->failed = pb_session_module(&t->s, l->l_name, l->l_addr, (uint64_t)l, 0, &m);
 			if (m)
 				list[nr++] = m;
+			else
+				pb_sigaction_stand_down();
 		}
 	}
 	if (nr)

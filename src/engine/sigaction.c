@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel is given a trampoline in place of each handler; flags, mask and
+ * The kernel is given pb_signal_entry() in place of each handler; flags, mask and
  * the handler's stack stay the program's. Where the interrupted PC is the
- * program's own, the trampoline jumps to the handler and is not seen. Else it
- * calls it: the handler sees the context as it would be without us, and what
- * it leaves unchanged is put back.
+ * program's own, the handler sees nothing of us. Else it sees the
+ * context as it would be without us, and what it leaves unchanged is put back.
+ *
+ * SIGSEGV and SIGBUS come to us first, also where the program has no handler:
+ * a load of ours may have faulted (uaccess.h).
  *
  * Only real handlers are remembered: SIG_DFL and SIG_IGN come from the kernel,
- * also in a vfork child that shares this table with its parent.
+ * also in a vfork child that shares this table with its parent. by_default()
+ * in the kernel says SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -17,8 +20,12 @@
 #include "engine/creds.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
+#include "engine/interrupt.h"
 #include "engine/latch.h"
+#include "engine/sigmask.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
+#include "arch/x86_64/fault.h"
 #include "arch/x86_64/hot.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -34,11 +41,22 @@ typedef void handler_fn(int sig, siginfo_t *info, void *uc);
 static sigaction_fn *original_sigaction;
 static sigaltstack_fn *original_sigaltstack;
 static prctl_fn *original_prctl;
+void pb_signal_entry(int sig, siginfo_t *info, void *uc);
+void pb_signal_done(void);
+struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
 void *pb_original_makecontext;
 void pb_our_makecontext(void);
 void pb_note_makecontext(const ucontext_t *uc);
 
 static handler_fn *handlers[MAX_SIGNALS];
+/* What the program set for SIGSEGV or SIGBUS with its handler, and with SIG_DFL:
+ * these flags differ in the kernel. */
+#define HANDLER_FLAGS	(SA_SIGINFO | SA_RESETHAND)
+#define DEFAULT_FLAGS	(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER)
+static struct shown {
+	int flags, default_flags;
+} shown[MAX_SIGNALS];
+static bool hooked;	/* all of it: the two signals may come to us */
 
 static uint64_t frame(const greg_t *g, int offset)
 {
@@ -137,15 +155,90 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 			g[i] = real[i];
 }
 
-static void trampoline(int sig, siginfo_t *info, void *context)
+/* As the kernel has it. */
+struct action {
+	void *handler;
+	uint64_t flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+static bool is_ours_first(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
+}
+
+/* As the kernel does it: when the handler returns the signal is delivered
+ * again, with the same siginfo, and nobody takes it. */
+static void die(int sig, siginfo_t *info)
+{
+	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
+	struct action none = { 0 };
+
+	pb_sys(SYS_rt_sigaction, sig, &none, NULL, 8);
+	if (pb_sys_failed(pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info)))
+		pb_sys(SYS_tgkill, pid, tid, sig);
+}
+
+/* The kernel's disposition where the program has SIG_DFL. */
+static void by_default(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
-	handler_fn *handler = __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
+	greg_t *g = uc->uc_mcontext.gregs;
 
-	if (pb_likely(!is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP])))
-		handler(sig, info, context);	/* a jump */
-	else
+	if (pb_fault_fixup(sig, info, uc))
+		return;
+	if (!show_entry(g))
+		show_stub(g);
+	die(sig, info);
+}
+
+/* The same, where the program never said anything. */
+static void by_default_at_start(int sig, siginfo_t *info, void *context)
+{
+	by_default(sig, info, context);
+}
+
+/* SA_RESETHAND, which the kernel wasn't told: a load of ours would use it up. */
+static handler_fn *take_handler(int sig)
+{
+	if (is_ours_first(sig) && shown[sig].flags & SA_RESETHAND)
+		return __atomic_exchange_n(&handlers[sig], NULL, __ATOMIC_ACQ_REL);
+	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
+}
+
+/* Handlers know nothing of their mask: it may be that of a sigsuspend. Their
+ * return is hooked, so that they see no frame of ours. */
+struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
+{
+	struct pb_target to = { (uint64_t)pb_signal_done, 0 };
+	struct pb_interrupted in;
+	handler_fn *handler;
+
+	if (is_ours_first(sig) && pb_fault_fixup(sig, info, uc))
+		return to;
+	handler = take_handler(sig);
+	if (!handler) {
+		by_default(sig, info, uc);
+		return to;
+	}
+	in = pb_interrupt_begin();
+	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
+		/* our handler of a fault was interrupted: its return unblocks again */
+		handler(sig, info, uc);
+		pb_interrupt_end(&in, (uint64_t)slot, uc);
+		pb_unblocked.known = in.known;
+		return to;
+	}
+	if (pb_likely(!is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP]))) {
+		if (pb_interrupt_watch(&in, slot, (uint64_t)handler, &to))
+			return to;
+		handler(sig, info, uc);
+	} else {
 		call_translated(handler, sig, info, uc);
+	}
+	pb_interrupt_end(&in, (uint64_t)slot, uc);
+	return to;
 }
 
 static bool is_handler(const struct sigaction *a)
@@ -153,58 +246,188 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && a->sa_handler != SIG_ERR;
 }
 
+/* What the kernel gets for act; false: act itself. */
+static bool stands_in(int sig, const struct sigaction *act, struct sigaction *ours)
+{
+	bool first = is_ours_first(sig) && pb_reads_are_on();
+
+	if (pb_detached)
+		return false;
+	memcpy(ours, act, sizeof(*ours));
+	if (is_handler(act)) {
+		ours->sa_sigaction = pb_signal_entry;
+		if (first)
+			ours->sa_flags = (act->sa_flags & ~HANDLER_FLAGS) | SA_SIGINFO;
+		return true;
+	}
+	ours->sa_sigaction = by_default;
+	ours->sa_flags = (act->sa_flags & ~DEFAULT_FLAGS) | SA_SIGINFO;
+	return first && act->sa_handler == SIG_DFL;
+}
+
+static int swap_flags(int kernels, int programs, int which)
+{
+	return (kernels & ~which) | (programs & which);
+}
+
+/* What the kernel said, as the program set it; by our tables before the call. */
+static void show_action(int sig, struct sigaction *old, handler_fn *handler,
+			const struct shown *was)
+{
+	if (old->sa_sigaction == pb_signal_entry) {
+		old->sa_sigaction = handler;	/* NULL, SIG_DFL: used up */
+		if (is_ours_first(sig))
+			old->sa_flags = swap_flags(old->sa_flags, was->flags, HANDLER_FLAGS);
+	} else if (old->sa_sigaction == by_default) {
+		old->sa_handler = SIG_DFL;
+		old->sa_flags = swap_flags(old->sa_flags, was->default_flags, DEFAULT_FLAGS);
+	} else if (old->sa_sigaction == by_default_at_start) {
+		old->sa_handler = SIG_DFL;
+		old->sa_flags = 0;
+		old->sa_restorer = NULL;
+	}
+}
+
+static void remember(int sig, const struct sigaction *act)
+{
+	if (is_handler(act)) {
+		shown[sig].flags = act->sa_flags;
+		__atomic_store_n(&handlers[sig], act->sa_sigaction, __ATOMIC_RELEASE);
+	} else {
+		shown[sig].default_flags = act->sa_flags;
+	}
+}
+
 static int our_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction ours;
 	handler_fn *before;
+	struct shown was;
+	bool in;
 	int ret;
 
 	if (sig < 1 || sig >= MAX_SIGNALS)
 		return original_sigaction(sig, act, old);
+	if (act && act->sa_handler == SIG_IGN && is_ours_first(sig))
+		pb_sigaction_stand_down();
 	before = handlers[sig];
-	if (act && is_handler(act) && !pb_detached) {
-		memcpy(&ours, act, sizeof(ours));
-		ours.sa_sigaction = trampoline;
-		__atomic_store_n(&handlers[sig], act->sa_sigaction, __ATOMIC_RELEASE);
-		act = &ours;
-	}
-	ret = original_sigaction(sig, act, old);
-	if (ret && act == &ours)
+	was = shown[sig];
+	in = act && stands_in(sig, act, &ours);
+	if (in)
+		remember(sig, act);
+	ret = original_sigaction(sig, in ? &ours : act, old);
+	if (ret && in) {
+		shown[sig] = was;
 		__atomic_store_n(&handlers[sig], before, __ATOMIC_RELEASE);
-	if (!ret && old && old->sa_sigaction == trampoline)
-		old->sa_sigaction = before;
+	}
+	if (!ret && old)
+		show_action(sig, old, before, &was);
 	return ret;
+}
+
+/* The program's own disposition, in the kernel. No libc: the agent's thread may
+ * do it. */
+static void give_back(int sig)
+{
+	const struct shown *s = &shown[sig];
+	struct action a;
+
+	if (pb_sys(SYS_rt_sigaction, sig, NULL, &a, 8))
+		return;
+	if (a.handler == by_default_at_start) {
+		a = (struct action){ 0 };
+	} else if (a.handler == by_default || (a.handler == pb_signal_entry && !handlers[sig])) {
+		a.flags = (uint64_t)swap_flags((int)a.flags, s->default_flags, DEFAULT_FLAGS);
+		a.handler = NULL;
+	} else if (a.handler == pb_signal_entry) {
+		a.handler = handlers[sig];
+		if (is_ours_first(sig))
+			a.flags = (uint64_t)swap_flags((int)a.flags, s->flags, HANDLER_FLAGS);
+	} else {
+		return;
+	}
+	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
+}
+
+/* Only that of SA_RESETHAND, which the kernel wasn't told: PCs in our code are
+ * still to be shown as the program's. */
+static void stand_down(int sig)
+{
+	struct action a;
+
+	if (pb_sys(SYS_rt_sigaction, sig, NULL, &a, 8))
+		return;
+	if (a.handler != pb_signal_entry || !handlers[sig])
+		give_back(sig);
+	else if (shown[sig].flags & SA_RESETHAND) {
+		a.flags |= SA_RESETHAND;
+		pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
+	}
+}
+
+void pb_sigaction_stand_down(void)
+{
+	bool was_on = pb_reads_are_on();
+
+	/* a read that may still be under way needs them */
+	if (!pb_reads_off() || !was_on)
+		return;
+	stand_down(SIGSEGV);
+	stand_down(SIGBUS);
 }
 
 void pb_sigaction_undo(void)
 {
-	for (int sig = 1; sig < MAX_SIGNALS; sig++) {
-		struct { uint64_t handler, flags, restorer, mask; } sa;
+	bool may = pb_reads_off();
 
-		if (pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) || sa.handler != (uint64_t)trampoline)
-			continue;
-		sa.handler = (uint64_t)handlers[sig];
-		pb_sys(SYS_rt_sigaction, sig, &sa, NULL, 8);
-	}
+	for (int sig = 1; sig < MAX_SIGNALS; sig++)
+		if (may || !is_ours_first(sig))
+			give_back(sig);
+}
+
+void pb_sigaction_start(void)
+{
+	struct sigaction segv, bus;
+	struct sigaction ours = { .sa_sigaction = by_default_at_start, .sa_flags = SA_SIGINFO };
+
+	if (!hooked || original_sigaction(SIGSEGV, NULL, &segv) ||
+	    original_sigaction(SIGBUS, NULL, &bus) || segv.sa_handler != SIG_DFL ||
+	    bus.sa_handler != SIG_DFL || !pb_reads_on())
+		return;
+	original_sigaction(SIGSEGV, &ours, NULL);
+	original_sigaction(SIGBUS, &ours, NULL);
+	pb_unblocked.slot = PB_MAIN_THREAD;
+	pb_sigmask_ask();
 }
 
 static int our_sigaltstack(const stack_t *ss, stack_t *old)
 {
 	int ret = original_sigaltstack(ss, old);
 
-	if (!ret && ss && !(ss->ss_flags & SS_DISABLE) && pb_process->pid)
-		pb_stack_told((uint64_t)ss->ss_sp, ss->ss_size);
+	if (ret || !ss || ss->ss_flags & SS_DISABLE)
+		return ret;
+	pb_stack_told((uint64_t)ss->ss_sp, ss->ss_size);
+	if (ss->ss_size < pb_frame_room)
+		pb_unblocked = (struct pb_unblocked){ 0 };
 	return ret;
 }
 
-/* Both make reading the TSC a fault. */
+void pb_sigaction_prctl(int op, unsigned long a)
+{
+	/* both make reading the TSC a fault */
+	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
+	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
+		pb_clock_freeze();
+	/* the return from a signal may be forbidden, or what die() does */
+	if (op == PR_SET_SECCOMP)
+		pb_sigaction_stand_down();
+}
+
 static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	int ret;
 
-	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
-	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
-		pb_clock_freeze();
+	pb_sigaction_prctl(op, a);
 	ret = original_prctl(op, a, b, c, d);
 	if (!ret)
 		pb_creds_prctl(op, a, b, c, d);
@@ -213,7 +436,7 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 
 void pb_note_makecontext(const ucontext_t *uc)
 {
-	if (uc && pb_process->pid)
+	if (uc)
 		pb_stack_told((uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
 }
 
@@ -235,4 +458,5 @@ void pb_sigaction_hook(struct pb_module *m)
 	replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
 	replace(m, "prctl", our_prctl, &original_prctl);
 	replace(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
+	hooked = original_sigaltstack && original_prctl && pb_sigmask_hook(m);
 }

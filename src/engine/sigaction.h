@@ -8,10 +8,18 @@
 #define PB_ENGINE_SIGACTION_H
 #include "engine/text.h"
 
-/* Replaces sigaction, makecontext and sigaltstack, if m is libc (in the open
- * batch). */
+/* Replaces sigaction, makecontext, sigaltstack and others, if m is libc (in the
+ * open batch). Context: start, the loader's hook. */
 void pb_sigaction_hook(struct pb_module *m);
-/* The kernel gets the program's own handlers. Context: while no thread is
+/* SIGSEGV and SIGBUS come to us from now on (doc/design/reads.md), if all that
+ * this needs was replaced. Context: start, when the batch is in force. */
+void pb_sigaction_start(void);
+/* The kernel gets the program's own dispositions of the two back, and no load
+ * may fault any more. Context: any but the hit path. */
+void pb_sigaction_stand_down(void);
+/* The program is about to call prctl. Context: the program's thread. */
+void pb_sigaction_prctl(int op, unsigned long a);
+/* The kernel gets all of the program's own handlers. Context: while no thread is
  * inside of sigaction, and pb_detached keeps it so. */
 void pb_sigaction_undo(void);
 #endif

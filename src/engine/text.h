@@ -29,6 +29,8 @@ struct pb_module {
 	struct jit_code_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	size_t jit_size, jit_stubs;	/* stubs_used when they were told */
 	bool present;
+	bool libc;			/* or the loader: see doc/design/reads.md */
+	bool lasting;			/* there since the start: it isn't unmapped */
 };
 
 /* Held while text and modules change. Not on a hit. */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include "arch/x86_64/layout.h"
 #include "base/base.h"
+#include "engine/stack.h"
 #include "ring/writer.h"
 
 /* An entry is known by the address of its first array's part. */
@@ -38,19 +39,7 @@ struct pb_entry;
 #define PB_SLOT_IS_HOOK(s)	(((s) & 7) == PB_SLOT_HOOK)
 #define PB_SLOT_ADDRESS(s)	(((s) + 7) & ~7ul)
 
-/* A stack: the thread's own, or one that a program switched to. */
-struct pb_stack {
-	uint64_t lo, hi;	/* [lo, hi) */
-	struct pb_entry *root;	/* below all its calls; its slot is hi, its depth 0 */
-	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
-	struct pb_thread *thread; /* that runs on it, or ran last */
-	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
-	bool exact;		/* bounds were told, not guessed */
-	/* It lies in a frame on a thread's own stack: of this call, that began then,
-	 * or of one below. When that is over the stack is gone. */
-	struct pb_entry *within;
-	uint64_t within_start;
-};
+#define PB_READY_BLOCKS	16
 
 struct pb_thread {
 	uint64_t lo;		/* of the current stack */
@@ -62,7 +51,19 @@ struct pb_thread {
 	struct pb_stack own;
 	int32_t first_block;	/* of its gates; -1: none */
 	uint32_t nr_blocks;
-	uint32_t collect_wait;	/* slow entries to let pass before collecting again */
+	/* of sweep.c: blocks to look at in this round, those that had free entries,
+	 * nr_blocks at which the next one begins, the next block, those to claim from */
+	uint32_t round, round_found, round_at;
+	int32_t cursor, ready[PB_READY_BLOCKS];
+	uint32_t nr_ready;
+	uint32_t nr_freed;	/* dead entries, ever */
+	struct pb_stack *visiting;	/* pb_stack_visit() */
+	uint32_t want;		/* entries that still go the slow way as a sweep is wanted: lo is ~0 */
+	uint32_t pause;		/* claims until one may be wanted again */
+	uint32_t unknown;	/* claims since the thread was seen to know its mask */
+	uint32_t wait;		/* claims to let pass: there was no entry to be had... */
+	const struct pb_stack *wait_stack;	/* ... here */
+	uint64_t wait_slot;
 	void *exec_area;	/* for the environment of an exec */
 	uint64_t exec_size;
 };
@@ -83,6 +84,7 @@ struct pb_process {
 	uint32_t pid;
 	uint32_t nr_threads;	/* states handed out, ever */
 	uint32_t nr_stacks;
+	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
 	bool holes;		/* a stack was told that lies inside a thread's own */
 };
 extern struct pb_process *pb_process;	/* in wiped memory */
@@ -97,14 +99,8 @@ int pb_threads_start(uint64_t stack_top);
  * traced. slot: any address on its stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* The stack that holds `slot`, if it is another one than t's present one; and t
- * goes on there. */
-struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot);
-void pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s);
-
-/* The program told the bounds of a stack (makecontext, sigaltstack). Calls
- * that are still open there belong to a use of it that is over. */
-void pb_stack_told(uint64_t lo, uint64_t size);
+/* Whether the address is known to lie on the calling thread's own stack. */
+bool pb_on_own_stack(uint64_t address);
 
 /* The gates: gate.c. */
 static inline uint64_t pb_gate_of(const struct pb_entry *e)
@@ -126,20 +122,34 @@ static inline bool pb_is_root(const struct pb_entry *e)
 	return PB_ENT_DEPTH(e) == 0;
 }
 
+#define PB_NO_BLOCK	(-1)
+
 void pb_gates_start(void);
 /* How many entries may be in use: all others never were. */
 uint32_t pb_gates_used(void);
 /* A root for a stack that ends at hi; its own parent. One that stacks share when
  * no entry is left: then calls are recorded without their returns. */
 struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi);
-/* A free entry, claimed for `slot`; NULL: none. */
+/* An entry claimed for `slot`, of the blocks that are at hand; NULL: none is
+ * free. */
 struct pb_entry *pb_gate_claim(struct pb_thread *t, uint64_t slot);
-/* Frees a live entry if its slot no longer holds its gate (never while it
- * does). readable: *slot may be read. */
-bool pb_gate_free_if_dead(struct pb_entry *e, bool readable);
+struct pb_entry *pb_gate_claim_in(int32_t block, uint64_t slot);
+/* The same, of a block that wasn't t's; NULL: all are taken. */
+struct pb_entry *pb_gate_claim_new(struct pb_thread *t, uint64_t slot);
+/* t's blocks: the first is t->first_block, behind the last is PB_NO_BLOCK. */
+int32_t pb_gate_next_block(int32_t block);
+struct pb_entry *pb_gate_in_block(int32_t block, uint32_t i);
+/* Whether who returns to `value`, which stands in the slot, comes through e's
+ * gate: it is the gate, or another one whose call returns to it (a jump between
+ * functions that was taken for a call). */
+bool pb_gate_leads(uint64_t value, uint64_t slot, const struct pb_entry *e);
+/* Frees an entry, unless its slot word isn't that any more. Its owner's thread
+ * only, but for calls that are known to be over. */
+bool pb_gate_free(struct pb_entry *e, uint64_t word);
 /* t's thread is gone, or t is reused: free what lies on its own stack. */
 void pb_gates_abandon(struct pb_thread *t);
-/* In a forked child: keep only t's gates. Its innermost open call, or NULL. */
+/* In a forked child: all gates are t's. Its innermost open call, or NULL. */
 struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot);
-bool pb_stack_holds(const struct pb_stack *s, uint64_t address);
+/* Where the own stack of a thread is, or was before a fork; false: not known. */
+bool pb_thread_own_bounds(const struct pb_thread *t, struct pb_stack *s);
 #endif

@@ -125,6 +125,10 @@ static void fill_extents(const struct pb_an *an, struct pb_analysis *a)
 			a->image_start = p->p_vaddr;
 		if (end > a->image_end)
 			a->image_end = end;
+		if (p->p_flags & PF_W && !(p->p_flags & PF_X)) {
+			a->data_start = p->p_vaddr;
+			a->data_end = end;
+		}
 		if (!(p->p_flags & PF_X))
 			continue;
 		if (p->p_vaddr < a->text_start)
@@ -136,6 +140,8 @@ static void fill_extents(const struct pb_an *an, struct pb_analysis *a)
 		a->image_start = a->image_end = 0;
 	if (a->text_start > a->text_end)
 		a->text_start = a->text_end = 0;
+	if (a->data_start > a->data_end)
+		a->data_start = a->data_end = 0;
 }
 
 static uint64_t place(uint64_t *at, uint64_t size)

@@ -8,6 +8,7 @@
  *   - calls of the compiler's hooks;
  *   - jumps from one FDE's code into another's;
  *   - instructions that touch the slot of their return address, by the CFI;
+ *   - whether there is any system call;
  *   - padding that nothing falls into: it begins where a piece that is known to
  *     be code ends, and the last instruction there is a return or a jump.
  *
@@ -50,6 +51,7 @@ struct worker {
 	pb_leap_vec leaps;
 	uint64_t ended_at;	/* code that doesn't fall through ends there */
 	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
+	bool syscalls;
 };
 
 static void mark(const struct worker *w, uint64_t target, bool called)
@@ -203,6 +205,27 @@ static bool is_padding(struct worker *w, uint64_t off, uint64_t end, bool *zeros
 	return true;
 }
 
+static bool is_syscall(const ZydisDecodedInstruction *i)
+{
+	return i->mnemonic == ZYDIS_MNEMONIC_SYSCALL || i->mnemonic == ZYDIS_MNEMONIC_SYSENTER ||
+	       (i->mnemonic == ZYDIS_MNEMONIC_INT && i->raw.imm[0].value.u == 0x80);
+}
+
+/* In what may be data: only one whose number, of a signal's disposition or
+ * mask, is loaded before it. */
+static bool is_signal_syscall(const struct worker *w, uint64_t off)
+{
+	const uint8_t *b = w->range->bytes;
+
+	if (w->insn.mnemonic != ZYDIS_MNEMONIC_SYSCALL)
+		return false;
+	for (uint64_t n = 5; n <= 16 && n <= off; n++)
+		if (b[off - n] == 0xb8 && (b[off - n + 1] == 13 || b[off - n + 1] == 14) &&
+		    !b[off - n + 2] && !b[off - n + 3] && !b[off - n + 4])
+			return true;
+	return false;
+}
+
 static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 {
 	uint64_t base = w->range->addr;
@@ -217,6 +240,7 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 		through = w->insn.mnemonic != ZYDIS_MNEMONIC_RET &&
 			  w->insn.mnemonic != ZYDIS_MNEMONIC_JMP;
 		control_flow(w, base + off);
+		w->syscalls |= is_syscall(&w->insn);
 		if (cfi) {
 			pb_cfi_advance(&w->cursor, base + off);
 			if (touches_return_address(&w->insn, &w->cursor.row) &&
@@ -239,9 +263,12 @@ static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
 			pb_vec_push(&w->gaps, (struct pb_gap){ base + off, base + end });
 		return;
 	}
-	for (; off < end; off++)
-		if (decode(w, off))
-			control_flow(w, w->range->addr + off);
+	for (; off < end; off++) {
+		if (!decode(w, off))
+			continue;
+		control_flow(w, w->range->addr + off);
+		w->syscalls |= is_signal_syscall(w, off);
+	}
 }
 
 static void sweep_piece(struct worker *w, const struct cut *c, uint64_t end)
@@ -363,6 +390,8 @@ static void collect(struct pb_an *an, struct worker *w)
 	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
 	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
 	pb_vec_append(&an->leaps, w->leaps.v, w->leaps.n);
+	if (w->syscalls)
+		an->an_flags |= PB_AN_SYSCALLS;
 	an->leaps.failed |= w->leaps.failed;
 	pb_vec_free(&w->leaps);
 	an->gaps.failed |= w->gaps.failed;

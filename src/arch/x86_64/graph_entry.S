@@ -152,11 +152,13 @@ pb_direct:
 	.cfi_startproc
 	mov	%rax, F_RAX(%rsp)
 	mov	S_BODY(%r11), %rax
-	mov	F_R11(%rsp), %r11
 	mov	%rax, F_TARGET(%rsp)
 	mov	F_RAX(%rsp), %rax
+	mov	F_R11(%rsp), %r11
+.Lend_direct:
 	jmp	*F_TARGET(%rsp)
 	.cfi_endproc
+	hot_range pb_direct, .Lend_direct, .Lend_direct
 	.size pb_direct, . - pb_direct
 
 	.section .note.GNU-stack,"",@progbits

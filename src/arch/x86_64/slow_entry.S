@@ -11,9 +11,12 @@
 \name:
 	.cfi_startproc
 	save
+.Lsaved_\name:
 	mov	$(\mode), %edx
 	jmp	pb_enter_slow
+.Lend_\name:
 	.cfi_endproc
+	hot_range \name, .Lsaved_\name, .Lend_\name
 	.size \name, . - \name
 	.endm
 
@@ -40,6 +43,8 @@
 pb_enter_slow:
 	.cfi_startproc
 	lea	-128(%rsp), %rsp
+.Lstepped_over:
+	hot_range pb_enter_slow, pb_enter_slow, .Lstepped_over
 	.cfi_adjust_cfa_offset 128
 	push_reg r8
 	push_reg r9

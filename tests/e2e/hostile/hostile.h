@@ -17,6 +17,7 @@
  *			ancestors end in PATH (a/b: b's caller is a); several
  *			PATHs are alternatives, none means any
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
+ *   @no_return N	at most N calls may be recorded without their return
  *   @serve N		run under control; while it runs (see told()), N batches of text changes
  *   @timeout N		seconds of the bare run, traced ones have four times as many
  *   @stdin wait S	it ends when it gets a byte, S seconds after it said "ready"

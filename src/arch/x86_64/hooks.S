@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * In place of functions of libc's whose arguments are only looked at, or that
+ * can't be called (engine/sigmask.c): they go on to the original with all
+ * registers as they were.
+ */
+	.text
+
+	.macro	function name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign	16
+\name:
+	.cfi_startproc
+	.endm
+
+	.macro	end name
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+	.macro	pass_through name, note, original
+	function \name
+	.irp reg, rdi, rsi, rdx, rcx, r8, r9, rax
+	push	%\reg
+	.cfi_adjust_cfa_offset 8
+	.endr
+	call	\note
+	.irp reg, rax, r9, r8, rcx, rdx, rsi, rdi
+	pop	%\reg
+	.cfi_adjust_cfa_offset -8
+	.endr
+	jmp	*\original(%rip)
+	end \name
+	.endm
+
+	pass_through pb_our_setcontext, pb_note_setcontext, pb_original_setcontext
+	pass_through pb_our_swapcontext, pb_note_swapcontext, pb_original_swapcontext
+	pass_through pb_our_syscall, pb_note_syscall, pb_original_syscall
+	pass_through pb_our_pthread_exit, pb_note_pthread_exit, pb_original_pthread_exit
+	pass_through pb_our_pthread_cancel, pb_note_pthread_cancel, pb_original_pthread_cancel
+
+/* It takes its return address off the stack before it forks; rax is its own.
+ * struct pb_unblocked: slot and known := 0. */
+	function pb_our_vfork
+	mov	pb_unblocked@gottpoff(%rip), %rax
+	movq	$0, %fs:(%rax)
+	movq	$0, %fs:8(%rax)
+	jmp	*pb_original_vfork(%rip)
+	end pb_our_vfork
+
+/* What the kernel calls in place of the program's handlers: rsp is the slot of
+ * its return address. pb_signal_begin(sig, info, context, slot) gives where to go
+ * on, and whether that is a gate (rdx). */
+	function pb_signal_entry
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	lea	24(%rsp), %rcx
+	call	pb_signal_begin
+	mov	%rdx, %rcx
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	test	%ecx, %ecx
+	jz	1f
+	mov	%rax, -8(%rsp)
+	lea	8(%rsp), %rsp
+	/* as in the hit path, before a gate */
+	.cfi_def_cfa rsp, 8
+	.cfi_val_offset rsp, -8
+	.cfi_escape 0x10,0x10,0x0b,0x77,0x78,0x06,0x09,0xf0,0x1a,0x23,0x80,0x80,0x80,0x04
+	jmp	*-16(%rsp)
+1:
+	.cfi_def_cfa rsp, 8
+	.cfi_restore rsp
+	.cfi_offset rip, -8
+	jmp	*%rax
+	end pb_signal_entry
+
+/* A handler that has nothing to do any more. */
+	function pb_signal_done
+	ret
+	end pb_signal_done
+
+/* First code of a thread that pthread_create makes; rdi is the box. No frame of
+ * ours stays below the program's routine. */
+	function pb_thread_entry
+	mov	%rsp, %rsi
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	pb_thread_begins
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	mov	%rdx, %rdi
+	jmp	*%rax
+	end pb_thread_entry
+
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The stacks that threads run on: their own, and those that the program told
+ * (makecontext, sigaltstack) or that are guessed at the first hit on them.
+ * doc/design/fgraph.md, "Stacks". Context: hit path.
+ */
+#ifndef PB_ENGINE_STACK_H
+#define PB_ENGINE_STACK_H
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pb_entry;
+struct pb_thread;
+
+#define PB_MAX_STACKS	4096
+#define PB_GUESS_BELOW	(64ul << 10)
+#define PB_GUESS_ABOVE	(4ul << 10)
+
+struct pb_stack {
+	uint64_t lo, hi;	/* [lo, hi) */
+	struct pb_entry *root;	/* below all its calls; its slot is hi, its depth 0 */
+	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
+	struct pb_thread *thread; /* that runs on it, or ran last */
+	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
+	uint64_t guard;		/* exact: bytes at lo that may not be touched */
+	bool exact;		/* bounds were told, not guessed */
+	bool closing;		/* a thread closes the calls that were left there */
+	/* It lies in a frame on a thread's own stack: of this call, that began then,
+	 * or of one below. When that is over the stack is gone. */
+	struct pb_entry *within;
+	uint64_t within_start;
+};
+
+extern struct pb_stack *pb_stacks;	/* in wiped memory */
+
+static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
+{
+	return address - s->lo < s->hi - s->lo;
+}
+
+/* The stack that holds `slot`, if it is another one than t's present one (*gone:
+ * one that is no longer there, to be closed and dropped); and t goes on there. */
+struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
+/* False: it isn't to be used any more, t is where it was. */
+bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s);
+/* t goes to a stack on which nobody runs, and back, to close the calls that were
+ * left there; between them no thread comes to it. false: one did. */
+bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
+void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
+
+/* t goes back to a stack that a signal handler went away from: unless somebody
+ * else came to it since. */
+bool pb_stack_return(struct pb_thread *t, struct pb_stack *s);
+
+/* One behind `after` (NULL: the first) that has some of [lo, hi); NULL: none. Not
+ * threads' own. */
+struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi);
+/* No thread runs on it, as far as is known. */
+bool pb_stack_is_idle(const struct pb_stack *s);
+/* Nobody's from now on, unless a thread just came to it: its memory is gone, or
+ * another stack's. */
+void pb_stack_drop(struct pb_stack *s);
+/* There is a stack there, without any call; t is the calling thread. */
+void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi);
+#endif

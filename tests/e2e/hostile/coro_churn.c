@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * 1,000,000 coroutines that are freed half-way, with calls open on their
+ * stacks: a switch of the program's own, which tells nobody of its stacks;
+ * stacks that are unmapped, and stacks of a pool that are filled again. In the
+ * main thread and in another one, with signals that come all the time. Gates must
+ * not run out, and a coroutine that was kept all the time must return.
+ * @markers 1000 churn/after_some
+ * @calls body 1000010
+ * @no_return 100
+ * @timeout 30
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include "coro.h"
+
+#define NR	500000		/* in each thread */
+#define POOL	64
+#define KEPT	5
+
+static volatile int ticks;
+
+static void on_alrm(int sig) { ticks++; }
+
+static KEEP void after_some(int n) { marker_begin(n); opaque(n); }
+
+static KEEP void churn(void)
+{
+	struct coro kept[KEPT], c;
+	char *pool[POOL];
+	uint64_t seed = 7;
+	int i;
+
+	for (i = 0; i < POOL; i++)
+		pool[i] = malloc(CORO_STACK);
+	for (i = 0; i < KEPT; i++) {
+		coro_start(&kept[i], coro_map(), i + 2);
+		resume(&kept[i]);
+	}
+	for (i = 0; i < NR; i++) {
+		uint32_t r = next_random(&seed);
+
+		if (r % 16) {
+			coro_start(&c, pool[r / 16 % POOL], (int)(r >> 16) % 4);
+			resume(&c);
+		} else {
+			coro_churn(1);
+		}
+		if (i % 1000 == 0)
+			after_some(i);
+	}
+	for (i = 0; i < KEPT; i++) {
+		check_eq(kept[i].sum, 0);
+		resume(&kept[i]);
+		check_eq(kept[i].sum, i + 3);
+	}
+}
+
+static KEEP void *thread_main(void *arg)
+{
+	churn();
+	return NULL;
+}
+
+int main(void)
+{
+	struct sigaction sa = { .sa_handler = on_alrm, .sa_flags = SA_RESTART | SA_ONSTACK };
+	struct itimerval it = { { 0, 2000 }, { 0, 2000 } }, off = { { 0 } };
+	stack_t ss = { .ss_size = 65536, .ss_sp = malloc(65536) };
+	pthread_t t;
+
+	check(!sigaltstack(&ss, NULL));
+	check(!sigaction(SIGALRM, &sa, NULL) && !setitimer(ITIMER_REAL, &it, NULL));
+	check(!pthread_create(&t, NULL, thread_main, NULL));
+	churn();
+	check(!pthread_join(t, NULL));
+	check(!setitimer(ITIMER_REAL, &off, NULL) && ticks > 10);
+	printf("%d coroutines\n", 2 * (NR + KEPT));
+	return 0;
+}
