@@ -130,7 +130,7 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 	start.e = start.outside && t->cur == PB_ENT_PARENT(start.outside) ? start.outside : t->cur;
 	at = start;
 	e = next_listed(&at);
-	*depth = PB_ENT_DEPTH(e);
+	*depth = pb_depth(e);
 	for (; !pb_is_root(e) && nr < max / 2; e = next_listed(&at))
 		nr++;
 	at = start;
@@ -217,6 +217,8 @@ static void fill_entry(struct pb_thread *t, struct pb_entry *e, struct pb_site *
 	PB_ENT_STATE(e) = mode & PB_ENTER_SILENT ? PB_ENTRY_SILENT :
 			  mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
 	PB_ENT_START(e) = pb_clock();
+	if (PB_ENT_DEPTH(e) == PB_DEPTH_NEXT)
+		PB_ENT_DEPTH(e) = PB_DEPTH_PARENT;
 	if (PB_ENT_STATE(e) == PB_ENTRY_LEAF) {
 		((uint32_t *)t->w.leaf)[2] = site->id;
 		*t->w.leaf = PB_ENT_START(e);
@@ -230,7 +232,7 @@ static struct pb_target reuse(struct pb_thread *t, struct pb_entry *e, struct pb
 	bool silent = PB_ENT_STATE(e) == PB_ENTRY_SILENT;
 
 	put_end_of_call(t, e, pb_clock());
-	if (silent || PB_ENT_DEPTH(PB_ENT_PARENT(e)) >= pb_max_depth) {
+	if (silent || pb_depth(PB_ENT_PARENT(e)) >= pb_max_depth) {
 		/* not recorded; it returns through e all the same */
 		PB_ENT_BODY(e) = site->body;
 		if (!silent)
@@ -328,7 +330,7 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 		pop_skipped(t, &h, at, pb_clock());
 		cur = t->cur;
 	}
-	if (PB_ENT_DEPTH(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && !PB_ENT_DEPTH(cur)))
+	if (pb_depth(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && pb_is_root(cur)))
 		return on;
 	if (mode & PB_ENTER_CALL || !(e = pb_claim(t, &h))) {
 		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
@@ -336,7 +338,7 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 		return on;
 	}
 	PB_ENT_PARENT(e) = cur;
-	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : PB_ENT_DEPTH(cur) + 1;
+	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : pb_depth(cur) + 1;
 	PB_ENT_RET(e) = *slot;
 	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)) && unemitted(cur))
 		pb_emit(t, cur);
@@ -431,13 +433,13 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 	switch_stack(t, &h);
 	pop_skipped(t, &h, at, pb_clock());
 	cur = t->cur;
-	if (PB_ENT_DEPTH(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && !PB_ENT_DEPTH(cur)))
+	if (pb_depth(cur) >= pb_max_depth || (mode & PB_ENTER_NESTED && pb_is_root(cur)))
 		return;
 	e = pb_claim(t, &h);
 	if (!e)
 		return put_call(t, site);
 	PB_ENT_PARENT(e) = cur;
-	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : PB_ENT_DEPTH(cur) + 1;
+	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : pb_depth(cur) + 1;
 	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)) && unemitted(cur))
 		pb_emit(t, cur);
 	fill_entry(t, e, site, mode);

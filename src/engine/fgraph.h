@@ -19,7 +19,7 @@ struct pb_target {
 
 /* Above these a call's depth, in calls of its stack; 0: nothing is recorded. */
 extern uint32_t pb_max_depth;
-#define PB_DEPTH_SILENT	0x7fffffffu	/* of a silent call; and pb_max_depth when there is no limit */
+#define PB_DEPTH_SILENT	PB_DEPTH_MAX	/* of a silent call */
 extern uint8_t pb_no_clock;	/* all records have the time pb_frozen_clock */
 extern uint64_t pb_frozen_clock;
 /* Reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */

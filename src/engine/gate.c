@@ -262,8 +262,11 @@ static void hang_anew(struct pb_thread *t, struct pb_entry *root)
 		for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
 			struct pb_entry *e = block_entry(b, i), *p = PB_ENT_PARENT(e);
 
-			if (PB_ENT_SLOT(e) && (!PB_ENT_SLOT(p) || p == spare_root))
-				PB_ENT_PARENT(e) = root;
+			if (!PB_ENT_SLOT(e) || (PB_ENT_SLOT(p) && p != spare_root))
+				continue;
+			PB_ENT_PARENT(e) = root;
+			if (PB_ENT_DEPTH(e) == PB_DEPTH_NEXT)
+				PB_ENT_DEPTH(e) = PB_DEPTH_PARENT;
 		}
 	}
 }

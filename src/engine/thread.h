@@ -122,6 +122,15 @@ static inline bool pb_is_root(const struct pb_entry *e)
 	return PB_ENT_DEPTH(e) == 0;
 }
 
+static inline uint32_t pb_depth(const struct pb_entry *e)
+{
+	uint32_t n = 0;
+
+	for (; (int32_t)PB_ENT_DEPTH(e) < 0 && n < PB_NR_GATES; n++)
+		e = PB_ENT_PARENT(e);
+	return (int32_t)PB_ENT_DEPTH(e) < 0 ? n : PB_ENT_DEPTH(e) + n;
+}
+
 #define PB_NO_BLOCK	(-1)
 
 void pb_gates_start(void);

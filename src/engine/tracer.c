@@ -51,15 +51,18 @@ static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 
 static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 {
+	bool none;
+
 	if (pb_callers_only && pb_hash_has(&graph_callers, m, func_of(m, site)))
 		site->flags |= FTRACE_FL_CALLER;
 	else
 		site->flags &= ~FTRACE_FL_CALLER;
+	none = pb_no_clock == PB_CLOCK_NONE && !max_depth;
 	switch (graph_mode(m, site)) {
 	case 0:
-		return (uint64_t)(pb_no_clock == PB_CLOCK_NONE ? pb_graph_none : pb_graph);
+		return (uint64_t)(none ? pb_graph_none : pb_graph);
 	case PB_ENTER_NESTED:
-		return (uint64_t)(pb_no_clock == PB_CLOCK_NONE ? pb_graph_none_nested : pb_graph_nested);
+		return (uint64_t)(none ? pb_graph_none_nested : pb_graph_nested);
 	case PB_ENTER_LAZY:
 		return (uint64_t)pb_graph_lazy;
 	case PB_ENTER_LAZY | PB_ENTER_NESTED:
@@ -258,7 +261,8 @@ static int write_max_depth(char *text, bool append, bool live)
 		return err;
 	max_depth = v < PB_DEPTH_SILENT ? (uint32_t)v : 0;
 	apply_depth();
-	return 0;
+	/* the handlers without a clock know no limit */
+	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;
 }
 
 static void read_tracing_on(struct pb_seq *s)

@@ -12,7 +12,8 @@
 	.cfi_remember_state
 	.cfi_register rip, rdx
 	mov	%rcx, T_HINT(%\thread)
-	movq	$0, B_SLOT(%rcx)		/* free, before the slot is restored */
+	xor	%eax, %eax
+	mov	%rax, B_SLOT(%rcx)		/* free, before the slot is restored */
 	mov	%rdx, -8(%rsp)
 	mov	F_EXIT_R11(%rsp), %r11
 	restore_but_rdx \rdi, \rsi

@@ -21,7 +21,7 @@
 	jbe	.Lslow_\name
 	mov	E_DEPTH(%rdx), %esi
 	cmp	pb_max_depth(%rip), %esi
-	jae	pb_graph_reject
+	jae	.Ldeep_\name
 	.if \nested
 	test	%esi, %esi
 	jz	pb_graph_reject
@@ -112,6 +112,9 @@
 	.endif
 
 	.cfi_startproc
+.Ldeep_\name:
+	test	%esi, %esi
+	jns	pb_graph_reject			/* else called under --clock=none */
 .Lslow_\name:
 	mov	$(\mode), %edx
 	jmp	pb_enter_slow

@@ -2,7 +2,9 @@
 /*
  * graph_entry.S for --clock=none: the same with nothing to hide behind, so that each store counts:
  * rdi and rsi are left alone, no time is taken or compared, and the open leaf, which
- * only its time could tell from one that has returned, isn't noted.
+ * only its time could tell from one that has returned, isn't noted. Calls nest, so
+ * that entries are claimed one behind the other: their parents and depths
+ * (PB_DEPTH_NEXT) stand in them from the last time.
  */
 #include "arch/x86_64/hot.inc"
 
@@ -20,46 +22,53 @@
 	save rdi=0, rsi=0
 .Lsaved_\name:
 	load_thread rdx
-	mov	T_CUR(%rdx), %rcx
-	test	%rcx, %rcx			/* new thread; after fork */
-	jz	.Lslow_\name
+	mov	T_HINT(%rdx), %rcx
+	lea	-16(%rcx), %rax
+	cmp	%rax, T_CUR(%rdx)		/* the parent isn't the entry before the hint; */
+	jne	.Lapart_\name			/* new thread; after fork */
 	cmp	T_LO(%rdx), %rsp		/* another stack; */
 	jb	.Lslow_\name
-	cmp	%rsp, B_SLOT(%rcx)		/* or current was skipped, or tail-called us */
+	cmp	%rsp, B_SLOT - 16(%rcx)		/* or current was skipped, or tail-called us */
 	jbe	.Lslow_\name
-	mov	E_DEPTH(%rcx), %eax
-	cmp	pb_max_depth(%rip), %eax
-	jae	.Lreject_\name
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	jne	.Llimited_\name
 	.if \nested
-	test	%eax, %eax
-	jz	.Lreject_\name
+	cmpl	$0, E_DEPTH - 16(%rcx)
+	je	.Lreject_\name
 	.endif
-	cmpb	$PB_ENTRY_EMITTED, C_STATE(%rcx)
-	jne	.Lemit_\name
-.Lemitted_\name:
-	mov	T_HINT(%rdx), %rdx
-	xor	%eax, %eax
-	cmpxchg	%rsp, B_SLOT(%rdx)		/* claim */
+	cmpb	$PB_ENTRY_EMITTED, C_STATE - 16(%rcx)
+	je	.Lemitted_\name
+	cmpb	$PB_ENTRY_LEAF, C_STATE - 16(%rcx)	/* else its ENTRY first */
 	jne	.Lslow_\name
-	mov	E_DEPTH(%rcx), %eax
-	inc	%eax
-	mov	%eax, E_DEPTH(%rdx)
-	mov	%rcx, C_PARENT(%rdx)
+	movb	$PB_ENTRY_EMITTED, C_STATE - 16(%rcx)
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdx)
+	cmp	T_END(%rdx), %rax
+	jae	.Lemit_full_\name
+	mov	C_SITE - 16(%rcx), %edx
+	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
+	mov	%rdx, (%rax)
+	mov	E_OWNER(%rcx), %rdx
+.Lemitted_\name:
+	xor	%eax, %eax
+	cmpxchg	%rsp, B_SLOT(%rcx)		/* claim */
+	jne	.Lslow_\name
+	cmpb	$PB_DEPTH_NEXT >> 24, E_DEPTH + 3(%rcx)	/* its parent is the one before it, too */
+	jne	.Lhang_\name
+.Lhung_\name:
 	mov	S_ID(%r11), %eax
-	mov	%rax, C_SITE(%rdx)		/* and LEAF, 0, to the state */
+	mov	%rax, C_SITE(%rcx)		/* and LEAF, 0, to the state */
 	mov	(%rsp), %rax
-	mov	S_BODY(%r11), %rcx
-	mov	%rax, A_RET(%rdx)
-	mov	%rcx, A_BODY(%rdx)
-	movq	$0, B_START(%rdx)
-	load_thread rcx
-	lea	16(%rdx), %rax
-	mov	%rdx, T_CUR(%rcx)
-	mov	%rax, T_HINT(%rcx)
-	lea	-PB_GATE_DISTANCE(%rdx), %rax
+	mov	%rax, A_RET(%rcx)
+	mov	S_BODY(%r11), %rax
+	mov	%rax, A_BODY(%rcx)
+	lea	16(%rcx), %rax
+	mov	%rcx, T_CUR(%rdx)
+	mov	%rax, T_HINT(%rdx)
+	lea	-PB_GATE_DISTANCE(%rcx), %rax
 	mov	%rax, (%rsp)			/* the slot holds the gate, and leads there */
 	lea	-1(%rsp), %rax
-	mov	%rax, B_SLOT(%rdx)		/* live */
+	mov	%rax, B_SLOT(%rcx)		/* live */
 	restore rdi=0, rsi=0
 .Lend_\name:
 	mov	F_R11(%rsp), %r11
@@ -77,22 +86,48 @@
 	mov	F_R11(%rsp), %r11
 	jmp	*F_TARGET(%rsp)
 
-	/* The parent's ENTRY, which its first traced callee needs: rcx is it. */
-.Lemit_\name:
-	cmpb	$PB_ENTRY_LEAF, C_STATE(%rcx)
+	/* Off, or limited a moment ago, and the handlers aren't changed yet. */
+.Llimited_\name:
+	cmpl	$0, pb_max_depth(%rip)
+	je	.Lreject_\name
+	jmp	.Lslow_\name
+
+.Lhang_\name:
+	lea	-16(%rcx), %rax
+	mov	%rax, C_PARENT(%rcx)
+	movl	$PB_DEPTH_NEXT, E_DEPTH(%rcx)
+	movq	$0, B_START(%rcx)
+	jmp	.Lhung_\name
+
+	/* The same with any parent: coroutines; the hint is in another block. */
+.Lapart_\name:
+	mov	T_CUR(%rdx), %rax
+	test	%rax, %rax
+	jz	.Lslow_\name
+	cmp	T_LO(%rdx), %rsp
+	jb	.Lslow_\name
+	cmp	%rsp, B_SLOT(%rax)
+	jbe	.Lslow_\name
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	jne	.Llimited_\name
+	.if \nested
+	cmpl	$0, E_DEPTH(%rax)
+	je	.Lreject_\name
+	.endif
+	cmpb	$PB_ENTRY_EMITTED, C_STATE(%rax)
 	jne	.Lslow_\name
-	movb	$PB_ENTRY_EMITTED, C_STATE(%rcx)
-	mov	$8, %eax
-	xadd	%rax, T_POS(%rdx)
-	cmp	T_END(%rdx), %rax
-	jae	.Lemit_full_\name
-	mov	C_SITE(%rcx), %edx
-	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
-	mov	%rdx, (%rax)
-	load_thread rdx
-	jmp	.Lemitted_\name
+	xor	%eax, %eax
+	cmpxchg	%rsp, B_SLOT(%rcx)
+	jne	.Lslow_\name
+	mov	T_CUR(%rdx), %rax
+	mov	%rax, C_PARENT(%rcx)
+	movl	$PB_DEPTH_PARENT, E_DEPTH(%rcx)
+	movq	$0, B_START(%rcx)
+	jmp	.Lhung_\name
+
+	/* No room for the parent's ENTRY. */
 .Lemit_full_\name:
-	movb	$PB_ENTRY_LEAF, C_STATE(%rcx)
+	movb	$PB_ENTRY_LEAF, C_STATE - 16(%rcx)
 .Lslow_\name:
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
@@ -102,7 +137,7 @@
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name, 0
 	hot_range .Lreject_\name, .Lreject_\name, .Lreject_end_\name, 0
-	hot_range .Lemit_\name, .Lemit_\name, .Lslow_end_\name, 0
+	hot_range .Llimited_\name, .Llimited_\name, .Lslow_end_\name, 0
 	.size \name, . - \name
 	.endm
 

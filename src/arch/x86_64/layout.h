@@ -12,7 +12,7 @@
  *                             gate's address + 6; a root: its stack's end;
  *                             ~0 the guard of a block
  *   C  +0 parent entry     +8 site (u32)  +12 state (u8), PB_ENTRY_*
- *   E  +0 owner (struct pb_thread *)  +8 depth (u32)  +12 scratch (u32)
+ *   E  +0 owner (struct pb_thread *)  +8 depth (u32, PB_DEPTH_*)  +12 scratch (u32)
  */
 #ifndef PB_ARCH_LAYOUT_H
 #define PB_ARCH_LAYOUT_H
@@ -41,6 +41,14 @@
 #define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
 #define PB_ENTRY_CLOSED		3	/* END was written, or nothing is to be */
 #define PB_ENTRY_SILENT		4	/* not recorded, and nothing below it */
+
+/* Depths: a root's is 0. pb_max_depth is the first if there is no limit; so is
+ * the depth of a silent call. The others stand for the parent's and one: NEXT if
+ * that is also the entry before this one (in a free entry, too: then its parent is
+ * written, and B_START 0), PARENT if it is another. */
+#define PB_DEPTH_MAX		0x7fffffff
+#define PB_DEPTH_NEXT		0x80000000
+#define PB_DEPTH_PARENT		0x81000000
 
 /* struct pb_thread */
 #define T_LO			0
