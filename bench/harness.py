@@ -210,28 +210,54 @@ NOPS = "-fpatchable-function-entry=5"
 
 # ---- interleaved rounds ----
 
+BUSY = 1.03     # times the least that a yardstick took in any round
+PATIENCE = 4    # times as many rounds as are wanted
+
+
 class Rounds:
     """One measurement of each variant a round (A B C A B C ...); the first round
     warms up and is dropped. A variant that fails is left out, with why. tidy() is
     called after each measurement but those of the last round: a recording that
-    is still being written to the disk would disturb the next variant."""
+    is still being written to the disk would disturb the next variant.
 
-    def __init__(self, variants, runs, log, tidy):
-        self.got = {name: [] for name in variants}
-        self.why = {}
-        for turn in range(runs + 1):
-            for name, measure in variants.items():
-                if name in self.why:
-                    continue
-                try:
-                    value = measure()
-                    if turn:
-                        self.got[name].append(value)
-                except Unavailable as e:
-                    self.why[name] = str(e)
-                    log(f"    {name}: {e}")
-                if turn < runs:
-                    tidy()
+    yardsticks names what each measurement brings along that has nothing to do with
+    the variant, only with how busy the machine was. A round in which one of them
+    took longer than elsewhere is set aside and run again; if there are too many
+    of these, the least busy count."""
+
+    def __init__(self, variants, runs, log, tidy, yardsticks=()):
+        self.why, rounds = {}, []
+        most = runs * (PATIENCE if yardsticks else 1)
+        for turn in range(most + 1):
+            rounds.append(self.one_round(variants, log, lambda last=turn == runs == most: last or tidy()))
+            if turn == 0:
+                rounds.clear()
+            elif sum(b <= BUSY for b in self.busy(rounds, yardsticks)) >= runs:
+                break
+        quietest = sorted(range(len(rounds)), key=self.busy(rounds, yardsticks).__getitem__)[:runs]
+        if len(rounds) > runs:
+            log(f"    {len(rounds) - runs} rounds on a busy machine set aside")
+        chosen = [rounds[i] for i in sorted(quietest)]
+        self.got = {name: [r[name] for r in chosen if name in r] for name in variants}
+
+    def one_round(self, variants, log, tidy):
+        values = {}
+        for name, measure in variants.items():
+            if name in self.why:
+                continue
+            try:
+                values[name] = measure()
+            except Unavailable as e:
+                self.why[name] = str(e)
+                log(f"    {name}: {e}")
+            tidy()
+        return values
+
+    @staticmethod
+    def busy(rounds, yardsticks):
+        """For each round, how much longer than at best its worst yardstick took."""
+        least = {y: min(v[y] for r in rounds for v in r.values()) for y in yardsticks if any(rounds)}
+        return [max((v[y] / least[y] for v in r.values() for y in yardsticks), default=1) for r in rounds]
 
     def each(self, compute, *names):
         """compute(value of a, value of b, ...) for each round; [] with the reason

@@ -70,7 +70,7 @@ def sliced(bench, build, program):
             bench.path("data"), ["--overwrite", *PATTERNS, *options], program, expect, cpus=bench.one).json()
     for name, write in DISABLED.items():
         variants[name] = lambda write=write: disabled(bench, program, write)
-    rounds = bench.rounds(variants)
+    rounds = bench.rounds(variants, yardsticks=("limit", "entry_limit", "empty"))
     table = bench.table
 
     def row(what, limit, compute, *names, **more):
