@@ -168,6 +168,17 @@ static bool touches_return_address(const ZydisDecodedInstruction *i, const struc
 	return !(i->mnemonic == ZYDIS_MNEMONIC_PUSH && row->cfa_off == 0);
 }
 
+/* `lock or $0, (%rsp)`, of which only the barrier is wanted. */
+static bool is_barrier(const ZydisDecodedInstruction *i)
+{
+	bool locked = false;
+
+	for (uint8_t k = 0; k < i->raw.prefix_count; k++)
+		locked |= i->raw.prefixes[k].value == 0xf0;
+	return locked && i->raw.imm[0].size && !i->raw.imm[0].value.u &&
+	       (i->mnemonic == ZYDIS_MNEMONIC_OR || i->mnemonic == ZYDIS_MNEMONIC_ADD);
+}
+
 /* lea of the slot's address for rsp itself, or for the register that the frame
  * is counted from behind it (hand-written code): nobody looks into the slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
@@ -244,7 +255,7 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 		if (cfi) {
 			pb_cfi_advance(&w->cursor, base + off);
 			if (touches_return_address(&w->insn, &w->cursor.row) &&
-			    !moves_frame(w, base + off + w->insn.length))
+			    !is_barrier(&w->insn) && !moves_frame(w, base + off + w->insn.length))
 				pb_vec_push(&w->ra_reads, base + off);
 		}
 		off += w->insn.length;

@@ -46,6 +46,8 @@ static const char *const reasons_s =
 	"F resolver\n lea plain(%rip),%rax\n ret\nE resolver\n.set resolved,resolver\n"
 	"F _start\n .cfi_undefined rip\n xor %ebp,%ebp\n mov %rsp,%rdi\n call plain\n hlt\nE _start\n"
 	"F reader\n mov (%rsp),%rax\n ret\nE reader\n"
+	"F barrier\n lock orq $0,(%rsp)\n ret\nE barrier\n"
+	"F locked\n lock orq $1,(%rsp)\n ret\nE locked\n"
 	"F framed\n push %rbp\n .cfi_def_cfa_offset 16\n mov %rsp,%rbp\n .cfi_def_cfa_register %rbp\n"
 	" mov 8(%rbp),%rax\n pop %rbp\n .cfi_def_cfa %rsp,8\n ret\nE framed\n"
 	"F argument\n mov 8(%rsp),%rax\n ret\nE argument\n"
@@ -168,6 +170,8 @@ static void test_flags(void **unused)
 	assert_true(func(v, "framed")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "popper")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "setjmp")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_false(func(v, "barrier")->flags & PB_FUNC_ENTRY_ONLY);
+	assert_true(func(v, "locked")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "asker")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "between")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "told")->flags & PB_FUNC_ENTRY_ONLY);
