@@ -30,7 +30,9 @@
  *
  * - `used` is valid in FULL; the release store of FULL publishes the data. In
  *   OPEN and HELD the reader takes the whole chunk and stops at the last
- *   non-zero word: the engine zeroes a chunk before it opens it.
+ *   non-zero word: the engine zeroes a chunk before it opens it. In OPEN `used` is
+ *   what was there before the chunk came into force: one that has no more (and no
+ *   leaf_start) may never have, and another may have its `seq`. It holds nothing.
  * - FREE -> OPEN zeroes first, unless the chunk was never used (`uses` == 0).
  * - A reader that died in READING loses that chunk to the pool, nothing else.
  */

@@ -131,6 +131,12 @@ static uint32_t used_of_open(const struct pb_chunk *c)
 	return n * 8;
 }
 
+/* Of an OPEN chunk: it may never have come into force (abi/ring.h). */
+static bool holds_nothing(const struct pb_chunk *c)
+{
+	return !c->leaf_start && used_of_open(c) <= c->used;
+}
+
 /* A chunk that is READING joins the batch. `state` is what it was. One that
  * names no thread would end the file for every reader: it is only counted. */
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
@@ -141,6 +147,10 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 	memcpy(head, c, sizeof(*head));
 	pb_barrier();
 	head->state = state;
+	if (state == PB_CHUNK_OPEN && holds_nothing(c)) {
+		release(d, i, next_state);
+		return;
+	}
 	if (state != PB_CHUNK_FULL)
 		head->used = used_of_open(c);
 	else if (head->used > DATA_MAX)
@@ -253,7 +263,9 @@ void pb_drain_dead(struct pb_drain *d, bool zombies)
 		if (!chunk_take(c, state))
 			continue;
 		d->suspect[i] = 0;
-		if (overwrite) {
+		if (overwrite && state == PB_CHUNK_OPEN && holds_nothing(c)) {
+			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
+		} else if (overwrite) {
 			c->used = used_of_open(c);
 			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		} else {

@@ -252,11 +252,20 @@ static void check_held(struct pb_writer *w)
 	}
 }
 
-static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, const void *ending)
+/* `full` is left once only, for the chunk that has the next number: one that a
+ * handler's takes the place of, or that a handler left by a jump, leaves no gap. */
+static uint64_t next_number(const struct pb_writer *w, uint64_t full)
+{
+	return full == no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
+}
+
+static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t full,
+			     const void *ending)
 {
 	uint64_t *data = (uint64_t *)(c + 1);
 	uint32_t depth = 0;
 
+	c->leaf_start = 0;
 	if (c->uses)
 		zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
 	c->uses++;
@@ -264,22 +273,21 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, const void
 	c->image = w->image;
 	c->pid = w->pid;
 	c->tid = w->tid;
-	c->used = 0;
-	/* nobody else's, even if a handler that throws ends this here */
-	c->seq = xadd(&w->seq, 1);
+	c->seq = next_number(w, full);
 	c->start = w->last;
 	c->stack = w->stack;
 	c->lost = w->lost;
 	c->no_return = w->no_return;
-	c->leaf_start = 0;
 	c->leaf_site = 0;
 	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth, ending);
 	c->depth = depth;
-	c->used = (uint32_t)((uint64_t)data - (uint64_t)(c + 1));
 	if (w->lost != w->lost_told) {
 		*data++ = pb_ext_word(PB_EXT_LOST, 2, 0, 0);
 		*data++ = w->lost - w->lost_told;
 	}
+	/* until now what it held before: there is no record of the thread's in it */
+	pb_barrier();
+	c->used = (uint32_t)((uint64_t)data - (uint64_t)(c + 1));
 	return data;
 }
 
@@ -296,27 +304,12 @@ static void set_end(struct pb_writer *w)
 	cmpxchg(&w->end, 0, chunk + CHUNK_LIMIT);
 }
 
-/* A handler moved on meanwhile. Its chunks have the next numbers, if it left any:
- * then ours must not be missing. It tells the open calls, but no loss: the
- * handler's chunk did. */
-static void give_up_chunk(struct pb_writer *w, struct pb_chunk *c, uint64_t lost_told)
-{
-	uint32_t state = PB_CHUNK_FREE;
-
-	if (!cmpxchg(&w->seq, c->seq + 1, c->seq)) {
-		zero_words((uint8_t *)(c + 1) + c->used, PB_EXT_LOST_WORDS);
-		c->lost = lost_told;
-		state = PB_CHUNK_FULL;
-	}
-	__atomic_store_n(&c->state, state, __ATOMIC_RELEASE);
-}
-
 /* A new chunk in place of the full one at that address. False if there is
  * none. A handler that did it meanwhile wins. */
 static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 {
-	uint64_t pos, start, lost_told = w->lost_told;
 	struct pb_chunk *c;
+	uint64_t pos, start;
 
 	if (w->backoff) {
 		w->backoff--;
@@ -329,13 +322,13 @@ static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 			w->backoff = BACKOFF;
 		return false;
 	}
-	start = (uint64_t)fill_header(w, c, ending);
+	start = (uint64_t)fill_header(w, c, full, ending);
 	w->end = 0;
 	pb_barrier();
 	do {
 		pos = w->pos;
 		if (!still_full(pos, full)) {
-			give_up_chunk(w, c, lost_told);
+			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
 			set_end(w);
 			return true;
 		}
@@ -376,6 +369,8 @@ void pb_writer_close(struct pb_writer *w)
 {
 	struct pb_chunk *c = w->chunk;
 
+	if (c)
+		w->seq = c->seq + 1;
 	w->end = 0;
 	w->pos = no_chunk + CHUNK_LIMIT;
 	w->chunk = NULL;
