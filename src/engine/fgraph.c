@@ -30,9 +30,15 @@ static uint64_t site_word(uint64_t tag, uint32_t site)
 	return tag | (uint64_t)site << PB_SITE_SHIFT;
 }
 
+/* Once: a handler may do it meanwhile. */
 static void put_entry(struct pb_thread *t, struct pb_entry *e)
 {
-	PB_ENT_STATE(e) = PB_ENTRY_EMITTED;
+	uint8_t state = PB_ENT_STATE(e);
+
+	if ((state != PB_ENTRY_LEAF && state != PB_ENTRY_LAZY) ||
+	    !__atomic_compare_exchange_n(&PB_ENT_STATE(e), &state, PB_ENTRY_EMITTED, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
 	pb_writer_put(&t->w, site_word(PB_TAG_ENTRY, PB_ENT_SITE(e)), PB_ENT_START(e),
 		      PB_TIME_BITS, NULL, 0);
 }

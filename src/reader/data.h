@@ -84,6 +84,7 @@ struct pb_data {
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended in order */
 	bool damaged;			/* something was cut off or unreadable */
+	bool whole;			/* no chunk is missing, no record was lost: each ENTRY is there */
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 

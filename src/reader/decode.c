@@ -274,10 +274,11 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	c->searched = false;
 	if (pb_unlikely(c->skip_to < 0 || !s->depth)) {
 		pb_event_set(c, ev, kind, site, 0, time);
+		ev->flags = c->data->whole ? PB_EV_ELSEWHERE : 0;
 		if (s->base) {
 			s->base--;
 			ev->depth = s->base;
-			ev->flags = s->base_inherited ? PB_EV_INHERITED : 0;
+			ev->flags |= s->base_inherited ? PB_EV_INHERITED : 0;
 		}
 	} else {
 		struct pb_open_call *call = &s->calls[--s->depth];

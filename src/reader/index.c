@@ -227,6 +227,17 @@ static void order_chunks(struct pb_data *d)
 	}
 }
 
+static bool is_whole(const struct pb_data *d)
+{
+	for (size_t i = 0; i < d->nr_threads; i++) {
+		const struct pb_thread *t = &d->threads[i];
+
+		if (t->lost || (t->nr && d->chunks[t->first + t->nr - 1].seq != t->nr - 1))
+			return false;
+	}
+	return !d->damaged;
+}
+
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen)
 {
 	struct scan s = { .d = d };
@@ -236,6 +247,7 @@ int pb_data_load_index(struct pb_data *d, char *err, size_t errlen)
 		ret = merge_threads(&s);
 	if (!ret)
 		order_chunks(d);
+	d->whole = !ret && is_whole(d);
 	free(s.seen);
 	if (ret)
 		snprintf(err, errlen, "%s: out of memory for an index of %zu chunks", d->dir,

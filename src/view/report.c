@@ -121,7 +121,7 @@ static void on_end(struct maker *m, const struct pb_event *ev)
 
 	if (!ev->call) {
 		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls +=
-			!(ev->flags & PB_EV_INHERITED);
+			!(ev->flags & PB_EV_COUNTED);
 		return;
 	}
 	s = leave(m, ev);
@@ -220,7 +220,7 @@ static void on_event_selected(struct maker *m, const struct pb_event *ev)
 	default:
 		break;
 	}
-	m->sums[number].calls += !m->view->min_ns && !(ev->flags & PB_EV_INHERITED) &&
+	m->sums[number].calls += !m->view->min_ns && !(ev->flags & PB_EV_COUNTED) &&
 				 pb_select_clip(m->view, &start, &end);
 }
 

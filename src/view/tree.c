@@ -187,7 +187,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 	default:
 		break;
 	}
-	if (visible && !v->min_ns && !(ev->flags & PB_EV_INHERITED) && pb_select_clip(v, &start, &end)) {
+	if (visible && !v->min_ns && !(ev->flags & PB_EV_COUNTED) && pb_select_clip(v, &start, &end)) {
 		node = node_of(t, ev);		/* may move the nodes */
 		t->nodes[node].calls++;
 	}

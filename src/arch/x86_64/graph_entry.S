@@ -79,7 +79,8 @@
 .Lemit_\name:
 	cmpb	$PB_ENTRY_LEAF, C_STATE(%rdx)
 	jne	.Lemit_slow_\name
-	movb	$PB_ENTRY_EMITTED, C_STATE(%rdx)
+	btsl	$0, C_STATE(%rdx)		/* EMITTED, unless a handler did it just now */
+	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdi)
 	cmp	T_END(%rdi), %rax

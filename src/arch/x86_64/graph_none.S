@@ -40,7 +40,8 @@
 	je	.Lemitted_\name
 	cmpb	$PB_ENTRY_LEAF, C_STATE - 16(%rcx)	/* else its ENTRY first */
 	jne	.Lslow_\name
-	movb	$PB_ENTRY_EMITTED, C_STATE - 16(%rcx)
+	btsl	$0, C_STATE - 16(%rcx)		/* EMITTED, unless a handler did it just now */
+	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdx)
 	cmp	T_END(%rdx), %rax
