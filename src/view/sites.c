@@ -133,11 +133,12 @@ uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t
 struct pb_function pb_sites_function(const struct pb_sites *s, uint32_t number)
 {
 	size_t behind = pb_bisect(i, 0, s->nr_modules, s->modules[i].base <= number);
-	const struct pb_sites_module *m = &s->modules[behind - 1];
+	const struct pb_sites_module *m;
 	const struct pb_module_map *map;
 
 	if (number < PB_MAX_SITES || !behind)
 		return pb_symbols_site(s->data->symbols, 0, number);
+	m = &s->modules[behind - 1];
 	map = &s->data->maps[m->map];
 	return pb_symbols_site(s->data->symbols, pb_data_image(s->data, map->image),
 			       map->first_site + (number - m->base));
