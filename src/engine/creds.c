@@ -196,28 +196,20 @@ void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, u
 	}
 }
 
-static void replace(struct pb_module *m, const char *name, void *ours, void *original)
-{
-	uint64_t old = pb_ftrace_replace(m, name, ours);
-
-	if (old)
-		*(uint64_t *)original = old;
-}
-
 void pb_creds_hook(struct pb_module *m)
 {
 	if (!pb_creds_wanted || original_setuid)
 		return;
-	replace(m, "setuid", our_setuid, &original_setuid);
+	pb_ftrace_replace(m, "setuid", our_setuid, &original_setuid);
 	if (!original_setuid)
 		return;
-	replace(m, "setgid", our_setgid, &original_setgid);
-	replace(m, "seteuid", our_seteuid, &original_seteuid);
-	replace(m, "setegid", our_setegid, &original_setegid);
-	replace(m, "setreuid", our_setreuid, &original_setreuid);
-	replace(m, "setregid", our_setregid, &original_setregid);
-	replace(m, "setresuid", our_setresuid, &original_setresuid);
-	replace(m, "setresgid", our_setresgid, &original_setresgid);
-	replace(m, "setgroups", our_setgroups, &original_setgroups);
-	replace(m, "capset", our_capset, &original_capset);
+	pb_ftrace_replace(m, "setgid", our_setgid, &original_setgid);
+	pb_ftrace_replace(m, "seteuid", our_seteuid, &original_seteuid);
+	pb_ftrace_replace(m, "setegid", our_setegid, &original_setegid);
+	pb_ftrace_replace(m, "setreuid", our_setreuid, &original_setreuid);
+	pb_ftrace_replace(m, "setregid", our_setregid, &original_setregid);
+	pb_ftrace_replace(m, "setresuid", our_setresuid, &original_setresuid);
+	pb_ftrace_replace(m, "setresgid", our_setresgid, &original_setresgid);
+	pb_ftrace_replace(m, "setgroups", our_setgroups, &original_setgroups);
+	pb_ftrace_replace(m, "capset", our_capset, &original_capset);
 }

@@ -198,21 +198,13 @@ static int our_fexecve(int fd, char *const argv[], char *const envp[])
 				wanted(fd, "", AT_EMPTY_PATH) ? with_ours(envp) : envp);
 }
 
-static void replace(struct pb_module *m, const char *name, void *ours, void *original)
-{
-	uint64_t old = pb_ftrace_replace(m, name, ours);
-
-	if (old)
-		*(uint64_t *)original = old;
-}
-
 void pb_exec_hook(struct pb_module *m)
 {
 	if (original_execve)
 		return;
-	replace(m, "execve", our_execve, &original_execve);
+	pb_ftrace_replace(m, "execve", our_execve, &original_execve);
 	if (!original_execve)
 		return;
-	replace(m, "execveat", our_execveat, &original_execveat);
-	replace(m, "fexecve", our_fexecve, &original_fexecve);
+	pb_ftrace_replace(m, "execveat", our_execveat, &original_execveat);
+	pb_ftrace_replace(m, "fexecve", our_fexecve, &original_fexecve);
 }

@@ -312,11 +312,14 @@ uint64_t pb_function_named(const struct pb_module *m, const char *name)
 	return 0;
 }
 
-uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement)
+bool pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement, void *original)
 {
 	uint64_t address = pb_function_named(m, name);
+	uint64_t body = address ? pb_ftrace_replace_at(m, address, replacement) : 0;
 
-	return address ? pb_ftrace_replace_at(m, address, replacement) : 0;
+	if (body)
+		__atomic_store_n((uint64_t *)original, body, __ATOMIC_RELEASE);
+	return body;
 }
 
 struct pb_ftrace_totals pb_ftrace_totals(void)

@@ -59,13 +59,15 @@ bool pb_hash_empty(const struct ftrace_hash *h);
 bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);
 void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty);
 
-/* The function, wherever it is called, runs `replacement` (C ABI) instead; the
- * original is called through the returned address. 0: not found or refused.
- * The site is patched even if its module is not traced. */
 /* The address of a function of m by any of its names; 0: none. */
 uint64_t pb_function_named(const struct pb_module *m, const char *name);
 bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
-uint64_t pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement);
+/* The function, wherever it is called, runs `replacement` (C ABI) instead, when
+ * the open batch is in force; the original is called through the pointer that
+ * `original` points to, which is set before. False: not found or refused, and the
+ * pointer is as it was. The site is patched even if its module is not traced. */
+bool pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement, void *original);
+/* The same by the function's address; returns where the original is called, 0. */
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement);
 
 /* The list function: calls all ops that want the site but the graph's; how the

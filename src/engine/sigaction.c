@@ -440,23 +440,15 @@ void pb_note_makecontext(const ucontext_t *uc)
 		pb_stack_told((uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
 }
 
-static void replace(struct pb_module *m, const char *name, void *ours, void *original)
-{
-	uint64_t old = pb_ftrace_replace(m, name, ours);
-
-	if (old)
-		__atomic_store_n((uint64_t *)original, old, __ATOMIC_RELEASE);
-}
-
 void pb_sigaction_hook(struct pb_module *m)
 {
 	if (original_sigaction)
 		return;
-	replace(m, "sigaction", our_sigaction, &original_sigaction);
+	pb_ftrace_replace(m, "sigaction", our_sigaction, &original_sigaction);
 	if (!original_sigaction)
 		return;
-	replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
-	replace(m, "prctl", our_prctl, &original_prctl);
-	replace(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
+	pb_ftrace_replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
+	pb_ftrace_replace(m, "prctl", our_prctl, &original_prctl);
+	pb_ftrace_replace(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
 	hooked = original_sigaltstack && original_prctl && pb_sigmask_hook(m);
 }

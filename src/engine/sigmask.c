@@ -226,12 +226,8 @@ bool pb_sigmask_hook(struct pb_module *libc)
 	for (size_t i = 0; i < pb_array_size(hooks); i++)
 		if (!is_unique(libc, hooks[i].name))
 			return false;
-	for (size_t i = 0; i < pb_array_size(hooks); i++) {
-		uint64_t old = pb_ftrace_replace(libc, hooks[i].name, hooks[i].ours);
-
-		if (!old)
+	for (size_t i = 0; i < pb_array_size(hooks); i++)
+		if (!pb_ftrace_replace(libc, hooks[i].name, hooks[i].ours, hooks[i].original))
 			return false;
-		__atomic_store_n((uint64_t *)hooks[i].original, old, __ATOMIC_RELEASE);
-	}
 	return true;
 }
