@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,21 +45,6 @@ static struct record_modules modules = { .options = &options, .datadir = &datadi
 static struct record_server server;
 static int peers[PEERS];
 static int analysis = -1;
-
-/* In place of pb_error(): findings alone stand on stderr. */
-int __wrap_pb_error(const char *command, const char *fmt, ...);
-int __wrap_pb_error(const char *command, const char *fmt, ...)
-{
-	char text[8192];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	for (const char *p = text; *p; p++)
-		FUZZ_CHECK((unsigned char)*p >= ' ' && *p != 127);	/* it goes to a terminal */
-	return 1;
-}
 
 /* In place of the analysis, which has its own fuzzers: always the same. */
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,

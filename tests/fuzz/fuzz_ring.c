@@ -11,7 +11,6 @@
 #include <err.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,21 +48,6 @@ static struct record_image *images[] = { &image };
 static struct record_server server = {
 	.options = &options, .ring = &ring, .datadir = &datadir, .images = images, .nr_images = 1,
 };
-
-/* In place of pb_error(): findings alone stand on stderr. */
-int __wrap_pb_error(const char *command, const char *fmt, ...);
-int __wrap_pb_error(const char *command, const char *fmt, ...)
-{
-	char text[8192];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	for (const char *p = text; *p; p++)
-		FUZZ_CHECK((unsigned char)*p >= ' ' && *p != 127);	/* it goes to a terminal */
-	return 1;
-}
 
 /* --- the program -------------------------------------------------------- */
 
