@@ -86,6 +86,10 @@ def sliced(bench, build, program):
         row(f"{f}, traced", None, lambda g: g[f], "graph", unit="ns")
         row(f"{f}, traced / limit", "<= 1.15", lambda g: g[f] / g["limit"], "graph")
         row(f"{f}, entry only / its limit", "<= 1.2", lambda e: e[f] / e["entry_limit"], "function")
+        if f == "leaf":
+            row("leaf, traced, in the first pass through the buffer", None, lambda g: g["first_pass"], "graph", unit="ns")
+            row("leaf, --clock=none, over bare, in the first pass through the buffer", None, lambda b, v: v["first_pass"] - b["first_pass"],
+                "bare", "no clock", unit="ns")
         for what, limit, name in (("--clock=none", 6, "no clock"), ("patched, disabled", 1, "disabled"), ("patched, tracing_on=0", None, "tracing_on=0"),
                                   ("rejected by -D", 3, "depth"), ("rejected by -F", 3, "filter -F"),
                                   ("rejected by -N", 3, "filter -N")):
