@@ -125,27 +125,29 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 			    const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	struct walk start = { .t = t, .end = (struct pb_entry *)ending }, at;
+	struct walk at = { .t = t, .end = (struct pb_entry *)ending };
+	uint64_t *end = out + max, *p = end;
 	struct pb_entry *e;
-	size_t nr = 0;
+	size_t nr;
 
 	if (!t->cur)
 		return 0;
-	if (start.end && !in_chain(t, start.end))
-		start.outside = start.end;
-	start.e = start.outside && t->cur == PB_ENT_PARENT(start.outside) ? start.outside : t->cur;
-	at = start;
+	if (at.end && !in_chain(t, at.end))
+		at.outside = at.end;
+	at.e = at.outside && t->cur == PB_ENT_PARENT(at.outside) ? at.outside : t->cur;
 	e = next_listed(&at);
 	*depth = pb_depth(e);
-	for (; !pb_is_root(e) && nr < max / 2; e = next_listed(&at))
-		nr++;
-	at = start;
-	for (size_t i = nr; i--;) {
-		e = next_listed(&at);
-		out[2 * i] = pb_ext_word(PB_EXT_OPEN, 2, PB_ENT_SITE(e), 0);
-		out[2 * i + 1] = PB_ENT_START(e);
+	for (; !pb_is_root(e) && p - out >= 2; e = next_listed(&at)) {
+		*--p = PB_ENT_START(e);
+		*--p = pb_ext_word(PB_EXT_OPEN, 2, PB_ENT_SITE(e), 0);
 	}
-	return 2 * nr;
+	/* the walk came from inside: outermost first they stand at the end */
+	nr = (size_t)(end - p);
+	for (size_t i = 0; i < nr && p > out; i++)
+		out[i] = p[i];
+	for (p = out + nr > p ? out + nr : p; p < end; p++)
+		*p = 0;
+	return nr;
 }
 
 /* The record of a call that ended at `now`. */
@@ -415,7 +417,9 @@ uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot)
 		pb_interrupt_returned(e, slot);
 		return PB_ENT_RET(e);
 	}
-	if (t && !pb_latched) {
+	if (t && pb_latched) {
+		pb_writer_stay(&t->w);
+	} else if (t) {
 		if (how == PB_EXIT_WHOLE) {
 			switch_stack(t, &h);
 			if (pb_fgraph_pop_to(t, &h, e, now))

@@ -119,6 +119,20 @@ static bool show_stub(greg_t *g)
 	return true;
 }
 
+/* What the interrupted code is about to claim is its own before the handler runs:
+ * a stack that the handler leaves may be gone on with when its calls are open. */
+static void claim_first(const greg_t *g)
+{
+	for (const struct pb_hot_claim *c = __start_pb_hot_claims; c < __stop_pb_hot_claims; c++) {
+		uint64_t start = (uint64_t)c + (uint64_t)(int64_t)c->start, free = 0;
+
+		if ((uint64_t)g[REG_RIP] - start < c->length)
+			__atomic_compare_exchange_n(&PB_ENT_SLOT(g[REG_RCX]), &free,
+						    (uint64_t)g[REG_RSP], false,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
 static bool is_ours(uint64_t pc)
 {
 	bool own;
@@ -222,6 +236,7 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		by_default(sig, info, uc);
 		return to;
 	}
+	claim_first(uc->uc_mcontext.gregs);
 	in = pb_interrupt_begin();
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
 		/* our handler of a fault was interrupted: its return unblocks again */

@@ -72,7 +72,7 @@ _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
 _Static_assert(offsetof(struct pb_thread, cur) == T_CUR, "layout.h");
 _Static_assert(offsetof(struct pb_thread, hint) == T_HINT, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
-_Static_assert(offsetof(struct pb_thread, w.end) == T_END, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.base) == T_CHUNK, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
 

@@ -6,9 +6,11 @@
  * bytes means that the chunk is full. A handler that interrupts between xadd
  * and that test adds at most a record, the dead zone has room for dozens.
  *
- * `end` spares the assembly the masking. It is 0 (everybody goes the slow way,
- * which masks) from before the position changes until after, and is set by
- * cmpxchg from 0, so that who was interrupted can't put a stale one back.
+ * `base` tells the assembly whether a position is in the present chunk: in that
+ * which it was reserved in a handler may have left no place for it. It is 0
+ * (everybody goes the slow way, which masks) from before the position changes
+ * until after, and is set by cmpxchg from 0, so that who was interrupted can't
+ * put a stale one back.
  */
 #include "ring/writer.h"
 #include "base/base.h"
@@ -192,15 +194,27 @@ static bool no_hole(const uint64_t *data, uint32_t n)
 	return true;
 }
 
+/* Words of the list of open calls, whose starts may be zeros. */
+static uint32_t listed(const uint64_t *data)
+{
+	uint16_t head = (uint16_t)pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0);
+	uint32_t n = 0;
+
+	while (n < OPEN_MAX_WORDS && (uint16_t)data[n] == head)
+		n += PB_EXT_OPEN_WORDS;
+	return n;
+}
+
 /* Bytes up to the last word that is not zero; *whole: no record is missing. */
 static uint32_t chunk_used(const struct pb_chunk *c, bool *whole)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
-	uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8;
+	uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8, from = listed(data);
 
 	while (end && !data[end - 1])
 		end--;
-	*whole = no_zero(data, end) || no_hole(data, end);
+	*whole = end <= from || no_zero(data + from, end - from) ||
+		 no_hole(data + from, end - from);
 	return end * 8;
 }
 
@@ -297,11 +311,9 @@ static bool still_full(uint64_t pos, uint64_t chunk)
 	return pos - chunk >= CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
-static void set_end(struct pb_writer *w)
+static void set_base(struct pb_writer *w)
 {
-	uint64_t chunk = w->pos & -(uint64_t)PB_CHUNK_SIZE;
-
-	cmpxchg(&w->end, 0, chunk + CHUNK_LIMIT);
+	cmpxchg(&w->base, 0, w->pos & -(uint64_t)PB_CHUNK_SIZE);
 }
 
 /* A new chunk in place of the full one at that address. False if there is
@@ -323,17 +335,17 @@ static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 		return false;
 	}
 	start = (uint64_t)fill_header(w, c, full, ending);
-	w->end = 0;
+	w->base = 0;
 	pb_barrier();
 	do {
 		pos = w->pos;
 		if (!still_full(pos, full)) {
 			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
-			set_end(w);
+			set_base(w);
 			return true;
 		}
 	} while (!cmpxchg(&w->pos, pos, start));
-	set_end(w);
+	set_base(w);
 	/* from here on handlers may have gone further already */
 	w->lost_told = w->lost;
 	w->chunk = (void *)(w->pos & -(uint64_t)PB_CHUNK_SIZE);
@@ -341,6 +353,14 @@ static bool next_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 	if (full != no_chunk)
 		close_chunk(w, (void *)full);
 	return true;
+}
+
+void pb_writer_stay(struct pb_writer *w)
+{
+	uint64_t pos = w->pos, chunk = pos & -(uint64_t)PB_CHUNK_SIZE;
+
+	if (pos - chunk >= CHUNK_LIMIT)
+		cmpxchg(&w->pos, pos, chunk + CHUNK_LIMIT);
 }
 
 static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending)
@@ -352,10 +372,7 @@ static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending
 		if (pb_likely((pos & (PB_CHUNK_SIZE - 1)) < CHUNK_LIMIT))
 			return (uint64_t *)pos;
 		if (!next_chunk(w, chunk, ending)) {
-			/* stay in the dead zone however often we fail */
-			pos = w->pos;
-			if (still_full(pos, chunk))
-				cmpxchg(&w->pos, pos, chunk + CHUNK_LIMIT);
+			pb_writer_stay(w);
 			break;
 		}
 	}
@@ -371,7 +388,7 @@ void pb_writer_close(struct pb_writer *w)
 
 	if (c)
 		w->seq = c->seq + 1;
-	w->end = 0;
+	w->base = 0;
 	w->pos = no_chunk + CHUNK_LIMIT;
 	w->chunk = NULL;
 	w->leaf = no_leaf;

@@ -21,7 +21,7 @@
 
 struct pb_writer {
 	uint64_t pos;		/* address of the next record */
-	uint64_t end;		/* records may begin before it; 0 while the chunk changes */
+	uint64_t base;		/* address of the chunk; 0 while it changes */
 	uint64_t last;		/* time of the record written last */
 	uint64_t *leaf;		/* &chunk->leaf_start */
 	struct pb_chunk *chunk;	/* NULL: none yet */
@@ -43,7 +43,7 @@ struct pb_ring_map {
 extern struct pb_ring_map pb_ring_map;
 
 /* Fills out with PB_EXT_OPEN records of the calls that are open, at most max
- * words; *depth: how many are open in all. `ending`: of pb_writer_put_end(), it
+ * words, and leaves zeros in the rest of them; *depth: how many are open in all. `ending`: of pb_writer_put_end(), it
  * is open as well. Registered by the engine. */
 extern size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max,
 				    uint32_t *depth, const void *ending);
@@ -73,5 +73,8 @@ void pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 /* As PB_EXT_LONG or PB_EXT_STACK: no time of its own; last becomes `last`. */
 void pb_writer_put_plain(struct pb_writer *w, uint64_t word, uint64_t last,
 			 const uint64_t *payload, unsigned nr_payload);
+/* Where nothing is to be written any more: keeps the position in a full chunk's
+ * dead zone, however often the assembly tries. */
+void pb_writer_stay(struct pb_writer *w);
 void pb_writer_no_return(struct pb_writer *w);
 #endif

@@ -13,11 +13,12 @@ pb_function:
 	load_thread
 	cmpl	$0, pb_max_depth(%rip)		/* tracing_on */
 	je	pb_graph_reject
+	cmpq	$0, T_CUR(%rdi)			/* new thread; after fork */
+	je	.Lfunction_slow
 	clock
 	mov	$16, %edx
 	xadd	%rdx, T_POS(%rdi)
-	cmp	T_END(%rdi), %rdx
-	jae	.Lfunction_slow
+	unless_in_chunk rdx, rdi, rsi, .Lfunction_full
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
 	cmp	$NEAR_FUNC, %rsi
@@ -31,6 +32,11 @@ pb_function:
 	mov	%rcx, 8(%rdx)
 	mov	%rax, (%rdx)
 	jmp	pb_graph_reject
+.Lfunction_full:
+	mov	%rdx, %rsi
+	and	$(PB_CHUNK_SIZE - 1), %rsi
+	cmp	$(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE), %rsi
+	jae	.Lfunction_slow
 .Lfunction_far:
 	movq	$PAD_2, (%rdx)
 .Lfunction_slow:

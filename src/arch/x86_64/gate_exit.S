@@ -2,20 +2,21 @@
 /* A hooked call returns. */
 #include "arch/x86_64/hot.inc"
 
-	.if PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1 || PB_TAG_EXIT != PB_TAG_LEAF + 2
+	.if PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1 || C_STATE != C_SITE + 4 || PB_TAG_EXIT != PB_TAG_LEAF + 2
 	.error "pb_gate_exit makes the tag of the state"
 	.endif
 
-	/* Frees entry rcx of the thread in \thread, and returns from its call. */
-	.macro return thread, rdi=1, rsi=1
+	/* Frees entry rcx, and returns from its call. */
+	.macro return rdi=1, rsi=1, r11=1
 	mov	A_RET(%rcx), %rdx
 	.cfi_remember_state
 	.cfi_register rip, rdx
-	mov	%rcx, T_HINT(%\thread)
 	xor	%eax, %eax
 	mov	%rax, B_SLOT(%rcx)		/* free, before the slot is restored */
 	mov	%rdx, -8(%rsp)
+	.if \r11
 	mov	F_EXIT_R11(%rsp), %r11
+	.endif
 	restore_but_rdx \rdi, \rsi
 	.cfi_def_cfa rsp, 0
 	.cfi_restore rsp
@@ -35,40 +36,43 @@ pb_gate_exit:
 	.cfi_startproc
 	cfi_behind_slot
 	save rdi=0, rsi=0
-	mov	%r11, F_EXIT_R11(%rsp)
 	mov	-8(%rsp), %rcx			/* the gate, from the slot */
 	cmpb	$PB_CLOCK_NONE, pb_no_clock(%rip)
 	jne	.Lexit_timed
 
 	/* --clock=none: see graph_none.S. What it can't do, the timed exit does. */
-	load_thread r11
+	load_thread rdx
 	add	$(PB_GATE_DISTANCE - PB_GATE_RETURN), %rcx
-	cmp	%rcx, T_CUR(%r11)
+	cmp	%rcx, T_CUR(%rdx)
 	jne	.Lexit_none_slow
-	cmp	%r11, E_OWNER(%rcx)
+	cmp	%rdx, E_OWNER(%rcx)
 	jne	.Lexit_none_slow
-	mov	C_PARENT(%rcx), %rdx
-	mov	C_SITE(%rcx), %eax
-	mov	%rdx, T_CUR(%r11)		/* from here on its state is final */
-	movzbl	C_STATE(%rcx), %edx
-	cmp	$PB_ENTRY_EMITTED, %edx
+	mov	C_PARENT(%rcx), %rax
+	mov	%rax, T_CUR(%rdx)		/* from here on its state is final */
+	cmpb	$PB_ENTRY_EMITTED, C_STATE(%rcx)
 	ja	.Lexit_none_other
-	lea	(%rdx, %rax, 2), %rax		/* LEAF or EXIT: */
-	lea	PB_TAG_LEAF(, %rax, 2), %rax	/* site << 2 | state << 1 | 1 */
-	mov	$8, %edx
-	xadd	%rdx, T_POS(%r11)
-	cmp	T_END(%r11), %rdx
-	jae	.Lexit_none_full
-	mov	%rax, (%rdx)
-	return r11, rdi=0, rsi=0
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdx)
+	unless_in_chunk_of rdx, rax, .Lexit_none_full
+	mov	C_SITE(%rcx), %rdx
+	bt	$32, %rdx			/* LEAF or EXIT: */
+	adc	%edx, %edx
+	lea	PB_TAG_LEAF(, %rdx, 2), %rdx	/* site << 2 | state << 1 | 1 */
+	mov	%rdx, (%rax)
+	mov	E_OWNER(%rcx), %rdx
+	mov	%rcx, T_HINT(%rdx)
+	return rdi=0, rsi=0, r11=0
 .Lexit_none_other:
+	mov	%r11, F_EXIT_R11(%rsp)
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
-	mov	%r11, %rdi
+	mov	%rdx, %rdi
 	mov	pb_frozen_clock(%rip), %rax
 	movzbl	C_STATE(%rcx), %edx
 	jmp	.Lexit_other
 .Lexit_none_full:
+	mov	%r11, F_EXIT_R11(%rsp)
+	pad_unless_full rax, rdx
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
 	mov	pb_frozen_clock(%rip), %rax
@@ -76,6 +80,7 @@ pb_gate_exit:
 .Lexit_none_slow:
 	sub	$(PB_GATE_DISTANCE - PB_GATE_RETURN), %rcx
 .Lexit_timed:
+	mov	%r11, F_EXIT_R11(%rsp)
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
 	load_thread
@@ -102,8 +107,7 @@ pb_gate_exit:
 	or	%rdx, %r11
 	mov	$8, %edx
 	xadd	%rdx, T_POS(%rdi)
-	cmp	T_END(%rdi), %rdx
-	jae	.Lexit_popped
+	unless_in_chunk rdx, rdi, rsi, .Lexit_full
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
 	cmp	$NEAR_LEAF, %rsi
@@ -113,14 +117,14 @@ pb_gate_exit:
 .Lexit_write:
 	or	%r11, %rax
 	mov	%rax, (%rdx)
-	return rdi
+	mov	%rcx, T_HINT(%rdi)
+	return
 
 .Lexit_emitted:
 	lea	PB_TAG_EXIT(, %r11, 4), %r11
 	mov	$8, %edx
 	xadd	%rdx, T_POS(%rdi)
-	cmp	T_END(%rdi), %rdx
-	jae	.Lexit_popped
+	unless_in_chunk rdx, rdi, rsi, .Lexit_full
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
 	cmp	$NEAR_TIME, %rsi
@@ -133,8 +137,12 @@ pb_gate_exit:
 	/* LAZY: C decides. CLOSED, SILENT: nothing to write. */
 	cmp	$PB_ENTRY_LAZY, %edx
 	je	.Lexit_popped
-	return rdi
+	mov	%rcx, T_HINT(%rdi)
+	return
 
+.Lexit_full:
+	pad_unless_full rdx, rsi
+	jmp	.Lexit_popped
 .Lexit_far:
 	movq	$PAD_1, (%rdx)
 .Lexit_popped:

@@ -83,8 +83,7 @@
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdi)
-	cmp	T_END(%rdi), %rax
-	jae	.Lemit_full_\name
+	unless_in_chunk rax, rdi, rsi, .Lemit_full_\name
 	mov	%r8, F_R8(%rsp)
 .Lemit_r8_\name:
 	mov	B_START(%rdx), %rsi
@@ -103,7 +102,10 @@
 .Lemit_far_\name:
 	mov	F_R8(%rsp), %r8
 	movq	$PAD_1, (%rax)
+	jmp	.Lemit_back_\name
 .Lemit_full_\name:
+	pad_unless_full rax, rsi
+.Lemit_back_\name:
 	movb	$PB_ENTRY_LEAF, C_STATE(%rdx)
 .Lemit_slow_\name:
 	lea	.Lemitted_\name(%rip), %rax

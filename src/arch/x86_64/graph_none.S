@@ -37,23 +37,9 @@
 	je	.Lreject_\name
 	.endif
 	cmpb	$PB_ENTRY_EMITTED, C_STATE - 16(%rcx)
-	je	.Lemitted_\name
-	cmpb	$PB_ENTRY_LEAF, C_STATE - 16(%rcx)	/* else its ENTRY first */
-	jne	.Lslow_\name
-	btsl	$0, C_STATE - 16(%rcx)		/* EMITTED, unless a handler did it just now */
-	jc	.Lemitted_\name
-	mov	$8, %eax
-	xadd	%rax, T_POS(%rdx)
-	cmp	T_END(%rdx), %rax
-	jae	.Lemit_full_\name
-	mov	C_SITE - 16(%rcx), %edx
-	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
-	mov	%rdx, (%rax)
-	mov	E_OWNER(%rcx), %rdx
+	jne	.Lemit_\name
 .Lemitted_\name:
-	xor	%eax, %eax
-	cmpxchg	%rsp, B_SLOT(%rcx)		/* claim */
-	jne	.Lslow_\name
+	claim	.Lslow_\name
 	cmpb	$PB_DEPTH_NEXT >> 24, E_DEPTH + 3(%rcx)	/* its parent is the one before it, too */
 	jne	.Lhang_\name
 .Lhung_\name:
@@ -93,6 +79,21 @@
 	je	.Lreject_\name
 	jmp	.Lslow_\name
 
+	/* Its parent's ENTRY first. */
+.Lemit_\name:
+	cmpb	$PB_ENTRY_LEAF, C_STATE - 16(%rcx)
+	jne	.Lslow_\name
+	btsl	$0, C_STATE - 16(%rcx)		/* EMITTED, unless a handler did it just now */
+	jc	.Lemitted_\name
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdx)
+	unless_in_chunk_of rdx, rax, .Lemit_full_\name
+	mov	C_SITE - 16(%rcx), %edx
+	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
+	mov	%rdx, (%rax)
+	mov	E_OWNER(%rcx), %rdx
+	jmp	.Lemitted_\name
+
 .Lhang_\name:
 	lea	-16(%rcx), %rax
 	mov	%rax, C_PARENT(%rcx)
@@ -128,6 +129,7 @@
 
 	/* No room for the parent's ENTRY. */
 .Lemit_full_\name:
+	pad_unless_full rax, rdx
 	movb	$PB_ENTRY_LEAF, C_STATE - 16(%rcx)
 .Lslow_\name:
 	mov	%rdi, F_RDI(%rsp)

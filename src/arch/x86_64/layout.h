@@ -55,7 +55,7 @@
 #define T_CUR			8
 #define T_HINT			16
 #define T_POS			24
-#define T_END			32
+#define T_CHUNK			32
 #define T_LAST			40
 #define T_LEAF			48
 
