@@ -237,8 +237,12 @@ static void fill_entry(struct pb_thread *t, struct pb_entry *e, struct pb_site *
 static struct pb_target reuse(struct pb_thread *t, struct pb_entry *e, struct pb_site *site,
 			      unsigned mode)
 {
-	bool silent = PB_ENT_STATE(e) == PB_ENTRY_SILENT;
+	bool silent = PB_ENT_STATE(e) == PB_ENTRY_SILENT, current = t->cur == e;
 
+	/* as at an exit: a handler's calls in between are in neither of the two */
+	if (current)
+		t->cur = PB_ENT_PARENT(e);
+	pb_barrier();
 	put_end_of_call(t, e, pb_clock());
 	if (silent || pb_depth(PB_ENT_PARENT(e)) >= pb_max_depth) {
 		/* not recorded; it returns through e all the same */
@@ -250,6 +254,9 @@ static struct pb_target reuse(struct pb_thread *t, struct pb_entry *e, struct pb
 		if (mode & PB_ENTER_SILENT)
 			PB_ENT_DEPTH(e) = PB_DEPTH_SILENT;
 	}
+	pb_barrier();
+	if (current)
+		t->cur = e;
 	return (struct pb_target){ pb_gate_of(e), 1 };
 }
 
@@ -323,9 +330,10 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 			pop_skipped(t, &h, at - 8, pb_clock());
 		if (mode & PB_ENTER_CALL) {
 			/* it may look at its return address: give it the real one */
-			put_end_of_call(t, e, pb_clock());
 			if (t->cur == e)
 				t->cur = PB_ENT_PARENT(e);
+			pb_barrier();
+			put_end_of_call(t, e, pb_clock());
 			*slot = PB_ENT_RET(e);
 			/* unless its owner, another thread, found it dead by now */
 			pb_gate_free(e, at - 1);
