@@ -35,8 +35,6 @@
 #define MAX_IN_FLIGHT	64		/* more: another time */
 #define FLIGHT_BYTES	4096		/* how far above the stack pointer its slot may lie */
 
-extern char __ehdr_start[] __attribute__((visibility("hidden")));
-
 static uint32_t next_entry;	/* where the next stop goes on; 0: a new pass */
 static uint32_t skipped;	/* in this pass */
 static bool may_wait;		/* for threads in our code */
@@ -44,9 +42,7 @@ static bool finished;
 
 static bool in_our_code(uint64_t pc)
 {
-	uint64_t end = (uint64_t)pb_gates + PB_NR_GATES * PB_GATE_SIZE;
-
-	return pc - (uint64_t)__ehdr_start < end - (uint64_t)__ehdr_start || pb_in_stub(pc);
+	return pb_agent_holds(pc) || pb_in_stub(pc);
 }
 
 /* A thread that is about to enter or leave a call through its gate needs the

@@ -5,6 +5,7 @@
 #include "arch/x86_64/stop.h"
 #include "base/base.h"
 #include "base/mem.h"
+#include "ring/writer.h"
 
 #define MAX_OPS 8
 
@@ -106,6 +107,8 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
+	if (nr && m->libc)
+		__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_LIBC, __ATOMIC_SEQ_CST);
 	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP)) | nr |
 		   (nr == 1 ? FTRACE_FL_TRAMP : 0);
 	if (told_by_hooks(m, s)) {

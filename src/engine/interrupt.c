@@ -14,12 +14,16 @@ bool pb_unblocked_in(const ucontext_t *uc)
 	return !(mask & PB_FAULT_SIGNALS);
 }
 
-struct pb_interrupted pb_interrupt_begin(void)
+struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc)
 {
-	const struct pb_thread *t = pb_tls;
-	struct pb_interrupted i = { t->stack, t->cur, pb_process->pid, pb_unblocked.known };
+	struct pb_thread *t = pb_tls;
+	struct pb_interrupted i = { t->stack, t->cur, pb_process->pid, pb_unblocked.known, NULL };
 
 	pb_unblocked.known = 0;
+	if (t->cur && pb_agent_holds((uint64_t)uc->uc_mcontext.gregs[REG_RIP])) {
+		i.inside = t;
+		t->w.interrupted++;
+	}
 	return i;
 }
 
@@ -41,6 +45,9 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc)
 {
 	go_back(i, slot);
+	/* in a child of a fork in the handler there is nothing of it */
+	if (i->inside && i->inside->w.interrupted)
+		i->inside->w.interrupted--;
 	pb_unblocked.known = i->known && pb_unblocked.slot && pb_unblocked_in(uc);
 }
 

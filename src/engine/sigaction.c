@@ -237,7 +237,7 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		return to;
 	}
 	claim_first(uc->uc_mcontext.gregs);
-	in = pb_interrupt_begin();
+	in = pb_interrupt_begin(uc);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
 		/* our handler of a fault was interrupted: its return unblocks again */
 		handler(sig, info, uc);
@@ -245,7 +245,7 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		pb_unblocked.known = in.known;
 		return to;
 	}
-	if (pb_likely(!is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP]))) {
+	if (pb_likely(!in.inside && !is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP]))) {
 		if (pb_interrupt_watch(&in, slot, (uint64_t)handler, &to))
 			return to;
 		handler(sig, info, uc);

@@ -78,6 +78,15 @@ _Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
 
 extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
 extern char pb_gates[], pb_entries[];
+extern char __ehdr_start[] __attribute__((visibility("hidden")));
+
+/* Is it the agent's own code, gates included? */
+static inline bool pb_agent_holds(uint64_t pc)
+{
+	uint64_t end = (uint64_t)pb_gates + PB_NR_GATES * PB_GATE_SIZE;
+
+	return pc - (uint64_t)__ehdr_start < end - (uint64_t)__ehdr_start;
+}
 
 /* What is true of this process; pid is 0 in a child until its first hit. */
 struct pb_process {

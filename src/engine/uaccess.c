@@ -42,6 +42,8 @@ bool pb_reads_on(void)
 		return false;
 	pb_frame_room = frame_size(pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
+	/* the same has been made sure of */
+	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -53,6 +55,7 @@ bool pb_reads_are_on(void)
 bool pb_reads_off(void)
 {
 	never = true;
+	__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
 	/* who was left by a jump counts for ever */
 	for (int i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++) {

@@ -21,6 +21,7 @@
 #define BACKOFF		64
 
 struct pb_ring_map pb_ring_map;
+uint8_t pb_ring_unseen = PB_UNSEEN_PROGRAM;
 size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
 			     const void *ending);
 uint64_t (*pb_ring_clock)(void);
@@ -205,32 +206,39 @@ static uint32_t listed(const uint64_t *data)
 	return n;
 }
 
-/* Bytes up to the last word that is not zero; *whole: no record is missing. */
-static uint32_t chunk_used(const struct pb_chunk *c, bool *whole)
+/* Bytes up to the last word that is not zero. */
+static uint32_t chunk_used(const struct pb_chunk *c)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
-	uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8, from = listed(data);
+	uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8;
 
 	while (end && !data[end - 1])
 		end--;
-	*whole = end <= from || no_zero(data + from, end - from) ||
-		 no_hole(data + from, end - from);
 	return end * 8;
 }
 
-/* A chunk that is left was reserved to its limit: less is a hole at its end. */
-static bool to_the_end(const struct pb_chunk *c)
+/* No record is missing. A chunk that is left was reserved to its limit: less is a
+ * hole at its end. */
+static bool is_whole(const struct pb_chunk *c)
 {
-	return PB_CHUNK_HEADER + c->used >= CHUNK_LIMIT;
+	const uint64_t *data = (const uint64_t *)(c + 1);
+	uint32_t end = c->used / 8, from = listed(data);
+
+	return PB_CHUNK_HEADER + c->used >= CHUNK_LIMIT &&
+	       (end <= from || no_zero(data + from, end - from) || no_hole(data + from, end - from));
+}
+
+/* Only what was interrupted leaves holes that somebody is still to fill. */
+static bool may_have_holes(const struct pb_writer *w)
+{
+	return pb_ring_unseen || w->interrupted;
 }
 
 /* The chunk is left: FULL, or HELD while somebody is still to fill a hole. */
 static void close_chunk(struct pb_writer *w, struct pb_chunk *c)
 {
-	bool whole;
-
-	c->used = chunk_used(c, &whole);
-	if (whole && to_the_end(c)) {
+	c->used = chunk_used(c);
+	if (!may_have_holes(w) || is_whole(c)) {
 		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		return;
 	}
@@ -244,11 +252,9 @@ static void close_chunk(struct pb_writer *w, struct pb_chunk *c)
  * else may have it by now. READING keeps both away while `used` is set. */
 static void settle_chunk(struct pb_chunk *c, uint32_t state, uint32_t serial)
 {
-	bool whole;
-
 	if (!change_state(c, state, serial, PB_CHUNK_READING, serial))
 		return;
-	c->used = chunk_used(c, &whole);
+	c->used = chunk_used(c);
 	__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 }
 
@@ -256,12 +262,11 @@ static void check_held(struct pb_writer *w)
 {
 	for (int i = 0; i < PB_WRITER_HELD; i++) {
 		struct pb_chunk *c = w->held[i];
-		bool whole;
 
 		if (!c)
 			continue;
-		c->used = chunk_used(c, &whole);
-		if (whole && to_the_end(c) && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0))
+		c->used = chunk_used(c);
+		if (is_whole(c) && cmpxchg((uint64_t *)&w->held[i], (uint64_t)c, 0))
 			settle_chunk(c, PB_CHUNK_HELD, w->serial);
 	}
 }

@@ -29,6 +29,7 @@ struct pb_writer {
 	uint64_t seq, lost, lost_told, no_return, stack;
 	uint32_t serial, pid, tid, image, buffer;
 	uint32_t backoff;	/* reservations to fail before looking for a chunk again */
+	uint32_t interrupted;	/* handlers under way that came while we ran: there may be holes */
 	struct pb_chunk *held[PB_WRITER_HELD];
 };
 
@@ -41,6 +42,12 @@ struct pb_ring_map {
 	uint32_t mode;		/* PB_RING_DISCARD from when this process' reader is known to be gone */
 };
 extern struct pb_ring_map pb_ring_map;
+
+/* Handlers may run that pb_writer.interrupted doesn't count: holes are looked for in
+ * each chunk that is closed. */
+#define PB_UNSEEN_PROGRAM	1	/* the program may install some past sigaction */
+#define PB_UNSEEN_LIBC		2	/* libc's own (thread cancellation, setxid) make traced calls */
+extern uint8_t pb_ring_unseen;
 
 /* Fills out with PB_EXT_OPEN records of the calls that are open, at most max
  * words, and leaves zeros in the rest of them; *depth: how many are open in all. `ending`: of pb_writer_put_end(), it
