@@ -6,8 +6,8 @@
  * bytes means that the chunk is full. A handler that interrupts between xadd
  * and that test adds at most a record, the dead zone has room for dozens.
  *
- * `base` tells the assembly whether a position is in the present chunk: in that
- * which it was reserved in a handler may have left no place for it. It is 0
+ * `base` tells the assembly whether a position is in the present chunk: a handler
+ * may have left the one in which it was reserved. It is 0
  * (everybody goes the slow way, which masks) from before the position changes
  * until after, and is set by cmpxchg from 0, so that who was interrupted can't
  * put a stale one back.

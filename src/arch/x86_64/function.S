@@ -33,10 +33,8 @@ pb_function:
 	mov	%rax, (%rdx)
 	jmp	pb_graph_reject
 .Lfunction_full:
-	mov	%rdx, %rsi
-	and	$(PB_CHUNK_SIZE - 1), %rsi
-	cmp	$(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE), %rsi
-	jae	.Lfunction_slow
+	pad_unless_full rdx, rsi, PAD_2
+	jmp	.Lfunction_slow
 .Lfunction_far:
 	movq	$PAD_2, (%rdx)
 .Lfunction_slow:
