@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The interpreter: one label for each operation, and a jump through the table at
+ * the end of each. It checks nothing that the verifier has: its programs are sound.
+ */
+#include "bpf/prog.h"
+
+struct frame {
+	const struct bpf_insn *back;
+	uint64_t callee_saved[4], fp;
+};
+
+#define DST	r[i->dst_reg]
+#define SRC	r[i->src_reg]
+#define IMM	((uint64_t)(int64_t)i->imm)
+#define NEXT	do { i++; goto *labels[ops[i - insns]]; } while (0)
+#define GO(by)	do { i += (by); NEXT; } while (0)
+
+#define ALU(NAME, expr64, expr32) \
+	NAME##64_K: { uint64_t d = DST, s = IMM; DST = (expr64); NEXT; } \
+	NAME##64_X: { uint64_t d = DST, s = SRC; DST = (expr64); NEXT; } \
+	NAME##32_K: { uint32_t d = (uint32_t)DST, s = (uint32_t)i->imm; DST = (uint32_t)(expr32); NEXT; } \
+	NAME##32_X: { uint32_t d = (uint32_t)DST, s = (uint32_t)SRC; DST = (uint32_t)(expr32); NEXT; }
+
+#define IF(NAME, type64, type32, cond) \
+	NAME##64_K: { type64 d = (type64)DST, s = (type64)IMM; GO((cond) ? i->off : 0); } \
+	NAME##64_X: { type64 d = (type64)DST, s = (type64)SRC; GO((cond) ? i->off : 0); } \
+	NAME##32_K: { type32 d = (type32)DST, s = (type32)i->imm; GO((cond) ? i->off : 0); } \
+	NAME##32_X: { type32 d = (type32)DST, s = (type32)SRC; GO((cond) ? i->off : 0); }
+
+/* Unaligned, and of any type. */
+#define UNALIGNED(type, addr) (((struct { type v; } __attribute__((packed, may_alias)) *)(addr))->v)
+
+#define SIZES(X) X(B, uint8_t, int8_t) X(H, uint16_t, int16_t) X(W, uint32_t, int32_t)
+#define MEMORY(S, type, sx) \
+	LDX_##S: DST = UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	ST_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)i->imm; NEXT; \
+	STX_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)SRC; NEXT;
+#define SIGNED(S, type, sx) \
+	LDSX_##S: DST = (uint64_t)(int64_t)UNALIGNED(sx, SRC + (uint64_t)(int64_t)i->off); NEXT;
+
+#define AT(type) ((type *)(DST + (uint64_t)(int64_t)i->off))
+#define ATOMIC(NAME, op) \
+	ATOMIC_##NAME##_W: __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_RELAXED); NEXT; \
+	ATOMIC_##NAME##_DW: __atomic_##op(AT(uint64_t), SRC, __ATOMIC_RELAXED); NEXT; \
+	FETCH_##NAME##_W: SRC = __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
+	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
+
+static int64_t sdiv64(int64_t d, int64_t s)
+{
+	return !s ? 0 : s == -1 ? (int64_t)-(uint64_t)d : d / s;
+}
+
+static int64_t smod64(int64_t d, int64_t s)
+{
+	return !s ? d : s == -1 ? 0 : d % s;
+}
+
+static int32_t sdiv32(int32_t d, int32_t s)
+{
+	return !s ? 0 : s == -1 ? (int32_t)-(uint32_t)d : d / s;
+}
+
+static int32_t smod32(int32_t d, int32_t s)
+{
+	return !s ? d : s == -1 ? 0 : d % s;
+}
+
+uint64_t pb_bpf_interpret(const struct pb_bpf_prog *prog, const void *ctx)
+{
+	static const void *const labels[] = {
+		[PB_BPF_OP_NONE] = &&NONE,
+#define LABEL(name, form, code, value, width, symbol) [PB_BPF_OP_##name] = &&name,
+		PB_BPF_OPS(LABEL)
+#undef LABEL
+		[PB_BPF_OP_TAIL_CALL] = &&TAIL_CALL,
+	};
+	uint64_t stack[PB_BPF_STACK / 8];
+	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
+	const struct bpf_insn *insns = prog->insns, *i = insns;
+	const uint8_t *ops = prog->ops;
+	uint64_t r[11];
+
+	r[1] = (uint64_t)ctx;
+	r[10] = (uint64_t)(stack + PB_BPF_STACK / 8);
+	goto *labels[ops[0]];
+
+	ALU(ADD, d + s, d + s)
+	ALU(SUB, d - s, d - s)
+	ALU(MUL, d * s, d * s)
+	ALU(DIV, s ? d / s : 0, s ? d / s : 0)
+	ALU(SDIV, (uint64_t)sdiv64((int64_t)d, (int64_t)s), sdiv32((int32_t)d, (int32_t)s))
+	ALU(OR, d | s, d | s)
+	ALU(AND, d & s, d & s)
+	ALU(LSH, d << (s & 63), d << (s & 31))
+	ALU(RSH, d >> (s & 63), d >> (s & 31))
+	ALU(MOD, s ? d % s : d, s ? d % s : d)
+	ALU(SMOD, (uint64_t)smod64((int64_t)d, (int64_t)s), smod32((int32_t)d, (int32_t)s))
+	ALU(XOR, d ^ s, d ^ s)
+	ALU(ARSH, (uint64_t)((int64_t)d >> (s & 63)), (int32_t)d >> (s & 31))
+	MOV64_K: DST = IMM; NEXT;
+	MOV64_X: DST = SRC; NEXT;
+	MOV32_K: DST = (uint32_t)i->imm; NEXT;
+	MOV32_X: DST = (uint32_t)SRC; NEXT;
+	MOVSX64_8: DST = (uint64_t)(int64_t)(int8_t)SRC; NEXT;
+	MOVSX64_16: DST = (uint64_t)(int64_t)(int16_t)SRC; NEXT;
+	MOVSX64_32: DST = (uint64_t)(int64_t)(int32_t)SRC; NEXT;
+	MOVSX32_8: DST = (uint32_t)(int8_t)SRC; NEXT;
+	MOVSX32_16: DST = (uint32_t)(int16_t)SRC; NEXT;
+	NEG64: DST = -DST; NEXT;
+	NEG32: DST = (uint32_t)-(uint32_t)DST; NEXT;
+	/* of a little-endian machine */
+	LE16: DST = (uint16_t)DST; NEXT;
+	LE32: DST = (uint32_t)DST; NEXT;
+	LE64: NEXT;
+	BE16: BSWAP16: DST = __builtin_bswap16((uint16_t)DST); NEXT;
+	BE32: BSWAP32: DST = __builtin_bswap32((uint32_t)DST); NEXT;
+	BE64: BSWAP64: DST = __builtin_bswap64(DST); NEXT;
+
+	LD_IMM64:
+	DST = (uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm;
+	GO(1);
+	SIZES(MEMORY)
+	MEMORY(DW, uint64_t, int64_t)
+	SIZES(SIGNED)
+	ATOMIC(ADD, fetch_add)
+	ATOMIC(OR, fetch_or)
+	ATOMIC(AND, fetch_and)
+	ATOMIC(XOR, fetch_xor)
+	XCHG_W: SRC = __atomic_exchange_n(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT;
+	XCHG_DW: SRC = __atomic_exchange_n(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
+	CMPXCHG_W: {
+		uint32_t old = (uint32_t)r[0];
+
+		__atomic_compare_exchange_n(AT(uint32_t), &old, (uint32_t)SRC, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		r[0] = old;
+		NEXT;
+	}
+	CMPXCHG_DW: {
+		uint64_t old = r[0];
+
+		__atomic_compare_exchange_n(AT(uint64_t), &old, SRC, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+		r[0] = old;
+		NEXT;
+	}
+
+	JA: GO(i->off);
+	JAL: GO(i->imm);
+	IF(JEQ, uint64_t, uint32_t, d == s)
+	IF(JNE, uint64_t, uint32_t, d != s)
+	IF(JGT, uint64_t, uint32_t, d > s)
+	IF(JGE, uint64_t, uint32_t, d >= s)
+	IF(JLT, uint64_t, uint32_t, d < s)
+	IF(JLE, uint64_t, uint32_t, d <= s)
+	IF(JSET, uint64_t, uint32_t, d & s)
+	IF(JSGT, int64_t, int32_t, d > s)
+	IF(JSGE, int64_t, int32_t, d >= s)
+	IF(JSLT, int64_t, int32_t, d < s)
+	IF(JSLE, int64_t, int32_t, d <= s)
+
+	CALL:
+	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5]);
+	NEXT;
+	CALL_PC:
+	*frame++ = (struct frame){ i, { r[6], r[7], r[8], r[9] }, r[10] };
+	r[10] -= (uint64_t)i->off;
+	GO(i->imm);
+	EXIT:
+	if (frame == frames)
+		return r[0];
+	frame--;
+	i = frame->back;
+	for (int k = 0; k < 4; k++)
+		r[6 + k] = frame->callee_saved[k];
+	r[10] = frame->fp;
+	NEXT;
+
+	/* resolved to calls and other loads, or refused */
+	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
+	CALL_KFUNC:
+	TAIL_CALL:
+	NONE:
+	return 0;
+}
