@@ -66,8 +66,9 @@ static int32_t smod32(int32_t d, int32_t s)
 	return !s ? d : s == -1 ? 0 : d % s;
 }
 
-uint64_t pb_bpf_interpret(const struct pb_bpf_prog *prog, const void *ctx)
+uint64_t pb_bpf_interpret(struct pb_bpf_run *run)
 {
+	const struct pb_bpf_prog *prog = run->prog;
 	static const void *const labels[] = {
 		[PB_BPF_OP_NONE] = &&NONE,
 #define LABEL(name, form, code, value, width, symbol) [PB_BPF_OP_##name] = &&name,
@@ -81,7 +82,7 @@ uint64_t pb_bpf_interpret(const struct pb_bpf_prog *prog, const void *ctx)
 	const uint8_t *ops = prog->ops;
 	uint64_t r[11];
 
-	r[1] = (uint64_t)ctx;
+	r[1] = (uint64_t)run->ctx;
 	r[10] = (uint64_t)(stack + PB_BPF_STACK / 8);
 	goto *labels[ops[0]];
 
@@ -161,7 +162,7 @@ uint64_t pb_bpf_interpret(const struct pb_bpf_prog *prog, const void *ctx)
 	IF(JSLE, int64_t, int32_t, d <= s)
 
 	CALL:
-	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5]);
+	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
 	NEXT;
 	CALL_PC:
 	*frame++ = (struct frame){ i, { r[6], r[7], r[8], r[9] }, r[10] };

@@ -41,6 +41,23 @@ struct pb_bpf_map_ops {
 	int (*update)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	int (*remove)(struct pb_bpf_map *map, const void *key);
 	int (*next_key)(struct pb_bpf_map *map, const void *key, void *next);
+	/* Where byte `off` of all values lies, for BPF_PSEUDO_MAP_VALUE; NULL: not there */
+	void *(*direct)(struct pb_bpf_map *map, uint32_t off);
+};
+
+/* A pointer in values that only bpf_kptr_xchg and loads reach. */
+struct pb_bpf_kptr {
+	uint32_t off, btf_id;		/* in the value; of the structure */
+	bool referenced;
+};
+#define PB_BPF_MAX_KPTRS 8
+
+/* What BTF tells of the values. */
+struct pb_bpf_map_types {
+	int32_t spin_lock_off, timer_off;	/* -1: none */
+	uint32_t nr_kptrs;
+	struct pb_bpf_kptr kptrs[PB_BPF_MAX_KPTRS];
+	uint32_t btf_key, btf_value;	/* type ids, or 0 */
 };
 
 /* A process' view of a map; what programs hold as a map. */
@@ -48,6 +65,11 @@ struct pb_bpf_map {
 	const struct pb_bpf_map_ops *ops;
 	struct pb_bpf_map_head *head;
 	struct pb_bpf_map_attr attr;	/* copied when it was opened, and checked */
+	struct pb_bpf_map_attr inner;	/* of maps of maps: what their maps are like */
+	struct pb_bpf_map_types types;
+	uint32_t id;
+	char name[BPF_OBJ_NAME_LEN];
+	bool frozen;			/* nobody may write it from outside any more */
 	/* of the type */
 	char *elems;
 	uint64_t *buckets;

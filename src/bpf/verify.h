@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The verifier: says of a program whether it may run, in the kernel's words, and
+ * what was found out about each instruction. Whoever runs a program has resolved it
+ * with these facts (resolve.h).
+ *
+ * Context: one thread a call; no libc, no globals. Memory and time are bounded: by
+ * the kernel's limits on instructions looked at and on branches that wait.
+ */
+#ifndef PB_BPF_VERIFY_H
+#define PB_BPF_VERIFY_H
+#include "bpf/map.h"
+#include "bpf/text.h"
+#include "bpf/type.h"
+
+/* Privileges of who loads; the kernel's. */
+enum pb_bpf_caps {
+	PB_BPF_CAP_BPF = 1,		/* loops and calls of all kinds, larger programs */
+	PB_BPF_CAP_PERFMON = 2,		/* may learn addresses; no care about speculation */
+	PB_BPF_CAP_NET_ADMIN = 4,	/* may load types that see the network */
+	PB_BPF_CAP_ALL = 7,
+};
+
+/* Flags besides the kernel's BPF_F_STRICT_ALIGNMENT, ANY_ALIGNMENT, TEST_STATE_FREQ. */
+#define PB_BPF_MAX_INSNS_UNPRIV	4096
+#define PB_BPF_COMPLEXITY	1000000	/* instructions looked at */
+
+enum pb_bpf_func_arg_kind { PB_BPF_FUNC_SCALAR, PB_BPF_FUNC_CTX, PB_BPF_FUNC_MEM };
+
+/* A subprogram as .BTF.ext has it. */
+struct pb_bpf_func {
+	uint32_t insn;			/* where it begins */
+	const char *name;
+	bool global;			/* verified alone, by the types of its arguments */
+	bool returns_void;
+	uint32_t nr_args;
+	struct { uint8_t kind; uint32_t size; } args[5];
+};
+
+struct pb_bpf_line {
+	uint32_t insn;
+	const char *text;		/* of the source, shown before the instruction */
+};
+
+struct pb_bpf_mem {
+	/* size bytes for the caller of alloc, zeros; NULL: none left */
+	void *(*alloc)(struct pb_bpf_mem *mem, size_t size);
+	void (*free)(struct pb_bpf_mem *mem, void *p, size_t size);
+};
+
+struct pb_bpf_verify {
+	/* in */
+	const struct pb_bpf_type *type;
+	uint32_t attach_type, flags, caps;
+	bool gpl;			/* the licence is compatible with it */
+	const struct bpf_insn *insns;
+	uint32_t nr;
+	struct pb_bpf_map *const *maps;	/* LD_IMM64 with a map's fd or index: a number in here */
+	uint32_t nr_maps;
+	const struct pb_bpf_func *funcs;/* ascending; may be none */
+	uint32_t nr_funcs;
+	const struct pb_bpf_line *lines;
+	uint32_t nr_lines;
+	struct pb_bpf_text *log;
+	uint32_t log_level;		/* as the kernel's: 0, 1, 2, 4 for the statistics */
+	struct pb_bpf_mem *mem;
+	/* out, with 0 */
+	struct pb_bpf_facts *facts;	/* from mem */
+	/* out, always */
+	struct {
+		uint32_t insns, max_states_per_insn, total_states, peak_states, mark_read;
+		uint32_t stack;
+	} stats;
+};
+
+/* 0, or -errno, the kernel's; the log's last line says why. */
+int pb_bpf_verify(struct pb_bpf_verify *v);
+
+/* What memory an instruction accesses, or what its constant is. */
+enum pb_bpf_access {
+	PB_BPF_ACCESS_NONE,		/* not looked at yet, or no access */
+	PB_BPF_ACCESS_PLAIN,		/* as it stands */
+	PB_BPF_ACCESS_CTX,		/* a field of the context: to be rewritten */
+	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and its kin */
+	PB_BPF_ACCESS_PROBE,		/* may fault, and reads 0 then */
+};
+
+enum pb_bpf_mask {
+	PB_BPF_MASK_SRC = 1,		/* the offset is masked against speculation */
+	PB_BPF_MASK_SUB = 2,		/* it is subtracted, or was negative */
+	PB_BPF_MASK_SKIP = 4,		/* states differ: nothing is masked */
+	PB_BPF_MASK_CONST = 8,
+};
+
+struct pb_bpf_fact {
+	bool seen;			/* some path comes here */
+	bool fence;			/* no speculation past it (nospec) */
+	uint8_t access;			/* enum pb_bpf_access */
+	uint8_t mask;			/* enum pb_bpf_mask */
+	uint8_t branch;			/* taken: 1 always, 2 never, 3 or 0 both */
+	bool poisoned;			/* a helper's map differs between paths: look it up at run time */
+	bool loop_fits;			/* a bpf_loop that is always given the same callback, flags 0 */
+	uint32_t limit;			/* of the mask */
+	uint32_t map;			/* 1 + number in maps: LD_IMM64's, or the helper call's only one */
+	uint64_t key;			/* of a tail call whose index is known */
+	bool key_known;
+	uint32_t off;			/* in the map's values: LD_IMM64 with a map's value */
+	int32_t loop_func;		/* the callback's first instruction */
+};
+
+struct pb_bpf_subprog {
+	uint32_t start, stack;		/* first instruction; bytes of its frame */
+	bool has_tail_call, is_callback;
+};
+
+struct pb_bpf_facts {
+	struct pb_bpf_fact *insns;	/* nr */
+	uint32_t nr_subprogs;
+	struct pb_bpf_subprog *subprogs;
+	uint32_t stack;			/* of the deepest chain */
+};
+#endif
