@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The kernel of this machine as judge: tests that need it are skipped without root. */
+#ifndef TESTS_BPF_KERNEL_H
+#define TESTS_BPF_KERNEL_H
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline long kernel_bpf(int cmd, union bpf_attr *a)
+{
+	return syscall(SYS_bpf, cmd, a, sizeof(*a));
+}
+
+/* A descriptor, or -errno. log: may be NULL. */
+static inline int kernel_load(uint32_t type, uint32_t attach_type, const struct bpf_insn *insns, uint32_t nr,
+			      char *log, uint32_t log_size)
+{
+	union bpf_attr a;
+	long fd;
+
+	memset(&a, 0, sizeof(a));
+	a.prog_type = type;
+	a.expected_attach_type = attach_type;
+	a.insns = (uintptr_t)insns;
+	a.insn_cnt = nr;
+	a.license = (uintptr_t)"GPL";
+	if (log) {
+		log[0] = 0;
+		a.log_buf = (uintptr_t)log;
+		a.log_size = log_size;
+		a.log_level = 1;
+	}
+	fd = kernel_bpf(BPF_PROG_LOAD, &a);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static inline bool kernel_is_there(void)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K }, { .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = kernel_load(BPF_PROG_TYPE_SOCKET_FILTER, 0, insns, 2, NULL, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+#endif

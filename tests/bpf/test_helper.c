@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The table of helpers: who may call what, against the kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "bpf/helper.h"
+#include "bpf/verify.h"
+#include "kernel.h"
+
+/* Whether the kernel knows that helper for the type, whatever it says of the arguments. */
+static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
+{
+	static char log[65536];
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_JMP | BPF_CALL, .imm = (int)id },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = kernel_load(type, attach_type, insns, 3, log, sizeof(log));
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (!strstr(log, "unknown func") && !strstr(log, "cannot use helper"));
+}
+
+/* What kernels behind 6.1 let types call (seen in 6.18), and what some don't have. */
+static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
+{
+	static const struct { uint32_t id, sets; } newer[] = {
+		{ BPF_FUNC_get_current_pid_tgid, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_current_uid_gid, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_current_comm, PB_BPF_SET_NET },
+		{ BPF_FUNC_perf_event_read, PB_BPF_SET_NET },
+		{ BPF_FUNC_current_task_under_cgroup, PB_BPF_SET_NET },
+		{ BPF_FUNC_perf_event_read_value, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_current_cgroup_id, PB_BPF_SET_NET },
+		{ BPF_FUNC_send_signal, PB_BPF_SET_NET },
+		{ BPF_FUNC_send_signal_thread, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_ns_current_pid_tgid, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_netns_cookie, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_current_ancestor_cgroup_id, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_task_stack, PB_BPF_SET_NET },
+		{ BPF_FUNC_copy_from_user, PB_BPF_SET_NET },
+		{ BPF_FUNC_task_storage_get, PB_BPF_SET_NET },
+		{ BPF_FUNC_task_storage_delete, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_branch_snapshot, PB_BPF_SET_NET },
+		{ BPF_FUNC_find_vma, PB_BPF_SET_NET },
+		{ BPF_FUNC_copy_from_user_task, PB_BPF_SET_NET },
+		{ BPF_FUNC_get_cgroup_classid, ~0u },
+		{ BPF_FUNC_get_attach_cookie, PB_BPF_SET_RAW_TRACEPOINT },
+		/* configured away, or locked down, in some */
+		{ BPF_FUNC_override_return, PB_BPF_SET_KPROBE },
+		{ BPF_FUNC_probe_write_user, PB_BPF_SET_TRACING },
+	};
+
+	for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++)
+		if (newer[i].id == id && newer[i].sets & t->helpers)
+			return true;
+	return false;
+}
+
+static unsigned compare(const struct pb_bpf_type *t, uint32_t attach_type)
+{
+	unsigned differ = 0;
+
+	for (uint32_t id = 1; id < __BPF_FUNC_MAX_ID; id++) {
+		bool ours = pb_bpf_helper_for(t, attach_type, PB_BPF_CAP_ALL, id);
+
+		if (ours == kernel_allows(t->type, attach_type, id) || is_newer(t, id))
+			continue;
+		print_message("%s %s: %s\n", t->name, pb_bpf_helper_of(id)->name, ours ? "only ours" : "only the kernel");
+		differ++;
+	}
+	return differ;
+}
+
+static void types_call_what_the_kernel_lets_them(void **state)
+{
+	const struct pb_bpf_type *t;
+	unsigned differ = 0;
+
+	if (!kernel_is_there())
+		skip();
+	for (uint32_t i = 0; (t = pb_bpf_type_at(i)); i++)
+		differ += compare(t, 0);
+	differ += compare(pb_bpf_type_of(BPF_PROG_TYPE_KPROBE), BPF_TRACE_KPROBE_MULTI);
+	assert_int_equal(differ, 0);
+}
+
+static void privileges(void **state)
+{
+	const struct pb_bpf_type *socket = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER);
+
+	assert_non_null(pb_bpf_helper_for(socket, 0, 0, BPF_FUNC_map_lookup_elem));
+	assert_null(pb_bpf_helper_for(socket, 0, 0, BPF_FUNC_loop));
+	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_loop));
+	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_trace_printk));
+	/* as the kernel: this tier stands behind the one of CAP_BPF */
+	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_trace_printk));
+	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_ALL, BPF_FUNC_trace_printk));
+	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_skc_to_tcp_sock));
+}
+
+static void prototypes_differ_by_type(void **state)
+{
+	const struct pb_bpf_type *kprobe = pb_bpf_type_of(BPF_PROG_TYPE_KPROBE);
+	const struct pb_bpf_type *pe = pb_bpf_type_of(BPF_PROG_TYPE_PERF_EVENT);
+	const struct pb_bpf_type *raw = pb_bpf_type_of(BPF_PROG_TYPE_RAW_TRACEPOINT);
+
+	assert_true(pb_bpf_helper_for(kprobe, 0, 7, BPF_FUNC_get_func_ip)->flags & PB_BPF_HELPER_GPL);
+	assert_false(pb_bpf_helper_for(kprobe, BPF_TRACE_KPROBE_MULTI, 7, BPF_FUNC_get_func_ip)->flags &
+		     PB_BPF_HELPER_GPL);
+	assert_false(pb_bpf_helper_for(pe, 0, 7, BPF_FUNC_get_stackid)->flags & PB_BPF_HELPER_GPL);
+	assert_true(pb_bpf_helper_for(pe, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
+	assert_false(pb_bpf_helper_for(raw, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
+}
+
+/* What the kernel checks of every prototype (check_func_proto). */
+static void prototypes_are_sound(void **state)
+{
+	for (uint32_t id = 1; id < __BPF_FUNC_MAX_ID; id++) {
+		const struct pb_bpf_helper *h = pb_bpf_helper_of(id);
+		int raw = 0;
+
+		assert_non_null(h->name);
+		for (int i = 0; i < 5; i++) {
+			uint32_t base = h->arg[i] & PB_BPF_ARG_BASE, next = i < 4 ? h->arg[i + 1] & PB_BPF_ARG_BASE : 0;
+			bool sized = next == PB_BPF_ARG_CONST_SIZE || next == PB_BPF_ARG_CONST_SIZE_OR_ZERO;
+
+			raw += base == PB_BPF_ARG_PTR_TO_MEM && h->arg[i] & PB_BPF_UNINIT;
+			if (base == PB_BPF_ARG_PTR_TO_MEM)
+				assert_true(sized != !!(h->arg[i] & PB_BPF_FIXED_SIZE));
+			else
+				assert_false(sized);
+			assert_int_equal(!!h->size[i], !!(h->arg[i] & PB_BPF_FIXED_SIZE));
+			if (h->btf[i])
+				assert_int_equal(base, PB_BPF_ARG_PTR_TO_BTF_ID);
+		}
+		assert_in_range(raw, 0, 1);
+		if (h->flags & PB_BPF_HELPER_MOVES_PKT)
+			assert_int_equal(h->arg[0], PB_BPF_ARG_PTR_TO_CTX);
+	}
+	assert_null(pb_bpf_helper_of(__BPF_FUNC_MAX_ID)->name);
+	assert_null(pb_bpf_helper_of(~0u)->name);
+	assert_string_equal(pb_bpf_helper_of(BPF_FUNC_user_ringbuf_drain)->name, "bpf_user_ringbuf_drain");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prototypes_are_sound),
+		cmocka_unit_test(prototypes_differ_by_type),
+		cmocka_unit_test(privileges),
+		cmocka_unit_test(types_call_what_the_kernel_lets_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
