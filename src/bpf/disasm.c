@@ -65,19 +65,11 @@ static void call(struct pb_bpf_text *t, const struct bpf_insn *i, const struct p
 	}
 }
 
-void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_names *names)
+static void arithmetic(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
 {
-	static const struct pb_bpf_names none;
-	const struct pb_bpf_opinfo *o = &pb_bpf_ops[pb_bpf_decode(i)];
-	const struct pb_bpf_names *n = names ? names : &none;
 	int dst = i->dst_reg, src = i->src_reg;
 	char r = reg(o);
 
-	if (o->form == PB_BPF_NO_INSN) {
-		pb_bpf_printf(t, "BUG_%02x", i->code);
-		return;
-	}
-	pb_bpf_printf(t, "(%02x) ", i->code);
 	switch (o->form) {
 	case PB_BPF_ALU_K:
 		pb_bpf_printf(t, "%c%d %s %d", r, dst, o->symbol, i->imm);
@@ -91,12 +83,16 @@ void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct
 	case PB_BPF_MOVSX:
 		pb_bpf_printf(t, "%c%d = (%s)%c%d", r, dst, o->symbol, r, src);
 		break;
-	case PB_BPF_END:
+	default:
 		pb_bpf_printf(t, "r%d = %s%d r%d", dst, o->symbol, i->imm, dst);
-		break;
-	case PB_BPF_LD64:
-		load64(t, i, n);
-		break;
+	}
+}
+
+static void access_memory(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
+{
+	int dst = i->dst_reg, src = i->src_reg;
+
+	switch (o->form) {
 	case PB_BPF_LD_ABS:
 		pb_bpf_printf(t, "r0 = *(%s *)skb[%d]", memory(o->width), i->imm);
 		break;
@@ -112,9 +108,17 @@ void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct
 	case PB_BPF_ST:
 		pb_bpf_printf(t, "*(%s *)(r%d %+d) = %d", memory(o->width), dst, i->off, i->imm);
 		break;
-	case PB_BPF_STX:
+	default:
 		pb_bpf_printf(t, "*(%s *)(r%d %+d) = r%d", memory(o->width), dst, i->off, src);
-		break;
+	}
+}
+
+static void jump(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
+{
+	int dst = i->dst_reg, src = i->src_reg;
+	char r = reg(o);
+
+	switch (o->form) {
 	case PB_BPF_GOTO:
 		pb_bpf_printf(t, "goto pc%+d", i->off);
 		break;
@@ -124,8 +128,34 @@ void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct
 	case PB_BPF_IF_K:
 		pb_bpf_printf(t, "if %c%d %s 0x%x goto pc%+d", r, dst, o->symbol, (unsigned)i->imm, i->off);
 		break;
-	case PB_BPF_IF_X:
+	default:
 		pb_bpf_printf(t, "if %c%d %s %c%d goto pc%+d", r, dst, o->symbol, r, src, i->off);
+	}
+}
+
+void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_names *names)
+{
+	static const struct pb_bpf_names none;
+	const struct pb_bpf_opinfo *o = &pb_bpf_ops[pb_bpf_decode(i)];
+	const struct pb_bpf_names *n = names ? names : &none;
+
+	if (o->form == PB_BPF_NO_INSN) {
+		pb_bpf_printf(t, "BUG_%02x", i->code);
+		return;
+	}
+	pb_bpf_printf(t, "(%02x) ", i->code);
+	switch (o->form) {
+	case PB_BPF_ALU_K: case PB_BPF_ALU_X: case PB_BPF_NEG: case PB_BPF_MOVSX: case PB_BPF_END:
+		arithmetic(t, i, o);
+		break;
+	case PB_BPF_LD64:
+		load64(t, i, n);
+		break;
+	case PB_BPF_LD_ABS: case PB_BPF_LD_IND: case PB_BPF_LDX: case PB_BPF_LDSX: case PB_BPF_ST: case PB_BPF_STX:
+		access_memory(t, i, o);
+		break;
+	case PB_BPF_GOTO: case PB_BPF_GOTOL: case PB_BPF_IF_K: case PB_BPF_IF_X:
+		jump(t, i, o);
 		break;
 	case PB_BPF_CALL_HELPER: case PB_BPF_CALL_PC: case PB_BPF_CALL_KFUNC:
 		call(t, i, o, n);

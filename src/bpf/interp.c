@@ -2,8 +2,15 @@
 /*
  * The interpreter: one label for each operation, and a jump through the table at
  * the end of each. It checks nothing that the verifier has: its programs are sound.
+ *
+ * A subprogram's address is a token here, a number that is no address: callbacks run
+ * in an interpreter of their own. So does what a subprogram leaves for with a tail
+ * call, as its caller goes on afterwards; the first subprogram's takes its place.
  */
 #include "bpf/prog.h"
+#include "bpf/probe.h"
+
+#define TOKEN		(1ull << 63)	/* | the subprogram's first instruction */
 
 struct frame {
 	const struct bpf_insn *back;
@@ -37,7 +44,9 @@ struct frame {
 	ST_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)i->imm; NEXT; \
 	STX_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)SRC; NEXT;
 #define SIGNED(S, type, sx) \
-	LDSX_##S: DST = (uint64_t)(int64_t)UNALIGNED(sx, SRC + (uint64_t)(int64_t)i->off); NEXT;
+	LDSX_##S: DST = (uint64_t)(int64_t)UNALIGNED(sx, SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	PROBE_S##S: DST = (uint64_t)(int64_t)(sx)pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	PROBE_##S: DST = pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT;
 
 #define AT(type) ((type *)(DST + (uint64_t)(int64_t)i->off))
 #define ATOMIC(NAME, op) \
@@ -45,6 +54,81 @@ struct frame {
 	ATOMIC_##NAME##_DW: __atomic_##op(AT(uint64_t), SRC, __ATOMIC_RELAXED); NEXT; \
 	FETCH_##NAME##_W: SRC = __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
 	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
+
+/* Byte orders are those of a little-endian machine. */
+#define ARITHMETIC \
+	ALU(ADD, d + s, d + s) \
+	ALU(SUB, d - s, d - s) \
+	ALU(MUL, d * s, d * s) \
+	ALU(DIV, s ? d / s : 0, s ? d / s : 0) \
+	ALU(SDIV, (uint64_t)sdiv64((int64_t)d, (int64_t)s), sdiv32((int32_t)d, (int32_t)s)) \
+	ALU(OR, d | s, d | s) \
+	ALU(AND, d & s, d & s) \
+	ALU(LSH, d << (s & 63), d << (s & 31)) \
+	ALU(RSH, d >> (s & 63), d >> (s & 31)) \
+	ALU(MOD, s ? d % s : d, s ? d % s : d) \
+	ALU(SMOD, (uint64_t)smod64((int64_t)d, (int64_t)s), smod32((int32_t)d, (int32_t)s)) \
+	ALU(XOR, d ^ s, d ^ s) \
+	ALU(ARSH, (uint64_t)((int64_t)d >> (s & 63)), (int32_t)d >> (s & 31)) \
+	MOV64_K: DST = IMM; NEXT; \
+	MOV64_X: DST = SRC; NEXT; \
+	MOV32_K: DST = (uint32_t)i->imm; NEXT; \
+	MOV32_X: DST = (uint32_t)SRC; NEXT; \
+	MOVSX64_8: DST = (uint64_t)(int64_t)(int8_t)SRC; NEXT; \
+	MOVSX64_16: DST = (uint64_t)(int64_t)(int16_t)SRC; NEXT; \
+	MOVSX64_32: DST = (uint64_t)(int64_t)(int32_t)SRC; NEXT; \
+	MOVSX32_8: DST = (uint32_t)(int8_t)SRC; NEXT; \
+	MOVSX32_16: DST = (uint32_t)(int16_t)SRC; NEXT; \
+	NEG64: DST = -DST; NEXT; \
+	NEG32: DST = (uint32_t)-(uint32_t)DST; NEXT; \
+	LE16: DST = (uint16_t)DST; NEXT; \
+	LE32: DST = (uint32_t)DST; NEXT; \
+	LE64: NEXT; \
+	BE16: BSWAP16: DST = __builtin_bswap16((uint16_t)DST); NEXT; \
+	BE32: BSWAP32: DST = __builtin_bswap32((uint32_t)DST); NEXT; \
+	BE64: BSWAP64: DST = __builtin_bswap64(DST); NEXT;
+
+#define MEMORY_ACCESS \
+	SIZES(MEMORY) \
+	MEMORY(DW, uint64_t, int64_t) \
+	SIZES(SIGNED) \
+	PROBE_DW: DST = pb_bpf_probe_DW(SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	ATOMIC(ADD, fetch_add) \
+	ATOMIC(OR, fetch_or) \
+	ATOMIC(AND, fetch_and) \
+	ATOMIC(XOR, fetch_xor) \
+	XCHG_W: SRC = __atomic_exchange_n(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
+	XCHG_DW: SRC = __atomic_exchange_n(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT; \
+	CMPXCHG_W: { \
+		uint32_t old = (uint32_t)r[0]; \
+		__atomic_compare_exchange_n(AT(uint32_t), &old, (uint32_t)SRC, false, \
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+		r[0] = old; \
+		NEXT; \
+	} \
+	CMPXCHG_DW: { \
+		uint64_t old = r[0]; \
+		__atomic_compare_exchange_n(AT(uint64_t), &old, SRC, false, __ATOMIC_SEQ_CST, \
+					    __ATOMIC_SEQ_CST); \
+		r[0] = old; \
+		NEXT; \
+	}
+
+#define JUMPS \
+	NOSPEC: __asm__ volatile("lfence" ::: "memory"); NEXT; \
+	JA: GO(i->off); \
+	JAL: GO(i->imm); \
+	IF(JEQ, uint64_t, uint32_t, d == s) \
+	IF(JNE, uint64_t, uint32_t, d != s) \
+	IF(JGT, uint64_t, uint32_t, d > s) \
+	IF(JGE, uint64_t, uint32_t, d >= s) \
+	IF(JLT, uint64_t, uint32_t, d < s) \
+	IF(JLE, uint64_t, uint32_t, d <= s) \
+	IF(JSET, uint64_t, uint32_t, d & s) \
+	IF(JSGT, int64_t, int32_t, d > s) \
+	IF(JSGE, int64_t, int32_t, d >= s) \
+	IF(JSLT, int64_t, int32_t, d < s) \
+	IF(JSLE, int64_t, int32_t, d <= s)
 
 static int64_t sdiv64(int64_t d, int64_t s)
 {
@@ -66,101 +150,36 @@ static int32_t smod32(int32_t d, int32_t s)
 	return !s ? d : s == -1 ? 0 : d % s;
 }
 
-uint64_t pb_bpf_interpret(struct pb_bpf_run *run)
+/* r: 12 registers; those of arguments are set. From instruction `start` to the end of
+ * its frame. */
+static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 {
 	const struct pb_bpf_prog *prog = run->prog;
 	static const void *const labels[] = {
 		[PB_BPF_OP_NONE] = &&NONE,
-#define LABEL(name, form, code, value, width, symbol) [PB_BPF_OP_##name] = &&name,
+#define LABEL(name, ...) [PB_BPF_OP_##name] = &&name,
 		PB_BPF_OPS(LABEL)
+		PB_BPF_RESOLVED_OPS(LABEL)
 #undef LABEL
-		[PB_BPF_OP_TAIL_CALL] = &&TAIL_CALL,
 	};
 	uint64_t stack[PB_BPF_STACK / 8];
 	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
-	const struct bpf_insn *insns = prog->insns, *i = insns;
+	const struct bpf_insn *insns = prog->insns, *i = insns + start;
 	const uint8_t *ops = prog->ops;
-	uint64_t r[11];
+	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 
-	r[1] = (uint64_t)run->ctx;
 	r[10] = (uint64_t)(stack + PB_BPF_STACK / 8);
-	goto *labels[ops[0]];
+	goto *labels[ops[start]];
 
-	ALU(ADD, d + s, d + s)
-	ALU(SUB, d - s, d - s)
-	ALU(MUL, d * s, d * s)
-	ALU(DIV, s ? d / s : 0, s ? d / s : 0)
-	ALU(SDIV, (uint64_t)sdiv64((int64_t)d, (int64_t)s), sdiv32((int32_t)d, (int32_t)s))
-	ALU(OR, d | s, d | s)
-	ALU(AND, d & s, d & s)
-	ALU(LSH, d << (s & 63), d << (s & 31))
-	ALU(RSH, d >> (s & 63), d >> (s & 31))
-	ALU(MOD, s ? d % s : d, s ? d % s : d)
-	ALU(SMOD, (uint64_t)smod64((int64_t)d, (int64_t)s), smod32((int32_t)d, (int32_t)s))
-	ALU(XOR, d ^ s, d ^ s)
-	ALU(ARSH, (uint64_t)((int64_t)d >> (s & 63)), (int32_t)d >> (s & 31))
-	MOV64_K: DST = IMM; NEXT;
-	MOV64_X: DST = SRC; NEXT;
-	MOV32_K: DST = (uint32_t)i->imm; NEXT;
-	MOV32_X: DST = (uint32_t)SRC; NEXT;
-	MOVSX64_8: DST = (uint64_t)(int64_t)(int8_t)SRC; NEXT;
-	MOVSX64_16: DST = (uint64_t)(int64_t)(int16_t)SRC; NEXT;
-	MOVSX64_32: DST = (uint64_t)(int64_t)(int32_t)SRC; NEXT;
-	MOVSX32_8: DST = (uint32_t)(int8_t)SRC; NEXT;
-	MOVSX32_16: DST = (uint32_t)(int16_t)SRC; NEXT;
-	NEG64: DST = -DST; NEXT;
-	NEG32: DST = (uint32_t)-(uint32_t)DST; NEXT;
-	/* of a little-endian machine */
-	LE16: DST = (uint16_t)DST; NEXT;
-	LE32: DST = (uint32_t)DST; NEXT;
-	LE64: NEXT;
-	BE16: BSWAP16: DST = __builtin_bswap16((uint16_t)DST); NEXT;
-	BE32: BSWAP32: DST = __builtin_bswap32((uint32_t)DST); NEXT;
-	BE64: BSWAP64: DST = __builtin_bswap64(DST); NEXT;
-
+	ARITHMETIC
+	MEMORY_ACCESS
+	JUMPS
 	LD_IMM64:
-	DST = (uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm;
+	if (i->src_reg == BPF_PSEUDO_FUNC)
+		DST = TOKEN | (uint64_t)(i - insns + 1 + i->imm);
+	else
+		DST = (uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm;
 	GO(1);
-	SIZES(MEMORY)
-	MEMORY(DW, uint64_t, int64_t)
-	SIZES(SIGNED)
-	ATOMIC(ADD, fetch_add)
-	ATOMIC(OR, fetch_or)
-	ATOMIC(AND, fetch_and)
-	ATOMIC(XOR, fetch_xor)
-	XCHG_W: SRC = __atomic_exchange_n(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT;
-	XCHG_DW: SRC = __atomic_exchange_n(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
-	CMPXCHG_W: {
-		uint32_t old = (uint32_t)r[0];
-
-		__atomic_compare_exchange_n(AT(uint32_t), &old, (uint32_t)SRC, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-		r[0] = old;
-		NEXT;
-	}
-	CMPXCHG_DW: {
-		uint64_t old = r[0];
-
-		__atomic_compare_exchange_n(AT(uint64_t), &old, SRC, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST);
-		r[0] = old;
-		NEXT;
-	}
-
-	JA: GO(i->off);
-	JAL: GO(i->imm);
-	IF(JEQ, uint64_t, uint32_t, d == s)
-	IF(JNE, uint64_t, uint32_t, d != s)
-	IF(JGT, uint64_t, uint32_t, d > s)
-	IF(JGE, uint64_t, uint32_t, d >= s)
-	IF(JLT, uint64_t, uint32_t, d < s)
-	IF(JLE, uint64_t, uint32_t, d <= s)
-	IF(JSET, uint64_t, uint32_t, d & s)
-	IF(JSGT, int64_t, int32_t, d > s)
-	IF(JSGE, int64_t, int32_t, d >= s)
-	IF(JSLT, int64_t, int32_t, d < s)
-	IF(JSLE, int64_t, int32_t, d <= s)
-
 	CALL:
 	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
 	NEXT;
@@ -168,6 +187,20 @@ uint64_t pb_bpf_interpret(struct pb_bpf_run *run)
 	*frame++ = (struct frame){ i, { r[6], r[7], r[8], r[9] }, r[10] };
 	r[10] -= (uint64_t)i->off;
 	GO(i->imm);
+	TAIL_CALL:
+	enter = pb_bpf_tail_call((struct pb_bpf_map *)r[2], (uint32_t)r[3], run);
+	if (!enter)
+		NEXT;
+	if (frame == frames && !run->prog->jited) {
+		prog = run->prog;
+		insns = i = prog->insns;
+		ops = prog->ops;
+		r[1] = (uint64_t)run->ctx;
+		goto *labels[ops[0]];
+	}
+	r[0] = enter(run->ctx, run);
+	run->prog = prog;
+	/* fall through */
 	EXIT:
 	if (frame == frames)
 		return r[0];
@@ -181,7 +214,34 @@ uint64_t pb_bpf_interpret(struct pb_bpf_run *run)
 	/* resolved to calls and other loads, or refused */
 	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
 	CALL_KFUNC:
-	TAIL_CALL:
 	NONE:
 	return 0;
+}
+
+uint64_t pb_bpf_interpret(struct pb_bpf_run *run)
+{
+	uint64_t r[12];
+
+	r[1] = (uint64_t)run->ctx;
+	return interpret(run, r, 0);
+}
+
+uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run)
+{
+	return pb_bpf_interpret(run);
+}
+
+uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
+			  uint64_t r3, uint64_t r4, uint64_t r5)
+{
+	uint64_t r[12];
+
+	if (!(func & TOKEN))
+		return ((pb_bpf_fn *)func)(r1, r2, r3, r4, r5, run);
+	r[1] = r1;
+	r[2] = r2;
+	r[3] = r3;
+	r[4] = r4;
+	r[5] = r5;
+	return interpret(run, r, (uint32_t)func);
 }

@@ -1,17 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Native code of a program; image.c puts it where it runs. */
 #ifndef PB_BPF_JIT_H
 #define PB_BPF_JIT_H
 #include "bpf/prog.h"
 
-#define PB_BPF_JIT_MOST	96	/* bytes of one instruction at most, with a prologue */
+#define PB_BPF_JIT_MOST	128	/* bytes of one instruction at most */
+
+/* A load that may fault, and where to go on then; offsets in the code. */
+struct pb_bpf_jit_fault {
+	uint32_t at, to;
+};
+
+struct pb_bpf_jit {
+	/* in */
+	const struct pb_bpf_prog *prog;
+	uint32_t *addr;		/* room for nr + 1; offsets of the instructions' code afterwards */
+	uint8_t *out;		/* NULL: to learn the lengths */
+	uint32_t size;		/* of out */
+	uint64_t base;		/* where it will run, or 0: anywhere */
+	struct pb_bpf_jit_fault *faults;	/* with out: room for nr_faults, ascending by `at` */
+	uint64_t seed;		/* of blinding, the same both times */
+	bool blind;		/* no constant of the program stands in its code */
+	bool bmi2;		/* pb_bpf_jit_has_bmi2() */
+	/* out */
+	uint32_t len, nr_faults, passes;
+};
 
 /*
- * Native code of a program. starts: a bit for each instruction where a subprogram
- * begins (the first needn't be marked); addr: nr + 1 words, offsets of the
- * instructions' code afterwards. out: size bytes, or NULL to learn the length. The
- * code can be put anywhere. Returns the length; -E2BIG: more than size; -EINVAL: an
- * instruction that has no native form. Context: not on a hit; writes to `out` only.
+ * 0; -E2BIG: more than size; -EINVAL: an instruction that has no native form. The
+ * first byte is that of the entry, struct pb_bpf_prog's `jited`. With the same base
+ * and seed the length is the same. Context: not on a hit; writes to `addr`, `out`
+ * and `faults` only.
  */
-int64_t pb_bpf_jit(const struct pb_bpf_prog *prog, const uint8_t *starts, uint32_t *addr,
-		   uint8_t *out, uint32_t size, bool bmi2);
+int pb_bpf_jit(struct pb_bpf_jit *job);
+bool pb_bpf_jit_has_bmi2(void);
 #endif

@@ -30,6 +30,7 @@ struct pb_bpf_map_head {
 _Static_assert(sizeof(struct pb_bpf_map_head) == 64, "a cache line");
 
 struct pb_bpf_map;
+struct pb_bpf_prog;
 struct pb_bpf_map_ops {
 	/* Bytes of a block for attr; 0 with *err set: can't be. */
 	uint64_t (*size)(const struct pb_bpf_map_attr *attr, int *err);
@@ -43,6 +44,8 @@ struct pb_bpf_map_ops {
 	int (*next_key)(struct pb_bpf_map *map, const void *key, void *next);
 	/* Where byte `off` of all values lies, for BPF_PSEUDO_MAP_VALUE; NULL: not there */
 	void *(*direct)(struct pb_bpf_map *map, uint32_t off);
+	/* Of prog_array: the program at index for a tail call; NULL: none, or beyond the end */
+	const struct pb_bpf_prog *(*prog)(struct pb_bpf_map *map, uint32_t index);
 };
 
 /* A pointer in values that only bpf_kptr_xchg and loads reach. */

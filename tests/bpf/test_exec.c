@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What surrounds a program's instructions: calls of helpers and from helpers, tail
+ * calls, loads that fault, statistics, the code's pages. Each on all engines.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include "base/base.h"
+#include "bpf/image.h"
+#include "bpf/map.h"
+#include "insns.h"
+
+enum engine { INTERPRETER, JIT, BLINDED, NR_ENGINES };
+
+static void choose(enum engine e)
+{
+	pb_bpf_settings.jit_enable = e != INTERPRETER;
+	pb_bpf_settings.jit_harden = e == BLINDED ? 2 : 0;
+}
+
+static struct pb_bpf_prog *make_of(const struct pb_bpf_prog_spec *from, const struct bpf_insn *insns, uint32_t nr,
+				   const uint8_t *special)
+{
+	struct pb_bpf_prog_spec s = *from;
+	struct pb_bpf_prog *p = NULL;
+	uint8_t ops[256];
+
+	for (uint32_t i = 0; i < nr; i++) {
+		ops[i] = special && special[i] ? special[i] : (uint8_t)pb_bpf_decode(&insns[i]);
+		if (ops[i] == PB_BPF_OP_LD_IMM64)
+			ops[++i] = 0;
+	}
+	s.insns = insns;
+	s.ops = ops;
+	s.nr = nr;
+	if (!s.stack)
+		s.stack = 512;
+	assert_int_equal(pb_bpf_prog_make(&s, &p), 0);
+	assert_int_equal(!p->jited, !pb_bpf_settings.jit_enable);
+	return p;
+}
+#define MAKE(spec, insns, special) make_of(spec, insns, pb_array_size(insns), special)
+
+static uint64_t run_with(const struct pb_bpf_prog *p, void *ctx)
+{
+	struct pb_bpf_run run = { .prog = p, .ctx = ctx };
+
+	return pb_bpf_enter(&run);
+}
+
+/* ---- helpers and callbacks --------------------------------------------------- */
+
+static uint64_t sum(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+{
+	/* frames are aligned as C wants them */
+	assert_int_equal((uint64_t)__builtin_frame_address(0) % 16, 0);
+	return a + 2 * b + 3 * c + 4 * d + 5 * e + run->cookie;
+}
+
+static void helpers_get_arguments_and_the_run(void **state)
+{
+	static pb_bpf_fn *const calls[] = { sum };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 1 };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_IMM(6, 1000), BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(2, 10), BPF_MOV64_IMM(3, 100),
+		BPF_MOV64_IMM(4, -1), BPF_MOV64_REG(5, 6), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 6),
+		BPF_EXIT_INSN() };
+
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		struct pb_bpf_prog *p = (choose(e), MAKE(&spec, insns, NULL));
+		struct pb_bpf_run run = { .prog = p, .cookie = 1 << 20 };
+
+		assert_int_equal(pb_bpf_enter(&run), 1 + 20 + 300 - 4 + 5000 + (1 << 20) + 1000);
+		pb_bpf_prog_free(p);
+	}
+}
+
+static uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, uint64_t r5, struct pb_bpf_run *run)
+{
+	uint64_t i = 0;
+
+	while (i < n)
+		if (pb_bpf_call_back(run, func, i++, ctx, 0, 0, 0))
+			break;
+	return i;
+}
+
+/* The callback adds its index to what it was given, and asks a helper; both keep
+ * r6 for who called them. */
+static void callbacks_run_in_either_engine(void **state)
+{
+	static pb_bpf_fn *const calls[] = { loop, sum };
+	static const struct pb_bpf_sub subs[] = { { 0, 16, false }, { 13, 8, true } };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2 };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_IMM(6, 7), BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_MOV64_IMM(1, 100),
+		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 9), BPF_MOV64_REG(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8),
+		BPF_MOV64_IMM(4, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_MUL, 0, 6), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
+		BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
+		/* 13: */
+		BPF_MOV64_REG(6, 1), BPF_MOV64_REG(7, 2), BPF_STX_MEM(BPF_DW, 10, 7, -8),
+		BPF_MOV64_IMM(2, 0), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_MOV64_IMM(5, 0),
+		BPF_CALL_FN(1), BPF_LDX_MEM(BPF_DW, 7, 10, -8), BPF_ATOMIC_OP(BPF_DW, BPF_ADD, 7, 0, 0),
+		BPF_MOV64_IMM(0, 0), BPF_JMP_IMM(BPF_JLT, 6, 49, 1), BPF_MOV64_IMM(0, 1), BPF_EXIT_INSN() };
+
+	assert_int_equal(insns[13].dst_reg, 6);
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		struct pb_bpf_prog *p = (choose(e), MAKE(&spec, insns, NULL));
+		struct pb_bpf_run run = { .prog = p, .cookie = 5 };
+
+		assert_int_equal(pb_bpf_enter(&run), 50 * 7 + 49 * 50 / 2 + 50 * 5);
+		pb_bpf_prog_free(p);
+	}
+}
+
+/* ---- tail calls ---------------------------------------------------------------- */
+
+static struct pb_bpf_prog *slots[4];
+
+static const struct pb_bpf_prog *slot(struct pb_bpf_map *map, uint32_t index)
+{
+	return index < pb_array_size(slots) ? slots[index] : NULL;
+}
+
+static const struct pb_bpf_map_ops array_ops = { .prog = slot };
+static struct pb_bpf_map array = { .ops = &array_ops };
+
+#define TAIL(index) \
+	BPF_MOV64_REG(1, 6), BPF_LD_IMM64_RAW(2, 0, &array), BPF_MOV64_IMM(3, index), BPF_CALL_FN(12)
+
+static struct pb_bpf_prog *make_tail(const struct pb_bpf_prog_spec *spec, const struct bpf_insn *insns, uint32_t nr)
+{
+	uint8_t special[256] = { 0 };
+
+	for (uint32_t i = 0; i < nr; i++)
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].imm == 12 && !insns[i].src_reg)
+			special[i] = PB_BPF_OP_TAIL_CALL;
+	return make_of(spec, insns, nr, special);
+}
+
+static void free_slots(void)
+{
+	for (size_t i = 0; i < pb_array_size(slots); i++) {
+		pb_bpf_prog_free(slots[i]);
+		slots[i] = NULL;
+	}
+}
+
+/* A program that counts its runs in the context and calls itself. */
+static void tail_calls_end_after_33(void **state)
+{
+	const struct pb_bpf_prog_spec spec = { 0 };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_REG(6, 1), BPF_LDX_MEM(BPF_DW, 7, 6, 0), BPF_ALU64_IMM(BPF_ADD, 7, 1),
+		BPF_STX_MEM(BPF_DW, 6, 7, 0), TAIL(0), BPF_MOV64_REG(0, 7), BPF_EXIT_INSN() };
+
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		uint64_t ctx = 0;
+
+		choose(e);
+		slots[0] = make_tail(&spec, insns, pb_array_size(insns));
+		assert_int_equal(run_with(slots[0], &ctx), 34);
+		assert_int_equal(ctx, 34);
+		free_slots();
+	}
+}
+
+static void no_program_no_tail_call(void **state)
+{
+	const struct pb_bpf_prog_spec spec = { 0 };
+	const struct bpf_insn insns[] = { BPF_MOV64_REG(6, 1), TAIL(1), TAIL(4), TAIL(-1), BPF_MOV64_IMM(0, 3),
+		BPF_EXIT_INSN() };
+
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		struct pb_bpf_prog *p = (choose(e), make_tail(&spec, insns, pb_array_size(insns)));
+
+		assert_int_equal(run_with(p, NULL), 3);
+		pb_bpf_prog_free(p);
+	}
+}
+
+static uint64_t which(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+{
+	return run->prog->id;
+}
+
+/*
+ * A tail call in a subprogram ends that alone: its caller goes on with what the other
+ * program returned, with its own registers, stack and identity. The engines of both
+ * programs may differ.
+ */
+static void tail_call_in_a_subprogram(enum engine first, enum engine second)
+{
+	static pb_bpf_fn *const calls[] = { which };
+	static const struct pb_bpf_sub subs[] = { { 0, 8, false }, { 13, 0, false } };
+	const struct pb_bpf_prog_spec caller = { .calls = calls, .nr_calls = 1, .subs = subs, .nr_subs = 2,
+		.id = 5 };
+	const struct pb_bpf_prog_spec callee = { .calls = calls, .nr_calls = 1, .id = 6 };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_REG(6, 1), BPF_MOV64_IMM(7, 70), BPF_MOV64_IMM(9, 9), BPF_ST_MEM(BPF_DW, 10, -8, 800),
+		BPF_CALL_REL(8, 8), BPF_MOV64_REG(8, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 8),
+		BPF_ALU64_REG(BPF_ADD, 0, 7), BPF_ALU64_REG(BPF_ADD, 0, 9), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
+		BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
+		/* 13: */
+		BPF_MOV64_REG(6, 1), BPF_MOV64_IMM(7, 0), BPF_MOV64_IMM(9, 0), TAIL(2), BPF_MOV64_IMM(0, 0),
+		BPF_EXIT_INSN() };
+	const struct bpf_insn other[] = { BPF_MOV64_IMM(6, -1), BPF_MOV64_IMM(8, -1),
+		BPF_LDX_MEM(BPF_DW, 9, 1, 0), BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_CALL_FN(0),
+		BPF_ALU64_IMM(BPF_MUL, 0, 10000), BPF_ALU64_REG(BPF_ADD, 0, 9), BPF_EXIT_INSN() };
+	uint64_t ctx = 100000;
+	struct pb_bpf_prog *p;
+
+	assert_int_equal(insns[13].dst_reg, 6);
+	choose(second);
+	slots[2] = MAKE(&callee, other, NULL);
+	choose(first);
+	p = make_tail(&caller, insns, pb_array_size(insns));
+	assert_int_equal(run_with(p, &ctx), 5 + 70 + 9 + 800 + 60000 + 100000);
+	pb_bpf_prog_free(p);
+	free_slots();
+}
+
+static void tail_calls_leave_the_callers_frames(void **state)
+{
+	for (enum engine a = 0; a < NR_ENGINES; a++)
+		for (enum engine b = 0; b < NR_ENGINES; b++)
+			tail_call_in_a_subprogram(a, b);
+}
+
+/* The first subprogram's end in another engine's program. */
+static void tail_calls_change_the_engine(void **state)
+{
+	static pb_bpf_fn *const calls[] = { which };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 1, .id = 9 };
+	const struct bpf_insn to_2[] = { BPF_MOV64_REG(6, 1), TAIL(2), BPF_EXIT_INSN() };
+	const struct bpf_insn end[] = { BPF_LDX_MEM(BPF_DW, 6, 1, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 6),
+		BPF_EXIT_INSN() };
+	uint64_t ctx = 100;
+
+	for (int k = 0; k < NR_ENGINES * NR_ENGINES; k++) {
+		choose(k / NR_ENGINES);
+		slots[0] = make_tail(&spec, to_2, pb_array_size(to_2));
+		choose(k % NR_ENGINES);
+		slots[2] = MAKE(&spec, end, NULL);
+		assert_int_equal(run_with(slots[0], &ctx), 109);
+		free_slots();
+	}
+}
+
+/* ---- memory that isn't there ------------------------------------------------------ */
+
+static int faults;
+
+static void on_fault(int sig, siginfo_t *info, void *ucontext)
+{
+	ucontext_t *u = ucontext;
+	uint64_t to = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
+
+	faults++;
+	if (!to)
+		signal(sig, SIG_DFL);
+	else
+		u->uc_mcontext.gregs[REG_RIP] = (greg_t)to;
+}
+
+/* r0 = 0x5a if `code` of the context's address gave `want`, for each width and sign. */
+static void probe(uint8_t op, uint8_t code, uint64_t at, uint64_t want, bool same)
+{
+	const struct pb_bpf_prog_spec spec = { 0 };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_REG(7, 1), BPF_MOV64_IMM(2, -1), I(code, same ? 1 : 2, 1, 3, 0),
+		BPF_MOV64_REG(0, same ? 1 : 2), BPF_JMP_REG(BPF_JNE, 0, 3, 0), BPF_EXIT_INSN() };
+	const uint8_t special[pb_array_size(insns)] = { [2] = op };
+
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		struct pb_bpf_prog *p = (choose(e), MAKE(&spec, insns, special));
+
+		assert_int_equal(run_with(p, (void *)(at - 3)), want);
+		pb_bpf_prog_free(p);
+	}
+}
+
+static void loads_that_fault_give_0(void **state)
+{
+	static const struct { uint8_t op, code; uint64_t mask; int bits; } kinds[] = {
+		{ PB_BPF_OP_PROBE_B, BPF_LDX | BPF_MEM | BPF_B, 0xff, 0 },
+		{ PB_BPF_OP_PROBE_H, BPF_LDX | BPF_MEM | BPF_H, 0xffff, 0 },
+		{ PB_BPF_OP_PROBE_W, BPF_LDX | BPF_MEM | BPF_W, 0xffffffff, 0 },
+		{ PB_BPF_OP_PROBE_DW, BPF_LDX | BPF_MEM | BPF_DW, ~0ull, 0 },
+		{ PB_BPF_OP_PROBE_SB, BPF_LDX | BPF_MEMSX | BPF_B, 0xff, 8 },
+		{ PB_BPF_OP_PROBE_SH, BPF_LDX | BPF_MEMSX | BPF_H, 0xffff, 16 },
+		{ PB_BPF_OP_PROBE_SW, BPF_LDX | BPF_MEMSX | BPF_W, 0xffffffff, 32 } };
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER }, old[2];
+	uint64_t word = 0x8182838485868788ull;
+	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	sigaction(SIGSEGV, &act, &old[0]);
+	sigaction(SIGBUS, &act, &old[1]);
+	for (size_t k = 0; k < pb_array_size(kinds); k++) {
+		uint64_t v = word & kinds[k].mask;
+
+		if (kinds[k].bits)
+			v = (uint64_t)((int64_t)(v << (64 - kinds[k].bits)) >> (64 - kinds[k].bits));
+		for (int same = 0; same < 2; same++) {
+			faults = 0;
+			probe(kinds[k].op, kinds[k].code, (uint64_t)&word, v, same);
+			assert_int_equal(faults, 0);
+			probe(kinds[k].op, kinds[k].code, (uint64_t)none + 64, 0, same);
+			probe(kinds[k].op, kinds[k].code, 0, 0, same);
+			probe(kinds[k].op, kinds[k].code, 1ull << 63 | 8, 0, same);
+			assert_int_equal(faults, 3 * NR_ENGINES);
+		}
+	}
+	sigaction(SIGSEGV, &old[0], NULL);
+	sigaction(SIGBUS, &old[1], NULL);
+	munmap(none, 4096);
+}
+
+static void other_faults_are_not_ours(void **state)
+{
+	assert_int_equal(pb_bpf_fault(0), 0);
+	assert_int_equal(pb_bpf_fault((uint64_t)other_faults_are_not_ours), 0);
+}
+
+/* ---- pages, constants, counts ------------------------------------------------------ */
+
+static void no_page_is_writable_and_executable(void **state)
+{
+	const struct pb_bpf_prog_spec spec = { 0 };
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN() };
+	struct pb_bpf_prog *p = (choose(JIT), MAKE(&spec, insns, NULL));
+	uint64_t code = (uint64_t)p->jited;
+	int seen = 0;
+	char line[512], flags[8];
+	unsigned long from, to;
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		assert_int_equal(sscanf(line, "%lx-%lx %7s", &from, &to, flags), 3);
+		assert_false(flags[1] == 'w' && flags[2] == 'x');
+		if (from <= code && code < to && ++seen)
+			assert_memory_equal(flags, "r-x", 3);
+		if (from <= (uint64_t)p && (uint64_t)p < to && ++seen)
+			assert_memory_equal(flags, "r--", 3);
+	}
+	fclose(f);
+	assert_int_equal(seen, 2);
+	pb_bpf_prog_free(p);
+}
+
+static bool contains(const struct pb_bpf_prog *p, uint32_t v)
+{
+	return memmem((const void *)p->jited, p->jited_len, &v, sizeof(v));
+}
+
+/* Constants of every kind of instruction that has one. */
+static void blinded_code_holds_no_constant(void **state)
+{
+	const uint32_t v = 0x5a7be137;
+	const struct pb_bpf_prog_spec spec = { 0 }, trusted = { .privileged = true };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_IMM(0, v), BPF_ALU32_IMM(BPF_MOV, 1, v), BPF_LD_IMM64_RAW(2, 0, (uint64_t)v << 32 | v),
+		BPF_ALU64_IMM(BPF_ADD, 0, v), BPF_ALU64_IMM(BPF_SUB, 0, v), BPF_ALU64_IMM(BPF_MUL, 1, v),
+		BPF_ALU64_IMM(BPF_DIV, 1, v), BPF_ALU32_IMM(BPF_MOD, 1, v), BPF_ALU32_IMM(BPF_XOR, 0, v),
+		BPF_ALU64_IMM(BPF_AND, 2, v), BPF_ALU64_IMM(BPF_OR, 2, v), BPF_ST_MEM(BPF_DW, 10, -8, v),
+		BPF_ST_MEM(BPF_W, 10, -8, v), BPF_JMP_IMM(BPF_JEQ, 0, v, 0), BPF_JMP32_IMM(BPF_JSET, 0, v, 0),
+		BPF_EXIT_INSN() };
+	struct pb_bpf_prog *p = (choose(JIT), MAKE(&spec, insns, NULL));
+	uint64_t want = run_with(p, NULL);
+
+	assert_true(contains(p, v));
+	pb_bpf_prog_free(p);
+	for (int harden = 1; harden <= 2; harden++) {
+		pb_bpf_settings.jit_harden = (uint32_t)harden;
+		p = MAKE(&spec, insns, NULL);
+		assert_false(contains(p, v));
+		assert_int_equal(run_with(p, NULL), want);
+		pb_bpf_prog_free(p);
+		p = MAKE(&trusted, insns, NULL);
+		assert_int_equal(contains(p, v), harden == 1);
+		pb_bpf_prog_free(p);
+	}
+}
+
+static uint64_t clock_ns;
+static uint64_t ticking(void)
+{
+	return clock_ns += 7;
+}
+
+static void runs_are_counted_while_asked(void **state)
+{
+	const struct pb_bpf_prog_spec spec = { 0 };
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 5), BPF_EXIT_INSN() };
+
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		struct pb_bpf_settings before = (choose(e), pb_bpf_settings);
+		struct pb_bpf_prog *p = MAKE(&spec, insns, NULL);
+
+		run_with(p, NULL);
+		pb_bpf_settings.stats = 1;
+		pb_bpf_settings.now = ticking;
+		assert_int_equal(run_with(p, NULL), 5);
+		assert_int_equal(run_with(p, NULL), 5);
+		pb_bpf_settings = before;
+		run_with(p, NULL);
+		assert_int_equal(p->stats->runs, 2);
+		assert_int_equal(p->stats->ns, 14);
+		pb_bpf_prog_free(p);
+	}
+}
+
+static uint32_t shown;
+static void show(const struct pb_bpf_prog *p, uint32_t passes)
+{
+	shown += p->jited && passes;
+}
+
+static void code_is_shown_on_request(void **state)
+{
+	const struct pb_bpf_prog_spec spec = { 0 };
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 5), BPF_EXIT_INSN() };
+
+	choose(JIT);
+	pb_bpf_settings.show = show;
+	pb_bpf_prog_free(MAKE(&spec, insns, NULL));
+	assert_int_equal(shown, 0);
+	pb_bpf_settings.jit_enable = 2;
+	pb_bpf_prog_free(MAKE(&spec, insns, NULL));
+	assert_int_equal(shown, 1);
+	pb_bpf_settings.show = NULL;
+}
+
+/* A backward jump to where a subprogram begins enters it once. */
+static void loops_to_the_first_instruction(void **state)
+{
+	static const struct pb_bpf_sub subs[] = { { 0, 8, false }, { 6, 16, false } };
+	const struct pb_bpf_prog_spec spec = { .subs = subs, .nr_subs = 2 };
+	const struct bpf_insn insns[] = {
+		BPF_ALU64_IMM(BPF_ADD, 1, 1), BPF_STX_MEM(BPF_DW, 10, 1, -8), BPF_JMP_IMM(BPF_JLT, 1, 10, -3),
+		BPF_CALL_REL(8, 2), BPF_ALU64_IMM(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
+		/* 6: */
+		BPF_ALU64_IMM(BPF_ADD, 1, 2), BPF_STX_MEM(BPF_DW, 10, 1, -16), BPF_JMP_IMM(BPF_JLT, 1, 50, -3),
+		BPF_MOV64_REG(0, 1), BPF_MOV64_IMM(6, 3), BPF_EXIT_INSN() };
+
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		struct pb_bpf_prog *p = (choose(e), MAKE(&spec, insns, NULL));
+
+		assert_int_equal(run_with(p, NULL), 51);
+		pb_bpf_prog_free(p);
+	}
+}
+
+static void unsound_programs_are_not_made(void **state)
+{
+	static const struct pb_bpf_sub overlap[] = { { 0, 0, false }, { 0, 0, false } };
+	const struct bpf_insn call[] = { BPF_CALL_REL(0, 7), BPF_EXIT_INSN() };
+	const uint8_t call_ops[] = { PB_BPF_OP_CALL_PC, PB_BPF_OP_EXIT }, bad_ops[] = { PB_BPF_NR_ALL_OPS, 1 },
+		helper_ops[] = { PB_BPF_OP_CALL, PB_BPF_OP_EXIT };
+	struct pb_bpf_prog_spec s = { .insns = call, .ops = call_ops, .nr = 2 };
+	struct pb_bpf_prog *p;
+
+	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	s.ops = bad_ops;
+	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	s.ops = helper_ops;
+	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	s.nr = 0;
+	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	s = (struct pb_bpf_prog_spec){ .insns = call + 1, .ops = call_ops + 1, .nr = 1, .subs = overlap, .nr_subs = 2 };
+	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+}
+
+/* A frame of native code can be left by its chain. */
+static uint64_t chain[16];
+static uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+{
+	uint64_t *fp = __builtin_frame_address(0);
+
+	for (size_t n = 0; n < 4; n++, fp = (uint64_t *)fp[0])
+		chain[n] = fp[1];
+	return 0;
+}
+
+static void frames_are_a_chain(void **state)
+{
+	static pb_bpf_fn *const calls[] = { walk, loop };
+	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 6, 8, true } };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2 };
+	const struct bpf_insn insns[] = { BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 5), BPF_CALL_REL(0, 3),
+		BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(7, 0), BPF_EXIT_INSN(),
+		/* 6: */
+		BPF_MOV64_REG(6, 1), BPF_CALL_FN(0), BPF_EXIT_INSN() };
+	struct pb_bpf_prog *p = (choose(JIT), MAKE(&spec, insns, NULL));
+	uint64_t code = (uint64_t)p->jited;
+
+	run_with(p, NULL);
+	assert_in_range(chain[0], code, code + p->jited_len);
+	assert_in_range(chain[1], code, code + p->jited_len);
+	assert_not_in_range(chain[2], code, code + p->jited_len);
+	pb_bpf_prog_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(helpers_get_arguments_and_the_run),
+		cmocka_unit_test(callbacks_run_in_either_engine),
+		cmocka_unit_test(tail_calls_end_after_33),
+		cmocka_unit_test(no_program_no_tail_call),
+		cmocka_unit_test(tail_calls_leave_the_callers_frames),
+		cmocka_unit_test(tail_calls_change_the_engine),
+		cmocka_unit_test(loads_that_fault_give_0),
+		cmocka_unit_test(other_faults_are_not_ours),
+		cmocka_unit_test(no_page_is_writable_and_executable),
+		cmocka_unit_test(blinded_code_holds_no_constant),
+		cmocka_unit_test(runs_are_counted_while_asked),
+		cmocka_unit_test(code_is_shown_on_request),
+		cmocka_unit_test(loops_to_the_first_instruction),
+		cmocka_unit_test(unsound_programs_are_not_made),
+		cmocka_unit_test(frames_are_a_chain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
