@@ -218,7 +218,7 @@ static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft, const
 		return false;
 	fill(draft, s);
 	job->prog = draft;
-	job->bmi2 = pb_bpf_jit_has_bmi2();
+	job->bmi2 = !pb_bpf_settings.jit_baseline && pb_bpf_jit_has_bmi2();
 	job->blind = harden > 1 || (harden && !s->privileged);
 	if (job->blind && pb_sys(SYS_getrandom, &job->seed, sizeof(job->seed), 0) != sizeof(job->seed))
 		return false;

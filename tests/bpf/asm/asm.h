@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An assembler for tests. It reads what pb_bpf_disasm() writes, and labels:
+ *
+ *	# comment          ; separates instructions as a new line does
+ *	again:             a label, at the beginning of a line
+ *	r1 = 0x1234 ll     64-bit load; with "(18)" in front the ll may be missing
+ *	r1 = func again    address of a subprogram
+ *	r1 = map 3         pseudo source MAP_FD
+ *	if w1 s< -5 goto again
+ *	call again         subprogram; call #12 or call NAME#12: helper
+ *	.raw 0x07 1 0 0 5  code dst src off imm, whatever they mean
+ *	.times 5 r1 += 1   an instruction so many times
+ *
+ * Numbers: decimal or 0x, with a sign; 32-bit fields take -2^31 ... 2^32 - 1.
+ */
+#ifndef TESTS_BPF_ASM_H
+#define TESTS_BPF_ASM_H
+#include <linux/bpf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ASM_MOST_LABELS	256
+
+struct asm_out {
+	struct bpf_insn *insns;		/* room for `most` */
+	uint32_t nr, most;
+	char error[200];		/* with line number, after -1 */
+};
+
+/* 0, or -1 with an error. */
+int assemble(const char *text, struct asm_out *out);
+#endif
