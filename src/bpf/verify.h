@@ -25,7 +25,12 @@ enum pb_bpf_caps {
 #define PB_BPF_MAX_INSNS_UNPRIV	4096
 #define PB_BPF_COMPLEXITY	1000000	/* instructions looked at */
 
-enum pb_bpf_func_arg_kind { PB_BPF_FUNC_SCALAR, PB_BPF_FUNC_CTX, PB_BPF_FUNC_MEM };
+enum pb_bpf_func_arg_kind {
+	PB_BPF_FUNC_SCALAR,
+	PB_BPF_FUNC_CTX,
+	PB_BPF_FUNC_MEM,		/* or NULL */
+	PB_BPF_FUNC_OTHER,		/* nothing that a global function can be given */
+};
 
 /* A subprogram as .BTF.ext has it. */
 struct pb_bpf_func {

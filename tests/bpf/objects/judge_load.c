@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Relocated instructions: libbpf shows them only to who loads. So we are what loads:
+ * a handler of our own for each section, called when libbpf has made the maps and
+ * relocated the program. It compares and says no; nothing gets into the kernel but
+ * maps and BTF, for that moment. Needs root.
+ */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/disasm.h"
+#include "bpf/load.h"
+#include "judge.h"
+
+#define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
+
+static struct {
+	struct bpf_object *theirs;
+	const struct pb_bpf_object *ours;
+	const struct pb_bpf_object_prog *prog;
+	bool called;
+	char differs[1024];
+} now;
+
+static const char *text_of(const struct bpf_insn *insn)
+{
+	static char bufs[2][200];
+	static unsigned turn;
+	struct pb_bpf_text t = { .buf = bufs[turn++ % 2], .size = 200 };
+
+	pb_bpf_disasm(&t, insn, NULL);
+	return t.buf;
+}
+
+static struct bpf_map *map_of(int fd)
+{
+	struct bpf_map *m;
+
+	bpf_object__for_each_map(m, now.theirs)
+		if (bpf_map__fd(m) == fd)
+			return m;
+	return NULL;
+}
+
+static bool same_imm64(const struct bpf_insn *a, const struct bpf_insn *b)
+{
+	struct bpf_map *m;
+
+	if (a->dst_reg != b->dst_reg || a->src_reg != b->src_reg || a->off != b->off || a[1].imm != b[1].imm ||
+	    a[1].code != b[1].code || a[1].off != b[1].off)
+		return false;
+	if (a->src_reg != BPF_PSEUDO_MAP_FD && a->src_reg != BPF_PSEUDO_MAP_VALUE)
+		return a->imm == b->imm;
+	m = map_of(a->imm);
+	return m && b->imm >= 0 && (uint32_t)b->imm < now.ours->nr_maps &&
+	       !strcmp(bpf_map__name(m), now.ours->maps[b->imm].name);
+}
+
+static void same_insns(const struct bpf_program *p)
+{
+	const struct bpf_insn *a = bpf_program__insns(p), *b = now.prog->insns;
+	size_t nr = bpf_program__insn_cnt(p);
+
+	if (nr != now.prog->nr) {
+		snprintf(now.differs, sizeof(now.differs), "%zu instructions, %u", nr, now.prog->nr);
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		bool wide = a[i].code == LD_IMM64 && i + 1 < nr;
+
+		if (a[i].code == b[i].code && (wide ? same_imm64(a + i, b + i) : !memcmp(a + i, b + i, 8))) {
+			i += wide;
+			continue;
+		}
+		snprintf(now.differs, sizeof(now.differs), "instruction %zu: %s | %s", i, text_of(a + i), text_of(b + i));
+		return;
+	}
+}
+
+static void same_tables(const struct bpf_prog_load_opts *o)
+{
+	const struct pb_bpf_object_prog *p = now.prog;
+	uint32_t n = 0;
+
+	if (now.differs[0] || !o->func_info)
+		return;
+	if (o->func_info_cnt != p->nr_funcs)
+		snprintf(now.differs, sizeof(now.differs), "%u functions, %u", o->func_info_cnt, p->nr_funcs);
+	for (uint32_t i = 0; i < o->func_info_cnt && i < p->nr_funcs; i++) {
+		const struct bpf_func_info *f = (const void *)((const char *)o->func_info + i * o->func_info_rec_size);
+
+		if (f->insn_off != p->funcs[i].insn)
+			snprintf(now.differs, sizeof(now.differs), "function %u at %u, %u", i, f->insn_off, p->funcs[i].insn);
+	}
+	for (uint32_t i = 0; i < o->line_info_cnt; i++) {
+		const struct bpf_line_info *f = (const void *)((const char *)o->line_info + i * o->line_info_rec_size);
+
+		if (n < p->nr_lines && f->insn_off == p->lines[n].insn)
+			n++;
+	}
+	if (n != p->nr_lines)
+		snprintf(now.differs, sizeof(now.differs), "%u lines, %u", o->line_info_cnt, p->nr_lines);
+}
+
+static int prepare(struct bpf_program *p, struct bpf_prog_load_opts *opts, long cookie)
+{
+	now.called = true;
+	same_insns(p);
+	same_tables(opts);
+	return -ECANCELED;
+}
+
+static int load_one(const char *path, uint32_t i, unsigned counts[3])
+{
+	const struct pb_bpf_object_prog *prog = &now.ours->progs[i];
+	const char *section = prog->section + (prog->section[0] == '?');
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = prepare);
+	int id = libbpf_register_prog_handler(section, BPF_PROG_TYPE_SOCKET_FILTER, 0, &opts);
+	struct bpf_program *p;
+	struct bpf_map *m;
+
+	judge_said[0] = now.differs[0] = 0;
+	now.called = false;
+	now.prog = prog;
+	now.theirs = bpf_object__open(path);
+	if (now.theirs) {
+		judge_said[0] = 0;
+		bpf_object__for_each_program(p, now.theirs)
+			bpf_program__set_autoload(p, !strcmp(bpf_program__name(p), prog->name));
+		bpf_object__for_each_map(m, now.theirs) {
+			bpf_map__set_pin_path(m, NULL);
+			if (bpf_map__type(m) == BPF_MAP_TYPE_STRUCT_OPS || bpf_map__max_entries(m) > 1000000)
+				bpf_map__set_autocreate(m, false);
+		}
+		bpf_object__load(now.theirs);
+		bpf_object__close(now.theirs);
+	}
+	libbpf_unregister_prog_handler(id);
+	if (now.called && now.differs[0] && prog->why)
+		now.called = false;	/* what we refuse isn't relocated to its end */
+	if (now.called && now.differs[0])
+		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
+	else if (!now.called)
+		printf("%s\t%s\tlibbpf: %s\tours: %s\n", path, prog->name, judge_said, prog->why ? prog->why : "fine");
+	counts[now.called ? now.differs[0] != 0 : 2]++;
+	return now.called && now.differs[0];
+}
+
+int judge_load(const char *path)
+{
+	static bool first = true;
+	struct pb_bpf_object *ours;
+	unsigned counts[3] = {};
+	char err[256];
+	int bad = 0;
+
+	if (pb_bpf_object_open(path, NULL, &ours, err, sizeof(err)))
+		return 0;	/* the other mode's business */
+	if (first)	/* so that libbpf's table of handlers is never empty, which it frees twice */
+		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
+	first = false;
+	now.ours = ours;
+	for (uint32_t i = 0; i < ours->nr_progs; i++)
+		bad |= load_one(path, i, counts);
+	printf("%s\t=\tsame %u, different %u, not relocated by libbpf %u\n", path, counts[0], counts[1], counts[2]);
+	fflush(stdout);
+	pb_bpf_object_close(ours);
+	return bad;
+}
