@@ -42,37 +42,65 @@ static bool take(struct core *c, const struct core_path *to)
 	return true;
 }
 
+/* The target's types of that name, flavours aside. */
+static struct core_candidates *list_candidates(struct core *c, const struct pb_bpf_btf *b)
+{
+	const struct pb_bpf_btf *own = c->from.btf;
+	const struct btf_type *t = pb_bpf_btf_type(own, c->from.root);
+	const char *name = pb_bpf_btf_name(own, t), *why = NULL;
+	uint32_t first = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask], n = 0;
+	struct core_candidates *list;
+
+	if (!c->l->candidates)
+		c->l->candidates = load_alloc(c->l, own->nr * sizeof(c->l->candidates[0]));
+	list = c->l->candidates ? &c->l->candidates[c->from.root] : NULL;
+	if (!list || list->types)
+		return list;
+	for (uint32_t id = first; id; id = b->next[id])
+		n++;
+	list->types = load_work(c->l, 64ull * n, &why) ? load_alloc(c->l, (n + 1) * sizeof(list->types[0])) : NULL;
+	if (!list->types)
+		return NULL;
+	for (uint32_t id = first; id; id = b->next[id])
+		if (core_same_kind(t, b->types[id]) && core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
+			list->types[list->nr++] = id;
+	return list;
+}
+
+/*
+ * Candidates that don't have what is asked for aren't asked again: what comes from
+ * one type must all be found in the same ones. Unless none has it: that may be what
+ * the program wanted to know.
+ */
 static bool look_up(struct core *c)
 {
 	const struct pb_bpf_btf *b = load_target(c->l), *own = c->from.btf;
-	const struct btf_type *t = pb_bpf_btf_type(own, c->from.root);
-	const char *name = pb_bpf_btf_name(own, t);
+	struct core_candidates *list;
 	struct core_path to;
+	uint32_t kept = 0;
 
-	if (!name[0]) {
+	if (!pb_bpf_btf_name(own, pb_bpf_btf_type(own, c->from.root))[0]) {
 		spoil(c, "the type has no name");
 		return false;
 	}
-	if (!b) {
-		spoil(c, c->l->no_target);
+	list = b ? list_candidates(c, b) : NULL;
+	if (!list) {
+		spoil(c, b ? "there are too many types of that name" : c->l->no_target);
 		return false;
 	}
-	for (uint32_t id = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask]; id; id = b->next[id]) {
+	for (uint32_t i = 0; i < list->nr; i++) {
 		const char *spent = NULL;
-		int ret;
+		int ret = load_work(c->l, 1, &spent) ? core_find_path(c->l, &c->from, b, list->types[i], &to) : -E2BIG;
 
-		if (!load_work(c->l, 1, &spent)) {
-			spoil(c, spent);
-			return false;
-		}
-		if (!core_same_kind(t, b->types[id]) || !core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
-			continue;
-		ret = core_find_path(c->l, &c->from, b, id, &to);
 		if (ret < 0)
 			spoil(c, "the target's types can't be followed");
 		if (ret < 0 || (ret && !take(c, &to)))
 			return false;
+		if (ret)
+			list->types[kept++] = list->types[i];
 	}
+	if (kept)
+		list->nr = kept;
 	if (!c->found && core_value_of(NULL, c->from.kind, &c->value)) {
 		spoil(c, "the kind isn't known");
 		return false;

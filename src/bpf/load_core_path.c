@@ -70,6 +70,7 @@ static int read_step(struct core_path *p, uint32_t *id, uint32_t index)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(p->btf, *id, true, id);
 	const struct btf_member *m;
+	uint32_t element;
 
 	if (t && pb_btf_is_composite(t)) {
 		if (index >= pb_btf_vlen(t) || add_bits(p, pb_btf_member_bits(t, index)))
@@ -82,9 +83,10 @@ static int read_step(struct core_path *p, uint32_t *id, uint32_t index)
 	}
 	if (!t || pb_btf_kind(t) != BTF_KIND_ARRAY ||
 	    (index >= pb_btf_array(t)->nelems && !flexible(p, t)) ||
-	    add_element(p, *id, index, pb_btf_array(t)->type))
+	    !pb_bpf_btf_skip(p->btf, pb_btf_array(t)->type, true, &element) ||
+	    add_element(p, element, index, element))
 		return -EINVAL;
-	*id = pb_btf_array(t)->type;
+	*id = element;
 	return 0;
 }
 

@@ -142,8 +142,14 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 
 static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at)
 {
+	static const char *const machine[] = {	/* true of whatever runs eBPF */
+		"CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT",
+	};
 	char text[256];
 
+	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		if (!strcmp(e->name, machine[i]))
+			return store_text(l, e, "y", at);
 	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
 		return store(at, e->size, kernel_version(l));
 	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") || !strcmp(e->name, "LINUX_HAS_SYSCALL_WRAPPER"))

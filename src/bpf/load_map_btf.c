@@ -152,17 +152,35 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 	load_map_types(l, map);
 }
 
+/* Its symbol knows better than BTF: bpftool's linker leaves some offsets 0. */
+static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
+{
+	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
+		Elf64_Sym s = pb_bpf_elf_sym(&l->elf, i);
+
+		if (s.st_shndx == section && ELF64_ST_BIND(s.st_info) != STB_LOCAL &&
+		    !strcmp(pb_bpf_elf_sym_name(&l->elf, &s), name))
+			return s.st_value;
+	}
+	return off;
+}
+
 static int add_map(struct load *l, uint32_t section, const struct btf_var_secinfo *v)
 {
 	const struct pb_bpf_btf *b = l->object.btf;
 	const struct btf_type *var = pb_bpf_btf_type(b, v->type), *t;
+	uint64_t size = l->elf.sh[section].sh_size, off;
 	struct pb_bpf_object_map *map;
+	const char *spent = NULL;
 
 	if (!var || pb_btf_kind(var) != BTF_KIND_VAR)
 		return load_refuse(l, "section .maps has something that is no variable");
-	if (v->offset > l->elf.sh[section].sh_size || v->size > l->elf.sh[section].sh_size - v->offset)
+	if (!load_work(l, l->elf.nr_syms, &spent))
+		return load_refuse(l, "%s", spent);
+	off = offset_of(l, section, pb_bpf_btf_name(b, var), v->offset);
+	if (off > size || v->size > size - off)
 		return load_refuse(l, "map %s is outside section .maps", pb_bpf_btf_name(b, var));
-	map = load_map_add(l, section, v->offset, v->size);
+	map = load_map_add(l, section, off, v->size);
 	if (!map)
 		return -ENOMEM;
 	map->kind = PB_BPF_MAP_DECLARED;

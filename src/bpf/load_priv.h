@@ -49,6 +49,11 @@ struct load_extern {
 	uint64_t value;			/* ksym */
 };
 
+/* Types of the target that a type of the object may be; by the latter's number. */
+struct core_candidates {
+	uint32_t *types, nr;		/* NULL: not looked for yet */
+};
+
 struct load_chunk;
 
 struct load {
@@ -70,6 +75,7 @@ struct load {
 	int32_t kconfig;		/* number of its map, or -1 */
 	struct pb_bpf_btf *own_target;	/* to be closed; target may be the caller's */
 	const struct pb_bpf_btf *target;
+	struct core_candidates *candidates;
 	const char *no_target;		/* why there is none */
 	bool target_tried;
 	uint32_t line_off;		/* the last line of source, and its text */

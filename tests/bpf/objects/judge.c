@@ -8,8 +8,8 @@
  *       both refuse: ours
  *       only ours opens it: libbpf's message | only libbpf opens it: our message
  *   judge --show FILE what we make of it
- *   judge --load FILE loads each program into the kernel twice, by libbpf and as
- *                     we relocated it, and compares what the kernel shows of both
+ *   judge --load [--target BTF] FILE...
+ *                     instructions as libbpf and as we relocate them (root)
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -28,7 +28,7 @@
 char judge_said[1024];			/* libbpf's first warning */
 static char differs[4096];
 
-int judge_print(enum libbpf_print_level level, const char *format, va_list ap)
+static int judge_print(enum libbpf_print_level level, const char *format, va_list ap)
 {
 	if (level == LIBBPF_WARN && !judge_said[0]) {
 		vsnprintf(judge_said, sizeof(judge_said), format, ap);
@@ -66,7 +66,8 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 	SAME("type", o->name, bpf_map__type(m), o->attr.type);
 	SAME("key size", o->name, bpf_map__key_size(m), o->attr.key_size);
 	SAME("value size", o->name, bpf_map__value_size(m), o->attr.value_size);
-	SAME("entries", o->name, bpf_map__max_entries(m), o->attr.max_entries);
+	/* libbpf settles ring buffers when it opens, perf event arrays when it loads */
+	SAME("entries", o->name, bpf_map__max_entries(m), pb_bpf_object_map_attr(o, 0).max_entries);
 	SAME("flags", o->name, bpf_map__map_flags(m), o->attr.flags);
 	SAME("node", o->name, bpf_map__numa_node(m), o->numa_node);
 	SAME("extra", o->name, bpf_map__map_extra(m), o->extra);
@@ -124,7 +125,10 @@ static void same_progs(struct bpf_object *theirs, const struct pb_bpf_object *ou
 			   bpf_program__section_name(p) + (bpf_program__section_name(p)[0] == '?')))
 			differ("section of %s: %s, %s", o->name, bpf_program__section_name(p), o->section);
 		SAME("type", o->name, bpf_program__type(p), o->guessed ? 0 : o->type);
-		SAME("attach type", o->name, bpf_program__expected_attach_type(p), o->guessed ? 0 : o->attach_type);
+		/* structures' functions get theirs from the structure */
+		if (o->type != BPF_PROG_TYPE_STRUCT_OPS)
+			SAME("attach type", o->name, bpf_program__expected_attach_type(p),
+			     o->guessed ? 0 : o->attach_type);
 		SAME("autoload", o->name, bpf_program__autoload(p), o->autoload);
 		if (o->nr && bpf_program__insn_cnt(p) > o->nr)
 			differ("%s has fewer instructions", o->name);
@@ -242,8 +246,10 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "--show"))
 		return show(argv[2]);
 	if (argc > 2 && !strcmp(argv[1], "--load")) {
-		for (int i = 2; i < argc; i++)
-			bad |= judge_load(argv[i]);
+		const char *target = argc > 4 && !strcmp(argv[2], "--target") ? argv[3] : NULL;
+
+		for (int i = target ? 4 : 2; i < argc; i++)
+			bad |= judge_load(argv[i], target);
 		return bad;
 	}
 	for (int i = 1; i < argc; i++)

@@ -4,6 +4,7 @@
 #define PB_TESTS_JUDGE_H
 extern char judge_said[1024];	/* libbpf's first warning */
 
-/* Prints a line for each program; 1 if one differs. */
-int judge_load(const char *path);
+/* Prints a line for each program that isn't the same, and one of counts; 1 if one
+ * differs. target: the file with CO-RE's types, or NULL. */
+int judge_load(const char *path, const char *target);
 #endif

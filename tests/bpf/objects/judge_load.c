@@ -51,6 +51,9 @@ static bool same_imm64(const struct bpf_insn *a, const struct bpf_insn *b)
 {
 	struct bpf_map *m;
 
+	/* weak symbols that this kernel has, and we never */
+	if (a->src_reg == BPF_PSEUDO_BTF_ID && !b->src_reg)
+		return !b->imm && !b[1].imm;
 	if (a->dst_reg != b->dst_reg || a->src_reg != b->src_reg || a->off != b->off || a[1].imm != b[1].imm ||
 	    a[1].code != b[1].code || a[1].off != b[1].off)
 		return false;
@@ -115,11 +118,35 @@ static int prepare(struct bpf_program *p, struct bpf_prog_load_opts *opts, long 
 	return -ECANCELED;
 }
 
-static int load_one(const char *path, uint32_t i, unsigned counts[3])
+enum { SAME, DIFFERENT, BOTH_REFUSE, THEY_REFUSE, WE_REFUSE, NR_ENDS };
+
+/* What became of the program, with a line where that isn't the same. */
+static int verdict(const char *path)
+{
+	const struct pb_bpf_object_prog *prog = now.prog;
+
+	if (now.called && !now.differs[0])
+		return SAME;
+	if (now.called && !prog->why) {
+		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
+		return DIFFERENT;
+	}
+	if (now.called) {	/* what we refuse isn't relocated to its end */
+		printf("%s\t%s\tonly ours refuses: %s\n", path, prog->name, prog->why);
+		return WE_REFUSE;
+	}
+	if (prog->why)
+		return BOTH_REFUSE;
+	printf("%s\t%s\tonly libbpf refuses: %s\n", path, prog->name, judge_said);
+	return THEY_REFUSE;
+}
+
+static int load_one(const char *path, const char *target, uint32_t i)
 {
 	const struct pb_bpf_object_prog *prog = &now.ours->progs[i];
 	const char *section = prog->section + (prog->section[0] == '?');
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = prepare);
+	LIBBPF_OPTS(bpf_object_open_opts, open_opts, .btf_custom_path = target);
 	int id = libbpf_register_prog_handler(section, BPF_PROG_TYPE_SOCKET_FILTER, 0, &opts);
 	struct bpf_program *p;
 	struct bpf_map *m;
@@ -127,13 +154,15 @@ static int load_one(const char *path, uint32_t i, unsigned counts[3])
 	judge_said[0] = now.differs[0] = 0;
 	now.called = false;
 	now.prog = prog;
-	now.theirs = bpf_object__open(path);
+	now.theirs = bpf_object__open_file(path, &open_opts);
 	if (now.theirs) {
 		judge_said[0] = 0;
 		bpf_object__for_each_program(p, now.theirs)
 			bpf_program__set_autoload(p, !strcmp(bpf_program__name(p), prog->name));
 		bpf_object__for_each_map(m, now.theirs) {
 			bpf_map__set_pin_path(m, NULL);
+			if (!bpf_map__max_entries(m) && bpf_map__type(m) != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
+				bpf_map__set_max_entries(m, bpf_map__type(m) == BPF_MAP_TYPE_RINGBUF ? 4096 : 1);
 			if (bpf_map__type(m) == BPF_MAP_TYPE_STRUCT_OPS || bpf_map__max_entries(m) > 1000000)
 				bpf_map__set_autocreate(m, false);
 		}
@@ -141,34 +170,28 @@ static int load_one(const char *path, uint32_t i, unsigned counts[3])
 		bpf_object__close(now.theirs);
 	}
 	libbpf_unregister_prog_handler(id);
-	if (now.called && now.differs[0] && prog->why)
-		now.called = false;	/* what we refuse isn't relocated to its end */
-	if (now.called && now.differs[0])
-		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
-	else if (!now.called)
-		printf("%s\t%s\tlibbpf: %s\tours: %s\n", path, prog->name, judge_said, prog->why ? prog->why : "fine");
-	counts[now.called ? now.differs[0] != 0 : 2]++;
-	return now.called && now.differs[0];
+	return verdict(path);
 }
 
-int judge_load(const char *path)
+int judge_load(const char *path, const char *target)
 {
+	struct pb_bpf_object_opts opts = { .target = target };
 	static bool first = true;
 	struct pb_bpf_object *ours;
-	unsigned counts[3] = {};
+	unsigned ends[NR_ENDS] = {};
 	char err[256];
-	int bad = 0;
 
-	if (pb_bpf_object_open(path, NULL, &ours, err, sizeof(err)))
+	if (pb_bpf_object_open(path, &opts, &ours, err, sizeof(err)))
 		return 0;	/* the other mode's business */
 	if (first)	/* so that libbpf's table of handlers is never empty, which it frees twice */
 		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
 	first = false;
 	now.ours = ours;
 	for (uint32_t i = 0; i < ours->nr_progs; i++)
-		bad |= load_one(path, i, counts);
-	printf("%s\t=\tsame %u, different %u, not relocated by libbpf %u\n", path, counts[0], counts[1], counts[2]);
+		ends[load_one(path, target, i)]++;
+	printf("%s\t=\tsame %u, different %u, both refuse %u, only libbpf refuses %u, only ours refuses %u\n", path,
+	       ends[SAME], ends[DIFFERENT], ends[BOTH_REFUSE], ends[THEY_REFUSE], ends[WE_REFUSE]);
 	fflush(stdout);
 	pb_bpf_object_close(ours);
-	return bad;
+	return ends[DIFFERENT] != 0;
 }

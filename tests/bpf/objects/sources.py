@@ -130,7 +130,10 @@ def compile_one(top, source):
 
 LINKED = [("linked_funcs", ["linked_funcs1", "linked_funcs2"]), ("linked_maps", ["linked_maps1", "linked_maps2"]),
           ("linked_vars", ["linked_vars1", "linked_vars2"]),
-          ("test_subskeleton", ["test_subskeleton_lib2", "test_subskeleton_lib", "test_subskeleton"])]
+          ("test_subskeleton", ["test_subskeleton_lib2", "test_subskeleton_lib", "test_subskeleton"]),
+          ("test_usdt", ["test_usdt", "test_usdt_multispec"])] + [
+              (name, ["samples/%s.bpf" % name, "samples/xdp_sample.bpf"]) for name in
+              ("xdp_redirect", "xdp_redirect_cpu", "xdp_redirect_map", "xdp_redirect_map_multi", "xdp_router_ipv4")]
 
 
 def link(top, name, parts):
@@ -151,7 +154,7 @@ def objects(work, every=1, only=None):
     made = [compile_one(top, s) for s in sources]
     by_name = {o.name: o.path for o in made if o.path}
     for name, parts in LINKED:
-        paths = [by_name.get("progs/" + p) for p in parts]
+        paths = [by_name.get(p if "/" in p else "progs/" + p) for p in parts]
         if all(paths):
             made.append(link(top, name, paths))
     for o in list(made)[::5]:
