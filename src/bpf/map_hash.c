@@ -1,117 +1,84 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_HASH.
+ * BPF_MAP_TYPE_HASH, LRU_HASH, and those with a value for each lane. map_hash.h has
+ * the layout and the states.
  *
- *   head | struct hash_top | buckets u64[] | elements
- *
- * A bucket is a word {link, tag}: link is an element's number and one, or END and
- * the bucket's number. An element's `next` has the link, MARK when it is deleted,
- * and the tag of its present life. Insertion is at a bucket's word only, which then
- * has a new tag: who replaces the word that he read before he looked through the
- * list knows that no key came meanwhile. Who marks an element has deleted it; who
- * unlinks it gives it back. Free elements are a stack of the same kind of words.
+ * A bucket is a word {tag, link}; link is an element's number and one, or END and the
+ * bucket's number. Insertion is at a bucket's word only, which then has a new tag: who
+ * replaces the word that he read before he looked through the list knows that no key
+ * came meanwhile. Who marks an element has deleted it; who unlinks it gives it back.
  *
  * An element that is free may be in another list soon, or be filled for one. So a
  * step is believed only if the word that led to the element is still the same when
  * the element's own has been read: then it was in the list all the while. Who finds
  * it changed, or walks for too long, begins anew.
+ *
+ * An update of a present key puts the new element in front and then deletes the older
+ * one. Who dies between leaves both; the first one counts, and removal deletes from the
+ * last one on.
  */
-#include "base/base.h"
-#include "base/mem.h"
-#include "bpf/map.h"
-
-#define END		0x80000000u
-#define MARK		(1ull << 32)
-#define TAG_ONE		(1ull << 33)
-#define TAGS		(~(TAG_ONE - 1))
-#define LINK(word)	((uint32_t)(word))
-#define SPARE		64	/* elements for updates that are under way */
-
-#define SHARDS		16	/* stacks of free elements, by bucket: an update takes one and gives one */
-
-struct hash_top {
-	uint32_t count;		/* keys */
-	uint32_t fresh;		/* elements that were never used lie from here on */
-	uint64_t pad[7];
-	struct {
-		uint64_t head;	/* {link, tag}; link 0: none */
-		uint64_t pad[7];
-	} free[SHARDS];
-};
-
-struct elem {
-	uint64_t next;
-	uint32_t hash, pad;
-	char key[];		/* rounded up to 8, then the value */
-};
-
-static struct hash_top *top(const struct pb_bpf_map *m)
-{
-	return (struct hash_top *)(m->head + 1);
-}
-
-static struct elem *elem(const struct pb_bpf_map *m, uint32_t link)
-{
-	return (struct elem *)(m->elems + (uint64_t)(link - 1) * m->elem_size);
-}
-
-static void *value_of(const struct pb_bpf_map *m, struct elem *e)
-{
-	return e->key + m->key_room;
-}
-
-static uint64_t load(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
-static bool replace(uint64_t *p, uint64_t *old, uint64_t new)
-{
-	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
+#include "bpf/map_hash.h"
 
 /* ---- layout --------------------------------------------------------------- */
 
 struct layout {
-	uint32_t key_room, elem_size, nr_buckets, nr_elems;
-	uint64_t elems, size;
+	uint32_t key_room, nr_buckets, nr_elems, max;
+	uint64_t elem_size, elems, values, lane_size, size;
 };
 
-static bool lay_out(const struct pb_bpf_map_attr *a, struct layout *l)
+static int check(const struct pb_bpf_map_attr *a)
+{
+	bool lru = a->type == BPF_MAP_TYPE_LRU_HASH || a->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+
+	if (a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | BPF_F_NO_COMMON_LRU | BPF_F_ZERO_SEED | PB_BPF_ACCESS_FLAGS) ||
+	    !pb_bpf_access_ok(a->flags) || (!lru && a->flags & BPF_F_NO_COMMON_LRU))
+		return -EINVAL;
+	if (lru && a->flags & BPF_F_NO_PREALLOC)
+		return -PB_BPF_ENOTSUPP;
+	if (!a->max_entries || !a->key_size || !a->value_size)
+		return -EINVAL;
+	if ((uint64_t)a->key_size + a->value_size >= PB_BPF_VALUE_MOST - 48 ||
+	    (is_percpu(a->type) && pb_align_up(a->value_size, 8u) > 32768) || a->max_entries > 1u << 30)
+		return -E2BIG;
+	return 0;
+}
+
+static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layout *l)
 {
 	uint64_t buckets = 1;
+	int err = check(a);
 
-	if (!a->key_size || !a->value_size || !a->max_entries || a->key_size > 512 ||
-	    a->value_size > 1u << 26 || a->max_entries > 1u << 30)
-		return false;
+	if (err)
+		return err;
 	while (buckets < a->max_entries)
 		buckets *= 2;
 	l->key_room = pb_align_up(a->key_size, 8u);
-	l->elem_size = (uint32_t)sizeof(struct elem) + l->key_room + pb_align_up(a->value_size, 8u);
+	l->elem_size = sizeof(struct elem) + l->key_room + (is_percpu(a->type) ? 0 : pb_align_up(a->value_size, 8u));
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;
 	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)64);
-	l->size = l->elems + (uint64_t)l->nr_elems * l->elem_size;
-	return true;
+	l->values = pb_align_up(l->elems + l->nr_elems * l->elem_size, (uint64_t)64);
+	l->lane_size = is_percpu(a->type) ?
+		       pb_align_up((uint64_t)l->nr_elems * pb_align_up(a->value_size, 8u), (uint64_t)64) : 0;
+	l->size = l->values + l->lane_size * lanes;
+	return 0;
 }
 
-static uint64_t hash_size(const struct pb_bpf_map_attr *a, int *err)
+static uint64_t hash_size(const struct pb_bpf_map_spec *s, int *err)
 {
 	struct layout l;
 
-	*err = -22;
-	if (a->flags & ~(uint32_t)BPF_F_NO_PREALLOC || !lay_out(a, &l))
-		return 0;
-	return l.size;
+	*err = lay_out(&s->attr, s->lanes, &l);
+	return *err ? 0 : l.size;
 }
 
-static void hash_format(void *block, const struct pb_bpf_map_attr *a)
+static void hash_format(void *block)
 {
 	struct pb_bpf_map_head *head = block;
 	uint64_t *buckets = (uint64_t *)((struct hash_top *)(head + 1) + 1);
 	struct layout l;
 
-	if (!lay_out(a, &l))
+	if (lay_out(&head->spec.attr, head->spec.lanes, &l))
 		return;
 	for (uint32_t b = 0; b < l.nr_buckets; b++)
 		buckets[b] = END | b;
@@ -121,57 +88,17 @@ static bool hash_open(struct pb_bpf_map *m)
 {
 	struct layout l;
 
-	if (!lay_out(&m->attr, &l) || m->head->size < l.size)
+	if (lay_out(&m->attr, m->lanes, &l))
 		return false;
-	m->buckets = (uint64_t *)(top(m) + 1);
+	m->buckets = (uint64_t *)(hash_top(m) + 1);
 	m->elems = (char *)m->head + l.elems;
+	m->values = (char *)m->head + l.values;
+	m->lane_size = l.lane_size;
 	m->elem_size = l.elem_size;
 	m->nr_elems = l.nr_elems;
 	m->mask = l.nr_buckets - 1;
 	m->key_room = l.key_room;
 	return true;
-}
-
-/* ---- elements that are free ------------------------------------------------- */
-
-static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
-{
-	uint64_t head = load(stack);
-
-	while (LINK(head) && LINK(head) <= m->nr_elems) {
-		uint32_t link = LINK(head), next = LINK(load(&elem(m, link)->next));
-
-		if (replace(stack, &head, (head & TAGS) + TAG_ONE + next))
-			return link;
-	}
-	return 0;
-}
-
-/* An element with a new life. */
-static uint32_t take_elem(struct pb_bpf_map *m, uint32_t bucket)
-{
-	struct hash_top *t = top(m);
-	uint32_t link = pop(m, &t->free[bucket % SHARDS].head);
-	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED);
-
-	while (!link && fresh < m->nr_elems)
-		if (__atomic_compare_exchange_n(&t->fresh, &fresh, fresh + 1, false, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED))
-			link = fresh + 1;
-	for (uint32_t i = 1; !link && i < SHARDS; i++)
-		link = pop(m, &t->free[(bucket + i) % SHARDS].head);
-	return link;
-}
-
-static void give_elem(struct pb_bpf_map *m, uint32_t link, uint32_t bucket)
-{
-	uint64_t *stack = &top(m)->free[bucket % SHARDS].head, head = load(stack);
-	struct elem *e = elem(m, link);
-	uint64_t life = (load(&e->next) & TAGS) + TAG_ONE;
-
-	do
-		__atomic_store_n(&e->next, life | MARK | LINK(head), __ATOMIC_RELEASE);
-	while (!replace(stack, &head, (head & TAGS) + TAG_ONE + link));
 }
 
 /* ---- keys ------------------------------------------------------------------- */
@@ -182,20 +109,20 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
-static uint32_t hash_of(const struct pb_bpf_map *m, const void *key)
+uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key)
 {
 	uint32_t n = m->attr.key_size;
 	const char *p = key;
 	uint64_t h = n, word;
 
 	for (; n >= 8; p += 8, n -= 8) {
-		memcpy(&word, p, 8);
+		__builtin_memcpy(&word, p, 8);
 		h = mix(h ^ word);
 	}
 	if (n) {
 		word = 0;
 		if (n == 4)
-			memcpy(&word, p, 4);
+			__builtin_memcpy(&word, p, 4);
 		else
 			memcpy(&word, p, n);
 		h = mix(h ^ word);
@@ -210,12 +137,12 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 
 	switch (m->attr.key_size) {
 	case 4:
-		memcpy(&x, e->key, 4);
-		memcpy(&y, key, 4);
+		__builtin_memcpy(&x, e->key, 4);
+		__builtin_memcpy(&y, key, 4);
 		return x == y;
 	case 8:
-		memcpy(&a, e->key, 8);
-		memcpy(&b, key, 8);
+		__builtin_memcpy(&a, e->key, 8);
+		__builtin_memcpy(&b, key, 8);
 		return a == b;
 	default:
 		return !memcmp(e->key, key, m->attr.key_size);
@@ -224,230 +151,387 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 
 /* ---- walks ------------------------------------------------------------------ */
 
-struct found {
-	uint32_t link;		/* of the first element with the key that isn't deleted, or 0 */
-	uint64_t life;		/* its tag, read before its key */
-	bool lost;		/* the walk came off its list, and says nothing */
-};
-
-static struct found find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash,
-			 const void *key)
+/* word: the bucket's, read before. last: the last element with the key, not the first. */
+static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash,
+				       const void *key, bool last)
 {
-	const struct found lost = { .lost = true };
+	const struct pb_bpf_found lost = { .lost = true };
 	const uint64_t *at = &m->buckets[bucket];
+	struct pb_bpf_found f = { 0 };
 
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		struct elem *e;
 		uint64_t next;
 		bool same;
 
-		if (!LINK(word) || LINK(word) > m->nr_elems || n > m->nr_elems)
+		if (!is_elem(m, LINK(word)) || n > m->nr_elems)
 			return lost;
 		e = elem(m, LINK(word));
-		next = load(&e->next);
+		next = pb_load(&e->next);
 		same = !(next & MARK) && e->hash == hash && same_key(m, e, key);
-		if (load(at) != word)
+		if (pb_load(at) != word || next & OUT)
 			return lost;
-		if (same)
-			return (struct found){ LINK(word), next & TAGS, false };
+		if (same) {
+			f.twice = f.link;
+			f.link = LINK(word);
+			f.tag = next & TAGS;
+			if (!last)
+				return f;
+		}
 		at = &e->next;
 		word = next;
 	}
-	return (struct found){ 0 };
+	return f;
 }
 
-#define MOST_WALKS	1000	/* each was disturbed by somebody who got further */
+struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key)
+{
+	struct pb_bpf_found f = { .lost = true };
+	uint32_t bucket = hash & m->mask;
 
-/* Takes deleted elements out of the list; false: somebody came in between. */
+	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++)
+		f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, false);
+	return f;
+}
+
 static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket)
 {
-	uint64_t *at = &m->buckets[bucket], word = load(at);
+	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		uint32_t link = LINK(word);
 		uint64_t next, new;
 
-		if (!link || link > m->nr_elems || n > m->nr_elems || (at != &m->buckets[bucket] && word & MARK))
+		if (!is_elem(m, link) || n > m->nr_elems || word & (MARK | OUT))
 			return false;
-		next = load(&elem(m, link)->next);
-		if (load(at) != word)
+		next = pb_load(&elem(m, link)->next);
+		if (pb_load(at) != word)
 			return false;
 		if (!(next & MARK)) {
 			at = &elem(m, link)->next;
 			word = next;
 			continue;
 		}
+		if (next & OUT)
+			return false;
 		new = (word & TAGS) | LINK(next);
 		if (at == &m->buckets[bucket])
 			new += TAG_ONE;
-		if (!replace(at, &word, new))
+		if (!pb_replace(at, &word, new))
 			return false;
-		give_elem(m, link, bucket);
+		pb_bpf_hash_give_elem(m, link, next, bucket);
 		word = new;
 	}
 	return true;
 }
 
-static void sweep(struct pb_bpf_map *m, uint32_t bucket)
+bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket)
 {
-	for (int walks = 0; walks < MOST_WALKS && !sweep_once(m, bucket); walks++)
-		;
-}
-
-static bool mark(struct pb_bpf_map *m, uint32_t link, uint64_t life)
-{
-	struct elem *e = elem(m, link);
-	uint64_t next = load(&e->next);
-
-	while (!(next & MARK) && (next & TAGS) == life)
-		if (replace(&e->next, &next, next | MARK))
+	for (int walks = 0; walks < MOST_WALKS; walks++)
+		if (sweep_once(m, bucket))
 			return true;
 	return false;
 }
 
-/* ---- operations --------------------------------------------------------------- */
-
-static void *hash_lookup(struct pb_bpf_map *m, const void *key)
+int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 {
-	uint32_t hash = hash_of(m, key), bucket = hash & m->mask;
-	struct found f = { .lost = true };
+	for (int walks = 0; walks < MOST_WALKS; walks++) {
+		const uint64_t *at = &m->buckets[bucket];
+		uint64_t word = pb_load(at), next;
 
-	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++)
-		f = find(m, bucket, load(&m->buckets[bucket]), hash, key);
-	return f.link ? value_of(m, elem(m, f.link)) : NULL;
+		for (uint32_t n = 0; is_elem(m, LINK(word)) && n <= m->nr_elems; n++) {
+			if (LINK(word) == link)
+				return 1;
+			next = pb_load(&elem(m, LINK(word))->next);
+			if (pb_load(at) != word || next & OUT)
+				break;
+			at = &elem(m, LINK(word))->next;
+			word = next;
+		}
+		if (LINK(word) == (END | bucket) && pb_load(at) == word)
+			return 0;
+	}
+	return -1;
 }
+
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+{
+	struct elem *e = elem(m, link);
+	uint64_t next = pb_load(&e->next);
+
+	while (!STATE(next) && (next & TAGS) == tag)
+		if (pb_replace(&e->next, &next, next | MARK))
+			return true;
+	return false;
+}
+
+/* ---- lookups -------------------------------------------------------------------- */
+
+static void touch(struct elem *e)
+{
+	if (!e->ref)
+		e->ref = 1;
+}
+
+static uint32_t lookup_link(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	struct pb_bpf_found f = pb_bpf_hash_find(m, pb_bpf_hash_of(m, key), key);
+
+	if (f.link && run && is_lru(m))
+		touch(elem(m, f.link));
+	return f.link;
+}
+
+static void *hash_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	uint32_t link = lookup_link(m, key, run);
+
+	return link ? value_of(m, link) : NULL;
+}
+
+static void *percpu_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	uint32_t link = lookup_link(m, key, run);
+
+	return link ? lane_value(m, link, pb_bpf_map_lane(m, run)) : NULL;
+}
+
+static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	uint32_t link = lookup_link(m, key, NULL);
+
+	if (!link)
+		return -ENOENT;
+	pb_bpf_lanes_out(m, value, lane_value(m, link, 0));
+	return 0;
+}
+
+/* ---- updates -------------------------------------------------------------------- */
+
+struct change {
+	const void *key, *value;
+	uint64_t flags;
+	struct pb_bpf_run *run;
+	bool all;		/* value has those of all lanes */
+	uint32_t hash, bucket;
+};
 
 /* The number of keys may rise by one. */
 static bool count_one(struct pb_bpf_map *m)
 {
-	if (__atomic_add_fetch(&top(m)->count, 1, __ATOMIC_RELAXED) <= m->attr.max_entries)
-		return true;
-	__atomic_sub_fetch(&top(m)->count, 1, __ATOMIC_RELAXED);
+	uint32_t *count = &hash_top(m)->count;
+
+	for (int tries = 0; tries < (is_lru(m) ? 64 : 2); tries++) {
+		if ((int32_t)__atomic_add_fetch(count, 1, __ATOMIC_RELAXED) <= (int32_t)m->attr.max_entries)
+			return true;
+		__atomic_sub_fetch(count, 1, __ATOMIC_RELAXED);
+		if (is_lru(m) ? pb_bpf_lru_evict(m) : pb_bpf_somebody_died(m))
+			continue;
+		return false;
+	}
 	return false;
 }
 
-static int hash_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
+static void fill_lanes(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
 {
-	uint32_t hash = hash_of(m, key), bucket = hash & m->mask, new = 0;
-	uint64_t word = load(&m->buckets[bucket]), life;
-	struct found old;
-	bool counted = false;
-	struct elem *e;
-	int err = 0;
-
-	if (flags > BPF_EXIST)
-		return -22;
-	for (int walks = 0;; walks++) {
-		old = find(m, bucket, word, hash, key);
-		if (old.lost) {
-			err = walks < MOST_WALKS ? 0 : -16;
-			if (err)
-				break;
-			word = load(&m->buckets[bucket]);
-			continue;
-		}
-		err = old.link && flags == BPF_NOEXIST ? -17 :
-		      !old.link && flags == BPF_EXIST ? -2 : 0;
-		if (!err && !old.link && !counted) {
-			counted = count_one(m);
-			err = counted ? 0 : -7;
-		}
-		if (!err && !new) {
-			new = take_elem(m, bucket);
-			err = new ? 0 : -12;
-		}
-		if (err)
-			break;
-		e = elem(m, new);
-		life = (load(&e->next) & TAGS) + TAG_ONE;
-		e->hash = hash;
-		memcpy(e->key, key, m->attr.key_size);
-		memcpy(value_of(m, e), value, m->attr.value_size);
-		__atomic_store_n(&e->next, life | LINK(word), __ATOMIC_RELEASE);
-		if (replace(&m->buckets[bucket], &word, (word & TAGS) + TAG_ONE + new))
-			break;
-	}
-	if (err) {
-		if (new)
-			give_elem(m, new, bucket);
-		if (counted)
-			__atomic_sub_fetch(&top(m)->count, 1, __ATOMIC_RELAXED);
-		return err;
-	}
-	if (old.link) {
-		/* who deleted it meanwhile has counted that */
-		if (mark(m, old.link, old.life) == counted)
-			__atomic_add_fetch(&top(m)->count, counted ? -1u : 1u, __ATOMIC_RELAXED);
-		sweep(m, bucket);
-	}
-	return 0;
+	if (c->all)
+		pb_bpf_lanes_in(m, lane_value(m, link, 0), c->value);
+	else
+		memcpy(lane_value(m, link, pb_bpf_map_lane(m, c->run)), c->value, m->attr.value_size);
 }
 
-static int hash_remove(struct pb_bpf_map *m, const void *key)
+static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
 {
-	uint32_t hash = hash_of(m, key), bucket = hash & m->mask;
+	struct elem *e = elem(m, link);
+
+	e->hash = c->hash;
+	if (m->attr.key_size == 8)
+		__builtin_memcpy(e->key, c->key, 8);
+	else
+		memcpy(e->key, c->key, m->attr.key_size);
+	if (is_percpu(m->attr.type)) {
+		for (uint32_t l = 0; !c->all && l < m->lanes; l++)
+			memset(lane_value(m, link, l), 0, m->value_room);
+		fill_lanes(m, link, c);
+		return;
+	}
+	if (pb_unlikely(m->special))
+		memset(value_of(m, link), 0, m->value_room);
+	pb_bpf_value_copy(m, value_of(m, link), c->value);
+}
+
+/* Values that are changed where they are. 1: it was deleted meanwhile, look again. */
+static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
+{
+	struct elem *e = elem(m, old.link);
+	uint64_t next;
+	int err = 0;
+
+	if (c->flags & BPF_F_LOCK)
+		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
+	else
+		fill_lanes(m, old.link, c);
+	if (is_lru(m))
+		touch(e);
+	next = pb_load(&e->next);
+	return err ? err : STATE(next) || (next & TAGS) != old.tag;
+}
+
+/* What an update may do to what it found: 0, or -errno */
+static int allowed(struct pb_bpf_found old, uint64_t flags)
+{
+	if (old.link)
+		return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_NOEXIST ? -EEXIST : 0;
+	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
+}
+
+/* Puts a new element in front. *new, *counted: what was got for it, in an earlier try, too.
+ * 1: somebody came first. */
+static int insert(struct pb_bpf_map *m, const struct change *c, uint64_t *word, struct pb_bpf_found old,
+		  uint32_t *new, bool *counted)
+{
+	struct elem *e;
+
+	if (!old.link && !*counted) {
+		*counted = count_one(m);
+		if (!*counted)
+			return is_lru(m) ? -ENOMEM : -E2BIG;
+	}
+	if (!*new)
+		*new = pb_bpf_hash_take_elem(m, c->bucket);
+	if (!*new)
+		return -ENOMEM;
+	e = elem(m, *new);
+	fill(m, *new, c);
+	e->ref = old.link != 0;
+	__atomic_store_n(&e->next, (e->next & TAGS) | LINK(*word), __ATOMIC_RELEASE);
+	if (pb_replace(&m->buckets[c->bucket], word, (*word & TAGS) + TAG_ONE + *new))
+		return 0;
+	__atomic_store_n(&e->next, owned_by(m, e->next & TAGS), __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* The older element behind a new one goes; who deleted it meanwhile has counted that. */
+static void displace(struct pb_bpf_map *m, uint32_t bucket, struct pb_bpf_found old, bool counted)
+{
+	if (pb_bpf_hash_mark(m, old.link, old.tag) == counted)
+		__atomic_add_fetch(&hash_top(m)->count, counted ? -1u : 1u, __ATOMIC_RELAXED);
+	pb_bpf_hash_sweep(m, bucket);
+}
+
+static int put(struct pb_bpf_map *m, struct change *c)
+{
+	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK;
+	struct pb_bpf_found old;
+	uint32_t new = 0;
+	uint64_t word;
+	int err = 1;
+
+	c->hash = pb_bpf_hash_of(m, c->key);
+	c->bucket = c->hash & m->mask;
+	word = pb_load(&m->buckets[c->bucket]);
+	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
+		old = find(m, c->bucket, word, c->hash, c->key, false);
+		if (old.lost) {
+			word = pb_load(&m->buckets[c->bucket]);
+			continue;
+		}
+		err = allowed(old, c->flags);
+		if (err)
+			break;
+		if (old.link && in_place)
+			err = change_in_place(m, c, old);
+		else
+			err = insert(m, c, &word, old, &new, &counted);
+		if (err > 0 && in_place)
+			word = pb_load(&m->buckets[c->bucket]);
+	}
+	if (err || (old.link && in_place)) {
+		if (new)
+			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->bucket);
+		if (counted)
+			__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
+	} else if (old.link) {
+		displace(m, c->bucket, old, counted);
+	}
+	return err > 0 ? -EBUSY : err;
+}
+
+static int hash_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		       struct pb_bpf_run *run)
+{
+	struct change c = { key, value, flags, run, false, 0, 0 };
+
+	if ((is_lru(m) ? flags : flags & ~(uint64_t)BPF_F_LOCK) > BPF_EXIST ||
+	    (flags & BPF_F_LOCK && m->types.spin_lock_off < 0))
+		return -EINVAL;
+	return put(m, &c);
+}
+
+static int percpu_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+			 struct pb_bpf_run *run)
+{
+	struct change c = { key, value, flags, run, false, 0, 0 };
+
+	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
+}
+
+static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
+{
+	struct change c = { key, value, flags, NULL, true, 0, 0 };
+
+	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
+}
+
+/* ---- removal ---------------------------------------------------------------------- */
+
+/* out: NULL, or where the value goes */
+static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
+{
+	uint32_t hash = pb_bpf_hash_of(m, key), bucket = hash & m->mask;
+	int err = 0;
 
 	for (int walks = 0; walks < MOST_WALKS; walks++) {
-		struct found f = find(m, bucket, load(&m->buckets[bucket]), hash, key);
+		struct pb_bpf_found f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, true);
 
 		if (f.lost)
 			continue;
 		if (!f.link)
-			return -2;
-		if (!mark(m, f.link, f.life))
+			return -ENOENT;
+		if (out && !f.twice) {
+			if (is_percpu(m->attr.type))
+				pb_bpf_lanes_out(m, out, lane_value(m, f.link, 0));
+			else if (flags & BPF_F_LOCK)
+				err = pb_bpf_value_out_locked(m, out, value_of(m, f.link));
+			else
+				pb_bpf_value_out(m, out, value_of(m, f.link));
+		}
+		if (err)
+			return err;
+		if (!pb_bpf_hash_mark(m, f.link, f.tag))
 			continue;
-		__atomic_sub_fetch(&top(m)->count, 1, __ATOMIC_RELAXED);
-		sweep(m, bucket);
-		return 0;
-	}
-	return -16;
-}
-
-/* The first key at or behind the bucket. */
-static int first_from(struct pb_bpf_map *m, uint32_t bucket, void *next)
-{
-	for (uint64_t b = bucket; b <= m->mask; b++) {
-		uint32_t link = LINK(load(&m->buckets[b]));
-
-		for (uint32_t n = 0; !(link & END) && link && link <= m->nr_elems && n <= m->nr_elems; n++) {
-			uint64_t word = load(&elem(m, link)->next);
-
-			if (!(word & MARK)) {
-				memcpy(next, elem(m, link)->key, m->attr.key_size);
-				return 0;
-			}
-			link = LINK(word);
-		}
-	}
-	return -2;
-}
-
-static int hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
-{
-	uint32_t hash, bucket, link;
-	struct found f;
-
-	if (!key)
-		return first_from(m, 0, next);
-	hash = hash_of(m, key);
-	bucket = hash & m->mask;
-	f = find(m, bucket, load(&m->buckets[bucket]), hash, key);
-	if (!f.link)
-		return first_from(m, 0, next);
-	link = LINK(load(&elem(m, f.link)->next));
-	for (uint32_t n = 0; !(link & END) && link && link <= m->nr_elems && n <= m->nr_elems; n++) {
-		uint64_t word = load(&elem(m, link)->next);
-
-		if (!(word & MARK)) {
-			memcpy(next, elem(m, link)->key, m->attr.key_size);
+		__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
+		pb_bpf_hash_sweep(m, bucket);
+		if (!f.twice)
 			return 0;
-		}
-		link = LINK(word);
 	}
-	return bucket < m->mask ? first_from(m, bucket + 1, next) : -2;
+	return -EBUSY;
 }
+
+static int hash_remove(struct pb_bpf_map *m, const void *key)
+{
+	return take(m, key, NULL, 0);
+}
+
+#define HASH_OPS .size = hash_size, .format = hash_format, .open = hash_open, .remove = hash_remove, \
+	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = take, \
+	.repair = pb_bpf_hash_repair
 
 const struct pb_bpf_map_ops pb_bpf_hash_ops = {
-	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup,
-	.update = hash_update, .remove = hash_remove, .next_key = hash_next_key,
+	HASH_OPS, .lookup = hash_lookup, .update = hash_update, .read = pb_bpf_read_value,
+	.write = pb_bpf_write_value,
+};
+
+const struct pb_bpf_map_ops pb_bpf_percpu_hash_ops = {
+	HASH_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read, .write = percpu_write,
 };

@@ -108,6 +108,7 @@ struct pb_bpf_run {
 	const struct pb_bpf_host *host;
 	uint64_t cookie;		/* of the attachment */
 	uint32_t lane;			/* whose per-CPU values it has to itself */
+	uint32_t thread;		/* the thread's id: who holds spin locks in values */
 	uint32_t tail_calls;		/* so far */
 };
 

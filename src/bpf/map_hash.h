@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A hash's block, and the states of its elements. For map_hash.c, map_lru.c and
+ * map_elem.c only.
+ *
+ *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of lane 0, 1 ...
+ *
+ * An element's `next` is one word, {tag, OUT, MARK, link}. What an element is stands in
+ * it and nowhere else, so that a process may die between any two instructions:
+ *
+ *   0                     never used
+ *   MARK OUT link         free; link: the next one in its stack, a hint
+ *   MARK OUT END owner    somebody fills it, or puts it away
+ *   link                  in its bucket's list; or filled, and about to be put there by
+ *                         e->owner
+ *   MARK link             deleted; in its list, until somebody unlinks it
+ *
+ *          take_elem              update           mark             sweep
+ *   free ───────────▶ owned ───────────▶ in list ───────▶ deleted ───────▶ free
+ *        (new tag)      └───────────────── give_elem ────────────────────▶
+ *
+ * Each arrow but update's is one cmpxchg of the word; update's last step is that of the
+ * bucket's word. The tag is another one in each life. Stacks of free elements are hints
+ * where to look: who takes an element off a stack has it only when its word has become
+ * `owned`. What a dead process left is told by its word (and e->owner): map_elem.c.
+ */
+#ifndef PB_BPF_MAP_HASH_H
+#define PB_BPF_MAP_HASH_H
+#include "bpf/map_priv.h"
+
+#define END		0x80000000u
+#define MARK		(1ull << 32)
+#define OUT		(1ull << 33)
+#define TAG_ONE		(1ull << 34)
+#define TAGS		(~(TAG_ONE - 1))
+#define LINK(word)	((uint32_t)(word))
+#define STATE(word)	((word) & (MARK | OUT))
+#define FREE		(MARK | OUT)	/* with a link that isn't END */
+#define SPARE		64	/* elements for updates that are under way */
+#define SHARDS		16	/* stacks of free elements, by bucket: an update takes one and gives one */
+#define MOST_WALKS	1000	/* each was disturbed by somebody who got further */
+
+struct hash_top {
+	uint32_t count;		/* keys */
+	uint32_t fresh;		/* elements that were never used lie from here on */
+	uint32_t hand;		/* LRU: the next one that is looked at */
+	uint32_t scan;		/* where the search for lost elements goes on */
+	uint32_t deaths;	/* what dead processes left that was found */
+	uint32_t guard;		/* hash_of_maps: of its writers */
+	uint64_t pad[5];
+	struct {
+		uint64_t head;	/* {tag, link}; link 0: none */
+		uint64_t pad[7];
+	} free[SHARDS];
+};
+_Static_assert(!(sizeof(struct hash_top) % 64), "whole cache lines");
+
+struct elem {
+	uint64_t next;
+	uint32_t hash;
+	uint16_t owner;		/* who filled it */
+	uint8_t ref;		/* LRU: was looked up since the hand passed */
+	uint8_t pad;
+	char key[];		/* rounded up to 8, then the value; those of lanes lie elsewhere */
+};
+
+static inline struct hash_top *hash_top(const struct pb_bpf_map *m)
+{
+	return (struct hash_top *)(m->head + 1);
+}
+
+static inline struct elem *elem(const struct pb_bpf_map *m, uint32_t link)
+{
+	return (struct elem *)(m->elems + (uint64_t)(link - 1) * m->elem_size);
+}
+
+static inline bool is_elem(const struct pb_bpf_map *m, uint32_t link)
+{
+	return link - 1u < m->nr_elems;
+}
+
+static inline bool is_percpu(uint32_t type)
+{
+	return type == BPF_MAP_TYPE_PERCPU_HASH || type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+}
+
+static inline char *value_of(const struct pb_bpf_map *m, uint32_t link)
+{
+	return elem(m, link)->key + m->key_room;
+}
+
+static inline char *lane_value(const struct pb_bpf_map *m, uint32_t link, uint32_t lane)
+{
+	return m->values + lane * m->lane_size + (uint64_t)(link - 1) * m->value_room;
+}
+
+static inline bool is_lru(const struct pb_bpf_map *m)
+{
+	return m->attr.type == BPF_MAP_TYPE_LRU_HASH || m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+}
+
+/* The word of an element that this process fills. */
+static inline uint64_t owned_by(const struct pb_bpf_map *m, uint64_t tag)
+{
+	return tag | MARK | OUT | END | m->owner;
+}
+
+/* map_elem.c */
+/* An element of our own, with a new tag; 0: none left. bucket: whose stack comes first */
+uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t bucket);
+/* word: its word that the caller alone may replace. */
+void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t bucket);
+/* Finds what dead processes left, and counts the keys anew if nobody changes them. */
+void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
+
+/* Whether, since this process last asked, another one may have died at its work. Asks the
+ * kernel, but seldom. */
+bool pb_bpf_somebody_died(struct pb_bpf_map *m);
+
+/* map_hash.c */
+struct pb_bpf_found {
+	uint32_t link;		/* of an element with the key that isn't deleted, or 0 */
+	bool lost;		/* the walk came off its list, and says nothing */
+	uint32_t twice;		/* another one in front of it, or 0 */
+	uint64_t tag;		/* of its life, read before its key */
+};
+uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key);
+/* The first element with the key. */
+struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key);
+/* Takes deleted elements out of the list; false: it was never looked through undisturbed. */
+bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket);
+/* Whether the element is in its bucket's list: 1, 0; -1: can't be said. */
+int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
+/* Deletes an element that has that tag; false: somebody else has. */
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
+
+/* map_hash_walk.c */
+int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next);
+int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
+
+/* map_lru.c */
+/* Deletes one key that wasn't used lately; false: there is none. */
+bool pb_bpf_lru_evict(struct pb_bpf_map *m);
+#endif
