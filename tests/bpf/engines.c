@@ -7,16 +7,18 @@
 #include "bpf/insn.h"
 #include "engines.h"
 #include "insns.h"
+#include "kernel_run.h"
 
 const char *const engine_names[NR_ENGINES] = { "interpreter", "jit", "blinded jit", "baseline jit" };
 
-/* A run begins with the context alone; this calls the test with two arguments. */
+/* A run begins with the context alone; this calls the test with three arguments. */
 struct arguments {
-	uint64_t mem, len;
+	uint64_t mem, len, end;
 };
 
 static const struct bpf_insn start[] = {
-	BPF_LDX_MEM(BPF_DW, 2, 1, 8), BPF_LDX_MEM(BPF_DW, 1, 1, 0), BPF_CALL_REL(0, 1), BPF_EXIT_INSN(),
+	BPF_LDX_MEM(BPF_DW, 2, 1, 8), BPF_LDX_MEM(BPF_DW, 3, 1, 16), BPF_LDX_MEM(BPF_DW, 1, 1, 0),
+	BPF_CALL_REL(0, 1), BPF_EXIT_INSN(),
 };
 #define START	(sizeof(start) / sizeof(start[0]))
 
@@ -129,7 +131,7 @@ int engine_prog_make(struct engine_prog *p, const struct bpf_insn *insns, uint32
 
 uint64_t engine_prog_run(const struct engine_prog *p, enum engine e, uint8_t *mem, uint32_t len)
 {
-	struct arguments args = { (uint64_t)mem, len };
+	struct arguments args = { (uint64_t)mem, len, (uint64_t)mem + kernel_packet_len(len) };
 	struct pb_bpf_run run = { .prog = p->progs[e], .ctx = &args };
 
 	return pb_bpf_enter(&run);

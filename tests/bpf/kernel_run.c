@@ -9,13 +9,7 @@
 #include "kernel.h"
 #include "kernel_run.h"
 
-#define LEAST	14		/* bytes of a packet, the kernel's limit */
 #define DONE	2		/* XDP_PASS */
-
-static uint32_t packet_len(uint32_t len)
-{
-	return len + 8 < LEAST ? LEAST : len + 8;
-}
 
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size)
@@ -24,7 +18,7 @@ int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32
 		BPF_LDX_MEM(BPF_W, 7, 1, offsetof(struct xdp_md, data)),
 		BPF_LDX_MEM(BPF_W, 3, 1, offsetof(struct xdp_md, data_end)),
 		BPF_MOV64_REG(1, 7),
-		BPF_ALU64_IMM(BPF_ADD, 1, (int32_t)packet_len(len)),
+		BPF_ALU64_IMM(BPF_ADD, 1, (int32_t)kernel_packet_len(len)),
 		BPF_JMP_REG(BPF_JGT, 1, 3, 6),
 		BPF_MOV64_REG(1, 7),
 		BPF_MOV64_IMM(2, (int32_t)len),
@@ -56,7 +50,7 @@ int kernel_prog_run(const struct kernel_prog *p, uint8_t *mem, uint64_t *result)
 	memcpy(in, mem, p->len);
 	a.test.prog_fd = (uint32_t)p->fd;
 	a.test.data_in = (uintptr_t)in;
-	a.test.data_size_in = packet_len(p->len);
+	a.test.data_size_in = kernel_packet_len(p->len);
 	a.test.data_out = (uintptr_t)out;
 	a.test.data_size_out = sizeof(out);
 	a.test.repeat = 1;

@@ -2,7 +2,7 @@
 /*
  * Runs a program of a test in this machine's kernel: as a subprogram of one of type
  * xdp, that hands it part of a packet (r1, r2: length) and puts all 64 bits of what
- * it returned behind that part.
+ * it returned behind that part. r3 is the packet's end.
  */
 #ifndef TESTS_BPF_KERNEL_RUN_H
 #define TESTS_BPF_KERNEL_RUN_H
@@ -10,6 +10,12 @@
 #include <stdint.h>
 
 #define KERNEL_MOST_MEMORY	3000
+
+/* Bytes of the packet around a part of so many. */
+static inline uint32_t kernel_packet_len(uint32_t len)
+{
+	return len + 8 < 14 ? 14 : len + 8;	/* 14: the kernel's limit */
+}
 
 struct kernel_prog {
 	int fd;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Random programs that a verifier takes, by construction. They get r1 = memory of
+ * GEN_MEMORY bytes, r3 = its end (packet and packet end in the kernel), read and write
+ * both that and their stack, branch, loop, call subprograms of their own, and return
+ * a number made of all registers and the stack.
+ */
+#ifndef TESTS_BPF_GEN_H
+#define TESTS_BPF_GEN_H
+#include <linux/bpf.h>
+#include <stdint.h>
+
+#define GEN_MEMORY	64
+#define GEN_MOST_INSNS	8000
+
+/* splitmix64 */
+static inline uint64_t gen_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* Numbers at edges more often than others. */
+uint64_t gen_number(uint64_t *state);
+/* Returns the number of instructions. */
+uint32_t gen_program(uint64_t seed, struct bpf_insn *insns);
+void gen_memory(uint64_t *state, uint8_t *mem);
+#endif
