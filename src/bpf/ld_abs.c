@@ -13,7 +13,7 @@ static const uint8_t *origin(const struct pb_bpf_skb *skb, int64_t *off)
 		return skb->pkt.data;
 	if (*off >= SKF_NET_OFF) {
 		*off -= SKF_NET_OFF;
-		return mac ? mac + skb->mac_len : skb->pkt.data;
+		return skb->net;
 	}
 	if (*off >= SKF_LL_OFF && mac) {
 		*off -= SKF_LL_OFF;

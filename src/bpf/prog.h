@@ -110,6 +110,7 @@ struct pb_bpf_run {
 	uint32_t lane;			/* whose per-CPU values it has to itself */
 	uint32_t thread;		/* the thread's id: who holds spin locks in values */
 	uint32_t tail_calls;		/* so far */
+	bool lock_missed;		/* it goes on without a lock that its own thread holds */
 };
 
 /* Settings of the process, as the kernel's files of these names have them. */

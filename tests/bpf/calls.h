@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Series of helper calls, made by our functions and by a program in the kernel, for
+ * comparing what they return and leave behind.
+ */
+#ifndef TESTS_BPF_CALLS_H
+#define TESTS_BPF_CALLS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CALLS_MAX	16
+#define CALLS_MEM	2048		/* of both: what calls read and write */
+#define CALLS_PACKET	65536
+
+enum call_arg { ARG_NONE, ARG_CTX, ARG_IMM, ARG_MEM, ARG_TEXT };
+
+struct call {
+	uint32_t id;			/* BPF_FUNC_ */
+	struct { enum call_arg kind; int64_t v; } arg[5];	/* MEM: offset in mem; TEXT: in text */
+};
+
+struct calls {
+	uint32_t prog_type;
+	uint32_t nr;
+	struct call call[CALLS_MAX];
+	uint8_t mem[CALLS_MEM];
+	char text[1024];		/* formats: memory that is read only */
+	uint8_t data[CALLS_PACKET];
+	uint32_t data_len, flags;
+	bool has_ctx;
+	uint8_t ctx[256];
+	uint32_t ctx_len;
+};
+
+struct outcome {
+	int err;			/* of the run */
+	const char *why;		/* with -1, the kernel's log */
+	uint64_t ret[CALLS_MAX];
+	uint8_t mem[CALLS_MEM];
+	uint8_t data[CALLS_PACKET];
+	uint32_t data_len;
+	uint8_t ctx[256];
+};
+
+void calls_ours(const struct calls *c, struct outcome *o);
+/* err -1 and a message: the program can't be loaded. */
+void calls_kernel(const struct calls *c, struct outcome *o);
+#endif
