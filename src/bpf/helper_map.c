@@ -24,7 +24,7 @@ PB_BPF_HELPER(map_delete_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
 
-	return (uint64_t)(int64_t)map->ops->remove(map, PB_BPF_PTR(r2));
+	return (uint64_t)(int64_t)map->ops->remove(map, PB_BPF_PTR(r2), run);
 }
 
 /* r2 value, r3 flags */
@@ -32,21 +32,21 @@ PB_BPF_HELPER(map_push_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
 
-	return (uint64_t)(int64_t)map->ops->push(map, PB_BPF_PTR(r2), r3);
+	return (uint64_t)(int64_t)map->ops->push(map, PB_BPF_PTR(r2), r3, run);
 }
 
 PB_BPF_HELPER(map_pop_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
 
-	return (uint64_t)(int64_t)map->ops->pop(map, PB_BPF_PTR(r2));
+	return (uint64_t)(int64_t)map->ops->pop(map, PB_BPF_PTR(r2), run);
 }
 
 PB_BPF_HELPER(map_peek_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
 
-	return (uint64_t)(int64_t)map->ops->peek(map, PB_BPF_PTR(r2));
+	return (uint64_t)(int64_t)map->ops->peek(map, PB_BPF_PTR(r2), run);
 }
 
 /* r2 key, r3 processor: its lane's value */

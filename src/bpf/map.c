@@ -14,6 +14,11 @@ static const struct pb_bpf_map_ops *const types[] = {
 	[BPF_MAP_TYPE_LRU_HASH] = &pb_bpf_hash_ops,
 	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = &pb_bpf_percpu_hash_ops,
 	[BPF_MAP_TYPE_HASH_OF_MAPS] = &pb_bpf_hash_of_maps_ops,
+	[BPF_MAP_TYPE_LPM_TRIE] = &pb_bpf_lpm_ops,
+	[BPF_MAP_TYPE_QUEUE] = &pb_bpf_queue_ops,
+	[BPF_MAP_TYPE_STACK] = &pb_bpf_queue_ops,
+	[BPF_MAP_TYPE_STACK_TRACE] = &pb_bpf_stack_trace_ops,
+	[BPF_MAP_TYPE_RINGBUF] = &pb_bpf_ringbuf_ops,
 };
 
 const struct pb_bpf_map_ops *pb_bpf_map_ops_of(uint32_t type)

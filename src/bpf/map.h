@@ -68,8 +68,8 @@ struct pb_bpf_run;
 typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key, void *value);
 
 /*
- * Of a type. run: whose lane (run->lane) of per-CPU values is meant; may be NULL, from
- * outside, and is lane 0 then. What a type can't do returns what its kernel's
+ * Of a type. run: whose lane (run->lane) of per-CPU values is meant, and which thread
+ * (run->thread) takes locks; may be NULL, from outside: lane 0, and the thread asks. What a type can't do returns what its kernel's
  * counterpart does; none of the pointers but the last three is NULL.
  */
 struct pb_bpf_map_ops {
@@ -84,12 +84,12 @@ struct pb_bpf_map_ops {
 	void *(*lookup)(struct pb_bpf_map *map, const void *key, struct pb_bpf_run *run);
 	int (*update)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags,
 		      struct pb_bpf_run *run);
-	int (*remove)(struct pb_bpf_map *map, const void *key);
+	int (*remove)(struct pb_bpf_map *map, const void *key, struct pb_bpf_run *run);
 	int (*next_key)(struct pb_bpf_map *map, const void *key, void *next);
 	/* Queues and stacks. */
-	int (*push)(struct pb_bpf_map *map, const void *value, uint64_t flags);
-	int (*pop)(struct pb_bpf_map *map, void *value);
-	int (*peek)(struct pb_bpf_map *map, void *value);
+	int (*push)(struct pb_bpf_map *map, const void *value, uint64_t flags, struct pb_bpf_run *run);
+	int (*pop)(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
+	int (*peek)(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
 	/* Calls fn for the elements, as bpf_for_each_map_elem does; returns their number, or -errno */
 	int64_t (*each)(struct pb_bpf_map *map, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
 	/* From outside (map_sys.h): values of all lanes, numbers for objects; flags are checked. */

@@ -518,7 +518,7 @@ static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags
 	return -EBUSY;
 }
 
-static int hash_remove(struct pb_bpf_map *m, const void *key)
+static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
 {
 	return take(m, key, NULL, 0);
 }

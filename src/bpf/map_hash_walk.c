@@ -138,7 +138,7 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 	if (take && m->attr.type != BPF_MAP_TYPE_HASH_OF_MAPS)
 		return m->ops->take(m, key, value, flags);
 	err = m->ops->read(m, key, value, flags);
-	return err || !take ? err : m->ops->remove(m, key);
+	return err || !take ? err : m->ops->remove(m, key, NULL);
 }
 
 /* The bucket's keys and values behind what is in `keys` already. -ENOSPC: not all would fit */

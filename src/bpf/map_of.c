@@ -108,13 +108,6 @@ static const struct pb_bpf_prog *array_prog(struct pb_bpf_map *m, uint32_t index
 	return array_lookup(m, &index, NULL);
 }
 
-/* From programs: the kernel has no such thing either. */
-static int no_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
-		     struct pb_bpf_run *run)
-{
-	return -EINVAL;
-}
-
 static int array_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
 {
 	uint32_t *id = slot(m, key), now = id ? pb_load32(id) : 0;
@@ -143,7 +136,7 @@ static int array_write(struct pb_bpf_map *m, const void *key, const void *value,
 	return 0;
 }
 
-static int array_remove(struct pb_bpf_map *m, const void *key)
+static int array_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
 {
 	uint32_t *at = slot(m, key), old;
 
@@ -202,13 +195,13 @@ static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, 
 {
 	int64_t id = get(m, value);
 	uint32_t number = (uint32_t)id, *at, *guard = &hash_top(m)->guard;
-	bool stolen;
 	int err;
 
 	if (id < 0)
 		return (int)id;
-	err = pb_bpf_guard_take(m, guard, &stolen);
-	if (!err) {
+	err = pb_bpf_guard_take(m, guard, NULL);
+	if (err >= 0) {
+		err = 0;
 		at = pb_bpf_hash_ops.lookup(m, key, NULL);
 		if (at && (flags == BPF_ANY || flags == BPF_EXIST))
 			number = __atomic_exchange_n(at, number, __ATOMIC_ACQ_REL);
@@ -222,13 +215,12 @@ static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, 
 	return err;
 }
 
-static int hash_remove(struct pb_bpf_map *m, const void *key)
+static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
 {
 	uint32_t old = 0, *guard = &hash_top(m)->guard;
-	bool stolen;
-	int err = pb_bpf_guard_take(m, guard, &stolen);
+	int err = pb_bpf_guard_take(m, guard, run);
 
-	if (err)
+	if (err < 0)
 		return err;
 	err = pb_bpf_hash_ops.take(m, key, &old, 0);
 	pb_bpf_guard_give(guard);
@@ -237,14 +229,14 @@ static int hash_remove(struct pb_bpf_map *m, const void *key)
 }
 
 #define ARRAY_OPS .size = array_size, .format = array_format, .open = array_open, .lookup = array_lookup, \
-	.update = no_update, .remove = array_remove, .next_key = pb_bpf_array_next_key, \
+	.update = pb_bpf_no_update, .remove = array_remove, .next_key = pb_bpf_array_next_key, \
 	.each = pb_bpf_no_each, .read = array_read, .write = array_write, .take = pb_bpf_no_take, PB_BPF_NO_QUEUE
 
 const struct pb_bpf_map_ops pb_bpf_prog_array_ops = { ARRAY_OPS, .prog = array_prog };
 const struct pb_bpf_map_ops pb_bpf_object_array_ops = { ARRAY_OPS };
 
 const struct pb_bpf_map_ops pb_bpf_hash_of_maps_ops = {
-	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup, .update = no_update,
+	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup, .update = pb_bpf_no_update,
 	.remove = hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_no_each, .read = hash_read,
 	.write = hash_write, .take = pb_bpf_no_take, PB_BPF_NO_QUEUE, .repair = pb_bpf_hash_repair,
 };

@@ -81,10 +81,16 @@ int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *sr
 /* The thread that a lock belongs to; from outside a system call tells. */
 uint32_t pb_bpf_thread(const struct pb_bpf_run *run);
 
-/* -EINVAL, where a type can't do it. */
-int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags);
-int pb_bpf_no_pop(struct pb_bpf_map *m, void *value);
-int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key);
+/* Where a type can't do it: the kernel's errors. */
+int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run);
+int pb_bpf_no_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run);
+int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
+void *pb_bpf_no_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
+int pb_bpf_no_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		     struct pb_bpf_run *run);
+int pb_bpf_no_next_key(struct pb_bpf_map *m, const void *key, void *next);
+int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
+int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 int pb_bpf_no_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int64_t pb_bpf_no_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
 /* By lookup and update. */
@@ -94,15 +100,16 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
 #define PB_BPF_NO_QUEUE .push = pb_bpf_no_push, .pop = pb_bpf_no_pop, .peek = pb_bpf_no_pop
 
 /*
- * A lock that a dead process doesn't keep, for the rare writers of some types. 0, or
- * -EBUSY: its holder makes no progress (a handler may have interrupted him). *stolen: the
- * holder died, and what it guards wants repair.
+ * A lock that a dead process doesn't keep, for the writers of some types. 0, or -EBUSY: a
+ * handler has interrupted its holder, or the holder makes no progress; 1: it is ours, and
+ * the last holder died at his work.
  */
-int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, bool *stolen);
+int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);
 
 extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb_bpf_hash_ops,
-	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops, pb_bpf_hash_of_maps_ops;
+	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops, pb_bpf_hash_of_maps_ops,
+	pb_bpf_queue_ops, pb_bpf_lpm_ops, pb_bpf_stack_trace_ops, pb_bpf_ringbuf_ops;
 /* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash, by buckets: *batch is the next. */
 int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values, uint32_t *count,
 		      uint64_t flags, bool take);

@@ -63,12 +63,12 @@ int pb_bpf_map_lookup_elem(struct pb_bpf_map *m, const void *key, void *value, u
 		return -EPERM;
 	if (lock_missing(m, flags) || !key_given(m, key))
 		return -EINVAL;
-	return is_queue(m) ? m->ops->peek(m, value) : m->ops->read(m, key, value, flags);
+	return is_queue(m) ? m->ops->peek(m, value, NULL) : m->ops->read(m, key, value, flags);
 }
 
 static int update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
-	return is_queue(m) ? m->ops->push(m, value, flags) : m->ops->write(m, key, value, flags);
+	return is_queue(m) ? m->ops->push(m, value, flags, NULL) : m->ops->write(m, key, value, flags);
 }
 
 int pb_bpf_map_update_elem(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
@@ -86,7 +86,7 @@ int pb_bpf_map_delete_elem(struct pb_bpf_map *m, const void *key)
 		return -EPERM;
 	if (!key_given(m, key))
 		return -EINVAL;
-	return m->ops->remove(m, key);
+	return m->ops->remove(m, key, NULL);
 }
 
 int pb_bpf_map_get_next_key(struct pb_bpf_map *m, const void *key, void *next)
@@ -106,7 +106,7 @@ int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *m, const void *key, voi
 		return -EPERM;
 	if ((flags && is_queue(m)) || lock_missing(m, flags) || !key_given(m, key))
 		return -EINVAL;
-	return is_queue(m) ? m->ops->pop(m, value) : m->ops->take(m, key, value, flags);
+	return is_queue(m) ? m->ops->pop(m, value, NULL) : m->ops->take(m, key, value, flags);
 }
 
 int pb_bpf_map_freeze(struct pb_bpf_map *m)
@@ -240,7 +240,7 @@ int pb_bpf_map_delete_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch 
 	if (err)
 		return err;
 	for (; !err && done < *b->count; done += !err)
-		err = m->ops->remove(m, (char *)b->keys + (uint64_t)done * m->attr.key_size);
+		err = m->ops->remove(m, (char *)b->keys + (uint64_t)done * m->attr.key_size, NULL);
 	*b->count = done;
 	return err;
 }

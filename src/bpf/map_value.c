@@ -70,8 +70,13 @@ static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 	return m->alive && word >> THREAD_BITS && !m->alive(m, word >> THREAD_BITS);
 }
 
-/* 0 and the word is ours; 1, and the holder died; -EBUSY. exact: no other thread is `me`. */
-static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, bool exact, int rounds)
+static uint32_t word_of(const struct pb_bpf_map *m, uint32_t thread)
+{
+	return m->owner << THREAD_BITS | (thread & THREADS ? thread & THREADS : THREADS);
+}
+
+/* 0 and the word is ours; 1, and the holder died; -EBUSY */
+static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, int rounds)
 {
 	uint32_t was;
 
@@ -80,7 +85,7 @@ static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, bo
 			was = 0;
 			if (pb_replace32(word, &was, me))
 				return 0;
-			if (was == me && exact)
+			if (was == me)
 				return -EBUSY;
 			while (pb_load32(word) && i++ < SPINS)
 				__builtin_ia32_pause();
@@ -93,7 +98,7 @@ static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, bo
 
 uint32_t pb_bpf_thread(const struct pb_bpf_run *run)
 {
-	return run ? run->thread : (uint32_t)pb_sys(SYS_gettid);
+	return run && run->thread ? run->thread : (uint32_t)pb_sys(SYS_gettid);
 }
 
 static uint32_t *lock_of(const struct pb_bpf_map *m, void *value)
@@ -105,8 +110,7 @@ int pb_bpf_map_lock(const struct pb_bpf_map *m, void *value, uint32_t me)
 {
 	if (m->types.spin_lock_off < 0)
 		return -EINVAL;
-	me = m->owner << THREAD_BITS | (me & THREADS);
-	return take_word(m, lock_of(m, value), me ? me : THREADS, me, MOST_ROUNDS) < 0 ? -EBUSY : 0;
+	return take_word(m, lock_of(m, value), word_of(m, me), MOST_ROUNDS) < 0 ? -EBUSY : 0;
 }
 
 void pb_bpf_map_unlock(const struct pb_bpf_map *m, void *value)
@@ -137,13 +141,11 @@ int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *sr
 	return 0;
 }
 
-/* The holder is a process here: a thread that we have interrupted isn't told from others. */
-int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, bool *stolen)
+int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run)
 {
-	int ret = take_word(m, word, m->owner << THREAD_BITS | THREADS, false, MOST_ROUNDS / 8);
+	uint32_t me = word_of(m, pb_bpf_thread(run));
 
-	*stolen = ret > 0;
-	return ret < 0 ? -EBUSY : 0;
+	return take_word(m, word, me, MOST_ROUNDS);
 }
 
 void pb_bpf_guard_give(uint32_t *word)
@@ -153,17 +155,43 @@ void pb_bpf_guard_give(uint32_t *word)
 
 /* ---- what a type can't do ---------------------------------------------------- */
 
-int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags)
+int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run)
 {
 	return -PB_BPF_ENOTSUPP;
 }
 
-int pb_bpf_no_pop(struct pb_bpf_map *m, void *value)
+int pb_bpf_no_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
 {
 	return -PB_BPF_ENOTSUPP;
 }
 
-int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key)
+int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	return -EINVAL;
+}
+
+void *pb_bpf_no_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	return NULL;
+}
+
+int pb_bpf_no_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		     struct pb_bpf_run *run)
+{
+	return -EINVAL;
+}
+
+int pb_bpf_no_next_key(struct pb_bpf_map *m, const void *key, void *next)
+{
+	return -EINVAL;
+}
+
+int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
 	return -EINVAL;
 }
