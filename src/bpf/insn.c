@@ -52,7 +52,7 @@ static const uint8_t named[] = {
 	[PB_BPF_GOTO] = OFF, [PB_BPF_GOTOL] = IMM,
 	[PB_BPF_IF_K] = DST | OFF | IMM, [PB_BPF_IF_X] = DST | SRC | OFF,
 	[PB_BPF_CALL_HELPER] = IMM, [PB_BPF_CALL_PC] = IMM, [PB_BPF_CALL_KFUNC] = IMM | OFF,
-	[PB_BPF_RETURN] = 0,
+	[PB_BPF_RETURN] = OFF,	/* the kernel doesn't look at it */
 };
 
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op)

@@ -22,7 +22,8 @@ struct pb_bpf_map_attr {
 
 /* A pointer in values that only bpf_kptr_xchg and loads reach. */
 struct pb_bpf_kptr {
-	uint32_t off, btf_id;		/* in the value; of the structure */
+	uint32_t off, btf_id, size;	/* in the value; of the structure */
+	const char *name;		/* the structure's */
 	bool referenced;
 };
 #define PB_BPF_MAX_KPTRS 8

@@ -80,21 +80,25 @@ struct pb_bpf_verify {
 
 /* 0, or -errno, the kernel's; the log's last line says why. */
 int pb_bpf_verify(struct pb_bpf_verify *v);
+/* NULL: nothing. */
+void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts);
 
 /* What memory an instruction accesses, or what its constant is. */
 enum pb_bpf_access {
 	PB_BPF_ACCESS_NONE,		/* not looked at yet, or no access */
 	PB_BPF_ACCESS_PLAIN,		/* as it stands */
 	PB_BPF_ACCESS_CTX,		/* a field of the context: to be rewritten */
-	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and its kin */
+	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and its kin, as it stands */
 	PB_BPF_ACCESS_PROBE,		/* may fault, and reads 0 then */
 };
 
+/* How a number that moves a pointer is masked against a processor's guesses; 0: not. */
 enum pb_bpf_mask {
-	PB_BPF_MASK_SRC = 1,		/* the offset is masked against speculation */
-	PB_BPF_MASK_SUB = 2,		/* it is subtracted, or was negative */
-	PB_BPF_MASK_SKIP = 4,		/* states differ: nothing is masked */
-	PB_BPF_MASK_CONST = 8,
+	PB_BPF_MASK_SRC = 1,		/* it is in src, the pointer in dst */
+	PB_BPF_MASK_DST = 2,		/* the other way round */
+	PB_BPF_MASK_NEGATIVE = 4,	/* it is negative */
+	PB_BPF_MASK_SCALARS = 8,	/* no pointer is moved: no mask */
+	PB_BPF_MASK_IMMEDIATE = 16,	/* it is known: `limit`, as a constant */
 };
 
 struct pb_bpf_fact {
@@ -102,13 +106,12 @@ struct pb_bpf_fact {
 	bool fence;			/* no speculation past it (nospec) */
 	uint8_t access;			/* enum pb_bpf_access */
 	uint8_t mask;			/* enum pb_bpf_mask */
-	uint8_t branch;			/* taken: 1 always, 2 never, 3 or 0 both */
 	bool poisoned;			/* a helper's map differs between paths: look it up at run time */
 	bool loop_fits;			/* a bpf_loop that is always given the same callback, flags 0 */
 	uint32_t limit;			/* of the mask */
 	uint32_t map;			/* 1 + number in maps: LD_IMM64's, or the helper call's only one */
 	uint64_t key;			/* of a tail call whose index is known */
-	bool key_known;
+	bool key_seen, key_known;
 	uint32_t off;			/* in the map's values: LD_IMM64 with a map's value */
 	int32_t loop_func;		/* the callback's first instruction */
 };
@@ -119,6 +122,7 @@ struct pb_bpf_subprog {
 };
 
 struct pb_bpf_facts {
+	size_t size;			/* of the block that this begins */
 	struct pb_bpf_fact *insns;	/* nr */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;

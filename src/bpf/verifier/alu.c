@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Arithmetic instructions: operands, moves, and which of the two kinds it is. */
+#include "bpf/verifier/env.h"
+
+static int check_unary(struct env *env, const struct bpf_insn *insn)
+{
+	int err = reg_use(env, insn->dst_reg, READ);
+
+	if (err)
+		return err;
+	if (leaks(env, insn->dst_reg))
+		return refuse(env, EACCES, "R%d pointer arithmetic prohibited\n", insn->dst_reg);
+	return reg_use(env, insn->dst_reg, WRITE);
+}
+
+/* dst = src, all of it: from now on what is learned of one is known of the other. */
+static void move64(struct env *env, struct reg *dst, struct reg *src)
+{
+	if (src->type == SCALAR && !src->id)
+		src->id = ++env->ids;
+	reg_copy(dst, src);
+	dst->live |= LIVE_WRITTEN;
+}
+
+static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src)
+{
+	if (leaks(env, insn->src_reg))
+		return refuse(env, EACCES, "R%d partial copy of pointer\n", insn->src_reg);
+	if (src->type == SCALAR) {
+		reg_copy(dst, src);
+		dst->id = 0;
+		dst->live |= LIVE_WRITTEN;
+	} else {
+		reg_make_scalar(dst, !env->capable);
+	}
+	reg_zero_extend(dst);
+	reg_sync(dst);
+	return 0;
+}
+
+static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
+			 const struct reg *src, int bytes)
+{
+	const struct reg from = *src;	/* may be dst */
+	bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
+	const struct range *r = wide && bytes < 4 ? &from.wide : &from.low;
+	int64_t top = (int64_t)(1ull << (bytes * 8 - 1)) - 1, least = -top - 1, most = top;
+
+	if (leaks(env, insn->src_reg))
+		return refuse(env, EACCES, "R%d sign-extension part of pointer\n", insn->src_reg);
+	reg_make_scalar(dst, !env->capable);
+	if (from.type == SCALAR && r->smin >= least && r->smax <= most) {
+		/* the sign that it has is the sign of the narrow number */
+		least = r->smin;
+		most = r->smax;
+	}
+	dst->wide.smin = dst->low.smin = least;
+	dst->wide.smax = dst->low.smax = most;
+	if (reg_is_const(&from))
+		reg_known_value(dst, (uint64_t)((int64_t)(from.var.value << (64 - bytes * 8)) >> (64 - bytes * 8)));
+	if (wide && reg_is_const(&from) && dst->var.value == from.var.value)
+		dst->id = from.id;
+	if (!wide)
+		reg_zero_extend(dst);
+	reg_sync(dst);
+	return 0;
+}
+
+static int check_move(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
+{
+	struct reg *regs = cur_regs(env), *dst = &regs[insn->dst_reg], *src = &regs[insn->src_reg];
+	bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
+	int err = o->form == PB_BPF_ALU_K ? 0 : reg_use(env, insn->src_reg, READ);
+
+	if (!err)
+		err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+	if (err)
+		return err;
+	if (o->form == PB_BPF_MOVSX)
+		return move_extended(env, insn, dst, src, o->width);
+	if (o->form == PB_BPF_ALU_K) {
+		reg_make_scalar(dst, !env->capable);
+		reg_make_const(dst, wide ? (uint64_t)(int64_t)insn->imm : (uint32_t)insn->imm);
+		return 0;
+	}
+	if (!wide)
+		return move32(env, insn, dst, src);
+	move64(env, dst, src);
+	return 0;
+}
+
+static int two_pointers(struct env *env, const struct bpf_insn *insn)
+{
+	if (BPF_OP(insn->code) != BPF_SUB || !env->ptr_leaks)
+		return refuse(env, EACCES, "R%d pointer %s pointer prohibited\n", insn->dst_reg,
+			      pb_bpf_ops[env->ops[env->insn]].symbol);
+	reg_make_scalar(&cur_regs(env)[insn->dst_reg], !env->capable);
+	return 0;
+}
+
+static int with_register(struct env *env, const struct bpf_insn *insn, struct reg *dst, struct reg *src)
+{
+	struct reg off;
+	int err = 0;
+
+	if (src->type != SCALAR && dst->type != SCALAR)
+		return two_pointers(env, insn);
+	if (src->type != SCALAR) {
+		/* number += pointer */
+		err = precise_reg(env, insn->dst_reg);
+		if (err)
+			return err;
+		off = *dst;
+		return pointer_alu(env, insn, src, &off);
+	}
+	if (dst->type != SCALAR || dst->precise)
+		err = precise_reg(env, insn->src_reg);
+	if (err)
+		return err;
+	return dst->type != SCALAR ? pointer_alu(env, insn, dst, src) : scalar_alu(env, insn, dst, src);
+}
+
+static int check_binary(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
+{
+	struct reg *dst = &cur_regs(env)[insn->dst_reg], *src = &cur_regs(env)[insn->src_reg], k;
+	unsigned op = BPF_OP(insn->code);
+	int err = o->form == PB_BPF_ALU_X ? reg_use(env, insn->src_reg, READ) : 0;
+
+	if (!err)
+		err = reg_use(env, insn->dst_reg, READ);
+	if (err)
+		return err;
+	if (o->form == PB_BPF_ALU_K && (op == BPF_MOD || op == BPF_DIV) && !insn->imm)
+		return refuse(env, EINVAL, "div by zero\n");
+	if (o->form == PB_BPF_ALU_K && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH) &&
+	    (uint32_t)insn->imm >= o->width * 8u)
+		return refuse(env, EINVAL, "invalid shift %d\n", insn->imm);
+	err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+	if (err)
+		return err;
+	/* it is no copy of another any more */
+	if (dst->type == SCALAR)
+		dst->id = 0;
+	if (o->form == PB_BPF_ALU_X)
+		return with_register(env, insn, dst, src);
+	memset(&k, 0, sizeof k);
+	reg_make_const(&k, (uint64_t)(int64_t)insn->imm);
+	return dst->type == SCALAR ? scalar_alu(env, insn, dst, &k) : pointer_alu(env, insn, dst, &k);
+}
+
+int check_alu(struct env *env, const struct bpf_insn *insn)
+{
+	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
+
+	switch (o->form) {
+	case PB_BPF_NEG: case PB_BPF_END:
+		return check_unary(env, insn);
+	default:
+		return BPF_OP(insn->code) == BPF_MOV ? check_move(env, insn, o) : check_binary(env, insn, o);
+	}
+}

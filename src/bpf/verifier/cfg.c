@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The program's shape: its subprograms, where its jumps go, that each instruction is
+ * reached, and where paths may meet (prune points) or the way isn't straight (jump
+ * points, which the walk back for precision needs).
+ */
+#include "bpf/verifier/env.h"
+
+static unsigned form_at(const struct env *env, uint32_t i)
+{
+	return pb_bpf_ops[env->ops[i]].form;
+}
+
+static bool loads_func(const struct env *env, uint32_t i)
+{
+	return form_at(env, i) == PB_BPF_LD64 && env->insns[i].src_reg == BPF_PSEUDO_FUNC;
+}
+
+static int64_t target_of(const struct env *env, uint32_t i)
+{
+	const struct bpf_insn *insn = &env->insns[i];
+
+	return (int64_t)i + 1 + (form_at(env, i) == PB_BPF_GOTOL ? insn->imm : insn->off);
+}
+
+/* ---- subprograms ---------------------------------------------------------------------- */
+
+static int add_subprog(struct env *env, int64_t at)
+{
+	size_t n;
+
+	if (at < 0 || at >= env->nr)
+		return refuse(env, EINVAL, "call to invalid destination\n");
+	n = pb_bisect(i, 0, env->nr_subs, env->subs[i].start < at);
+	if (n < env->nr_subs && env->subs[n].start == at)
+		return 0;
+	if (env->nr_subs >= MAX_SUBPROGS)
+		return refuse(env, E2BIG, "too many subprograms\n");
+	memmove(&env->subs[n + 1], &env->subs[n], (env->nr_subs - n) * sizeof env->subs[0]);
+	env->subs[n] = (struct subprog){ .start = (uint32_t)at };
+	env->nr_subs++;
+	return 0;
+}
+
+int find_subprogs(struct env *env)
+{
+	int err = add_subprog(env, 0);
+
+	for (uint32_t i = 0; i < env->nr && !err; i++) {
+		bool call = form_at(env, i) == PB_BPF_CALL_PC;
+
+		if (!call && !loads_func(env, i) && form_at(env, i) != PB_BPF_CALL_KFUNC)
+			continue;
+		if (!env->capable)
+			return refuse(env, EPERM, "loading/calling other bpf or kernel functions are allowed for "
+				      "CAP_BPF and CAP_SYS_ADMIN\n");
+		if (form_at(env, i) == PB_BPF_CALL_KFUNC)
+			return refuse(env, EINVAL, "calling kernel function is not allowed\n");
+		err = add_subprog(env, (int64_t)i + 1 + env->insns[i].imm);
+	}
+	env->subs[env->nr_subs].start = env->nr;
+	if (!err && env->v->log_level & 2)
+		for (uint32_t i = 0; i < env->nr_subs; i++)
+			log(env, "func#%d @%d\n", (int)i, (int)env->subs[i].start);
+	return err;
+}
+
+/* By the raw code: bits that make no instruction are complained of where they are reached. */
+static bool jumps(const struct bpf_insn *insn)
+{
+	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
+
+	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_EXIT && op != BPF_CALL;
+}
+
+static int check_last(struct env *env, uint32_t i)
+{
+	uint8_t code = env->insns[i].code;
+
+	if (code == (BPF_JMP | BPF_EXIT) || code == (BPF_JMP | BPF_JA) || code == (BPF_JMP32 | BPF_JA))
+		return 0;
+	return refuse(env, EINVAL, "last insn is not an exit or jmp\n");
+}
+
+int check_subprogs(struct env *env)
+{
+	for (uint32_t n = 0; n < env->nr_subs; n++) {
+		uint32_t start = env->subs[n].start, end = env->subs[n + 1].start;
+
+		for (uint32_t i = start; i < end; i++) {
+			const struct bpf_insn *insn = &env->insns[i];
+			int64_t to = target_of(env, i);
+
+			if (insn->code == (BPF_JMP | BPF_CALL) && insn->imm == BPF_FUNC_tail_call &&
+			    insn->src_reg != BPF_PSEUDO_CALL)
+				env->subs[n].has_tail_call = true;
+			if (BPF_CLASS(insn->code) == BPF_LD &&
+			    (BPF_MODE(insn->code) == BPF_ABS || BPF_MODE(insn->code) == BPF_IND))
+				env->subs[n].has_ld_abs = true;
+			if (jumps(insn) && (to < start || to >= end))
+				return refuse(env, EINVAL, "jump out of range from insn %d to %d\n", (int)i, (int)to);
+		}
+		if (check_last(env, end - 1))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int check_funcs(struct env *env)
+{
+	const struct pb_bpf_verify *v = env->v;
+
+	if (!v->nr_funcs) {
+		for (uint32_t i = 1; i < env->nr_subs; i++) {
+			if (env->subs[i].has_ld_abs)
+				return refuse(env, EINVAL, "LD_ABS is not allowed in subprogs without BTF\n");
+			if (env->subs[i].has_tail_call)
+				return refuse(env, EINVAL, "tail_call is not allowed in subprogs without BTF\n");
+		}
+		return 0;
+	}
+	if (v->nr_funcs != env->nr_subs)
+		return refuse(env, EINVAL, "number of funcs in func_info doesn't match number of subprogs\n");
+	for (uint32_t i = 0; i < env->nr_subs; i++) {
+		if (v->funcs[i].insn != env->subs[i].start)
+			return refuse(env, EINVAL,
+				      "func_info BTF section doesn't match subprog layout in BPF program\n");
+		if (env->subs[i].has_ld_abs && i && v->funcs[i].returns_void)
+			return refuse(env, EINVAL, "LD_ABS is only allowed in functions that return 'int'.\n");
+		if (env->subs[i].has_tail_call && i && v->funcs[i].returns_void)
+			return refuse(env, EINVAL, "tail_call is only allowed in functions that return 'int'.\n");
+		env->funcs[i] = &v->funcs[i];
+	}
+	return 0;
+}
+
+/* ---- all instructions, each once ----------------------------------------------------------- */
+
+/* A depth-first walk. An instruction is new, on the way (with as many of its ways out
+ * taken), or done. */
+enum { NEW, ON_WAY = 0x10, DONE = 0x20 };
+
+struct walk {
+	uint8_t *mark;
+	uint32_t *stack, depth;
+};
+
+static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth, bool branch, bool loop_ok)
+{
+	if (w->mark[from] >= (ON_WAY | nth))
+		return 0;
+	if (to < 0 || to >= env->nr) {
+		log_line(env, from, "%d: ", (int)from);
+		return refuse(env, EINVAL, "jump out of range from insn %d to %d\n", (int)from, (int)to);
+	}
+	if (branch)
+		env->aux[to].prune_point = env->aux[to].jump_point = true;
+	if (w->mark[to] == NEW) {
+		w->mark[from] = (uint8_t)(ON_WAY | nth);
+		w->mark[to] = ON_WAY;
+		w->stack[w->depth++] = (uint32_t)to;
+		return 1;
+	}
+	if (w->mark[to] != DONE && !(loop_ok && env->capable)) {
+		log_line(env, from, "%d: ", (int)from);
+		log_line(env, (uint32_t)to, "%d: ", (int)to);
+		return refuse(env, EINVAL, "back-edge from insn %d to %d\n", (int)from, (int)to);
+	}
+	if (w->mark[to] == DONE)
+		w->mark[from] = (uint8_t)(ON_WAY | nth);
+	return 0;
+}
+
+static int visit_call(struct env *env, struct walk *w, uint32_t i, unsigned length, bool follow)
+{
+	int r = step(env, w, i, (int64_t)i + length, 1, false, false);
+
+	if (r)
+		return r;
+	env->aux[i + length].prune_point = env->aux[i + length].jump_point = true;
+	if (!follow)
+		return 0;
+	env->aux[i].prune_point = true;
+	/* recursion is found by the depth of frames */
+	return step(env, w, i, (int64_t)i + 1 + env->insns[i].imm, 2, true, loads_func(env, i));
+}
+
+static int visit(struct env *env, struct walk *w, uint32_t i)
+{
+	const struct bpf_insn *insn = &env->insns[i];
+	int64_t to = target_of(env, i);
+	int r;
+
+	if (loads_func(env, i))
+		return visit_call(env, w, i, 2, true);
+	if (BPF_CLASS(insn->code) != BPF_JMP && BPF_CLASS(insn->code) != BPF_JMP32)
+		return step(env, w, i, (int64_t)i + (form_at(env, i) == PB_BPF_LD64 ? 2 : 1), 1, false, false);
+	switch (BPF_OP(insn->code)) {
+	case BPF_EXIT:
+		return 0;
+	case BPF_CALL:
+		if (insn->imm == BPF_FUNC_timer_set_callback)
+			env->aux[i].prune_point = true;
+		return visit_call(env, w, i, 1, insn->src_reg == BPF_PSEUDO_CALL);
+	case BPF_JA:
+		if (BPF_SRC(insn->code) != BPF_K)
+			return -EINVAL;
+		r = step(env, w, i, to, 1, false, true);
+		if (!r)
+			env->aux[to].prune_point = env->aux[to].jump_point = true;
+		return r;
+	default:
+		env->aux[i].prune_point = true;
+		r = step(env, w, i, (int64_t)i + 1, 1, false, true);
+		return r ? r : step(env, w, i, to, 2, true, true);
+	}
+}
+
+static int check_reached(struct env *env, const struct walk *w)
+{
+	for (uint32_t i = 0; i < env->nr; i++) {
+		if (w->mark[i] != DONE)
+			return refuse(env, EINVAL, "unreachable insn %d\n", (int)i);
+		if (form_at(env, i) != PB_BPF_LD64)
+			continue;
+		if (w->mark[i + 1] != NEW)
+			return refuse(env, EINVAL, "jump into the middle of ldimm64 insn %d\n", (int)i);
+		i++;
+	}
+	return 0;
+}
+
+int check_cfg(struct env *env)
+{
+	struct walk w = { .mark = pool_zero(&env->pool, env->nr),
+			  .stack = pool_get(&env->pool, (env->nr + 1) * sizeof(uint32_t), NULL) };
+	int r = w.mark && w.stack ? 0 : -ENOMEM;
+
+	if (!r) {
+		w.mark[0] = ON_WAY;
+		w.stack[w.depth++] = 0;
+	}
+	while (r >= 0 && w.depth) {
+		uint32_t i = w.stack[w.depth - 1];
+
+		r = visit(env, &w, i);
+		if (!r) {
+			w.mark[i] = DONE;
+			w.depth--;
+		}
+	}
+	if (r >= 0)
+		r = check_reached(env, &w);
+	pool_put(&env->pool, w.mark, env->nr);
+	pool_put(&env->pool, w.stack, (env->nr + 1) * sizeof(uint32_t));
+	return r;
+}
+
+/* ---- the deepest chain of frames -------------------------------------------------------------- */
+
+struct chain {
+	uint32_t insn, sub;
+};
+
+static uint32_t frame_size(const struct subprog *s)
+{
+	return pb_align_up(s->stack ? s->stack : 1u, 32u);
+}
+
+static int depth_from(struct env *env, uint32_t root)
+{
+	struct chain back[PB_BPF_MAX_FRAMES];
+	uint32_t sub = root, i = env->subs[root].start, depth = frame_size(&env->subs[root]), n = 0;
+
+	for (;;) {
+		int callee = -1;
+
+		for (; i < env->subs[sub + 1].start && callee < 0; i++) {
+			if (form_at(env, i) != PB_BPF_CALL_PC && !loads_func(env, i))
+				continue;
+			callee = find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
+			/* it runs later, on a stack of its own */
+			if (callee >= 0 && env->subs[callee].is_async && form_at(env, i) != PB_BPF_CALL_PC)
+				callee = -1;
+		}
+		if (depth > env->v->stats.stack)
+			env->v->stats.stack = depth;
+		if (callee < 0) {
+			if (!n)
+				return 0;
+			depth -= frame_size(&env->subs[sub]);
+			n--;
+			i = back[n].insn;
+			sub = back[n].sub;
+			continue;
+		}
+		back[n++] = (struct chain){ i, sub };
+		if (n >= PB_BPF_MAX_FRAMES)
+			return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
+		sub = (uint32_t)callee;
+		i = env->subs[sub].start;
+		/* each program of a chain of tail calls keeps its callers' frames */
+		if (env->subs[sub].has_tail_call && depth >= 256)
+			return refuse(env, EACCES, "tail_calls are not allowed when call stack of previous frames "
+				      "is %d bytes. Too large\n", (int)depth);
+		depth += frame_size(&env->subs[sub]);
+		if (depth > PB_BPF_STACK)
+			return refuse(env, EACCES, "combined stack size of %d calls is %d. Too large\n", (int)n + 1,
+				      (int)depth);
+	}
+}
+
+int check_stack_depth(struct env *env)
+{
+	int err = depth_from(env, 0);
+
+	for (uint32_t i = 1; i < env->nr_subs && !err; i++)
+		if (env->subs[i].is_async)
+			err = depth_from(env, i);
+	return err;
+}

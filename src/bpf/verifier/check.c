@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The walk over all paths, and what it begins and ends with. */
+#include "bpf/verifier/env.h"
+
+/* ---- instructions that are none ---------------------------------------------------------- */
+
+/* A field holds what its form doesn't name. */
+static int refuse_fields(struct env *env, const struct bpf_insn *insn)
+{
+	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
+	const char *what = "BPF_JMP/JMP32";
+
+	switch (class) {
+	case BPF_ALU: case BPF_ALU64:
+		if (op > BPF_END)
+			return refuse(env, EINVAL, "invalid BPF_ALU opcode %x\n", op);
+		what = op == BPF_END ? "BPF_END" : op == BPF_NEG ? "BPF_NEG" : op == BPF_MOV ? "BPF_MOV" : "BPF_ALU";
+		break;
+	case BPF_STX:
+		if (BPF_MODE(insn->code) == BPF_ATOMIC && !env->ops[env->insn])
+			return refuse(env, EINVAL, "BPF_ATOMIC uses invalid atomic opcode %02x\n", (unsigned)insn->imm);
+		what = "BPF_STX";
+		break;
+	case BPF_ST:
+		what = "BPF_ST";
+		break;
+	case BPF_LD:
+		if (BPF_MODE(insn->code) != BPF_ABS && BPF_MODE(insn->code) != BPF_IND)
+			return refuse(env, EINVAL, "invalid BPF_LD mode\n");
+		what = "BPF_LD_[ABS|IND]";
+		break;
+	case BPF_LDX:
+		what = "BPF_LDX";
+		break;
+	default:
+		what = op == BPF_CALL ? "BPF_CALL" : op == BPF_EXIT ? "BPF_EXIT" : op == BPF_JA ? "BPF_JA" : what;
+	}
+	return refuse(env, EINVAL, "%s uses reserved fields\n", what);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Types whose accesses are rewritten: then by all paths alike. */
+static bool rewritten(unsigned type)
+{
+	return type == TO_CTX || (type >= TO_SOCKET && type <= TO_XDP_SOCK) || type == TO_BTF;
+}
+
+static int note_access(struct env *env, unsigned type, unsigned flags)
+{
+	struct aux *aux = &env->aux[env->insn];
+
+	if (!aux->ptr_known) {
+		aux->ptr_known = true;
+		aux->ptr_type = (uint8_t)type;
+		aux->ptr_flags = (uint8_t)flags;
+	} else if ((aux->ptr_type != type || aux->ptr_flags != flags) &&
+		   (rewritten(type) || rewritten(aux->ptr_type))) {
+		return refuse(env, EINVAL, "same insn cannot be used with different pointers\n");
+	}
+	return 0;
+}
+
+/* A narrow load that keeps the sign. */
+static void sign_loaded(struct env *env, struct reg *r, int bytes)
+{
+	int64_t top = (int64_t)(1ull << (bytes * 8 - 1)) - 1;
+	uint64_t v = r->var.value;
+
+	if (r->type != SCALAR)
+		return;
+	if (reg_is_const(r)) {
+		reg_known_value(r, (uint64_t)((int64_t)(v << (64 - bytes * 8)) >> (64 - bytes * 8)));
+		return;
+	}
+	if (r->wide.umax <= (uint64_t)top)
+		return;
+	reg_make_scalar(r, !env->capable);
+	r->wide.smin = r->low.smin = -top - 1;
+	r->wide.smax = r->low.smax = top;
+	reg_sync(r);
+}
+
+static int check_load(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
+{
+	struct reg *regs = cur_regs(env);
+	unsigned type, flags;
+	int err = reg_use(env, insn->src_reg, READ);
+
+	if (!err)
+		err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+	if (err)
+		return err;
+	type = regs[insn->src_reg].type;
+	flags = regs[insn->src_reg].flags;
+	if (o->form == PB_BPF_LDSX && rewritten(type))
+		return refuse(env, EACCES, "sign-extending load from %s isn't possible\n",
+			      type_name(&regs[insn->src_reg]));
+	err = check_mem(env, insn->src_reg, insn->off, o->width, false, insn->dst_reg, false);
+	if (err)
+		return err;
+	if (o->form == PB_BPF_LDSX)
+		sign_loaded(env, &regs[insn->dst_reg], o->width);
+	return note_access(env, type, flags);
+}
+
+static int check_store(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
+{
+	struct reg *regs = cur_regs(env);
+	int err = o->form == PB_BPF_STX ? reg_use(env, insn->src_reg, READ) : 0;
+	unsigned type, flags;
+
+	if (!err)
+		err = reg_use(env, insn->dst_reg, READ);
+	if (err)
+		return err;
+	type = regs[insn->dst_reg].type;
+	flags = regs[insn->dst_reg].flags;
+	if (o->form == PB_BPF_ST && type == TO_CTX)
+		return refuse(env, EACCES, "BPF_ST stores into R%d %s is not allowed\n", insn->dst_reg,
+			      type_name(&regs[insn->dst_reg]));
+	err = check_mem(env, insn->dst_reg, insn->off, o->width, true, o->form == PB_BPF_STX ? insn->src_reg : -1,
+			false);
+	return err || o->form == PB_BPF_ST ? err : note_access(env, type, flags);
+}
+
+static int refuse_atomic(struct env *env, unsigned n)
+{
+	const struct reg *r = &cur_regs(env)[n];
+
+	if (!reg_is(r, TO_CTX) && !(reg_is_packet(r) && !r->flags) && !reg_is(r, TO_FLOW_KEYS) && !reg_is_sock(r))
+		return 0;
+	return refuse(env, EACCES, "BPF_ATOMIC stores into R%d %s is not allowed\n", n, type_name(r));
+}
+
+int check_atomic(struct env *env, const struct bpf_insn *insn)
+{
+	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
+	int loaded = o->form == PB_BPF_COMPARE ? 0 : o->form == PB_BPF_ATOMIC ? -1 : insn->src_reg;
+	unsigned dst = insn->dst_reg, src = insn->src_reg;
+	int err = reg_use(env, src, READ);
+
+	if (!err)
+		err = reg_use(env, dst, READ);
+	if (!err && o->form == PB_BPF_COMPARE)
+		err = reg_use(env, 0, READ);
+	if (!err && o->form == PB_BPF_COMPARE && leaks(env, 0))
+		err = refuse(env, EACCES, "R0 leaks addr into mem\n");
+	if (!err && leaks(env, src))
+		err = refuse(env, EACCES, "R%d leaks addr into mem\n", src);
+	if (!err)
+		err = refuse_atomic(env, dst);
+	if (!err && loaded >= 0)
+		err = reg_use(env, (unsigned)loaded, WRITE);
+	if (!err)
+		err = check_mem(env, dst, insn->off, o->width, false, -1, true);
+	if (!err && loaded >= 0)
+		err = check_mem(env, dst, insn->off, o->width, false, loaded, true);
+	return err ? err : check_mem(env, dst, insn->off, o->width, true, -1, true);
+}
+
+/* LD_ABS, LD_IND: a call of a helper in all but its form. */
+int check_packet_load(struct env *env, const struct bpf_insn *insn)
+{
+	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
+	struct reg *regs = cur_regs(env);
+	int err;
+
+	if (!env->v->type->ld_abs)
+		return refuse(env, EINVAL, "BPF_LD_[ABS|IND] instructions not allowed for this program type\n");
+	err = reg_use(env, 6, READ);
+	if (err)
+		return err;
+	/* outside the packet the program ends */
+	err = ref_check_leak(env);
+	if (err) {
+		log(env, "BPF_LD_[ABS|IND] cannot be mixed with socket references\n");
+		return err;
+	}
+	if (env->cur->lock)
+		return refuse(env, EINVAL, "BPF_LD_[ABS|IND] cannot be used inside bpf_spin_lock-ed region\n");
+	if (!reg_is(&regs[6], TO_CTX))
+		return refuse(env, EINVAL, "at the time of BPF_LD_ABS|IND R6 != pointer to skb\n");
+	if (o->form == PB_BPF_LD_IND)
+		err = reg_use(env, insn->src_reg, READ);
+	if (!err)
+		err = check_unmodified(env, &regs[6], 6, false);
+	if (err)
+		return err;
+	regs_clobber(env, regs);
+	reg_make_scalar(&regs[0], !env->capable);
+	if (!env->cur->cur)
+		return 0;
+	/* or, in a subprogram, the subprogram: with 0 */
+	if (!branch_push(env, env->insn + 1, env->insn, false))
+		return -EFAULT;
+	reg_make_const(&regs[0], 0);
+	err = leave_frame(env);
+	env->insn--;
+	return err;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------ */
+
+static bool return_range(const struct pb_bpf_verify *v, struct tnum *range)
+{
+	switch (v->type->type) {
+	case BPF_PROG_TYPE_CGROUP_SKB:
+		*range = v->attach_type == BPF_CGROUP_INET_EGRESS ? tnum_range(0, 3) : tnum_range(0, 1);
+		return true;
+	default:
+		return false;
+	}
+}
+
+int check_return(struct env *env)
+{
+	const struct frame *f = env->cur->frames[0];
+	const struct reg *r0 = &cur_regs(env)[0];
+	struct tnum range = tnum_of(0);
+	int err = reg_use(env, 0, READ);
+
+	if (err)
+		return err;
+	if (leaks(env, 0))
+		return refuse(env, EACCES, "R0 leaks addr as return value\n");
+	if (f->in_async) {
+		if (r0->type != SCALAR)
+			return refuse(env, EINVAL, "In async callback the register R0 is not a known value (%s)\n",
+				      type_name(r0));
+		if (tnum_in(range, r0->var))
+			return 0;
+		log_scalar(env, r0, range, "async callback");
+		return -EINVAL;
+	}
+	if (f->subprog)
+		return r0->type == SCALAR ? 0 :
+		       refuse(env, EINVAL, "At subprogram exit the register R0 is not a scalar value (%s)\n",
+			      type_name(r0));
+	if (!return_range(env->v, &range))
+		return 0;
+	if (r0->type != SCALAR)
+		return refuse(env, EINVAL, "At program exit the register R0 is not a known value (%s)\n",
+			      type_name(r0));
+	if (tnum_in(range, r0->var))
+		return 0;
+	log_scalar(env, r0, range, "program exit");
+	return -EINVAL;
+}
+
+/* ---- one instruction ------------------------------------------------------------------------------ */
+
+static int check_call(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
+{
+	if (env->cur->lock && (o->form == PB_BPF_CALL_PC || insn->imm != BPF_FUNC_spin_unlock))
+		return refuse(env, EINVAL, "function calls are not allowed while holding a lock\n");
+	return o->form == PB_BPF_CALL_PC ? check_subprog_call(env, insn) : check_helper(env, insn);
+}
+
+static int check_exit(struct env *env, bool *end)
+{
+	int err;
+
+	if (env->cur->lock)
+		return refuse(env, EINVAL, "bpf_spin_unlock is missing\n");
+	err = ref_check_leak(env);
+	if (err)
+		return err;
+	if (!env->cur->cur) {
+		*end = true;
+		return check_return(env);
+	}
+	err = leave_frame(env);
+	env->insn--;	/* it points at what comes next */
+	return err;
+}
+
+/* Afterwards env->insn is the one before the next. */
+static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, bool *show)
+{
+	enum pb_bpf_op op = env->ops[env->insn];
+	const struct pb_bpf_opinfo *o = &pb_bpf_ops[op];
+	unsigned class = BPF_CLASS(insn->code);
+
+	if (class == BPF_JMP || class == BPF_JMP32)
+		env->jumps_processed++;
+	if (!op || (o->form != PB_BPF_LD64 && !pb_bpf_unused_are_zero(insn, op)))
+		return refuse_fields(env, insn);
+	switch (o->form) {
+	case PB_BPF_ALU_K: case PB_BPF_ALU_X: case PB_BPF_NEG: case PB_BPF_MOVSX: case PB_BPF_END:
+		return check_alu(env, insn);
+	case PB_BPF_LDX: case PB_BPF_LDSX:
+		return check_load(env, insn, o);
+	case PB_BPF_ST: case PB_BPF_STX:
+		return check_store(env, insn, o);
+	case PB_BPF_ATOMIC: case PB_BPF_FETCH: case PB_BPF_XCHANGE: case PB_BPF_COMPARE:
+		return check_atomic(env, insn);
+	case PB_BPF_LD_ABS: case PB_BPF_LD_IND:
+		return check_packet_load(env, insn);
+	case PB_BPF_GOTO:
+		env->insn += (uint32_t)(int32_t)insn->off;
+		return 0;
+	case PB_BPF_GOTOL:
+		env->insn += (uint32_t)insn->imm;
+		return 0;
+	case PB_BPF_IF_K: case PB_BPF_IF_X:
+		return check_branch(env, insn);
+	case PB_BPF_CALL_HELPER: case PB_BPF_CALL_PC: case PB_BPF_CALL_KFUNC:
+		return check_call(env, insn, o);
+	case PB_BPF_RETURN:
+		*show = env->cur->cur;
+		return check_exit(env, end);
+	default:
+		return refuse(env, EINVAL, "unknown insn class %d\n", (int)class);
+	}
+}
+
+static int check_ld64_insn(struct env *env, const struct bpf_insn *insn)
+{
+	int err = check_ld64(env, insn);
+
+	env->insn++;
+	if (!env->cur->speculative)
+		env->aux[env->insn].fact.seen = true;
+	return err;
+}
+
+static void log_before(struct env *env, bool *show)
+{
+	if (env->v->log_level & 2 && *show) {
+		log(env, "\nfrom %d to %d%s:", env->prev_insn, (int)env->insn,
+		    env->cur->speculative ? " (speculative execution)" : "");
+		log_state(env, cur_frame(env), true);
+		*show = false;
+	}
+	if (!log_on(env))
+		return;
+	if (env->touched_regs || env->touched_slots)
+		log_insn_state(env);
+	log_line(env, env->insn, "; ");
+	log_insn(env);
+}
+
+static void log_safe(struct env *env, bool show)
+{
+	if (!log_on(env))
+		return;
+	if (show)
+		log(env, "\nfrom %d to %d%s: safe\n", env->prev_insn, (int)env->insn,
+		    env->cur->speculative ? " (speculative execution)" : "");
+	else
+		log(env, "%d: safe\n", (int)env->insn);
+}
+
+int check_paths(struct env *env)
+{
+	bool show = false;
+	int32_t prev = -1;
+
+	for (;;) {
+		const struct bpf_insn *insn;
+		bool end = false;
+		int err;
+
+		env->prev_insn = prev;
+		if (env->insn >= env->nr)
+			return refuse(env, EFAULT, "invalid insn idx %d insn_cnt %d\n", (int)env->insn, (int)env->nr);
+		insn = &env->insns[env->insn];
+		if (++env->processed > PB_BPF_COMPLEXITY)
+			return refuse(env, E2BIG, "BPF program is too large. Processed %d insn\n", (int)env->processed);
+		err = prune_visit(env);
+		if (err < 0)
+			return err;
+		if (err) {
+			log_safe(env, show);
+			end = true;
+		} else {
+			log_before(env, &show);
+			if (!env->cur->speculative)
+				env->aux[env->insn].fact.seen = true;
+			prev = (int32_t)env->insn;
+			err = env->ops[env->insn] == PB_BPF_OP_LD_IMM64 ? check_ld64_insn(env, insn) :
+			      check_insn(env, insn, &end, &show);
+			if (err)
+				return err;
+		}
+		if (!end) {
+			env->insn++;
+			continue;
+		}
+		touch_all(env);
+		branches_end(env);
+		err = branch_pop(env, !(env->v->log_level & 2));
+		if (err)
+			return err == -ENOENT ? 0 : err;
+		prev = env->prev_insn;
+		show = true;
+	}
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The verifier's inside: states, and what its parts do for each other.
+ *
+ * A state is what is known before an instruction on one path: a frame for each call
+ * under way, and a few things besides. The path under way has one, `cur`. A branch
+ * leaves a copy for the other way on a stack (struct waiting). At instructions where
+ * paths may meet (prune points) a copy is kept (struct explored): a path that comes
+ * there with a state that is no weaker needs no second look. Kept states form a tree
+ * by `parent`; marks of what is read, and of whose precise value matters, go up
+ * there, so that a kept state says what has to be as strong, and nothing more.
+ *
+ * Errors are negative; whoever finds one has told the log.
+ */
+#ifndef PB_BPF_ENV_H
+#define PB_BPF_ENV_H
+#include <errno.h>
+#include "base/base.h"
+#include "base/mem.h"
+#include "bpf/helper.h"
+#include "bpf/insn.h"
+#include "bpf/verifier/pool.h"
+#include "bpf/verifier/reg.h"
+#include "bpf/verify.h"
+
+#ifndef ENOTSUPP
+#define ENOTSUPP 524		/* the kernel's, which its callers see */
+#endif
+
+#define MAX_VAR_OFF	(1 << 29)
+#define MAX_VAR_SIZE	(1 << 29)
+#define MAX_PACKET_OFF	0xffff
+#define MAX_SUBPROGS	256
+#define MAX_WAITING	8192	/* branches */
+#define MAX_STATES	64	/* kept at an instruction, without privilege */
+#define SLOT		8	/* bytes of stack that are described together */
+#define MAX_SLOTS	(PB_BPF_STACK / SLOT)
+#define FP		10
+
+/* What a byte of stack is. */
+enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR };
+
+struct slot {
+	struct reg reg;		/* of what was spilled here */
+	uint8_t type[SLOT];	/* type[7] is the byte at the lowest address's end, fp - 8n + ... */
+};
+
+struct ref {
+	uint32_t id, insn;	/* where it was acquired */
+	uint32_t callback;	/* frame of the callback that did it */
+};
+
+struct frame {
+	struct reg regs[11];
+	int32_t callsite;	/* MAIN: none */
+	uint32_t number, subprog;
+	uint32_t async_entries;
+	bool in_callback, in_async;
+	struct tnum callback_ret;
+	uint32_t nr_refs, room_refs, nr_slots, room_slots;
+	struct ref *refs;
+	struct slot *slots;	/* slots[0] is fp - 8 */
+};
+#define MAIN (-1)
+
+struct jump {
+	uint32_t insn, from;
+};
+
+struct state {
+	struct frame *frames[PB_BPF_MAX_FRAMES];
+	struct state *parent;
+	uint32_t cur;		/* the frame that runs */
+	uint32_t lock;		/* id of the value whose spin lock is held */
+	uint32_t branches;	/* paths from here that aren't at their end */
+	uint32_t insn;		/* of an explored state */
+	uint32_t first;		/* instruction at which it began */
+	int32_t last;		/* the last one before its child */
+	bool speculative;	/* only a processor may come here, guessing */
+	struct jump *jumps;	/* the way since `first`, where it wasn't straight */
+	uint32_t nr_jumps, room_jumps;
+};
+
+struct waiting {
+	struct state st;
+	uint32_t insn;
+	int32_t from;
+	uint32_t log_len;
+	struct waiting *next;
+};
+
+struct explored {
+	struct state st;
+	struct explored *next;
+	uint32_t hits, misses;
+};
+
+/* Of an instruction. */
+struct aux {
+	struct pb_bpf_fact fact;
+	bool prune_point, jump_point;
+	bool ptr_known, loop_known, map_known;
+	uint8_t ptr_type, ptr_flags;	/* that it accessed memory through */
+	uint32_t map;			/* LD_IMM64: number in maps */
+	const struct pb_bpf_map *func_map;
+	uint8_t alu_state;		/* enum alu_state */
+};
+
+struct subprog {
+	uint32_t start, stack;
+	bool has_tail_call, has_ld_abs, is_async, is_callback;
+};
+
+struct env {
+	struct pb_bpf_verify *v;
+	const struct bpf_insn *insns;
+	uint32_t nr;
+	uint8_t *ops;
+	struct aux *aux;
+	struct subprog subs[MAX_SUBPROGS + 2];	/* and one that begins at the end */
+	uint32_t nr_subs;
+	const struct pb_bpf_func *funcs[MAX_SUBPROGS + 2];
+	struct pb_bpf_map *inner;	/* of each of v->maps, where it has one */
+	/* privileges, taken apart */
+	bool capable, ptr_leaks, uninit_stack, trust_v1, trust_v4;
+	bool strict, state_freq;
+	/* the path under way */
+	struct state *cur;
+	uint32_t insn;
+	int32_t prev_insn;
+	/* the others */
+	struct waiting *waiting;
+	uint32_t nr_waiting;
+	struct explored **explored;	/* by instruction */
+	struct explored *set_aside;	/* not looked at any more, but part of the tree */
+	bool alu_limits;		/* scalars are told apart, for the masks' sake */
+	uint32_t ids;
+	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
+	struct pool pool;
+	/* the log */
+	uint32_t touched_regs;
+	uint64_t touched_slots;
+	uint32_t insn_len, insn_log_len;
+	const struct pb_bpf_line *last_line;
+	struct {
+		struct ref_pair { uint32_t old, cur; } pair[11 + MAX_SLOTS];
+	} idmap;
+};
+
+/* ---- log.c ------------------------------------------------------------------------ */
+
+void log_text(struct env *env, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define log(env, ...) log_text(env, __VA_ARGS__)
+/* "-EACCES, and why": */
+#define refuse(env, err, ...) (log_text(env, __VA_ARGS__), -(err))
+
+static inline bool log_on(const struct env *env)
+{
+	return env->v->log && env->v->log_level & 3;
+}
+
+struct type_text { char s[64]; };
+struct type_text log_type_name(unsigned type, unsigned flags);
+#define type_name(r) (log_type_name((r)->type, (r)->flags).s)
+struct tnum_text { char s[48]; };
+struct tnum_text log_tnum_text(struct tnum t);
+#define tnum_text(t) (log_tnum_text(t).s)
+
+void log_state(struct env *env, const struct frame *f, bool all);
+void log_disasm(struct env *env, uint32_t insn);
+void log_insn(struct env *env);
+void log_insn_state(struct env *env);
+void log_line(struct env *env, uint32_t insn, const char *prefix, ...);
+void log_scalar(struct env *env, const struct reg *r, struct tnum wanted, const char *where);
+void log_stats(struct env *env);
+const char *helper_name(int32_t id);
+
+static inline void touch_all(struct env *env)
+{
+	env->touched_regs = ~0u;
+	env->touched_slots = ~0ull;
+}
+
+static inline void touch_slot(struct env *env, int slot)
+{
+	env->touched_slots |= 1ull << slot;
+}
+
+/* ---- state.c ---------------------------------------------------------------------- */
+
+static inline struct frame *cur_frame(const struct env *env)
+{
+	return env->cur->frames[env->cur->cur];
+}
+
+static inline struct reg *cur_regs(const struct env *env)
+{
+	return cur_frame(env)->regs;
+}
+
+/* The frame that a pointer to the stack points into. */
+static inline struct frame *frame_of(const struct env *env, const struct reg *r)
+{
+	return env->cur->frames[r->frame];
+}
+
+int state_copy(struct env *env, struct state *dst, const struct state *src);
+void state_clear(struct env *env, struct state *st);
+struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
+void frame_free(struct env *env, struct frame *f);
+/* At least as many slots of stack are described. */
+int frame_grow(struct env *env, struct frame *f, uint32_t slots);
+int frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src);
+/* A new reference's id, or negative. */
+int ref_acquire(struct env *env);
+int ref_release_id(struct frame *f, uint32_t id);
+/* It and all copies of it are gone. */
+int ref_release(struct env *env, uint32_t ref);
+int ref_check_leak(struct env *env);
+int jump_push(struct env *env, struct state *st);
+/* The path also goes on at insn; NULL: not, and the log says why. */
+struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
+/* The next waiting path becomes the present one; -ENOENT: none. */
+int branch_pop(struct env *env, bool shorten_log);
+void branches_end(struct env *env);
+
+/* fn(reg, frame) for every register and spilled register of a state */
+#define for_each_reg(st, f, r) \
+	for (uint32_t f##_n = 0; f##_n <= (st)->cur; f##_n++) \
+		for (struct frame *f = (st)->frames[f##_n]; f; f = NULL) \
+			for (uint32_t r##_n = 0; r##_n < 11 + f->nr_slots; r##_n++) \
+				for (struct reg *r = r##_n < 11 ? &f->regs[r##_n] : \
+				     slot_spilled(&f->slots[r##_n - 11]) ? &f->slots[r##_n - 11].reg : NULL; \
+				     r; r = NULL)
+
+static inline bool slot_spilled(const struct slot *s)
+{
+	return s->type[SLOT - 1] == S_SPILL;
+}
+
+static inline void slot_scrub(uint8_t *type)
+{
+	if (*type != S_INVALID)
+		*type = S_MISC;
+}
+
+/* ---- live.c: marks up the tree ---------------------------------------------------- */
+
+enum use { READ, WRITE, WRITE_KEEP };	/* KEEP: the caller says what it becomes */
+
+int reg_use(struct env *env, unsigned n, enum use use);
+void live_read(struct env *env, const struct reg *r, struct reg *parent);
+/* r0 ... r5 after a call */
+void regs_clobber(struct env *env, struct reg *regs);
+
+/* ---- precise.c -------------------------------------------------------------------- */
+
+/* The value of a register, or of a slot, has decided something. */
+int precise_reg(struct env *env, unsigned n);
+int precise_in(struct env *env, uint32_t frame, int reg, int slot);
+void precise_forget(struct state *st);
+
+/* ---- prune.c ---------------------------------------------------------------------- */
+
+/* 1: what comes from here is known to be safe. */
+int prune_visit(struct env *env);
+void prune_free(struct env *env);
+
+/* ---- alu.c, pointer.c, speculate.c, scalar.c --------------------------------------- */
+
+int check_alu(struct env *env, const struct bpf_insn *insn);
+int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off);
+int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src);
+
+enum alu_state { ALU_MASK_SRC = 1, ALU_MASK_DST = 2, ALU_NEGATIVE = 4, ALU_SCALARS = 8, ALU_IMMEDIATE = 16 };
+struct mask_window {
+	uint8_t state;
+	uint32_t limit;
+	bool left, off_in_dst;
+};
+/* What must be masked of `ptr += off`; before the operation, and once more with its result. */
+int mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off,
+		 struct reg *dst, struct mask_window *w, bool commit);
+int mask_scalar(struct env *env, const struct bpf_insn *insn);
+/* The path that a processor may guess. false: no room */
+bool speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
+
+/* ---- branch.c ---------------------------------------------------------------------- */
+
+int check_branch(struct env *env, const struct bpf_insn *insn);
+
+/* ---- mem.c, stack.c ------------------------------------------------------------------ */
+
+/* Bytes at register n + off are accessed; the value goes to, or comes from, register
+ * `value` (-1: none, or something unknown). */
+int check_mem(struct env *env, unsigned n, int off, int size, bool write, int value, bool strict);
+int check_atomic(struct env *env, const struct bpf_insn *insn);
+int check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size, bool zero_ok);
+int check_map_access(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper);
+int check_map_rights(struct env *env, unsigned n, int off, int size, bool write);
+int check_packet(struct env *env, unsigned n, int off, int size, bool zero_ok);
+int check_buffer(struct env *env, const struct reg *r, unsigned n, int off, int size,
+		 const char *what);
+int check_unmodified(struct env *env, const struct reg *r, unsigned n, bool fixed_ok);
+bool may_access_packet(struct env *env, const struct pb_bpf_helper *helper, bool write);
+bool leaks(const struct env *env, unsigned n);
+bool map_is_constant(const struct pb_bpf_map *m);
+
+int stack_bounds(struct env *env, unsigned n, int off, int size, bool helper, bool write);
+int stack_read(struct env *env, unsigned n, int off, int size, int value);
+int stack_write(struct env *env, unsigned n, int off, int size, int value);
+struct helper_call;
+/* A helper, or an instruction with a variable offset, reads these bytes. */
+int stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper,
+		      struct helper_call *call);
+
+/* ---- call.c, arg.c, func.c ------------------------------------------------------------- */
+
+struct helper_call {
+	const struct pb_bpf_helper *proto;
+	int32_t id;
+	const struct pb_bpf_map *map;
+	uint32_t map_uid;
+	bool raw;			/* the memory argument is only written */
+	int raw_reg, raw_size;
+	uint64_t most_size;
+	uint32_t mem_size, ref, subprog;
+	unsigned release_reg, dynptr_reg;
+	const char *btf;
+	const struct pb_bpf_kptr *kptr;
+};
+
+int check_helper(struct env *env, const struct bpf_insn *insn);
+int check_arg(struct env *env, unsigned i, struct helper_call *call);
+int check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id);
+int helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok, struct helper_call *call);
+bool helper_calls_back(int32_t id);
+
+int check_subprog_call(struct env *env, const struct bpf_insn *insn);
+int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call);
+int leave_frame(struct env *env);
+int find_subprog(const struct env *env, uint32_t insn);
+
+/* ---- cfg.c, pseudo.c ---------------------------------------------------------------------- */
+
+int find_subprogs(struct env *env);
+int check_subprogs(struct env *env);
+int check_funcs(struct env *env);
+int check_cfg(struct env *env);
+int check_stack_depth(struct env *env);
+int check_constants(struct env *env);
+int check_ld64(struct env *env, const struct bpf_insn *insn);
+/* What the maps in a map of maps are like. */
+const struct pb_bpf_map *inner_map(struct env *env, const struct pb_bpf_map *outer);
+
+/* ---- check.c -------------------------------------------------------------------------------- */
+
+int check_packet_load(struct env *env, const struct bpf_insn *insn);
+int check_return(struct env *env);
+int check_paths(struct env *env);
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Calls of subprograms, and of callbacks by helpers. A static function is looked
+ * at anew for each call, with what its caller gives; a global one is looked at alone,
+ * by its prototype, and calls of it are only checked against that.
+ */
+#include "bpf/verifier/env.h"
+
+int find_subprog(const struct env *env, uint32_t insn)
+{
+	size_t n = pb_bisect(i, 0, env->nr_subs, env->subs[i].start < insn);
+
+	return n < env->nr_subs && env->subs[n].start == insn ? (int)n : -1;
+}
+
+/* ---- arguments of a global function --------------------------------------------------------- */
+
+static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_func *f)
+{
+	struct reg *r = &cur_regs(env)[n], keep = *r;
+	uint32_t size = f->args[n - 1].size;
+	int err;
+
+	switch (f->args[n - 1].kind) {
+	case PB_BPF_FUNC_SCALAR:
+		if (r->type == SCALAR)
+			return 0;
+		return refuse(env, EINVAL, "R%d is not a scalar\n", n);
+	case PB_BPF_FUNC_CTX:
+		if (!reg_is(r, TO_CTX))
+			return refuse(env, EINVAL, "arg#%d expected pointer to ctx, but got %s\n", (int)n - 1,
+				      type_name(r));
+		return check_unmodified(env, r, n, false);
+	default:
+		if (reg_is_null(r))
+			return 0;
+		/* the function looks itself whether it is NULL */
+		r->flags &= (uint8_t)~MAYBE_NULL;
+		err = helper_memory(env, n, (int)size, false, true, NULL);
+		if (!err)
+			err = helper_memory(env, n, (int)size, true, true, NULL);
+		*r = keep;
+		return err;
+	}
+}
+
+static int call_global(struct env *env, uint32_t sub)
+{
+	const struct pb_bpf_func *f = env->funcs[sub];
+	int err = 0;
+
+	for (unsigned n = 1; n <= f->nr_args && !err; n++) {
+		err = reg_use(env, n, READ);
+		if (!err)
+			err = check_global_arg(env, n, f);
+	}
+	if (err)
+		return refuse(env, -err, "Caller passes invalid args into func#%d\n", (int)sub);
+	if (log_on(env))
+		log(env, "Func#%d is global and valid. Skipping.\n", (int)sub);
+	regs_clobber(env, cur_regs(env));
+	reg_make_scalar(&cur_regs(env)[0], !env->capable);
+	return 0;
+}
+
+/* ---- what a callback is given ------------------------------------------------------------------ */
+
+static void none_from(struct env *env, struct frame *callee, int n)
+{
+	for (; n <= 5; n++)
+		reg_make_none(&callee->regs[n], !env->capable);
+}
+
+static void give_key_and_value(struct frame *callee, int n, const struct pb_bpf_map *map, uint32_t uid)
+{
+	reg_make(&callee->regs[n], TO_MAP_KEY, 0);
+	callee->regs[n].map = map;
+	reg_make(&callee->regs[n + 1], TO_MAP_VALUE, 0);
+	callee->regs[n + 1].map = map;
+	callee->regs[n + 1].map_uid = uid;
+}
+
+static int give_loop(struct env *env, const struct frame *caller, struct frame *callee)
+{
+	reg_make_scalar(&callee->regs[1], !env->capable);
+	callee->regs[2] = caller->regs[3];
+	none_from(env, callee, 3);
+	return 0;
+}
+
+static int give_map_elem(struct env *env, const struct frame *caller, struct frame *callee)
+{
+	const struct pb_bpf_map *map = caller->regs[1].map;
+	uint32_t type = map->attr.type;
+
+	if (env->aux[env->insn].fact.poisoned)
+		return refuse(env, EINVAL, "tail_call abusing map_ptr\n");
+	if (type != BPF_MAP_TYPE_ARRAY && type != BPF_MAP_TYPE_PERCPU_ARRAY && type != BPF_MAP_TYPE_HASH &&
+	    type != BPF_MAP_TYPE_PERCPU_HASH && type != BPF_MAP_TYPE_LRU_HASH && type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
+		return refuse(env, ENOTSUPP, "callback function not allowed for map\n");
+	callee->regs[1] = caller->regs[1];
+	give_key_and_value(callee, 2, map, 0);
+	callee->regs[4] = caller->regs[3];
+	none_from(env, callee, 5);
+	return 0;
+}
+
+static int give_timer(struct env *env, const struct frame *caller, struct frame *callee)
+{
+	const struct pb_bpf_map *map = caller->regs[1].map;
+
+	reg_make(&callee->regs[1], MAP_PTR, 0);
+	callee->regs[1].map = map;
+	give_key_and_value(callee, 2, map, 0);
+	none_from(env, callee, 4);
+	return 0;
+}
+
+static int give_vma(struct env *env, const struct frame *caller, struct frame *callee)
+{
+	callee->regs[1] = caller->regs[1];
+	reg_make(&callee->regs[2], TO_BTF, 0);
+	callee->regs[2].btf = "vm_area_struct";
+	callee->regs[3] = caller->regs[4];
+	none_from(env, callee, 4);
+	return 0;
+}
+
+static int give_record(struct env *env, const struct frame *caller, struct frame *callee)
+{
+	reg_make(&callee->regs[1], TO_DYNPTR, 0);
+	callee->regs[2] = caller->regs[3];
+	none_from(env, callee, 3);
+	return 0;
+}
+
+static int give(struct env *env, int32_t id, const struct frame *caller, struct frame *callee)
+{
+	switch (id) {
+	case BPF_FUNC_loop:
+		return give_loop(env, caller, callee);
+	case BPF_FUNC_for_each_map_elem:
+		return give_map_elem(env, caller, callee);
+	case BPF_FUNC_timer_set_callback:
+		return give_timer(env, caller, callee);
+	case BPF_FUNC_find_vma:
+		return give_vma(env, caller, callee);
+	default:
+		return give_record(env, caller, callee);
+	}
+}
+
+/* ---- entering and leaving -------------------------------------------------------------------------- */
+
+static void log_call(struct env *env, const struct frame *caller, const struct frame *callee)
+{
+	if (!log_on(env))
+		return;
+	log(env, "caller:\n");
+	log_state(env, caller, true);
+	log(env, "callee:\n");
+	log_state(env, callee, true);
+}
+
+static struct frame *new_callee(struct env *env, uint32_t sub)
+{
+	struct state *st = env->cur;
+	struct frame *callee;
+
+	if (st->cur + 1 >= PB_BPF_MAX_FRAMES) {
+		log(env, "the call stack of %d frames is too deep\n", (int)st->cur + 2);
+		return NULL;
+	}
+	callee = frame_new(env, (int32_t)env->insn, st->cur + 1, sub);
+	if (callee && frame_copy_refs(env, callee, cur_frame(env))) {
+		frame_free(env, callee);
+		return NULL;
+	}
+	return callee;
+}
+
+static void enter(struct env *env, struct frame *callee, uint32_t sub)
+{
+	struct frame *caller = cur_frame(env);
+
+	regs_clobber(env, caller->regs);
+	env->cur->frames[++env->cur->cur] = callee;
+	env->insn = env->subs[sub].start - 1;	/* the loop goes to the next one */
+	log_call(env, caller, callee);
+}
+
+int check_subprog_call(struct env *env, const struct bpf_insn *insn)
+{
+	int sub = find_subprog(env, env->insn + (uint32_t)insn->imm + 1);
+	struct frame *callee;
+
+	if (sub < 0)
+		return refuse(env, EFAULT, "verifier bug. No program starts at insn %d\n",
+			      (int)env->insn + insn->imm + 1);
+	if (env->cur->cur + 1 < PB_BPF_MAX_FRAMES && env->funcs[sub] && env->funcs[sub]->global)
+		return call_global(env, (uint32_t)sub);
+	callee = new_callee(env, (uint32_t)sub);
+	if (!callee)
+		return env->cur->cur + 1 >= PB_BPF_MAX_FRAMES ? -E2BIG : -ENOMEM;
+	/* with their parents: what the callee reads of them, the caller's past has to have */
+	for (int i = 1; i <= 5; i++)
+		callee->regs[i] = cur_frame(env)->regs[i];
+	enter(env, callee, (uint32_t)sub);
+	return 0;
+}
+
+/* A timer's callback runs some time later, in a program of its own. */
+static int check_async(struct env *env, const struct helper_call *call)
+{
+	struct frame *caller = cur_frame(env), *callee;
+	uint32_t start = env->subs[call->subprog].start;
+	struct state *st;
+	int err;
+
+	env->subs[call->subprog].is_async = true;
+	st = branch_push(env, start, env->insn, false);
+	if (!st)
+		return -EFAULT;
+	/* it has no past */
+	if (st->parent)
+		st->parent->branches--;
+	state_clear(env, st);
+	*st = (struct state){ .branches = 1, .first = start, .last = -1 };
+	callee = frame_new(env, MAIN, 0, call->subprog);
+	if (!callee)
+		return -ENOMEM;
+	st->frames[0] = callee;
+	callee->async_entries = caller->async_entries + 1;
+	callee->in_async = true;
+	callee->callback_ret = tnum_of(0);
+	err = give(env, call->id, caller, callee);
+	if (err)
+		return err;
+	regs_clobber(env, caller->regs);
+	reg_make_scalar(&caller->regs[0], !env->capable);
+	return 0;
+}
+
+int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
+{
+	struct frame *callee;
+	int err;
+
+	if (call->id == BPF_FUNC_timer_set_callback)
+		return check_async(env, call);
+	callee = new_callee(env, call->subprog);
+	if (!callee)
+		return env->cur->cur + 1 >= PB_BPF_MAX_FRAMES ? -E2BIG : -ENOMEM;
+	err = give(env, call->id, cur_frame(env), callee);
+	if (err) {
+		frame_free(env, callee);
+		return err;
+	}
+	env->subs[call->subprog].is_callback = true;
+	callee->in_callback = true;
+	callee->callback_ret = tnum_range(0, 1);
+	enter(env, callee, call->subprog);
+	return 0;
+}
+
+int leave_frame(struct env *env)
+{
+	struct state *st = env->cur;
+	struct frame *callee = cur_frame(env), *caller = st->frames[st->cur - 1];
+	struct reg *r0 = &callee->regs[0];
+	int err;
+
+	if (r0->type == TO_STACK)
+		return refuse(env, EINVAL, "cannot return stack pointer to the caller\n");
+	if (callee->in_callback) {
+		if (r0->type != SCALAR)
+			return refuse(env, EACCES, "R0 not a scalar value\n");
+		live_read(env, r0, r0->parent);
+		err = precise_reg(env, 0);
+		if (err)
+			return err;
+		if (!tnum_in(callee->callback_ret, r0->var)) {
+			log_scalar(env, r0, callee->callback_ret, "callback return");
+			return -EINVAL;
+		}
+	} else {
+		caller->regs[0] = *r0;
+		err = frame_copy_refs(env, caller, callee);
+		if (err)
+			return err;
+	}
+	env->insn = (uint32_t)callee->callsite + 1;
+	if (log_on(env)) {
+		log(env, "returning from callee:\n");
+		log_state(env, callee, true);
+		log(env, "to caller at %d:\n", (int)env->insn);
+		log_state(env, caller, true);
+	}
+	frame_free(env, callee);
+	st->frames[st->cur--] = NULL;
+	return 0;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Pruning: where paths meet, a path whose state is no weaker than one that has been
+ * followed to its end (or in which nothing else may come) needn't be followed.
+ *
+ * A kept state says what is needed from there on: what is read, and of scalars
+ * whether their value matters. So it is compared only in that; and a state that
+ * is found to be alike takes over its needs, as if it had gone the same way.
+ */
+#include "bpf/verifier/env.h"
+
+/* ---- are they alike? ------------------------------------------------------------------ */
+
+/* Ids tell which registers are equal: the pattern has to be the same. */
+static bool same_id(struct env *env, uint32_t old, uint32_t cur)
+{
+	for (size_t i = 0; i < pb_array_size(env->idmap.pair); i++) {
+		struct ref_pair *p = &env->idmap.pair[i];
+
+		if (!p->old) {
+			*p = (struct ref_pair){ old, cur };
+			return true;
+		}
+		if (p->old == old)
+			return p->cur == cur;
+	}
+	return false;
+}
+
+/* All values that cur may have, old may have had. */
+static bool value_in(const struct reg *old, const struct reg *cur)
+{
+	return range_in(&old->wide, &cur->wide) && range_in(&old->low, &cur->low) && tnum_in(old->var, cur->var);
+}
+
+static bool packet_safe(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	if (cur->type != old->type || cur->flags != old->flags)
+		return false;
+	if (old->range < 0 || cur->range < 0 ? old->range != cur->range : old->range > cur->range)
+		return false;
+	if (old->off != cur->off || (old->id && !same_id(env, old->id, cur->id)))
+		return false;
+	return value_in(old, cur);
+}
+
+static bool map_value_safe(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	if (memcmp(old, cur, REG_KIND))
+		return false;
+	if (old->flags & MAYBE_NULL)
+		return same_id(env, old->id, cur->id);
+	return value_in(old, cur);
+}
+
+/* What was safe with old is safe with cur. */
+static bool reg_safe(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	bool equal;
+
+	if (!(old->live & LIVE_READ))
+		return true;
+	equal = !memcmp(old, cur, REG_ALL);
+	if (old->type == TO_STACK)
+		return equal && old->frame == cur->frame;
+	if (equal || old->type == NOT_INIT)
+		return true;
+	if (cur->type == NOT_INIT)
+		return false;
+	switch (old->type) {
+	case SCALAR:
+		/* a pointer in place of a number could leak */
+		return !env->alu_limits && cur->type == SCALAR && (!old->precise || value_in(old, cur));
+	case TO_MAP_KEY: case TO_MAP_VALUE:
+		return map_value_safe(env, old, cur);
+	case TO_PACKET: case TO_PACKET_META:
+		return packet_safe(env, old, cur);
+	default:
+		return false;
+	}
+}
+
+static bool slot_safe(struct env *env, const struct slot *old, const struct slot *cur)
+{
+	if (!(old->reg.live & LIVE_READ))
+		return true;
+	for (int b = 0; b < SLOT; b++) {
+		uint8_t was = old->type[b], is = cur ? cur->type[b] : S_INVALID;
+
+		if (was == S_INVALID || (was == S_MISC && env->uninit_stack))
+			continue;
+		if (!cur || (was != is && !(was == S_MISC && is == S_ZERO)))
+			return false;
+	}
+	return !slot_spilled(old) || reg_safe(env, &old->reg, &cur->reg);
+}
+
+static bool frame_safe(struct env *env, const struct frame *old, const struct frame *cur)
+{
+	memset(&env->idmap, 0, sizeof env->idmap);
+	for (int i = 0; i < 11; i++)
+		if (!reg_safe(env, &old->regs[i], &cur->regs[i]))
+			return false;
+	for (uint32_t i = 0; i < old->nr_slots; i++)
+		if (!slot_safe(env, &old->slots[i], i < cur->nr_slots ? &cur->slots[i] : NULL))
+			return false;
+	return old->nr_refs == cur->nr_refs &&
+	       (!old->nr_refs || !memcmp(old->refs, cur->refs, old->nr_refs * sizeof *old->refs));
+}
+
+static bool state_safe(struct env *env, const struct state *old, const struct state *cur)
+{
+	/* what a processor can only guess says nothing of what happens */
+	if (old->cur != cur->cur || (old->speculative && !cur->speculative) || old->lock != cur->lock)
+		return false;
+	for (uint32_t i = 0; i <= old->cur; i++)
+		if (old->frames[i]->callsite != cur->frames[i]->callsite ||
+		    !frame_safe(env, old->frames[i], cur->frames[i]))
+			return false;
+	return true;
+}
+
+static bool maybe_looping(const struct state *old, const struct state *cur)
+{
+	if (old->cur != cur->cur)
+		return false;
+	for (int i = 0; i < 11; i++)
+		if (memcmp(&old->frames[old->cur]->regs[i], &cur->frames[cur->cur]->regs[i], REG_ALL))
+			return false;
+	return true;
+}
+
+/* ---- what a found state needs, the path that came to it needs, too ------------------------ */
+
+static void take_over_reg(struct env *env, const struct reg *from, struct reg *to)
+{
+	if (from->live & LIVE_READ && !(to->live & LIVE_READ))
+		live_read(env, from, to);
+}
+
+static void take_over_reads(struct env *env, const struct state *old, struct state *cur)
+{
+	for (uint32_t n = 0; n <= old->cur; n++) {
+		const struct frame *from = old->frames[n];
+		struct frame *to = cur->frames[n];
+
+		for (int i = n < old->cur ? 6 : 0; i < FP; i++)
+			take_over_reg(env, &from->regs[i], &to->regs[i]);
+		for (uint32_t i = 0; i < from->nr_slots && i < to->nr_slots; i++)
+			take_over_reg(env, &from->slots[i].reg, &to->slots[i].reg);
+	}
+}
+
+static bool needs_precision(const struct reg *r)
+{
+	return r->type == SCALAR && r->precise && r->live & LIVE_READ;
+}
+
+static int take_over_precision(struct env *env, const struct state *old)
+{
+	bool loud = env->v->log_level & 2;
+	int err = 0;
+
+	for (int n = (int)old->cur; n >= 0; n--) {
+		const struct frame *f = old->frames[n];
+
+		for (int i = 0; i < FP && !err; i++) {
+			if (!needs_precision(&f->regs[i]))
+				continue;
+			if (loud)
+				log(env, "frame %d: propagating r%d\n", n, i);
+			err = precise_in(env, (uint32_t)n, i, -1);
+		}
+		for (int i = 0; i < (int)f->nr_slots && !err; i++) {
+			if (!slot_spilled(&f->slots[i]) || !needs_precision(&f->slots[i].reg))
+				continue;
+			if (loud)
+				log(env, "frame %d: propagating fp%d\n", n, (-i - 1) * SLOT);
+			err = precise_in(env, (uint32_t)n, -1, i);
+		}
+	}
+	return err;
+}
+
+/* ---- the states that are kept --------------------------------------------------------------- */
+
+/* No path from there is under way any more: what wasn't read needn't be compared. */
+static void clean_frame(struct env *env, struct frame *f)
+{
+	for (int i = 0; i < FP; i++) {
+		f->regs[i].live |= LIVE_DONE;
+		if (!(f->regs[i].live & LIVE_READ))
+			reg_make_none(&f->regs[i], !env->capable);
+	}
+	for (uint32_t i = 0; i < f->nr_slots; i++) {
+		f->slots[i].reg.live |= LIVE_DONE;
+		if (f->slots[i].reg.live & LIVE_READ)
+			continue;
+		reg_make_none(&f->slots[i].reg, !env->capable);
+		memset(f->slots[i].type, S_INVALID, SLOT);
+	}
+}
+
+static bool is_clean(const struct state *st)
+{
+	return st->frames[0]->regs[0].live & LIVE_DONE;
+}
+
+static bool same_calls(const struct state *a, const struct state *b)
+{
+	if (a->cur != b->cur)
+		return false;
+	for (uint32_t i = 0; i <= a->cur; i++)
+		if (a->frames[i]->callsite != b->frames[i]->callsite)
+			return false;
+	return true;
+}
+
+static struct explored **kept_at(struct env *env)
+{
+	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr];
+}
+
+static void clean_states(struct env *env)
+{
+	for (struct explored *e = *kept_at(env); e; e = e->next) {
+		if (e->st.branches || e->st.insn != env->insn || is_clean(&e->st) || !same_calls(&e->st, env->cur))
+			continue;
+		for (uint32_t i = 0; i <= e->st.cur; i++)
+			clean_frame(env, e->st.frames[i]);
+	}
+}
+
+static void drop(struct env *env, struct explored *e)
+{
+	if (!is_clean(&e->st)) {
+		/* children may still mark it */
+		e->next = env->set_aside;
+		env->set_aside = e;
+		return;
+	}
+	state_clear(env, &e->st);
+	pool_put(&env->pool, e, sizeof *e);
+	env->v->stats.peak_states--;
+}
+
+/* Registers of the present state have the kept one's as parents. */
+static void link_state(struct state *cur, struct state *kept)
+{
+	for (uint32_t n = 0; n <= cur->cur; n++) {
+		struct frame *f = cur->frames[n], *k = kept->frames[n];
+
+		for (int i = n < cur->cur ? 6 : 0; i < FP; i++)
+			f->regs[i].parent = &k->regs[i];
+		for (int i = 0; i < FP; i++)
+			f->regs[i].live = 0;
+		for (uint32_t i = 0; i < f->nr_slots; i++) {
+			f->slots[i].reg.live = 0;
+			f->slots[i].reg.parent = &k->slots[i].reg;
+		}
+	}
+}
+
+static int keep(struct env *env)
+{
+	struct explored *e = pool_zero(&env->pool, sizeof *e), **list = kept_at(env);
+	struct state *cur = env->cur;
+
+	if (!e)
+		return -ENOMEM;
+	env->v->stats.total_states++;
+	env->v->stats.peak_states++;
+	env->prev_jumps = env->jumps_processed;
+	env->prev_processed = env->processed;
+	/* what was precise before decides nothing from here on, until something says so */
+	if (env->capable)
+		precise_forget(cur);
+	if (state_copy(env, &e->st, cur))
+		return -ENOMEM;
+	e->st.insn = env->insn;
+	cur->parent = &e->st;
+	cur->first = env->insn;
+	cur->nr_jumps = 0;
+	e->next = *list;
+	*list = e;
+	link_state(cur, &e->st);
+	return 0;
+}
+
+/* ---- a prune point ---------------------------------------------------------------------------- */
+
+enum verdict { OTHER, ALIKE, MISS, LOOP };
+
+static enum verdict compare(struct env *env, struct explored *e, bool *add)
+{
+	const struct frame *f = e->st.frames[e->st.cur], *c = cur_frame(env);
+
+	if (e->st.insn != env->insn)
+		return OTHER;
+	if (!e->st.branches)
+		return state_safe(env, &e->st, env->cur) ? ALIKE : MISS;
+	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
+	if (!(f->in_async && f->async_entries != c->async_entries) && maybe_looping(&e->st, env->cur) &&
+	    state_safe(env, &e->st, env->cur))
+		return LOOP;
+	/* states of the turns of a loop rarely help others */
+	if (env->jumps_processed - env->prev_jumps < 20 && env->processed - env->prev_processed < 100)
+		*add = false;
+	return MISS;
+}
+
+static int found(struct env *env, struct explored *e)
+{
+	int err;
+
+	e->hits++;
+	take_over_reads(env, &e->st, env->cur);
+	err = jump_push(env, env->cur);
+	if (!err)
+		err = take_over_precision(env, &e->st);
+	return err ? err : 1;
+}
+
+int prune_visit(struct env *env)
+{
+	bool add = env->state_freq;
+	uint32_t states = 0;
+	struct explored **link;
+
+	env->cur->last = env->prev_insn;
+	if (!env->aux[env->insn].prune_point)
+		return jump_push(env, env->cur);
+	/* every other point isn't worth a state */
+	if (env->jumps_processed - env->prev_jumps >= 2 && env->processed - env->prev_processed >= 8)
+		add = true;
+	clean_states(env);
+	for (link = kept_at(env); *link; ) {
+		struct explored *e = *link;
+
+		states++;
+		switch (compare(env, e, &add)) {
+		case OTHER:
+			break;
+		case ALIKE:
+			return found(env, e);
+		case LOOP:
+			log_line(env, env->insn, "; ");
+			return refuse(env, EINVAL, "infinite loop detected at insn %d\n", (int)env->insn);
+		case MISS:
+			e->misses += add;
+			if (e->misses > e->hits * 3 + 3) {
+				*link = e->next;
+				drop(env, e);
+				continue;
+			}
+		}
+		link = &e->next;
+	}
+	if (env->v->stats.max_states_per_insn < states)
+		env->v->stats.max_states_per_insn = states;
+	if (!add || (!env->capable && states > MAX_STATES))
+		return jump_push(env, env->cur);
+	return keep(env);
+}
+
+static void free_list(struct env *env, struct explored *e)
+{
+	struct explored *next;
+
+	for (; e; e = next) {
+		next = e->next;
+		state_clear(env, &e->st);
+		pool_put(&env->pool, e, sizeof *e);
+	}
+}
+
+void prune_free(struct env *env)
+{
+	for (uint32_t i = 0; i < env->nr; i++) {
+		free_list(env, env->explored[i]);
+		env->explored[i] = NULL;
+	}
+	free_list(env, env->set_aside);
+	env->set_aside = NULL;
+}

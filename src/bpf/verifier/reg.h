@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What is known of a register, or of eight bytes of stack, on the path under way.
+ *
+ * A scalar is described three times, each description sharpening the others: the
+ * bits (tnum), the range of all 64, and the range of the low 32, whose bounds are
+ * kept as 64-bit numbers so that one set of functions works on both. Of a pointer
+ * these describe what was added to it besides `off`.
+ */
+#ifndef PB_BPF_REG_H
+#define PB_BPF_REG_H
+#include "bpf/map.h"
+#include "bpf/verifier/tnum.h"
+
+/* Types; the order is the kernel's, nothing depends on it. */
+enum reg_type {
+	NOT_INIT,
+	SCALAR,
+	TO_CTX,
+	MAP_PTR,
+	TO_MAP_VALUE,
+	TO_MAP_KEY,
+	TO_STACK,
+	TO_PACKET_META,
+	TO_PACKET,
+	TO_PACKET_END,
+	TO_FLOW_KEYS,
+	TO_SOCKET,
+	TO_SOCK_COMMON,
+	TO_TCP_SOCK,
+	TO_XDP_SOCK,
+	TO_BTF,
+	TO_MEM,
+	TO_BUF,
+	TO_FUNC,
+	TO_DYNPTR,
+	NR_REG_TYPES,
+};
+
+/* What may be said of a pointer besides. */
+enum reg_flags {
+	MAYBE_NULL = 1,
+	RDONLY = 2,
+	RESERVED = 4,		/* a record of a ring buffer (the kernel's alloc_) */
+	UNTRUSTED = 8,
+	USER = 16,
+	PERCPU = 32,
+};
+
+struct range {
+	int64_t smin, smax;
+	uint64_t umin, umax;
+};
+
+enum liveness {
+	LIVE_READ = 1,		/* of an explored state: what came after it reads this */
+	LIVE_WRITTEN = 2,	/* since the state's beginning: reads from here on see that */
+	LIVE_DONE = 4,		/* nobody will mark this any more */
+};
+
+/* A packet pointer's range when it was found at, or behind, the end. */
+enum { AT_END = -1, BEHIND_END = -2 };
+
+struct reg {
+	/* compared as one block */
+	uint8_t type, flags;
+	int32_t off;
+	union {
+		struct {
+			const struct pb_bpf_map *map;
+			uint32_t map_uid;	/* which inner map it is, if that matters */
+		};
+		int32_t range;			/* of packets: bytes from its variable part on that are there */
+		uint32_t mem_size;
+		uint32_t subprog;
+		struct {
+			const char *btf;	/* a structure's name */
+			uint32_t btf_size;	/* 0: unknown */
+		};
+		struct {
+			uint8_t dynptr;
+			bool first_slot;
+		};
+		uint64_t raw[2];
+	};
+	/* compared as one block, too, where they have to be equal */
+	uint32_t id;		/* registers with the same id hold the same value */
+	uint32_t ref;		/* of what was acquired, if it must be released */
+	struct tnum var;
+	struct range wide, low;
+	/* not compared as they stand */
+	struct reg *parent;	/* the same register in the state that this one comes from */
+	uint32_t frame;		/* of TO_STACK */
+	uint8_t live;		/* enum liveness */
+	bool precise;		/* its value matters for what is safe behind it */
+};
+#define REG_KIND	offsetof(struct reg, id)	/* what it is, without its value */
+#define REG_ALL		offsetof(struct reg, parent)
+
+/* ---- ranges: bits is 64 or 32 -------------------------------------------------- */
+
+static inline int64_t sign_extend(uint64_t v, int bits)
+{
+	return bits == 64 ? (int64_t)v : (int32_t)v;
+}
+
+static inline uint64_t cut_to(uint64_t v, int bits)
+{
+	return bits == 64 ? v : (uint32_t)v;
+}
+
+#define ALL_SIGNED	.smin = INT64_MIN, .smax = INT64_MAX
+#define ALL_UNSIGNED	.umin = 0, .umax = UINT64_MAX
+
+static inline struct range range_all(int bits)
+{
+	if (bits == 64)
+		return (struct range){ INT64_MIN, INT64_MAX, 0, UINT64_MAX };
+	return (struct range){ INT32_MIN, INT32_MAX, 0, UINT32_MAX };
+}
+
+static inline struct range range_of(uint64_t v, int bits)
+{
+	int64_t s = sign_extend(v, bits);
+
+	return (struct range){ s, s, cut_to(v, bits), cut_to(v, bits) };
+}
+
+static inline bool range_broken(const struct range *r)
+{
+	return r->smin > r->smax || r->umin > r->umax;
+}
+
+/* All that b may be, a may be. */
+static inline bool range_in(const struct range *a, const struct range *b)
+{
+	return a->umin <= b->umin && a->umax >= b->umax && a->smin <= b->smin && a->smax >= b->smax;
+}
+
+void range_learn_bits(struct range *r, struct tnum bits_known, int bits);
+void range_learn_sign(struct range *r, int bits);
+
+/* ---- registers ------------------------------------------------------------------ */
+
+/* Makes the three descriptions of a value as sharp as each other. */
+void reg_sync(struct reg *r);
+/* Only the ranges, by the bits. */
+void reg_learn_bits(struct reg *r);
+/* The value is known; type, id and offset stay. */
+void reg_known_value(struct reg *r, uint64_t v);
+/* The same of the low half. */
+void reg_known_low(struct reg *r, uint32_t v);
+/* Nothing is known of the value. */
+void reg_any_value(struct reg *r);
+/* A register of that type, all its parts 0; liveness and parent stay. */
+void reg_make(struct reg *r, enum reg_type type, unsigned flags);
+void reg_make_scalar(struct reg *r, bool precise);
+void reg_make_const(struct reg *r, uint64_t v);
+void reg_make_none(struct reg *r, bool precise);
+/* What src is, but parent and liveness. */
+void reg_copy(struct reg *dst, const struct reg *src);
+
+/* After an operation on 32 bits: the upper half is 0. */
+void reg_zero_extend(struct reg *r);
+/* One half was learned about: the whole follows. */
+void reg_whole_from_low(struct reg *r);
+void reg_low_from_whole(struct reg *r);
+/* Loaded from `bytes` of memory, zero-extended. */
+void reg_cut(struct reg *r, int bytes);
+
+static inline bool reg_is_null(const struct reg *r)
+{
+	return r->type == SCALAR && tnum_is(r->var, 0);
+}
+
+static inline bool reg_is_const(const struct reg *r)
+{
+	return r->type == SCALAR && tnum_is_const(r->var);
+}
+
+static inline bool reg_is_packet(const struct reg *r)
+{
+	return r->type == TO_PACKET || r->type == TO_PACKET_META;
+}
+
+static inline bool reg_is_packet_or_end(const struct reg *r)
+{
+	return reg_is_packet(r) || r->type == TO_PACKET_END;
+}
+
+static inline bool reg_is_sock(const struct reg *r)
+{
+	return r->type >= TO_SOCKET && r->type <= TO_XDP_SOCK && !r->flags;
+}
+
+static inline bool reg_is(const struct reg *r, enum reg_type type)
+{
+	return r->type == type && !r->flags;
+}
+
+bool reg_unbounded(const struct reg *r);
+bool reg_spillable(const struct reg *r);
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Arithmetic on scalars: what is known of the result. Each operation works on the
+ * bits and on both ranges; the ranges' functions are told the width that they are
+ * of. What an operation can't say precisely it says widely, and reg_sync sharpens.
+ */
+#include "bpf/verifier/env.h"
+
+static void any_signed(struct range *r, int bits)
+{
+	const struct range all = range_all(bits);
+
+	r->smin = all.smin;
+	r->smax = all.smax;
+}
+
+static void any_unsigned(struct range *r, int bits)
+{
+	const struct range all = range_all(bits);
+
+	r->umin = all.umin;
+	r->umax = all.umax;
+}
+
+/* Signed bounds of a result that is known not to be negative. */
+static void signed_as_unsigned(struct range *r)
+{
+	r->smin = (int64_t)r->umin;
+	r->smax = (int64_t)r->umax;
+}
+
+static bool fits(__int128 v, int bits)
+{
+	return bits == 64 ? v == (int64_t)v : v == (int32_t)v;
+}
+
+static void range_add(struct range *d, const struct range *s, int bits)
+{
+	__int128 smin = (__int128)d->smin + s->smin, smax = (__int128)d->smax + s->smax;
+	unsigned __int128 top = (unsigned __int128)d->umax + s->umax;
+
+	if (fits(smin, bits) && fits(smax, bits)) {
+		d->smin = (int64_t)smin;
+		d->smax = (int64_t)smax;
+	} else {
+		any_signed(d, bits);
+	}
+	if (top >> bits) {
+		any_unsigned(d, bits);
+	} else {
+		d->umin += s->umin;
+		d->umax = (uint64_t)top;
+	}
+}
+
+static void range_sub(struct range *d, const struct range *s, int bits)
+{
+	__int128 smin = (__int128)d->smin - s->smax, smax = (__int128)d->smax - s->smin;
+
+	if (fits(smin, bits) && fits(smax, bits)) {
+		d->smin = (int64_t)smin;
+		d->smax = (int64_t)smax;
+	} else {
+		any_signed(d, bits);
+	}
+	if (d->umin < s->umax) {
+		any_unsigned(d, bits);
+	} else {
+		d->umin -= s->umax;
+		d->umax -= s->umin;
+	}
+}
+
+static void range_mul(struct range *d, const struct range *s, int bits)
+{
+	uint64_t half = (1ull << bits / 2) - 1, top = bits == 64 ? INT64_MAX : INT32_MAX;
+
+	/* of negative numbers, or such whose product may not fit, nothing is said */
+	if (s->smin < 0 || d->smin < 0 || s->umax > half || d->umax > half) {
+		*d = range_all(bits);
+		return;
+	}
+	d->umin *= s->umin;
+	d->umax *= s->umax;
+	if (d->umax > top)
+		any_signed(d, bits);
+	else
+		signed_as_unsigned(d);
+}
+
+/* t: the result's bits, which say most of the bounds. */
+static void range_bitwise(struct range *d, const struct range *s, struct tnum t, unsigned op, int bits)
+{
+	bool negative = d->smin < 0 || s->smin < 0;
+
+	switch (op) {
+	case BPF_AND:
+		d->umin = t.value;
+		d->umax = d->umax < s->umax ? d->umax : s->umax;
+		break;
+	case BPF_OR:
+		d->umin = d->umin > s->umin ? d->umin : s->umin;
+		d->umax = tnum_max(t);
+		break;
+	default:
+		d->umin = t.value;
+		d->umax = tnum_max(t);
+	}
+	if (negative)
+		any_signed(d, bits);
+	else
+		signed_as_unsigned(d);
+}
+
+static void bitwise(struct reg *d, const struct reg *s, unsigned op)
+{
+	d->var = op == BPF_AND ? tnum_and(d->var, s->var) : op == BPF_OR ? tnum_or(d->var, s->var) :
+		 tnum_xor(d->var, s->var);
+	if (tnum_is_const(tnum_low(d->var)))
+		reg_known_low(d, (uint32_t)d->var.value);
+	else
+		range_bitwise(&d->low, &s->low, tnum_low(d->var), op, 32);
+	if (tnum_is_const(d->var)) {
+		reg_known_value(d, d->var.value);
+		return;
+	}
+	range_bitwise(&d->wide, &s->wide, d->var, op, 64);
+	reg_learn_bits(d);
+}
+
+/* ---- shifts by a known number: less than the width ------------------------------------------ */
+
+static void range_lsh(struct range *d, unsigned by, int bits)
+{
+	any_signed(d, bits);
+	if (by >= (unsigned)bits || d->umax > 1ull << (bits - 1 - (int)by)) {
+		any_unsigned(d, bits);
+	} else {
+		d->umin <<= by;
+		d->umax <<= by;
+	}
+}
+
+static void lsh64(struct reg *d, unsigned by)
+{
+	int64_t smin = d->low.smin, smax = d->low.smax;
+
+	range_lsh(&d->wide, by, 64);
+	if (by == 32) {
+		/* half of a sign extension: no sign changes */
+		d->wide.smin = (int64_t)((uint64_t)smin << 32);
+		d->wide.smax = (int64_t)((uint64_t)smax << 32);
+	}
+	range_lsh(&d->low, by, 32);
+	d->var = tnum_lsh(d->var, by);
+	reg_learn_bits(d);
+}
+
+static void lsh32(struct reg *d, unsigned by)
+{
+	range_lsh(&d->low, by, 32);
+	d->var = tnum_low(tnum_lsh(tnum_low(d->var), by));
+	d->wide = range_all(64);
+	range_learn_bits(&d->low, d->var, 32);
+}
+
+static void rsh(struct reg *d, unsigned by, int bits)
+{
+	struct range *r = bits == 64 ? &d->wide : &d->low;
+
+	any_signed(r, bits);
+	r->umin >>= by;
+	r->umax >>= by;
+	d->var = tnum_rsh(bits == 64 ? d->var : tnum_low(d->var), by);
+	if (bits == 64) {
+		/* bits come into the low half that it knew nothing of */
+		d->low = range_all(32);
+		reg_learn_bits(d);
+	} else {
+		d->wide = range_all(64);
+		range_learn_bits(&d->low, d->var, 32);
+	}
+}
+
+static void arsh(struct reg *d, unsigned by, int bits)
+{
+	struct range *r = bits == 64 ? &d->wide : &d->low;
+
+	r->smin >>= by;
+	r->smax >>= by;
+	any_unsigned(r, bits);
+	d->var = tnum_arsh(bits == 64 ? d->var : tnum_low(d->var), by, bits);
+	if (bits == 64) {
+		d->low = range_all(32);
+		reg_learn_bits(d);
+	} else {
+		d->wide = range_all(64);
+		range_learn_bits(&d->low, d->var, 32);
+	}
+}
+
+static void shift(struct env *env, unsigned op, struct reg *d, const struct reg *s, int bits)
+{
+	const struct range *r = bits == 64 ? &s->wide : &s->low;
+	unsigned by = (unsigned)r->umin;
+
+	if (s->wide.umax >= (uint64_t)bits || r->umax >= (uint64_t)bits)
+		reg_make_scalar(d, !env->capable);
+	else if (op == BPF_LSH)
+		bits == 64 ? lsh64(d, by) : lsh32(d, by);
+	else if (op == BPF_RSH)
+		rsh(d, by, bits);
+	else
+		arsh(d, by, bits);
+}
+
+static bool broken(const struct reg *s, int bits)
+{
+	const struct range *r = bits == 64 ? &s->wide : &s->low;
+	bool known = tnum_is_const(bits == 64 ? s->var : tnum_low(s->var));
+
+	return range_broken(r) || (known && (r->smin != r->smax || r->umin != r->umax));
+}
+
+int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, const struct reg *src)
+{
+	int bits = BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32, err;
+	unsigned op = BPF_OP(insn->code);
+	const struct reg s = *src;	/* may be d */
+	bool known = tnum_is_const(bits == 64 ? s.var : tnum_low(s.var));
+
+	/* bounds that contradict each other are of a branch that can't be taken */
+	if (broken(&s, bits) || (!known && op != BPF_ADD && op != BPF_SUB && op != BPF_AND)) {
+		reg_make_scalar(d, !env->capable);
+		return 0;
+	}
+	if (op == BPF_ADD || op == BPF_SUB) {
+		err = mask_scalar(env, insn);
+		if (err)
+			return err;
+	}
+	switch (op) {
+	case BPF_ADD:
+		range_add(&d->low, &s.low, 32);
+		range_add(&d->wide, &s.wide, 64);
+		d->var = tnum_add(d->var, s.var);
+		break;
+	case BPF_SUB:
+		range_sub(&d->low, &s.low, 32);
+		range_sub(&d->wide, &s.wide, 64);
+		d->var = tnum_sub(d->var, s.var);
+		break;
+	case BPF_MUL:
+		d->var = tnum_mul(d->var, s.var);
+		range_mul(&d->low, &s.low, 32);
+		range_mul(&d->wide, &s.wide, 64);
+		break;
+	case BPF_AND: case BPF_OR: case BPF_XOR:
+		bitwise(d, &s, op);
+		break;
+	case BPF_LSH: case BPF_RSH: case BPF_ARSH:
+		shift(env, op, d, &s, bits);
+		break;
+	default:
+		reg_make_scalar(d, !env->capable);
+		return 0;
+	}
+	if (bits == 32)
+		reg_zero_extend(d);
+	reg_sync(d);
+	return 0;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The stack, in slots of eight bytes: what was spilled there comes back as it was,
+ * other bytes are known to be written, or zero, or not known at all. Slot n lies
+ * from fp - 8(n + 1) on; of its bytes, type[0] is the highest in memory, type[7] the
+ * lowest, at the slot's address.
+ */
+#include "bpf/verifier/env.h"
+
+static struct slot *slot_at(struct frame *f, int off, uint8_t **type)
+{
+	int at = -off - 1;
+	struct slot *s = &f->slots[at / SLOT];
+
+	*type = &s->type[at % SLOT];
+	return s;
+}
+
+int stack_bounds(struct env *env, unsigned n, int off, int size, bool helper, bool write)
+{
+	const struct reg *r = &cur_regs(env)[n];
+	struct frame *f = frame_of(env, r);
+	const char *what = helper ? " indirect access to" : write ? " write to" : " read from";
+	int64_t least = (int64_t)r->var.value + off, most = least + size, lowest;
+	bool fixed = tnum_is_const(r->var);
+	int err = 0;
+
+	if (!fixed) {
+		if (r->wide.smax >= MAX_VAR_OFF || r->wide.smin <= -MAX_VAR_OFF)
+			return refuse(env, EACCES, "invalid unbounded variable-offset%s stack R%d\n", what, n);
+		least = r->wide.smin + off;
+		most = r->wide.smax + off + size;
+	}
+	lowest = write || env->uninit_stack ? -PB_BPF_STACK : -(int64_t)f->nr_slots * SLOT;
+	if (least < lowest || least > -1)
+		err = -EACCES;
+	else if (most > 0)
+		err = -EINVAL;
+	else if (size < 0)
+		err = -EFAULT;
+	if (!err)
+		return frame_grow(env, f, (uint32_t)(-least + SLOT - 1) / SLOT);
+	if (fixed)
+		log(env, "invalid%s stack R%d off=%d size=%d\n", what, n, (int)off, size);
+	else
+		log(env, "invalid variable-offset%s stack R%d var_off=%s size=%d\n", what, n, tnum_text(r->var), size);
+	return err;
+}
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+static void spill(struct slot *s, const struct reg *r, int size)
+{
+	int i = SLOT;
+
+	reg_copy(&s->reg, r);
+	if (size == SLOT)
+		s->reg.live |= LIVE_WRITTEN;
+	for (; i > SLOT - size; i--)
+		s->type[i - 1] = S_SPILL;
+	for (; i; i--)
+		slot_scrub(&s->type[i - 1]);
+}
+
+/* A processor may read what was there before: a store of a pointer, or over one, is fenced. */
+static void fence(struct env *env, const struct slot *s, int off, int size, const struct reg *value)
+{
+	bool needed = value && reg_spillable(value);
+
+	if (env->trust_v4)
+		return;
+	for (int i = 0; i < size && !needed; i++) {
+		uint8_t t = s->type[(-off - 1 - i) % SLOT];
+
+		needed = t != S_MISC && t != S_ZERO;
+	}
+	if (needed)
+		env->aux[env->insn].fact.fence = true;
+}
+
+static int write_plain(struct env *env, struct slot *s, int off, int size, const struct reg *value, int n, bool zero)
+{
+	int err;
+
+	s->reg.type = NOT_INIT;
+	s->reg.flags = 0;
+	if (slot_spilled(s))
+		for (int i = 0; i < SLOT; i++)
+			slot_scrub(&s->type[i]);
+	if (size == SLOT)
+		s->reg.live |= LIVE_WRITTEN;
+	if (zero && value) {
+		/* zeros in a slot are no register that precision could be asked of later */
+		err = precise_reg(env, (unsigned)n);
+		if (err)
+			return err;
+	}
+	for (int i = 0; i < size; i++)
+		s->type[(-off - 1 - i) % SLOT] = zero ? S_ZERO : S_MISC;
+	return 0;
+}
+
+/* Bits that a value of these bytes can't have. */
+static bool wider_than(const struct reg *r, int size)
+{
+	return size < 8 && r->wide.umax >> size * 8;
+}
+
+static int write_fixed(struct env *env, struct frame *f, int off, int size, int n)
+{
+	const struct bpf_insn *insn = &env->insns[env->insn];
+	bool immediate = n < 0 && pb_bpf_ops[env->ops[env->insn]].form == PB_BPF_ST;
+	struct reg *value = n >= 0 ? &cur_regs(env)[n] : NULL, constant;
+	struct slot *s = &f->slots[(-off - 1) / SLOT];
+	int err;
+
+	if (!env->ptr_leaks && slot_spilled(s) && size != SLOT)
+		return refuse(env, EACCES, "attempt to corrupt spilled pointer on stack\n");
+	fence(env, s, off, size, value);
+	touch_slot(env, (-off - 1) / SLOT);
+	if (value && !(off % SLOT) && value->type == SCALAR && !reg_unbounded(value) && !reg_is_null(value) &&
+	    env->capable) {
+		/* the walk back knows a slot only by r10 */
+		err = insn->dst_reg == FP ? 0 : precise_reg(env, (unsigned)n);
+		if (err)
+			return err;
+		spill(s, value, size);
+		if (wider_than(value, size))
+			s->reg.id = 0;
+	} else if (immediate && !(off % SLOT) && insn->imm && env->capable) {
+		memset(&constant, 0, sizeof constant);
+		reg_make_const(&constant, (uint64_t)(int64_t)insn->imm);
+		spill(s, &constant, size);
+	} else if (value && reg_spillable(value)) {
+		if (size != SLOT) {
+			log_line(env, env->insn, "; ");
+			return refuse(env, EACCES, "invalid size of register spill\n");
+		}
+		if (f != cur_frame(env) && reg_is(value, TO_STACK))
+			return refuse(env, EINVAL, "cannot spill pointers to stack into stack frame of the caller\n");
+		spill(s, value, size);
+	} else {
+		return write_plain(env, s, off, size, value, n,
+				   value ? reg_is_null(value) : immediate && !insn->imm);
+	}
+	return 0;
+}
+
+/* Somewhere in between: all bytes there may be what they were, or something. */
+static int write_variable(struct env *env, struct frame *f, const struct reg *ptr, int off, int size, int n)
+{
+	bool zero = n >= 0 && reg_is_null(&cur_regs(env)[n]), kept_zero = false;
+	int least = (int)ptr->wide.smin + off, most = (int)ptr->wide.smax + off + size;
+
+	for (int i = least; i < most; i++) {
+		uint8_t *type, was;
+		struct slot *s = slot_at(f, i, &type);
+
+		was = *type;
+		touch_slot(env, (-i - 1) / SLOT);
+		if (!env->ptr_leaks && was != S_MISC && was != S_ZERO)
+			return refuse(env, EINVAL,
+				      "spilled ptr in range of var-offset stack write; insn %d, ptr off: %d",
+				      (int)env->insn, i);
+		s->reg.type = NOT_INIT;
+		s->reg.flags = 0;
+		if (was == S_INVALID && !env->uninit_stack)
+			return refuse(env, EINVAL, "uninit stack in range of var-offset write prohibited for !root; "
+				      "insn %d, off: %d", (int)env->insn, i);
+		*type = zero && was == S_ZERO ? S_ZERO : S_MISC;
+		kept_zero |= *type == S_ZERO;
+	}
+	return kept_zero ? precise_reg(env, (unsigned)n) : 0;
+}
+
+int stack_write(struct env *env, unsigned n, int off, int size, int value)
+{
+	const struct reg *ptr = &cur_regs(env)[n];
+	struct frame *f = frame_of(env, ptr);
+
+	if (tnum_is_const(ptr->var))
+		return write_fixed(env, f, off + (int)ptr->var.value, size, value);
+	return write_variable(env, f, ptr, off, size, value);
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* Bytes that aren't a spilled register as a whole. */
+static void load_bytes(struct env *env, struct frame *f, int least, int most, int n)
+{
+	struct reg *value = &cur_regs(env)[n];
+	bool zero = true;
+	uint8_t *type;
+
+	for (int i = least; i < most && zero; i++) {
+		slot_at(f, i, &type);
+		zero = *type == S_ZERO;
+	}
+	if (zero) {
+		reg_make_const(value, 0);
+		/* what made it 0 was marked when it was written */
+		value->precise = true;
+	} else {
+		reg_make_scalar(value, !env->capable);
+	}
+	value->live |= LIVE_WRITTEN;
+}
+
+static int bytes_readable(struct env *env, struct frame *f, int off, int size, bool zero_ok, bool spill_ok)
+{
+	for (int i = 0; i < size; i++) {
+		uint8_t *type;
+
+		slot_at(f, off + i, &type);
+		if (*type == S_MISC || (zero_ok && *type == S_ZERO) || (spill_ok && *type == S_SPILL) ||
+		    (*type == S_INVALID && env->uninit_stack))
+			continue;
+		return refuse(env, EACCES, "invalid read from stack off %d+%d size %d\n", off, i, size);
+	}
+	return 0;
+}
+
+/* Part of a spilled number, or all of a narrow one. */
+static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size, int spilled, int n)
+{
+	struct reg *value;
+	int err = 0;
+
+	if (s->reg.type != SCALAR) {
+		log_line(env, env->insn, "; ");
+		return refuse(env, EACCES, "invalid size of register fill\n");
+	}
+	live_read(env, &s->reg, s->reg.parent);
+	if (n < 0)
+		return 0;
+	value = &cur_regs(env)[n];
+	if (!(off % SLOT) && size == spilled) {
+		reg_copy(value, &s->reg);
+	} else {
+		err = bytes_readable(env, f, off, size, false, true);
+		if (err)
+			return err;
+		reg_make_scalar(value, !env->capable);
+	}
+	value->live |= LIVE_WRITTEN;
+	return 0;
+}
+
+static int read_fixed(struct env *env, struct frame *f, int off, int size, int n)
+{
+	struct slot *s = &f->slots[(-off - 1) / SLOT];
+	int spilled = 1, err;
+
+	if (!slot_spilled(s)) {
+		err = bytes_readable(env, f, off, size, true, false);
+		if (err)
+			return err;
+		live_read(env, &s->reg, s->reg.parent);
+		if (n >= 0)
+			load_bytes(env, f, off, off + size, n);
+		return 0;
+	}
+	for (int i = SLOT - 1; i > 0 && s->type[i - 1] == S_SPILL; i--)
+		spilled++;
+	if (size != SLOT || spilled != SLOT)
+		return read_part(env, f, s, off, size, spilled, n);
+	if (n >= 0) {
+		reg_copy(&cur_regs(env)[n], &s->reg);
+		cur_regs(env)[n].live |= LIVE_WRITTEN;
+	} else if (!env->ptr_leaks && s->reg.type != SCALAR) {
+		return refuse(env, EACCES, "leaking pointer from stack off %d\n", off);
+	}
+	live_read(env, &s->reg, s->reg.parent);
+	return 0;
+}
+
+int stack_read(struct env *env, unsigned n, int off, int size, int value)
+{
+	const struct reg *ptr = &cur_regs(env)[n];
+	struct frame *f = frame_of(env, ptr);
+	int least, most, err;
+
+	if (tnum_is_const(ptr->var))
+		return read_fixed(env, f, off + (int)ptr->var.value, size, value);
+	if (value < 0)
+		return refuse(env, EACCES, "variable offset stack pointer cannot be passed into helper function; "
+			      "var_off=%s off=%d size=%d\n", tnum_text(ptr->var), off, size);
+	least = (int)ptr->wide.smin + off;
+	most = (int)ptr->wide.smax + off;
+	err = stack_initialized(env, n, off, size, false, false, NULL);
+	if (!err)
+		load_bytes(env, f, least, most + size, value);
+	return err;
+}
+
+/* ---- many bytes at once ----------------------------------------------------------------------- */
+
+static bool byte_initialized(struct env *env, struct slot *s, uint8_t *type, bool clobber)
+{
+	if (*type == S_MISC)
+		return true;
+	if (*type == S_ZERO || (*type == S_INVALID && env->uninit_stack)) {
+		if (clobber)
+			*type = S_MISC;
+		return true;
+	}
+	if (!slot_spilled(s) || (s->reg.type != SCALAR && !env->ptr_leaks))
+		return false;
+	if (clobber) {
+		reg_make_scalar(&s->reg, !env->capable);
+		for (int i = 0; i < SLOT; i++)
+			slot_scrub(&s->type[i]);
+	}
+	return true;
+}
+
+int stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper,
+		      struct helper_call *call)
+{
+	const struct reg *r = &cur_regs(env)[n];
+	struct frame *f = frame_of(env, r);
+	const char *what = helper ? " indirect" : "";
+	bool fixed = tnum_is_const(r->var);
+	int least, most, err;
+
+	if (!size && !zero_ok)
+		return refuse(env, EACCES, "invalid zero-sized read\n");
+	err = stack_bounds(env, n, off, size, helper, helper);
+	if (err)
+		return err;
+	if (!fixed && !env->trust_v1)
+		return refuse(env, EACCES, "R%d%s variable offset stack access prohibited for !root, var_off=%s\n",
+			      n, what, tnum_text(r->var));
+	least = fixed ? (int)r->var.value + off : (int)r->wide.smin + off;
+	most = fixed ? least : (int)r->wide.smax + off;
+	/* what will be written where it is known to be needn't be there before */
+	if (fixed && call && call->raw) {
+		call->raw_size = size;
+		call->raw_reg = (int)n;
+		return 0;
+	}
+	for (int i = least; i < most + size; i++) {
+		uint8_t *type;
+		struct slot *s;
+
+		if ((int)f->nr_slots * SLOT <= -i - 1)
+			return refuse(env, EFAULT, "verifier bug: allocated_stack too small");
+		s = slot_at(f, i, &type);
+		if (byte_initialized(env, s, type, helper)) {
+			live_read(env, &s->reg, s->reg.parent);
+			continue;
+		}
+		if (fixed)
+			return refuse(env, EACCES, "invalid%s read from stack R%d off %d+%d size %d\n", what, n,
+				      least, i - least, size);
+		return refuse(env, EACCES, "invalid%s read from stack R%d var_off %s+%d size %d\n", what, n,
+			      tnum_text(r->var), i - least, size);
+	}
+	return 0;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* States, their frames, and the branches that wait. */
+#include "bpf/verifier/env.h"
+
+struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog)
+{
+	struct frame *f = pool_zero(&env->pool, sizeof *f);
+
+	if (!f)
+		return NULL;
+	f->callsite = callsite;
+	f->number = number;
+	f->subprog = subprog;
+	f->callback_ret = tnum_of(0);
+	for (int i = 0; i < 11; i++)
+		reg_make_none(&f->regs[i], !env->capable);
+	reg_make(&f->regs[FP], TO_STACK, 0);
+	f->regs[FP].frame = number;
+	touch_all(env);
+	return f;
+}
+
+void frame_free(struct env *env, struct frame *f)
+{
+	if (!f)
+		return;
+	pool_put(&env->pool, f->refs, f->room_refs * sizeof *f->refs);
+	pool_put(&env->pool, f->slots, f->room_slots * sizeof *f->slots);
+	pool_put(&env->pool, f, sizeof *f);
+}
+
+/* Room for n elements in an array that needn't keep its contents. */
+static bool renew(struct env *env, void **array, uint32_t *room, uint32_t n, size_t each)
+{
+	size_t bytes;
+	void *p;
+
+	if (n <= *room)
+		return true;
+	p = pool_get(&env->pool, n * each, &bytes);
+	if (!p)
+		return false;
+	pool_put(&env->pool, *array, *room * each);
+	*array = p;
+	*room = (uint32_t)(bytes / each);
+	return true;
+}
+
+int frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src)
+{
+	void *refs = dst->refs;
+
+	if (!renew(env, &refs, &dst->room_refs, src->nr_refs, sizeof *dst->refs))
+		return -ENOMEM;
+	dst->refs = refs;
+	dst->nr_refs = src->nr_refs;
+	if (src->nr_refs)
+		memcpy(dst->refs, src->refs, src->nr_refs * sizeof *dst->refs);
+	return 0;
+}
+
+static int frame_copy(struct env *env, struct frame *dst, const struct frame *src)
+{
+	void *slots = dst->slots;
+
+	if (!renew(env, &slots, &dst->room_slots, src->nr_slots, sizeof *dst->slots))
+		return -ENOMEM;
+	dst->slots = slots;
+	memcpy(dst, src, offsetof(struct frame, nr_refs));
+	dst->nr_slots = src->nr_slots;
+	if (src->nr_slots)
+		memcpy(dst->slots, src->slots, src->nr_slots * sizeof *dst->slots);
+	return frame_copy_refs(env, dst, src);
+}
+
+int frame_grow(struct env *env, struct frame *f, uint32_t slots)
+{
+	struct subprog *s = &env->subs[f->subprog];
+	struct slot *old = f->slots;
+	uint32_t room = f->room_slots;
+
+	if (slots <= f->nr_slots)
+		return 0;
+	if (slots > room) {
+		void *new = NULL;
+
+		f->room_slots = 0;
+		if (!renew(env, &new, &f->room_slots, slots, sizeof *f->slots)) {
+			f->room_slots = room;
+			return -ENOMEM;
+		}
+		if (f->nr_slots)
+			memcpy(new, old, f->nr_slots * sizeof *old);
+		pool_put(&env->pool, old, room * sizeof *old);
+		f->slots = new;
+	}
+	memset(f->slots + f->nr_slots, 0, (slots - f->nr_slots) * sizeof *f->slots);
+	f->nr_slots = slots;
+	if (s->stack < slots * SLOT)
+		s->stack = slots * SLOT;
+	return 0;
+}
+
+void state_clear(struct env *env, struct state *st)
+{
+	for (uint32_t i = 0; i <= st->cur; i++) {
+		frame_free(env, st->frames[i]);
+		st->frames[i] = NULL;
+	}
+	pool_put(&env->pool, st->jumps, st->room_jumps * sizeof *st->jumps);
+	st->jumps = NULL;
+	st->nr_jumps = st->room_jumps = 0;
+}
+
+int state_copy(struct env *env, struct state *dst, const struct state *src)
+{
+	void *jumps = dst->jumps;
+
+	if (!renew(env, &jumps, &dst->room_jumps, src->nr_jumps, sizeof *dst->jumps))
+		return -ENOMEM;
+	dst->jumps = jumps;
+	dst->nr_jumps = src->nr_jumps;
+	if (src->nr_jumps)
+		memcpy(dst->jumps, src->jumps, src->nr_jumps * sizeof *dst->jumps);
+	for (uint32_t i = src->cur + 1; i <= dst->cur; i++) {
+		frame_free(env, dst->frames[i]);
+		dst->frames[i] = NULL;
+	}
+	dst->parent = src->parent;
+	dst->cur = src->cur;
+	dst->lock = src->lock;
+	dst->branches = src->branches;
+	dst->first = src->first;
+	dst->last = src->last;
+	dst->speculative = src->speculative;
+	for (uint32_t i = 0; i <= src->cur; i++) {
+		if (!dst->frames[i])
+			dst->frames[i] = pool_zero(&env->pool, sizeof(struct frame));
+		if (!dst->frames[i] || frame_copy(env, dst->frames[i], src->frames[i]))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- references ------------------------------------------------------------------- */
+
+int ref_acquire(struct env *env)
+{
+	struct frame *f = cur_frame(env);
+
+	if (f->nr_refs == f->room_refs) {
+		size_t bytes;
+
+		struct ref *refs = pool_get(&env->pool, (f->nr_refs + 1) * sizeof *refs, &bytes);
+
+		if (!refs)
+			return -ENOMEM;
+		if (f->nr_refs)
+			memcpy(refs, f->refs, f->nr_refs * sizeof *refs);
+		pool_put(&env->pool, f->refs, f->room_refs * sizeof *refs);
+		f->refs = refs;
+		f->room_refs = (uint32_t)(bytes / sizeof *f->refs);
+	}
+	f->refs[f->nr_refs++] = (struct ref){ ++env->ids, env->insn, f->in_callback ? f->number : 0 };
+	return (int)env->ids;
+}
+
+int ref_release_id(struct frame *f, uint32_t id)
+{
+	for (uint32_t i = 0; i < f->nr_refs; i++) {
+		if (f->refs[i].id != id)
+			continue;
+		/* what was acquired before a callback isn't its to release */
+		if (f->in_callback && f->refs[i].callback != f->number)
+			return -EINVAL;
+		f->refs[i] = f->refs[--f->nr_refs];
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int ref_release(struct env *env, uint32_t ref)
+{
+	int err = ref_release_id(cur_frame(env), ref);
+
+	if (err)
+		return err;
+	for_each_reg(env->cur, f, r) {
+		if (r->ref != ref)
+			continue;
+		if (env->ptr_leaks)
+			reg_make_scalar(r, !env->capable);
+		else
+			reg_make_none(r, !env->capable);
+	}
+	return 0;
+}
+
+int ref_check_leak(struct env *env)
+{
+	struct frame *f = cur_frame(env);
+	int err = 0;
+
+	if (f->number && !f->in_callback)
+		return 0;
+	for (uint32_t i = 0; i < f->nr_refs; i++) {
+		if (f->in_callback && f->refs[i].callback != f->number)
+			continue;
+		err = refuse(env, EINVAL, "Unreleased reference id=%d alloc_insn=%d\n",
+			     (int)f->refs[i].id, (int)f->refs[i].insn);
+	}
+	return err;
+}
+
+/* ---- the way, and its branches ------------------------------------------------------ */
+
+int jump_push(struct env *env, struct state *st)
+{
+	if (!env->aux[env->insn].jump_point)
+		return 0;
+	if (st->nr_jumps == st->room_jumps) {
+		size_t bytes;
+		struct jump *jumps = pool_get(&env->pool, (st->nr_jumps * 2 + 8) * sizeof *jumps, &bytes);
+
+		if (!jumps)
+			return -ENOMEM;
+		if (st->nr_jumps)
+			memcpy(jumps, st->jumps, st->nr_jumps * sizeof *jumps);
+		pool_put(&env->pool, st->jumps, st->room_jumps * sizeof *jumps);
+		st->jumps = jumps;
+		st->room_jumps = (uint32_t)(bytes / sizeof *jumps);
+	}
+	st->jumps[st->nr_jumps++] = (struct jump){ env->insn, (uint32_t)env->prev_insn };
+	return 0;
+}
+
+struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative)
+{
+	struct waiting *w = pool_zero(&env->pool, sizeof *w);
+
+	if (!w)
+		return NULL;
+	w->insn = insn;
+	w->from = (int32_t)from;
+	w->log_len = env->v->log ? env->v->log->len : 0;
+	w->next = env->waiting;
+	env->waiting = w;
+	env->nr_waiting++;
+	if (state_copy(env, &w->st, env->cur))
+		return NULL;
+	w->st.speculative |= speculative;
+	if (env->nr_waiting > MAX_WAITING) {
+		log(env, "The sequence of %d jumps is too complex.\n", (int)env->nr_waiting);
+		return NULL;
+	}
+	if (w->st.parent)
+		w->st.parent->branches++;
+	return &w->st;
+}
+
+int branch_pop(struct env *env, bool shorten_log)
+{
+	struct waiting *w = env->waiting;
+	int err;
+
+	if (!w)
+		return -ENOENT;
+	err = state_copy(env, env->cur, &w->st);
+	if (err)
+		return err;
+	if (shorten_log && env->v->log) {
+		env->v->log->len = w->log_len;
+		if (env->v->log->size)
+			env->v->log->buf[w->log_len] = 0;
+	}
+	env->insn = w->insn;
+	env->prev_insn = w->from;
+	env->waiting = w->next;
+	env->nr_waiting--;
+	state_clear(env, &w->st);
+	pool_put(&env->pool, w, sizeof *w);
+	return 0;
+}
+
+void branches_end(struct env *env)
+{
+	for (struct state *st = env->cur; st && !--st->branches; st = st->parent)
+		;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A verification from its beginning to its end. */
+#include "bpf/verifier/env.h"
+
+/* Types that only those may load who may see the network, or others' memory. */
+static bool needs(uint32_t type, uint32_t cap)
+{
+	switch (type) {
+	case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT: case BPF_PROG_TYPE_XDP:
+		return cap == PB_BPF_CAP_NET_ADMIN;
+	case BPF_PROG_TYPE_KPROBE: case BPF_PROG_TYPE_TRACEPOINT: case BPF_PROG_TYPE_PERF_EVENT:
+	case BPF_PROG_TYPE_RAW_TRACEPOINT:
+		return cap == PB_BPF_CAP_PERFMON;
+	default:
+		return false;
+	}
+}
+
+static int check_rights(const struct pb_bpf_verify *v)
+{
+	bool capable = v->caps & PB_BPF_CAP_BPF;
+
+	if (!v->nr || v->nr > (capable ? PB_BPF_COMPLEXITY : PB_BPF_MAX_INSNS_UNPRIV))
+		return -E2BIG;
+	if (!v->type->unpriv && !capable)
+		return -EPERM;
+	if (capable && needs(v->type->type, PB_BPF_CAP_NET_ADMIN) && !(v->caps & PB_BPF_CAP_NET_ADMIN))
+		return -EPERM;
+	if (needs(v->type->type, PB_BPF_CAP_PERFMON) && !(v->caps & PB_BPF_CAP_PERFMON))
+		return -EPERM;
+	return 0;
+}
+
+static int set_up(struct env *env, struct pb_bpf_verify *v)
+{
+	bool trusted = v->caps & PB_BPF_CAP_PERFMON;
+
+	env->v = v;
+	env->insns = v->insns;
+	env->nr = v->nr;
+	env->capable = v->caps & PB_BPF_CAP_BPF;
+	env->ptr_leaks = env->uninit_stack = env->trust_v1 = env->trust_v4 = trusted;
+	env->strict = v->flags & BPF_F_STRICT_ALIGNMENT && !(v->flags & BPF_F_ANY_ALIGNMENT);
+	env->state_freq = env->capable && v->flags & BPF_F_TEST_STATE_FREQ;
+	env->ops = pool_zero(&env->pool, v->nr);
+	env->aux = pool_zero(&env->pool, v->nr * sizeof *env->aux);
+	env->explored = pool_zero(&env->pool, v->nr * sizeof(struct explored *));
+	if (!env->ops || !env->aux || !env->explored)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < v->nr; i++) {
+		env->ops[i] = pb_bpf_decode(&v->insns[i]);
+		if (env->ops[i] == PB_BPF_OP_LD_IMM64)
+			i++;
+	}
+	return 0;
+}
+
+/* ---- a function from its first instruction on ------------------------------------------------ */
+
+static int give_arguments(struct env *env, uint32_t sub, struct reg *regs)
+{
+	const struct pb_bpf_func *f = env->funcs[sub];
+
+	if (!sub) {
+		reg_make(&regs[1], TO_CTX, 0);
+		return 0;
+	}
+	for (uint32_t i = 0; i < f->nr_args && i < 5; i++) {
+		struct reg *r = &regs[i + 1];
+
+		switch (f->args[i].kind) {
+		case PB_BPF_FUNC_CTX:
+			reg_make(r, TO_CTX, 0);
+			break;
+		case PB_BPF_FUNC_MEM:
+			reg_make(r, TO_MEM, MAYBE_NULL);
+			r->mem_size = f->args[i].size;
+			r->id = ++env->ids;
+			break;
+		default:
+			reg_make_scalar(r, !env->capable);
+		}
+	}
+	return 0;
+}
+
+static int check_function(struct env *env, uint32_t sub)
+{
+	struct state *st = pool_zero(&env->pool, sizeof *st);
+	struct pb_bpf_text *log = env->v->log;
+	int err;
+
+	if (!st)
+		return -ENOMEM;
+	env->cur = st;
+	env->last_line = NULL;
+	env->insn = st->first = env->subs[sub].start;
+	st->last = -1;
+	st->branches = 1;
+	st->frames[0] = frame_new(env, MAIN, 0, sub);
+	if (!st->frames[0])
+		return -ENOMEM;
+	err = give_arguments(env, sub, st->frames[0]->regs);
+	if (!err)
+		err = check_paths(env);
+	/* after an error the pool is given back as a whole */
+	if (err)
+		return err;
+	state_clear(env, st);
+	pool_put(&env->pool, st, sizeof *st);
+	prune_free(env);
+	if (log && log->size && !(env->v->log_level & 2)) {
+		log->len = 0;
+		log->buf[0] = 0;
+	}
+	return 0;
+}
+
+static int check_functions(struct env *env)
+{
+	int err = 0;
+
+	for (uint32_t i = 1; i < env->nr_subs && !err; i++) {
+		if (!env->funcs[i] || !env->funcs[i]->global)
+			continue;
+		err = check_function(env, i);
+		if (!err && log_on(env))
+			log(env, "Func#%d is safe for any args that match its prototype\n", (int)i);
+	}
+	return err ? err : check_function(env, 0);
+}
+
+/* ---- what was found ------------------------------------------------------------------------------ */
+
+static uint32_t map_number(const struct env *env, const struct pb_bpf_map *m)
+{
+	for (uint32_t i = 0; i < env->v->nr_maps; i++)
+		if (env->v->maps[i] == m)
+			return i + 1;
+	return 0;	/* an inner map, known only when it runs */
+}
+
+static void tell_fact(const struct env *env, uint32_t i, struct pb_bpf_fact *fact)
+{
+	const struct aux *aux = &env->aux[i];
+
+	*fact = aux->fact;
+	if (aux->map_known && !fact->poisoned)
+		fact->map = map_number(env, aux->func_map);
+	if (aux->ptr_known)
+		fact->access = aux->ptr_type == TO_CTX ? PB_BPF_ACCESS_CTX :
+			       aux->ptr_type >= TO_SOCKET && aux->ptr_type <= TO_XDP_SOCK ? PB_BPF_ACCESS_SOCK :
+			       aux->ptr_type == TO_BTF || aux->ptr_type == MAP_PTR ? PB_BPF_ACCESS_PROBE :
+			       PB_BPF_ACCESS_PLAIN;
+	fact->mask = aux->alu_state;
+}
+
+static int tell_facts(struct env *env)
+{
+	struct pb_bpf_verify *v = env->v;
+	size_t insns = sizeof(struct pb_bpf_fact) * env->nr, subs = sizeof(struct pb_bpf_subprog) * env->nr_subs;
+	size_t size = sizeof(struct pb_bpf_facts) + insns + subs;
+	struct pb_bpf_facts *f = v->mem->alloc(v->mem, size);
+
+	if (!f)
+		return -ENOMEM;
+	f->size = size;
+	f->insns = (struct pb_bpf_fact *)(f + 1);
+	f->subprogs = (struct pb_bpf_subprog *)((char *)(f + 1) + insns);
+	f->nr_subprogs = env->nr_subs;
+	f->stack = v->stats.stack;
+	for (uint32_t i = 0; i < env->nr; i++)
+		tell_fact(env, i, &f->insns[i]);
+	for (uint32_t i = 0; i < env->nr_subs; i++)
+		f->subprogs[i] = (struct pb_bpf_subprog){
+			.start = env->subs[i].start, .stack = env->subs[i].stack,
+			.has_tail_call = env->subs[i].has_tail_call,
+			.is_callback = env->subs[i].is_callback || env->subs[i].is_async,
+		};
+	v->facts = f;
+	return 0;
+}
+
+void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts)
+{
+	if (facts)
+		mem->free(mem, facts, facts->size);
+}
+
+/* Whose index is masked has to know the map. */
+static int check_tail_calls(struct env *env)
+{
+	for (uint32_t i = 0; i < env->nr && !env->trust_v1; i++)
+		if (env->aux[i].fact.key_seen && env->aux[i].fact.poisoned)
+			return refuse(env, EINVAL, "tail_call abusing map_ptr\n");
+	return 0;
+}
+
+static int check_all(struct env *env)
+{
+	int err = find_subprogs(env);
+
+	if (!err)
+		err = check_subprogs(env);
+	if (!err)
+		err = check_funcs(env);
+	if (!err)
+		err = check_constants(env);
+	if (!err)
+		err = check_cfg(env);
+	if (!err)
+		err = check_functions(env);
+	if (!err)
+		err = check_stack_depth(env);
+	if (!err)
+		err = check_tail_calls(env);
+	return err;
+}
+
+int pb_bpf_verify(struct pb_bpf_verify *v)
+{
+	struct pool pool = { .mem = v->mem };
+	struct env *env;
+	int err;
+
+	v->facts = NULL;
+	memset(&v->stats, 0, sizeof v->stats);
+	err = check_rights(v);
+	if (err)
+		return err;
+	env = pool_zero(&pool, sizeof *env);
+	if (!env) {
+		pool_end(&pool);
+		return -ENOMEM;
+	}
+	env->pool = pool;
+	err = set_up(env, v);
+	if (!err)
+		err = check_all(env);
+	v->stats.insns = env->processed;
+	log_stats(env);
+	if (!err && v->log_level && v->log && v->log->cut)
+		err = -ENOSPC;
+	if (!err)
+		err = tell_facts(env);
+	pool = env->pool;	/* env itself lies in it */
+	pool_end(&pool);
+	return err;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Random programs, most of which a verifier accepts: the generator keeps a rough
+ * account of what registers and stack hold, and now and then doesn't care, or
+ * changes a field of what it has made.
+ */
+#ifndef PB_TEST_GENERATE_H
+#define PB_TEST_GENERATE_H
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GEN_HASH, GEN_ARRAY, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
+#define GEN_HASH_KEY	8
+#define GEN_HASH_VALUE	32
+#define GEN_ARRAY_VALUE	48
+#define GEN_ENTRIES	4
+
+#define GEN_MOST 512
+
+struct gen_program {
+	struct bpf_insn insns[GEN_MOST];
+	int nr;
+	uint32_t type;		/* BPF_PROG_TYPE_ */
+	bool changed;		/* a field was, after it was made */
+};
+
+/* The same seed, the same program. */
+void generate(struct gen_program *p, uint64_t seed);
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The kernel's table of verifier tests, against our verifier: its verdict and its
+ * message, with privileges and, where the table has it so, without.
+ *
+ *   kernel_table [-v] [WORD-OF-A-NAME]
+ *
+ * Includes what make_table took from the installed package. Prints what differs and
+ * the counts; exit 1: a verdict differs, or too many messages do.
+ */
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/btf.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/types.h>
+#include <bpf/btf.h>
+typedef __u8 u8;
+typedef __u32 u32;
+typedef __u64 u64;
+#ifndef offsetofend
+#define offsetofend(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
+#endif
+#include "bpf_rand.h"
+#include "test_btf.h"
+#include "table.h"
+static struct bpf_test tests[] = {
+#define FILL_ARRAY
+#include "tests.h"
+#undef FILL_ARRAY
+};
+
+#include "bpf/verify.h"
+
+static int loud;
+
+/* ---- memory of the verifier: counted, so that a leak is seen ------------------------ */
+
+static long allocated;
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	allocated += (long)size;
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	allocated -= (long)size;
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+/* ---- maps: only what the verifier sees of them -------------------------------------- */
+
+static char zeros[64];
+
+static void *direct(struct pb_bpf_map *map, uint32_t off)
+{
+	return zeros + off;
+}
+
+static const struct pb_bpf_map_ops array_ops = { .direct = direct }, other_ops = { 0 };
+
+#define MAP(type_, key, value, max, flags_, ...) { \
+	.ops = (type_) == BPF_MAP_TYPE_ARRAY ? &array_ops : &other_ops, .name = "test_map", \
+	.attr = { .type = (type_), .key_size = (key), .value_size = (value), .max_entries = (max), .flags = (flags_) }, \
+	.types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
+
+static struct pb_bpf_map maps[MAX_NR_MAPS] = {
+	MAP(BPF_MAP_TYPE_HASH, 8, 8, 1, BPF_F_NO_PREALLOC),
+	MAP(BPF_MAP_TYPE_HASH, 8, sizeof(struct test_val), 1, BPF_F_NO_PREALLOC),
+	MAP(BPF_MAP_TYPE_HASH, 8, sizeof(struct other_val), 1, BPF_F_NO_PREALLOC),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, 0),
+	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0),
+	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 8, 0),
+	MAP(BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0),
+	MAP(BPF_MAP_TYPE_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
+	MAP(BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
+	MAP(BPF_MAP_TYPE_SOCKMAP, 4, 4, 1, 0),
+	MAP(BPF_MAP_TYPE_SOCKHASH, 4, 4, 1, 0),
+	MAP(BPF_MAP_TYPE_XSKMAP, 4, 4, 1, 0),
+	MAP(BPF_MAP_TYPE_STACK_TRACE, 4, 8, 1, 0),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0, .spin_lock_off = 4, .btf_key = 1, .btf_value = 3),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, BPF_F_RDONLY_PROG),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, BPF_F_WRONLY_PROG),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, 1, 1, 0),
+	MAP(BPF_MAP_TYPE_SK_STORAGE, 4, 8, 0, BPF_F_NO_PREALLOC, .spin_lock_off = 4, .btf_key = 1, .btf_value = 3),
+	MAP(BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 1, 0),
+	MAP(BPF_MAP_TYPE_REUSEPORT_SOCKARRAY, 4, 8, 1, 0),
+	MAP(BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, 16, 1, 0, .timer_off = 0, .btf_key = 1, .btf_value = 5),
+	MAP(BPF_MAP_TYPE_ARRAY, 4, 24, 1, 0, .btf_key = 1, .btf_value = 14, .nr_kptrs = 3,
+	    .kptrs = { { 0, 6, 32, "prog_test_ref_kfunc", false }, { 8, 6, 32, "prog_test_ref_kfunc", true },
+		       { 16, 7, 0, "prog_test_member", true } }),
+};
+
+/* Numbers below are of no map: tests use them so. */
+#define FIRST_FD 50
+
+/* Which map each list of instructions names. */
+static int fix_up(struct bpf_test *t, struct bpf_insn *insns)
+{
+	int *const lists[MAX_NR_MAPS] = {
+		t->fixup_map_hash_8b, t->fixup_map_hash_48b, t->fixup_map_hash_16b, t->fixup_map_array_48b,
+		t->fixup_prog1, t->fixup_prog2, t->fixup_map_in_map, t->fixup_cgroup_storage,
+		t->fixup_percpu_cgroup_storage, t->fixup_map_sockmap, t->fixup_map_sockhash,
+		t->fixup_map_xskmap, t->fixup_map_stacktrace, t->fixup_map_spin_lock, t->fixup_map_array_ro,
+		t->fixup_map_array_wo, t->fixup_map_array_small, t->fixup_sk_storage_map,
+		t->fixup_map_event_output, t->fixup_map_reuseport_array, t->fixup_map_ringbuf,
+		t->fixup_map_timer, t->fixup_map_kptr,
+	};
+
+	maps[6].inner = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, 4, 1, 0 };
+	for (int m = 0; m < MAX_NR_MAPS; m++)
+		for (int *i = lists[m]; *i; i++)
+			insns[*i].imm = FIRST_FD + m;
+	return 0;
+}
+
+/* ---- functions, by the test's BTF ------------------------------------------------------ */
+
+static struct btf *btf_of(const struct bpf_test *t)
+{
+	uint32_t words = 0, types, size;
+	struct btf_header *h;
+	struct btf *btf;
+	char *raw;
+
+	if (!t->btf_types[0])
+		return NULL;
+	while (words < MAX_BTF_TYPES && t->btf_types[words] != BTF_END_RAW)
+		words++;
+	types = words * 4;
+	size = (uint32_t)sizeof *h + types + MAX_BTF_STRINGS;
+	raw = calloc(1, size);
+	h = (struct btf_header *)raw;
+	*h = (struct btf_header){ .magic = BTF_MAGIC, .version = BTF_VERSION, .hdr_len = sizeof *h,
+				  .type_len = types, .str_off = types, .str_len = MAX_BTF_STRINGS };
+	memcpy(raw + sizeof *h, t->btf_types, types);
+	memcpy(raw + sizeof *h + types, t->btf_strings, MAX_BTF_STRINGS);
+	btf = btf__new(raw, size);
+	free(raw);
+	return btf;
+}
+
+static void describe(const struct btf *btf, const struct bpf_func_info *info, struct pb_bpf_func *f)
+{
+	const struct btf_type *t = btf ? btf__type_by_id(btf, info->type_id) : NULL, *proto;
+
+	*f = (struct pb_bpf_func){ .insn = info->insn_off, .name = "" };
+	if (!t)
+		return;
+	proto = btf__type_by_id(btf, t->type);
+	f->name = btf__name_by_offset(btf, t->name_off);
+	f->global = BTF_INFO_VLEN(t->info) == BTF_FUNC_GLOBAL;
+	f->returns_void = proto && !proto->type;
+	f->nr_args = proto ? BTF_INFO_VLEN(proto->info) : 0;
+	for (uint32_t i = 0; i < f->nr_args && i < 5; i++) {
+		const struct btf_param *p = (const struct btf_param *)(proto + 1) + i;
+		const struct btf_type *of = btf__type_by_id(btf, p->type);
+
+		f->args[i].kind = of && BTF_INFO_KIND(of->info) == BTF_KIND_PTR ? PB_BPF_FUNC_CTX : PB_BPF_FUNC_SCALAR;
+	}
+}
+
+/* ---- one test ------------------------------------------------------------------------------ */
+
+/* Tab-separated pieces, in this order. */
+static bool has_message(const char *log, const char *wanted)
+{
+	for (;;) {
+		const char *end = strchrnul(wanted, '\t');
+		char piece[300];
+
+		snprintf(piece, sizeof piece, "%.*s", (int)(end - wanted), wanted);
+		log = strstr(log, piece);
+		if (!log)
+			return false;
+		log += strlen(piece);
+		if (!*end)
+			return true;
+		wanted = end + 1;
+	}
+}
+
+static int length_of(const struct bpf_insn *insns)
+{
+	int n = MAX_INSNS - 1;
+
+	while (n > 0 && !insns[n].code && !insns[n].imm)
+		n--;
+	return n + 1;
+}
+
+static struct {
+	int tests, verdicts, accepted, refused, verbose, messages, good_verdicts, good_messages, counts, good_counts;
+} sum;
+
+static char text[1 << 24];
+
+/* Refused in 6.1, an instruction since cpu v4. */
+static bool newer_instruction(const struct bpf_test *t)
+{
+	return !strcmp(t->descr, "invalid 64-bit BPF_END");
+}
+
+static void run(struct bpf_test *t, bool privileged)
+{
+	struct bpf_insn *insns = t->fill_insns ? t->fill_insns : t->insns;
+	uint32_t type = t->prog_type ? t->prog_type : BPF_PROG_TYPE_SOCKET_FILTER;
+	int expected = newer_instruction(t) ? ACCEPT :
+		       !privileged && t->result_unpriv != UNDEF ? t->result_unpriv : t->result;
+	const char *message = !privileged && t->errstr_unpriv ? t->errstr_unpriv : t->errstr;
+	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
+	struct pb_bpf_map *list[FIRST_FD + MAX_NR_MAPS] = { 0 };
+	struct pb_bpf_func funcs[MAX_FUNC_INFOS];
+	struct btf *btf = btf_of(t);
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(type), .attach_type = t->expected_attach_type,
+		.caps = privileged ? PB_BPF_CAP_ALL : 0, .gpl = true, .insns = insns,
+		.nr = (uint32_t)(t->fill_insns ? t->prog_len : length_of(insns)),
+		.maps = list, .nr_maps = FIRST_FD + MAX_NR_MAPS, .log = &log, .mem = &mem,
+		.log_level = loud > 1 ? 2 : loud ? 1 : expected == VERBOSE_ACCEPT ? 2 : 4,
+	};
+	bool good, said;
+	int err;
+
+	text[0] = 0;
+	v.flags = (t->flags & F_LOAD_WITH_STRICT_ALIGNMENT ? BPF_F_STRICT_ALIGNMENT : 0) |
+		  (t->flags & F_NEEDS_EFFICIENT_UNALIGNED_ACCESS ? BPF_F_ANY_ALIGNMENT : 0) |
+		  (t->flags & ~3 ? t->flags : 0);
+	for (int i = 0; i < MAX_NR_MAPS; i++)
+		list[FIRST_FD + i] = &maps[i];
+	for (int i = 0; i < t->func_info_cnt; i++)
+		describe(btf, &t->func_info[i], &funcs[i]);
+	if (t->func_info_cnt) {
+		v.funcs = funcs;
+		v.nr_funcs = (uint32_t)t->func_info_cnt;
+	}
+	err = pb_bpf_verify(&v);
+	good = (expected == REJECT) == (err < 0);
+	said = expected == ACCEPT || !message || has_message(text, message);
+	sum.verdicts++;
+	sum.good_verdicts += good;
+	*(expected == ACCEPT ? &sum.accepted : expected == REJECT ? &sum.refused : &sum.verbose) += 1;
+	if (expected != ACCEPT && message) {
+		sum.messages++;
+		sum.good_messages += good && said;
+	}
+	if (privileged && t->insn_processed && good) {
+		sum.counts++;
+		sum.good_counts += v.stats.insns == t->insn_processed;
+	}
+	if (!good || !said || loud || (privileged && t->insn_processed && v.stats.insns != t->insn_processed)) {
+		char *end = text + strlen(text);
+
+		printf("%s%s: \"%s\": expected %s \"%s\" (%u insns), is %d (%u insns)\n", !good ? "VERDICT" : !said ? "message" : "ok",
+		       privileged ? "" : " (unprivileged)", t->descr,
+		       expected == REJECT ? "refusal" : "acceptance", message ? message : "", t->insn_processed, err,
+		       v.stats.insns);
+		if (!loud && end - text > 600)
+			printf("...%s\n", end - 600);
+		else
+			printf("%s\n", text);
+	}
+	pb_bpf_facts_free(&mem, v.facts);
+	if (allocated) {
+		printf("LEAK: %ld bytes in \"%s\"\n", allocated, t->descr);
+		sum.good_verdicts = -1000000;
+		allocated = 0;
+	}
+	btf__free(btf);
+}
+
+static bool calls_kernel(const struct bpf_test *t)
+{
+	for (int i = 0; i < length_of(t->insns); i++)
+		if (t->insns[i].code == (BPF_JMP | BPF_CALL) && t->insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
+			return true;
+	return t->fixup_kfunc_btf_id[0].kfunc;
+}
+
+static bool ours(const struct bpf_test *t)
+{
+	uint32_t type = t->prog_type ? t->prog_type : BPF_PROG_TYPE_SOCKET_FILTER;
+	const struct pb_bpf_type *p = pb_bpf_type_of(type);
+
+	return p && type != BPF_PROG_TYPE_SCHED_ACT && !calls_kernel(t);
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = NULL;
+
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "-v"))
+			loud++;
+		else
+			word = argv[i];
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+		struct bpf_test *t = &tests[i];
+
+		if (!ours(t) || (word && !strstr(t->descr, word)))
+			continue;
+		if (t->fill_helper) {
+			t->fill_insns = calloc(MAX_TEST_INSNS, sizeof *t->fill_insns);
+			t->fill_helper(t);
+		}
+		fix_up(t, t->insns);
+		sum.tests++;
+		if (!t->prog_type || t->prog_type == BPF_PROG_TYPE_SOCKET_FILTER ||
+		    t->prog_type == BPF_PROG_TYPE_CGROUP_SKB)
+			run(t, false);
+		run(t, true);
+		free(t->fill_insns);
+	}
+	printf("%d of %zu tests, %d verdicts (%d accepted, %d refused, %d with a log): %d as the table's; "
+	       "%d of %d messages; %d of %d numbers of instructions looked at\n", sum.tests, sizeof tests / sizeof *tests,
+	       sum.verdicts, sum.accepted, sum.refused, sum.verbose, sum.good_verdicts, sum.good_messages, sum.messages,
+	       sum.good_counts, sum.counts);
+	return sum.good_verdicts != sum.verdicts || sum.good_messages * 10 < sum.messages * 9;
+}

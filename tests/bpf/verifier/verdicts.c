@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Verdicts of random programs: ours and the kernel's. Ours may be stricter; a program
+ * that the kernel refuses and we accept is shown.
+ *
+ *   verdicts [-n PROGRAMS] [-s SEED] [-v]
+ *
+ * Exit 1: a laxer verdict; 77: the kernel can't be asked.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include "bpf/disasm.h"
+#include "bpf/verify.h"
+#include "generate.h"
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+static char values[64];
+
+static void *direct(struct pb_bpf_map *map, uint32_t off)
+{
+	return values + off;
+}
+
+static const struct pb_bpf_map_ops array_ops = { .direct = direct }, hash_ops = { 0 };
+static struct pb_bpf_map maps[GEN_MAPS] = {
+	[GEN_HASH] = { .ops = &hash_ops, .attr = { BPF_MAP_TYPE_HASH, GEN_HASH_KEY, GEN_HASH_VALUE, GEN_ENTRIES, 0 },
+		       .types = { .spin_lock_off = -1, .timer_off = -1 } },
+	[GEN_ARRAY] = { .ops = &array_ops, .attr = { BPF_MAP_TYPE_ARRAY, 4, GEN_ARRAY_VALUE, GEN_ENTRIES, 0 },
+			.types = { .spin_lock_off = -1, .timer_off = -1 } },
+};
+static int fds[GEN_MAPS];
+static char ours_log[1 << 20], kernel_log[1 << 20];
+
+static int ask_kernel(const struct gen_program *p, int level)
+{
+	struct bpf_insn insns[GEN_MOST];
+	union bpf_attr a = { 0 };
+	int fd;
+
+	memcpy(insns, p->insns, sizeof(insns[0]) * (size_t)p->nr);
+	for (int i = 0; i < p->nr; i++)
+		if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW)) {
+			if (insns[i].src_reg == BPF_PSEUDO_MAP_FD || insns[i].src_reg == BPF_PSEUDO_MAP_VALUE)
+				insns[i].imm = (uint32_t)insns[i].imm < GEN_MAPS ? fds[insns[i].imm] : -1;
+			i++;
+		}
+	a.prog_type = p->type;
+	a.insns = (uintptr_t)insns;
+	a.insn_cnt = (uint32_t)p->nr;
+	a.license = (uintptr_t)"GPL";
+	a.fd_array = (uintptr_t)fds;
+	if (level) {
+		kernel_log[0] = 0;
+		a.log_buf = (uintptr_t)kernel_log;
+		a.log_size = sizeof kernel_log;
+		a.log_level = (uint32_t)level;
+	}
+	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &a, sizeof a);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int ask_us(const struct gen_program *p, uint32_t level)
+{
+	struct pb_bpf_text log = { .buf = ours_log, .size = sizeof ours_log };
+	struct pb_bpf_map *list[GEN_MAPS] = { &maps[0], &maps[1] };
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(p->type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = p->insns,
+		.nr = (uint32_t)p->nr, .maps = list, .nr_maps = GEN_MAPS, .log = &log, .log_level = level, .mem = &mem,
+	};
+	int err = pb_bpf_verify(&v);
+
+	pb_bpf_facts_free(&mem, v.facts);
+	return err;
+}
+
+static void show(const struct gen_program *p, uint64_t seed, const char *what, int kernel, int us)
+{
+	long limit = getenv("LIMIT") ? atol(getenv("LIMIT")) : 1500;
+	char *k, *u;
+
+	ask_kernel(p, 1);
+	ours_log[0] = 0;
+	ask_us(p, us ? 1 : 2);
+	k = kernel_log + strlen(kernel_log);
+	u = ours_log + strlen(ours_log);
+	printf("%s: seed %lu, type %u: kernel %d, ours %d\n--- the kernel's end\n%s\n--- our end\n%s\n", what, seed, p->type,
+	       kernel, us, k - kernel_log > limit ? k - limit : kernel_log, u - ours_log > limit ? u - limit : ours_log);
+}
+
+static int make_map(const struct pb_bpf_map_attr *m)
+{
+	union bpf_attr a = { .map_type = m->type, .key_size = m->key_size, .value_size = m->value_size,
+			     .max_entries = m->max_entries };
+
+	return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &a, sizeof a);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n = 10000, both = 0, neither = 0, stricter = 0, laxer = 0, shown = 0;
+	uint64_t seed = 1;
+	struct gen_program p;
+	struct utsname u;
+	int c, loud = 0;
+
+	while ((c = getopt(argc, argv, "n:s:v")) != -1)
+		switch (c) {
+		case 'n':
+			n = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'v':
+			loud++;
+			break;
+		default:
+			return 2;
+		}
+	for (int i = 0; i < GEN_MAPS; i++) {
+		fds[i] = make_map(&maps[i].attr);
+		if (fds[i] < 0) {
+			printf("verdicts: the kernel can't be asked: %s\n", strerror(errno));
+			return 77;
+		}
+	}
+	for (uint64_t s = seed; s < seed + n; s++) {
+		int kernel, us;
+
+		generate(&p, s);
+		kernel = ask_kernel(&p, 0);
+		us = ask_us(&p, 0);
+		if (!kernel && !us) {
+			both++;
+		} else if (kernel && us) {
+			neither++;
+		} else if (us) {
+			stricter++;
+			if (loud && shown++ < 20)
+				show(&p, s, "STRICTER", kernel, us);
+		} else {
+			laxer++;
+			if (shown++ < 20)
+				show(&p, s, "LAXER", kernel, us);
+		}
+	}
+	uname(&u);
+	printf("%lu programs (seeds from %lu), Linux %s: %lu accepted by both, %lu refused by both, ours stricter %lu, "
+	       "laxer %lu\n", n, seed, u.release, both, neither, stricter, laxer);
+	return laxer != 0;
+}
