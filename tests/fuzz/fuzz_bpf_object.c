@@ -16,6 +16,8 @@
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 
+static volatile uint8_t fuzz_sum;	/* so that contents are read */
+
 static void check_text(const char *text)
 {
 	FUZZ_CHECK(text && pb_text_printable(text));
@@ -24,7 +26,7 @@ static void check_text(const char *text)
 static void check_map(const struct pb_bpf_object *o, const struct pb_bpf_object_map *m)
 {
 	struct pb_bpf_map_attr attr = pb_bpf_object_map_attr(m, 4);
-	static volatile uint8_t sum;
+	uint8_t sum = 0;
 
 	check_text(m->name);
 	check_text(m->section);
@@ -34,7 +36,8 @@ static void check_map(const struct pb_bpf_object *o, const struct pb_bpf_object_
 		return;
 	}
 	for (uint32_t i = 0; m->contents && i < m->attr.value_size; i++)
-		sum += ((const uint8_t *)m->contents)[i];
+		sum |= ((const uint8_t *)m->contents)[i];
+	fuzz_sum = sum;
 	for (uint32_t i = 0; i < m->nr_slots; i++)
 		FUZZ_CHECK(m->slots[i].number < (m->slots[i].prog ? o->nr_progs : o->nr_maps));
 	FUZZ_CHECK(m->types.spin_lock_off < 0 || (uint32_t)m->types.spin_lock_off + 4 <= attr.value_size);
