@@ -46,7 +46,7 @@
 		A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING, PTR_TO_MEM | RDONLY, CONST_SIZE_OR_ZERO)) \
 	X(skb_load_bytes, DO, SOCKET_FILTER | SCHED_CLS, 0, INTEGER, \
 		A(PTR_TO_CTX, ANYTHING, PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE)) \
-	X(get_stackid, NO, KPROBE | TRACEPOINT | RAW_TRACEPOINT, GPL, INTEGER, \
+	X(get_stackid, DO, KPROBE | TRACEPOINT | RAW_TRACEPOINT, GPL, INTEGER, \
 		A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(csum_diff, DO, XDP | SCHED_CLS, PKT, INTEGER, \
 		A(PTR_TO_MEM | OR_NULL | RDONLY, CONST_SIZE_OR_ZERO, PTR_TO_MEM | OR_NULL | RDONLY, \
@@ -160,7 +160,7 @@
 	X(tcp_send_ack, NO, 0, 0, INTEGER, A(NONE)) \
 	X(send_signal_thread, DO, TRACING, 0, INTEGER, A(ANYTHING)) \
 	X(jiffies64, DO, CAP_BPF | TRACING, 0, INTEGER, A(NONE)) \
-	X(read_branch_records, NO, PERF_EVENT, GPL, INTEGER, \
+	X(read_branch_records, DO, PERF_EVENT, GPL, INTEGER, \
 		A(PTR_TO_CTX, PTR_TO_MEM | OR_NULL, CONST_SIZE_OR_ZERO, ANYTHING)) \
 	X(get_ns_current_pid_tgid, DO, TRACING, 0, INTEGER, \
 		A(ANYTHING, ANYTHING, PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE)) \
@@ -173,13 +173,13 @@
 	X(seq_write, NO, 0, 0, INTEGER, A(NONE)) \
 	X(sk_cgroup_id, NO, CGROUP_SKB, 0, INTEGER, A(PTR_TO_BTF_ID_SOCK_COMMON)) \
 	X(sk_ancestor_cgroup_id, NO, CGROUP_SKB, 0, INTEGER, A(PTR_TO_BTF_ID_SOCK_COMMON, ANYTHING)) \
-	X(ringbuf_output, NO, BASE | TRACING, 0, INTEGER, \
+	X(ringbuf_output, DO, BASE | TRACING, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_MEM | RDONLY, CONST_SIZE_OR_ZERO, ANYTHING)) \
-	X(ringbuf_reserve, NO, BASE | TRACING, 0, ALLOC_MEM | OR_NULL, \
+	X(ringbuf_reserve, DO, BASE | TRACING, 0, ALLOC_MEM | OR_NULL, \
 		A(CONST_MAP_PTR, CONST_ALLOC_SIZE_OR_ZERO, ANYTHING)) \
-	X(ringbuf_submit, NO, BASE | TRACING, 0, VOID, A(PTR_TO_ALLOC_MEM | RELEASE, ANYTHING)) \
-	X(ringbuf_discard, NO, BASE | TRACING, 0, VOID, A(PTR_TO_ALLOC_MEM | RELEASE, ANYTHING)) \
-	X(ringbuf_query, NO, BASE | TRACING, 0, INTEGER, A(CONST_MAP_PTR, ANYTHING)) \
+	X(ringbuf_submit, DO, BASE | TRACING, 0, VOID, A(PTR_TO_ALLOC_MEM | RELEASE, ANYTHING)) \
+	X(ringbuf_discard, DO, BASE | TRACING, 0, VOID, A(PTR_TO_ALLOC_MEM | RELEASE, ANYTHING)) \
+	X(ringbuf_query, DO, BASE | TRACING, 0, INTEGER, A(CONST_MAP_PTR, ANYTHING)) \
 	X(csum_level, DO, SCHED_CLS, 0, INTEGER, A(PTR_TO_CTX, ANYTHING)) \
 	X(skc_to_tcp6_sock, NO, NET_PERFMON, 0, BTF_ID | OR_NULL, \
 		A(PTR_TO_BTF_ID_SOCK_COMMON), .ret_btf = "tcp6_sock") \
@@ -239,7 +239,7 @@
 	X(get_attach_cookie, DO, KPROBE | TRACEPOINT | PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX)) \
 	X(task_pt_regs, NO, PERFMON | TRACING, GPL, BTF_ID, \
 		A(PTR_TO_BTF_ID), .btf[0] = "task_struct", .ret_btf = "pt_regs") \
-	X(get_branch_snapshot, NO, TRACING, GPL, INTEGER, A(PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE_OR_ZERO)) \
+	X(get_branch_snapshot, DO, TRACING, GPL, INTEGER, A(PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE_OR_ZERO)) \
 	X(trace_vprintk, DO, PERFMON | TRACING, GPL, INTEGER, \
 		A(PTR_TO_MEM | RDONLY, CONST_SIZE, PTR_TO_MEM | OR_NULL | RDONLY, CONST_SIZE_OR_ZERO)) \
 	X(skc_to_unix_sock, NO, NET_PERFMON, 0, BTF_ID | OR_NULL, \
@@ -272,10 +272,10 @@
 	X(dynptr_from_mem, DO, CAP_BPF, 0, INTEGER, \
 		A(PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE_OR_ZERO, ANYTHING, \
 		  PTR_TO_DYNPTR | LOCAL | UNINIT | WRITE)) \
-	X(ringbuf_reserve_dynptr, NO, CAP_BPF, 0, INTEGER, \
+	X(ringbuf_reserve_dynptr, DO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, ANYTHING, ANYTHING, PTR_TO_DYNPTR | RINGBUF | UNINIT | WRITE)) \
-	X(ringbuf_submit_dynptr, NO, CAP_BPF, 0, VOID, A(PTR_TO_DYNPTR | RINGBUF | RELEASE, ANYTHING)) \
-	X(ringbuf_discard_dynptr, NO, CAP_BPF, 0, VOID, A(PTR_TO_DYNPTR | RINGBUF | RELEASE, ANYTHING)) \
+	X(ringbuf_submit_dynptr, DO, CAP_BPF, 0, VOID, A(PTR_TO_DYNPTR | RINGBUF | RELEASE, ANYTHING)) \
+	X(ringbuf_discard_dynptr, DO, CAP_BPF, 0, VOID, A(PTR_TO_DYNPTR | RINGBUF | RELEASE, ANYTHING)) \
 	X(dynptr_read, DO, CAP_BPF, 0, INTEGER, \
 		A(PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE_OR_ZERO, PTR_TO_DYNPTR, ANYTHING, ANYTHING)) \
 	X(dynptr_write, DO, CAP_BPF, 0, INTEGER, \
@@ -295,7 +295,7 @@
 
 /* Other prototypes that some types have under the same number; looked at first. */
 #define PB_BPF_HELPER_VARIANTS(X) \
-	X(get_stackid, NO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
+	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \
 		A(PTR_TO_CTX, PTR_TO_MEM | RDONLY, CONST_SIZE_OR_ZERO, ANYTHING)) \
 	X(get_func_ip, DO, KPROBE_MULTI, 0, INTEGER, A(PTR_TO_CTX))

@@ -3,6 +3,7 @@
 #include <asm/ptrace.h>
 #include <linux/bpf_perf_event.h>
 #include "bpf/helper_priv.h"
+#include "bpf/map_stack.h"
 
 PB_BPF_HELPER(get_attach_cookie)
 {
@@ -123,6 +124,36 @@ PB_BPF_HELPER(get_stack)
 	memcpy(PB_BPF_PTR(r2), ips + skip, (size_t)nr * each);
 	memset((char *)PB_BPF_PTR(r2) + (size_t)nr * each, 0, size - (size_t)nr * each);
 	return (uint64_t)nr * each;
+}
+
+/* r2 a stack_trace map, r3 flags */
+PB_BPF_HELPER(get_stackid)
+{
+	struct pb_bpf_map *map = PB_BPF_PTR(r2);
+	uint32_t skip = r3 & BPF_F_SKIP_FIELD_MASK;
+	uint64_t ips[PB_BPF_MAX_STACK];
+	int nr;
+
+	if (r3 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP |
+			     BPF_F_REUSE_STACKID))
+		return PB_BPF_ERR(EINVAL);
+	nr = walk(run, ips, depth(map->attr.value_size / 8, skip));
+	if (nr < 0 || (uint32_t)nr <= skip)
+		return PB_BPF_ERR(EFAULT);
+	return (uint64_t)pb_bpf_stack_put(map, ips + skip, (uint32_t)nr - skip, r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
+}
+
+/* There are no records of branches: the processor's are the kernel's. */
+PB_BPF_HELPER(get_branch_snapshot)
+{
+	memset(PB_BPF_PTR(r1), 0, (uint32_t)r2);
+	return r3 ? PB_BPF_ERR(EINVAL) : PB_BPF_ERR(ENOENT);
+}
+
+/* r2 buffer or NULL, r3 its size, r4 flags */
+PB_BPF_HELPER(read_branch_records)
+{
+	return r4 & ~(uint64_t)BPF_F_GET_BRANCH_RECORDS_SIZE ? PB_BPF_ERR(EINVAL) : PB_BPF_ERR(ENOENT);
 }
 
 /* ---- events ------------------------------------------------------------------------ */

@@ -144,8 +144,7 @@ const struct pb_bpf_host *pb_bpf_host_linux(void)
 
 	if (!vdso_clock) {
 		vdso_getcpu = (long (*)(unsigned *, unsigned *, void *))pb_bpf_vdso("__vdso_getcpu");
-		__atomic_store_n(&vdso_clock, (long (*)(clockid_t, struct timespec *))pb_bpf_vdso("__vdso_clock_gettime"),
-				 __ATOMIC_RELEASE);
+		vdso_clock = (long (*)(clockid_t, struct timespec *))pb_bpf_vdso("__vdso_clock_gettime");
 	}
 	return &host;
 }
