@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "bpf/load_priv.h"
 
 #ifndef EM_BPF
@@ -72,8 +73,12 @@ const char *load_text(struct load *l, const char *text)
 	size_t n = strlen(text);
 	char *copy = load_alloc(l, n + 1);
 
-	for (size_t i = 0; copy && i < n; i++)
-		copy[i] = text[i] == '\t' ? ' ' : text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i];
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, n);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = copy[i] == '\t' ? ' ' : copy[i];
+	pb_text_clean(copy, '?', 0);
 	return copy;
 }
 

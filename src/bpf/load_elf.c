@@ -41,7 +41,7 @@ static const char *read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h)
 		Elf64_Shdr *s = &e->sh[i];
 
 		if (s->sh_type != SHT_NOBITS && (s->sh_offset > e->size || s->sh_size > e->size - s->sh_offset))
-			s->sh_size = 0;
+			s->sh_offset = s->sh_size = 0;
 		if (s->sh_type == SHT_SYMTAB && !e->symtab) {
 			e->symtab = i;
 			e->nr_syms = (uint32_t)(s->sh_size / sizeof(Elf64_Sym));

@@ -115,6 +115,7 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 	const struct pb_bpf_btf *b = l->object.btf;
 	const struct btf_type *t = pb_bpf_btf_skip(b, pb_bpf_btf_type(b, e->btf)->type, true, NULL);
 	size_t n = strlen(text);
+	bool number;
 	char *end;
 	uint64_t v;
 
@@ -127,15 +128,16 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 		memcpy(at, text + 1, n);
 		return true;
 	}
+	number = pb_btf_kind(t) == BTF_KIND_INT && !(BTF_INT_ENCODING(pb_btf_int(t)) & BTF_INT_BOOL);
 	if (n == 1 && strchr("ymn", text[0])) {
-		bool tristate = pb_btf_is_enum(t), character = pb_btf_kind(t) == BTF_KIND_INT && e->size == 1 &&
-			!(pb_btf_int(t) >> 24 & BTF_INT_BOOL);
-
-		if (text[0] == 'm' && !tristate && !character)
+		if (pb_btf_is_enum(t))		/* enum libbpf_tristate */
+			return store(at, e->size, text[0] == 'y' ? 1 : text[0] == 'm' ? 2 : 0);
+		if (pb_btf_kind(t) != BTF_KIND_INT || e->size != 1 || (!number && text[0] == 'm'))
 			return false;
-		return store(at, e->size, character ? (uint64_t)text[0] : text[0] == 'y' ? 1 :
-			     text[0] == 'm' ? 2 : 0);
+		return store(at, 1, number ? (uint64_t)text[0] : text[0] == 'y');
 	}
+	if (!number)
+		return false;
 	v = strtoull(text, &end, 0);
 	return end != text && !*end && store(at, e->size, v);
 }
@@ -149,7 +151,7 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
 		if (!strcmp(e->name, machine[i]))
-			return store_text(l, e, "y", at);
+			return store_text(l, e, "y", at);	/* a boolean, or what stands for one */
 	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
 		return store(at, e->size, kernel_version(l));
 	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") || !strcmp(e->name, "LINUX_HAS_SYSCALL_WRAPPER"))

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The types that core.bpf.c meets. */
+struct moved {
+	long before[2];
+	int list[8];			/* 16 */
+	union {
+		int b;			/* 48 */
+		int a;
+	};
+	struct {
+		long pad;
+		struct { int x, deep; } in;	/* 56, deep 68 */
+	};
+	unsigned grown;			/* 72 */
+	unsigned filler : 30, bits : 2;	/* 76 */
+	unsigned more : 6;		/* 80, bit 0 */
+	int sign : 9;
+};
+struct two { int y, x; };
+struct two___b { int x; };
+struct same_shape { char first; int x; struct moved *p; };
+struct other_shape { int x; };
+enum colour { NONE, RED, BLUE = 77, GREEN = 4000 };
+typedef int (*handler)(int, struct moved *);
+
+struct moved moved;
+struct two two;
+struct two___b two_b;
+struct same_shape same;
+struct other_shape other;
+enum colour colour;
+handler fn;

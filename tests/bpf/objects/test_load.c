@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The objects in own/, which have one of each thing: what the loader makes of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/load.h"
+#include "bpf/load_btf.h"
+#include "bpf/load_elf.h"
+
+#define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
+
+static struct pb_bpf_object *open_with(const char *path, const struct pb_bpf_object_opts *opts)
+{
+	struct pb_bpf_object *o;
+	char err[256];
+
+	if (pb_bpf_object_open(path, opts, &o, err, sizeof(err)))
+		fail_msg("%s: %s", path, err);
+	assert_string_equal(err, "");
+	return o;
+}
+
+static const struct pb_bpf_object_map *map(const struct pb_bpf_object *o, const char *name)
+{
+	int i = pb_bpf_object_map(o, name);
+
+	assert_true(i >= 0);
+	return &o->maps[i];
+}
+
+static const struct pb_bpf_object_prog *prog(const struct pb_bpf_object *o, const char *name)
+{
+	int i = pb_bpf_object_prog(o, name);
+
+	assert_true(i >= 0);
+	return &o->progs[i];
+}
+
+static void refused(const struct pb_bpf_object *o, const char *name, const char *why)
+{
+	const struct pb_bpf_object_prog *p = prog(o, name);
+
+	assert_non_null(p->why);
+	if (!strstr(p->why, why))
+		fail_msg("%s: \"%s\" doesn't say \"%s\"", name, p->why, why);
+}
+
+static void maps(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, NULL);
+	const struct pb_bpf_object_map *m = map(o, "counts");
+
+	assert_int_equal(m->attr.type, BPF_MAP_TYPE_HASH);
+	assert_int_equal(m->attr.key_size, 8);
+	assert_int_equal(m->attr.value_size, 24);
+	assert_int_equal(m->attr.max_entries, 16);
+	assert_int_equal(m->attr.flags, BPF_F_NO_PREALLOC);
+	assert_true(m->pin_by_name);
+	assert_int_equal(m->types.spin_lock_off, 0);
+	assert_int_equal(m->types.timer_off, 8);
+	assert_int_not_equal(m->types.btf_key, 0);
+	m = map(o, "outer");
+	assert_int_equal(m->nr_slots, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_false(m->slots[i].prog);
+		assert_string_equal(o->maps[m->slots[i].number].name, m->slots[i].index == 2 ? "first" : "second");
+	}
+	assert_non_null(m->inner);
+	assert_int_equal(m->inner->attr.max_entries, 4);
+	m = map(o, "jumps");
+	assert_int_equal(m->nr_slots, 1);
+	assert_int_equal(m->slots[0].index, 1);
+	assert_true(m->slots[0].prog);
+	assert_string_equal(o->progs[m->slots[0].number].name, "tail");
+	assert_int_equal(pb_bpf_object_map_attr(map(o, "ring"), 3).max_entries, 8192);
+	assert_int_equal(pb_bpf_object_map_attr(map(o, "events"), 3).max_entries, 3);
+	pb_bpf_object_close(o);
+}
+
+static void variables(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, &(struct pb_bpf_object_opts){ .name = "longer_name" });
+	const struct pb_bpf_object_map *m = map(o, "longer_n.rodata");
+	int v;
+
+	assert_int_equal(m->attr.flags, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
+	assert_int_equal(m->attr.max_entries, 1);
+	memcpy(&v, m->contents, 4);
+	assert_int_equal(v, 5);
+	m = map(o, "longer_n.data");
+	assert_int_equal(m->attr.flags, 0);	/* only a static one: nobody could find it */
+	memcpy(&v, m->contents, 4);
+	assert_int_equal(v, 7);
+	m = map(o, ".data.separate");
+	memcpy(&v, m->contents, 4);
+	assert_int_equal(v, 9);
+	m = map(o, "longer_n.bss");
+	assert_int_equal(m->attr.value_size, 4);
+	assert_null(m->contents);
+	pb_bpf_object_close(o);
+}
+
+static void sections(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, NULL);
+	const struct pb_bpf_object_prog *p = prog(o, "asked");
+
+	assert_string_equal(o->name, "shapes");
+	assert_string_equal(o->license, "Dual BSD/GPL");
+	assert_true(o->gpl);
+	assert_int_equal(o->version, 0x60102);
+	assert_false(p->autoload);
+	assert_string_equal(p->target, "function");
+	assert_int_equal(p->type, BPF_PROG_TYPE_KPROBE);
+	p = prog(o, "user");
+	assert_true(p->user && p->returns && p->autoload);
+	assert_string_equal(p->target, "/usr/bin/program:function+8");
+	p = prog(o, "many");
+	assert_true(p->multi && p->returns);
+	assert_int_equal(p->attach_type, BPF_TRACE_KPROBE_MULTI);
+	assert_string_equal(p->target, "a*");
+	p = prog(o, "frags");
+	assert_int_equal(p->type, BPF_PROG_TYPE_XDP);
+	assert_int_equal(p->flags, BPF_F_XDP_HAS_FRAGS);
+	p = prog(o, "old_name");
+	assert_true(p->guessed && !p->why);
+	assert_int_equal(p->type, BPF_PROG_TYPE_SOCKET_FILTER);
+	refused(o, "no_type", "\"nothing\"");
+	refused(o, "not_ours", "\"fentry\"");
+	refused(o, "symbol", "nowhere");
+	refused(o, "kfunc", "kernel_function");
+	refused(o, "user", "CONFIG_HZ");
+	refused(o, "asked", "CONFIG_NAME");
+	pb_bpf_object_close(o);
+	o = open_with(SHAPES, &(struct pb_bpf_object_opts){ .type = BPF_PROG_TYPE_XDP });
+	assert_int_equal(prog(o, "no_type")->type, BPF_PROG_TYPE_XDP);
+	assert_null(prog(o, "no_type")->why);
+	assert_int_equal(prog(o, "old_name")->type, BPF_PROG_TYPE_XDP);
+	assert_int_equal(prog(o, "tail")->type, BPF_PROG_TYPE_SOCKET_FILTER);
+	pb_bpf_object_close(o);
+}
+
+/* Which of the program's functions stands at an instruction. */
+static const struct pb_bpf_func *func_at(const struct pb_bpf_object_prog *p, uint32_t insn)
+{
+	for (uint32_t i = 0; i < p->nr_funcs; i++)
+		if (p->funcs[i].insn == insn)
+			return &p->funcs[i];
+	fail_msg("%s: no function at %u", p->name, insn);
+	return NULL;
+}
+
+static void functions(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, NULL);
+	const struct pb_bpf_object_prog *p = prog(o, "filter");
+	const struct pb_bpf_func *f;
+	unsigned twice = 0, callbacks = 0;
+
+	assert_null(p->why);
+	assert_int_equal(p->nr_funcs, 5);	/* filter, step, visible, twice, hidden */
+	for (uint32_t i = 0; i < p->nr; i++) {
+		const struct bpf_insn *in = &p->insns[i];
+
+		if (in->code == (BPF_JMP | BPF_CALL) && in->src_reg == BPF_PSEUDO_CALL)
+			twice += !strcmp(func_at(p, i + 1 + (uint32_t)in->imm)->name, "twice");
+		if (in->code == LD_IMM64 && in->src_reg == BPF_PSEUDO_FUNC) {
+			assert_string_equal(func_at(p, i + 1 + (uint32_t)in->imm)->name, "step");
+			callbacks++;
+		}
+		if (in->code == LD_IMM64 && in->src_reg == BPF_PSEUDO_MAP_VALUE)
+			assert_true(in->imm >= 0 && (uint32_t)in->imm < o->nr_maps);
+		i += in->code == LD_IMM64;
+	}
+	assert_int_equal(twice, 2);
+	assert_int_equal(callbacks, 1);
+	for (uint32_t i = 0; i < p->nr_funcs; i++) {
+		f = &p->funcs[i];
+		assert_int_equal(f->global, !strcmp(f->name, "filter") || !strcmp(f->name, "visible"));
+		if (strcmp(f->name, "visible"))
+			continue;
+		assert_int_equal(f->nr_args, 3);
+		assert_int_equal(f->args[0].kind, PB_BPF_FUNC_CTX);
+		assert_int_equal(f->args[1].kind, PB_BPF_FUNC_MEM);
+		assert_int_equal(f->args[1].size, 24);
+		assert_int_equal(f->args[2].kind, PB_BPF_FUNC_SCALAR);
+		assert_false(f->returns_void);
+	}
+	assert_true(p->nr_lines > 5);
+	assert_string_equal(p->lines[0].text, "SEC(\"socket\") int filter(struct __sk_buff *skb)");
+	assert_true(prog(o, "tail")->nr < p->nr);
+	pb_bpf_object_close(o);
+}
+
+static void kconfig(void **state)
+{
+	struct pb_bpf_object_opts opts = {
+		.kconfig = "CONFIG_HZ_X=3\nCONFIG_HZ=250\nCONFIG_NAME=\"none\"\n", .kernel_version = 0x060105,
+	};
+	struct pb_bpf_object *o = open_with(SHAPES, &opts);
+	const struct pb_bpf_object_map *m = map(o, "shapes.kconfig");
+	const struct pb_bpf_object_prog *p = prog(o, "user");
+	int v;
+
+	assert_null(p->why);
+	assert_null(prog(o, "asked")->why);
+	assert_int_equal(p->insns[0].code, LD_IMM64);
+	assert_int_equal(p->insns[0].imm, m - o->maps);
+	memcpy(&v, (const char *)m->contents + p->insns[1].imm, 4);
+	assert_int_equal(v, 250);
+	assert_int_equal(m->attr.value_size, 20);
+	assert_memory_equal((const char *)m->contents + 12, "none\0\0\0", 8);
+	pb_bpf_object_close(o);
+	opts.kconfig = "CONFIG_HZ=y2\nCONFIG_NAME=5\n";	/* of no type that they have */
+	o = open_with(SHAPES, &opts);
+	refused(o, "user", "CONFIG_HZ");
+	refused(o, "asked", "CONFIG_NAME");
+	pb_bpf_object_close(o);
+}
+
+/* --- CO-RE ------------------------------------------------------------------------ */
+
+static const struct { const char *name; int64_t value; } values[] = {
+	{ "off_b", 48 }, { "off_deep", 68 }, { "off_list", 24 }, { "size_grown", 4 }, { "size_list", 32 },
+	{ "exists_a", 1 }, { "exists_missing", 0 }, { "signed_sign", 1 }, { "signed_bits", 0 },
+	{ "lshift_more", 58 }, { "rshift_more", 58 }, { "off_more", 80 }, { "type_exists", 1 },
+	{ "type_gone", 0 }, { "type_size", 88 }, { "type_size_gone", 0 }, { "exists_function", 1 },
+	{ "enum_green", 4000 }, { "enum_exists", 1 }, { "enum_never", 0 }, { "enum_flavour", 77 },
+};
+
+static void core(void **state)
+{
+	struct pb_bpf_object_opts opts = { .target = TARGET };
+	struct pb_bpf_object *o = open_with(CORE, &opts);
+	const struct pb_bpf_object_prog *p;
+	struct pb_bpf_btf *b;
+	const char *why;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		p = prog(o, values[i].name);
+		assert_null(p->why);
+		if (p->insns[0].imm != values[i].value || p->insns[0].dst_reg != 0)
+			fail_msg("%s: %d", p->name, p->insns[0].imm);
+	}
+	assert_int_equal(pb_bpf_btf_open_file(TARGET, &b, &why), 0);
+	assert_int_equal(prog(o, "id_target")->insns[0].imm, pb_bpf_btf_find(b, "moved", BTF_KIND_STRUCT));
+	pb_bpf_btf_close(b);
+	p = prog(o, "load_grown");
+	assert_int_equal(p->insns[0].code, BPF_LDX | BPF_MEM | BPF_W);
+	assert_int_equal(p->insns[0].off, 72);
+	refused(o, "ambiguous", "struct two.x");
+	pb_bpf_object_close(o);
+	opts.target = "/nonexistent";
+	o = open_with(CORE, &opts);
+	refused(o, "off_b", "/nonexistent");
+	assert_null(prog(o, "id_local")->why);
+	pb_bpf_object_close(o);
+}
+
+static void poison(void **state)
+{
+	struct pb_bpf_object *o = open_with(CORE, &(struct pb_bpf_object_opts){ .target = TARGET });
+	const struct pb_bpf_object_prog *p = prog(o, "missing");
+
+	assert_null(p->why);
+	assert_int_equal(p->nr_poison, 1);
+	assert_int_equal(p->insns[0].code, BPF_JMP | BPF_CALL);
+	assert_int_equal(p->insns[0].imm, PB_BPF_POISON);
+	assert_non_null(strstr(pb_bpf_object_explain(p, "; x\n0: (85) call unknown#195896080\ninvalid func unknown#195896080\n"),
+			       "moved___absent.missing (0:0 @ offset 0)"));
+	assert_null(pb_bpf_object_explain(p, "7: (85) call unknown#195896080\n"));
+	assert_null(pb_bpf_object_explain(p, "0: (85) call unknown#1\n"));
+	assert_null(pb_bpf_object_explain(p, NULL));
+	p = prog(o, "enum_poison");
+	assert_int_equal(p->insns[1].imm, PB_BPF_POISON);	/* both halves of a 64-bit load */
+	assert_non_null(strstr(p->poison[0].text, "enum colour::NEVER = 3"));
+	pb_bpf_object_close(o);
+}
+
+static uint8_t *read_file(const char *path, size_t *size)
+{
+	FILE *f = fopen(path, "rb");
+	uint8_t *data = malloc(1 << 20);
+
+	assert_true(f && data);
+	*size = fread(data, 1, 1 << 20, f);
+	fclose(f);
+	return data;
+}
+
+/* This clang knows no type_matches: the notes of type_exists become such. */
+static unsigned make_matches(uint8_t *data, size_t size)
+{
+	struct pb_bpf_elf e;
+	const char *why;
+	uint8_t *p, *end;
+	uint32_t h[8], record;
+	unsigned n = 0;
+	size_t bytes;
+
+	assert_int_equal(pb_bpf_elf_open(&e, data, size, &why), 0);
+	p = (uint8_t *)pb_bpf_elf_data(&e, pb_bpf_elf_find(&e, ".BTF.ext"), &bytes);
+	memcpy(h, p, sizeof(h));
+	p += h[1] + h[6];
+	end = p + h[7];
+	memcpy(&record, p, 4);
+	for (p += 4; p < end;) {
+		uint32_t nr;
+
+		memcpy(&nr, p + 4, 4);
+		for (p += 8; nr; nr--, p += record)
+			if (p[12] == BPF_CORE_TYPE_EXISTS) {
+				p[12] = BPF_CORE_TYPE_MATCHES;
+				n++;
+			}
+	}
+	pb_bpf_elf_close(&e);
+	return n;
+}
+
+static void matches(void **state)
+{
+	struct pb_bpf_object *o;
+	size_t size;
+	uint8_t *data = read_file(CORE, &size);
+	char err[256];
+
+	assert_int_equal(make_matches(data, size), 5);
+	assert_int_equal(pb_bpf_object_open_memory(data, size, &(struct pb_bpf_object_opts){ .target = TARGET }, &o,
+						   err, sizeof(err)), 0);
+	assert_int_equal(prog(o, "matches")->insns[0].imm, 1);
+	assert_int_equal(prog(o, "matches_not")->insns[0].imm, 0);
+	assert_int_equal(prog(o, "type_exists")->insns[0].imm, 0);	/* its short has become an int */
+	assert_int_equal(prog(o, "exists_function")->insns[0].imm, 1);
+	pb_bpf_object_close(o);
+	free(data);
+}
+
+/* --- files that make no sense ------------------------------------------------------- */
+
+static void errors(void **state)
+{
+	struct pb_bpf_object *o;
+	size_t size;
+	uint8_t *data = read_file(SHAPES, &size);
+	char err[256];
+
+	assert_int_equal(pb_bpf_object_open("/nonexistent", NULL, &o, err, sizeof(err)), -ENOENT);
+	assert_non_null(strstr(err, "/nonexistent"));
+	assert_null(o);
+	assert_int_equal(pb_bpf_object_open("/proc/self/exe", NULL, &o, err, sizeof(err)), -EINVAL);
+	assert_string_equal(err, "this is no object file for eBPF");
+	assert_int_equal(pb_bpf_object_open_memory("", 0, NULL, &o, NULL, 0), -EINVAL);
+	data[5] = ELFDATA2MSB;
+	assert_int_equal(pb_bpf_object_open_memory(data, size, NULL, &o, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "big-endian"));
+	data[5] = ELFDATA2LSB;
+	for (size_t n = 0; n < size; n += 7)	/* the table of sections is at the end */
+		assert_int_equal(pb_bpf_object_open_memory(data, n, NULL, &o, err, sizeof(err)), -EINVAL);
+	free(data);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(maps), cmocka_unit_test(variables), cmocka_unit_test(sections),
+		cmocka_unit_test(functions), cmocka_unit_test(kconfig), cmocka_unit_test(core),
+		cmocka_unit_test(poison), cmocka_unit_test(matches), cmocka_unit_test(errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
