@@ -19,7 +19,8 @@ struct out {
 	uint32_t *place;	/* of a verified instruction: its first resolved one */
 	uint32_t nr, room, from;
 	pb_bpf_fn **calls;
-	uint32_t nr_calls;
+	struct pb_bpf_map **maps;	/* that it names */
+	uint32_t nr_calls, nr_maps;
 };
 
 static void emit_op(struct out *o, struct bpf_insn insn, unsigned op)
@@ -79,13 +80,26 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 	return true;
 }
 
+/* Without privilege the index is one of the map's even where a processor guesses. */
+static void emit_tail_call(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
+{
+	const struct pb_bpf_map *m = f->map ? o->v->maps[f->map - 1] : NULL;
+	uint32_t most = m ? m->attr.max_entries : 0;
+
+	if (most && !(o->v->caps & PB_BPF_CAP_PERFMON)) {
+		emit(o, INSN(BPF_JMP | BPF_K | BPF_JGE, 3, 0, 2, most));
+		ALU32(BPF_AND, BPF_K, 3, 0, most > 1 ? ~0u >> __builtin_clz(most - 1) : 0);
+	}
+	emit_op(o, *insn, PB_BPF_OP_TAIL_CALL);
+}
+
 static int emit_helper(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_verify *v = o->v;
 	const struct pb_bpf_helper *h = pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)insn->imm);
 
 	if (insn->imm == BPF_FUNC_tail_call) {
-		emit_op(o, *insn, PB_BPF_OP_TAIL_CALL);
+		emit_tail_call(o, insn, f);
 		return 0;
 	}
 	if (insn->imm == BPF_FUNC_map_lookup_elem && inline_lookup(o, f))
@@ -183,6 +197,14 @@ static void emit_packet_load(struct out *o, const struct bpf_insn *insn, const s
 	emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 }
 
+static void note_map(struct out *o, struct pb_bpf_map *m)
+{
+	for (uint32_t i = 0; i < o->nr_maps; i++)
+		if (o->maps[i] == m)
+			return;
+	o->maps[o->nr_maps++] = m;
+}
+
 static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
 	struct pb_bpf_map *m = f->map ? o->v->maps[f->map - 1] : NULL;
@@ -194,6 +216,8 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 		emit_op(o, INSN(0, 0, 0, 0, 0), PB_BPF_OP_NONE);
 		return;
 	}
+	if (m)
+		note_map(o, m);
 	if (m && (insn->src_reg == BPF_PSEUDO_MAP_VALUE || insn->src_reg == BPF_PSEUDO_MAP_IDX_VALUE))
 		v = (uint64_t)m->ops->direct(m, 0) + f->off;
 	else if (m)
@@ -419,7 +443,8 @@ int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *r)
 	o.target = block(r, 3, (room + v->nr + 1) * sizeof *o.target);
 	o.calls = block(r, 4, (room + 1) * sizeof *o.calls);
 	sub = block(r, 5, subs * sizeof *sub);
-	err = o.insns && o.ops && o.origin && o.target && o.calls && sub ? 0 : -ENOMEM;
+	o.maps = block(r, 6, (v->nr_maps + 1) * sizeof *o.maps);
+	err = o.insns && o.ops && o.origin && o.target && o.calls && sub && o.maps ? 0 : -ENOMEM;
 	o.place = o.target ? o.target + room : NULL;
 	if (!err)
 		err = emit_all(&o);
@@ -431,8 +456,8 @@ int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *r)
 	}
 	r->origin = o.origin;
 	r->spec = (struct pb_bpf_prog_spec){
-		.nr = o.nr, .nr_subs = subs, .nr_calls = o.nr_calls, .nr_maps = v->nr_maps, .insns = o.insns,
-		.ops = o.ops, .subs = subs_of(&o, sub), .calls = o.calls, .maps = v->maps, .type = v->type,
+		.nr = o.nr, .nr_subs = subs, .nr_calls = o.nr_calls, .nr_maps = o.nr_maps, .insns = o.insns,
+		.ops = o.ops, .subs = subs_of(&o, sub), .calls = o.calls, .maps = o.maps, .type = v->type,
 		.stack = v->facts->stack, .privileged = v->caps & PB_BPF_CAP_PERFMON,
 	};
 	return 0;

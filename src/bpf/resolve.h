@@ -18,7 +18,7 @@ struct pb_bpf_resolved {
 	struct {
 		void *p;
 		size_t size;
-	} blocks[6];
+	} blocks[7];
 };
 
 /*

@@ -127,5 +127,6 @@ struct pb_bpf_facts {
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
 	uint32_t stack;			/* of the deepest chain */
+	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
 };
 #endif

@@ -133,6 +133,7 @@ struct env {
 	uint32_t nr_waiting;
 	struct explored **explored;	/* by instruction */
 	struct explored *set_aside;	/* not looked at any more, but part of the tree */
+	uint32_t ctx_needed;
 	bool alu_limits;		/* scalars are told apart, for the masks' sake */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;

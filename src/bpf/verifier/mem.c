@@ -312,7 +312,7 @@ static int access_map_value(struct env *env, const struct reg *r, const struct a
 	if (k)
 		return access_kptr(env, k, a);
 	/* nobody can change it any more: its values are known */
-	values = !a->write && a->value >= 0 && tnum_is_const(r->var) && map_is_constant(m) && m->ops->direct ?
+	values = !a->write && a->value >= 0 && tnum_is_const(r->var) && map_is_constant(m) && m->ops && m->ops->direct ?
 		 m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
 	if (values)
 		reg_make_const(&cur_regs(env)[a->value],
@@ -372,6 +372,8 @@ static int access_ctx(struct env *env, const struct reg *r, const struct access 
 		log_line(env, env->insn, "; ");
 		return -EACCES;
 	}
+	if (env->ctx_needed < (uint32_t)(a->off + a->size))
+		env->ctx_needed = (uint32_t)(a->off + a->size);
 	if (!a->write && a->value >= 0)
 		load_field(env, field.kind, &cur_regs(env)[a->value]);
 	return 0;

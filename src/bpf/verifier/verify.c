@@ -169,6 +169,7 @@ static int tell_facts(struct env *env)
 	f->subprogs = (struct pb_bpf_subprog *)((char *)(f + 1) + insns);
 	f->nr_subprogs = env->nr_subs;
 	f->stack = v->stats.stack;
+	f->ctx_needed = env->ctx_needed;
 	for (uint32_t i = 0; i < env->nr; i++)
 		tell_fact(env, i, &f->insns[i]);
 	for (uint32_t i = 0; i < env->nr_subs; i++)

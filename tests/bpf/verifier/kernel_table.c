@@ -39,6 +39,10 @@ static struct bpf_test tests[] = {
 #undef FILL_ARRAY
 };
 
+#include "bpf/map_file.h"
+#include "bpf/map_sys.h"
+#include "bpf/resolve.h"
+#include "bpf/test_run.h"
 #include "bpf/verify.h"
 
 static int loud;
@@ -61,30 +65,20 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
-/* ---- maps: only what the verifier sees of them -------------------------------------- */
+/* ---- maps: what the verifier sees of them, and where there is such a type, one ------- */
 
-static char zeros[64];
+#define MAP(type_, key, value, max, flags_, ...) { .attr = { (type_), (key), (value), (max), (flags_) }, \
+	.name = "test_map", .lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
 
-static void *direct(struct pb_bpf_map *map, uint32_t off)
-{
-	return zeros + off;
-}
-
-static const struct pb_bpf_map_ops array_ops = { .direct = direct }, other_ops = { 0 };
-
-#define MAP(type_, key, value, max, flags_, ...) { \
-	.ops = (type_) == BPF_MAP_TYPE_ARRAY ? &array_ops : &other_ops, .name = "test_map", \
-	.attr = { .type = (type_), .key_size = (key), .value_size = (value), .max_entries = (max), .flags = (flags_) }, \
-	.types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
-
-static struct pb_bpf_map maps[MAX_NR_MAPS] = {
+static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 	MAP(BPF_MAP_TYPE_HASH, 8, 8, 1, BPF_F_NO_PREALLOC),
 	MAP(BPF_MAP_TYPE_HASH, 8, sizeof(struct test_val), 1, BPF_F_NO_PREALLOC),
 	MAP(BPF_MAP_TYPE_HASH, 8, sizeof(struct other_val), 1, BPF_F_NO_PREALLOC),
 	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, 0),
 	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0),
 	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 8, 0),
-	MAP(BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0),
+	{ .attr = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0 }, .inner = { BPF_MAP_TYPE_ARRAY, 4, 4, 1, 0 },
+	  .types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1 },
 	MAP(BPF_MAP_TYPE_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
 	MAP(BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
 	MAP(BPF_MAP_TYPE_SOCKMAP, 4, 4, 1, 0),
@@ -104,6 +98,63 @@ static struct pb_bpf_map maps[MAX_NR_MAPS] = {
 	    .kptrs = { { 0, 6, 32, "prog_test_ref_kfunc", false }, { 8, 6, 32, "prog_test_ref_kfunc", true },
 		       { 16, 7, 0, "prog_test_member", true } }),
 };
+static struct pb_bpf_map maps[MAX_NR_MAPS];
+static bool real[MAX_NR_MAPS];
+
+/* What prog_arrays hold: ids 1, 2, 3 of the array's three programs. */
+static struct pb_bpf_prog *array_progs[2][3];
+
+static void *find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	struct pb_bpf_prog **progs = o->arg;
+
+	return kind == PB_BPF_OBJECT_PROG && id && id <= 3 ? progs[id - 1] : NULL;
+}
+
+static int64_t get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
+{
+	return handle;
+}
+
+static void put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+}
+
+static const struct pb_bpf_objects objects[2] = {
+	{ find, get, put, array_progs[0] }, { find, get, put, array_progs[1] },
+};
+
+/* As the table's runner fills them. */
+static void open_maps(void)
+{
+	const struct test_val value = { .index = 7 * sizeof(int), .foo[6] = (int)0xabcdef12 };
+	uint32_t zero = 0;
+
+	for (int i = 0; i < MAX_NR_MAPS; i++) {
+		real[i] = !pb_bpf_map_create(&maps[i], &specs[i]);
+		if (!real[i])
+			maps[i] = (struct pb_bpf_map){ .attr = specs[i].attr, .types = specs[i].types, .name = "test_map" };
+	}
+	/* copying leaves no names in shared memory */
+	maps[22].types = specs[22].types;
+	maps[4].objects = &objects[0];
+	maps[5].objects = &objects[1];
+	for (int i = 0; i < MAX_NR_MAPS; i++)
+		if (real[i] && specs[i].attr.type == BPF_MAP_TYPE_ARRAY && specs[i].attr.value_size == sizeof value &&
+		    pb_bpf_map_update_elem(&maps[i], &zero, &value, 0))
+			abort();
+}
+
+static void close_maps(void)
+{
+	for (int i = 0; i < MAX_NR_MAPS; i++)
+		if (real[i])
+			pb_bpf_map_close(&maps[i]);
+	for (int i = 0; i < 6; i++) {
+		pb_bpf_prog_free(array_progs[i / 3][i % 3]);
+		array_progs[i / 3][i % 3] = NULL;
+	}
+}
 
 /* Numbers below are of no map: tests use them so. */
 #define FIRST_FD 50
@@ -121,7 +172,6 @@ static int fix_up(struct bpf_test *t, struct bpf_insn *insns)
 		t->fixup_map_timer, t->fixup_map_kptr,
 	};
 
-	maps[6].inner = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, 4, 1, 0 };
 	for (int m = 0; m < MAX_NR_MAPS; m++)
 		for (int *i = lists[m]; *i; i++)
 			insns[*i].imm = FIRST_FD + m;
@@ -203,9 +253,111 @@ static int length_of(const struct bpf_insn *insns)
 	return n + 1;
 }
 
+/* ---- running ----------------------------------------------------------------------------- */
+
+static struct pb_bpf_prog *make(struct pb_bpf_verify *v)
+{
+	struct pb_bpf_resolved r;
+	struct pb_bpf_prog *p = NULL;
+
+	if (pb_bpf_resolve(v, &r))
+		return NULL;
+	r.spec.name = "test";
+	if (pb_bpf_prog_make(&r.spec, &p))
+		p = NULL;
+	pb_bpf_resolved_free(&r);
+	return p;
+}
+
+static struct pb_bpf_prog *make_insns(uint32_t type, const struct bpf_insn *insns, uint32_t nr, struct pb_bpf_map *map)
+{
+	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
+				   .nr = nr, .maps = &map, .nr_maps = 1, .mem = &mem };
+	struct pb_bpf_prog *p = pb_bpf_verify(&v) ? NULL : make(&v);
+
+	pb_bpf_facts_free(&mem, v.facts);
+	return p;
+}
+
+/* 42, 24, and one that calls itself by the array until that ends with 41. */
+static void fill_prog_array(uint32_t type, int n, const uint32_t keys[3])
+{
+	const struct bpf_insn first[] = { BPF_MOV64_IMM(BPF_REG_0, 42), BPF_EXIT_INSN() };
+	const struct bpf_insn last[] = { BPF_MOV64_IMM(BPF_REG_0, 24), BPF_EXIT_INSN() };
+	const struct bpf_insn loop[] = {
+		BPF_MOV64_IMM(BPF_REG_3, (int)keys[1]), BPF_LD_MAP_FD(BPF_REG_2, 0),
+		BPF_RAW_INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call), BPF_MOV64_IMM(BPF_REG_0, 41),
+		BPF_EXIT_INSN(),
+	};
+
+	array_progs[n][0] = make_insns(type, first, 2, NULL);
+	array_progs[n][1] = make_insns(type, loop, 6, &maps[4 + n]);
+	array_progs[n][2] = make_insns(type, last, 2, NULL);
+	for (uint32_t i = 0; i < 3; i++)
+		if (!array_progs[n][i] ||
+		    pb_bpf_map_update_elem(&maps[4 + n], &keys[i], &(uint32_t){ i + 1 }, BPF_ANY))
+			abort();
+}
+
 static struct {
 	int tests, verdicts, accepted, refused, verbose, messages, good_verdicts, good_messages, counts, good_counts;
+	int runnable, runs, good_runs, kernel_only, not_run;
 } sum;
+
+static bool run_once(const struct pb_bpf_prog *p, const struct pb_bpf_verify *v, const void *data, uint32_t wanted,
+		     bool interpret, const char *name)
+{
+	char out[TEST_DATA_LEN << 2];
+	struct pb_bpf_test_run run = {
+		.prog = p, .host = pb_bpf_host_linux(), .interpret = interpret, .attach_type = v->attach_type,
+		.ctx_needed = v->facts->ctx_needed, .data_in = data, .data_size_in = TEST_DATA_LEN, .repeat = 1,
+		.data_out = out, .data_size_out = sizeof out,
+	};
+	int err = pb_bpf_test_run(&run);
+
+	if (err == -ENOTSUPP) {
+		sum.not_run++;
+		return true;
+	}
+	sum.runs++;
+	if (!err && (run.retval == wanted || wanted == POINTER_VALUE)) {
+		sum.good_runs++;
+		return true;
+	}
+	printf("RUN: \"%s\" on the %s: error %d, returns %u, expected %u\n", name, interpret ? "interpreter" : "JIT", err,
+	       run.retval, wanted);
+	return false;
+}
+
+static bool has_its_maps(const struct pb_bpf_verify *v)
+{
+	for (uint32_t i = 0; i < v->nr; i++)
+		if (v->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) && v->facts->insns[i].map &&
+		    !real[v->facts->insns[i].map - 1 - FIRST_FD])
+			return false;
+	return true;
+}
+
+static void run_accepted(const struct bpf_test *t, struct pb_bpf_verify *v, bool privileged)
+{
+	struct pb_bpf_prog *p = has_its_maps(v) ? make(v) : NULL;
+
+	if (!p) {
+		sum.kernel_only++;
+		return;
+	}
+	sum.runnable++;
+	for (int i = 0; i < (t->runs ? t->runs : 1); i++) {
+		uint32_t wanted = !privileged && t->retvals[i].retval_unpriv ? t->retvals[i].retval_unpriv :
+				  t->retvals[i].retval;
+
+		run_once(p, v, t->retvals[i].data, wanted, false, t->descr);
+		run_once(p, v, t->retvals[i].data, wanted, true, t->descr);
+	}
+	pb_bpf_prog_free(p);
+}
+
+/* ---- judging -------------------------------------------------------------------------------- */
 
 static char text[1 << 24];
 
@@ -248,6 +400,11 @@ static void run(struct bpf_test *t, bool privileged)
 		v.funcs = funcs;
 		v.nr_funcs = (uint32_t)t->func_info_cnt;
 	}
+	open_maps();
+	if (*t->fixup_prog1)
+		fill_prog_array(type, 0, (const uint32_t[]){ 0, 1, 2 });
+	if (*t->fixup_prog2)
+		fill_prog_array(type, 1, (const uint32_t[]){ 7, 1, 2 });
 	err = pb_bpf_verify(&v);
 	good = (expected == REJECT) == (err < 0);
 	said = expected == ACCEPT || !message || has_message(text, message);
@@ -274,7 +431,10 @@ static void run(struct bpf_test *t, bool privileged)
 		else
 			printf("%s\n", text);
 	}
+	if (!err && good && t->runs >= 0)
+		run_accepted(t, &v, privileged);
 	pb_bpf_facts_free(&mem, v.facts);
+	close_maps();
 	if (allocated) {
 		printf("LEAK: %ld bytes in \"%s\"\n", allocated, t->descr);
 		sum.good_verdicts = -1000000;
@@ -329,5 +489,9 @@ int main(int argc, char **argv)
 	       "%d of %d messages; %d of %d numbers of instructions looked at\n", sum.tests, sizeof tests / sizeof *tests,
 	       sum.verdicts, sum.accepted, sum.refused, sum.verbose, sum.good_verdicts, sum.good_messages, sum.messages,
 	       sum.good_counts, sum.counts);
-	return sum.good_verdicts != sum.verdicts || sum.good_messages * 10 < sum.messages * 9;
+	printf("%d programs run on both engines: %d of %d runs return what the table says; %d have helpers or maps of the "
+	       "kernel alone, %d runs have no meaning without a context\n", sum.runnable, sum.good_runs, sum.runs,
+	       sum.kernel_only, sum.not_run);
+	return sum.good_verdicts != sum.verdicts || sum.good_messages * 10 < sum.messages * 9 || !sum.runs ||
+	       sum.good_runs != sum.runs;
 }
