@@ -156,7 +156,7 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 
 /* Offsets in the mapping; each part is aligned to 8. */
 struct layout {
-	uint32_t prog, insns, subs, calls, maps, faults, ops, code;
+	uint32_t prog, insns, decoded, subs, calls, maps, faults, ops, code;
 	uint64_t size;
 };
 
@@ -174,6 +174,7 @@ static bool lay_out(struct layout *l, const struct pb_bpf_prog_spec *s, const st
 
 	l->prog = part(&at, sizeof(struct pb_bpf_prog));
 	l->insns = part(&at, (uint64_t)s->nr * sizeof(*s->insns));
+	l->decoded = part(&at, (uint64_t)s->nr * sizeof(struct pb_bpf_code));
 	l->subs = part(&at, (s->nr_subs ? (uint64_t)s->nr_subs : 1) * sizeof(*s->subs));
 	l->calls = part(&at, (uint64_t)s->nr_calls * sizeof(*s->calls));
 	l->maps = part(&at, (uint64_t)s->nr_maps * sizeof(*s->maps));
@@ -203,6 +204,8 @@ static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_s
 	fill(p, s);
 	p->insns = memcpy(block + l->insns, s->insns, s->nr * sizeof(*s->insns));
 	p->ops = memcpy(block + l->ops, s->ops, s->nr);
+	p->code = (const struct pb_bpf_code *)(block + l->decoded);
+	pb_bpf_encode(s->insns, s->ops, s->nr, (struct pb_bpf_code *)(block + l->decoded));
 	p->subs = memcpy(block + l->subs, s->subs, s->nr_subs * sizeof(*s->subs));
 	p->calls = memcpy(block + l->calls, s->calls, s->nr_calls * sizeof(*s->calls));
 	p->maps = memcpy(block + l->maps, s->maps, s->nr_maps * sizeof(*s->maps));

@@ -13,14 +13,14 @@
 #define TOKEN		(1ull << 63)	/* | the subprogram's first instruction */
 
 struct frame {
-	const struct bpf_insn *back;
+	const struct pb_bpf_code *back;
 	uint64_t callee_saved[4], fp;
 };
 
-#define DST	r[i->dst_reg]
-#define SRC	r[i->src_reg]
-#define IMM	((uint64_t)(int64_t)i->imm)
-#define NEXT	do { i++; goto *labels[ops[i - insns]]; } while (0)
+#define DST	(*(uint64_t *)((char *)r + i->dst))
+#define SRC	(*(uint64_t *)((char *)r + i->src))
+#define IMM	((uint64_t)i->imm)
+#define NEXT	do { i++; goto *labels[i->op]; } while (0)
 #define GO(by)	do { i += (by); NEXT; } while (0)
 
 #define ALU(NAME, expr64, expr32) \
@@ -164,22 +164,16 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	};
 	uint64_t stack[PB_BPF_STACK / 8];
 	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
-	const struct bpf_insn *insns = prog->insns, *i = insns + start;
-	const uint8_t *ops = prog->ops;
+	const struct pb_bpf_code *i = prog->code + start;
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 
 	r[10] = (uint64_t)(stack + PB_BPF_STACK / 8);
-	goto *labels[ops[start]];
+	goto *labels[i->op];
 
 	ARITHMETIC
 	MEMORY_ACCESS
 	JUMPS
-	LD_IMM64:
-	if (i->src_reg == BPF_PSEUDO_FUNC)
-		DST = TOKEN | (uint64_t)(i - insns + 1 + i->imm);
-	else
-		DST = (uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm;
-	GO(1);
+	LD_IMM64: DST = IMM; GO(1);
 	CALL:
 	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
 	NEXT;
@@ -193,10 +187,9 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 		NEXT;
 	if (frame == frames && !run->prog->jited) {
 		prog = run->prog;
-		insns = i = prog->insns;
-		ops = prog->ops;
+		i = prog->code;
 		r[1] = (uint64_t)run->ctx;
-		goto *labels[ops[0]];
+		goto *labels[i->op];
 	}
 	r[0] = enter(run->ctx, run);
 	run->prog = prog;
@@ -216,6 +209,21 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	CALL_KFUNC:
 	NONE:
 	return 0;
+}
+
+void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr, struct pb_bpf_code *code)
+{
+	for (uint32_t n = 0; n < nr; n++) {
+		const struct bpf_insn *i = &insns[n];
+
+		code[n] = (struct pb_bpf_code){ .op = ops[n], .dst = (uint8_t)(i->dst_reg * 8),
+			.src = (uint8_t)(i->src_reg * 8), .off = i->off, .imm = i->imm };
+		if (ops[n] != PB_BPF_OP_LD_IMM64)
+			continue;
+		code[n].imm = (int64_t)((uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm);
+		if (i->src_reg == BPF_PSEUDO_FUNC)
+			code[n].imm = (int64_t)(TOKEN | (uint64_t)(n + 1 + (uint32_t)i->imm));
+	}
 }
 
 uint64_t pb_bpf_interpret(struct pb_bpf_run *run)

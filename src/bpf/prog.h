@@ -67,6 +67,13 @@ _Static_assert(PB_BPF_NR_ALL_OPS <= 256, "an operation is a byte");
 struct pb_bpf_map;
 struct pb_bpf_type;
 
+/* An instruction as the interpreter reads it. */
+struct pb_bpf_code {
+	uint8_t op, dst, src;		/* registers: byte offsets among them */
+	int32_t off;
+	int64_t imm;			/* of LD_IMM64 all of it, in the first of both */
+};
+
 struct pb_bpf_sub {
 	uint32_t start;			/* its first instruction */
 	uint16_t stack;			/* bytes of its frame */
@@ -83,6 +90,7 @@ struct pb_bpf_prog {
 	uint32_t stack;			/* bytes that its deepest chain of frames takes */
 	const struct bpf_insn *insns;	/* resolved */
 	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; LD_IMM64's second: NONE */
+	const struct pb_bpf_code *code;	/* both once more, for the interpreter */
 	const struct pb_bpf_sub *subs;	/* ascending; the first begins at 0 */
 	uint32_t nr_subs, nr_calls;
 	pb_bpf_fn *const *calls;
@@ -138,6 +146,8 @@ static inline uint64_t pb_bpf_enter(struct pb_bpf_run *run)
 
 /* The same on the interpreter in any case. Context: any. */
 uint64_t pb_bpf_interpret(struct pb_bpf_run *run);
+/* Writes the interpreter's form of a program: nr elements. Context: any. */
+void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr, struct pb_bpf_code *code);
 /* `enter` of a program without native code. */
 uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run);
 
