@@ -13,13 +13,14 @@ struct pb_command {
 	const char *name;
 	const char *summary;		/* one line, no full stop */
 	const struct argp *argp;	/* its options, for completion */
+	const struct pb_command *const *subs;	/* its own commands, behind the last NULL; or NULL */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
 };
 
 extern const struct pb_command pb_command_record, pb_command_live, pb_command_doctor,
 	pb_command_control, pb_command_completion;
 extern const struct pb_command pb_command_replay, pb_command_report, pb_command_graph,
-	pb_command_dump, pb_command_info, pb_command_list;
+	pb_command_dump, pb_command_info, pb_command_list, pb_command_bpf;
 
 #define PB_DEFAULT_DIR "patchbay.data"
 

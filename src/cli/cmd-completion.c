@@ -22,6 +22,21 @@ static void print_options(const struct argp *argp)
 		print_options(c->argp);
 }
 
+/* A command of commands: the second word chooses the options of the others. */
+static void print_subs(const struct pb_command *c)
+{
+	printf("\t%s) if [ \"$COMP_CWORD\" = 2 ]; then\n\t\t\tCOMPREPLY=($(compgen -W '", c->name);
+	for (size_t i = 0; c->subs[i]; i++)
+		printf("%s ", c->subs[i]->name);
+	printf("help --help' -- \"$cur\"))\n\t\t\treturn\n\t\tfi\n\t\tcase ${COMP_WORDS[2]} in\n");
+	for (size_t i = 0; c->subs[i]; i++) {
+		printf("\t\t%s) words='", c->subs[i]->name);
+		print_options(c->subs[i]->argp);
+		printf("--help --usage' ;;\n");
+	}
+	printf("\t\tesac ;;\n");
+}
+
 static int bash(void)
 {
 	const struct pb_command *c = NULL;
@@ -36,6 +51,10 @@ static int bash(void)
 		printf(" %s", c->name);
 	printf("' -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase $command in\n");
 	while ((c = pb_command_each(c))) {
+		if (c->subs) {
+			print_subs(c);
+			continue;
+		}
 		printf("\t%s) words='", c->name);
 		print_options(c->argp);
 		printf("--help --usage' ;;\n");

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the subcommands of `patchbay bpf` share: where programs come from, their maps,
+ * verification, and the objects that maps refer to in this process.
+ */
+#ifndef PB_CLI_BPF_H
+#define PB_CLI_BPF_H
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include "bpf/image.h"
+#include "bpf/load.h"
+#include "bpf/map.h"
+#include "bpf/verify.h"
+#include "cli/cli.h"
+
+/* Exit statuses of verify and run, those of a judge in a script. */
+enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
+
+#define BPF_MAX_MAPS	64
+#define BPF_MAX_INSNS	1000000
+
+extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run, bpf_command_dump,
+	bpf_command_prog, bpf_command_map, bpf_command_pin, bpf_command_stats;
+
+/* A program before it is verified. */
+struct bpf_unit {
+	const char *name;
+	const struct pb_bpf_type *type;
+	uint32_t attach_type;
+	const struct bpf_insn *insns;	/* maps are numbers */
+	uint32_t nr;
+	bool gpl;
+	const struct pb_bpf_func *funcs;
+	uint32_t nr_funcs;
+	const struct pb_bpf_line *lines;
+	uint32_t nr_lines;
+};
+
+/* One that can run. */
+struct bpf_loaded {
+	struct pb_bpf_prog *prog;
+	uint32_t verified;		/* instructions looked at */
+	uint32_t xlated;		/* bytes of the resolved ones */
+};
+
+/* What a command works with. */
+struct bpf_session {
+	const char *command;		/* for messages */
+	/* options that several commands have (bpf_session_argp) */
+	const char *type;
+	uint32_t attach_type, caps, flags;
+	int log_level;
+	bool quiet, interpret;
+	const char *file;		/* of instructions */
+	const char *map_spec[BPF_MAX_MAPS];
+	uint32_t nr_map_specs;
+	/* the maps, made or opened */
+	struct pb_bpf_map maps[BPF_MAX_MAPS];
+	struct pb_bpf_map *map[BPF_MAX_MAPS];
+	uint32_t nr_maps;
+	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs: number + 1 is the id */
+	uint32_t nr_progs;
+	struct pb_bpf_objects objects;
+	char *log;
+	/* words that are no options, wherever they stand */
+	char **args;
+	int nr_args;
+};
+
+extern const struct argp bpf_session_argp;	/* input: struct bpf_session */
+/* Parses the command line into `input`, which holds s; 0, or an exit status. */
+int bpf_session_parse(struct bpf_session *s, const struct argp *argp, int argc, char **argv, void *input);
+void bpf_session_init(struct bpf_session *s, const char *command);
+void bpf_session_end(struct bpf_session *s);
+/* A memory for the verifier: malloc's. */
+struct pb_bpf_mem *bpf_mem(void);
+
+/* Makes the maps of -m; 0, or an exit status after a message. */
+int bpf_session_maps(struct bpf_session *s);
+/* One more; 0 or -errno. */
+int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
+/* Verifies, resolves, makes: 0 or -errno; what was said is in s->log. */
+int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
+/* The log's last line that says something. */
+const char *bpf_session_reason(const struct bpf_session *s);
+
+/*
+ * Raw instructions: from --file, the words of hexadecimal digits in args, or standard
+ * input. The exit status after a message, or 0.
+ */
+int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns, uint32_t *nr);
+/* Bytes in hexadecimal digits, blanks and commas between them; -1 after a message. */
+long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room);
+/* A whole file; NULL after a message. */
+uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
+bool bpf_is_object(const char *path);
+
+/* Opens an object and makes its maps; the exit status after a message, or 0. */
+int bpf_open_object(struct bpf_session *s, const char *path, struct pb_bpf_object **object);
+/* Its program of that number as a unit. */
+struct bpf_unit bpf_object_unit(const struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr);
+
+/* `run --plugin`: the protocol of the bpf_conformance suite. */
+int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_args);
+#endif

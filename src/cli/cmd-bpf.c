@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay bpf`: the eBPF machine from the command line. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cli/bpf.h"
+
+static const struct pb_command *const subs[] = {
+	&bpf_command_verify, &bpf_command_run, &bpf_command_dump, NULL
+};
+
+static int help(void)
+{
+	puts("Usage: patchbay bpf COMMAND [OPTION...] [ARGS]\n"
+	     "eBPF programs in this process: verified, compiled and run without the kernel.\n");
+	for (size_t i = 0; subs[i]; i++)
+		printf("  %-10s  %s\n", subs[i]->name, subs[i]->summary);
+	puts("\npatchbay bpf COMMAND --help tells a command's options; man patchbay-bpf more.");
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int run(int argc, char **argv)
+{
+	static char name[64];
+
+	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help"))
+		return argc < 2 ? help(), BPF_USAGE : help();
+	for (size_t i = 0; subs[i]; i++)
+		if (!strcmp(subs[i]->name, argv[1])) {
+			snprintf(name, sizeof(name), "%s %s", argv[0], argv[1]);
+			argv[1] = name;
+			return subs[i]->run(argc - 1, argv + 1);
+		}
+	pb_error("bpf", "%s: no such command; see patchbay bpf --help", argv[1]);
+	return BPF_USAGE;
+}
+
+const struct pb_command pb_command_bpf = {
+	.name = "bpf",
+	.summary = "Verify, run and look at eBPF programs",
+	.subs = subs,
+	.run = run,
+};

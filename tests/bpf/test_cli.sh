@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# `patchbay bpf`: lines and statuses. What the kernel says to the same instructions is
+# written beside them; times and sizes of code are left out.
+#   test_cli.sh PATCHBAY
+set -u
+patchbay=$(realpath "$1") failed=0
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+check() {	# STATUS EXPECTED ARGS...: what it prints
+	status=$1 expected=$2; shift 2
+	got=$("$patchbay" bpf "$@" 2>"$tmp/err" </dev/null); was=$?
+	got=$(printf %s "$got" | sed 's/ jited=[0-9]*//; s/ xlated=[0-9]*//; s/ ns=[0-9]*$//')
+	[ "$was" = "$status" ] && [ "$got" = "$expected" ] && return
+	printf 'FAILED: bpf %s\n  status %s, not %s\n  %s\nnot\n  %s\n' "$*" "$was" "$status" "$got" "$expected"
+	failed=1
+}
+
+zeros=$(printf '%0128d' 0)
+exit0=9500000000000000
+one="b700000001000000 $exit0"
+check 0 "ACCEPT verified=2
+RUN retval=1 data_out=$zeros" run -q $one
+check 0 "ACCEPT verified=2" verify -q $one
+check 0 "ACCEPT verified=2" run -q -n $one
+check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
+check 1 "REJECT errno=22 unknown func bpf_setsockopt#49" run -q 8500000031000000 $one
+check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
+# a context field, of a packet that is given
+check 0 "ACCEPT verified=2
+RUN retval=20 data_out=000000000000000000000000000000000000aabb" \
+	run -q -t cls -d 000000000000000000000000000000000000aabb 6110000000000000 $exit0
+# packet data behind a check of the end, changed
+check 0 "ACCEPT verified=9
+RUN retval=2 data_out=ff00000000000000000000000000" run -q -t xdp -d 0000000000000000000000000000 \
+	b700000002000000 6112000000000000 6113040000000000 bf24000000000000 0704000001000000 \
+	2d34010000000000 72020000ff000000 $exit0
+# a map: update, look up
+check 0 "ACCEPT verified=17
+RUN retval=5 data_out=$zeros" run -q -m 1,4,8,4 \
+	620afcff01000000 7a0af0ff05000000 bfa2000000000000 07020000fcffffff bfa3000000000000 07030000f0ffffff \
+	b704000000000000 1811000000000000 0000000000000000 8500000002000000 bfa2000000000000 07020000fcffffff \
+	1811000000000000 0000000000000000 8500000001000000 1500010000000000 7900000000000000 $exit0
+check 0 "ACCEPT verified=2
+RUN retval=42 data_out=" run -q -t raw_tp -c 2a00000000000000 7910000000000000 $exit0
+check 2 "ACCEPT verified=2
+RUN errno=524 Unknown error 524" run -q -t kprobe $one
+check 0 "ACCEPT verified=2
+RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
+check 2 "ACCEPT verified=2
+RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
+check 1 "REJECT errno=1 " verify -q --unprivileged -t kprobe $one
+check 3 "" run -q b7
+check 3 "" run -q -m 1,4 $one
+check 3 "" run -q -t nonsense $one
+printf '\267\000\000\000\011\000\000\000\225\000\000\000\000\000\000\000' >"$tmp/insns"
+check 0 "ACCEPT verified=2
+RUN retval=9 data_out=$zeros" run -q -f "$tmp/insns"
+check 0 "ACCEPT verified=2
+RUN retval=9 data_out=$zeros" run -q --interpret -f "$tmp/insns"
+head -c 20 /dev/zero >"$tmp/packet"
+check 0 "ACCEPT verified=2
+RUN retval=1 data_out=0000000000000000000000000000000000000000" \
+	run -q --data-in "$tmp/packet" --data-out "$tmp/out" $one
+cmp -s "$tmp/packet" "$tmp/out" || { echo "FAILED: --data-out"; failed=1; }
+
+# the plug-in's protocol
+check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "7910000000000000 $exit0"
+check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
+check 0 ffffffffffffffff run --plugin --interpret --program "b7000000ffffffff $exit0"
+check 1 "" run --plugin --program "7910000000000000 $exit0"
+
+check 0 "   0: (b7) r0 = 1
+   1: (95) exit" dump $one
+check 0 "   0: (18) r1 = map[id:0]
+   2: (85) call bpf_map_lookup_elem#1
+   3: (95) exit" dump xlated -m 1,4,8,1 1811000000000000 0000000000000000 8500000001000000 $exit0
+"$patchbay" bpf dump jited $one >"$tmp/code" 2>&1
+grep -q 'ret$' "$tmp/code" || { echo "FAILED: dump jited"; cat "$tmp/code"; failed=1; }
+exit $failed
