@@ -70,8 +70,9 @@ typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key
 
 /*
  * Of a type. run: whose lane (run->lane) of per-CPU values is meant, and which thread
- * (run->thread) takes locks; may be NULL, from outside: lane 0, and the thread asks. What a type can't do returns what its kernel's
- * counterpart does; none of the pointers but the last three is NULL.
+ * (run->thread) takes locks; may be NULL, from outside: lane 0, and the thread asks. What
+ * a type can't do returns what its kernel's counterpart does. Only the last three may be
+ * NULL.
  */
 struct pb_bpf_map_ops {
 	/* Bytes of a block for it; 0 with *err set: can't be. */

@@ -179,9 +179,13 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 	/* so that a full map that is hit all the time doesn't ask all the time */
 	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
 		return false;
-	for (uint32_t i = 1; i < PB_BPF_MAX_OWNERS; i++)
-		if (pb_load32(&m->head->owners[i / 32]) & 1u << i % 32 && i != m->owner && died(&l, i)) {
-			__atomic_fetch_and(&m->head->owners[i / 32], ~(1u << i % 32), __ATOMIC_RELAXED);
+	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
+		for (uint32_t left = pb_load32(&m->head->owners[w]); left; left &= left - 1) {
+			uint32_t owner = w * 32 + (uint32_t)__builtin_ctz(left);
+
+			if (owner == m->owner || !died(&l, owner))
+				continue;
+			__atomic_fetch_and(&m->head->owners[w], ~(1u << owner % 32), __ATOMIC_RELAXED);
 			any = true;
 		}
 	if (any)

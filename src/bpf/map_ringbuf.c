@@ -114,15 +114,13 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 }
 
 /* A full buffer whose oldest record waits for a dead producer; asks, but not all the time. */
-static bool mended(struct pb_bpf_map *m)
+static void mend(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
 	uint64_t *header = header_at(m, pb_load(consumer_pos(m))), word = pb_load(header);
 
-	if (!m->alive || !(word & BPF_RINGBUF_BUSY_BIT) || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
-		return false;
-	m->ops->repair(m, 0);
-	return true;
+	if (m->alive && word & BPF_RINGBUF_BUSY_BIT && now - asked >= 10000000 && pb_replace(&m->asked, &asked, now))
+		m->ops->repair(m, 0);
 }
 
 void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *m, uint64_t size, uint64_t flags)
@@ -141,7 +139,7 @@ void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *m, uint64_t size, uint64_t flags
 			continue;
 		}
 		if (pos + room_of(new.len) - pb_load(consumer_pos(m)) > m->mask) {
-			mended(m);
+			mend(m);
 			return NULL;
 		}
 		new.pos = pos;

@@ -3,7 +3,7 @@
  * The same random operations on a map of this kernel and on ours: results, errors and
  * contents have to be the same.
  *
- *   test_map_diff [ROUNDS [SEED]]
+ *   test_diff [ROUNDS [SEED]]
  */
 #include <stdarg.h>
 #include <stdio.h>
