@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The conformance suite: data files (conformance/README says how they look) on the
- * interpreter and the JIT, through assembler and disassembler and back, and in this
- * machine's kernel if it lets us.
+ * interpreter and the JIT, there also the whole way through the verifier, through
+ * assembler and disassembler and back, and in this machine's kernel if it lets us.
  *
  *	conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
@@ -20,6 +20,7 @@
 #include "engines.h"
 #include "kernel.h"
 #include "kernel_run.h"
+#include "own.h"
 
 #define MOST_INSNS	70000
 #define MOST_MEMORY	KERNEL_MOST_MEMORY
@@ -33,7 +34,7 @@ struct block {
 	char *mem, *after, *result;	/* NULL: none */
 	char *rows;			/* lines of "field ... -> result" */
 	bool invalid;			/* isn't even instructions */
-	bool kernel_refuses, no_kernel;
+	bool kernel_refuses, no_kernel, no_verifier;
 };
 
 /* One case: the block with a row's fields. */
@@ -235,6 +236,42 @@ static bool run_kernels(const struct one *c, const struct expected *want, uint32
 	return good;
 }
 
+/* The program that the kernel gets through our verifier, and what that makes of it. */
+static bool run_verified(const struct one *c, const struct expected *want, uint32_t nr)
+{
+	static struct bpf_insn all[MOST_INSNS + KERNEL_AROUND];
+	static char log[1 << 16];
+	bool refuse = c->b->invalid || c->b->kernel_refuses, good = true;
+	uint8_t in[MOST_MEMORY + 16] = { 0 };
+	struct own_run r = { .in = in, .len = kernel_packet_len(want->len) };
+	struct own_prog p;
+	int err;
+
+	if (c->b->no_verifier)
+		return true;
+	log[0] = 0;
+	err = own_load(&p, BPF_PROG_TYPE_XDP, all, kernel_prog_wrap(insns, nr, want->len, all), NULL, 0,
+		       verbose ? log : NULL, sizeof(log));
+	if (refuse) {
+		own_free(&p);
+		return err || fail(c, "our verifier takes it");
+	}
+	if (err)
+		return fail(c, "our verifier refuses it: %s%s%s", strerror(-err), verbose ? "\n" : "", log);
+	memcpy(in, want->mem, want->len);
+	for (enum engine e = 0; e < NR_ENGINES && good; e++) {
+		uint64_t result;
+
+		err = own_run(&p, e, &r);
+		memcpy(&result, r.out + want->len, sizeof(result));
+		good = err || r.retval != KERNEL_DONE || r.out_len != r.len ?
+			fail(c, "the verified program can't be run: %d, %u", err, r.retval) :
+			compare(c, engine_names[e], want, result, r.out);
+	}
+	own_free(&p);
+	return good;
+}
+
 static bool run_with(const struct one *c, const char *text, const char *mem, const char *after, const char *result)
 {
 	struct asm_out out = { .insns = insns, .most = MOST_INSNS };
@@ -253,7 +290,8 @@ static bool run_with(const struct one *c, const char *text, const char *mem, con
 	want.result = strtoull(result ? result : "0", &end, 0);
 	if (*end || (!result && !c->b->invalid))
 		return fail(c, "no result");
-	return (c->b->invalid || round_trip(c, out.nr)) && run_ours(c, &want, out.nr) && run_kernels(c, &want, out.nr);
+	return (c->b->invalid || round_trip(c, out.nr)) && run_ours(c, &want, out.nr) &&
+	       run_verified(c, &want, out.nr) && run_kernels(c, &want, out.nr);
 }
 
 static void run_one(struct one *c, const char *result)
@@ -339,6 +377,8 @@ static char **option(struct block *b, char *line)
 		b->kernel_refuses = true;
 	else if (!strncmp(line, "kernel: no", 10))
 		b->no_kernel = true;
+	else if (!strncmp(line, "verifier: no", 12))
+		b->no_verifier = true;
 	else
 		return &b->text;
 	return NULL;

@@ -89,6 +89,13 @@ static void set_frames(struct bpf_insn *insns, uint32_t nr, const uint8_t *ops, 
 	}
 }
 
+void engine_choose(enum engine e)
+{
+	pb_bpf_settings.jit_enable = e != ENGINE_INTERPRETER;
+	pb_bpf_settings.jit_harden = e == ENGINE_BLINDED ? 2 : 0;
+	pb_bpf_settings.jit_baseline = e == ENGINE_BASELINE;
+}
+
 static int make(struct engine_prog *p, struct bpf_insn *all, uint32_t nr, uint8_t *ops, uint8_t *begins)
 {
 	struct pb_bpf_sub subs[PB_BPF_MAX_SUBPROGS];
@@ -100,9 +107,7 @@ static int make(struct engine_prog *p, struct bpf_insn *all, uint32_t nr, uint8_
 	s.nr_subs = find_subs(subs, all, nr, ops, begins);
 	set_frames(all, nr, ops, subs, s.nr_subs);
 	for (enum engine e = 0; e < NR_ENGINES && !err; e++) {
-		pb_bpf_settings.jit_enable = e != ENGINE_INTERPRETER;
-		pb_bpf_settings.jit_harden = e == ENGINE_BLINDED ? 2 : 0;
-		pb_bpf_settings.jit_baseline = e == ENGINE_BASELINE;
+		engine_choose(e);
 		err = pb_bpf_prog_make(&s, &p->progs[e]);
 		if (!err && e != ENGINE_INTERPRETER && !p->progs[e]->jited)
 			err = -ENOTSUP;

@@ -8,6 +8,9 @@
 enum engine { ENGINE_INTERPRETER, ENGINE_JIT, ENGINE_BLINDED, ENGINE_BASELINE, NR_ENGINES };
 extern const char *const engine_names[NR_ENGINES];
 
+/* Programs that are made from now on are for it. */
+void engine_choose(enum engine e);
+
 struct engine_prog {
 	struct pb_bpf_prog *progs[NR_ENGINES];
 };

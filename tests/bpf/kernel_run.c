@@ -9,10 +9,7 @@
 #include "kernel.h"
 #include "kernel_run.h"
 
-#define DONE	2		/* XDP_PASS */
-
-int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
-		     char *log, uint32_t log_size)
+uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all)
 {
 	const struct bpf_insn around[] = {
 		BPF_LDX_MEM(BPF_W, 7, 1, offsetof(struct xdp_md, data)),
@@ -22,21 +19,27 @@ int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32
 		BPF_JMP_REG(BPF_JGT, 1, 3, 6),
 		BPF_MOV64_REG(1, 7),
 		BPF_MOV64_IMM(2, (int32_t)len),
-		BPF_CALL_REL(0, 4),
+		BPF_CALL_REL(0, 5),
 		BPF_STX_MEM(BPF_DW, 7, 0, (int16_t)len),
-		BPF_MOV64_IMM(0, DONE),
+		BPF_MOV64_IMM(0, KERNEL_DONE),
 		BPF_EXIT_INSN(),
 		BPF_MOV64_IMM(0, 0),
 		BPF_EXIT_INSN(),
 	};
-	uint32_t n = sizeof(around) / sizeof(around[0]);
-	struct bpf_insn *all = malloc((n + nr) * sizeof(*all));
 
 	memcpy(all, around, sizeof(around));
-	all[7].imm = (int32_t)n - 8;	/* to the test's program */
-	memcpy(all + n, insns, nr * sizeof(*insns));
+	memcpy(all + sizeof(around) / sizeof(around[0]), insns, nr * sizeof(*insns));
+	return nr + (uint32_t)(sizeof(around) / sizeof(around[0]));
+}
+
+int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
+		     char *log, uint32_t log_size)
+{
+	struct bpf_insn *all = malloc((KERNEL_AROUND + nr) * sizeof(*all));
+
+	nr = kernel_prog_wrap(insns, nr, len, all);
 	p->len = len;
-	p->fd = kernel_load(BPF_PROG_TYPE_XDP, 0, all, n + nr, log, log_size);
+	p->fd = kernel_load(BPF_PROG_TYPE_XDP, 0, all, nr, log, log_size);
 	free(all);
 	return p->fd < 0 ? p->fd : 0;
 }
@@ -56,7 +59,7 @@ int kernel_prog_run(const struct kernel_prog *p, uint8_t *mem, uint64_t *result)
 	a.test.repeat = 1;
 	if (kernel_bpf(BPF_PROG_TEST_RUN, &a) < 0)
 		return -errno;
-	if (a.test.retval != DONE || a.test.data_size_out != a.test.data_size_in)
+	if (a.test.retval != KERNEL_DONE || a.test.data_size_out != a.test.data_size_in)
 		return -EPROTO;
 	memcpy(mem, out, p->len);
 	memcpy(result, out + p->len, sizeof(*result));

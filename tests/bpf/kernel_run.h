@@ -22,6 +22,10 @@ struct kernel_prog {
 	uint32_t len;		/* of the memory that it is given */
 };
 
+/* The program around it, and it: all has room for nr + KERNEL_AROUND. Returns how many. */
+#define KERNEL_AROUND	16
+uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all);
+#define KERNEL_DONE	2	/* what it returns: XDP_PASS */
 /* 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bpf/image.h"
+#include "bpf/resolve.h"
+#include "bpf/test_run.h"
+#include "kernel.h"
+#include "own.h"
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+static int make_all(struct own_prog *p, const struct pb_bpf_prog_spec *spec)
+{
+	int err = 0;
+
+	for (enum engine e = 0; e < NR_ENGINES && !err; e++) {
+		engine_choose(e);
+		err = pb_bpf_prog_make(spec, &p->progs[e]);
+		if (!err && e != ENGINE_INTERPRETER && !p->progs[e]->jited)
+			err = -ENOTSUP;
+	}
+	return err;
+}
+
+int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
+	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size)
+{
+	struct pb_bpf_text text = { .buf = log, .size = log_size };
+	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
+		.nr = nr, .maps = maps, .nr_maps = nr_maps, .mem = &mem, .log = log ? &text : NULL, .log_level = !!log };
+	struct pb_bpf_resolved r;
+	int err;
+
+	memset(p, 0, sizeof(*p));
+	err = pb_bpf_verify(&v);
+	if (!err) {
+		p->ctx_needed = v.facts->ctx_needed;
+		err = pb_bpf_resolve(&v, &r);
+		if (!err) {
+			r.spec.name = "test";
+			err = make_all(p, &r.spec);
+			pb_bpf_resolved_free(&r);
+		}
+	}
+	pb_bpf_facts_free(&mem, v.facts);
+	if (err)
+		own_free(p);
+	return err;
+}
+
+int own_run(const struct own_prog *p, enum engine e, struct own_run *r)
+{
+	struct pb_bpf_test_run t = { .prog = p->progs[e], .host = pb_bpf_host_linux(), .ctx_needed = p->ctx_needed,
+		.data_in = r->in, .data_size_in = r->len, .repeat = 1, .data_out = r->out, .data_size_out = sizeof(r->out) };
+	int err = pb_bpf_test_run(&t);
+
+	r->out_len = t.data_size_out;
+	r->retval = t.retval;
+	return err;
+}
+
+void own_free(struct own_prog *p)
+{
+	for (enum engine e = 0; e < NR_ENGINES; e++)
+		pb_bpf_prog_free(p->progs[e]);
+	memset(p, 0, sizeof(*p));
+}
+
+int kernel_test_run(int fd, struct own_run *r)
+{
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof(a));
+	a.test.prog_fd = (uint32_t)fd;
+	a.test.data_in = (uintptr_t)r->in;
+	a.test.data_size_in = r->len;
+	a.test.data_out = (uintptr_t)r->out;
+	a.test.data_size_out = sizeof(r->out);
+	a.test.repeat = 1;
+	if (kernel_bpf(BPF_PROG_TEST_RUN, &a) < 0)
+		return -errno;
+	r->out_len = a.test.data_size_out;
+	r->retval = a.test.retval;
+	return 0;
+}
