@@ -33,16 +33,47 @@ static int make_all(struct own_prog *p, const struct pb_bpf_prog_spec *spec)
 	return err;
 }
 
+static uint32_t find_funcs(const struct bpf_insn *insns, uint32_t nr, struct pb_bpf_func *funcs)
+{
+	uint32_t starts[OWN_MOST_FUNCS], n = own_find_funcs(insns, nr, starts);
+
+	for (uint32_t k = 0; k < n; k++)
+		funcs[k] = (struct pb_bpf_func){ .insn = starts[k], .name = "f" };
+	return n;
+}
+
+uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *starts)
+{
+	uint32_t n = 0;
+
+	for (uint32_t at = 0; at < nr && n < OWN_MOST_FUNCS; at++) {
+		bool begins = !at;
+
+		for (uint32_t i = 0; i < nr && !begins; i++)
+			begins = insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].src_reg == BPF_PSEUDO_CALL &&
+				i + 1 + (uint32_t)insns[i].imm == at;
+		if (begins)
+			starts[n++] = at;
+	}
+	return n;
+}
+
 int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size)
 {
 	struct pb_bpf_text text = { .buf = log, .size = log_size };
 	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
 		.nr = nr, .maps = maps, .nr_maps = nr_maps, .mem = &mem, .log = log ? &text : NULL, .log_level = !!log };
+	struct pb_bpf_func funcs[OWN_MOST_FUNCS];
 	struct pb_bpf_resolved r;
 	int err;
 
 	memset(p, 0, sizeof(*p));
+	/* tail calls in subprograms need that somebody says what these return */
+	if (nr_maps) {
+		v.funcs = funcs;
+		v.nr_funcs = find_funcs(insns, nr, funcs);
+	}
 	err = pb_bpf_verify(&v);
 	if (!err) {
 		p->ctx_needed = v.facts->ctx_needed;

@@ -24,6 +24,10 @@ struct own_run {
 	uint32_t out_len, retval;
 };
 
+#define OWN_MOST_FUNCS	8
+/* Where subprograms begin, the first one at 0; returns how many. */
+uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *starts);
+
 /* maps: what LD_IMM64 with BPF_PSEUDO_MAP_FD counts in. 0, or -errno with a log. */
 int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size);

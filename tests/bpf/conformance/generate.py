@@ -365,7 +365,7 @@ def invalid():
         ("mov by a register with a constant", "0xbf 0 2 0 1"), ("byte order of 8 bits", "0xd4 0 0 0 8"),
         ("byte order of 0 bits", "0xdc 0 0 0 0"), ("byte order of 128 bits", "0xdc 0 0 0 128"), ("bswap of 24 bits", "0xd7 0 0 0 24"),
         ("byte order with a source", "0xdc 0 2 0 16"), ("byte order with an offset", "0xdc 0 0 1 16"),
-        ("exit with a constant", "0x95 0 0 0 1"), ("exit with a source", "0x95 0 1 0 0"), 
+        ("exit with a constant", "0x95 0 0 0 1"), ("exit with a source", "0x95 0 1 0 0"),
         ("exit with a destination", "0x95 1 0 0 0"), ("goto with a constant", "0x05 0 0 0 1"), ("goto with a destination", "0x05 1 0 0 0"),
         ("goto with a source", "0x05 0 1 0 0"), ("gotol with an offset", "0x06 0 0 1 0"),
         ("if by a register with a constant", "0x1d 0 2 0 1"), ("if by a constant with a source", "0x15 0 2 0 1"),
