@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bpf/load_make.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/map_file.h"
+#include "bpf/map_sys.h"
+#include "bpf/resolve.h"
+
+#define OWN_LOG	(16u << 20)	/* of the verifier's, for its last line, if nobody wants it */
+
+struct making {
+	struct pb_bpf_made made;	/* first */
+	struct pb_bpf_make_opts opts;
+	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
+	struct pb_bpf_objects objects;
+	struct pb_bpf_mem mem;
+};
+
+static void say(const char **why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const char **why, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	free((char *)*why);
+	*why = text;
+}
+
+/* --- what maps of objects refer to: numbers, ids are one more ------------------- */
+
+static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	const struct making *m = o->arg;
+
+	if (kind == PB_BPF_OBJECT_MAP)
+		return id && id <= m->made.object->nr_maps ? m->map_of[id - 1] : NULL;
+	if (kind == PB_BPF_OBJECT_PROG)
+		return id && id <= m->made.object->nr_progs ? m->made.progs[id - 1].prog : NULL;
+	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
+}
+
+static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
+{
+	return object_find(o, kind, handle + 1) ? (int64_t)handle + 1 : -EBADF;
+}
+
+static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+}
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+/* --- maps ------------------------------------------------------------------------ */
+
+static int make_map(struct making *m, uint32_t nr)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	struct pb_bpf_map_spec spec = {
+		.attr = pb_bpf_object_map_attr(o, m->opts.lanes), .types = o->types, .lanes = m->opts.lanes,
+	};
+	int err = -ENOENT;
+
+	if (o->inner)
+		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
+	snprintf(spec.name, sizeof(spec.name), "%s", o->name);
+	if (m->opts.adjust)
+		m->opts.adjust(m->opts.arg, o, &spec);
+	if (m->opts.find)
+		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
+	if (err == -ENOENT)
+		err = pb_bpf_map_create(&m->map[nr], &spec);
+	if (err)
+		return err;
+	m->map[nr].objects = &m->objects;
+	m->map_of[nr] = &m->map[nr];
+	return 0;
+}
+
+/* What is in it from the beginning; programs come when they are made. */
+static int fill_map(struct making *m, uint32_t nr)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	uint32_t zero = 0;
+	int err = 0;
+
+	if (o->contents)
+		err = pb_bpf_map_update_elem(&m->map[nr], &zero, o->contents, BPF_ANY);
+	for (uint32_t i = 0; i < o->nr_slots && !err; i++)
+		if (!o->slots[i].prog)
+			err = pb_bpf_map_update_elem(&m->map[nr], &o->slots[i].index, &o->slots[i].number, BPF_ANY);
+	if (!err && (o->kind == PB_BPF_MAP_RODATA || o->kind == PB_BPF_MAP_KCONFIG))
+		err = pb_bpf_map_freeze(&m->map[nr]);
+	return err;
+}
+
+static void drop_map(struct making *m, uint32_t nr)
+{
+	if (m->map_of[nr])
+		pb_bpf_map_close(m->map_of[nr]);
+	m->map_of[nr] = NULL;
+}
+
+static void make_maps(struct making *m)
+{
+	const struct pb_bpf_object *o = m->made.object;
+
+	for (uint32_t i = 0; i < o->nr_maps; i++) {
+		int err = o->maps[i].why ? -EINVAL : make_map(m, i);
+
+		if (err)
+			say(&m->made.maps[i].why, "map %s: %s", o->maps[i].name, o->maps[i].why ? o->maps[i].why :
+			    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));
+	}
+	for (uint32_t i = 0; i < o->nr_maps; i++) {
+		int err = m->map_of[i] ? fill_map(m, i) : 0;
+
+		if (err) {
+			say(&m->made.maps[i].why, "map %s: its contents: %s", o->maps[i].name, strerror(-err));
+			drop_map(m, i);
+		}
+		m->made.maps[i].map = m->map_of[i];
+	}
+}
+
+int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opts *opts, struct pb_bpf_made **made)
+{
+	struct making *m = calloc(1, sizeof(*m));
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	*made = NULL;
+	if (!m)
+		return -ENOMEM;
+	m->made.object = object;
+	m->opts = *opts;
+	if (!m->opts.lanes)
+		m->opts.lanes = cpus > 0 ? (uint32_t)cpus : 1;
+	m->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, m };
+	m->mem = (struct pb_bpf_mem){ mem_alloc, mem_free };
+	m->made.maps = calloc(object->nr_maps + 1, sizeof(m->made.maps[0]));
+	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));
+	m->map = calloc(object->nr_maps + 1, sizeof(m->map[0]));
+	m->map_of = calloc(object->nr_maps + 1, sizeof(m->map_of[0]));
+	if (!m->made.maps || !m->made.progs || !m->map || !m->map_of) {
+		pb_bpf_made_free(&m->made);
+		return -ENOMEM;
+	}
+	make_maps(m);
+	*made = &m->made;
+	return 0;
+}
+
+/* --- programs ---------------------------------------------------------------------- */
+
+/* A map that the program uses and that wasn't made, or NULL. */
+static const char *missing_map(const struct making *m, const struct pb_bpf_object_prog *p)
+{
+	for (uint32_t i = 0; i < p->nr; i++) {
+		const struct bpf_insn *in = &p->insns[i];
+
+		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		if ((in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE) && !m->map_of[in->imm])
+			return m->made.maps[in->imm].why ? m->made.maps[in->imm].why : "no memory";
+		i++;
+	}
+	return NULL;
+}
+
+/* The log's last line that isn't statistics. */
+static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
+{
+	const char *end = log->buf + log->len, *begin;
+
+	line[0] = 0;
+	while (end > log->buf) {
+		while (end > log->buf && end[-1] == '\n')
+			end--;
+		for (begin = end; begin > log->buf && begin[-1] != '\n'; begin--)
+			;
+		if (strncmp(begin, "processed ", 10) && begin != end) {
+			snprintf(line, size, "%.*s", (int)(end - begin), begin);
+			return;
+		}
+		end = begin;
+	}
+}
+
+static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr)
+{
+	struct pb_bpf_resolved r = {};
+	int err = pb_bpf_resolve(v, &r);
+
+	if (err)
+		return err;
+	r.spec.name = m->made.object->progs[nr].name;
+	r.spec.id = nr + 1;
+	r.spec.privileged = m->opts.caps & PB_BPF_CAP_BPF;
+	err = pb_bpf_prog_make(&r.spec, &m->made.progs[nr].prog);
+	pb_bpf_resolved_free(&r);
+	return err;
+}
+
+static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	const struct pb_bpf_object *o = m->made.object;
+	const struct pb_bpf_object_prog *p = &o->progs[nr];
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .flags = p->flags | m->opts.flags,
+		.caps = m->opts.caps, .gpl = o->gpl, .insns = p->insns, .nr = p->nr, .maps = m->map_of,
+		.nr_maps = o->nr_maps, .funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines,
+		.nr_lines = p->nr_lines, .log = log, .log_level = level, .mem = &m->mem,
+	};
+	int err;
+
+	if (!v.type) {
+		say(&m->made.progs[nr].why, "programs of type %u aren't run here", p->type);
+		return -EINVAL;
+	}
+	err = pb_bpf_verify(&v);
+	m->made.progs[nr].verified = v.stats.insns;
+	if (err)
+		return err;
+	err = resolve_and_make(m, &v, nr);
+	pb_bpf_facts_free(&m->mem, v.facts);
+	return err;
+}
+
+/*
+ * What is said of a refusal: the log's last line, or the CO-RE relocation behind it.
+ * Without a log the verifier is asked again, with one.
+ */
+static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
+{
+	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log ? NULL : calloc(1, OWN_LOG) };
+	const char *core = NULL;
+	char line[256] = "";
+
+	if (own.buf && verify(m, nr, &own, 1) != -ENOSPC)
+		log = &own;
+	if (log && log->buf) {
+		core = pb_bpf_object_explain(&m->made.object->progs[nr], log->buf);
+		last_line(line, sizeof(line), log);
+	}
+	if (core)
+		say(&m->made.progs[nr].why, "failed to resolve CO-RE relocation %s", core);
+	else
+		say(&m->made.progs[nr].why, "%s", line[0] ? line : strerror(-err));
+	free(own.buf);
+}
+
+static int fill_slots(struct making *m, uint32_t nr)
+{
+	const struct pb_bpf_object *o = m->made.object;
+	int err = 0;
+
+	for (uint32_t i = 0; i < o->nr_maps && !err; i++)
+		for (uint32_t s = 0; s < o->maps[i].nr_slots && !err; s++)
+			if (m->map_of[i] && o->maps[i].slots[s].prog && o->maps[i].slots[s].number == nr)
+				err = pb_bpf_map_update_elem(m->map_of[i], &o->maps[i].slots[s].index, &nr, BPF_ANY);
+	return err;
+}
+
+int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	struct making *m = (struct making *)made;
+	const struct pb_bpf_object_prog *p = &made->object->progs[nr];
+	const char *why = p->why ? p->why : missing_map(m, p);
+	struct pb_bpf_text own = {};
+	int err;
+
+	if (why) {
+		say(&made->progs[nr].why, "%s", why);
+		return -EINVAL;
+	}
+	err = verify(m, nr, log ? log : &own, log ? level : 0);
+	if (err && !made->progs[nr].why)
+		explain(m, nr, err, log);
+	return err ? err : fill_slots(m, nr);
+}
+
+void pb_bpf_made_free(struct pb_bpf_made *made)
+{
+	struct making *m = (struct making *)made;
+
+	if (!m)
+		return;
+	for (uint32_t i = 0; made->progs && i < made->object->nr_progs; i++) {
+		pb_bpf_prog_free(made->progs[i].prog);
+		free((char *)made->progs[i].why);
+	}
+	for (uint32_t i = 0; made->maps && m->map_of && i < made->object->nr_maps; i++) {
+		drop_map(m, i);
+		free((char *)made->maps[i].why);
+	}
+	free(made->maps);
+	free(made->progs);
+	free(m->map);
+	free(m->map_of);
+	free(m);
+}

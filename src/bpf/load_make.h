@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An opened object comes to life: its maps are made and filled, its programs verified
+ * and made, each when it is asked for. What can't be made says why and leaves the rest.
+ *
+ * Context: libc; not in a run, not in a signal handler; one thread at a time for one
+ * made object. The object and the options stay the caller's and must outlive it.
+ */
+#ifndef PB_BPF_LOAD_MAKE_H
+#define PB_BPF_LOAD_MAKE_H
+#include "bpf/image.h"
+#include "bpf/load.h"
+
+struct pb_bpf_made_map {
+	struct pb_bpf_map *map;		/* NULL: not made */
+	const char *why;		/* and why not */
+};
+
+struct pb_bpf_made_prog {
+	struct pb_bpf_prog *prog;	/* NULL: not made (yet) */
+	const char *why;		/* and why not, once it was tried: one line */
+	uint32_t verified;		/* instructions that the verifier looked at */
+};
+
+struct pb_bpf_made {
+	const struct pb_bpf_object *object;
+	struct pb_bpf_made_map *maps;	/* by the object's numbers */
+	struct pb_bpf_made_prog *progs;
+};
+
+struct pb_bpf_make_opts {
+	uint32_t caps, flags;		/* enum pb_bpf_caps; BPF_F_ of programs */
+	uint32_t lanes;			/* of per-CPU values; 0: as many as there are processors */
+	/* Before a map is made: *spec may be changed (how many entries). May be NULL */
+	void (*adjust)(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf_map_spec *spec);
+	/*
+	 * Maps that already are (pinned by name, shared with another object): fills *map as
+	 * pb_bpf_map_attach() does and returns 0; -ENOENT: there is none, one is made; other
+	 * errors: the map can't be had. May be NULL
+	 */
+	int (*find)(void *arg, const struct pb_bpf_object_map *map, const struct pb_bpf_map_spec *spec,
+		    struct pb_bpf_map *found);
+	void *arg;
+};
+
+/* The maps, filled; those of variables that are constant are frozen. 0 or -ENOMEM. */
+int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opts *opts,
+		struct pb_bpf_made **made);
+
+/*
+ * A program: 0, or -errno of the verifier (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM,
+ * with progs[number].why. log: what the verifier says, with `level`; NULL: it is only
+ * asked why if it refuses. Puts the program into the maps that have a slot for it.
+ */
+int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level);
+
+/* Nobody runs the programs any more, nor uses the maps. NULL: nothing. */
+void pb_bpf_made_free(struct pb_bpf_made *made);
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Whole objects: maps made, programs verified and made; and what the kernel says of
+ * the same programs, through libbpf.
+ *
+ *   load_all [--kernel] [--log LEVEL] FILE...
+ *
+ * A line for each program of a type that is run here:
+ *   FILE, NAME, ours ("ok INSNS NS" or "refused ERRNO NS"), kernel's ("ok", "refused",
+ *   "unknown", "-" without --kernel), our reason, the kernel's
+ * with tabs between. NS: what verifying and making took. --log prints the verifier's
+ * log instead.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bpf/load_make.h"
+
+#define LOG_SIZE (16u << 20)
+
+static char said[1024], *kernel_log;
+
+static int print(enum libbpf_print_level level, const char *format, va_list ap)
+{
+	if (level == LIBBPF_WARN && !said[0])
+		vsnprintf(said, sizeof(said), format, ap);
+	return 0;
+}
+
+/* The tests' own loaders set those that are 0. */
+static bool needs_entries(uint32_t type, uint32_t entries)
+{
+	return !entries && type != BPF_MAP_TYPE_PERF_EVENT_ARRAY;
+}
+
+static void adjust(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf_map_spec *spec)
+{
+	if (needs_entries(spec->attr.type, spec->attr.max_entries))
+		spec->attr.max_entries = spec->attr.type == BPF_MAP_TYPE_RINGBUF ? 4096 : 1;
+}
+
+/* --- the kernel ----------------------------------------------------------------------- */
+
+static const char *last_line(char *log)
+{
+	static char line[512];
+	char *end = log + strlen(log), *begin;
+
+	for (line[0] = 0; end > log; end = begin) {
+		while (end > log && end[-1] == '\n')
+			*--end = 0;
+		for (begin = end; begin > log && begin[-1] != '\n'; begin--)
+			;
+		snprintf(line, sizeof(line), "%s", begin);
+		if (strncmp(begin, "processed ", 10) && strncmp(begin, "max_states_per_insn", 19))
+			break;
+	}
+	return line;
+}
+
+static void prepare(struct bpf_object *o, const struct pb_bpf_object_prog *prog)
+{
+	struct bpf_program *p;
+	struct bpf_map *m;
+
+	bpf_object__for_each_program(p, o) {
+		bool it = !strcmp(bpf_program__name(p), prog->name);
+
+		bpf_program__set_autoload(p, it);
+		if (it && bpf_program__type(p) == BPF_PROG_TYPE_UNSPEC) {
+			bpf_program__set_type(p, prog->type);
+			bpf_program__set_expected_attach_type(p, prog->attach_type);
+		}
+	}
+	bpf_object__for_each_map(m, o) {
+		bpf_map__set_pin_path(m, NULL);
+		if (needs_entries(bpf_map__type(m), bpf_map__max_entries(m)))
+			bpf_map__set_max_entries(m, bpf_map__type(m) == BPF_MAP_TYPE_RINGBUF ? 4096 : 1);
+	}
+}
+
+static const char *kernel_verdict(const char *path, const struct pb_bpf_object_prog *prog, const char **why)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log, .kernel_log_size = LOG_SIZE);
+	struct bpf_object *o;
+	int err;
+
+	said[0] = kernel_log[0] = 0;
+	o = bpf_object__open_file(path, &opts);
+	*why = said;
+	if (!o)
+		return "unknown";
+	said[0] = 0;
+	prepare(o, prog);
+	err = bpf_object__load(o);
+	bpf_object__close(o);
+	said[strcspn(said, "\n")] = 0;
+	if (!err)
+		return "ok";
+	*why = last_line(kernel_log);
+	if (strstr(said, "BPF program load failed"))
+		return "refused";
+	*why = said;
+	return "unknown";
+}
+
+/* --- ours ------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool run_here(const struct pb_bpf_object_prog *p)
+{
+	return p->type && pb_bpf_type_of(p->type) && (!p->why || !strstr(p->why, "aren't run here"));
+}
+
+static void one(const char *path, struct pb_bpf_made *made, uint32_t nr, bool kernel, int level)
+{
+	static char *buf;
+	struct pb_bpf_text log = { .buf = buf ? buf : (buf = calloc(1, LOG_SIZE)), .size = LOG_SIZE };
+	const struct pb_bpf_object_prog *p = &made->object->progs[nr];
+	uint64_t begin = now_ns(), ns;
+	const char *theirs = "-", *why = "";
+	int err;
+
+	buf[0] = 0;
+	err = pb_bpf_make_prog(made, nr, level < 0 ? NULL : &log, (uint32_t)level);
+	ns = now_ns() - begin;
+	if (level >= 0) {
+		printf("%s: %s\n%s%s\n", p->name, err ? strerror(-err) : "ok", log.buf,
+		       made->progs[nr].why ? made->progs[nr].why : "");
+		return;
+	}
+	if (kernel)
+		theirs = kernel_verdict(path, p, &why);
+	printf("%s\t%s\t", path, p->name);
+	if (err)
+		printf("refused %d %llu", -err, (unsigned long long)ns);
+	else
+		printf("ok %u %llu", made->progs[nr].verified, (unsigned long long)ns);
+	printf("\t%s\t%s\t%s\n", theirs, made->progs[nr].why ? made->progs[nr].why : "", why);
+	fflush(stdout);
+}
+
+static void all(const char *path, bool kernel, int level)
+{
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .adjust = adjust };
+	struct pb_bpf_object *object;
+	struct pb_bpf_made *made;
+	char err[256];
+
+	if (pb_bpf_object_open(path, NULL, &object, err, sizeof(err)))
+		return;		/* judge's business */
+	if (!pb_bpf_make(object, &opts, &made)) {
+		for (uint32_t i = 0; i < object->nr_progs; i++)
+			if (run_here(&object->progs[i]))
+				one(path, made, i, kernel, level);
+		pb_bpf_made_free(made);
+	}
+	pb_bpf_object_close(object);
+}
+
+int main(int argc, char **argv)
+{
+	bool kernel = false;
+	int level = -1;
+
+	libbpf_set_print(print);
+	kernel_log = calloc(1, LOG_SIZE);
+	pb_bpf_settings.jit_enable = 1;
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--kernel"))
+			kernel = true;
+		else if (!strcmp(argv[i], "--log") && i + 1 < argc)
+			level = atoi(argv[++i]);
+		else
+			all(argv[i], kernel, level);
+	free(kernel_log);
+	return 0;
+}
