@@ -114,6 +114,9 @@ void pb_bpf_object_close(struct pb_bpf_object *object);
  * room of ring buffers) is settled for `cpus` processors and pages of 4 KiB. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
 
+/* bpftool's word for a type of maps, "hash"; "unknown" for others. Context: any. */
+const char *pb_bpf_object_map_type(uint32_t type);
+
 /*
  * The relocation behind a verifier's refusal, or NULL: its log says that function
  * PB_BPF_POISON is unknown, "12: (85) call unknown#195896080".

@@ -80,6 +80,9 @@ static int make_map(struct making *m, uint32_t nr)
 
 	if (o->inner)
 		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
+	/* on which node memory is, is a wish */
+	spec.attr.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
+	spec.inner.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	snprintf(spec.name, sizeof(spec.name), "%s", o->name);
 	if (m->opts.adjust)
 		m->opts.adjust(m->opts.arg, o, &spec);
@@ -123,10 +126,15 @@ static void make_maps(struct making *m)
 	const struct pb_bpf_object *o = m->made.object;
 
 	for (uint32_t i = 0; i < o->nr_maps; i++) {
+		const char *type = pb_bpf_object_map_type(o->maps[i].attr.type);
 		int err = o->maps[i].why ? -EINVAL : make_map(m, i);
 
-		if (err)
-			say(&m->made.maps[i].why, "map %s: %s", o->maps[i].name, o->maps[i].why ? o->maps[i].why :
+		if (err && o->maps[i].why)
+			say(&m->made.maps[i].why, "%s", o->maps[i].why);
+		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
+			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here", o->maps[i].name, type);
+		else if (err)
+			say(&m->made.maps[i].why, "map %s (%s): %s", o->maps[i].name, type,
 			    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));
 	}
 	for (uint32_t i = 0; i < o->nr_maps; i++) {

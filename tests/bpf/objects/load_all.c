@@ -93,6 +93,7 @@ static const char *kernel_verdict(const char *path, const struct pb_bpf_object_p
 	said[0] = kernel_log[0] = 0;
 	o = bpf_object__open_file(path, &opts);
 	*why = said;
+	said[strcspn(said, "\n")] = 0;
 	if (!o)
 		return "unknown";
 	said[0] = 0;
