@@ -385,6 +385,9 @@ static int run_ctx(struct pb_bpf_test_run *t)
 
 int pb_bpf_test_run(struct pb_bpf_test_run *t)
 {
+	/* a context and its size go together */
+	if (!t->ctx_in != !t->ctx_size_in || !t->ctx_out != !t->ctx_size_out)
+		return -EINVAL;
 	switch (t->prog->type->type) {
 	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT:
 	case BPF_PROG_TYPE_CGROUP_SKB:

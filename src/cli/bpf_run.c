@@ -208,7 +208,7 @@ static int test(struct run *r, const struct bpf_loaded *l)
 		.prog = l->prog, .host = host(), .interpret = r->s.interpret, .attach_type = r->s.attach_type,
 		.repeat = raw ? 0 : r->repeat ? r->repeat : 1,
 		.ctx_in = r->has_ctx || raw ? r->ctx : NULL, .ctx_size_in = r->has_ctx ? r->ctx_len : raw ? 64 : 0,
-		.ctx_out = raw || !r->ctx_out_file ? NULL : r->ctx_out, .ctx_size_out = sizeof(r->ctx_out),
+		.ctx_out = raw || !r->ctx_out_file ? NULL : r->ctx_out, .ctx_size_out = raw || !r->ctx_out_file ? 0 : sizeof(r->ctx_out),
 	};
 	int err;
 

@@ -44,7 +44,7 @@ void calls_ours(const struct calls *c, struct outcome *o)
 		.data_in = raw ? NULL : c->data, .data_size_in = raw ? 0 : c->data_len,
 		.data_out = raw ? NULL : o->data, .data_size_out = raw ? 0 : sizeof(o->data),
 		.ctx_in = c->has_ctx ? c->ctx : NULL, .ctx_size_in = c->has_ctx ? c->ctx_len : 0,
-		.ctx_out = c->has_ctx && !raw ? o->ctx : NULL, .ctx_size_out = sizeof(o->ctx),
+		.ctx_out = c->has_ctx && !raw ? o->ctx : NULL, .ctx_size_out = c->has_ctx && !raw ? sizeof(o->ctx) : 0,
 	};
 
 	memset(o, 0, sizeof(*o));

@@ -459,6 +459,80 @@ static void xdp_packets(void **state)
 	assert_int_equal(differ, 0);
 }
 
+/* ---- what a test run checks ---------------------------------------------------------- */
+
+static void random_skb_ctx(struct calls *c)
+{
+	/* fields that may be set, and some that may not */
+	static const uint16_t good[] = {
+		offsetof(struct __sk_buff, mark), offsetof(struct __sk_buff, priority),
+		offsetof(struct __sk_buff, ingress_ifindex), offsetof(struct __sk_buff, ifindex),
+		offsetof(struct __sk_buff, cb[0]), offsetof(struct __sk_buff, cb[4]), offsetof(struct __sk_buff, tstamp),
+		offsetof(struct __sk_buff, wire_len), offsetof(struct __sk_buff, gso_segs),
+		offsetof(struct __sk_buff, gso_size), offsetof(struct __sk_buff, hwtstamp),
+	};
+	uint32_t v;
+
+	for (uint32_t n = rnd(4); n--;) {
+		uint32_t at = rnd(6) ? good[rnd(sizeof(good) / 2)] : 4 * rnd(50);
+
+		v = at == offsetof(struct __sk_buff, ifindex) ? rnd(2) : rnd(3) ? rnd(2000) : rnd(1u << 31);
+		memcpy(c->ctx + at, &v, 4);
+	}
+	c->ctx_len = rnd(3) ? sizeof(struct __sk_buff) : 4 * rnd(56);
+}
+
+static void random_xdp_ctx(struct calls *c)
+{
+	struct xdp_md md = { .data = rnd(2) ? 0 : rnd(40), .data_end = rnd(8) ? c->data_len : c->data_len + 1 };
+
+	if (!rnd(8))
+		((uint32_t *)&md)[2 + rnd(4)] = 1 + rnd(2);
+	/* which device the kernel has as number 2 is its own business */
+	if (md.ingress_ifindex > 1)
+		md.ingress_ifindex = 1;
+	memcpy(c->ctx, &md, sizeof(md));
+	c->ctx_len = rnd(3) ? sizeof(md) : sizeof(md) + 4 * rnd(10);
+}
+
+static void runs_are_checked(void **state)
+{
+	static const uint32_t types[] = {
+		BPF_PROG_TYPE_SOCKET_FILTER, CLS, BPF_PROG_TYPE_SCHED_ACT, BPF_PROG_TYPE_CGROUP_SKB, BPF_PROG_TYPE_XDP,
+		RAW_TP,
+	};
+	static struct calls c;
+	unsigned good = 0;
+	int differ = 0;
+
+	if (!kernel_is_there())
+		skip();
+	for (int k = 0; k < 6000; k++) {
+		seed = (uint64_t)k + 900000;
+		c = (struct calls){ .prog_type = types[rnd(6)] };
+		make_packet(&c);
+		/* 6.18 takes larger packets than 6.1 */
+		c.data_len = rnd(8) ? c.data_len : rnd(2) ? rnd(20) : rnd(3400);
+		c.has_ctx = rnd(2);
+		if (c.has_ctx && c.prog_type == BPF_PROG_TYPE_XDP)
+			random_xdp_ctx(&c);
+		else if (c.has_ctx && c.prog_type == RAW_TP)
+			c.ctx_len = rnd(120);
+		else if (c.has_ctx)
+			random_skb_ctx(&c);
+		c.flags = rnd(8) ? 0 : 1u << rnd(4);
+		/* frames that really go out */
+		if (c.prog_type == BPF_PROG_TYPE_XDP)
+			c.flags &= ~(uint32_t)BPF_F_TEST_XDP_LIVE_FRAMES;
+		if (compare(&c) && ++differ <= 8)
+			print_message("---- seed %d type %u data %u ctx %u flags %#x\n", k, c.prog_type, c.data_len,
+				      c.has_ctx ? c.ctx_len : 0, c.flags);
+		good += !ours.err;
+	}
+	print_message("%u of them ran\n", good);
+	assert_int_equal(differ, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +544,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tunnels),
 		cmocka_unit_test(about_packets),
 		cmocka_unit_test(xdp_packets),
+		cmocka_unit_test(runs_are_checked),
 	};
 
 	if (argc > 1)
