@@ -18,6 +18,7 @@
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
+#define BPF_PIN_PATH	4096
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run, bpf_command_dump,
@@ -59,6 +60,7 @@ struct bpf_session {
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
 	uint32_t nr_maps;
+	const char *map_dir;		/* where new maps' files are made; NULL: they have none */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs: number + 1 is the id */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;

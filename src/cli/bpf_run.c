@@ -10,9 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bpf/test_run.h"
-#include "cli/bpf.h"
+#include "cli/bpf_pin.h"
 
 #define PACKET_ROOM	(1u << 17)
 #define CTX_ROOM	8192u
@@ -121,7 +122,7 @@ static const struct argp_option verify_options[] = {
 
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp run_argp = {
-	run_options, parse_run, "[OBJECT [PROGRAM] | HEX...]",
+	run_options, parse_run, "[OBJECT [PROGRAM] | pinned PATH | HEX...]",
 	"Verifies a program and runs it with a packet or a context, as the kernel's BPF_PROG_TEST_RUN: one of an "
 	"object's, or instructions in hexadecimal digits.\vExit status: 0 it ran, 1 it was refused, 2 the run "
 	"failed, 3 nothing was tried.", children
@@ -167,6 +168,14 @@ static int show_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t i
 	return 0;
 }
 
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 static const struct pb_bpf_host *host(void)
 {
 	static struct pb_bpf_host h;
@@ -208,10 +217,13 @@ static int test(struct run *r, const struct bpf_loaded *l)
 		.prog = l->prog, .host = host(), .interpret = r->s.interpret, .attach_type = r->s.attach_type,
 		.repeat = raw ? 0 : r->repeat ? r->repeat : 1,
 		.ctx_in = r->has_ctx || raw ? r->ctx : NULL, .ctx_size_in = r->has_ctx ? r->ctx_len : raw ? 64 : 0,
-		.ctx_out = raw || !r->ctx_out_file ? NULL : r->ctx_out, .ctx_size_out = raw || !r->ctx_out_file ? 0 : sizeof(r->ctx_out),
 	};
 	int err;
 
+	if (r->ctx_out_file && !raw) {
+		t.ctx_out = r->ctx_out;
+		t.ctx_size_out = sizeof(r->ctx_out);
+	}
 	if (packet) {
 		t.data_in = r->data;
 		t.data_size_in = !r->has_data ? 64 : r->data_len < 14 ? 14 : r->data_len;
@@ -327,6 +339,28 @@ static int do_object(struct run *r, char **args, int nr_args)
 	return any ? worst : BPF_USAGE;
 }
 
+/* A program that was pinned; its runs are counted. */
+static int do_pinned(struct run *r, const char *name)
+{
+	struct bpf_pin_prog *file;
+	char path[BPF_PIN_PATH];
+	struct bpf_loaded l;
+	struct bpf_unit u;
+	int ret;
+
+	if (bpf_pin_place(r->s.command, name, path) || bpf_pin_unit(&r->s, path, &u, &file))
+		return BPF_USAGE;
+	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), &l);
+	if (ret || r->no_run)
+		return ret;
+	pb_bpf_settings.now = now;
+	pb_bpf_settings.stats = 1;
+	ret = test(r, &l);
+	__atomic_add_fetch(&file->runs, l.prog->stats->runs, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&file->ns, l.prog->stats->ns, __ATOMIC_RELAXED);
+	return ret;
+}
+
 static int do_all(struct run *r, const struct argp *argp, const char *command, int argc, char **argv)
 {
 	int ret;
@@ -338,6 +372,8 @@ static int do_all(struct run *r, const struct argp *argp, const char *command, i
 		return ret;
 	if (r->plugin)
 		ret = bpf_plugin(&r->s, r->program, r->s.args, r->s.nr_args);
+	else if (r->s.nr_args == 2 && !strcmp(r->s.args[0], "pinned"))
+		ret = do_pinned(r, r->s.args[1]);
 	else if (r->s.nr_args && bpf_is_object(r->s.args[0]))
 		ret = do_object(r, r->s.args, r->s.nr_args);
 	else

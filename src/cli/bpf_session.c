@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Maps, verification and making of programs, for all subcommands of bpf. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "bpf/map_file.h"
 #include "bpf/resolve.h"
-#include "cli/bpf.h"
+#include "cli/bpf_pin.h"
 
 #define LOG_SIZE	(16u << 20)
 
@@ -88,6 +89,25 @@ void bpf_session_end(struct bpf_session *s)
 	s->args = NULL;
 }
 
+/* In a file of its own. */
+static int make_pinned(struct bpf_session *s, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)
+{
+	char path[BPF_PIN_PATH];
+	int fd, err;
+
+	if (snprintf(path, sizeof(path), "%s/%.*s", s->map_dir, BPF_OBJ_NAME_LEN, spec->name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	err = pb_bpf_map_create_at(map, spec, fd, bpf_pin_new_id(s->command, true));
+	if (err) {
+		close(fd);
+		unlink(path);
+	}
+	return err;
+}
+
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec)
 {
 	struct pb_bpf_map *map = &s->maps[s->nr_maps];
@@ -95,7 +115,7 @@ int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec)
 
 	if (s->nr_maps == BPF_MAX_MAPS)
 		return -E2BIG;
-	err = pb_bpf_map_create(map, spec);
+	err = s->map_dir ? make_pinned(s, map, spec) : pb_bpf_map_create(map, spec);
 	if (err)
 		return err;
 	map->objects = &s->objects;

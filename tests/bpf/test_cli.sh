@@ -4,6 +4,7 @@
 # written beside them; times and sizes of code are left out.
 #   test_cli.sh PATCHBAY
 set -u
+strip=
 patchbay=$(realpath "$1") failed=0
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -11,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 check() {	# STATUS EXPECTED ARGS...: what it prints
 	status=$1 expected=$2; shift 2
 	got=$("$patchbay" bpf "$@" 2>"$tmp/err" </dev/null); was=$?
-	got=$(printf %s "$got" | sed 's/ jited=[0-9]*//; s/ xlated=[0-9]*//; s/ ns=[0-9]*$//')
+	got=$(printf %s "$got" | sed 's/ jited=[0-9]*//; s/ xlated=[0-9]*//; s/ ns=[0-9]*$//; '"$strip")
 	[ "$was" = "$status" ] && [ "$got" = "$expected" ] && return
 	printf 'FAILED: bpf %s\n  status %s, not %s\n  %s\nnot\n  %s\n' "$*" "$was" "$status" "$got" "$expected"
 	failed=1
@@ -78,4 +79,73 @@ check 0 "   0: (18) r1 = map[id:0]
    3: (95) exit" dump xlated -m 1,4,8,1 1811000000000000 0000000000000000 8500000001000000 $exit0
 "$patchbay" bpf dump jited $one >"$tmp/code" 2>&1
 grep -q 'ret$' "$tmp/code" || { echo "FAILED: dump jited"; cat "$tmp/code"; failed=1; }
+
+# an object: its programs, pinned with their maps, and seen by other processes
+command -v clang >/dev/null || { echo "no clang: no objects"; exit $failed; }
+XDG_RUNTIME_DIR=$tmp/run; export XDG_RUNTIME_DIR
+mkdir -m 700 "$tmp/run"
+cat >"$tmp/count.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4);
+	__type(key, int);
+	__type(value, long);
+} counts SEC(".maps");
+const volatile int step = 3;
+SEC("xdp") int count(struct xdp_md *ctx)
+{
+	long one = step, *n;
+	int key = 7;
+
+	n = bpf_map_lookup_elem(&counts, &key);
+	if (n)
+		return *n += step;
+	bpf_map_update_elem(&counts, &key, &one, BPF_ANY);
+	bpf_printk("first %d", key);
+	return 0;
+}
+SEC("xdp") int refused(struct xdp_md *ctx)
+{
+	return *(int *)(long)ctx->data;
+}
+char _license[] SEC("license") = "GPL";
+C
+strip="s/ verified=.*//"	# as many as the compiler likes
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/count.bpf.c" -o "$tmp/count.bpf.o" || exit 1
+check 1 "count: ACCEPT
+refused: REJECT errno=13 R1 offset is outside of the packet" verify -q "$tmp/count.bpf.o"
+check 0 "count: ACCEPT
+RUN retval=15 data_out=$zeros" run -q -r 5 "$tmp/count.bpf.o" count
+check 3 "" verify -q "$tmp/count.bpf.o" nothing
+check 1 "" load -q "$tmp/count.bpf.o" both
+grep -q 'refused: R1 offset is outside' "$tmp/err" || { echo "FAILED: why"; cat "$tmp/err"; failed=1; }
+check 0 "" load -q "$tmp/count.bpf.o" ours count
+dir=$tmp/run/patchbay/bpf/ours
+check 0 "ACCEPT
+RUN retval=0 data_out=$zeros" run -q pinned "$dir/count"
+grep -qx 'bpf_trace_printk: first 7' "$tmp/err" || { echo "FAILED: bpf_printk"; failed=1; }
+check 0 "ACCEPT
+RUN retval=6 data_out=$zeros" run -q pinned "$dir/count"
+check 0 "key: 07 00 00 00  value: 06 00 00 00 00 00 00 00
+Found 1 element" map dump pinned "$dir/maps/counts"
+check 0 "" map update "$dir/maps/counts" key 1 0 0 0 value hex ff 00 00 00 00 00 00 00 noexist
+check 1 "" map update "$dir/maps/counts" key 1 0 0 0 value hex ff 00 00 00 00 00 00 00 noexist
+check 0 "key: 01 00 00 00  value: ff 00 00 00 00 00 00 00" map lookup "$dir/maps/counts" key 0x1 0 0 0
+check 0 "" map delete "$dir/maps/counts" key 1 0 0 0
+check 1 "" map lookup "$dir/maps/counts" key 1 0 0 0
+check 2 "" map lookup "$dir/maps/counts" key 1 0
+check 0 "" pin map "$dir/maps/counts" again
+check 0 "key: 07 00 00 00  value: 06 00 00 00 00 00 00 00
+Found 1 element" map dump again
+check 1 "" pin map 99 other
+check 1 "" map dump nothing
+check 1 "" load -q "$tmp/count.bpf.o" ours count
+"$patchbay" bpf stats | grep -q ' count  *2 ' || { echo "FAILED: stats"; failed=1; }
+"$patchbay" bpf prog list | grep -q ': xdp  name count  gpl run_time_ns [0-9]* run_cnt 2$' || { echo "FAILED: prog list"; failed=1; }
+"$patchbay" bpf map list | grep -q ': hash  name counts  flags 0$' || { echo "FAILED: map list"; failed=1; }
+"$patchbay" bpf dump "$tmp/count.bpf.o" count | grep -q 'call bpf_map_lookup_elem#1$' || { echo "FAILED: dump"; failed=1; }
+head -c 100 "$dir/count" >"$dir/damaged"
+check 3 "" run -q pinned "$dir/damaged"
 exit $failed

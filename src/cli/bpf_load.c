@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay bpf load`, `prog list`, `stats` and `pin`. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/bpf_pin.h"
+
+/* ---- load ------------------------------------------------------------------------------ */
+
+static error_t parse_load(int key, char *arg, struct argp_state *state)
+{
+	if (key == ARGP_KEY_INIT) {
+		state->child_inputs[0] = state->input;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
+static const struct argp load_argp = {
+	NULL, parse_load, "OBJECT PATH [PROGRAM...]",
+	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP: under the runtime "
+	"directory if PATH has no slash.", children
+};
+
+static bool is_wanted(const char *name, char **names, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !nr;
+}
+
+static int load_prog(struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr, const char *dir)
+{
+	struct bpf_unit u = bpf_object_unit(s, o, nr);
+	uint32_t ids[BPF_MAX_MAPS];
+	char path[2 * BPF_PIN_PATH];
+	struct bpf_loaded l;
+	int err;
+
+	if (o->progs[nr].why || !u.type)
+		return pb_error(s->command, "%s: %s", u.name,
+				o->progs[nr].why ? o->progs[nr].why : "of no type that is here");
+	err = bpf_session_load(s, &u, &l);
+	if (err) {
+		if (!s->quiet)
+			fprintf(stderr, "%s", s->log);
+		return pb_error(s->command, "%s: refused: %s", u.name, bpf_session_reason(s));
+	}
+	for (uint32_t i = 0; i < s->nr_maps; i++)
+		ids[i] = s->map[i]->id;
+	snprintf(path, sizeof(path), "%s/%s", dir, u.name);
+	return bpf_pin_write(s->command, path, &u, &l, ids, s->nr_maps);
+}
+
+static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
+{
+	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
+	struct pb_bpf_object *o;
+	int ret = 0, nr = 0;
+
+	if (bpf_pin_place(s->command, s->args[1], dir))
+		return 1;
+	snprintf(maps, sizeof(maps), "%s/maps", dir);
+	if ((mkdir(dir, 0700) && errno != EEXIST) || (mkdir(maps, 0700) && errno != EEXIST))
+		return pb_error(s->command, "%s: %s", dir, strerror(errno));
+	s->map_dir = maps;
+	if (bpf_open_object(s, path, &o))
+		return 1;
+	for (uint32_t i = 0; i < o->nr_progs; i++)
+		if (is_wanted(o->progs[i].name, names, nr_names) && (nr_names || o->progs[i].autoload)) {
+			ret |= load_prog(s, o, i, dir);
+			nr++;
+		}
+	pb_bpf_object_close(o);
+	return nr ? ret : pb_error(s->command, "%s: no such program in it", path);
+}
+
+static int run_load(int argc, char **argv)
+{
+	static struct bpf_session s;
+	int ret;
+
+	bpf_session_init(&s, "bpf load");
+	if (bpf_session_parse(&s, &load_argp, argc, argv, &s))
+		return 2;
+	if (s.nr_args < 2) {
+		pb_error(s.command, "which object, and where to? patchbay bpf load OBJECT PATH");
+		return 2;
+	}
+	ret = load_object(&s, s.args[0], s.args + 2, s.nr_args - 2);
+	bpf_session_end(&s);
+	return ret;
+}
+
+const struct pb_command bpf_command_load = {
+	.name = "load", .summary = "Verify an object's programs and pin them", .argp = &load_argp, .run = run_load,
+};
+
+/* ---- prog list ---------------------------------------------------------------------------- */
+
+static const struct argp list_argp = {
+	.args_doc = "list", .doc = "Lists pinned programs, as bpftool does.",
+};
+
+static int list_prog(void *arg, const struct bpf_pinned *pin)
+{
+	const struct bpf_pin_prog *p = pin->prog;
+	const struct pb_bpf_type *type = p ? pb_bpf_type_of(p->type) : NULL;
+	time_t at = p ? (time_t)p->loaded_at : 0;
+	const uint32_t *ids;
+	char when[64];
+
+	if (!p)
+		return 0;
+	printf("%u: %s  name %s%s", p->id, type ? type->name : "unknown", p->name, p->gpl ? "  gpl" : "");
+	if (p->runs)
+		printf(" run_time_ns %lu run_cnt %lu", p->ns, p->runs);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&at));
+	printf("\n\tloaded_at %s  uid %u\n\txlated %uB  jited %uB", when, (unsigned)geteuid(), p->xlated, p->jited);
+	ids = bpf_pin_map_ids(p);
+	for (uint32_t i = 0; i < p->nr_maps; i++)
+		printf("%s%u", i ? "," : "  map_ids ", ids[i]);
+	printf("\n\tpinned %s\n", pin->path);
+	return 0;
+}
+
+static int run_prog(int argc, char **argv)
+{
+	int at = 0;
+
+	if (argp_parse(&list_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
+		return 2;
+	if (at < argc && strcmp(argv[at], "list") && strcmp(argv[at], "show")) {
+		pb_error("bpf prog", "%s: there is list", argv[at]);
+		return 2;
+	}
+	return bpf_pin_each("bpf prog", list_prog, NULL) || fflush(stdout);
+}
+
+const struct pb_command bpf_command_prog = {
+	.name = "prog", .summary = "List pinned programs", .argp = &list_argp, .run = run_prog,
+};
+
+/* ---- stats ------------------------------------------------------------------------------ */
+
+static const struct argp stats_argp = {
+	.doc = "How often pinned programs ran, how long in all and on average.",
+};
+
+static int show_stats(void *arg, const struct bpf_pinned *pin)
+{
+	const struct bpf_pin_prog *p = pin->prog;
+
+	if (p)
+		printf("%6u %-16s %12lu %16lu %10lu\n", p->id, p->name, p->runs, p->ns, p->runs ? p->ns / p->runs : 0);
+	return 0;
+}
+
+static int run_stats(int argc, char **argv)
+{
+	if (argp_parse(&stats_argp, argc, argv, 0, NULL, NULL))
+		return 2;
+	printf("%6s %-16s %12s %16s %10s\n", "id", "name", "run_cnt", "run_time_ns", "avg_ns");
+	return bpf_pin_each("bpf stats", show_stats, NULL) || fflush(stdout);
+}
+
+const struct pb_command bpf_command_stats = {
+	.name = "stats", .summary = "How often and how long programs ran", .argp = &stats_argp, .run = run_stats,
+};
+
+/* ---- pin --------------------------------------------------------------------------------- */
+
+static const struct argp pin_argp = {
+	.args_doc = "prog|map ID|PATH NEWPATH",
+	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a file ends its name.",
+};
+
+static int run_pin(int argc, char **argv)
+{
+	char from[BPF_PIN_PATH], to[BPF_PIN_PATH], *end;
+	unsigned long id;
+	bool map;
+	int at = 0;
+
+	if (argp_parse(&pin_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
+		return 2;
+	if (argc - at != 3 || (strcmp(argv[at], "prog") && strcmp(argv[at], "map"))) {
+		pb_error("bpf pin", "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
+		return 2;
+	}
+	map = !strcmp(argv[at], "map");
+	id = strtoul(argv[at + 1], &end, 10);
+	if (!*end) {
+		if (!bpf_pin_find("bpf pin", map, (uint32_t)id, from))
+			return pb_error("bpf pin", "%s: nothing pinned has that id", argv[at + 1]);
+	} else if (bpf_pin_place("bpf pin", argv[at + 1], from)) {
+		return 1;
+	}
+	if (bpf_pin_place("bpf pin", argv[at + 2], to))
+		return 1;
+	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
+}
+
+const struct pb_command bpf_command_pin = {
+	.name = "pin", .summary = "Give a pinned program or map another name", .argp = &pin_argp, .run = run_pin,
+};
