@@ -12,6 +12,8 @@
  *   <--------------------------------- WELCOME + ring fd, or ERROR
  *   MODULE (each) --------------------> analysis from the cache, or made
  *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
+ *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
+ *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED* (what the agent refused)
  *   READY  --------------------------->  (later, instead: GONE*)
  *   then it closes; with SERVE it stays, and answers WRITE and READ.
@@ -27,6 +29,7 @@ enum pb_msg_type {
 	PB_MSG_HELLO = 1, PB_MSG_WELCOME, PB_MSG_MODULE, PB_MSG_ANALYSIS,
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
+	PB_MSG_PROGS,
 };
 
 struct pb_msg {
@@ -45,6 +48,7 @@ struct pb_msg_hello {
 #define PB_WELCOME_SERVE	1	/* stay connected, serve the control files */
 #define PB_WELCOME_NO_FORK	2	/* don't follow children */
 #define PB_WELCOME_NO_EXEC	4	/* don't hand our variables on at exec */
+#define PB_WELCOME_PROGS	8	/* there are eBPF programs: ask for them */
 
 /*
  * fd: the ring. Body: this, then the control writes to apply, in order: for
@@ -99,6 +103,11 @@ struct pb_msg_ready {
 struct pb_msg_error {
 	int32_t error;		/* -errno */
 	uint32_t pad;
+};
+
+/* Asked without a body. fd: struct pb_progs, read-only. */
+struct pb_msg_progs {
+	uint64_t size;
 };
 
 struct pb_msg_gone {

@@ -17,6 +17,7 @@
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 #include "engine/loader.h"
+#include "engine/prog.h"
 #include "engine/session.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
@@ -148,6 +149,21 @@ static int agent_thread(void *arg)
 	return 0;
 }
 
+/* Programs are attached before the first tracer, and its text is written with theirs. */
+static bool start_progs(struct pb_session *s)
+{
+	const char *why = "the programs didn't come";
+	const void *file;
+	uint64_t size;
+	int err = pb_session_progs(s, &file, &size);
+
+	if (!err)
+		err = pb_prog_start(file, size, &why);
+	if (err)
+		pb_session_error(s, err, "bpf", why);
+	return !err;
+}
+
 /* A thread that libc does not know, with all signals blocked; it never runs
  * code of the program. */
 static void start_thread(void)
@@ -203,6 +219,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	uint64_t t0 = pb_now_ns();
 	const char *writes = NULL;
 	uint32_t nr_writes = 0;
+	bool progs = false;
 	int err = connect(path, top, &writes, &nr_writes);
 
 	remove_variables(envp);
@@ -220,7 +237,11 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 		return;
 	}
 	prepare_text(path);
+	if (session.flags & PB_WELCOME_PROGS)
+		progs = start_progs(&session);
 	apply_writes(&session, writes, nr_writes);
+	if (progs)
+		pb_ftrace_update(false);
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_session_refused(&session, &pb_modules[i]);
 	pb_session_ready(&session, pb_now_ns() - t0);

@@ -22,6 +22,7 @@
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 #include "engine/loader.h"
+#include "engine/prog.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
 #include "engine/uaccess.h"
@@ -42,7 +43,7 @@ static bool finished;
 
 static bool in_our_code(uint64_t pc)
 {
-	return pb_agent_holds(pc) || pb_in_stub(pc);
+	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
 }
 
 /* A thread that is about to enter or leave a call through its gate needs the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/files.h"
 #include "engine/ftrace.h"
+#include "engine/prog.h"
 #include "abi/analysis_access.h"
 #include "arch/x86_64/stop.h"
 #include "base/base.h"
@@ -72,14 +73,23 @@ static uint64_t idle_handler(const struct pb_module *m, const struct pb_site *s)
 	return s->flags & FTRACE_FL_DIRECT ? (uint64_t)pb_direct : pb_site_idle(m, s);
 }
 
-static uint64_t handler_of(struct pb_module *m, struct pb_site *s, unsigned nr,
-			   struct ftrace_ops *only)
+static uint64_t handler_of_ops(struct pb_module *m, struct pb_site *s, unsigned nr,
+			       struct ftrace_ops *only)
 {
 	if (!nr)
 		return idle_handler(m, s);
 	if (nr == 1 && only->trampoline)
 		return only->trampoline(m, s);
 	return (uint64_t)pb_list;
+}
+
+/* eBPF programs come before all ops, and decide whether these see the call. */
+static uint64_t handler_of(struct pb_module *m, struct pb_site *s, unsigned nr,
+			   struct ftrace_ops *only)
+{
+	uint64_t handler = handler_of_ops(m, s, nr, only);
+
+	return s->flags & FTRACE_FL_REGS ? pb_prog_wrap(s, handler, idle_handler(m, s)) : handler;
 }
 
 static void set_handler(struct pb_site *s, uint64_t handler)
@@ -89,7 +99,7 @@ static void set_handler(struct pb_site *s, uint64_t handler)
 
 static bool keep_jump(const struct pb_site *s, unsigned nr)
 {
-	return nr || s->flags & FTRACE_FL_DIRECT || (pb_keep_patched && s->stub);
+	return nr || s->flags & (FTRACE_FL_DIRECT | FTRACE_FL_REGS) || (pb_keep_patched && s->stub);
 }
 
 /* Its calls come through engine/cyg.c: the text stays, the handler is data. */
@@ -115,7 +125,7 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 		s->flags = nr ? s->flags | FTRACE_FL_ENABLED : s->flags & ~FTRACE_FL_ENABLED;
 		return;
 	}
-	if (!nr && s->stub)
+	if (!nr && s->stub && !(s->flags & FTRACE_FL_REGS))
 		set_handler(s, idle_handler(m, s));
 	if (!pb_text_settled(s, keep_jump(s, nr)))
 		pb_text_change(m, s, keep_jump(s, nr));
@@ -169,6 +179,7 @@ int pb_ftrace_stop(bool live)
 {
 	ops_list = NULL;
 	pb_keep_patched = false;
+	pb_prog_stop();
 	return pb_ftrace_update(live);
 }
 

@@ -7,6 +7,7 @@
 #include "engine/exec.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
+#include "engine/prog.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
 #include "base/mem.h"
@@ -181,8 +182,10 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 		pb_hook_module(list[i]);
 	pb_text_commit(false);
 	/* nobody runs the new text yet; the old text is left as it is */
-	for (uint32_t i = 0; i < nr; i++)
+	for (uint32_t i = 0; i < nr; i++) {
+		pb_prog_module(list[i]);
 		pb_ftrace_update_module(list[i], false);
+	}
 }
 
 /* A connection of its own for what there is to say at this event. */
@@ -240,6 +243,7 @@ static void departures(struct talk *t)
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++) {
 		if (!m->present || is_listed(m->link_map))
 			continue;
+		pb_prog_module_gone(m);
 		pb_text_remove(m);
 		if (may_talk(t))
 			t->failed = pb_session_gone(&t->s, m->number);

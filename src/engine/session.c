@@ -241,6 +241,27 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 	return 0;
 }
 
+int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
+{
+	const struct pb_msg_progs *answer = body(s);
+	uint32_t len;
+	int fd, type, err = send_msg(s, PB_MSG_PROGS, NULL, 0, NULL, 0);
+	long p;
+
+	if (err)
+		return err;
+	type = receive(s, &fd, &len);
+	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
+		return type < 0 ? type : -71;
+	*size = answer->size;
+	p = pb_sys(SYS_mmap, 0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	pb_sys(SYS_close, fd);
+	if (pb_sys_failed(p))
+		return (int)p;
+	*file = (const void *)p;
+	return 0;
+}
+
 int pb_session_gone(struct pb_session *s, uint32_t module)
 {
 	struct pb_msg_gone gone = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),

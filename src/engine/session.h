@@ -25,6 +25,8 @@ void pb_session_close(struct pb_session *s);
 /* Asks for a module's analysis and adds it; *m is NULL if it is not traced. */
 int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 		      uint64_t link_map, uint32_t flags, struct pb_module **m);
+/* The file of eBPF programs, mapped. */
+int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size);
 int pb_session_gone(struct pb_session *s, uint32_t module);
 /* The agent's own refusals in m, and READY. */
 int pb_session_refused(struct pb_session *s, const struct pb_module *m);

@@ -149,6 +149,8 @@ pb_gate_exit:
 	mov	$PB_EXIT_POPPED, %edx
 	jmp	1f
 .Lexit_slow:
+	cmpb	$PB_ENTRY_PROG, C_STATE(%rcx)
+	je	.Lexit_prog
 	mov	$PB_EXIT_WHOLE, %edx
 1:
 	/* u64 pb_exit(entry, now, how, slot): the return address. The entry is
@@ -194,6 +196,43 @@ pb_gate_exit:
 	.cfi_restore rsp
 	.cfi_offset rip, -8
 	/* at the slot: the frame's offsets count from behind it */
+	mov	F_EXIT_R11 + 8(%rsp), %r11
+	restore at=8
+	ret
+
+	/* u64 pb_prog_returned(entry, regs): as above, with all registers. */
+.Lexit_prog:
+	.cfi_def_cfa rsp, 8
+	.cfi_val_offset rsp, -8
+	.cfi_escape 0x10,0x10,0x0b,0x77,0x78,0x06,0x09,0xf0,0x1a,0x23,0x80,0x80,0x80,0x04
+	lea	-136(%rsp), %rsp
+	.cfi_def_cfa rsp, 144
+	cfi_ra_slot_at 0x77, 0x80, 0x01
+	push	%rbp
+	.cfi_def_cfa rsp, 152
+	.cfi_offset rbp, -152
+	cfi_ra_slot_at 0x77, 0x88, 0x01
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	cfi_ra_slot_at 0x76, 0x88, 0x01
+	make_regs 144, 144 + F_EXIT_R11
+	mov	%rcx, %rdi
+	mov	%rsp, %rsi
+	call	pb_prog_returned
+	.cfi_register rip, rax
+	mov	136(%rbp), %rcx
+	movq	$0, B_SLOT + PB_GATE_DISTANCE - PB_GATE_RETURN(%rcx)
+	mov	%rax, 136(%rbp)
+	.cfi_offset rip, -16
+	take_regs
+	mov	%rbp, %rsp
+	pop	%rbp
+	.cfi_def_cfa rsp, 144
+	.cfi_restore rbp
+	lea	128(%rsp), %rsp
+	.cfi_def_cfa rsp, 8
+	.cfi_restore rsp
+	.cfi_offset rip, -8
 	mov	F_EXIT_R11 + 8(%rsp), %r11
 	restore at=8
 	ret

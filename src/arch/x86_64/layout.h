@@ -41,6 +41,7 @@
 #define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
 #define PB_ENTRY_CLOSED		3	/* END was written, or nothing is to be */
 #define PB_ENTRY_SILENT		4	/* not recorded, and nothing below it */
+#define PB_ENTRY_PROG		5	/* not in the tree: eBPF programs run at the return */
 
 /* Depths: a root's is 0. pb_max_depth is the first if there is no limit; so is
  * the depth of a silent call. The others stand for the parent's and one: NEXT if
@@ -111,5 +112,30 @@
 /* how far the exit path had come when it gave up */
 #define PB_EXIT_WHOLE		0	/* nothing done */
 #define PB_EXIT_POPPED		1	/* current is the parent already */
+
+/* pb_prog_hit(): how the call goes on */
+#define PB_PROG_JUMP		0	/* at the address, as from the stub */
+#define PB_PROG_GATE		1	/* at the gate, the slot is dropped */
+#define PB_PROG_RETURN		2	/* not at all: it returns the "address" */
+
+/* struct pt_regs, of the processor's user interface */
+#define R_R15			0
+#define R_R14			8
+#define R_R13			16
+#define R_R12			24
+#define R_RBP			32
+#define R_RBX			40
+#define R_R11			48
+#define R_R10			56
+#define R_R9			64
+#define R_R8			72
+#define R_RAX			80
+#define R_RCX			88
+#define R_RDX			96
+#define R_RSI			104
+#define R_RDI			112
+#define R_FLAGS			144	/* as `save` has them, until C code makes flags of it */
+#define R_RSP			152
+#define R_SIZE			168
 
 #endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What an agent is told of eBPF: one file, read-only, that comes with PB_MSG_PROGS.
+ *
+ *   struct pb_progs | struct pb_progs_map [nr_maps] | struct pb_progs_prog [nr_progs] |
+ *   struct pb_progs_link [nr_links] | instructions and functions of the programs
+ *
+ * Offsets count from the file's beginning. The agent checks all of it, verifies the
+ * programs once more, and attaches them before anything of the program runs.
+ *
+ * Maps are files that the agent maps by their paths (bpf/map_file.h says what is in
+ * them). What programs print, and events for perf_event_arrays, go to the map `output`,
+ * a ring buffer: each record is a struct pb_progs_output and what it tells.
+ */
+#ifndef PB_ABI_PROGS_H
+#define PB_ABI_PROGS_H
+#include <stdint.h>
+
+#define PB_PROGS_MAGIC		0x31676f7250427062ull
+#define PB_PROGS_MAX_MAPS	64
+#define PB_PROGS_MAX_PROGS	64
+#define PB_PROGS_MAX_LINKS	256
+#define PB_PROGS_MAX_INSNS	65536
+#define PB_PROGS_NONE		(~0u)
+#define PB_PROGS_PATH		256
+
+struct pb_progs {
+	uint64_t magic, size;
+	uint32_t nr_maps, nr_progs, nr_links;
+	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
+	uint32_t jit_enable, jit_harden;
+};
+
+struct pb_progs_map {
+	char path[PB_PROGS_PATH];
+	uint32_t frozen, pad;
+};
+
+struct pb_progs_func {			/* struct pb_bpf_func without its name */
+	uint32_t insn;
+	uint8_t global, returns_void, nr_args, pad;
+	uint32_t kind[5], size[5];
+};
+
+struct pb_progs_prog {
+	char name[16];
+	uint32_t type, attach_type, gpl, nr, nr_funcs, pad;
+	uint64_t insns, funcs;		/* offsets; maps are numbers of the file's */
+};
+
+/* A program at the entry, or the return, of functions. */
+struct pb_progs_link {
+	char function[PB_PROGS_PATH];	/* a name, or a glob */
+	char module[PB_PROGS_PATH];	/* path, file name, or empty: any */
+	uint32_t prog, returns;
+	uint64_t cookie;
+};
+
+enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };
+struct pb_progs_output {
+	uint32_t kind, map;		/* map: of an event; number in the file */
+	uint32_t pid, tid, cpu, pad;
+	uint64_t ns;			/* CLOCK_MONOTONIC */
+	uint64_t size;			/* bytes behind this */
+};
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sites with eBPF programs. The programs see the registers as they are at the
+ * function's entry; afterwards the next handler is entered as if from the stub.
+ */
+#include "arch/x86_64/hot.inc"
+
+	.globl	pb_prog_entry
+	.hidden	pb_prog_entry
+	.type	pb_prog_entry, @function
+	.balign 16
+pb_prog_entry:
+	.cfi_startproc
+	save
+.Lsaved:
+	mov	%r11, F_R8(%rsp)
+	lea	-128(%rsp), %rsp
+.Lstepped_over:
+	hot_range pb_prog_entry, .Lsaved, .Lstepped_over
+	.cfi_adjust_cfa_offset 128
+	push_reg rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	make_regs 136, 136 + F_R11
+	/* struct pb_prog_target pb_prog_hit(site, regs) */
+	mov	%r11, %rdi
+	mov	%rsp, %rsi
+	call	pb_prog_hit
+	take_regs
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	pop_reg rbp
+	.cfi_restore rbp
+	lea	128(%rsp), %rsp
+	.cfi_adjust_cfa_offset -128
+	mov	%rax, F_TARGET(%rsp)
+	cmp	$PB_PROG_GATE, %edx
+	je	1f
+	ja	2f
+	restore
+	mov	F_R8(%rsp), %r11
+	jmp	*F_TARGET(%rsp)
+2:
+	mov	F_R11(%rsp), %r11
+	restore
+	mov	F_TARGET(%rsp), %rax
+	ret
+1:
+	mov	F_R11(%rsp), %r11
+	restore
+	lea	8(%rsp), %rsp
+	cfi_behind_slot
+	jmp	*F_TARGET - 8(%rsp)
+	.cfi_endproc
+	.size pb_prog_entry, . - pb_prog_entry
+
+	.section .note.GNU-stack,"",@progbits

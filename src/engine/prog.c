@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <asm/ptrace.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include "engine/prog.h"
+#include "abi/analysis_access.h"
+#include "abi/progs.h"
+#include "base/base.h"
+#include "base/glob.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "bpf/host.h"
+#include "bpf/image.h"
+#include "bpf/resolve.h"
+#include "engine/files.h"
+#include "engine/ftrace.h"
+#include "engine/latch.h"
+#include "engine/prog_priv.h"
+#include "engine/sweep.h"
+#include "engine/thread.h"
+
+#define SLOTS		4096		/* of the table of sites, a power of two */
+#define MOST_SITES	(SLOTS / 2)
+#define MOST_AT_ONE	8		/* programs at a site's entry, and at its return */
+#define MOST_LANES	PB_BPF_MAX_LANES
+
+struct link {
+	const struct pb_progs_link *link;
+	const struct pb_bpf_prog *prog;
+	bool lanes;			/* it uses per-CPU maps */
+};
+
+/* A site with programs. Found by its address, without a lock; never given back. */
+struct prog_site {
+	struct pb_site *site;		/* published last; GONE: its module went */
+	uint64_t ip, next, idle;
+	uint32_t nr_entry, nr_return;
+	const struct link *entry[MOST_AT_ONE], *at_return[MOST_AT_ONE];
+};
+#define GONE ((struct pb_site *)1)
+
+static struct pb_bpf_map maps[PB_PROGS_MAX_MAPS];
+static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
+static struct link links[PB_PROGS_MAX_LINKS];
+static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
+static struct prog_site *table[SLOTS];
+static const struct pb_bpf_host *host;
+static uint8_t lane_taken[MOST_LANES];
+static uint64_t missed;			/* returns that found no entry */
+
+/* ---- what maps hold ------------------------------------------------------------------ */
+
+/* Numbers of programs and maps of the file, and one; events are all the output. */
+static void *find_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	switch (kind) {
+	case PB_BPF_OBJECT_PROG:
+		return id && id <= nr_progs ? progs[id - 1] : NULL;
+	case PB_BPF_OBJECT_MAP:
+		return id && id <= nr_maps ? &maps[id - 1] : NULL;
+	case PB_BPF_OBJECT_EVENT:
+		return (void *)(uint64_t)id;
+	default:
+		return NULL;
+	}
+}
+
+static int64_t get_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
+{
+	return -EBADF;
+}
+
+static void put_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+}
+
+static const struct pb_bpf_objects objects = { find_object, get_object, put_object, NULL };
+
+/* ---- the observer's file ----------------------------------------------------------------- */
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	long p = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return pb_sys_failed(p) ? NULL : (void *)p;
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	pb_sys(SYS_munmap, p, size);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+static bool in_file(uint64_t size, uint64_t offset, uint64_t nr, uint64_t each)
+{
+	return offset <= size && !(offset & 7) && nr * each <= size - offset;
+}
+
+static bool text_ends(const char *s, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (!s[i])
+			return true;
+	return false;
+}
+
+struct file {
+	const struct pb_progs *head;
+	const struct pb_progs_map *maps;
+	const struct pb_progs_prog *progs;
+	const struct pb_progs_link *links;
+	uint64_t size;
+};
+
+static bool check_file(const void *p, uint64_t size, struct file *f)
+{
+	const struct pb_progs *h = p;
+	uint64_t at = sizeof(*h);
+
+	if (size < sizeof(*h) || h->magic != PB_PROGS_MAGIC || h->size != size || h->nr_maps > PB_PROGS_MAX_MAPS ||
+	    h->nr_progs > PB_PROGS_MAX_PROGS || h->nr_links > PB_PROGS_MAX_LINKS)
+		return false;
+	*f = (struct file){ .head = h, .size = size, .maps = (const void *)(h + 1) };
+	at += h->nr_maps * sizeof(*f->maps);
+	f->progs = (const void *)((const char *)p + at);
+	at += h->nr_progs * sizeof(*f->progs);
+	f->links = (const void *)((const char *)p + at);
+	at += h->nr_links * sizeof(*f->links);
+	if (at > size || (h->output != PB_PROGS_NONE && h->output >= h->nr_maps))
+		return false;
+	for (uint32_t i = 0; i < h->nr_maps; i++)
+		if (!text_ends(f->maps[i].path, PB_PROGS_PATH))
+			return false;
+	for (uint32_t i = 0; i < h->nr_links; i++)
+		if (f->links[i].prog >= h->nr_progs || !text_ends(f->links[i].function, PB_PROGS_PATH) ||
+		    !text_ends(f->links[i].module, PB_PROGS_PATH))
+			return false;
+	return true;
+}
+
+static int make_funcs(const struct file *f, const struct pb_progs_prog *p, struct pb_bpf_func *funcs)
+{
+	const struct pb_progs_func *from = (const void *)((const char *)f->head + p->funcs);
+
+	if (p->nr_funcs > PB_BPF_MAX_SUBPROGS || !in_file(f->size, p->funcs, p->nr_funcs, sizeof(*from)))
+		return -EINVAL;
+	for (uint32_t i = 0; i < p->nr_funcs; i++) {
+		funcs[i] = (struct pb_bpf_func){ .insn = from[i].insn, .name = "", .global = from[i].global,
+						 .returns_void = from[i].returns_void,
+						 .nr_args = from[i].nr_args < 5 ? from[i].nr_args : 5 };
+		for (int a = 0; a < 5; a++) {
+			funcs[i].args[a].kind = (uint8_t)from[i].kind[a];
+			funcs[i].args[a].size = from[i].size[a];
+		}
+	}
+	return 0;
+}
+
+static int make_prog(const struct file *f, const struct pb_progs_prog *p, struct pb_bpf_prog **prog)
+{
+	static struct pb_bpf_func funcs[PB_BPF_MAX_SUBPROGS];
+	static struct pb_bpf_map *list[PB_PROGS_MAX_MAPS];
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .caps = PB_BPF_CAP_ALL, .gpl = p->gpl,
+		.insns = (const void *)((const char *)f->head + p->insns), .nr = p->nr, .maps = list,
+		.nr_maps = nr_maps, .funcs = funcs, .nr_funcs = p->nr_funcs, .mem = &mem,
+	};
+	struct pb_bpf_resolved r;
+	int err;
+
+	if (!v.type || !p->nr || p->nr > PB_PROGS_MAX_INSNS || !in_file(f->size, p->insns, p->nr, 8) ||
+	    make_funcs(f, p, funcs))
+		return -EINVAL;
+	for (uint32_t i = 0; i < nr_maps; i++)
+		list[i] = &maps[i];
+	err = pb_bpf_verify(&v);
+	if (!err)
+		err = pb_bpf_resolve(&v, &r);
+	if (!err) {
+		r.spec.name = text_ends(p->name, sizeof(p->name)) ? p->name : "";
+		r.spec.id = (uint32_t)(prog - progs) + 1;
+		err = pb_bpf_prog_make(&r.spec, prog);
+		pb_bpf_resolved_free(&r);
+	}
+	pb_bpf_facts_free(&mem, v.facts);
+	return err;
+}
+
+static bool is_per_cpu(const struct pb_bpf_map *m)
+{
+	return m->lanes > 1;
+}
+
+static int open_maps(const struct file *f)
+{
+	for (; nr_maps < f->head->nr_maps; nr_maps++) {
+		struct pb_bpf_map *m = &maps[nr_maps];
+		int err = pb_prog_map(m, f->maps[nr_maps].path);
+
+		if (err)
+			return err;
+		m->id = nr_maps + 1;
+		m->objects = &objects;
+		m->frozen |= f->maps[nr_maps].frozen;
+		if (m->lanes > nr_lanes)
+			nr_lanes = m->lanes;
+	}
+	return 0;
+}
+
+static void make_links(const struct file *f)
+{
+	for (; nr_links < f->head->nr_links; nr_links++) {
+		struct link *l = &links[nr_links];
+
+		l->link = &f->links[nr_links];
+		l->prog = progs[l->link->prog];
+		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
+			l->lanes |= is_per_cpu(l->prog->maps[i]);
+	}
+}
+
+int pb_prog_start(const void *file, uint64_t size, const char **why)
+{
+	struct file f;
+	int err = -EINVAL;
+
+	*why = "the file of programs makes no sense";
+	if (!check_file(file, size, &f))
+		return err;
+	*why = "a map can't be mapped";
+	err = open_maps(&f);
+	pb_bpf_settings.jit_enable = f.head->jit_enable;
+	pb_bpf_settings.jit_harden = f.head->jit_harden;
+	host = pb_prog_host(f.head->output == PB_PROGS_NONE ? NULL : &maps[f.head->output], maps);
+	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
+		err = make_prog(&f, &f.progs[nr_progs], &progs[nr_progs]);
+		*why = f.progs[nr_progs].name;
+		if (err)
+			break;
+	}
+	if (err)
+		return err;
+	make_links(&f);
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		pb_prog_module(&pb_modules[i]);
+	return 0;
+}
+
+/* ---- sites ---------------------------------------------------------------------------------- */
+
+static uint32_t hash(const struct pb_site *s)
+{
+	return (uint32_t)(((uint64_t)s >> 5) * 0x9e3779b1u >> 12) % SLOTS;
+}
+
+static struct prog_site *site_of(const struct pb_site *s)
+{
+	for (uint32_t i = hash(s), n = 0; n < SLOTS; i = (i + 1) % SLOTS, n++) {
+		struct prog_site *p = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+
+		if (!p)
+			return NULL;
+		if (__atomic_load_n(&p->site, __ATOMIC_ACQUIRE) == s)
+			return p;
+	}
+	return NULL;
+}
+
+static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
+{
+	struct prog_site *p = site_of(s);
+	uint32_t i = hash(s);
+
+	if (p || nr_sites == MOST_SITES)
+		return p;
+	p = pb_arena_alloc(sizeof(*p));
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p));
+	p->ip = m->bias + pb_site_func(m, s)->addr;
+	p->next = p->idle = pb_site_idle(m, s);
+	p->site = s;
+	while (table[i])
+		i = (i + 1) % SLOTS;
+	__atomic_store_n(&table[i], p, __ATOMIC_RELEASE);
+	nr_sites++;
+	return p;
+}
+
+static void attach_site(struct pb_module *m, struct pb_site *s, const struct link *l)
+{
+	struct prog_site *p;
+	uint32_t *nr;
+
+	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || pb_site_func(m, s)->refused != PB_REFUSED_NOT ||
+	    pb_site_func(m, s)->kind == PB_SITE_CYG || (l->link->returns && s->flags & FTRACE_FL_CALL_ONLY))
+		return;
+	p = make_site(m, s);
+	if (!p)
+		return;
+	nr = l->link->returns ? &p->nr_return : &p->nr_entry;
+	if (*nr == MOST_AT_ONE)
+		return;
+	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
+	__atomic_store_n(nr, *nr + 1, __ATOMIC_RELEASE);
+	s->flags |= FTRACE_FL_REGS;
+}
+
+static const char *file_name(const char *path)
+{
+	const char *name = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			name = path + 1;
+	return name;
+}
+
+static bool of_module(const struct pb_module *m, const char *wanted)
+{
+	return !*wanted || pb_streq(pb_analysis_string(m->analysis, m->analysis->soname), file_name(wanted));
+}
+
+void pb_prog_module(struct pb_module *m)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis);
+
+	if (!m->present || !m->sites)
+		return;
+	for (const struct link *l = links; l < links + nr_links; l++) {
+		if (!of_module(m, l->link->module))
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			if (pb_function_has_name(m, &f[i], l->link->function) ||
+			    pb_glob_match(l->link->function, pb_func_name(m->analysis, &f[i])))
+				attach_site(m, &m->sites[i], l);
+	}
+}
+
+void pb_prog_module_gone(struct pb_module *m)
+{
+	for (uint32_t i = 0; m->sites && nr_sites && i < m->analysis->nr_funcs; i++) {
+		struct prog_site *p = m->sites[i].flags & FTRACE_FL_REGS ? site_of(&m->sites[i]) : NULL;
+
+		if (p)
+			__atomic_store_n(&p->site, GONE, __ATOMIC_RELEASE);
+	}
+}
+
+void pb_prog_stop(void)
+{
+	for (struct pb_module *m = pb_modules; nr_sites && m < pb_modules + pb_nr_modules; m++)
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
+			m->sites[i].flags &= ~FTRACE_FL_REGS;
+}
+
+uint64_t pb_prog_wrap(struct pb_site *site, uint64_t next, uint64_t idle)
+{
+	struct prog_site *p = site_of(site);
+
+	if (!p)
+		return next;
+	p->idle = idle;
+	__atomic_store_n(&p->next, next, __ATOMIC_RELEASE);
+	return (uint64_t)pb_prog_entry;
+}
+
+bool pb_prog_holds(uint64_t pc)
+{
+	for (uint32_t i = 0; i < nr_progs; i++)
+		if (progs[i] && progs[i]->jited && pc - (uint64_t)progs[i]->jited < progs[i]->jited_len)
+			return true;
+	return false;
+}
+
+/* ---- hits ---------------------------------------------------------------------------------------- */
+
+/* A lane for itself, at first the processor's; the last one is shared when all are taken. */
+static uint32_t take_lane(struct pb_bpf_run *run)
+{
+	uint32_t nr = nr_lanes < MOST_LANES ? nr_lanes : MOST_LANES, first = host->cpu(run) % nr;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t lane = (first + i) % nr;
+
+		if (!lane_taken[lane] && !__atomic_exchange_n(&lane_taken[lane], 1, __ATOMIC_ACQUIRE))
+			return lane;
+	}
+	return MOST_LANES;
+}
+
+static uint64_t run_one(struct pb_prog_run *r, const struct link *l, struct pt_regs *regs)
+{
+	uint32_t lane = MOST_LANES;
+	uint64_t ret;
+
+	r->run.prog = l->prog;
+	r->run.ctx = regs;
+	r->run.cookie = l->link->cookie;
+	r->run.tail_calls = 0;
+	r->run.lock_missed = false;
+	if (l->lanes) {
+		lane = take_lane(&r->run);
+		r->run.lane = lane < nr_lanes ? lane : nr_lanes - 1;
+	}
+	ret = pb_bpf_enter(&r->run);
+	if (lane < MOST_LANES)
+		__atomic_store_n(&lane_taken[lane], 0, __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* What the assembly leaves to do. */
+static void finish_regs(struct pt_regs *regs, uint64_t ip)
+{
+	uint64_t saved = regs->eflags;
+
+	/* ah: lahf; al: the overflow flag */
+	regs->eflags = (saved >> 8 & 0xd5) | 0x202 | (saved & 1) << 11;
+	regs->rip = ip;
+	regs->orig_rax = ~0ul;
+	regs->cs = 0x33;
+	regs->ss = 0x2b;
+}
+
+/* An entry of no site, in no chain, whose return comes to pb_prog_returned(). */
+static struct pb_entry *watch_return(struct prog_site *p, struct pb_thread *t, uint64_t *slot)
+{
+	struct pb_hit h = { (uint64_t)slot, PB_SITE_PROGRAM, t->stack };
+	struct pb_entry *e = t->cur ? pb_claim(t, &h) : NULL;
+
+	if (!e) {
+		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	PB_ENT_PARENT(e) = t->cur;
+	PB_ENT_START(e) = (uint64_t)p;
+	PB_ENT_SCRATCH(e) = 0;
+	PB_ENT_DEPTH(e) = PB_DEPTH_PARENT;
+	PB_ENT_STATE(e) = PB_ENTRY_PROG;
+	PB_ENT_SITE(e) = 0;
+	PB_ENT_RET(e) = *slot;
+	PB_ENT_BODY(e) = p->site->body;
+	pb_barrier();
+	*slot = pb_gate_of(e) + PB_GATE_RETURN;
+	pb_barrier();
+	PB_ENT_SLOT(e) = h.slot - 1;
+	return e;
+}
+
+struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
+{
+	uint64_t *slot = (uint64_t *)regs->rsp, next;
+	struct prog_site *p = site_of(site);
+	struct pb_prog_run r = { .run.host = host };
+	struct pb_thread *t;
+	struct pb_entry *e;
+	bool record = true;
+
+	if (!p)
+		return (struct pb_prog_target){ site->body, PB_PROG_JUMP };
+	next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
+	t = pb_latched ? NULL : pb_thread_get((uint64_t)slot);
+	if (!t)
+		return (struct pb_prog_target){ next, PB_PROG_JUMP };
+	finish_regs(regs, p->ip);
+	r.ip = p->ip;
+	r.run.thread = t->w.tid;
+	for (uint32_t i = 0; i < p->nr_entry; i++)
+		record &= run_one(&r, p->entry[i], regs) != 0;
+	if (r.overridden)
+		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
+	if (!record)
+		next = p->idle;
+	e = p->nr_return ? watch_return(p, t, slot) : NULL;
+	if (e && next == p->idle)
+		return (struct pb_prog_target){ pb_gate_of(e), PB_PROG_GATE };
+	return (struct pb_prog_target){ next, PB_PROG_JUMP };
+}
+
+uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
+{
+	struct pb_thread *t = pb_latched ? NULL : pb_thread_get(regs->rsp - 8);
+	struct prog_site *p = (struct prog_site *)PB_ENT_START(e);
+	struct pb_prog_run r = { .run.host = host, .ip = p->ip };
+	uint64_t ret = PB_ENT_RET(e);
+
+	if (!t)
+		return ret;
+	finish_regs(regs, ret);
+	r.run.thread = t->w.tid;
+	for (uint32_t i = 0; i < p->nr_return; i++)
+		run_one(&r, p->at_return[i], regs);
+	if (PB_ENT_OWNER(e) == t)
+		t->hint = e;
+	return ret;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * eBPF programs at functions' entries and returns: kprobe programs, whose context
+ * is the registers there. doc/design/bpf.md, "Attached".
+ *
+ * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler; the
+ * handler that it would have without them is the one that comes next, unless a
+ * program returned 0: then the call isn't recorded.
+ */
+#ifndef PB_ENGINE_PROG_H
+#define PB_ENGINE_PROG_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "engine/text.h"
+
+struct pb_session;
+struct pb_entry;
+struct pt_regs;
+struct pb_bpf_map;
+struct pb_bpf_host;
+
+/* From the observer's file: programs are made, and attached to the modules that are
+ * there. 0 or -errno, *why for people. Context: start. */
+int pb_prog_start(const void *file, uint64_t size, const char **why);
+/* A module came, or is about to go. Context: as the text's. */
+void pb_prog_module(struct pb_module *m);
+void pb_prog_module_gone(struct pb_module *m);
+/* No site has programs any more; pb_ftrace_update() follows. */
+void pb_prog_stop(void);
+/* The site's handler, given the one without programs, and the idle one. */
+uint64_t pb_prog_wrap(struct pb_site *site, uint64_t next, uint64_t idle);
+/* Is it a program's native code? */
+bool pb_prog_holds(uint64_t pc);
+
+/* arch/x86_64/prog_entry.S */
+void pb_prog_entry(void);
+struct pb_prog_target {
+	uint64_t address, how;		/* PB_PROG_* */
+};
+/* Context: hit path. regs: what the assembly knows of them. */
+struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs);
+/* The address to return to; the entry is freed by the assembly. */
+uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
+
+/* prog_map.c: a map that another process made. 0 or -errno. */
+int pb_prog_map(struct pb_bpf_map *map, const char *path);
+/* prog_host.c: what programs meet; output: a ring buffer, or NULL. */
+const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *maps);
+#endif

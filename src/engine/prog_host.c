@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What attached programs meet of the world: the kernel, but for what the agent knows
+ * better, and the observer's ring buffer for what they print.
+ */
+#include <errno.h>
+#include "abi/progs.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "bpf/host.h"
+#include "bpf/map.h"
+#include "bpf/map_ringbuf.h"
+#include "engine/prog.h"
+#include "engine/prog_priv.h"
+#include "engine/thread.h"
+
+#define MOST_TEXT	1024
+#define MOST_EVENT	65536
+
+static struct pb_bpf_map *output, *all_maps;
+static struct pb_bpf_host host;
+
+static uint64_t pid_tgid(struct pb_bpf_run *run)
+{
+	return (uint64_t)pb_process->pid << 32 | run->thread;
+}
+
+static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *a, uint64_t na,
+	       const void *b, uint64_t nb)
+{
+	struct pb_progs_output *record;
+
+	if (!output)
+		return -ENOENT;
+	if (na + nb > MOST_EVENT)
+		return -E2BIG;
+	record = pb_bpf_ringbuf_reserve(output, sizeof(*record) + na + nb, 0);
+	if (!record)
+		return -ENOSPC;
+	*record = (struct pb_progs_output){
+		.kind = kind, .map = map, .pid = pb_process->pid, .tid = run->thread,
+		.cpu = host.cpu(run), .ns = host.clock(run, PB_BPF_MONOTONIC), .size = na + nb,
+	};
+	memcpy(record + 1, a, na);
+	if (nb)
+		memcpy((char *)(record + 1) + na, b, nb);
+	pb_bpf_ringbuf_submit(output, record, BPF_RB_NO_WAKEUP, false);
+	return 0;
+}
+
+static void trace(struct pb_bpf_run *run, const char *text, uint32_t len)
+{
+	put(run, PB_PROGS_TEXT, 0, text, len < MOST_TEXT ? len : MOST_TEXT, NULL, 0);
+}
+
+static int event_output(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index, void *object,
+			const void *data, uint64_t size, const void *more, uint64_t more_size)
+{
+	return put(run, PB_PROGS_EVENT, (uint32_t)(map - all_maps), data, size, more, more_size);
+}
+
+static uint64_t func_ip(struct pb_bpf_run *run)
+{
+	return pb_prog_run_of(run)->ip;
+}
+
+static void override(struct pb_bpf_run *run, uint64_t value)
+{
+	pb_prog_run_of(run)->overridden = true;
+	pb_prog_run_of(run)->value = value;
+}
+
+const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *maps)
+{
+	output = to;
+	all_maps = maps;
+	host = *pb_bpf_host_linux();
+	host.pid_tgid = pid_tgid;
+	host.trace = trace;
+	host.event_output = event_output;
+	host.func_ip = func_ip;
+	host.override = override;
+	return &host;
+}

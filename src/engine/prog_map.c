@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Maps that another process made, in the target. The descriptor is closed at once:
+ * the program's own are none of ours. The mapping keeps the open file, and with it
+ * the lock that tells others that this process lives.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "base/mem.h"
+#include "base/sys.h"
+#include "bpf/map.h"
+#include "engine/prog.h"
+
+#define OWNERS_AT	(1ll << 56)	/* as bpf/map_file.c */
+
+static int become_owner(struct pb_bpf_map *map, int fd)
+{
+	for (uint32_t owner = 1; owner < PB_BPF_MAX_OWNERS; owner++) {
+		struct flock l = { .l_type = F_WRLCK, .l_start = OWNERS_AT + owner, .l_len = 1 };
+		long err = pb_sys(SYS_fcntl, fd, F_OFD_SETLK, &l);
+
+		if (err == -EAGAIN || err == -EACCES)
+			continue;
+		if (err)
+			return (int)err;
+		map->owner = owner;
+		__atomic_fetch_or(&map->head->owners[owner / 32], 1u << owner % 32, __ATOMIC_ACQ_REL);
+		return 0;
+	}
+	return -EUSERS;
+}
+
+/* Its end may be there twice, see pb_bpf_map_span(). */
+static int map_block(int fd, uint64_t size, uint64_t span, void **block)
+{
+	long at = pb_sys(SYS_mmap, 0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), p;
+
+	if (pb_sys_failed(at))
+		return (int)at;
+	p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (!pb_sys_failed(p) && span > size)
+		p = pb_sys(SYS_mmap, at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			   size - (span - size));
+	if (pb_sys_failed(p)) {
+		pb_sys(SYS_munmap, at, span);
+		return (int)p;
+	}
+	*block = (void *)at;
+	return 0;
+}
+
+static int attach(struct pb_bpf_map *map, int fd)
+{
+	uint64_t size, span;
+	struct stat st;
+	void *block;
+	long head;
+	int err = (int)pb_sys(SYS_fstat, fd, &st);
+
+	if (err)
+		return err;
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct pb_bpf_map_head))
+		return -EINVAL;
+	head = pb_sys(SYS_mmap, 0, sizeof(struct pb_bpf_map_head), PROT_READ, MAP_SHARED, fd, 0);
+	if (pb_sys_failed(head))
+		return (int)head;
+	size = pb_bpf_map_block_size((void *)head, (uint64_t)st.st_size, &span);
+	pb_sys(SYS_munmap, head, sizeof(struct pb_bpf_map_head));
+	if (!size)
+		return -EINVAL;
+	err = map_block(fd, size, span, &block);
+	if (err)
+		return err;
+	err = pb_bpf_map_open(map, block, size);
+	map->fd = -1;
+	map->mapped = span;
+	return err ? err : become_owner(map, fd);
+}
+
+int pb_prog_map(struct pb_bpf_map *map, const char *path)
+{
+	long fd = pb_sys(SYS_open, path, O_RDWR | O_CLOEXEC);
+	int err;
+
+	if (pb_sys_failed(fd))
+		return (int)fd;
+	err = attach(map, (int)fd);
+	pb_sys(SYS_close, fd);
+	return err;
+}
