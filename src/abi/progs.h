@@ -28,12 +28,12 @@ struct pb_progs {
 	uint64_t magic, size;
 	uint32_t nr_maps, nr_progs, nr_links;
 	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
-	uint32_t jit_enable, jit_harden;
+	uint32_t lost;			/* of an array map, whose first 8 bytes count what found no room */
+	uint32_t jit_enable, jit_harden, pad;
 };
 
 struct pb_progs_map {
 	char path[PB_PROGS_PATH];
-	uint32_t frozen, pad;
 };
 
 struct pb_progs_func {			/* struct pb_bpf_func without its name */

@@ -22,7 +22,7 @@ enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run, bpf_command_dump,
-	bpf_command_prog, bpf_command_map, bpf_command_pin, bpf_command_stats;
+	bpf_command_prog, bpf_command_map, bpf_command_pin, bpf_command_stats, bpf_command_trace;
 
 /* A program before it is verified. */
 struct bpf_unit {
@@ -82,6 +82,8 @@ struct pb_bpf_mem *bpf_mem(void);
 int bpf_session_maps(struct bpf_session *s);
 /* One more; 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
+/* The file of the map of that name, in s->map_dir; false: too long. */
+bool bpf_session_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
 /* Verifies, resolves, makes: 0 or -errno; what was said is in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* The log's last line that says something. */
@@ -102,6 +104,9 @@ bool bpf_is_object(const char *path);
 int bpf_open_object(struct bpf_session *s, const char *path, struct pb_bpf_object **object);
 /* Its program of that number as a unit. */
 struct bpf_unit bpf_object_unit(const struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr);
+
+/* What is in a map, as bpftool dumps it; 0, or 1 after a message. */
+int bpf_map_show(struct pb_bpf_map *map);
 
 /* `run --plugin`: the protocol of the bpf_conformance suite. */
 int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_args);

@@ -80,7 +80,7 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value)
 	return err && err != -ENOENT ? pb_error(COMMAND, "%s", strerror(-err)) : 0;
 }
 
-static int dump(struct pb_bpf_map *map)
+int bpf_map_show(struct pb_bpf_map *map)
 {
 	uint8_t *key = calloc(2, map->attr.key_size + 1ul), *next = key + map->attr.key_size;
 	uint8_t *value = calloc(1, pb_bpf_map_value_size(map) + 8);
@@ -239,7 +239,7 @@ static int act(struct bpf_session *s, const char *verb, char **args, int nr, int
 	if (ret)
 		return ret;
 	if (!strcmp(verb, "dump"))
-		return dump(s->map[0]);
+		return bpf_map_show(s->map[0]);
 	key = calloc(1, s->map[0]->attr.key_size + 8ul);
 	value = calloc(1, pb_bpf_map_value_size(s->map[0]) + 8);
 	ret = !strcmp(verb, "update") ? update(s->map[0], args, nr, at, key, value)

@@ -89,13 +89,18 @@ void bpf_session_end(struct bpf_session *s)
 	s->args = NULL;
 }
 
+bool bpf_session_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)
+{
+	return snprintf(path, size, "%s/%.*s", s->map_dir, BPF_OBJ_NAME_LEN, name) < (int)size;
+}
+
 /* In a file of its own. */
 static int make_pinned(struct bpf_session *s, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)
 {
 	char path[BPF_PIN_PATH];
 	int fd, err;
 
-	if (snprintf(path, sizeof(path), "%s/%.*s", s->map_dir, BPF_OBJ_NAME_LEN, spec->name) >= (int)sizeof(path))
+	if (!bpf_session_map_path(s, spec->name, path, sizeof(path)))
 		return -ENAMETOOLONG;
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)

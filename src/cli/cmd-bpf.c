@@ -8,7 +8,7 @@
 
 static const struct pb_command *const subs[] = {
 	&bpf_command_load, &bpf_command_verify, &bpf_command_run, &bpf_command_dump, &bpf_command_prog,
-	&bpf_command_map, &bpf_command_pin, &bpf_command_stats, NULL
+	&bpf_command_map, &bpf_command_pin, &bpf_command_stats, &bpf_command_trace, NULL
 };
 
 static int help(void)

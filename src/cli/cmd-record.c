@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/bpf_attach.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/record_options.h"
@@ -19,8 +20,12 @@ int record_with(struct record_options *o)
 	if (!target)
 		return record_error("out of memory");
 	ret = record_target_resolve(target, o->argv[0]);
+	if (!ret && o->bpf)
+		ret = bpf_attach_open(o->bpf, o);
 	if (!ret)
 		ret = record_filters_resolve(o, target, &modules);
+	if (!ret && o->bpf)
+		ret = bpf_attach_publish(o->bpf, o);
 	if (ret)
 		goto out;
 	ret = record_session_open(&session, o->serve);
@@ -36,6 +41,8 @@ int record_with(struct record_options *o)
 	}
 	record_session_close(&session);
 out:
+	if (o->bpf)
+		bpf_attach_close(o->bpf, o);
 	record_modules_free(&modules);
 	free(target);
 	return ret;

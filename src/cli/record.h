@@ -5,6 +5,8 @@
  *   record_target   which program, and whether it can be traced
  *   record_ring     the shared memory
  *   record_session  the directory with the agents' socket; the environment
+ *   record_known    which modules there will be
+ *   record_hooks    where eBPF programs' functions are
  *   record_filters  whether the patterns match anything, before anything runs
  *   record_modules  analyses, module numbers, site numbers
  *   record_server   the conversation with agents (abi/messages.h)
@@ -40,6 +42,16 @@ struct record_pattern {
 	const char *text;
 };
 
+/* A function that an eBPF program is for. */
+struct record_hook {
+	const char *section;		/* for messages */
+	const char *function;		/* a glob */
+	const char *module;		/* path, soname, or "": any */
+	uint32_t prog;
+	bool returns;
+};
+
+struct bpf_attach;
 struct record_options {
 	char **argv;			/* the program and its arguments, NULL-terminated */
 	const char *dir;
@@ -56,6 +68,11 @@ struct record_options {
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" not given */
 	struct pb_control_writes writes; /* what all of it comes to */
+	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
+	struct record_hook *hooks;	/* what they are for; freed with the options */
+	unsigned nr_hooks;
+	int progs_fd;			/* for agents, abi/progs.h */
+	uint64_t progs_size;
 	bool recorded;			/* out: the program ran, there is data */
 };
 
@@ -135,7 +152,27 @@ bool record_module_traced(const struct record_options *o, const struct record_mo
 			  bool is_exe);
 void record_modules_free(struct record_modules *m);
 
+/* --- known --- */
+#define RECORD_MAX_LIBRARIES 512
+struct record_known {
+	const struct record_module *list[RECORD_MAX_LIBRARIES + 1];	/* the executable first */
+	unsigned nr;
+};
+/* The executable, and the libraries that it is linked with; to be freed. NULL after
+ * one line. */
+struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,
+					  bool libraries);
+
+/* --- hooks --- */
+/* o->hooks become those that there are, with sonames; 0, or 1 after one line. */
+int record_hooks_resolve(struct record_options *o, const struct record_target *t,
+			 struct record_modules *m);
+/* Whether m has to have sites for them. */
+bool record_hooks_want(const struct record_options *o, const struct record_module *m);
+
 /* --- filters --- */
+/* Why a function isn't traced: PB_REFUSED_*. */
+const char *record_refused_text(int reason);
 /* Checks and resolves the patterns of o against the program and the libraries
  * that it is linked with, and makes o->writes of all options. 0, or 1 after one
  * line. */

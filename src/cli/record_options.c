@@ -247,6 +247,7 @@ int record_options_parse(struct record_options *o, int argc, char **argv)
 void record_options_free(struct record_options *o)
 {
 	free(o->patterns);
+	free(o->hooks);
 	free(o->modules);
 	pb_control_writes_free(&o->writes);
 }

@@ -204,7 +204,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		module_failed(s, c, m.flags, path, -ENOEXEC, err);
 		return 0;
 	}
-	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE);
+	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) ||
+		      record_hooks_want(s->options, mod);
 	uint32_t first = traced ? image_first_site(s, im, mod) : 0;
 	struct pb_meta_module meta = {
 		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
@@ -238,6 +239,15 @@ static int on_refused(struct record_server *s, struct record_conn *c, const char
 		pb_datadir_meta(s->datadir, PB_META_REFUSED, &meta, sizeof(meta), NULL, 0);
 	}
 	return 0;
+}
+
+static int on_progs(struct record_server *s, struct record_conn *c)
+{
+	struct pb_msg_progs p = { .size = s->options->progs_size };
+
+	if (!c->image || !p.size)
+		return -EPROTO;
+	return record_conn_send(c, PB_MSG_PROGS, &p, sizeof(p), NULL, 0, s->options->progs_fd);
 }
 
 static int on_ready(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -298,6 +308,8 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 		return on_module(s, c, body, m->len);
 	case PB_MSG_REFUSED:
 		return on_refused(s, c, body, m->len);
+	case PB_MSG_PROGS:
+		return on_progs(s, c);
 	case PB_MSG_READY:
 		return on_ready(s, c, body, m->len);
 	case PB_MSG_ERROR:

@@ -127,7 +127,7 @@ static bool check_file(const void *p, uint64_t size, struct file *f)
 	at += h->nr_progs * sizeof(*f->progs);
 	f->links = (const void *)((const char *)p + at);
 	at += h->nr_links * sizeof(*f->links);
-	if (at > size || (h->output != PB_PROGS_NONE && h->output >= h->nr_maps))
+	if (at > size)
 		return false;
 	for (uint32_t i = 0; i < h->nr_maps; i++)
 		if (!text_ends(f->maps[i].path, PB_PROGS_PATH))
@@ -202,7 +202,6 @@ static int open_maps(const struct file *f)
 			return err;
 		m->id = nr_maps + 1;
 		m->objects = &objects;
-		m->frozen |= f->maps[nr_maps].frozen;
 		if (m->lanes > nr_lanes)
 			nr_lanes = m->lanes;
 	}
@@ -221,6 +220,11 @@ static void make_links(const struct file *f)
 	}
 }
 
+static struct pb_bpf_map *map_of(uint32_t number, uint32_t type)
+{
+	return number < nr_maps && maps[number].attr.type == type ? &maps[number] : NULL;
+}
+
 int pb_prog_start(const void *file, uint64_t size, const char **why)
 {
 	struct file f;
@@ -233,7 +237,8 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	err = open_maps(&f);
 	pb_bpf_settings.jit_enable = f.head->jit_enable;
 	pb_bpf_settings.jit_harden = f.head->jit_harden;
-	host = pb_prog_host(f.head->output == PB_PROGS_NONE ? NULL : &maps[f.head->output], maps);
+	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
+			    map_of(f.head->lost, BPF_MAP_TYPE_ARRAY), maps);
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		err = make_prog(&f, &f.progs[nr_progs], &progs[nr_progs]);
 		*why = f.progs[nr_progs].name;

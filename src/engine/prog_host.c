@@ -18,6 +18,7 @@
 #define MOST_EVENT	65536
 
 static struct pb_bpf_map *output, *all_maps;
+static uint64_t *lost;			/* outputs that found no room; the observer reads it */
 static struct pb_bpf_host host;
 
 static uint64_t pid_tgid(struct pb_bpf_run *run)
@@ -35,8 +36,11 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 	if (na + nb > MOST_EVENT)
 		return -E2BIG;
 	record = pb_bpf_ringbuf_reserve(output, sizeof(*record) + na + nb, 0);
-	if (!record)
+	if (!record) {
+		if (lost)
+			__atomic_add_fetch(lost, 1, __ATOMIC_RELAXED);
 		return -ENOSPC;
+	}
 	*record = (struct pb_progs_output){
 		.kind = kind, .map = map, .pid = pb_process->pid, .tid = run->thread,
 		.cpu = host.cpu(run), .ns = host.clock(run, PB_BPF_MONOTONIC), .size = na + nb,
@@ -70,8 +74,11 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 	pb_prog_run_of(run)->value = value;
 }
 
-const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *maps)
+const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *lost_map, struct pb_bpf_map *maps)
 {
+	uint32_t zero = 0;
+
+	lost = lost_map ? lost_map->ops->lookup(lost_map, &zero, NULL) : NULL;
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();

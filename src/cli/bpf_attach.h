@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An object whose programs are attached to functions of a program that `record` starts:
+ * its maps as files that agents and others open, its programs verified, and the file
+ * that tells agents of them (abi/progs.h). The agents verify once more.
+ *
+ * Context: the recorder's main thread. What returns int: 0, or an exit status after one
+ * line.
+ */
+#ifndef PB_CLI_BPF_ATTACH_H
+#define PB_CLI_BPF_ATTACH_H
+#include <pthread.h>
+
+#include "cli/bpf.h"
+#include "cli/record.h"
+
+struct bpf_attach {
+	/* set by the caller; the rest zero */
+	const char *command, *path;
+	FILE *to;			/* where programs' output is printed; NULL: in the data directory */
+	bool show;			/* the maps at the end */
+
+	struct bpf_session session;
+	struct pb_bpf_object *object;
+	char dir[BPF_PIN_PATH];		/* of the maps */
+	uint32_t nr_maps;		/* the object's; behind them the output, and what it lost */
+	uint32_t *numbers;		/* of the object's programs, in the file */
+	pthread_t thread;		/* prints */
+	bool printing, stop;
+};
+
+/* Makes maps and programs, and sets o->hooks. */
+int bpf_attach_open(struct bpf_attach *a, struct record_options *o);
+/* The file for agents, with what became of o->hooks; from now on output is printed. */
+int bpf_attach_publish(struct bpf_attach *a, struct record_options *o);
+/* Prints the rest, with what the maps hold if `show` says so, and removes the maps' files. */
+void bpf_attach_close(struct bpf_attach *a, struct record_options *o);
+
+/* bpf_output.c: a thread of its own prints, so that the ring buffers don't fill up. */
+int bpf_output_start(struct bpf_attach *a);
+void bpf_output_end(struct bpf_attach *a);
+/* The maps that have something to show. */
+void bpf_output_maps(struct bpf_attach *a);
+#endif

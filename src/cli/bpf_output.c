@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What attached programs print: lines as trace_pipe has them, records as bpftool shows them. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "abi/progs.h"
+#include "base/text.h"
+#include "bpf/map_ringbuf.h"
+#include "bpf/map_sys.h"
+#include "cli/bpf_attach.h"
+
+#define IDLE_NS		5000000
+#define MOST_TEXT	1024
+
+static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		fprintf(to, "%02x%c", p[i], i % 16 == 15 || i == n - 1 ? '\n' : ' ');
+}
+
+/* The thread may be gone: the kernel says <...> then, too. */
+static void read_comm(const struct pb_progs_output *r, char *comm)
+{
+	strcpy(comm, "<...>");
+	record_read_comm((pid_t)r->pid, (pid_t)r->tid, comm);
+}
+
+static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
+{
+	char comm[RECORD_COMM], text[MOST_TEXT + 1];
+	uint64_t n = size < MOST_TEXT ? size : MOST_TEXT;
+
+	memcpy(text, r + 1, n);
+	text[n] = 0;
+	n = strlen(text);
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = 0;
+	pb_text_clean(text, ' ', 0);
+	read_comm(r, comm);
+	fprintf(to, "%16s-%-7u [%03u] ..... %5lu.%06lu: bpf_trace_printk: %s\n", comm, r->tid, r->cpu,
+		r->ns / 1000000000, r->ns / 1000 % 1000000, text);
+}
+
+static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, uint64_t size)
+{
+	const char *name = r->map < a->nr_maps ? a->session.map[r->map]->name : "?";
+	char comm[RECORD_COMM];
+
+	read_comm(r, comm);
+	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000, r->ns % 1000000000, r->cpu, name,
+		comm, r->tid);
+	show_hex(a->to, (const uint8_t *)(r + 1), size);
+}
+
+static int show_output(void *arg, const void *data, uint64_t size)
+{
+	const struct pb_progs_output *r = data;
+	struct bpf_attach *a = arg;
+
+	if (size < sizeof(*r) || r->size > size - sizeof(*r))
+		return 0;
+	if (r->kind == PB_PROGS_TEXT)
+		show_text(a->to, r, r->size);
+	else
+		show_event(a, r, r->size);
+	return 0;
+}
+
+struct named {
+	FILE *to;
+	const char *name;
+};
+
+static int show_record(void *arg, const void *data, uint64_t size)
+{
+	struct named *n = arg;
+
+	fprintf(n->to, "== map: %s %lu bytes =====\n", n->name, size);
+	show_hex(n->to, data, size);
+	return 0;
+}
+
+static bool print(struct bpf_attach *a)
+{
+	int64_t nr = 0;
+
+	for (uint32_t i = 0; i < a->nr_maps; i++) {
+		struct named n = { a->to, a->session.map[i]->name };
+
+		if (a->session.map[i]->attr.type == BPF_MAP_TYPE_RINGBUF)
+			nr += pb_bpf_ringbuf_consume(a->session.map[i], show_record, &n);
+	}
+	nr += pb_bpf_ringbuf_consume(a->session.map[a->nr_maps], show_output, a);
+	if (nr)
+		fflush(a->to);
+	return nr;
+}
+
+static void *loop(void *arg)
+{
+	struct timespec idle = { .tv_nsec = IDLE_NS };
+	struct bpf_attach *a = arg;
+
+	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE))
+		if (!print(a))
+			nanosleep(&idle, NULL);
+	print(a);
+	return NULL;
+}
+
+int bpf_output_start(struct bpf_attach *a)
+{
+	sigset_t all, old;
+	int err;
+
+	if (!a->to)
+		return 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&a->thread, NULL, loop, a);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	a->printing = !err;
+	return err ? pb_error(a->command, "a thread for the output: %s", strerror(err)) : 0;
+}
+
+void bpf_output_end(struct bpf_attach *a)
+{
+	uint64_t lost = 0;
+	uint32_t zero = 0;
+
+	if (!a->printing)
+		return;
+	__atomic_store_n(&a->stop, true, __ATOMIC_RELEASE);
+	pthread_join(a->thread, NULL);
+	a->printing = false;
+	pb_bpf_map_lookup_elem(a->session.map[a->nr_maps + 1], &zero, &lost, 0);
+	if (lost)
+		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed", lost);
+}
+
+static bool has_something(const struct pb_bpf_object_map *m)
+{
+	switch (m->attr.type) {
+	case BPF_MAP_TYPE_RINGBUF:
+	case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+	case BPF_MAP_TYPE_PROG_ARRAY:
+	case BPF_MAP_TYPE_CGROUP_ARRAY:
+		return false;
+	}
+	return m->kind != PB_BPF_MAP_RODATA && m->kind != PB_BPF_MAP_KCONFIG && m->kind != PB_BPF_MAP_INNER;
+}
+
+void bpf_output_maps(struct bpf_attach *a)
+{
+	for (uint32_t i = 0; i < a->nr_maps; i++)
+		if (has_something(&a->object->maps[i])) {
+			printf("\n%s (%s)\n", a->object->maps[i].name, pb_bpf_object_map_type(a->object->maps[i].attr.type));
+			bpf_map_show(a->session.map[i]);
+		}
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay bpf trace`: a program run with eBPF programs attached to its functions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bpf_attach.h"
+#include "cli/record_options.h"
+
+struct trace {
+	struct record_options record;
+	struct bpf_attach attach;
+};
+
+static const struct argp_option options[] = {
+	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct trace *t = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &t->record;
+		return 0;
+	case 'q':
+		t->record.quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (t->attach.path)
+			return ARGP_ERR_UNKNOWN;	/* the program: record's */
+		t->attach.path = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "OBJECT [--] PROG [ARGS]",
+	.doc = "Runs PROG with the object's programs attached to the functions that their sections name, and prints "
+	       "what they print; the maps at the end. Nothing else is recorded.\v" RECORD_HELP_END,
+	.children = children,
+};
+
+static int trace(struct trace *t)
+{
+	const char *tmp = getenv("TMPDIR");
+	char dir[PATH_MAX], data[PATH_MAX + 8];
+	bool quiet = t->record.quiet;
+	int ret;
+
+	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-bpf-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= sizeof(dir) ||
+	    !mkdtemp(dir))
+		return pb_error(t->attach.command, "%s: %s; set TMPDIR to a directory that can be written", dir,
+				strerror(errno));
+	snprintf(data, sizeof(data), "%s/data", dir);
+	t->record.dir = data;
+	t->record.quiet = true;
+	t->record.bpf = &t->attach;
+	t->attach.show = !quiet;
+	ret = record_with(&t->record);
+	pb_datadir_remove(data);
+	rmdir(dir);
+	return ret;
+}
+
+static int run(int argc, char **argv)
+{
+	static struct trace t;
+	int ret;
+
+	record_options_init(&t.record);
+	t.record.tracer = "nop";
+	t.attach.command = "bpf trace";
+	t.attach.to = stdout;
+	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &t) || t.record.usage_error ? 2 : 0;
+	if (!ret)
+		ret = trace(&t);
+	record_options_free(&t.record);
+	return ret;
+}
+
+const struct pb_command bpf_command_trace = {
+	.name = "trace", .summary = "Run a program with programs attached to its functions", .argp = &argp, .run = run,
+};
