@@ -17,7 +17,7 @@
 struct bpf_attach {
 	/* set by the caller; the rest zero */
 	const char *command, *path;
-	FILE *to;			/* where programs' output is printed; NULL: in the data directory */
+	FILE *to;			/* where programs' output is printed */
 	bool show;			/* the maps at the end */
 
 	struct bpf_session session;

@@ -115,8 +115,6 @@ int bpf_output_start(struct bpf_attach *a)
 	sigset_t all, old;
 	int err;
 
-	if (!a->to)
-		return 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&a->thread, NULL, loop, a);

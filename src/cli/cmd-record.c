@@ -50,9 +50,15 @@ out:
 
 static int run_record(int argc, char **argv)
 {
+	static struct bpf_attach attach = { .command = "record" };
 	struct record_options o;
 	int ret = record_options_parse(&o, argc, argv);
 
+	if (!ret && o.bpf_object) {
+		attach.path = o.bpf_object;
+		attach.to = stderr;
+		o.bpf = &attach;
+	}
 	if (!ret)
 		ret = record_with(&o);
 	record_options_free(&o);

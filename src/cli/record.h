@@ -68,6 +68,7 @@ struct record_options {
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" not given */
 	struct pb_control_writes writes; /* what all of it comes to */
+	const char *bpf_object;		/* as given, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
 	unsigned nr_hooks;

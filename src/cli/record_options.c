@@ -14,7 +14,7 @@
 
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF,
 };
 
 /* What live has, too. */
@@ -49,6 +49,8 @@ static const struct argp_option common[] = {
 static const struct argp_option own[] = {
 	{ "directory", 'd', "DIR", 0, "Where the data goes (" PB_DEFAULT_DIR "; an old one becomes DIR.old)", 1 },
 	{ "data", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
+	{ "bpf", OPT_BPF, "OBJECT", 0, "Attach the object's eBPF programs to functions; one that returns 0 "
+	  "keeps the call out of the record", 2 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
@@ -208,6 +210,9 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'q':
 		o->quiet = true;
+		return 0;
+	case OPT_BPF:
+		o->bpf_object = arg;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
