@@ -3,6 +3,7 @@
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
+#include "engine/prog.h"
 #include "engine/sweep.h"
 
 uint32_t pb_max_depth;
@@ -337,6 +338,7 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 			*slot = PB_ENT_RET(e);
 			/* unless its owner, another thread, found it dead by now */
 			pb_gate_free(e, at - 1);
+			pb_prog_forget(slot);
 			put_call(t, site);
 			return on;
 		}
@@ -374,7 +376,7 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip)
 
 	if (!pb_max_depth || !t->cur)
 		return;
-	if (pb_is_gate(parent_ip))
+	for (int i = 0; i < PB_MAX_WATCHED + 1 && pb_is_gate(parent_ip); i++)
 		parent_ip = PB_ENT_RET(pb_entry_of(parent_ip));
 	pb_writer_put(&t->w, pb_ext_word(PB_EXT_FUNC, 2, site->id, 0), pb_clock(),
 		      PB_EXT_TIME_BITS, &parent_ip, 1);

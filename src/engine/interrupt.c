@@ -66,7 +66,7 @@ bool pb_interrupt_watch(const struct pb_interrupted *i, uint64_t *slot, uint64_t
 	PB_ENT_PARENT(e) = i->cur;
 	PB_ENT_START(e) = (uint64_t)i->stack;
 	PB_ENT_SCRATCH(e) = i->pid << 1 | i->known;
-	PB_ENT_DEPTH(e) = PB_DEPTH_PARENT;
+	PB_ENT_DEPTH(e) = PB_DEPTH_WATCHED + 1;
 	PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
 	PB_ENT_SITE(e) = 0;
 	PB_ENT_RET(e) = *slot;

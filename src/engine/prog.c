@@ -14,12 +14,13 @@
 #include "bpf/resolve.h"
 #include "engine/files.h"
 #include "engine/ftrace.h"
+#include "engine/interrupt.h"
 #include "engine/latch.h"
 #include "engine/prog_priv.h"
 #include "engine/sweep.h"
 #include "engine/thread.h"
 
-#define SLOTS		4096		/* of the table of sites, a power of two */
+#define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
 #define MOST_SITES	(SLOTS / 2)
 #define MOST_AT_ONE	8		/* programs at a site's entry, and at its return */
 #define MOST_LANES	PB_BPF_MAX_LANES
@@ -47,6 +48,7 @@ static struct prog_site *table[SLOTS];
 static const struct pb_bpf_host *host;
 static uint8_t lane_taken[MOST_LANES];
 static uint64_t missed;			/* returns that found no entry */
+static uint32_t left_out;		/* functions that a program isn't attached to, for want of room */
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
@@ -250,14 +252,15 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	make_links(&f);
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_prog_module(&pb_modules[i]);
-	return 0;
+	*why = "there are more functions, or more programs at one of them, than have room: some go without";
+	return left_out ? -E2BIG : 0;
 }
 
 /* ---- sites ---------------------------------------------------------------------------------- */
 
 static uint32_t hash(const struct pb_site *s)
 {
-	return (uint32_t)(((uint64_t)s >> 5) * 0x9e3779b1u >> 12) % SLOTS;
+	return (uint32_t)(((uint64_t)s >> 5) * 0x9e3779b97f4a7c15u >> 40) % SLOTS;
 }
 
 static struct prog_site *site_of(const struct pb_site *s)
@@ -303,11 +306,11 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	    pb_site_func(m, s)->kind == PB_SITE_CYG || (l->link->returns && s->flags & FTRACE_FL_CALL_ONLY))
 		return;
 	p = make_site(m, s);
-	if (!p)
+	nr = !p ? NULL : l->link->returns ? &p->nr_return : &p->nr_entry;
+	if (!p || *nr == MOST_AT_ONE) {
+		left_out++;
 		return;
-	nr = l->link->returns ? &p->nr_return : &p->nr_entry;
-	if (*nr == MOST_AT_ONE)
-		return;
+	}
 	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
 	__atomic_store_n(nr, *nr + 1, __ATOMIC_RELEASE);
 	s->flags |= FTRACE_FL_REGS;
@@ -429,12 +432,40 @@ static void finish_regs(struct pt_regs *regs, uint64_t ip)
 	regs->ss = 0x2b;
 }
 
-/* An entry of no site, in no chain, whose return comes to pb_prog_returned(). */
+/*
+ * Where the return address is that a new entry keeps: in the slot, or, as the tree's own
+ * entry has to be the innermost, there. *nr: how many watch this slot already. NULL: it
+ * is somebody else's gate, or there are enough.
+ */
+static uint64_t *return_address(uint64_t *slot, uint32_t *nr)
+{
+	uint64_t *place = slot, value = *slot;
+
+	*nr = 0;
+	for (struct pb_entry *e; pb_is_gate(value); value = PB_ENT_RET(e)) {
+		e = pb_entry_of(value);
+		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(e)) != (uint64_t)slot)
+			return NULL;
+		if (pb_is_watched(e))
+			++*nr;
+		else
+			place = &PB_ENT_RET(e);
+		if (*nr == PB_MAX_WATCHED)
+			return NULL;
+	}
+	return place;
+}
+
+/* An entry of no site, not in the tree, whose return comes to pb_prog_returned(). */
 static struct pb_entry *watch_return(struct prog_site *p, struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_hit h = { (uint64_t)slot, PB_SITE_PROGRAM, t->stack };
-	struct pb_entry *e = t->cur ? pb_claim(t, &h) : NULL;
+	uint64_t *place;
+	struct pb_entry *e;
+	uint32_t nr;
 
+	place = t->cur ? return_address(slot, &nr) : NULL;
+	e = place ? pb_claim(t, &h) : NULL;
 	if (!e) {
 		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
 		return NULL;
@@ -442,16 +473,30 @@ static struct pb_entry *watch_return(struct prog_site *p, struct pb_thread *t, u
 	PB_ENT_PARENT(e) = t->cur;
 	PB_ENT_START(e) = (uint64_t)p;
 	PB_ENT_SCRATCH(e) = 0;
-	PB_ENT_DEPTH(e) = PB_DEPTH_PARENT;
+	PB_ENT_DEPTH(e) = PB_DEPTH_WATCHED + nr + 1;
 	PB_ENT_STATE(e) = PB_ENTRY_PROG;
 	PB_ENT_SITE(e) = 0;
-	PB_ENT_RET(e) = *slot;
+	PB_ENT_RET(e) = *place;
 	PB_ENT_BODY(e) = p->site->body;
 	pb_barrier();
-	*slot = pb_gate_of(e) + PB_GATE_RETURN;
+	*place = pb_gate_of(e) + PB_GATE_RETURN;
 	pb_barrier();
 	PB_ENT_SLOT(e) = h.slot - 1;
 	return e;
+}
+
+/* The function may look at its return address: those who wait for it wait in vain. */
+void pb_prog_forget(uint64_t *slot)
+{
+	while (pb_is_gate(*slot)) {
+		struct pb_entry *e = pb_entry_of(*slot);
+
+		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(e)) != (uint64_t)slot || PB_ENT_STATE(e) != PB_ENTRY_PROG)
+			return;
+		*slot = PB_ENT_RET(e);
+		pb_gate_free(e, (uint64_t)slot - 1);
+		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+	}
 }
 
 struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
@@ -479,7 +524,7 @@ struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
 	if (!record)
 		next = p->idle;
 	e = p->nr_return ? watch_return(p, t, slot) : NULL;
-	if (e && next == p->idle)
+	if (e && next == p->idle && *slot == pb_gate_of(e) + PB_GATE_RETURN)
 		return (struct pb_prog_target){ pb_gate_of(e), PB_PROG_GATE };
 	return (struct pb_prog_target){ next, PB_PROG_JUMP };
 }

@@ -42,6 +42,9 @@ struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 
+/* No program is run any more at the return to that slot: it holds the address again. */
+void pb_prog_forget(uint64_t *slot);
+
 /* prog_map.c: a map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* prog_host.c: what programs meet. output: a ring buffer, or NULL; lost: an array that

@@ -6,17 +6,25 @@
  *
  * One CFI rule serves all of them, at each instruction, with rsp just above
  * the slot: the caller's return address is saved in entry i, which is
- * (RA & -16) + PB_GATE_DISTANCE, RA being the PC of this very frame. The CFA
- * is rsp + 8 (unwinders tell frames by their CFA, which must differ from the
- * body's), the caller's rsp is CFA - 8.
+ * (RA & -16) + PB_GATE_DISTANCE, RA being the PC of this very frame. The
+ * caller's rsp is rsp. Unwinders tell frames by their CFA, which must differ
+ * from the body's, and where a slot has several gates, from theirs: it is
+ * rsp + 8, and for entries of depth PB_DEPTH_WATCHED + n it is rsp + 8 + 8 n.
  */
 #include "arch/x86_64/layout.h"
 
 	.section .gates,"ax",@progbits
 	.balign 4096
 	.cfi_startproc
-	.cfi_def_cfa rsp, 8
-	.cfi_val_offset rsp, -8
+	.if PB_GATE_DISTANCE + E_DEPTH != 0xe00cc8 || PB_DEPTH_WATCHED != 0x82 << 24
+	.error "the CFA's expression"
+	.endif
+	/* DW_CFA_def_cfa_expression breg16 0, const1s -16, and, plus_uconst 0xe00cc8, deref_size 4,
+	 * dup, lit24, shr, const1u 0x82, eq, swap, const1u 0xff, and, mul, lit3, shl, breg7 8, plus */
+	.cfi_escape 0x0f,0x1c,0x80,0x00,0x09,0xf0,0x1a,0x23,0xc8,0x99,0x80,0x07,0x94,0x04
+	.cfi_escape 0x12,0x48,0x25,0x08,0x82,0x29,0x16,0x08,0xff,0x1a,0x1e,0x33,0x24,0x77,0x08,0x22
+	/* DW_CFA_val_expression r7: breg7 0 */
+	.cfi_escape 0x16,0x07,0x02,0x77,0x00
 	/* DW_CFA_expression r16: breg16 0, const1s -16, and, plus_uconst 0x800000 */
 	.cfi_escape 0x10,0x10,0x0a,0x80,0x00,0x09,0xf0,0x1a,0x23,0x80,0x80,0x80,0x04
 	.skip 16, 0xcc	/* unwinders look up PC - 1: before gate 0 too */

@@ -50,6 +50,10 @@
 #define PB_DEPTH_MAX		0x7fffffff
 #define PB_DEPTH_NEXT		0x80000000
 #define PB_DEPTH_PARENT		0x81000000
+/* Of entries that are no part of the tree: how many of them have this slot. Unwinders
+ * tell their gates by that, see gates.S. */
+#define PB_DEPTH_WATCHED	0x82000000
+#define PB_MAX_WATCHED		32
 
 /* struct pb_thread */
 #define T_LO			0
