@@ -245,7 +245,7 @@ uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, ui
 	uint64_t r[12];
 
 	if (!(func & TOKEN))
-		return ((pb_bpf_fn *)func)(r1, r2, r3, r4, r5, run);
+		return pb_bpf_call_native(r1, r2, r3, r4, r5, run, (pb_bpf_fn *)func);
 	r[1] = r1;
 	r[2] = r2;
 	r[3] = r3;

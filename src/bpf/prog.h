@@ -151,6 +151,10 @@ void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr
 /* `enter` of a program without native code. */
 uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run);
 
+/* call_x86_64.S: calls native code with its run in r12. Context: inside a helper of `run`. */
+uint64_t pb_bpf_call_native(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			    struct pb_bpf_run *run, pb_bpf_fn *fn);
+
 /*
  * Calls a subprogram whose address (LD_IMM64 with BPF_PSEUDO_FUNC) a helper was
  * given. The helper needn't know which engine runs the program. Context: inside a

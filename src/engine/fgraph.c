@@ -283,6 +283,16 @@ static void switch_stack(struct pb_thread *t, struct pb_hit *h)
 		pb_sweep_wanted(t, h);
 }
 
+const struct pb_stack *pb_fgraph_stack(struct pb_thread *t, uint64_t slot)
+{
+	struct pb_hit h = { slot, PB_SITE_PROGRAM, NULL };
+
+	if (!t->cur)
+		return NULL;
+	switch_stack(t, &h);
+	return h.stack;
+}
+
 void pb_stack_told(uint64_t lo, uint64_t size)
 {
 	struct pb_hit h = { (uint64_t)__builtin_frame_address(0), PB_SITE_PROGRAM, NULL };

@@ -45,6 +45,8 @@ bool pb_fgraph_pop_to(struct pb_thread *t, const struct pb_hit *h, struct pb_ent
 /* The program told the bounds of a stack (makecontext, sigaltstack). Calls that
  * are still open there belong to a use of it that is over. */
 void pb_stack_told(uint64_t lo, uint64_t size);
+/* The stack that the slot is on, which becomes t's; NULL: not known. Context: a hit of t. */
+const struct pb_stack *pb_fgraph_stack(struct pb_thread *t, uint64_t slot);
 size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
 			    const void *ending);
 

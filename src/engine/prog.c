@@ -13,6 +13,7 @@
 #include "bpf/image.h"
 #include "bpf/resolve.h"
 #include "engine/files.h"
+#include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
@@ -24,6 +25,7 @@
 #define MOST_SITES	(SLOTS / 2)
 #define MOST_AT_ONE	8		/* programs at a site's entry, and at its return */
 #define MOST_LANES	PB_BPF_MAX_LANES
+#define STACK_ROOM	6144		/* what programs and helpers may need of the thread's stack */
 
 struct link {
 	const struct pb_progs_link *link;
@@ -159,6 +161,50 @@ static int make_funcs(const struct file *f, const struct pb_progs_prog *p, struc
 	return 0;
 }
 
+/* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
+static const struct pb_bpf_pages *other_pages;
+
+static size_t code_used;
+
+static void *map_pages(size_t size)
+{
+	char *at = pb_prog_code + code_used;
+
+	size = pb_align_up(size, 4096ul);
+	if (size > PB_PROG_CODE - code_used)
+		return other_pages->map(size);
+	if (pb_sys_failed(pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+				 0)))
+		return NULL;
+	code_used += size;
+	return at;
+}
+
+static int protect_pages(void *p, size_t size, int prot)
+{
+	return (int)pb_sys(SYS_mprotect, p, size, prot);
+}
+
+/* What was mapped last can be had again. */
+static void unmap_pages(void *p, size_t size)
+{
+	size_t at = (size_t)((char *)p - pb_prog_code);
+
+	size = pb_align_up(size, 4096ul);
+	if (at >= PB_PROG_CODE)
+		other_pages->unmap(p, size);
+	else if (at + size == code_used)
+		code_used = at;
+}
+
+static void use_pages(void)
+{
+	static const struct pb_bpf_pages pages = { map_pages, protect_pages, unmap_pages };
+
+	other_pages = pb_bpf_pages;
+	pb_bpf_pages = &pages;
+}
+
 static int make_prog(const struct file *f, const struct pb_progs_prog *p, struct pb_bpf_prog **prog)
 {
 	static struct pb_bpf_func funcs[PB_BPF_MAX_SUBPROGS];
@@ -241,6 +287,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	pb_bpf_settings.jit_harden = f.head->jit_harden;
 	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
 			    map_of(f.head->lost, BPF_MAP_TYPE_ARRAY), maps);
+	use_pages();
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		err = make_prog(&f, &f.progs[nr_progs], &progs[nr_progs]);
 		*why = f.progs[nr_progs].name;
@@ -413,7 +460,7 @@ static uint64_t run_one(struct pb_prog_run *r, const struct link *l, struct pt_r
 		lane = take_lane(&r->run);
 		r->run.lane = lane < nr_lanes ? lane : nr_lanes - 1;
 	}
-	ret = pb_bpf_enter(&r->run);
+	ret = pb_prog_call(regs, &r->run, l->prog->enter);
 	if (lane < MOST_LANES)
 		__atomic_store_n(&lane_taken[lane], 0, __ATOMIC_RELEASE);
 	return ret;
@@ -430,6 +477,14 @@ static void finish_regs(struct pt_regs *regs, uint64_t ip)
 	regs->orig_rax = ~0ul;
 	regs->cs = 0x33;
 	regs->ss = 0x2b;
+}
+
+/* Programs run on the thread's own stack, as handlers do; whose end is near gets none. */
+static bool has_room(struct pb_thread *t, uint64_t *slot)
+{
+	const struct pb_stack *s = pb_fgraph_stack(t, (uint64_t)slot);
+
+	return !s || !s->exact || (uint64_t)slot - s->lo >= STACK_ROOM + s->guard;
 }
 
 /*
@@ -514,6 +569,10 @@ struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
 	t = pb_latched ? NULL : pb_thread_get((uint64_t)slot);
 	if (!t)
 		return (struct pb_prog_target){ next, PB_PROG_JUMP };
+	if (!has_room(t, slot)) {
+		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+		return (struct pb_prog_target){ next, PB_PROG_JUMP };
+	}
 	finish_regs(regs, p->ip);
 	r.ip = p->ip;
 	r.run.thread = t->w.tid;
@@ -538,6 +597,10 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
 
 	if (!t)
 		return ret;
+	if (!has_room(t, (uint64_t *)regs->rsp)) {
+		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+		return ret;
+	}
 	finish_regs(regs, ret);
 	r.run.thread = t->w.tid;
 	for (uint32_t i = 0; i < p->nr_return; i++)

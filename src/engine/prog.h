@@ -42,6 +42,7 @@ struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 
+
 /* No program is run any more at the return to that slot: it holds the address again. */
 void pb_prog_forget(uint64_t *slot);
 

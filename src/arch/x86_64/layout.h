@@ -117,6 +117,8 @@
 #define PB_EXIT_WHOLE		0	/* nothing done */
 #define PB_EXIT_POPPED		1	/* current is the parent already */
 
+#define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
+
 /* pb_prog_hit(): how the call goes on */
 #define PB_PROG_JUMP		0	/* at the address, as from the stub */
 #define PB_PROG_GATE		1	/* at the gate, the slot is dropped */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Into native code of eBPF programs, and where it lies: here, so that unwinders know it
+ * as part of the agent. r12 is the run everywhere in it; in front of the run is the stack
+ * pointer of whoever called the first function of the program. One CFI rule serves all
+ * that code: its caller is pb_prog_call.
+ */
+#include "arch/x86_64/layout.h"
+
+	.text
+	/* u64 pb_prog_call(ctx, run, enter) */
+	.globl	pb_prog_call
+	.hidden	pb_prog_call
+	.type	pb_prog_call, @function
+	.balign 16
+pb_prog_call:
+	.cfi_startproc
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	push	%rbx
+	.cfi_offset rbx, -24
+	push	%r12
+	.cfi_offset r12, -32
+	push	%r13
+	.cfi_offset r13, -40
+	push	%r14
+	.cfi_offset r14, -48
+	push	%r15
+	.cfi_offset r15, -56
+	lea	-8(%rsp), %rsp
+	mov	%rsi, %r12
+	mov	%rsp, -8(%r12)
+	call	*%rdx
+	mov	-8(%rbp), %rbx
+	mov	-16(%rbp), %r12
+	leave
+	.cfi_def_cfa rsp, 8
+	.cfi_restore rbp
+	ret
+	.cfi_endproc
+	.size pb_prog_call, . - pb_prog_call
+
+	.section .bpf_code,"ax",@progbits
+	.balign 4096
+	.cfi_startproc
+	/* DW_CFA_def_cfa_expression breg12 -8, deref; rbp is 48 above */
+	.cfi_escape 0x0f,0x03,0x7c,0x78,0x06
+	.cfi_offset rip, -8
+	.cfi_val_offset rbp, 48
+	.skip 16, 0xcc	/* unwinders look up PC - 1 */
+	.balign 4096, 0xcc
+	.globl	pb_prog_code
+	.hidden	pb_prog_code
+	.type	pb_prog_code, @object
+pb_prog_code:
+	.skip	PB_PROG_CODE, 0xcc
+	.cfi_endproc
+	.size pb_prog_code, . - pb_prog_code
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Native code has its run in r12 all the time: for callbacks from C, too, so that an
+ * unwinder may rely on it wherever it meets such code.
+ *
+ * u64 pb_bpf_call_native(r1, r2, r3, r4, r5, run, fn)
+ */
+	.text
+	.globl	pb_bpf_call_native
+	.hidden	pb_bpf_call_native
+	.type	pb_bpf_call_native, @function
+pb_bpf_call_native:
+	.cfi_startproc
+	push	%r12
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset r12, 0
+	mov	%r9, %r12
+	call	*16(%rsp)
+	pop	%r12
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore r12
+	ret
+	.cfi_endproc
+	.size pb_bpf_call_native, . - pb_bpf_call_native
+	.section .note.GNU-stack,"",@progbits
