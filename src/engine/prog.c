@@ -479,14 +479,6 @@ static void finish_regs(struct pt_regs *regs, uint64_t ip)
 	regs->ss = 0x2b;
 }
 
-/* Programs run on the thread's own stack, as handlers do; whose end is near gets none. */
-static bool has_room(struct pb_thread *t, uint64_t *slot)
-{
-	const struct pb_stack *s = pb_fgraph_stack(t, (uint64_t)slot);
-
-	return !s || !s->exact || (uint64_t)slot - s->lo >= STACK_ROOM + s->guard;
-}
-
 /*
  * Where the return address is that a new entry keeps: in the slot, or, as the tree's own
  * entry has to be the innermost, there. *nr: how many watch this slot already. NULL: it
@@ -554,6 +546,23 @@ void pb_prog_forget(uint64_t *slot)
 	}
 }
 
+/* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
+uint64_t pb_prog_room(struct pb_site *site, uint64_t slot)
+{
+	struct prog_site *p = site_of(site);
+	struct pb_thread *t;
+	const struct pb_stack *s;
+
+	if (!p)
+		return site->body;
+	t = pb_latched ? NULL : pb_thread_get(slot);
+	s = t ? pb_fgraph_stack(t, slot) : NULL;
+	if (s && (!s->exact || slot - s->lo >= STACK_ROOM + s->guard))
+		return 0;
+	__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+	return __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
+}
+
 struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
 {
 	uint64_t *slot = (uint64_t *)regs->rsp, next;
@@ -563,16 +572,8 @@ struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
 	struct pb_entry *e;
 	bool record = true;
 
-	if (!p)
-		return (struct pb_prog_target){ site->body, PB_PROG_JUMP };
 	next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
-	t = pb_latched ? NULL : pb_thread_get((uint64_t)slot);
-	if (!t)
-		return (struct pb_prog_target){ next, PB_PROG_JUMP };
-	if (!has_room(t, slot)) {
-		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
-		return (struct pb_prog_target){ next, PB_PROG_JUMP };
-	}
+	t = pb_tls;
 	finish_regs(regs, p->ip);
 	r.ip = p->ip;
 	r.run.thread = t->w.tid;
@@ -597,10 +598,6 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
 
 	if (!t)
 		return ret;
-	if (!has_room(t, (uint64_t *)regs->rsp)) {
-		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
-		return ret;
-	}
 	finish_regs(regs, ret);
 	r.run.thread = t->w.tid;
 	for (uint32_t i = 0; i < p->nr_return; i++)

@@ -22,6 +22,23 @@ pb_prog_entry:
 	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
+	/* u64 pb_prog_room(site, slot): with little stack; where to go on if there is too little for programs */
+	lea	-32(%rsp), %rsp
+	and	$-16, %rsp
+	mov	%r8, (%rsp)
+	mov	%r9, 8(%rsp)
+	mov	%r10, 16(%rsp)
+	mov	%r11, %rdi
+	lea	136(%rbp), %rsi
+	call	pb_prog_room
+	mov	(%rsp), %r8
+	mov	8(%rsp), %r9
+	mov	16(%rsp), %r10
+	mov	%rbp, %rsp
+	xor	%edx, %edx			/* PB_PROG_JUMP */
+	test	%rax, %rax
+	jnz	3f
+	mov	136 + F_R8(%rbp), %r11
 	make_regs 136, 136 + F_R11
 	/* struct pb_prog_target pb_prog_hit(site, regs) */
 	mov	%r11, %rdi
@@ -29,6 +46,7 @@ pb_prog_entry:
 	call	pb_prog_hit
 	take_regs
 	mov	%rbp, %rsp
+3:
 	.cfi_def_cfa_register rsp
 	pop_reg rbp
 	.cfi_restore rbp
