@@ -446,6 +446,16 @@ static uint32_t take_lane(struct pb_bpf_run *run)
 	return MOST_LANES;
 }
 
+/* Field by field: it is little that is read of it. */
+static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const struct prog_site *p)
+{
+	r->run.host = host;
+	r->run.thread = t->w.tid;
+	r->run.lane = 0;
+	r->ip = p->ip;
+	r->overridden = false;
+}
+
 static uint64_t run_one(struct pb_prog_run *r, const struct link *l, struct pt_regs *regs)
 {
 	uint32_t lane = MOST_LANES;
@@ -546,40 +556,43 @@ void pb_prog_forget(uint64_t *slot)
 	}
 }
 
-/* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
-uint64_t pb_prog_room(struct pb_site *site, uint64_t slot)
+static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 {
-	struct prog_site *p = site_of(site);
-	struct pb_thread *t;
-	const struct pb_stack *s;
-
-	if (!p)
-		return site->body;
-	t = pb_latched ? NULL : pb_thread_get(slot);
-	s = t ? pb_fgraph_stack(t, slot) : NULL;
-	if (s && (!s->exact || slot - s->lo >= STACK_ROOM + s->guard))
-		return 0;
-	__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
-	return __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
+	return slot - s->lo >= STACK_ROOM + s->guard;
 }
 
-struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs)
+/* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
+struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 {
-	uint64_t *slot = (uint64_t *)regs->rsp, next;
 	struct prog_site *p = site_of(site);
-	struct pb_prog_run r = { .run.host = host };
-	struct pb_thread *t;
+	struct pb_thread *t = pb_tls;
+	const struct pb_stack *s = t->stack;
+
+	if (!p)
+		return (struct pb_prog_room){ NULL, site->body };
+	if (pb_likely(t->cur && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
+		return (struct pb_prog_room){ p, 0 };
+	t = pb_latched ? NULL : pb_thread_get(slot);
+	s = t ? pb_fgraph_stack(t, slot) : NULL;
+	if (s && (!s->exact || has_room(s, slot)))
+		return (struct pb_prog_room){ p, 0 };
+	__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+}
+
+struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
+{
+	uint64_t *slot = (uint64_t *)regs->rsp, next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
+	struct pb_thread *t = pb_tls;
+	struct pb_prog_run r;
 	struct pb_entry *e;
 	bool record = true;
 
-	next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
-	t = pb_tls;
 	finish_regs(regs, p->ip);
-	r.ip = p->ip;
-	r.run.thread = t->w.tid;
+	begin(&r, t, p);
 	for (uint32_t i = 0; i < p->nr_entry; i++)
 		record &= run_one(&r, p->entry[i], regs) != 0;
-	if (r.overridden)
+	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
 	if (!record)
 		next = p->idle;
@@ -593,13 +606,13 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
 {
 	struct pb_thread *t = pb_latched ? NULL : pb_thread_get(regs->rsp - 8);
 	struct prog_site *p = (struct prog_site *)PB_ENT_START(e);
-	struct pb_prog_run r = { .run.host = host, .ip = p->ip };
 	uint64_t ret = PB_ENT_RET(e);
+	struct pb_prog_run r;
 
 	if (!t)
 		return ret;
 	finish_regs(regs, ret);
-	r.run.thread = t->w.tid;
+	begin(&r, t, p);
 	for (uint32_t i = 0; i < p->nr_return; i++)
 		run_one(&r, p->at_return[i], regs);
 	if (PB_ENT_OWNER(e) == t)

@@ -37,10 +37,15 @@ void pb_prog_entry(void);
 struct pb_prog_target {
 	uint64_t address, how;		/* PB_PROG_* */
 };
-/* Context: hit path, with little stack. 0: programs may run; else where to go on without. */
-uint64_t pb_prog_room(struct pb_site *site, uint64_t slot);
+struct prog_site;
+struct pb_prog_room {
+	struct prog_site *site;
+	uint64_t without;		/* 0: programs may run; else where to go on without */
+};
+/* Context: hit path, with little stack. */
+struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
 /* Context: hit path, after it. regs: what the assembly knows of them. */
-struct pb_prog_target pb_prog_hit(struct pb_site *site, struct pt_regs *regs);
+struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 

@@ -22,7 +22,7 @@ pb_prog_entry:
 	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
-	/* u64 pb_prog_room(site, slot): with little stack; where to go on if there is too little for programs */
+	/* struct pb_prog_room pb_prog_room(site, slot): with little stack */
 	lea	-32(%rsp), %rsp
 	and	$-16, %rsp
 	mov	%r8, (%rsp)
@@ -35,13 +35,16 @@ pb_prog_entry:
 	mov	8(%rsp), %r9
 	mov	16(%rsp), %r10
 	mov	%rbp, %rsp
+	test	%rdx, %rdx
+	jz	4f
+	mov	%rdx, %rax
 	xor	%edx, %edx			/* PB_PROG_JUMP */
-	test	%rax, %rax
-	jnz	3f
+	jmp	3f
+4:
+	mov	%rax, %rdi
 	mov	136 + F_R8(%rbp), %r11
 	make_regs 136, 136 + F_R11
 	/* struct pb_prog_target pb_prog_hit(site, regs) */
-	mov	%r11, %rdi
 	mov	%rsp, %rsi
 	call	pb_prog_hit
 	take_regs
