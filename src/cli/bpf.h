@@ -61,6 +61,7 @@ struct bpf_session {
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
 	uint32_t nr_maps;
 	const char *map_dir;		/* where new maps' files are made; NULL: they have none */
+	uint32_t lanes;			/* of per-CPU values; 0: one for each processor */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs: number + 1 is the id */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;

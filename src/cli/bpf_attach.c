@@ -15,6 +15,7 @@
 #include "cli/bpf_pin.h"
 
 #define OUTPUT_SIZE	(1u << 20)
+#define LANES		16		/* of per-CPU values, at least */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
@@ -294,11 +295,21 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
 }
 
+/* A thread has a lane to itself while its program runs, and may be preempted then: others
+ * go on in further ones. */
+static uint32_t lanes(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	return n < LANES / 2 ? LANES : n < PB_BPF_MAX_LANES / 2 ? 2 * (uint32_t)n : PB_BPF_MAX_LANES;
+}
+
 int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 {
 	int ret;
 
 	bpf_session_init(&a->session, a->command);
+	a->session.lanes = lanes();
 	ret = make_dir(a, a->path);
 	if (!ret)
 		ret = bpf_open_object(&a->session, a->path, &a->object);

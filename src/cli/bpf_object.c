@@ -18,7 +18,8 @@ static uint32_t processors(void)
 static int make_map(struct bpf_session *s, const struct pb_bpf_object_map *m)
 {
 	struct pb_bpf_map_spec spec = {
-		.attr = pb_bpf_object_map_attr(m, processors()), .types = m->types, .lanes = processors(),
+		.attr = pb_bpf_object_map_attr(m, processors()), .types = m->types,
+		.lanes = s->lanes ? s->lanes : processors(),
 	};
 
 	if (m->inner)
