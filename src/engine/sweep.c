@@ -11,6 +11,7 @@
  */
 #include <asm/errno.h>
 #include "engine/sweep.h"
+#include "engine/interrupt.h"
 #include "engine/fgraph.h"
 #include "arch/x86_64/fault.h"
 
@@ -127,7 +128,7 @@ static bool in_chain(const struct pb_thread *t, const struct pb_entry *e, uint64
 		cur = t->cur;
 	else if (pb_stack_holds(&t->own, at))
 		cur = t->own.cur;
-	return cur && PB_ENT_STATE(e) != PB_ENTRY_CLOSED && word >= PB_ENT_SLOT(cur);
+	return cur && !pb_is_watched(e) && PB_ENT_STATE(e) != PB_ENTRY_CLOSED && word >= PB_ENT_SLOT(cur);
 }
 
 /* How many of its entries are free then. */

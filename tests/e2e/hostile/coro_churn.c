@@ -7,7 +7,7 @@
  * not run out, and a coroutine that was kept all the time must return.
  * @markers 1000 churn/after_some
  * @calls body 1000010
- * @no_return 100
+ * @no_return 100 5000
  * @timeout 30
  */
 #include <pthread.h>
