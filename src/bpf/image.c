@@ -197,18 +197,24 @@ static void fill(struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 		p->name[i] = s->name[i];
 }
 
+/* from may be NULL if there is nothing */
+static const void *put(char *to, const void *from, size_t n)
+{
+	return n ? memcpy(to, from, n) : to;
+}
+
 static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_spec *s)
 {
 	struct pb_bpf_prog *p = (struct pb_bpf_prog *)(block + l->prog);
 
 	fill(p, s);
-	p->insns = memcpy(block + l->insns, s->insns, s->nr * sizeof(*s->insns));
-	p->ops = memcpy(block + l->ops, s->ops, s->nr);
+	p->insns = put(block + l->insns, s->insns, s->nr * sizeof(*s->insns));
+	p->ops = put(block + l->ops, s->ops, s->nr);
 	p->code = (const struct pb_bpf_code *)(block + l->decoded);
 	pb_bpf_encode(s->insns, s->ops, s->nr, (struct pb_bpf_code *)(block + l->decoded));
-	p->subs = memcpy(block + l->subs, s->subs, s->nr_subs * sizeof(*s->subs));
-	p->calls = memcpy(block + l->calls, s->calls, s->nr_calls * sizeof(*s->calls));
-	p->maps = memcpy(block + l->maps, s->maps, s->nr_maps * sizeof(*s->maps));
+	p->subs = put(block + l->subs, s->subs, s->nr_subs * sizeof(*s->subs));
+	p->calls = put(block + l->calls, s->calls, s->nr_calls * sizeof(*s->calls));
+	p->maps = put(block + l->maps, s->maps, s->nr_maps * sizeof(*s->maps));
 	p->stats = &((struct image *)block)->stats;
 }
 
