@@ -132,6 +132,24 @@ static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callbac
 	return n < s->nr_subs && s->subs[n].start == target && (!callback || s->subs[n].callback);
 }
 
+/* Does instruction i go on inside the program? */
+static bool stays_inside(const struct pb_bpf_prog_spec *s, uint32_t i)
+{
+	uint8_t form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form : PB_BPF_NO_INSN;
+	int64_t to = (int64_t)i + 1;
+
+	if (form == PB_BPF_RETURN)
+		return true;
+	if (form != PB_BPF_GOTO && form != PB_BPF_GOTOL && to == s->nr)
+		return false;
+
+	if (form == PB_BPF_GOTOL)
+		to += s->insns[i].imm;
+	else if (form == PB_BPF_GOTO || form == PB_BPF_IF_K || form == PB_BPF_IF_X)
+		to += s->insns[i].off;
+	return to >= 0 && to < s->nr;
+}
+
 static bool is_sound(const struct pb_bpf_prog_spec *s)
 {
 	if (!s->nr || s->nr > INT32_MAX / PB_BPF_JIT_MOST || !subs_are_sound(s))
@@ -146,7 +164,7 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 			i++;
 		} else if (op == PB_BPF_OP_NONE || op >= PB_BPF_NR_ALL_OPS) {
 			return false;
-		} else if ((op == PB_BPF_OP_CALL && (uint32_t)s->insns[i].imm >= s->nr_calls) ||
+		} else if (!stays_inside(s, i) || (op == PB_BPF_OP_CALL && (uint32_t)s->insns[i].imm >= s->nr_calls) ||
 			   (op == PB_BPF_OP_CALL_PC && !names_sub(s, i, false))) {
 			return false;
 		}
@@ -293,7 +311,7 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog)
 {
-	size_t room = ((size_t)spec->nr + 1) * sizeof(uint32_t);
+	size_t room = ((size_t)spec->nr + 1) * (sizeof(uint32_t) + 1);
 	struct pb_bpf_sub whole = { .stack = (uint16_t)spec->stack };
 	struct pb_bpf_prog_spec s = *spec;
 	struct pb_bpf_jit job = { 0 };
@@ -306,6 +324,7 @@ int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **p
 	if (!is_sound(&s))
 		return -EINVAL;
 	job.addr = pb_bpf_pages->map(room);
+	job.targets = (uint8_t *)(job.addr + spec->nr + 1);
 	err = make(&s, &job, prog);
 	if (job.addr)
 		pb_bpf_pages->unmap(job.addr, room);

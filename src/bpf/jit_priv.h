@@ -40,6 +40,9 @@ struct pb_jit {
 	uint32_t sub;		/* and its subprogram */
 	uint32_t faults;	/* loads that may fault so far */
 	uint32_t hidden;	/* constants of the instruction that were hidden so far */
+	uint8_t zero_flag;	/* register of the program that it is of, or: */
+#define PB_JIT_NO_FLAG	255
+	bool zero_wide;		/* of all its 64 bits */
 	bool tail_calls;	/* there are some in the program */
 	bool moved;		/* something isn't where the last pass had it */
 	struct pb_jit_sub subs[PB_BPF_MAX_SUBPROGS];
@@ -73,6 +76,16 @@ void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
 void pb_jit_place(struct pb_jit *j, uint32_t *place);
 /* reg = v, but v can't be found in the code; the flags change */
 void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
+
+/* ---- jit_fuse.c: two instructions as one ------------------------------------- */
+
+void pb_jit_find_targets(struct pb_jit *j);
+/* Writes this and the next instruction as one, if that goes. */
+bool pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* The instruction was just written. */
+void pb_jit_note_flags(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* Whether this comparison with a constant was made by the instruction before. */
+bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool wide);
 
 /* ---- an instruction of a kind ------------------------------------------------ */
 

@@ -19,6 +19,10 @@ static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool b
 	int dst = REG(i->dst_reg), src = REG(i->src_reg);
 	bool test = BPF_OP(i->code) == BPF_JSET;
 
+	if (!by_reg && pb_jit_flags_are_of(j, i, wide)) {
+		pb_jit_jump(j, BPF_OP(i->code) == BPF_JEQ ? CC_E : CC_NE, j->addr[(int64_t)j->i + 1 + i->off]);
+		return;
+	}
 	if (!by_reg && j->job->blind) {
 		src = R11;
 		by_reg = true;
@@ -125,6 +129,7 @@ static bool pass(struct pb_jit *j)
 
 	j->at = j->sub = j->faults = 0;
 	j->moved = false;
+	j->zero_flag = PB_JIT_NO_FLAG;
 	for (j->i = 0; j->i < p->nr; j->i++) {
 		if (j->sub + 1 < p->nr_subs && p->subs[j->sub + 1].start == j->i)
 			j->sub++;
@@ -132,8 +137,14 @@ static bool pass(struct pb_jit *j)
 		if (p->subs[j->sub].start == j->i)
 			pb_jit_prologue(j);
 		pb_jit_place(j, &j->addr[j->i]);
+		if (pb_jit_fused(j, &p->insns[j->i], p->ops[j->i])) {
+			pb_jit_place(j, &j->addr[++j->i]);
+			j->zero_flag = PB_JIT_NO_FLAG;
+			continue;
+		}
 		if (p->ops[j->i] && !insn(j, &p->insns[j->i], p->ops[j->i]))
 			return false;
+		pb_jit_note_flags(j, &p->insns[j->i], p->ops[j->i]);
 	}
 	pb_jit_place(j, &j->addr[j->i]);
 	pb_jit_fixups(j);
@@ -153,6 +164,7 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 	for (uint32_t s = 0; s < p->nr_subs; s++)
 		j.subs[s].entry = j.subs[s].callback = p->subs[s].start * PB_BPF_JIT_MOST;
 	pb_jit_find_saved(&j);
+	pb_jit_find_targets(&j);
 	job->passes = 0;
 	do {
 		if (job->passes++ > MOST_PASSES || !pass(&j))

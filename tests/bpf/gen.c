@@ -24,6 +24,7 @@ struct gen {
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
 	bool maps;
+	uint8_t last;			/* register that was changed last */
 };
 
 static uint64_t below(struct gen *g, uint64_t n)
@@ -83,11 +84,15 @@ static uint8_t any(struct gen *g)
 /* One that may be changed. */
 static uint8_t target(struct gen *g)
 {
-	uint8_t r;
+	uint8_t r = g->last;
 
+	/* some things are made of neighbours */
+	if (r != PKT && r != END && !(g->busy >> r & 1) && one_in(g, 3))
+		return r;
 	do
 		r = any(g);
 	while (g->busy >> r & 1);
+	g->last = r;
 	return r;
 }
 
@@ -280,6 +285,8 @@ static uint32_t put_condition(struct gen *g)
 
 	if (one_in(g, 2))
 		return put(g, I(class | BPF_X | op, any(g), any(g), 0, 0));
+	if (one_in(g, 3))
+		return put(g, I(class | BPF_K | (one_in(g, 2) ? BPF_JEQ : BPF_JNE), g->last, 0, 0, 0));
 	return put(g, I(class | BPF_K | op, any(g), 0, 0, imm(g)));
 }
 

@@ -475,6 +475,17 @@ static void unsound_programs_are_not_made(void **state)
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
 	s.nr = 0;
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	for (int off = -3; off <= 3; off++) {
+		const struct bpf_insn jump[] = { BPF_MOV64_IMM(0, 0), BPF_JMP_IMM(BPF_JEQ, 0, 0, off), BPF_EXIT_INSN() };
+		const uint8_t ops[] = { PB_BPF_OP_MOV64_K, PB_BPF_OP_JEQ64_K, PB_BPF_OP_EXIT };
+
+		s = (struct pb_bpf_prog_spec){ .insns = jump, .ops = ops, .nr = 3 };
+		assert_int_equal(pb_bpf_prog_make(&s, &p), off < -2 || off > 0 ? -22 : 0);
+		if (off >= -2 && off <= 0)
+			pb_bpf_prog_free(p);
+		s.nr = 2;
+		assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	}
 	s = (struct pb_bpf_prog_spec){ .insns = call + 1, .ops = call_ops + 1, .nr = 1, .subs = overlap, .nr_subs = 2 };
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
 }
