@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "bpf/image.h"
-#include "bpf/load.h"
+#include "bpf/load_make.h"
 #include "bpf/map.h"
 #include "bpf/verify.h"
 #include "cli/cli.h"
@@ -19,6 +19,7 @@ enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
 #define BPF_PIN_PATH	4096
+#define BPF_LOG_SIZE	(16u << 20)
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run, bpf_command_dump,
@@ -60,10 +61,12 @@ struct bpf_session {
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
 	uint32_t nr_maps;
-	const char *map_dir;		/* where new maps' files are made; NULL: they have none */
+	const char *map_dir;		/* where files of an object's maps are made; NULL: they have none */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs: number + 1 is the id */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;
+	struct pb_bpf_object *object;
+	struct pb_bpf_made *made;
 	char *log;
 	/* words that are no options, wherever they stand */
 	char **args;
@@ -98,10 +101,13 @@ long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room)
 uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
 bool bpf_is_object(const char *path);
 
-/* Opens an object and makes its maps; the exit status after a message, or 0. */
-int bpf_open_object(struct bpf_session *s, const char *path, struct pb_bpf_object **object);
-/* Its program of that number as a unit. */
-struct bpf_unit bpf_object_unit(const struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr);
+/* Opens an object and makes its maps into s->object and s->made; the exit status after a
+ * message, or 0. Maps that can't be made spoil only the programs that use them. */
+int bpf_open_object(struct bpf_session *s, const char *path);
+/* Its program of that number: 0 or -errno; *why says why, and s->log. */
+int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
+/* Whether names, if there are any, have that one; without names: whether it is loaded by itself. */
+bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
 /* `run --plugin`: the protocol of the bpf_conformance suite. */
 int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_args);

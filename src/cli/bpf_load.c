@@ -27,41 +27,34 @@ static const struct argp load_argp = {
 	"directory if PATH has no slash.", children
 };
 
-static bool is_wanted(const char *name, char **names, int nr)
+static int load_prog(struct bpf_session *s, uint32_t nr, const char *dir)
 {
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !nr;
-}
-
-static int load_prog(struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr, const char *dir)
-{
-	struct bpf_unit u = bpf_object_unit(s, o, nr);
-	uint32_t ids[BPF_MAX_MAPS];
+	const struct pb_bpf_object_prog *p = &s->object->progs[nr];
+	struct bpf_unit u = {
+		.name = p->name, .type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .insns = p->insns,
+		.nr = p->nr, .gpl = s->object->gpl, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
+	};
 	char path[2 * BPF_PIN_PATH];
+	uint32_t ids[BPF_MAX_MAPS];
 	struct bpf_loaded l;
-	int err;
+	const char *why;
 
-	if (o->progs[nr].why || !u.type)
-		return pb_error(s->command, "%s: %s", u.name,
-				o->progs[nr].why ? o->progs[nr].why : "of no type that is here");
-	err = bpf_session_load(s, &u, &l);
-	if (err) {
+	if (bpf_object_load(s, nr, &l, &why)) {
 		if (!s->quiet)
 			fprintf(stderr, "%s", s->log);
-		return pb_error(s->command, "%s: refused: %s", u.name, bpf_session_reason(s));
+		return pb_error(s->command, "%s: refused: %s", p->name, why);
 	}
-	for (uint32_t i = 0; i < s->nr_maps; i++)
-		ids[i] = s->map[i]->id;
-	snprintf(path, sizeof(path), "%s/%s", dir, u.name);
-	return bpf_pin_write(s->command, path, &u, &l, ids, s->nr_maps);
+	if (s->object->nr_maps > BPF_MAX_MAPS)
+		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		ids[i] = s->made->maps[i].map ? s->made->maps[i].map->id : 0;
+	snprintf(path, sizeof(path), "%s/%s", dir, p->name);
+	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps);
 }
 
 static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
 {
 	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
-	struct pb_bpf_object *o;
 	int ret = 0, nr = 0;
 
 	if (bpf_pin_place(s->command, s->args[1], dir))
@@ -70,14 +63,13 @@ static int load_object(struct bpf_session *s, const char *path, char **names, in
 	if ((mkdir(dir, 0700) && errno != EEXIST) || (mkdir(maps, 0700) && errno != EEXIST))
 		return pb_error(s->command, "%s: %s", dir, strerror(errno));
 	s->map_dir = maps;
-	if (bpf_open_object(s, path, &o))
+	if (bpf_open_object(s, path))
 		return 1;
-	for (uint32_t i = 0; i < o->nr_progs; i++)
-		if (is_wanted(o->progs[i].name, names, nr_names) && (nr_names || o->progs[i].autoload)) {
-			ret |= load_prog(s, o, i, dir);
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
+		if (bpf_object_wants(s, i, names, nr_names)) {
+			ret |= load_prog(s, i, dir);
 			nr++;
 		}
-	pb_bpf_object_close(o);
 	return nr ? ret : pb_error(s->command, "%s: no such program in it", path);
 }
 
