@@ -53,7 +53,9 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 	while (buckets < a->max_entries)
 		buckets *= 2;
 	l->key_room = pb_align_up(a->key_size, 8u);
-	l->elem_size = sizeof(struct elem) + l->key_room + (is_percpu(a->type) ? 0 : pb_align_up(a->value_size, 8u));
+	l->elem_size = offsetof(struct elem, key) + l->key_room +
+		       (is_percpu(a->type) || a->value_size <= SMALL ? 0 : pb_align_up(a->value_size, 8u));
+	l->elem_size = pb_align_up(l->elem_size, (uint64_t)16);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;
 	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)64);
@@ -82,6 +84,7 @@ static void hash_format(void *block)
 		return;
 	for (uint32_t b = 0; b < l.nr_buckets; b++)
 		buckets[b] = END | b;
+	((struct hash_top *)(head + 1))->shard[0].room = head->spec.attr.max_entries;
 }
 
 static bool hash_open(struct pb_bpf_map *m)
@@ -174,6 +177,7 @@ static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t buck
 		if (same) {
 			f.twice = f.link;
 			f.link = LINK(word);
+			f.word = next;
 			f.tag = next & TAGS;
 			if (!last)
 				return f;
@@ -194,7 +198,7 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 	return f;
 }
 
-static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket)
+static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
@@ -219,16 +223,16 @@ static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket)
 			new += TAG_ONE;
 		if (!pb_replace(at, &word, new))
 			return false;
-		pb_bpf_hash_give_elem(m, link, next, bucket);
+		pb_bpf_hash_give_elem(m, link, next, shard);
 		word = new;
 	}
 	return true;
 }
 
-bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket)
+bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	for (int walks = 0; walks < MOST_WALKS; walks++)
-		if (sweep_once(m, bucket))
+		if (sweep_once(m, bucket, shard))
 			return true;
 	return false;
 }
@@ -313,21 +317,17 @@ struct change {
 	uint64_t flags;
 	struct pb_bpf_run *run;
 	bool all;		/* value has those of all lanes */
-	uint32_t hash, bucket;
+	uint32_t hash, bucket, shard;
+	uint64_t tag;		/* of the new element */
 };
 
-/* The number of keys may rise by one. */
-static bool count_one(struct pb_bpf_map *m)
+static bool take_room(struct pb_bpf_map *m, uint32_t shard)
 {
-	uint32_t *count = &hash_top(m)->count;
-
-	for (int tries = 0; tries < (is_lru(m) ? 64 : 2); tries++) {
-		if ((int32_t)__atomic_add_fetch(count, 1, __ATOMIC_RELAXED) <= (int32_t)m->attr.max_entries)
+	for (int tries = 0; tries < 64; tries++) {
+		if (pb_bpf_hash_take_room(m, shard))
 			return true;
-		__atomic_sub_fetch(count, 1, __ATOMIC_RELAXED);
-		if (is_lru(m) ? pb_bpf_lru_evict(m) : pb_bpf_somebody_died(m))
-			continue;
-		return false;
+		if (!(is_lru(m) ? pb_bpf_lru_evict(m, shard) : pb_bpf_somebody_died(m)))
+			break;
 	}
 	return false;
 }
@@ -355,9 +355,27 @@ static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change 
 		fill_lanes(m, link, c);
 		return;
 	}
-	if (pb_unlikely(m->special))
+	if (pb_unlikely(m->special || m->value_room <= SMALL))
 		memset(value_of(m, link), 0, m->value_room);
 	pb_bpf_value_copy(m, value_of(m, link), c->value);
+}
+
+static bool is_small(const struct pb_bpf_map *m)
+{
+	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
+}
+
+/* The value becomes another one if the element is still what it was; programs may be
+ * changing the value, too. 1: it was deleted meanwhile. */
+static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c, struct pb_bpf_found old)
+{
+	uint64_t next = old.word, was = __atomic_load_n(&e->small, __ATOMIC_RELAXED), new = 0;
+
+	pb_bpf_value_copy(m, &new, c->value);
+	while (!STATE(next) && (next & TAGS) == old.tag)
+		if (pb_replace16(&e->next, &next, &was, next, new))
+			return 0;
+	return 1;
 }
 
 /* Values that are changed where they are. 1: it was deleted meanwhile, look again. */
@@ -367,6 +385,12 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	uint64_t next;
 	int err = 0;
 
+	if (is_small(m)) {
+		err = change_small(m, e, c, old);
+		if (!err && is_lru(m))
+			touch(e);
+		return err;
+	}
 	if (c->flags & BPF_F_LOCK)
 		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
 	else
@@ -387,41 +411,57 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 
 /* Puts a new element in front. *new, *counted: what was got for it, in an earlier try, too.
  * 1: somebody came first. */
-static int insert(struct pb_bpf_map *m, const struct change *c, uint64_t *word, struct pb_bpf_found old,
+static int insert(struct pb_bpf_map *m, struct change *c, uint64_t *word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)
 {
 	struct elem *e;
 
+	if (!*new)
+		*new = pb_bpf_hash_take_elem(m, c->shard);
+	if (!*new)
+		return -ENOMEM;
 	if (!old.link && !*counted) {
-		*counted = count_one(m);
+		__atomic_store_n(&elem(m, *new)->room, 1, __ATOMIC_RELEASE);
+		*counted = take_room(m, c->shard);
 		if (!*counted)
 			return is_lru(m) ? -ENOMEM : -E2BIG;
 	}
-	if (!*new)
-		*new = pb_bpf_hash_take_elem(m, c->bucket);
-	if (!*new)
-		return -ENOMEM;
 	e = elem(m, *new);
 	fill(m, *new, c);
+	c->tag = e->next & TAGS;
 	e->ref = old.link != 0;
-	__atomic_store_n(&e->next, (e->next & TAGS) | LINK(*word), __ATOMIC_RELEASE);
+	__atomic_store_n(&e->next, c->tag | LINK(*word), __ATOMIC_RELEASE);
 	if (pb_replace(&m->buckets[c->bucket], word, (*word & TAGS) + TAG_ONE + *new))
 		return 0;
-	__atomic_store_n(&e->next, owned_by(m, e->next & TAGS), __ATOMIC_RELEASE);
+	__atomic_store_n(&e->next, owned_by(m, c->tag), __ATOMIC_RELEASE);
 	return 1;
 }
 
-/* The older element behind a new one goes; who deleted it meanwhile has counted that. */
-static void displace(struct pb_bpf_map *m, uint32_t bucket, struct pb_bpf_found old, bool counted)
+/*
+ * The older element behind a new one goes. If somebody has deleted that meanwhile, the new
+ * one is a key more: without room for it, it goes, too, or room is owed if somebody has put
+ * another one in its place.
+ */
+static int displace(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old, uint32_t new, bool counted)
 {
-	if (pb_bpf_hash_mark(m, old.link, old.tag) == counted)
-		__atomic_add_fetch(&hash_top(m)->count, counted ? -1u : 1u, __ATOMIC_RELAXED);
-	pb_bpf_hash_sweep(m, bucket);
+	int err = 0;
+
+	if (pb_bpf_hash_mark(m, old.link, old.tag)) {
+		if (counted)
+			pb_bpf_hash_give_room(m, c->shard);
+	} else if (!counted && !take_room(m, c->shard)) {
+		if (pb_bpf_hash_mark(m, new, c->tag))
+			err = -E2BIG;
+		else
+			__atomic_fetch_sub(&hash_top(m)->shard[c->shard].room, 1, __ATOMIC_RELAXED);
+	}
+	pb_bpf_hash_sweep(m, c->bucket, c->shard);
+	return err;
 }
 
 static int put(struct pb_bpf_map *m, struct change *c)
 {
-	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK;
+	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK || is_small(m);
 	struct pb_bpf_found old;
 	uint32_t new = 0;
 	uint64_t word;
@@ -429,6 +469,7 @@ static int put(struct pb_bpf_map *m, struct change *c)
 
 	c->hash = pb_bpf_hash_of(m, c->key);
 	c->bucket = c->hash & m->mask;
+	c->shard = shard_of(m, c->run);
 	word = pb_load(&m->buckets[c->bucket]);
 	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
 		old = find(m, c->bucket, word, c->hash, c->key, false);
@@ -447,12 +488,12 @@ static int put(struct pb_bpf_map *m, struct change *c)
 			word = pb_load(&m->buckets[c->bucket]);
 	}
 	if (err || (old.link && in_place)) {
-		if (new)
-			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->bucket);
 		if (counted)
-			__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
+			pb_bpf_hash_give_room(m, c->shard);
+		if (new)
+			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->shard);
 	} else if (old.link) {
-		displace(m, c->bucket, old, counted);
+		err = displace(m, c, old, new, counted);
 	}
 	return err > 0 ? -EBUSY : err;
 }
@@ -460,7 +501,7 @@ static int put(struct pb_bpf_map *m, struct change *c)
 static int hash_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
 		       struct pb_bpf_run *run)
 {
-	struct change c = { key, value, flags, run, false, 0, 0 };
+	struct change c = { key, value, flags, run, false, 0, 0, 0, 0 };
 
 	if ((is_lru(m) ? flags : flags & ~(uint64_t)BPF_F_LOCK) > BPF_EXIST ||
 	    (flags & BPF_F_LOCK && m->types.spin_lock_off < 0))
@@ -471,14 +512,14 @@ static int hash_update(struct pb_bpf_map *m, const void *key, const void *value,
 static int percpu_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
 			 struct pb_bpf_run *run)
 {
-	struct change c = { key, value, flags, run, false, 0, 0 };
+	struct change c = { key, value, flags, run, false, 0, 0, 0, 0 };
 
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
 
 static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
-	struct change c = { key, value, flags, NULL, true, 0, 0 };
+	struct change c = { key, value, flags, NULL, true, 0, 0, 0, 0 };
 
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
@@ -486,7 +527,7 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 /* ---- removal ---------------------------------------------------------------------- */
 
 /* out: NULL, or where the value goes */
-static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
+static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags, uint32_t shard)
 {
 	uint32_t hash = pb_bpf_hash_of(m, key), bucket = hash & m->mask;
 	int err = 0;
@@ -510,8 +551,8 @@ static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags
 			return err;
 		if (!pb_bpf_hash_mark(m, f.link, f.tag))
 			continue;
-		__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
-		pb_bpf_hash_sweep(m, bucket);
+		pb_bpf_hash_give_room(m, shard);
+		pb_bpf_hash_sweep(m, bucket, shard);
 		if (!f.twice)
 			return 0;
 	}
@@ -520,11 +561,16 @@ static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags
 
 static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
 {
-	return take(m, key, NULL, 0);
+	return take_from(m, key, NULL, 0, shard_of(m, run));
+}
+
+static int hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
+{
+	return take_from(m, key, out, flags, shard_of(m, NULL));
 }
 
 #define HASH_OPS .size = hash_size, .format = hash_format, .open = hash_open, .remove = hash_remove, \
-	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = take, \
+	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = hash_take, \
 	.repair = pb_bpf_hash_repair
 
 const struct pb_bpf_map_ops pb_bpf_hash_ops = {

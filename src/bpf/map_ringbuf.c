@@ -72,13 +72,9 @@ static bool ringbuf_open(struct pb_bpf_map *m)
 
 static bool claim_replace(struct claim *at, struct claim *old, struct claim new)
 {
-	uint64_t new_low = new.pos, new_high = (uint64_t)new.owner << 32 | new.len;
-	uint64_t low = old->pos, high = (uint64_t)old->owner << 32 | old->len;
-	bool done;
+	uint64_t pos = old->pos, rest = (uint64_t)old->owner << 32 | old->len;
 
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*at), "+a"(low), "+d"(high)
-			 : "b"(new_low), "c"(new_high) : "memory");
-	return done;
+	return pb_replace16(&at->pos, &pos, &rest, new.pos, (uint64_t)new.owner << 32 | new.len);
 }
 
 static struct claim claim_load(struct claim *at)
