@@ -324,7 +324,7 @@ int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **p
 	if (!is_sound(&s))
 		return -EINVAL;
 	job.addr = pb_bpf_pages->map(room);
-	job.targets = (uint8_t *)(job.addr + spec->nr + 1);
+	job.notes = (uint8_t *)(job.addr + spec->nr + 1);
 	err = make(&s, &job, prog);
 	if (job.addr)
 		pb_bpf_pages->unmap(job.addr, room);

@@ -15,7 +15,7 @@ struct pb_bpf_jit {
 	/* in */
 	const struct pb_bpf_prog *prog;
 	uint32_t *addr;		/* room for nr + 1; offsets of the instructions' code afterwards */
-	uint8_t *targets;	/* room for nr; for itself */
+	uint8_t *notes;		/* room for nr; for itself */
 	uint8_t *out;		/* NULL: to learn the lengths */
 	uint32_t size;		/* of out */
 	uint64_t base;		/* where it will run, or 0: anywhere */
@@ -31,7 +31,7 @@ struct pb_bpf_jit {
  * 0; -E2BIG: more than size; -EINVAL: an instruction that has no native form. The
  * first byte is that of the entry, struct pb_bpf_prog's `jited`. With the same base
  * and seed the length is the same. Context: not on a hit; writes to `addr`,
- * `targets`, `out` and `faults` only.
+ * `notes`, `out` and `faults` only.
  */
 int pb_bpf_jit(struct pb_bpf_jit *job);
 bool pb_bpf_jit_has_bmi2(void);

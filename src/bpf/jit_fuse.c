@@ -11,7 +11,7 @@ void pb_jit_find_targets(struct pb_jit *j)
 	const struct pb_bpf_prog *p = j->prog;
 
 	for (uint32_t i = 0; i < p->nr; i++)
-		j->job->targets[i] = 0;
+		j->job->notes[i] = 0;
 	for (uint32_t i = 0; i < p->nr; i++) {
 		uint8_t form = p->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[p->ops[i]].form : PB_BPF_NO_INSN;
 		int64_t to = (int64_t)i + 1;
@@ -22,7 +22,7 @@ void pb_jit_find_targets(struct pb_jit *j)
 			to += p->insns[i].off;
 		else
 			continue;
-		j->job->targets[to] = 1;
+		j->job->notes[to] |= PB_JIT_TARGET;
 	}
 }
 
@@ -50,7 +50,7 @@ bool pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	uint8_t next = j->i + 1 < p->nr ? p->ops[j->i + 1] : 0;
 	int dst = REG(i->dst_reg);
 
-	if ((next != PB_BPF_OP_ADD64_K && next != PB_BPF_OP_ADD64_X) || j->job->targets[j->i + 1] ||
+	if ((next != PB_BPF_OP_ADD64_K && next != PB_BPF_OP_ADD64_X) || j->job->notes[j->i + 1] & PB_JIT_TARGET ||
 	    i[1].dst_reg != i->dst_reg || (next == PB_BPF_OP_ADD64_K && j->job->blind))
 		return false;
 	if (op == PB_BPF_OP_MOV64_X && next == PB_BPF_OP_ADD64_K) {
@@ -97,5 +97,5 @@ bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool 
 
 	/* 32 bits leave the upper half 0, so that both widths say the same of them */
 	return equality && !i->imm && j->zero_flag == i->dst_reg && (wide || !j->zero_wide) &&
-	       !j->job->targets[j->i];
+	       !(j->job->notes[j->i] & PB_JIT_TARGET);
 }

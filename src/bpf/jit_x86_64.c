@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program's native code. Offsets of jumps settle in passes: each lays out the code
- * with the last one's addresses, until none moves; code only shrinks, so that it
- * ends. Behind the last instruction stands what loads that fault go on with.
+ * with the last one's addresses, until none moves; code only shrinks. Where each jump
+ * becomes short only when the one behind it has, that would take as many passes as
+ * there are jumps; so after some passes far ones stay far. Behind the last instruction stands what loads that fault go on with.
  */
 #include <cpuid.h>
 #include <errno.h>
 #include "bpf/jit_priv.h"
 
-#define MOST_PASSES	64
+#define PASSES	12		/* until far jumps stay far; then two settle it */
 
 static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
@@ -167,7 +168,8 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 	pb_jit_find_targets(&j);
 	job->passes = 0;
 	do {
-		if (job->passes++ > MOST_PASSES || !pass(&j))
+		j.settled = job->passes++ >= PASSES;
+		if (job->passes > 2 * PASSES || !pass(&j))
 			return -EINVAL;
 	} while (j.moved);
 	job->len = j.at;
