@@ -260,23 +260,6 @@ static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, ui
 	return f;
 }
 
-/* Whether an instruction refers to a map that its loader couldn't make. */
-static bool lacks_map(const struct bpf_session *s, const struct bpf_unit *u)
-{
-	for (uint32_t i = 0; i < u->nr; i++) {
-		const struct bpf_insn *in = &u->insns[i];
-		bool map = in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE ||
-			   in->src_reg == BPF_PSEUDO_MAP_IDX || in->src_reg == BPF_PSEUDO_MAP_IDX_VALUE;
-
-		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
-			continue;
-		if (map && (uint32_t)in->imm < s->nr_maps && !s->map[in->imm])
-			return true;
-		i++;
-	}
-	return false;
-}
-
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, struct bpf_pin_prog **file)
 {
 	struct bpf_pin_func *funcs;
@@ -300,7 +283,7 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, st
 		return pb_error(s->command, "%s: of no type that is here", path);
 	ids = bpf_pin_map_ids(*file);
 	for (uint32_t i = 0; i < (*file)->nr_maps; i++) {
-		if (!ids[i]) {			/* it wasn't made; the program doesn't use it */
+		if (!ids[i]) {			/* it wasn't made; no verifier passes its use */
 			s->map[s->nr_maps++] = NULL;
 			continue;
 		}
@@ -309,5 +292,5 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, st
 		if (bpf_pin_map(s, map, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE))
 			return 1;
 	}
-	return lacks_map(s, u) ? pb_error(s->command, "%s: it uses a map that couldn't be made", path) : 0;
+	return 0;
 }
