@@ -7,6 +7,7 @@
 #include "bpf/image.h"
 #include "bpf/jit.h"
 #include "bpf/probe.h"
+#include "bpf/unwind.h"
 
 #define PAGE	4096u
 
@@ -15,8 +16,10 @@ struct image {
 	struct image *next;
 	uint64_t code, len, size;
 	const struct pb_bpf_jit_fault *faults;
-	uint32_t nr_faults;
+	uint32_t nr_faults, unwind_len;
+	bool debugged;			/* gdb knows of it */
 	struct pb_bpf_prog_stats stats;
+	_Alignas(64) uint8_t debug[PB_BPF_DEBUG_SIZE];
 };
 
 /* Lists of images: changed under the lock, read by handlers, which count themselves. */
@@ -34,9 +37,12 @@ static void give_lock(void)
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
-static void add_image(struct image *m)
+static void add_image(struct image *m, const struct pb_bpf_prog *p)
 {
 	take_lock();
+	m->debugged = p->jited && pb_bpf_settings.debugger;
+	if (m->debugged)
+		pb_bpf_debugger_add(m->debug, p->name, m->code, m->len, p->unwind, m->unwind_len);
 	m->next = images;
 	__atomic_store_n(&images, m, __ATOMIC_RELEASE);
 	give_lock();
@@ -48,6 +54,8 @@ static void remove_image(struct image *m)
 	struct image **at = &images;
 
 	take_lock();
+	if (m->debugged)
+		pb_bpf_debugger_remove(m->debug);
 	while (*at && *at != m)
 		at = &(*at)->next;
 	if (*at)
@@ -174,7 +182,7 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 
 /* Offsets in the mapping; each part is aligned to 8. */
 struct layout {
-	uint32_t prog, insns, decoded, subs, calls, maps, faults, ops, code;
+	uint32_t prog, insns, decoded, subs, calls, maps, faults, unwind, ops, code;
 	uint64_t size;
 };
 
@@ -197,6 +205,7 @@ static bool lay_out(struct layout *l, const struct pb_bpf_prog_spec *s, const st
 	l->calls = part(&at, (uint64_t)s->nr_calls * sizeof(*s->calls));
 	l->maps = part(&at, (uint64_t)s->nr_maps * sizeof(*s->maps));
 	l->faults = part(&at, (uint64_t)job->nr_faults * sizeof(*job->faults));
+	l->unwind = part(&at, job->len ? pb_bpf_unwind_size(2 * s->nr_subs) : 0);
 	l->ops = part(&at, s->nr);
 	at = pb_align_up(at, (uint64_t)PAGE);
 	l->code = (uint32_t)at;
@@ -273,6 +282,8 @@ static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job
 	m->len = job->len;
 	m->faults = job->faults;
 	m->nr_faults = job->nr_faults;
+	p->unwind = block + l->unwind;
+	m->unwind_len = pb_bpf_unwind_write((uint8_t *)block + l->unwind, m->code, job->frames, job->nr_frames);
 }
 
 static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct pb_bpf_prog **prog)
@@ -302,8 +313,8 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 		pb_bpf_pages->unmap(block, l.size);
 		return err;
 	}
-	add_image(m);
 	*prog = (struct pb_bpf_prog *)(block + l.prog);
+	add_image(m, *prog);
 	if ((*prog)->jited && pb_bpf_settings.jit_enable > 1 && pb_bpf_settings.show)
 		pb_bpf_settings.show(*prog, job->passes);
 	return 0;
@@ -311,7 +322,8 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog)
 {
-	size_t room = ((size_t)spec->nr + 1) * (sizeof(uint32_t) + 1);
+	size_t notes = ((size_t)spec->nr + 1) * (sizeof(uint32_t) + 1), room = pb_align_up(notes, (size_t)8) +
+		2 * (spec->nr_subs ? spec->nr_subs : 1) * sizeof(struct pb_bpf_jit_frame);
 	struct pb_bpf_sub whole = { .stack = (uint16_t)spec->stack };
 	struct pb_bpf_prog_spec s = *spec;
 	struct pb_bpf_jit job = { 0 };
@@ -325,6 +337,7 @@ int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **p
 		return -EINVAL;
 	job.addr = pb_bpf_pages->map(room);
 	job.notes = (uint8_t *)(job.addr + spec->nr + 1);
+	job.frames = (struct pb_bpf_jit_frame *)((char *)job.addr + pb_align_up(notes, (size_t)8));
 	err = make(&s, &job, prog);
 	if (job.addr)
 		pb_bpf_pages->unmap(job.addr, room);

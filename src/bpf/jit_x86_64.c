@@ -150,6 +150,8 @@ static bool pass(struct pb_jit *j)
 	}
 	pb_jit_place(j, &j->addr[j->i]);
 	pb_jit_fixups(j);
+	if (j->out && j->job->nr_frames)
+		j->job->frames[j->job->nr_frames - 1].end = j->at;
 	return true;
 }
 
@@ -167,7 +169,7 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 		j.subs[s].entry = j.subs[s].callback = p->subs[s].start * PB_BPF_JIT_MOST;
 	pb_jit_find_saved(&j);
 	pb_jit_find_targets(&j);
-	job->passes = 0;
+	job->passes = job->nr_frames = 0;
 	do {
 		j.settled = job->passes++ >= PASSES;
 		if (job->passes > 2 * PASSES || !pass(&j))

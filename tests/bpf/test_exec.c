@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -586,12 +587,21 @@ static void unsound_programs_are_not_made(void **state)
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
 }
 
-/* A frame of native code can be left by its chain. */
+/* A frame of native code can be left by its chain, and by its table. test_gdb.py stops
+ * in walk(). */
 static uint64_t chain[16];
-static uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+static void *trace[32], *outer[32];
+static int nr_trace, nr_outer;
+
+void __register_frame(const void *eh_frame);
+void __deregister_frame(const void *eh_frame);
+
+static __attribute__((noinline)) uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+					       struct pb_bpf_run *run)
 {
 	uint64_t *fp = __builtin_frame_address(0);
 
+	nr_trace = backtrace(trace, pb_array_size(trace));
 	for (size_t n = 0; n < 4; n++, fp = (uint64_t *)fp[0])
 		chain[n] = fp[1];
 	return 0;
@@ -600,19 +610,42 @@ static uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 static void frames_are_a_chain(void **state)
 {
 	static pb_bpf_fn *const calls[] = { walk, loop };
-	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 6, 8, true } };
-	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2 };
-	const struct bpf_insn insns[] = { BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 5), BPF_CALL_REL(0, 3),
-		BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(7, 0), BPF_EXIT_INSN(),
-		/* 6: */
-		BPF_MOV64_REG(6, 1), BPF_CALL_FN(0), BPF_EXIT_INSN() };
-	struct pb_bpf_prog *p = (choose(JIT), MAKE(&spec, insns, NULL));
-	uint64_t code = (uint64_t)p->jited;
+	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 14, 8, true }, { 18, 24, false } };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 3,
+		.name = "chain" };
+	/* native code, a helper, native code as its callback, native code, a helper */
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(9, 0), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 11),
+		BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(1), BPF_MOV64_REG(0, 0),
+		BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_EXIT_INSN(),
+		/* 14: */
+		BPF_MOV64_REG(7, 1), BPF_CALL_REL(8, 2), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
+		/* 18: */
+		BPF_MOV64_REG(8, 1), BPF_ST_MEM(BPF_DW, 10, -24, 0), BPF_CALL_FN(0), BPF_EXIT_INSN() };
+	struct pb_bpf_prog *p;
+	uint64_t code;
+	int inside = 0;
 
+	assert_int_equal(insns[18].dst_reg, 8);
+	pb_bpf_settings.debugger = 1;
+	p = (choose(JIT), MAKE(&spec, insns, NULL));
+	pb_bpf_settings.debugger = 0;
+	code = (uint64_t)p->jited;
+	__register_frame(p->unwind);
+	nr_outer = backtrace(outer, pb_array_size(outer));
 	run_with(p, NULL);
 	assert_in_range(chain[0], code, code + p->jited_len);
 	assert_in_range(chain[1], code, code + p->jited_len);
-	assert_not_in_range(chain[2], code, code + p->jited_len);
+	assert_in_range(chain[2], code, code + p->jited_len);
+	assert_not_in_range(chain[3], code, code + p->jited_len);
+	/* the subprogram, the callback and its entry, and the first */
+	for (int n = 0; n < nr_trace; n++)
+		inside += (uint64_t)trace[n] - code < p->jited_len;
+	assert_int_equal(inside, 4);
+	/* outside of this function all is as before */
+	assert_true(nr_trace > nr_outer && nr_outer > 3);
+	for (int n = 1; n < nr_outer; n++)
+		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);
+	__deregister_frame(p->unwind);
 	pb_bpf_prog_free(p);
 }
 
