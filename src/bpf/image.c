@@ -218,7 +218,8 @@ static void fill(struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 	*p = (struct pb_bpf_prog){
 		.nr = s->nr, .stack = s->stack, .insns = s->insns, .ops = s->ops, .subs = s->subs,
 		.nr_subs = s->nr_subs, .nr_calls = s->nr_calls, .calls = s->calls, .type = s->type,
-		.maps = s->maps, .nr_maps = s->nr_maps, .id = s->id, .enter = pb_bpf_enter_interpreted,
+		.maps = s->maps, .nr_maps = s->nr_maps, .id = s->id, .ctx_needed = s->ctx_needed,
+		.enter = pb_bpf_enter_interpreted,
 	};
 	for (uint32_t i = 0; s->name && s->name[i] && i < sizeof(p->name) - 1; i++)
 		p->name[i] = s->name[i];

@@ -97,6 +97,7 @@ struct pb_bpf_prog {
 	const struct pb_bpf_type *type;
 	struct pb_bpf_map *const *maps;	/* that it uses */
 	uint32_t nr_maps, id;
+	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
 	char name[BPF_OBJ_NAME_LEN];
 	/* runs it: `jited`, or the interpreter behind the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);

@@ -352,7 +352,7 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 
 	if (t->data_in || t->data_out || t->ctx_out || t->duration || t->repeat || t->batch_size)
 		return -EINVAL;
-	if (t->ctx_size_in < t->ctx_needed || t->ctx_size_in > sizeof(args))
+	if (t->ctx_size_in < t->prog->ctx_needed || t->ctx_size_in < t->ctx_needed || t->ctx_size_in > sizeof(args))
 		return -EINVAL;
 	if (!(t->flags & BPF_F_TEST_RUN_ON_CPU) && t->cpu)
 		return -EINVAL;

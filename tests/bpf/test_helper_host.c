@@ -68,7 +68,8 @@ static int host_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t i
 		      const void *data, uint64_t size, const void *more, uint64_t more_size)
 {
 	memcpy(seen.event, data, size);
-	memcpy(seen.event + size, more, more_size);
+	if (more_size)
+		memcpy(seen.event + size, more, more_size);
 	seen.event_len = (uint32_t)(size + more_size);
 	seen.event_index = index;
 	seen.object = object;
