@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,8 +22,8 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
 	NULL, parse_load, "OBJECT PATH [PROGRAM...]",
-	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP: under the runtime "
-	"directory if PATH has no slash.", children
+	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, in the tree of pins.",
+	children
 };
 
 static int load_prog(struct bpf_session *s, uint32_t nr, const char *dir)
@@ -55,13 +54,17 @@ static int load_prog(struct bpf_session *s, uint32_t nr, const char *dir)
 static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
 {
 	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
-	int ret = 0, nr = 0;
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+	int ret = 0, nr = 0, err;
 
-	if (bpf_pin_place(s->command, s->args[1], dir))
+	if (!pins || bpf_pin_place(s->command, s->args[1], dir))
 		return 1;
 	snprintf(maps, sizeof(maps), "%s/maps", dir);
-	if ((mkdir(dir, 0700) && errno != EEXIST) || (mkdir(maps, 0700) && errno != EEXIST))
-		return pb_error(s->command, "%s: %s", dir, strerror(errno));
+	err = pb_bpf_pins_mkdir(pins, dir);
+	if (!err || err == -EEXIST)
+		err = pb_bpf_pins_mkdir(pins, maps);
+	if (err && err != -EEXIST)
+		return pb_error(s->command, "%s: %s", dir, strerror(-err));
 	s->map_dir = maps;
 	if (bpf_open_object(s, path))
 		return 1;
@@ -173,11 +176,34 @@ static const struct argp pin_argp = {
 	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a file ends its name.",
 };
 
+/* id: NULL, it is a path. */
+static int pin_map(const char *from, const uint32_t *id, const char *to)
+{
+	static struct bpf_session s = { .command = "bpf pin" };
+	struct pb_bpf_pins *pins = bpf_pins(s.command);
+	int err;
+
+	if (!pins || (id && bpf_pin_map(&s, NULL, *id, PB_BPF_MAP_READ)))
+		return 1;
+	err = id ? pb_bpf_obj_pin(pins, s.map[0], to) : pb_bpf_pins_link(pins, from, to);
+	return err ? pb_error(s.command, "%s: %s", to, strerror(-err)) : 0;
+}
+
+static int pin_prog(const char *what, const uint32_t *id, const char *name)
+{
+	char from[BPF_PIN_PATH], to[BPF_PIN_PATH];
+
+	if (id && !bpf_pin_find("bpf pin", *id, from))
+		return pb_error("bpf pin", "%u: no pinned program has that id", *id);
+	if ((!id && bpf_pin_place("bpf pin", what, from)) || bpf_pin_place("bpf pin", name, to))
+		return 1;
+	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
+}
+
 static int run_pin(int argc, char **argv)
 {
-	char from[BPF_PIN_PATH], to[BPF_PIN_PATH], *end;
-	unsigned long id;
-	bool map;
+	uint32_t id;
+	char *end;
 	int at = 0;
 
 	if (argp_parse(&pin_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
@@ -186,17 +212,8 @@ static int run_pin(int argc, char **argv)
 		pb_error("bpf pin", "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
 		return 2;
 	}
-	map = !strcmp(argv[at], "map");
-	id = strtoul(argv[at + 1], &end, 10);
-	if (!*end) {
-		if (!bpf_pin_find("bpf pin", map, (uint32_t)id, from))
-			return pb_error("bpf pin", "%s: nothing pinned has that id", argv[at + 1]);
-	} else if (bpf_pin_place("bpf pin", argv[at + 1], from)) {
-		return 1;
-	}
-	if (bpf_pin_place("bpf pin", argv[at + 2], to))
-		return 1;
-	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
+	id = (uint32_t)strtoul(argv[at + 1], &end, 10);
+	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], *end ? NULL : &id, argv[at + 2]);
 }
 
 const struct pb_command bpf_command_pin = {

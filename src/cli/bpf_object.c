@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Compiled objects, and where their maps are. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bpf/map_file.h"
 #include "cli/bpf_pin.h"
 
-/* A new map in a file of its own, if there is a directory for them. */
+/* A new map that is pinned at once, if there is a directory for that. */
 static int make_pinned(void *arg, const struct pb_bpf_object_map *o, const struct pb_bpf_map_spec *spec,
 		       struct pb_bpf_map *map)
 {
 	const struct bpf_session *s = arg;
+	struct pb_bpf_pins *pins;
 	char path[BPF_PIN_PATH];
-	int fd, err;
+	int err;
 
 	if (!s->map_dir)
 		return -ENOENT;
-	if (snprintf(path, sizeof(path), "%s/%s", s->map_dir, spec->name) >= (int)sizeof(path))
+	pins = bpf_pins(s->command);
+	if (!pins || snprintf(path, sizeof(path), "%s/%s", s->map_dir, spec->name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno == ENOENT ? -ENOTDIR : -errno;
-	err = pb_bpf_map_create_at(map, spec, fd, bpf_pin_new_id(s->command, true));
-	if (err) {
-		close(fd);
-		unlink(path);
-	}
-	return err;
+	/* pins have no dots; libbpf writes them so, too */
+	for (char *p = path + strlen(s->map_dir); *p; p++)
+		if (*p == '.')
+			*p = '_';
+	err = pb_bpf_pins_create(pins, map, spec);
+	if (err)
+		return err;
+	err = pb_bpf_obj_pin(pins, map, path);
+	if (err)
+		pb_bpf_map_close(map);
+	/* ENOENT would say that a map shall be made elsewhere */
+	return err == -ENOENT ? -ENOTDIR : err;
 }
 
 int bpf_open_object(struct bpf_session *s, const char *path)
