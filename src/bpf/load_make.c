@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf/map_file.h"
 #include "bpf/map_sys.h"
 #include "bpf/resolve.h"
 
+#define LOG_ERRORS	4	/* and statistics */
 #define OWN_LOG	(16u << 20)	/* of the verifier's, for its last line, if nobody wants it */
 
 struct making {
@@ -203,7 +205,7 @@ static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 			end--;
 		for (begin = end; begin > log->buf && begin[-1] != '\n'; begin--)
 			;
-		if (strncmp(begin, "processed ", 10) && begin != end) {
+		if (strncmp(begin, "processed ", 10) && strncmp(begin, "stack depth ", 12) && begin != end) {
 			snprintf(line, size, "%.*s", (int)(end - begin), begin);
 			return;
 		}
@@ -211,11 +213,20 @@ static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 	}
 }
 
-static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr)
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr, uint64_t begin)
 {
 	struct pb_bpf_resolved r = {};
 	int err = pb_bpf_resolve(v, &r);
 
+	m->made.progs[nr].ns = now_ns() - begin;
 	if (err)
 		return err;
 	r.spec.name = m->made.object->progs[nr].name;
@@ -236,17 +247,19 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 		.nr_maps = o->nr_maps, .funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines,
 		.nr_lines = p->nr_lines, .log = log, .log_level = level, .mem = &m->mem,
 	};
+	uint64_t begin;
 	int err;
 
 	if (!v.type) {
 		say(&m->made.progs[nr].why, "programs of type %u aren't run here", p->type);
 		return -EINVAL;
 	}
+	begin = now_ns();
 	err = pb_bpf_verify(&v);
 	m->made.progs[nr].verified = v.stats.insns;
 	if (err)
 		return err;
-	err = resolve_and_make(m, &v, nr);
+	err = resolve_and_make(m, &v, nr, begin);
 	pb_bpf_facts_free(&m->mem, v.facts);
 	return err;
 }
@@ -261,8 +274,14 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	const char *core = NULL;
 	char line[256] = "";
 
-	if (own.buf && verify(m, nr, &own, 1) != -ENOSPC)
+	if (own.buf) {
 		log = &own;
+		verify(m, nr, &own, 1);
+		if (own.cut) {		/* errors only */
+			own.len = own.cut = 0;
+			verify(m, nr, &own, LOG_ERRORS);
+		}
+	}
 	if (log && log->buf) {
 		core = pb_bpf_object_explain(&m->made.object->progs[nr], log->buf);
 		last_line(line, sizeof(line), log);

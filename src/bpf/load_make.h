@@ -20,6 +20,7 @@ struct pb_bpf_made_prog {
 	struct pb_bpf_prog *prog;	/* NULL: not made (yet) */
 	const char *why;		/* and why not, once it was tried: one line */
 	uint32_t verified;		/* instructions that the verifier looked at */
+	uint64_t ns;			/* that verifying and resolving took */
 };
 
 struct pb_bpf_made {
