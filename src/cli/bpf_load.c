@@ -22,8 +22,8 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
 	NULL, parse_load, "OBJECT PATH [PROGRAM...]",
-	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, in the tree of pins.",
-	children
+	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, in the tree of "
+	"pins.", children
 };
 
 static int load_prog(struct bpf_session *s, uint32_t nr, const char *dir)
