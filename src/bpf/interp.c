@@ -10,14 +10,6 @@
 #include "bpf/prog.h"
 #include "bpf/probe.h"
 
-/* A test's interpreter looks at each access, call and stack. */
-#ifndef PB_BPF_CHECKED
-#define CHECKED(run, addr, size)	(addr)
-#define STACK_BEGINS(run, stack)	((void)0)
-#define STACK_ENDS(run)			((void)0)
-#define CALLS(run, fn, r)		((void)0)
-#endif
-
 #define TOKEN		(1ull << 63)	/* | the subprogram's first instruction */
 
 struct frame {
@@ -44,8 +36,7 @@ struct frame {
 	NAME##32_X: { type32 d = (type32)DST, s = (type32)SRC; GO((cond) ? i->off : 0); }
 
 /* Unaligned, and of any type. */
-#define UNALIGNED(type, addr) (((struct { type v; } __attribute__((packed, may_alias)) *) \
-				CHECKED(run, addr, sizeof(type)))->v)
+#define UNALIGNED(type, addr) (((struct { type v; } __attribute__((packed, may_alias)) *)(addr))->v)
 
 #define SIZES(X) X(B, uint8_t, int8_t) X(H, uint16_t, int16_t) X(W, uint32_t, int32_t)
 #define MEMORY(S, type, sx) \
@@ -57,7 +48,7 @@ struct frame {
 	PROBE_S##S: DST = (uint64_t)(int64_t)(sx)pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT; \
 	PROBE_##S: DST = pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT;
 
-#define AT(type) ((type *)CHECKED(run, DST + (uint64_t)(int64_t)i->off, sizeof(type)))
+#define AT(type) ((type *)(DST + (uint64_t)(int64_t)i->off))
 #define ATOMIC(NAME, op) \
 	ATOMIC_##NAME##_W: __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_RELAXED); NEXT; \
 	ATOMIC_##NAME##_DW: __atomic_##op(AT(uint64_t), SRC, __ATOMIC_RELAXED); NEXT; \
@@ -176,7 +167,6 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	const struct pb_bpf_code *i = prog->code + start;
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 
-	STACK_BEGINS(run, stack);
 	r[10] = (uint64_t)(stack + PB_BPF_STACK / 8);
 	goto *labels[i->op];
 
@@ -185,7 +175,6 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	JUMPS
 	LD_IMM64: DST = IMM; GO(1);
 	CALL:
-	CALLS(run, prog->calls[i->imm], r);
 	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
 	NEXT;
 	CALL_PC:
@@ -206,10 +195,8 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	run->prog = prog;
 	/* fall through */
 	EXIT:
-	if (frame == frames) {
-		STACK_ENDS(run);
+	if (frame == frames)
 		return r[0];
-	}
 	frame--;
 	i = frame->back;
 	for (int k = 0; k < 4; k++)
