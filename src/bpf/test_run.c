@@ -106,8 +106,10 @@ static void run_all(struct pb_bpf_test_run *t, void *ctx)
 {
 	uint32_t repeat = t->repeat ? t->repeat : 1;
 	struct pb_bpf_run run = { .host = t->host, .cookie = t->cookie, .lane = t->lane };
-	uint64_t begin = t->host->clock(&run, PB_BPF_MONOTONIC), each;
+	uint64_t begin, each;
 
+	run.thread = (uint32_t)t->host->pid_tgid(&run);
+	begin = t->host->clock(&run, PB_BPF_MONOTONIC);
 	for (uint32_t i = 0; i < repeat; i++) {
 		run.prog = t->prog;
 		run.ctx = ctx;
