@@ -124,17 +124,18 @@ static void fill_sections(struct object *o, uint64_t code, uint64_t len, const u
 {
 	const uint64_t base = (uint64_t)&o->elf;
 
-	o->sections[TEXT] = (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-		.sh_addr = code, .sh_size = len, .sh_addralign = 1 };
+	o->sections[TEXT] = (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_NOBITS,
+		.sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = code, .sh_size = len, .sh_addralign = 1 };
 	o->sections[EH_FRAME] = (Elf64_Shdr){ .sh_name = 7, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC,
-		.sh_addr = (uint64_t)unwind, .sh_offset = (uint64_t)unwind - base, .sh_size = unwind_len, .sh_addralign = 8 };
-	o->sections[SYMTAB] = (Elf64_Shdr){ .sh_name = 17, .sh_type = SHT_SYMTAB, .sh_offset = (uint64_t)o->symbols - base,
-		.sh_size = sizeof(o->symbols), .sh_link = STRTAB, .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym),
+		.sh_addr = (uint64_t)unwind, .sh_offset = (uint64_t)unwind - base, .sh_size = unwind_len,
 		.sh_addralign = 8 };
-	o->sections[STRTAB] = (Elf64_Shdr){ .sh_name = 25, .sh_type = SHT_STRTAB, .sh_offset = (uint64_t)o->names - base,
-		.sh_size = sizeof(o->names), .sh_addralign = 1 };
-	o->symbols[1] = (Elf64_Sym){ .st_name = NAME_AT, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = TEXT,
-		.st_value = 0, .st_size = len };
+	o->sections[SYMTAB] = (Elf64_Shdr){ .sh_name = 17, .sh_type = SHT_SYMTAB,
+		.sh_offset = (uint64_t)o->symbols - base, .sh_size = sizeof(o->symbols), .sh_link = STRTAB,
+		.sh_info = 1, .sh_entsize = sizeof(Elf64_Sym), .sh_addralign = 8 };
+	o->sections[STRTAB] = (Elf64_Shdr){ .sh_name = 25, .sh_type = SHT_STRTAB,
+		.sh_offset = (uint64_t)o->names - base, .sh_size = sizeof(o->names), .sh_addralign = 1 };
+	o->symbols[1] = (Elf64_Sym){ .st_name = NAME_AT, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+		.st_shndx = TEXT, .st_value = 0, .st_size = len };
 }
 
 void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len, const uint8_t *unwind,
@@ -144,8 +145,8 @@ void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t 
 	struct object *o = entry;
 	struct pb_bpf_text text = { .buf = o->names + NAME_AT, .size = sizeof(o->names) - NAME_AT };
 
-	o->elf = (Elf64_Ehdr){ .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_REL,
-		.e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_shoff = offsetof(struct object, sections) -
+	o->elf = (Elf64_Ehdr){ .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_shoff = offsetof(struct object, sections) -
 		offsetof(struct object, elf), .e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr),
 		.e_shnum = NR_SECTIONS, .e_shstrndx = STRTAB };
 	memcpy(o->names, SECTION_NAMES, sizeof(SECTION_NAMES));
