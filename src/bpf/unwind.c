@@ -146,9 +146,10 @@ void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t 
 	struct pb_bpf_text text = { .buf = o->names + NAME_AT, .size = sizeof(o->names) - NAME_AT };
 
 	o->elf = (Elf64_Ehdr){ .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_shoff = offsetof(struct object, sections) -
-		offsetof(struct object, elf), .e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = NR_SECTIONS, .e_shstrndx = STRTAB };
+		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
+		.e_shoff = offsetof(struct object, sections) - offsetof(struct object, elf),
+		.e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = NR_SECTIONS,
+		.e_shstrndx = STRTAB };
 	memcpy(o->names, SECTION_NAMES, sizeof(SECTION_NAMES));
 	pb_bpf_printf(&text, "bpf_prog_%s", name);
 	fill_sections(o, code, len, unwind, unwind_len);
