@@ -75,12 +75,11 @@ static int32_t room(const struct pb_jit *j)
 /* A function begins: the one before it ends here. */
 static struct pb_bpf_jit_frame *note_frame(struct pb_jit *j)
 {
-	static struct pb_bpf_jit_frame nowhere;
 	struct pb_bpf_jit *job = j->job;
-	struct pb_bpf_jit_frame *f = &nowhere;
+	struct pb_bpf_jit_frame *f;
 
 	if (!j->out || !job->frames || job->nr_frames == 2 * j->prog->nr_subs)
-		return f;
+		return &j->nowhere;
 	if (job->nr_frames)
 		job->frames[job->nr_frames - 1].end = j->at;
 	f = &job->frames[job->nr_frames++];
