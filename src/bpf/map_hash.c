@@ -158,7 +158,7 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash,
 				       const void *key, bool last)
 {
-	const struct pb_bpf_found lost = { .lost = true };
+	const struct pb_bpf_found lost = { .lost = LOST }, damaged = { .lost = DAMAGED };
 	const uint64_t *at = &m->buckets[bucket];
 	struct pb_bpf_found f = { 0 };
 
@@ -168,12 +168,14 @@ static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t buck
 		bool same;
 
 		if (!is_elem(m, LINK(word)) || n > m->nr_elems)
-			return lost;
+			return damaged;
 		e = elem(m, LINK(word));
 		next = pb_load(&e->next);
 		same = !(next & MARK) && e->hash == hash && same_key(m, e, key);
-		if (pb_load(at) != word || next & OUT)
+		if (pb_load(at) != word)
 			return lost;
+		if (next & OUT)
+			return damaged;
 		if (same) {
 			f.twice = f.link;
 			f.link = LINK(word);
@@ -190,15 +192,16 @@ static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t buck
 
 struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key)
 {
-	struct pb_bpf_found f = { .lost = true };
+	struct pb_bpf_found f = { .lost = LOST };
 	uint32_t bucket = hash & m->mask;
 
-	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++)
+	for (int walks = 0; f.lost == LOST && walks < MOST_WALKS; walks++)
 		f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, false);
 	return f;
 }
 
-static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
+/* 0, LOST or DAMAGED */
+static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
@@ -206,35 +209,38 @@ static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 		uint32_t link = LINK(word);
 		uint64_t next, new;
 
-		if (!is_elem(m, link) || n > m->nr_elems || word & (MARK | OUT))
-			return false;
+		if (!is_elem(m, link) || n > m->nr_elems)
+			return DAMAGED;
+		if (STATE(word))
+			return LOST;
 		next = pb_load(&elem(m, link)->next);
 		if (pb_load(at) != word)
-			return false;
+			return LOST;
+		if (next & OUT)
+			return DAMAGED;
 		if (!(next & MARK)) {
 			at = &elem(m, link)->next;
 			word = next;
 			continue;
 		}
-		if (next & OUT)
-			return false;
 		new = (word & TAGS) | LINK(next);
 		if (at == &m->buckets[bucket])
 			new += TAG_ONE;
 		if (!pb_replace(at, &word, new))
-			return false;
+			return LOST;
 		pb_bpf_hash_give_elem(m, link, next, shard);
 		word = new;
 	}
-	return true;
+	return 0;
 }
 
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
-	for (int walks = 0; walks < MOST_WALKS; walks++)
-		if (sweep_once(m, bucket, shard))
-			return true;
-	return false;
+	int ret = LOST;
+
+	for (int walks = 0; ret == LOST && walks < MOST_WALKS; walks++)
+		ret = sweep_once(m, bucket, shard);
+	return !ret;
 }
 
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
@@ -247,13 +253,17 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 			if (LINK(word) == link)
 				return 1;
 			next = pb_load(&elem(m, LINK(word))->next);
-			if (pb_load(at) != word || next & OUT)
+			if (pb_load(at) != word)
 				break;
+			if (next & OUT)
+				return -1;
 			at = &elem(m, LINK(word))->next;
 			word = next;
 		}
 		if (LINK(word) == (END | bucket) && pb_load(at) == word)
 			return 0;
+		if (!is_elem(m, LINK(word)) && pb_load(at) == word)
+			return -1;
 	}
 	return -1;
 }
@@ -473,6 +483,8 @@ static int put(struct pb_bpf_map *m, struct change *c)
 	word = pb_load(&m->buckets[c->bucket]);
 	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
 		old = find(m, c->bucket, word, c->hash, c->key, false);
+		if (old.lost == DAMAGED)
+			break;
 		if (old.lost) {
 			word = pb_load(&m->buckets[c->bucket]);
 			continue;
@@ -535,6 +547,8 @@ static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t 
 	for (int walks = 0; walks < MOST_WALKS; walks++) {
 		struct pb_bpf_found f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, true);
 
+		if (f.lost == DAMAGED)
+			break;
 		if (f.lost)
 			continue;
 		if (!f.link)

@@ -41,6 +41,8 @@
 #define SMALL		8	/* bytes of a value that is changed where it is */
 #define MOST_WALKS	1000	/* each was disturbed by somebody who got further */
 
+enum { LOST = 1, DAMAGED };	/* the latter: what no process of ours does */
+
 struct hash_top {
 	uint32_t fresh;		/* elements that were never used lie from here on */
 	uint32_t hand;		/* LRU: the next one that is looked at */
@@ -137,14 +139,14 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m);
 /* map_hash.c */
 struct pb_bpf_found {
 	uint32_t link;		/* of an element with the key that isn't deleted, or 0 */
-	bool lost;		/* the walk came off its list, and says nothing */
+	uint8_t lost;		/* the walk says nothing: LOST, its list changed; DAMAGED */
 	uint32_t twice;		/* another one in front of it, or 0 */
 	uint64_t word, tag;	/* the element's, and its life; read before its key */
 };
 uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key);
 /* The first element with the key. */
 struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key);
-/* Takes deleted elements out of the list; false: it was never looked through undisturbed. */
+/* Takes deleted elements out of the list; false: it was never looked through to its end. */
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
 /* Whether the element is in its bucket's list: 1, 0; -1: can't be said. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);

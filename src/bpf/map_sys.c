@@ -173,10 +173,12 @@ static int hash_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b, bo
 	return err;
 }
 
+#define MOST_MISSED 1000	/* deleted between finding and reading them */
+
 static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
-	uint32_t most = *b->count, done = 0;
+	uint32_t most = *b->count, done = 0, missed = 0;
 	const void *prev = b->in;
 	char *key = b->keys;
 	int err = 0;
@@ -189,8 +191,9 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 		err = m->ops->read(m, key, (char *)b->values + done * value_size, b->elem_flags);
 		if (err == -ENOENT) {
 			/* the next one comes into this one's place, which is also `prev` */
-			err = 0;
-			continue;
+			err = ++missed < MOST_MISSED ? 0 : -EINTR;
+			if (!err)
+				continue;
 		}
 		if (err)
 			return err;

@@ -152,7 +152,10 @@ static void remove_unused(struct pb_bpf_pins *p)
 		return;
 	while ((e = readdir(d))) {
 		struct stat st;
-		int fd = *e->d_name == '.' ? -1 : openat(p->ids, e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		int fd = -1;
+
+		if (*e->d_name != '.')
+			fd = openat(p->ids, e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 		if (fd < 0)
 			continue;
