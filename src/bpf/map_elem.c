@@ -173,7 +173,7 @@ static void repair_twin(struct pb_bpf_map *m, struct lives *l, uint32_t link, ui
 	struct pb_bpf_found f = pb_bpf_hash_find(m, e->hash, e->key);
 
 	if (f.link && f.link != link && died(l, elem(m, f.link)->owner) &&
-	    pb_bpf_hash_mark(m, link, word & TAGS))
+	    pb_bpf_hash_mark(m, link, word & TAGS, KEPT))
 		pb_bpf_hash_sweep(m, e->hash & m->mask, 0);
 }
 
@@ -190,7 +190,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 			return false;
 		break;
 	case MARK:
-		/* who unlinked it, and has not said so yet, finds that we have */
+		/* who unlinked it, and was about to own it, finds that we do */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;
@@ -255,7 +255,7 @@ static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 		if (!word || (STATE(word) == FREE && !(LINK(word) & END)))
 			continue;
 		*quiet &= !STATE(word);
-		held += STATE(word) != FREE || e->room;
+		held += STATE(word) == FREE ? e->room : !(STATE(word) && word & KEPT);
 	}
 	return held;
 }

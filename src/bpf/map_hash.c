@@ -200,6 +200,22 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 	return f;
 }
 
+/* An element that we have unlinked. While it is ours it still has its room, for who counts. */
+static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
+{
+	struct elem *e = elem(m, link);
+	uint64_t owned = owned_by(m, word & TAGS);
+	bool room = !(word & KEPT);
+
+	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
+	if (!pb_replace(&e->next, &word, owned))
+		return;		/* who repairs took us for dead */
+	if (room)
+		pb_bpf_hash_give_room(m, shard);
+	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
+	pb_bpf_hash_give_elem(m, link, owned, shard);
+}
+
 /* 0, LOST or DAMAGED */
 static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
@@ -228,7 +244,7 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 			new += TAG_ONE;
 		if (!pb_replace(at, &word, new))
 			return LOST;
-		pb_bpf_hash_give_elem(m, link, next, shard);
+		put_away(m, link, next, shard);
 		word = new;
 	}
 	return 0;
@@ -268,13 +284,13 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 	return -1;
 }
 
-bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag, uint64_t kept)
 {
 	struct elem *e = elem(m, link);
 	uint64_t next = pb_load(&e->next);
 
 	while (!STATE(next) && (next & TAGS) == tag)
-		if (pb_replace(&e->next, &next, next | MARK))
+		if (pb_replace(&e->next, &next, next | MARK | kept))
 			return true;
 	return false;
 }
@@ -447,20 +463,26 @@ static int insert(struct pb_bpf_map *m, struct change *c, uint64_t *word, struct
 	return 1;
 }
 
+/* Somebody has deleted the older element, but left its room to the new one. */
+static bool room_left(struct pb_bpf_map *m, struct pb_bpf_found old)
+{
+	uint64_t word = pb_load(&elem(m, old.link)->next);
+
+	return STATE(word) == MARK && word & KEPT && (word & TAGS) == old.tag;
+}
+
 /*
- * The older element behind a new one goes. If somebody has deleted that meanwhile, the new
- * one is a key more: without room for it, it goes, too, or room is owed if somebody has put
- * another one in its place.
+ * The older element behind a new one goes, and leaves it its room. If somebody has deleted
+ * that meanwhile, the new one is a key more: without room for it, it goes, too, or room is
+ * owed if somebody has put another one in its place.
  */
 static int displace(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old, uint32_t new, bool counted)
 {
 	int err = 0;
 
-	if (pb_bpf_hash_mark(m, old.link, old.tag)) {
-		if (counted)
-			pb_bpf_hash_give_room(m, c->shard);
-	} else if (!counted && !take_room(m, c->shard)) {
-		if (pb_bpf_hash_mark(m, new, c->tag))
+	if (!pb_bpf_hash_mark(m, old.link, old.tag, counted ? 0 : KEPT) && !counted && !room_left(m, old) &&
+	    !take_room(m, c->shard)) {
+		if (pb_bpf_hash_mark(m, new, c->tag, KEPT))
 			err = -E2BIG;
 		else
 			__atomic_fetch_sub(&hash_top(m)->shard[c->shard].room, 1, __ATOMIC_RELAXED);
@@ -563,9 +585,8 @@ static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t 
 		}
 		if (err)
 			return err;
-		if (!pb_bpf_hash_mark(m, f.link, f.tag))
+		if (!pb_bpf_hash_mark(m, f.link, f.tag, f.twice ? KEPT : 0))
 			continue;
-		pb_bpf_hash_give_room(m, shard);
 		pb_bpf_hash_sweep(m, bucket, shard);
 		if (!f.twice)
 			return 0;

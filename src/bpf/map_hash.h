@@ -5,7 +5,7 @@
  *
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of lane 0, 1 ...
  *
- * An element's `next` is one word, {tag, OUT, MARK, link}. What an element is stands in
+ * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. What an element is stands in
  * it and nowhere else, so that a process may die between any two instructions:
  *
  *   0                     never used
@@ -13,11 +13,11 @@
  *   MARK OUT END owner    somebody fills it, or puts it away
  *   link                  in its bucket's list; or filled, and about to be put there by
  *                         e->owner
- *   MARK link             deleted; in its list, until somebody unlinks it
+ *   MARK link             deleted; in its list, until somebody unlinks it and owns it then
  *
- *          take_elem              update           mark             sweep
- *   free ───────────▶ owned ───────────▶ in list ───────▶ deleted ───────▶ free
- *        (new tag)      └───────────────── give_elem ────────────────────▶
+ *          take_elem        update             mark             sweep         give_elem
+ *   free ───────────▶ owned ──────▶ in list ───────▶ deleted ───────▶ owned ─────────▶ free
+ *        (new tag)
  *
  * Each arrow but update's is one cmpxchg of the word; update's last step is that of the
  * bucket's word. The tag is another one in each life. Stacks of free elements are hints
@@ -31,7 +31,8 @@
 #define END		0x80000000u
 #define MARK		(1ull << 32)
 #define OUT		(1ull << 33)
-#define TAG_ONE		(1ull << 34)
+#define KEPT		(1ull << 34)	/* with MARK: its room is another element's now */
+#define TAG_ONE		(1ull << 35)
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))
 #define STATE(word)	((word) & (MARK | OUT))
@@ -66,7 +67,7 @@ struct elem {
 	uint32_t hash;
 	uint16_t owner;		/* who filled it */
 	uint8_t ref;		/* LRU: was looked up since the hand passed */
-	uint8_t room;		/* while it is filled: has taken room for a key, or is about to */
+	uint8_t room;		/* while it is somebody's: has room for a key, or is about to take it */
 	char key[];		/* rounded up to 8, then a larger value; those of lanes lie elsewhere */
 } __attribute__((aligned(16)));
 
@@ -150,8 +151,9 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
 /* Whether the element is in its bucket's list: 1, 0; -1: can't be said. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
-/* Deletes an element that has that tag; false: somebody else has. */
-bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
+/* Deletes an element that has that tag; false: somebody else has. kept: KEPT or 0; without,
+ * who frees the element gives its room back. */
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag, uint64_t kept);
 
 /* map_hash_walk.c */
 int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next);
