@@ -135,6 +135,8 @@ static void make_maps(struct making *m)
 			say(&m->made.maps[i].why, "%s", o->maps[i].why);
 		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
 			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here", o->maps[i].name, type);
+		else if (err == -EBADF && !o->maps[i].inner)
+			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name, type);
 		else if (err)
 			say(&m->made.maps[i].why, "map %s (%s): %s", o->maps[i].name, type,
 			    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));

@@ -147,6 +147,41 @@ static void sections(void **state)
 	pb_bpf_object_close(o);
 }
 
+static int target_of(const char *text, bool user, bool multi, struct pb_bpf_target *t)
+{
+	struct pb_bpf_object_prog p = { .type = BPF_PROG_TYPE_KPROBE, .target = text, .user = user, .multi = multi };
+
+	return pb_bpf_object_target(&p, t);
+}
+
+static void targets(void **state)
+{
+	struct pb_bpf_target t;
+
+	assert_int_equal(target_of("func+0x10", false, false, &t), 0);
+	assert_int_equal(t.func_len, 4);
+	assert_int_equal(t.off, 16);
+	assert_null(t.path);
+	assert_int_equal(target_of("/a:b/c:func+8", true, false, &t), 0);
+	assert_int_equal(t.path_len, 6);
+	assert_memory_equal(t.func, "func", t.func_len);
+	assert_int_equal(t.off, 8);
+	assert_int_equal(target_of("std::+*", false, true, &t), 0);
+	assert_int_equal(t.func_len, 7);
+	assert_int_equal(target_of("func", false, false, &t), 0);
+	assert_int_equal(t.off, 0);
+	assert_int_equal(target_of(NULL, false, false, &t), -ENOENT);
+	assert_int_equal(target_of("func", true, false, &t), -EINVAL);
+	assert_int_equal(target_of(":func", true, false, &t), -EINVAL);
+	assert_int_equal(target_of("/path:", true, false, &t), -EINVAL);
+	assert_int_equal(target_of("func+", false, false, &t), -EINVAL);
+	assert_int_equal(target_of("func+-1", false, false, &t), -EINVAL);
+	assert_int_equal(target_of("func+8x", false, false, &t), -EINVAL);
+	assert_int_equal(target_of("+8", false, false, &t), -EINVAL);
+	assert_int_equal(pb_bpf_object_target(&(struct pb_bpf_object_prog){ .type = BPF_PROG_TYPE_XDP,
+					      .target = "devmap" }, &t), -EINVAL);
+}
+
 /* Which of the program's functions stands at an instruction. */
 static const struct pb_bpf_func *func_at(const struct pb_bpf_object_prog *p, uint32_t insn)
 {
@@ -371,7 +406,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(maps), cmocka_unit_test(variables), cmocka_unit_test(sections),
-		cmocka_unit_test(functions), cmocka_unit_test(kconfig), cmocka_unit_test(core),
+		cmocka_unit_test(functions), cmocka_unit_test(targets), cmocka_unit_test(kconfig), cmocka_unit_test(core),
 		cmocka_unit_test(poison), cmocka_unit_test(matches), cmocka_unit_test(errors),
 	};
 
