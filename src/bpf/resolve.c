@@ -65,6 +65,7 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 
 	/* an index that was guessed would have to be masked */
 	if (!m || m->attr.type != BPF_MAP_TYPE_ARRAY || !m->elems || m->elem_size > INT32_MAX ||
+	    m->attr.max_entries > INT32_MAX ||
 	    !(o->v->caps & PB_BPF_CAP_PERFMON))
 		return false;
 	emit(o, INSN(BPF_LDX | BPF_MEM | BPF_W, 0, 2, 0, 0));

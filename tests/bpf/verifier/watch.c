@@ -395,6 +395,31 @@ static bool call(struct machine *m, const struct bpf_insn *i)
 	return good;
 }
 
+/* Near to something of which the address differs from run to run. */
+static bool like_address(const struct machine *m, uint64_t v)
+{
+	const uint64_t near = 1 << 20, places[] = { m->r[10], (uint64_t)world_packet().at, (uint64_t)world_ctx() };
+
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+		if (places[i] && v - places[i] + near < 2 * near)
+			return true;
+	return false;
+}
+
+static bool in_packet(uint64_t v)
+{
+	struct area p = world_packet();
+
+	return p.size && v - (uint64_t)p.at <= p.size + 0xffff;
+}
+
+/* A jump by an address goes another way in another run, but for places in the packet. */
+static void note_comparison(struct machine *m, uint64_t a, uint64_t b)
+{
+	if ((like_address(m, a) && b) || (like_address(m, b) && a))
+		m->w->vague |= !(in_packet(a) && in_packet(b));
+}
+
 /* ---- the instructions ---------------------------------------------------------------------------------- */
 
 static bool step_memory(struct machine *m, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
@@ -472,6 +497,7 @@ static bool step(struct machine *m, const struct bpf_insn *i, const struct pb_bp
 		m->at += (uint32_t)i->imm;
 		return true;
 	case PB_BPF_IF_K: case PB_BPF_IF_X:
+		note_comparison(m, *dst, o->form == PB_BPF_IF_K ? imm : src);
 		if (holds(i->code, *dst, o->form == PB_BPF_IF_K ? imm : src))
 			m->at += (uint32_t)(int32_t)i->off;
 		return true;

@@ -15,7 +15,7 @@ struct watch {
 	unsigned layout;	/* addresses of the stack, and what lies in it, differ by this */
 	/* out */
 	uint64_t r0;
-	bool vague;		/* it read stack that nobody wrote, as the privileged may */
+	bool vague;		/* it read stack that nobody wrote, or jumped by an address, as the privileged may */
 	char why[200];
 };
 
