@@ -235,10 +235,11 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	case BPF_EXIT:
 		return 0;
 	case BPF_CALL:
-		if (!insn->src_reg && helper_calls_back(insn->imm))
-			env->aux[i].prune_point = true;
-		if (env->aux[i].prune_point && !insn->src_reg && insn->imm != BPF_FUNC_timer_set_callback)
-			env->aux[i].calls_back = env->aux[i].jump_point = true;
+		if (!insn->src_reg && helper_calls_back(insn->imm)) {
+			env->aux[i].prune_point = env->aux[i].jump_point = true;
+			/* not at once, and it comes back to nobody: a timer's */
+			env->aux[i].calls_back = insn->imm != BPF_FUNC_timer_set_callback;
+		}
 		return visit_call(env, w, i, 1, insn->src_reg == BPF_PSEUDO_CALL);
 	case BPF_JA:
 		if (BPF_SRC(insn->code) != BPF_K)

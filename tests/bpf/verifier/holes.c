@@ -145,6 +145,18 @@ static void test_turns_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
+/* A loop that ends or not as the context says, and begins with a call of no callback. */
+static void test_loop_that_may_not_end(void **state)
+{
+	struct bpf_insn p[] = {
+		MOV(6, 1), SET(7, 0),
+		CALL(get_smp_processor_id), BPF_LDX_MEM(BPF_W, 7, 6, 4), BPF_ALU64_IMM(BPF_ADD, 7, 1),
+		BPF_JMP_IMM(BPF_JLT, 7, 2, -4), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
+}
+
 /* ---- what others do to the packet, and to the result ------------------------------------------- */
 
 static void test_global_function_moves_packet(void **state)
@@ -214,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_copy_on_other_way), cmocka_unit_test(test_signed_fill_is_no_copy),
 		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up),
+		cmocka_unit_test(test_loop_that_may_not_end),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 	};
