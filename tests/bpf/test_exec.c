@@ -641,9 +641,9 @@ static void frames_are_a_chain(void **state)
 	for (int n = 0; n < nr_trace; n++)
 		inside += (uint64_t)trace[n] - code < p->jited_len;
 	assert_int_equal(inside, 4);
-	/* outside of this function all is as before */
+	/* outside of this function all is as before; a sanitizer's backtrace() is a frame, too */
 	assert_true(nr_trace > nr_outer && nr_outer > 3);
-	for (int n = 1; n < nr_outer; n++)
+	for (int n = 1; n < nr_outer - 1; n++)
 		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);
 	__deregister_frame(p->unwind);
 	pb_bpf_prog_free(p);
