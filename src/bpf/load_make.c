@@ -20,6 +20,7 @@ struct making {
 	struct pb_bpf_made made;	/* first */
 	struct pb_bpf_make_opts opts;
 	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
+	bool *found;			/* it was there already, with what is in it */
 	struct pb_bpf_objects objects;
 	struct pb_bpf_mem mem;
 };
@@ -90,6 +91,7 @@ static int make_map(struct making *m, uint32_t nr)
 		m->opts.adjust(m->opts.arg, o, &spec);
 	if (m->opts.find)
 		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
+	m->found[nr] = !err;
 	if (err == -ENOENT)
 		err = pb_bpf_map_create(&m->map[nr], &spec);
 	if (err)
@@ -136,13 +138,14 @@ static void make_maps(struct making *m)
 		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
 			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here", o->maps[i].name, type);
 		else if (err == -EBADF && !o->maps[i].inner)
-			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name, type);
+			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name,
+			    type);
 		else if (err)
 			say(&m->made.maps[i].why, "map %s (%s): %s", o->maps[i].name, type,
 			    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));
 	}
 	for (uint32_t i = 0; i < o->nr_maps; i++) {
-		int err = m->map_of[i] ? fill_map(m, i) : 0;
+		int err = m->map_of[i] && !m->found[i] ? fill_map(m, i) : 0;
 
 		if (err) {
 			say(&m->made.maps[i].why, "map %s: its contents: %s", o->maps[i].name, strerror(-err));
@@ -170,7 +173,8 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));
 	m->map = calloc(object->nr_maps + 1, sizeof(m->map[0]));
 	m->map_of = calloc(object->nr_maps + 1, sizeof(m->map_of[0]));
-	if (!m->made.maps || !m->made.progs || !m->map || !m->map_of) {
+	m->found = calloc(object->nr_maps + 1, sizeof(m->found[0]));
+	if (!m->made.maps || !m->made.progs || !m->map || !m->map_of || !m->found) {
 		pb_bpf_made_free(&m->made);
 		return -ENOMEM;
 	}
@@ -343,5 +347,6 @@ void pb_bpf_made_free(struct pb_bpf_made *made)
 	free(made->progs);
 	free(m->map);
 	free(m->map_of);
+	free(m->found);
 	free(m);
 }

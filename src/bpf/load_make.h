@@ -35,9 +35,10 @@ struct pb_bpf_make_opts {
 	/* Before a map is made: *spec may be changed (how many entries). May be NULL */
 	void (*adjust)(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf_map_spec *spec);
 	/*
-	 * Maps that already are (pinned by name, shared with another object): fills *map as
-	 * pb_bpf_map_attach() does and returns 0; -ENOENT: there is none, one is made; other
-	 * errors: the map can't be had. May be NULL
+	 * Maps that already are (pinned by name, shared with another object): fills *found as
+	 * pb_bpf_map_attach() does and returns 0: it stays as it is, and is closed with the
+	 * others; -ENOENT: there is none, one is made; other errors: the map can't be had.
+	 * May be NULL
 	 */
 	int (*find)(void *arg, const struct pb_bpf_object_map *map, const struct pb_bpf_map_spec *spec,
 		    struct pb_bpf_map *found);
