@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Maps, loops and locks. */
-#include <sys/syscall.h>
 #include "bpf/helper_priv.h"
+#include "bpf/map_priv.h"
 
 #define MAX_LOOPS	(8 * 1024 * 1024)
 
@@ -119,7 +119,7 @@ PB_BPF_HELPER(spin_lock)
 	struct pb_bpf_map *map = map_around(run, r1);
 
 	run->lock_missed = !map || pb_bpf_map_lock(map, (char *)r1 - map->types.spin_lock_off,
-						   (uint32_t)run->host->pid_tgid(run));
+						   pb_bpf_thread(run));
 	return 0;
 }
 

@@ -83,12 +83,15 @@ PB_BPF_HELPER(skb_pull_data)
 	return (uint32_t)r2 > length(skb_of(r1)) ? PB_BPF_ERR(ENOMEM) : 0;
 }
 
+/* Packets begin where they like. */
+struct word { uint16_t v; } __attribute__((packed, may_alias));
+
 /* Where a checksum at that offset lies, or NULL. */
-static uint16_t *csum_at(struct pb_bpf_skb *skb, uint32_t off)
+static struct word *csum_at(struct pb_bpf_skb *skb, uint32_t off)
 {
 	if (off > 0xffff || off & 1 || !is_inside(skb, off, 2))
 		return NULL;
-	return (uint16_t *)(skb->pkt.data + off);
+	return (struct word *)(skb->pkt.data + off);
 }
 
 /* The checksum with `from` taken out and `to` put in; from 0: to is a difference. */
@@ -115,7 +118,7 @@ static uint16_t replaced2(uint16_t sum, uint16_t from, uint16_t to)
 /* r1 skb, r2 offset, r3 old, r4 new, r5 their width */
 PB_BPF_HELPER(l3_csum_replace)
 {
-	uint16_t *sum = csum_at(skb_of(r1), (uint32_t)r2);
+	struct word *sum = csum_at(skb_of(r1), (uint32_t)r2);
 
 	if (r5 & ~(uint64_t)BPF_F_HDR_FIELD_MASK)
 		return PB_BPF_ERR(EINVAL);
@@ -125,13 +128,13 @@ PB_BPF_HELPER(l3_csum_replace)
 	case 0:
 		if (r3)
 			return PB_BPF_ERR(EINVAL);
-		*sum = replaced_by_diff(*sum, (uint32_t)r4);
+		sum->v = replaced_by_diff(sum->v, (uint32_t)r4);
 		return 0;
 	case 2:
-		*sum = replaced2(*sum, (uint16_t)r3, (uint16_t)r4);
+		sum->v = replaced2(sum->v, (uint16_t)r3, (uint16_t)r4);
 		return 0;
 	case 4:
-		*sum = replaced(*sum, (uint32_t)r3, (uint32_t)r4);
+		sum->v = replaced(sum->v, (uint32_t)r3, (uint32_t)r4);
 		return 0;
 	}
 	return PB_BPF_ERR(EINVAL);
@@ -147,7 +150,7 @@ static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 PB_BPF_HELPER(l4_csum_replace)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
-	uint16_t *sum = csum_at(skb, (uint32_t)r2);
+	struct word *sum = csum_at(skb, (uint32_t)r2);
 	uint32_t width = r5 & BPF_F_HDR_FIELD_MASK, mask = width == 2 ? 0xffff : 0xffffffff;
 
 	if (r5 & ~(uint64_t)(BPF_F_MARK_MANGLED_0 | BPF_F_MARK_ENFORCE | BPF_F_PSEUDO_HDR |
@@ -155,29 +158,29 @@ PB_BPF_HELPER(l4_csum_replace)
 		return PB_BPF_ERR(EINVAL);
 	if (!sum)
 		return PB_BPF_ERR(EFAULT);
-	if (r5 & BPF_F_MARK_MANGLED_0 && !(r5 & BPF_F_MARK_ENFORCE) && !*sum)
+	if (r5 & BPF_F_MARK_MANGLED_0 && !(r5 & BPF_F_MARK_ENFORCE) && !sum->v)
 		return 0;
 	if ((width != 0 && width != 2 && width != 4) || (!width && r3))
 		return PB_BPF_ERR(EINVAL);
 	if (!width) {
-		*sum = replaced_by_diff(*sum, (uint32_t)r4);
+		sum->v = replaced_by_diff(sum->v, (uint32_t)r4);
 		/* IPv6's pseudo header and field cancel each other out */
 		if (r5 & BPF_F_PSEUDO_HDR && !(r5 & BPF_F_IPV6) && skb->has_csum)
 			skb->csum = ~pb_csum_add((uint32_t)r4, ~skb->csum);
 	} else {
-		*sum = replaced(*sum, (uint32_t)r3 & mask, (uint32_t)r4 & mask);
+		sum->v = replaced(sum->v, (uint32_t)r3 & mask, (uint32_t)r4 & mask);
 		if (r5 & BPF_F_PSEUDO_HDR)
 			sum_of_pseudo(skb, (uint32_t)r3 & mask, (uint32_t)r4 & mask);
 	}
-	if (r5 & BPF_F_MARK_MANGLED_0 && !*sum)
-		*sum = MANGLED_0;
+	if (r5 & BPF_F_MARK_MANGLED_0 && !sum->v)
+		sum->v = MANGLED_0;
 	return 0;
 }
 
 /* r1 old bytes, r2 how many, r3 new ones, r4 how many, r5 a sum to begin with */
 PB_BPF_HELPER(csum_diff)
 {
-	const uint32_t *from = PB_BPF_PTR(r1);
+	const uint8_t *from = PB_BPF_PTR(r1);
 	uint32_t nr = (uint32_t)r2, total = nr + (uint32_t)r4;
 	uint64_t sum = 0;
 
@@ -186,7 +189,7 @@ PB_BPF_HELPER(csum_diff)
 	for (uint32_t i = 0; i < nr / 4; i++) {
 		uint32_t word;
 
-		memcpy(&word, from + i, 4);
+		memcpy(&word, from + 4 * i, 4);
 		sum += ~word;
 	}
 	sum = (sum & 0xffffffff) + (sum >> 32);

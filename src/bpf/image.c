@@ -7,6 +7,7 @@
 #include "bpf/image.h"
 #include "bpf/jit.h"
 #include "bpf/probe.h"
+#include "bpf/unwind.h"
 
 #define PAGE	4096u
 
@@ -15,8 +16,10 @@ struct image {
 	struct image *next;
 	uint64_t code, len, size;
 	const struct pb_bpf_jit_fault *faults;
-	uint32_t nr_faults;
+	uint32_t nr_faults, unwind_len;
+	bool debugged;			/* gdb knows of it */
 	struct pb_bpf_prog_stats stats;
+	_Alignas(64) uint8_t debug[PB_BPF_DEBUG_SIZE];
 };
 
 /* Lists of images: changed under the lock, read by handlers, which count themselves. */
@@ -34,9 +37,12 @@ static void give_lock(void)
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
-static void add_image(struct image *m)
+static void add_image(struct image *m, const struct pb_bpf_prog *p)
 {
 	take_lock();
+	m->debugged = p->jited && pb_bpf_settings.debugger;
+	if (m->debugged)
+		pb_bpf_debugger_add(m->debug, p->name, m->code, m->len, p->unwind, m->unwind_len);
 	m->next = images;
 	__atomic_store_n(&images, m, __ATOMIC_RELEASE);
 	give_lock();
@@ -48,6 +54,8 @@ static void remove_image(struct image *m)
 	struct image **at = &images;
 
 	take_lock();
+	if (m->debugged)
+		pb_bpf_debugger_remove(m->debug);
 	while (*at && *at != m)
 		at = &(*at)->next;
 	if (*at)
@@ -132,6 +140,24 @@ static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callbac
 	return n < s->nr_subs && s->subs[n].start == target && (!callback || s->subs[n].callback);
 }
 
+/* Does instruction i go on inside the program? */
+static bool stays_inside(const struct pb_bpf_prog_spec *s, uint32_t i)
+{
+	uint8_t form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form : PB_BPF_NO_INSN;
+	int64_t to = (int64_t)i + 1;
+
+	if (form == PB_BPF_RETURN)
+		return true;
+	if (form != PB_BPF_GOTO && form != PB_BPF_GOTOL && to == s->nr)
+		return false;
+
+	if (form == PB_BPF_GOTOL)
+		to += s->insns[i].imm;
+	else if (form == PB_BPF_GOTO || form == PB_BPF_IF_K || form == PB_BPF_IF_X)
+		to += s->insns[i].off;
+	return to >= 0 && to < s->nr;
+}
+
 static bool is_sound(const struct pb_bpf_prog_spec *s)
 {
 	if (!s->nr || s->nr > INT32_MAX / PB_BPF_JIT_MOST || !subs_are_sound(s))
@@ -146,7 +172,7 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 			i++;
 		} else if (op == PB_BPF_OP_NONE || op >= PB_BPF_NR_ALL_OPS) {
 			return false;
-		} else if ((op == PB_BPF_OP_CALL && (uint32_t)s->insns[i].imm >= s->nr_calls) ||
+		} else if (!stays_inside(s, i) || (op == PB_BPF_OP_CALL && (uint32_t)s->insns[i].imm >= s->nr_calls) ||
 			   (op == PB_BPF_OP_CALL_PC && !names_sub(s, i, false))) {
 			return false;
 		}
@@ -156,7 +182,7 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 
 /* Offsets in the mapping; each part is aligned to 8. */
 struct layout {
-	uint32_t prog, insns, decoded, subs, calls, maps, faults, ops, code;
+	uint32_t prog, insns, decoded, subs, calls, maps, faults, unwind, ops, code;
 	uint64_t size;
 };
 
@@ -179,6 +205,7 @@ static bool lay_out(struct layout *l, const struct pb_bpf_prog_spec *s, const st
 	l->calls = part(&at, (uint64_t)s->nr_calls * sizeof(*s->calls));
 	l->maps = part(&at, (uint64_t)s->nr_maps * sizeof(*s->maps));
 	l->faults = part(&at, (uint64_t)job->nr_faults * sizeof(*job->faults));
+	l->unwind = part(&at, job->len ? pb_bpf_unwind_size(2 * s->nr_subs) : 0);
 	l->ops = part(&at, s->nr);
 	at = pb_align_up(at, (uint64_t)PAGE);
 	l->code = (uint32_t)at;
@@ -191,10 +218,17 @@ static void fill(struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 	*p = (struct pb_bpf_prog){
 		.nr = s->nr, .stack = s->stack, .insns = s->insns, .ops = s->ops, .subs = s->subs,
 		.nr_subs = s->nr_subs, .nr_calls = s->nr_calls, .calls = s->calls, .type = s->type,
-		.maps = s->maps, .nr_maps = s->nr_maps, .id = s->id, .enter = pb_bpf_enter_interpreted,
+		.maps = s->maps, .nr_maps = s->nr_maps, .id = s->id, .ctx_needed = s->ctx_needed,
+		.enter = pb_bpf_enter_interpreted,
 	};
 	for (uint32_t i = 0; s->name && s->name[i] && i < sizeof(p->name) - 1; i++)
 		p->name[i] = s->name[i];
+}
+
+/* from may be NULL if there is nothing */
+static const void *put(char *to, const void *from, size_t n)
+{
+	return n ? memcpy(to, from, n) : to;
 }
 
 static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_spec *s)
@@ -202,13 +236,13 @@ static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_s
 	struct pb_bpf_prog *p = (struct pb_bpf_prog *)(block + l->prog);
 
 	fill(p, s);
-	p->insns = memcpy(block + l->insns, s->insns, s->nr * sizeof(*s->insns));
-	p->ops = memcpy(block + l->ops, s->ops, s->nr);
+	p->insns = put(block + l->insns, s->insns, s->nr * sizeof(*s->insns));
+	p->ops = put(block + l->ops, s->ops, s->nr);
 	p->code = (const struct pb_bpf_code *)(block + l->decoded);
 	pb_bpf_encode(s->insns, s->ops, s->nr, (struct pb_bpf_code *)(block + l->decoded));
-	p->subs = memcpy(block + l->subs, s->subs, s->nr_subs * sizeof(*s->subs));
-	p->calls = memcpy(block + l->calls, s->calls, s->nr_calls * sizeof(*s->calls));
-	p->maps = memcpy(block + l->maps, s->maps, s->nr_maps * sizeof(*s->maps));
+	p->subs = put(block + l->subs, s->subs, s->nr_subs * sizeof(*s->subs));
+	p->calls = put(block + l->calls, s->calls, s->nr_calls * sizeof(*s->calls));
+	p->maps = put(block + l->maps, s->maps, s->nr_maps * sizeof(*s->maps));
 	p->stats = &((struct image *)block)->stats;
 }
 
@@ -249,6 +283,8 @@ static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job
 	m->len = job->len;
 	m->faults = job->faults;
 	m->nr_faults = job->nr_faults;
+	p->unwind = block + l->unwind;
+	m->unwind_len = pb_bpf_unwind_write((uint8_t *)block + l->unwind, m->code, job->frames, job->nr_frames);
 }
 
 static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct pb_bpf_prog **prog)
@@ -278,8 +314,8 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 		pb_bpf_pages->unmap(block, l.size);
 		return err;
 	}
-	add_image(m);
 	*prog = (struct pb_bpf_prog *)(block + l.prog);
+	add_image(m, *prog);
 	if ((*prog)->jited && pb_bpf_settings.jit_enable > 1 && pb_bpf_settings.show)
 		pb_bpf_settings.show(*prog, job->passes);
 	return 0;
@@ -287,7 +323,8 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog)
 {
-	size_t room = ((size_t)spec->nr + 1) * sizeof(uint32_t);
+	size_t notes = ((size_t)spec->nr + 1) * (sizeof(uint32_t) + 1), room = pb_align_up(notes, (size_t)8) +
+		2 * (spec->nr_subs ? spec->nr_subs : 1) * sizeof(struct pb_bpf_jit_frame);
 	struct pb_bpf_sub whole = { .stack = (uint16_t)spec->stack };
 	struct pb_bpf_prog_spec s = *spec;
 	struct pb_bpf_jit job = { 0 };
@@ -300,6 +337,8 @@ int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **p
 	if (!is_sound(&s))
 		return -EINVAL;
 	job.addr = pb_bpf_pages->map(room);
+	job.notes = (uint8_t *)(job.addr + spec->nr + 1);
+	job.frames = (struct pb_bpf_jit_frame *)((char *)job.addr + pb_align_up(notes, (size_t)8));
 	err = make(&s, &job, prog);
 	if (job.addr)
 		pb_bpf_pages->unmap(job.addr, room);

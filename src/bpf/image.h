@@ -33,6 +33,7 @@ struct pb_bpf_prog_spec {
 	struct pb_bpf_map *const *maps;
 	const struct pb_bpf_type *type;
 	uint32_t id, stack;
+	uint32_t ctx_needed;			/* bytes of the context that it accesses */
 	const char *name;
 	bool privileged;			/* who loads it may learn addresses */
 };

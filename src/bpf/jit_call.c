@@ -72,12 +72,31 @@ static int32_t room(const struct pb_jit *j)
 	return stack + (stack / 8 + count(j->subs[j->sub].saved)) % 2 * 8;
 }
 
+/* A function begins: the one before it ends here. */
+static struct pb_bpf_jit_frame *note_frame(struct pb_jit *j)
+{
+	struct pb_bpf_jit *job = j->job;
+	struct pb_bpf_jit_frame *f;
+
+	if (!j->out || !job->frames || job->nr_frames == 2 * j->prog->nr_subs)
+		return &j->nowhere;
+	if (job->nr_frames)
+		job->frames[job->nr_frames - 1].end = j->at;
+	f = &job->frames[job->nr_frames++];
+	*f = (struct pb_bpf_jit_frame){ .entry = j->at };
+	return f;
+}
+
 static void callback_entry(struct pb_jit *j)
 {
+	struct pb_bpf_jit_frame *f = note_frame(j);
+
 	pb_jit_place(j, &j->subs[j->sub].callback);
 	pb_jit_push(j, RBP);
 	pb_jit_mov(j, true, RBP, RSP);
 	pb_jit_push(j, R12);
+	f->body = j->at;
+	f->saved = SAVE_RUN;
 	pb_jit_group1(j, true, 5, RSP, 8);
 	pb_jit_mov(j, true, R12, R9);
 	pb_jit_bytes(j, 0xe8, 1);
@@ -89,10 +108,12 @@ static void callback_entry(struct pb_jit *j)
 void pb_jit_prologue(struct pb_jit *j)
 {
 	struct pb_jit_sub *s = &j->subs[j->sub];
+	struct pb_bpf_jit_frame *f;
 	int32_t bytes = room(j);
 
 	if (j->prog->subs[j->sub].callback)
 		callback_entry(j);
+	f = note_frame(j);
 	pb_jit_place(j, &s->entry);
 	pb_jit_push(j, RBP);
 	pb_jit_mov(j, true, RBP, RSP);
@@ -101,6 +122,9 @@ void pb_jit_prologue(struct pb_jit *j)
 	for (size_t k = 0; k < pb_array_size(kept); k++)
 		if (s->saved & kept[k].bit)
 			pb_jit_push(j, kept[k].reg);
+	f->body = j->at;
+	f->saved = s->saved;
+	f->room = (uint16_t)bytes;
 	if (s->saved & SAVE_RUN)
 		pb_jit_mov(j, true, R12, RSI);
 }

@@ -137,12 +137,20 @@ void pb_jit_here(struct pb_jit *j, uint32_t from)
 void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to)
 {
 	int64_t rel = (int64_t)to - (j->at + 2);
+	uint8_t *note = &j->job->notes[j->i];
 
-	if (rel == (int8_t)rel) {
+	if (rel == (int8_t)rel && !(j->settled && *note & PB_JIT_FAR)) {
+		*note &= (uint8_t)~PB_JIT_FAR;
 		byte(j, cc < 0 ? 0xeb : 0x70u | (unsigned)cc);
 		byte(j, (uint8_t)rel);
-		return;
+	} else {
+		*note |= PB_JIT_FAR;
+		pb_jit_jump_far(j, cc, to);
 	}
+}
+
+void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to)
+{
 	if (cc < 0) {
 		byte(j, 0xe9);
 	} else {

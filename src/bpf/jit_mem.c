@@ -45,7 +45,7 @@ void pb_jit_fixups(struct pb_jit *j)
 			j->job->faults[n].to = j->at;
 		n++;
 		pb_jit_rr(j, false, 0x31, REG(p->insns[i].dst_reg), REG(p->insns[i].dst_reg));
-		pb_jit_jump(j, -1, j->addr[i + 1]);
+		pb_jit_jump_far(j, -1, j->addr[i + 1]);
 	}
 }
 
@@ -82,7 +82,8 @@ static void fetch_loop(struct pb_jit *j, const struct bpf_insn *i, bool wide, un
 	pb_jit_rr(j, wide, op, with, R9);
 	pb_jit_bytes(j, 0xf0, 1);
 	pb_jit_rm(j, wide, 0x0fb1, R9, base, i->off, false);
-	pb_jit_jump(j, CC_NE, loop);
+	pb_jit_bytes(j, 0x70 | CC_NE, 1);
+	pb_jit_bytes(j, loop - (j->at + 1), 1);
 	if (src != RAX) {
 		pb_jit_mov(j, wide, src, RAX);
 		pb_jit_mov(j, true, RAX, R11);

@@ -40,8 +40,13 @@ struct pb_jit {
 	uint32_t sub;		/* and its subprogram */
 	uint32_t faults;	/* loads that may fault so far */
 	uint32_t hidden;	/* constants of the instruction that were hidden so far */
+	uint8_t zero_flag;	/* register of the program that it is of, or: */
+#define PB_JIT_NO_FLAG	255
+	bool zero_wide;		/* of all its 64 bits */
 	bool tail_calls;	/* there are some in the program */
+	bool settled;		/* far jumps stay far */
 	bool moved;		/* something isn't where the last pass had it */
+	struct pb_bpf_jit_frame nowhere;	/* frames that nobody asked for */
 	struct pb_jit_sub subs[PB_BPF_MAX_SUBPROGS];
 };
 
@@ -67,12 +72,26 @@ void pb_jit_pop(struct pb_jit *j, int reg);
 /* A short jump over code that follows (opcode 0x70 | cc, 0xeb); here() sets where. */
 uint32_t pb_jit_skip(struct pb_jit *j, unsigned op);
 void pb_jit_here(struct pb_jit *j, uint32_t from);
-/* To an offset of the image. cc: CC_, or -1: always. */
+/* The instruction's jump to an offset of the image. cc: CC_, or -1: always. */
 void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
+/* Another jump; its length is always the same. */
+void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
 /* Notes that something lies at the present place; *place: as of the last pass. */
 void pb_jit_place(struct pb_jit *j, uint32_t *place);
 /* reg = v, but v can't be found in the code; the flags change */
 void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
+
+/* ---- jit_fuse.c: two instructions as one ------------------------------------- */
+
+/* In the job's notes of an instruction. */
+enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
+void pb_jit_find_targets(struct pb_jit *j);
+/* Writes this and the next instruction as one, if that goes. */
+bool pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* The instruction was just written. */
+void pb_jit_note_flags(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* Whether this comparison with a constant was made by the instruction before. */
+bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool wide);
 
 /* ---- an instruction of a kind ------------------------------------------------ */
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program's native code. Offsets of jumps settle in passes: each lays out the code
- * with the last one's addresses, until none moves; code only shrinks, so that it
- * ends. Behind the last instruction stands what loads that fault go on with.
+ * with the last one's addresses, until none moves; code only shrinks. Where each jump
+ * becomes short only when the one behind it has, that would take as many passes as
+ * there are jumps; so after some passes far ones stay far. Behind the last instruction
+ * stands what loads that fault go on with.
  */
 #include <cpuid.h>
 #include <errno.h>
 #include "bpf/jit_priv.h"
 
-#define MOST_PASSES	64
+#define PASSES	12		/* until far jumps stay far; then two settle it */
 
 static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
@@ -19,6 +21,10 @@ static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool b
 	int dst = REG(i->dst_reg), src = REG(i->src_reg);
 	bool test = BPF_OP(i->code) == BPF_JSET;
 
+	if (!by_reg && pb_jit_flags_are_of(j, i, wide)) {
+		pb_jit_jump(j, BPF_OP(i->code) == BPF_JEQ ? CC_E : CC_NE, j->addr[(int64_t)j->i + 1 + i->off]);
+		return;
+	}
 	if (!by_reg && j->job->blind) {
 		src = R11;
 		by_reg = true;
@@ -125,6 +131,7 @@ static bool pass(struct pb_jit *j)
 
 	j->at = j->sub = j->faults = 0;
 	j->moved = false;
+	j->zero_flag = PB_JIT_NO_FLAG;
 	for (j->i = 0; j->i < p->nr; j->i++) {
 		if (j->sub + 1 < p->nr_subs && p->subs[j->sub + 1].start == j->i)
 			j->sub++;
@@ -132,11 +139,19 @@ static bool pass(struct pb_jit *j)
 		if (p->subs[j->sub].start == j->i)
 			pb_jit_prologue(j);
 		pb_jit_place(j, &j->addr[j->i]);
+		if (pb_jit_fused(j, &p->insns[j->i], p->ops[j->i])) {
+			pb_jit_place(j, &j->addr[++j->i]);
+			j->zero_flag = PB_JIT_NO_FLAG;
+			continue;
+		}
 		if (p->ops[j->i] && !insn(j, &p->insns[j->i], p->ops[j->i]))
 			return false;
+		pb_jit_note_flags(j, &p->insns[j->i], p->ops[j->i]);
 	}
 	pb_jit_place(j, &j->addr[j->i]);
 	pb_jit_fixups(j);
+	if (j->out && j->job->nr_frames)
+		j->job->frames[j->job->nr_frames - 1].end = j->at;
 	return true;
 }
 
@@ -153,9 +168,11 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 	for (uint32_t s = 0; s < p->nr_subs; s++)
 		j.subs[s].entry = j.subs[s].callback = p->subs[s].start * PB_BPF_JIT_MOST;
 	pb_jit_find_saved(&j);
-	job->passes = 0;
+	pb_jit_find_targets(&j);
+	job->passes = job->nr_frames = 0;
 	do {
-		if (job->passes++ > MOST_PASSES || !pass(&j))
+		j.settled = job->passes++ >= PASSES;
+		if (job->passes > 2 * PASSES || !pass(&j))
 			return -EINVAL;
 	} while (j.moved);
 	job->len = j.at;

@@ -66,6 +66,7 @@ struct pb_bpf_object_prog {
 	bool returns;			/* kretprobe, uretprobe, kretprobe.multi */
 	bool user;			/* uprobe, uretprobe */
 	bool multi;			/* kprobe.multi */
+	bool special;			/* ksyscall, kretsyscall, usdt: the target is no function */
 	bool guessed;			/* by how the section's name begins, as libbpf did before 1.0 */
 	bool autoload;			/* false: SEC("?...") */
 	const char *why;		/* NULL, or why it can't be loaded */
@@ -77,6 +78,13 @@ struct pb_bpf_object_prog {
 	uint32_t nr_lines;
 	struct pb_bpf_object_poison *poison;
 	uint32_t nr_poison;
+};
+
+/* Where a program wants to be attached: pieces of `target`, without a 0 behind them. */
+struct pb_bpf_target {
+	const char *path, *func;	/* path NULL: not said. func of kprobe.multi: a pattern */
+	size_t path_len, func_len;
+	uint64_t off;			/* behind the function's start */
 };
 
 struct pb_bpf_object {
@@ -113,6 +121,13 @@ void pb_bpf_object_close(struct pb_bpf_object *object);
 /* What the map is made with: what was left open (entries of perf event arrays, the
  * room of ring buffers) is settled for `cpus` processors and pages of 4 KiB. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
+
+/*
+ * FUNCTION[+OFFSET] of kprobe and its kin, PATH:FUNCTION[+OFFSET] of uprobe; offsets as C
+ * writes numbers. -ENOENT: the section says no target; -EINVAL: it isn't of that form, or
+ * programs of this kind have none.
+ */
+int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *target);
 
 /* bpftool's word for a type of maps, "hash"; "unknown" for others. Context: any. */
 const char *pb_bpf_object_map_type(uint32_t type);

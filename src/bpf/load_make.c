@@ -6,18 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf/map_file.h"
 #include "bpf/map_sys.h"
 #include "bpf/resolve.h"
 
+#define LOG_ERRORS	4	/* and statistics */
 #define OWN_LOG	(16u << 20)	/* of the verifier's, for its last line, if nobody wants it */
 
 struct making {
 	struct pb_bpf_made made;	/* first */
 	struct pb_bpf_make_opts opts;
 	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
+	bool *found;			/* it was there already, with what is in it */
 	struct pb_bpf_objects objects;
 	struct pb_bpf_mem mem;
 };
@@ -88,9 +91,10 @@ static int make_map(struct making *m, uint32_t nr)
 		m->opts.adjust(m->opts.arg, o, &spec);
 	if (m->opts.find)
 		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
+	m->found[nr] = !err;
 	if (err == -ENOENT)
 		err = pb_bpf_map_create(&m->map[nr], &spec);
-	if (err)
+	if (err < 0)
 		return err;
 	m->map[nr].objects = &m->objects;
 	m->map_of[nr] = &m->map[nr];
@@ -133,12 +137,15 @@ static void make_maps(struct making *m)
 			say(&m->made.maps[i].why, "%s", o->maps[i].why);
 		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
 			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here", o->maps[i].name, type);
+		else if (err == -EBADF && !o->maps[i].inner)
+			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name,
+			    type);
 		else if (err)
 			say(&m->made.maps[i].why, "map %s (%s): %s", o->maps[i].name, type,
 			    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));
 	}
 	for (uint32_t i = 0; i < o->nr_maps; i++) {
-		int err = m->map_of[i] ? fill_map(m, i) : 0;
+		int err = m->map_of[i] && !m->found[i] ? fill_map(m, i) : 0;
 
 		if (err) {
 			say(&m->made.maps[i].why, "map %s: its contents: %s", o->maps[i].name, strerror(-err));
@@ -166,7 +173,8 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));
 	m->map = calloc(object->nr_maps + 1, sizeof(m->map[0]));
 	m->map_of = calloc(object->nr_maps + 1, sizeof(m->map_of[0]));
-	if (!m->made.maps || !m->made.progs || !m->map || !m->map_of) {
+	m->found = calloc(object->nr_maps + 1, sizeof(m->found[0]));
+	if (!m->made.maps || !m->made.progs || !m->map || !m->map_of || !m->found) {
 		pb_bpf_made_free(&m->made);
 		return -ENOMEM;
 	}
@@ -203,7 +211,7 @@ static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 			end--;
 		for (begin = end; begin > log->buf && begin[-1] != '\n'; begin--)
 			;
-		if (strncmp(begin, "processed ", 10) && begin != end) {
+		if (strncmp(begin, "processed ", 10) && strncmp(begin, "stack depth ", 12) && begin != end) {
 			snprintf(line, size, "%.*s", (int)(end - begin), begin);
 			return;
 		}
@@ -211,11 +219,20 @@ static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 	}
 }
 
-static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr)
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr, uint64_t begin)
 {
 	struct pb_bpf_resolved r = {};
 	int err = pb_bpf_resolve(v, &r);
 
+	m->made.progs[nr].ns = now_ns() - begin;
 	if (err)
 		return err;
 	r.spec.name = m->made.object->progs[nr].name;
@@ -236,17 +253,19 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 		.nr_maps = o->nr_maps, .funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines,
 		.nr_lines = p->nr_lines, .log = log, .log_level = level, .mem = &m->mem,
 	};
+	uint64_t begin;
 	int err;
 
 	if (!v.type) {
 		say(&m->made.progs[nr].why, "programs of type %u aren't run here", p->type);
 		return -EINVAL;
 	}
+	begin = now_ns();
 	err = pb_bpf_verify(&v);
 	m->made.progs[nr].verified = v.stats.insns;
 	if (err)
 		return err;
-	err = resolve_and_make(m, &v, nr);
+	err = resolve_and_make(m, &v, nr, begin);
 	pb_bpf_facts_free(&m->mem, v.facts);
 	return err;
 }
@@ -261,8 +280,14 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	const char *core = NULL;
 	char line[256] = "";
 
-	if (own.buf && verify(m, nr, &own, 1) != -ENOSPC)
+	if (own.buf) {
 		log = &own;
+		verify(m, nr, &own, 1);
+		if (own.cut) {		/* errors only */
+			own.len = own.cut = 0;
+			verify(m, nr, &own, LOG_ERRORS);
+		}
+	}
 	if (log && log->buf) {
 		core = pb_bpf_object_explain(&m->made.object->progs[nr], log->buf);
 		last_line(line, sizeof(line), log);
@@ -322,5 +347,6 @@ void pb_bpf_made_free(struct pb_bpf_made *made)
 	free(made->progs);
 	free(m->map);
 	free(m->map_of);
+	free(m->found);
 	free(m);
 }

@@ -20,6 +20,7 @@ struct pb_bpf_made_prog {
 	struct pb_bpf_prog *prog;	/* NULL: not made (yet) */
 	const char *why;		/* and why not, once it was tried: one line */
 	uint32_t verified;		/* instructions that the verifier looked at */
+	uint64_t ns;			/* that verifying and resolving took */
 };
 
 struct pb_bpf_made {
@@ -28,15 +29,18 @@ struct pb_bpf_made {
 	struct pb_bpf_made_prog *progs;
 };
 
+#define PB_BPF_MAP_IS_NEW 1
 struct pb_bpf_make_opts {
 	uint32_t caps, flags;		/* enum pb_bpf_caps; BPF_F_ of programs */
 	uint32_t lanes;			/* of per-CPU values; 0: as many as there are processors */
 	/* Before a map is made: *spec may be changed (how many entries). May be NULL */
 	void (*adjust)(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf_map_spec *spec);
 	/*
-	 * Maps that already are (pinned by name, shared with another object): fills *map as
-	 * pb_bpf_map_attach() does and returns 0; -ENOENT: there is none, one is made; other
-	 * errors: the map can't be had. May be NULL
+	 * Maps that already are (pinned by name, shared with another object): fills *found as
+	 * pb_bpf_map_attach() does and returns 0: it stays as it is, and is closed with the
+	 * others; PB_BPF_MAP_IS_NEW: the same, but it is filled; -ENOENT: there is none, one is
+	 * made; other errors: the map can't be had.
+	 * May be NULL
 	 */
 	int (*find)(void *arg, const struct pb_bpf_object_map *map, const struct pb_bpf_map_spec *spec,
 		    struct pb_bpf_map *found);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Names: what SEC("...") says of a program, in libbpf's words; types of maps, in bpftool's. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bpf/load_priv.h"
@@ -12,6 +14,7 @@ enum {
 	MULTI = 16,
 	SLEEPS = 32,
 	FRAGS = 64,
+	SPECIAL = 256,
 	PREFIX = 128,		/* before libbpf 1.0 any name that begins so */
 };
 
@@ -31,9 +34,9 @@ static const struct sec secs[] = {
 	{ "uretprobe.s", T(KPROBE), 0, OURS | TARGET | USER | RETURNS | SLEEPS },
 	{ "kprobe.multi", T(KPROBE), BPF_TRACE_KPROBE_MULTI, OURS | TARGET | MULTI },
 	{ "kretprobe.multi", T(KPROBE), BPF_TRACE_KPROBE_MULTI, OURS | TARGET | MULTI | RETURNS },
-	{ "ksyscall", T(KPROBE), 0, OURS | TARGET },
-	{ "kretsyscall", T(KPROBE), 0, OURS | TARGET | RETURNS },
-	{ "usdt", T(KPROBE), 0, OURS | TARGET | USER },
+	{ "ksyscall", T(KPROBE), 0, OURS | TARGET | SPECIAL },
+	{ "kretsyscall", T(KPROBE), 0, OURS | TARGET | RETURNS | SPECIAL },
+	{ "usdt", T(KPROBE), 0, OURS | TARGET | USER | SPECIAL },
 	{ "tc", T(SCHED_CLS), 0, OURS },
 	{ "classifier", T(SCHED_CLS), 0, OURS | PREFIX },
 	{ "action", T(SCHED_ACT), 0, OURS | PREFIX },
@@ -156,9 +159,39 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 	prog->returns = s->flags & RETURNS;
 	prog->user = s->flags & USER;
 	prog->multi = s->flags & MULTI;
+	prog->special = s->flags & SPECIAL;
 	prog->flags = (s->flags & SLEEPS ? BPF_F_SLEEPABLE : 0) | (s->flags & FRAGS ? BPF_F_XDP_HAS_FRAGS : 0);
 	if (!(s->flags & OURS))
 		load_spoil(l, &prog->why, "programs of section \"%s\" aren't run here", s->name);
+}
+
+int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *t)
+{
+	const char *colon, *plus;
+	char *end;
+
+	*t = (struct pb_bpf_target){ .func = prog->target };
+	if (prog->type != BPF_PROG_TYPE_KPROBE || prog->special)
+		return -EINVAL;
+	if (!prog->target)
+		return -ENOENT;
+	if (prog->user) {	/* the last one: paths may have colons, functions don't */
+		colon = strrchr(prog->target, ':');
+		if (!colon || colon == prog->target)
+			return -EINVAL;
+		t->path = prog->target;
+		t->path_len = (size_t)(colon - prog->target);
+		t->func = colon + 1;
+	}
+	t->func_len = strlen(t->func);
+	plus = prog->multi ? NULL : strchr(t->func, '+');
+	if (plus) {
+		t->func_len = (size_t)(plus - t->func);
+		t->off = strtoull(plus + 1, &end, 0);
+		if (plus[1] < '0' || plus[1] > '9' || *end)
+			return -EINVAL;
+	}
+	return t->func_len ? 0 : -EINVAL;
 }
 
 const char *pb_bpf_object_map_type(uint32_t type)

@@ -30,9 +30,9 @@ static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 	return 0;
 }
 
-void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t bucket)
+void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
 {
-	uint64_t *stack = &hash_top(m)->free[bucket % SHARDS].head, head = pb_load(stack);
+	uint64_t *stack = &hash_top(m)->shard[shard].head, head = pb_load(stack);
 	struct elem *e = elem(m, link);
 
 	do {
@@ -80,24 +80,68 @@ static uint32_t take_new(struct pb_bpf_map *m)
 	return 0;
 }
 
-uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t bucket)
+uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 {
 	struct hash_top *t = hash_top(m);
-	uint32_t link = pop(m, &t->free[bucket % SHARDS].head);
+	uint32_t link = pop(m, &t->shard[shard].head);
 
 	if (!link)
 		link = take_new(m);
 	for (uint32_t i = 1; !link && i < SHARDS; i++)
-		link = pop(m, &t->free[(bucket + i) % SHARDS].head);
+		link = pop(m, &t->shard[(shard + i) % SHARDS].head);
 	if (!link)
 		link = scan(m);
 	if (!link && m->alive) {
 		pb_bpf_hash_repair(m, 0);
 		link = scan(m);
 	}
-	if (link)
+	if (link) {
+		elem(m, link)->room = 0;
 		__atomic_store_n(&elem(m, link)->owner, (uint16_t)m->owner, __ATOMIC_RELAXED);
+	}
 	return link;
+}
+
+/* ---- room for keys --------------------------------------------------------------- */
+
+bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard)
+{
+	struct hash_shard *shards = hash_top(m)->shard;
+
+	for (uint32_t i = 0; i < SHARDS; i++) {
+		uint32_t *from = &shards[(shard + i) % SHARDS].room, room = __atomic_load_n(from, __ATOMIC_RELAXED);
+
+		while ((int32_t)room > 0) {
+			/* half of another's, so that it isn't asked again and again */
+			uint32_t some = i ? (room + 1) / 2 : 1;
+
+			if (!pb_replace32(from, &room, room - some))
+				continue;
+			if (some > 1)
+				__atomic_fetch_add(&shards[shard].room, some - 1, __ATOMIC_RELAXED);
+			return true;
+		}
+	}
+	return false;
+}
+
+void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard)
+{
+	__atomic_fetch_add(&hash_top(m)->shard[shard].room, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t all_room(const struct pb_bpf_map *m)
+{
+	uint32_t room = 0;
+
+	for (uint32_t i = 0; i < SHARDS; i++)
+		room += pb_load32(&hash_top(m)->shard[i].room);
+	return room;
+}
+
+uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m)
+{
+	return m->attr.max_entries - all_room(m);
 }
 
 /* ---- what dead processes left ----------------------------------------------------- */
@@ -129,8 +173,8 @@ static void repair_twin(struct pb_bpf_map *m, struct lives *l, uint32_t link, ui
 	struct pb_bpf_found f = pb_bpf_hash_find(m, e->hash, e->key);
 
 	if (f.link && f.link != link && died(l, elem(m, f.link)->owner) &&
-	    pb_bpf_hash_mark(m, link, word & TAGS))
-		pb_bpf_hash_sweep(m, e->hash & m->mask);
+	    pb_bpf_hash_mark(m, link, word & TAGS, KEPT))
+		pb_bpf_hash_sweep(m, e->hash & m->mask, 0);
 }
 
 /* True: an element was lost, and is free now. */
@@ -146,8 +190,8 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 			return false;
 		break;
 	case MARK:
-		/* who unlinked it, and has not said so yet, finds that we have */
-		if (!pb_bpf_hash_sweep(m, bucket) || pb_load(&e->next) != word ||
+		/* who unlinked it, and was about to own it, finds that we do */
+		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;
 		break;
@@ -166,7 +210,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 	}
 	if (!own(m, e, word))
 		return false;
-	pb_bpf_hash_give_elem(m, link, owned_by(m, (word & TAGS) + TAG_ONE), bucket);
+	pb_bpf_hash_give_elem(m, link, owned_by(m, (word & TAGS) + TAG_ONE), 0);
 	return true;
 }
 
@@ -174,7 +218,7 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
 	struct lives l = { .m = m };
-	bool any = false;
+	bool any = pb_load32(&hash_top(m)->doubt);
 
 	/* so that a full map that is hit all the time doesn't ask all the time */
 	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
@@ -193,44 +237,70 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 	return any;
 }
 
-/* Keys, and a sum of all buckets' words that is another one if any of them changed. */
-static uint32_t count_keys(struct pb_bpf_map *m, uint64_t *sum)
+/*
+ * Elements that have taken room, or may have: in lists, deleted but still there, or about
+ * to be a new key. sum: another one if any word changes. quiet: all are in lists.
+ */
+static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {
-	uint32_t keys = 0;
+	uint32_t held = 0;
 
 	*sum = 0;
-	for (uint64_t b = 0; b <= m->mask; b++) {
-		uint64_t word = pb_load(&m->buckets[b]);
+	*quiet = true;
+	for (uint32_t link = 1; link <= m->nr_elems; link++) {
+		struct elem *e = elem(m, link);
+		uint64_t word = pb_load(&e->next);
 
 		*sum = *sum * 31 + word;
-		for (uint32_t n = 0; is_elem(m, LINK(word)) && n < m->nr_elems; n++) {
-			word = pb_load(&elem(m, LINK(word))->next);
-			*sum = *sum * 31 + word;
-			keys += !(word & MARK);
-		}
+		if (!word || (STATE(word) == FREE && !(LINK(word) & END)))
+			continue;
+		*quiet &= !STATE(word);
+		held += STATE(word) == FREE ? e->room : !(STATE(word) && word & KEPT);
 	}
-	return keys;
+	return held;
+}
+
+/* All room becomes this much. */
+static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
+{
+	struct hash_shard *shards = hash_top(m)->shard;
+
+	for (uint32_t i = 0; i < SHARDS; i++) {
+		uint32_t there = pb_load32(&shards[i].room);
+
+		if ((int32_t)there < 0 && pb_replace32(&shards[i].room, &there, 0))
+			is -= there;
+	}
+	if ((int32_t)is < (int32_t)room)
+		__atomic_fetch_add(&shards[0].room, room - is, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < SHARDS && (int32_t)is > (int32_t)room; i++) {
+		uint32_t there = pb_load32(&shards[i].room), less = there < is - room ? there : is - room;
+
+		if ((int32_t)there > 0 && pb_replace32(&shards[i].room, &there, there - less))
+			is -= less;
+	}
 }
 
 /*
- * The counter is right but for what died beside it. A number that is found twice, with
- * the same words and the same counter before and after, is that of a moment in which
- * nobody was at work, or of operations that stand still; those count when they go on,
- * and the next repair sees to it.
+ * The room is right but for what died beside it. A number that is found twice, with the
+ * same words and the same room, is that of a moment in which nobody was at work, or of
+ * operations that stand still. Those hold their room here, so that there is never too
+ * much; if there is too little afterwards, it is counted again when it runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {
-	struct hash_top *t = hash_top(m);
-
 	for (int tries = 0; tries < 8; tries++) {
 		uint64_t sums[2];
-		uint32_t count = pb_load32(&t->count), keys = count_keys(m, &sums[0]);
+		bool quiet;
+		uint32_t room = all_room(m), held = count_held(m, &sums[0], &quiet);
 
-		if (count_keys(m, &sums[1]) != keys || sums[0] != sums[1])
+		if (count_held(m, &sums[1], &quiet) != held || sums[0] != sums[1] || all_room(m) != room)
 			continue;
-		if (pb_replace32(&t->count, &count, keys))
-			return;
+		set_room(m, held < m->attr.max_entries ? m->attr.max_entries - held : 0, room);
+		__atomic_store_n(&hash_top(m)->doubt, !quiet, __ATOMIC_RELAXED);
+		return;
 	}
+	__atomic_store_n(&hash_top(m)->doubt, 1, __ATOMIC_RELAXED);
 }
 
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)

@@ -37,6 +37,13 @@ static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 	return lives;
 }
 
+bool pb_bpf_map_file_used(int fd)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = OWNERS_AT, .l_len = PB_BPF_MAX_OWNERS };
+
+	return fcntl(fd, F_OFD_GETLK, &l) || l.l_type != F_UNLCK;
+}
+
 static int become_owner(struct pb_bpf_map *map)
 {
 	struct flock l;
@@ -124,7 +131,12 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
 		return err;
 	}
 	err = view(map, fd, block, size, span);
-	return err ? err : become_owner(map);
+	if (err)
+		return err;
+	err = become_owner(map);
+	if (err)
+		munmap(block, span);
+	return err;
 }
 
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)

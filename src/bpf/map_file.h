@@ -29,6 +29,9 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
 /* Opens the file behind a descriptor once more; -errno, or a descriptor. */
 int pb_bpf_map_reopen(int fd, uint8_t access);
 
+/* Whether any process has the map in this file, opened by open(). */
+bool pb_bpf_map_file_used(int fd);
+
 /* Unmaps it. No run may use it any more. */
 void pb_bpf_map_close(struct pb_bpf_map *map);
 #endif

@@ -53,7 +53,9 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 	while (buckets < a->max_entries)
 		buckets *= 2;
 	l->key_room = pb_align_up(a->key_size, 8u);
-	l->elem_size = sizeof(struct elem) + l->key_room + (is_percpu(a->type) ? 0 : pb_align_up(a->value_size, 8u));
+	l->elem_size = offsetof(struct elem, key) + l->key_room +
+		       (is_percpu(a->type) || a->value_size <= SMALL ? 0 : pb_align_up(a->value_size, 8u));
+	l->elem_size = pb_align_up(l->elem_size, (uint64_t)16);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;
 	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)64);
@@ -82,6 +84,7 @@ static void hash_format(void *block)
 		return;
 	for (uint32_t b = 0; b < l.nr_buckets; b++)
 		buckets[b] = END | b;
+	((struct hash_top *)(head + 1))->shard[0].room = head->spec.attr.max_entries;
 }
 
 static bool hash_open(struct pb_bpf_map *m)
@@ -155,7 +158,7 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash,
 				       const void *key, bool last)
 {
-	const struct pb_bpf_found lost = { .lost = true };
+	const struct pb_bpf_found lost = { .lost = LOST }, damaged = { .lost = DAMAGED };
 	const uint64_t *at = &m->buckets[bucket];
 	struct pb_bpf_found f = { 0 };
 
@@ -165,15 +168,18 @@ static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t buck
 		bool same;
 
 		if (!is_elem(m, LINK(word)) || n > m->nr_elems)
-			return lost;
+			return damaged;
 		e = elem(m, LINK(word));
 		next = pb_load(&e->next);
 		same = !(next & MARK) && e->hash == hash && same_key(m, e, key);
-		if (pb_load(at) != word || next & OUT)
+		if (pb_load(at) != word)
 			return lost;
+		if (next & OUT)
+			return damaged;
 		if (same) {
 			f.twice = f.link;
 			f.link = LINK(word);
+			f.word = next;
 			f.tag = next & TAGS;
 			if (!last)
 				return f;
@@ -186,15 +192,32 @@ static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t buck
 
 struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key)
 {
-	struct pb_bpf_found f = { .lost = true };
+	struct pb_bpf_found f = { .lost = LOST };
 	uint32_t bucket = hash & m->mask;
 
-	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++)
+	for (int walks = 0; f.lost == LOST && walks < MOST_WALKS; walks++)
 		f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, false);
 	return f;
 }
 
-static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket)
+/* An element that we have unlinked. While it is ours it still has its room, for who counts. */
+static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
+{
+	struct elem *e = elem(m, link);
+	uint64_t owned = owned_by(m, word & TAGS);
+	bool room = !(word & KEPT);
+
+	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
+	if (!pb_replace(&e->next, &word, owned))
+		return;		/* who repairs took us for dead */
+	if (room)
+		pb_bpf_hash_give_room(m, shard);
+	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
+	pb_bpf_hash_give_elem(m, link, owned, shard);
+}
+
+/* 0, LOST or DAMAGED */
+static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
@@ -202,35 +225,38 @@ static bool sweep_once(struct pb_bpf_map *m, uint32_t bucket)
 		uint32_t link = LINK(word);
 		uint64_t next, new;
 
-		if (!is_elem(m, link) || n > m->nr_elems || word & (MARK | OUT))
-			return false;
+		if (!is_elem(m, link) || n > m->nr_elems)
+			return DAMAGED;
+		if (STATE(word))
+			return LOST;
 		next = pb_load(&elem(m, link)->next);
 		if (pb_load(at) != word)
-			return false;
+			return LOST;
+		if (next & OUT)
+			return DAMAGED;
 		if (!(next & MARK)) {
 			at = &elem(m, link)->next;
 			word = next;
 			continue;
 		}
-		if (next & OUT)
-			return false;
 		new = (word & TAGS) | LINK(next);
 		if (at == &m->buckets[bucket])
 			new += TAG_ONE;
 		if (!pb_replace(at, &word, new))
-			return false;
-		pb_bpf_hash_give_elem(m, link, next, bucket);
+			return LOST;
+		put_away(m, link, next, shard);
 		word = new;
 	}
-	return true;
+	return 0;
 }
 
-bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket)
+bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
-	for (int walks = 0; walks < MOST_WALKS; walks++)
-		if (sweep_once(m, bucket))
-			return true;
-	return false;
+	int ret = LOST;
+
+	for (int walks = 0; ret == LOST && walks < MOST_WALKS; walks++)
+		ret = sweep_once(m, bucket, shard);
+	return !ret;
 }
 
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
@@ -243,24 +269,28 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 			if (LINK(word) == link)
 				return 1;
 			next = pb_load(&elem(m, LINK(word))->next);
-			if (pb_load(at) != word || next & OUT)
+			if (pb_load(at) != word)
 				break;
+			if (next & OUT)
+				return -1;
 			at = &elem(m, LINK(word))->next;
 			word = next;
 		}
 		if (LINK(word) == (END | bucket) && pb_load(at) == word)
 			return 0;
+		if (!is_elem(m, LINK(word)) && pb_load(at) == word)
+			return -1;
 	}
 	return -1;
 }
 
-bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag, uint64_t kept)
 {
 	struct elem *e = elem(m, link);
 	uint64_t next = pb_load(&e->next);
 
 	while (!STATE(next) && (next & TAGS) == tag)
-		if (pb_replace(&e->next, &next, next | MARK))
+		if (pb_replace(&e->next, &next, next | MARK | kept))
 			return true;
 	return false;
 }
@@ -313,21 +343,17 @@ struct change {
 	uint64_t flags;
 	struct pb_bpf_run *run;
 	bool all;		/* value has those of all lanes */
-	uint32_t hash, bucket;
+	uint32_t hash, bucket, shard;
+	uint64_t tag;		/* of the new element */
 };
 
-/* The number of keys may rise by one. */
-static bool count_one(struct pb_bpf_map *m)
+static bool take_room(struct pb_bpf_map *m, uint32_t shard)
 {
-	uint32_t *count = &hash_top(m)->count;
-
-	for (int tries = 0; tries < (is_lru(m) ? 64 : 2); tries++) {
-		if ((int32_t)__atomic_add_fetch(count, 1, __ATOMIC_RELAXED) <= (int32_t)m->attr.max_entries)
+	for (int tries = 0; tries < 64; tries++) {
+		if (pb_bpf_hash_take_room(m, shard))
 			return true;
-		__atomic_sub_fetch(count, 1, __ATOMIC_RELAXED);
-		if (is_lru(m) ? pb_bpf_lru_evict(m) : pb_bpf_somebody_died(m))
-			continue;
-		return false;
+		if (!(is_lru(m) ? pb_bpf_lru_evict(m, shard) : pb_bpf_somebody_died(m)))
+			break;
 	}
 	return false;
 }
@@ -355,9 +381,27 @@ static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change 
 		fill_lanes(m, link, c);
 		return;
 	}
-	if (pb_unlikely(m->special))
+	if (pb_unlikely(m->special || m->value_room <= SMALL))
 		memset(value_of(m, link), 0, m->value_room);
 	pb_bpf_value_copy(m, value_of(m, link), c->value);
+}
+
+static bool is_small(const struct pb_bpf_map *m)
+{
+	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
+}
+
+/* The value becomes another one if the element is still what it was; programs may be
+ * changing the value, too. 1: it was deleted meanwhile. */
+static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c, struct pb_bpf_found old)
+{
+	uint64_t next = old.word, was = __atomic_load_n(&e->small, __ATOMIC_RELAXED), new = 0;
+
+	pb_bpf_value_copy(m, &new, c->value);
+	while (!STATE(next) && (next & TAGS) == old.tag)
+		if (pb_replace16(&e->next, &next, &was, next, new))
+			return 0;
+	return 1;
 }
 
 /* Values that are changed where they are. 1: it was deleted meanwhile, look again. */
@@ -367,6 +411,12 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	uint64_t next;
 	int err = 0;
 
+	if (is_small(m)) {
+		err = change_small(m, e, c, old);
+		if (!err && is_lru(m))
+			touch(e);
+		return err;
+	}
 	if (c->flags & BPF_F_LOCK)
 		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
 	else
@@ -387,41 +437,63 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 
 /* Puts a new element in front. *new, *counted: what was got for it, in an earlier try, too.
  * 1: somebody came first. */
-static int insert(struct pb_bpf_map *m, const struct change *c, uint64_t *word, struct pb_bpf_found old,
+static int insert(struct pb_bpf_map *m, struct change *c, uint64_t *word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)
 {
 	struct elem *e;
 
+	if (!*new)
+		*new = pb_bpf_hash_take_elem(m, c->shard);
+	if (!*new)
+		return -ENOMEM;
 	if (!old.link && !*counted) {
-		*counted = count_one(m);
+		__atomic_store_n(&elem(m, *new)->room, 1, __ATOMIC_RELEASE);
+		*counted = take_room(m, c->shard);
 		if (!*counted)
 			return is_lru(m) ? -ENOMEM : -E2BIG;
 	}
-	if (!*new)
-		*new = pb_bpf_hash_take_elem(m, c->bucket);
-	if (!*new)
-		return -ENOMEM;
 	e = elem(m, *new);
 	fill(m, *new, c);
+	c->tag = e->next & TAGS;
 	e->ref = old.link != 0;
-	__atomic_store_n(&e->next, (e->next & TAGS) | LINK(*word), __ATOMIC_RELEASE);
+	__atomic_store_n(&e->next, c->tag | LINK(*word), __ATOMIC_RELEASE);
 	if (pb_replace(&m->buckets[c->bucket], word, (*word & TAGS) + TAG_ONE + *new))
 		return 0;
-	__atomic_store_n(&e->next, owned_by(m, e->next & TAGS), __ATOMIC_RELEASE);
+	__atomic_store_n(&e->next, owned_by(m, c->tag), __ATOMIC_RELEASE);
 	return 1;
 }
 
-/* The older element behind a new one goes; who deleted it meanwhile has counted that. */
-static void displace(struct pb_bpf_map *m, uint32_t bucket, struct pb_bpf_found old, bool counted)
+/* Somebody has deleted the older element, but left its room to the new one. */
+static bool room_left(struct pb_bpf_map *m, struct pb_bpf_found old)
 {
-	if (pb_bpf_hash_mark(m, old.link, old.tag) == counted)
-		__atomic_add_fetch(&hash_top(m)->count, counted ? -1u : 1u, __ATOMIC_RELAXED);
-	pb_bpf_hash_sweep(m, bucket);
+	uint64_t word = pb_load(&elem(m, old.link)->next);
+
+	return STATE(word) == MARK && word & KEPT && (word & TAGS) == old.tag;
+}
+
+/*
+ * The older element behind a new one goes, and leaves it its room. If somebody has deleted
+ * that meanwhile, the new one is a key more: without room for it, it goes, too, or room is
+ * owed if somebody has put another one in its place.
+ */
+static int displace(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old, uint32_t new, bool counted)
+{
+	int err = 0;
+
+	if (!pb_bpf_hash_mark(m, old.link, old.tag, counted ? 0 : KEPT) && !counted && !room_left(m, old) &&
+	    !take_room(m, c->shard)) {
+		if (pb_bpf_hash_mark(m, new, c->tag, KEPT))
+			err = -E2BIG;
+		else
+			__atomic_fetch_sub(&hash_top(m)->shard[c->shard].room, 1, __ATOMIC_RELAXED);
+	}
+	pb_bpf_hash_sweep(m, c->bucket, c->shard);
+	return err;
 }
 
 static int put(struct pb_bpf_map *m, struct change *c)
 {
-	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK;
+	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK || is_small(m);
 	struct pb_bpf_found old;
 	uint32_t new = 0;
 	uint64_t word;
@@ -429,9 +501,12 @@ static int put(struct pb_bpf_map *m, struct change *c)
 
 	c->hash = pb_bpf_hash_of(m, c->key);
 	c->bucket = c->hash & m->mask;
+	c->shard = shard_of(m, c->run);
 	word = pb_load(&m->buckets[c->bucket]);
 	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
 		old = find(m, c->bucket, word, c->hash, c->key, false);
+		if (old.lost == DAMAGED)
+			break;
 		if (old.lost) {
 			word = pb_load(&m->buckets[c->bucket]);
 			continue;
@@ -447,12 +522,12 @@ static int put(struct pb_bpf_map *m, struct change *c)
 			word = pb_load(&m->buckets[c->bucket]);
 	}
 	if (err || (old.link && in_place)) {
-		if (new)
-			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->bucket);
 		if (counted)
-			__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
+			pb_bpf_hash_give_room(m, c->shard);
+		if (new)
+			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->shard);
 	} else if (old.link) {
-		displace(m, c->bucket, old, counted);
+		err = displace(m, c, old, new, counted);
 	}
 	return err > 0 ? -EBUSY : err;
 }
@@ -460,7 +535,7 @@ static int put(struct pb_bpf_map *m, struct change *c)
 static int hash_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
 		       struct pb_bpf_run *run)
 {
-	struct change c = { key, value, flags, run, false, 0, 0 };
+	struct change c = { key, value, flags, run, false, 0, 0, 0, 0 };
 
 	if ((is_lru(m) ? flags : flags & ~(uint64_t)BPF_F_LOCK) > BPF_EXIST ||
 	    (flags & BPF_F_LOCK && m->types.spin_lock_off < 0))
@@ -471,14 +546,14 @@ static int hash_update(struct pb_bpf_map *m, const void *key, const void *value,
 static int percpu_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
 			 struct pb_bpf_run *run)
 {
-	struct change c = { key, value, flags, run, false, 0, 0 };
+	struct change c = { key, value, flags, run, false, 0, 0, 0, 0 };
 
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
 
 static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
-	struct change c = { key, value, flags, NULL, true, 0, 0 };
+	struct change c = { key, value, flags, NULL, true, 0, 0, 0, 0 };
 
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
@@ -486,7 +561,7 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 /* ---- removal ---------------------------------------------------------------------- */
 
 /* out: NULL, or where the value goes */
-static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
+static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags, uint32_t shard)
 {
 	uint32_t hash = pb_bpf_hash_of(m, key), bucket = hash & m->mask;
 	int err = 0;
@@ -494,6 +569,8 @@ static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags
 	for (int walks = 0; walks < MOST_WALKS; walks++) {
 		struct pb_bpf_found f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, true);
 
+		if (f.lost == DAMAGED)
+			break;
 		if (f.lost)
 			continue;
 		if (!f.link)
@@ -508,10 +585,9 @@ static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags
 		}
 		if (err)
 			return err;
-		if (!pb_bpf_hash_mark(m, f.link, f.tag))
+		if (!pb_bpf_hash_mark(m, f.link, f.tag, f.twice ? KEPT : 0))
 			continue;
-		__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
-		pb_bpf_hash_sweep(m, bucket);
+		pb_bpf_hash_sweep(m, bucket, shard);
 		if (!f.twice)
 			return 0;
 	}
@@ -520,11 +596,16 @@ static int take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags
 
 static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
 {
-	return take(m, key, NULL, 0);
+	return take_from(m, key, NULL, 0, shard_of(m, run));
+}
+
+static int hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
+{
+	return take_from(m, key, out, flags, shard_of(m, NULL));
 }
 
 #define HASH_OPS .size = hash_size, .format = hash_format, .open = hash_open, .remove = hash_remove, \
-	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = take, \
+	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = hash_take, \
 	.repair = pb_bpf_hash_repair
 
 const struct pb_bpf_map_ops pb_bpf_hash_ops = {

@@ -21,8 +21,9 @@ static bool shadowed(struct pb_bpf_map *m, uint32_t link)
 	return f.link && f.link != link;
 }
 
-/* Elements of a bucket behind the one called `after`, or from the first one on (0). */
-static bool look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
+/* Elements of a bucket behind the one called `after`, or from the first one on (0). 0, LOST
+ * or DAMAGED. */
+static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];
 	uint64_t word = pb_load(at);
@@ -35,14 +36,16 @@ static bool look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, str
 		uint64_t next;
 
 		if (!is_elem(m, link) || n > m->nr_elems)
-			return false;
+			return DAMAGED;
 		next = pb_load(&elem(m, link)->next);
-		if (pb_load(at) != word || next & OUT)
-			return false;
+		if (pb_load(at) != word)
+			return LOST;
+		if (next & OUT)
+			return DAMAGED;
 		if (on && !(next & MARK)) {
 			s->more = s->nr == MOST;
 			if (s->more)
-				return true;
+				return 0;
 			s->link[s->nr] = link;
 			s->tag[s->nr++] = next & TAGS;
 		}
@@ -50,14 +53,17 @@ static bool look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, str
 		at = &elem(m, link)->next;
 		word = next;
 	}
-	return LINK(word) == (END | bucket);
+	return LINK(word) == (END | bucket) ? 0 : LOST;
 }
 
 static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
-	for (int walks = 0; walks < MOST_WALKS; walks++)
-		if (look_once(m, bucket, after, s))
-			return;
+	int ret = LOST;
+
+	for (int walks = 0; ret == LOST && walks < MOST_WALKS; walks++)
+		ret = look_once(m, bucket, after, s);
+	if (!ret)
+		return;
 	s->nr = 0;
 	s->more = false;
 }

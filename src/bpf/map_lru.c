@@ -7,7 +7,7 @@
  */
 #include "bpf/map_hash.h"
 
-bool pb_bpf_lru_evict(struct pb_bpf_map *m)
+bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard)
 {
 	uint32_t *hand = &hash_top(m)->hand;
 
@@ -27,10 +27,9 @@ bool pb_bpf_lru_evict(struct pb_bpf_map *m)
 		}
 		/* one that is about to be put into its list is somebody's own still */
 		bucket = e->hash & m->mask;
-		if (pb_bpf_hash_in_list(m, bucket, link) != 1 || !pb_bpf_hash_mark(m, link, word & TAGS))
+		if (pb_bpf_hash_in_list(m, bucket, link) != 1 || !pb_bpf_hash_mark(m, link, word & TAGS, 0))
 			continue;
-		__atomic_sub_fetch(&hash_top(m)->count, 1, __ATOMIC_RELAXED);
-		pb_bpf_hash_sweep(m, bucket);
+		pb_bpf_hash_sweep(m, bucket, shard);
 		return true;
 	}
 	return false;

@@ -32,6 +32,16 @@ static inline bool pb_replace32(uint32_t *p, uint32_t *old, uint32_t new)
 	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Two words at a multiple of 16. Fails: *old0 and *old1 are what is there. */
+static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0, uint64_t new1)
+{
+	bool done;
+
+	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*(struct { uint64_t v[2]; } *)p), "+a"(*old0),
+			 "+d"(*old1) : "b"(new0), "c"(new1) : "memory");
+	return done;
+}
+
 static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct pb_bpf_run *run)
 {
 	uint32_t lane = run ? run->lane : 0;

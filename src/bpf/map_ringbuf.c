@@ -72,13 +72,9 @@ static bool ringbuf_open(struct pb_bpf_map *m)
 
 static bool claim_replace(struct claim *at, struct claim *old, struct claim new)
 {
-	uint64_t new_low = new.pos, new_high = (uint64_t)new.owner << 32 | new.len;
-	uint64_t low = old->pos, high = (uint64_t)old->owner << 32 | old->len;
-	bool done;
+	uint64_t pos = old->pos, rest = (uint64_t)old->owner << 32 | old->len;
 
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*at), "+a"(low), "+d"(high)
-			 : "b"(new_low), "c"(new_high) : "memory");
-	return done;
+	return pb_replace16(&at->pos, &pos, &rest, new.pos, (uint64_t)new.owner << 32 | new.len);
 }
 
 static struct claim claim_load(struct claim *at)
@@ -227,10 +223,13 @@ static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 
 int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void *arg)
 {
-	uint64_t pos = pb_load(consumer_pos(m));
+	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
 	int64_t nr = 0;
 
-	while (pos != pb_load(&producer(m)->pos)) {
+	/* no producer of ours goes further */
+	if (end - pos > m->attr.max_entries)
+		return -EINVAL;
+	while ((int64_t)(end - pos) > 0) {
 		uint64_t word = pb_load(header_at(m, pos));
 		uint32_t len = (uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 		int ret = 0;
@@ -242,7 +241,7 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 			continue;
 		}
 		if (room_of(len) > m->attr.max_entries)
-			return -EINVAL;		/* no producer of ours wrote that */
+			return -EINVAL;		/* nor writes that */
 		if (!(word & BPF_RINGBUF_DISCARD_BIT)) {
 			ret = fn(arg, (char *)header_at(m, pos) + HEADER, len);
 			nr++;

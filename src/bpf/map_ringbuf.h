@@ -26,7 +26,8 @@ uint64_t pb_bpf_ringbuf_query(struct pb_bpf_map *map, uint64_t flags);
 struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr, const void *sample);
 
 /*
- * Hands what has come to fn, which ends it by a value < 0. Returns how many, or that value.
+ * Hands what has come until now to fn, which ends it by a value < 0. Returns how many, or that
+ * value; -EINVAL: somebody has destroyed it.
  * What a producer that died had reserved is passed over. Context: one thread at a time, of
  * all processes; not inside a run.
  */

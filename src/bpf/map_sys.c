@@ -113,7 +113,7 @@ int pb_bpf_map_freeze(struct pb_bpf_map *m)
 {
 	uint32_t was = 0;
 
-	if (m->types.timer_off >= 0 || m->types.nr_kptrs)
+	if (m->special)
 		return -PB_BPF_ENOTSUPP;
 	if (!may(m, PB_BPF_MAP_WRITE))
 		return -EPERM;
@@ -177,6 +177,8 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t most = *b->count, done = 0;
+	/* empty slots, and keys deleted between finding and reading them */
+	uint64_t missed = 0, most_missed = 2ull * m->attr.max_entries + 1000;
 	const void *prev = b->in;
 	char *key = b->keys;
 	int err = 0;
@@ -189,8 +191,9 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 		err = m->ops->read(m, key, (char *)b->values + done * value_size, b->elem_flags);
 		if (err == -ENOENT) {
 			/* the next one comes into this one's place, which is also `prev` */
-			err = 0;
-			continue;
+			err = ++missed < most_missed ? 0 : -EINTR;
+			if (!err)
+				continue;
 		}
 		if (err)
 			return err;

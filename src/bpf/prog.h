@@ -97,12 +97,15 @@ struct pb_bpf_prog {
 	const struct pb_bpf_type *type;
 	struct pb_bpf_map *const *maps;	/* that it uses */
 	uint32_t nr_maps, id;
+	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
 	char name[BPF_OBJ_NAME_LEN];
 	/* runs it: `jited`, or the interpreter behind the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 	/* the JIT's, or NULL */
 	uint64_t (*jited)(const void *ctx, struct pb_bpf_run *run);
 	uint32_t jited_len;
+	/* of native code: its frames as .eh_frame, ending in 0, as __register_frame takes it */
+	const void *unwind;
 	struct pb_bpf_prog_stats *stats;	/* writable */
 };
 
@@ -126,6 +129,7 @@ struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0, 1, 2: the code is shown, too */
 	uint32_t jit_harden;		/* bpf_jit_harden: 1: without privilege, 2: all */
 	uint32_t jit_baseline;		/* only instructions that every x86-64 has */
+	uint32_t debugger;		/* gdb is told of programs that are made from now on */
 	uint32_t stats;			/* bpf_stats_enabled */
 	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */
 	/* of jit_enable 2; as the kernel's line in its log has it. May be NULL */

@@ -65,6 +65,7 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 
 	/* an index that was guessed would have to be masked */
 	if (!m || m->attr.type != BPF_MAP_TYPE_ARRAY || !m->elems || m->elem_size > INT32_MAX ||
+	    m->attr.max_entries > INT32_MAX ||
 	    !(o->v->caps & PB_BPF_CAP_PERFMON))
 		return false;
 	emit(o, INSN(BPF_LDX | BPF_MEM | BPF_W, 0, 2, 0, 0));
@@ -458,7 +459,8 @@ int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *r)
 	r->spec = (struct pb_bpf_prog_spec){
 		.nr = o.nr, .nr_subs = subs, .nr_calls = o.nr_calls, .nr_maps = o.nr_maps, .insns = o.insns,
 		.ops = o.ops, .subs = subs_of(&o, sub), .calls = o.calls, .maps = o.maps, .type = v->type,
-		.stack = v->facts->stack, .privileged = v->caps & PB_BPF_CAP_PERFMON,
+		.stack = v->facts->stack, .ctx_needed = v->facts->ctx_needed,
+		.privileged = v->caps & PB_BPF_CAP_PERFMON,
 	};
 	return 0;
 }

@@ -106,8 +106,10 @@ static void run_all(struct pb_bpf_test_run *t, void *ctx)
 {
 	uint32_t repeat = t->repeat ? t->repeat : 1;
 	struct pb_bpf_run run = { .host = t->host, .cookie = t->cookie, .lane = t->lane };
-	uint64_t begin = t->host->clock(&run, PB_BPF_MONOTONIC), each;
+	uint64_t begin, each;
 
+	run.thread = (uint32_t)t->host->pid_tgid(&run);
+	begin = t->host->clock(&run, PB_BPF_MONOTONIC);
 	for (uint32_t i = 0; i < repeat; i++) {
 		run.prog = t->prog;
 		run.ctx = ctx;
@@ -352,7 +354,7 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 
 	if (t->data_in || t->data_out || t->ctx_out || t->duration || t->repeat || t->batch_size)
 		return -EINVAL;
-	if (t->ctx_size_in < t->ctx_needed || t->ctx_size_in > sizeof(args))
+	if (t->ctx_size_in < t->prog->ctx_needed || t->ctx_size_in < t->ctx_needed || t->ctx_size_in > sizeof(args))
 		return -EINVAL;
 	if (!(t->flags & BPF_F_TEST_RUN_ON_CPU) && t->cpu)
 		return -EINVAL;

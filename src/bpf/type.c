@@ -35,12 +35,12 @@
 
 /* What the types with a __sk_buff share. */
 #define SKB_FIELDS(mark_, priority_, tc_index_, queue_mapping_) \
-	SKB(len, RN), SKB(pkt_type, RN), SKB(mark, mark_), \
+	SKB(len, RN), FIELD(__sk_buff, pkt_type, 1, RN), SKB(mark, mark_), \
 	SKB16(queue_mapping, queue_mapping_, .below = 0xffff), \
-	SKB(protocol, RN), SKB(vlan_present, RN), SKB(vlan_tci, RN), SKB(vlan_proto, RN), \
+	SKB16(protocol, RN), SKB(vlan_present, RN), SKB16(vlan_tci, RN), SKB16(vlan_proto, RN), \
 	SKB(priority, priority_), SKB(ingress_ifindex, RN), SKB(ifindex, RN), SKB16(tc_index, tc_index_), \
-	SKB(cb, R | W | PB_BPF_FIELD_ANY), SKB(hash, RN), SKB(napi_id, RN), SKB(gso_segs, RN), \
-	SKB(gso_size, RN), SKB(sk, R, .kind = PB_BPF_FIELD_SOCK_COMMON)
+	SKB(cb, R | W | PB_BPF_FIELD_ANY), SKB(hash, RN), SKB(napi_id, RN), SKB16(gso_segs, RN), \
+	SKB16(gso_size, RN), SKB(sk, R, .kind = PB_BPF_FIELD_SOCK_COMMON)
 
 static const struct pb_bpf_field socket_filter_fields[] = {
 	SKB_FIELDS(RN, RN, RN, RN),
@@ -55,8 +55,8 @@ static const struct pb_bpf_field sched_cls_fields[] = {
 
 static const struct pb_bpf_field cgroup_skb_fields[] = {
 	SKB_FIELDS(RN | W, RN | W, RN, RN),
-	SKB(family, RN), SKB(remote_ip4, R), SKB(local_ip4, R), SKB(remote_ip6, R, .each = 4),
-	SKB(local_ip6, R, .each = 4), SKB(remote_port, RN), SKB(local_port, RN),
+	SKB16(family, RN), SKB(remote_ip4, R), SKB(local_ip4, R), SKB(remote_ip6, R, .each = 4),
+	SKB(local_ip6, R, .each = 4), SKB16(remote_port, RN), SKB16(local_port, RN),
 	SKB(tstamp, R | W | PB_BPF_FIELD_WRITE_PRIV), SKB(hwtstamp, R),
 	SKB_PKT(data, R | PB_BPF_FIELD_READ_PRIV, PKT),
 	SKB_PKT(data_end, R | PB_BPF_FIELD_READ_PRIV, PKT_END),
@@ -167,7 +167,10 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 		.field_size = (uint8_t)(part ? each(f) : 0), .below = write ? f->below : 0,
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
-		out->at = (uint16_t)(f->at + off - f->off);
+		/* of a field that is kept in fewer bytes, parts as large are all of them, wherever they
+		 * are said to begin: so the kernel reads */
+		if (write || size < f->width || size == each(f) || !part)
+			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);
 	}
 	return 0;

@@ -41,7 +41,7 @@ struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* in the shape */
 	uint16_t each;			/* an element's size, of arrays: what is accessed at once */
-	uint16_t at, width;		/* in what is handed over; bytes that are stored there at most */
+	uint16_t at, width;		/* in what is handed over; bytes in which the kernel keeps it */
 	uint16_t flags, kind;
 	uint32_t below;			/* with a write: other values aren't stored; 0: all are */
 };

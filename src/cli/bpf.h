@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "bpf/image.h"
-#include "bpf/load.h"
+#include "bpf/load_make.h"
 #include "bpf/map.h"
 #include "bpf/verify.h"
 #include "cli/cli.h"
@@ -19,6 +19,7 @@ enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
 #define BPF_PIN_PATH	4096
+#define BPF_LOG_SIZE	(16u << 20)
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run, bpf_command_dump,
@@ -60,11 +61,13 @@ struct bpf_session {
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
 	uint32_t nr_maps;
-	const char *map_dir;		/* where new maps' files are made; NULL: they have none */
+	const char *map_dir;		/* where files of an object's maps are made; NULL: they have none */
 	uint32_t lanes;			/* of per-CPU values; 0: one for each processor */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs: number + 1 is the id */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;
+	struct pb_bpf_object *object;
+	struct pb_bpf_made *made;
 	char *log;
 	/* words that are no options, wherever they stand */
 	char **args;
@@ -83,8 +86,6 @@ struct pb_bpf_mem *bpf_mem(void);
 int bpf_session_maps(struct bpf_session *s);
 /* One more; 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
-/* The file of the map of that name, in s->map_dir; false: too long. */
-bool bpf_session_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
 /* Verifies, resolves, makes: 0 or -errno; what was said is in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* The log's last line that says something. */
@@ -101,11 +102,18 @@ long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room)
 uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
 bool bpf_is_object(const char *path);
 
-/* Opens an object and makes its maps; the exit status after a message, or 0. */
-int bpf_open_object(struct bpf_session *s, const char *path, struct pb_bpf_object **object);
-/* Its program of that number as a unit. */
-struct bpf_unit bpf_object_unit(const struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr);
+/* Opens an object and makes its maps into s->object and s->made; the exit status after a
+ * message, or 0. Maps that can't be made spoil only the programs that use them. */
+int bpf_open_object(struct bpf_session *s, const char *path);
+/* Its program of that number: 0 or -errno; *why says why, and s->log. */
+int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
+/* Whether names, if there are any, have that one; without names: whether it is loaded by itself. */
+bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
+/* Makes a map that is pinned in s->map_dir. -errno. */
+int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map);
+/* The path of that pin; false: too long. */
+bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
 /* What is in a map, as bpftool dumps it; 0, or 1 after a message. */
 int bpf_map_show(struct pb_bpf_map *map);
 

@@ -12,47 +12,55 @@
 #include "abi/progs.h"
 #include "base/base.h"
 #include "bpf/map_sys.h"
+#include "bpf/map_file.h"
 #include "cli/bpf_pin.h"
 
 #define OUTPUT_SIZE	(1u << 20)
+#define OUTPUT		"bpf_output"	/* maps of ours; an object's have its name in front, or none */
+#define LOST		"bpf_lost"
 #define LANES		16		/* of per-CPU values, at least */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* DIR/OBJECT-PID: agents take paths of PB_PROGS_PATH bytes, a map's name included. */
-static int make_dir(struct bpf_attach *a, const char *object)
+/* PINS/OBJECT-PID: agents take paths of PB_PROGS_PATH bytes, a map's name included. */
+static int make_dir(struct bpf_attach *a)
 {
-	const char *name = record_base_name(object);
-	char root[BPF_PIN_PATH];
+	struct pb_bpf_pins *pins = bpf_pins(a->command);
+	const char *name = record_base_name(a->path);
 	size_t room = PB_PROGS_PATH - BPF_OBJ_NAME_LEN;
+	int err;
 
-	if (bpf_pin_root(a->session.command, root))
+	if (!pins)
 		return 1;
-	if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d", root, (int)strcspn(name, "."), name, (int)getpid()) >= room)
-		errno = ENAMETOOLONG;
-	else if (!mkdir(a->dir, 0700))
-		a->session.map_dir = a->dir;
-	return a->session.map_dir ? 0 : pb_error(a->session.command, "%s: %s", a->dir, strerror(errno));
+	if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d", pins->path, (int)strcspn(name, "."), name, (int)getpid()) >= room)
+		err = -ENAMETOOLONG;
+	else
+		err = pb_bpf_pins_mkdir(pins, a->dir);
+	if (err)
+		return pb_error(a->command, "%s: %s", a->dir, strerror(-err));
+	a->session.map_dir = a->dir;
+	return 0;
 }
 
-/* What programs print goes to a ring buffer; behind it a counter of what found no room there. */
+/* What programs print goes to a ring buffer; beside it a counter of what found no room there. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
-		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE }, .name = ".output", .lanes = 1,
+		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE }, .name = OUTPUT, .lanes = 1,
 		.types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	struct pb_bpf_map_spec lost = {
-		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1 }, .name = ".lost",
+		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1 }, .name = LOST,
 		.lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
-	int err;
+	int err = bpf_object_pin(&a->session, &output, &a->output);
 
-	a->nr_maps = a->session.nr_maps;
-	err = bpf_session_map(&a->session, &output);
-	if (!err)
-		err = bpf_session_map(&a->session, &lost);
-	return err ? pb_error(a->session.command, "%s: %s", a->dir, strerror(-err)) : 0;
+	if (!err) {
+		a->has_output = true;
+		err = bpf_object_pin(&a->session, &lost, &a->lost);
+	}
+	a->has_lost = !err;
+	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
 /* Every processor's events go the same way. */
@@ -61,61 +69,56 @@ static int fill_event_arrays(struct bpf_attach *a)
 	uint32_t event = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; i < a->nr_maps; i++)
-		for (uint32_t k = 0; a->session.map[i]->attr.type == BPF_MAP_TYPE_PERF_EVENT_ARRAY && !err &&
-				     k < a->session.map[i]->attr.max_entries; k++)
-			err = pb_bpf_map_update_elem(a->session.map[i], &k, &event, BPF_ANY);
-	return err ? pb_error(a->session.command, "perf event array: %s", strerror(-err)) : 0;
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+		struct pb_bpf_map *m = a->session.made->maps[i].map;
+
+		if (!m)
+			return 1;	/* it was said why */
+		for (uint32_t k = 0; m->attr.type == BPF_MAP_TYPE_PERF_EVENT_ARRAY && !err && k < m->attr.max_entries; k++)
+			err = pb_bpf_map_update_elem(m, &k, &event, BPF_ANY);
+	}
+	return err ? pb_error(a->command, "perf event array: %s", strerror(-err)) : 0;
 }
 
 /* ---- programs -------------------------------------------------------------------------- */
 
-/* A function's name, perhaps with a path before it; NULL after a message. */
+/* Where it goes; 0, or 1 after a message. */
 static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p, struct record_hook *h)
 {
-	/* kept with the hook until the process ends: functions' names are part of it */
-	char *text = strdup(p->target), *colon, *plus;
+	struct pb_bpf_target t;
+	int err = pb_bpf_object_target(p, &t);
 
-	if (!text)
-		return pb_error(a->session.command, "out of memory");
+	if (err || (p->user && !t.path))
+		return pb_error(a->command, "%s: %s is wanted behind the slash", p->section,
+				p->user ? "PATH:FUNCTION" : "FUNCTION");
+	if (t.off)
+		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only", p->section);
+	/* kept until the process ends, as the object's names are part of what was found */
 	h->section = p->section;
-	colon = p->user ? strrchr(text, ':') : NULL;
-	if (p->user && !colon)
-		return pb_error(a->session.command, "%s: PATH:FUNCTION is wanted behind the slash", p->section);
-	if (colon)
-		*colon = 0;
-	h->module = colon ? text : "";
-	h->function = colon ? colon + 1 : text;
-	plus = strchr(h->function, '+');
-	if (plus && strtoul(plus + 1, NULL, 0))
-		return pb_error(a->session.command, "%s: programs are attached at functions' entries and returns only",
-				p->section);
-	if (plus)
-		*plus = 0;
-	return 0;
+	h->function = strndup(t.func, t.func_len);
+	h->module = t.path ? strndup(t.path, t.path_len) : "";
+	h->returns = p->returns;
+	return h->function && h->module ? 0 : pb_error(a->command, "out of memory");
 }
 
 static bool is_attached(const struct pb_bpf_object_prog *p)
 {
-	return p->type == BPF_PROG_TYPE_KPROBE && p->target && *p->target && p->autoload;
+	return p->type == BPF_PROG_TYPE_KPROBE && p->target && *p->target && p->autoload && !p->special;
 }
 
-static int load_prog(struct bpf_attach *a, uint32_t nr, uint32_t *number)
+static int load_prog(struct bpf_attach *a, uint32_t nr)
 {
-	struct pb_bpf_object_prog *p = &a->object->progs[nr];
-	struct bpf_unit u = bpf_object_unit(&a->session, a->object, nr);
+	const struct pb_bpf_object_prog *p = &a->session.object->progs[nr];
 	struct bpf_loaded l;
+	const char *why;
 
-	if (p->why)
-		return pb_error(a->session.command, "%s: %s", p->name, p->why);
-	if (a->session.nr_progs == PB_PROGS_MAX_PROGS || u.nr > PB_PROGS_MAX_INSNS)
-		return pb_error(a->session.command, "%s: more than %d programs, or than %d instructions", p->name,
-				PB_PROGS_MAX_PROGS, PB_PROGS_MAX_INSNS);
-	*number = a->session.nr_progs;
-	if (!bpf_session_load(&a->session, &u, &l))
+	a->loaded[nr] = true;
+	if (p->nr > PB_PROGS_MAX_INSNS)
+		return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
+	if (!bpf_object_load(&a->session, nr, &l, &why))
 		return 0;
 	fprintf(stderr, "%s", a->session.log);
-	return pb_error(a->session.command, "%s: refused: %s", p->name, bpf_session_reason(&a->session));
+	return pb_error(a->command, "%s: refused: %s", p->name, why);
 }
 
 /* Those that others call by tail calls, although they are attached nowhere. */
@@ -128,50 +131,26 @@ static bool is_in_slot(const struct pb_bpf_object *o, uint32_t nr)
 	return false;
 }
 
-static int fill_slots(struct bpf_attach *a)
-{
-	for (uint32_t i = 0; i < a->nr_maps; i++) {
-		const struct pb_bpf_object_map *m = &a->object->maps[i];
-
-		for (uint32_t k = 0; k < m->nr_slots; k++) {
-			const struct pb_bpf_object_slot *slot = &m->slots[k];
-			int err = slot->prog ? pb_bpf_map_update_elem(a->session.map[i], &slot->index,
-								      &a->numbers[slot->number], BPF_ANY) : 0;
-
-			if (err)
-				return pb_error(a->session.command, "map %s: its programs: %s", m->name, strerror(-err));
-		}
-	}
-	return 0;
-}
-
 static int load_progs(struct bpf_attach *a, struct record_options *o)
 {
+	const struct pb_bpf_object *obj = a->session.object;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < a->object->nr_progs && !ret; i++) {
-		const struct pb_bpf_object_prog *p = &a->object->progs[i];
-		struct record_hook *h;
+	for (uint32_t i = 0; i < obj->nr_progs && !ret; i++) {
+		const struct pb_bpf_object_prog *p = &obj->progs[i];
 
-		a->numbers[i] = PB_PROGS_NONE;
-		if (!is_attached(p)) {
-			if (is_in_slot(a->object, i))
-				ret = load_prog(a, i, &a->numbers[i]);
-			else
-				pb_error(a->session.command, "%s: SEC(\"%s\") names no function here: not attached", p->name,
-					 p->section);
-			continue;
+		if (is_attached(p)) {
+			o->hooks[o->nr_hooks].prog = i;
+			ret = load_prog(a, i) || parse_target(a, p, &o->hooks[o->nr_hooks++]);
+		} else if (is_in_slot(obj, i)) {
+			ret = load_prog(a, i);
+		} else {
+			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name, p->section);
 		}
-		h = &o->hooks[o->nr_hooks++];
-		ret = load_prog(a, i, &a->numbers[i]);
-		if (!ret)
-			ret = parse_target(a, p, h);
-		h->prog = a->numbers[i];
-		h->returns = p->returns;
 	}
 	if (!ret && !o->nr_hooks)
-		ret = pb_error(a->session.command, "%s: no program in it is for a function", a->object->name);
-	return ret ? ret : fill_slots(a);
+		ret = pb_error(a->command, "%s: no program in it is for a function", a->path);
+	return ret;
 }
 
 /* ---- the file for agents ------------------------------------------------------------------- */
@@ -181,34 +160,40 @@ static bool put(FILE *f, const void *p, size_t size)
 	return fwrite(p, size, 1, f) == 1;
 }
 
+static bool write_map(struct bpf_attach *a, FILE *f, const char *name)
+{
+	struct pb_progs_map m = { 0 };
+
+	return bpf_object_map_path(&a->session, name, m.path, sizeof(m.path)) && put(f, &m, sizeof(m));
+}
+
 static bool write_maps(struct bpf_attach *a, FILE *f)
 {
 	bool ok = true;
 
-	for (uint32_t i = 0; i < a->session.nr_maps; i++) {
-		struct pb_progs_map m = { 0 };
-
-		bpf_session_map_path(&a->session, a->session.map[i]->name, m.path, sizeof(m.path));
-		ok &= put(f, &m, sizeof(m));
-	}
-	return ok;
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++)
+		ok &= write_map(a, f, a->session.made->maps[i].map->name);
+	return ok && write_map(a, f, OUTPUT) && write_map(a, f, LOST);
 }
 
+/* By the object's numbers; those that aren't loaded have no instructions. */
 static bool write_progs(struct bpf_attach *a, FILE *f, uint64_t at)
 {
+	const struct pb_bpf_object *obj = a->session.object;
 	bool ok = true;
 
-	for (uint32_t i = 0; i < a->object->nr_progs; i++) {
-		const struct pb_bpf_object_prog *o = &a->object->progs[i];
+	for (uint32_t i = 0; i < obj->nr_progs; i++) {
+		const struct pb_bpf_object_prog *o = &obj->progs[i];
 		struct pb_progs_prog p = {
-			.type = o->type, .attach_type = o->attach_type, .gpl = a->object->gpl, .nr = o->nr,
+			.type = o->type, .attach_type = o->attach_type, .gpl = obj->gpl, .nr = o->nr,
 			.nr_funcs = o->nr_funcs, .insns = at, .funcs = at + sizeof(struct bpf_insn) * o->nr,
 		};
 
-		if (a->numbers[i] == PB_PROGS_NONE)
-			continue;
+		if (!a->loaded[i])
+			p = (struct pb_progs_prog){ 0 };
+		else
+			at = p.funcs + sizeof(struct pb_progs_func) * o->nr_funcs;
 		strncpy(p.name, o->name, sizeof(p.name) - 1);
-		at = p.funcs + sizeof(struct pb_progs_func) * o->nr_funcs;
 		ok &= put(f, &p, sizeof(p));
 	}
 	return ok;
@@ -253,10 +238,10 @@ static bool write_code(struct bpf_attach *a, FILE *f)
 {
 	bool ok = true;
 
-	for (uint32_t i = 0; i < a->object->nr_progs; i++) {
-		const struct pb_bpf_object_prog *p = &a->object->progs[i];
+	for (uint32_t i = 0; i < a->session.object->nr_progs; i++) {
+		const struct pb_bpf_object_prog *p = &a->session.object->progs[i];
 
-		if (a->numbers[i] != PB_PROGS_NONE)
+		if (a->loaded[i])
 			ok &= put(f, p->insns, sizeof(struct bpf_insn) * p->nr) && write_funcs(f, p);
 	}
 	return ok;
@@ -265,8 +250,9 @@ static bool write_code(struct bpf_attach *a, FILE *f)
 static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE *f, uint64_t size)
 {
 	struct pb_progs head = {
-		.magic = PB_PROGS_MAGIC, .size = size, .nr_maps = a->session.nr_maps, .nr_progs = a->session.nr_progs,
-		.nr_links = o->nr_hooks, .output = a->nr_maps, .lost = a->nr_maps + 1,
+		.magic = PB_PROGS_MAGIC, .size = size, .nr_maps = a->session.object->nr_maps + 2,
+		.nr_progs = a->session.object->nr_progs, .nr_links = o->nr_hooks,
+		.output = a->session.object->nr_maps, .lost = a->session.object->nr_maps + 1,
 		.jit_enable = pb_bpf_settings.jit_enable, .jit_harden = pb_bpf_settings.jit_harden,
 	};
 	uint64_t code = sizeof(head) + head.nr_maps * sizeof(struct pb_progs_map) +
@@ -310,20 +296,18 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 
 	bpf_session_init(&a->session, a->command);
 	a->session.lanes = lanes();
-	ret = make_dir(a, a->path);
+	ret = make_dir(a);
 	if (!ret)
-		ret = bpf_open_object(&a->session, a->path, &a->object);
+		ret = bpf_open_object(&a->session, a->path);
 	if (!ret)
-		ret = make_output(a);
-	if (!ret)
-		ret = fill_event_arrays(a);
+		ret = fill_event_arrays(a) || make_output(a);
 	if (ret)
 		return ret;
-	o->hooks = calloc(a->object->nr_progs + 1, sizeof(*o->hooks));
-	a->numbers = calloc(a->object->nr_progs + 1, sizeof(*a->numbers));
-	if (!o->hooks || !a->numbers)
-		return pb_error(a->session.command, "out of memory");
-	return load_progs(a, o);
+	if (a->session.object->nr_progs > PB_PROGS_MAX_PROGS || a->session.object->nr_maps + 2 > PB_PROGS_MAX_MAPS)
+		return pb_error(a->command, "%s: more than %d programs, or than %d maps", a->path, PB_PROGS_MAX_PROGS,
+				PB_PROGS_MAX_MAPS - 2);
+	o->hooks = calloc(a->session.object->nr_progs + 1, sizeof(*o->hooks));
+	return o->hooks ? load_progs(a, o) : pb_error(a->command, "out of memory");
 }
 
 int bpf_attach_publish(struct bpf_attach *a, struct record_options *o)
@@ -332,15 +316,22 @@ int bpf_attach_publish(struct bpf_attach *a, struct record_options *o)
 	return write_file(a, o) || bpf_output_start(a);
 }
 
-static void remove_maps(struct bpf_attach *a)
+static void remove_map(struct bpf_attach *a, const char *name)
 {
 	char path[PB_PROGS_PATH];
 
-	for (uint32_t i = 0; i < a->session.nr_maps; i++) {
-		bpf_session_map_path(&a->session, a->session.map[i]->name, path, sizeof(path));
-		unlink(path);
-	}
-	rmdir(a->dir);
+	if (bpf_object_map_path(&a->session, name, path, sizeof(path)))
+		pb_bpf_pins_unlink(bpf_pins(a->command), path);
+}
+
+static void remove_maps(struct bpf_attach *a)
+{
+	for (uint32_t i = 0; a->session.made && i < a->session.object->nr_maps; i++)
+		if (a->session.made->maps[i].map)
+			remove_map(a, a->session.made->maps[i].map->name);
+	remove_map(a, OUTPUT);
+	remove_map(a, LOST);
+	pb_bpf_pins_rmdir(bpf_pins(a->command), a->dir);
 }
 
 void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
@@ -350,10 +341,11 @@ void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
 		bpf_output_maps(a);
 	if (a->session.map_dir)
 		remove_maps(a);
-	bpf_session_end(&a->session);
-	if (a->object)
-		pb_bpf_object_close(a->object);
+	if (a->has_output)
+		pb_bpf_map_close(&a->output);
+	if (a->has_lost)
+		pb_bpf_map_close(&a->lost);
 	if (o->progs_size)
 		close(o->progs_fd);
-	free(a->numbers);
+	bpf_session_end(&a->session);
 }

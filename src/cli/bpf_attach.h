@@ -11,6 +11,7 @@
 #define PB_CLI_BPF_ATTACH_H
 #include <pthread.h>
 
+#include "abi/progs.h"
 #include "cli/bpf.h"
 #include "cli/record.h"
 
@@ -21,10 +22,10 @@ struct bpf_attach {
 	bool show;			/* the maps at the end */
 
 	struct bpf_session session;
-	struct pb_bpf_object *object;
 	char dir[BPF_PIN_PATH];		/* of the maps */
-	uint32_t nr_maps;		/* the object's; behind them the output, and what it lost */
-	uint32_t *numbers;		/* of the object's programs, in the file */
+	struct pb_bpf_map output, lost;	/* what programs print, and how much found no room */
+	bool has_output, has_lost;
+	bool loaded[PB_PROGS_MAX_PROGS];	/* the object's programs that agents get */
 	pthread_t thread;		/* prints */
 	bool printing, stop;
 };

@@ -115,57 +115,44 @@ static void show_code(const struct dump *d, const struct pb_bpf_prog *p)
 	}
 }
 
-static int show(struct dump *d, const struct bpf_unit *u)
+static int show_jited(const struct dump *d, const char *name, int err, const char *why, const struct pb_bpf_prog *p)
 {
-	struct bpf_loaded l;
-	int err;
-
-	if (!d->jited) {
-		show_xlated(d, u);
-		return 0;
-	}
-	err = bpf_session_load(&d->s, u, &l);
-	if (err) {
-		pb_error(d->s.command, "%s: refused: %s", u->name, bpf_session_reason(&d->s));
-		return 1;
-	}
-	if (l.prog->jited)
-		show_code(d, l.prog);
-	else
-		pb_error(d->s.command, "%s: it has no native form here", u->name);
-	return !l.prog->jited;
+	if (err)
+		return pb_error(d->s.command, "%s: refused: %s", name, why);
+	if (!p->jited)
+		return pb_error(d->s.command, "%s: it has no native form here", name);
+	show_code(d, p);
+	return 0;
 }
 
-static bool is_wanted(const char *name, char **names, int nr)
+static int dump_prog(struct dump *d, uint32_t nr)
 {
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !nr;
+	const struct pb_bpf_object_prog *p = &d->s.object->progs[nr];
+	struct bpf_unit u = { .insns = p->insns, .nr = p->nr };
+	struct bpf_loaded l;
+	const char *why;
+	int err;
+
+	printf("%s:\n", p->name);
+	if (d->jited) {
+		err = bpf_object_load(&d->s, nr, &l, &why);
+		return show_jited(d, p->name, err, why, l.prog);
+	}
+	if (p->why)
+		return pb_error(d->s.command, "%s: %s", p->name, p->why);
+	show_xlated(d, &u);
+	return 0;
 }
 
 static int dump_object(struct dump *d, char **args, int nr_args)
 {
-	struct pb_bpf_object *o;
-	int ret = bpf_open_object(&d->s, args[0], &o);
+	int ret = bpf_open_object(&d->s, args[0]);
 
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; i < o->nr_progs; i++) {
-		struct bpf_unit u = bpf_object_unit(&d->s, o, i);
-
-		if (!is_wanted(u.name, args + 1, nr_args - 1))
-			continue;
-		printf("%s:\n", u.name);
-		if (o->progs[i].why || !u.type) {
-			pb_error(d->s.command, "%s: %s", u.name,
-				 o->progs[i].why ? o->progs[i].why : "of no type that is here");
-			ret = 1;
-		} else {
-			ret |= show(d, &u);
-		}
-	}
-	pb_bpf_object_close(o);
+	for (uint32_t i = 0; i < d->s.object->nr_progs; i++)
+		if (bpf_object_wants(&d->s, i, args + 1, nr_args - 1))
+			ret |= dump_prog(d, i);
 	return ret;
 }
 
@@ -173,7 +160,8 @@ static int dump_raw(struct dump *d, char **args, int nr_args)
 {
 	struct bpf_unit u = { .name = "program", .gpl = true, .attach_type = d->s.attach_type };
 	struct bpf_insn *insns;
-	int ret = bpf_session_maps(&d->s);
+	struct bpf_loaded l;
+	int ret = bpf_session_maps(&d->s), err;
 
 	u.type = pb_bpf_type_named(d->s.type ? d->s.type : "socket_filter");
 	if (!u.type) {
@@ -185,7 +173,12 @@ static int dump_raw(struct dump *d, char **args, int nr_args)
 	if (ret)
 		return 2;
 	u.insns = insns;
-	ret = show(d, &u);
+	if (d->jited) {
+		err = bpf_session_load(&d->s, &u, &l);
+		ret = show_jited(d, u.name, err, err ? bpf_session_reason(&d->s) : NULL, l.prog);
+	} else {
+		show_xlated(d, &u);
+	}
 	free(insns);
 	return ret;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,61 +22,57 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
 	NULL, parse_load, "OBJECT PATH [PROGRAM...]",
-	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP: under the runtime "
-	"directory if PATH has no slash.", children
+	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, in the tree of "
+	"pins.", children
 };
 
-static bool is_wanted(const char *name, char **names, int nr)
+static int load_prog(struct bpf_session *s, uint32_t nr, const char *dir)
 {
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !nr;
-}
-
-static int load_prog(struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr, const char *dir)
-{
-	struct bpf_unit u = bpf_object_unit(s, o, nr);
-	uint32_t ids[BPF_MAX_MAPS];
+	const struct pb_bpf_object_prog *p = &s->object->progs[nr];
+	struct bpf_unit u = {
+		.name = p->name, .type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .insns = p->insns,
+		.nr = p->nr, .gpl = s->object->gpl, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
+	};
 	char path[2 * BPF_PIN_PATH];
+	uint32_t ids[BPF_MAX_MAPS];
 	struct bpf_loaded l;
-	int err;
+	const char *why;
 
-	if (o->progs[nr].why || !u.type)
-		return pb_error(s->command, "%s: %s", u.name,
-				o->progs[nr].why ? o->progs[nr].why : "of no type that is here");
-	err = bpf_session_load(s, &u, &l);
-	if (err) {
+	if (bpf_object_load(s, nr, &l, &why)) {
 		if (!s->quiet)
 			fprintf(stderr, "%s", s->log);
-		return pb_error(s->command, "%s: refused: %s", u.name, bpf_session_reason(s));
+		return pb_error(s->command, "%s: refused: %s", p->name, why);
 	}
-	for (uint32_t i = 0; i < s->nr_maps; i++)
-		ids[i] = s->map[i]->id;
-	snprintf(path, sizeof(path), "%s/%s", dir, u.name);
-	return bpf_pin_write(s->command, path, &u, &l, ids, s->nr_maps);
+	if (s->object->nr_maps > BPF_MAX_MAPS)
+		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		ids[i] = s->made->maps[i].map ? s->made->maps[i].map->id : 0;
+	snprintf(path, sizeof(path), "%s/%s", dir, p->name);
+	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps);
 }
 
 static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
 {
 	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
-	struct pb_bpf_object *o;
-	int ret = 0, nr = 0;
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+	int ret = 0, nr = 0, err;
 
-	if (bpf_pin_place(s->command, s->args[1], dir))
+	if (!pins || bpf_pin_place(s->command, s->args[1], dir))
 		return 1;
 	snprintf(maps, sizeof(maps), "%s/maps", dir);
-	if ((mkdir(dir, 0700) && errno != EEXIST) || (mkdir(maps, 0700) && errno != EEXIST))
-		return pb_error(s->command, "%s: %s", dir, strerror(errno));
+	err = pb_bpf_pins_mkdir(pins, dir);
+	if (!err || err == -EEXIST)
+		err = pb_bpf_pins_mkdir(pins, maps);
+	if (err && err != -EEXIST)
+		return pb_error(s->command, "%s: %s", dir, strerror(-err));
 	s->map_dir = maps;
-	if (bpf_open_object(s, path, &o))
+	if (bpf_open_object(s, path))
 		return 1;
-	for (uint32_t i = 0; i < o->nr_progs; i++)
-		if (is_wanted(o->progs[i].name, names, nr_names) && (nr_names || o->progs[i].autoload)) {
-			ret |= load_prog(s, o, i, dir);
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
+		if (bpf_object_wants(s, i, names, nr_names)) {
+			ret |= load_prog(s, i, dir);
 			nr++;
 		}
-	pb_bpf_object_close(o);
 	return nr ? ret : pb_error(s->command, "%s: no such program in it", path);
 }
 
@@ -181,11 +176,34 @@ static const struct argp pin_argp = {
 	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a file ends its name.",
 };
 
+/* id: NULL, it is a path. */
+static int pin_map(const char *from, const uint32_t *id, const char *to)
+{
+	static struct bpf_session s = { .command = "bpf pin" };
+	struct pb_bpf_pins *pins = bpf_pins(s.command);
+	int err;
+
+	if (!pins || (id && bpf_pin_map(&s, NULL, *id, PB_BPF_MAP_READ)))
+		return 1;
+	err = id ? pb_bpf_obj_pin(pins, s.map[0], to) : pb_bpf_pins_link(pins, from, to);
+	return err ? pb_error(s.command, "%s: %s", to, strerror(-err)) : 0;
+}
+
+static int pin_prog(const char *what, const uint32_t *id, const char *name)
+{
+	char from[BPF_PIN_PATH], to[BPF_PIN_PATH];
+
+	if (id && !bpf_pin_find("bpf pin", *id, from))
+		return pb_error("bpf pin", "%u: no pinned program has that id", *id);
+	if ((!id && bpf_pin_place("bpf pin", what, from)) || bpf_pin_place("bpf pin", name, to))
+		return 1;
+	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
+}
+
 static int run_pin(int argc, char **argv)
 {
-	char from[BPF_PIN_PATH], to[BPF_PIN_PATH], *end;
-	unsigned long id;
-	bool map;
+	uint32_t id;
+	char *end;
 	int at = 0;
 
 	if (argp_parse(&pin_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
@@ -194,17 +212,8 @@ static int run_pin(int argc, char **argv)
 		pb_error("bpf pin", "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
 		return 2;
 	}
-	map = !strcmp(argv[at], "map");
-	id = strtoul(argv[at + 1], &end, 10);
-	if (!*end) {
-		if (!bpf_pin_find("bpf pin", map, (uint32_t)id, from))
-			return pb_error("bpf pin", "%s: nothing pinned has that id", argv[at + 1]);
-	} else if (bpf_pin_place("bpf pin", argv[at + 1], from)) {
-		return 1;
-	}
-	if (bpf_pin_place("bpf pin", argv[at + 2], to))
-		return 1;
-	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
+	id = (uint32_t)strtoul(argv[at + 1], &end, 10);
+	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], *end ? NULL : &id, argv[at + 2]);
 }
 
 const struct pb_command bpf_command_pin = {

@@ -204,8 +204,9 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 /* "id N", "pinned PATH", "name NAME", or a path or a number alone. */
 static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
 {
-	char path[BPF_PIN_PATH], *end;
+	const char *path;
 	unsigned long id;
+	char *end;
 
 	if (*at + 1 < nr && (!strcmp(args[*at], "id") || !strcmp(args[*at], "pinned")))
 		++*at;
@@ -214,14 +215,9 @@ static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t
 		return 2;
 	}
 	id = strtoul(args[*at], &end, 10);
-	if (!*end) {
-		if (!bpf_pin_find(COMMAND, true, (uint32_t)id, path))
-			return pb_error(COMMAND, "%s: no pinned map has that id", args[*at]);
-	} else if (bpf_pin_place(COMMAND, args[*at], path)) {
-		return 1;
-	}
+	path = *end ? args[*at] : NULL;
 	++*at;
-	return bpf_pin_map(s, path, access);
+	return bpf_pin_map(s, path, (uint32_t)id, access);
 }
 
 static const struct argp argp = {

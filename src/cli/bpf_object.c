@@ -1,95 +1,100 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compiled objects: their maps are made and filled, their programs are units. */
+/* Compiled objects, and where their maps are. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "bpf/map_sys.h"
-#include "cli/bpf.h"
+#include "bpf/map_file.h"
+#include "cli/bpf_pin.h"
 
-static uint32_t processors(void)
+bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)
 {
-	long n = sysconf(_SC_NPROCESSORS_CONF);
+	size_t n = strlen(s->map_dir);
 
-	return n > 0 ? (uint32_t)n : 1;
+	if (snprintf(path, size, "%s/%s", s->map_dir, name) >= (int)size)
+		return false;
+	/* pins have no dots; libbpf writes them so, too */
+	for (char *p = path + n; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return true;
 }
 
-static int make_map(struct bpf_session *s, const struct pb_bpf_object_map *m)
+int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {
-	struct pb_bpf_map_spec spec = {
-		.attr = pb_bpf_object_map_attr(m, processors()), .types = m->types,
-		.lanes = s->lanes ? s->lanes : processors(),
-	};
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+	char path[BPF_PIN_PATH];
+	int err;
 
-	if (m->inner)
-		spec.inner = pb_bpf_object_map_attr(m->inner, processors());
-	strncpy(spec.name, m->name, sizeof(spec.name) - 1);
-	return bpf_session_map(s, &spec);
+	if (!pins || !bpf_object_map_path(s, spec->name, path, sizeof(path)))
+		return -ENAMETOOLONG;
+	err = pb_bpf_pins_create(pins, map, spec);
+	if (err)
+		return err;
+	err = pb_bpf_obj_pin(pins, map, path);
+	if (err)
+		pb_bpf_map_close(map);
+	/* ENOENT would say that a map shall be made elsewhere */
+	return err == -ENOENT ? -ENOTDIR : err;
 }
 
-/* What is in it from the beginning. */
-static int fill_map(struct bpf_session *s, const struct pb_bpf_object_map *m, uint32_t nr)
+/* A new map that is pinned at once, if there is a directory for that. */
+static int make_pinned(void *arg, const struct pb_bpf_object_map *o, const struct pb_bpf_map_spec *spec,
+		       struct pb_bpf_map *map)
 {
-	struct pb_bpf_map *map = s->map[nr];
-	uint32_t zero = 0;
-	int err = 0;
+	const struct bpf_session *s = arg;
+	int err = s->map_dir ? bpf_object_pin(s, spec, map) : -ENOENT;
 
-	if (m->contents)
-		err = pb_bpf_map_update_elem(map, &zero, m->contents, BPF_ANY);
-	for (uint32_t i = 0; i < m->nr_slots && !err; i++)
-		if (!m->slots[i].prog)
-			err = pb_bpf_map_update_elem(map, &m->slots[i].index, &m->slots[i].number, BPF_ANY);
-	if (!err && (m->kind == PB_BPF_MAP_RODATA || m->kind == PB_BPF_MAP_KCONFIG))
-		err = pb_bpf_map_freeze(map);
-	return err;
+	return err ? err : PB_BPF_MAP_IS_NEW;
 }
 
-static int make_maps(struct bpf_session *s, const struct pb_bpf_object *o)
+int bpf_open_object(struct bpf_session *s, const char *path)
 {
-	for (uint32_t i = 0; i < o->nr_maps; i++) {
-		const struct pb_bpf_object_map *m = &o->maps[i];
-		int err = m->why ? -EINVAL : make_map(s, m);
-
-		if (err) {
-			pb_error(s->command, "map %s: %s", m->name, m->why ? m->why : strerror(-err));
-			return BPF_REJECTED;
-		}
-	}
-	for (uint32_t i = 0; i < o->nr_maps; i++) {
-		int err = fill_map(s, &o->maps[i], i);
-
-		if (err) {
-			pb_error(s->command, "map %s: its contents: %s", o->maps[i].name, strerror(-err));
-			return BPF_REJECTED;
-		}
-	}
-	return 0;
-}
-
-int bpf_open_object(struct bpf_session *s, const char *path, struct pb_bpf_object **object)
-{
-	struct pb_bpf_object_opts opts = { 0 };
+	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
+	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0 };
+	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes, .find = make_pinned,
+					 .arg = s };
 	char why[512] = "";
-	int err = pb_bpf_object_open(path, &opts, object, why, sizeof(why)), ret;
+	int err;
 
+	if (s->type && !type) {
+		pb_error(s->command, "-t %s: no such type", s->type);
+		return BPF_USAGE;
+	}
+	err = pb_bpf_object_open(path, &opts, &s->object, why, sizeof(why));
+	if (!err)
+		err = pb_bpf_make(s->object, &make, &s->made);
 	if (err) {
 		pb_error(s->command, "%s: %s", path, *why ? why : strerror(-err));
 		return BPF_USAGE;
 	}
-	ret = make_maps(s, *object);
-	if (ret)
-		pb_bpf_object_close(*object);
-	return ret;
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		if (s->made->maps[i].why)
+			pb_error(s->command, "%s", s->made->maps[i].why);
+	for (uint32_t i = 0; type && i < s->object->nr_progs; i++)
+		s->object->progs[i].type = type->type;
+	for (uint32_t i = 0; s->attach_type && i < s->object->nr_progs; i++)
+		s->object->progs[i].attach_type = s->attach_type;
+	return 0;
 }
 
-struct bpf_unit bpf_object_unit(const struct bpf_session *s, const struct pb_bpf_object *o, uint32_t nr)
+int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why)
 {
-	const struct pb_bpf_object_prog *p = &o->progs[nr];
+	struct pb_bpf_text log = { .buf = s->log, .size = BPF_LOG_SIZE };
+	int err;
 
-	return (struct bpf_unit){
-		.name = p->name, .type = s->type ? pb_bpf_type_named(s->type) : pb_bpf_type_of(p->type),
-		.attach_type = s->attach_type ? s->attach_type : p->attach_type, .insns = p->insns, .nr = p->nr,
-		.gpl = o->gpl, .funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines, .nr_lines = p->nr_lines,
-	};
+	s->log[0] = 0;
+	err = pb_bpf_make_prog(s->made, nr, &log, (uint32_t)s->log_level);
+	*why = s->made->progs[nr].why;
+	*out = (struct bpf_loaded){ .prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified };
+	if (!err)
+		out->xlated = out->prog->nr * (uint32_t)sizeof(struct bpf_insn);
+	return err;
+}
+
+bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names)
+{
+	for (int i = 0; i < nr_names; i++)
+		if (!strcmp(s->object->progs[nr].name, names[i]))
+			return true;
+	return !nr_names && s->object->progs[nr].autoload;
 }

@@ -45,7 +45,7 @@ static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
 
 static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, uint64_t size)
 {
-	const char *name = r->map < a->nr_maps ? a->session.map[r->map]->name : "?";
+	const char *name = r->map < a->session.object->nr_maps ? a->session.made->maps[r->map].map->name : "?";
 	char comm[RECORD_COMM];
 
 	read_comm(r, comm);
@@ -86,13 +86,14 @@ static bool print(struct bpf_attach *a)
 {
 	int64_t nr = 0;
 
-	for (uint32_t i = 0; i < a->nr_maps; i++) {
-		struct named n = { a->to, a->session.map[i]->name };
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+		struct pb_bpf_map *map = a->session.made->maps[i].map;
+		struct named n = { a->to, map->name };
 
-		if (a->session.map[i]->attr.type == BPF_MAP_TYPE_RINGBUF)
-			nr += pb_bpf_ringbuf_consume(a->session.map[i], show_record, &n);
+		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
+			nr += pb_bpf_ringbuf_consume(map, show_record, &n);
 	}
-	nr += pb_bpf_ringbuf_consume(a->session.map[a->nr_maps], show_output, a);
+	nr += pb_bpf_ringbuf_consume(&a->output, show_output, a);
 	if (nr)
 		fflush(a->to);
 	return nr;
@@ -133,7 +134,7 @@ void bpf_output_end(struct bpf_attach *a)
 	__atomic_store_n(&a->stop, true, __ATOMIC_RELEASE);
 	pthread_join(a->thread, NULL);
 	a->printing = false;
-	pb_bpf_map_lookup_elem(a->session.map[a->nr_maps + 1], &zero, &lost, 0);
+	pb_bpf_map_lookup_elem(&a->lost, &zero, &lost, 0);
 	if (lost)
 		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed", lost);
 }
@@ -152,9 +153,12 @@ static bool has_something(const struct pb_bpf_object_map *m)
 
 void bpf_output_maps(struct bpf_attach *a)
 {
-	for (uint32_t i = 0; i < a->nr_maps; i++)
-		if (has_something(&a->object->maps[i])) {
-			printf("\n%s (%s)\n", a->object->maps[i].name, pb_bpf_object_map_type(a->object->maps[i].attr.type));
-			bpf_map_show(a->session.map[i]);
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+		const struct pb_bpf_object_map *m = &a->session.object->maps[i];
+
+		if (has_something(m)) {
+			printf("\n%s (%s)\n", m->name, pb_bpf_object_map_type(m->attr.type));
+			bpf_map_show(a->session.made->maps[i].map);
 		}
+	}
 }

@@ -9,34 +9,33 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/map_file.h"
 #include "cli/bpf_pin.h"
-#include "cli/record.h"
 
-int bpf_pin_root(const char *command, char path[BPF_PIN_PATH])
+struct pb_bpf_pins *bpf_pins(const char *command)
 {
-	char base[160];
-	int err = record_session_base(base, sizeof(base));
+	static struct pb_bpf_pins pins = { .root = -1, .ids = -1 };
+	int err = pins.root >= 0 ? 0 : pb_bpf_pins_open(&pins, NULL);
 
-	snprintf(path, BPF_PIN_PATH, "%s/bpf", base);
-	if (!err && mkdir(path, 0700) && errno != EEXIST)
-		err = -errno;
-	return err ? pb_error(command, "%s: %s", path, strerror(-err)) : 0;
+	if (!err)
+		return &pins;
+	pb_error(command, "the directory of pins: %s", strerror(-err));
+	return NULL;
 }
 
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH])
 {
-	char root[BPF_PIN_PATH];
-	int n;
+	const struct pb_bpf_pins *pins = bpf_pins(command);
+	size_t n;
 
-	if (strchr(name, '/')) {
-		n = snprintf(path, BPF_PIN_PATH, "%s", name);
-	} else {
-		if (bpf_pin_root(command, root))
-			return 1;
-		n = snprintf(path, BPF_PIN_PATH, "%s/%s", root, name);
-	}
-	return n >= BPF_PIN_PATH ? pb_error(command, "%s: the path is too long", name) : 0;
+	if (!pins)
+		return 1;
+	n = strlen(pins->path);
+	if (*name == '/' && (strncmp(name, pins->path, n) || name[n] != '/'))
+		return pb_error(command, "%s: pins are below %s", name, pins->path);
+	if (snprintf(path, BPF_PIN_PATH, "%s%s%s", *name == '/' ? "" : pins->path, *name == '/' ? "" : "/", name) >=
+	    BPF_PIN_PATH)
+		return pb_error(command, "%s: the path is too long", name);
+	return 0;
 }
 
 /* ---- looking at files ----------------------------------------------------------------- */
@@ -105,39 +104,32 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin), void *arg)
 {
-	char root[BPF_PIN_PATH];
+	const struct pb_bpf_pins *pins = bpf_pins(command);
 
-	if (bpf_pin_root(command, root))
+	if (!pins)
 		return 1;
 	walk.fn = fn;
 	walk.arg = arg;
-	return nftw(root, visit, 16, FTW_PHYS);
+	return nftw(pins->path, visit, 16, FTW_PHYS);
 }
 
 struct search {
-	bool map;
 	uint32_t id, largest;
 	char *path;
 };
 
-static uint32_t id_of(const struct bpf_pinned *pin, bool map)
-{
-	return map ? pin->map ? pin->map->id : 0 : pin->prog ? pin->prog->id : 0;
-}
-
 static int find_largest(void *arg, const struct bpf_pinned *pin)
 {
 	struct search *s = arg;
-	uint32_t id = id_of(pin, s->map);
 
-	if (id > s->largest)
-		s->largest = id;
+	if (pin->prog && pin->prog->id > s->largest)
+		s->largest = pin->prog->id;
 	return 0;
 }
 
-uint32_t bpf_pin_new_id(const char *command, bool map)
+static uint32_t new_id(const char *command)
 {
-	struct search s = { .map = map };
+	struct search s = { 0 };
 
 	bpf_pin_each(command, find_largest, &s);
 	return s.largest + 1;
@@ -147,15 +139,15 @@ static int find_id(void *arg, const struct bpf_pinned *pin)
 {
 	struct search *s = arg;
 
-	if (id_of(pin, s->map) != s->id)
+	if (!pin->prog || pin->prog->id != s->id)
 		return 0;
 	snprintf(s->path, BPF_PIN_PATH, "%s", pin->path);
 	return 2;
 }
 
-bool bpf_pin_find(const char *command, bool map, uint32_t id, char path[BPF_PIN_PATH])
+bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH])
 {
-	struct search s = { .map = map, .id = id, .path = path };
+	struct search s = { .id = id, .path = path };
 
 	return id && bpf_pin_each(command, find_id, &s) == 2;
 }
@@ -193,7 +185,7 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 		  const uint32_t *maps, uint32_t nr_maps)
 {
 	struct bpf_pin_prog f = {
-		.magic = BPF_PIN_MAGIC, .version = 1, .id = bpf_pin_new_id(command, false), .type = u->type->type,
+		.magic = BPF_PIN_MAGIC, .version = 1, .id = new_id(command), .type = u->type->type,
 		.attach_type = u->attach_type, .gpl = u->gpl, .nr_insns = u->nr, .nr_maps = nr_maps,
 		.nr_funcs = u->nr_funcs,
 		.xlated = l->xlated, .jited = l->prog->jited_len, .loaded_at = (uint64_t)time(NULL),
@@ -223,20 +215,22 @@ struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t 
 	return NULL;
 }
 
-int bpf_pin_map(struct bpf_session *s, const char *path, uint8_t access)
+int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access)
 {
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
 	struct pb_bpf_map *map = &s->maps[s->nr_maps];
-	int fd, err;
+	char number[16];
+	int err;
 
+	if (!pins)
+		return 1;
 	if (s->nr_maps == BPF_MAX_MAPS)
 		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
-	/* even who only reads tells the others that he is there */
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	err = fd < 0 ? -errno : pb_bpf_map_attach(map, fd, access);
+	err = path ? pb_bpf_obj_get(pins, map, path, access & PB_BPF_MAP_WRITE ? 0 : BPF_F_RDONLY)
+		   : pb_bpf_pins_get_id(pins, map, id, access);
 	if (err) {
-		if (fd >= 0)
-			close(fd);
-		return pb_error(s->command, "%s: %s", path, err == -EINVAL ? "no map" : strerror(-err));
+		snprintf(number, sizeof(number), "map %u", id);
+		return pb_error(s->command, "%s: %s", path ? path : number, err == -EACCES ? "no map" : strerror(-err));
 	}
 	map->objects = &s->objects;
 	s->map[s->nr_maps++] = map;
@@ -263,7 +257,6 @@ static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, ui
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, struct bpf_pin_prog **file)
 {
 	struct bpf_pin_func *funcs;
-	char map[BPF_PIN_PATH];
 	const uint32_t *ids;
 	size_t size;
 
@@ -283,9 +276,11 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, st
 		return pb_error(s->command, "%s: of no type that is here", path);
 	ids = bpf_pin_map_ids(*file);
 	for (uint32_t i = 0; i < (*file)->nr_maps; i++) {
-		if (!bpf_pin_find(s->command, true, ids[i], map))
-			return pb_error(s->command, "%s: its map %u is gone", path, ids[i]);
-		if (bpf_pin_map(s, map, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE))
+		if (!ids[i]) {			/* it wasn't made; no verifier passes its use */
+			s->map[s->nr_maps++] = NULL;
+			continue;
+		}
+		if (bpf_pin_map(s, NULL, ids[i], PB_BPF_MAP_READ | PB_BPF_MAP_WRITE))
 			return 1;
 	}
 	return 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs and maps that have a place in the file system, under the runtime directory
- * if their path has no slash. A map's file is its memory; a program's is what its
- * loader gave, is verified again by everybody who runs it, and counts its runs.
+ * Programs and maps that have a name in the tree of pins (bpf/pin.h), which lies in the
+ * runtime directory; paths are those below its root, or absolute ones that lie in it. A
+ * map's file is its memory; a program's is what its loader gave, is verified again by
+ * everybody who runs it, and counts its runs.
  */
 #ifndef PB_CLI_BPF_PIN_H
 #define PB_CLI_BPF_PIN_H
+#include "bpf/pin.h"
 #include "cli/bpf.h"
 
 #define BPF_PIN_MAGIC	0x3147525046504250ull	/* "PBPFPRG1" */
@@ -39,24 +41,23 @@ struct bpf_pinned {
 	const struct pb_bpf_map_head *map;
 };
 
-/* Directory of all pins, made if need be; 0, or 1 after a message. */
-int bpf_pin_root(const char *command, char path[BPF_PIN_PATH]);
-/* Where that name is; 0, or 1 after a message. */
+/* The tree, made if need be; NULL after a message. */
+struct pb_bpf_pins *bpf_pins(const char *command);
+/* Where that name is, absolute; 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
-/* fn for all pins in the root; ends when it returns not 0, which is returned. */
+/* fn for all pins in the tree; ends when it returns not 0, which is returned. */
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin), void *arg);
-/* One more than the largest id of this kind. */
-uint32_t bpf_pin_new_id(const char *command, bool map);
-/* The pin of that id, PATH (BPF_PIN_PATH bytes); false: none. */
-bool bpf_pin_find(const char *command, bool map, uint32_t id, char path[BPF_PIN_PATH]);
+/* The program of that id; false: none. */
+bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH]);
 
 /* Writes a program's file; maps: ids. 0, or 1 after a message. */
 int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u, const struct bpf_loaded *l,
 		  const uint32_t *maps, uint32_t nr_maps);
 /* A program's file, writable, or NULL after a message; to be unmapped by the end of the process. */
 struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t *size);
-/* Opens a pinned map as the session's next one; 0, or 1 after a message. */
-int bpf_pin_map(struct bpf_session *s, const char *path, uint8_t access);
+/* Opens a pinned map as the session's next one: of that path, or NULL: of that id. 0, or 1
+ * after a message. */
+int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access);
 /* The program in that file as a unit, with its maps opened; 0, or 1 after a message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, struct bpf_pin_prog **file);
 #endif

@@ -186,14 +186,16 @@ static const struct pb_bpf_host *host(void)
 	return &h;
 }
 
-static int verdict(struct bpf_session *s, const char *name, int err, const struct bpf_loaded *l)
+/* why: NULL, the log's last line says it. */
+static int verdict(struct bpf_session *s, const char *name, int err, const char *why, const struct bpf_loaded *l)
 {
 	const char *after = name ? ": " : "";
 
 	if (!s->quiet)
 		fprintf(stderr, "%s%s", s->log, err && *s->log && s->log[strlen(s->log) - 1] != '\n' ? "\n" : "");
 	if (err) {
-		printf("%s%sREJECT errno=%d %s\n", name ? name : "", after, -err, bpf_session_reason(s));
+		printf("%s%sREJECT errno=%d %s\n", name ? name : "", after, -err,
+		       why ? why : bpf_session_reason(s));
 		return BPF_REJECTED;
 	}
 	printf("%s%sACCEPT xlated=%u jited=%u verified=%u\n", name ? name : "", after, l->xlated,
@@ -273,7 +275,7 @@ static int do_raw(struct run *r, char **args, int nr_args)
 	if (ret)
 		return ret;
 	u.insns = insns;
-	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), &l);
+	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), NULL, &l);
 	if (!ret && !r->no_run)
 		ret = test(r, &l);
 	pb_bpf_prog_free(l.prog);
@@ -283,50 +285,28 @@ static int do_raw(struct run *r, char **args, int nr_args)
 
 /* ---- objects ------------------------------------------------------------------------ */
 
-static bool is_wanted(const char *name, char **names, int nr)
+static int do_prog(struct run *r, uint32_t nr)
 {
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !nr;
-}
-
-static int do_prog(struct run *r, const struct pb_bpf_object *o, uint32_t nr)
-{
-	const struct pb_bpf_object_prog *p = &o->progs[nr];
-	struct bpf_unit u = bpf_object_unit(&r->s, o, nr);
+	const char *name = r->s.object->progs[nr].name, *why;
 	struct bpf_loaded l;
-	const char *why;
-	int err, ret;
+	int err = bpf_object_load(&r->s, nr, &l, &why), ret;
 
-	if (p->why || !u.type) {
-		printf("%s: REJECT errno=%d %s\n", p->name, EINVAL,
-		       p->why ? p->why : "its section says no type; give -t");
-		return BPF_REJECTED;
-	}
-	err = bpf_session_load(&r->s, &u, &l);
-	why = err ? pb_bpf_object_explain(p, r->s.log) : NULL;
-	ret = verdict(&r->s, p->name, err, &l);
-	if (why)
-		pb_error(r->s.command, "%s: %s", p->name, why);
-	if (!ret && !r->no_run)
-		ret = test(r, &l);
-	return ret;
+	ret = verdict(&r->s, name, err, err ? why : NULL, &l);
+	return ret || r->no_run ? ret : test(r, &l);
 }
 
 static int do_object(struct run *r, char **args, int nr_args)
 {
-	struct pb_bpf_object *o;
-	int ret = bpf_open_object(&r->s, args[0], &o), worst = 0;
+	int ret = bpf_open_object(&r->s, args[0]), worst = 0;
 	bool any = false;
 
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; i < o->nr_progs; i++) {
-		if (!is_wanted(o->progs[i].name, args + 1, nr_args - 1) || (nr_args == 1 && !o->progs[i].autoload))
+	for (uint32_t i = 0; i < r->s.object->nr_progs; i++) {
+		if (!bpf_object_wants(&r->s, i, args + 1, nr_args - 1))
 			continue;
 		any = true;
-		ret = do_prog(r, o, i);
+		ret = do_prog(r, i);
 		if (ret > worst)
 			worst = ret;
 		/* one program runs */
@@ -335,7 +315,6 @@ static int do_object(struct run *r, char **args, int nr_args)
 	}
 	if (!any)
 		pb_error(r->s.command, "%s: no such program in it", args[0]);
-	pb_bpf_object_close(o);
 	return any ? worst : BPF_USAGE;
 }
 
@@ -350,7 +329,7 @@ static int do_pinned(struct run *r, const char *name)
 
 	if (bpf_pin_place(r->s.command, name, path) || bpf_pin_unit(&r->s, path, &u, &file))
 		return BPF_USAGE;
-	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), &l);
+	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), NULL, &l);
 	if (ret || r->no_run)
 		return ret;
 	pb_bpf_settings.now = now;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Maps, verification and making of programs, for all subcommands of bpf. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +9,7 @@
 
 #include "bpf/map_file.h"
 #include "bpf/resolve.h"
-#include "cli/bpf_pin.h"
-
-#define LOG_SIZE	(16u << 20)
+#include "cli/bpf.h"
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
 {
@@ -73,7 +70,7 @@ void bpf_session_init(struct bpf_session *s, const char *command)
 	s->caps = PB_BPF_CAP_ALL;
 	s->log_level = 1;
 	s->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, s };
-	s->log = calloc(1, LOG_SIZE);
+	s->log = calloc(1, BPF_LOG_SIZE);
 	pb_bpf_settings.jit_enable = 1;
 	sigaction(SIGSEGV, &act, NULL);
 	sigaction(SIGBUS, &act, NULL);
@@ -82,35 +79,14 @@ void bpf_session_init(struct bpf_session *s, const char *command)
 void bpf_session_end(struct bpf_session *s)
 {
 	for (uint32_t i = 0; i < s->nr_maps; i++)
-		pb_bpf_map_close(&s->maps[i]);
+		if (s->map[i])
+			pb_bpf_map_close(s->map[i]);
+	pb_bpf_made_free(s->made);
+	pb_bpf_object_close(s->object);
 	free(s->log);
 	free(s->args);
 	s->log = NULL;
 	s->args = NULL;
-}
-
-bool bpf_session_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)
-{
-	return snprintf(path, size, "%s/%.*s", s->map_dir, BPF_OBJ_NAME_LEN, name) < (int)size;
-}
-
-/* In a file of its own. */
-static int make_pinned(struct bpf_session *s, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)
-{
-	char path[BPF_PIN_PATH];
-	int fd, err;
-
-	if (!bpf_session_map_path(s, spec->name, path, sizeof(path)))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	err = pb_bpf_map_create_at(map, spec, fd, bpf_pin_new_id(s->command, true));
-	if (err) {
-		close(fd);
-		unlink(path);
-	}
-	return err;
 }
 
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec)
@@ -120,7 +96,7 @@ int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec)
 
 	if (s->nr_maps == BPF_MAX_MAPS)
 		return -E2BIG;
-	err = s->map_dir ? make_pinned(s, map, spec) : pb_bpf_map_create(map, spec);
+	err = pb_bpf_map_create(map, spec);
 	if (err)
 		return err;
 	map->objects = &s->objects;
@@ -166,7 +142,6 @@ static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_v
 		return err;
 	r.spec.name = u->name;
 	r.spec.id = s->nr_progs + 1;
-	r.spec.privileged = s->caps & PB_BPF_CAP_BPF;
 	out->xlated = r.spec.nr * (uint32_t)sizeof(struct bpf_insn);
 	err = pb_bpf_prog_make(&r.spec, &out->prog);
 	pb_bpf_resolved_free(&r);
@@ -175,7 +150,7 @@ static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_v
 
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out)
 {
-	struct pb_bpf_text log = { .buf = s->log, .size = LOG_SIZE };
+	struct pb_bpf_text log = { .buf = s->log, .size = BPF_LOG_SIZE };
 	struct pb_bpf_verify v = {
 		.type = u->type, .attach_type = u->attach_type, .flags = s->flags, .caps = s->caps, .gpl = u->gpl,
 		.insns = u->insns, .nr = u->nr, .maps = s->map, .nr_maps = s->nr_maps, .funcs = u->funcs,

@@ -137,7 +137,7 @@ static bool check_file(const void *p, uint64_t size, struct file *f)
 		if (!text_ends(f->maps[i].path, PB_PROGS_PATH))
 			return false;
 	for (uint32_t i = 0; i < h->nr_links; i++)
-		if (f->links[i].prog >= h->nr_progs || !text_ends(f->links[i].function, PB_PROGS_PATH) ||
+		if (f->links[i].prog >= h->nr_progs || !f->progs[f->links[i].prog].nr || !text_ends(f->links[i].function, PB_PROGS_PATH) ||
 		    !text_ends(f->links[i].module, PB_PROGS_PATH))
 			return false;
 	return true;
@@ -205,6 +205,15 @@ static void use_pages(void)
 	pb_bpf_pages = &pages;
 }
 
+/* Loads of the kernel's structures, which aren't here: they would only fault. */
+static bool probes(const struct pb_bpf_prog_spec *s)
+{
+	for (uint32_t i = 0; i < s->nr; i++)
+		if (s->ops[i] >= PB_BPF_OP_PROBE_B && s->ops[i] <= PB_BPF_OP_PROBE_SW)
+			return true;
+	return false;
+}
+
 static int make_prog(const struct file *f, const struct pb_progs_prog *p, struct pb_bpf_prog **prog)
 {
 	static struct pb_bpf_func funcs[PB_BPF_MAX_SUBPROGS];
@@ -225,6 +234,10 @@ static int make_prog(const struct file *f, const struct pb_progs_prog *p, struct
 	err = pb_bpf_verify(&v);
 	if (!err)
 		err = pb_bpf_resolve(&v, &r);
+	if (!err && probes(&r.spec)) {
+		err = -EOPNOTSUPP;
+		pb_bpf_resolved_free(&r);
+	}
 	if (!err) {
 		r.spec.name = text_ends(p->name, sizeof(p->name)) ? p->name : "";
 		r.spec.id = (uint32_t)(prog - progs) + 1;
@@ -289,8 +302,10 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 			    map_of(f.head->lost, BPF_MAP_TYPE_ARRAY), maps);
 	use_pages();
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
+		if (!f.progs[nr_progs].nr)
+			continue;
 		err = make_prog(&f, &f.progs[nr_progs], &progs[nr_progs]);
-		*why = f.progs[nr_progs].name;
+		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" : "a program is refused";
 		if (err)
 			break;
 	}

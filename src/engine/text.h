@@ -26,7 +26,7 @@ struct pb_module {
 	size_t stubs_size, stubs_used;
 	size_t stubs_sealed;		/* executable, whole pages; the last may have room */
 	size_t region_size;		/* of sites and stubs together */
-	struct jit_code_entry *jit;	/* what debuggers know of the stubs, or NULL */
+	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	size_t jit_size, jit_stubs;	/* stubs_used when they were told */
 	bool present;
 	bool libc;			/* or the loader: see doc/design/reads.md */

@@ -2,11 +2,10 @@
 /*
  * What a debugger needs to know about stubs, by gdb's JIT interface: for each
  * module with stubs one ELF image in memory, with a symbol patchbay_stub_NAME
- * for each stub and its unwind table. gdb reads it when it attaches, or at
- * __jit_debug_register_code(). Those names aren't public: a program that has
- * the interface itself keeps its own (gdb looks at each file's symbols).
+ * for each stub and its unwind table. gdb reads it when it attaches, or when it is
+ * told (base/debugger.h).
  *
- *   struct jit_code_entry
+ *   struct pb_debugger_entry
  *   ELF header, section headers and their names
  *   .symtab	of absolute addresses
  *   .strtab
@@ -23,6 +22,7 @@
 #include "engine/text_priv.h"
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
+#include "base/debugger.h"
 #include "base/sys.h"
 
 #define STUB_PREFIX	"patchbay_stub_"
@@ -33,30 +33,11 @@
 #define DW_RBP		6
 #define DW_RSP		7
 
-struct jit_code_entry {
-	struct jit_code_entry *next, *prev;
-	const char *symfile_addr;
-	uint64_t symfile_size;
-};
-
-enum { JIT_NOACTION, JIT_REGISTER, JIT_UNREGISTER };
-
-struct {
-	uint32_t version, action;
-	struct jit_code_entry *relevant, *first;
-} __jit_debug_descriptor = { .version = 1 };
-
-void __jit_debug_register_code(void);
-__attribute__((noinline)) void __jit_debug_register_code(void)
-{
-	__asm__ volatile("" ::: "memory");	/* a debugger's breakpoint */
-}
-
 enum { NONE, TEXT, SYMTAB, STRTAB, EH_FRAME, SHSTRTAB, NR_SECTIONS };
 
 /* All that comes before .symtab. */
 struct image {
-	struct jit_code_entry entry;
+	struct pb_debugger_entry entry;
 	Elf64_Ehdr ehdr;
 	Elf64_Shdr sections[NR_SECTIONS];
 	char names[48];
@@ -390,29 +371,14 @@ static uint8_t *put_table(struct image *im, const struct pb_module *m, uint8_t *
 	return t.at;
 }
 
-static void tell(uint32_t action, struct jit_code_entry *e)
-{
-	__jit_debug_descriptor.action = action;
-	__jit_debug_descriptor.relevant = e;
-	__jit_debug_register_code();
-	__jit_debug_descriptor.action = JIT_NOACTION;
-	__jit_debug_descriptor.relevant = NULL;
-}
-
 void pb_jit_withdraw(struct pb_module *m)
 {
-	struct jit_code_entry *e = m->jit;
+	struct pb_debugger_entry *e = m->jit;
 
 	if (!e)
 		return;
-	if (e->prev)
-		e->prev->next = e->next;
-	else
-		__jit_debug_descriptor.first = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
 	m->jit = NULL;
-	tell(JIT_UNREGISTER, e);
+	pb_debugger_remove(e);
 	pb_sys(SYS_munmap, e, m->jit_size);
 }
 
@@ -430,15 +396,11 @@ void pb_jit_announce(struct pb_module *m)
 		return;	/* a debugger sees less */
 	im = (struct image *)p;
 	put_headers(im, m);
-	im->entry.symfile_addr = (const char *)&im->ehdr;
-	im->entry.symfile_size = (uint64_t)put_table(im, m, (uint8_t *)put_symbols(im, m, &s)) -
+	im->entry.symfile = (const char *)&im->ehdr;
+	im->entry.size = (uint64_t)put_table(im, m, (uint8_t *)put_symbols(im, m, &s)) -
 				 (uint64_t)&im->ehdr;
-	im->entry.next = __jit_debug_descriptor.first;
 	m->jit = &im->entry;
 	m->jit_size = size;
 	m->jit_stubs = m->stubs_used;
-	if (im->entry.next)
-		im->entry.next->prev = &im->entry;
-	__jit_debug_descriptor.first = &im->entry;
-	tell(JIT_REGISTER, &im->entry);
+	pb_debugger_add(&im->entry);
 }

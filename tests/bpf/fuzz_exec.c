@@ -272,7 +272,7 @@ static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog 
 
 static int run_program(uint64_t program)
 {
-	uint32_t nr = gen_program(opt.seed * 0x100000001b3ull + program, insns);
+	uint32_t nr = gen_program(opt.seed * 0x100000001b3ull + program, false, insns);
 	struct kernel_prog k = { .fd = -1 };
 	struct engine_prog p;
 	int ret = 0, err;

@@ -23,6 +23,8 @@ struct gen {
 	uint16_t busy;			/* registers of counters: not changed */
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
+	bool maps;
+	uint8_t last;			/* register that was changed last */
 };
 
 static uint64_t below(struct gen *g, uint64_t n)
@@ -82,11 +84,15 @@ static uint8_t any(struct gen *g)
 /* One that may be changed. */
 static uint8_t target(struct gen *g)
 {
-	uint8_t r;
+	uint8_t r = g->last;
 
+	/* some things are made of neighbours */
+	if (r != PKT && r != END && !(g->busy >> r & 1) && one_in(g, 3))
+		return r;
 	do
 		r = any(g);
 	while (g->busy >> r & 1);
+	g->last = r;
 	return r;
 }
 
@@ -279,6 +285,8 @@ static uint32_t put_condition(struct gen *g)
 
 	if (one_in(g, 2))
 		return put(g, I(class | BPF_X | op, any(g), any(g), 0, 0));
+	if (one_in(g, 3))
+		return put(g, I(class | BPF_K | (one_in(g, 2) ? BPF_JEQ : BPF_JNE), g->last, 0, 0, 0));
 	return put(g, I(class | BPF_K | op, any(g), 0, 0, imm(g)));
 }
 
@@ -333,6 +341,80 @@ static void call(struct gen *g)
 		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
 }
 
+/* r1 to r5 have numbers again, after a call of a helper. */
+static void put_numbers(struct gen *g)
+{
+	for (uint8_t r = 1; r <= 5; r++)
+		put(g, one_in(g, 3) ? BPF_MOV64_REG(r, one_in(g, 2) ? 8 : 9) :
+		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
+}
+
+/* r1 = map, r2 = a key on the stack */
+static void put_key(struct gen *g, enum gen_map map)
+{
+	uint8_t key = any(g);
+
+	put(g, BPF_MOV64_REG(1, key));
+	put(g, BPF_ALU64_IMM(BPF_AND, 1, map == GEN_ARRAY ? 2 * GEN_ARRAY_ENTRIES - 1 : GEN_HASH_KEYS - 1));
+	put(g, BPF_STX_MEM(BPF_W, 10, 1, -4));
+	put(g, BPF_MOV64_REG(2, 10));
+	put(g, BPF_ALU64_IMM(BPF_ADD, 2, -4));
+	put(g, I(BPF_LD | BPF_IMM | BPF_DW, 1, BPF_PSEUDO_MAP_FD, 0, map));
+	put(g, I(0, 0, 0, 0, 0));
+}
+
+static void map_lookup(struct gen *g)
+{
+	enum gen_map map = one_in(g, 2) ? GEN_ARRAY : GEN_HASH;
+	int room = map == GEN_ARRAY ? GEN_ARRAY_VALUE : GEN_HASH_VALUE, bytes;
+	uint8_t code;
+	uint32_t skip;
+
+	put_key(g, map);
+	put(g, BPF_CALL_FN(BPF_FUNC_map_lookup_elem));
+	put_numbers(g);
+	skip = put(g, BPF_JMP_IMM(BPF_JEQ, 0, 0, 0));
+	for (uint64_t n = 1 + below(g, 3); n--;) {
+		code = size(g, &bytes);
+		if (one_in(g, 4)) {
+			bool wide = one_in(g, 2);
+
+			put(g, BPF_ATOMIC_OP(wide ? BPF_DW : BPF_W, one_in(g, 2) ? BPF_ADD : BPF_XOR, 0,
+					     target_but(g, 1), (int16_t)(below(g, (uint64_t)room / 8) * 8)));
+		} else {
+			access_at(g, 0, (int16_t)below(g, (uint64_t)(room - bytes + 1)), code, 0);
+		}
+	}
+	g->insns[skip].off = (int16_t)(g->nr - skip - 1);
+	put(g, BPF_MOV64_IMM(0, imm(g)));
+}
+
+static void map_change(struct gen *g)
+{
+	enum gen_map map = one_in(g, 3) ? GEN_ARRAY : GEN_HASH;
+	bool remove = one_in(g, 3);
+
+	put_key(g, map);
+	if (!remove) {
+		put(g, BPF_MOV64_REG(3, 10));
+		put(g, BPF_ALU64_IMM(BPF_ADD, 3, -8 * g->slots));
+		put(g, BPF_MOV64_IMM(4, (int32_t)below(g, 4)));
+	}
+	put(g, BPF_CALL_FN(remove ? BPF_FUNC_map_delete_elem : BPF_FUNC_map_update_elem));
+	put_numbers(g);
+}
+
+static void map_access(struct gen *g)
+{
+	/* neither a counter nor r0 survives a call */
+	if (!g->maps || g->busy & 0x3f)
+		return;
+	if (one_in(g, 2))
+		map_lookup(g);
+	else
+		map_change(g);
+}
+
 static void statement(struct gen *g, int depth)
 {
 	uint64_t k = below(g, 100);
@@ -353,6 +435,8 @@ static void statement(struct gen *g, int depth)
 		atomic(g);
 	else if (k < 88)
 		call(g);
+	else if (k < 91)
+		map_access(g);
 	else if (k < 96 && depth < 4)
 		branch(g, depth);
 	else if (depth < 3)
@@ -405,9 +489,9 @@ static void function(struct gen *g)
 	put(g, BPF_EXIT_INSN());
 }
 
-uint32_t gen_program(uint64_t seed, struct bpf_insn *insns)
+uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns)
 {
-	struct gen g = { .state = seed, .insns = insns };
+	struct gen g = { .state = seed, .insns = insns, .maps = maps };
 	uint32_t starts[MOST_SUBS + 1];
 	bool used[MOST_SUBS + 1] = { true };
 

@@ -8,6 +8,7 @@
 #ifndef TESTS_BPF_GEN_H
 #define TESTS_BPF_GEN_H
 #include <linux/bpf.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GEN_MEMORY	64
@@ -25,7 +26,13 @@ static inline uint64_t gen_random(uint64_t *state)
 
 /* Numbers at edges more often than others. */
 uint64_t gen_number(uint64_t *state);
-/* Returns the number of instructions. */
-uint32_t gen_program(uint64_t seed, struct bpf_insn *insns);
+/* Returns the number of instructions. maps: some use these, by BPF_PSEUDO_MAP_FD. */
+uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns);
+enum gen_map { GEN_ARRAY, GEN_HASH, GEN_NR_MAPS };
+#define GEN_ARRAY_VALUE		32
+#define GEN_ARRAY_ENTRIES	8
+#define GEN_HASH_VALUE		16
+#define GEN_HASH_ENTRIES	16
+#define GEN_HASH_KEYS		32	/* that occur: 0 and above; of 4 bytes */
 void gen_memory(uint64_t *state, uint8_t *mem);
 #endif

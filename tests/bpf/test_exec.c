@@ -7,10 +7,13 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include "base/base.h"
 #include "bpf/image.h"
@@ -459,6 +462,100 @@ static void loops_to_the_first_instruction(void **state)
 	}
 }
 
+/* Jumps whose length depends on other jumps, many of them near the limit of a short
+ * one: native code has to come to rest, and quickly. */
+static void long_programs_get_native_code(void **state)
+{
+	enum { NR = 200000 };
+	struct bpf_insn *insns = calloc(NR, sizeof(*insns));
+	uint8_t *ops = calloc(NR, 1);
+	uint64_t seed = 1, want = 0;
+
+	for (int kind = 0; kind < 3; kind++) {
+		struct pb_bpf_prog_spec s = { .insns = insns, .ops = ops, .nr = NR };
+
+		insns[0] = BPF_MOV64_IMM(0, 0);
+		for (uint32_t i = 1; i < NR - 1; i++) {
+			uint32_t left = NR - 2 - i, by;
+
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			/* all alike: each becomes short when the one behind it has */
+			by = kind == 0 ? 20 : kind == 1 ? (uint32_t)(seed >> 40) % 60 : (uint32_t)(seed >> 40) % 32768;
+			insns[i] = seed >> 62 ? BPF_JMP_IMM(BPF_JSGT, 1, 1000000, by < left ? by : left) :
+				BPF_ALU64_IMM(BPF_ADD, 0, 1);
+		}
+		insns[NR - 1] = BPF_EXIT_INSN();
+		for (uint32_t i = 0; i < NR; i++)
+			ops[i] = (uint8_t)pb_bpf_decode(&insns[i]);
+		for (enum engine e = 0; e < NR_ENGINES; e++) {
+			struct pb_bpf_prog *p;
+
+			choose(e);
+			assert_int_equal(pb_bpf_prog_make(&s, &p), 0);
+			assert_int_equal(!p->jited, e == INTERPRETER);
+			if (e == INTERPRETER)
+				want = run_with(p, NULL);
+			assert_int_equal(run_with(p, NULL), want);
+			pb_bpf_prog_free(p);
+		}
+	}
+	free(insns);
+	free(ops);
+}
+
+/* A handler comes in between at any instruction and runs the same program. */
+static struct pb_bpf_prog *interrupted;
+static volatile uint64_t nested, nested_wrong;
+
+static void run_in_handler(int sig)
+{
+	uint64_t ctx[2] = { 3, 0 };
+
+	nested++;
+	nested_wrong += run_with(interrupted, ctx) != 3 * 3000 + 12;
+}
+
+static uint64_t add(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+{
+	return a + b + (run->prog != interrupted);
+}
+
+static void handlers_run_programs_in_programs(void **state)
+{
+	static pb_bpf_fn *const calls[] = { add };
+	static const struct pb_bpf_sub subs[] = { { 0, 16, false }, { 17, 8, false } };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 1, .subs = subs, .nr_subs = 2 };
+	const struct bpf_insn insns[] = {
+		BPF_LDX_MEM(BPF_DW, 6, 1, 0), BPF_MOV64_IMM(7, 3000), BPF_MOV64_IMM(8, 0), BPF_ST_MEM(BPF_DW, 10, -8, 5),
+		/* 4: */
+		BPF_MOV64_REG(1, 8), BPF_MOV64_REG(2, 6), BPF_CALL_REL(16, 10), BPF_MOV64_REG(8, 0),
+		BPF_STX_MEM(BPF_DW, 10, 7, -16), BPF_LDX_MEM(BPF_DW, 7, 10, -16), BPF_ALU64_IMM(BPF_SUB, 7, 1),
+		BPF_JMP_IMM(BPF_JNE, 7, 0, -8), BPF_MOV64_REG(0, 8), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
+		BPF_ALU64_IMM(BPF_ADD, 1, 7), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
+		/* 17: */
+		BPF_STX_MEM(BPF_DW, 10, 1, -8), BPF_CALL_FN(0), BPF_EXIT_INSN() };
+	struct sigaction act = { .sa_handler = run_in_handler, .sa_flags = SA_NODEFER }, old;
+	struct itimerval often = { .it_interval = { 0, 200 }, .it_value = { 0, 200 } }, never = { 0 };
+
+	assert_int_equal(insns[17].code, BPF_STX | BPF_MEM | BPF_DW);
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		uint64_t ctx[2] = { 7, 0 };
+
+		choose(e);
+		interrupted = MAKE(&spec, insns, NULL);
+		nested = nested_wrong = 0;
+		sigaction(SIGALRM, &act, &old);
+		setitimer(ITIMER_REAL, &often, NULL);
+		for (int n = 0; n < 1000000 && nested < 200; n++)
+			assert_int_equal(run_with(interrupted, ctx), 7 * 3000 + 12);
+		setitimer(ITIMER_REAL, &never, NULL);
+		sigaction(SIGALRM, &old, NULL);
+		assert_true(nested >= 200);
+		assert_int_equal(nested_wrong, 0);
+		pb_bpf_prog_free(interrupted);
+	}
+}
+
 static void unsound_programs_are_not_made(void **state)
 {
 	static const struct pb_bpf_sub overlap[] = { { 0, 0, false }, { 0, 0, false } };
@@ -475,16 +572,36 @@ static void unsound_programs_are_not_made(void **state)
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
 	s.nr = 0;
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	for (int off = -3; off <= 3; off++) {
+		const struct bpf_insn jump[] = { BPF_MOV64_IMM(0, 0), BPF_JMP_IMM(BPF_JEQ, 0, 0, off), BPF_EXIT_INSN() };
+		const uint8_t ops[] = { PB_BPF_OP_MOV64_K, PB_BPF_OP_JEQ64_K, PB_BPF_OP_EXIT };
+
+		s = (struct pb_bpf_prog_spec){ .insns = jump, .ops = ops, .nr = 3 };
+		assert_int_equal(pb_bpf_prog_make(&s, &p), off < -2 || off > 0 ? -22 : 0);
+		if (off >= -2 && off <= 0)
+			pb_bpf_prog_free(p);
+		s.nr = 2;
+		assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
+	}
 	s = (struct pb_bpf_prog_spec){ .insns = call + 1, .ops = call_ops + 1, .nr = 1, .subs = overlap, .nr_subs = 2 };
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
 }
 
-/* A frame of native code can be left by its chain. */
+/* A frame of native code can be left by its chain, and by its table. test_gdb.py stops
+ * in walk(). */
 static uint64_t chain[16];
-static uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+static void *trace[32], *outer[32];
+static int nr_trace, nr_outer;
+
+void __register_frame(const void *eh_frame);
+void __deregister_frame(const void *eh_frame);
+
+static __attribute__((noinline)) uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+					       struct pb_bpf_run *run)
 {
 	uint64_t *fp = __builtin_frame_address(0);
 
+	nr_trace = backtrace(trace, pb_array_size(trace));
 	for (size_t n = 0; n < 4; n++, fp = (uint64_t *)fp[0])
 		chain[n] = fp[1];
 	return 0;
@@ -493,19 +610,42 @@ static uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 static void frames_are_a_chain(void **state)
 {
 	static pb_bpf_fn *const calls[] = { walk, loop };
-	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 6, 8, true } };
-	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2 };
-	const struct bpf_insn insns[] = { BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 5), BPF_CALL_REL(0, 3),
-		BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(7, 0), BPF_EXIT_INSN(),
-		/* 6: */
-		BPF_MOV64_REG(6, 1), BPF_CALL_FN(0), BPF_EXIT_INSN() };
-	struct pb_bpf_prog *p = (choose(JIT), MAKE(&spec, insns, NULL));
-	uint64_t code = (uint64_t)p->jited;
+	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 14, 8, true }, { 18, 24, false } };
+	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 3,
+		.name = "chain" };
+	/* native code, a helper, native code as its callback, native code, a helper */
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(9, 0), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 11),
+		BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(1), BPF_MOV64_REG(0, 0),
+		BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_EXIT_INSN(),
+		/* 14: */
+		BPF_MOV64_REG(7, 1), BPF_CALL_REL(8, 2), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
+		/* 18: */
+		BPF_MOV64_REG(8, 1), BPF_ST_MEM(BPF_DW, 10, -24, 0), BPF_CALL_FN(0), BPF_EXIT_INSN() };
+	struct pb_bpf_prog *p;
+	uint64_t code;
+	int inside = 0;
 
+	assert_int_equal(insns[18].dst_reg, 8);
+	pb_bpf_settings.debugger = 1;
+	p = (choose(JIT), MAKE(&spec, insns, NULL));
+	pb_bpf_settings.debugger = 0;
+	code = (uint64_t)p->jited;
+	__register_frame(p->unwind);
+	nr_outer = backtrace(outer, pb_array_size(outer));
 	run_with(p, NULL);
 	assert_in_range(chain[0], code, code + p->jited_len);
 	assert_in_range(chain[1], code, code + p->jited_len);
-	assert_not_in_range(chain[2], code, code + p->jited_len);
+	assert_in_range(chain[2], code, code + p->jited_len);
+	assert_not_in_range(chain[3], code, code + p->jited_len);
+	/* the subprogram, the callback and its entry, and the first */
+	for (int n = 0; n < nr_trace; n++)
+		inside += (uint64_t)trace[n] - code < p->jited_len;
+	assert_int_equal(inside, 4);
+	/* outside of this function all is as before; a sanitizer's backtrace() is a frame, too */
+	assert_true(nr_trace > nr_outer && nr_outer > 3);
+	for (int n = 1; n < nr_outer - 1; n++)
+		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);
+	__deregister_frame(p->unwind);
 	pb_bpf_prog_free(p);
 }
 
@@ -525,6 +665,8 @@ int main(void)
 		cmocka_unit_test(runs_are_counted_while_asked),
 		cmocka_unit_test(code_is_shown_on_request),
 		cmocka_unit_test(loops_to_the_first_instruction),
+		cmocka_unit_test(long_programs_get_native_code),
+		cmocka_unit_test(handlers_run_programs_in_programs),
 		cmocka_unit_test(unsound_programs_are_not_made),
 		cmocka_unit_test(frames_are_a_chain),
 	};

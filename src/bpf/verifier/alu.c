@@ -16,7 +16,7 @@ static int check_unary(struct env *env, const struct bpf_insn *insn)
 /* dst = src, all of it: from now on what is learned of one is known of the other. */
 static void move64(struct env *env, struct reg *dst, struct reg *src)
 {
-	if (src->type == SCALAR && !src->id)
+	if (src->type == SCALAR && !src->id && !tnum_is_const(src->var))
 		src->id = ++env->ids;
 	reg_copy(dst, src);
 	dst->live |= LIVE_WRITTEN;

@@ -235,6 +235,42 @@ static void tell_copies(struct state *st, const struct reg *known)
 			reg_copy(r, known);
 }
 
+/* Copies are noted for the walk back; beyond the room for them they are copies no more. */
+static void link_copies(struct state *st, uint32_t id, struct step *step)
+{
+	if (!id)
+		return;
+	for_each_reg(st, f, r) {
+		if (r->type != SCALAR || r->id != id)
+			continue;
+		if (step->nr_linked == MAX_LINKED)
+			r->id = 0;
+		else
+			step->linked[step->nr_linked++] =
+				(uint16_t)(f->number << 8 | (r_n < 11 ? r_n : 0x80 | (r_n - 11)));
+	}
+}
+
+static int note_copies(struct env *env, const struct reg *dst, const struct reg *src)
+{
+	uint32_t id = dst->type == SCALAR ? dst->id : 0, other = src && src->type == SCALAR ? src->id : 0;
+	struct step step = { 0 }, *last;
+
+	if (!id && !other)
+		return 0;
+	link_copies(env->cur, id, &step);
+	if (other != id)
+		link_copies(env->cur, other, &step);
+	if (step.nr_linked < 2)
+		return 0;
+	if (step_push(env))
+		return -ENOMEM;
+	last = &env->cur->steps[env->cur->nr_steps - 1];
+	last->nr_linked = step.nr_linked;
+	memcpy(last->linked, step.linked, sizeof step.linked);
+	return 0;
+}
+
 static void learn_registers(struct reg *dst, struct reg *src, struct reg *dst2, struct reg *src2, unsigned op, int bits)
 {
 	bool src_known = tnum_is_const(bits == 64 ? src->var : tnum_low(src->var));
@@ -411,6 +447,9 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 	way = decide_insn(insn, dst, src, bits);
 	if (way != UNKNOWN)
 		return go_one_way(env, insn, way, dst, src);
+	err = note_copies(env, dst, src);
+	if (err)
+		return err;
 	there = branch_push(env, env->insn + 1 + (uint32_t)(int32_t)insn->off, env->insn, false);
 	if (!there)
 		return -EFAULT;

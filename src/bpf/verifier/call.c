@@ -313,11 +313,26 @@ static void refine_result(const struct helper_call *c, struct reg *r0)
 	reg_sync(r0);
 }
 
-static void forget_packets(struct env *env)
+/* In a subprogram: another program may return in its place, with whatever it likes. */
+static int return_of_other(struct env *env)
 {
-	for_each_reg(env->cur, f, r)
-		if (reg_is_packet_or_end(r))
-			reg_make_scalar(r, !env->capable);
+	struct frame *f = cur_frame(env);
+	int err;
+
+	if (!env->cur->cur)
+		return 0;
+	if (!branch_push(env, env->insn + 1, env->insn, false))
+		return -EFAULT;
+	forget_packets(env);
+	reg_make_scalar(&f->regs[0], !env->capable);
+	if (f->in_callback) {
+		/* helpers ask only whether it is 0 */
+		f->regs[0].var = f->callback_ret;
+		reg_sync(&f->regs[0]);
+	}
+	err = leave_frame(env);
+	env->insn--;
+	return err;
 }
 
 int check_helper(struct env *env, const struct bpf_insn *insn)
@@ -352,5 +367,5 @@ int check_helper(struct env *env, const struct bpf_insn *insn)
 	err = check_map_helper(env, c.map, c.id);
 	if (!err && c.proto->flags & PB_BPF_HELPER_MOVES_PKT)
 		forget_packets(env);
-	return err;
+	return err || c.id != BPF_FUNC_tail_call ? err : return_of_other(env);
 }

@@ -82,6 +82,40 @@ static int check_last(struct env *env, uint32_t i)
 	return refuse(env, EINVAL, "last insn is not an exit or jmp\n");
 }
 
+static bool moves_packet(const struct bpf_insn *insn)
+{
+	if (insn->code != (BPF_JMP | BPF_CALL) || insn->src_reg || insn->imm < 0)
+		return false;
+	/* another program may, too */
+	return insn->imm == BPF_FUNC_tail_call ||
+	       pb_bpf_helper_of((uint32_t)insn->imm)->flags & PB_BPF_HELPER_MOVES_PKT;
+}
+
+static bool calls_mover(const struct env *env, uint32_t i)
+{
+	bool calls = form_at(env, i) == PB_BPF_CALL_PC || loads_func(env, i);
+	int sub = calls ? find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm) : -1;
+
+	return sub >= 0 && env->subs[sub].moves_packet;
+}
+
+/* Whoever calls a subprogram that moves the packet moves it. */
+static void spread_moves(struct env *env)
+{
+	bool more = env->nr_subs > 1;
+
+	while (more) {
+		more = false;
+		for (uint32_t n = 0; n < env->nr_subs; n++) {
+			struct subprog *s = &env->subs[n];
+
+			for (uint32_t i = s->start; i < s[1].start && !s->moves_packet; i++)
+				if (calls_mover(env, i))
+					s->moves_packet = more = true;
+		}
+	}
+}
+
 int check_subprogs(struct env *env)
 {
 	for (uint32_t n = 0; n < env->nr_subs; n++) {
@@ -94,6 +128,7 @@ int check_subprogs(struct env *env)
 			if (insn->code == (BPF_JMP | BPF_CALL) && insn->imm == BPF_FUNC_tail_call &&
 			    insn->src_reg != BPF_PSEUDO_CALL)
 				env->subs[n].has_tail_call = true;
+			env->subs[n].moves_packet |= moves_packet(insn);
 			if (BPF_CLASS(insn->code) == BPF_LD &&
 			    (BPF_MODE(insn->code) == BPF_ABS || BPF_MODE(insn->code) == BPF_IND))
 				env->subs[n].has_ld_abs = true;
@@ -103,6 +138,7 @@ int check_subprogs(struct env *env)
 		if (check_last(env, end - 1))
 			return -EINVAL;
 	}
+	spread_moves(env);
 	return 0;
 }
 
@@ -199,8 +235,11 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	case BPF_EXIT:
 		return 0;
 	case BPF_CALL:
-		if (insn->imm == BPF_FUNC_timer_set_callback)
-			env->aux[i].prune_point = true;
+		if (!insn->src_reg && helper_calls_back(insn->imm)) {
+			env->aux[i].prune_point = env->aux[i].jump_point = true;
+			/* not at once, and it comes back to nobody: a timer's */
+			env->aux[i].calls_back = insn->imm != BPF_FUNC_timer_set_callback;
+		}
 		return visit_call(env, w, i, 1, insn->src_reg == BPF_PSEUDO_CALL);
 	case BPF_JA:
 		if (BPF_SRC(insn->code) != BPF_K)
@@ -267,47 +306,96 @@ static uint32_t frame_size(const struct subprog *s)
 	return pb_align_up(s->stack ? s->stack : 1u, 32u);
 }
 
+/* The subprogram that the instruction calls, or whose address it takes for a helper to call. */
+static int callee_at(const struct env *env, uint32_t i)
+{
+	bool call = form_at(env, i) == PB_BPF_CALL_PC;
+	int sub;
+
+	if (!call && !loads_func(env, i))
+		return -1;
+	sub = find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
+	/* it runs later, on a stack of its own */
+	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
+}
+
+/* What is known of a chain behind `callee` is part of what `s` begins. */
+static void deepen(struct subprog *s, const struct subprog *callee)
+{
+	uint32_t own = frame_size(s), tail = callee->has_tail_call ? own : 0;
+
+	if (callee->tail_depth && own + callee->tail_depth > tail)
+		tail = own + callee->tail_depth;
+	if (s->depth < own + callee->depth)
+		s->depth = own + callee->depth;
+	if (s->frames < callee->frames + 1)
+		s->frames = callee->frames + 1;
+	if (s->tail_depth < tail)
+		s->tail_depth = tail;
+}
+
+/* A chain that has been walked down needn't be again where it fits. */
+static bool known_to_fit(const struct subprog *s, uint32_t depth, uint32_t frames)
+{
+	return s->depth_known && depth + s->depth <= PB_BPF_STACK && frames + s->frames <= PB_BPF_MAX_FRAMES &&
+	       !(s->has_tail_call && depth >= 256) && !(s->tail_depth && depth + s->tail_depth >= 256);
+}
+
+static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth, uint32_t n)
+{
+	if (n >= PB_BPF_MAX_FRAMES)
+		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
+	/* each program of a chain of tail calls keeps its callers' frames */
+	if (s->has_tail_call && *depth >= 256)
+		return refuse(env, EACCES, "tail_calls are not allowed when call stack of previous frames "
+			      "is %d bytes. Too large\n", (int)*depth);
+	*depth += frame_size(s);
+	if (*depth > PB_BPF_STACK)
+		return refuse(env, EACCES, "combined stack size of %d calls is %d. Too large\n", (int)n + 1,
+			      (int)*depth);
+	return 0;
+}
+
 static int depth_from(struct env *env, uint32_t root)
 {
 	struct chain back[PB_BPF_MAX_FRAMES];
 	uint32_t sub = root, i = env->subs[root].start, depth = frame_size(&env->subs[root]), n = 0;
 
 	for (;;) {
+		struct subprog *s = &env->subs[sub];
 		int callee = -1;
 
+		if (s->depth < frame_size(s))
+			s->depth = frame_size(s);
+		if (!s->frames)
+			s->frames = 1;
 		for (; i < env->subs[sub + 1].start && callee < 0; i++) {
-			if (form_at(env, i) != PB_BPF_CALL_PC && !loads_func(env, i))
+			callee = callee_at(env, i);
+			if (callee < 0 || !known_to_fit(&env->subs[callee], depth, n + 1))
 				continue;
-			callee = find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
-			/* it runs later, on a stack of its own */
-			if (callee >= 0 && env->subs[callee].is_async && form_at(env, i) != PB_BPF_CALL_PC)
-				callee = -1;
+			deepen(s, &env->subs[callee]);
+			callee = -1;
 		}
-		if (depth > env->v->stats.stack)
-			env->v->stats.stack = depth;
 		if (callee < 0) {
+			s->depth_known = true;
 			if (!n)
-				return 0;
-			depth -= frame_size(&env->subs[sub]);
+				break;
+			depth -= frame_size(s);
 			n--;
+			deepen(&env->subs[back[n].sub], s);
 			i = back[n].insn;
 			sub = back[n].sub;
 			continue;
 		}
 		back[n++] = (struct chain){ i, sub };
-		if (n >= PB_BPF_MAX_FRAMES)
-			return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
 		sub = (uint32_t)callee;
+		if (enter_chain(env, &env->subs[sub], &depth, n))
+			return n >= PB_BPF_MAX_FRAMES ? -E2BIG : -EACCES;
 		i = env->subs[sub].start;
-		/* each program of a chain of tail calls keeps its callers' frames */
-		if (env->subs[sub].has_tail_call && depth >= 256)
-			return refuse(env, EACCES, "tail_calls are not allowed when call stack of previous frames "
-				      "is %d bytes. Too large\n", (int)depth);
-		depth += frame_size(&env->subs[sub]);
-		if (depth > PB_BPF_STACK)
-			return refuse(env, EACCES, "combined stack size of %d calls is %d. Too large\n", (int)n + 1,
-				      (int)depth);
 	}
+	if (env->subs[root].depth > env->v->stats.stack)
+		env->v->stats.stack = env->subs[root].depth;
+	return 0;
 }
 
 int check_stack_depth(struct env *env)

@@ -70,6 +70,8 @@ static void sign_loaded(struct env *env, struct reg *r, int bytes)
 	if (r->type != SCALAR)
 		return;
 	if (reg_is_const(r)) {
+		/* it may be another value than that which was spilled */
+		r->id = 0;
 		reg_known_value(r, (uint64_t)((int64_t)(v << (64 - bytes * 8)) >> (64 - bytes * 8)));
 		return;
 	}
@@ -363,6 +365,7 @@ int check_paths(struct env *env)
 		int err;
 
 		env->prev_insn = prev;
+		env->step_here = false;
 		if (env->insn >= env->nr)
 			return refuse(env, EFAULT, "invalid insn idx %d insn_cnt %d\n", (int)env->insn, (int)env->nr);
 		insn = &env->insns[env->insn];

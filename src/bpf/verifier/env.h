@@ -36,6 +36,7 @@
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
+#define MAX_LINKED	6	/* copies of a scalar that are told what it is told */
 
 /* What a byte of stack is. */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR };
@@ -55,6 +56,7 @@ struct frame {
 	int32_t callsite;	/* MAIN: none */
 	uint32_t number, subprog;
 	uint32_t async_entries;
+	uint32_t turns;		/* of the callback of a helper that it calls, in a row */
 	bool in_callback, in_async;
 	struct tnum callback_ret;
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
@@ -63,8 +65,14 @@ struct frame {
 };
 #define MAIN (-1)
 
-struct jump {
+/* An instruction on the way: one that didn't come from the one above it, or that knows
+ * what its bits don't say. */
+struct step {
 	uint32_t insn, from;
+	bool stack;		/* it accessed a slot of stack, not through r10 */
+	uint8_t frame, slot;	/* which */
+	uint8_t nr_linked;	/* scalars that were told the same, all at once */
+	uint16_t linked[MAX_LINKED];
 };
 
 struct state {
@@ -77,8 +85,11 @@ struct state {
 	uint32_t first;		/* instruction at which it began */
 	int32_t last;		/* the last one before its child */
 	bool speculative;	/* only a processor may come here, guessing */
-	struct jump *jumps;	/* the way since `first`, where it wasn't straight */
-	uint32_t nr_jumps, room_jumps;
+	uint32_t turns;		/* of callbacks, on the whole way */
+	bool head;		/* of an explored state: at a helper that calls back */
+	bool whole;		/* of one: all of it matters, read or not, precise or not */
+	struct step *steps;	/* the way since `first`, where it wasn't straight */
+	uint32_t nr_steps, room_steps;
 };
 
 struct waiting {
@@ -98,7 +109,7 @@ struct explored {
 /* Of an instruction. */
 struct aux {
 	struct pb_bpf_fact fact;
-	bool prune_point, jump_point;
+	bool prune_point, jump_point, calls_back;
 	bool ptr_known, loop_known, map_known;
 	uint8_t ptr_type, ptr_flags;	/* that it accessed memory through */
 	uint32_t map;			/* LD_IMM64: number in maps */
@@ -109,6 +120,10 @@ struct aux {
 struct subprog {
 	uint32_t start, stack;
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
+	bool moves_packet;		/* it, or what it calls, makes packet pointers void */
+	bool depth_known;		/* of the deepest chain that begins with it: */
+	uint32_t depth, frames;		/* bytes, frames */
+	uint32_t tail_depth;		/* most bytes before a subprogram that calls tails; 0: none does */
 };
 
 struct env {
@@ -128,12 +143,14 @@ struct env {
 	struct state *cur;
 	uint32_t insn;
 	int32_t prev_insn;
+	bool step_here;			/* the last of cur's steps is of the instruction under way */
 	/* the others */
 	struct waiting *waiting;
 	uint32_t nr_waiting;
 	struct explored **explored;	/* by instruction */
 	struct explored *set_aside;	/* not looked at any more, but part of the tree */
 	uint32_t ctx_needed;
+	bool whole;			/* states are compared in all */
 	bool alu_limits;		/* scalars are told apart, for the masks' sake */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
@@ -144,7 +161,8 @@ struct env {
 	uint32_t insn_len, insn_log_len;
 	const struct pb_bpf_line *last_line;
 	struct {
-		struct ref_pair { uint32_t old, cur; } pair[11 + MAX_SLOTS];
+		uint32_t nr;
+		struct ref_pair { uint32_t old, cur; } pair[(11 + MAX_SLOTS) * PB_BPF_MAX_FRAMES];
 	} idmap;
 };
 
@@ -218,7 +236,11 @@ int ref_release_id(struct frame *f, uint32_t id);
 /* It and all copies of it are gone. */
 int ref_release(struct env *env, uint32_t ref);
 int ref_check_leak(struct env *env);
-int jump_push(struct env *env, struct state *st);
+void forget_packets(struct env *env);
+/* The instruction under way has an entry; 0 or -ENOMEM. */
+int step_push(struct env *env);
+int step_jump(struct env *env);
+int step_stack(struct env *env, uint32_t frame, uint32_t slot);
 /* The path also goes on at insn; NULL: not, and the log says why. */
 struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
 /* The next waiting path becomes the present one; -ENOENT: none. */
@@ -260,11 +282,16 @@ void regs_clobber(struct env *env, struct reg *regs);
 int precise_reg(struct env *env, unsigned n);
 int precise_in(struct env *env, uint32_t frame, int reg, int slot);
 void precise_forget(struct state *st);
+/* Of all states before it. */
+void precise_all(struct state *st);
 
 /* ---- prune.c ---------------------------------------------------------------------- */
 
 /* 1: what comes from here is known to be safe. */
 int prune_visit(struct env *env);
+/* A callback has returned: what differs from the turn before, and decides nothing, is
+ * anything, so that turns become alike. */
+void prune_widen(struct env *env);
 void prune_free(struct env *env);
 
 /* ---- alu.c, pointer.c, speculate.c, scalar.c --------------------------------------- */

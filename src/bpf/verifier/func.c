@@ -60,6 +60,8 @@ static int call_global(struct env *env, uint32_t sub)
 		log(env, "Func#%d is global and valid. Skipping.\n", (int)sub);
 	regs_clobber(env, cur_regs(env));
 	reg_make_scalar(&cur_regs(env)[0], !env->capable);
+	if (env->subs[sub].moves_packet)
+		forget_packets(env);
 	return 0;
 }
 
@@ -162,9 +164,8 @@ static void log_call(struct env *env, const struct frame *caller, const struct f
 	log_state(env, callee, true);
 }
 
-static struct frame *new_callee(struct env *env, uint32_t sub)
+static struct frame *new_callee(struct env *env, const struct state *st, uint32_t sub)
 {
-	struct state *st = env->cur;
 	struct frame *callee;
 
 	if (st->cur + 1 >= PB_BPF_MAX_FRAMES) {
@@ -172,40 +173,39 @@ static struct frame *new_callee(struct env *env, uint32_t sub)
 		return NULL;
 	}
 	callee = frame_new(env, (int32_t)env->insn, st->cur + 1, sub);
-	if (callee && frame_copy_refs(env, callee, cur_frame(env))) {
+	if (callee && frame_copy_refs(env, callee, st->frames[st->cur])) {
 		frame_free(env, callee);
 		return NULL;
 	}
 	return callee;
 }
 
-static void enter(struct env *env, struct frame *callee, uint32_t sub)
+static int no_callee(const struct state *st)
 {
-	struct frame *caller = cur_frame(env);
-
-	regs_clobber(env, caller->regs);
-	env->cur->frames[++env->cur->cur] = callee;
-	env->insn = env->subs[sub].start - 1;	/* the loop goes to the next one */
-	log_call(env, caller, callee);
+	return st->cur + 1 >= PB_BPF_MAX_FRAMES ? -E2BIG : -ENOMEM;
 }
 
 int check_subprog_call(struct env *env, const struct bpf_insn *insn)
 {
 	int sub = find_subprog(env, env->insn + (uint32_t)insn->imm + 1);
-	struct frame *callee;
+	struct frame *callee, *caller;
 
 	if (sub < 0)
 		return refuse(env, EFAULT, "verifier bug. No program starts at insn %d\n",
 			      (int)env->insn + insn->imm + 1);
 	if (env->cur->cur + 1 < PB_BPF_MAX_FRAMES && env->funcs[sub] && env->funcs[sub]->global)
 		return call_global(env, (uint32_t)sub);
-	callee = new_callee(env, (uint32_t)sub);
+	callee = new_callee(env, env->cur, (uint32_t)sub);
 	if (!callee)
-		return env->cur->cur + 1 >= PB_BPF_MAX_FRAMES ? -E2BIG : -ENOMEM;
+		return no_callee(env->cur);
 	/* with their parents: what the callee reads of them, the caller's past has to have */
 	for (int i = 1; i <= 5; i++)
 		callee->regs[i] = cur_frame(env)->regs[i];
-	enter(env, callee, (uint32_t)sub);
+	caller = cur_frame(env);
+	regs_clobber(env, caller->regs);
+	env->cur->frames[++env->cur->cur] = callee;
+	env->insn = env->subs[sub].start - 1;	/* the loop goes to the next one */
+	log_call(env, caller, callee);
 	return 0;
 }
 
@@ -241,25 +241,48 @@ static int check_async(struct env *env, const struct helper_call *call)
 	return 0;
 }
 
+/*
+ * A helper calls back as often as it likes. So the way forks: past the call, and into
+ * the callback, which comes back to the call itself, where it forks again, until a
+ * turn begins like one before it (prune.c). bpf_loop makes no more turns than it is
+ * told to.
+ */
 int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {
-	struct frame *callee;
+	struct frame *callee, *caller = cur_frame(env);
+	struct state *st;
 	int err;
 
 	if (call->id == BPF_FUNC_timer_set_callback)
 		return check_async(env, call);
-	callee = new_callee(env, call->subprog);
+	/* of an address nobody knows how many that is */
+	if (call->id == BPF_FUNC_loop && caller->regs[1].type == SCALAR) {
+		err = precise_reg(env, 1);
+		if (err)
+			return err;
+		if (caller->turns >= caller->regs[1].wide.umax) {
+			caller->turns = 0;
+			return 0;
+		}
+	}
+	env->subs[call->subprog].is_callback = true;
+	st = branch_push(env, env->subs[call->subprog].start, env->insn, false);
+	if (!st)
+		return -EFAULT;
+	callee = new_callee(env, st, call->subprog);
 	if (!callee)
-		return env->cur->cur + 1 >= PB_BPF_MAX_FRAMES ? -E2BIG : -ENOMEM;
-	err = give(env, call->id, cur_frame(env), callee);
+		return no_callee(st);
+	err = give(env, call->id, st->frames[st->cur], callee);
 	if (err) {
 		frame_free(env, callee);
 		return err;
 	}
-	env->subs[call->subprog].is_callback = true;
 	callee->in_callback = true;
 	callee->callback_ret = tnum_range(0, 1);
-	enter(env, callee, call->subprog);
+	st->frames[st->cur]->turns++;
+	st->turns++;
+	st->frames[++st->cur] = callee;
+	caller->turns = 0;
 	return 0;
 }
 
@@ -268,6 +291,7 @@ int leave_frame(struct env *env)
 	struct state *st = env->cur;
 	struct frame *callee = cur_frame(env), *caller = st->frames[st->cur - 1];
 	struct reg *r0 = &callee->regs[0];
+	bool back;
 	int err;
 
 	if (r0->type == TO_STACK)
@@ -289,14 +313,18 @@ int leave_frame(struct env *env)
 		if (err)
 			return err;
 	}
-	env->insn = (uint32_t)callee->callsite + 1;
+	/* a helper may call back once more */
+	env->insn = (uint32_t)callee->callsite + !callee->in_callback;
 	if (log_on(env)) {
 		log(env, "returning from callee:\n");
 		log_state(env, callee, true);
 		log(env, "to caller at %d:\n", (int)env->insn);
 		log_state(env, caller, true);
 	}
+	back = callee->in_callback;
 	frame_free(env, callee);
 	st->frames[st->cur--] = NULL;
+	if (back)
+		prune_widen(env);
 	return 0;
 }

@@ -11,128 +11,252 @@
 #include "bpf/verifier/env.h"
 
 #define GAVE_UP 1
+#define ARGS	0x3eu
 
+/* What is wanted, in the frames of the call chain up to the one that runs. */
 struct wanted {
-	uint32_t regs;
-	uint64_t slots;
+	uint32_t frame;
+	uint32_t regs[PB_BPF_MAX_FRAMES];
+	uint64_t slots[PB_BPF_MAX_FRAMES];
 };
 
-static bool slot_of(int off, int *slot)
+static bool slot_of(int off, uint32_t *slot)
 {
-	*slot = (-off - 1) / SLOT;
-	return *slot >= 0 && *slot < MAX_SLOTS;
+	*slot = (uint32_t)((-off - 1) / SLOT);
+	return off < 0 && *slot < MAX_SLOTS;
 }
 
-static int back_alu(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, struct wanted *w)
+static bool any_wanted(const struct wanted *w)
+{
+	for (uint32_t f = 0; f <= w->frame; f++)
+		if (w->regs[f] || w->slots[f])
+			return true;
+	return false;
+}
+
+/* ---- one instruction ------------------------------------------------------------------- */
+
+static int back_alu(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, uint32_t *regs)
 {
 	uint32_t dst = 1u << i->dst_reg, src = 1u << i->src_reg;
 
-	if (!(w->regs & dst))
+	if (!(*regs & dst))
 		return 0;
 	switch (o->form) {
 	case PB_BPF_ALU_K:
 		if (BPF_OP(i->code) == BPF_MOV)
-			w->regs &= ~dst;
+			*regs &= ~dst;
 		break;
 	case PB_BPF_ALU_X: case PB_BPF_MOVSX:
 		if (BPF_OP(i->code) == BPF_MOV)
-			w->regs &= ~dst;
-		w->regs |= src;
+			*regs &= ~dst;
+		*regs |= src;
 		break;
 	}
 	return 0;
 }
 
-static int back_load(const struct bpf_insn *i, unsigned value, unsigned base, struct wanted *w)
+/* Only where a spilled register came back there is more to want. */
+static int back_load(unsigned value, const struct step *step, struct wanted *w)
 {
-	int slot;
+	uint32_t *regs = &w->regs[w->frame];
 
-	if (!(w->regs >> value & 1))
+	if (!(*regs >> value & 1))
 		return 0;
-	w->regs &= ~(1u << value);
-	if (base != FP)
+	*regs &= ~(1u << value);
+	if (!step || !step->stack)
 		return 0;
-	if (!slot_of(i->off, &slot))
-		return -EFAULT;
-	w->slots |= 1ull << slot;
+	if (step->frame > w->frame)
+		return GAVE_UP;
+	w->slots[step->frame] |= 1ull << step->slot;
 	return 0;
 }
 
-static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, struct wanted *w)
+static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, const struct step *step,
+		      struct wanted *w)
 {
-	int slot;
+	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
 	/* an address isn't a scalar: two pointers were subtracted */
-	if (w->regs >> i->dst_reg & 1)
+	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
-	if (i->dst_reg != FP)
+	if (i->dst_reg == FP) {
+		if (!slot_of(i->off, &slot))
+			return GAVE_UP;
+	} else if (step && step->stack) {
+		frame = step->frame;
+		slot = step->slot;
+	} else {
 		return 0;
-	if (!slot_of(i->off, &slot))
-		return -EFAULT;
-	if (!(w->slots >> slot & 1))
+	}
+	if (frame > w->frame)
+		return GAVE_UP;
+	if (!(w->slots[frame] >> slot & 1))
 		return 0;
-	w->slots &= ~(1ull << slot);
+	w->slots[frame] &= ~(1ull << slot);
 	if (o->form != PB_BPF_ST)
-		w->regs |= 1u << i->src_reg;
+		*regs |= 1u << i->src_reg;
 	return 0;
 }
 
-static int back_call(struct env *env, const struct bpf_insn *i, struct wanted *w)
+/* From a subprogram's first instruction to the call; its arguments are the caller's, if pass. */
+static int back_out(struct wanted *w, bool pass)
 {
-	if (helper_calls_back(i->imm))
+	uint32_t args = w->regs[w->frame];
+
+	if (!w->frame || args & ~ARGS || w->slots[w->frame])
 		return GAVE_UP;
-	w->regs &= ~1u;
-	if (w->regs & 0x3f)
-		return refuse(env, EFAULT, "BUG regs %x\n", w->regs);
+	w->regs[w->frame--] = 0;
+	if (pass)
+		w->regs[w->frame] |= args;
 	return 0;
 }
 
-/* What has to be wanted before the instruction for what is wanted behind it. */
-static int back(struct env *env, uint32_t at, struct wanted *w)
+/* From behind a call to the end of what was called; its r0 is the caller's, if pass. */
+static int back_in(struct wanted *w, bool pass)
+{
+	uint32_t *regs = &w->regs[w->frame], r0 = *regs & 1;
+
+	if (w->frame + 1 >= PB_BPF_MAX_FRAMES)
+		return GAVE_UP;
+	*regs &= ~1u;
+	w->frame++;
+	w->regs[w->frame] = pass ? r0 : 0;
+	w->slots[w->frame] = 0;
+	return 0;
+}
+
+static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, struct wanted *w)
+{
+	uint32_t *regs = &w->regs[w->frame];
+
+	if (next != at + 1) {
+		if (helper_calls_back(i->imm))
+			return back_out(w, false);
+		/* another program returned in its place */
+		return *regs & ARGS ? GAVE_UP : back_in(w, false);
+	}
+	*regs &= ~1u;
+	return *regs & ARGS ? GAVE_UP : 0;
+}
+
+static int back_call(const struct env *env, const struct bpf_insn *i, uint32_t at, uint32_t next, struct wanted *w)
+{
+	if (next == at + 1 + (uint32_t)i->imm && w->frame)
+		return back_out(w, true);
+	if (next != at + 1)
+		return GAVE_UP;
+	/* a global function that wasn't followed */
+	w->regs[w->frame] &= ~1u;
+	return w->regs[w->frame] & ARGS ? GAVE_UP : 0;
+}
+
+static int back_return(const struct env *env, uint32_t next, struct wanted *w)
+{
+	uint32_t *regs = &w->regs[w->frame];
+	bool callback = env->ops[next] == PB_BPF_OP_CALL && helper_calls_back(env->insns[next].imm);
+	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
+
+	/* what a helper is given it was given, and looked at, the first time */
+	if (callback)
+		*regs &= ~ARGS;
+	return *regs & ARGS ? GAVE_UP : back_in(w, call);
+}
+
+static int back_packet(uint32_t at, uint32_t next, struct wanted *w)
+{
+	uint32_t *regs = &w->regs[w->frame];
+
+	*regs &= ~1u;
+	if (*regs & ARGS)
+		return GAVE_UP;
+	/* outside the packet the subprogram ends */
+	return next == at + 1 ? 0 : back_in(w, false);
+}
+
+/* What was told to one scalar was told to its copies. */
+static void want_copies(const struct step *step, struct wanted *w)
+{
+	bool any = false;
+
+	for (int pass = 0; pass < 2 && step; pass++)
+		for (unsigned n = 0; n < step->nr_linked; n++) {
+			uint32_t frame = step->linked[n] >> 8, what = step->linked[n] & 0x7f;
+			bool slot = step->linked[n] & 0x80;
+
+			if (frame > w->frame)
+				continue;
+			if (!pass)
+				any |= (slot ? w->slots[frame] : w->regs[frame]) >> what & 1;
+			else if (any && slot)
+				w->slots[frame] |= 1ull << what;
+			else if (any)
+				w->regs[frame] |= 1u << what;
+		}
+}
+
+/* What has to be wanted before the instruction for what is wanted behind it; `next` came
+ * after it. */
+static int back_one(struct env *env, uint32_t at, uint32_t next, const struct step *step, struct wanted *w)
 {
 	const struct bpf_insn *i = &env->insns[at];
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[at]];
-	uint32_t dst = 1u << i->dst_reg, src = 1u << i->src_reg;
+	uint32_t dst = 1u << i->dst_reg, src = 1u << i->src_reg, *regs = &w->regs[w->frame];
 
 	switch (o->form) {
 	case PB_BPF_ALU_K: case PB_BPF_ALU_X: case PB_BPF_MOVSX: case PB_BPF_NEG: case PB_BPF_END:
-		return back_alu(i, o, w);
+		return back_alu(i, o, regs);
 	case PB_BPF_LDX: case PB_BPF_LDSX:
-		return back_load(i, i->dst_reg, i->src_reg, w);
+		return back_load(i->dst_reg, step, w);
 	case PB_BPF_FETCH: case PB_BPF_XCHANGE:
-		return back_load(i, i->src_reg, i->dst_reg, w);
+		return back_load(i->src_reg, step, w);
 	case PB_BPF_COMPARE:
-		return back_load(i, 0, i->dst_reg, w);
+		return back_load(0, step, w);
 	case PB_BPF_ST: case PB_BPF_STX: case PB_BPF_ATOMIC:
-		return back_store(i, o, w);
+		return back_store(i, o, step, w);
 	case PB_BPF_CALL_HELPER:
-		return back_call(env, i, w);
-	case PB_BPF_CALL_PC: case PB_BPF_RETURN:
-		return GAVE_UP;
+		return back_helper(i, at, next, w);
+	case PB_BPF_CALL_PC:
+		return back_call(env, i, at, next, w);
+	case PB_BPF_RETURN:
+		return back_return(env, next, w);
 	case PB_BPF_IF_X:
-		if (w->regs & (dst | src))
-			w->regs |= dst | src;
+		if (*regs & (dst | src))
+			*regs |= dst | src;
 		return 0;
 	case PB_BPF_LD64:
-		w->regs &= ~dst;
+		*regs &= ~dst;
 		return 0;
 	case PB_BPF_LD_ABS: case PB_BPF_LD_IND:
-		return w->regs & dst ? GAVE_UP : 0;
+		return back_packet(at, next, w);
 	default:
 		return 0;
 	}
+}
+
+static int back(struct env *env, uint32_t at, uint32_t next, const struct step *step, struct wanted *w)
+{
+	int err;
+
+	want_copies(step, w);
+	err = back_one(env, at, next, step, w);
+	if (!err)
+		want_copies(step, w);
+	return err;
 }
 
 static void log_back(struct env *env, uint32_t at, const struct wanted *w)
 {
 	if (!(env->v->log_level & 2) || !env->v->log || !env->insns[at].code)
 		return;
-	log(env, "regs=%x stack=%lx before ", w->regs, w->slots);
+	log(env, "regs=%x stack=%lx before ", w->regs[w->frame], w->slots[w->frame]);
 	log_disasm(env, at);
 }
 
-/* Every scalar on the way. */
-static void all_precise(struct state *st)
+/* ---- states ------------------------------------------------------------------------------- */
+
+
+void precise_all(struct state *st)
 {
 	for (st = st->parent; st; st = st->parent)
 		for_each_reg(st, f, r)
@@ -150,24 +274,28 @@ void precise_forget(struct state *st)
 /* Back to the state's first instruction. 0: what is left in w is its parent's; else
  * nothing is left, or GAVE_UP, or an error. */
 #define ALL_FOUND 2
-static int walk_state(struct env *env, const struct state *st, uint32_t at, bool *skip, struct wanted *w)
+static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next, struct wanted *w)
 {
-	uint32_t jumps = st->nr_jumps;
+	uint32_t steps = st->nr_steps;
 	int err;
 
 	for (;;) {
-		if (!*skip) {
+		const struct step *step = steps && st->steps[steps - 1].insn == at ? &st->steps[steps - 1] : NULL;
+
+		if (*next < env->nr) {
 			log_back(env, at, w);
-			err = back(env, at, w);
+			err = back(env, at, *next, step, w);
 			if (err)
 				return err;
 		}
-		*skip = false;
-		if (!w->regs && !w->slots)
+		*next = at;
+		if (!any_wanted(w))
 			return ALL_FOUND;
-		if (at == st->first && (!jumps || (jumps == 1 && st->jumps[0].insn == at)))
+		if (at == st->first && (!steps || (steps == 1 && step)))
 			return 0;
-		at = jumps && st->jumps[jumps - 1].insn == at ? st->jumps[--jumps].from : at - 1;
+		if (step)
+			steps--;
+		at = step ? step->from : at - 1;
 		if (at >= env->nr)
 			return refuse(env, EFAULT, "BUG backtracking idx %d\n", (int)at);
 	}
@@ -183,22 +311,35 @@ static bool mark(struct reg *r, bool *new)
 }
 
 /* Marks what is wanted in the frame; what is no scalar there needs no more. */
-static int mark_state(struct frame *f, struct wanted *w, bool *new)
+static int mark_frame(struct frame *f, uint32_t *regs, uint64_t *slots, bool *new)
 {
-	*new = false;
-	for (int i = 0; i < 11; i++)
-		if (w->regs >> i & 1 && !mark(&f->regs[i], new))
-			w->regs &= ~(1u << i);
-	for (uint32_t i = 0; i < MAX_SLOTS; i++) {
-		if (!(w->slots >> i & 1))
-			continue;
-		/* written through a register that the walk didn't know for a stack pointer */
+	for (uint32_t left = *regs; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+
+		if (!mark(&f->regs[i], new))
+			*regs &= ~(1u << i);
+	}
+	for (uint64_t left = *slots; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
+
 		if (i >= f->nr_slots)
 			return GAVE_UP;
 		if (!slot_spilled(&f->slots[i]) || !mark(&f->slots[i].reg, new))
-			w->slots &= ~(1ull << i);
+			*slots &= ~(1ull << i);
 	}
 	return 0;
+}
+
+static int mark_state(struct state *st, struct wanted *w, bool *new)
+{
+	int err = 0;
+
+	*new = false;
+	if (st->cur != w->frame)
+		return GAVE_UP;
+	for (uint32_t n = 0; n <= w->frame && !err; n++)
+		err = mark_frame(st->frames[n], &w->regs[n], &w->slots[n], new);
+	return err;
 }
 
 /* The walk came to the beginning of a function that is looked at alone. */
@@ -206,43 +347,49 @@ static int at_entry(struct env *env, struct state *st, struct wanted *w)
 {
 	bool new;
 
-	if (!st->cur && st->frames[0]->subprog && st->frames[0]->callsite == MAIN && !w->slots &&
-	    !(w->regs & ~0x3eu))
-		return mark_state(st->frames[0], w, &new);
+	if (!st->cur && st->frames[0]->subprog && st->frames[0]->callsite == MAIN && !w->slots[0] &&
+	    !(w->regs[0] & ~ARGS))
+		return mark_state(st, w, &new);
 	return refuse(env, EFAULT, "BUG backtracing func entry subprog %d reg_mask %x stack_mask %lx\n",
-		      (int)st->frames[0]->subprog, w->regs, w->slots);
+		      (int)st->frames[0]->subprog, w->regs[0], w->slots[0]);
 }
 
-static int walk(struct env *env, uint32_t frame, struct wanted w)
+static void log_marks(struct env *env, struct state *st, const struct wanted *w, bool new)
+{
+	if (!(env->v->log_level & 2))
+		return;
+	log(env, "parent %s regs=%x stack=%lx marks:", new ? "didn't have" : "already had", w->regs[w->frame],
+	    w->slots[w->frame]);
+	log_state(env, st->frames[w->frame], true);
+}
+
+static int walk(struct env *env, struct wanted *w)
 {
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
-	bool skip = true, new;
+	uint32_t next = UINT32_MAX;	/* the instruction under way itself isn't walked over */
+	bool new;
 	int err;
 
 	for (;;) {
 		if (env->v->log_level & 2)
 			log(env, "last_idx %d first_idx %d\n", last, (int)st->first);
 		if (last < 0)
-			return at_entry(env, st, &w);
-		err = walk_state(env, st, (uint32_t)last, &skip, &w);
+			return at_entry(env, st, w);
+		err = walk_state(env, st, (uint32_t)last, &next, w);
 		if (err == GAVE_UP)
-			all_precise(st);
+			precise_all(st);
 		if (err)
 			return err < 0 ? err : 0;
 		st = st->parent;
 		if (!st)
 			return 0;
-		if (mark_state(st->frames[frame], &w, &new)) {
-			all_precise(st);
+		if (mark_state(st, w, &new)) {
+			precise_all(&(struct state){ .parent = st });
 			return 0;
 		}
-		if (env->v->log_level & 2) {
-			log(env, "parent %s regs=%x stack=%lx marks:", new ? "didn't have" : "already had",
-			    w.regs, w.slots);
-			log_state(env, st->frames[frame], true);
-		}
-		if (!new || (!w.regs && !w.slots))
+		log_marks(env, st, w, new);
+		if (!new || !any_wanted(w))
 			return 0;
 		last = st->last;
 	}
@@ -251,7 +398,7 @@ static int walk(struct env *env, uint32_t frame, struct wanted w)
 int precise_in(struct env *env, uint32_t frame, int reg, int slot)
 {
 	struct frame *f = env->cur->frames[frame];
-	struct wanted w = { reg >= 0 ? 1u << reg : 0, slot >= 0 ? 1ull << slot : 0 };
+	struct wanted w = { .frame = env->cur->cur };
 
 	if (!env->capable)
 		return 0;
@@ -261,7 +408,11 @@ int precise_in(struct env *env, uint32_t frame, int reg, int slot)
 		return 0;
 	if (reg >= 0 && f->regs[reg].type != SCALAR)
 		return -EFAULT;
-	return walk(env, frame, w);
+	if (reg >= 0)
+		w.regs[frame] = 1u << reg;
+	else
+		w.slots[frame] = 1ull << slot;
+	return walk(env, &w);
 }
 
 int precise_reg(struct env *env, unsigned n)

@@ -9,22 +9,45 @@
  */
 #include "bpf/verifier/env.h"
 
+#define ALONE (1u << 31)
+
 /* ---- are they alike? ------------------------------------------------------------------ */
 
-/* Ids tell which registers are equal: the pattern has to be the same. */
+/* Ids tell which registers are the same: those that were have to be so still. */
 static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 {
-	for (size_t i = 0; i < pb_array_size(env->idmap.pair); i++) {
-		struct ref_pair *p = &env->idmap.pair[i];
+	struct ref_pair *p = env->idmap.pair;
 
-		if (!p->old) {
-			*p = (struct ref_pair){ old, cur };
-			return true;
-		}
-		if (p->old == old)
-			return p->cur == cur;
+	if (!old || !cur)
+		return old == cur;
+	for (uint32_t i = 0; i < env->idmap.nr; i++) {
+		if (p[i].old == old)
+			return p[i].cur == cur;
+		if (p[i].cur == cur)
+			return false;
 	}
-	return false;
+	if (env->idmap.nr == pb_array_size(env->idmap.pair))
+		return false;
+	p[env->idmap.nr++] = (struct ref_pair){ old, cur };
+	return true;
+}
+
+/* Copies of a scalar learn together. One that is a copy now and was none then knows more. */
+static bool same_copies(struct env *env, uint32_t old, uint32_t cur)
+{
+	struct ref_pair *p = env->idmap.pair;
+
+	if (!old)
+		return true;
+	if (!cur)
+		cur = ALONE + env->idmap.nr;	/* like nothing else */
+	for (uint32_t i = 0; i < env->idmap.nr; i++)
+		if (p[i].old == old)
+			return p[i].cur == cur;
+	if (env->idmap.nr == pb_array_size(env->idmap.pair))
+		return false;
+	p[env->idmap.nr++] = (struct ref_pair){ old, cur };
+	return true;
 }
 
 /* All values that cur may have, old may have had. */
@@ -39,7 +62,7 @@ static bool packet_safe(struct env *env, const struct reg *old, const struct reg
 		return false;
 	if (old->range < 0 || cur->range < 0 ? old->range != cur->range : old->range > cur->range)
 		return false;
-	if (old->off != cur->off || (old->id && !same_id(env, old->id, cur->id)))
+	if (old->off != cur->off || !same_id(env, old->id, cur->id))
 		return false;
 	return value_in(old, cur);
 }
@@ -48,41 +71,43 @@ static bool map_value_safe(struct env *env, const struct reg *old, const struct 
 {
 	if (memcmp(old, cur, REG_KIND))
 		return false;
-	if (old->flags & MAYBE_NULL)
-		return same_id(env, old->id, cur->id);
-	return value_in(old, cur);
+	return same_id(env, old->id, cur->id) && value_in(old, cur);
+}
+
+/* Equal but for the names of what is the same. */
+static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	return !memcmp(old, cur, REG_KIND) && !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)) &&
+	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
 /* What was safe with old is safe with cur. */
 static bool reg_safe(struct env *env, const struct reg *old, const struct reg *cur)
 {
-	bool equal;
-
-	if (!(old->live & LIVE_READ))
+	if (!(old->live & LIVE_READ) && !env->whole)
 		return true;
-	equal = !memcmp(old, cur, REG_ALL);
-	if (old->type == TO_STACK)
-		return equal && old->frame == cur->frame;
-	if (equal || old->type == NOT_INIT)
+	if (old->type == NOT_INIT)
 		return true;
 	if (cur->type == NOT_INIT)
 		return false;
 	switch (old->type) {
 	case SCALAR:
 		/* a pointer in place of a number could leak */
-		return !env->alu_limits && cur->type == SCALAR && (!old->precise || value_in(old, cur));
+		if (cur->type != SCALAR || env->alu_limits)
+			return cur->type == SCALAR && reg_same(env, old, cur);
+		return (!old->precise && !env->whole) || (value_in(old, cur) && same_copies(env, old->id, cur->id));
 	case TO_MAP_KEY: case TO_MAP_VALUE:
 		return map_value_safe(env, old, cur);
 	case TO_PACKET: case TO_PACKET_META:
 		return packet_safe(env, old, cur);
 	default:
-		return false;
+		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
 	}
 }
 
 static bool slot_safe(struct env *env, const struct slot *old, const struct slot *cur)
 {
-	if (!(old->reg.live & LIVE_READ))
+	if (!(old->reg.live & LIVE_READ) && !env->whole)
 		return true;
 	for (int b = 0; b < SLOT; b++) {
 		uint8_t was = old->type[b], is = cur ? cur->type[b] : S_INVALID;
@@ -97,21 +122,31 @@ static bool slot_safe(struct env *env, const struct slot *old, const struct slot
 
 static bool frame_safe(struct env *env, const struct frame *old, const struct frame *cur)
 {
-	memset(&env->idmap, 0, sizeof env->idmap);
+	/* fewer turns may be left there */
+	if (old->turns > cur->turns)
+		return false;
 	for (int i = 0; i < 11; i++)
 		if (!reg_safe(env, &old->regs[i], &cur->regs[i]))
 			return false;
 	for (uint32_t i = 0; i < old->nr_slots; i++)
 		if (!slot_safe(env, &old->slots[i], i < cur->nr_slots ? &cur->slots[i] : NULL))
 			return false;
-	return old->nr_refs == cur->nr_refs &&
-	       (!old->nr_refs || !memcmp(old->refs, cur->refs, old->nr_refs * sizeof *old->refs));
+	if (old->nr_refs != cur->nr_refs)
+		return false;
+	for (uint32_t i = 0; i < old->nr_refs; i++)
+		if (old->refs[i].callback != cur->refs[i].callback || !same_id(env, old->refs[i].id, cur->refs[i].id))
+			return false;
+	return true;
 }
 
-static bool state_safe(struct env *env, const struct state *old, const struct state *cur)
+static bool state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole)
 {
+	env->whole = whole;
 	/* what a processor can only guess says nothing of what happens */
-	if (old->cur != cur->cur || (old->speculative && !cur->speculative) || old->lock != cur->lock)
+	if (old->cur != cur->cur || (old->speculative && !cur->speculative))
+		return false;
+	env->idmap.nr = 0;
+	if (!same_id(env, old->lock, cur->lock))
 		return false;
 	for (uint32_t i = 0; i <= old->cur; i++)
 		if (old->frames[i]->callsite != cur->frames[i]->callsite ||
@@ -132,10 +167,16 @@ static bool maybe_looping(const struct state *old, const struct state *cur)
 
 /* ---- what a found state needs, the path that came to it needs, too ------------------------ */
 
-static void take_over_reg(struct env *env, const struct reg *from, struct reg *to)
+static void take_over_reg(struct env *env, const struct reg *from, struct reg *to, bool whole)
 {
-	if (from->live & LIVE_READ && !(to->live & LIVE_READ))
+	if ((from->live & LIVE_READ || whole) && !(to->live & LIVE_READ))
 		live_read(env, from, to);
+}
+
+/* A caller's registers that a call leaves alone; all, while a helper may go on. */
+static int first_kept(const struct state *st, uint32_t frame)
+{
+	return frame < st->cur && !st->frames[frame + 1]->in_callback ? 6 : 0;
 }
 
 static void take_over_reads(struct env *env, const struct state *old, struct state *cur)
@@ -144,10 +185,10 @@ static void take_over_reads(struct env *env, const struct state *old, struct sta
 		const struct frame *from = old->frames[n];
 		struct frame *to = cur->frames[n];
 
-		for (int i = n < old->cur ? 6 : 0; i < FP; i++)
-			take_over_reg(env, &from->regs[i], &to->regs[i]);
+		for (int i = first_kept(old, n); i < FP; i++)
+			take_over_reg(env, &from->regs[i], &to->regs[i], old->whole);
 		for (uint32_t i = 0; i < from->nr_slots && i < to->nr_slots; i++)
-			take_over_reg(env, &from->slots[i].reg, &to->slots[i].reg);
+			take_over_reg(env, &from->slots[i].reg, &to->slots[i].reg, old->whole);
 	}
 }
 
@@ -224,7 +265,8 @@ static struct explored **kept_at(struct env *env)
 static void clean_states(struct env *env)
 {
 	for (struct explored *e = *kept_at(env); e; e = e->next) {
-		if (e->st.branches || e->st.insn != env->insn || is_clean(&e->st) || !same_calls(&e->st, env->cur))
+		if (e->st.branches || e->st.insn != env->insn || e->st.whole || is_clean(&e->st) ||
+		    !same_calls(&e->st, env->cur))
 			continue;
 		for (uint32_t i = 0; i <= e->st.cur; i++)
 			clean_frame(env, e->st.frames[i]);
@@ -250,7 +292,7 @@ static void link_state(struct state *cur, struct state *kept)
 	for (uint32_t n = 0; n <= cur->cur; n++) {
 		struct frame *f = cur->frames[n], *k = kept->frames[n];
 
-		for (int i = n < cur->cur ? 6 : 0; i < FP; i++)
+		for (int i = first_kept(cur, n); i < FP; i++)
 			f->regs[i].parent = &k->regs[i];
 		for (int i = 0; i < FP; i++)
 			f->regs[i].live = 0;
@@ -278,18 +320,46 @@ static int keep(struct env *env)
 	if (state_copy(env, &e->st, cur))
 		return -ENOMEM;
 	e->st.insn = env->insn;
+	e->st.head = env->aux[env->insn].calls_back;
 	cur->parent = &e->st;
 	cur->first = env->insn;
-	cur->nr_jumps = 0;
+	cur->nr_steps = 0;
 	e->next = *list;
 	*list = e;
 	link_state(cur, &e->st);
 	return 0;
 }
 
+/* ---- turns of callbacks ------------------------------------------------------------------------ */
+
+static void widen(struct env *env, const struct reg *old, struct reg *cur)
+{
+	if (old->type != SCALAR || cur->type != SCALAR || old->precise || cur->precise ||
+	    !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)))
+		return;
+	reg_make_scalar(cur, !env->capable);
+}
+
+void prune_widen(struct env *env)
+{
+	struct state *st, *cur = env->cur;
+
+	for (st = cur->parent; st && !(st->head && st->insn == env->insn && same_calls(st, cur)); st = st->parent)
+		;
+	for (uint32_t n = 0; st && n <= cur->cur; n++) {
+		struct frame *f = cur->frames[n], *old = st->frames[n];
+
+		for (int i = 0; i < FP; i++)
+			widen(env, &old->regs[i], &f->regs[i]);
+		for (uint32_t i = 0; i < f->nr_slots && i < old->nr_slots; i++)
+			if (slot_spilled(&f->slots[i]) && slot_spilled(&old->slots[i]))
+				widen(env, &old->slots[i].reg, &f->slots[i].reg);
+	}
+}
+
 /* ---- a prune point ---------------------------------------------------------------------------- */
 
-enum verdict { OTHER, ALIKE, MISS, LOOP };
+enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
 static enum verdict compare(struct env *env, struct explored *e, bool *add)
 {
@@ -298,15 +368,35 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	if (e->st.insn != env->insn)
 		return OTHER;
 	if (!e->st.branches)
-		return state_safe(env, &e->st, env->cur) ? ALIKE : MISS;
+		return state_safe(env, &e->st, env->cur, e->st.whole) ? ALIKE : MISS;
+	/* one more turn of a callback that begins like this one, in all, needs no look */
+	if (e->st.head)
+		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
-	if (!(f->in_async && f->async_entries != c->async_entries) && maybe_looping(&e->st, env->cur) &&
-	    state_safe(env, &e->st, env->cur))
+	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
+	    maybe_looping(&e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
 		return LOOP;
 	/* states of the turns of a loop rarely help others */
 	if (env->jumps_processed - env->prev_jumps < 20 && env->processed - env->prev_processed < 100)
 		*add = false;
 	return MISS;
+}
+
+/*
+ * What comes behind a state that isn't done yet isn't known: so all of it may matter,
+ * and all of what led there since the outermost turn that isn't done either. Values
+ * from before it may matter, too.
+ */
+static void all_matters(struct env *env)
+{
+	struct state *st, *top = NULL;
+
+	for (st = env->cur->parent; st; st = st->parent)
+		if (st->head)
+			top = st;
+	for (st = env->cur->parent; top && st != top->parent; st = st->parent)
+		st->whole = true;
+	precise_all(top ? top : env->cur);
 }
 
 static int found(struct env *env, struct explored *e)
@@ -315,21 +405,32 @@ static int found(struct env *env, struct explored *e)
 
 	e->hits++;
 	take_over_reads(env, &e->st, env->cur);
-	err = jump_push(env, env->cur);
+	if (e->st.whole) {
+		all_matters(env);
+		return 1;
+	}
+	err = step_jump(env);
 	if (!err)
 		err = take_over_precision(env, &e->st);
 	return err ? err : 1;
 }
 
+static int found_again(struct env *env, struct explored *e)
+{
+	e->hits++;
+	all_matters(env);
+	return 1;
+}
+
 int prune_visit(struct env *env)
 {
-	bool add = env->state_freq;
+	bool add = env->state_freq || env->aux[env->insn].calls_back;
 	uint32_t states = 0;
 	struct explored **link;
 
 	env->cur->last = env->prev_insn;
 	if (!env->aux[env->insn].prune_point)
-		return jump_push(env, env->cur);
+		return step_jump(env);
 	/* every other point isn't worth a state */
 	if (env->jumps_processed - env->prev_jumps >= 2 && env->processed - env->prev_processed >= 8)
 		add = true;
@@ -343,6 +444,8 @@ int prune_visit(struct env *env)
 			break;
 		case ALIKE:
 			return found(env, e);
+		case AGAIN:
+			return found_again(env, e);
 		case LOOP:
 			log_line(env, env->insn, "; ");
 			return refuse(env, EINVAL, "infinite loop detected at insn %d\n", (int)env->insn);
@@ -359,7 +462,7 @@ int prune_visit(struct env *env)
 	if (env->v->stats.max_states_per_insn < states)
 		env->v->stats.max_states_per_insn = states;
 	if (!add || (!env->capable && states > MAX_STATES))
-		return jump_push(env, env->cur);
+		return step_jump(env);
 	return keep(env);
 }
 

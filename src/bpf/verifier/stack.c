@@ -118,12 +118,12 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 		return refuse(env, EACCES, "attempt to corrupt spilled pointer on stack\n");
 	fence(env, s, off, size, value);
 	touch_slot(env, (-off - 1) / SLOT);
+	/* the walk back knows a slot by r10, or has it noted */
+	err = insn->dst_reg == FP ? 0 : step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
+	if (err)
+		return err;
 	if (value && !(off % SLOT) && value->type == SCALAR && !reg_unbounded(value) && !reg_is_null(value) &&
 	    env->capable) {
-		/* the walk back knows a slot only by r10 */
-		err = insn->dst_reg == FP ? 0 : precise_reg(env, (unsigned)n);
-		if (err)
-			return err;
 		spill(s, value, size);
 		if (wider_than(value, size))
 			s->reg.id = 0;
@@ -236,6 +236,9 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 	value = &cur_regs(env)[n];
 	if (!(off % SLOT) && size == spilled) {
 		reg_copy(value, &s->reg);
+		err = step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
+		if (err)
+			return err;
 	} else {
 		err = bytes_readable(env, f, off, size, false, true);
 		if (err)
@@ -267,6 +270,9 @@ static int read_fixed(struct env *env, struct frame *f, int off, int size, int n
 	if (n >= 0) {
 		reg_copy(&cur_regs(env)[n], &s->reg);
 		cur_regs(env)[n].live |= LIVE_WRITTEN;
+		err = s->reg.type == SCALAR ? step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
+		if (err)
+			return err;
 	} else if (!env->ptr_leaks && s->reg.type != SCALAR) {
 		return refuse(env, EACCES, "leaking pointer from stack off %d\n", off);
 	}

@@ -107,21 +107,21 @@ void state_clear(struct env *env, struct state *st)
 		frame_free(env, st->frames[i]);
 		st->frames[i] = NULL;
 	}
-	pool_put(&env->pool, st->jumps, st->room_jumps * sizeof *st->jumps);
-	st->jumps = NULL;
-	st->nr_jumps = st->room_jumps = 0;
+	pool_put(&env->pool, st->steps, st->room_steps * sizeof *st->steps);
+	st->steps = NULL;
+	st->nr_steps = st->room_steps = 0;
 }
 
 int state_copy(struct env *env, struct state *dst, const struct state *src)
 {
-	void *jumps = dst->jumps;
+	void *steps = dst->steps;
 
-	if (!renew(env, &jumps, &dst->room_jumps, src->nr_jumps, sizeof *dst->jumps))
+	if (!renew(env, &steps, &dst->room_steps, src->nr_steps, sizeof *dst->steps))
 		return -ENOMEM;
-	dst->jumps = jumps;
-	dst->nr_jumps = src->nr_jumps;
-	if (src->nr_jumps)
-		memcpy(dst->jumps, src->jumps, src->nr_jumps * sizeof *dst->jumps);
+	dst->steps = steps;
+	dst->nr_steps = src->nr_steps;
+	if (src->nr_steps)
+		memcpy(dst->steps, src->steps, src->nr_steps * sizeof *dst->steps);
 	for (uint32_t i = src->cur + 1; i <= dst->cur; i++) {
 		frame_free(env, dst->frames[i]);
 		dst->frames[i] = NULL;
@@ -133,6 +133,7 @@ int state_copy(struct env *env, struct state *dst, const struct state *src)
 	dst->first = src->first;
 	dst->last = src->last;
 	dst->speculative = src->speculative;
+	dst->turns = src->turns;
 	for (uint32_t i = 0; i <= src->cur; i++) {
 		if (!dst->frames[i])
 			dst->frames[i] = pool_zero(&env->pool, sizeof(struct frame));
@@ -212,25 +213,54 @@ int ref_check_leak(struct env *env)
 	return err;
 }
 
+void forget_packets(struct env *env)
+{
+	for_each_reg(env->cur, f, r)
+		if (reg_is_packet_or_end(r))
+			reg_make_scalar(r, !env->capable);
+}
+
 /* ---- the way, and its branches ------------------------------------------------------ */
 
-int jump_push(struct env *env, struct state *st)
+int step_push(struct env *env)
 {
-	if (!env->aux[env->insn].jump_point)
-		return 0;
-	if (st->nr_jumps == st->room_jumps) {
-		size_t bytes;
-		struct jump *jumps = pool_get(&env->pool, (st->nr_jumps * 2 + 8) * sizeof *jumps, &bytes);
+	struct state *st = env->cur;
 
-		if (!jumps)
+	if (env->step_here)
+		return 0;
+	if (st->nr_steps == st->room_steps) {
+		size_t bytes;
+		struct step *steps = pool_get(&env->pool, (st->nr_steps * 2 + 8) * sizeof *steps, &bytes);
+
+		if (!steps)
 			return -ENOMEM;
-		if (st->nr_jumps)
-			memcpy(jumps, st->jumps, st->nr_jumps * sizeof *jumps);
-		pool_put(&env->pool, st->jumps, st->room_jumps * sizeof *jumps);
-		st->jumps = jumps;
-		st->room_jumps = (uint32_t)(bytes / sizeof *jumps);
+		if (st->nr_steps)
+			memcpy(steps, st->steps, st->nr_steps * sizeof *steps);
+		pool_put(&env->pool, st->steps, st->room_steps * sizeof *steps);
+		st->steps = steps;
+		st->room_steps = (uint32_t)(bytes / sizeof *steps);
 	}
-	st->jumps[st->nr_jumps++] = (struct jump){ env->insn, (uint32_t)env->prev_insn };
+	st->steps[st->nr_steps++] = (struct step){ .insn = env->insn, .from = (uint32_t)env->prev_insn };
+	env->step_here = true;
+	return 0;
+}
+
+int step_jump(struct env *env)
+{
+	return env->aux[env->insn].jump_point ? step_push(env) : 0;
+}
+
+int step_stack(struct env *env, uint32_t frame, uint32_t slot)
+{
+	struct step *last;
+	int err = step_push(env);
+
+	if (err)
+		return err;
+	last = &env->cur->steps[env->cur->nr_steps - 1];
+	last->stack = true;
+	last->frame = (uint8_t)frame;
+	last->slot = (uint8_t)slot;
 	return 0;
 }
 

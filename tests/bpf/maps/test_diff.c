@@ -5,6 +5,7 @@
  *
  *   test_diff [ROUNDS [SEED]]
  */
+#include <linux/btf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,11 +88,46 @@ static long ret_of(long ret)
 	return ret < 0 ? -errno : ret;
 }
 
+/* Types of a key, an int, and of a value with a lock: struct { int a; struct bpf_spin_lock l; int b, c; } */
+static int lock_types(void)
+{
+	static const char names[] = "\0int\0bpf_spin_lock\0val\0v\0a\0l\0b\0c";
+	enum { INT = 1, LOCK = 5, VAL = 19, V = 23, A = 25, L = 27, B = 29, C = 31 };
+	static const struct {
+		struct btf_header h;
+		uint32_t types[4 + 3 + 3 + 3 + 4 * 3];
+		char names[sizeof(names)];
+	} btf = {
+		.h = { BTF_MAGIC, BTF_VERSION, 0, sizeof(struct btf_header), 0, sizeof(btf.types), sizeof(btf.types),
+		       sizeof(names) },
+		.types = {
+			INT, BTF_KIND_INT << 24, 4, BTF_INT_SIGNED << 24 | 32,
+			LOCK, BTF_KIND_STRUCT << 24 | 1, 4, VAL, 1, 0,
+			V, BTF_KIND_STRUCT << 24 | 4, 16, A, 1, 0, L, 2, 32, B, 1, 64, C, 1, 96,
+		},
+		.names = "\0int\0bpf_spin_lock\0val\0v\0a\0l\0b\0c",
+	};
+	static int fd;
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof(a));
+	a.btf = (uintptr_t)&btf;
+	a.btf_size = sizeof(btf.h) + sizeof(btf.types) + sizeof(names);
+	if (!fd)
+		fd = (int)kernel_bpf(BPF_BTF_LOAD, &a);
+	return fd;
+}
+
 static int kernel_create(const struct pb_bpf_map_spec *s, int inner)
 {
 	union bpf_attr a;
 
 	memset(&a, 0, sizeof(a));
+	if (s->types.spin_lock_off >= 0) {
+		a.btf_fd = (uint32_t)lock_types();
+		a.btf_key_type_id = 1;
+		a.btf_value_type_id = 3;
+	}
 	a.map_type = s->attr.type;
 	a.key_size = s->attr.key_size;
 	a.value_size = s->attr.value_size;
@@ -585,6 +621,11 @@ static void fitting(struct pair *p, uint32_t type)
 	}
 	if (type == BPF_MAP_TYPE_HASH && rnd(2))
 		a->flags |= BPF_F_NO_PREALLOC;
+	if ((type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_ARRAY) && !rnd(3)) {
+		a->key_size = 4;
+		a->value_size = 16;
+		p->spec.types.spin_lock_off = 4;
+	}
 	if (!rnd(6))
 		a->flags |= rnd(2) ? BPF_F_RDONLY : BPF_F_WRONLY;
 }
@@ -596,6 +637,7 @@ static void odd(struct pair *p, uint32_t type)
 	struct pb_bpf_map_attr *a = &p->spec.attr;
 
 	fitting(p, type);
+	p->spec.types.spin_lock_off = -1;
 	for (int i = 1 + (int)rnd(2); i > 0; i--)
 		switch (rnd(4)) {
 		case 0:

@@ -60,6 +60,7 @@ static const struct type {
 	struct pb_bpf_map_attr attr;
 } types[] = {
 	{ "hash", { BPF_MAP_TYPE_HASH, 8, WORDS * 8, MAX, 0 } },
+	{ "small_hash", { BPF_MAP_TYPE_HASH, 8, 8, MAX, 0 } },
 	{ "percpu_hash", { BPF_MAP_TYPE_PERCPU_HASH, 8, WORDS * 8, MAX, 0 } },
 	{ "lru_hash", { BPF_MAP_TYPE_LRU_HASH, 8, WORDS * 8, MAX, 0 } },
 	{ "lru_percpu_hash", { BPF_MAP_TYPE_LRU_PERCPU_HASH, 8, WORDS * 8, MAX, 0 } },
@@ -205,7 +206,7 @@ static void check_elements(struct pb_bpf_map *m)
 	}
 	CHECK(!lost, "%u elements", lost);
 	CHECK(in_list == keys, "%u and %u", in_list, keys);
-	CHECK(hash_top(m)->count == keys, "%u and %u", hash_top(m)->count, keys);
+	CHECK(pb_bpf_hash_keys(m) == keys, "%u and %u", pb_bpf_hash_keys(m), keys);
 }
 
 /* It takes as many as it should, and is empty afterwards. */

@@ -13,6 +13,9 @@
 #include "bpf/load.h"
 #include "bpf/load_btf.h"
 #include "bpf/load_elf.h"
+#include "bpf/load_make.h"
+#include "bpf/map_file.h"
+#include "bpf/map_sys.h"
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 
@@ -147,6 +150,41 @@ static void sections(void **state)
 	pb_bpf_object_close(o);
 }
 
+static int target_of(const char *text, bool user, bool multi, struct pb_bpf_target *t)
+{
+	struct pb_bpf_object_prog p = { .type = BPF_PROG_TYPE_KPROBE, .target = text, .user = user, .multi = multi };
+
+	return pb_bpf_object_target(&p, t);
+}
+
+static void targets(void **state)
+{
+	struct pb_bpf_target t;
+
+	assert_int_equal(target_of("func+0x10", false, false, &t), 0);
+	assert_int_equal(t.func_len, 4);
+	assert_int_equal(t.off, 16);
+	assert_null(t.path);
+	assert_int_equal(target_of("/a:b/c:func+8", true, false, &t), 0);
+	assert_int_equal(t.path_len, 6);
+	assert_memory_equal(t.func, "func", t.func_len);
+	assert_int_equal(t.off, 8);
+	assert_int_equal(target_of("std::+*", false, true, &t), 0);
+	assert_int_equal(t.func_len, 7);
+	assert_int_equal(target_of("func", false, false, &t), 0);
+	assert_int_equal(t.off, 0);
+	assert_int_equal(target_of(NULL, false, false, &t), -ENOENT);
+	assert_int_equal(target_of("func", true, false, &t), -EINVAL);
+	assert_int_equal(target_of(":func", true, false, &t), -EINVAL);
+	assert_int_equal(target_of("/path:", true, false, &t), -EINVAL);
+	assert_int_equal(target_of("func+", false, false, &t), -EINVAL);
+	assert_int_equal(target_of("func+-1", false, false, &t), -EINVAL);
+	assert_int_equal(target_of("func+8x", false, false, &t), -EINVAL);
+	assert_int_equal(target_of("+8", false, false, &t), -EINVAL);
+	assert_int_equal(pb_bpf_object_target(&(struct pb_bpf_object_prog){ .type = BPF_PROG_TYPE_XDP,
+					      .target = "devmap" }, &t), -EINVAL);
+}
+
 /* Which of the program's functions stands at an instruction. */
 static const struct pb_bpf_func *func_at(const struct pb_bpf_object_prog *p, uint32_t insn)
 {
@@ -222,6 +260,80 @@ static void kconfig(void **state)
 	o = open_with(SHAPES, &opts);
 	refused(o, "user", "CONFIG_HZ");
 	refused(o, "asked", "CONFIG_NAME");
+	pb_bpf_object_close(o);
+}
+
+/* --- made ------------------------------------------------------------------------- */
+
+static struct pb_bpf_map kept;		/* a map that outlives its object */
+
+static int find_kept(void *arg, const struct pb_bpf_object_map *map, const struct pb_bpf_map_spec *spec,
+		     struct pb_bpf_map *found)
+{
+	int fd;
+
+	if (strcmp(map->name, arg))
+		return -ENOENT;
+	assert_memory_equal(&spec->attr, &kept.attr, sizeof(spec->attr));
+	fd = pb_bpf_map_reopen(kept.fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
+	assert_true(fd >= 0);
+	return pb_bpf_map_attach(found, fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
+}
+
+static void made(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, NULL);
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .lanes = 2 };
+	uint32_t zero = 0, one = 1, id, tail = (uint32_t)pb_bpf_object_prog(o, "tail");
+	struct pb_bpf_made *m;
+	int v;
+
+	assert_int_equal(pb_bpf_make(o, &opts, &m), 0);
+	for (uint32_t i = 0; i < o->nr_maps; i++)
+		if (!m->maps[i].map)
+			fail_msg("%s: %s", o->maps[i].name, m->maps[i].why);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "shapes.data")].map, &zero, &v, 0), 0);
+	assert_int_equal(v, 7);
+	v = 1;
+	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "shapes.rodata")].map, &zero, &v, 0), -EPERM);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &one, &id, 0), -ENOENT);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &zero, &id, 0), 0);
+	/* a slot for a program is filled when the program is there */
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one, &id, 0), -ENOENT);
+	assert_int_equal(pb_bpf_make_prog(m, tail, NULL, 0), 0);
+	assert_non_null(m->progs[tail].prog);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one, &id, 0), 0);
+	assert_int_equal(id, tail + 1);
+	id = (uint32_t)pb_bpf_object_prog(o, "not_ours");
+	assert_true(pb_bpf_make_prog(m, id, NULL, 0) < 0);
+	assert_non_null(strstr(m->progs[id].why, "fentry"));
+	pb_bpf_made_free(m);
+	pb_bpf_object_close(o);
+}
+
+/* A map that is already there keeps what is in it, and outlives the object. */
+static void found(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, NULL);
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .lanes = 1, .find = find_kept, .arg = "first" };
+	struct pb_bpf_map_spec spec = {
+		.attr = { BPF_MAP_TYPE_ARRAY, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1,
+	};
+	struct pb_bpf_made *m;
+	uint32_t zero = 0;
+	int v = 42;
+
+	assert_int_equal(pb_bpf_map_create(&kept, &spec), 0);
+	assert_int_equal(pb_bpf_map_update_elem(&kept, &zero, &v, 0), 0);
+	assert_int_equal(pb_bpf_make(o, &opts, &m), 0);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "first")].map, &zero, &v, 0), 0);
+	assert_int_equal(v, 42);
+	v = 43;
+	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "first")].map, &zero, &v, 0), 0);
+	pb_bpf_made_free(m);
+	assert_int_equal(pb_bpf_map_lookup_elem(&kept, &zero, &v, 0), 0);
+	assert_int_equal(v, 43);
+	pb_bpf_map_close(&kept);
 	pb_bpf_object_close(o);
 }
 
@@ -371,7 +483,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(maps), cmocka_unit_test(variables), cmocka_unit_test(sections),
-		cmocka_unit_test(functions), cmocka_unit_test(kconfig), cmocka_unit_test(core),
+		cmocka_unit_test(functions), cmocka_unit_test(targets), cmocka_unit_test(kconfig),
+		cmocka_unit_test(made), cmocka_unit_test(found), cmocka_unit_test(core),
 		cmocka_unit_test(poison), cmocka_unit_test(matches), cmocka_unit_test(errors),
 	};
 

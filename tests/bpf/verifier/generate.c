@@ -3,6 +3,11 @@
 #include <string.h>
 #include "generate.h"
 
+const struct pb_bpf_map_attr gen_maps[GEN_MAPS] = {
+	[GEN_HASH] = { BPF_MAP_TYPE_HASH, GEN_HASH_KEY, GEN_HASH_VALUE, GEN_ENTRIES, 0 },
+	[GEN_ARRAY] = { BPF_MAP_TYPE_ARRAY, 4, GEN_ARRAY_VALUE, GEN_ENTRIES, 0 },
+};
+
 enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, NR_KINDS };
 
 struct account {
@@ -456,6 +461,7 @@ void generate(struct gen_program *p, uint64_t seed)
 	struct gen g = { .p = p, .seed = seed };
 
 	p->nr = 0;
+	p->nr_funcs = p->flags = 0;
 	p->changed = false;
 	p->type = types[pick(&g, 4)];
 	set(&g, 1, CTX);

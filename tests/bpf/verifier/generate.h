@@ -9,6 +9,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "bpf/verify.h"
 
 enum { GEN_HASH, GEN_ARRAY, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
 #define GEN_HASH_KEY	8
@@ -16,13 +17,19 @@ enum { GEN_HASH, GEN_ARRAY, GEN_MAPS };	/* maps of a generated program: LD_IMM64
 #define GEN_ARRAY_VALUE	48
 #define GEN_ENTRIES	4
 
+extern const struct pb_bpf_map_attr gen_maps[GEN_MAPS];
+
 #define GEN_MOST 512
+#define GEN_MOST_FUNCS 8
 
 struct gen_program {
 	struct bpf_insn insns[GEN_MOST];
 	int nr;
 	uint32_t type;		/* BPF_PROG_TYPE_ */
+	uint32_t flags;		/* BPF_F_ */
 	bool changed;		/* a field was, after it was made */
+	struct pb_bpf_func funcs[GEN_MOST_FUNCS];
+	uint32_t nr_funcs;
 };
 
 /* The same seed, the same program. */

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What an operation on a map costs, ours beside this kernel's (through a program, without
+ * what its loop costs), on one thread, on two, and on a map that two processes share.
+ *
+ *   bpf_maps [ROUNDS]	nanoseconds, medians of interleaved rounds
+ *
+ * Two threads have keys of their own in one map; `same`: both change the same keys.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/map_file.h"
+#include "bpf/map_sys.h"
+#include "bpf/prog.h"
+
+#include "../tests/bpf/kernel.h"
+
+#define LOOP	1000		/* operations of a program's run */
+#define REPEAT	200
+#define KEYS	1024		/* in a map of twice as many; each thread has half of them */
+#define OWN	(KEYS / 2)
+#define MOST	64
+
+enum work { LOOKUP, UPDATE, BOTH, INSERT, NOTHING, NR_WORKS };
+static const char *const names[] = { "lookup", "update", "lookup and update", "update and delete" };
+
+/* ---- ours --------------------------------------------------------------------------- */
+
+struct job {
+	struct pb_bpf_map *map;
+	enum work work;
+	uint32_t lane, first;
+	double ns;		/* for LOOP operations */
+	pthread_barrier_t *start;
+};
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static void loop(struct job *j, struct pb_bpf_run *run)
+{
+	const struct pb_bpf_map_ops *ops = j->map->ops;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < LOOP; i++) {
+		uint64_t key = i % OWN + j->first, value[8] = { i };
+		void *at;
+
+		if (j->work == LOOKUP || j->work == BOTH) {
+			at = ops->lookup(j->map, &key, run);
+			sum += at ? *(uint64_t *)at : 0;
+		}
+		if (j->work == UPDATE || j->work == BOTH)
+			ops->update(j->map, &key, value, BPF_ANY, run);
+		if (j->work == INSERT) {
+			key += KEYS;
+			ops->update(j->map, &key, value, BPF_ANY, run);
+			ops->remove(j->map, &key, run);
+		}
+	}
+	__asm__ volatile("" : : "r"(sum));
+}
+
+/* Of this thread alone, for the milliseconds that it takes, if that is allowed. */
+static void on_cpu(uint32_t cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 1 });
+}
+
+static void *work(void *arg)
+{
+	struct job *j = arg;
+	struct pb_bpf_run run = { .lane = j->lane, .thread = (uint32_t)gettid() };
+	double from;
+
+	on_cpu(j->lane);
+	pthread_barrier_wait(j->start);
+	from = now();
+	for (int i = 0; i < REPEAT; i++)
+		loop(j, &run);
+	j->ns = (now() - from) / REPEAT / LOOP;
+	return NULL;
+}
+
+static double both_jobs(struct job *jobs, int nr, bool processes)
+{
+	pthread_barrierattr_t attr;
+	pthread_t threads[2];
+	pid_t pid = 0;
+	double ns;
+
+	jobs[0].ns = jobs[1].ns = 0;
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(jobs[0].start, &attr, (unsigned int)nr);
+	if (processes) {
+		pid = fork();
+		if (!pid) {
+			struct pb_bpf_map mine;
+			int fd = pb_bpf_map_reopen(jobs[1].map->fd, 3);
+
+			if (fd >= 0 && !pb_bpf_map_attach(&mine, fd, 3))
+				jobs[1].map = &mine;
+			work(&jobs[1]);
+			if (mine.fd >= 0)
+				pb_bpf_map_close(&mine);
+			_exit(0);
+		}
+		work(&jobs[0]);
+		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
+		waitpid(pid, NULL, 0);
+	} else {
+		for (int i = 0; i < nr; i++)
+			pthread_create(&threads[i], NULL, work, &jobs[i]);
+		for (int i = 0; i < nr; i++)
+			pthread_join(threads[i], NULL);
+	}
+	/* of one: its own; of two: what both together need for an operation, doubled */
+	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
+	return ns;
+}
+
+/* ns of an operation, the mean of two; one alone: on that processor */
+static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu, bool processes, bool same)
+{
+	struct shared {
+		struct job jobs[2];
+		pthread_barrier_t start;
+	} *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	double ns;
+
+	for (uint32_t i = 0; i < 2; i++)
+		s->jobs[i] = (struct job){ map, what, nr > 1 ? i : cpu, same ? 0 : i * OWN, 0, &s->start };
+	ns = both_jobs(s->jobs, nr, processes);
+	munmap(s, 4096);
+	return ns;
+}
+
+/* ---- the kernel's ------------------------------------------------------------------------ */
+
+static int kernel_map(uint32_t type, uint32_t key_size, uint32_t value_size)
+{
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof(a));
+	a.map_type = type;
+	a.key_size = key_size;
+	a.value_size = value_size;
+	a.max_entries = 2 * KEYS;
+	return (int)kernel_bpf(BPF_MAP_CREATE, &a);
+}
+
+#define INSN(c, d, s, o, i) ((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) })
+
+static uint32_t emit_call(struct bpf_insn *p, uint32_t n, int fd, int32_t helper)
+{
+	p[n++] = INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, fd);
+	p[n++] = INSN(0, 0, 0, 0, 0);
+	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_X, 2, 10, 0, 0);
+	p[n++] = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -8);
+	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_X, 3, 10, 0, 0);
+	p[n++] = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, -72);
+	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 4, 0, 0, 0);
+	p[n++] = INSN(BPF_JMP | BPF_CALL, 0, 0, 0, helper);
+	return n;
+}
+
+/* The loop above; each thread begins at another key. */
+static int kernel_prog(int fd, enum work what, uint32_t first)
+{
+	struct bpf_insn p[64];
+	uint32_t n = 0, top;
+
+	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 6, 0, 0, 0);
+	top = n;
+	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_X, 7, 6, 0, 0);
+	p[n++] = INSN(BPF_ALU64 | BPF_AND | BPF_K, 7, 0, 0, OWN - 1);
+	p[n++] = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 7, 0, 0, (int32_t)first + (what == INSERT ? KEYS : 0));
+	p[n++] = INSN(BPF_STX | BPF_DW | BPF_MEM, 10, 7, -8, 0);
+	for (int16_t at = -72; at < -8; at += 8)
+		p[n++] = INSN(BPF_STX | BPF_DW | BPF_MEM, 10, 6, at, 0);
+	if (what == LOOKUP || what == BOTH) {
+		n = emit_call(p, n, fd, BPF_FUNC_map_lookup_elem);
+		p[n++] = INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1, 0);
+		p[n++] = INSN(BPF_LDX | BPF_DW | BPF_MEM, 1, 0, 0, 0);
+	}
+	if (what == UPDATE || what == BOTH || what == INSERT)
+		n = emit_call(p, n, fd, BPF_FUNC_map_update_elem);
+	if (what == INSERT)
+		n = emit_call(p, n, fd, BPF_FUNC_map_delete_elem);
+	p[n++] = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 6, 0, 0, 1);
+	p[n] = INSN(BPF_JMP | BPF_JLT | BPF_K, 6, 0, (int16_t)(top - n - 1), LOOP);
+	n++;
+	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0);
+	p[n++] = INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	return kernel_load(BPF_PROG_TYPE_SOCKET_FILTER, 0, p, n, NULL, 0);
+}
+
+struct kernel_job {
+	int prog;
+	uint32_t cpu;
+	double ns;
+	pthread_barrier_t *start;
+};
+
+static void *kernel_work(void *arg)
+{
+	struct kernel_job *j = arg;
+	uint8_t data[64] = { 0 };
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof(a));
+	a.test.prog_fd = (uint32_t)j->prog;
+	a.test.data_in = (uintptr_t)data;
+	a.test.data_size_in = sizeof(data);
+	a.test.repeat = REPEAT;
+	on_cpu(j->cpu);
+	pthread_barrier_wait(j->start);
+	j->ns = kernel_bpf(BPF_PROG_TEST_RUN, &a) ? 0 : (double)a.test.duration / LOOP;
+	return NULL;
+}
+
+static double kernel(int fd, enum work what, int nr, uint32_t cpu, bool same)
+{
+	struct kernel_job jobs[2];
+	pthread_barrier_t start;
+	pthread_t threads[2];
+
+	pthread_barrier_init(&start, NULL, (unsigned int)nr);
+	for (uint32_t i = 0; i < (uint32_t)nr; i++) {
+		jobs[i] = (struct kernel_job){ kernel_prog(fd, what, same ? 0 : i * OWN), nr > 1 ? i : cpu, 0, &start };
+		pthread_create(&threads[i], NULL, kernel_work, &jobs[i]);
+	}
+	for (int i = 0; i < nr; i++) {
+		pthread_join(threads[i], NULL);
+		close(jobs[i].prog);
+	}
+	return nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *v, int nr)
+{
+	qsort(v, (size_t)nr, sizeof(*v), by_value);
+	return v[nr / 2];
+}
+
+static void compare(const char *type, uint32_t number, enum work what, uint32_t value_size, bool same, int rounds)
+{
+	uint32_t key_size = number == BPF_MAP_TYPE_ARRAY || number == BPF_MAP_TYPE_PERCPU_ARRAY ? 4 : 8;
+	struct pb_bpf_map_spec spec = { .attr = { number, key_size, value_size, 2 * KEYS, 0 }, .lanes = 2,
+		.types = { .spin_lock_off = -1, .timer_off = -1 } };
+	double v[5][MOST], base[MOST];
+	struct pb_bpf_map map;
+	int fd = kernel_map(number, key_size, value_size);
+	struct pb_bpf_run run = { 0 };
+
+	if (fd < 0 || pb_bpf_map_create(&map, &spec))
+		return;
+	for (uint64_t key = 0, value[8] = { 0 }; key < KEYS; key++) {
+		union bpf_attr a;
+
+		memset(&a, 0, sizeof(a));
+		a.map_fd = (uint32_t)fd;
+		a.key = (uintptr_t)&key;
+		a.value = (uintptr_t)value;
+		kernel_bpf(BPF_MAP_UPDATE_ELEM, &a);
+		map.ops->update(&map, &key, value, BPF_ANY, &run);
+	}
+	for (int i = 0; i < rounds; i++) {
+		base[i] = (kernel(fd, NOTHING, 1, 0, same) + kernel(fd, NOTHING, 1, 1, same)) / 2;
+		v[0][i] = (kernel(fd, what, 1, 0, same) + kernel(fd, what, 1, 1, same)) / 2 - base[i];
+		v[1][i] = (ours(&map, what, 1, 0, false, same) + ours(&map, what, 1, 1, false, same)) / 2;
+		v[2][i] = kernel(fd, what, 2, 0, same) - base[i];
+		v[3][i] = ours(&map, what, 2, 0, false, same);
+		v[4][i] = ours(&map, what, 2, 0, true, same);
+	}
+	for (int i = 0; i < 5; i++)
+		v[i][0] = median(v[i], rounds);
+	printf("%-14s %-18s %7.1f %7.1f %6.2f   %7.1f %7.1f   %7.1f   %5.2f %5.2f %5.2f\n", type, names[what], v[0][0],
+	       v[1][0], v[1][0] / v[0][0], v[2][0], v[3][0], v[4][0], 2 * v[0][0] / v[2][0],
+	       2 * v[1][0] / v[3][0], 2 * v[1][0] / v[4][0]);
+	close(fd);
+	pb_bpf_map_close(&map);
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 9;
+
+	if (!kernel_is_there() || rounds < 1 || rounds > MOST)
+		return 77;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("%-33s %23s   %15s   %7s   %s\n", "", "one thread", "two threads", "two", "two do how often as much");
+	printf("%-33s %7s %7s %6s   %7s %7s   %7s   %5s %5s %5s\n", "ns", "kernel", "ours", "ratio", "kernel", "ours",
+	       "process", "kern.", "thr.", "proc.");
+	for (enum work w = LOOKUP; w <= BOTH; w++)
+		compare("array", BPF_MAP_TYPE_ARRAY, w, 8, false, rounds);
+	for (enum work w = LOOKUP; w <= INSERT; w++)
+		compare("hash", BPF_MAP_TYPE_HASH, w, 8, false, rounds);
+	for (enum work w = UPDATE; w <= INSERT; w++)
+		compare("hash, 64 bytes", BPF_MAP_TYPE_HASH, w, 64, false, rounds);
+	for (enum work w = UPDATE; w <= INSERT; w++)
+		compare("hash, same", BPF_MAP_TYPE_HASH, w, 8, true, rounds);
+	for (enum work w = LOOKUP; w <= INSERT; w++)
+		compare("lru_hash", BPF_MAP_TYPE_LRU_HASH, w, 8, false, rounds);
+	for (enum work w = LOOKUP; w <= BOTH; w++)
+		compare("percpu_hash", BPF_MAP_TYPE_PERCPU_HASH, w, 8, false, rounds);
+	return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* include/patchbay/bpf.h as others use it, beside libbpf. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <patchbay/bpf.h>
+
+static struct pb_bpf_machine *open_with(const char *path, struct pb_bpf_machine_opts *opts)
+{
+	struct pb_bpf_machine *m;
+	char why[256];
+
+	if (pb_bpf_machine_open(path, opts, &m, why, sizeof(why)))
+		fail_msg("%s: %s", path, why);
+	return m;
+}
+
+static void counted(bool interpret)
+{
+	struct pb_bpf_machine *m = open_with(REQUESTS, &(struct pb_bpf_machine_opts){ .interpret = interpret });
+	int prog = pb_bpf_machine_program(m, "on_request"), map = pb_bpf_machine_map(m, "by_size");
+	struct pb_bpf_program_info info;
+	uint64_t ctx[2] = { 0, 100 }, result = 7, n = 0;
+	uint32_t key = 6;
+
+	assert_int_equal(pb_bpf_machine_run(m, (uint32_t)prog, ctx, &result), -ENOENT);
+	assert_int_equal(pb_bpf_machine_load(m, (uint32_t)prog, 0, NULL, 0), 0);
+	assert_int_equal(pb_bpf_machine_load(m, (uint32_t)prog, 0, NULL, 0), -EALREADY);
+	assert_int_equal(pb_bpf_machine_program_info(m, (uint32_t)prog, &info), 0);
+	assert_true(info.loaded && !info.why && info.type == BPF_PROG_TYPE_RAW_TRACEPOINT);
+	assert_int_equal(info.native, !interpret);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(pb_bpf_machine_run(m, (uint32_t)prog, ctx, &result), 0);
+	assert_int_equal(result, 1);
+	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)map, &key, &n, 0), 0);
+	assert_int_equal(n, 10);
+	ctx[1] = 5000;
+	pb_bpf_machine_run(m, (uint32_t)prog, ctx, &result);
+	assert_int_equal(result, 0);
+	assert_int_equal(pb_bpf_machine_delete(m, (uint32_t)map, &key), 0);
+	assert_int_equal(pb_bpf_machine_next_key(m, (uint32_t)map, NULL, &key), -ENOENT);
+	n = 3;
+	assert_int_equal(pb_bpf_machine_update(m, (uint32_t)map, &key, &n, BPF_EXIST), -ENOENT);
+	assert_int_equal(pb_bpf_machine_run(m, 99, ctx, &result), -EINVAL);
+	pb_bpf_machine_close(m);
+}
+
+static void native(void **state)
+{
+	counted(false);
+}
+
+static void interpreted(void **state)
+{
+	counted(true);
+}
+
+static void *many_runs(void *arg)
+{
+	struct pb_bpf_machine *m = arg;
+	uint64_t ctx[2] = { 0, 1000 }, result;
+
+	for (int i = 0; i < 20000; i++)
+		if (pb_bpf_machine_run(m, 0, ctx, &result) || result != 1)
+			return m;
+	return NULL;
+}
+
+static void threads(void **state)
+{
+	struct pb_bpf_machine *m = open_with(REQUESTS, NULL);
+	pthread_t t[4];
+	uint32_t key = 9;
+	uint64_t n = 0;
+	void *bad;
+
+	assert_int_equal(pb_bpf_machine_load(m, 0, 0, NULL, 0), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, many_runs, m);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key, &n, 0), 0);
+	/* who finds no element makes one; the others' attempts at that fail and aren't counted */
+	assert_in_range(n, 80000 - 3, 80000);
+	pb_bpf_machine_close(m);
+}
+
+static void refused(void **state)
+{
+	struct pb_bpf_machine *m = open_with(CORE, &(struct pb_bpf_machine_opts){ .types = TARGET });
+	struct pb_bpf_machine_test test = { .data_in = (char[64]){}, .data_size_in = 64 };
+	int missing = pb_bpf_machine_program(m, "missing"), size = pb_bpf_machine_program(m, "type_size");
+	struct pb_bpf_program_info info;
+	char log[4096];
+	uint64_t result;
+
+	assert_true(pb_bpf_machine_load(m, (uint32_t)missing, 0, NULL, 0) < 0);
+	pb_bpf_machine_program_info(m, (uint32_t)missing, &info);
+	assert_non_null(strstr(info.why, "moved___absent.missing"));
+	assert_true(pb_bpf_machine_load(m, (uint32_t)missing, 1, log, sizeof(log)) < 0);
+	assert_non_null(strstr(log, "195896080"));
+	assert_int_equal(pb_bpf_machine_test(m, (uint32_t)size, &test), -ENOENT);
+	assert_int_equal(pb_bpf_machine_load(m, (uint32_t)size, 0, NULL, 0), 0);
+	assert_int_equal(pb_bpf_machine_run(m, (uint32_t)size, NULL, &result), -EOPNOTSUPP);
+	assert_int_equal(pb_bpf_machine_test(m, (uint32_t)size, &test), 0);
+	assert_int_equal(test.retval, 88);
+	pb_bpf_machine_close(m);
+}
+
+/* Both libraries at work: each has its own. */
+static void beside_libbpf(void **state)
+{
+	struct bpf_object *theirs = bpf_object__open(SHAPES);
+	struct pb_bpf_machine *m = open_with(SHAPES, NULL);
+	struct pb_bpf_map_info info;
+	int map = pb_bpf_machine_map(m, "counts");
+
+	assert_non_null(theirs);
+	assert_int_equal(pb_bpf_machine_map_info(m, (uint32_t)map, &info), 0);
+	assert_true(info.made);
+	assert_int_equal(info.value_size, bpf_map__value_size(bpf_object__find_map_by_name(theirs, "counts")));
+	assert_int_equal(info.outside_size, 24);
+	assert_int_equal(pb_bpf_machine_map_info(m, 99, &info), -EINVAL);
+	assert_int_equal(pb_bpf_machine_maps(m), 12);
+	assert_int_equal(pb_bpf_machine_programs(m), 11);
+	pb_bpf_machine_close(m);
+	bpf_object__close(theirs);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(native), cmocka_unit_test(interpreted), cmocka_unit_test(threads),
+		cmocka_unit_test(refused), cmocka_unit_test(beside_libbpf),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Every access to a field of a context that may be made: what is read, and what is there
+ * after a write, on all engines and in the kernel.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "bpf/test_run.h"
+#include "bpf/verify.h"
+#include "kernel.h"
+#include "own.h"
+
+static uint8_t packet[80], ctx[192];
+static uint32_t ctx_len;
+
+struct result { int err; uint32_t retval; uint8_t ctx[192]; };
+
+static uint8_t width_code(int size)
+{
+	return size == 1 ? BPF_B : size == 2 ? BPF_H : size == 4 ? BPF_W : BPF_DW;
+}
+
+/* r0 = both halves of what is at off, after the store, if there is one. */
+static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store)
+{
+	struct bpf_insn *i = insns;
+
+	if (store) {
+		*i++ = (struct bpf_insn){ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = 2, .imm = (int32_t)*store };
+		*i++ = (struct bpf_insn){ .imm = (int32_t)(*store >> 32) };
+		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_MEM | width_code(size)), .dst_reg = 1,
+					  .src_reg = 2, .off = (int16_t)off };
+	}
+	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | BPF_MEM | width_code(size)), .dst_reg = 0, .src_reg = 1,
+				  .off = (int16_t)off };
+	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 0 };
+	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 2, .imm = 32 };
+	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MUL | BPF_K, .dst_reg = 2, .imm = 31 };
+	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_ADD | BPF_X, .dst_reg = 0, .src_reg = 2 };
+	/* verdicts of filters are small numbers */
+	*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
+	return (uint32_t)(i - insns);
+}
+
+static bool is_raw(uint32_t type)
+{
+	return type == BPF_PROG_TYPE_RAW_TRACEPOINT;
+}
+
+static struct result run_ours(uint32_t type, const struct pb_bpf_prog *prog)
+{
+	struct result r = { 0 };
+	struct pb_bpf_test_run t = {
+		.prog = prog, .host = pb_bpf_host_linux(), .ctx_in = ctx, .ctx_size_in = ctx_len,
+		.data_in = is_raw(type) ? NULL : packet, .data_size_in = is_raw(type) ? 0 : sizeof(packet),
+		.ctx_out = is_raw(type) ? NULL : r.ctx, .ctx_size_out = is_raw(type) ? 0 : sizeof(r.ctx),
+	};
+
+	r.err = pb_bpf_test_run(&t);
+	r.retval = t.retval;
+	return r;
+}
+
+static struct result run_kernel(uint32_t type, int fd)
+{
+	struct result r = { 0 };
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof(a));
+	a.test.prog_fd = (uint32_t)fd;
+	a.test.ctx_in = (uintptr_t)ctx;
+	a.test.ctx_size_in = ctx_len;
+	if (!is_raw(type)) {
+		a.test.data_in = (uintptr_t)packet;
+		a.test.data_size_in = sizeof(packet);
+		a.test.ctx_out = (uintptr_t)r.ctx;
+		a.test.ctx_size_out = sizeof(r.ctx);
+	}
+	r.err = kernel_bpf(BPF_PROG_TEST_RUN, &a) < 0 ? -errno : 0;
+	r.retval = a.test.retval;
+	return r;
+}
+
+static unsigned accesses;
+
+static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_t *store)
+{
+	static char log[1 << 16];
+	struct bpf_insn insns[16];
+	uint32_t nr = assemble(insns, off, size, store);
+	struct result ours, kernels;
+	struct own_prog p;
+	int fd, differ = 0;
+
+	/* the range of verdicts is checked for these */
+	if (t->type == BPF_PROG_TYPE_CGROUP_SKB) {
+		insns[nr - 1] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_AND | BPF_K, .imm = 1 };
+		insns[nr++] = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
+	}
+	fd = kernel_load(t->type, 0, insns, nr, NULL, 0);
+	if (own_load(&p, t->type, insns, nr, NULL, 0, log, sizeof(log)) || fd < 0) {
+		print_message("%s off %d size %d: can't be loaded (kernel %d): %s\n", t->name, off, size, fd, log);
+		return 1;
+	}
+	kernels = run_kernel(t->type, fd);
+	for (enum engine e = 0; e < NR_ENGINES; e++) {
+		ours = run_ours(t->type, p.progs[e]);
+		if (ours.err == kernels.err && ours.retval == kernels.retval && !memcmp(ours.ctx, kernels.ctx, sizeof(ours.ctx)))
+			continue;
+		print_message("%s off %d size %d %s%#lx on the %s: %d %#x, the kernel %d %#x\n", t->name, off, size,
+			      store ? "= " : "", store ? *store : 0, engine_names[e], ours.err, ours.retval, kernels.err,
+			      kernels.retval);
+		differ = 1;
+	}
+	accesses++;
+	close(fd);
+	own_free(&p);
+	return differ;
+}
+
+/* Addresses differ; what has no equal here is looked at elsewhere. */
+static bool has_a_value(const struct pb_bpf_type *t, int off, int size, bool write)
+{
+	struct pb_bpf_ctx_access a;
+
+	return !pb_bpf_ctx_access(t, PB_BPF_CAP_ALL, 0, off, size, write, &a) && a.kind == PB_BPF_FIELD_SCALAR;
+}
+
+static void make_ctx(uint32_t type)
+{
+	struct __sk_buff s = {
+		.mark = 0x81828384, .priority = 0x91929394, .ingress_ifindex = 1, .ifindex = 1, .cb = { 0xa1a2a3a4, 5, 6, 7, 8 },
+		.tstamp = 0x1122334455667788, .wire_len = 100, .gso_segs = 3, .gso_size = 0x4321,
+		.hwtstamp = 0x99aabbccddeeff00,
+	};
+	struct xdp_md md = { .data_end = sizeof(packet), .ingress_ifindex = 1 };
+
+	memset(ctx, 0, sizeof(ctx));
+	if (type == BPF_PROG_TYPE_XDP) {
+		memcpy(ctx, &md, ctx_len = sizeof(md));
+	} else if (is_raw(type)) {
+		for (uint32_t i = 0; i < (ctx_len = 96); i++)
+			ctx[i] = (uint8_t)(i * 7 + 1);
+	} else {
+		memcpy(ctx, &s, ctx_len = sizeof(s));
+	}
+}
+
+static void fields(void **state)
+{
+	static const uint64_t stores[] = { 0x123456789abcdef0, 5, 0xfffe, 0xffff, ~0ull };
+	static const uint32_t types[] = {
+		BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_CGROUP_SKB, BPF_PROG_TYPE_XDP,
+		BPF_PROG_TYPE_RAW_TRACEPOINT,
+	};
+	int differ = 0;
+
+	if (!kernel_is_there())
+		skip();
+	for (size_t i = 0; i < sizeof(packet); i++)
+		packet[i] = (uint8_t)(i * 11);
+	packet[12] = 0x08;
+	packet[13] = 0;
+	for (size_t k = 0; k < sizeof(types) / sizeof(types[0]); k++) {
+		const struct pb_bpf_type *t = pb_bpf_type_of(types[k]);
+
+		make_ctx(t->type);
+		for (int off = 0; off < t->ctx_size; off++)
+			for (int size = 1; size <= 8; size *= 2) {
+				if (has_a_value(t, off, size, false))
+					differ += compare(t, off, size, NULL);
+				if (!has_a_value(t, off, size, true))
+					continue;
+				for (size_t n = 0; n < sizeof(stores) / sizeof(stores[0]); n++)
+					differ += compare(t, off, size, &stores[n]);
+			}
+	}
+	print_message("%u accesses\n", accesses);
+	assert_int_equal(differ, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(fields) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Programs that a verifier of Linux 6.1 takes for safe, or that keep one busy, each
+ * with its harmless sister. What they do is in their names; later kernels refuse them.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "../insns.h"
+#include "bpf/insn.h"
+#include "bpf/verify.h"
+
+#define CALL(fn)	BPF_CALL_FN(BPF_FUNC_##fn)
+#define MOV(d, s)	BPF_MOV64_REG(d, s)
+#define SET(d, imm)	BPF_MOV64_IMM(d, imm)
+#define EXIT()		BPF_EXIT_INSN()
+#define FUNC(d, to)	I(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_FUNC, 0, to), I(0, 0, 0, 0, 0)
+#define SUB(to)		I(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_CALL, 0, to)
+#define LDSX_B(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_B, d, s, o, 0)
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+static char text[1 << 20];
+
+static int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const struct pb_bpf_func *funcs, uint32_t nr_funcs)
+{
+	static const struct pb_bpf_map_ops ops;
+	static struct pb_bpf_map progs = { .ops = &ops, .attr = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0 },
+					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map *maps[] = { &progs };
+	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
+		.maps = maps, .nr_maps = 1, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
+		.funcs = funcs, .nr_funcs = nr_funcs,
+	};
+	int err = pb_bpf_verify(&v);
+
+	if (getenv("LOUD"))
+		fprintf(stderr, "%s\n-> %d\n", text, err);
+	pb_bpf_facts_free(&mem, v.facts);
+	return err;
+}
+
+#define VERDICT(type, insns) verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), NULL, 0)
+#define VERDICT_SUBS(type, insns, funcs) \
+	verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), funcs, sizeof(funcs) / sizeof *(funcs))
+
+/* ---- copies of scalars ---------------------------------------------------------------- */
+
+/* r6 is bounded by its copy r7; on the other way r7 isn't its copy. */
+static void test_no_copy_on_other_way(void **state)
+{
+	struct bpf_insn p[] = {
+		CALL(ktime_get_ns), MOV(6, 0), CALL(ktime_get_ns), MOV(7, 0),
+		BPF_JMP_REG(BPF_JGT, 6, 7, 1),
+		MOV(7, 6),
+		BPF_JMP_IMM(BPF_JGT, 7, 4, 4),
+		MOV(9, 10), BPF_ALU64_REG(BPF_ADD, 9, 6), BPF_ST_MEM(BPF_B, 9, -8, 1), BPF_JMP_A(0),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
+	p[4] = BPF_JMP_A(0);
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
+}
+
+/* A byte comes back with its sign: another value than that which the copies have. */
+static void test_signed_fill_is_no_copy(void **state)
+{
+	const struct bpf_insn p[] = {
+		CALL(ktime_get_ns), MOV(5, 0), MOV(6, 0), CALL(ktime_get_ns), MOV(5, 0), MOV(7, 6),
+		BPF_JMP_IMM(BPF_JNE, 6, 0xff, 7),
+		BPF_STX_MEM(BPF_B, 10, 6, -8), LDSX_B(8, 10, -8),
+		BPF_JMP_REG(BPF_JEQ, 7, 5, 0),
+		MOV(9, 10), BPF_ALU64_IMM(BPF_ADD, 9, -512), BPF_ALU64_REG(BPF_ADD, 9, 8), BPF_ST_MEM(BPF_B, 9, 0, 1),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
+}
+
+/* Spilled by r10, filled by another register: where the number comes from matters. */
+static void test_fill_by_another_register(void **state)
+{
+	struct bpf_insn p[] = {
+		CALL(get_prandom_u32), SET(7, 400), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), SET(7, 4),
+		BPF_STX_MEM(BPF_DW, 10, 7, -8), BPF_JMP_A(0), SET(7, 0), MOV(2, 10), SET(4, 1), SET(5, 2),
+		BPF_JMP_A(0), SET(4, 1), SET(5, 2), SET(4, 1), SET(5, 2), SET(4, 1), SET(5, 2), BPF_JMP_A(0),
+		BPF_LDX_MEM(BPF_DW, 3, 2, -8), MOV(9, 10), BPF_ALU64_IMM(BPF_ADD, 9, -64),
+		BPF_ALU64_REG(BPF_ADD, 9, 3), BPF_ST_MEM(BPF_B, 9, 0, 1),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
+	p[1] = SET(7, 40);
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
+}
+
+/* ---- callbacks ---------------------------------------------------------------------------- */
+
+static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "turn" } };
+
+/* i is 0; bpf_loop: i += step; then byte i of 16 is written, or byte 0. */
+static int count_up(int turns, int step, bool used)
+{
+	struct bpf_insn p[] = {
+		BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_ST_MEM(BPF_DW, 10, -16, 0),
+		CALL(get_prandom_u32),
+		turns ? SET(1, turns) : MOV(1, 0),
+		FUNC(2, 12), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
+		BPF_LDX_MEM(BPF_DW, 1, 10, -8),
+		used ? BPF_JMP_A(0) : SET(1, 0),
+		MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 1), BPF_ST_MEM(BPF_B, 2, -16, 1),
+		SET(0, 0), EXIT(),
+		/* turn */
+		BPF_LDX_MEM(BPF_DW, 3, 2, 0), BPF_ALU64_IMM(BPF_ADD, 3, step), BPF_STX_MEM(BPF_DW, 2, 3, 0),
+		SET(0, 0), EXIT(),
+	};
+
+	return VERDICT_SUBS(SOCKET_FILTER, p, with_callback);
+}
+
+static void test_turns_add_up(void **state)
+{
+	assert_int_equal(count_up(0, 1, true), -EACCES);
+	assert_int_equal(count_up(20, 1, true), -EACCES);
+	assert_int_equal(count_up(15, 1, true), 0);
+	assert_int_equal(count_up(0, 1, false), 0);
+}
+
+/* A loop that ends or not as the context says, and begins with a call of no callback. */
+static void test_loop_that_may_not_end(void **state)
+{
+	struct bpf_insn p[] = {
+		MOV(6, 1), SET(7, 0),
+		CALL(get_smp_processor_id), BPF_LDX_MEM(BPF_W, 7, 6, 4), BPF_ALU64_IMM(BPF_ADD, 7, 1),
+		BPF_JMP_IMM(BPF_JLT, 7, 2, -4), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
+}
+
+/* ---- what others do to the packet, and to the result ------------------------------------------- */
+
+static void test_global_function_moves_packet(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 13, .name = "pull", .global = true, .nr_args = 1, .args = { { PB_BPF_FUNC_CTX, 0 } } },
+	};
+	struct bpf_insn p[] = {
+		MOV(6, 1), BPF_LDX_MEM(BPF_W, 7, 6, offsetof(struct __sk_buff, data)),
+		BPF_LDX_MEM(BPF_W, 8, 6, offsetof(struct __sk_buff, data_end)),
+		MOV(2, 7), BPF_ALU64_IMM(BPF_ADD, 2, 8), BPF_JMP_REG(BPF_JGT, 2, 8, 4),
+		MOV(1, 6), SUB(5), BPF_LDX_MEM(BPF_B, 0, 7, 0), EXIT(),
+		SET(0, 0), BPF_JMP_A(0), EXIT(),
+		/* pull */
+		SET(2, 0), CALL(skb_pull_data), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), -EACCES);
+	p[14] = CALL(get_hash_recalc);
+	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), 0);
+}
+
+/* A subprogram that ends with another program's result. */
+static void test_tail_call_returns_anything(void **state)
+{
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 6, .name = "leave" } };
+	struct bpf_insn p[] = {
+		SUB(5), MOV(9, 10), BPF_ALU64_REG(BPF_ADD, 9, 0), BPF_ST_MEM(BPF_B, 9, -8, 1), SET(0, 0), EXIT(),
+		/* leave */
+		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_MAP_FD, 0), SET(3, 1), CALL(tail_call), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), -EINVAL);
+	p[9] = CALL(get_prandom_u32);
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------ */
+
+/* 6 layers of 30 global functions, of which each calls all of the next: 30^6 chains. */
+static void test_chains_are_not_counted_one_by_one(void **state)
+{
+	enum { LAYERS = 6, WIDE = 30, LENGTH = WIDE + 2 };
+	static struct bpf_insn p[(LAYERS * WIDE + 1) * LENGTH];
+	static struct pb_bpf_func funcs[LAYERS * WIDE + 1];
+	uint32_t nr = 0;
+	clock_t begin = clock();
+
+	for (int f = 0; f <= LAYERS * WIDE; f++) {
+		int layer = f ? (f - 1) / WIDE + 1 : 0;
+
+		funcs[f] = (struct pb_bpf_func){ .insn = nr, .name = "f", .global = f > 0 };
+		for (int to = 0; to < WIDE && layer < LAYERS; to++, nr++)
+			p[nr] = SUB((layer * WIDE + 1 + to) * LENGTH - (int)nr - 1);
+		for (int n = layer < LAYERS ? 0 : WIDE; n; n--)
+			p[nr++] = SET(0, 0);
+		p[nr++] = SET(0, 0);
+		p[nr++] = EXIT();
+	}
+	assert_int_equal(verdict(BPF_PROG_TYPE_SOCKET_FILTER, p, nr, funcs, LAYERS * WIDE + 1), 0);
+	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_copy_on_other_way), cmocka_unit_test(test_signed_fill_is_no_copy),
+		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up),
+		cmocka_unit_test(test_loop_that_may_not_end),
+		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
+		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

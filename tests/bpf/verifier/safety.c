@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the verifier accepts is safe: random programs are verified, resolved and run,
+ * on an interpreter that checks each access (watch.c), and for real on both engines
+ * with untouchable pages around all that they are given. All must give the same.
+ *
+ *   safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
+ *
+ * A number that a program makes of addresses is another one in each run. So the
+ * checking interpreter runs twice, with other addresses; only where both agree the
+ * others have to; nor are results compared of what nobody wrote. Without CAP_PERFMON no address may show, and both have to agree.
+ *
+ * Exit 1: an access outside, or a difference.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include "bpf/disasm.h"
+#include "bpf/helper.h"
+#include "bpf/resolve.h"
+#include "watch.h"
+#include "world.h"
+
+static char log_text[1 << 20];
+static int loud;
+static unsigned long programs, accepted, executions, compared, bad;
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+struct subject {
+	const struct gen_program *p;
+	uint64_t seed, input;
+	struct pb_bpf_verify v;
+	struct pb_bpf_resolved r;
+	struct pb_bpf_prog *prog;
+};
+
+struct result {
+	uint64_t r0, sum;
+	bool vague;
+};
+
+/* ---- faults --------------------------------------------------------------------------- */
+
+static sigjmp_buf back;
+static volatile sig_atomic_t real_run;
+
+static void on_fault(int sig, siginfo_t *info, void *arg)
+{
+	ucontext_t *u = arg;
+	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
+
+	if (go) {
+		u->uc_mcontext.gregs[REG_RIP] = (greg_t)go;
+	} else if (real_run) {
+		siglongjmp(back, 1);
+	} else {
+		signal(sig, SIG_DFL);
+	}
+}
+
+static void catch_faults(void)
+{
+	static char stack[65536];
+	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+
+	sigaltstack(&alt, NULL);
+	sigaction(SIGSEGV, &a, NULL);
+	sigaction(SIGBUS, &a, NULL);
+}
+
+/* ---- runs ------------------------------------------------------------------------------- */
+
+static void report(const struct subject *s, const char *what, const char *why)
+{
+	char line[128];
+
+	bad++;
+	printf("BAD %s: seed %lu, input %lu, type %s, caps %u: %s\n", what, s->seed, s->input, s->v.type->name, s->v.caps, why);
+	for (uint32_t i = 0; i < s->v.nr && bad <= 3; i++) {
+		struct pb_bpf_text t = { .buf = line, .size = sizeof line };
+
+		pb_bpf_disasm(&t, &s->v.insns[i], NULL);
+		printf("%4u: %s\n", i, line);
+		if (s->v.insns[i].code == (BPF_LD | BPF_IMM | BPF_DW))
+			i++;
+	}
+}
+
+static struct pb_bpf_run new_run(const struct subject *s)
+{
+	world_reset(s->v.type, s->input);
+	executions++;
+	return (struct pb_bpf_run){ .prog = s->prog, .ctx = world_ctx(), .host = &world_host, .thread = 1 };
+}
+
+static bool run_watched(const struct subject *s, unsigned layout, struct result *out)
+{
+	struct pb_bpf_run run = new_run(s);
+	struct watch w = { .v = &s->v, .r = &s->r, .run = &run, .layout = layout };
+
+	if (!watch_run(&w)) {
+		report(s, "access", w.why);
+		return false;
+	}
+	*out = (struct result){ w.r0, world_sum(), w.vague };
+	return true;
+}
+
+static bool run_real(const struct subject *s, bool jit, struct result *out)
+{
+	struct pb_bpf_run run = new_run(s);
+
+	if (sigsetjmp(back, 1)) {
+		real_run = 0;
+		report(s, jit ? "JIT" : "interpreter", "a fault");
+		return false;
+	}
+	real_run = 1;
+	out->r0 = jit ? pb_bpf_enter(&run) : pb_bpf_interpret(&run);
+	real_run = 0;
+	out->sum = world_sum();
+	return true;
+}
+
+static void same(const struct subject *s, const char *what, const struct result *a, const struct result *b)
+{
+	char why[160];
+
+	if (a->vague || (a->r0 == b->r0 && a->sum == b->sum))
+		return;
+	snprintf(why, sizeof why, "r0 %#lx and %#lx, memory %#lx and %#lx", a->r0, b->r0, a->sum, b->sum);
+	report(s, what, why);
+}
+
+static void run_once(struct subject *s)
+{
+	struct result a, b, real;
+
+	if (!run_watched(s, 0, &a) || !run_watched(s, 1, &b))
+		return;
+	if (!(s->v.caps & PB_BPF_CAP_PERFMON))
+		same(s, "addresses show", &a, &b);
+	if (a.r0 != b.r0 || a.sum != b.sum)
+		return;
+	compared += !a.vague;
+	if (run_real(s, false, &real))
+		same(s, "interpreter", &a, &real);
+	if (s->prog->jited && run_real(s, true, &real))
+		same(s, "JIT", &a, &real);
+}
+
+/* ---- programs ------------------------------------------------------------------------------ */
+
+/* Numbers that are the same in each run. */
+static void calm(struct pb_bpf_resolved *r)
+{
+	pb_bpf_fn **calls = (pb_bpf_fn **)r->spec.calls;
+
+	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
+		if (calls[i] == pb_bpf_helper_of(BPF_FUNC_get_prandom_u32)->fn)
+			calls[i] = world_random;
+}
+
+static bool make(struct subject *s)
+{
+	int err = pb_bpf_verify(&s->v);
+
+	if (err)
+		return false;
+	err = pb_bpf_resolve(&s->v, &s->r);
+	if (!err) {
+		calm(&s->r);
+		s->r.spec.name = "safety";
+		err = pb_bpf_prog_make(&s->r.spec, &s->prog);
+		if (err)
+			pb_bpf_resolved_free(&s->r);
+	}
+	if (!err)
+		return true;
+	if (loud)
+		printf("seed %lu: not made: %d\n", s->seed, err);
+	pb_bpf_facts_free(&mem, s->v.facts);
+	return false;
+}
+
+static void try(const struct gen_program *p, uint64_t seed, uint32_t caps, uint64_t inputs)
+{
+	struct pb_bpf_text log = { .buf = log_text, .size = sizeof log_text };
+	struct subject s = { .p = p, .seed = seed, .v = {
+		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns, .nr = (uint32_t)p->nr,
+		.maps = world_maps, .nr_maps = GEN_MAPS, .log = &log, .mem = &mem, .flags = p->flags,
+		.funcs = p->funcs, .nr_funcs = p->nr_funcs,
+	} };
+	unsigned long before = bad;
+
+	programs++;
+	if (!make(&s))
+		return;
+	accepted++;
+	for (uint64_t n = 0; n < inputs && bad == before; n++) {
+		s.input = seed * 1000 + n;
+		run_once(&s);
+	}
+	pb_bpf_prog_free(s.prog);
+	pb_bpf_resolved_free(&s.r);
+	pb_bpf_facts_free(&mem, s.v.facts);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n = 2000, inputs = 8;
+	uint64_t seed = 1;
+	struct gen_program p;
+	int c;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((c = getopt(argc, argv, "n:s:i:v")) != -1)
+		switch (c) {
+		case 'n':
+			n = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'i':
+			inputs = strtoul(optarg, NULL, 0);
+			break;
+		case 'v':
+			loud++;
+			break;
+		default:
+			return 2;
+		}
+	catch_faults();
+	world_make();
+	pb_bpf_settings.jit_enable = 1;
+	for (uint64_t s = seed; s < seed + n && bad < 20; s++) {
+		generate(&p, s);
+		world_place(s);
+		try(&p, s, PB_BPF_CAP_ALL, inputs);
+		try(&p, s, PB_BPF_CAP_BPF | PB_BPF_CAP_NET_ADMIN, inputs);
+		try(&p, s, 0, inputs);
+	}
+	printf("%lu verifications (seeds from %lu), %lu programs run, %lu executions, %lu inputs compared on all engines, "
+	       "%lu bad\n", programs, seed, accepted, executions, compared, bad);
+	return bad != 0;
+}
