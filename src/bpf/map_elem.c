@@ -69,15 +69,28 @@ static uint32_t scan(struct pb_bpf_map *m)
 	return 0;
 }
 
-static uint32_t take_new(struct pb_bpf_map *m)
+/* Those of one cache line together: the others into the own stack. */
+static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
 {
 	struct hash_top *t = hash_top(m);
-	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED);
+	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED), link = 0, some;
 
-	while (fresh < m->nr_elems)
-		if (pb_replace32(&t->fresh, &fresh, fresh + 1) && own(m, elem(m, fresh + 1), 0))
-			return fresh + 1;
-	return 0;
+	while (!link && fresh < m->nr_elems) {
+		some = m->elem_size < 64 ? (uint32_t)(64 / m->elem_size) : 1;
+		if (some > m->nr_elems - fresh)
+			some = m->nr_elems - fresh;
+		if (!pb_replace32(&t->fresh, &fresh, fresh + some))
+			continue;
+		for (uint32_t i = 1; i <= some; i++) {
+			if (!own(m, elem(m, fresh + i), 0))
+				continue;
+			if (link)
+				pb_bpf_hash_give_elem(m, fresh + i, owned_by(m, TAG_ONE), shard);
+			else
+				link = fresh + i;
+		}
+	}
+	return link;
 }
 
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
@@ -86,7 +99,7 @@ uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 	uint32_t link = pop(m, &t->shard[shard].head);
 
 	if (!link)
-		link = take_new(m);
+		link = take_new(m, shard);
 	for (uint32_t i = 1; !link && i < SHARDS; i++)
 		link = pop(m, &t->shard[(shard + i) % SHARDS].head);
 	if (!link)
@@ -111,7 +124,7 @@ bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard)
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		uint32_t *from = &shards[(shard + i) % SHARDS].room, room = __atomic_load_n(from, __ATOMIC_RELAXED);
 
-		while ((int32_t)room > 0) {
+		while (room) {
 			/* half of another's, so that it isn't asked again and again */
 			uint32_t some = i ? (room + 1) / 2 : 1;
 
@@ -166,17 +179,6 @@ static bool died(struct lives *l, uint32_t owner)
 	return l->dead[i] & bit;
 }
 
-/* An element behind one with the same key whose maker died before he could delete this. */
-static void repair_twin(struct pb_bpf_map *m, struct lives *l, uint32_t link, uint64_t word)
-{
-	struct elem *e = elem(m, link);
-	struct pb_bpf_found f = pb_bpf_hash_find(m, e->hash, e->key);
-
-	if (f.link && f.link != link && died(l, elem(m, f.link)->owner) &&
-	    pb_bpf_hash_mark(m, link, word & TAGS, KEPT))
-		pb_bpf_hash_sweep(m, e->hash & m->mask, 0);
-}
-
 /* True: an element was lost, and is free now. */
 static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 {
@@ -198,11 +200,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 	case 0:
 		if (!word)
 			return false;
-		if (!died(l, e->owner) || pb_bpf_hash_in_list(m, bucket, link)) {
-			repair_twin(m, l, link, word);
-			return false;
-		}
-		if (pb_load(&e->next) != word)
+		if (!died(l, e->owner) || pb_bpf_hash_in_list(m, bucket, link) || pb_load(&e->next) != word)
 			return false;
 		break;
 	default:
@@ -254,8 +252,15 @@ static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 		*sum = *sum * 31 + word;
 		if (!word || (STATE(word) == FREE && !(LINK(word) & END)))
 			continue;
-		*quiet &= !STATE(word);
-		held += STATE(word) == FREE ? e->room : !(STATE(word) && word & KEPT);
+		if (STATE(word) == MARK) {
+			held += !(word & KEPT);
+			*quiet = false;
+		} else if (!STATE(word) && pb_bpf_hash_in_list(m, e->hash & m->mask, link) == 1) {
+			held++;
+		} else {
+			held += e->room;
+			*quiet = false;
+		}
 	}
 	return held;
 }
@@ -265,18 +270,12 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 {
 	struct hash_shard *shards = hash_top(m)->shard;
 
-	for (uint32_t i = 0; i < SHARDS; i++) {
-		uint32_t there = pb_load32(&shards[i].room);
-
-		if ((int32_t)there < 0 && pb_replace32(&shards[i].room, &there, 0))
-			is -= there;
-	}
-	if ((int32_t)is < (int32_t)room)
+	if (is < room)
 		__atomic_fetch_add(&shards[0].room, room - is, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < SHARDS && (int32_t)is > (int32_t)room; i++) {
+	for (uint32_t i = 0; i < SHARDS && is > room; i++) {
 		uint32_t there = pb_load32(&shards[i].room), less = there < is - room ? there : is - room;
 
-		if ((int32_t)there > 0 && pb_replace32(&shards[i].room, &there, there - less))
+		if (pb_replace32(&shards[i].room, &there, there - less))
 			is -= less;
 	}
 }

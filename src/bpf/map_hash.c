@@ -4,18 +4,17 @@
  * the layout and the states.
  *
  * A bucket is a word {tag, link}; link is an element's number and one, or END and the
- * bucket's number. Insertion is at a bucket's word only, which then has a new tag: who
- * replaces the word that he read before he looked through the list knows that no key
- * came meanwhile. Who marks an element has deleted it; who unlinks it gives it back.
+ * bucket's number. A new key is inserted at a bucket's word only, which then has a new tag:
+ * who replaces the word that he read before he looked through the list knows that no key
+ * came meanwhile. A present key's new element is put behind its old one by the same change
+ * of the old one's word that deletes that: who looks finds one of both. Who marks an element
+ * has deleted it; who unlinks it gives it back.
  *
- * An element that is free may be in another list soon, or be filled for one. So a
- * step is believed only if the word that led to the element is still the same when
- * the element's own has been read: then it was in the list all the while. Who finds
- * it changed, or walks for too long, begins anew.
- *
- * An update of a present key puts the new element in front and then deletes the older
- * one. Who dies between leaves both; the first one counts, and removal deletes from the
- * last one on.
+ * An element that is free may be in another list soon, or be filled for one. So a step is
+ * believed only if the word that led to the element has no mark and is still the same when
+ * the element's own has been read: then it was in the list. Who comes to a deleted element
+ * has it unlinked before he goes on. Who finds a word changed, or walks for too long, begins
+ * anew.
  */
 #include "bpf/map_hash.h"
 
@@ -112,7 +111,7 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
-uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key)
+static inline uint32_t hash_of(const struct pb_bpf_map *m, const void *key)
 {
 	uint32_t n = m->attr.key_size;
 	const char *p = key;
@@ -131,6 +130,11 @@ uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key)
 		h = mix(h ^ word);
 	}
 	return (uint32_t)(h ^ h >> 17);
+}
+
+uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key)
+{
+	return hash_of(m, key);
 }
 
 static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const void *key)
@@ -154,13 +158,11 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 
 /* ---- walks ------------------------------------------------------------------ */
 
-/* word: the bucket's, read before. last: the last element with the key, not the first. */
-static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash,
-				       const void *key, bool last)
+/* word: the bucket's, read before. */
+static inline __attribute__((always_inline)) struct pb_bpf_found
+find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, const void *key)
 {
-	const struct pb_bpf_found lost = { .lost = LOST }, damaged = { .lost = DAMAGED };
 	const uint64_t *at = &m->buckets[bucket];
-	struct pb_bpf_found f = { 0 };
 
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		struct elem *e;
@@ -168,36 +170,55 @@ static inline struct pb_bpf_found find(const struct pb_bpf_map *m, uint32_t buck
 		bool same;
 
 		if (!is_elem(m, LINK(word)) || n > m->nr_elems)
-			return damaged;
+			return (struct pb_bpf_found){ .lost = DAMAGED };
 		e = elem(m, LINK(word));
 		next = pb_load(&e->next);
-		same = !(next & MARK) && e->hash == hash && same_key(m, e, key);
-		if (pb_load(at) != word)
-			return lost;
-		if (next & OUT)
-			return damaged;
-		if (same) {
-			f.twice = f.link;
-			f.link = LINK(word);
-			f.word = next;
-			f.tag = next & TAGS;
-			if (!last)
-				return f;
-		}
+		same = e->hash == hash && same_key(m, e, key);
+		if (pb_load(at) != word || next & OUT)
+			return (struct pb_bpf_found){ .lost = LOST };
+		if (next & MARK)
+			return (struct pb_bpf_found){ .lost = SWEEP };
+		if (same)
+			return (struct pb_bpf_found){ .link = LINK(word), .word = next, .tag = next & TAGS };
 		at = &e->next;
 		word = next;
+	}
+	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
+}
+
+/* The same, until it says something, or for too long. *word: the bucket's. */
+static __attribute__((noinline)) struct pb_bpf_found
+find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
+{
+	uint32_t bucket = hash & m->mask;
+	struct pb_bpf_found f = { .lost = LOST };
+
+	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++) {
+		*word = pb_load(&m->buckets[bucket]);
+		f = find(m, bucket, *word, hash, key);
+		if (f.lost == DAMAGED)
+			break;
+		if (f.lost == SWEEP)
+			pb_bpf_hash_sweep(m, bucket, shard);
 	}
 	return f;
 }
 
+static inline __attribute__((always_inline)) struct pb_bpf_found
+find_again(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
+{
+	struct pb_bpf_found f;
+
+	*word = pb_load(&m->buckets[hash & m->mask]);
+	f = find(m, hash & m->mask, *word, hash, key);
+	return pb_likely(!f.lost) ? f : find_disturbed(m, hash, key, word, shard);
+}
+
 struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key)
 {
-	struct pb_bpf_found f = { .lost = LOST };
-	uint32_t bucket = hash & m->mask;
+	uint64_t word;
 
-	for (int walks = 0; f.lost == LOST && walks < MOST_WALKS; walks++)
-		f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, false);
-	return f;
+	return find_again(m, hash, key, &word, shard_of(m, NULL));
 }
 
 /* An element that we have unlinked. While it is ours it still has its room, for who counts. */
@@ -230,10 +251,8 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 		if (STATE(word))
 			return LOST;
 		next = pb_load(&elem(m, link)->next);
-		if (pb_load(at) != word)
+		if (pb_load(at) != word || next & OUT)
 			return LOST;
-		if (next & OUT)
-			return DAMAGED;
 		if (!(next & MARK)) {
 			at = &elem(m, link)->next;
 			word = next;
@@ -269,10 +288,8 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 			if (LINK(word) == link)
 				return 1;
 			next = pb_load(&elem(m, LINK(word))->next);
-			if (pb_load(at) != word)
+			if (pb_load(at) != word || STATE(next))
 				break;
-			if (next & OUT)
-				return -1;
 			at = &elem(m, LINK(word))->next;
 			word = next;
 		}
@@ -280,17 +297,18 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 			return 0;
 		if (!is_elem(m, LINK(word)) && pb_load(at) == word)
 			return -1;
+		pb_bpf_hash_sweep(m, bucket, 0);
 	}
 	return -1;
 }
 
-bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag, uint64_t kept)
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 {
 	struct elem *e = elem(m, link);
 	uint64_t next = pb_load(&e->next);
 
 	while (!STATE(next) && (next & TAGS) == tag)
-		if (pb_replace(&e->next, &next, next | MARK | kept))
+		if (pb_replace(&e->next, &next, next | MARK))
 			return true;
 	return false;
 }
@@ -303,9 +321,10 @@ static void touch(struct elem *e)
 		e->ref = 1;
 }
 
-static uint32_t lookup_link(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+static inline uint32_t lookup_link(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
 {
-	struct pb_bpf_found f = pb_bpf_hash_find(m, pb_bpf_hash_of(m, key), key);
+	uint64_t word;
+	struct pb_bpf_found f = find_again(m, hash_of(m, key), key, &word, shard_of(m, run));
 
 	if (f.link && run && is_lru(m))
 		touch(elem(m, f.link));
@@ -344,7 +363,6 @@ struct change {
 	struct pb_bpf_run *run;
 	bool all;		/* value has those of all lanes */
 	uint32_t hash, bucket, shard;
-	uint64_t tag;		/* of the new element */
 };
 
 static bool take_room(struct pb_bpf_map *m, uint32_t shard)
@@ -435,99 +453,77 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
 }
 
-/* Puts a new element in front. *new, *counted: what was got for it, in an earlier try, too.
- * 1: somebody came first. */
-static int insert(struct pb_bpf_map *m, struct change *c, uint64_t *word, struct pb_bpf_found old,
-		  uint32_t *new, bool *counted)
+/* What a new element needs; *new, *counted: what was got in an earlier try. */
+static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new, bool *counted)
 {
-	struct elem *e;
-
 	if (!*new)
 		*new = pb_bpf_hash_take_elem(m, c->shard);
 	if (!*new)
 		return -ENOMEM;
-	if (!old.link && !*counted) {
-		__atomic_store_n(&elem(m, *new)->room, 1, __ATOMIC_RELEASE);
-		*counted = take_room(m, c->shard);
-		if (!*counted)
-			return is_lru(m) ? -ENOMEM : -E2BIG;
-	}
-	e = elem(m, *new);
-	fill(m, *new, c);
-	c->tag = e->next & TAGS;
-	e->ref = old.link != 0;
-	__atomic_store_n(&e->next, c->tag | LINK(*word), __ATOMIC_RELEASE);
-	if (pb_replace(&m->buckets[c->bucket], word, (*word & TAGS) + TAG_ONE + *new))
+	if (!key_more || *counted)
 		return 0;
-	__atomic_store_n(&e->next, owned_by(m, c->tag), __ATOMIC_RELEASE);
-	return 1;
-}
-
-/* Somebody has deleted the older element, but left its room to the new one. */
-static bool room_left(struct pb_bpf_map *m, struct pb_bpf_found old)
-{
-	uint64_t word = pb_load(&elem(m, old.link)->next);
-
-	return STATE(word) == MARK && word & KEPT && (word & TAGS) == old.tag;
+	__atomic_store_n(&elem(m, *new)->room, 1, __ATOMIC_RELEASE);
+	*counted = take_room(m, c->shard);
+	return *counted ? 0 : is_lru(m) ? -ENOMEM : -E2BIG;
 }
 
 /*
- * The older element behind a new one goes, and leaves it its room. If somebody has deleted
- * that meanwhile, the new one is a key more: without room for it, it goes, too, or room is
- * owed if somebody has put another one in its place.
+ * Puts a new element into the list: behind the old one, which is deleted by that and leaves
+ * it its room; or in front of all. 1: somebody came first.
  */
-static int displace(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old, uint32_t new, bool counted)
+static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
+		  uint32_t *new, bool *counted)
 {
-	int err = 0;
+	int err = prepare(m, c, !old.link, new, counted);
+	uint64_t tag;
+	struct elem *e;
+	bool done;
 
-	if (!pb_bpf_hash_mark(m, old.link, old.tag, counted ? 0 : KEPT) && !counted && !room_left(m, old) &&
-	    !take_room(m, c->shard)) {
-		if (pb_bpf_hash_mark(m, new, c->tag, KEPT))
-			err = -E2BIG;
-		else
-			__atomic_fetch_sub(&hash_top(m)->shard[c->shard].room, 1, __ATOMIC_RELAXED);
-	}
-	pb_bpf_hash_sweep(m, c->bucket, c->shard);
-	return err;
+	if (err)
+		return err;
+	e = elem(m, *new);
+	fill(m, *new, c);
+	tag = e->next & TAGS;
+	e->ref = old.link != 0;
+	__atomic_store_n(&e->next, tag | LINK(old.link ? old.word : word), __ATOMIC_RELEASE);
+	if (old.link)
+		done = pb_replace(&elem(m, old.link)->next, &old.word,
+				  old.tag | MARK | (*counted ? 0 : KEPT) | *new);
+	else
+		done = pb_replace(&m->buckets[c->bucket], &word, (word & TAGS) + TAG_ONE + *new);
+	if (!done)
+		__atomic_store_n(&e->next, owned_by(m, tag), __ATOMIC_RELEASE);
+	return !done;
 }
 
 static int put(struct pb_bpf_map *m, struct change *c)
 {
-	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK || is_small(m);
+	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK || is_small(m), used = false;
 	struct pb_bpf_found old;
 	uint32_t new = 0;
 	uint64_t word;
 	int err = 1;
 
-	c->hash = pb_bpf_hash_of(m, c->key);
+	c->hash = hash_of(m, c->key);
 	c->bucket = c->hash & m->mask;
 	c->shard = shard_of(m, c->run);
-	word = pb_load(&m->buckets[c->bucket]);
 	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
-		old = find(m, c->bucket, word, c->hash, c->key, false);
-		if (old.lost == DAMAGED)
+		old = find_again(m, c->hash, c->key, &word, c->shard);
+		if (old.lost)
 			break;
-		if (old.lost) {
-			word = pb_load(&m->buckets[c->bucket]);
-			continue;
-		}
 		err = allowed(old, c->flags);
 		if (err)
 			break;
-		if (old.link && in_place)
-			err = change_in_place(m, c, old);
-		else
-			err = insert(m, c, &word, old, &new, &counted);
-		if (err > 0 && in_place)
-			word = pb_load(&m->buckets[c->bucket]);
+		used = !old.link || !in_place;
+		err = used ? insert(m, c, word, old, &new, &counted) : change_in_place(m, c, old);
 	}
-	if (err || (old.link && in_place)) {
+	if (err || !used) {
 		if (counted)
 			pb_bpf_hash_give_room(m, c->shard);
 		if (new)
 			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->shard);
 	} else if (old.link) {
-		err = displace(m, c, old, new, counted);
+		pb_bpf_hash_sweep(m, c->bucket, c->shard);
 	}
 	return err > 0 ? -EBUSY : err;
 }
@@ -535,7 +531,7 @@ static int put(struct pb_bpf_map *m, struct change *c)
 static int hash_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
 		       struct pb_bpf_run *run)
 {
-	struct change c = { key, value, flags, run, false, 0, 0, 0, 0 };
+	struct change c = { key, value, flags, run, false, 0, 0, 0 };
 
 	if ((is_lru(m) ? flags : flags & ~(uint64_t)BPF_F_LOCK) > BPF_EXIST ||
 	    (flags & BPF_F_LOCK && m->types.spin_lock_off < 0))
@@ -546,14 +542,14 @@ static int hash_update(struct pb_bpf_map *m, const void *key, const void *value,
 static int percpu_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
 			 struct pb_bpf_run *run)
 {
-	struct change c = { key, value, flags, run, false, 0, 0, 0, 0 };
+	struct change c = { key, value, flags, run, false, 0, 0, 0 };
 
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
 
 static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
-	struct change c = { key, value, flags, NULL, true, 0, 0, 0, 0 };
+	struct change c = { key, value, flags, NULL, true, 0, 0, 0 };
 
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
@@ -563,33 +559,29 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 /* out: NULL, or where the value goes */
 static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags, uint32_t shard)
 {
-	uint32_t hash = pb_bpf_hash_of(m, key), bucket = hash & m->mask;
+	uint32_t hash = hash_of(m, key);
+	uint64_t word;
 	int err = 0;
 
 	for (int walks = 0; walks < MOST_WALKS; walks++) {
-		struct pb_bpf_found f = find(m, bucket, pb_load(&m->buckets[bucket]), hash, key, true);
+		struct pb_bpf_found f = find_again(m, hash, key, &word, shard);
 
-		if (f.lost == DAMAGED)
-			break;
 		if (f.lost)
-			continue;
+			break;
 		if (!f.link)
 			return -ENOENT;
-		if (out && !f.twice) {
-			if (is_percpu(m->attr.type))
-				pb_bpf_lanes_out(m, out, lane_value(m, f.link, 0));
-			else if (flags & BPF_F_LOCK)
-				err = pb_bpf_value_out_locked(m, out, value_of(m, f.link));
-			else
-				pb_bpf_value_out(m, out, value_of(m, f.link));
-		}
+		if (out && is_percpu(m->attr.type))
+			pb_bpf_lanes_out(m, out, lane_value(m, f.link, 0));
+		else if (out && flags & BPF_F_LOCK)
+			err = pb_bpf_value_out_locked(m, out, value_of(m, f.link));
+		else if (out)
+			pb_bpf_value_out(m, out, value_of(m, f.link));
 		if (err)
 			return err;
-		if (!pb_bpf_hash_mark(m, f.link, f.tag, f.twice ? KEPT : 0))
+		if (!pb_bpf_hash_mark(m, f.link, f.tag))
 			continue;
-		pb_bpf_hash_sweep(m, bucket, shard);
-		if (!f.twice)
-			return 0;
+		pb_bpf_hash_sweep(m, hash & m->mask, shard);
+		return 0;
 	}
 	return -EBUSY;
 }

@@ -31,7 +31,7 @@
 #define END		0x80000000u
 #define MARK		(1ull << 32)
 #define OUT		(1ull << 33)
-#define KEPT		(1ull << 34)	/* with MARK: its room is another element's now */
+#define KEPT		(1ull << 34)	/* with MARK: its room is its successor's now */
 #define TAG_ONE		(1ull << 35)
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))
@@ -42,7 +42,7 @@
 #define SMALL		8	/* bytes of a value that is changed where it is */
 #define MOST_WALKS	1000	/* each was disturbed by somebody who got further */
 
-enum { LOST = 1, DAMAGED };	/* the latter: what no process of ours does */
+enum { LOST = 1, SWEEP, DAMAGED };	/* the last: what no process of ours does */
 
 struct hash_top {
 	uint32_t fresh;		/* elements that were never used lie from here on */
@@ -54,8 +54,7 @@ struct hash_top {
 	uint32_t pad[10];
 	struct hash_shard {
 		uint64_t head;	/* of a stack of free elements: {tag, link}; link 0: none */
-		uint32_t room;	/* keys that may come; all of these and the keys are max_entries.
-				 * Below 0 (two at one key, see displace): owed */
+		uint32_t room;	/* keys that may come; all of these and the keys are max_entries */
 		uint32_t pad[13];
 	} shard[SHARDS];
 };
@@ -140,20 +139,19 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m);
 /* map_hash.c */
 struct pb_bpf_found {
 	uint32_t link;		/* of an element with the key that isn't deleted, or 0 */
-	uint8_t lost;		/* the walk says nothing: LOST, its list changed; DAMAGED */
-	uint32_t twice;		/* another one in front of it, or 0 */
+	uint8_t lost;		/* the walk says nothing: LOST, its list changed; SWEEP; DAMAGED */
 	uint64_t word, tag;	/* the element's, and its life; read before its key */
 };
 uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key);
-/* The first element with the key. */
+/* The element with the key. */
 struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key);
 /* Takes deleted elements out of the list; false: it was never looked through to its end. */
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
 /* Whether the element is in its bucket's list: 1, 0; -1: can't be said. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
-/* Deletes an element that has that tag; false: somebody else has. kept: KEPT or 0; without,
- * who frees the element gives its room back. */
-bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag, uint64_t kept);
+/* Deletes an element that has that tag; false: somebody else has. Who frees it gives its room
+ * back. */
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
 
 /* map_hash_walk.c */
 int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next);

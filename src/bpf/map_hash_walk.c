@@ -12,17 +12,8 @@ struct seen {
 	uint64_t tag[MOST];
 };
 
-/* Keys that have an element in front that is theirs aren't seen. */
-static bool shadowed(struct pb_bpf_map *m, uint32_t link)
-{
-	struct elem *e = elem(m, link);
-	struct pb_bpf_found f = pb_bpf_hash_find(m, e->hash, e->key);
-
-	return f.link && f.link != link;
-}
-
-/* Elements of a bucket behind the one called `after`, or from the first one on (0). 0, LOST
- * or DAMAGED. */
+/* Elements of a bucket behind the one called `after`, or from the first one on (0). 0, or
+ * LOST, SWEEP, DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];
@@ -38,11 +29,11 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 		if (!is_elem(m, link) || n > m->nr_elems)
 			return DAMAGED;
 		next = pb_load(&elem(m, link)->next);
-		if (pb_load(at) != word)
+		if (pb_load(at) != word || next & OUT)
 			return LOST;
-		if (next & OUT)
-			return DAMAGED;
-		if (on && !(next & MARK)) {
+		if (next & MARK)
+			return SWEEP;
+		if (on) {
 			s->more = s->nr == MOST;
 			if (s->more)
 				return 0;
@@ -60,8 +51,11 @@ static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct s
 {
 	int ret = LOST;
 
-	for (int walks = 0; ret == LOST && walks < MOST_WALKS; walks++)
+	for (int walks = 0; ret && ret != DAMAGED && walks < MOST_WALKS; walks++) {
 		ret = look_once(m, bucket, after, s);
+		if (ret == SWEEP)
+			pb_bpf_hash_sweep(m, bucket, shard_of(m, NULL));
+	}
 	if (!ret)
 		return;
 	s->nr = 0;
@@ -79,8 +73,6 @@ static bool lives(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 static bool copy_key(struct pb_bpf_map *m, const struct seen *s, void *next)
 {
 	for (uint32_t i = 0; i < s->nr; i++) {
-		if (shadowed(m, s->link[i]))
-			continue;
 		memcpy(next, elem(m, s->link[i])->key, m->attr.key_size);
 		if (lives(m, s->link[i], s->tag[i]))
 			return true;
@@ -124,7 +116,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 			look(m, (uint32_t)bucket, after, &s);
 			for (uint32_t i = 0; i < s.nr; i++) {
 				after = s.link[i];
-				if (!lives(m, after, s.tag[i]) || shadowed(m, after))
+				if (!lives(m, after, s.tag[i]))
 					continue;
 				nr++;
 				if (fn(arg, m, elem(m, after)->key, is_percpu(m->attr.type) ?
@@ -161,8 +153,6 @@ static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, c
 			return -ENOSPC;
 		for (uint32_t i = 0; i < s.nr; i++) {
 			after = s.link[i];
-			if (shadowed(m, after))
-				continue;
 			memcpy(keys + (uint64_t)nr * m->attr.key_size, elem(m, after)->key, m->attr.key_size);
 			if (lives(m, after, s.tag[i]) &&
 			    !read_or_take(m, keys + (uint64_t)nr * m->attr.key_size, values + nr * value_size,

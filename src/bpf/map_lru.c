@@ -27,7 +27,7 @@ bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard)
 		}
 		/* one that is about to be put into its list is somebody's own still */
 		bucket = e->hash & m->mask;
-		if (pb_bpf_hash_in_list(m, bucket, link) != 1 || !pb_bpf_hash_mark(m, link, word & TAGS, 0))
+		if (pb_bpf_hash_in_list(m, bucket, link) != 1 || !pb_bpf_hash_mark(m, link, word & TAGS))
 			continue;
 		pb_bpf_hash_sweep(m, bucket, shard);
 		return true;

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,7 +260,7 @@ static void tail_calls_change_the_engine(void **state)
 
 /* ---- memory that isn't there ------------------------------------------------------ */
 
-static int faults;
+static volatile int faults;	/* of one thread, where they are counted */
 
 static void on_fault(int sig, siginfo_t *info, void *ucontext)
 {
@@ -324,6 +325,43 @@ static void loads_that_fault_give_0(void **state)
 	sigaction(SIGSEGV, &old[0], NULL);
 	sigaction(SIGBUS, &old[1], NULL);
 	munmap(none, 4096);
+}
+
+/* One thread's loads fault while others make and free programs. */
+static void *make_and_free(void *arg)
+{
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 11), BPF_LDX_MEM(BPF_B, 0, 1, 0), BPF_EXIT_INSN() };
+	const uint8_t ops[] = { PB_BPF_OP_MOV64_K, PB_BPF_OP_PROBE_B, PB_BPF_OP_EXIT };
+	const struct pb_bpf_prog_spec s = { .insns = insns, .ops = ops, .nr = pb_array_size(insns) };
+	struct pb_bpf_prog *p[4];
+	uint64_t bad = 0;
+
+	for (int n = 0; n < 300; n++) {
+		for (int k = 0; k < 4; k++)
+			bad += pb_bpf_prog_make(&s, &p[k]) || !p[k]->jited;
+		bad += run_with(p[n % 4], (void *)8) != 0;
+		for (int k = 0; k < 4; k++)
+			pb_bpf_prog_free(p[(k + n) % 4]);
+	}
+	return (void *)bad;
+}
+
+static void faults_while_programs_come_and_go(void **state)
+{
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER }, old;
+	pthread_t threads[3];
+
+	choose(JIT);
+	sigaction(SIGSEGV, &act, &old);
+	for (size_t k = 0; k < pb_array_size(threads); k++)
+		assert_int_equal(pthread_create(&threads[k], NULL, make_and_free, NULL), 0);
+	for (size_t k = 0; k < pb_array_size(threads); k++) {
+		void *bad;
+
+		pthread_join(threads[k], &bad);
+		assert_null(bad);
+	}
+	sigaction(SIGSEGV, &old, NULL);
 }
 
 static void other_faults_are_not_ours(void **state)
@@ -659,6 +697,7 @@ int main(void)
 		cmocka_unit_test(tail_calls_leave_the_callers_frames),
 		cmocka_unit_test(tail_calls_change_the_engine),
 		cmocka_unit_test(loads_that_fault_give_0),
+		cmocka_unit_test(faults_while_programs_come_and_go),
 		cmocka_unit_test(other_faults_are_not_ours),
 		cmocka_unit_test(no_page_is_writable_and_executable),
 		cmocka_unit_test(blinded_code_holds_no_constant),
