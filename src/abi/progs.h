@@ -28,7 +28,7 @@ struct pb_progs {
 	uint64_t magic, size;
 	uint32_t nr_maps, nr_progs, nr_links;
 	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
-	uint32_t lost;			/* of an array map, whose first 8 bytes count what found no room */
+	uint32_t lost;			/* of an array map of one struct pb_progs_lost */
 	uint32_t jit_enable, jit_harden, pad;
 };
 
@@ -54,6 +54,11 @@ struct pb_progs_link {
 	char module[PB_PROGS_PATH];	/* path, file name, or empty: any */
 	uint32_t prog, returns;
 	uint64_t cookie;
+};
+
+struct pb_progs_lost {
+	uint64_t outputs;		/* that found no room */
+	uint64_t runs;			/* programs that weren't run: no stack left, no entry for a return */
 };
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };

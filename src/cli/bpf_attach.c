@@ -32,7 +32,8 @@ static int make_dir(struct bpf_attach *a)
 
 	if (!pins)
 		return 1;
-	if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d", pins->path, (int)strcspn(name, "."), name, (int)getpid()) >= room)
+	if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d", pins->path, (int)strcspn(name, "."), name,
+			     (int)getpid()) >= room)
 		err = -ENAMETOOLONG;
 	else
 		err = pb_bpf_pins_mkdir(pins, a->dir);
@@ -50,7 +51,8 @@ static int make_output(struct bpf_attach *a)
 		.types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	struct pb_bpf_map_spec lost = {
-		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1 }, .name = LOST,
+		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4,
+			  .value_size = sizeof(struct pb_progs_lost), .max_entries = 1 }, .name = LOST,
 		.lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	int err = bpf_object_pin(&a->session, &output, &a->output);
@@ -74,7 +76,9 @@ static int fill_event_arrays(struct bpf_attach *a)
 
 		if (!m)
 			return 1;	/* it was said why */
-		for (uint32_t k = 0; m->attr.type == BPF_MAP_TYPE_PERF_EVENT_ARRAY && !err && k < m->attr.max_entries; k++)
+		if (m->attr.type != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
+			continue;
+		for (uint32_t k = 0; !err && k < m->attr.max_entries; k++)
 			err = pb_bpf_map_update_elem(m, &k, &event, BPF_ANY);
 	}
 	return err ? pb_error(a->command, "perf event array: %s", strerror(-err)) : 0;
@@ -92,7 +96,8 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 		return pb_error(a->command, "%s: %s is wanted behind the slash", p->section,
 				p->user ? "PATH:FUNCTION" : "FUNCTION");
 	if (t.off)
-		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only", p->section);
+		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only",
+				p->section);
 	/* kept until the process ends, as the object's names are part of what was found */
 	h->section = p->section;
 	h->function = strndup(t.func, t.func_len);
@@ -145,7 +150,8 @@ static int load_progs(struct bpf_attach *a, struct record_options *o)
 		} else if (is_in_slot(obj, i)) {
 			ret = load_prog(a, i);
 		} else {
-			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name, p->section);
+			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name,
+				 p->section);
 		}
 	}
 	if (!ret && !o->nr_hooks)

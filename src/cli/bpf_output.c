@@ -49,8 +49,8 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	char comm[RECORD_COMM];
 
 	read_comm(r, comm);
-	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000, r->ns % 1000000000, r->cpu, name,
-		comm, r->tid);
+	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000, r->ns % 1000000000,
+		r->cpu, name, comm, r->tid);
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
@@ -126,7 +126,7 @@ int bpf_output_start(struct bpf_attach *a)
 
 void bpf_output_end(struct bpf_attach *a)
 {
-	uint64_t lost = 0;
+	struct pb_progs_lost lost = { 0 };
 	uint32_t zero = 0;
 
 	if (!a->printing)
@@ -135,8 +135,12 @@ void bpf_output_end(struct bpf_attach *a)
 	pthread_join(a->thread, NULL);
 	a->printing = false;
 	pb_bpf_map_lookup_elem(&a->lost, &zero, &lost, 0);
-	if (lost)
-		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed", lost);
+	if (lost.outputs)
+		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed",
+			 lost.outputs);
+	if (lost.runs)
+		pb_error(a->command, "programs missed %lu calls or returns: too little stack, or too many open calls",
+			 lost.runs);
 }
 
 static bool has_something(const struct pb_bpf_object_map *m)

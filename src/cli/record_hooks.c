@@ -84,7 +84,8 @@ static int resolve(struct record_options *o, const struct record_hook *h, const 
 	if (!known)	/* a library that comes later, perhaps */
 		return add(to, h, record_base_name(h->module));
 	pb_control_nearest_function(list, known, h->function, near, sizeof(near));
-	return record_error(*near ? "%s: no such function; did you mean %s?" : "%s: no such function", h->section, near);
+	return record_error(*near ? "%s: no such function; did you mean %s?" : "%s: no such function", h->section,
+			    near);
 }
 
 int record_hooks_resolve(struct record_options *o, const struct record_target *t, struct record_modules *m)

@@ -3,7 +3,6 @@
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
-#include "engine/prog.h"
 #include "engine/sweep.h"
 
 uint32_t pb_max_depth;
@@ -348,7 +347,7 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 			*slot = PB_ENT_RET(e);
 			/* unless its owner, another thread, found it dead by now */
 			pb_gate_free(e, at - 1);
-			pb_prog_forget(slot);
+			pb_gates_forget_progs(slot);
 			put_call(t, site);
 			return on;
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/files.h"
 #include "engine/ftrace.h"
-#include "engine/prog.h"
 #include "abi/analysis_access.h"
 #include "arch/x86_64/stop.h"
 #include "base/base.h"
@@ -73,6 +72,8 @@ static uint64_t idle_handler(const struct pb_module *m, const struct pb_site *s)
 	return s->flags & FTRACE_FL_DIRECT ? (uint64_t)pb_direct : pb_site_idle(m, s);
 }
 
+uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
+
 static uint64_t handler_of_ops(struct pb_module *m, struct pb_site *s, unsigned nr,
 			       struct ftrace_ops *only)
 {
@@ -89,7 +90,7 @@ static uint64_t handler_of(struct pb_module *m, struct pb_site *s, unsigned nr,
 {
 	uint64_t handler = handler_of_ops(m, s, nr, only);
 
-	return s->flags & FTRACE_FL_REGS ? pb_prog_wrap(s, handler, idle_handler(m, s)) : handler;
+	return s->flags & FTRACE_FL_REGS ? pb_ftrace_regs(s, handler, idle_handler(m, s)) : handler;
 }
 
 static void set_handler(struct pb_site *s, uint64_t handler)
@@ -175,11 +176,18 @@ int pb_ftrace_update_module(struct pb_module *m, bool live)
 	return update(m, 1, live);
 }
 
+static void forget_regs(void)
+{
+	for (struct pb_module *m = pb_modules; pb_ftrace_regs && m < pb_modules + pb_nr_modules; m++)
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
+			m->sites[i].flags &= ~FTRACE_FL_REGS;
+}
+
 int pb_ftrace_stop(bool live)
 {
 	ops_list = NULL;
 	pb_keep_patched = false;
-	pb_prog_stop();
+	forget_regs();
 	return pb_ftrace_update(live);
 }
 

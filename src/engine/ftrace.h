@@ -39,6 +39,10 @@ int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
 /* new (or NULL) in place of old (or NULL); what both want keeps its jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
+/* The handler of a site with FTRACE_FL_REGS, given the one that it would have without,
+ * and the idle one. Set before the first such site. Context: the text's. */
+extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
+
 /* After hashes or options changed, or a module came: brings text and handlers
  * in line. 0 or -errno: the text is as it was, and who changed them puts them
  * back and updates again. */

@@ -98,6 +98,22 @@ bool pb_gate_free(struct pb_entry *e, uint64_t word)
 					   __ATOMIC_RELAXED);
 }
 
+static uint64_t missed;
+uint64_t *pb_prog_missed = &missed;
+
+void pb_gates_forget_progs(uint64_t *slot)
+{
+	while (pb_is_gate(*slot)) {
+		struct pb_entry *e = pb_entry_of(*slot);
+
+		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(e)) != (uint64_t)slot || PB_ENT_STATE(e) != PB_ENTRY_PROG)
+			return;
+		*slot = PB_ENT_RET(e);
+		pb_gate_free(e, (uint64_t)slot - 1);
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	}
+}
+
 /* A block for t, from those never used or given back. Lock-free between
  * threads; nested in itself it just takes two. */
 static int32_t take_block(struct pb_thread *t)

@@ -49,7 +49,6 @@ static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
 static struct prog_site *table[SLOTS];
 static const struct pb_bpf_host *host;
 static uint8_t lane_taken[MOST_LANES];
-static uint64_t missed;			/* returns that found no entry */
 static uint32_t left_out;		/* functions that a program isn't attached to, for want of room */
 
 /* ---- what maps hold ------------------------------------------------------------------ */
@@ -137,7 +136,8 @@ static bool check_file(const void *p, uint64_t size, struct file *f)
 		if (!text_ends(f->maps[i].path, PB_PROGS_PATH))
 			return false;
 	for (uint32_t i = 0; i < h->nr_links; i++)
-		if (f->links[i].prog >= h->nr_progs || !f->progs[f->links[i].prog].nr || !text_ends(f->links[i].function, PB_PROGS_PATH) ||
+		if (f->links[i].prog >= h->nr_progs || !f->progs[f->links[i].prog].nr ||
+		    !text_ends(f->links[i].function, PB_PROGS_PATH) ||
 		    !text_ends(f->links[i].module, PB_PROGS_PATH))
 			return false;
 	return true;
@@ -169,12 +169,13 @@ static size_t code_used;
 static void *map_pages(size_t size)
 {
 	char *at = pb_prog_code + code_used;
+	long p;
 
 	size = pb_align_up(size, 4096ul);
 	if (size > PB_PROG_CODE - code_used)
 		return other_pages->map(size);
-	if (pb_sys_failed(pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-				 0)))
+	p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (pb_sys_failed(p))
 		return NULL;
 	code_used += size;
 	return at;
@@ -286,6 +287,8 @@ static struct pb_bpf_map *map_of(uint32_t number, uint32_t type)
 	return number < nr_maps && maps[number].attr.type == type ? &maps[number] : NULL;
 }
 
+static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle);
+
 int pb_prog_start(const void *file, uint64_t size, const char **why)
 {
 	struct file f;
@@ -301,6 +304,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
 			    map_of(f.head->lost, BPF_MAP_TYPE_ARRAY), maps);
 	use_pages();
+	pb_ftrace_regs = wrap;
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		if (!f.progs[nr_progs].nr)
 			continue;
@@ -419,14 +423,7 @@ void pb_prog_module_gone(struct pb_module *m)
 	}
 }
 
-void pb_prog_stop(void)
-{
-	for (struct pb_module *m = pb_modules; nr_sites && m < pb_modules + pb_nr_modules; m++)
-		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
-			m->sites[i].flags &= ~FTRACE_FL_REGS;
-}
-
-uint64_t pb_prog_wrap(struct pb_site *site, uint64_t next, uint64_t idle)
+static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 {
 	struct prog_site *p = site_of(site);
 
@@ -539,7 +536,7 @@ static struct pb_entry *watch_return(struct prog_site *p, struct pb_thread *t, u
 	place = t->cur ? return_address(slot, &nr) : NULL;
 	e = place ? pb_claim(t, &h) : NULL;
 	if (!e) {
-		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
 	PB_ENT_PARENT(e) = t->cur;
@@ -555,20 +552,6 @@ static struct pb_entry *watch_return(struct prog_site *p, struct pb_thread *t, u
 	pb_barrier();
 	PB_ENT_SLOT(e) = h.slot - 1;
 	return e;
-}
-
-/* The function may look at its return address: those who wait for it wait in vain. */
-void pb_prog_forget(uint64_t *slot)
-{
-	while (pb_is_gate(*slot)) {
-		struct pb_entry *e = pb_entry_of(*slot);
-
-		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(e)) != (uint64_t)slot || PB_ENT_STATE(e) != PB_ENTRY_PROG)
-			return;
-		*slot = PB_ENT_RET(e);
-		pb_gate_free(e, (uint64_t)slot - 1);
-		__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
-	}
 }
 
 static inline bool has_room(const struct pb_stack *s, uint64_t slot)
@@ -591,7 +574,7 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	s = t ? pb_fgraph_stack(t, slot) : NULL;
 	if (s && (!s->exact || has_room(s, slot)))
 		return (struct pb_prog_room){ p, 0 };
-	__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 

@@ -25,10 +25,6 @@ int pb_prog_start(const void *file, uint64_t size, const char **why);
 /* A module came, or is about to go. Context: as the text's. */
 void pb_prog_module(struct pb_module *m);
 void pb_prog_module_gone(struct pb_module *m);
-/* No site has programs any more; pb_ftrace_update() follows. */
-void pb_prog_stop(void);
-/* The site's handler, given the one without programs, and the idle one. */
-uint64_t pb_prog_wrap(struct pb_site *site, uint64_t next, uint64_t idle);
 /* Is it a program's native code? */
 bool pb_prog_holds(uint64_t pc);
 
@@ -49,13 +45,10 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 
-/* No program is run any more at the return to that slot: it holds the address again. */
-void pb_prog_forget(uint64_t *slot);
-
 /* prog_map.c: a map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* prog_host.c: what programs meet. output: a ring buffer, or NULL; lost: an array that
- * counts what found no room there, or NULL. */
+ * counts what found no room there, and runs that were left out, or NULL. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *lost,
 				       struct pb_bpf_map *maps);
 #endif

@@ -79,6 +79,9 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	uint32_t zero = 0;
 
 	lost = lost_map ? lost_map->ops->lookup(lost_map, &zero, NULL) : NULL;
+	/* behind each other, as in struct pb_progs_lost */
+	if (lost && lost_map->attr.value_size >= sizeof(struct pb_progs_lost))
+		pb_prog_missed = &((struct pb_progs_lost *)lost)->runs;
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();

@@ -166,6 +166,11 @@ bool pb_gate_leads(uint64_t value, uint64_t slot, const struct pb_entry *e);
 bool pb_gate_free(struct pb_entry *e, uint64_t word);
 /* t's thread is gone, or t is reused: free what lies on its own stack. */
 void pb_gates_abandon(struct pb_thread *t);
+/* The slot holds its return address again: the program may look at it. Entries of eBPF
+ * programs that wait for the return are freed, which counts as missed. */
+void pb_gates_forget_progs(uint64_t *slot);
+/* Runs of programs that were left out; never NULL. */
+extern uint64_t *pb_prog_missed;
 /* In a forked child: all gates are t's. Its innermost open call, or NULL. */
 struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot);
 /* Where the own stack of a thread is, or was before a fork; false: not known. */
