@@ -70,9 +70,10 @@ typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key
 
 /*
  * Of a type. run: whose lane (run->lane) of per-CPU values is meant, and which thread
- * (run->thread) takes locks; may be NULL, from outside: lane 0, and the thread asks. What
- * a type can't do returns what its kernel's counterpart does. Only the last three may be
- * NULL.
+ * (run->thread) takes locks; may be NULL, from outside: lane 0, and the thread asks. Runs
+ * of processes that share a map lose each other's increments if they have the same lane.
+ * What a type can't do returns what its kernel's counterpart does. Only the last three may
+ * be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Bytes of a block for it; 0 with *err set: can't be. */
@@ -143,7 +144,9 @@ struct pb_bpf_map {
 	bool special;			/* values have fields that copying leaves out */
 	/*
 	 * Who this process is to the others (1 ... 1023), and whether somebody of them still
-	 * lives. NULL: nobody can tell; what a dead process left is found by others, then.
+	 * lives: a system call, when elements run out, a full map refuses a key (at most some
+	 * hundred times a second), or a lock isn't given back. NULL: nobody can tell, or runs may
+	 * make no system calls; what a dead process left is found by others, then, or by `repair`.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);

@@ -69,28 +69,15 @@ static uint32_t scan(struct pb_bpf_map *m)
 	return 0;
 }
 
-/* Those of one cache line together: the others into the own stack. */
-static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
+static uint32_t take_new(struct pb_bpf_map *m)
 {
 	struct hash_top *t = hash_top(m);
-	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED), link = 0, some;
+	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED);
 
-	while (!link && fresh < m->nr_elems) {
-		some = m->elem_size < 64 ? (uint32_t)(64 / m->elem_size) : 1;
-		if (some > m->nr_elems - fresh)
-			some = m->nr_elems - fresh;
-		if (!pb_replace32(&t->fresh, &fresh, fresh + some))
-			continue;
-		for (uint32_t i = 1; i <= some; i++) {
-			if (!own(m, elem(m, fresh + i), 0))
-				continue;
-			if (link)
-				pb_bpf_hash_give_elem(m, fresh + i, owned_by(m, TAG_ONE), shard);
-			else
-				link = fresh + i;
-		}
-	}
-	return link;
+	while (fresh < m->nr_elems)
+		if (pb_replace32(&t->fresh, &fresh, fresh + 1) && own(m, elem(m, fresh + 1), 0))
+			return fresh + 1;
+	return 0;
 }
 
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
@@ -99,7 +86,7 @@ uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 	uint32_t link = pop(m, &t->shard[shard].head);
 
 	if (!link)
-		link = take_new(m, shard);
+		link = take_new(m);
 	for (uint32_t i = 1; !link && i < SHARDS; i++)
 		link = pop(m, &t->shard[(shard + i) % SHARDS].head);
 	if (!link)

@@ -54,7 +54,8 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 	l->key_room = pb_align_up(a->key_size, 8u);
 	l->elem_size = offsetof(struct elem, key) + l->key_room +
 		       (is_percpu(a->type) || a->value_size <= SMALL ? 0 : pb_align_up(a->value_size, 8u));
-	l->elem_size = pb_align_up(l->elem_size, (uint64_t)16);
+	/* small ones have a cache line each: processors that use different ones don't meet */
+	l->elem_size = l->elem_size < 64 ? 64 : pb_align_up(l->elem_size, (uint64_t)16);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;
 	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)64);
