@@ -88,6 +88,8 @@ struct state {
 	uint32_t turns;		/* of callbacks, on the whole way */
 	bool head;		/* of an explored state: at a helper that calls back */
 	bool whole;		/* of one: all of it matters, read or not, precise or not */
+	bool all_precise;	/* of one: its scalars and those of all before it are marked */
+	bool in_turn;		/* such a helper is on the way */
 	struct step *steps;	/* the way since `first`, where it wasn't straight */
 	uint32_t nr_steps, room_steps;
 };

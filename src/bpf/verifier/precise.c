@@ -258,10 +258,12 @@ static void log_back(struct env *env, uint32_t at, const struct wanted *w)
 
 void precise_all(struct state *st)
 {
-	for (st = st->parent; st; st = st->parent)
+	for (st = st->parent; st && !st->all_precise; st = st->parent) {
 		for_each_reg(st, f, r)
 			if (r->type == SCALAR)
 				r->precise = true;
+		st->all_precise = true;
+	}
 }
 
 void precise_forget(struct state *st)

@@ -324,6 +324,7 @@ static int keep(struct env *env)
 	cur->parent = &e->st;
 	cur->first = env->insn;
 	cur->nr_steps = 0;
+	cur->in_turn |= e->st.head;
 	e->next = *list;
 	*list = e;
 	link_state(cur, &e->st);
@@ -391,12 +392,19 @@ static void all_matters(struct env *env)
 {
 	struct state *st, *top = NULL;
 
-	for (st = env->cur->parent; st; st = st->parent)
+	if (!env->cur->in_turn) {
+		precise_all(env->cur);
+		return;
+	}
+	/* behind one that has been marked all are */
+	for (st = env->cur->parent; st && !st->whole; st = st->parent)
 		if (st->head)
 			top = st;
-	for (st = env->cur->parent; top && st != top->parent; st = st->parent)
+	if (!st && top)
+		precise_all(top);
+	top = st ? st : top ? top->parent : NULL;
+	for (st = env->cur->parent; st != top; st = st->parent)
 		st->whole = true;
-	precise_all(top ? top : env->cur);
 }
 
 static int found(struct env *env, struct explored *e)

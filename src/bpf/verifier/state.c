@@ -134,6 +134,7 @@ int state_copy(struct env *env, struct state *dst, const struct state *src)
 	dst->last = src->last;
 	dst->speculative = src->speculative;
 	dst->turns = src->turns;
+	dst->in_turn = src->in_turn;
 	for (uint32_t i = 0; i <= src->cur; i++) {
 		if (!dst->frames[i])
 			dst->frames[i] = pool_zero(&env->pool, sizeof(struct frame));

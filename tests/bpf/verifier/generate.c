@@ -1,89 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stddef.h>
 #include <string.h>
-#include "generate.h"
+#include "generate_priv.h"
 
 const struct pb_bpf_map_attr gen_maps[GEN_MAPS] = {
 	[GEN_HASH] = { BPF_MAP_TYPE_HASH, GEN_HASH_KEY, GEN_HASH_VALUE, GEN_ENTRIES, 0 },
 	[GEN_ARRAY] = { BPF_MAP_TYPE_ARRAY, 4, GEN_ARRAY_VALUE, GEN_ENTRIES, 0 },
+	[GEN_DIRECT] = { BPF_MAP_TYPE_ARRAY, 4, GEN_DIRECT_VALUE, 1, 0 },
+	[GEN_PROGS] = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, GEN_ENTRIES, 0 },
 };
 
-enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, NR_KINDS };
-
-struct account {
-	uint8_t kind[11];
-	int16_t left[11];	/* of VALUE: bytes behind it; of PACKET: bytes known to be there */
-	uint64_t stack;		/* bit n: eight bytes at fp - 8(n + 1) are written */
-};
-
-struct gen {
-	struct gen_program *p;
-	uint64_t seed;
-	struct account a;
-	int depth;
-	bool careless;
-};
-
-static uint64_t next(struct gen *g)
-{
-	uint64_t z = (g->seed += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
-static int pick(struct gen *g, int n)
-{
-	return (int)(next(g) % (uint64_t)n);
-}
-
-static bool chance(struct gen *g, int percent)
-{
-	return pick(g, 100) < percent;
-}
-
-static void put(struct gen *g, unsigned code, int dst, int src, int off, int imm)
-{
-	if (g->p->nr < GEN_MOST - 1)
-		g->p->insns[g->p->nr++] = (struct bpf_insn){ .code = (uint8_t)code, .dst_reg = (unsigned)dst & 15,
-			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = imm };
-}
-
-static int32_t number(struct gen *g)
-{
-	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 255, 256, 65535, INT32_MAX, INT32_MIN };
-
-	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
-}
-
-/* A register of that kind, or -1. */
-static int reg_of(struct gen *g, unsigned kinds)
-{
-	int start = pick(g, 11);
-
-	for (int i = 0; i < 11; i++) {
-		int r = (start + i) % 11;
-
-		if (kinds >> g->a.kind[r] & 1)
-			return r;
-	}
-	return -1;
-}
-#define NUMBERS (1u << NUMBER | 1u << SMALL)
-
-static int any_dst(struct gen *g)
-{
-	return pick(g, 10);
-}
-
-static void set(struct gen *g, int r, enum kind kind)
-{
-	g->a.kind[r] = (uint8_t)kind;
-	g->a.left[r] = 0;
-}
-
-static void some_number(struct gen *g, int r)
+void gen_number(struct gen *g, int r)
 {
 	switch (pick(g, 3)) {
 	case 0:
@@ -136,13 +63,13 @@ static void copy(struct gen *g)
 }
 
 /* Nearly bounded by a mask, or by a branch. */
-static int bounded(struct gen *g, int below)
+int gen_bounded(struct gen *g, int below)
 {
 	int r = reg_of(g, NUMBERS);
 
 	if (r < 0) {
 		r = any_dst(g);
-		some_number(g, r);
+		gen_number(g, r);
 	}
 	if (chance(g, 70)) {
 		put(g, BPF_ALU64 | BPF_AND | BPF_K, r, 0, 0, below - 1);
@@ -153,8 +80,6 @@ static int bounded(struct gen *g, int below)
 	set(g, r, SMALL);
 	return r;
 }
-
-static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
 static void stack(struct gen *g)
 {
@@ -178,7 +103,7 @@ static void stack(struct gen *g)
 
 static void call_lookup(struct gen *g)
 {
-	int map = pick(g, GEN_MAPS), keep = 6 + pick(g, 4);
+	int map = pick(g, GEN_DIRECT), keep = 6 + pick(g, 4);
 
 	put(g, BPF_ST | BPF_MEM | BPF_DW, 10, 0, -8, pick(g, 6));
 	g->a.stack |= 1;
@@ -231,7 +156,7 @@ static void access(struct gen *g)
 	if (chance(g, 70) && g->a.kind[base] == VALUE)
 		off &= ~(bytes - 1);
 	if (left >= 8 && chance(g, 30)) {
-		int index = bounded(g, 8);
+		int index = gen_bounded(g, 8);
 
 		if (index == base)
 			return;
@@ -306,8 +231,6 @@ static void context(struct gen *g)
 	g->a.left[packet] = (int16_t)bytes;
 }
 
-static void block(struct gen *g, int items);
-
 static void merge(struct account *a, const struct account *b)
 {
 	for (int r = 0; r < 11; r++) {
@@ -336,7 +259,7 @@ static void branch(struct gen *g)
 		put(g, class | ops[pick(g, 11)] | BPF_K, dst, 0, 0, number(g));
 	before = g->a;
 	g->depth++;
-	block(g, 1 + pick(g, 4));
+	gen_block(g, 1 + pick(g, 4));
 	g->depth--;
 	if (chance(g, 30)) {
 		/* an else: the block ends with a jump over it */
@@ -347,7 +270,7 @@ static void branch(struct gen *g)
 		g->p->insns[at].off = (int16_t)(g->p->nr - at - 1);
 		g->a = before;
 		g->depth++;
-		block(g, 1 + pick(g, 3));
+		gen_block(g, 1 + pick(g, 3));
 		g->depth--;
 		g->p->insns[jump].off = (int16_t)(g->p->nr - jump - 1);
 		merge(&g->a, &then);
@@ -365,14 +288,14 @@ static void loop(struct gen *g)
 	if (g->depth > 1)
 		return;
 	put(g, BPF_ALU64 | BPF_MOV | BPF_K, counter, 0, 0, 0);
-	set(g, counter, CTX + 100);	/* nobody's kind: left alone */
+	set(g, counter, LOCKED);
 	for (int r = 0; r < 10; r++)
 		if (r != counter && g->a.kind[r] != CTX && chance(g, 70))
 			set(g, r, NONE);
 	before = g->a;
 	at = g->p->nr;
 	g->depth += 2;
-	block(g, 1 + pick(g, 3));
+	gen_block(g, 1 + pick(g, 3));
 	g->depth -= 2;
 	merge(&g->a, &before);
 	put(g, BPF_ALU64 | BPF_ADD | BPF_K, counter, 0, 0, 1);
@@ -384,11 +307,14 @@ static void item(struct gen *g)
 {
 	int r;
 
-	switch (pick(g, 20)) {
+	switch (pick(g, 26)) {
+	case 20: case 21: case 22: case 23: case 24: case 25:
+		gen_rare(g);
+		break;
 	case 0: case 1:
 		r = any_dst(g);
 		if (g->a.kind[r] != CTX || chance(g, 20))
-			some_number(g, r);
+			gen_number(g, r);
 		break;
 	case 2: case 3: case 4: case 5:
 		arithmetic(g);
@@ -422,9 +348,9 @@ static void item(struct gen *g)
 	}
 }
 
-static void block(struct gen *g, int items)
+void gen_block(struct gen *g, int items)
 {
-	for (int i = 0; i < items && g->p->nr < GEN_MOST - 60; i++)
+	for (int i = 0; i < items && g->p->nr < GEN_MOST - 160 + 30 * g->sub; i++)
 		item(g);
 }
 
@@ -471,11 +397,13 @@ void generate(struct gen_program *p, uint64_t seed)
 		set(&g, 6, CTX);
 	}
 	for (int n = pick(&g, 4); n; n--)
-		some_number(&g, 2 + pick(&g, 4));
-	block(&g, 2 + pick(&g, 14));
+		gen_number(&g, 2 + pick(&g, 4));
+	gen_block(&g, 2 + pick(&g, 14));
 	if (g.a.kind[0] != NUMBER)
 		put(&g, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, pick(&g, 3));
 	put(&g, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	gen_make_subs(&g);
+	gen_link_subs(&g);
 	if (chance(&g, 40))
 		for (int n = 1 + pick(&g, 2); n; n--)
 			change(&g);

@@ -11,10 +11,11 @@
 #include <stdint.h>
 #include "bpf/verify.h"
 
-enum { GEN_HASH, GEN_ARRAY, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
+enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
 #define GEN_HASH_KEY	8
 #define GEN_HASH_VALUE	32
 #define GEN_ARRAY_VALUE	48
+#define GEN_DIRECT_VALUE 40
 #define GEN_ENTRIES	4
 
 extern const struct pb_bpf_map_attr gen_maps[GEN_MAPS];

@@ -102,6 +102,12 @@ static void *direct(struct pb_bpf_map *m, uint32_t off)
 
 static const struct pb_bpf_map_ops array_ops = { .lookup = lookup, .update = update, .remove = take_out,
 						 .each = each, .direct = direct };
+static const struct pb_bpf_prog *no_prog(struct pb_bpf_map *m, uint32_t index)
+{
+	return NULL;
+}
+
+static const struct pb_bpf_map_ops progs_ops = { .lookup = lookup, .update = update, .remove = take_out, .prog = no_prog };
 static const struct pb_bpf_map_ops hash_ops = { .lookup = lookup, .update = update, .remove = take_out, .each = each };
 
 static struct pb_bpf_map maps[GEN_MAPS];
@@ -135,7 +141,8 @@ void world_make(void)
 {
 	for (int i = 0; i < GEN_MAPS; i++) {
 		maps[i] = (struct pb_bpf_map){ .attr = gen_maps[i], .types = { .spin_lock_off = -1, .timer_off = -1 },
-					       .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ? &array_ops : &hash_ops,
+					       .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ? &array_ops :
+						      i == GEN_PROGS ? &progs_ops : &hash_ops,
 					       .elem_size = APART };
 		world_maps[i] = &maps[i];
 		values[i] = guarded(GEN_ENTRIES);

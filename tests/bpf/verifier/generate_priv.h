@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The generator's account, and what its two files share. */
+#ifndef PB_TEST_GENERATE_PRIV_H
+#define PB_TEST_GENERATE_PRIV_H
+#include "bpf/insn.h"
+#include "generate.h"
+
+enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, LOCKED, NR_KINDS };
+
+struct account {
+	uint8_t kind[11];
+	int16_t left[11];	/* of VALUE: bytes behind it; of PACKET: bytes known to be there */
+	uint64_t stack;		/* bit n: eight bytes at fp - 8(n + 1) are written */
+};
+
+struct gen {
+	struct gen_program *p;
+	uint64_t seed;
+	struct account a;
+	int depth;
+	int sub;		/* that is being made; 0: the program itself */
+	int starts[GEN_MOST_FUNCS];
+	bool wanted[GEN_MOST_FUNCS];
+	bool careless;
+};
+
+static inline uint64_t next(struct gen *g)
+{
+	uint64_t z = (g->seed += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static inline int pick(struct gen *g, int n)
+{
+	return (int)(next(g) % (uint64_t)n);
+}
+
+static inline bool chance(struct gen *g, int percent)
+{
+	return pick(g, 100) < percent;
+}
+
+static inline void put(struct gen *g, unsigned code, int dst, int src, int off, int imm)
+{
+	if (g->p->nr < GEN_MOST - 1)
+		g->p->insns[g->p->nr++] = (struct bpf_insn){ .code = (uint8_t)code, .dst_reg = (unsigned)dst & 15,
+			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = imm };
+}
+
+static inline int32_t number(struct gen *g)
+{
+	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 255, 256, 65535, INT32_MAX, INT32_MIN };
+
+	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
+}
+
+/* A register of that kind, or -1. */
+static inline int reg_of(struct gen *g, unsigned kinds)
+{
+	int start = pick(g, 11);
+
+	for (int i = 0; i < 11; i++) {
+		int r = (start + i) % 11;
+
+		if (kinds >> g->a.kind[r] & 1)
+			return r;
+	}
+	return -1;
+}
+#define NUMBERS (1u << NUMBER | 1u << SMALL)
+
+static inline int any_dst(struct gen *g)
+{
+	return pick(g, 10);
+}
+
+static inline void set(struct gen *g, int r, enum kind kind)
+{
+	g->a.kind[r] = (uint8_t)kind;
+	g->a.left[r] = 0;
+}
+
+static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
+
+/* Any number goes to a register. */
+void gen_number(struct gen *g, int r);
+/* A register with a number below that, or nearly. */
+int gen_bounded(struct gen *g, int below);
+void gen_block(struct gen *g, int items);
+void gen_rare(struct gen *g);
+/* The subprograms that are called, in the order of their numbers. */
+void gen_make_subs(struct gen *g);
+void gen_link_subs(struct gen *g);
+#endif
