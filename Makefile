@@ -27,6 +27,10 @@ check: setup all
 check-all: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all
 
+# the eBPF machine against this kernel (as root) and the kernel's own tests
+check-bpf: setup all
+	$(Q)BUILD=$(BUILD) scripts/check all unit verifier conformance exec helpers objects attach
+
 torture: setup all
 	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay tests/torture/run_torture $(ARGS)
 
@@ -55,4 +59,4 @@ install: all
 clean:
 	$(Q)rm -rf $(BUILD) build-asan build-tsan build-fuzz
 
-.PHONY: all setup check check-all torture bench demo asan check-asan tsan check-tsan install clean
+.PHONY: all setup check check-all check-bpf torture bench demo asan check-asan tsan check-tsan install clean

@@ -91,6 +91,8 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
 	head->size = size;
 	head->spec = *spec;
 	head->spec.name[BPF_OBJ_NAME_LEN - 1] = 0;
+	for (uint32_t i = 0; i < PB_BPF_MAX_KPTRS; i++)
+		head->spec.types.kptrs[i].name = NULL;
 	head->version = PB_BPF_MAP_VERSION;
 	head->id = id;
 	pb_bpf_map_ops_of(spec->attr.type)->format(block);
@@ -111,6 +113,8 @@ static bool spec_of(const void *block, uint64_t size, struct pb_bpf_map_spec *sp
 	*spec = head->spec;
 	pb_barrier();		/* what is checked is the copy */
 	spec->name[BPF_OBJ_NAME_LEN - 1] = 0;
+	for (uint32_t i = 0; i < PB_BPF_MAX_KPTRS; i++)
+		spec->types.kptrs[i].name = "";
 	wanted = pb_bpf_map_size(spec, &err);
 	return wanted && wanted <= size;
 }

@@ -23,7 +23,7 @@ struct pb_bpf_map_attr {
 /* A pointer in values that only bpf_kptr_xchg and loads reach. */
 struct pb_bpf_kptr {
 	uint32_t off, btf_id, size;	/* in the value; of the structure */
-	const char *name;		/* the structure's */
+	const char *name;		/* the structure's; known to who made the map, "" to others */
 	bool referenced;
 };
 #define PB_BPF_MAX_KPTRS 8

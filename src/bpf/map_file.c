@@ -133,6 +133,7 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
 	err = view(map, fd, block, size, span);
 	if (err)
 		return err;
+	map->types = spec->types;
 	err = become_owner(map);
 	if (err)
 		munmap(block, span);
