@@ -16,9 +16,14 @@
 
 #define OWNERS_AT	(1ll << 56)	/* as bpf/map_file.c */
 
+/* As bpf/map_file.c does, but for asking who lives: a hit makes no system calls for that,
+ * and what a dead process left is found by the others. */
 static int become_owner(struct pb_bpf_map *map, int fd)
 {
-	for (uint32_t owner = 1; owner < PB_BPF_MAX_OWNERS; owner++) {
+	uint32_t from = __atomic_fetch_add(&map->head->next_owner, 1, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < PB_BPF_MAX_OWNERS - 1; i++) {
+		uint32_t owner = (from + i) % (PB_BPF_MAX_OWNERS - 1) + 1, bit = 1u << owner % 32;
 		struct flock l = { .l_type = F_WRLCK, .l_start = OWNERS_AT + owner, .l_len = 1 };
 		long err = pb_sys(SYS_fcntl, fd, F_OFD_SETLK, &l);
 
@@ -27,7 +32,9 @@ static int become_owner(struct pb_bpf_map *map, int fd)
 		if (err)
 			return (int)err;
 		map->owner = owner;
-		__atomic_fetch_or(&map->head->owners[owner / 32], 1u << owner % 32, __ATOMIC_ACQ_REL);
+		/* set already: who had the number before us died, perhaps at his work */
+		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) & bit && map->ops->repair)
+			map->ops->repair(map, owner);
 		return 0;
 	}
 	return -EUSERS;
