@@ -175,9 +175,17 @@ void log_text(struct env *env, const char *format, ...) __attribute__((format(pr
 /* "-EACCES, and why": */
 #define refuse(env, err, ...) (log_text(env, __VA_ARGS__), -(err))
 
+/* Something found no room, and no more will. */
+static inline bool log_full(const struct env *env)
+{
+	const struct pb_bpf_text *t = env->v->log;
+
+	return !t || (t->cut && t->len + 1 >= t->size);
+}
+
 static inline bool log_on(const struct env *env)
 {
-	return env->v->log && env->v->log_level & 3;
+	return env->v->log_level & 3 && !log_full(env);
 }
 
 struct type_text { char s[64]; };
