@@ -275,8 +275,8 @@ int main(int argc, char **argv)
 		us = ask_us(&p, 0);
 		if (kernel == -EFAULT) {
 			kernels++;	/* it says itself that it has a bug there */
-		} else if (kernel == -E2BIG && !us) {
-			gave_up++;	/* a million instructions weren't enough for it, which says nothing */
+		} else if ((kernel == -E2BIG || kernel == -ENOMEM) && !us) {
+			gave_up++;	/* too many instructions, or branches, for it: that says nothing */
 		} else if (!kernel && !us) {
 			both++;
 		} else if (kernel && us) {
