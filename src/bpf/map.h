@@ -50,14 +50,15 @@ struct pb_bpf_map_spec {
 #define PB_BPF_MAP_VERSION	1
 #define PB_BPF_MAX_OWNERS	1024	/* processes that write one map at the same time, and one */
 
-/* At the start of the block; written once, before anybody else maps it, but for the last two. */
+/* At the start of the block; written once, before anybody else maps it, but for the last three. */
 struct pb_bpf_map_head {
 	uint64_t magic, size;
 	struct pb_bpf_map_spec spec;
 	uint32_t version, id;
 	uint32_t frozen;		/* nobody may write it from outside any more */
+	uint32_t next_owner;		/* numbers are used again as late as can be */
 	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* processes that have it, a bit each */
-	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 12 - PB_BPF_MAX_OWNERS / 8) / 4];
+	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4];
 };
 _Static_assert(sizeof(struct pb_bpf_map_head) == 512, "whole cache lines");
 
@@ -150,6 +151,9 @@ struct pb_bpf_map {
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
+	/* True: it is dead, and nobody gets its number until unclaim. With `alive`. */
+	bool (*claim)(const struct pb_bpf_map *map, uint32_t owner);
+	void (*unclaim)(const struct pb_bpf_map *map, uint32_t owner);
 	uint64_t asked;			/* when that was last asked */
 	const struct pb_bpf_objects *objects;
 	/* Tells those who wait for a ring buffer's data; NULL: they look by themselves */

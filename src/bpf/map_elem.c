@@ -151,7 +151,7 @@ struct lives {
 	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
 };
 
-/* Asks once for each. */
+/* Asks once for each. Who is dead stays so, and nobody else has the number, until the end. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;
@@ -160,10 +160,17 @@ static bool died(struct lives *l, uint32_t owner)
 		return false;
 	if (!(l->asked[i] & bit)) {
 		l->asked[i] |= bit;
-		if (!l->m->alive(l->m, owner))
+		if (l->m->claim ? l->m->claim(l->m, owner) : !l->m->alive(l->m, owner))
 			l->dead[i] |= bit;
 	}
 	return l->dead[i] & bit;
+}
+
+static void end_lives(struct lives *l)
+{
+	for (uint32_t i = 0; l->m->unclaim && i < PB_BPF_MAX_OWNERS / 32; i++)
+		for (uint32_t left = l->dead[i]; left; left &= left - 1)
+			l->m->unclaim(l->m, i * 32 + (uint32_t)__builtin_ctz(left));
 }
 
 /* True: an element was lost, and is free now. */
@@ -217,6 +224,7 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 			__atomic_fetch_and(&m->head->owners[w], ~(1u << owner % 32), __ATOMIC_RELAXED);
 			any = true;
 		}
+	end_lives(&l);
 	if (any)
 		pb_bpf_hash_repair(m, 0);
 	return any;
@@ -300,6 +308,7 @@ void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)
 
 	for (uint32_t link = 1; link <= m->nr_elems; link++)
 		found += repair_elem(m, &l, link);
+	end_lives(&l);
 	if (found)
 		__atomic_fetch_add(&hash_top(m)->deaths, found, __ATOMIC_RELAXED);
 	recount(m);

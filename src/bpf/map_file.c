@@ -44,12 +44,33 @@ bool pb_bpf_map_file_used(int fd)
 	return fcntl(fd, F_OFD_GETLK, &l) || l.l_type != F_UNLCK;
 }
 
-static int become_owner(struct pb_bpf_map *map)
+static bool claim(const struct pb_bpf_map *map, uint32_t owner)
 {
 	struct flock l;
+	int saved = errno;
+	bool ours = owner != map->owner && same_file(map) && !lock_byte(map->fd, F_OFD_SETLK, F_WRLCK, owner, &l);
 
-	for (uint32_t owner = 1; owner < PB_BPF_MAX_OWNERS; owner++) {
-		uint32_t bit = 1u << owner % 32;
+	errno = saved;
+	return ours;
+}
+
+static void unclaim(const struct pb_bpf_map *map, uint32_t owner)
+{
+	struct flock l;
+	int saved = errno;
+
+	if (owner != map->owner && same_file(map))
+		lock_byte(map->fd, F_OFD_SETLK, F_UNLCK, owner, &l);
+	errno = saved;
+}
+
+static int become_owner(struct pb_bpf_map *map)
+{
+	uint32_t from = __atomic_fetch_add(&map->head->next_owner, 1, __ATOMIC_RELAXED);
+	struct flock l;
+
+	for (uint32_t i = 0; i < PB_BPF_MAX_OWNERS - 1; i++) {
+		uint32_t owner = (from + i) % (PB_BPF_MAX_OWNERS - 1) + 1, bit = 1u << owner % 32;
 
 		if (lock_byte(map->fd, F_OFD_SETLK, F_WRLCK, owner, &l)) {
 			if (errno == EAGAIN || errno == EACCES)
@@ -57,6 +78,8 @@ static int become_owner(struct pb_bpf_map *map)
 			return -errno;
 		}
 		map->alive = alive;
+		map->claim = claim;
+		map->unclaim = unclaim;
 		map->owner = owner;
 		/* set already: who had the number before us died, perhaps at his work */
 		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) & bit && map->ops->repair)

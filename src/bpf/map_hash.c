@@ -259,9 +259,8 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 			word = next;
 			continue;
 		}
-		new = (word & TAGS) | LINK(next);
-		if (at == &m->buckets[bucket])
-			new += TAG_ONE;
+		/* another tag: the link may come back, when the element is used again behind this one */
+		new = ((word & TAGS) + TAG_ONE) | LINK(next);
 		if (!pb_replace(at, &word, new))
 			return LOST;
 		put_away(m, link, next, shard);

@@ -20,7 +20,8 @@
  *        (new tag)
  *
  * Each arrow but update's is one cmpxchg of the word; update's last step is that of the
- * bucket's word. The tag is another one in each life. Stacks of free elements are hints
+ * bucket's word. The tag is another one in each life, and whenever
+ * the link changes. Stacks of free elements are hints
  * where to look: who takes an element off a stack has it only when its word has become
  * `owned`. What a dead process left is told by its word (and e->owner): map_elem.c.
  */

@@ -94,9 +94,14 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	for (; bucket <= m->mask; bucket++, after = 0) {
 		if (LINK(pb_load(&m->buckets[bucket])) & END)
 			continue;
-		look(m, (uint32_t)bucket, after, &s);
-		if (copy_key(m, &s, next))
-			return 0;
+		/* what changed while it was copied is looked at again */
+		for (int walks = 0; walks < MOST; walks++) {
+			look(m, (uint32_t)bucket, after, &s);
+			if (copy_key(m, &s, next))
+				return 0;
+			if (!s.nr)
+				break;
+		}
 	}
 	return -ENOENT;
 }

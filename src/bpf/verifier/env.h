@@ -57,6 +57,7 @@ struct frame {
 	uint32_t number, subprog;
 	uint32_t async_entries;
 	uint32_t turns;		/* of the callback of a helper that it calls, in a row */
+	uint32_t series;	/* which row: a new one when it comes to the call another way */
 	bool in_callback, in_async;
 	struct tnum callback_ret;
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
@@ -153,6 +154,8 @@ struct env {
 	struct explored *set_aside;	/* not looked at any more, but part of the tree */
 	uint32_t ctx_needed;
 	bool whole;			/* states are compared in all */
+	bool returned;			/* a callback, just now */
+	uint32_t series;
 	bool alu_limits;		/* scalars are told apart, for the masks' sake */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
@@ -175,9 +178,17 @@ void log_text(struct env *env, const char *format, ...) __attribute__((format(pr
 /* "-EACCES, and why": */
 #define refuse(env, err, ...) (log_text(env, __VA_ARGS__), -(err))
 
+/* Something found no room, and no more will. */
+static inline bool log_full(const struct env *env)
+{
+	const struct pb_bpf_text *t = env->v->log;
+
+	return !t || (t->cut && t->len + 1 >= t->size);
+}
+
 static inline bool log_on(const struct env *env)
 {
-	return env->v->log && env->v->log_level & 3;
+	return env->v->log_level & 3 && !log_full(env);
 }
 
 struct type_text { char s[64]; };

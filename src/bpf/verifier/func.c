@@ -326,5 +326,6 @@ int leave_frame(struct env *env)
 	st->frames[st->cur--] = NULL;
 	if (back)
 		prune_widen(env);
+	env->returned = back;
 	return 0;
 }

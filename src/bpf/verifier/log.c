@@ -13,7 +13,7 @@ void log_text(struct env *env, const char *format, ...)
 {
 	va_list ap;
 
-	if (!env->v->log || !env->v->log_level)
+	if (!env->v->log_level || log_full(env))
 		return;
 	va_start(ap, format);
 	pb_bpf_vprintf(env->v->log, format, ap);
@@ -148,7 +148,7 @@ static void say_slot(struct env *env, const struct slot *s, unsigned n)
 
 void log_state(struct env *env, const struct frame *f, bool all)
 {
-	if (!env->v->log)
+	if (log_full(env))
 		return;
 	if (f->number)
 		say(env, " frame%d:", (int)f->number);
@@ -181,6 +181,8 @@ void log_disasm(struct env *env, uint32_t insn)
 {
 	const struct pb_bpf_names names = { .helper = name_of_helper, .hide = !env->ptr_leaks };
 
+	if (log_full(env))
+		return;
 	say(env, "%d: ", (int)insn);
 	pb_bpf_disasm(env->v->log, &env->insns[insn], &names);
 	say(env, "\n");
@@ -225,7 +227,7 @@ void log_line(struct env *env, uint32_t insn, const char *prefix, ...)
 	const char *text;
 	va_list ap;
 
-	if (!n || !v->log || !v->log_level || &v->lines[n - 1] == env->last_line)
+	if (!n || !v->log_level || log_full(env) || &v->lines[n - 1] == env->last_line)
 		return;
 	va_start(ap, prefix);
 	pb_bpf_vprintf(v->log, prefix, ap);

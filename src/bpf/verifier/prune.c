@@ -370,8 +370,9 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 		return OTHER;
 	if (!e->st.branches)
 		return state_safe(env, &e->st, env->cur, e->st.whole) ? ALIKE : MISS;
-	/* one more turn of a callback that begins like this one, in all, needs no look */
-	if (e->st.head)
+	/* one more turn of a callback that begins like this one, in all, needs no look; who
+	 * came back to the call by a jump may do so for ever */
+	if (e->st.head && f->series == c->series)
 		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
 	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
@@ -437,6 +438,9 @@ int prune_visit(struct env *env)
 	struct explored **link;
 
 	env->cur->last = env->prev_insn;
+	if (env->aux[env->insn].calls_back && !env->returned)
+		cur_frame(env)->series = ++env->series;
+	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return step_jump(env);
 	/* every other point isn't worth a state */

@@ -157,6 +157,25 @@ static void test_loop_that_may_not_end(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
 }
 
+/* The callback sets what the loop around bpf_loop waits to be 0, and clears itself. */
+static void test_loop_around_callbacks(void **state)
+{
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
+	struct bpf_insn p[] = {
+		BPF_ST_MEM(BPF_DW, 10, -8, 0),
+		SET(1, 1), FUNC(2, 10), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
+		BPF_LDX_MEM(BPF_DW, 1, 10, -8), BPF_JMP_IMM(BPF_JEQ, 1, 0, 2),
+		BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_JMP_A(-11),
+		EXIT(),
+		/* turn */
+		BPF_ST_MEM(BPF_DW, 2, 0, 1), SET(0, 0), EXIT(),
+	};
+
+	assert_true(VERDICT_SUBS(SOCKET_FILTER, p, funcs) < 0);
+	p[11] = BPF_JMP_A(0);
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
+}
+
 /* ---- what others do to the packet, and to the result ------------------------------------------- */
 
 static void test_global_function_moves_packet(void **state)
@@ -226,7 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_copy_on_other_way), cmocka_unit_test(test_signed_fill_is_no_copy),
 		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up),
-		cmocka_unit_test(test_loop_that_may_not_end),
+		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 	};

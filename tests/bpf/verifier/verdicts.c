@@ -3,7 +3,10 @@
  * Verdicts of random programs: ours and the kernel's. Ours may be stricter; a program
  * that the kernel refuses and we accept is shown.
  *
- *   verdicts [-n PROGRAMS] [-s SEED] [-v]
+ *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
+ *
+ * -u: without privileges, in a process that has none. The kernel has to be told that
+ * it may be asked (unprivileged_bpf_disabled), if that can be taken back.
  *
  * Exit 1: a laxer verdict; 77: the kernel can't be asked.
  */
@@ -13,7 +16,9 @@
 #include <string.h>
 #include <linux/btf.h>
 #include <sys/syscall.h>
+#include <grp.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "bpf/disasm.h"
 #include "bpf/verify.h"
@@ -67,6 +72,7 @@ static int make_btf(void)
 }
 
 static int btf_fd;
+static uint32_t caps = PB_BPF_CAP_ALL;
 
 static int make_map(const struct pb_bpf_map_attr *m)
 {
@@ -137,7 +143,7 @@ static int ask_us(const struct gen_program *p, uint32_t level)
 	struct pb_bpf_text log = { .buf = ours_log, .size = sizeof ours_log };
 	struct pb_bpf_map *list[GEN_MAPS];
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(p->type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = p->insns,
+		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns,
 		.nr = (uint32_t)p->nr, .maps = list, .nr_maps = GEN_MAPS, .log = &log, .log_level = level, .mem = &mem,
 		.funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	};
@@ -165,21 +171,76 @@ static void show(const struct gen_program *p, uint64_t seed, const char *what, i
 	       kernel, us, k - kernel_log > limit ? k - limit : kernel_log, u - ours_log > limit ? u - limit : ours_log);
 }
 
+/* ---- without privileges ------------------------------------------------------------------- */
+
+#define DISABLED "/proc/sys/kernel/unprivileged_bpf_disabled"
+
+static int read_disabled(void)
+{
+	FILE *f = fopen(DISABLED, "r");
+	int value = -1;
+
+	if (f && fscanf(f, "%d", &value) != 1)
+		value = -1;
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static bool write_disabled(int value)
+{
+	FILE *f = fopen(DISABLED, "w");
+
+	if (!f)
+		return false;
+	fprintf(f, "%d\n", value);
+	return !fclose(f);
+}
+
+/* In a child without privileges it returns; else what the child's end was. */
+static int drop_privileges(void)
+{
+	int before = read_disabled(), status;
+	pid_t child;
+
+	/* 1 can't be taken back */
+	if (before != 0 && (before != 2 || !write_disabled(0))) {
+		printf("verdicts: " DISABLED " is %d\n", before);
+		return 77;
+	}
+	child = fork();
+	if (!child) {
+		caps = 0;
+		if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
+			_exit(77);
+		return -1;
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (before)
+		write_disabled(before);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long n = 10000, both = 0, neither = 0, stricter = 0, laxer = 0, shown = 0, kernels = 0, gave_up = 0;
 	uint64_t seed = 1;
 	struct gen_program p;
 	struct utsname u;
-	int c, loud = 0;
+	int c, loud = 0, end;
+	bool unprivileged = false;
 
-	while ((c = getopt(argc, argv, "n:s:v")) != -1)
+	while ((c = getopt(argc, argv, "n:s:uv")) != -1)
 		switch (c) {
 		case 'n':
 			n = strtoul(optarg, NULL, 0);
 			break;
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'u':
+			unprivileged = true;
 			break;
 		case 'v':
 			loud++;
@@ -199,6 +260,13 @@ int main(int argc, char **argv)
 	btf_fd = make_btf();
 	if (btf_fd < 0)
 		printf("verdicts: no types for the kernel: %s\n", strerror(errno));
+	if (unprivileged) {
+		for (uint32_t type = 1; type < 32; type++)
+			progs_of(type);
+		end = drop_privileges();
+		if (end >= 0)
+			return end;
+	}
 	for (uint64_t s = seed; s < seed + n; s++) {
 		int kernel, us;
 
@@ -207,8 +275,8 @@ int main(int argc, char **argv)
 		us = ask_us(&p, 0);
 		if (kernel == -EFAULT) {
 			kernels++;	/* it says itself that it has a bug there */
-		} else if (kernel == -E2BIG && !us) {
-			gave_up++;	/* a million instructions weren't enough for it, which says nothing */
+		} else if ((kernel == -E2BIG || kernel == -ENOMEM) && !us) {
+			gave_up++;	/* too many instructions, or branches, for it: that says nothing */
 		} else if (!kernel && !us) {
 			both++;
 		} else if (kernel && us) {
