@@ -36,6 +36,7 @@
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
+#define MOST_STEPS	40	/* of a way without a state */
 #define MAX_LINKED	6	/* copies of a scalar that are told what it is told */
 
 /* What a byte of stack is. */

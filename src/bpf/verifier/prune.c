@@ -362,6 +362,12 @@ void prune_widen(struct env *env)
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
+/* Turns of callbacks begin here; or walks back would be over a way that grows and grows. */
+static bool must_keep(const struct env *env)
+{
+	return env->aux[env->insn].calls_back || env->cur->nr_steps > MOST_STEPS;
+}
+
 static enum verdict compare(struct env *env, struct explored *e, bool *add)
 {
 	const struct frame *f = e->st.frames[e->st.cur], *c = cur_frame(env);
@@ -379,7 +385,8 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	    maybe_looping(&e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
 		return LOOP;
 	/* states of the turns of a loop rarely help others */
-	if (env->jumps_processed - env->prev_jumps < 20 && env->processed - env->prev_processed < 100)
+	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
+	    env->processed - env->prev_processed < 100)
 		*add = false;
 	return MISS;
 }
@@ -433,7 +440,7 @@ static int found_again(struct env *env, struct explored *e)
 
 int prune_visit(struct env *env)
 {
-	bool add = env->state_freq || env->aux[env->insn].calls_back;
+	bool add = env->state_freq || must_keep(env);
 	uint32_t states = 0;
 	struct explored **link;
 
