@@ -27,6 +27,7 @@ struct bpf_attach {
 	bool has_output, has_lost;
 	bool loaded[PB_PROGS_MAX_PROGS];	/* the object's programs that agents get */
 	pthread_t thread;		/* prints */
+	void *copy;			/* of a record that is printed */
 	bool printing, stop;
 };
 

@@ -13,6 +13,7 @@
 
 #define IDLE_NS		5000000
 #define MOST_TEXT	1024
+#define MOST_EVENT	65536
 
 static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 {
@@ -54,17 +55,25 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
+/* The program may write there at any time: what is looked at is a copy. */
 static int show_output(void *arg, const void *data, uint64_t size)
 {
-	const struct pb_progs_output *r = data;
 	struct bpf_attach *a = arg;
+	struct {
+		struct pb_progs_output head;
+		uint8_t data[MOST_EVENT];
+	} *r = a->copy;
 
-	if (size < sizeof(*r) || r->size > size - sizeof(*r))
+	if (size < sizeof(r->head) || size > sizeof(*r))
 		return 0;
-	if (r->kind == PB_PROGS_TEXT)
-		show_text(a->to, r, r->size);
+	memcpy(r, data, size);
+	size -= sizeof(r->head);
+	if (r->head.size > size)
+		return 0;
+	if (r->head.kind == PB_PROGS_TEXT)
+		show_text(a->to, &r->head, r->head.size);
 	else
-		show_event(a, r, r->size);
+		show_event(a, &r->head, r->head.size);
 	return 0;
 }
 
@@ -116,6 +125,9 @@ int bpf_output_start(struct bpf_attach *a)
 	sigset_t all, old;
 	int err;
 
+	a->copy = malloc(sizeof(struct pb_progs_output) + MOST_EVENT);
+	if (!a->copy)
+		return pb_error(a->command, "out of memory");
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&a->thread, NULL, loop, a);
@@ -133,6 +145,7 @@ void bpf_output_end(struct bpf_attach *a)
 		return;
 	__atomic_store_n(&a->stop, true, __ATOMIC_RELEASE);
 	pthread_join(a->thread, NULL);
+	free(a->copy);
 	a->printing = false;
 	pb_bpf_map_lookup_elem(&a->lost, &zero, &lost, 0);
 	if (lost.outputs)

@@ -25,7 +25,8 @@
 #define MOST_SITES	(SLOTS / 2)
 #define MOST_AT_ONE	8		/* programs at a site's entry, and at its return */
 #define MOST_LANES	PB_BPF_MAX_LANES
-#define STACK_ROOM	6144		/* what programs and helpers may need of the thread's stack */
+#define STACK_ROOM	12288		/* what programs may need of the thread's stack: 33 tail calls of
+					 * subprograms take 9.5 KB */
 
 struct link {
 	const struct pb_progs_link *link;
@@ -572,9 +573,11 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 		return (struct pb_prog_room){ p, 0 };
 	t = pb_latched ? NULL : pb_thread_get(slot);
 	s = t ? pb_fgraph_stack(t, slot) : NULL;
-	if (s && (!s->exact || has_room(s, slot)))
+	if (s && s->exact && has_room(s, slot))
 		return (struct pb_prog_room){ p, 0 };
-	__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	/* without a thread's state it isn't followed, or tracing is off */
+	if (t)
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
@@ -588,16 +591,27 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 
 	finish_regs(regs, p->ip);
 	begin(&r, t, p);
-	for (uint32_t i = 0; i < p->nr_entry; i++)
+	for (uint32_t i = 0; i < p->nr_entry && !r.overridden; i++)
 		record &= run_one(&r, p->entry[i], regs) != 0;
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
-	if (!record)
+	/* what is silent stays so, and what it calls */
+	if (!record && next != (uint64_t)pb_graph_silent)
 		next = p->idle;
+	if (pb_unlikely(p->site->flags & FTRACE_FL_CALL_ONLY))
+		pb_gates_forget_progs(slot);
 	e = p->nr_return ? watch_return(p, t, slot) : NULL;
 	if (e && next == p->idle && *slot == pb_gate_of(e) + PB_GATE_RETURN)
 		return (struct pb_prog_target){ pb_gate_of(e), PB_PROG_GATE };
 	return (struct pb_prog_target){ next, PB_PROG_JUMP };
+}
+
+/* Behind the gates of others that wait for the same return. */
+static uint64_t real_address(uint64_t ret)
+{
+	for (int i = 0; i < PB_MAX_WATCHED && pb_is_gate(ret); i++)
+		ret = PB_ENT_RET(pb_entry_of(ret));
+	return ret;
 }
 
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
@@ -609,7 +623,7 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
 
 	if (!t)
 		return ret;
-	finish_regs(regs, ret);
+	finish_regs(regs, real_address(ret));
 	begin(&r, t, p);
 	for (uint32_t i = 0; i < p->nr_return; i++)
 		run_one(&r, p->at_return[i], regs);

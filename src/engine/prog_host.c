@@ -10,6 +10,7 @@
 #include "bpf/host.h"
 #include "bpf/map.h"
 #include "bpf/map_ringbuf.h"
+#include "engine/fgraph.h"
 #include "engine/prog.h"
 #include "engine/prog_priv.h"
 #include "engine/thread.h"
@@ -74,6 +75,27 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 	pb_prog_run_of(run)->value = value;
 }
 
+/* Where the time must not be read any more it stands. */
+static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
+{
+	static uint64_t last;
+
+	if (pb_no_clock != PB_CLOCK_FROZEN)
+		__atomic_store_n(&last, pb_bpf_host_linux()->clock(run, which), __ATOMIC_RELAXED);
+	return __atomic_load_n(&last, __ATOMIC_RELAXED);
+}
+
+/* The same sandbox kills who asks for memory by a system call. */
+static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
+{
+	return pb_no_clock == PB_CLOCK_FROZEN ? -EFAULT : pb_bpf_host_linux()->read(run, to, from, n);
+}
+
+static int64_t read_string(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n)
+{
+	return pb_no_clock == PB_CLOCK_FROZEN ? -EFAULT : pb_bpf_host_linux()->read_str(run, to, from, n);
+}
+
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *lost_map, struct pb_bpf_map *maps)
 {
 	uint32_t zero = 0;
@@ -86,6 +108,9 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	all_maps = maps;
 	host = *pb_bpf_host_linux();
 	host.pid_tgid = pid_tgid;
+	host.clock = now;
+	host.read = read_memory;
+	host.read_str = read_string;
 	host.trace = trace;
 	host.event_output = event_output;
 	host.func_ip = func_ip;

@@ -53,7 +53,7 @@
 /* Of entries that are no part of the tree: how many of them have this slot. Unwinders
  * tell their gates by that, see gates.S. */
 #define PB_DEPTH_WATCHED	0x82000000
-#define PB_MAX_WATCHED		32
+#define PB_MAX_WATCHED		6	/* as many as addresses between two slots, and no frame's */
 
 /* struct pb_thread */
 #define T_LO			0
