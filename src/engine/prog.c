@@ -20,6 +20,7 @@
 #include "engine/prog_priv.h"
 #include "engine/sweep.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
 
 #define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
 #define MOST_SITES	(SLOTS / 2)
@@ -49,6 +50,8 @@ static struct link links[PB_PROGS_MAX_LINKS];
 static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
 static struct prog_site *table[SLOTS];
 static const struct pb_bpf_host *host;
+static const struct pb_progs_map *map_paths;
+static uint32_t our_pid;		/* whose lanes and maps' owners these are */
 static uint8_t lane_taken[MOST_LANES];
 static uint32_t left_out;		/* functions that a program isn't attached to, for want of room */
 
@@ -305,6 +308,8 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
 			    map_of(f.head->lost, BPF_MAP_TYPE_ARRAY), maps);
 	use_pages();
+	map_paths = f.maps;
+	our_pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_ftrace_regs = wrap;
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		if (!f.progs[nr_progs].nr)
@@ -560,6 +565,19 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 	return slot - s->lo >= STACK_ROOM + s->guard;
 }
 
+/* The lanes of threads that aren't here are free again. A sandbox may kill who opens files. */
+static void after_fork(void)
+{
+	uint32_t was = our_pid;
+
+	if (pb_process->pid == was || !__atomic_compare_exchange_n(&our_pid, &was, pb_process->pid, false,
+								   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return;
+	memset(lane_taken, 0, sizeof(lane_taken));
+	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
+		pb_prog_map_again(&maps[i], map_paths[i].path);
+}
+
 /* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 {
@@ -572,6 +590,8 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	if (pb_likely(t->cur && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
 	t = pb_latched ? NULL : pb_thread_get(slot);
+	if (t)
+		after_fork();
 	s = t ? pb_fgraph_stack(t, slot) : NULL;
 	if (s && s->exact && has_room(s, slot))
 		return (struct pb_prog_room){ p, 0 };

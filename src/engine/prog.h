@@ -47,6 +47,9 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 
 /* prog_map.c: a map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
+/* In a forked child, which shares its parent's mapping, and with it the lock that says
+ * who lives: it gets one of its own, at the same addresses, if the file is still there. */
+void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
 /* prog_host.c: what programs meet. output: a ring buffer, or NULL; lost: an array that
  * counts what found no room there, and runs that were left out, or NULL. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *lost,

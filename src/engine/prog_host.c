@@ -14,6 +14,7 @@
 #include "engine/prog.h"
 #include "engine/prog_priv.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
 
 #define MOST_TEXT	1024
 #define MOST_EVENT	65536
@@ -85,15 +86,15 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 	return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }
 
-/* The same sandbox kills who asks for memory by a system call. */
+/* A sandbox may kill who asks for memory by a system call. */
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
 {
-	return pb_no_clock == PB_CLOCK_FROZEN ? -EFAULT : pb_bpf_host_linux()->read(run, to, from, n);
+	return pb_sandboxed ? -EFAULT : pb_bpf_host_linux()->read(run, to, from, n);
 }
 
 static int64_t read_string(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n)
 {
-	return pb_no_clock == PB_CLOCK_FROZEN ? -EFAULT : pb_bpf_host_linux()->read_str(run, to, from, n);
+	return pb_sandboxed ? -EFAULT : pb_bpf_host_linux()->read_str(run, to, from, n);
 }
 
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *lost_map, struct pb_bpf_map *maps)

@@ -40,17 +40,24 @@ static int become_owner(struct pb_bpf_map *map, int fd)
 	return -EUSERS;
 }
 
-/* Its end may be there twice, see pb_bpf_map_span(). */
+/* At addresses that are the map's. Its end may be there twice, see pb_bpf_map_span(). */
+static long map_at(long at, int fd, uint64_t size, uint64_t span)
+{
+	long p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+
+	if (!pb_sys_failed(p) && span > size)
+		p = pb_sys(SYS_mmap, at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			   size - (span - size));
+	return p;
+}
+
 static int map_block(int fd, uint64_t size, uint64_t span, void **block)
 {
 	long at = pb_sys(SYS_mmap, 0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), p;
 
 	if (pb_sys_failed(at))
 		return (int)at;
-	p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	if (!pb_sys_failed(p) && span > size)
-		p = pb_sys(SYS_mmap, at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			   size - (span - size));
+	p = map_at(at, fd, size, span);
 	if (pb_sys_failed(p)) {
 		pb_sys(SYS_munmap, at, span);
 		return (int)p;
@@ -84,6 +91,8 @@ static int attach(struct pb_bpf_map *map, int fd)
 	err = pb_bpf_map_open(map, block, size);
 	map->fd = -1;
 	map->mapped = span;
+	map->dev = st.st_dev;
+	map->ino = st.st_ino;
 	return err ? err : become_owner(map, fd);
 }
 
@@ -97,4 +106,17 @@ int pb_prog_map(struct pb_bpf_map *map, const char *path)
 	err = attach(map, (int)fd);
 	pb_sys(SYS_close, fd);
 	return err;
+}
+
+void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
+{
+	long fd = pb_sys(SYS_open, path, O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	if (pb_sys_failed(fd))
+		return;
+	if (!pb_sys(SYS_fstat, fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino &&
+	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)))
+		become_owner(map, (int)fd);
+	pb_sys(SYS_close, fd);
 }

@@ -434,8 +434,10 @@ void pb_sigaction_prctl(int op, unsigned long a)
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
 		pb_clock_freeze();
 	/* the return from a signal may be forbidden, or what die() does */
-	if (op == PR_SET_SECCOMP)
+	if (op == PR_SET_SECCOMP) {
+		pb_sandboxed = true;
 		pb_sigaction_stand_down();
+	}
 }
 
 static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)

@@ -9,6 +9,8 @@
 #include "base/sys.h"
 #include "engine/text.h"
 
+bool pb_sandboxed;
+
 #define WAIT_TURNS	1000
 #define HANDLER_ROOM	3072	/* the red zone, the slow path, the handler */
 #ifndef AT_MINSIGSTKSZ

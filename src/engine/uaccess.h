@@ -56,4 +56,7 @@ extern uint64_t pb_frame_room;
  * False: one may still be. Context: any but the hit path. */
 bool pb_reads_off(void);
 bool pb_reads_are_on(void);
+
+/* The program asked for a seccomp filter: system calls of ours may be its end. */
+extern bool pb_sandboxed;
 #endif
