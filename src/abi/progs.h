@@ -58,6 +58,7 @@ struct pb_progs_link {
 
 struct pb_progs_lost {
 	uint64_t outputs;		/* that found no room */
+	uint64_t functions;		/* that a program isn't attached to, for want of room */
 	uint64_t runs;			/* programs that weren't run: no stack left, no entry for a return */
 };
 

@@ -151,6 +151,8 @@ void bpf_output_end(struct bpf_attach *a)
 	if (lost.outputs)
 		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed",
 			 lost.outputs);
+	if (lost.functions)
+		pb_error(a->command, "%lu functions go without a program: more than there is room for", lost.functions);
 	if (lost.runs)
 		pb_error(a->command, "programs missed %lu calls or returns: too little stack, or too many open calls",
 			 lost.runs);

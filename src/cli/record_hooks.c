@@ -51,12 +51,34 @@ static int leave_out(struct record_options *o, const struct record_module *m, bo
 	       record_error("too many control writes") : 0;
 }
 
+struct returning {
+	const struct pb_analysis *module;
+	unsigned nr;
+};
+
+static void count_returning(void *arg, unsigned module, uint32_t func)
+{
+	const struct pb_func *f = &pb_analysis_funcs(((struct returning *)arg)->module)[func];
+
+	((struct returning *)arg)->nr += f->refused == PB_REFUSED_NOT && !(f->flags & PB_FUNC_ENTRY_ONLY);
+}
+
+/* Functions that look at their return address, setjmp and kin are watched at their entries only. */
+static unsigned returning(const struct record_hook *h, const struct pb_analysis *m)
+{
+	struct returning r = { .module = m };
+	char err[256];
+
+	pb_control_match(&m, 1, PB_MATCH_GLOB, h->function, count_returning, &r, err, sizeof(err));
+	return r.nr;
+}
+
 /* One hook: as many as modules that have its function. */
 static int resolve(struct record_options *o, const struct record_hook *h, const struct record_known *k,
 		   struct hooks *to)
 {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
-	unsigned known = 0, matched = 0, usable = 0;
+	unsigned known = 0, matched = 0, usable = 0, returns = 0;
 	char near[4 * PB_EDIT_MAX], err[256];
 	int refused = 0;
 
@@ -73,10 +95,14 @@ static int resolve(struct record_options *o, const struct record_hook *h, const 
 		free(r.value);
 		matched += r.matched;
 		usable += r.usable;
+		returns += h->returns ? returning(h, k->list[i]->map) : 0;
 		refused = r.refused ? r.refused : refused;
 		if (r.usable && (leave_out(o, k->list[i], !i) || add(to, h, soname(k->list[i]))))
 			return 1;
 	}
+	if (usable && h->returns && !returns)
+		return record_error("%s: its return can't be watched: it may look at its return address, or return "
+				    "twice", h->section);
 	if (usable)
 		return 0;
 	if (matched)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <asm/ptrace.h>
 #include <errno.h>
+#include <link.h>
 #include <sys/mman.h>
 #include "engine/prog.h"
 #include "abi/analysis_access.h"
@@ -35,7 +36,7 @@ struct link {
 	bool lanes;			/* it uses per-CPU maps */
 };
 
-/* A site with programs. Found by its address, without a lock; never given back. */
+/* A site with programs. Found by its address, without a lock. */
 struct prog_site {
 	struct pb_site *site;		/* published last; GONE: its module went */
 	uint64_t ip, next, idle;
@@ -53,7 +54,6 @@ static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
 static uint32_t our_pid;		/* whose lanes and maps' owners these are */
 static uint8_t lane_taken[MOST_LANES];
-static uint32_t left_out;		/* functions that a program isn't attached to, for want of room */
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
@@ -324,8 +324,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	make_links(&f);
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_prog_module(&pb_modules[i]);
-	*why = "there are more functions, or more programs at one of them, than have room: some go without";
-	return left_out ? -E2BIG : 0;
+	return 0;
 }
 
 /* ---- sites ---------------------------------------------------------------------------------- */
@@ -353,19 +352,24 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 	struct prog_site *p = site_of(s);
 	uint32_t i = hash(s);
 
-	if (p || nr_sites == MOST_SITES)
+	if (p)
 		return p;
-	p = pb_arena_alloc(sizeof(*p));
+	/* the place of one whose module went */
+	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE; i = (i + 1) % SLOTS)
+		;
+	p = table[i];
+	if (!p && nr_sites < MOST_SITES)
+		p = pb_arena_alloc(sizeof(*p));
 	if (!p)
 		return NULL;
 	memset(p, 0, sizeof(*p));
 	p->ip = m->bias + pb_site_func(m, s)->addr;
 	p->next = p->idle = pb_site_idle(m, s);
-	p->site = s;
-	while (table[i])
-		i = (i + 1) % SLOTS;
-	__atomic_store_n(&table[i], p, __ATOMIC_RELEASE);
-	nr_sites++;
+	__atomic_store_n(&p->site, s, __ATOMIC_RELEASE);
+	if (!table[i]) {
+		__atomic_store_n(&table[i], p, __ATOMIC_RELEASE);
+		nr_sites++;
+	}
 	return p;
 }
 
@@ -380,7 +384,7 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	p = make_site(m, s);
 	nr = !p ? NULL : l->link->returns ? &p->nr_return : &p->nr_entry;
 	if (!p || *nr == MOST_AT_ONE) {
-		left_out++;
+		pb_prog_left_out();
 		return;
 	}
 	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
@@ -400,7 +404,10 @@ static const char *file_name(const char *path)
 
 static bool of_module(const struct pb_module *m, const char *wanted)
 {
-	return !*wanted || pb_streq(pb_analysis_string(m->analysis, m->analysis->soname), file_name(wanted));
+	const struct link_map *l = (const struct link_map *)m->link_map;
+
+	return !*wanted || pb_streq(pb_analysis_string(m->analysis, m->analysis->soname), file_name(wanted)) ||
+	       (l && l->l_name && pb_streq(file_name(l->l_name), file_name(wanted)));
 }
 
 void pb_prog_module(struct pb_module *m)

@@ -45,6 +45,9 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 
+/* A function that a program isn't attached to, for want of room: the observer will say so. */
+void pb_prog_left_out(void);
+
 /* prog_map.c: a map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* In a forked child, which shares its parent's mapping, and with it the lock that says

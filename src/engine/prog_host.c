@@ -97,14 +97,24 @@ static int64_t read_string(struct pb_bpf_run *run, char *to, uint64_t from, uint
 	return pb_sandboxed ? -EFAULT : pb_bpf_host_linux()->read_str(run, to, from, n);
 }
 
+static struct pb_progs_lost *losses;
+
+void pb_prog_left_out(void)
+{
+	if (losses)
+		__atomic_add_fetch(&losses->functions, 1, __ATOMIC_RELAXED);
+}
+
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *lost_map, struct pb_bpf_map *maps)
 {
 	uint32_t zero = 0;
 
 	lost = lost_map ? lost_map->ops->lookup(lost_map, &zero, NULL) : NULL;
 	/* behind each other, as in struct pb_progs_lost */
-	if (lost && lost_map->attr.value_size >= sizeof(struct pb_progs_lost))
-		pb_prog_missed = &((struct pb_progs_lost *)lost)->runs;
+	if (lost && lost_map->attr.value_size >= sizeof(*losses)) {
+		losses = (struct pb_progs_lost *)lost;
+		pb_prog_missed = &losses->runs;
+	}
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();

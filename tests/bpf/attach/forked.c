@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A child that is killed while its program has a record reserved; then 50 calls more. */
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+__attribute__((noinline, noclone)) int call(int x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return x * 3 + (x >> 2);
+}
+
+int main(void)
+{
+	int status = 0;
+
+	call(0);
+	pid_t child = fork();
+
+	if (!child) {
+		call(7777);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	for (int i = 1; i <= 50; i++) {
+		call(i);
+		usleep(5000);
+	}
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 99;
+}
