@@ -117,18 +117,24 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 PB_BPF_HELPER(spin_lock)
 {
 	struct pb_bpf_map *map = map_around(run, r1);
+	char *value = map ? (char *)r1 - map->types.spin_lock_off : NULL;
 
-	run->lock_missed = !map || pb_bpf_map_lock(map, (char *)r1 - map->types.spin_lock_off,
-						   pb_bpf_thread(run));
+	run->lock_missed = !map || pb_bpf_map_lock(map, value, pb_bpf_thread(run));
+	if (!run->lock_missed && run->host && run->host->takes)
+		run->host->takes(run, map, value);
 	return 0;
 }
 
 PB_BPF_HELPER(spin_unlock)
 {
 	struct pb_bpf_map *map = map_around(run, r1);
+	char *value = map ? (char *)r1 - map->types.spin_lock_off : NULL;
 
-	if (!run->lock_missed && map)
-		pb_bpf_map_unlock(map, (char *)r1 - map->types.spin_lock_off);
+	if (run->lock_missed || !map)
+		return 0;
+	if (run->host && run->host->gives)
+		run->host->gives(run, value);
+	pb_bpf_map_unlock(map, value);
 	return 0;
 }
 

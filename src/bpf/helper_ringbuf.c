@@ -4,6 +4,15 @@
 #include "bpf/helper_priv.h"
 #include "bpf/map_ringbuf.h"
 
+static void *reserve(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t size)
+{
+	void *sample = pb_bpf_ringbuf_reserve(map, size, 0);
+
+	if (sample && run->host && run->host->takes)
+		run->host->takes(run, map, sample);
+	return sample;
+}
+
 /* r1 map, r2 bytes, r3 how many, r4 flags */
 PB_BPF_HELPER(ringbuf_output)
 {
@@ -13,7 +22,7 @@ PB_BPF_HELPER(ringbuf_output)
 /* r1 map, r2 how many bytes, r3 flags */
 PB_BPF_HELPER(ringbuf_reserve)
 {
-	return r3 ? 0 : (uint64_t)pb_bpf_ringbuf_reserve(PB_BPF_PTR(r1), r2, r3);
+	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
 }
 
 /* The record alone is known: whose it is, the program's maps say. */
@@ -21,6 +30,8 @@ static void submit(struct pb_bpf_run *run, void *sample, uint64_t flags, bool di
 {
 	struct pb_bpf_map *map = pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample);
 
+	if (run->host && run->host->gives)
+		run->host->gives(run, sample);
 	pb_bpf_ringbuf_submit(map, sample, flags, discard);
 }
 
@@ -54,7 +65,7 @@ PB_BPF_HELPER(ringbuf_reserve_dynptr)
 		return PB_BPF_ERR(EINVAL);
 	if (size > PB_BPF_DYNPTR_MAX)
 		return PB_BPF_ERR(E2BIG);
-	d->data = pb_bpf_ringbuf_reserve(PB_BPF_PTR(r1), size, 0);
+	d->data = reserve(run, PB_BPF_PTR(r1), size);
 	if (!d->data)
 		return PB_BPF_ERR(EINVAL);
 	d->size = size;

@@ -75,6 +75,12 @@ struct pb_bpf_host {
 	uint32_t (*func_arg_cnt)(struct pb_bpf_run *run);
 	/* The function isn't entered and returns that. NULL: the registers are changed so */
 	void (*override)(struct pb_bpf_run *run, uint64_t value);
+	/*
+	 * What the run has until it gives it back: a record reserved in a ring buffer, a value
+	 * whose lock it holds. A run that ends by a jump gives nothing back. NULL: nobody minds
+	 */
+	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
+	void (*gives)(struct pb_bpf_run *run, void *what);
 	/* A copy of the packet goes out there: 0 or -errno. NULL: -EINVAL (no such device) */
 	int (*clone)(struct pb_bpf_run *run, uint32_t ifindex, uint64_t flags);
 	void *arg;			/* its own */

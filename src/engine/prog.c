@@ -26,7 +26,6 @@
 #define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
 #define MOST_SITES	(SLOTS / 2)
 #define MOST_AT_ONE	8		/* programs at a site's entry, and at its return */
-#define MOST_LANES	PB_BPF_MAX_LANES
 #define STACK_ROOM	12288		/* what programs may need of the thread's stack: 33 tail calls of
 					 * subprograms take 9.5 KB */
 
@@ -53,7 +52,6 @@ static struct prog_site *table[SLOTS];
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
 static uint32_t our_pid;		/* whose lanes and maps' owners these are */
-static uint8_t lane_taken[MOST_LANES];
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
@@ -302,7 +300,9 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	if (!check_file(file, size, &f))
 		return err;
 	*why = "a map can't be mapped";
-	err = open_maps(&f);
+	err = pb_prog_runs_start();
+	if (!err)
+		err = open_maps(&f);
 	pb_bpf_settings.jit_enable = f.head->jit_enable;
 	pb_bpf_settings.jit_harden = f.head->jit_harden;
 	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
@@ -457,20 +457,6 @@ bool pb_prog_holds(uint64_t pc)
 
 /* ---- hits ---------------------------------------------------------------------------------------- */
 
-/* A lane for itself, at first the processor's; the last one is shared when all are taken. */
-static uint32_t take_lane(struct pb_bpf_run *run)
-{
-	uint32_t nr = nr_lanes < MOST_LANES ? nr_lanes : MOST_LANES, first = host->cpu(run) % nr;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t lane = (first + i) % nr;
-
-		if (!lane_taken[lane] && !__atomic_exchange_n(&lane_taken[lane], 1, __ATOMIC_ACQUIRE))
-			return lane;
-	}
-	return MOST_LANES;
-}
-
 /* Field by field: it is little that is read of it. */
 static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const struct prog_site *p)
 {
@@ -481,9 +467,8 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const
 	r->overridden = false;
 }
 
-static uint64_t run_one(struct pb_prog_run *r, const struct link *l, struct pt_regs *regs)
+static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const struct link *l, struct pt_regs *regs)
 {
-	uint32_t lane = MOST_LANES;
 	uint64_t ret;
 
 	r->run.prog = l->prog;
@@ -491,13 +476,11 @@ static uint64_t run_one(struct pb_prog_run *r, const struct link *l, struct pt_r
 	r->run.cookie = l->link->cookie;
 	r->run.tail_calls = 0;
 	r->run.lock_missed = false;
-	if (l->lanes) {
-		lane = take_lane(&r->run);
-		r->run.lane = lane < nr_lanes ? lane : nr_lanes - 1;
-	}
+	r->open = pb_prog_open(t, regs->rsp);
+	if (l->lanes)
+		r->run.lane = pb_prog_lane(r->open, host->cpu(&r->run), nr_lanes);
 	ret = pb_prog_call(regs, &r->run, l->prog->enter);
-	if (lane < MOST_LANES)
-		__atomic_store_n(&lane_taken[lane], 0, __ATOMIC_RELEASE);
+	pb_prog_close(t, r->open);
 	return ret;
 }
 
@@ -580,7 +563,7 @@ static void after_fork(void)
 	if (pb_process->pid == was || !__atomic_compare_exchange_n(&our_pid, &was, pb_process->pid, false,
 								   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
-	memset(lane_taken, 0, sizeof(lane_taken));
+	pb_prog_forget_runs();
 	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
 		pb_prog_map_again(&maps[i], map_paths[i].path);
 }
@@ -619,7 +602,7 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	finish_regs(regs, p->ip);
 	begin(&r, t, p);
 	for (uint32_t i = 0; i < p->nr_entry && !r.overridden; i++)
-		record &= run_one(&r, p->entry[i], regs) != 0;
+		record &= run_one(&r, t, p->entry[i], regs) != 0;
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
 	/* what is silent stays so, and what it calls */
@@ -653,7 +636,7 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
 	finish_regs(regs, real_address(ret));
 	begin(&r, t, p);
 	for (uint32_t i = 0; i < p->nr_return; i++)
-		run_one(&r, p->at_return[i], regs);
+		run_one(&r, t, p->at_return[i], regs);
 	if (PB_ENT_OWNER(e) == t)
 		t->hint = e;
 	return ret;

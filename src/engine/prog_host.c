@@ -43,6 +43,7 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 			__atomic_add_fetch(lost, 1, __ATOMIC_RELAXED);
 		return -ENOSPC;
 	}
+	pb_prog_takes(run, output, record);
 	*record = (struct pb_progs_output){
 		.kind = kind, .map = map, .pid = pb_process->pid, .tid = run->thread,
 		.cpu = host.cpu(run), .ns = host.clock(run, PB_BPF_MONOTONIC), .size = na + nb,
@@ -50,6 +51,7 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 	memcpy(record + 1, a, na);
 	if (nb)
 		memcpy((char *)(record + 1) + na, b, nb);
+	pb_prog_gives(run, record);
 	pb_bpf_ringbuf_submit(output, record, BPF_RB_NO_WAKEUP, false);
 	return 0;
 }
@@ -120,6 +122,8 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	host = *pb_bpf_host_linux();
 	host.pid_tgid = pid_tgid;
 	host.clock = now;
+	host.takes = pb_prog_takes;
+	host.gives = pb_prog_gives;
 	host.read = read_memory;
 	host.read_str = read_string;
 	host.trace = trace;

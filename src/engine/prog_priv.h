@@ -12,6 +12,7 @@ struct pb_prog_run {
 	uint64_t ip;			/* where the function begins */
 	uint64_t value;			/* bpf_override_return()'s */
 	bool overridden;
+	struct pb_prog_open *open;	/* NULL: nested too deeply to be looked after */
 };
 
 _Static_assert(offsetof(struct pb_prog_run, run) == 8, "prog_call.S");
@@ -25,4 +26,17 @@ static inline struct pb_prog_run *pb_prog_run_of(struct pb_bpf_run *run)
 {
 	return pb_container_of(run, struct pb_prog_run, run);
 }
+
+/* prog_run.c. Context: hit path. A run from `slot` begins, and ends. */
+struct pb_thread;
+int pb_prog_runs_start(void);		/* before the first; -errno */
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
+void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
+/* A lane of nr (> 0) per-CPU values, for itself if there is one. */
+uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
+/* For struct pb_bpf_host. */
+void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
+void pb_prog_gives(struct pb_bpf_run *run, void *what);
+/* In a forked child: the threads of these runs aren't here. */
+void pb_prog_forget_runs(void);
 #endif

@@ -6,7 +6,6 @@
 #include "base/sys.h"
 #include "engine/latch.h"
 
-#define MAX_THREADS	16384
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
 #define TCB_WORDS	320		/* how far struct pthread is searched */
 
@@ -20,7 +19,7 @@ uint32_t pb_image;
 static struct pb_thread *threads;	/* in wiped memory */
 static struct bounds {
 	uint64_t lo, hi;		/* hi 0: not known */
-} own_bounds[MAX_THREADS];		/* of their stacks; a child keeps them */
+} own_bounds[PB_MAX_THREADS];		/* of their stacks; a child keeps them */
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
@@ -40,7 +39,7 @@ static uint32_t gettid(void)
 
 int pb_threads_start(uint64_t stack_top)
 {
-	size_t size = 4096 + sizeof(struct pb_thread) * MAX_THREADS +
+	size_t size = 4096 + sizeof(struct pb_thread) * PB_MAX_THREADS +
 		      sizeof(struct pb_stack) * PB_MAX_STACKS;
 	long mem = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -55,7 +54,7 @@ int pb_threads_start(uint64_t stack_top)
 		pb_follow_fork = false;
 	pb_process = (void *)mem;
 	threads = (void *)(mem + 4096);
-	pb_stacks = (void *)(threads + MAX_THREADS);
+	pb_stacks = (void *)(threads + PB_MAX_THREADS);
 	pb_process->pid = tid;
 	main_tcb = tcb_now();
 	main_stack_hi = stack_top;
@@ -145,7 +144,7 @@ static struct pb_thread *state_for(uint64_t tcb)
 		return t;
 	}
 	nr = __atomic_fetch_add(&pb_process->nr_threads, 1, __ATOMIC_ACQ_REL);
-	if (nr >= MAX_THREADS) {
+	if (nr >= PB_MAX_THREADS) {
 		__atomic_fetch_sub(&pb_process->nr_threads, 1, __ATOMIC_ACQ_REL);
 		return NULL;
 	}
@@ -159,6 +158,11 @@ bool pb_thread_own_bounds(const struct pb_thread *t, struct pb_stack *s)
 	s->lo = own_bounds[t - threads].lo;
 	s->hi = own_bounds[t - threads].hi;
 	return s->hi;
+}
+
+uint32_t pb_thread_number(const struct pb_thread *t)
+{
+	return (uint32_t)(t - threads);
 }
 
 static struct pb_thread *thread_start(uint64_t slot)

@@ -108,6 +108,10 @@ int pb_threads_start(uint64_t stack_top);
  * traced. slot: any address on its stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
+#define PB_MAX_THREADS	16384
+/* Of a state that pb_thread_get() gave: below PB_MAX_THREADS. */
+uint32_t pb_thread_number(const struct pb_thread *t);
+
 /* Whether the address is known to lie on the calling thread's own stack. */
 bool pb_on_own_stack(uint64_t address);
 
