@@ -28,6 +28,10 @@ void pb_prog_module_gone(struct pb_module *m);
 /* Is it a program's native code? */
 bool pb_prog_holds(uint64_t pc);
 
+/* A signal that comes in the middle of a program's run waits until that is over: true.
+ * Context: its handler, before anything else. */
+bool pb_prog_defer(int sig, void *siginfo, void *ucontext);
+
 /* arch/x86_64/prog_entry.S */
 void pb_prog_entry(void);
 struct pb_prog_target {

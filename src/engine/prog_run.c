@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs of programs that are under way, by thread. One that a signal handler left by a
- * jump, or whose thread ended in a handler, is never gone on with: what it holds (a lane,
- * a record reserved in a ring buffer, a lock) is given back when that is noticed, at the
- * thread's next hit from further up on the same stack, or at a hit of the state's next
- * thread.
+ * Runs of programs that are under way, by thread.
+ *
+ * In the kernel no handler runs in the middle of a program. Here a signal that comes
+ * there, and isn't the program's own fault, is queued once more behind a mask of all, and
+ * comes when the run is over. Where that can't be (handlers that went past sigaction, a
+ * sandbox, faults) a handler may leave the run by a jump, or end the thread. Such a run is
+ * never gone on with: what it holds (a lane, a record reserved in a ring buffer, a lock)
+ * is given back when that is noticed, at the thread's next hit from further up on the same
+ * stack, or at a hit of the state's next thread.
  */
+#include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include "base/base.h"
+#include "base/mem.h"
 #include "base/sys.h"
 #include "bpf/host.h"
 #include "bpf/map.h"
 #include "bpf/map_ringbuf.h"
 #include "engine/prog_priv.h"
+#include "engine/prog.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
 
 #define MOST_NESTED	4		/* in handlers; deeper ones are not looked after */
 #define MOST_HELD	4
@@ -23,6 +32,7 @@ struct pb_prog_open {
 	const struct pb_stack *stack;
 	uint32_t lane;			/* and 1; 0: none */
 	uint32_t nr_held;
+	bool handler;			/* one was called in the middle of it */
 	struct {
 		struct pb_bpf_map *map;
 		void *what;
@@ -31,6 +41,8 @@ struct pb_prog_open {
 
 static struct thread_runs {
 	uint32_t tid, depth;
+	bool deferred;			/* signals wait behind a mask; the thread's own is: */
+	uint64_t mask;
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;
 static uint8_t lane_taken[PB_BPF_MAX_LANES];
@@ -89,6 +101,56 @@ static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uin
 	return o->stack == t->stack && slot >= o->slot;
 }
 
+/* What waits comes here, at once. */
+static void let_signals_in(struct thread_runs *r)
+{
+	uint64_t mask = r->mask;
+
+	r->deferred = false;
+	pb_barrier();
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+}
+
+#define BIT(sig)	(1ull << ((sig) - 1))
+#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
+
+/* Once more, behind a mask of all. Not with SA_RESETHAND: it would not come a second time,
+ * the kernel has forgotten the handler. Without SA_SIGINFO there is no siginfo. */
+static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
+{
+	struct { uint64_t handler, flags, restorer, mask; } now;
+
+	if (pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1)
+		return false;
+	if (now.flags & SA_SIGINFO)
+		return !(BIT(sig) & FAULTS && info->si_code > 0) &&
+		       !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
+	return !(BIT(sig) & FAULTS) && !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
+}
+
+bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
+{
+	ucontext_t *uc = ucontext;
+	struct pb_thread *t = pb_tls;
+	uint64_t mask;
+	struct thread_runs *r = t->cur && thread_runs ? &thread_runs[pb_thread_number(t)] : NULL;
+
+	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
+		return false;
+	if (r->runs[r->depth - 1].handler || pb_sandboxed || !queue(sig, siginfo, t)) {
+		r->runs[r->depth - 1].handler = true;
+		return false;
+	}
+	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
+	if (!r->deferred) {
+		r->mask = mask;
+		r->deferred = true;
+	}
+	mask |= ~FAULTS;
+	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
+	return true;
+}
+
 static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint64_t slot, bool all)
 {
 	while (r->depth && (all || is_left(&r->runs[r->depth - 1], t, slot))) {
@@ -96,6 +158,8 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 		pb_barrier();
 		r->depth--;
 	}
+	if (r->deferred && !r->depth)
+		let_signals_in(r);
 }
 
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
@@ -116,6 +180,7 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 	o->stack = t->stack;
 	o->lane = 0;
 	o->nr_held = 0;
+	o->handler = false;
 	pb_barrier();
 	r->depth++;
 	return o;
@@ -140,6 +205,8 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 	pb_barrier();
 	if (r->depth && o == &r->runs[r->depth - 1])
 		r->depth--;
+	if (pb_unlikely(r->deferred && !r->depth))
+		let_signals_in(r);
 }
 
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what)
@@ -172,7 +239,7 @@ void pb_prog_forget_runs(void)
 {
 	for (uint32_t i = 0; i < PB_MAX_THREADS; i++)
 		if (thread_runs[i].depth)
-			thread_runs[i].depth = 0;
+			thread_runs[i].depth = 0, thread_runs[i].deferred = false;
 	for (uint32_t i = 0; i < PB_BPF_MAX_LANES; i++)
 		lane_taken[i] = 0;
 }

@@ -22,6 +22,7 @@
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
+#include "engine/prog.h"
 #include "engine/sigmask.h"
 #include "engine/thread.h"
 #include "engine/uaccess.h"
@@ -230,6 +231,8 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 	handler_fn *handler;
 
 	if (is_ours_first(sig) && pb_fault_fixup(sig, info, uc))
+		return to;
+	if (pb_unlikely(pb_prog_defer(sig, info, uc)))
 		return to;
 	handler = take_handler(sig);
 	if (!handler) {
