@@ -41,8 +41,8 @@ struct pb_prog_open {
 
 static struct thread_runs {
 	uint32_t tid, depth;
-	bool deferred;			/* signals wait behind a mask; the thread's own is: */
-	uint64_t mask;
+	uint32_t deferred;		/* signals wait for the end of the run of that depth, behind a mask; */
+	uint64_t mask;			/* the thread's own one */
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;
 static uint8_t lane_taken[PB_BPF_MAX_LANES];
@@ -106,7 +106,7 @@ static void let_signals_in(struct thread_runs *r)
 {
 	uint64_t mask = r->mask;
 
-	r->deferred = false;
+	r->deferred = 0;
 	pb_barrier();
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
@@ -144,7 +144,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
 	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
 	if (!r->deferred) {
 		r->mask = mask;
-		r->deferred = true;
+		r->deferred = r->depth;
 	}
 	mask |= ~FAULTS;
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
@@ -158,7 +158,7 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 		pb_barrier();
 		r->depth--;
 	}
-	if (r->deferred && !r->depth)
+	if (r->depth < r->deferred)
 		let_signals_in(r);
 }
 
@@ -205,7 +205,7 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 	pb_barrier();
 	if (r->depth && o == &r->runs[r->depth - 1])
 		r->depth--;
-	if (pb_unlikely(r->deferred && !r->depth))
+	if (pb_unlikely(r->depth < r->deferred))
 		let_signals_in(r);
 }
 
@@ -239,7 +239,7 @@ void pb_prog_forget_runs(void)
 {
 	for (uint32_t i = 0; i < PB_MAX_THREADS; i++)
 		if (thread_runs[i].depth)
-			thread_runs[i].depth = 0, thread_runs[i].deferred = false;
+			thread_runs[i].depth = thread_runs[i].deferred = 0;
 	for (uint32_t i = 0; i < PB_BPF_MAX_LANES; i++)
 		lane_taken[i] = 0;
 }
