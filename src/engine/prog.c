@@ -49,6 +49,7 @@ static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
 static struct link links[PB_PROGS_MAX_LINKS];
 static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
 static struct prog_site *table[SLOTS];
+static bool watches_returns;		/* some program does */
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
 static uint32_t our_pid;		/* whose lanes and maps' owners these are */
@@ -279,6 +280,7 @@ static void make_links(const struct file *f)
 
 		l->link = &f->links[nr_links];
 		l->prog = progs[l->link->prog];
+		watches_returns |= l->link->returns;
 		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
 			l->lanes |= is_per_cpu(l->prog->maps[i]);
 	}
@@ -410,6 +412,15 @@ static bool of_module(const struct pb_module *m, const char *wanted)
 	       (l && l->l_name && pb_streq(file_name(l->l_name), file_name(wanted)));
 }
 
+/* A function that may look at its return address has to find none of our gates there when
+ * it is reached by a tail call from one whose return is watched: pb_prog_hit() sees to it. */
+static void guard_site(struct pb_module *m, struct pb_site *s)
+{
+	if (s->flags & FTRACE_FL_CALL_ONLY && !(s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT | FTRACE_FL_REGS)) &&
+	    pb_site_func(m, s)->kind != PB_SITE_CYG && make_site(m, s))
+		s->flags |= FTRACE_FL_REGS;
+}
+
 void pb_prog_module(struct pb_module *m)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis);
@@ -424,6 +435,8 @@ void pb_prog_module(struct pb_module *m)
 			    pb_glob_match(l->link->function, pb_func_name(m->analysis, &f[i])))
 				attach_site(m, &m->sites[i], l);
 	}
+	for (uint32_t i = 0; watches_returns && i < m->analysis->nr_funcs; i++)
+		guard_site(m, &m->sites[i]);
 }
 
 void pb_prog_module_gone(struct pb_module *m)
