@@ -154,8 +154,8 @@ void bpf_output_end(struct bpf_attach *a)
 	if (lost.functions)
 		pb_error(a->command, "%lu functions go without a program: more than there is room for", lost.functions);
 	if (lost.runs)
-		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too many open calls, or a "
-			 "function that looks at its return address", lost.runs);
+		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too many open calls, "
+			 "or a function that looks at its return address", lost.runs);
 }
 
 static bool has_something(const struct pb_bpf_object_map *m)
