@@ -107,12 +107,15 @@ static bool reg_safe(struct env *env, const struct reg *old, const struct reg *c
 
 static bool slot_safe(struct env *env, const struct slot *old, const struct slot *cur)
 {
+	/* a part of a pointer isn't to be read, whichever way is looked at first */
+	bool pointer = cur && slot_spilled(cur) && cur->reg.type != SCALAR;
+
 	if (!(old->reg.live & LIVE_READ) && !env->whole)
 		return true;
 	for (int b = 0; b < SLOT; b++) {
 		uint8_t was = old->type[b], is = cur ? cur->type[b] : S_INVALID;
 
-		if (was == S_INVALID || (was == S_MISC && env->uninit_stack))
+		if (was == S_INVALID || (was == S_MISC && env->uninit_stack && !pointer))
 			continue;
 		if (!cur || (was != is && !(was == S_MISC && is == S_ZERO)))
 			return false;

@@ -214,6 +214,25 @@ static void test_tail_call_returns_anything(void **state)
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
 }
 
+/* ---- what was looked at before ---------------------------------------------------------- */
+
+/* A byte of a pointer in the stack; on the way that is looked at first it's one of a number. */
+static void test_part_of_pointer_on_other_way(void **state)
+{
+	struct bpf_insn p[] = {
+		BPF_STX_MEM(BPF_DW, 10, 10, -8),
+		CALL(get_prandom_u32),
+		BPF_JMP_IMM(BPF_JGT, 0, 7, 2),
+		CALL(get_prandom_u32),
+		BPF_STX_MEM(BPF_DW, 10, 0, -8),
+		BPF_LDX_MEM(BPF_B, 0, 10, -8), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
+	p[0] = BPF_ST_MEM(BPF_DW, 10, -8, 1);
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
+}
+
 /* ---- time ------------------------------------------------------------------------------------------ */
 
 /* 6 layers of 30 global functions, of which each calls all of the next: 30^6 chains. */
@@ -247,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up),
 		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
+		cmocka_unit_test(test_part_of_pointer_on_other_way),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 	};
 
