@@ -28,7 +28,11 @@
 	X("trace_clock", TRACE_CLOCK, AGENT, RW, "the clock in use stands in brackets") \
 	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, "the ring's size") \
 	X("graph_callers", GRAPH_CALLERS, AGENT, RW, "trace only these and what leads to them (-C)") \
-	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, "only functions of at least so many bytes (-Z)")
+	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, "only functions of at least so many bytes (-Z)") \
+	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, "native code for eBPF: 0, 1, 2: and show it") \
+	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, "its constants blinded: 1: without privilege, 2: all") \
+	X("bpf_stats_enabled", BPF_STATS_ENABLED, AGENT, RW, "1: count eBPF programs' runs and their time") \
+	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, "1, 2: privileged eBPF only")
 
 enum pb_control_file {
 #define X(path, id, owner, mode, text) PB_CF_##id,

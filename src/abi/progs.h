@@ -28,8 +28,8 @@ struct pb_progs {
 	uint64_t magic, size;
 	uint32_t nr_maps, nr_progs, nr_links;
 	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
-	uint32_t lost;			/* of an array map of one struct pb_progs_lost */
-	uint32_t jit_enable, jit_harden, pad;
+	uint32_t counts;		/* of an array map of one struct pb_progs_counts */
+	uint32_t jit_enable, jit_harden, stats;
 };
 
 struct pb_progs_map {
@@ -56,10 +56,14 @@ struct pb_progs_link {
 	uint64_t cookie;
 };
 
-struct pb_progs_lost {
+/* What agents count for the observer. */
+struct pb_progs_counts {
 	uint64_t outputs;		/* that found no room */
 	uint64_t functions;		/* that a program isn't attached to, for want of room */
 	uint64_t runs;			/* programs that weren't run: no stack left, no entry for a return */
+	struct {			/* as struct pb_bpf_prog_stats */
+		uint64_t runs, ns;
+	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */
 };
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };

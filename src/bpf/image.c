@@ -243,7 +243,7 @@ static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_s
 	p->subs = put(block + l->subs, s->subs, s->nr_subs * sizeof(*s->subs));
 	p->calls = put(block + l->calls, s->calls, s->nr_calls * sizeof(*s->calls));
 	p->maps = put(block + l->maps, s->maps, s->nr_maps * sizeof(*s->maps));
-	p->stats = &((struct image *)block)->stats;
+	p->stats = s->stats ? s->stats : &((struct image *)block)->stats;
 }
 
 /* Whether the program is to have native code; asks how much. */

@@ -35,6 +35,7 @@ struct pb_bpf_prog_spec {
 	uint32_t id, stack;
 	uint32_t ctx_needed;			/* bytes of the context that it accesses */
 	const char *name;
+	struct pb_bpf_prog_stats *stats;	/* where it counts; NULL: a place of its own */
 	bool privileged;			/* who loads it may learn addresses */
 };
 

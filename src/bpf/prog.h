@@ -131,6 +131,7 @@ struct pb_bpf_settings {
 	uint32_t jit_baseline;		/* only instructions that every x86-64 has */
 	uint32_t debugger;		/* gdb is told of programs that are made from now on */
 	uint32_t stats;			/* bpf_stats_enabled */
+	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1: for good, 2 */
 	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */
 	/* of jit_enable 2; as the kernel's line in its log has it. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);

@@ -4,7 +4,7 @@
  * what was found out about each instruction. Whoever runs a program has resolved it
  * with these facts (resolve.h).
  *
- * Context: one thread a call; no libc, no globals. Memory and time are bounded: by
+ * Context: one thread a call; no libc, no globals but pb_bpf_settings. Memory and time are bounded: by
  * the kernel's limits on instructions looked at and on branches that wait.
  */
 #ifndef PB_BPF_VERIFY_H

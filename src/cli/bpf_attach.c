@@ -17,7 +17,7 @@
 
 #define OUTPUT_SIZE	(1u << 20)
 #define OUTPUT		"bpf_output"	/* maps of ours; an object's have its name in front, or none */
-#define LOST		"bpf_lost"
+#define COUNTS		"bpf_counts"
 #define LANES		16		/* of per-CPU values, at least */
 
 /* ---- maps ---------------------------------------------------------------------------- */
@@ -43,25 +43,25 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* What programs print goes to a ring buffer; beside it a counter of what found no room there. */
+/* What programs print goes to a ring buffer; beside it agents count, what found no room there, too. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
 		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE }, .name = OUTPUT, .lanes = 1,
 		.types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
-	struct pb_bpf_map_spec lost = {
+	struct pb_bpf_map_spec counts = {
 		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4,
-			  .value_size = sizeof(struct pb_progs_lost), .max_entries = 1 }, .name = LOST,
+			  .value_size = sizeof(struct pb_progs_counts), .max_entries = 1 }, .name = COUNTS,
 		.lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	int err = bpf_object_pin(&a->session, &output, &a->output);
 
 	if (!err) {
 		a->has_output = true;
-		err = bpf_object_pin(&a->session, &lost, &a->lost);
+		err = bpf_object_pin(&a->session, &counts, &a->counts);
 	}
-	a->has_lost = !err;
+	a->has_counts = !err;
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
@@ -179,7 +179,7 @@ static bool write_maps(struct bpf_attach *a, FILE *f)
 
 	for (uint32_t i = 0; i < a->session.object->nr_maps; i++)
 		ok &= write_map(a, f, a->session.made->maps[i].map->name);
-	return ok && write_map(a, f, OUTPUT) && write_map(a, f, LOST);
+	return ok && write_map(a, f, OUTPUT) && write_map(a, f, COUNTS);
 }
 
 /* By the object's numbers; those that aren't loaded have no instructions. */
@@ -258,8 +258,9 @@ static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE
 	struct pb_progs head = {
 		.magic = PB_PROGS_MAGIC, .size = size, .nr_maps = a->session.object->nr_maps + 2,
 		.nr_progs = a->session.object->nr_progs, .nr_links = o->nr_hooks,
-		.output = a->session.object->nr_maps, .lost = a->session.object->nr_maps + 1,
+		.output = a->session.object->nr_maps, .counts = a->session.object->nr_maps + 1,
 		.jit_enable = pb_bpf_settings.jit_enable, .jit_harden = pb_bpf_settings.jit_harden,
+		.stats = pb_bpf_settings.stats,
 	};
 	uint64_t code = sizeof(head) + head.nr_maps * sizeof(struct pb_progs_map) +
 			head.nr_progs * sizeof(struct pb_progs_prog) + head.nr_links * sizeof(struct pb_progs_link);
@@ -296,10 +297,24 @@ static uint32_t lanes(void)
 	return n < LANES / 2 ? LANES : n < PB_BPF_MAX_LANES / 2 ? 2 * (uint32_t)n : PB_BPF_MAX_LANES;
 }
 
+/* The programs are made before the agent writes its control files. */
+static void apply_settings(const struct record_options *o)
+{
+	for (unsigned i = 0; i < o->nr_sets; i++) {
+		uint32_t *setting = o->sets[i].file == PB_CF_BPF_JIT_ENABLE ? &pb_bpf_settings.jit_enable :
+				    o->sets[i].file == PB_CF_BPF_JIT_HARDEN ? &pb_bpf_settings.jit_harden :
+				    o->sets[i].file == PB_CF_BPF_STATS_ENABLED ? &pb_bpf_settings.stats : NULL;
+
+		if (setting)
+			*setting = (uint32_t)atoi(o->sets[i].value);
+	}
+}
+
 int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 {
 	int ret;
 
+	apply_settings(o);
 	bpf_session_init(&a->session, a->command);
 	a->session.lanes = lanes();
 	ret = make_dir(a);
@@ -336,7 +351,7 @@ static void remove_maps(struct bpf_attach *a)
 		if (a->session.made->maps[i].map)
 			remove_map(a, a->session.made->maps[i].map->name);
 	remove_map(a, OUTPUT);
-	remove_map(a, LOST);
+	remove_map(a, COUNTS);
 	pb_bpf_pins_rmdir(bpf_pins(a->command), a->dir);
 }
 
@@ -349,8 +364,8 @@ void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
 		remove_maps(a);
 	if (a->has_output)
 		pb_bpf_map_close(&a->output);
-	if (a->has_lost)
-		pb_bpf_map_close(&a->lost);
+	if (a->has_counts)
+		pb_bpf_map_close(&a->counts);
 	if (o->progs_size)
 		close(o->progs_fd);
 	bpf_session_end(&a->session);

@@ -23,8 +23,8 @@ struct bpf_attach {
 
 	struct bpf_session session;
 	char dir[BPF_PIN_PATH];		/* of the maps */
-	struct pb_bpf_map output, lost;	/* what programs print, and how much found no room */
-	bool has_output, has_lost;
+	struct pb_bpf_map output, counts;	/* what programs print, and what agents count */
+	bool has_output, has_counts;
 	bool loaded[PB_PROGS_MAX_PROGS];	/* the object's programs that agents get */
 	pthread_t thread;		/* prints */
 	void *copy;			/* of a record that is printed */

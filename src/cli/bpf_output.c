@@ -136,9 +136,20 @@ int bpf_output_start(struct bpf_attach *a)
 	return err ? pb_error(a->command, "a thread for the output: %s", strerror(err)) : 0;
 }
 
+/* In bpftool's words. */
+static void show_stats(struct bpf_attach *a, const struct pb_progs_counts *counts)
+{
+	const struct pb_bpf_object_prog *p = a->session.object->progs;
+
+	for (uint32_t i = 0; i < a->session.object->nr_progs; i++)
+		if (counts->progs[i].runs)
+			fprintf(a->to, "%s  name %s  run_time_ns %lu run_cnt %lu\n", p[i].section, p[i].name,
+				counts->progs[i].ns, counts->progs[i].runs);
+}
+
 void bpf_output_end(struct bpf_attach *a)
 {
-	struct pb_progs_lost lost = { 0 };
+	struct pb_progs_counts counts = { 0 };
 	uint32_t zero = 0;
 
 	if (!a->printing)
@@ -147,15 +158,17 @@ void bpf_output_end(struct bpf_attach *a)
 	pthread_join(a->thread, NULL);
 	free(a->copy);
 	a->printing = false;
-	pb_bpf_map_lookup_elem(&a->lost, &zero, &lost, 0);
-	if (lost.outputs)
+	pb_bpf_map_lookup_elem(&a->counts, &zero, &counts, 0);
+	if (counts.outputs)
 		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed",
-			 lost.outputs);
-	if (lost.functions)
-		pb_error(a->command, "%lu functions go without a program: more than there is room for", lost.functions);
-	if (lost.runs)
+			 counts.outputs);
+	if (counts.functions)
+		pb_error(a->command, "%lu functions go without a program: more than there is room for",
+			 counts.functions);
+	if (counts.runs)
 		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too many open calls, "
-			 "or a function that looks at its return address", lost.runs);
+			 "or a function that looks at its return address", counts.runs);
+	show_stats(a, &counts);
 }
 
 static bool has_something(const struct pb_bpf_object_map *m)

@@ -71,7 +71,6 @@ void bpf_session_init(struct bpf_session *s, const char *command)
 	s->log_level = 1;
 	s->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, s };
 	s->log = calloc(1, BPF_LOG_SIZE);
-	pb_bpf_settings.jit_enable = 1;
 	sigaction(SIGSEGV, &act, NULL);
 	sigaction(SIGBUS, &act, NULL);
 }
@@ -142,6 +141,7 @@ static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_v
 		return err;
 	r.spec.name = u->name;
 	r.spec.id = s->nr_progs + 1;
+	r.spec.privileged = s->caps & PB_BPF_CAP_BPF;
 	out->xlated = r.spec.nr * (uint32_t)sizeof(struct bpf_insn);
 	err = pb_bpf_prog_make(&r.spec, &out->prog);
 	pb_bpf_resolved_free(&r);

@@ -42,6 +42,12 @@ struct record_pattern {
 	const char *text;
 };
 
+/* --set: a control file, and what is written there. */
+struct record_set {
+	enum pb_control_file file;
+	const char *value;
+};
+
 /* A function that an eBPF program is for. */
 struct record_hook {
 	const char *section;		/* for messages */
@@ -65,6 +71,8 @@ struct record_options {
 	enum pb_match match;
 	struct record_pattern *patterns;
 	unsigned nr_patterns;
+	struct record_set *sets;
+	unsigned nr_sets;
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" not given */
 	struct pb_control_writes writes; /* what all of it comes to */

@@ -134,6 +134,8 @@ int record_filters_resolve(struct record_options *o, const struct record_target 
 		ret = add(o, PB_CF_MAX_GRAPH_DEPTH, o->depth);
 	if (o->thresh[0] && !ret)
 		ret = add(o, PB_CF_TRACING_THRESH, o->thresh);
+	for (unsigned i = 0; i < o->nr_sets && !ret; i++)
+		ret = add(o, o->sets[i].file, o->sets[i].value);
 	if (!ret)
 		ret = add(o, PB_CF_CURRENT_TRACER, o->tracer);
 	return ret;

@@ -14,7 +14,7 @@
 
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_SET,
 };
 
 /* What live has, too. */
@@ -43,6 +43,8 @@ static const struct argp_option common[] = {
 	{ "overwrite", OPT_OVERWRITE, 0, 0, "Flight recorder: keep the newest only", 3 },
 	{ "clock", OPT_CLOCK, "NAME", 0, "Trace clock, as in trace_clock (x86-tsc)", 3 },
 	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
+	{ "set", OPT_SET, "FILE=VALUE", 0, "Write VALUE to the control file (see `patchbay control list') before "
+	  "the program begins", 3 },
 	{ 0 }
 };
 
@@ -149,6 +151,33 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+static int add_set(struct record_options *o, const char *arg, struct argp_state *state)
+{
+	struct record_set *list = realloc(o->sets, (o->nr_sets + 1) * sizeof(*list));
+	const char *value = strchr(arg, '=');
+	char name[64], err[300];
+	enum pb_control_file file;
+
+	if (!list)
+		return ENOMEM;
+	o->sets = list;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
+	file = pb_control_find(name);
+	if (!value) {
+		usage_error(state, "--set=%s: say FILE=VALUE", arg);
+	} else if (file == PB_NR_CONTROL_FILES) {
+		usage_error(state, "--set=%s: no such file; see patchbay control list", arg);
+	} else if (file == PB_CF_BUFFER_SIZE_KB || file == PB_CF_CURRENT_TRACER || file == PB_CF_TRACE_CLOCK) {
+		usage_error(state, "--set=%s: there are the options -b, --tracer and --clock", arg);
+	} else if (pb_control_validate(file, value + 1, false, err, sizeof(err))) {
+		snprintf(name, sizeof(name), "--set: %.40s: %%s", pb_control_info(file)->path);
+		usage_error(state, name, err);
+	} else {
+		list[o->nr_sets++] = (struct record_set){ file, value + 1 };
+	}
+	return 0;
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	static const char *const tracers[] = { "function_graph", "function", "nop", NULL };
@@ -180,6 +209,8 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 			usage_error(state, "--clock: %s", err);
 		o->clock = arg;
 		return 0;
+	case OPT_SET:
+		return add_set(o, arg, state);
 	case OPT_SERVE:
 		o->serve = true;
 		o->welcome_flags |= PB_WELCOME_SERVE;
@@ -253,6 +284,7 @@ void record_options_free(struct record_options *o)
 {
 	free(o->patterns);
 	free(o->hooks);
+	free(o->sets);
 	free(o->modules);
 	pb_control_writes_free(&o->writes);
 }

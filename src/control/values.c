@@ -198,7 +198,12 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 	case PB_CF_MAX_GRAPH_DEPTH:
 		return validate_number(value, INT32_MAX, err, errlen);
 	case PB_CF_TRACING_ON:
+	case PB_CF_BPF_STATS_ENABLED:
 		return validate_number(value, 1, err, errlen);
+	case PB_CF_BPF_JIT_ENABLE:
+	case PB_CF_BPF_JIT_HARDEN:
+	case PB_CF_UNPRIVILEGED_BPF_DISABLED:
+		return validate_number(value, 2, err, errlen);
 	case PB_CF_SET_FTRACE_SIZE:
 	case PB_CF_BUFFER_SIZE_KB:
 		return validate_number(value, UINT32_MAX, err, errlen);

@@ -231,6 +231,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	pb_creds_wanted = session.serve;
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
+	pb_prog_register_files();
 	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	if (pb_loader_start(&session, own_path(), (uint64_t)_DYNAMIC)) {
 		pb_session_close(&session);

@@ -2,7 +2,6 @@
 #include <asm/ptrace.h>
 #include <errno.h>
 #include <link.h>
-#include <sys/mman.h>
 #include "engine/prog.h"
 #include "abi/analysis_access.h"
 #include "abi/progs.h"
@@ -11,9 +10,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 #include "bpf/host.h"
-#include "bpf/image.h"
 #include "bpf/resolve.h"
-#include "engine/files.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
@@ -21,7 +18,6 @@
 #include "engine/prog_priv.h"
 #include "engine/sweep.h"
 #include "engine/thread.h"
-#include "engine/uaccess.h"
 
 #define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
 #define MOST_SITES	(SLOTS / 2)
@@ -82,182 +78,14 @@ static void put_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t i
 
 static const struct pb_bpf_objects objects = { find_object, get_object, put_object, NULL };
 
-/* ---- the observer's file ----------------------------------------------------------------- */
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	long p = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return pb_sys_failed(p) ? NULL : (void *)p;
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	pb_sys(SYS_munmap, p, size);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
-
-static bool in_file(uint64_t size, uint64_t offset, uint64_t nr, uint64_t each)
-{
-	return offset <= size && !(offset & 7) && nr * each <= size - offset;
-}
-
-static bool text_ends(const char *s, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (!s[i])
-			return true;
-	return false;
-}
-
-struct file {
-	const struct pb_progs *head;
-	const struct pb_progs_map *maps;
-	const struct pb_progs_prog *progs;
-	const struct pb_progs_link *links;
-	uint64_t size;
-};
-
-static bool check_file(const void *p, uint64_t size, struct file *f)
-{
-	const struct pb_progs *h = p;
-	uint64_t at = sizeof(*h);
-
-	if (size < sizeof(*h) || h->magic != PB_PROGS_MAGIC || h->size != size || h->nr_maps > PB_PROGS_MAX_MAPS ||
-	    h->nr_progs > PB_PROGS_MAX_PROGS || h->nr_links > PB_PROGS_MAX_LINKS)
-		return false;
-	*f = (struct file){ .head = h, .size = size, .maps = (const void *)(h + 1) };
-	at += h->nr_maps * sizeof(*f->maps);
-	f->progs = (const void *)((const char *)p + at);
-	at += h->nr_progs * sizeof(*f->progs);
-	f->links = (const void *)((const char *)p + at);
-	at += h->nr_links * sizeof(*f->links);
-	if (at > size)
-		return false;
-	for (uint32_t i = 0; i < h->nr_maps; i++)
-		if (!text_ends(f->maps[i].path, PB_PROGS_PATH))
-			return false;
-	for (uint32_t i = 0; i < h->nr_links; i++)
-		if (f->links[i].prog >= h->nr_progs || !f->progs[f->links[i].prog].nr ||
-		    !text_ends(f->links[i].function, PB_PROGS_PATH) ||
-		    !text_ends(f->links[i].module, PB_PROGS_PATH))
-			return false;
-	return true;
-}
-
-static int make_funcs(const struct file *f, const struct pb_progs_prog *p, struct pb_bpf_func *funcs)
-{
-	const struct pb_progs_func *from = (const void *)((const char *)f->head + p->funcs);
-
-	if (p->nr_funcs > PB_BPF_MAX_SUBPROGS || !in_file(f->size, p->funcs, p->nr_funcs, sizeof(*from)))
-		return -EINVAL;
-	for (uint32_t i = 0; i < p->nr_funcs; i++) {
-		funcs[i] = (struct pb_bpf_func){ .insn = from[i].insn, .name = "", .global = from[i].global,
-						 .returns_void = from[i].returns_void,
-						 .nr_args = from[i].nr_args < 5 ? from[i].nr_args : 5 };
-		for (int a = 0; a < 5; a++) {
-			funcs[i].args[a].kind = (uint8_t)from[i].kind[a];
-			funcs[i].args[a].size = from[i].size[a];
-		}
-	}
-	return 0;
-}
-
-/* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
-static const struct pb_bpf_pages *other_pages;
-
-static size_t code_used;
-
-static void *map_pages(size_t size)
-{
-	char *at = pb_prog_code + code_used;
-	long p;
-
-	size = pb_align_up(size, 4096ul);
-	if (size > PB_PROG_CODE - code_used)
-		return other_pages->map(size);
-	p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (pb_sys_failed(p))
-		return NULL;
-	code_used += size;
-	return at;
-}
-
-static int protect_pages(void *p, size_t size, int prot)
-{
-	return (int)pb_sys(SYS_mprotect, p, size, prot);
-}
-
-/* What was mapped last can be had again. */
-static void unmap_pages(void *p, size_t size)
-{
-	size_t at = (size_t)((char *)p - pb_prog_code);
-
-	size = pb_align_up(size, 4096ul);
-	if (at >= PB_PROG_CODE)
-		other_pages->unmap(p, size);
-	else if (at + size == code_used)
-		code_used = at;
-}
-
-static void use_pages(void)
-{
-	static const struct pb_bpf_pages pages = { map_pages, protect_pages, unmap_pages };
-
-	other_pages = pb_bpf_pages;
-	pb_bpf_pages = &pages;
-}
-
-/* Loads of the kernel's structures, which aren't here: they would only fault. */
-static bool probes(const struct pb_bpf_prog_spec *s)
-{
-	for (uint32_t i = 0; i < s->nr; i++)
-		if (s->ops[i] >= PB_BPF_OP_PROBE_B && s->ops[i] <= PB_BPF_OP_PROBE_SW)
-			return true;
-	return false;
-}
-
-static int make_prog(const struct file *f, const struct pb_progs_prog *p, struct pb_bpf_prog **prog)
-{
-	static struct pb_bpf_func funcs[PB_BPF_MAX_SUBPROGS];
-	static struct pb_bpf_map *list[PB_PROGS_MAX_MAPS];
-	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .caps = PB_BPF_CAP_ALL, .gpl = p->gpl,
-		.insns = (const void *)((const char *)f->head + p->insns), .nr = p->nr, .maps = list,
-		.nr_maps = nr_maps, .funcs = funcs, .nr_funcs = p->nr_funcs, .mem = &mem,
-	};
-	struct pb_bpf_resolved r;
-	int err;
-
-	if (!v.type || !p->nr || p->nr > PB_PROGS_MAX_INSNS || !in_file(f->size, p->insns, p->nr, 8) ||
-	    make_funcs(f, p, funcs))
-		return -EINVAL;
-	for (uint32_t i = 0; i < nr_maps; i++)
-		list[i] = &maps[i];
-	err = pb_bpf_verify(&v);
-	if (!err)
-		err = pb_bpf_resolve(&v, &r);
-	if (!err && probes(&r.spec)) {
-		err = -EOPNOTSUPP;
-		pb_bpf_resolved_free(&r);
-	}
-	if (!err) {
-		r.spec.name = text_ends(p->name, sizeof(p->name)) ? p->name : "";
-		r.spec.id = (uint32_t)(prog - progs) + 1;
-		err = pb_bpf_prog_make(&r.spec, prog);
-		pb_bpf_resolved_free(&r);
-	}
-	pb_bpf_facts_free(&mem, v.facts);
-	return err;
-}
+/* ---- what the observer's file says --------------------------------------------------------- */
 
 static bool is_per_cpu(const struct pb_bpf_map *m)
 {
 	return m->lanes > 1;
 }
 
-static int open_maps(const struct file *f)
+static int open_maps(const struct pb_prog_file *f)
 {
 	for (; nr_maps < f->head->nr_maps; nr_maps++) {
 		struct pb_bpf_map *m = &maps[nr_maps];
@@ -273,7 +101,7 @@ static int open_maps(const struct file *f)
 	return 0;
 }
 
-static void make_links(const struct file *f)
+static void make_links(const struct pb_prog_file *f)
 {
 	for (; nr_links < f->head->nr_links; nr_links++) {
 		struct link *l = &links[nr_links];
@@ -295,11 +123,11 @@ static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle);
 
 int pb_prog_start(const void *file, uint64_t size, const char **why)
 {
-	struct file f;
+	struct pb_prog_file f;
 	int err = -EINVAL;
 
 	*why = "the file of programs makes no sense";
-	if (!check_file(file, size, &f))
+	if (!pb_prog_file_check(&f, file, size))
 		return err;
 	*why = "a map can't be mapped";
 	err = pb_prog_runs_start();
@@ -307,16 +135,18 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 		err = open_maps(&f);
 	pb_bpf_settings.jit_enable = f.head->jit_enable;
 	pb_bpf_settings.jit_harden = f.head->jit_harden;
+	pb_bpf_settings.stats = f.head->stats;
+	pb_bpf_settings.show = pb_prog_show_code;
 	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
-			    map_of(f.head->lost, BPF_MAP_TYPE_ARRAY), maps);
-	use_pages();
+			    map_of(f.head->counts, BPF_MAP_TYPE_ARRAY), maps);
+	pb_prog_use_pages();
 	map_paths = f.maps;
 	our_pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_ftrace_regs = wrap;
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		if (!f.progs[nr_progs].nr)
 			continue;
-		err = make_prog(&f, &f.progs[nr_progs], &progs[nr_progs]);
+		err = pb_prog_make(&f, nr_progs, maps, nr_maps, &progs[nr_progs]);
 		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" : "a program is refused";
 		if (err)
 			break;
@@ -480,6 +310,17 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const
 	r->overridden = false;
 }
 
+/* Not behind pb_bpf_enter_counted(): a frame there would be in unwinders' way. */
+static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *prog)
+{
+	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
+	uint64_t ret = pb_prog_call(r->run.ctx, &r->run, prog->enter);
+
+	__atomic_add_fetch(&prog->stats->ns, host->clock(&r->run, PB_BPF_MONOTONIC) - from, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&prog->stats->runs, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
 static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const struct link *l, struct pt_regs *regs)
 {
 	uint64_t ret;
@@ -492,7 +333,8 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	r->open = pb_prog_open(t, regs->rsp);
 	if (l->lanes)
 		r->run.lane = pb_prog_lane(r->open, host->cpu(&r->run), nr_lanes);
-	ret = pb_prog_call(regs, &r->run, l->prog->enter);
+	ret = pb_unlikely(pb_bpf_settings.stats) ? run_counted(r, l->prog) :
+						   pb_prog_call(regs, &r->run, l->prog->enter);
 	pb_prog_close(t, r->open);
 	return ret;
 }

@@ -18,6 +18,8 @@ struct pb_entry;
 struct pt_regs;
 struct pb_bpf_map;
 struct pb_bpf_host;
+struct pb_bpf_prog;
+struct pb_bpf_prog_stats;
 
 /* From the observer's file: programs are made, and attached to the modules that are
  * there. 0 or -errno, *why for people. Context: start. */
@@ -57,8 +59,15 @@ int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* In a forked child, which shares its parent's mapping, and with it the lock that says
  * who lives: it gets one of its own, at the same addresses, if the file is still there. */
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
-/* prog_host.c: what programs meet. output: a ring buffer, or NULL; lost: an array that
- * counts what found no room there, and runs that were left out, or NULL. */
-const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *lost,
+/* prog_host.c: what programs meet. output: a ring buffer, or NULL; counts: an array of one
+ * struct pb_progs_counts, or NULL. */
+const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *counts,
 				       struct pb_bpf_map *maps);
+/* Where the observer sees what it counts; NULL: nowhere. */
+struct pb_bpf_prog_stats *pb_prog_stats(uint32_t prog);
+/* Its native code goes to the output: bpf_jit_enable 2. */
+void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes);
+
+/* prog_files.c: bpf_jit_enable, bpf_jit_harden, bpf_stats_enabled, unprivileged_bpf_disabled. */
+void pb_prog_register_files(void);
 #endif

@@ -10,6 +10,7 @@
 #include "bpf/host.h"
 #include "bpf/map.h"
 #include "bpf/map_ringbuf.h"
+#include "bpf/text.h"
 #include "engine/fgraph.h"
 #include "engine/prog.h"
 #include "engine/prog_priv.h"
@@ -18,9 +19,10 @@
 
 #define MOST_TEXT	1024
 #define MOST_EVENT	65536
+#define CODE_ROW	16
 
 static struct pb_bpf_map *output, *all_maps;
-static uint64_t *lost;			/* outputs that found no room; the observer reads it */
+static struct pb_progs_counts *counts;	/* the observer reads it */
 static struct pb_bpf_host host;
 
 static uint64_t pid_tgid(struct pb_bpf_run *run)
@@ -39,8 +41,8 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 		return -E2BIG;
 	record = pb_bpf_ringbuf_reserve(output, sizeof(*record) + na + nb, 0);
 	if (!record) {
-		if (lost)
-			__atomic_add_fetch(lost, 1, __ATOMIC_RELAXED);
+		if (counts)
+			__atomic_add_fetch(&counts->outputs, 1, __ATOMIC_RELAXED);
 		return -ENOSPC;
 	}
 	pb_prog_takes(run, output, record);
@@ -99,24 +101,45 @@ static int64_t read_string(struct pb_bpf_run *run, char *to, uint64_t from, uint
 	return pb_sandboxed ? -EFAULT : pb_bpf_host_linux()->read_str(run, to, from, n);
 }
 
-static struct pb_progs_lost *losses;
-
 void pb_prog_left_out(void)
 {
-	if (losses)
-		__atomic_add_fetch(&losses->functions, 1, __ATOMIC_RELAXED);
+	if (counts)
+		__atomic_add_fetch(&counts->functions, 1, __ATOMIC_RELAXED);
 }
 
-const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *lost_map, struct pb_bpf_map *maps)
+struct pb_bpf_prog_stats *pb_prog_stats(uint32_t prog)
+{
+	_Static_assert(sizeof(counts->progs[0]) == sizeof(struct pb_bpf_prog_stats), "abi/progs.h");
+	return counts ? (struct pb_bpf_prog_stats *)&counts->progs[prog] : NULL;
+}
+
+void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes)
+{
+	struct pb_prog_run r = { .run = { .prog = prog, .thread = pb_process->pid } };
+	const uint8_t *code = (const uint8_t *)prog->jited;
+	char line[128];
+	struct pb_bpf_text t = { .buf = line, .size = sizeof(line) };
+
+	pb_bpf_printf(&t, "flen=%u proglen=%u pass=%u image=%lx from=%s pid=%u", prog->nr, prog->jited_len, passes,
+		      (uint64_t)code, prog->name, pb_process->pid);
+	trace(&r.run, line, t.len);
+	for (uint32_t i = 0; i < prog->jited_len; i += CODE_ROW) {
+		t.len = 0;
+		pb_bpf_printf(&t, "JIT code: %08x:", i);
+		for (uint32_t k = i; k < i + CODE_ROW && k < prog->jited_len; k++)
+			pb_bpf_printf(&t, " %02x", code[k]);
+		trace(&r.run, line, t.len);
+	}
+}
+
+const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *count_map, struct pb_bpf_map *maps)
 {
 	uint32_t zero = 0;
 
-	lost = lost_map ? lost_map->ops->lookup(lost_map, &zero, NULL) : NULL;
-	/* behind each other, as in struct pb_progs_lost */
-	if (lost && lost_map->attr.value_size >= sizeof(*losses)) {
-		losses = (struct pb_progs_lost *)lost;
-		pb_prog_missed = &losses->runs;
-	}
+	if (count_map && count_map->attr.value_size >= sizeof(*counts))
+		counts = count_map->ops->lookup(count_map, &zero, NULL);
+	if (counts)
+		pb_prog_missed = &counts->runs;
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();

@@ -27,6 +27,22 @@ static inline struct pb_prog_run *pb_prog_run_of(struct pb_bpf_run *run)
 	return pb_container_of(run, struct pb_prog_run, run);
 }
 
+/* prog_load.c. Context: start. */
+struct pb_progs;
+struct pb_prog_file {
+	const struct pb_progs *head;
+	const struct pb_progs_map *maps;
+	const struct pb_progs_prog *progs;
+	const struct pb_progs_link *links;
+	uint64_t size;
+};
+bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
+/* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
+void pb_prog_use_pages(void);
+/* Verifies, and makes, the file's program of that number. 0 or -errno. */
+int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps, uint32_t nr_maps,
+		 struct pb_bpf_prog **prog);
+
 /* prog_run.c. Context: hit path. A run from `slot` begins, and ends. */
 struct pb_thread;
 int pb_prog_runs_start(void);		/* before the first; -errno */

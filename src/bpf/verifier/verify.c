@@ -22,7 +22,7 @@ static int check_rights(const struct pb_bpf_verify *v)
 
 	if (!v->nr || v->nr > (capable ? PB_BPF_COMPLEXITY : PB_BPF_MAX_INSNS_UNPRIV))
 		return -E2BIG;
-	if (!v->type->unpriv && !capable)
+	if (!capable && (!v->type->unpriv || pb_bpf_settings.unprivileged_disabled))
 		return -EPERM;
 	if (capable && needs(v->type->type, PB_BPF_CAP_NET_ADMIN) && !(v->caps & PB_BPF_CAP_NET_ADMIN))
 		return -EPERM;
