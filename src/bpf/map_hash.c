@@ -18,6 +18,8 @@
  */
 #include "bpf/map_hash.h"
 
+#define MANY_BUCKETS	(1u << 16)
+
 /* ---- layout --------------------------------------------------------------- */
 
 struct layout {
@@ -49,13 +51,14 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 
 	if (err)
 		return err;
-	while (buckets < a->max_entries)
+	/* small maps' lie apart, so that threads with keys of their own seldom share a line of them */
+	while (buckets < a->max_entries || (buckets < 4ull * a->max_entries && buckets < MANY_BUCKETS))
 		buckets *= 2;
 	l->key_room = pb_align_up(a->key_size, 8u);
 	l->elem_size = offsetof(struct elem, key) + l->key_room +
 		       (is_percpu(a->type) || a->value_size <= SMALL ? 0 : pb_align_up(a->value_size, 8u));
-	/* small ones have a cache line each: processors that use different ones don't meet */
-	l->elem_size = l->elem_size < 64 ? 64 : pb_align_up(l->elem_size, (uint64_t)16);
+	/* cache lines of their own: processors that use different ones don't meet */
+	l->elem_size = pb_align_up(l->elem_size, (uint64_t)64);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;
 	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)64);

@@ -56,7 +56,7 @@ struct hash_top {
 	struct hash_shard {
 		uint64_t head;	/* of a stack of free elements: {tag, link}; link 0: none */
 		uint32_t room;	/* keys that may come; all of these and the keys are max_entries */
-		uint32_t pad[13];
+		uint32_t pad[29];	/* processors fetch lines in pairs */
 	} shard[SHARDS];
 };
 _Static_assert(!(sizeof(struct hash_top) % 64), "whole cache lines");
