@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter: one label for each operation, and a jump through the table at
- * the end of each. It checks nothing that the verifier has: its programs are sound.
+ * The interpreter: one label for each operation and each pair of PAIRS, and a jump
+ * through the table at the end of each. It checks nothing that the verifier has: its programs are sound.
  *
  * A subprogram's address is a token here, a number that is no address: callbacks run
  * in an interpreter of their own. So does what a subprogram leaves for with a tail
  * call, as its caller goes on afterwards; the first subprogram's takes its place.
  */
+#include "base/base.h"
 #include "bpf/prog.h"
 #include "bpf/probe.h"
 
@@ -130,6 +131,65 @@ struct frame {
 	IF(JSLT, int64_t, int32_t, d < s) \
 	IF(JSLE, int64_t, int32_t, d <= s)
 
+/*
+ * Pairs that programs are full of go as one operation: an instruction, and the next one
+ * with the same destination, whose value needn't come back from memory. The second stays
+ * where it is, for jumps to it. X(first, its value, second, what it does with v)
+ */
+#define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
+#define THEN(expr) i++; DST = (expr); NEXT;
+#define THEN_IF(cond) i++; DST = v; GO((cond) ? i->off : 0);
+#define PAIRS(X) \
+	X(MOV64_X, SRC, ADD64_K, THEN(v + IMM)) \
+	X(MOV64_X, SRC, AND64_K, THEN(v & IMM)) \
+	X(MOV64_X, SRC, LSH64_K, THEN(v << (IMM & 63))) \
+	X(MOV64_X, SRC, RSH64_K, THEN(v >> (IMM & 63))) \
+	X(LSH64_K, DST << (IMM & 63), RSH64_K, THEN(v >> (IMM & 63))) \
+	X(LSH64_K, DST << (IMM & 63), ARSH64_K, THEN((uint64_t)((int64_t)v >> (IMM & 63)))) \
+	X(AND64_K, DST & IMM, LSH64_K, THEN(v << (IMM & 63))) \
+	X(LDX_B, LOADED(uint8_t), AND64_K, THEN(v & IMM)) \
+	X(XOR32_X, (uint32_t)(DST ^ SRC), MUL32_K, THEN((uint32_t)v * (uint32_t)i->imm)) \
+	X(LDX_B, LOADED(uint8_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_B, LOADED(uint8_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_H, LOADED(uint16_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_H, LOADED(uint16_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_W, LOADED(uint32_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_W, LOADED(uint32_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_DW, LOADED(uint64_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_DW, LOADED(uint64_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(BE16, __builtin_bswap16((uint16_t)DST), JEQ64_K, THEN_IF(v == IMM)) \
+	X(BE16, __builtin_bswap16((uint16_t)DST), JNE64_K, THEN_IF(v != IMM)) \
+	X(AND64_K, DST & IMM, JEQ64_K, THEN_IF(v == IMM)) \
+	X(AND64_K, DST & IMM, JNE64_K, THEN_IF(v != IMM)) \
+	X(ADD64_K, DST + IMM, JEQ64_K, THEN_IF(v == IMM)) \
+	X(ADD64_K, DST + IMM, JNE64_K, THEN_IF(v != IMM)) \
+	X(ADD64_K, DST + IMM, JLT64_K, THEN_IF(v < IMM)) \
+	X(ADD64_K, DST + IMM, JGT64_X, THEN_IF(v > SRC)) \
+	X(SUB64_K, DST - IMM, JNE64_K, THEN_IF(v != IMM))
+
+enum pair {
+	BEFORE_PAIRS = PB_BPF_NR_ALL_OPS - 1,
+#define NUMBER(first, value, second, then) PAIR_##first##_##second,
+	PAIRS(NUMBER)
+#undef NUMBER
+	NR_LABELS
+};
+_Static_assert(NR_LABELS <= 256, "struct pb_bpf_code's op is a byte");
+
+static uint8_t pair_of(uint8_t first, uint8_t second)
+{
+	static const struct { uint8_t first, second, op; } pairs[] = {
+#define PAIR(first, value, second, then) { PB_BPF_OP_##first, PB_BPF_OP_##second, PAIR_##first##_##second },
+		PAIRS(PAIR)
+#undef PAIR
+	};
+
+	for (size_t i = 0; i < pb_array_size(pairs); i++)
+		if (pairs[i].first == first && pairs[i].second == second)
+			return pairs[i].op;
+	return first;
+}
+
 static int64_t sdiv64(int64_t d, int64_t s)
 {
 	return !s ? 0 : s == -1 ? (int64_t)-(uint64_t)d : d / s;
@@ -161,6 +221,9 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 		PB_BPF_OPS(LABEL)
 		PB_BPF_RESOLVED_OPS(LABEL)
 #undef LABEL
+#define LABEL(first, value, second, then) [PAIR_##first##_##second] = &&PAIR_##first##_##second,
+		PAIRS(LABEL)
+#undef LABEL
 	};
 	uint64_t stack[PB_BPF_STACK / 8];
 	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
@@ -173,6 +236,9 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	ARITHMETIC
 	MEMORY_ACCESS
 	JUMPS
+#define BODY(first, value, second, then) PAIR_##first##_##second: { uint64_t v = (value); then }
+	PAIRS(BODY)
+#undef BODY
 	LD_IMM64: DST = IMM; GO(1);
 	CALL:
 	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
@@ -218,6 +284,8 @@ void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr
 
 		code[n] = (struct pb_bpf_code){ .op = ops[n], .dst = (uint8_t)(i->dst_reg * 8),
 			.src = (uint8_t)(i->src_reg * 8), .off = i->off, .imm = i->imm };
+		if (n + 1 < nr && i[1].dst_reg == i->dst_reg)
+			code[n].op = pair_of(ops[n], ops[n + 1]);
 		if (ops[n] != PB_BPF_OP_LD_IMM64)
 			continue;
 		code[n].imm = (int64_t)((uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm);
