@@ -59,7 +59,7 @@ static int64_t host_read_str(struct pb_bpf_run *run, char *to, uint64_t from, ui
 
 		if (here > n - done)
 			here = n - done;
-		if (host_read(run, to + done, from + done, here))
+		if (run->host->read(run, to + done, from + done, here))
 			return -EFAULT;
 		for (; here; here--, done++)
 			if (!to[done]) {

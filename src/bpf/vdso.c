@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <elf.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/auxv.h>
+#include "base/auxv.h"
 #include "base/mem.h"
-#include "base/sys.h"
 #include "bpf/vdso.h"
-
-static uint64_t from_auxv(uint64_t type)
-{
-	struct { uint64_t type, value; } aux[64];
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC, 0), n;
-
-	if (pb_sys_failed(fd))
-		return 0;
-	n = pb_sys(SYS_read, fd, aux, sizeof(aux));
-	pb_sys(SYS_close, fd);
-	for (long i = 0; i < n / (long)sizeof(aux[0]); i++)
-		if (aux[i].type == type)
-			return aux[i].value;
-	return 0;
-}
 
 struct image {
 	uint64_t base;			/* what its addresses are relative to */
@@ -70,7 +55,7 @@ static void open_image(struct image *im, const Elf64_Ehdr *e)
 
 void *pb_bpf_vdso(const char *name)
 {
-	const Elf64_Ehdr *e = (const void *)from_auxv(33);	/* AT_SYSINFO_EHDR */
+	const Elf64_Ehdr *e = (const void *)pb_auxv(AT_SYSINFO_EHDR, 0);
 	struct image im;
 
 	if (!e)

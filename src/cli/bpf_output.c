@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What attached programs print: lines as trace_pipe has them, records as bpftool shows them. */
 #include <signal.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 #define IDLE_NS		5000000
 #define MOST_TEXT	1024
 #define MOST_EVENT	65536
+#define BUFFER		(4 * MOST_EVENT)
 
 static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 {
@@ -55,6 +57,13 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
+/* The program may write to the same terminal or pipe: not between two halves of a line. */
+static void flush_whole(FILE *to)
+{
+	if (__fpending(to) > BUFFER / 2)
+		fflush(to);
+}
+
 /* The program may write there at any time: what is looked at is a copy. */
 static int show_output(void *arg, const void *data, uint64_t size)
 {
@@ -74,6 +83,7 @@ static int show_output(void *arg, const void *data, uint64_t size)
 		show_text(a->to, &r->head, r->head.size);
 	else
 		show_event(a, &r->head, r->head.size);
+	flush_whole(a->to);
 	return 0;
 }
 
@@ -88,6 +98,7 @@ static int show_record(void *arg, const void *data, uint64_t size)
 
 	fprintf(n->to, "== map: %s %lu bytes =====\n", n->name, size);
 	show_hex(n->to, data, size);
+	flush_whole(n->to);
 	return 0;
 }
 
@@ -122,12 +133,14 @@ static void *loop(void *arg)
 
 int bpf_output_start(struct bpf_attach *a)
 {
+	static char buffer[BUFFER];	/* the stream outlives the session */
 	sigset_t all, old;
 	int err;
 
 	a->copy = malloc(sizeof(struct pb_progs_output) + MOST_EVENT);
 	if (!a->copy)
 		return pb_error(a->command, "out of memory");
+	setvbuf(a->to, buffer, _IOFBF, BUFFER);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&a->thread, NULL, loop, a);

@@ -10,6 +10,7 @@
 #include "engine/prog.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -162,6 +163,7 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
 
 	own_dynamic = self_dynamic;
 	filters = seccomp_filters();
+	pb_filtered = filters;
 	is_new(l);
 	for (l = l->l_next; l && !err; l = l->l_next)
 		if (is_new(l))

@@ -21,7 +21,6 @@
 
 #define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
 #define MOST_SITES	(SLOTS / 2)
-#define MOST_AT_ONE	8		/* programs at a site's entry, and at its return */
 #define STACK_ROOM	12288		/* what programs may need of the thread's stack: 33 tail calls of
 					 * subprograms take 9.5 KB */
 
@@ -31,13 +30,6 @@ struct link {
 	bool lanes;			/* it uses per-CPU maps */
 };
 
-/* A site with programs. Found by its address, without a lock. */
-struct prog_site {
-	struct pb_site *site;		/* published last; GONE: its module went */
-	uint64_t ip, next, idle;
-	uint32_t nr_entry, nr_return;
-	const struct link *entry[MOST_AT_ONE], *at_return[MOST_AT_ONE];
-};
 #define GONE ((struct pb_site *)1)
 
 static struct pb_bpf_map maps[PB_PROGS_MAX_MAPS];
@@ -196,6 +188,7 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 		return NULL;
 	memset(p, 0, sizeof(*p));
 	p->ip = m->bias + pb_site_func(m, s)->addr;
+	p->number = m->first_site + (uint32_t)(s - m->sites);
 	p->next = p->idle = pb_site_idle(m, s);
 	__atomic_store_n(&p->site, s, __ATOMIC_RELEASE);
 	if (!table[i]) {
@@ -215,7 +208,7 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 		return;
 	p = make_site(m, s);
 	nr = !p ? NULL : l->link->returns ? &p->nr_return : &p->nr_entry;
-	if (!p || *nr == MOST_AT_ONE) {
+	if (!p || *nr == PB_PROG_AT_ONE) {
 		pb_prog_left_out();
 		return;
 	}
@@ -306,7 +299,7 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const
 	r->run.host = host;
 	r->run.thread = t->w.tid;
 	r->run.lane = 0;
-	r->ip = p->ip;
+	r->at = p;
 	r->overridden = false;
 }
 

@@ -4,7 +4,10 @@
  * better, and the observer's ring buffer for what they print.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
 #include "abi/progs.h"
+#include "base/auxv.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "bpf/host.h"
@@ -71,7 +74,7 @@ static int event_output(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t
 
 static uint64_t func_ip(struct pb_bpf_run *run)
 {
-	return pb_prog_run_of(run)->ip;
+	return pb_prog_run_of(run)->at->ip;
 }
 
 static void override(struct pb_bpf_run *run, uint64_t value)
@@ -90,15 +93,64 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 	return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }
 
-/* A sandbox may kill who asks for memory by a system call. */
+/* ---- where a system call may be the program's end ------------------------------------------- */
+
+/* Loads that may fault; where nothing vouches for one, the kernel is asked. */
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
 {
-	return pb_sandboxed ? -EFAULT : pb_bpf_host_linux()->read(run, to, from, n);
+	const struct pb_thread *t = pb_tls;
+	struct pb_hit hit = { .slot = (uint64_t)__builtin_frame_address(0), .site = pb_prog_run_of(run)->at->number,
+			      .stack = t->stack };
+	int err = pb_copy_from_user_nofault(to, from, n, t, &hit);
+
+	if (err != -EPERM)
+		return err ? -EFAULT : 0;
+	return pb_calls_are_safe() ? pb_bpf_host_linux()->read(run, to, from, n) : -EFAULT;
 }
 
-static int64_t read_string(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n)
+static int write_memory(struct pb_bpf_run *run, uint64_t to, const void *from, uint32_t n)
 {
-	return pb_sandboxed ? -EFAULT : pb_bpf_host_linux()->read_str(run, to, from, n);
+	return pb_calls_are_safe() ? pb_bpf_host_linux()->write(run, to, from, n) : -EFAULT;
+}
+
+static uint64_t first_ids;		/* at start: users and names change, sandboxes come */
+static char first_comm[PB_BPF_COMM];
+
+static uint64_t uid_gid(struct pb_bpf_run *run)
+{
+	return pb_calls_are_safe() ? pb_bpf_host_linux()->uid_gid(run) : first_ids;
+}
+
+static void comm(struct pb_bpf_run *run, char name[PB_BPF_COMM])
+{
+	if (pb_calls_are_safe())
+		pb_bpf_host_linux()->comm(run, name);
+	else
+		memcpy(name, first_comm, PB_BPF_COMM);
+}
+
+static int send_signal(struct pb_bpf_run *run, uint32_t sig, bool thread)
+{
+	return pb_calls_are_safe() ? pb_bpf_host_linux()->signal(run, sig, thread) : -EPERM;
+}
+
+static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino, struct bpf_pidns_info *info)
+{
+	return pb_calls_are_safe() ? pb_bpf_host_linux()->ns_pid_tgid(run, dev, ino, info) : -EINVAL;
+}
+
+/* What the kernel told at exec is in its files, which the start reads anyway. */
+static void remember_task(void)
+{
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC, 0), n;
+
+	first_ids = pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);
+	if (pb_sys_failed(fd))
+		return;
+	n = pb_sys(SYS_read, fd, first_comm, sizeof(first_comm) - 1);
+	pb_sys(SYS_close, fd);
+	if (n > 0 && first_comm[n - 1] == '\n')
+		first_comm[n - 1] = 0;
 }
 
 void pb_prog_left_out(void)
@@ -140,6 +192,7 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 		counts = count_map->ops->lookup(count_map, &zero, NULL);
 	if (counts)
 		pb_prog_missed = &counts->runs;
+	remember_task();
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();
@@ -148,7 +201,11 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	host.takes = pb_prog_takes;
 	host.gives = pb_prog_gives;
 	host.read = read_memory;
-	host.read_str = read_string;
+	host.write = write_memory;
+	host.uid_gid = uid_gid;
+	host.comm = comm;
+	host.signal = send_signal;
+	host.ns_pid_tgid = ns_pid_tgid;
 	host.trace = trace;
 	host.event_output = event_output;
 	host.func_ip = func_ip;

@@ -98,7 +98,7 @@ static int attach(struct pb_bpf_map *map, int fd)
 
 int pb_prog_map(struct pb_bpf_map *map, const char *path)
 {
-	long fd = pb_sys(SYS_open, path, O_RDWR | O_CLOEXEC);
+	long fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
 	int err;
 
 	if (pb_sys_failed(fd))
@@ -110,7 +110,7 @@ int pb_prog_map(struct pb_bpf_map *map, const char *path)
 
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
 {
-	long fd = pb_sys(SYS_open, path, O_RDWR | O_CLOEXEC);
+	long fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
 	struct stat st;
 
 	if (pb_sys_failed(fd))

@@ -5,11 +5,22 @@
 #include "base/base.h"
 #include "bpf/prog.h"
 
+#define PB_PROG_AT_ONE	8		/* programs at a site's entry, and at its return */
+
+/* A site with programs. Found by its address, without a lock. */
+struct prog_site {
+	struct pb_site *site;		/* published last; GONE in prog.c: its module went */
+	uint64_t ip, next, idle;	/* where the function begins; prog.h */
+	uint32_t number;		/* among all modules' functions */
+	uint32_t nr_entry, nr_return;
+	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
+};
+
 /* A run at a hit, and what the hit knows besides. */
 struct pb_prog_run {
 	uint64_t frame;			/* arch/x86_64/prog_call.S */
 	struct pb_bpf_run run;
-	uint64_t ip;			/* where the function begins */
+	const struct prog_site *at;	/* of which function */
 	uint64_t value;			/* bpf_override_return()'s */
 	bool overridden;
 	struct pb_prog_open *open;	/* NULL: nested too deeply to be looked after */

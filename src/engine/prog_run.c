@@ -137,7 +137,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
 
 	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
 		return false;
-	if (r->runs[r->depth - 1].handler || pb_sandboxed || !queue(sig, siginfo, t)) {
+	if (r->runs[r->depth - 1].handler || !pb_calls_are_safe() || !queue(sig, siginfo, t)) {
 		r->runs[r->depth - 1].handler = true;
 		return false;
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <asm/errno.h>
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include "engine/uaccess.h"
 #include "abi/analysis_access.h"
 #include "arch/x86_64/fault.h"
+#include "base/auxv.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "engine/text.h"
 
-bool pb_sandboxed;
+bool pb_sandboxed, pb_filtered;
 
 #define WAIT_TURNS	1000
 #define HANDLER_ROOM	3072	/* the red zone, the slow path, the handler */
@@ -22,27 +22,11 @@ uint64_t pb_frame_room = 16384;	/* where the kernel doesn't say: more than any p
 static bool on;				/* a child of fork has the same dispositions */
 static bool never;
 
-/* What the kernel says that a signal frame takes at most here. */
-static uint64_t frame_size(uint64_t if_unknown)
-{
-	struct { uint64_t type, value; } aux[64];
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC, 0), n;
-
-	if (pb_sys_failed(fd))
-		return if_unknown;
-	n = pb_sys(SYS_read, fd, aux, sizeof(aux));
-	pb_sys(SYS_close, fd);
-	for (long i = 0; i < n / (long)sizeof(aux[0]); i++)
-		if (aux[i].type == AT_MINSIGSTKSZ)
-			return aux[i].value;
-	return if_unknown;
-}
-
 bool pb_reads_on(void)
 {
 	if (never)
 		return false;
-	pb_frame_room = frame_size(pb_frame_room) + HANDLER_ROOM;
+	pb_frame_room = pb_auxv(AT_MINSIGSTKSZ, pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
 	/* the same has been made sure of */
 	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);

@@ -59,4 +59,10 @@ bool pb_reads_are_on(void);
 
 /* The program asked for a seccomp filter: system calls of ours may be its end. */
 extern bool pb_sandboxed;
+/* There were filters at start: calls that neither the program nor the start made may be, too. */
+extern bool pb_filtered;
+static inline bool pb_calls_are_safe(void)
+{
+	return !pb_sandboxed && !pb_filtered;
+}
 #endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef PB_BASE_AUXV_H
+#define PB_BASE_AUXV_H
+#include <stdint.h>
+
+/* What the kernel told the process at exec, AT_* of <sys/auxv.h>, by its file and without
+ * libc. Context: not on a hit. */
+uint64_t pb_auxv(uint64_t type, uint64_t if_unknown);
+#endif

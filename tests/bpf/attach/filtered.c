@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A program with a seccomp filter from before it began: system calls that it never makes,
+ * and that programs' helpers might, are its end.
+ *
+ *   filtered		sets the filter, and executes itself
+ */
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CALLS 1000
+
+static const int forbidden[] = {
+	SYS_process_vm_readv, SYS_process_vm_writev, SYS_getuid, SYS_getgid, SYS_kill, SYS_rt_tgsigqueueinfo,
+};
+
+static void set_filter(void)
+{
+	enum { NR = sizeof(forbidden) / sizeof(forbidden[0]) };
+	struct sock_filter f[2 * NR + 2] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
+	struct sock_fprog p = { sizeof(f) / sizeof(f[0]), f };
+
+	for (int i = 0; i < NR; i++) {
+		f[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden[i], 0, 1);
+		f[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	f[2 * NR + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+		exit(77);
+}
+
+__attribute__((noinline)) long look(const char *text, const void *nowhere)
+{
+	__asm__ volatile("" : : : "memory");
+	return text[0] + (nowhere != NULL);
+}
+
+static void *work(void *arg)
+{
+	char *text = strdup("from the heap");
+
+	for (int i = 0; i < CALLS; i++)
+		look(text, (void *)64);
+	free(text);
+	return NULL;
+}
+
+/* Handlers come in the middle of programs, as they can't be queued again. */
+static void on_alarm(int sig)
+{
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t;
+
+	if (argc == 1) {
+		set_filter();
+		execl("/proc/self/exe", argv[0], "again", NULL);
+		return 1;
+	}
+	signal(SIGALRM, on_alarm);
+	ualarm(200, 200);
+	work(NULL);
+	pthread_create(&t, NULL, work, NULL);
+	pthread_join(t, NULL);
+	return 3;
+}
