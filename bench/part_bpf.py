@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """eBPF programs attached to a function: what a hit costs, beside the kernel's uprobes."""
+import glob
 import os
+import re
 import shutil
-from harness import BENCH, NOPS, Unavailable, compile_c, pb, run
+from harness import BENCH, BUILD, NOPS, Unavailable, compile_c, pb, run
 
 CALLS = 3_000_000
 SLOW_CALLS = 30_000         # for uprobes
@@ -52,3 +54,57 @@ def attached(bench):
     add("a return, counted in a hash", None, "return")
     add("bpftrace's count() on a uprobe", None, "uprobe")
     add("bpftrace's count() on a uprobe at a 5-byte nop", None, "uprobe-nop")
+
+
+def tool(name):
+    """A bench of the machine alone. It asks the kernel, too."""
+    if os.geteuid():
+        raise Unavailable("needs root")
+    run(["ninja", "-C", BUILD, "bench/" + name])
+    return os.path.join(BUILD, "bench", name)
+
+
+def of_machine(bench):
+    """The JIT and the interpreter, beside the kernel's."""
+    done = run([tool("bench_bpf"), "7" if bench.quick else "21"], bench.one)
+    rows = {m[1]: [float(x) for x in m[2].split()] for m in
+            re.finditer(r"^(\S.{23})((?: +-?[0-9.]+){5})$", done.out, re.M)}
+    for name, (kernel, jit, interpreter, ratio, slower) in rows.items():
+        name = name.strip()
+        bench.table.add("bpf", name + ": JIT / the kernel's", "<= 1.0", [ratio], note="%.1f and %.1f ns" % (jit, kernel))
+        bench.table.add("bpf", name + ": interpreter / JIT", "<= 12", [slower])
+    if not rows:
+        raise Unavailable(done.out[-200:])
+
+
+def of_maps(bench):
+    """Maps, beside the kernel's, and what two threads or processes do more than one."""
+    if bench.nr_cpus < 2:
+        raise Unavailable("needs two processors")
+    done = run([tool("bench_bpf_maps"), "3" if bench.quick else "7"], bench.two)
+    rows = re.findall(r"^(\S.{13}) (\S.{17})((?: +-?[0-9.]+){10})$", done.out, re.M)
+    for kind, work, figures in rows:
+        kernel, ours, ratio, _, _, _, scale, threads, processes, _ = map(float, figures.split())
+        what = "%s, %s" % (kind.strip(), work.strip())
+        # of a lookup in an array little is left when the loop is taken away from the kernel's
+        if kernel > 2:
+            bench.table.add("bpf", what + ": ours / the kernel's", "<= 1.0", [ratio], note="%.1f and %.1f ns" % (ours, kernel))
+        if kind.startswith("hash") and "same" not in kind:
+            bench.table.add("bpf", what + ": two threads / one", ">= 1.8", [threads], note="the kernel %.2f" % scale)
+            bench.table.add("bpf", what + ": two processes / one", ">= 1.8", [processes])
+    if not rows:
+        raise Unavailable(done.out[-200:])
+
+
+def of_verifier(bench):
+    """The ten largest programs among the kernel's own, as tests/bpf/objects compiles them."""
+    objects = glob.glob(os.path.join(BUILD, "bpf-objects", "**", "*.o"), recursive=True)
+    if not objects:
+        raise Unavailable("tests/bpf/objects/run_objects makes the objects")
+    done = run([tool("bench_bpf_verify"), *objects], bench.one)
+    rows = re.findall(r"^(\S+) +(\S+) +(\d+) +\d+ +([0-9.]+) +([0-9.]+) +([0-9.]+)$", done.out, re.M)
+    for path, program, insns, ours, kernel, ratio in rows:
+        bench.table.add("bpf", "verifying %s of %s: ours / the kernel's" % (program, os.path.basename(path)), "<= 1.0", [float(ratio)],
+                        note="%s instructions; %s and %s ms" % (insns, ours, kernel))
+    if not rows:
+        raise Unavailable(done.out[-200:])

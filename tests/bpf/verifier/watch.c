@@ -8,7 +8,7 @@
 #include "watch.h"
 #include "world.h"
 
-#define MOST_STEPS	(1u << 24)
+#define MOST_STEPS	(1u << 28)	/* bpf_loop may take 8 million turns */
 #define MOST_FRAMES	32
 #define TOKEN		(1ull << 63)
 #define POISON(w)	(0xdead000000000000ull + (w)->layout)
