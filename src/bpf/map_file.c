@@ -7,86 +7,57 @@
 #include <unistd.h>
 
 #include "bpf/map_file.h"
-
-#define OWNERS_AT	(1ll << 56)	/* no file is that long */
+#include "bpf/map_owner.h"
 
 /* ---- who lives -------------------------------------------------------------- */
-
-static int lock_byte(int fd, int cmd, int type, uint32_t owner, struct flock *l)
-{
-	*l = (struct flock){ .l_type = (short)type, .l_whence = SEEK_SET, .l_start = OWNERS_AT + owner, .l_len = 1 };
-	return fcntl(fd, cmd, l);
-}
 
 /* The descriptor may have become another file's: then nobody is said to be dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
+	int saved = errno;
 	struct stat st;
+	bool same = !fstat(map->fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino;
 
-	return !fstat(map->fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino;
+	errno = saved;
+	return same;
 }
 
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
-	struct flock l;
-	int saved = errno;
-	bool lives = owner == map->owner || !same_file(map) ||
-		     lock_byte(map->fd, F_OFD_GETLK, F_WRLCK, owner, &l) || l.l_type != F_UNLCK;
+	short type = F_WRLCK;
 
-	errno = saved;
-	return lives;
+	return owner == map->owner || !same_file(map) ||
+	       pb_bpf_owner_lock(map->fd, F_OFD_GETLK, &type, owner, 1) || type != F_UNLCK;
 }
 
 bool pb_bpf_map_file_used(int fd)
 {
-	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = OWNERS_AT, .l_len = PB_BPF_MAX_OWNERS };
+	short type = F_WRLCK;
 
-	return fcntl(fd, F_OFD_GETLK, &l) || l.l_type != F_UNLCK;
+	return pb_bpf_owner_lock(fd, F_OFD_GETLK, &type, 0, PB_BPF_MAX_OWNERS) || type != F_UNLCK;
 }
 
 static bool claim(const struct pb_bpf_map *map, uint32_t owner)
 {
-	struct flock l;
-	int saved = errno;
-	bool ours = owner != map->owner && same_file(map) && !lock_byte(map->fd, F_OFD_SETLK, F_WRLCK, owner, &l);
+	short type = F_WRLCK;
 
-	errno = saved;
-	return ours;
+	return owner != map->owner && same_file(map) && !pb_bpf_owner_lock(map->fd, F_OFD_SETLK, &type, owner, 1);
 }
 
 static void unclaim(const struct pb_bpf_map *map, uint32_t owner)
 {
-	struct flock l;
-	int saved = errno;
+	short type = F_UNLCK;
 
 	if (owner != map->owner && same_file(map))
-		lock_byte(map->fd, F_OFD_SETLK, F_UNLCK, owner, &l);
-	errno = saved;
+		pb_bpf_owner_lock(map->fd, F_OFD_SETLK, &type, owner, 1);
 }
 
 static int become_owner(struct pb_bpf_map *map)
 {
-	uint32_t from = __atomic_fetch_add(&map->head->next_owner, 1, __ATOMIC_RELAXED);
-	struct flock l;
-
-	for (uint32_t i = 0; i < PB_BPF_MAX_OWNERS - 1; i++) {
-		uint32_t owner = (from + i) % (PB_BPF_MAX_OWNERS - 1) + 1, bit = 1u << owner % 32;
-
-		if (lock_byte(map->fd, F_OFD_SETLK, F_WRLCK, owner, &l)) {
-			if (errno == EAGAIN || errno == EACCES)
-				continue;
-			return -errno;
-		}
-		map->alive = alive;
-		map->claim = claim;
-		map->unclaim = unclaim;
-		map->owner = owner;
-		/* set already: who had the number before us died, perhaps at his work */
-		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) & bit && map->ops->repair)
-			map->ops->repair(map, owner);
-		return 0;
-	}
-	return -EUSERS;
+	map->alive = alive;
+	map->claim = claim;
+	map->unclaim = unclaim;
+	return pb_bpf_become_owner(map, map->fd);
 }
 
 /* ---- mappings --------------------------------------------------------------- */

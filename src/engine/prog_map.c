@@ -2,43 +2,17 @@
 /*
  * Maps that another process made, in the target. The descriptor is closed at once:
  * the program's own are none of ours. The mapping keeps the open file, and with it
- * the lock that tells others that this process lives.
+ * the lock that tells others that this process lives. Who else lives isn't asked: a hit makes
+ * no system calls for that, and what a dead process left is found by the others.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "base/mem.h"
 #include "base/sys.h"
-#include "bpf/map.h"
+#include "bpf/map_owner.h"
 #include "engine/prog.h"
-
-#define OWNERS_AT	(1ll << 56)	/* as bpf/map_file.c */
-
-/* As bpf/map_file.c does, but for asking who lives: a hit makes no system calls for that,
- * and what a dead process left is found by the others. */
-static int become_owner(struct pb_bpf_map *map, int fd)
-{
-	uint32_t from = __atomic_fetch_add(&map->head->next_owner, 1, __ATOMIC_RELAXED);
-
-	for (uint32_t i = 0; i < PB_BPF_MAX_OWNERS - 1; i++) {
-		uint32_t owner = (from + i) % (PB_BPF_MAX_OWNERS - 1) + 1, bit = 1u << owner % 32;
-		struct flock l = { .l_type = F_WRLCK, .l_start = OWNERS_AT + owner, .l_len = 1 };
-		long err = pb_sys(SYS_fcntl, fd, F_OFD_SETLK, &l);
-
-		if (err == -EAGAIN || err == -EACCES)
-			continue;
-		if (err)
-			return (int)err;
-		map->owner = owner;
-		/* set already: who had the number before us died, perhaps at his work */
-		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) & bit && map->ops->repair)
-			map->ops->repair(map, owner);
-		return 0;
-	}
-	return -EUSERS;
-}
 
 /* At addresses that are the map's. Its end may be there twice, see pb_bpf_map_span(). */
 static long map_at(long at, int fd, uint64_t size, uint64_t span)
@@ -93,7 +67,7 @@ static int attach(struct pb_bpf_map *map, int fd)
 	map->mapped = span;
 	map->dev = st.st_dev;
 	map->ino = st.st_ino;
-	return err ? err : become_owner(map, fd);
+	return err ? err : pb_bpf_become_owner(map, fd);
 }
 
 int pb_prog_map(struct pb_bpf_map *map, const char *path)
@@ -117,6 +91,6 @@ void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
 		return;
 	if (!pb_sys(SYS_fstat, fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino &&
 	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)))
-		become_owner(map, (int)fd);
+		pb_bpf_become_owner(map, (int)fd);
 	pb_sys(SYS_close, fd);
 }
