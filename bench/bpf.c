@@ -139,18 +139,40 @@ static void put_key(struct bench *b)
 }
 
 /* Ours as resolve.c writes it: what the kernel's verifier does, too. */
-static void array_lookup(struct bench *b)
+static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
 		BPF_LDX_MEM(BPF_W, 0, 2, 0), BPF_JMP_IMM(BPF_JGE, 0, ELEMENTS, 5), BPF_ALU64_IMM(BPF_LSH, 0, 3),
 		BPF_LD_IMM64_RAW(1, 0, maps[0].elems), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_JMP_A(1), BPF_MOV64_IMM(0, 0) };
 
-	put_key(b);
 	put_map(b, 0);
 	put(b, KERNEL, BPF_CALL_FN(BPF_FUNC_map_lookup_elem));
 	for (size_t k = 0; k < pb_array_size(inlined); k++)
 		put(b, JIT, inlined[k]);
+}
+
+static void array_lookup(struct bench *b)
+{
+	put_key(b);
+	put_array_lookup(b);
 	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), BPF_LDX_MEM(BPF_DW, 0, 0, 0), BPF_EXIT_INSN());
+}
+
+/* Of different elements, so that the processor has to fetch each. */
+static void array_lookups(struct bench *b)
+{
+	uint32_t top[2];
+
+	BOTH(b, BPF_MOV64_IMM(6, 100), BPF_MOV64_IMM(7, 0));
+	top[KERNEL] = b->nr[KERNEL];
+	top[JIT] = b->nr[JIT];
+	BOTH(b, BPF_STX_MEM(BPF_W, 10, 6, -4), BPF_MOV64_REG(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4));
+	put_array_lookup(b);
+	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 2), BPF_LDX_MEM(BPF_DW, 1, 0, 0), BPF_ALU64_REG(BPF_ADD, 7, 1),
+	     BPF_ALU64_IMM(BPF_SUB, 6, 1));
+	for (enum side e = KERNEL; e <= JIT; e++)
+		put(b, e, BPF_JMP_IMM(BPF_JNE, 6, 0, (int16_t)(top[e] - b->nr[e] - 1)));
+	BOTH(b, BPF_MOV64_REG(0, 7), BPF_EXIT_INSN());
 }
 
 static void hash_lookup(struct bench *b)
@@ -222,10 +244,10 @@ static void packet_parses(struct bench *b)
 static struct bench benches[] = {
 	{ .name = "empty" }, { .name = "ALU loop, 1,000 rounds" }, { .name = "array lookup" }, { .name = "hash lookup" },
 	{ .name = "hash lookup and update" }, { .name = "packet parse, 64 bytes" },
-	{ .name = "packet parse, 100 times" },
+	{ .name = "packet parse, 100 times" }, { .name = "array lookup, 100 times" },
 };
 static void (*const writers[])(struct bench *b) = { empty, alu_loop, array_lookup, hash_lookup, hash_update, packet_parse,
-	packet_parses };
+	packet_parses, array_lookups };
 
 static bool make(struct bench *b, void (*write)(struct bench *b))
 {
