@@ -144,7 +144,7 @@ void pb_note_syscall(long nr, long a, long b, long c)
 		if (a == SECCOMP_SET_MODE_STRICT)
 			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 		else if (a == SECCOMP_SET_MODE_FILTER)
-			pb_sigaction_stand_down();
+			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER);
 		break;
 	}
 }
