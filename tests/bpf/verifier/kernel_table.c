@@ -367,11 +367,24 @@ static bool newer_instruction(const struct bpf_test *t)
 	return !strcmp(t->descr, "invalid 64-bit BPF_END");
 }
 
+/* 6.1 takes them from who has the rights, as it reads stack that nobody wrote; some of
+ * Debian's packages have the tests from before that. */
+static bool reads_uninit_stack(const struct bpf_test *t)
+{
+	static const char *const names[] = { "Can't use cmpxchg on uninit memory", "uninitialized stack1",
+					     "uninitialized stack2", "raw_stack: no skb_load_bytes" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (!strcmp(t->descr, names[i]))
+			return true;
+	return false;
+}
+
 static void run(struct bpf_test *t, bool privileged)
 {
 	struct bpf_insn *insns = t->fill_insns ? t->fill_insns : t->insns;
 	uint32_t type = t->prog_type ? t->prog_type : BPF_PROG_TYPE_SOCKET_FILTER;
-	int expected = newer_instruction(t) ? ACCEPT :
+	int expected = newer_instruction(t) || (privileged && reads_uninit_stack(t)) ? ACCEPT :
 		       !privileged && t->result_unpriv != UNDEF ? t->result_unpriv : t->result;
 	const char *message = !privileged && t->errstr_unpriv ? t->errstr_unpriv : t->errstr;
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
@@ -431,7 +444,8 @@ static void run(struct bpf_test *t, bool privileged)
 		else
 			printf("%s\n", text);
 	}
-	if (!err && good && t->runs >= 0)
+	/* what the table refuses it says no results of */
+	if (!err && good && t->runs >= 0 && !(reads_uninit_stack(t) && t->result == REJECT))
 		run_accepted(t, &v, privileged);
 	pb_bpf_facts_free(&mem, v.facts);
 	close_maps();
