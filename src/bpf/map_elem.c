@@ -69,14 +69,22 @@ static uint32_t scan(struct pb_bpf_map *m)
 	return 0;
 }
 
-static uint32_t take_new(struct pb_bpf_map *m)
+/* Two neighbours stay in one shard: processors fetch lines in pairs. */
+static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
 {
 	struct hash_top *t = hash_top(m);
 	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED);
 
-	while (fresh < m->nr_elems)
-		if (pb_replace32(&t->fresh, &fresh, fresh + 1) && own(m, elem(m, fresh + 1), 0))
-			return fresh + 1;
+	while (fresh < m->nr_elems) {
+		uint32_t first = fresh + 1, nr = first < m->nr_elems ? 2 : 1;
+
+		if (!pb_replace32(&t->fresh, &fresh, fresh + nr))
+			continue;
+		if (nr > 1 && own(m, elem(m, first + 1), 0))
+			pb_bpf_hash_give_elem(m, first + 1, owned_by(m, TAG_ONE), shard);
+		if (own(m, elem(m, first), 0))
+			return first;
+	}
 	return 0;
 }
 
@@ -86,7 +94,7 @@ uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 	uint32_t link = pop(m, &t->shard[shard].head);
 
 	if (!link)
-		link = take_new(m);
+		link = take_new(m, shard);
 	for (uint32_t i = 1; !link && i < SHARDS; i++)
 		link = pop(m, &t->shard[(shard + i) % SHARDS].head);
 	if (!link)

@@ -61,7 +61,7 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 	l->elem_size = pb_align_up(l->elem_size, (uint64_t)64);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;
-	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)64);
+	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)128);
 	l->values = pb_align_up(l->elems + l->nr_elems * l->elem_size, (uint64_t)64);
 	l->lane_size = is_percpu(a->type) ?
 		       pb_align_up((uint64_t)l->nr_elems * pb_align_up(a->value_size, 8u), (uint64_t)64) : 0;
