@@ -142,8 +142,8 @@ static void put_key(struct bench *b)
 static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
-		BPF_LDX_MEM(BPF_W, 0, 2, 0), BPF_JMP_IMM(BPF_JGE, 0, ELEMENTS, 5), BPF_ALU64_IMM(BPF_LSH, 0, 3),
-		BPF_LD_IMM64_RAW(1, 0, maps[0].elems), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_JMP_A(1), BPF_MOV64_IMM(0, 0) };
+		BPF_LDX_MEM(BPF_W, 0, 2, 0), BPF_JMP_IMM(BPF_JGE, 0, ELEMENTS, 5),
+		BPF_LD_IMM64_RAW(1, 0, maps[0].elems), BPF_ALU64_IMM(BPF_LSH, 0, 3), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_JMP_A(1), BPF_MOV64_IMM(0, 0) };
 
 	put_map(b, 0);
 	put(b, KERNEL, BPF_CALL_FN(BPF_FUNC_map_lookup_elem));

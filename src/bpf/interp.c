@@ -138,6 +138,7 @@ struct frame {
  */
 #define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
 #define THEN(expr) i++; DST = (expr); NEXT;
+#define THEN_X(expr) i++; DST = v; DST = (expr); NEXT;
 #define THEN_IF(cond) i++; DST = v; GO((cond) ? i->off : 0);
 #define PAIRS(X) \
 	X(MOV64_X, SRC, ADD64_K, THEN(v + IMM)) \
@@ -146,6 +147,7 @@ struct frame {
 	X(MOV64_X, SRC, RSH64_K, THEN(v >> (IMM & 63))) \
 	X(LSH64_K, DST << (IMM & 63), RSH64_K, THEN(v >> (IMM & 63))) \
 	X(LSH64_K, DST << (IMM & 63), ARSH64_K, THEN((uint64_t)((int64_t)v >> (IMM & 63)))) \
+	X(LSH64_K, DST << (IMM & 63), ADD64_X, THEN_X(v + SRC)) \
 	X(AND64_K, DST & IMM, LSH64_K, THEN(v << (IMM & 63))) \
 	X(LDX_B, LOADED(uint8_t), AND64_K, THEN(v & IMM)) \
 	X(XOR32_X, (uint32_t)(DST ^ SRC), MUL32_K, THEN((uint32_t)v * (uint32_t)i->imm)) \
@@ -155,12 +157,14 @@ struct frame {
 	X(LDX_H, LOADED(uint16_t), JNE64_K, THEN_IF(v != IMM)) \
 	X(LDX_W, LOADED(uint32_t), JEQ64_K, THEN_IF(v == IMM)) \
 	X(LDX_W, LOADED(uint32_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_W, LOADED(uint32_t), JGE64_K, THEN_IF(v >= IMM)) \
 	X(LDX_DW, LOADED(uint64_t), JEQ64_K, THEN_IF(v == IMM)) \
 	X(LDX_DW, LOADED(uint64_t), JNE64_K, THEN_IF(v != IMM)) \
 	X(BE16, __builtin_bswap16((uint16_t)DST), JEQ64_K, THEN_IF(v == IMM)) \
 	X(BE16, __builtin_bswap16((uint16_t)DST), JNE64_K, THEN_IF(v != IMM)) \
 	X(AND64_K, DST & IMM, JEQ64_K, THEN_IF(v == IMM)) \
 	X(AND64_K, DST & IMM, JNE64_K, THEN_IF(v != IMM)) \
+	X(ADD64_X, DST + SRC, JA, THEN_IF(true)) \
 	X(ADD64_K, DST + IMM, JEQ64_K, THEN_IF(v == IMM)) \
 	X(ADD64_K, DST + IMM, JNE64_K, THEN_IF(v != IMM)) \
 	X(ADD64_K, DST + IMM, JLT64_K, THEN_IF(v < IMM)) \
@@ -172,6 +176,7 @@ enum pair {
 #define NUMBER(first, value, second, then) PAIR_##first##_##second,
 	PAIRS(NUMBER)
 #undef NUMBER
+	ARRAY_LOOKUP,
 	NR_LABELS
 };
 _Static_assert(NR_LABELS <= 256, "struct pb_bpf_code's op is a byte");
@@ -188,6 +193,37 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
 		if (pairs[i].first == first && pairs[i].second == second)
 			return pairs[i].op;
 	return first;
+}
+
+/*
+ * A lookup in an array, as resolve.c writes it, is one operation, too; its factor is in
+ * the first instruction's imm:
+ *
+ *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
+ */
+#define LOOKUP_LENGTH	8
+#define LOOKUP \
+	ARRAY_LOOKUP: { \
+		uint64_t index = LOADED(uint32_t); \
+		if (index < (uint64_t)i[1].imm) { \
+			*(uint64_t *)((char *)r + i[2].dst) = (uint64_t)i[2].imm; \
+			DST = (uint64_t)i[2].imm + index * IMM; \
+		} else { \
+			DST = 0; \
+		} \
+		i += LOOKUP_LENGTH - 1; \
+		NEXT; \
+	}
+
+static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)
+{
+	uint8_t a = i->dst_reg, b = i[2].dst_reg;
+
+	return ops[0] == PB_BPF_OP_LDX_W && ops[1] == PB_BPF_OP_JGE64_K && i[1].off == 5 &&
+	       ops[2] == PB_BPF_OP_LD_IMM64 && (ops[4] == PB_BPF_OP_LSH64_K || ops[4] == PB_BPF_OP_MUL64_K) &&
+	       ops[5] == PB_BPF_OP_ADD64_X && ops[6] == PB_BPF_OP_JA && i[6].off == 1 && ops[7] == PB_BPF_OP_MOV64_K &&
+	       !i[7].imm && i[1].dst_reg == a && i[4].dst_reg == a && i[5].dst_reg == a && i[7].dst_reg == a &&
+	       i[5].src_reg == b && a != b;
 }
 
 static int64_t sdiv64(int64_t d, int64_t s)
@@ -224,6 +260,7 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 #define LABEL(first, value, second, then) [PAIR_##first##_##second] = &&PAIR_##first##_##second,
 		PAIRS(LABEL)
 #undef LABEL
+		[ARRAY_LOOKUP] = &&ARRAY_LOOKUP,
 	};
 	uint64_t stack[PB_BPF_STACK / 8];
 	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
@@ -236,6 +273,7 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	ARITHMETIC
 	MEMORY_ACCESS
 	JUMPS
+	LOOKUP
 #define BODY(first, value, second, then) PAIR_##first##_##second: { uint64_t v = (value); then }
 	PAIRS(BODY)
 #undef BODY
@@ -286,6 +324,12 @@ void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr
 			.src = (uint8_t)(i->src_reg * 8), .off = i->off, .imm = i->imm };
 		if (n + 1 < nr && i[1].dst_reg == i->dst_reg)
 			code[n].op = pair_of(ops[n], ops[n + 1]);
+		if (n + LOOKUP_LENGTH <= nr && is_lookup(i, &ops[n])) {
+			code[n].op = ARRAY_LOOKUP;
+			code[n].imm = i[4].imm;
+			if (ops[n + 4] == PB_BPF_OP_LSH64_K)
+				code[n].imm = (int64_t)(1ull << (i[4].imm & 63));
+		}
 		if (ops[n] != PB_BPF_OP_LD_IMM64)
 			continue;
 		code[n].imm = (int64_t)((uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm);

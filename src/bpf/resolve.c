@@ -70,11 +70,12 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 		return false;
 	emit(o, INSN(BPF_LDX | BPF_MEM | BPF_W, 0, 2, 0, 0));
 	emit(o, INSN(BPF_JMP | BPF_K | BPF_JGE, 0, 0, 5, m->attr.max_entries));
+	emit_const(o, 1, (uint64_t)m->elems);
+	/* next to each other these two are one of the processor's instructions */
 	if (m->elem_size & (m->elem_size - 1))
 		ALU64(BPF_MUL, BPF_K, 0, 0, m->elem_size);
 	else
 		ALU64(BPF_LSH, BPF_K, 0, 0, __builtin_ctzll(m->elem_size));
-	emit_const(o, 1, (uint64_t)m->elems);
 	ALU64(BPF_ADD, BPF_X, 0, 1, 0);
 	emit(o, INSN(BPF_JMP | BPF_JA, 0, 0, 1, 0));
 	ALU64(BPF_MOV, BPF_K, 0, 0, 0);
