@@ -121,11 +121,26 @@ static uint64_t uid_gid(struct pb_bpf_run *run)
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->uid_gid(run) : first_ids;
 }
 
+/* By calls that the start makes, too. */
+static bool read_comm(char name[PB_BPF_COMM])
+{
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/comm", O_RDONLY | O_CLOEXEC, 0), n;
+
+	if (pb_sys_failed(fd))
+		return false;
+	memset(name, 0, PB_BPF_COMM);
+	n = pb_sys(SYS_read, fd, name, PB_BPF_COMM);
+	pb_sys(SYS_close, fd);
+	if (n > 0)
+		name[n - 1] = 0;
+	return n > 0;
+}
+
 static void comm(struct pb_bpf_run *run, char name[PB_BPF_COMM])
 {
 	if (pb_calls_are_safe())
 		pb_bpf_host_linux()->comm(run, name);
-	else
+	else if (pb_sandboxed || !read_comm(name))
 		memcpy(name, first_comm, PB_BPF_COMM);
 }
 
@@ -142,15 +157,8 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino, struc
 /* What the kernel told at exec is in its files, which the start reads anyway. */
 static void remember_task(void)
 {
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC, 0), n;
-
 	first_ids = pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);
-	if (pb_sys_failed(fd))
-		return;
-	n = pb_sys(SYS_read, fd, first_comm, sizeof(first_comm) - 1);
-	pb_sys(SYS_close, fd);
-	if (n > 0 && first_comm[n - 1] == '\n')
-		first_comm[n - 1] = 0;
+	read_comm(first_comm);
 }
 
 void pb_prog_left_out(void)

@@ -30,8 +30,8 @@ SEC("uprobe/filtered:look") int on_look(struct pt_regs *ctx)
 		count(1);
 	if (bpf_probe_read_user(&value, sizeof(value), (void *)PT_REGS_PARM2(ctx)) < 0)
 		count(2);
-	if (!bpf_get_current_comm(comm, sizeof(comm)) && comm[0])
-		count(3);
+	if (!bpf_get_current_comm(comm, sizeof(comm)))
+		count(comm[0] == 's' && comm[5] == 'd' && !comm[6] ? 7 : comm[0] ? 3 : 0);
 	if (bpf_get_current_uid_gid() != ~0ul)
 		count(4);
 	if (bpf_send_signal(15 /* SIGTERM */) < 0)

@@ -5,6 +5,7 @@
  *
  *   filtered		sets the filter, and executes itself
  */
+#define _GNU_SOURCE
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -47,6 +48,8 @@ __attribute__((noinline)) long look(const char *text, const void *nowhere)
 
 static void *work(void *arg)
 {
+	if (arg)
+		pthread_setname_np(pthread_self(), arg);
 	char *text = strdup("from the heap");
 
 	for (int i = 0; i < CALLS; i++)
@@ -72,7 +75,7 @@ int main(int argc, char **argv)
 	signal(SIGALRM, on_alarm);
 	ualarm(200, 200);
 	work(NULL);
-	pthread_create(&t, NULL, work, NULL);
+	pthread_create(&t, NULL, work, "second");
 	pthread_join(t, NULL);
 	return 3;
 }
