@@ -6,6 +6,7 @@
 #define MOST	32	/* of a bucket that are looked at together; it has one on average */
 
 struct seen {
+	uint64_t all;	/* in all looks so far: a damaged list may lead round and round */
 	uint32_t nr;
 	bool more;
 	uint32_t link[MOST];
@@ -49,13 +50,14 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 
 static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
-	int ret = LOST;
+	int ret = s->all > 8ull * m->nr_elems ? DAMAGED : LOST;
 
 	for (int walks = 0; ret && ret != DAMAGED && walks < MOST_WALKS; walks++) {
 		ret = look_once(m, bucket, after, s);
 		if (ret == SWEEP)
 			pb_bpf_hash_sweep(m, bucket, shard_of(m, NULL));
 	}
+	s->all += s->nr;
 	if (!ret)
 		return;
 	s->nr = 0;
@@ -84,7 +86,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 {
 	uint32_t hash = key ? pb_bpf_hash_of(m, key) : 0, after = 0;
 	uint64_t bucket = 0;
-	struct seen s;
+	struct seen s = { .all = 0 };
 
 	if (key) {
 		after = pb_bpf_hash_find(m, hash, key).link;
@@ -110,7 +112,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 {
 	uint32_t lane = pb_bpf_map_lane(m, run);
 	int64_t nr = 0;
-	struct seen s;
+	struct seen s = { .all = 0 };
 
 	for (uint64_t bucket = 0; bucket <= m->mask; bucket++) {
 		uint32_t after = 0;
@@ -150,7 +152,7 @@ static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, c
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t after = 0, nr = 0;
-	struct seen s;
+	struct seen s = { .all = 0 };
 
 	do {
 		look(m, bucket, after, &s);

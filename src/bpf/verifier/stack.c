@@ -232,7 +232,7 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 	}
 	live_read(env, &s->reg, s->reg.parent);
 	if (n < 0)
-		return 0;
+		return bytes_readable(env, f, off, size, true, true);
 	value = &cur_regs(env)[n];
 	if (!(off % SLOT) && size == spilled) {
 		reg_copy(value, &s->reg);

@@ -37,6 +37,7 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 static char text[1 << 20];
+static uint32_t lacking;	/* capabilities */
 
 static int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const struct pb_bpf_func *funcs, uint32_t nr_funcs)
 {
@@ -46,7 +47,7 @@ static int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const
 	struct pb_bpf_map *maps[] = { &progs };
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
+		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
 		.maps = maps, .nr_maps = 1, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
@@ -233,6 +234,23 @@ static void test_part_of_pointer_on_other_way(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
+/* ---- what nobody wrote ---------------------------------------------------------------------- */
+
+/* Two bytes of eight; without PERFMON the rest of the stack isn't to be read. */
+static void test_rest_of_narrow_spill(void **state)
+{
+	struct bpf_insn p[] = {
+		SET(1, 7), BPF_ST_MEM(BPF_H, 10, -8, 14),
+		I(BPF_STX | BPF_ATOMIC | BPF_DW, 10, 1, -8, BPF_AND), SET(0, 0), EXIT(),
+	};
+
+	lacking = PB_BPF_CAP_PERFMON;
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
+	p[1] = BPF_ST_MEM(BPF_DW, 10, -8, 14);
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
+	lacking = 0;
+}
+
 /* ---- time ------------------------------------------------------------------------------------------ */
 
 /* 6 layers of 30 global functions, of which each calls all of the next: 30^6 chains. */
@@ -267,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_part_of_pointer_on_other_way),
+		cmocka_unit_test(test_rest_of_narrow_spill),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 	};
 
