@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Two instructions of a program that are one of the processor's: a copy and a shift
- * to which something is added; a result that is compared with 0. The second one must
- * not be the target of a jump.
+ * Instructions of a program that are one of the processor's: a copy and a shift to which
+ * something is added; a result that is compared with 0. None but the first must be the
+ * target of a jump.
  */
 #include "bpf/jit_priv.h"
 
@@ -44,18 +44,32 @@ static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32
 		pb_jit_bytes(j, (uint32_t)off, small ? 1 : 4);
 }
 
-bool pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
+/* Another register is added, too: its number, or -1. */
+static int added_then(const struct pb_jit *j, const struct bpf_insn *i)
+{
+	const struct pb_bpf_prog *p = j->prog;
+
+	if (j->i + 2 >= p->nr || p->ops[j->i + 2] != PB_BPF_OP_ADD64_X || j->job->notes[j->i + 2] & PB_JIT_TARGET ||
+	    i[2].dst_reg != i->dst_reg || i[2].src_reg == i->dst_reg)
+		return -1;
+	return REG(i[2].src_reg);
+}
+
+unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 {
 	const struct pb_bpf_prog *p = j->prog;
 	uint8_t next = j->i + 1 < p->nr ? p->ops[j->i + 1] : 0;
-	int dst = REG(i->dst_reg);
+	int dst = REG(i->dst_reg), more;
 
 	if ((next != PB_BPF_OP_ADD64_K && next != PB_BPF_OP_ADD64_X) || j->job->notes[j->i + 1] & PB_JIT_TARGET ||
 	    i[1].dst_reg != i->dst_reg || (next == PB_BPF_OP_ADD64_K && j->job->blind))
-		return false;
+		return 0;
 	if (op == PB_BPF_OP_MOV64_X && next == PB_BPF_OP_ADD64_K) {
-		lea(j, dst, REG(i->src_reg), -1, 0, i[1].imm);
-	} else if (op == PB_BPF_OP_MOV64_X && i[1].src_reg != i->dst_reg) {
+		more = added_then(j, i);
+		lea(j, dst, REG(i->src_reg), more, 0, i[1].imm);
+		return more < 0 ? 2 : 3;
+	}
+	if (op == PB_BPF_OP_MOV64_X && i[1].src_reg != i->dst_reg) {
 		lea(j, dst, REG(i->src_reg), REG(i[1].src_reg), 0, 0);
 	} else if (op == PB_BPF_OP_LSH64_K && i->imm >= 1 && i->imm <= 3 && !j->job->blind) {
 		if (next == PB_BPF_OP_ADD64_K)
@@ -63,11 +77,11 @@ bool pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 		else if (i[1].src_reg != i->dst_reg)
 			lea(j, dst, REG(i[1].src_reg), dst, i->imm, 0);
 		else
-			return false;
+			return 0;
 	} else {
-		return false;
+		return 0;
 	}
-	return true;
+	return 2;
 }
 
 /* After what the processor's zero flag says whether its register is 0. */

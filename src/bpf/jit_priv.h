@@ -86,8 +86,8 @@ void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
 /* In the job's notes of an instruction. */
 enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
 void pb_jit_find_targets(struct pb_jit *j);
-/* Writes this and the next instruction as one, if that goes. */
-bool pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* Writes this and the next ones as one, if that goes: how many, or 0. */
+unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
 /* The instruction was just written. */
 void pb_jit_note_flags(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
 /* Whether this comparison with a constant was made by the instruction before. */

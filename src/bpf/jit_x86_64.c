@@ -128,6 +128,7 @@ static bool insn(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 static bool pass(struct pb_jit *j)
 {
 	const struct pb_bpf_prog *p = j->prog;
+	unsigned fused;
 
 	j->at = j->sub = j->faults = 0;
 	j->moved = false;
@@ -139,8 +140,10 @@ static bool pass(struct pb_jit *j)
 		if (p->subs[j->sub].start == j->i)
 			pb_jit_prologue(j);
 		pb_jit_place(j, &j->addr[j->i]);
-		if (pb_jit_fused(j, &p->insns[j->i], p->ops[j->i])) {
-			pb_jit_place(j, &j->addr[++j->i]);
+		fused = pb_jit_fused(j, &p->insns[j->i], p->ops[j->i]);
+		if (fused) {
+			while (--fused)
+				pb_jit_place(j, &j->addr[++j->i]);
 			j->zero_flag = PB_JIT_NO_FLAG;
 			continue;
 		}
