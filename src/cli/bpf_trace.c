@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay bpf trace`: a program run with eBPF programs attached to its functions. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "cli/bpf_attach.h"
 #include "cli/record_options.h"
 
@@ -50,24 +45,9 @@ static const struct argp argp = {
 
 static int trace(struct trace *t)
 {
-	const char *tmp = getenv("TMPDIR");
-	char dir[PATH_MAX], data[PATH_MAX + 8];
-	bool quiet = t->record.quiet;
-	int ret;
-
-	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-bpf-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= sizeof(dir) ||
-	    !mkdtemp(dir))
-		return pb_error(t->attach.command, "%s: %s; set TMPDIR to a directory that can be written", dir,
-				strerror(errno));
-	snprintf(data, sizeof(data), "%s/data", dir);
-	t->record.dir = data;
-	t->record.quiet = true;
+	t->attach.show = !t->record.quiet;
 	t->record.bpf = &t->attach;
-	t->attach.show = !quiet;
-	ret = record_with(&t->record);
-	pb_datadir_remove(data);
-	rmdir(dir);
-	return ret;
+	return record_temporary(&t->record, t->attach.command, NULL, NULL);
 }
 
 static int run(int argc, char **argv)

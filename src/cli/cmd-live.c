@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay live`: record into a directory that nobody keeps, then replay. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "cli/cli.h"
@@ -72,8 +68,9 @@ static const struct argp argp = {
 	.children = children,
 };
 
-static int replay(struct live *l, const char *dir)
+static int replay(void *arg, const char *dir)
 {
+	struct live *l = arg;
 	const struct pb_command *c = pb_command_find("replay");
 
 	if (!c)
@@ -84,29 +81,6 @@ static int replay(struct live *l, const char *dir)
 	return c->run(l->argc, l->argv);
 }
 
-static int record_and_replay(struct live *l)
-{
-	const char *tmp = getenv("TMPDIR");
-	char dir[PATH_MAX], data[PATH_MAX + 8];
-	int ret, shown;
-
-	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-live-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-	    sizeof(dir) || !mkdtemp(dir))
-		return pb_error("live", "%s: %s; set TMPDIR to a directory that can be written", dir,
-				strerror(errno));
-	snprintf(data, sizeof(data), "%s/data", dir);
-	l->record.dir = data;
-	l->record.quiet = true;
-	ret = record_with(&l->record);
-	if (l->record.recorded) {
-		shown = replay(l, data);
-		ret = ret ? ret : shown;
-	}
-	pb_datadir_remove(data);
-	rmdir(dir);
-	return ret;
-}
-
 static int run_live(int argc, char **argv)
 {
 	struct live l = { .argv = { "patchbay replay" }, .argc = 1 };
@@ -115,7 +89,7 @@ static int run_live(int argc, char **argv)
 	record_options_init(&l.record);
 	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) || l.record.usage_error ? 2 : 0;
 	if (!ret)
-		ret = record_and_replay(&l);
+		ret = record_temporary(&l.record, "live", replay, &l);
 	record_options_free(&l.record);
 	return ret;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay record`: the options, and the order of things. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,6 +49,27 @@ out:
 	record_modules_free(&modules);
 	free(target);
 	return ret;
+}
+
+int record_temporary(struct record_options *o, const char *command,
+		     int (*show)(void *arg, const char *data), void *arg)
+{
+	const char *tmp = getenv("TMPDIR");
+	char dir[PATH_MAX], data[PATH_MAX + 8];
+	int ret, shown = 0;
+
+	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= sizeof(dir) ||
+	    !mkdtemp(dir))
+		return pb_error(command, "%s: %s; set TMPDIR to a directory that can be written", dir, strerror(errno));
+	snprintf(data, sizeof(data), "%s/data", dir);
+	o->dir = data;
+	o->quiet = true;
+	ret = record_with(o);
+	if (show && o->recorded)
+		shown = show(arg, data);
+	pb_datadir_remove(data);
+	rmdir(dir);
+	return ret ? ret : shown;
 }
 
 static int run_record(int argc, char **argv)

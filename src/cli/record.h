@@ -253,6 +253,10 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 /* --- run --- */
 /* All of it, from the program's name to the closing line; the exit status. */
 int record_with(struct record_options *o);
+/* The same into a directory that is removed at the end. show, which may be NULL, is called
+ * with the data if there is any. What of both isn't 0, record's first. */
+int record_temporary(struct record_options *o, const char *command,
+		     int (*show)(void *arg, const char *data), void *arg);
 /* Starts the program, serves until all is over; returns the exit status. */
 int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m);
