@@ -255,8 +255,10 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 		if (STATE(word))
 			return LOST;
 		next = pb_load(&elem(m, link)->next);
-		if (pb_load(at) != word || next & OUT)
+		if (pb_load(at) != word)
 			return LOST;
+		if (next & OUT)
+			return DAMAGED;
 		if (!(next & MARK)) {
 			at = &elem(m, link)->next;
 			word = next;
@@ -300,7 +302,8 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 			return 0;
 		if (!is_elem(m, LINK(word)) && pb_load(at) == word)
 			return -1;
-		pb_bpf_hash_sweep(m, bucket, 0);
+		if (!pb_bpf_hash_sweep(m, bucket, 0))
+			return -1;
 	}
 	return -1;
 }
