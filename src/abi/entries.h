@@ -41,7 +41,7 @@
 	/* a call whose return is not observed (setjmp and kin, no free gate) */ \
 	X(CALL,  2, 1, 1, 1, "call") \
 	/* function tracer: entry only, with the caller's address */ \
-	X(FUNC,  3, 2, 1, 1, "function", F(parent_ip, "%#llx")) \
+	X(FUNC,  3, 2, 1, 1, "function", F(parent_ip_word, "%#llx")) \
 	/* a call that was left without a return: exception, longjmp, thread end;
 	 * closes the innermost open call of that site on this stack. If it has no
 	 * ENTRY (it was a leaf so far), `start` is its start, else PB_END_ENTRY.
@@ -59,6 +59,11 @@
 	/* this many records of the thread were lost just before this point */ \
 	X(LOST,  8, 2, 0, 0, "lost", F(count, "%llu")) \
 	/* words to be skipped; len may be 1..255 */ \
-	X(PAD,   9, 1, 0, 0, "pad")
+	X(PAD,   9, 1, 0, 0, "pad") \
+	/* the same: so many words are being written, or their writer was left by a jump */ \
+	X(UNDONE, 10, 1, 0, 0, "undone") \
+	/* not a record, but how FUNC's second word begins (pb_ext_address()): found \
+	 * behind a hole it is skipped */ \
+	X(ADDRESS, 11, 1, 0, 0, "address")
 
 #endif

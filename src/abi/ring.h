@@ -28,11 +28,11 @@
  * goes by READING to FULL. The engine, too, closes a dead thread's chunks, and
  * its own before an exec: OPEN or HELD -> READING -> FULL.
  *
- * - `used` is valid in FULL; the release store of FULL publishes the data. In
- *   OPEN and HELD the reader takes the whole chunk and stops at the last
- *   non-zero word: the engine zeroes a chunk before it opens it. In OPEN `used` is
- *   what was there before the chunk came into force: one that has no more (and no
- *   leaf_start) may never have, and another may have its `seq`. It holds nothing.
+ * - The release in the change to FULL publishes the data. How much there is the
+ *   reader finds itself, up to the last non-zero word: the engine zeroes a chunk
+ *   before it opens it. `used` is what was there before the chunk came into force:
+ *   an OPEN one that has no more (and no leaf_start) may never have, and another may
+ *   have its `seq`. It holds nothing.
  * - FREE -> OPEN zeroes first, unless the chunk was never used (`uses` == 0).
  * - A reader that died in READING loses that chunk to the pool, nothing else.
  */
@@ -52,6 +52,7 @@
 #define PB_CHUNK_FULL		2
 #define PB_CHUNK_READING	3
 #define PB_CHUNK_HELD		4
+#define PB_CHUNK_TAKEN		5
 
 #define PB_RING_DISCARD		0	/* no free chunk: drop and count */
 #define PB_RING_OVERWRITE	1	/* no free chunk: take the oldest full one */
@@ -67,18 +68,18 @@ struct pb_chunk {
 	uint32_t buffer;	/* buffer id: instances and snapshots; 0 = the main one */
 	uint32_t image;		/* program image (one per exec), names the site table */
 	uint32_t pid, tid;
-	uint32_t used;		/* bytes of data after the header */
+	uint32_t used;		/* bytes of data; in the ring: before it came into force */
 	uint32_t depth;		/* calls open (with their ENTRY written) at `start` */
 	uint64_t seq;		/* 0, 1, 2 ... per thread; a gap means chunks overwritten or lost */
 	uint64_t start;		/* clock; the decoder's first `last` */
 	uint64_t stack;		/* stack that the first records belong to */
-	uint64_t lost;		/* records that the thread lost before this chunk, in all */
+	uint64_t lost;		/* calls that the thread lost before this chunk, in all */
 	uint64_t no_return;	/* its calls recorded without their return, in all */
 	/* The call that was entered last and may still run without an ENTRY.
 	 * Stale, if a record with a later time follows. start is written last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t pad0;
+	uint32_t missed;	/* its records that weren't written, of calls that aren't lost, in all */
 	uint32_t uses;		/* times this chunk was opened */
 	uint32_t pad[9];
 };
@@ -89,11 +90,12 @@ struct pb_ring_thread {
 	uint32_t serial;	/* 0 = unused */
 	uint32_t pid, tid;
 	uint32_t image;
-	uint64_t lost;		/* records, in all */
+	uint64_t lost;		/* calls of which there is no record, in all */
 	uint64_t no_return;
 	uint64_t start;		/* clock of its first hit */
 	uint64_t parent;	/* serial of the thread that forked it, 0 if unknown */
-	uint64_t pad[2];
+	uint64_t missed;	/* records that weren't written, of other calls */
+	uint64_t pad;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
 
@@ -112,6 +114,8 @@ struct pb_ring {
 	uint32_t latched;			/* an engine turned itself off; reason below */
 	char latch_reason[100];
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
+	/* of threads that have no pb_ring_thread, or no state in their process */
+	uint64_t calls_lost, calls_no_return;
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it lives */
 	uint32_t closing;			/* session ends: waiters give up, and count */

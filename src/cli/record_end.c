@@ -78,7 +78,7 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
 	char calls[32], lost[32], bytes[32], killed[64] = "", more[128] = "";
-	bool all = !end->lost && !d->counts.chunks_missing;
+	bool all = !d->counts.chunks_missing;
 
 	if (s->options->quiet)
 		return;

@@ -30,17 +30,24 @@ static uint64_t site_word(uint64_t tag, uint32_t site)
 	return tag | (uint64_t)site << PB_SITE_SHIFT;
 }
 
-/* Once: a handler may do it meanwhile. */
-static void put_entry(struct pb_thread *t, struct pb_entry *e)
+static bool change_state(struct pb_entry *e, uint8_t from, uint8_t to)
+{
+	return __atomic_compare_exchange_n(&PB_ENT_STATE(e), &from, to, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+}
+
+/* Once: a handler may do it meanwhile. False: there was no room, and the call is as
+ * it was: its next callee, or its end, tries again. */
+static bool put_entry(struct pb_thread *t, struct pb_entry *e)
 {
 	uint8_t state = PB_ENT_STATE(e);
 
 	if ((state != PB_ENTRY_LEAF && state != PB_ENTRY_LAZY) ||
-	    !__atomic_compare_exchange_n(&PB_ENT_STATE(e), &state, PB_ENTRY_EMITTED, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return;
-	pb_writer_put(&t->w, site_word(PB_TAG_ENTRY, PB_ENT_SITE(e)), PB_ENT_START(e),
-		      PB_TIME_BITS, NULL, 0);
+	    !change_state(e, state, PB_ENTRY_EMITTED) ||
+	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, PB_ENT_SITE(e)), PB_ENT_START(e)))
+		return true;
+	change_state(e, PB_ENTRY_EMITTED, state);
+	return false;
 }
 
 static bool unemitted(const struct pb_entry *e)
@@ -50,21 +57,30 @@ static bool unemitted(const struct pb_entry *e)
 
 /* The ENTRY of `e` and of the calls above it that have none, outermost first.
  * The way down is marked in the entries' scratch words. */
-void pb_emit(struct pb_thread *t, struct pb_entry *e)
+bool pb_emit(struct pb_thread *t, struct pb_entry *e, uint64_t slot)
 {
 	struct pb_entry *top = e;
 	uint32_t n = 0;		/* guesses about stacks may have made a ring of them */
 
+	t->w.slot = slot;
 	PB_ENT_SCRATCH(e) = 0;
 	for (struct pb_entry *p; unemitted(p = PB_ENT_PARENT(top)) && n++ < PB_NR_GATES; top = p)
 		PB_ENT_SCRATCH(p) = (uint32_t)(((uint64_t)top - (uint64_t)pb_entries) / 16);
 	for (n = 0; n <= PB_NR_GATES; n++) {
-		if (unemitted(top))
-			put_entry(t, top);
+		if (unemitted(top) && !put_entry(t, top))
+			return false;
 		if (top == e || !PB_ENT_SCRATCH(top))
 			break;
 		top = (struct pb_entry *)(pb_entries + (uint64_t)PB_ENT_SCRATCH(top) * 16);
 	}
+	return true;
+}
+
+/* A record below e is about to be written: e's ENTRY stands before it. False: there is
+ * no room for that; the record is left out, too, as it would show in another place. */
+static bool emitted(struct pb_thread *t, struct pb_entry *e)
+{
+	return pb_likely(!unemitted(e)) || pb_emit(t, e, t->w.slot);
 }
 
 /* The call around e on t's stack. What was freed as dead may be somebody else's
@@ -164,22 +180,19 @@ static void put_end_of_call(struct pb_thread *t, struct pb_entry *e, uint64_t no
 		if (duration < pb_thresh || (int64_t)duration < 0 ||
 		    (pb_callers_only && !pb_site_is_caller(site)))
 			return;
-		if (unemitted(PB_ENT_PARENT(e)))
-			pb_emit(t, PB_ENT_PARENT(e));
 		break;
 	case PB_ENTRY_LEAF:
 		break;
 	default:
 		return;
 	}
-	if (duration >> PB_DUR_BITS) {
-		uint64_t payload[2] = { start, now };
-
-		pb_writer_put_plain(&t->w, pb_ext_word(PB_EXT_LONG, 3, site, 0), now, payload, 2);
-		return;
-	}
-	pb_writer_put(&t->w, site_word(PB_TAG_LEAF, site) | duration << PB_DUR_SHIFT, now,
-		      PB_LEAF_BITS, NULL, 0);
+	if (!emitted(t, PB_ENT_PARENT(e)))
+		pb_writer_lost(&t->w);
+	else if (duration >> PB_DUR_BITS)
+		pb_writer_put_long(&t->w, site, start, now);
+	else
+		pb_writer_put(&t->w, site_word(PB_TAG_LEAF, site) | duration << PB_DUR_SHIFT, now,
+			      PB_LEAF_BITS, NULL, 0);
 }
 
 /* A call that was left without a return. Its gate may still be returned
@@ -191,11 +204,14 @@ static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 	 * the other came to */
 	uint8_t state = __atomic_exchange_n(&PB_ENT_STATE(e), PB_ENTRY_CLOSED, __ATOMIC_RELAXED);
 	uint64_t start = state == PB_ENTRY_LEAF ? PB_ENT_START(e) | !PB_ENT_START(e) : PB_END_ENTRY;
+	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, PB_ENT_SITE(e), 0);
 
-	if (state == PB_ENTRY_LEAF || state == PB_ENTRY_EMITTED)
-		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_END, 2, PB_ENT_SITE(e), 0), now,
-				  PB_EXT_TIME_BITS, &start, 1,
-				  state == PB_ENTRY_EMITTED ? e : NULL);
+	if (state == PB_ENTRY_EMITTED)
+		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, e);
+	else if (state == PB_ENTRY_LEAF && emitted(t, PB_ENT_PARENT(e)))
+		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
+	else if (state == PB_ENTRY_LEAF)
+		pb_writer_lost(&t->w);
 }
 
 void pb_fgraph_close(struct pb_thread *t, struct pb_entry *e, uint64_t now)
@@ -269,7 +285,7 @@ static void switch_stack(struct pb_thread *t, struct pb_hit *h)
 	for (int tries = 0; tries < 4; tries++) {
 		s = pb_thread_other_stack(t, h->slot, &gone);
 		if (s && PB_ENT_STATE(t->cur) == PB_ENTRY_LEAF)
-			pb_emit(t, t->cur);
+			pb_emit(t, t->cur, h->slot);
 		if (!s || pb_thread_use_stack(t, s))
 			break;
 	}
@@ -313,11 +329,11 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 
 static void put_call(struct pb_thread *t, struct pb_site *site)
 {
-	if (unemitted(t->cur))
-		pb_emit(t, t->cur);
-	pb_writer_put(&t->w, pb_ext_word(PB_EXT_CALL, 1, site->id, 0), pb_clock(),
-		      PB_EXT_TIME_BITS, NULL, 0);
-	pb_writer_no_return(&t->w);
+	if (!emitted(t, t->cur))
+		pb_writer_lost(&t->w);
+	else if (pb_writer_put(&t->w, pb_ext_word(PB_EXT_CALL, 1, site->id, 0), pb_clock(),
+			       PB_EXT_TIME_BITS, NULL, 0))
+		pb_writer_no_return(&t->w);
 }
 
 static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, uint64_t *slot,
@@ -367,8 +383,8 @@ static struct pb_target graph_enter(struct pb_thread *t, struct pb_site *site, u
 	PB_ENT_PARENT(e) = cur;
 	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : pb_depth(cur) + 1;
 	PB_ENT_RET(e) = *slot;
-	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)) && unemitted(cur))
-		pb_emit(t, cur);
+	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+		emitted(t, cur);
 	fill_entry(t, e, site, mode);
 	pb_barrier();
 	t->cur = e;
@@ -387,6 +403,7 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip)
 		return;
 	for (int i = 0; i < PB_MAX_WATCHED + 1 && pb_is_gate(parent_ip); i++)
 		parent_ip = PB_ENT_RET(pb_entry_of(parent_ip));
+	parent_ip = pb_ext_address(parent_ip);
 	pb_writer_put(&t->w, pb_ext_word(PB_EXT_FUNC, 2, site->id, 0), pb_clock(),
 		      PB_EXT_TIME_BITS, &parent_ip, 1);
 }
@@ -469,8 +486,8 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 		return put_call(t, site);
 	PB_ENT_PARENT(e) = cur;
 	PB_ENT_DEPTH(e) = mode & PB_ENTER_SILENT ? PB_DEPTH_SILENT : pb_depth(cur) + 1;
-	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)) && unemitted(cur))
-		pb_emit(t, cur);
+	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+		emitted(t, cur);
 	fill_entry(t, e, site, mode);
 	PB_ENT_SLOT(e) = at + PB_SLOT_HOOK;
 	pb_barrier();

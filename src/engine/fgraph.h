@@ -31,7 +31,7 @@ extern uint8_t pb_callers_only;
 
 uint64_t pb_clock(void);
 struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
-void pb_emit(struct pb_thread *t, struct pb_entry *parent);
+bool pb_emit(struct pb_thread *t, struct pb_entry *parent, uint64_t slot);
 uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot);
 /* A call that the compiler's hooks tell: from `at`, the slot of the call of the
  * hook. Context: hit path. */

@@ -14,15 +14,20 @@ bool pb_unblocked_in(const ucontext_t *uc)
 	return !(mask & PB_FAULT_SIGNALS);
 }
 
-struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc)
+struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 {
+	const greg_t *g = uc->uc_mcontext.gregs;
 	struct pb_thread *t = pb_tls;
-	struct pb_interrupted i = { t->stack, t->cur, pb_process->pid, pb_unblocked.known, NULL };
+	struct pb_interrupted i = {
+		.stack = t->stack, .cur = t->cur, .pid = pb_process->pid,
+		.known = pb_unblocked.known,
+	};
 
 	pb_unblocked.known = 0;
-	if (t->cur && pb_agent_holds((uint64_t)uc->uc_mcontext.gregs[REG_RIP])) {
+	if (t->cur && pb_agent_holds((uint64_t)g[REG_RIP])) {
 		i.inside = t;
-		t->w.interrupted++;
+		i.hit = t->w.slot;
+		i.nr = pb_writer_interrupted(&t->w, (uint64_t)g[REG_RSP], slot);
 	}
 	return i;
 }
@@ -36,6 +41,7 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 	if (!i->cur || !t->cur || i->pid != pb_process->pid || pb_latched)
 		return;
+	t->w.slot = slot;
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack))
 		return;
 	if (t->cur != i->cur)
@@ -44,10 +50,11 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc)
 {
+	if (i->inside)
+		pb_writer_resumed(&i->inside->w, i->nr);
 	go_back(i, slot);
-	/* in a child of a fork in the handler there is nothing of it */
-	if (i->inside && i->inside->w.interrupted)
-		i->inside->w.interrupted--;
+	if (i->inside)
+		i->inside->w.slot = i->hit;
 	pb_unblocked.known = i->known && pb_unblocked.slot && pb_unblocked_in(uc);
 }
 

@@ -19,12 +19,14 @@ struct pb_interrupted {
 	struct pb_entry *cur;	/* NULL: the thread had no hit yet */
 	uint32_t pid;
 	bool known;		/* pb_unblocked */
-	struct pb_thread *inside;	/* the agent's own code was interrupted, on this thread */
+	struct pb_thread *inside;	/* the agent's own code was interrupted, on this thread; */
+	uint64_t nr, hit;	/* pb_writer_interrupted(), and the hit that was being recorded */
 };
 
-/* Before the handler runs: knowledge is taken away. */
-struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc);
-/* When it returned; slot is that of its return address, uc is where it goes. */
+/* Before the handler runs: knowledge is taken away. slot is that of its return
+ * address. */
+struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
+/* When it returned; uc is where it goes. */
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc);
 /* The handler is about to be entered at `body`, with its return address in the
  * slot: its return is hooked, and ends the interrupt. No record. False: there is

@@ -240,7 +240,7 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		return to;
 	}
 	claim_first(uc->uc_mcontext.gregs);
-	in = pb_interrupt_begin(uc);
+	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
 		/* our handler of a fault was interrupted: its return unblocks again */
 		handler(sig, info, uc);

@@ -181,7 +181,7 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	t->stack = s;
 	t->cur = s->cur;
 	t->w.stack = id;
-	pb_writer_put_plain(&t->w, pb_ext_word(PB_EXT_STACK, 2, 0, 0), t->w.last, &id, 1);
+	pb_writer_put_stack(&t->w, id);
 	set_lo(t, s);
 }
 
@@ -281,6 +281,7 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 	fill(t, s, lo, hi, true);
 	if (pb_stack_holds(&t->own, lo)) {
 		pb_process->holes = true;
+		t->w.own_lo = t->w.own_hi = 0;	/* addresses there don't nest any more */
 		s->within = own_call_above(t, hi);
 		s->within_start = s->within ? PB_ENT_START(s->within) : 0;
 	}

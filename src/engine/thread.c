@@ -205,6 +205,10 @@ static struct pb_thread *thread_start(uint64_t slot)
 	else
 		t->own.root = pb_gate_root(t, t->own.hi);
 	own_bounds[t - threads] = (struct bounds){ t->own.lo, t->own.exact ? t->own.hi : 0 };
+	if (t->own.exact && !pb_process->holes) {
+		t->w.own_lo = t->own.lo;
+		t->w.own_hi = t->own.hi;
+	}
 	t->hint = t->own.root;
 	t->lo = t->own.lo;
 	pb_barrier();
@@ -217,5 +221,8 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	return pb_likely(t->cur != NULL) ? t : thread_start(slot);
+	if (pb_unlikely(!t->cur) && !(t = thread_start(slot)))
+		return NULL;
+	t->w.slot = slot;
+	return t;
 }

@@ -106,7 +106,7 @@ static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool firs
 {
 	const struct pb_chunk *old = &c->chunk;
 	uint64_t missing = first ? h->seq : h->seq - old->seq - 1;
-	bool lost = h->lost > (first ? 0 : old->lost);
+	bool lost = h->lost > (first ? 0 : old->lost) || h->missed != (first ? 0 : old->missed);
 
 	c->chunks_missing += missing;
 	if (first || missing || lost || h->image != old->image || h->pid != old->pid)
@@ -303,7 +303,7 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 		break;
 	case PB_EXT_FUNC:
 		pb_event_set(c, ev, PB_EV_FUNC, site, time, time);
-		ev->value = payload;
+		ev->value = payload >> PB_EXT_ADDRESS_SHIFT;
 		break;
 	case PB_EXT_END:
 		if (payload == PB_END_ENTRY) {

@@ -44,7 +44,7 @@ struct pb_drain {
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* of what was kept */
-	uint64_t discarded_records;	/* behind max_size or a full disk, or of no thread */
+	uint64_t discarded_calls;	/* behind max_size or a full disk, or of no thread */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
 	/* private */

@@ -40,14 +40,18 @@ static bool chunk_take(struct pb_chunk *c, uint32_t from)
 
 /* --- moving chunks ------------------------------------------------------ */
 
+/* Calls that began in the chunk are lost: once something is discarded, so is all that
+ * comes later. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
 	struct pb_counts c = { 0 };
+	uint64_t calls;
 
 	pb_counts_add(&c, data, head->used / 8);
-	d->discarded_records += c.records;
+	calls = c.leaves + c.begins;
+	d->discarded_calls += calls;
 	if (head->serial && head->serial <= d->geometry.nr_threads)
-		d->discarded[head->serial - 1] += (uint32_t)c.records;
+		d->discarded[head->serial - 1] += (uint32_t)calls;
 }
 
 static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
@@ -121,7 +125,7 @@ static void batch_flush(struct pb_drain *d, uint32_t next_state)
 }
 
 /* Bytes up to the last word that isn't zero. */
-static uint32_t used_of_open(const struct pb_chunk *c)
+static uint32_t used_of_data(const struct pb_chunk *c)
 {
 	const uint64_t *words = (const void *)(c + 1);
 	uint32_t n = DATA_MAX / 8;
@@ -134,7 +138,7 @@ static uint32_t used_of_open(const struct pb_chunk *c)
 /* Of an OPEN chunk: it may never have come into force (abi/ring.h). */
 static bool holds_nothing(const struct pb_chunk *c)
 {
-	return !c->leaf_start && used_of_open(c) <= c->used;
+	return !c->leaf_start && used_of_data(c) <= c->used;
 }
 
 /* A chunk that is READING joins the batch. `state` is what it was. One that
@@ -151,11 +155,7 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 		release(d, i, next_state);
 		return;
 	}
-	if (state != PB_CHUNK_FULL)
-		head->used = used_of_open(c);
-	else if (head->used > DATA_MAX)
-		head->used = DATA_MAX;
-	head->used &= ~7u;
+	head->used = used_of_data(c);
 	if (!head->serial) {
 		discard(d, head, c + 1);
 		release(d, i, next_state);
@@ -247,7 +247,7 @@ void pb_drain_dead(struct pb_drain *d, bool zombies)
 		struct pb_chunk *c = chunk_at(d, i);
 		uint32_t uses = c->uses + 1, state = chunk_state(c);
 
-		if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD) ||
+		if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN) ||
 		    !thread_is_gone(c->pid, c->tid, zombies)) {
 			d->suspect[i] = 0;
 			continue;
@@ -263,10 +263,10 @@ void pb_drain_dead(struct pb_drain *d, bool zombies)
 		if (!chunk_take(c, state))
 			continue;
 		d->suspect[i] = 0;
-		if (overwrite && state == PB_CHUNK_OPEN && holds_nothing(c)) {
+		if (state == PB_CHUNK_TAKEN || (overwrite && state == PB_CHUNK_OPEN && holds_nothing(c))) {
 			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
 		} else if (overwrite) {
-			c->used = used_of_open(c);
+			c->used = used_of_data(c);
 			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		} else {
 			batch_add(d, i, state, PB_CHUNK_FREE);

@@ -110,6 +110,8 @@ static int add_thread(struct scan *s, const struct pb_chunk *c)
 		t->lost = c->lost;
 	if (c->no_return > t->no_return)
 		t->no_return = c->no_return;
+	if (c->missed > t->missed)
+		t->missed = c->missed;
 	return 0;
 }
 
@@ -155,6 +157,8 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 		to->lost = from->lost;
 	if (from->no_return > to->no_return)
 		to->no_return = from->no_return;
+	if (from->missed > to->missed)
+		to->missed = from->missed;
 	if (!*to->comm)
 		memcpy(to->comm, from->comm, sizeof(to->comm));
 	if (!to->tid) {
@@ -169,7 +173,7 @@ static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, u
 {
 	if (!d->buffer || !meta)
 		return false;
-	t->lost = t->no_return = 0;
+	t->lost = t->no_return = t->missed = 0;
 	return t->serial != serial;
 }
 
@@ -232,7 +236,7 @@ static bool is_whole(const struct pb_data *d)
 	for (size_t i = 0; i < d->nr_threads; i++) {
 		const struct pb_thread *t = &d->threads[i];
 
-		if (t->lost || (t->nr && d->chunks[t->first + t->nr - 1].seq != t->nr - 1))
+		if (t->lost || t->missed || (t->nr && d->chunks[t->first + t->nr - 1].seq != t->nr - 1))
 			return false;
 	}
 	return !d->damaged;

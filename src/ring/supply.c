@@ -23,7 +23,7 @@ static struct pb_chunk *try_chunk(uint32_t index, uint32_t serial)
 	if (state != PB_CHUNK_FREE &&
 	    !(state == PB_CHUNK_FULL && pb_ring_map.mode == PB_RING_OVERWRITE))
 		return NULL;
-	return pb_chunk_change_state(c, state, (uint32_t)(word >> 32), PB_CHUNK_OPEN, serial) ? c : NULL;
+	return pb_chunk_change_state(c, state, (uint32_t)(word >> 32), PB_CHUNK_TAKEN, serial) ? c : NULL;
 }
 
 /* The heartbeat at which a wait was given up: nobody waits again before it moves. */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "abi/ring.h"
 
-/* A chunk that is OPEN for the thread of that serial, or NULL. The mode says
+/* A chunk that is TAKEN by the thread of that serial, or NULL. The mode says
  * whether that means searching for a while, taking over a FULL one, or waiting
  * for the recorder. */
 struct pb_chunk *pb_supply_take(uint32_t serial);

@@ -47,7 +47,8 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		uint64_t nr;
 		const char *noun, *what;
 	} lines[] = {
-		{ t->lost, "record", " lost: the buffer was full" },
+		{ t->lost, "call", " lost: the buffer was full" },
+		{ t->missed, "record", " missing of calls that are shown: the buffer was full" },
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
 		{ t->no_return, "call", " recorded without their return" },
 		{ t->read_errors, "chunk", " of records unreadable" },

@@ -257,10 +257,10 @@ static void function(const char *dir, uint64_t n)
 	begin(&g, dir, "function", "mono");
 	gen_thread(&g, 1, 100, 100, "victim", 7, 0);
 	gen_chunk(&g, 1, 100, 0, T(0));
-	gen_ext1(&g, PB_EXT_FUNC, MAIN, T(1000), 0x7ffff7000123);
-	gen_ext1(&g, PB_EXT_FUNC, WORK, T(2000), 0x555555555010);
-	gen_ext1(&g, PB_EXT_FUNC, CPP, T(3500), 0x555555555110);
-	gen_ext1(&g, PB_EXT_FUNC, HELPER, T(1000000500), 0x555555558000);
+	gen_ext1(&g, PB_EXT_FUNC, MAIN, T(1000), pb_ext_address(0x7ffff7000123));
+	gen_ext1(&g, PB_EXT_FUNC, WORK, T(2000), pb_ext_address(0x555555555010));
+	gen_ext1(&g, PB_EXT_FUNC, CPP, T(3500), pb_ext_address(0x555555555110));
+	gen_ext1(&g, PB_EXT_FUNC, HELPER, T(1000000500), pb_ext_address(0x555555558000));
 	gen_chunk_write(&g);
 	end(&g, 2000000000);
 }

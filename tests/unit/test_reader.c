@@ -429,7 +429,7 @@ static void test_truncated(void **state)
 		begin_chunk(1000);
 		gen_leaf(&g, 1, 1010, 1020);
 		gen_leaf(&g, 2, 1030, 1040);
-		gen_ext1(&g, PB_EXT_FUNC, 3, 1050, 0x1234);
+		gen_ext1(&g, PB_EXT_FUNC, 3, 1050, pb_ext_address(0x1234));
 		gen_chunk_write(&g);
 		gen_end(&g, 1ull << 60);
 		truncate_chunks(cases[i].by);
@@ -445,7 +445,7 @@ static void test_windows(void **state)
 	begin_chunk(1000);
 	for (uint64_t t = 1000; g.nr < 1500; t += 100) {
 		gen_entry(&g, 1, t + 1);
-		gen_ext1(&g, PB_EXT_FUNC, 2, t + 2, 0x1234);
+		gen_ext1(&g, PB_EXT_FUNC, 2, t + 2, pb_ext_address(0x1234));
 		gen_long(&g, 3, t + 10, t + 20);
 		gen_word(&g, pb_ext_word(PB_EXT_PAD, 5, 0, 0));
 		for (int i = 0; i < 4; i++)

@@ -26,6 +26,8 @@ pb_function:
 	mov	%rax, T_LAST(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rcx
+	shl	$ADDRESS_SHIFT, %rcx
+	or	$ADDRESS_WORD, %rcx
 	shl	$PB_EXT_TIME_SHIFT, %rax
 	shl	$PB_EXT_SITE_SHIFT, %rsi
 	lea	FUNC_WORD(%rax, %rsi), %rax

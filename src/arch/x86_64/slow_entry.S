@@ -77,8 +77,8 @@ pb_enter_slow:
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
 
-/* void pb_emit(entry *parent): its ENTRY and those above. rax = where to go
- * on; rcx, rdx, rdi, r11 are kept. */
+/* bool pb_emit(thread, entry *parent, slot): its ENTRY and those above. rax = where to
+ * go on; rcx, rdx, rdi, r11 are kept. */
 	.balign 16
 	.globl	pb_emit_slow
 	.hidden	pb_emit_slow
@@ -98,6 +98,7 @@ pb_emit_slow:
 	push_reg rbp
 	.cfi_rel_offset rbp, 0
 	mov	%rdx, %rsi
+	lea	192(%rsp), %rdx
 	call_c	pb_emit
 	pop_reg rbp
 	.cfi_restore rbp

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A writer's change of chunks. An *activation* is one call of this code; a
+ * signal handler may interrupt it at any instruction, run others to their end,
+ * and then return to it or leave it for ever by a jump (longjmp, an exception,
+ * cancellation). So no activation leaves anything undone that only it could
+ * finish:
+ *
+ *   pos       decides which chunk is in force: pb_chunk_of(pos). It moves from a
+ *             full chunk to the next one by one cmpxchg; the activation that
+ *             loses it gives its chunk back.
+ *   taken     names the chunk that an activation has taken and is filling, with
+ *             the activation's place on the thread's own stack. A later one that
+ *             stands at or above that place takes the chunk over: the former is
+ *             gone. There is one such word; a nested activation goes without.
+ *   left[]    the full chunk is entered before pos moves. Once pos is elsewhere,
+ *             any activation hands it over (tidy()).
+ *   base,     follow from pos; base is 0 and leaf is pb_no_leaf while they
+ *   leaf      change, and any activation sets them (pb_change_mend()).
+ *   pending[] the interrupted activations and hits. A chunk in which one of them
+ *             may still fill a hole is HELD until it has gone on, or is seen to
+ *             be gone: its thread hits again at or above the handler's frame on
+ *             its own stack.
+ *
+ * A jump that comes between the removal from left[] and the change to FULL, or
+ * out of a nested activation before pos moves, leaves a chunk OPEN or TAKEN. It is
+ * drained, or free, when the thread or the session ends: nothing of it is lost.
+ *
+ * Header and data are written while the chunk is TAKEN. Once it is OPEN it may come
+ * into force; until then it holds no more than `used` says.
+ */
+#include "ring/change.h"
+#include "base/base.h"
+#include "ring/supply.h"
+
+#define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
+#define BACKOFF		64
+#define RED_ZONE	128
+
+uint64_t pb_no_chunk;
+uint64_t pb_no_leaf[2];
+
+/* --- what was interrupted ------------------------------------------------ */
+
+static bool on_own_stack(const struct pb_writer *w, uint64_t address)
+{
+	return address - w->own_lo < w->own_hi - w->own_lo;
+}
+
+uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
+{
+	struct pb_pending p = { PB_NO_LIMIT, pb_chunk_of(w->pos) };
+	uint64_t nr = 1;
+
+	pb_writer_stay(w);
+	if (on_own_stack(w, sp))
+		p.limit = on_own_stack(w, slot) ? slot : sp - RED_ZONE;
+	/* the place first: a nested handler takes the next one. Until it is filled it
+	 * has no limit. */
+	__asm__ volatile("xaddq %0, %1" : "+r"(nr), "+m"(w->nr_pending) : : "memory", "cc");
+	if (nr < PB_WRITER_PENDING)
+		w->pending[nr] = p;
+	return nr;
+}
+
+static void forget_pending(struct pb_writer *w, uint64_t from)
+{
+	uint64_t nr;
+
+	do {
+		nr = w->nr_pending;
+		for (uint64_t i = from; i < nr && i < PB_WRITER_PENDING; i++)
+			w->pending[i].limit = PB_NO_LIMIT;
+		pb_barrier();
+	} while (nr > from && !pb_cmpxchg_local(&w->nr_pending, nr, from));
+}
+
+void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
+{
+	/* in a child of a fork in the handler there is nothing of it */
+	if (nr < w->nr_pending)
+		forget_pending(w, nr);
+}
+
+/* Drops those that this hit shows to be gone. They are nested: with one go all
+ * that came after it. */
+static void prune_pending(struct pb_writer *w)
+{
+	if (pb_likely(!w->nr_pending) || !on_own_stack(w, w->slot))
+		return;
+	for (uint64_t i = 0; i < w->nr_pending && i < PB_WRITER_PENDING; i++) {
+		if (w->slot >= w->pending[i].limit) {
+			forget_pending(w, i);
+			return;
+		}
+	}
+}
+
+/* --- holes ----------------------------------------------------------------- */
+
+/* None of n words is zero: the usual chunk, looked at as fast as it can be read. */
+static bool no_zero(const uint64_t *p, uint32_t n)
+{
+	const uint64_t *end = p + n;
+
+	for (; p + 8 <= end; p += 8)
+		if (pb_unlikely(!p[0] || !p[1] || !p[2] || !p[3] || !p[4] || !p[5] || !p[6] || !p[7]))
+			return false;
+	while (p < end)
+		if (pb_unlikely(!*p++))
+			return false;
+	return true;
+}
+
+/* Each of n words' records begins with a word that isn't zero, and is done. */
+static bool no_hole(const uint64_t *data, uint32_t n)
+{
+	for (uint32_t i = 0; i < n;) {
+		uint64_t word = data[i];
+		uint32_t len = word & PB_TAG_MASK ? 1 : word >> PB_EXT_LEN_SHIFT & 0xff;
+
+		if (!word || (word & 0xff) == PB_EXT_UNDONE << PB_EXT_TYPE_SHIFT)
+			return false;
+		i += len ? len : 1;
+	}
+	return true;
+}
+
+/* Words of the list of open calls, whose starts may be zeros. */
+static uint32_t listed(const uint64_t *data)
+{
+	uint16_t head = (uint16_t)pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0);
+	uint32_t n = 0;
+
+	while (n < OPEN_MAX_WORDS && (uint16_t)data[n] == head)
+		n += PB_EXT_OPEN_WORDS;
+	return n;
+}
+
+/* No record is missing. A chunk that is left was reserved to its limit: less is a
+ * hole at its end. Records that are undone show only where `walk` is set. */
+static bool is_whole(const struct pb_chunk *c, bool walk)
+{
+	const uint64_t *data = (const uint64_t *)(c + 1);
+	uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8, from = listed(data);
+
+	while (end && !data[end - 1])
+		end--;
+	return PB_CHUNK_HEADER + end * 8 >= PB_CHUNK_LIMIT &&
+	       (end <= from || (!walk && no_zero(data + from, end - from)) ||
+		no_hole(data + from, end - from));
+}
+
+/* Whether interrupted code may still write into the chunk: a record, if there is a
+ * hole, or the open leaf in the header. */
+static bool must_hold(const struct pb_writer *w, const struct pb_chunk *c)
+{
+	if (pb_likely(!w->nr_pending && !pb_ring_unseen))
+		return false;
+	if (w->undone == (uint64_t)c)
+		return true;
+	for (uint64_t i = 0; i < w->nr_pending && i < PB_WRITER_PENDING; i++)
+		if (w->pending[i].chunk == (uint64_t)c)
+			return true;
+	return !is_whole(c, w->nr_pending);
+}
+
+/* --- chunks that were left ------------------------------------------------- */
+
+static bool change_own(const struct pb_writer *w, struct pb_chunk *c, uint32_t from, uint32_t to)
+{
+	return pb_chunk_change_state(c, from, w->serial, to, w->serial);
+}
+
+static bool is_ours(const struct pb_writer *w, const struct pb_chunk *c)
+{
+	return c->serial == w->serial && (c->state == PB_CHUNK_OPEN || c->state == PB_CHUNK_HELD);
+}
+
+static void hand_over(const struct pb_writer *w, struct pb_chunk *c)
+{
+	if (!change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_FULL))
+		change_own(w, c, PB_CHUNK_HELD, PB_CHUNK_FULL);
+}
+
+static bool is_left(const struct pb_writer *w, const struct pb_chunk *c)
+{
+	for (int i = 0; i < PB_WRITER_LEFT; i++)
+		if (w->left[i] == c)
+			return true;
+	return false;
+}
+
+static void forget_left(struct pb_writer *w, const struct pb_chunk *c)
+{
+	for (int i = 0; i < PB_WRITER_LEFT; i++)
+		pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0);
+}
+
+/* False: there is no place. */
+static bool enter_left(struct pb_writer *w, struct pb_chunk *c)
+{
+	if (is_left(w, c))
+		return true;
+	for (int i = 0; i < PB_WRITER_LEFT; i++)
+		if (pb_cmpxchg_local((uint64_t *)&w->left[i], 0, (uint64_t)c))
+			return true;
+	return false;
+}
+
+static uint32_t chunk_index(const struct pb_chunk *c)
+{
+	return (uint32_t)(((uint64_t)c - (uint64_t)pb_ring_map.chunks) / PB_CHUNK_SIZE);
+}
+
+static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
+{
+	return w->taken >> 32 == chunk_index(c) + 1ull;
+}
+
+/* Hands over what was left. It is out of left[] first: whoever takes it out, an
+ * activation or a handler that interrupts it, is the only one to hand it over. */
+static void tidy(struct pb_writer *w)
+{
+	prune_pending(w);
+	for (int i = 0; i < PB_WRITER_LEFT; i++) {
+		struct pb_chunk *c = w->left[i];
+
+		if (!c || (uint64_t)c == pb_chunk_of(w->pos))
+			continue;
+		if (is_ours(w, c) && (is_taken(w, c) || must_hold(w, c))) {
+			if (!is_taken(w, c))
+				change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_HELD);
+			continue;
+		}
+		if (pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0))
+			hand_over(w, c);
+	}
+}
+
+/* --- the next chunk -------------------------------------------------------- */
+
+/* The place of this activation on the thread's own stack, in words from its end;
+ * all ones: it is elsewhere. */
+static uint32_t place(const struct pb_writer *w)
+{
+	uint64_t words = (w->own_hi - w->slot) / 8;
+
+	return on_own_stack(w, w->slot) && words < ~0u ? (uint32_t)words : ~0u;
+}
+
+static void give_back(const struct pb_writer *w, struct pb_chunk *c)
+{
+	if (!change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_FREE))
+		change_own(w, c, PB_CHUNK_TAKEN, PB_CHUNK_FREE);
+}
+
+/* A chunk that an activation took which is gone; NULL if there is none. */
+static struct pb_chunk *take_over(struct pb_writer *w)
+{
+	uint64_t taken = w->taken;
+	struct pb_chunk *c;
+
+	if (!taken)
+		return NULL;
+	c = (void *)(pb_ring_map.chunks + ((taken >> 32) - 1) * PB_CHUNK_SIZE);
+	if (pb_chunk_of(w->pos) == (uint64_t)c || is_left(w, c)) {
+		/* it came into force */
+		pb_cmpxchg_local(&w->taken, taken, 0);
+		return NULL;
+	}
+	/* live code that a handler interrupted stands more than a red zone above us */
+	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
+	    place(w) > (uint64_t)(uint32_t)taken + RED_ZONE / 8 ||
+	    !pb_cmpxchg_local(&w->taken, taken, 0))
+		return NULL;
+	change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_TAKEN);
+	return c->serial == w->serial && c->state == PB_CHUNK_TAKEN ? c : NULL;
+}
+
+static struct pb_chunk *take(struct pb_writer *w)
+{
+	struct pb_chunk *c = take_over(w);
+
+	if (!c)
+		c = pb_supply_take(w->serial);
+	if (!c)
+		return NULL;
+	forget_left(w, c);
+	pb_cmpxchg_local(&w->taken, 0, (chunk_index(c) + 1ull) << 32 | place(w));
+	return c;
+}
+
+/* It isn't `taken` any more: it is in force, or given back. */
+static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
+{
+	uint64_t taken = w->taken;
+
+	if (is_taken(w, c))
+		pb_cmpxchg_local(&w->taken, taken, 0);
+}
+
+static void zero_words(void *p, size_t words)
+{
+	__asm__ volatile("rep stosq" : "+D"(p), "+c"(words) : "a"(0ul) : "memory");
+}
+
+/* A full chunk is left once only, for the one with the next number: a chunk that a
+ * handler's takes the place of, or that a handler left by a jump, leaves no gap. */
+static uint64_t next_number(const struct pb_writer *w, uint64_t full)
+{
+	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
+}
+
+static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t full,
+			     const void *ending)
+{
+	uint64_t *data = (uint64_t *)(c + 1);
+	uint32_t depth = 0;
+
+	c->leaf_start = 0;
+	if (c->uses)
+		zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
+	c->uses++;
+	c->buffer = w->buffer;
+	c->image = w->image;
+	c->pid = w->pid;
+	c->tid = w->tid;
+	c->seq = next_number(w, full);
+	c->start = w->last;
+	c->stack = w->stack;
+	c->lost = w->lost;
+	c->missed = (uint32_t)w->missed;
+	c->no_return = w->no_return;
+	c->leaf_site = 0;
+	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth, ending);
+	c->depth = depth;
+	c->used = (uint32_t)((uint64_t)data - (uint64_t)(c + 1));
+	change_own(w, c, PB_CHUNK_TAKEN, PB_CHUNK_OPEN);
+	return data;
+}
+
+/* The position still is where a full chunk leaves it: no handler moved it. */
+static bool still_full(uint64_t pos, uint64_t chunk)
+{
+	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
+}
+
+/* By cmpxchg from the values that stand for none: code that was interrupted here
+ * can't put back those of a chunk that a handler has left. */
+void pb_change_mend(struct pb_writer *w)
+{
+	uint64_t c;
+
+	w->base = 0;
+	w->leaf = pb_no_leaf;
+	pb_barrier();
+	c = pb_chunk_of(w->pos);
+	if (c == pb_no_chunk)
+		return;
+	pb_cmpxchg_local(&w->base, 0, c);
+	c = pb_chunk_of(w->pos);
+	pb_cmpxchg_local((uint64_t *)&w->leaf, (uint64_t)pb_no_leaf,
+			 (uint64_t)&((struct pb_chunk *)c)->leaf_start);
+}
+
+bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
+{
+	struct pb_chunk *c;
+	uint64_t pos, start;
+	bool entered;
+
+	if (w->backoff) {
+		w->backoff--;
+		return false;
+	}
+	tidy(w);
+	c = take(w);
+	if (!c) {
+		if (pb_ring_map.mode != PB_RING_OVERWRITE)
+			w->backoff = BACKOFF;
+		return false;
+	}
+	start = (uint64_t)fill_header(w, c, full, ending);
+	entered = full == pb_no_chunk || enter_left(w, (void *)full);
+	w->base = 0;
+	w->leaf = pb_no_leaf;
+	pb_barrier();
+	do {
+		pos = w->pos;
+		if (!still_full(pos, full)) {
+			forget_taken(w, c);
+			give_back(w, c);
+			pb_change_mend(w);
+			return true;
+		}
+	} while (!pb_cmpxchg_local(&w->pos, pos, start));
+	pb_change_mend(w);
+	forget_taken(w, c);
+	/* from here on handlers may have gone further already */
+	tidy(w);
+	if (!entered && !must_hold(w, (void *)full))
+		hand_over(w, (void *)full);
+	return true;
+}
+
+void pb_change_close(struct pb_writer *w)
+{
+	struct pb_chunk *c = (void *)pb_chunk_of(w->pos);
+
+	w->base = 0;
+	w->leaf = pb_no_leaf;
+	w->pos = pb_no_chunk + PB_CHUNK_LIMIT;
+	w->nr_pending = 0;
+	if (c && (uint64_t)c != pb_no_chunk) {
+		if (is_ours(w, c))
+			w->seq = c->seq + 1;
+		hand_over(w, c);
+	}
+	for (int i = 0; i < PB_WRITER_LEFT; i++) {
+		if (w->left[i])
+			hand_over(w, w->left[i]);
+		w->left[i] = NULL;
+	}
+	if (w->taken) {
+		c = (void *)(pb_ring_map.chunks + ((w->taken >> 32) - 1) * PB_CHUNK_SIZE);
+		w->taken = 0;
+		give_back(w, c);
+	}
+}

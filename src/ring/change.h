@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How a writer comes from a full chunk to the next one, and hands the full one
+ * over. For writer.c. Context of all: hit path, as in writer.h.
+ */
+#ifndef PB_RING_CHANGE_H
+#define PB_RING_CHANGE_H
+#include "ring/writer.h"
+
+#define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before it */
+
+/* Stands for the chunk of a thread that has none: always full, never written. */
+extern uint64_t pb_no_chunk;
+extern uint64_t pb_no_leaf[2];
+
+static inline uint64_t pb_chunk_of(uint64_t pos)
+{
+	return pos & -(uint64_t)PB_CHUNK_SIZE;
+}
+
+/* Atomic against this thread's signal handlers only. */
+static inline bool pb_cmpxchg_local(uint64_t *p, uint64_t old, uint64_t new)
+{
+	bool ok;
+
+	__asm__ volatile("cmpxchgq %3, %1; sete %0"
+			 : "=q"(ok), "+m"(*p), "+a"(old) : "r"(new) : "memory", "cc");
+	return ok;
+}
+
+/* Puts a new chunk in force in place of the full one at that address. True also if
+ * a handler did so meanwhile; false if there is none. `ending`: see
+ * pb_writer_put_end(). */
+bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending);
+/* Makes base and leaf those of the chunk in force: a handler that left by a jump
+ * may have interrupted what sets them. */
+void pb_change_mend(struct pb_writer *w);
+/* Hands over the chunk in force and all that were left, FULL. The writer has none
+ * then. */
+void pb_change_close(struct pb_writer *w);
+#endif
