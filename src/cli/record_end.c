@@ -56,11 +56,12 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 		record_error("%s", text);
 		end->flags |= PB_END_LATCHED;
 	}
+	end->lost += ring.calls_lost;
+	end->no_return += ring.calls_no_return;
 	end->max_stop_ns = ring.max_stop_ns;
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
 	if (ring.threads_lost) {
-		snprintf(text, sizeof(text), "%u threads have no name, and losses that aren't told: the ring has room "
-			 "for %u",
+		snprintf(text, sizeof(text), "%u threads have no name: the ring's table has room for %u",
 			 ring.threads_lost, s->ring->geometry.nr_threads);
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);

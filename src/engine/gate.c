@@ -12,7 +12,8 @@
  * return through it, however deep the stack has sunk (coroutines).
  *
  * The block table is private memory that a child keeps; nr_blocks in t is
- * wiped with t, and recovered from the entries' owners.
+ * wiped with t, and recovered from the entries' owners. There the thread that
+ * forked takes over all blocks of former epochs.
  */
 #include "engine/thread.h"
 
@@ -20,8 +21,8 @@
 
 static int32_t next_block[NR_BLOCKS];	/* of the same owner */
 static uint32_t used_blocks;		/* handed out, ever */
-static uint8_t block_taken[NR_BLOCKS];
-static bool all_taken;			/* only a fork gives blocks back */
+static uint32_t block_taken[NR_BLOCKS];	/* 0, or the epoch of the process in which it was taken */
+static bool all_taken;			/* none is free, until some are given back */
 
 static struct pb_entry *entry_at(uint32_t i)
 {
@@ -121,11 +122,11 @@ static int32_t take_block(struct pb_thread *t)
 	uint32_t used = __atomic_load_n(&used_blocks, __ATOMIC_RELAXED);
 
 	for (uint32_t b = 1; !all_taken && b < NR_BLOCKS; b++) {
-		uint8_t no = 0;
+		uint32_t no = 0;
 
 		if (b < used && block_taken[b])
 			continue;
-		if (!__atomic_compare_exchange_n(&block_taken[b], &no, 1, false,
+		if (!__atomic_compare_exchange_n(&block_taken[b], &no, pb_process->epoch, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		while (used <= b && !__atomic_compare_exchange_n(&used_blocks, &used, b + 1, false,
@@ -250,6 +251,23 @@ static void take_over(struct pb_thread *t, int32_t b)
 	t->nr_blocks++;
 }
 
+void pb_gates_give_back(struct pb_thread *t)
+{
+	int32_t b = t->first_block, next;
+
+	t->first_block = PB_NO_BLOCK;
+	t->nr_blocks = 0;
+	for (; b != PB_NO_BLOCK; b = next) {
+		next = next_block[b];
+		if (block_idle(b)) {
+			__atomic_store_n(&block_taken[b], 0, __ATOMIC_RELEASE);
+			all_taken = false;
+		} else {
+			take_over(t, b);
+		}
+	}
+}
+
 /* The innermost of t's open calls at or above the slot, on its own stack. */
 static struct pb_entry *innermost_open(struct pb_thread *t, uint64_t slot)
 {
@@ -296,12 +314,13 @@ struct pb_entry *pb_gates_after_fork(struct pb_thread *t, uint64_t slot)
 	t->hint = NULL;
 	all_taken = false;
 	for (int32_t b = 1; b < (int32_t)used_blocks; b++) {
-		if (!block_taken[b])
+		/* other threads of this process may have taken some already */
+		if (!block_taken[b] || (block_taken[b] == pb_process->epoch &&
+					PB_ENT_OWNER(block_entry(b, 0)) != t))
 			continue;
 		inherit_block(t, b);
-		if (block_idle(b))
-			block_taken[b] = 0;
-		else
+		block_taken[b] = block_idle(b) ? 0 : pb_process->epoch;
+		if (block_taken[b])
 			take_over(t, b);
 	}
 	t->own.root = pb_gate_root(t, t->own.hi);

@@ -1,13 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which state a thread has. A state is one of PB_MAX_THREADS, taken by a
+ * compare-and-swap of its word in tcbs[]: 0 is free, BUSY is being freed, else the TCB
+ * of its thread. The end of a thread isn't noticed: its state is freed when a
+ * thread with the same TCB comes, or by a look at all of them once there are
+ * many more than at the last look (free_dead()).
+ *
+ * In a forked child all states are free, as they lie in wiped memory; but the
+ * thread that forked keeps the address of its own, by which the entries of its
+ * open calls know their owner. Until it has come back to it, other threads of
+ * the child take states that no process before had (high_ever). So any number
+ * of threads may come first, at the same time.
+ *
+ * A state is made with all signals blocked where a system call can do no harm.
+ * Elsewhere a handler may find it unfinished: its calls are counted as lost.
+ */
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include "engine/thread.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "engine/latch.h"
+#include "engine/uaccess.h"
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
 #define TCB_WORDS	320		/* how far struct pthread is searched */
+#define BUSY		1ul
+#define RED_ZONE	128
+#define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
 
 static struct pb_thread no_thread;	/* what TLS says before the first hit: cur is NULL, so nothing in it is used */
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
@@ -17,6 +38,9 @@ bool pb_follow_fork = true;
 uint32_t pb_image;
 
 static struct pb_thread *threads;	/* in wiped memory */
+static uint64_t *tcbs;			/* likewise: of the threads that have them */
+static uint32_t high_ever;		/* states below it were used, here or before a fork */
+static uint32_t last_epoch;		/* of this process and those before it */
 static struct bounds {
 	uint64_t lo, hi;		/* hi 0: not known */
 } own_bounds[PB_MAX_THREADS];		/* of their stacks; a child keeps them */
@@ -32,7 +56,7 @@ static uint64_t tcb_now(void)
 	return tcb;
 }
 
-static uint32_t gettid(void)
+static uint32_t kernel_tid(void)
 {
 	return (uint32_t)pb_sys(SYS_gettid);
 }
@@ -40,11 +64,11 @@ static uint32_t gettid(void)
 int pb_threads_start(uint64_t stack_top)
 {
 	size_t size = 4096 + sizeof(struct pb_thread) * PB_MAX_THREADS +
-		      sizeof(struct pb_stack) * PB_MAX_STACKS;
+		      sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS;
 	long mem = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct { uint64_t soft, hard; } limit = { 0 };
-	uint32_t tid = gettid();
+	uint32_t tid = kernel_tid();
 
 	if (pb_sys_failed(mem))
 		return (int)mem;
@@ -54,8 +78,11 @@ int pb_threads_start(uint64_t stack_top)
 		pb_follow_fork = false;
 	pb_process = (void *)mem;
 	threads = (void *)(mem + 4096);
-	pb_stacks = (void *)(threads + PB_MAX_THREADS);
+	tcbs = (void *)(threads + PB_MAX_THREADS);
+	pb_stacks = (void *)(tcbs + PB_MAX_THREADS);
 	pb_process->pid = tid;
+	pb_process->epoch = ++last_epoch;
+	pb_process->forker_came = true;
 	main_tcb = tcb_now();
 	main_stack_hi = stack_top;
 	/* glibc 2.34 to 2.41 have it at 0x2d0; look there first */
@@ -67,11 +94,12 @@ int pb_threads_start(uint64_t stack_top)
 	return 0;
 }
 
+/* A child that a raw clone() made finds its parent's number in the TCB. */
 static uint32_t current_tid(uint64_t tcb)
 {
 	uint32_t tid = tid_offset ? *(uint32_t *)(tcb + tid_offset) : 0;
 
-	return tid ? tid : gettid();
+	return tid && !pb_calls_are_safe() ? tid : kernel_tid();
 }
 
 /* {stackblock, stackblock_size, guardsize} in struct pthread: the pair that
@@ -128,29 +156,94 @@ bool pb_on_own_stack(uint64_t address)
 	return s.exact;
 }
 
-static struct pb_thread *state_for(uint64_t tcb)
+static bool change_tcb(uint32_t i, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(&tcbs[i], &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+static void raise_to(uint32_t *n, uint32_t to)
+{
+	uint32_t old = __atomic_load_n(n, __ATOMIC_RELAXED);
+
+	while (old < to && !__atomic_compare_exchange_n(n, &old, to, false, __ATOMIC_RELAXED,
+							__ATOMIC_RELAXED))
+		;
+}
+
+/* The state of a thread that is dead, and whose word is BUSY. */
+static void abandon(struct pb_thread *t)
+{
+	t->cur = NULL;
+	pb_writer_close(&t->w);
+	pb_gates_abandon(t);
+}
+
+/* A thread with its TCB was here before: it is dead. */
+static struct pb_thread *state_of_before(uint64_t tcb)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < nr; i++) {
+		if (tcbs[i] != tcb || !change_tcb(i, tcb, BUSY))
+			continue;
+		abandon(&threads[i]);
+		__atomic_store_n(&tcbs[i], tcb, __ATOMIC_RELEASE);
+		return &threads[i];
+	}
+	return NULL;
+}
+
+static struct pb_thread *free_state(uint64_t tcb)
+{
+	uint32_t from = pb_process->forker_came ? 0 : __atomic_load_n(&high_ever, __ATOMIC_RELAXED);
+
+	for (uint32_t n = 0; n < PB_MAX_THREADS; n++) {
+		uint32_t i = (from + n) % PB_MAX_THREADS;
+
+		if (tcbs[i] || !change_tcb(i, 0, tcb))
+			continue;
+		raise_to(&pb_process->nr_threads, i + 1);
+		raise_to(&high_ever, i + 1);
+		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
+		threads[i].first_block = PB_NO_BLOCK;
+		return &threads[i];
+	}
+	return NULL;
+}
+
+static bool is_dead(const struct pb_thread *t)
+{
+	uint32_t tid = t->w.tid;
+
+	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -3;
+}
+
+/* Where a system call may be the program's end, states stay with dead threads. */
+static void free_dead(const struct pb_thread *self)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
+	uint32_t live = __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED);
+	uint32_t look_at = __atomic_load_n(&pb_process->look_at, __ATOMIC_RELAXED);
+
+	if (live < look_at + LOOK_AFTER || !pb_calls_are_safe() ||
+	    !__atomic_compare_exchange_n(&pb_process->look_at, &look_at, live, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t tcb = __atomic_load_n(&tcbs[i], __ATOMIC_ACQUIRE);
 		struct pb_thread *t = &threads[i];
 
-		if (t->tcb != tcb)
+		if (tcb <= BUSY || t == self || !t->cur || !is_dead(t) || !change_tcb(i, tcb, BUSY))
 			continue;
-		/* its thread is dead: ours has its TCB */
-		t->cur = NULL;
-		pb_writer_close(&t->w);
-		pb_gates_abandon(t);
-		return t;
+		abandon(t);
+		pb_gates_give_back(t);
+		t->tcb = 0;
+		__atomic_sub_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&tcbs[i], 0, __ATOMIC_RELEASE);
 	}
-	nr = __atomic_fetch_add(&pb_process->nr_threads, 1, __ATOMIC_ACQ_REL);
-	if (nr >= PB_MAX_THREADS) {
-		__atomic_fetch_sub(&pb_process->nr_threads, 1, __ATOMIC_ACQ_REL);
-		return NULL;
-	}
-	threads[nr].first_block = -1;
-	threads[nr].tcb = tcb;
-	return &threads[nr];
+	__atomic_store_n(&pb_process->look_at, __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
 }
 
 bool pb_thread_own_bounds(const struct pb_thread *t, struct pb_stack *s)
@@ -165,36 +258,50 @@ uint32_t pb_thread_number(const struct pb_thread *t)
 	return (uint32_t)(t - threads);
 }
 
-static struct pb_thread *thread_start(uint64_t slot)
+/* The first to come in a child says which process it is. */
+static bool process_begin(uint32_t tid)
 {
-	uint64_t tcb = tcb_now();
+	uint32_t none = 0, pid = pb_calls_are_safe() ? (uint32_t)pb_sys(SYS_getpid) : tid;
+
+	if (pb_likely(pb_process->epoch))
+		return true;
+	if (!pb_follow_fork)
+		return false;
+	__atomic_compare_exchange_n(&pb_process->pid, &none, pid, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	none = 0;
+	if (__atomic_compare_exchange_n(&pb_process->epoch, &none,
+					__atomic_add_fetch(&last_epoch, 1, __ATOMIC_RELAXED), false,
+					__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* The calling thread's state, which isn't filled yet. *forked: it is the one that
+ * it had before it forked. */
+static struct pb_thread *state_for(uint64_t tcb, bool *forked)
+{
 	struct pb_thread *t = pb_tls;
-	bool forked = t != &no_thread && !t->tcb;
-	uint32_t tid = current_tid(tcb);
+	uint32_t i = (uint32_t)(t - threads);
+
+	*forked = t != &no_thread && !t->tcb && change_tcb(i, 0, tcb);
+	if (*forked) {
+		raise_to(&pb_process->nr_threads, i + 1);
+		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
+		pb_process->forker_came = true;
+		return t;
+	}
+	t = state_of_before(tcb);
+	return t ? t : free_state(tcb);
+}
+
+static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t slot)
+{
 	struct pb_entry *cur = NULL;
 
-	if (!pb_process->pid) {
-		if (!pb_follow_fork)
-			return NULL;
-		pb_process->pid = tid;
-		pb_process->nr_threads = 0;
-		__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
-	}
-	if (forked) {
-		/* keep the address: the entries know their owner by it */
-		uint32_t index = (uint32_t)(t - threads);
-
-		t->tcb = tcb;
-		if (pb_process->nr_threads <= index)
-			pb_process->nr_threads = index + 1;
-	} else {
-		t = state_for(tcb);
-	}
-	if (!t)
-		return NULL;
 	pb_writer_init(&t->w, pb_process->pid, tid, pb_image);
 	t->own.thread = t;
-	own_stack(&t->own, tcb, slot);
+	own_stack(&t->own, t->tcb, slot);
 	t->own.id = 1ul << 63 | t->w.serial;
 	t->w.stack = t->own.id;
 	t->stack = &t->own;
@@ -213,7 +320,45 @@ static struct pb_thread *thread_start(uint64_t slot)
 	t->lo = t->own.lo;
 	pb_barrier();
 	t->cur = cur ? cur : t->own.root;
+}
+
+static struct pb_thread *thread_start(uint64_t slot)
+{
+	uint64_t tcb = tcb_now();
+	uint32_t tid = current_tid(tcb);
+	struct pb_thread *t = pb_tls;
+	bool forked;
+
+	if (!process_begin(tid))
+		return NULL;
+	/* a handler has interrupted this function; or left it by a jump, and then
+	 * its thread hits again where it did, or above */
+	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
+		pb_ring_call_lost();
+		return NULL;
+	}
+	t = state_for(tcb, &forked);
+	if (!t) {
+		pb_ring_call_lost();
+		return NULL;
+	}
+	t->starting = slot;
+	t->tcb = tcb;
 	pb_tls = t;
+	fill_state(t, forked, tid, slot);
+	free_dead(t);
+	return t;
+}
+
+static struct pb_thread *thread_start_masked(uint64_t slot)
+{
+	uint64_t all = ~0ul, old;
+	struct pb_thread *t;
+
+	if (!pb_calls_are_safe() || pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8))
+		return thread_start(slot);
+	t = thread_start(slot);
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
 	return t;
 }
 
@@ -221,7 +366,7 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (pb_unlikely(!t->cur) && !(t = thread_start(slot)))
+	if (pb_unlikely(!t->cur) && !(t = thread_start_masked(slot)))
 		return NULL;
 	t->w.slot = slot;
 	return t;

@@ -47,6 +47,7 @@ struct pb_thread {
 	struct pb_entry *hint;	/* entry to try first */
 	struct pb_writer w;
 	uint64_t tcb;
+	uint64_t starting;	/* the slot of the hit that made the state */
 	struct pb_stack *stack;
 	struct pb_stack own;
 	int32_t first_block;	/* of its gates; -1: none */
@@ -91,7 +92,10 @@ static inline bool pb_agent_holds(uint64_t pc)
 /* What is true of this process; pid is 0 in a child until its first hit. */
 struct pb_process {
 	uint32_t pid;
-	uint32_t nr_threads;	/* states handed out, ever */
+	uint32_t epoch;		/* 0: in a child before its first hit; differs from its parents' */
+	bool forker_came;	/* the thread that forked has its state again */
+	uint32_t nr_threads;	/* states at or above it are free */
+	uint32_t nr_live, look_at;	/* threads with a state; at the last look for dead ones */
 	uint32_t nr_stacks;
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
 	bool holes;		/* a stack was told that lies inside a thread's own */
@@ -170,6 +174,8 @@ bool pb_gate_leads(uint64_t value, uint64_t slot, const struct pb_entry *e);
 bool pb_gate_free(struct pb_entry *e, uint64_t word);
 /* t's thread is gone, or t is reused: free what lies on its own stack. */
 void pb_gates_abandon(struct pb_thread *t);
+/* After that: blocks without an open call are nobody's. */
+void pb_gates_give_back(struct pb_thread *t);
 /* The slot holds its return address again: the program may look at it. Entries of eBPF
  * programs that wait for the return are freed, which counts as missed. */
 void pb_gates_forget_progs(uint64_t *slot);
