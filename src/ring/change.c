@@ -286,8 +286,8 @@ static struct pb_chunk *take(struct pb_writer *w)
 		c = pb_supply_take(w->serial);
 	if (!c)
 		return NULL;
-	forget_left(w, c);
 	pb_cmpxchg_local(&w->taken, 0, (chunk_index(c) + 1ull) << 32 | place(w));
+	forget_left(w, c);
 	return c;
 }
 
