@@ -350,12 +350,17 @@ static struct pb_thread *thread_start(uint64_t slot)
 	return t;
 }
 
+/* A signal that an instruction raises ends the process where it is blocked; so a
+ * program that steps through itself may still come here twice. */
+#define BIT(sig)	(1ul << ((sig) - 1))
+#define FAULTS		(BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGSYS))
+
 static struct pb_thread *thread_start_masked(uint64_t slot)
 {
-	uint64_t all = ~0ul, old;
+	uint64_t mask = ~FAULTS, old;
 	struct pb_thread *t;
 
-	if (!pb_calls_are_safe() || pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8))
+	if (!pb_calls_are_safe() || pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, 8))
 		return thread_start(slot);
 	t = thread_start(slot);
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Threads that are cancelled asynchronously while they call: argv[1] of them. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static volatile unsigned long calls;	/* of one thread at a time */
+
+__attribute__((noinline)) long leaf(long i)
+{
+	__asm__ volatile("" : : "r"(i));
+	return i + 1;
+}
+
+static void *spin(void *arg)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	for (;;) {
+		leaf(1);
+		calls++;
+	}
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long most = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+
+	for (unsigned long i = 0; i < most; i++) {
+		pthread_t t;
+
+		pthread_create(&t, NULL, spin, NULL);
+		usleep(300 + (unsigned)rand() % 400);
+		pthread_cancel(t);
+		pthread_join(t, NULL);
+	}
+	printf("calls %lu %lu\n", calls, calls + most);
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Children, argv[1] of them, whose threads make their first traced calls at the same
+ * time. Ends with 1 where one was killed or computed something else. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 8
+#define ROUNDS 100L
+
+static int arrived;
+
+__attribute__((noinline)) long leaf(long i)
+{
+	__asm__ volatile("" : : "r"(i));
+	return i + 1;
+}
+
+__attribute__((noinline)) long middle(long i)
+{
+	long r = leaf(i);
+
+	return r + leaf(r);
+}
+
+__attribute__((noinline)) long outer(long i)
+{
+	long r = middle(i);
+
+	return r + middle(r);
+}
+
+static void *call(void *arg)
+{
+	long *result = arg;
+
+	__atomic_add_fetch(&arrived, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&arrived, __ATOMIC_SEQ_CST) < THREADS)
+		;
+	for (long i = 0; i < ROUNDS; i++)
+		*result += outer(i);
+	return NULL;
+}
+
+static int child(void)
+{
+	pthread_t t[THREADS];
+	long result[THREADS] = { 0 };
+	int wrong = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, call, &result[i]);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 1; i < THREADS; i++)
+		wrong |= result[i] != result[0];
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	long children = argc > 1 ? atol(argv[1]) : 60, wrong = 0;
+
+	for (long i = 0; i < children; i++) {
+		int status = -1;
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(child());
+		waitpid(pid, &status, 0);
+		wrong += status != 0;
+	}
+	printf("calls %ld %ld\n", children * THREADS * ROUNDS * 7, children * THREADS * ROUNDS * 7);
+	return wrong != 0;
+}
