@@ -223,8 +223,10 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	int err = connect(path, top, &writes, &nr_writes);
 
 	remove_variables(envp);
-	if (err)
+	if (err) {
+		pb_session_missed(&session, path);
 		return;
+	}
 	if (session.flags & PB_WELCOME_NO_FORK)
 		pb_follow_fork = false;
 	pb_exec_start(preload, path, !(session.flags & PB_WELCOME_NO_EXEC));
@@ -232,11 +234,12 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
 	pb_prog_register_files();
-	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	if (pb_loader_start(&session, own_path(), (uint64_t)_DYNAMIC)) {
 		pb_session_close(&session);
+		pb_session_missed(&session, path);
 		return;
 	}
+	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	prepare_text(path);
 	if (session.flags & PB_WELCOME_PROGS)
 		progs = start_progs(&session);
@@ -246,7 +249,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_session_refused(&session, &pb_modules[i]);
 	pb_session_ready(&session, pb_now_ns() - t0);
-	if (session.serve)
+	if (session.serve && !session.wire.gave_up)
 		start_thread();
 	else
 		pb_session_close(&session);

@@ -12,9 +12,11 @@
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 #include "engine/thread.h"
+#include "engine/wire.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "ring/writer.h"
 
 #define MAX_INTERPRETERS 4
 
@@ -163,7 +165,7 @@ static bool wanted(int dir, const char *path, int flags)
 	/* a child that is not followed, by fork or vfork */
 	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
 		return false;
-	return follow_exec && !pb_latched && path && can_load(dir, path, flags);
+	return follow_exec && !pb_latched && !pb_detached && path && can_load(dir, path, flags);
 }
 
 /* The thread lives on in the next image, so nobody would find that its chunk
@@ -177,25 +179,56 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
+/* An exec in the program's name: its environment, and where it is counted if the
+ * image, contrary to what was asked for, won't be traced. */
+struct exec {
+	char *const *envp;
+	uint32_t *counter;
+};
+
+static struct exec begin(int dir, const char *path, int flags, char *const envp[])
+{
+	struct exec e = { envp, NULL };
+
+	leave_image();
+	if (!wanted(dir, path, flags))
+		return e;
+	if (pb_recorder_lives())
+		e.envp = with_ours(envp);
+	else if (!pb_recording_ended())
+		e.counter = &pb_ring_map.ring->missed_images;
+	if (e.counter)
+		__atomic_fetch_add(e.counter, 1, __ATOMIC_RELAXED);
+	return e;
+}
+
+static int failed(const struct exec *e, int ret)
+{
+	if (e->counter)
+		__atomic_fetch_sub(e->counter, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
 static int our_execve(const char *path, char *const argv[], char *const envp[])
 {
-	leave_image();
-	return original_execve(path, argv, wanted(AT_FDCWD, path, 0) ? with_ours(envp) : envp);
+	struct exec e = begin(AT_FDCWD, path, 0, envp);
+
+	return failed(&e, original_execve(path, argv, e.envp));
 }
 
 static int our_execveat(int dir, const char *path, char *const argv[], char *const envp[],
 			int flags)
 {
-	leave_image();
-	return original_execveat(dir, path, argv,
-				 wanted(dir, path, flags) ? with_ours(envp) : envp, flags);
+	struct exec e = begin(dir, path, flags, envp);
+
+	return failed(&e, original_execveat(dir, path, argv, e.envp, flags));
 }
 
 static int our_fexecve(int fd, char *const argv[], char *const envp[])
 {
-	leave_image();
-	return original_fexecve(fd, argv,
-				wanted(fd, "", AT_EMPTY_PATH) ? with_ours(envp) : envp);
+	struct exec e = begin(fd, "", AT_EMPTY_PATH, envp);
+
+	return failed(&e, original_fexecve(fd, argv, e.envp));
 }
 
 void pb_exec_hook(struct pb_module *m)
