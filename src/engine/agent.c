@@ -5,10 +5,8 @@
  */
 #include <elf.h>
 #include <link.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include "arch/x86_64/stop.h"
+#include "engine/aside.h"
 #include "engine/creds.h"
 #include "engine/detach.h"
 #include "engine/exec.h"
@@ -25,11 +23,8 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define AGENT_STACK	(64ul << 10)
-
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 extern char **environ __attribute__((weak));
-long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 static struct pb_session session;
 
@@ -164,22 +159,15 @@ static bool start_progs(struct pb_session *s)
 	return !err;
 }
 
-/* A thread that libc does not know, with all signals blocked; it never runs
- * code of the program. */
+/* The connection goes to the thread's own table; the program's has nothing of ours.
+ * Without the thread nobody can be served. */
 static void start_thread(void)
 {
-	uint64_t all = ~0ul, old;
-	long stack = pb_sys(SYS_mmap, 0, AGENT_STACK, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	long tid;
+	long tid = pb_aside_stay(agent_thread, NULL, session.wire.fd);
 
-	if (pb_sys_failed(stack))
-		return;
-	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
-	tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-		       CLONE_SYSVSEM, (void *)(stack + AGENT_STACK), agent_thread, NULL, NULL);
-	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
-	if (tid <= 0)
+	/* closed in this thread's table only: not the session's, which goes on */
+	pb_sys(SYS_close, session.wire.fd);
+	if (pb_sys_failed(tid))
 		return;
 	pb_agent_tid = (uint32_t)tid;
 	pb_creds_start();

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include "engine/loader.h"
+#include "engine/aside.h"
 #include "engine/creds.h"
 #include "engine/cyg.h"
 #include "engine/exec.h"
@@ -284,8 +285,11 @@ static bool has_news(void)
 	return false;
 }
 
-static void tell_changes(struct talk *t)
+/* Context: the thread that has loaded or unloaded, or one for it (aside.h). */
+static void tell_changes(void *arg)
 {
+	struct talk *t = arg;
+
 	departures(t);
 	while (arrivals(t))
 		;
@@ -293,6 +297,9 @@ static void tell_changes(struct talk *t)
 		pb_session_close(&t->s);
 }
 
+/* A conversation takes as long as the recorder's analysis, in which other threads
+ * of the program go on closing and opening descriptors: it has a table of its own.
+ * What is forbidden at start (clone) may be fatal: not there. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };
@@ -300,7 +307,8 @@ static void look_for_changes(void)
 	if (!has_news())
 		return;
 	talk.failed = must_be_silent();
-	tell_changes(&talk);
+	if (talk.failed || pb_filtered || !pb_aside(tell_changes, &talk))
+		tell_changes(&talk);
 }
 
 /* In place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
