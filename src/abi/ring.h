@@ -119,6 +119,7 @@ struct pb_ring {
 	/* The recorder didn't answer in time: */
 	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; nobody waits before it moves */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
+	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their exec */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it lives */
 	uint32_t closing;			/* session ends: waiters give up, and count */

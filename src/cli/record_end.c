@@ -70,6 +70,8 @@ static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 
 	note_untraced(s, ring->missed_images + missed_in_file(s->session), "program", silent);
 	note_untraced(s, ring->missed_modules, "library load", silent);
+	note_untraced(s, ring->sandboxed_images, "program",
+		      "started under a seccomp filter, which may forbid what tracing needs");
 }
 
 /* What the ring's header says went wrong in an engine. */

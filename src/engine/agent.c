@@ -196,6 +196,7 @@ static int connect(const char *path, uint64_t top, const char **writes, uint32_t
 
 	if (err)
 		return err;
+	pb_text_pid = &pb_process->pid;
 	pb_gates_start();
 	pb_ring_clock = pb_clock;
 	pb_ring_open_calls = pb_fgraph_open_calls;
