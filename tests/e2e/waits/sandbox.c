@@ -6,7 +6,8 @@
  *   sandbox prctl|syscall|probe PROGRAM
  *
  * prctl, syscall: how a child sets the filter; then it executes PROGRAM. probe: it
- * only asks the kernel whether there are filters, as libseccomp does.
+ * only asks the kernel whether there are filters, as libseccomp does. setuid: the
+ * program itself changes its user under the filter, says so, and waits for a byte.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -33,7 +34,7 @@ static struct sock_filter filter[] = {
 	ALLOW(SYS_execve), ALLOW(SYS_write), ALLOW(SYS_brk), ALLOW(SYS_arch_prctl), ALLOW(SYS_exit_group),
 	ALLOW(SYS_readlink), ALLOW(SYS_readlinkat), ALLOW(SYS_set_tid_address), ALLOW(SYS_set_robust_list),
 	ALLOW(SYS_rseq), ALLOW(SYS_prlimit64), ALLOW(SYS_getrandom), ALLOW(SYS_mprotect),
-	ALLOW(SYS_newfstatat), ALLOW(SYS_fstat), ALLOW(SYS_uname),
+	ALLOW(SYS_newfstatat), ALLOW(SYS_fstat), ALLOW(SYS_uname), ALLOW(SYS_setuid), ALLOW(SYS_read),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 static struct sock_fprog prog = { sizeof(filter) / sizeof(filter[0]), filter };
@@ -72,6 +73,13 @@ int main(int argc, char **argv)
 	int status;
 
 	setvbuf(stdout, NULL, _IONBF, 0);
+	if (!strcmp(argv[1], "setuid")) {
+		getchar();
+		set_filter("prctl");
+		printf("setuid: %d\n", setuid(65534));
+		getchar();
+		return traced(0) - 1;
+	}
 	if (!fork()) {
 		traced(1);
 		set_filter(argv[1]);
