@@ -8,8 +8,10 @@
  * meanwhile, unless PB_WELCOME_SERVE).
  *
  *   agent                               observer
+ *   connects -------------------------> accepted by a thread that does nothing else
+ *   <--------------------------------- RING + ring fd, at once
  *   HELLO  ---------------------------> registers the process image
- *   <--------------------------------- WELCOME + ring fd, or ERROR
+ *   <--------------------------------- WELCOME, or ERROR
  *   MODULE (each) --------------------> analysis from the cache, or made
  *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
@@ -17,19 +19,30 @@
  *   REFUSED* (what the agent refused)
  *   READY  --------------------------->  (later, instead: GONE*)
  *   then it closes; with SERVE it stays, and answers WRITE and READ.
+ *
+ * An answer may take as long as an analysis takes, so the agent waits for as
+ * long as the ring's heartbeat moves, and gives up PB_PATIENCE_NS after it
+ * stopped. The heartbeat is in the ring, so RING has to come within that time
+ * by itself.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
 #include <stdint.h>
 
-#define PB_PROTOCOL	1
+#define PB_PROTOCOL	2
 #define PB_MSG_MAX	65536
+
+/* 200 ms are promised; the rest is for a busy machine. */
+#define PB_PATIENCE_NS	150000000ull
+/* In the socket's directory: a byte for each image that gave up before it had the
+ * ring, and so can't count itself there. */
+#define PB_MISSED_FILE	"missed"
 
 enum pb_msg_type {
 	PB_MSG_HELLO = 1, PB_MSG_WELCOME, PB_MSG_MODULE, PB_MSG_ANALYSIS,
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
-	PB_MSG_PROGS,
+	PB_MSG_PROGS, PB_MSG_RING,
 };
 
 struct pb_msg {
@@ -51,14 +64,20 @@ struct pb_msg_hello {
 #define PB_WELCOME_PROGS	8	/* there are eBPF programs: ask for them */
 
 /*
- * fd: the ring. Body: this, then the control writes to apply, in order: for
- * each "PATH\0OP\0VALUE\0" with OP ">" or ">>", PATH relative to tracing/.
+ * Body: this, then the control writes to apply, in order: for each
+ * "PATH\0OP\0VALUE\0" with OP ">" or ">>", PATH relative to tracing/.
  */
 struct pb_msg_welcome {
 	uint32_t image;		/* this program image's number in the session, from 1 */
 	uint32_t flags;		/* PB_WELCOME_* */
-	uint32_t mode;		/* PB_RING_* */
 	uint32_t nr_writes;
+	uint32_t pad;
+};
+
+/* fd: the ring (abi/ring.h). Sent on every connection, before anything is asked. */
+struct pb_msg_ring {
+	uint32_t mode;		/* PB_RING_* */
+	uint32_t pad;
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;

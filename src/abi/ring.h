@@ -116,9 +116,14 @@ struct pb_ring {
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
 	/* of threads that have no pb_ring_thread, or no state in their process */
 	uint64_t calls_lost, calls_no_return;
+	/* The recorder didn't answer in time: */
+	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; nobody waits before it moves */
+	uint32_t missed_modules, missed_images;		/* not traced for that reason */
+	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their exec */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it lives */
 	uint32_t closing;			/* session ends: waiters give up, and count */
+	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer reads it */
 };
 _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 #endif

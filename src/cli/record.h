@@ -9,7 +9,8 @@
  *   record_hooks    where eBPF programs' functions are
  *   record_filters  whether the patterns match anything, before anything runs
  *   record_modules  analyses, module numbers, site numbers
- *   record_server   the conversation with agents (abi/messages.h)
+ *   record_listen   accepts agents
+ *   record_server   the conversation with them (abi/messages.h)
  *   record_serve    control files for `patchbay control`
  *   record_conn     messages to agents and clients
  *   record_procs    which processes are traced
@@ -204,8 +205,13 @@ struct record_server {
 	unsigned ready;			/* images that said READY */
 	bool agent_error;		/* the first image refused a control write */
 	unsigned shown;			/* lines printed for agents */
+	struct record_listener *listener;	/* NULL: agents are accepted by who polls */
 };
 struct pollfd;
+/* Agents are accepted, and get the ring, whatever else the recorder does: by a thread
+ * of its own, until the stop. From then on who connects is refused. 0 or -errno. */
+int record_listen_start(struct record_server *s);
+void record_listen_stop(struct record_server *s);
 /* Fills fds (at least nr_conns + 2); returns how many. */
 unsigned record_server_poll(struct record_server *s, struct pollfd *fds);
 #define RECORD_MAX_CONNS 1000

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/base.h"
@@ -39,6 +40,40 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 	}
 }
 
+/* Agents that gave up before they had the ring. */
+static uint64_t missed_in_file(const struct record_session *s)
+{
+	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", s->dir, PB_MISSED_FILE);
+	return lstat(path, &st) || !S_ISREG(st.st_mode) ? 0 : (uint64_t)st.st_size;
+}
+
+static void note_untraced(struct record_server *s, uint64_t nr, const char *what, const char *why)
+{
+	char text[200], number[32];
+
+	if (!nr)
+		return;
+	record_format_number(nr, number, sizeof(number));
+	snprintf(text, sizeof(text), "%s %s%s %s not traced: %s", number, what, nr == 1 ? "" : "s",
+		 nr == 1 ? "is" : "are", why);
+	pb_datadir_note(s->datadir, text);
+	record_error("%s", text);
+}
+
+/* What the program went on without. */
+static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
+{
+	static const char silent[] = "the recorder was stopped, or too slow to answer within 200 ms";
+
+	note_untraced(s, ring->missed_images + missed_in_file(s->session), "program", silent);
+	note_untraced(s, ring->missed_modules, "library load", silent);
+	note_untraced(s, ring->sandboxed_images, "program",
+		      "started under a seccomp filter, which may forbid what tracing needs");
+}
+
 /* What the ring's header says went wrong in an engine. */
 static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 {
@@ -58,6 +93,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	}
 	end->lost += ring.calls_lost;
 	end->no_return += ring.calls_no_return;
+	untraced_notes(s, &ring);
 	end->max_stop_ns = ring.max_stop_ns;
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
 	if (ring.threads_lost) {

@@ -378,6 +378,13 @@ static int start_recording(struct run *r, const struct record_target *t,
 	return 0;
 }
 
+static int listen_to_agents(struct run *r)
+{
+	int ret = record_listen_start(&r->server);
+
+	return ret ? record_error("no thread: %s", strerror(-ret)) : 0;
+}
+
 int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
 {
@@ -403,7 +410,9 @@ int record_run(struct record_options *o, const struct record_target *t,
 	sigaction(SIGXFSZ, &ignore, &xfsz_action);
 	ret = start_recording(r, t, m);
 	if (!ret) {
-		ret = start_program(r, t, env, &pipe_action, &xfsz_action);
+		ret = listen_to_agents(r);
+		if (!ret)
+			ret = start_program(r, t, env, &pipe_action, &xfsz_action);
 		if (ret) {
 			pb_drain_finish(&r->drain);
 			pb_datadir_undo(&r->datadir);
@@ -418,6 +427,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 			setrlimit(RLIMIT_NOFILE, &files);
 		}
 		serve(r);
+		record_listen_stop(&r->server);
 		pb_drain_finish(&r->drain);
 		record_threads_poll(&r->threads, &r->server, false);
 		tell_limits(r);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "abi/record.h"
@@ -100,7 +99,6 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 {
 	const struct pb_msg_hello *h = body;
 	const struct record_options *o = s->options;
-	const struct pb_ring *g = &s->ring->geometry;
 	struct record_image *im;
 
 	if (len < sizeof(*h) || c->image)
@@ -118,14 +116,10 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 	struct pb_msg_welcome w = {
 		.image = im->number,
 		.flags = o->welcome_flags,
-		.mode = g->mode,
 		.nr_writes = h->image ? 0 : o->writes.nr,
-		.ring_size = g->size,
-		.nr_threads = g->nr_threads, .nr_chunks = g->nr_chunks,
-		.threads_offset = g->threads_offset, .chunks_offset = g->chunks_offset,
 	};
 	return record_conn_send(c, PB_MSG_WELCOME, &w, sizeof(w), o->writes.buf,
-				h->image ? 0 : o->writes.len, s->ring->fd);
+				h->image ? 0 : o->writes.len, -1);
 }
 
 static int open_regular(const char *path)
@@ -328,27 +322,21 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 
 /* --- connections -------------------------------------------------------- */
 
-static void conn_accept(struct record_server *s, int listen_fd, bool client)
+/* A peer that was accepted; its descriptor is closed if there is no room. */
+static void conn_add(struct record_server *s, const struct record_peer *peer, bool client)
 {
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (fd < 0)
-		return;
 	struct record_conn *c = calloc(1, sizeof(*c));
 	struct record_conn **list = realloc(s->conns, (s->nr_conns + 1) * sizeof(*list));
+
 	if (list)
 		s->conns = list;
-	if (!c || !list || s->nr_conns >= RECORD_MAX_CONNS ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
-	    (geteuid() && cred.uid != geteuid())) {
+	if (!c || !list || s->nr_conns >= RECORD_MAX_CONNS) {
 		free(c);
-		close(fd);
+		close(peer->fd);
 		return;
 	}
-	c->fd = fd;
-	c->pid = cred.pid;
+	c->fd = peer->fd;
+	c->pid = peer->pid;
 	c->client = client;
 	list[s->nr_conns++] = c;
 }
@@ -398,7 +386,7 @@ static void conns_sweep(struct record_server *s)
 
 unsigned record_server_poll(struct record_server *s, struct pollfd *fds)
 {
-	fds[0] = (struct pollfd){ s->session->listen_fd, POLLIN, 0 };
+	fds[0] = (struct pollfd){ record_listen_fd(s), POLLIN, 0 };
 	fds[1] = (struct pollfd){ s->session->control_fd, POLLIN, 0 };
 	for (unsigned i = 0; i < s->nr_conns; i++)
 		fds[2 + i] = (struct pollfd){ s->conns[i]->fd,
@@ -409,6 +397,7 @@ unsigned record_server_poll(struct record_server *s, struct pollfd *fds)
 void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr)
 {
 	unsigned conns = nr - 2;
+	struct record_peer peer;
 
 	for (unsigned i = 0; i < conns; i++) {
 		if (fds[2 + i].revents & POLLIN)
@@ -417,14 +406,15 @@ void record_server_handle(struct record_server *s, const struct pollfd *fds, uns
 			s->conns[i]->dead = true;
 	}
 	conns_sweep(s);
-	if (fds[0].revents & POLLIN)
-		conn_accept(s, s->session->listen_fd, false);
-	if (fds[1].revents & POLLIN)
-		conn_accept(s, s->session->control_fd, true);
+	if (fds[0].revents & POLLIN && record_listen_next(s, &peer))
+		conn_add(s, &peer, false);
+	if (fds[1].revents & POLLIN && record_listen_accept(s->session->control_fd, &peer))
+		conn_add(s, &peer, true);
 }
 
 void record_server_close(struct record_server *s)
 {
+	record_listen_stop(s);
 	for (unsigned i = 0; i < s->nr_conns; i++)
 		s->conns[i]->dead = true;
 	conns_sweep(s);

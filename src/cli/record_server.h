@@ -41,6 +41,17 @@ int record_conn_send(struct record_conn *c, uint32_t type, const void *body, siz
 		     const void *tail, size_t tail_len, int fd);
 int record_conn_error(struct record_conn *c, int error, const char *text);
 
+/* record_listen.c */
+struct record_peer {
+	int fd;
+	pid_t pid;			/* as the kernel says */
+};
+/* What shows POLLIN when record_listen_next() has an agent. */
+int record_listen_fd(const struct record_server *s);
+bool record_listen_next(struct record_server *s, struct record_peer *peer);
+/* From a socket; nobody of another user. */
+bool record_listen_accept(int listen_fd, struct record_peer *peer);
+
 /* record_serve.c; 0, or negative to end the connection. */
 int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 			 const char *body);

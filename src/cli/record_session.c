@@ -53,7 +53,7 @@ int record_session_base(char *base, size_t len)
 
 static void remove_session(const char *dir)
 {
-	static const char *const names[] = { "sock", "control", AGENT_NAME };
+	static const char *const names[] = { "sock", "control", PB_MISSED_FILE, AGENT_NAME };
 	char path[160];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

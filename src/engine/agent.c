@@ -5,10 +5,8 @@
  */
 #include <elf.h>
 #include <link.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include "arch/x86_64/stop.h"
+#include "engine/aside.h"
 #include "engine/creds.h"
 #include "engine/detach.h"
 #include "engine/exec.h"
@@ -25,11 +23,8 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define AGENT_STACK	(64ul << 10)
-
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 extern char **environ __attribute__((weak));
-long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 static struct pb_session session;
 
@@ -164,22 +159,15 @@ static bool start_progs(struct pb_session *s)
 	return !err;
 }
 
-/* A thread that libc does not know, with all signals blocked; it never runs
- * code of the program. */
+/* The connection goes to the thread's own table; the program's has nothing of ours.
+ * Without the thread nobody can be served. */
 static void start_thread(void)
 {
-	uint64_t all = ~0ul, old;
-	long stack = pb_sys(SYS_mmap, 0, AGENT_STACK, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	long tid;
+	long tid = pb_aside_stay(agent_thread, NULL, session.wire.fd);
 
-	if (pb_sys_failed(stack))
-		return;
-	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
-	tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-		       CLONE_SYSVSEM, (void *)(stack + AGENT_STACK), agent_thread, NULL, NULL);
-	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
-	if (tid <= 0)
+	/* closed in this thread's table only: not the session's, which goes on */
+	pb_sys(SYS_close, session.wire.fd);
+	if (pb_sys_failed(tid))
 		return;
 	pb_agent_tid = (uint32_t)tid;
 	pb_creds_start();
@@ -208,6 +196,7 @@ static int connect(const char *path, uint64_t top, const char **writes, uint32_t
 
 	if (err)
 		return err;
+	pb_text_pid = &pb_process->pid;
 	pb_gates_start();
 	pb_ring_clock = pb_clock;
 	pb_ring_open_calls = pb_fgraph_open_calls;
@@ -223,8 +212,10 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	int err = connect(path, top, &writes, &nr_writes);
 
 	remove_variables(envp);
-	if (err)
+	if (err) {
+		pb_session_missed(&session, path);
 		return;
+	}
 	if (session.flags & PB_WELCOME_NO_FORK)
 		pb_follow_fork = false;
 	pb_exec_start(preload, path, !(session.flags & PB_WELCOME_NO_EXEC));
@@ -232,11 +223,12 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
 	pb_prog_register_files();
-	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	if (pb_loader_start(&session, own_path(), (uint64_t)_DYNAMIC)) {
 		pb_session_close(&session);
+		pb_session_missed(&session, path);
 		return;
 	}
+	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	prepare_text(path);
 	if (session.flags & PB_WELCOME_PROGS)
 		progs = start_progs(&session);
@@ -246,7 +238,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_session_refused(&session, &pb_modules[i]);
 	pb_session_ready(&session, pb_now_ns() - t0);
-	if (session.serve)
+	if (session.serve && !session.wire.gave_up)
 		start_thread();
 	else
 		pb_session_close(&session);

@@ -30,6 +30,7 @@
 
 #define FIRST_PAUSE_NS	1000000ull
 #define LAST_PAUSE_NS	10000000000ull
+#define SLICE_NS	20000000ull
 #define RUN_OUT_STOPS	16		/* a minute; who is in our code then stays there */
 #define PER_STOP	16384		/* entries looked at: a millisecond or two */
 #define PER_CALL	256
@@ -146,13 +147,18 @@ static int give_back(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* Returns how long the next pause is. */
+/* Returns how long the next pause is. A thread that changes its credentials waits
+ * for this one, so the pause has slices. */
 static uint64_t pause_for(uint64_t ns)
 {
-	struct { uint64_t sec, nsec; } ts = { ns / 1000000000, ns % 1000000000 };
+	for (uint64_t left = ns; left;) {
+		uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
+		struct { uint64_t sec, nsec; } ts = { 0, slice };
 
-	pb_creds_serve();
-	pb_sys(SYS_nanosleep, &ts, NULL);
+		pb_creds_serve();
+		pb_sys(SYS_nanosleep, &ts, NULL);
+		left -= slice;
+	}
 	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
 

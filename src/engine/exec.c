@@ -3,18 +3,26 @@
  * Runs in whoever calls exec: in a forked child, or in a vfork child that
  * shares the memory with a suspended parent. So memory is kept by the thread
  * that both are (the same TCB), and used again at its next exec.
+ *
+ * The file is looked at first, which must not show: errors, their order and what
+ * blocks are the system call's own. Where the program has asked for a seccomp
+ * filter nothing but the system call itself is made.
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include "engine/exec.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 #include "engine/thread.h"
+#include "engine/uaccess.h"
+#include "engine/wire.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "ring/writer.h"
 
 #define MAX_INTERPRETERS 4
 
@@ -65,6 +73,46 @@ static const char *interpreter(char *buf, long n)
 	return *p ? p : NULL;
 }
 
+static bool is_regular(const struct stat *st)
+{
+	return S_ISREG(st->st_mode);
+}
+
+/* What fexecve was given, which is open already. One that can't be read (O_PATH,
+ * O_WRONLY) is opened again. */
+static long open_descriptor(int fd)
+{
+	char path[40];
+	size_t at = 0;
+
+	pb_put_str(path, sizeof(path), &at, "/proc/self/fd/");
+	pb_put_u64(path, sizeof(path), &at, (uint64_t)(uint32_t)fd);
+	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+/* To be read; or -errno. Only regular files are opened: to open a FIFO may block or
+ * wake its writer, to open a device may act on it. The file of that name may be
+ * another by then, so it must not block, and is looked at again. An empty path is
+ * found out by the kernel, as the pointer may be no good. */
+static long open_image(int dir, const char *path, int flags, struct stat *st)
+{
+	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+	long fd, err = pb_sys(SYS_newfstatat, dir, path, st, look);
+
+	if (err || !is_regular(st))
+		return err ? err : -13;
+	fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd == -2 && flags & AT_EMPTY_PATH)
+		fd = open_descriptor(dir);
+	if (pb_sys_failed(fd))
+		return fd;
+	err = pb_sys(SYS_fstat, fd, st);
+	if (!err && is_regular(st))
+		return fd;
+	pb_sys(SYS_close, fd);
+	return -13;
+}
+
 /* Whether the image can load the agent: 64-bit, dynamic, without privileges to
  * gain; through "#!" lines. */
 static bool can_load(int dir, const char *path, int flags)
@@ -75,16 +123,14 @@ static bool can_load(int dir, const char *path, int flags)
 	for (int depth = 0; depth < MAX_INTERPRETERS; depth++) {
 		struct stat st;
 		bool ok = false;
-		long n, fd;
+		long n, fd = open_image(dir, path, flags, &st);
 
-		fd = flags & AT_EMPTY_PATH && !*path ? pb_sys(SYS_dup, dir) :
-		     pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
 		if (pb_sys_failed(fd))
 			return false;
 		n = pb_sys(SYS_pread64, fd, &head, sizeof(head) - 1, 0);
 		if (n >= (long)sizeof(Elf64_Ehdr))
 			ok = loads_libraries((int)fd, &head.elf) &&
-			     !pb_sys(SYS_fstat, fd, &st) && !(st.st_mode & (S_ISUID | S_ISGID));
+			     !(st.st_mode & (S_ISUID | S_ISGID));
 		pb_sys(SYS_close, fd);
 		if (ok || n < 3 || head.text[0] != '#' || head.text[1] != '!')
 			return ok;
@@ -131,18 +177,79 @@ static char *put_var(char *at, const char *name, const char *value, const char *
 	return at + used + 1;
 }
 
+/* The program's pointers may be no good, which is the kernel's to say (EFAULT). A
+ * page that was found to be there is remembered. */
+struct look {
+	uint64_t pid, page;
+};
+
+static bool is_there(struct look *l, const void *p)
+{
+	uint64_t page = (uint64_t)p & ~4095ul;
+	char byte;
+	struct iovec to = { &byte, 1 }, from = { (void *)p, 1 };
+
+	/* where the start met a filter, no call that it didn't make */
+	if (page != l->page && !pb_filtered &&
+	    pb_sys(SYS_process_vm_readv, l->pid, &to, 1, &from, 1, 0) == -14)
+		return false;
+	l->page = page;
+	return true;
+}
+
+/* The string's length, or how much of it equals prefix if that is less; -1: it isn't
+ * all there. */
+static long measure(struct look *l, const char *s, const char *prefix)
+{
+	for (long n = 0;; n++) {
+		if (!is_there(l, s + n))
+			return -1;
+		if (!s[n] || (prefix && (!prefix[n] || s[n] != prefix[n])))
+			return n;
+	}
+}
+
+static const char preload[] = "LD_PRELOAD=";
+#define PRELOAD_LEN ((long)sizeof(preload) - 1)
+
+/* Variables in envp, and the program's own LD_PRELOAD among them; false: a pointer is
+ * no good. */
+static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size_t *their_len)
+{
+	struct look array = { (uint64_t)pb_sys(SYS_getpid), ~0ul }, strings = array;
+	long n;
+
+	*nr = *their_len = 0;
+	*theirs = NULL;
+	for (; envp; ++*nr) {
+		if (!is_there(&array, &envp[*nr]))
+			return false;
+		if (!envp[*nr])
+			break;
+		n = measure(&strings, envp[*nr], preload);
+		if (n < 0)
+			return false;
+		if (n < PRELOAD_LEN)
+			continue;
+		*theirs = envp[*nr] + PRELOAD_LEN;
+		n = measure(&strings, *theirs, NULL);
+		if (n < 0)
+			return false;
+		*their_len = (size_t)n;
+	}
+	return true;
+}
+
 /* envp with LD_PRELOAD (in front of the program's own) and PATCHBAY_SESSION. */
 static char *const *with_ours(char *const envp[])
 {
-	static const char preload[] = "LD_PRELOAD=";
-	size_t nr = 0, out = 0, text;
-	const char *theirs = NULL;
+	size_t nr, out = 0, text, their_len;
+	const char *theirs;
 	char **new, *strings;
 
-	for (; envp && envp[nr]; nr++)
-		if (pb_has_prefix(envp[nr], preload))
-			theirs = envp[nr] + sizeof(preload) - 1;
-	text = strlen(preload_path) + strlen(session_path) + (theirs ? strlen(theirs) : 0) + 64;
+	if (!count_vars(envp, &nr, &theirs, &their_len))
+		return envp;
+	text = strlen(preload_path) + strlen(session_path) + their_len + 64;
 	new = area((nr + 3) * sizeof(*new) + text);
 	if (!new)
 		return envp;
@@ -151,7 +258,7 @@ static char *const *with_ours(char *const envp[])
 		if (!pb_has_prefix(envp[i], preload))
 			new[out++] = envp[i];
 	new[out++] = strings;
-	strings = put_var(strings, preload, preload_path, theirs && *theirs ? theirs : NULL);
+	strings = put_var(strings, preload, preload_path, their_len ? theirs : NULL);
 	new[out++] = strings;
 	put_var(strings, "PATCHBAY_SESSION=", session_path, NULL);
 	new[out] = NULL;
@@ -163,7 +270,7 @@ static bool wanted(int dir, const char *path, int flags)
 	/* a child that is not followed, by fork or vfork */
 	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
 		return false;
-	return follow_exec && !pb_latched && path && can_load(dir, path, flags);
+	return follow_exec && !pb_latched && !pb_detached && path && can_load(dir, path, flags);
 }
 
 /* The thread lives on in the next image, so nobody would find that its chunk
@@ -177,25 +284,62 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
+/* An exec in the program's name: its environment, and where it is counted if the
+ * image, contrary to what was asked for, won't be traced. */
+struct exec {
+	char *const *envp;
+	uint32_t *counter;
+};
+
+/* Under a filter each system call but the program's own may be its end. */
+static struct exec begin(int dir, const char *path, int flags, char *const envp[])
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	struct exec e = { envp, NULL };
+
+	if (pb_sandboxed) {
+		e.counter = follow_exec && pb_follow_fork && !pb_latched ? &ring->sandboxed_images : NULL;
+	} else {
+		leave_image();
+		if (wanted(dir, path, flags)) {
+			if (pb_recorder_lives())
+				e.envp = with_ours(envp);
+			else
+				e.counter = pb_recording_ended() ? NULL : &ring->missed_images;
+		}
+	}
+	if (e.counter)
+		__atomic_fetch_add(e.counter, 1, __ATOMIC_RELAXED);
+	return e;
+}
+
+static int failed(const struct exec *e, int ret)
+{
+	if (e->counter)
+		__atomic_fetch_sub(e->counter, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
 static int our_execve(const char *path, char *const argv[], char *const envp[])
 {
-	leave_image();
-	return original_execve(path, argv, wanted(AT_FDCWD, path, 0) ? with_ours(envp) : envp);
+	struct exec e = begin(AT_FDCWD, path, 0, envp);
+
+	return failed(&e, original_execve(path, argv, e.envp));
 }
 
 static int our_execveat(int dir, const char *path, char *const argv[], char *const envp[],
 			int flags)
 {
-	leave_image();
-	return original_execveat(dir, path, argv,
-				 wanted(dir, path, flags) ? with_ours(envp) : envp, flags);
+	struct exec e = begin(dir, path, flags, envp);
+
+	return failed(&e, original_execveat(dir, path, argv, e.envp, flags));
 }
 
 static int our_fexecve(int fd, char *const argv[], char *const envp[])
 {
-	leave_image();
-	return original_fexecve(fd, argv,
-				wanted(fd, "", AT_EMPTY_PATH) ? with_ours(envp) : envp);
+	struct exec e = begin(fd, "", AT_EMPTY_PATH, envp);
+
+	return failed(&e, original_fexecve(fd, argv, e.envp));
 }
 
 void pb_exec_hook(struct pb_module *m)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include "engine/loader.h"
+#include "engine/aside.h"
 #include "engine/creds.h"
 #include "engine/cyg.h"
 #include "engine/exec.h"
@@ -78,15 +79,20 @@ static bool is_another_map(const struct link_map *l)
 	return false;
 }
 
+static bool is_seen(const struct link_map *l)
+{
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (seen[i] == (uint64_t)l)
+			return true;
+	return false;
+}
+
 /* True the first time. */
 static bool is_new(const struct link_map *l)
 {
 	bool another = is_another_map(l);
 
-	for (uint32_t i = 0; i < nr_seen; i++)
-		if (seen[i] == (uint64_t)l)
-			return false;
-	if (nr_seen == MAX_SEEN)
+	if (is_seen(l) || nr_seen == MAX_SEEN)
 		return false;
 	seen[nr_seen++] = (uint64_t)l;
 	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
@@ -197,16 +203,26 @@ struct talk {
 };
 
 /* A filter that the program gave itself since the start may forbid sockets, on
- * pain of death. */
+ * pain of death. Context: the thread that has loaded, whose filters they are. */
+static bool must_be_silent(void)
+{
+	return pb_latched || pb_detached || !pb_process->pid || seccomp_filters() != filters;
+}
+
 static bool may_talk(struct talk *t)
 {
 	if (!t->open && !t->failed) {
-		t->failed = pb_latched || pb_detached || !pb_process->pid ||
-			    seccomp_filters() != filters ||
-			    pb_session_open(&t->s, session_path, false, NULL, NULL);
+		t->failed = pb_session_open(&t->s, session_path, false, NULL, NULL);
 		t->open = !t->failed;
 	}
 	return t->open && !t->failed;
+}
+
+/* What the recorder gave no answer about. */
+static void count_missed(const struct talk *t)
+{
+	if (pb_wire_missed(&t->s.wire))
+		__atomic_fetch_add(&pb_ring_map.ring->missed_modules, 1, __ATOMIC_RELAXED);
 }
 
 /* Returns whether there may be more. */
@@ -219,13 +235,18 @@ static bool arrivals(struct talk *t)
 		for each_module(l, n) {
 			if (nr == AT_ONCE)
 				break;
-			if (!is_new(l) || !may_talk(t))
+			if (!is_new(l))
 				continue;
-			t->failed = pb_session_module(&t->s, l->l_name, l->l_addr, (uint64_t)l, 0, &m);
-			if (m)
+			m = NULL;
+			if (may_talk(t))
+				t->failed = pb_session_module(&t->s, l->l_name, l->l_addr,
+							      (uint64_t)l, 0, &m);
+			if (m) {
 				list[nr++] = m;
-			else
-				pb_sigaction_stand_down();
+				continue;
+			}
+			count_missed(t);
+			pb_sigaction_stand_down();
 		}
 	}
 	if (nr)
@@ -252,6 +273,44 @@ static void departures(struct talk *t)
 	}
 }
 
+static bool has_news(void)
+{
+	for each_namespace(n)
+		for each_module(l, n)
+			if (!is_seen(l))
+				return true;
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (!is_listed(seen[i]))
+			return true;
+	return false;
+}
+
+/* Context: the thread that has loaded or unloaded, or one for it (aside.h). */
+static void tell_changes(void *arg)
+{
+	struct talk *t = arg;
+
+	departures(t);
+	while (arrivals(t))
+		;
+	if (t->open)
+		pb_session_close(&t->s);
+}
+
+/* A conversation takes as long as the recorder's analysis, in which other threads
+ * of the program go on closing and opening descriptors: it has a table of its own.
+ * What is forbidden at start (clone) may be fatal: not there. */
+static void look_for_changes(void)
+{
+	struct talk talk = { .open = false };
+
+	if (!has_news())
+		return;
+	talk.failed = must_be_silent();
+	if (talk.failed || pb_filtered || !pb_aside(tell_changes, &talk))
+		tell_changes(&talk);
+}
+
 /* In place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
  * loader's lock. Text may not be changed while a module is unmapped: from
  * RT_DELETE to RT_CONSISTENT. */
@@ -266,17 +325,11 @@ static void debug_state(void)
 		if (!hooked)
 			pb_text_unlock();	/* it won't come here again */
 	} else if (state == RT_CONSISTENT) {
-		struct talk talk = { .open = false };
-
 		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* a child begins */
 		if (!deleting)
 			pb_text_lock();
 		deleting = false;
-		departures(&talk);
-		while (arrivals(&talk))
-			;
-		if (talk.open)
-			pb_session_close(&talk.s);
+		look_for_changes();
 		pb_text_unlock();
 	}
 	if (original_hook)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the agent says and is told, over a wire that gives up on a recorder that
+ * doesn't live (wire.h): every answer may be -ETIMEDOUT, at once after the first.
+ */
 #include <fcntl.h>
 #include <stddef.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include "engine/session.h"
 #include "engine/creds.h"
@@ -15,112 +17,76 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define IDLE_MS		20	/* see pb_creds_start() */
-#define BUFFER_SIZE	(sizeof(struct pb_msg) + PB_MSG_MAX)
-
 /* One for the session of the start, which the agent's thread goes on with; one
- * for arrivals, under the text's lock. With room for a NUL. */
-static uint8_t buffers[2][BUFFER_SIZE + 16] __attribute__((aligned(16)));
-
-static int send_msg(struct pb_session *s, uint32_t type, const void *a, size_t na,
-		    const void *b, size_t nb)
-{
-	struct pb_msg head = { type, (uint32_t)(na + nb) };
-	struct iovec iov[3] = {
-		{ &head, sizeof(head) }, { (void *)a, na }, { (void *)b, nb },
-	};
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
-	long n;
-
-	do
-		n = pb_sys(SYS_sendmsg, s->fd, &msg, MSG_NOSIGNAL);
-	while (n == -4);
-	return n < 0 ? (int)n : 0;
-}
-
-/* The message's type, its body in buffer behind the head; *fd: what came with
- * it, or -1. */
-static int receive(struct pb_session *s, int *fd, uint32_t *len)
-{
-	struct iovec iov = { s->buffer, BUFFER_SIZE };
-	union { char buf[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control;
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf,
-			      .msg_controllen = sizeof(control.buf) };
-	const struct pb_msg *head = (const void *)s->buffer;
-	struct cmsghdr *c;
-	long n;
-
-	*fd = -1;
-	do
-		n = pb_sys(SYS_recvmsg, s->fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n == -4);
-	if (n < 0)
-		return (int)n;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
-	if (n < (long)sizeof(*head) || head->len != (size_t)n - sizeof(*head)) {
-		if (*fd >= 0)
-			pb_sys(SYS_close, *fd);
-		*fd = -1;
-		return n ? -71 : -104;
-	}
-	*len = head->len;
-	return (int)head->type;
-}
+ * for arrivals, under the text's lock. */
+static uint8_t buffers[2][PB_WIRE_BUFFER] __attribute__((aligned(16)));
 
 static void *body(const struct pb_session *s)
 {
-	return s->buffer + sizeof(struct pb_msg);
+	return s->wire.buffer + sizeof(struct pb_msg);
 }
 
-static int map_ring(const struct pb_msg_welcome *w, int fd)
+/* The ring's reservation, in which it lies aligned to a chunk: positions are masked. */
+static struct { uint64_t at, size; } reserved;
+
+static int map_ring(const struct pb_msg_ring *r, int fd)
 {
-	/* aligned to a chunk: positions are masked */
-	uint64_t size = w->ring_size, want = size + PB_CHUNK_SIZE;
+	uint64_t want = r->ring_size + PB_CHUNK_SIZE, base;
 	long p = pb_sys(SYS_mmap, 0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			-1, 0);
-	uint64_t base;
-	int err;
 
 	if (pb_sys_failed(p))
 		return (int)p;
+	reserved.at = (uint64_t)p;
+	reserved.size = want;
 	base = pb_align_up((uint64_t)p, (uint64_t)PB_CHUNK_SIZE);
-	p = pb_sys(SYS_mmap, base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	p = pb_sys(SYS_mmap, base, r->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	if (pb_sys_failed(p))
 		return (int)p;
-	err = pb_ring_attach((void *)base, size, w->nr_threads, w->nr_chunks, w->threads_offset,
-			     w->chunks_offset, w->mode);
-	if (!err)
-		pb_image = w->image;
-	return err;
+	return pb_ring_attach((void *)base, r->ring_size, r->nr_threads, r->nr_chunks,
+			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
-static int connect_to(const char *path)
+/* Nothing has been written there. A process that maps the ring counts as traced. */
+static void unmap_ring(void)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	size_t n = strlen(path);
-	long fd, high, err;
+	pb_ring_map = (struct pb_ring_map){ 0 };
+	if (reserved.size)
+		pb_sys(SYS_munmap, reserved.at, reserved.size);
+	reserved.size = 0;
+}
 
-	if (n >= sizeof(addr.sun_path))
-		return -36;
-	memcpy(addr.sun_path, path, n + 1);
-	fd = pb_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+/* Where the ring can't count it: in the socket's directory. */
+static void count_in_file(const char *socket)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(PB_MISSED_FILE)];
+	size_t dir = strlen(socket), at;
+	long fd;
+
+	while (dir && socket[dir - 1] != '/')
+		dir--;
+	at = dir;
+	if (dir + sizeof(PB_MISSED_FILE) > sizeof(path))
+		return;
+	memcpy(path, socket, dir);
+	pb_put_str(path, sizeof(path), &at, PB_MISSED_FILE);
+	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	if (pb_sys_failed(fd))
-		return (int)fd;
-	/* out of the program's way: it may count on low numbers */
-	high = pb_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
-	if (!pb_sys_failed(high)) {
-		pb_sys(SYS_close, fd);
-		fd = high;
-	}
-	err = pb_sys(SYS_connect, fd, &addr, offsetof(struct sockaddr_un, sun_path) + n + 1);
-	if (err) {
-		pb_sys(SYS_close, fd);
-		return (int)err;
-	}
-	return (int)fd;
+		return;
+	pb_sys(SYS_write, fd, "x", 1);
+	pb_sys(SYS_close, fd);
+}
+
+void pb_session_missed(struct pb_session *s, const char *path)
+{
+	bool missed = pb_wire_missed(&s->wire);
+
+	if (missed && pb_ring_map.ring)
+		__atomic_fetch_add(&pb_ring_map.ring->missed_images, 1, __ATOMIC_RELAXED);
+	else if (missed)
+		count_in_file(path);
+	unmap_ring();
 }
 
 static uint32_t peer_pid(int fd)
@@ -133,65 +99,86 @@ static uint32_t peer_pid(int fd)
 	return (uint32_t)cred.pid;
 }
 
-static int fail(struct pb_session *s, int err)
+/* The ring comes by itself, before anything is asked. */
+static int receive_ring(struct pb_session *s, bool first)
 {
-	pb_sys(SYS_close, s->fd);
-	s->fd = -1;
+	const struct pb_msg_ring *r = body(s);
+	uint32_t len;
+	int fd, type = pb_wire_receive(&s->wire, &fd, &len), err = 0;
+
+	if (type != PB_MSG_RING || len < sizeof(*r) || fd < 0)
+		err = type < 0 ? type : -71;
+	else if (first)
+		err = map_ring(r, fd);
+	if (fd >= 0)
+		pb_sys(SYS_close, fd);
 	return err;
 }
 
-int pb_session_open(struct pb_session *s, const char *path, bool first,
-		    const char **writes, uint32_t *nr_writes)
+static int say_hello(struct pb_session *s, bool first, uint32_t *len)
 {
 	struct pb_msg_hello hello = {
 		.protocol = PB_PROTOCOL, .pid = (uint32_t)pb_sys(SYS_getpid),
 		.tid = (uint32_t)pb_sys(SYS_gettid), .ppid = (uint32_t)pb_sys(SYS_getppid),
 		.image = first ? 0 : pb_image, .clock = pb_rdtsc(),
 	};
-	const struct pb_msg_welcome *w;
-	uint32_t len;
-	int fd, type, err;
+	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_HELLO, &hello, sizeof(hello), NULL, 0);
 
-	s->buffer = buffers[!first];
-	w = body(s);
-	s->fd = connect_to(path);
-	if (s->fd < 0)
-		return s->fd;
-	if (first)
-		pb_observer_pid = peer_pid(s->fd);
-	err = send_msg(s, PB_MSG_HELLO, &hello, sizeof(hello), NULL, 0);
 	if (err)
-		return fail(s, err);
-	type = receive(s, &fd, &len);
-	if (type != PB_MSG_WELCOME || len < sizeof(*w) || (first && fd < 0)) {
-		if (fd >= 0)
-			pb_sys(SYS_close, fd);
-		return fail(s, type < 0 ? type : -71);
-	}
-	s->flags = w->flags;
-	s->serve = w->flags & PB_WELCOME_SERVE;
-	if (first) {
-		char *copy = pb_arena_alloc(len - sizeof(*w) + 1);
-
-		err = copy ? map_ring(w, fd) : -12;
-		if (err) {
-			pb_sys(SYS_close, fd);
-			return fail(s, err);
-		}
-		memcpy(copy, w + 1, len - sizeof(*w));
-		copy[len - sizeof(*w)] = 0;
-		*writes = copy;
-		*nr_writes = w->nr_writes < len ? w->nr_writes : 0;
-	}
+		return err;
+	type = pb_wire_receive(&s->wire, &fd, len);
 	if (fd >= 0)
 		pb_sys(SYS_close, fd);
+	if (type != PB_MSG_WELCOME || *len < sizeof(struct pb_msg_welcome))
+		return type < 0 ? type : -71;
 	return 0;
+}
+
+static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char **writes,
+		       uint32_t *nr_writes)
+{
+	char *copy = pb_arena_alloc(len - sizeof(*w) + 1);
+
+	if (!copy)
+		return -12;
+	memcpy(copy, w + 1, len - sizeof(*w));
+	copy[len - sizeof(*w)] = 0;
+	*writes = copy;
+	*nr_writes = w->nr_writes < len ? w->nr_writes : 0;
+	pb_image = w->image;
+	return 0;
+}
+
+int pb_session_open(struct pb_session *s, const char *path, bool first,
+		    const char **writes, uint32_t *nr_writes)
+{
+	const struct pb_msg_welcome *w;
+	uint32_t len;
+	int err;
+
+	s->wire.buffer = buffers[!first];
+	w = body(s);
+	err = pb_wire_connect(&s->wire, path);
+	if (!err && first)
+		pb_observer_pid = peer_pid(s->wire.fd);
+	if (!err)
+		err = receive_ring(s, first);
+	if (!err)
+		err = say_hello(s, first, &len);
+	if (!err) {
+		s->flags = w->flags;
+		s->serve = w->flags & PB_WELCOME_SERVE;
+		if (first)
+			err = keep_writes(w, len, writes, nr_writes);
+	}
+	if (err)
+		pb_wire_close(&s->wire);
+	return err;
 }
 
 void pb_session_close(struct pb_session *s)
 {
-	pb_sys(SYS_close, s->fd);
-	s->fd = -1;
+	pb_wire_close(&s->wire);
 }
 
 int pb_session_error(struct pb_session *s, int error, const char *what, const char *why)
@@ -203,7 +190,7 @@ int pb_session_error(struct pb_session *s, int error, const char *what, const ch
 	pb_put_str(text, sizeof(text), &at, what);
 	pb_put_str(text, sizeof(text), &at, ": ");
 	pb_put_str(text, sizeof(text), &at, why ? why : "failed");
-	return send_msg(s, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
+	return pb_wire_send(&s->wire, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
 }
 
 int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
@@ -215,13 +202,13 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 	struct pb_msg_analysis answer;
 	const char *why = NULL;
 	uint32_t len;
-	int fd, type, err = send_msg(s, PB_MSG_MODULE, &ask, sizeof(ask), path, strlen(path) + 1);
+	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_MODULE, &ask, sizeof(ask), path, strlen(path) + 1);
 	long p;
 
 	*m = NULL;
 	if (err)
 		return err;
-	type = receive(s, &fd, &len);
+	type = pb_wire_receive(&s->wire, &fd, &len);
 	if (type == PB_MSG_ERROR)
 		return 0;	/* not traced; the observer knows why */
 	if (type != PB_MSG_ANALYSIS || len < sizeof(*a) || fd < 0)
@@ -245,12 +232,12 @@ int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 {
 	const struct pb_msg_progs *answer = body(s);
 	uint32_t len;
-	int fd, type, err = send_msg(s, PB_MSG_PROGS, NULL, 0, NULL, 0);
+	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_PROGS, NULL, 0, NULL, 0);
 	long p;
 
 	if (err)
 		return err;
-	type = receive(s, &fd, &len);
+	type = pb_wire_receive(&s->wire, &fd, &len);
 	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
 		return type < 0 ? type : -71;
 	*size = answer->size;
@@ -267,13 +254,13 @@ int pb_session_gone(struct pb_session *s, uint32_t module)
 	struct pb_msg_gone gone = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
 				    .module = module, .clock = pb_rdtsc() };
 
-	return send_msg(s, PB_MSG_GONE, &gone, sizeof(gone), NULL, 0);
+	return pb_wire_send(&s->wire, PB_MSG_GONE, &gone, sizeof(gone), NULL, 0);
 }
 
 int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 {
 	struct { struct pb_msg_refused head; struct { uint32_t func, reason; } list[4096]; } *r =
-		(void *)s->buffer;
+		(void *)s->wire.buffer;
 	uint32_t nr = 0;
 	int err = 0;
 
@@ -291,7 +278,7 @@ int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 		}
 		if (nr == 4096 || (nr && i == m->analysis->nr_funcs)) {
 			r->head = (struct pb_msg_refused){ pb_image, m->number, nr, 0 };
-			err = send_msg(s, PB_MSG_REFUSED, r, sizeof(r->head) + nr * 8, NULL, 0);
+			err = pb_wire_send(&s->wire, PB_MSG_REFUSED, r, sizeof(r->head) + nr * 8, NULL, 0);
 			nr = 0;
 		}
 	}
@@ -307,7 +294,7 @@ int pb_session_ready(struct pb_session *s, uint64_t start_ns)
 		.patch_ns = pb_text_ns, .start_ns = start_ns,
 	};
 
-	return send_msg(s, PB_MSG_READY, &ready, sizeof(ready), NULL, 0);
+	return pb_wire_send(&s->wire, PB_MSG_READY, &ready, sizeof(ready), NULL, 0);
 }
 
 /* A file message: head, then the path, then (WRITE) the text. */
@@ -331,7 +318,7 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 		answer.result = (int32_t)pb_file_read(path, reply,
 						      head.size < max ? head.size : max, head.offset);
 		pb_text_unlock();
-		return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), reply,
+		return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), reply,
 				answer.result > 0 ? (size_t)answer.result : 0);
 	}
 	if (type != PB_MSG_WRITE || text > path + n || head.size > (size_t)(path + n - text))
@@ -341,55 +328,25 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	answer.result = pb_file_write(path, text, head.append, true);
 	pb_text_unlock();
 	if (answer.result && pb_file_error)
-		return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), pb_file_error,
+		return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), pb_file_error,
 				strlen(pb_file_error) + 1);
 	if (!answer.result)
 		answer.result = (int32_t)head.size;
-	return send_msg(s, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
-}
-
-/* The program may have closed it, and have another file of that number now. */
-static bool still_ours(const struct pb_session *s)
-{
-	struct stat st;
-
-	return !pb_sys(SYS_fstat, s->fd, &st) && st.st_ino == s->ino && st.st_dev == s->dev;
-}
-
-/* 0, or -errno: nothing will come. */
-static int wait_for_message(const struct pb_session *s)
-{
-	struct pollfd p = { s->fd, POLLIN, 0 };
-	long n;
-
-	do {
-		n = pb_sys(SYS_poll, &p, 1, IDLE_MS);
-		pb_creds_serve();
-	} while (!n || n == -4);
-	return n < 0 ? (int)n : still_ours(s) ? 0 : -9;
+	return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
 }
 
 void pb_session_serve(struct pb_session *s)
 {
-	struct stat st;
-
-	if (!pb_sys(SYS_fstat, s->fd, &st)) {
-		s->ino = st.st_ino;
-		s->dev = st.st_dev;
-	}
+	s->wire.idle = pb_creds_serve;
 	for (;;) {
 		uint32_t len;
-		int fd, type = wait_for_message(s);
+		int fd, type = pb_wire_receive(&s->wire, &fd, &len);
 
-		if (!type)
-			type = receive(s, &fd, &len);
-		else
-			fd = -1;
 		if (fd >= 0)
 			pb_sys(SYS_close, fd);
+		pb_creds_serve();
 		if (type < 0 || serve_one(s, (uint32_t)type, len))
 			break;
 	}
-	if (still_ours(s))
-		pb_session_close(s);
+	pb_session_close(s);
 }

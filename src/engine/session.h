@@ -8,13 +8,12 @@
 #include <stdint.h>
 #include "abi/messages.h"
 #include "engine/text.h"
+#include "engine/wire.h"
 
 struct pb_session {
-	int fd;
-	uint64_t dev, ino;	/* of the socket, while it is served */
+	struct pb_wire wire;
 	bool serve;
 	uint32_t flags;		/* PB_WELCOME_* */
-	uint8_t *buffer;	/* for one message */
 };
 
 /* path: of the socket. first: HELLO as a new image, maps the ring, and leaves
@@ -22,6 +21,9 @@ struct pb_session {
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);
+/* The image goes on untraced, and the ring away. If the recorder gave no answer that
+ * is counted. Context: start, when nothing is patched yet. */
+void pb_session_missed(struct pb_session *s, const char *path);
 /* Asks for a module's analysis and adds it; *m is NULL if it is not traced. */
 int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 		      uint64_t link_map, uint32_t flags, struct pb_module **m);

@@ -430,8 +430,11 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 	return ret;
 }
 
-void pb_sigaction_prctl(int op, unsigned long a)
+void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
 {
+	/* no filter: it asks whether there could be one */
+	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
+		return;
 	/* both make reading the TSC a fault */
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
@@ -447,7 +450,7 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 {
 	int ret;
 
-	pb_sigaction_prctl(op, a);
+	pb_sigaction_prctl(op, a, b);
 	ret = original_prctl(op, a, b, c, d);
 	if (!ret)
 		pb_creds_prctl(op, a, b, c, d);

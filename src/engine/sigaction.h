@@ -18,7 +18,7 @@ void pb_sigaction_start(void);
  * may fault any more. Context: any but the hit path. */
 void pb_sigaction_stand_down(void);
 /* The program is about to call prctl. Context: the program's thread. */
-void pb_sigaction_prctl(int op, unsigned long a);
+void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);
 /* The kernel gets all of the program's own handlers. Context: while no thread is
  * inside of sigaction, and pb_detached keeps it so. */
 void pb_sigaction_undo(void);

@@ -138,13 +138,14 @@ void pb_note_syscall(long nr, long a, long b, long c)
 			pb_sigaction_stand_down();
 		break;
 	case SYS_prctl:
-		pb_sigaction_prctl((int)a, (unsigned long)b);
+		pb_sigaction_prctl((int)a, (unsigned long)b, (unsigned long)c);
 		break;
 	case SYS_seccomp:
-		if (a == SECCOMP_SET_MODE_STRICT)
-			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+		/* strict with arguments is how libraries ask whether the call exists */
+		if (a == SECCOMP_SET_MODE_STRICT && !b && !c)
+			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
 		else if (a == SECCOMP_SET_MODE_FILTER)
-			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER);
+			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (unsigned long)c);
 		break;
 	}
 }

@@ -13,12 +13,15 @@
 struct pb_module pb_modules[PB_MAX_MODULES];
 uint32_t pb_nr_modules;
 
+const uint32_t *pb_text_pid;
 static uint32_t lock;
 
-/* The holder's PID: one that is not ours was copied by a fork. */
+/* The holder's PID: one that is not ours was copied by a fork. No system call where
+ * the PID is known: a filter may forbid it, and dlopen comes here. */
 void pb_text_lock(void)
 {
-	uint32_t me = (uint32_t)pb_sys(SYS_getpid), free = 0;
+	uint32_t known = pb_text_pid ? *pb_text_pid : 0, free = 0;
+	uint32_t me = known ? known : (uint32_t)pb_sys(SYS_getpid);
 
 	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {

@@ -36,6 +36,8 @@ struct pb_module {
 /* Held while text and modules change. Not on a hit. */
 void pb_text_lock(void);
 void pb_text_unlock(void);
+/* Where the process' PID stands, 0 while it isn't known. Set at start. */
+extern const uint32_t *pb_text_pid;
 
 extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */

@@ -64,7 +64,8 @@ static void *heart_main(void *arg)
 	struct pb_drain *d = arg;
 
 	while (!d->stop) {
-		__atomic_fetch_add(&d->ring->heartbeat, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->ring->beat_ns, now_ns(), __ATOMIC_RELAXED);
+		__atomic_fetch_add(&d->ring->heartbeat, 1, __ATOMIC_RELEASE);
 		sleep_ns(HEARTBEAT_NS);
 	}
 	return NULL;

@@ -198,7 +198,7 @@ static void listen_to(int peer)
 			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 		memcpy(&m, buf, sizeof(m));
 		FUZZ_CHECK((size_t)n >= sizeof(m) && m.len == (size_t)n - sizeof(m));
-		FUZZ_CHECK(m.type != PB_MSG_WELCOME || fd >= 0);
+		FUZZ_CHECK(m.type != PB_MSG_RING || fd >= 0);
 		FUZZ_CHECK(m.type != PB_MSG_ERROR || m.len >= sizeof(struct pb_msg_error));
 		if (fd >= 0)
 			close(fd);

@@ -37,6 +37,7 @@
 #define WORDS_FULL 2000
 
 static struct pb_msg_welcome welcome;
+static struct pb_msg_ring geometry;
 static char *ring_map;
 static int quota, flood_ms, lost;
 static bool leave_open, leave_held;
@@ -129,13 +130,15 @@ static int hello(const char *path)
 
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) ||
-	    send_body(fd, PB_MSG_HELLO, &h, sizeof(h)) ||
-	    receive(fd, buf, sizeof(buf), &ring_fd) ||
+	    receive(fd, buf, sizeof(buf), &ring_fd) || ((struct pb_msg *)buf)->type != PB_MSG_RING)
+		return -1;
+	memcpy(&geometry, buf + sizeof(struct pb_msg), sizeof(geometry));
+	ring_map = mmap(NULL, geometry.ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
+	close(ring_fd);
+	if (send_body(fd, PB_MSG_HELLO, &h, sizeof(h)) || receive(fd, buf, sizeof(buf), &ring_fd) ||
 	    ((struct pb_msg *)buf)->type != PB_MSG_WELCOME)
 		return -1;
 	memcpy(&welcome, buf + sizeof(struct pb_msg), sizeof(welcome));
-	ring_map = mmap(NULL, welcome.ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
-	close(ring_fd);
 	if (option("error", 0)) {
 		struct {
 			struct pb_msg_error e;
@@ -162,12 +165,12 @@ static struct pb_chunk *chunk_open(void)
 	for (;;) {
 		if (ring->closing)
 			return NULL;
-		for (uint32_t i = 0; i < welcome.nr_chunks; i++) {
+		for (uint32_t i = 0; i < geometry.nr_chunks; i++) {
 			uint32_t k = __atomic_fetch_add(&ring->next_chunk, 1, __ATOMIC_RELAXED) %
-				     welcome.nr_chunks;
-			uint32_t free_state = welcome.mode == PB_RING_OVERWRITE && i % 2 ?
+				     geometry.nr_chunks;
+			uint32_t free_state = geometry.mode == PB_RING_OVERWRITE && i % 2 ?
 					      PB_CHUNK_FULL : PB_CHUNK_FREE;
-			struct pb_chunk *c = (void *)(ring_map + welcome.chunks_offset +
+			struct pb_chunk *c = (void *)(ring_map + geometry.chunks_offset +
 						      (uint64_t)k * PB_CHUNK_SIZE);
 
 			if (__atomic_compare_exchange_n(&c->state, &free_state, PB_CHUNK_OPEN, false,
@@ -210,7 +213,7 @@ static void *produce(void *arg)
 	struct pb_ring *ring = (void *)ring_map;
 	uint64_t words[WORDS_FULL], seq = 0, end = pb_rdtsc();
 	uint32_t serial = __atomic_fetch_add(&ring->next_serial, 1, __ATOMIC_ACQ_REL) + 1;
-	struct pb_ring_thread *t = (void *)(ring_map + welcome.threads_offset);
+	struct pb_ring_thread *t = (void *)(ring_map + geometry.threads_offset);
 	struct timespec a, b;
 
 	t += serial - 1;

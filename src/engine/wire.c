@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "engine/wire.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "ring/writer.h"
+
+#define SLICE_NS	10000000ull	/* between two looks at the heartbeat */
+#define RETRY_NS	2000000ull	/* a full backlog can't be polled */
+#define SUSPENDED_NS	100000000ull	/* a slice that took so long: we were stopped too */
+#define FRESH_NS	100000000ull	/* a heartbeat not older than that is one of a recorder that lives */
+#define EAGAIN_		11
+#define EINTR_		4
+#define ETIMEDOUT_	110
+
+bool pb_recording_ended(void)
+{
+	const struct pb_ring *ring = pb_ring_map.ring;
+
+	return ring && __atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
+}
+
+static uint64_t heartbeat(const struct pb_ring *ring)
+{
+	return __atomic_load_n(&ring->heartbeat, __ATOMIC_ACQUIRE);
+}
+
+static int give_up(struct pb_wire *w)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+
+	w->gave_up = true;
+	if (ring)
+		__atomic_store_n(&ring->silent, w->beat + 1, __ATOMIC_RELAXED);
+	return -ETIMEDOUT_;
+}
+
+/* Whether it makes sense to wait on; spent: since the last look. Where the whole
+ * group was stopped and goes on (a terminal's job), the recorder had no time to
+ * beat either: such a slice counts as one of the usual length. */
+static bool may_wait(struct pb_wire *w, uint64_t spent)
+{
+	const struct pb_ring *ring = pb_ring_map.ring;
+	uint64_t beat = ring ? heartbeat(ring) : w->beat;
+
+	if (beat != w->beat) {
+		w->beat = beat;
+		w->silent_ns = 0;
+	} else {
+		w->silent_ns += spent > SUSPENDED_NS ? SLICE_NS : spent;
+	}
+	if (ring && (pb_recording_ended() ||
+		     beat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
+		return false;
+	return w->silent_ns < PB_PATIENCE_NS;
+}
+
+/* One slice of a wait for events on fd, or for time only (fd -1). */
+static void poll_slice(int fd, short events, uint64_t ns)
+{
+	struct { long sec, nsec; } ts = { 0, (long)ns };
+	struct pollfd p = { fd, events, 0 };
+
+	pb_sys(SYS_ppoll, &p, 1, &ts, NULL, 0);
+}
+
+static int wait_idle(struct pb_wire *w, short events)
+{
+	struct pollfd p = { w->fd, events, 0 };
+	long n;
+
+	do {
+		n = pb_sys(SYS_poll, &p, 1, PB_WIRE_IDLE_MS);
+		w->idle();
+	} while (!n || n == -EINTR_);
+	return n < 0 ? (int)n : 0;
+}
+
+/* Until there may be events on fd, for a slice at most. */
+static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
+{
+	uint64_t left = PB_PATIENCE_NS - w->silent_ns, start;
+
+	if (w->idle)
+		return wait_idle(w, events);
+	start = pb_now_ns();
+	poll_slice(fd, events, slice_ns < left ? slice_ns : left);
+	return may_wait(w, pb_now_ns() - start) ? 0 : give_up(w);
+}
+
+int pb_wire_connect(struct pb_wire *w, const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	size_t n = strlen(path);
+	long fd, high, err;
+
+	w->fd = -1;
+	w->gave_up = false;
+	w->silent_ns = 0;
+	w->beat = pb_ring_map.ring ? heartbeat(pb_ring_map.ring) : 0;
+	if (n >= sizeof(addr.sun_path))
+		return -36;
+	if (!may_wait(w, 0)) {
+		w->gave_up = true;
+		return -ETIMEDOUT_;
+	}
+	memcpy(addr.sun_path, path, n + 1);
+	fd = pb_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (pb_sys_failed(fd))
+		return (int)fd;
+	/* out of the program's way, where the table is its own: it may count on low
+	 * numbers */
+	high = pb_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
+	if (!pb_sys_failed(high)) {
+		pb_sys(SYS_close, fd);
+		fd = high;
+	}
+	for (;;) {
+		err = pb_sys(SYS_connect, fd, &addr, sizeof(addr.sun_family) + n + 1);
+		if (err != -EAGAIN_ && err != -EINTR_)
+			break;
+		err = wait_for(w, -1, 0, RETRY_NS);
+		if (err)
+			break;
+	}
+	w->fd = (int)fd;
+	if (err)
+		pb_wire_close(w);
+	return (int)err;
+}
+
+void pb_wire_close(struct pb_wire *w)
+{
+	if (w->fd >= 0)
+		pb_sys(SYS_close, w->fd);
+	w->fd = -1;
+}
+
+int pb_wire_send(struct pb_wire *w, uint32_t type, const void *a, size_t na, const void *b,
+		 size_t nb)
+{
+	struct pb_msg head = { type, (uint32_t)(na + nb) };
+	struct iovec iov[3] = {
+		{ &head, sizeof(head) }, { (void *)a, na }, { (void *)b, nb },
+	};
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
+	long n;
+
+	while (!w->gave_up) {
+		int err;
+
+		n = pb_sys(SYS_sendmsg, w->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n == -EINTR_)
+			continue;
+		if (n != -EAGAIN_)
+			return n < 0 ? (int)n : 0;
+		err = wait_for(w, w->fd, POLLOUT, SLICE_NS);
+		if (err)
+			return err;
+	}
+	return -ETIMEDOUT_;
+}
+
+static long receive_bytes(struct pb_wire *w, struct msghdr *msg)
+{
+	size_t room = msg->msg_controllen;
+
+	while (!w->gave_up) {
+		long n;
+		int err;
+
+		msg->msg_controllen = room;
+		n = pb_sys(SYS_recvmsg, w->fd, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		if (n == -EINTR_)
+			continue;
+		if (n != -EAGAIN_)
+			return n;
+		err = wait_for(w, w->fd, POLLIN, SLICE_NS);
+		if (err)
+			return err;
+	}
+	return -ETIMEDOUT_;
+}
+
+int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
+{
+	struct iovec iov = { w->buffer, PB_WIRE_BUFFER - 16 };
+	union { char buf[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control;
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf,
+			      .msg_controllen = sizeof(control.buf) };
+	const struct pb_msg *head = (const void *)w->buffer;
+	long n = receive_bytes(w, &msg);
+	struct cmsghdr *c;
+
+	*fd = -1;
+	if (n < 0)
+		return (int)n;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	if (n < (long)sizeof(*head) || head->len != (size_t)n - sizeof(*head)) {
+		if (*fd >= 0)
+			pb_sys(SYS_close, *fd);
+		*fd = -1;
+		return n ? -71 : -104;
+	}
+	*len = head->len;
+	return (int)head->type;
+}
+
+bool pb_wire_missed(const struct pb_wire *w)
+{
+	return w->gave_up && !pb_recording_ended();
+}
+
+/* Clocks of two time namespaces differ: then each exec waits for a heartbeat. */
+bool pb_recorder_lives(void)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	struct pb_wire w = { .fd = -1, .beat = heartbeat(ring) };
+	uint64_t first = w.beat;
+
+	if (!may_wait(&w, 0))
+		return false;
+	if (pb_now_ns() - __atomic_load_n(&ring->beat_ns, __ATOMIC_RELAXED) <= FRESH_NS)
+		return true;
+	while (w.beat == first)
+		if (wait_for(&w, -1, 0, SLICE_NS))
+			return false;
+	return true;
+}

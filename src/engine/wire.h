@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The agent's socket to the recorder. The descriptor never blocks; each wait
+ * lasts as long as the recorder shows that it lives, and PB_PATIENCE_NS more.
+ * A recorder that works for seconds goes on beating (pb_ring.heartbeat), a
+ * stopped or killed one doesn't. The first engine that gives up leaves the
+ * heartbeat in the ring, and no other waits again before it moves.
+ *
+ * Context: start, the loader's hook, the agent's thread; what is said of exec
+ * may also be called by a vfork child. All return 0 or -errno.
+ */
+#ifndef PB_ENGINE_WIRE_H
+#define PB_ENGINE_WIRE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/messages.h"
+
+#define PB_WIRE_IDLE_MS		20
+#define PB_WIRE_BUFFER		(sizeof(struct pb_msg) + PB_MSG_MAX + 16)	/* with room for a NUL */
+
+struct pb_wire {
+	int fd;			/* -1: closed */
+	bool gave_up;		/* for good: nothing is sent, nothing comes */
+	uint64_t beat;		/* the last heartbeat */
+	uint64_t silent_ns;	/* waited without another one */
+	/* Not NULL: waits for ever, and calls this each PB_WIRE_IDLE_MS. */
+	void (*idle)(void);
+	uint8_t *buffer;	/* PB_WIRE_BUFFER bytes, for one message */
+};
+
+int pb_wire_connect(struct pb_wire *w, const char *path);
+void pb_wire_close(struct pb_wire *w);
+int pb_wire_send(struct pb_wire *w, uint32_t type, const void *a, size_t na, const void *b,
+		 size_t nb);
+/* The message's type, its body in the buffer after the head; *fd: what came with
+ * it, or -1. */
+int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len);
+
+/* What was asked for isn't traced, as the recorder gave no sign; not because the
+ * recording has ended. */
+bool pb_wire_missed(const struct pb_wire *w);
+
+/* Whether the recorder lives, as far as the ring says; an exec may wait for its
+ * next heartbeat. */
+bool pb_recorder_lives(void);
+bool pb_recording_ended(void);
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Nothing of the agent's is among the program's descriptors, and none of them is
+ * held open by it.
+ *
+ *   descriptors PLUGIN
+ *
+ * Closes all of them, takes every number for a socket of its own, and looks what
+ * comes out at the other end, while clients ask the agent's thread for a long file;
+ * with dlopen and dlclose in another thread. A pipe that was open at the start of
+ * the image (it executes itself) must end when its writer is closed. Ends when it
+ * gets a byte.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FROM	10
+#define TO	300
+#define READER	8
+#define WRITER	9
+
+static const char *plugin;
+static volatile int stop;
+static int loads;
+
+static void *load(void *arg)
+{
+	while (!stop) {
+		void *h = dlopen(plugin, RTLD_NOW);
+
+		if (!h)
+			errx(1, "%s", dlerror());
+		dlclose(h);
+		loads++;
+	}
+	return arg;
+}
+
+static int asked_to_end(void)
+{
+	struct pollfd p = { 0, POLLIN, 0 };
+
+	return poll(&p, 1, 1) != 0;
+}
+
+static void execute_again(char **argv)
+{
+	char *again[] = { argv[0], argv[1], "again", NULL };
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		err(1, "pipe");
+	dup2(fds[0], READER);
+	dup2(fds[1], WRITER);
+	execv(argv[0], again);
+}
+
+int main(int argc, char **argv)
+{
+	static char message[1 << 16];
+	int pair[2], foreign = 0, open_ones = 0;
+	pthread_t thread;
+	char c;
+
+	if (argc == 2) {
+		execute_again(argv);
+		err(1, "%s", argv[0]);
+	}
+	for (int fd = 3; fd < 1024; fd++)
+		open_ones += fcntl(fd, F_GETFD) >= 0;
+	close(WRITER);
+	if (read(READER, &c, 1) != 0)
+		errx(1, "the pipe has another writer");
+	puts("ready");
+	fflush(stdout);
+	/* clients ask by now */
+	sleep(1);
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		err(1, "socketpair");
+	for (int fd = FROM; fd < TO; fd++)
+		dup2(pair[0], fd);
+	plugin = argv[1];
+	if (pthread_create(&thread, NULL, load, NULL))
+		errx(1, "no thread");
+	while (!asked_to_end())
+		while (recv(pair[1], message, sizeof(message), MSG_DONTWAIT) > 0)
+			foreign++;
+	stop = 1;
+	pthread_join(thread, NULL);
+	for (int fd = FROM; fd < TO; fd++)
+		if (close(fd))
+			errx(1, "descriptor %d is gone", fd);
+	printf("%d open at start, %d foreign messages\n", open_ones, foreign);
+	return 0;
+}

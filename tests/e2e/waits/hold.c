@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Holds one thread of a process, its main one, and lets the others run: a recorder
+ * that is busy. hold PID MILLISECONDS; says "held" when it does. */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	pid_t pid = argc == 3 ? atoi(argv[1]) : 0;
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) || ptrace(PTRACE_INTERRUPT, pid, 0, 0))
+		err(77, "ptrace");
+	waitpid(pid, &status, __WALL);
+	puts("held");
+	fflush(stdout);
+	usleep((unsigned)atoi(argv[2]) * 1000u);
+	return ptrace(PTRACE_DETACH, pid, 0, 0) != 0;
+}
