@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 #include "engine/latch.h"
-#include "engine/uaccess.h"
+#include "engine/sandbox.h"
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
 #define TCB_WORDS	320		/* how far struct pthread is searched */

@@ -9,8 +9,6 @@
 #include "base/sys.h"
 #include "engine/text.h"
 
-bool pb_sandboxed, pb_filtered;
-
 #define WAIT_TURNS	1000
 #define HANDLER_ROOM	3072	/* the red zone, the slow path, the handler */
 #ifndef AT_MINSIGSTKSZ

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "engine/sandbox.h"
 #include "engine/thread.h"
 
 /* Where the engine stands when it wants to read. */
@@ -56,13 +57,4 @@ extern uint64_t pb_frame_room;
  * False: one may still be. Context: any but the hit path. */
 bool pb_reads_off(void);
 bool pb_reads_are_on(void);
-
-/* The program asked for a seccomp filter: system calls of ours may be its end. */
-extern bool pb_sandboxed;
-/* There were filters at start: calls that neither the program nor the start made may be, too. */
-extern bool pb_filtered;
-static inline bool pb_calls_are_safe(void)
-{
-	return !pb_sandboxed && !pb_filtered;
-}
 #endif
