@@ -214,7 +214,8 @@ static void tell_limits(struct run *r)
 {
 	char text[200], bytes[32];
 
-	if (r->drain.full && !r->told_full) {
+	/* --overwrite writes at the end: the closing line says what is older */
+	if (r->drain.full && !r->told_full && r->o->mode != PB_RING_OVERWRITE) {
 		r->told_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
 		snprintf(text, sizeof(text), "%s recorded (--max-size); the program goes on, "
