@@ -8,6 +8,7 @@
  *   record_known    which modules there will be
  *   record_hooks    where eBPF programs' functions are
  *   record_filters  whether the patterns match anything, before anything runs
+ *   record_marks    patterns that the recorder matches for the agents
  *   record_modules  analyses, module numbers, site numbers
  *   record_server   the conversation with agents (abi/messages.h)
  *   record_serve    control files for `patchbay control`
@@ -57,6 +58,14 @@ struct record_hook {
 	bool returns;
 };
 
+/* A pattern that the recorder matches for the agents. */
+struct record_mark {
+	enum pb_match match;
+	char *pattern;			/* without ! */
+	const char *module;		/* behind its :mod:, which is cut off; or NULL */
+	char text[192];			/* what stands for it in control files: "=ns::*" */
+};
+
 struct bpf_attach;
 struct record_options {
 	char **argv;			/* the program and its arguments, NULL-terminated */
@@ -76,6 +85,8 @@ struct record_options {
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" not given */
 	struct pb_control_writes writes; /* what all of it comes to */
+	struct record_mark *marks;	/* that they name */
+	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
@@ -144,6 +155,9 @@ struct record_module {
 	int fd;			/* analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
+	bool marked;			/* record_marks_apply() has seen it */
+	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
+	uint64_t marked_size;
 };
 struct record_modules {
 	struct record_module **list;
@@ -187,6 +201,14 @@ const char *record_refused_text(int reason);
  * line. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m);
+
+/* --- marks --- */
+/* A word for a control file of functions, to be freed: it stands for the pattern, with
+ * its ! and :mod:. NULL: no memory, or (E2BIG) too many. */
+char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern);
+/* Makes the module's analysis for agents, if a pattern matches there; 0 or -errno. */
+int record_marks_apply(const struct record_options *o, struct record_module *m);
+void record_marks_free(struct record_options *o);
 
 /* --- server --- */
 struct record_image;

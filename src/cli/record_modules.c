@@ -60,6 +60,8 @@ static void module_free(struct record_module *e)
 		munmap((void *)e->map, e->size);
 	if (e->fd >= 0)
 		close(e->fd);
+	if (e->marked_fd >= 0)
+		close(e->marked_fd);
 	free(e->path);
 	free(e);
 }
@@ -78,6 +80,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd, c
 	if (!e)
 		return NULL;
 	e->path = strdup(path);
+	e->marked_fd = -1;
 	*err = 0;
 	e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
 	if (e->fd < 0) {

@@ -286,5 +286,6 @@ void record_options_free(struct record_options *o)
 	free(o->hooks);
 	free(o->sets);
 	free(o->modules);
+	record_marks_free(o);
 	pb_control_writes_free(&o->writes);
 }

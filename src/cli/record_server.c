@@ -217,10 +217,15 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 			 record_base_name(path));
 		pb_datadir_note(s->datadir, err);
 	}
+	if (first && record_marks_apply(s->options, mod)) {
+		snprintf(err, sizeof(err), "%.180s: patterns don't hold for it: out of memory", record_base_name(path));
+		pb_datadir_note(s->datadir, err);
+	}
+	bool marked = first && mod->marked_fd >= 0;
 	struct pb_msg_analysis a = {
-		.first_site = first, .module = mod->number, .size = mod->size,
+		.first_site = first, .module = mod->number, .size = marked ? mod->marked_size : mod->size,
 	};
-	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, mod->fd);
+	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, marked ? mod->marked_fd : mod->fd);
 }
 
 static int on_refused(struct record_server *s, struct record_conn *c, const char *body, size_t len)

@@ -260,6 +260,7 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 	/* what the agent can match by itself goes as it is: it then also holds
 	 * for modules that arrive later */
 	as_it_is = match == PB_MATCH_GLOB && (!j.demangle || !j.matched);
+	out->listed = !as_it_is;
 	job_free(&j);
 	if (as_it_is) {
 		free(value);
