@@ -17,6 +17,7 @@
  *   record_threads  their threads' names
  *   record_run      start, loop
  *   record_end      what is written and said at the end
+ *   record_hints    why a recording shows less than was expected
  *   record_text     numbers and errors
  *
  * Errors for the user go through record_error(), one line each.
@@ -75,6 +76,7 @@ struct record_options {
 	uint32_t welcome_flags;		/* PB_WELCOME_* */
 	bool all, all_sites, serve, quiet, usage_error;
 	const char **modules;		/* globs */
+	bool *module_matched;		/* [nr_modules] it matched a module of an image */
 	unsigned nr_modules;
 	const char *tracer, *clock;	/* clock NULL: the default */
 	enum pb_match match;
@@ -155,6 +157,7 @@ struct record_module {
 	int fd;			/* analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
+	bool traced;			/* in one image at least */
 	bool marked;			/* record_marks_apply() has seen it */
 	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
 	uint64_t marked_size;
@@ -271,6 +274,12 @@ struct record_outcome {
 /* The last meta records and the closing line; returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out);
+
+/* --- hints, after all images are gone --- */
+/* Each --module that matched nothing: one line, and a note in the data. */
+void record_hint_modules(const struct record_server *s);
+/* One line if the program's work is in libraries that weren't traced. */
+void record_hint_launcher(const struct record_server *s, uint64_t calls);
 
 /* --- run --- */
 /* All of it, from the program's name to the closing line; the exit status. */

@@ -139,6 +139,9 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 			     "nothing was recorded");
 		return status ? status : 1;
 	}
+	record_hint_modules(s);
+	if (!s->options->quiet)
+		record_hint_launcher(s, pb_counts_calls(&d->counts, true));
 	closing_line(s, d, out, &end);
 	return status ? status : error || ret || s->agent_error;
 }

@@ -30,7 +30,7 @@ static const struct argp_option common[] = {
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
 	{ "depth", 'D', "N", 0, "Not deeper than N calls", 2 },
 	{ "time-filter", 't', "TIME", 0, "Only calls longer than TIME (5us, 1.5ms, 2s; else ns)", 2 },
-	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too", 2 },
+	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too ('libssl.so*')", 2 },
 	{ "all", OPT_ALL, 0, 0, "Trace all libraries, libc and ld.so included", 2 },
 	{ "all-sites", OPT_ALL_SITES, 0, 0, "Also functions that the compiler didn't instrument, "
 	  "in modules where it did others", 2 },
@@ -81,9 +81,14 @@ static int add_module(struct record_options *o, const char *glob)
 {
 	const char **list = realloc(o->modules, (o->nr_modules + 1) * sizeof(*list));
 
-	if (!list)
+	if (list)
+		o->modules = list;
+	bool *matched = realloc(o->module_matched, (o->nr_modules + 1) * sizeof(*matched));
+	if (matched)
+		o->module_matched = matched;
+	if (!list || !matched)
 		return ENOMEM;
-	o->modules = list;
+	matched[o->nr_modules] = false;
 	list[o->nr_modules++] = glob;
 	return 0;
 }
@@ -286,6 +291,7 @@ void record_options_free(struct record_options *o)
 	free(o->hooks);
 	free(o->sets);
 	free(o->modules);
+	free(o->module_matched);
 	record_marks_free(o);
 	pb_control_writes_free(&o->writes);
 }

@@ -207,6 +207,7 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) ||
 		      record_hooks_want(s->options, mod);
 	uint32_t first = traced ? image_first_site(s, im, mod) : 0;
+	mod->traced |= first != 0;
 	struct pb_meta_module meta = {
 		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
 		.bias = m.bias, .clock = m.clock, .nr_funcs = mod->map->nr_funcs, .flags = m.flags,
