@@ -15,7 +15,7 @@
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED* (what the agent refused)
- *   READY  --------------------------->  (later, instead: GONE*)
+ *   READY  --------------------------->  (later: of the modules that came; GONE*)
  *   then it closes; with SERVE it stays, and answers WRITE and READ.
  */
 #ifndef PB_ABI_MESSAGES_H
@@ -90,6 +90,7 @@ struct pb_msg_refused {
 	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[], PB_REFUSED_* */
 };
 
+/* At the start, of all modules; on a later connection of those that it asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;

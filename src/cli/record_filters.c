@@ -18,6 +18,7 @@ struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
 	const char *exe;
+	bool later;			/* a --module may be for libraries that come later */
 };
 
 /* --- patterns ------------------------------------------------------------ */
@@ -57,7 +58,8 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 		return record_error("-%c %s: no function in %s matches; did you mean %s?", p->option,
 				    p->text, where, near);
 	return record_error("-%c %s: no function in %s matches (see patchbay list%s)", p->option,
-			    p->text, where, k->nr > 1 ? "" : "; libraries need --module or --all");
+			    p->text, where, k->later ? "; for a library that is loaded later say FUNC:mod:LIBRARY" :
+			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
 const char *record_refused_text(int reason)
@@ -120,7 +122,7 @@ static int resolve_pattern(struct record_options *o, const struct record_pattern
 static int resolve_patterns(struct record_options *o, const struct record_target *t,
 			    struct record_modules *m)
 {
-	struct known k = { .exe = t->exe };
+	struct known k = { .exe = t->exe, .later = o->nr_modules };
 	struct record_known *all;
 	int ret;
 

@@ -206,7 +206,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	}
 	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) ||
 		      record_hooks_want(s->options, mod);
-	uint32_t first = traced ? image_first_site(s, im, mod) : 0;
+	uint32_t had = im->nr_modules, first = traced ? image_first_site(s, im, mod) : 0;
+	c->brings |= im->nr_modules != had;
 	mod->traced |= first != 0;
 	struct pb_meta_module meta = {
 		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
@@ -262,10 +263,16 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 
 	if (len < sizeof(struct pb_msg_ready) || !im)
 		return -EPROTO;
-	if (!im->ready)
+	/* later ones are of modules that came: in each process that forked from the
+	 * image, and again after a dlclose(); they count once */
+	if (im->ready && !c->brings)
+		return 0;
+	c->brings = false;
+	if (!im->ready) {
 		s->ready++;
-	im->ready = true;
-	c->ready = true;
+		im->ready = true;
+		c->ready = true;
+	}
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
 }
 
