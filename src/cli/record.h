@@ -251,6 +251,10 @@ bool record_procs_alive(const struct record_ring *r, pid_t pid);
  * mapped the ring yet: a look at record_procs_scan() alone would miss it. */
 bool record_procs_starting(const struct record_session *s);
 
+/* Whether a descriptor of the process, but its standard input, is the terminal behind
+ * ours; also where that can't be seen. */
+bool record_procs_have_terminal(pid_t pid, int fd);
+
 #define RECORD_COMM 16
 /* A thread's name; left as it is if the thread is gone. */
 void record_read_comm(pid_t pid, pid_t tid, char *comm);

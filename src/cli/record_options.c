@@ -14,7 +14,7 @@
 
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_SET,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_SET, OPT_ATTACH,
 };
 
 /* What live has, too. */
@@ -45,6 +45,9 @@ static const struct argp_option common[] = {
 	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
 	{ "set", OPT_SET, "FILE=VALUE", 0, "Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
+	/* other tracers have these: they are answered, not offered */
+	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
+	{ "attach", 'p', "PID", OPTION_HIDDEN, NULL, 3 },
 	{ 0 }
 };
 
@@ -213,6 +216,10 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		if (pb_control_validate(PB_CF_TRACE_CLOCK, arg, false, err, sizeof(err)))
 			usage_error(state, "--clock: %s", err);
 		o->clock = arg;
+		return 0;
+	case 'p': case OPT_ATTACH:
+		usage_error(state, "-p %s: a running process can't be attached to yet; start it with "
+			    "patchbay record -- PROG", arg);
 		return 0;
 	case OPT_SET:
 		return add_set(o, arg, state);
