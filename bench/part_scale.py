@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Criterion 10: two threads, a thousand threads, fifty thousand sites, cc1."""
 import os
+import re
 import shutil
 import subprocess
 import time
-from harness import ANY, BENCH, NOPS, Unavailable, compile_c, environment, pb_control, pb_traced, run
+from harness import ANY, BENCH, NOPS, ROOT, Unavailable, compile_c, environment, pb_control, pb_traced, run
 from part_cost import PATTERNS
 
 GRAPH = ["--tracer=function_graph"]
@@ -24,6 +25,22 @@ def threads(bench):
     for f in ("leaf", "fib"):
         add(f"two threads / one: traced {f}", None, lambda p: p[f], "overwrite", unit="×")
         add(f"two threads: {f}'s scaling / the limit's in the same run", ">= 0.95", lambda p: p[f] / p["limit"], "overwrite", digits=3)
+
+
+def depth(bench):
+    """How much longer a million calls take a million deep than a thousand deep."""
+    source = os.path.join(ROOT, "tests", "e2e", "hostile", "deep_recursion.c")
+    program = [compile_c(bench.path("deep_recursion"), [source], "-w")]
+    figures = lambda done: {k: int(v) for k, v in re.findall(r"^figure (\w+) (\d+)$", done.err, re.M)}
+    traced = lambda *options: figures(pb_traced(bench.path("data"), ["--all", "--overwrite", "-b", "256M", *options], program,
+                                                {"calls": (6_003_003, 6_100_000)}, cpus=bench.one))
+    rounds = bench.rounds({
+        "bare": lambda: figures(run(program, bench.one)),
+        "traced": lambda: traced(),
+        "timeless": lambda: traced("--clock=none"),
+    })
+    for name, what, limit in (("bare", "bare", None), ("traced", "traced", "<= 2.0"), ("timeless", "traced, --clock=none", "<= 2.0")):
+        bench.table.add_rounds(10, f"a million frames deep / a thousand: {what}", limit, rounds, lambda f: f["deep"] / f["shallow"], name)
 
 
 def idle(bench):

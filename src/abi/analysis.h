@@ -120,6 +120,13 @@ struct pb_func {
 	uint32_t aliases;	/* string offset of the other names, "a\nb\n", or 0 */
 };
 
+/*
+ * An alias that begins so is no name of the program's. The observer gave it to the
+ * functions that match a pattern which the agent can't match by itself. A filter's
+ * word that begins so means the functions that have just this alias; no glob does.
+ */
+#define PB_ALIAS_MARK		'='
+
 #define PB_JUMP_LEN		5	/* jmp rel32 */
 #define PB_JUMP_SHORT		2	/* jmp rel8 */
 #define PB_JUMP_RIDE		1	/* the first byte of jmp rel32 */

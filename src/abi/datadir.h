@@ -83,6 +83,8 @@ struct pb_meta_end {
 	uint32_t flags;		/* PB_END_* */
 	uint32_t pad;
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
+	uint64_t overwritten;	/* overwrite mode: calls older than what max_size had room
+				 * for; earlier recorders leave it out */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
 #define PB_END_DISK_FULL	2

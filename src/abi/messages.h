@@ -17,7 +17,7 @@
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED* (what the agent refused)
- *   READY  --------------------------->  (later, instead: GONE*)
+ *   READY  --------------------------->  (later: of the modules that came; GONE*)
  *   then it closes; with SERVE it stays, and answers WRITE and READ.
  *
  * An answer may take as long as an analysis takes, so the agent waits for as
@@ -109,6 +109,7 @@ struct pb_msg_refused {
 	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[], PB_REFUSED_* */
 };
 
+/* At the start, of all modules; on a later connection of those that it asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;

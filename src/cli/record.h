@@ -8,6 +8,7 @@
  *   record_known    which modules there will be
  *   record_hooks    where eBPF programs' functions are
  *   record_filters  whether the patterns match anything, before anything runs
+ *   record_marks    patterns that the recorder matches for the agents
  *   record_modules  analyses, module numbers, site numbers
  *   record_listen   accepts agents
  *   record_server   the conversation with them (abi/messages.h)
@@ -17,6 +18,7 @@
  *   record_threads  their threads' names
  *   record_run      start, loop
  *   record_end      what is written and said at the end
+ *   record_hints    why a recording shows less than was expected
  *   record_text     numbers and errors
  *
  * Errors for the user go through record_error(), one line each.
@@ -58,6 +60,14 @@ struct record_hook {
 	bool returns;
 };
 
+/* A pattern that the recorder matches for the agents. */
+struct record_mark {
+	enum pb_match match;
+	char *pattern;			/* without ! */
+	const char *module;		/* behind its :mod:, which is cut off; or NULL */
+	char text[192];			/* what stands for it in control files: "=ns::*" */
+};
+
 struct bpf_attach;
 struct record_options {
 	char **argv;			/* the program and its arguments, NULL-terminated */
@@ -67,6 +77,7 @@ struct record_options {
 	uint32_t welcome_flags;		/* PB_WELCOME_* */
 	bool all, all_sites, serve, quiet, usage_error;
 	const char **modules;		/* globs */
+	bool *module_matched;		/* [nr_modules] it matched a module of an image */
 	unsigned nr_modules;
 	const char *tracer, *clock;	/* clock NULL: the default */
 	enum pb_match match;
@@ -77,6 +88,8 @@ struct record_options {
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" not given */
 	struct pb_control_writes writes; /* what all of it comes to */
+	struct record_mark *marks;	/* that they name */
+	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
@@ -145,6 +158,10 @@ struct record_module {
 	int fd;			/* analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
+	bool traced;			/* in one image at least */
+	bool marked;			/* record_marks_apply() has seen it */
+	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
+	uint64_t marked_size;
 };
 struct record_modules {
 	struct record_module **list;
@@ -189,6 +206,14 @@ const char *record_refused_text(int reason);
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m);
 
+/* --- marks --- */
+/* A word for a control file of functions, to be freed: it stands for the pattern, with
+ * its ! and :mod:. NULL: no memory, or (E2BIG) too many. */
+char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern);
+/* Makes the module's analysis for agents, if a pattern matches there; 0 or -errno. */
+int record_marks_apply(const struct record_options *o, struct record_module *m);
+void record_marks_free(struct record_options *o);
+
 /* --- server --- */
 struct record_image;
 struct record_conn;
@@ -232,6 +257,10 @@ bool record_procs_alive(const struct record_ring *r, pid_t pid);
  * mapped the ring yet: a look at record_procs_scan() alone would miss it. */
 bool record_procs_starting(const struct record_session *s);
 
+/* Whether a descriptor of the process, but its standard input, is the terminal behind
+ * ours; also where that can't be seen. */
+bool record_procs_have_terminal(pid_t pid, int fd);
+
 #define RECORD_COMM 16
 /* A thread's name; left as it is if the thread is gone. */
 void record_read_comm(pid_t pid, pid_t tid, char *comm);
@@ -255,6 +284,12 @@ struct record_outcome {
 /* The last meta records and the closing line; returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out);
+
+/* --- hints, after all images are gone --- */
+/* Each --module that matched nothing: one line, and a note in the data. */
+void record_hint_modules(const struct record_server *s);
+/* One line if the program's work is in libraries that weren't traced. */
+void record_hint_launcher(const struct record_server *s, uint64_t calls);
 
 /* --- run --- */
 /* All of it, from the program's name to the closing line; the exit status. */

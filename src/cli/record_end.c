@@ -114,8 +114,8 @@ static int exit_status(const struct record_outcome *out)
 static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
-	char calls[32], lost[32], bytes[32], killed[64] = "", more[128] = "";
-	bool all = !d->counts.chunks_missing;
+	char calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
+	bool all = !d->counts.chunks_missing && !end->overwritten;
 
 	if (s->options->quiet)
 		return;
@@ -132,7 +132,13 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		record_format_number(end->no_return, n, sizeof(n));
 		snprintf(more, sizeof(more), ", %s without their return", n);
 	}
-	if (d->counts.chunks_missing)
+	if (end->overwritten) {
+		char n[32];
+
+		record_format_number(end->overwritten, n, sizeof(n));
+		snprintf(more + strlen(more), sizeof(more) - strlen(more),
+			 ", older ones overwritten (%s of them by --max-size)", n);
+	} else if (d->counts.chunks_missing)
 		strcat(more, s->options->mode == PB_RING_OVERWRITE ? ", older ones overwritten" :
 		       ", some missing");
 	fprintf(stderr, "patchbay: %s%s%s calls, %s lost%s, %s in %s; next: patchbay report",
@@ -160,6 +166,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	}
 	pb_datadir_clock(s->datadir);
 	end.records = d->counts.records;
+	end.overwritten = d->overwritten_calls;
 	end.bytes = s->datadir->chunks_size;
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
@@ -168,6 +175,9 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 			     "nothing was recorded");
 		return status ? status : 1;
 	}
+	record_hint_modules(s);
+	if (!s->options->quiet)
+		record_hint_launcher(s, pb_counts_calls(&d->counts, true));
 	closing_line(s, d, out, &end);
 	return status ? status : error || ret || s->agent_error;
 }

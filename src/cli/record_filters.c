@@ -3,6 +3,7 @@
  * Patterns are looked up before the program starts: one that matches nothing
  * is a typing error, and is said while nothing has happened yet.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,13 @@
 #include "cli/record.h"
 #include "control/resolve.h"
 
+#define LIST_MAX 4000	/* bytes of names in one control write */
+
 struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
 	const char *exe;
+	bool later;			/* a --module may be for libraries that come later */
 };
 
 /* --- patterns ------------------------------------------------------------ */
@@ -23,8 +27,7 @@ static int add(struct record_options *o, enum pb_control_file file, const char *
 {
 	if (!pb_control_writes_add(&o->writes, file, value))
 		return 0;
-	return record_error("the patterns name more functions than a message holds; "
-			    "a glob (--match=glob) is sent as it is");
+	return record_error("the patterns are longer than a message holds, 64 kB; a glob names many functions at once");
 }
 
 static enum pb_control_file file_of(const struct record_options *o, char option)
@@ -55,7 +58,8 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 		return record_error("-%c %s: no function in %s matches; did you mean %s?", p->option,
 				    p->text, where, near);
 	return record_error("-%c %s: no function in %s matches (see patchbay list%s)", p->option,
-			    p->text, where, k->nr > 1 ? "" : "; libraries need --module or --all");
+			    p->text, where, k->later ? "; for a library that is loaded later say FUNC:mod:LIBRARY" :
+			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
 const char *record_refused_text(int reason)
@@ -67,6 +71,28 @@ const char *record_refused_text(int reason)
 	};
 
 	return reason > 0 && reason < PB_NR_REFUSED ? texts[reason] : "unknown";
+}
+
+/* Few functions are listed; a pattern for many, or for any number, becomes a mark. */
+static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
+		       const struct pb_resolved *r)
+{
+	/* of a module that comes later: its names aren't known yet */
+	if (!r->matched)
+		return true;
+	return r->listed && (strlen(r->value) > LIST_MAX ||
+			     (o->match == PB_MATCH_GLOB && strpbrk(p->text, "*?[")));
+}
+
+static int use_mark(struct record_options *o, const struct record_pattern *p, struct pb_resolved *r)
+{
+	free(r->value);
+	r->value = record_marks_add(o, o->match, p->text);
+	if (r->value)
+		return 0;
+	return record_error("-%c %s: %s", p->option, p->text, errno == E2BIG ?
+			    "more than 64 patterns of demangled names; join them by --match=regex and |" :
+			    "out of memory");
 }
 
 static int resolve_pattern(struct record_options *o, const struct record_pattern *p,
@@ -82,13 +108,12 @@ static int resolve_pattern(struct record_options *o, const struct record_pattern
 		return record_error("-%c %s: %s", p->option, p->text, err);
 	if (!r.matched && r.module_known)
 		ret = nothing_matches(p, k);
-	else if (!r.matched && o->match != PB_MATCH_GLOB)
-		ret = record_error("-%c %s: the module isn't loaded at start, so its names aren't known; "
-				   "use a glob", p->option, p->text);
 	else if (!r.usable && r.matched && includes)
 		ret = record_error("-%c %s: can't be traced: %s", p->option, p->text,
 				   record_refused_text(r.refused));
-	else
+	else if (wants_mark(o, p, &r))
+		ret = use_mark(o, p, &r);
+	if (!ret && r.value)
 		ret = add(o, file_of(o, p->option), r.value);
 	free(r.value);
 	return ret;
@@ -97,7 +122,7 @@ static int resolve_pattern(struct record_options *o, const struct record_pattern
 static int resolve_patterns(struct record_options *o, const struct record_target *t,
 			    struct record_modules *m)
 {
-	struct known k = { .exe = t->exe };
+	struct known k = { .exe = t->exe, .later = o->nr_modules };
 	struct record_known *all;
 	int ret;
 

@@ -60,6 +60,8 @@ static void module_free(struct record_module *e)
 		munmap((void *)e->map, e->size);
 	if (e->fd >= 0)
 		close(e->fd);
+	if (e->marked_fd >= 0)
+		close(e->marked_fd);
 	free(e->path);
 	free(e);
 }
@@ -78,6 +80,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd, c
 	if (!e)
 		return NULL;
 	e->path = strdup(path);
+	e->marked_fd = -1;
 	*err = 0;
 	e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
 	if (e->fd < 0) {
@@ -159,17 +162,16 @@ bool record_module_traced(const struct record_options *o, const struct record_mo
 			  bool is_exe)
 {
 	const char *soname = pb_analysis_string(e->map, e->map->soname);
+	bool traced = is_exe || o->all;
 
 	if (!strncmp(soname, "libpatchbay.so", 14) || !strncmp(soname, "linux-vdso.so", 13))
 		return false;
-	if (is_exe || o->all)
-		return true;
 	for (unsigned i = 0; i < o->nr_modules; i++)
 		if (pb_glob_match(o->modules[i], soname) ||
 		    pb_glob_match(o->modules[i], record_base_name(e->path)) ||
 		    pb_glob_match(o->modules[i], e->path))
-			return true;
-	return false;
+			o->module_matched[i] = traced = true;
+	return traced;
 }
 
 void record_modules_free(struct record_modules *m)

@@ -14,7 +14,7 @@
 
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_SET,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_SET, OPT_ATTACH,
 };
 
 /* What live has, too. */
@@ -30,7 +30,7 @@ static const struct argp_option common[] = {
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
 	{ "depth", 'D', "N", 0, "Not deeper than N calls", 2 },
 	{ "time-filter", 't', "TIME", 0, "Only calls longer than TIME (5us, 1.5ms, 2s; else ns)", 2 },
-	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too", 2 },
+	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too ('libssl.so*')", 2 },
 	{ "all", OPT_ALL, 0, 0, "Trace all libraries, libc and ld.so included", 2 },
 	{ "all-sites", OPT_ALL_SITES, 0, 0, "Also functions that the compiler didn't instrument, "
 	  "in modules where it did others", 2 },
@@ -45,6 +45,9 @@ static const struct argp_option common[] = {
 	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
 	{ "set", OPT_SET, "FILE=VALUE", 0, "Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
+	/* other tracers have these: they are answered, not offered */
+	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
+	{ "attach", 'p', "PID", OPTION_HIDDEN, NULL, 3 },
 	{ 0 }
 };
 
@@ -81,9 +84,14 @@ static int add_module(struct record_options *o, const char *glob)
 {
 	const char **list = realloc(o->modules, (o->nr_modules + 1) * sizeof(*list));
 
-	if (!list)
+	if (list)
+		o->modules = list;
+	bool *matched = realloc(o->module_matched, (o->nr_modules + 1) * sizeof(*matched));
+	if (matched)
+		o->module_matched = matched;
+	if (!list || !matched)
 		return ENOMEM;
-	o->modules = list;
+	matched[o->nr_modules] = false;
 	list[o->nr_modules++] = glob;
 	return 0;
 }
@@ -209,6 +217,10 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 			usage_error(state, "--clock: %s", err);
 		o->clock = arg;
 		return 0;
+	case 'p': case OPT_ATTACH:
+		usage_error(state, "-p %s: a running process can't be attached to yet; start it with "
+			    "patchbay record -- PROG", arg);
+		return 0;
 	case OPT_SET:
 		return add_set(o, arg, state);
 	case OPT_SERVE:
@@ -286,5 +298,7 @@ void record_options_free(struct record_options *o)
 	free(o->hooks);
 	free(o->sets);
 	free(o->modules);
+	free(o->module_matched);
+	record_marks_free(o);
 	pb_control_writes_free(&o->writes);
 }

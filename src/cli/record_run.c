@@ -179,15 +179,17 @@ static void on_signal(struct run *r)
 	}
 }
 
-/* Only where it can't damage what a program draws: a terminal in its usual
- * line mode, with us in the foreground. */
-static bool may_show_progress(void)
+/* Only where it can't get between the program's own lines, nor damage what it draws: a
+ * terminal to which no descriptor of the program leads, in its usual line mode, with us
+ * in the foreground. */
+static bool may_show_progress(const struct run *r)
 {
 	const char *term = getenv("TERM");
 	struct termios tio;
 
 	return isatty(2) && term && strcmp(term, "dumb") && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
-	       tcgetpgrp(2) == getpgrp();
+	       tcgetpgrp(2) == getpgrp() &&
+	       !record_procs_have_terminal(r->out.exited && r->nr_procs ? r->procs[0] : r->out.pid, 2);
 }
 
 static void clear_progress(struct run *r)
@@ -201,8 +203,10 @@ static void show_progress(struct run *r)
 {
 	char bytes[32], lost[32];
 
-	if (r->o->quiet || !may_show_progress())
+	if (r->o->quiet || !may_show_progress(r)) {
+		clear_progress(r);
 		return;
+	}
 	record_format_bytes(r->drain.bytes, bytes, sizeof(bytes));
 	record_format_number(record_threads_lost(r->server.ring), lost, sizeof(lost));
 	fprintf(stderr, "\r\033[Kpatchbay: %s, %s lost ", bytes, lost);
@@ -214,7 +218,8 @@ static void tell_limits(struct run *r)
 {
 	char text[200], bytes[32];
 
-	if (r->drain.full && !r->told_full) {
+	/* --overwrite writes at the end: the closing line says what is older */
+	if (r->drain.full && !r->told_full && r->o->mode != PB_RING_OVERWRITE) {
 		r->told_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
 		snprintf(text, sizeof(text), "%s recorded (--max-size); the program goes on, "

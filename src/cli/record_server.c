@@ -200,7 +200,9 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	}
 	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) ||
 		      record_hooks_want(s->options, mod);
-	uint32_t first = traced ? image_first_site(s, im, mod) : 0;
+	uint32_t had = im->nr_modules, first = traced ? image_first_site(s, im, mod) : 0;
+	c->brings |= im->nr_modules != had;
+	mod->traced |= first != 0;
 	struct pb_meta_module meta = {
 		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
 		.bias = m.bias, .clock = m.clock, .nr_funcs = mod->map->nr_funcs, .flags = m.flags,
@@ -211,10 +213,15 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 			 record_base_name(path));
 		pb_datadir_note(s->datadir, err);
 	}
+	if (first && record_marks_apply(s->options, mod)) {
+		snprintf(err, sizeof(err), "%.180s: patterns don't hold for it: out of memory", record_base_name(path));
+		pb_datadir_note(s->datadir, err);
+	}
+	bool marked = first && mod->marked_fd >= 0;
 	struct pb_msg_analysis a = {
-		.first_site = first, .module = mod->number, .size = mod->size,
+		.first_site = first, .module = mod->number, .size = marked ? mod->marked_size : mod->size,
 	};
-	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, mod->fd);
+	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, marked ? mod->marked_fd : mod->fd);
 }
 
 static int on_refused(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -250,10 +257,16 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 
 	if (len < sizeof(struct pb_msg_ready) || !im)
 		return -EPROTO;
-	if (!im->ready)
+	/* later ones are of modules that came: in each process that forked from the
+	 * image, and again after a dlclose(); they count once */
+	if (im->ready && !c->brings)
+		return 0;
+	c->brings = false;
+	if (!im->ready) {
 		s->ready++;
-	im->ready = true;
-	c->ready = true;
+		im->ready = true;
+		c->ready = true;
+	}
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
 }
 

@@ -10,6 +10,7 @@ struct record_conn {
 	pid_t pid;			/* of the peer, as the kernel says */
 	uint32_t image;			/* 0 until HELLO */
 	bool ready;			/* said READY */
+	bool brings;			/* asked for a module that its image didn't have */
 	bool dead;			/* to be closed by the sweep */
 
 	/* `patchbay control`: a client asks, the recorder forwards to an agent's

@@ -114,6 +114,15 @@ struct job {
 	unsigned matched;
 };
 
+/* As views show it: "<...>" stands for any template arguments. */
+static void open_lists(char *text)
+{
+	for (char *p = text; (p = strstr(p, "<...>")); p += 3) {
+		p[1] = '*';
+		memmove(p + 2, p + 4, strlen(p + 4) + 1);
+	}
+}
+
 static int job_init(struct job *j, enum pb_match match, const char *pattern, char *err,
 		    size_t errlen)
 {
@@ -133,6 +142,8 @@ static int job_init(struct job *j, enum pb_match match, const char *pattern, cha
 	j->module_known = !mod;
 	if (!*text)
 		match = PB_MATCH_GLOB;
+	if (match == PB_MATCH_GLOB)
+		open_lists(text);
 	j->matcher = (struct matcher){ .match = match, .text = *text ? text : "*" };
 	if (match != PB_MATCH_REGEX)
 		return 0;
@@ -260,6 +271,7 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 	/* what the agent can match by itself goes as it is: it then also holds
 	 * for modules that arrive later */
 	as_it_is = match == PB_MATCH_GLOB && (!j.demangle || !j.matched);
+	out->listed = !as_it_is;
 	job_free(&j);
 	if (as_it_is) {
 		free(value);

@@ -19,6 +19,7 @@ bool pb_control_match_type(const char *text, enum pb_match *match);
 
 struct pb_resolved {
 	char *value;		/* for the control file; to be freed */
+	bool listed;		/* it lists functions: the agent can't match the pattern itself */
 	unsigned matched;	/* functions */
 	unsigned usable;	/* of them, those that can be traced */
 	int refused;		/* why one of the others can't: PB_REFUSED_* */

@@ -344,28 +344,30 @@ bool pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement,
 	return body;
 }
 
+void pb_ftrace_totals_add(struct pb_ftrace_totals *t, const struct pb_module *m)
+{
+	if (!m->present || !m->first_site)
+		return;
+	t->modules++;
+	if (!m->sites) {
+		t->refused += m->analysis->nr_refused;
+		return;
+	}
+	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
+		uint64_t flags = m->sites[i].flags;
+
+		t->refused += !!(flags & FTRACE_FL_REFUSED);
+		t->sites += !(flags & FTRACE_FL_REFUSED);
+		t->patched += flags & FTRACE_FL_ENABLED && flags & FTRACE_FL_COUNT;
+	}
+}
+
 struct pb_ftrace_totals pb_ftrace_totals(void)
 {
 	struct pb_ftrace_totals t = { 0 };
 
-	for (uint32_t k = 0; k < pb_nr_modules; k++) {
-		const struct pb_module *m = &pb_modules[k];
-
-		if (!m->present || !m->first_site)
-			continue;
-		t.modules++;
-		if (!m->sites) {
-			t.refused += m->analysis->nr_refused;
-			continue;
-		}
-		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
-			uint64_t flags = m->sites[i].flags;
-
-			t.refused += !!(flags & FTRACE_FL_REFUSED);
-			t.sites += !(flags & FTRACE_FL_REFUSED);
-			t.patched += flags & FTRACE_FL_ENABLED && flags & FTRACE_FL_COUNT;
-		}
-	}
+	for (uint32_t k = 0; k < pb_nr_modules; k++)
+		pb_ftrace_totals_add(&t, &pb_modules[k]);
 	return t;
 }
 

@@ -52,7 +52,7 @@ static bool matches(const struct pb_pattern *p, const struct pb_module *m, uint3
 		while (a[n] && a[n] != '\n' && n < sizeof(name) - 1)
 			name[n] = a[n], n++;
 		name[n] = 0;
-		if (name_matches(p, name))
+		if ((*name != PB_ALIAS_MARK || p->exact) && name_matches(p, name))
 			return true;
 		a += n;
 		while (*a && *a++ != '\n')
@@ -104,7 +104,7 @@ static struct pb_pattern *parse(const char *text)
 		}
 	}
 	p->function = *function ? function : "*";
-	p->exact = !is_glob(p->function);
+	p->exact = *p->function == PB_ALIAS_MARK || !is_glob(p->function);
 	return p;
 }
 

@@ -229,6 +229,7 @@ static void count_missed(const struct talk *t)
 static bool arrivals(struct talk *t)
 {
 	struct pb_module *list[AT_ONCE], *m;
+	uint64_t text_ns = pb_text_ns;
 	uint32_t nr = 0;
 
 	for each_namespace(n) {
@@ -253,6 +254,8 @@ static bool arrivals(struct talk *t)
 		patch_arrivals(nr, list);
 	for (uint32_t i = 0; i < nr && !t->failed; i++)
 		t->failed = pb_session_refused(&t->s, list[i]);
+	if (nr && !t->failed)
+		t->failed = pb_session_arrived(&t->s, list, nr, pb_text_ns - text_ns);
 	return nr == AT_ONCE;
 }
 

@@ -285,16 +285,31 @@ int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 	return err;
 }
 
-int pb_session_ready(struct pb_session *s, uint64_t start_ns)
+static int send_ready(struct pb_session *s, const struct pb_ftrace_totals *t, uint64_t patch_ns, uint64_t start_ns)
 {
-	struct pb_ftrace_totals t = pb_ftrace_totals();
 	struct pb_msg_ready ready = {
-		.image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid), .modules = t.modules,
-		.sites = t.sites, .patched = t.patched, .refused = t.refused,
-		.patch_ns = pb_text_ns, .start_ns = start_ns,
+		.image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid), .modules = t->modules,
+		.sites = t->sites, .patched = t->patched, .refused = t->refused,
+		.patch_ns = patch_ns, .start_ns = start_ns,
 	};
 
 	return pb_wire_send(&s->wire, PB_MSG_READY, &ready, sizeof(ready), NULL, 0);
+}
+
+int pb_session_ready(struct pb_session *s, uint64_t start_ns)
+{
+	struct pb_ftrace_totals t = pb_ftrace_totals();
+
+	return send_ready(s, &t, pb_text_ns, start_ns);
+}
+
+int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr, uint64_t patch_ns)
+{
+	struct pb_ftrace_totals t = { 0 };
+
+	for (uint32_t i = 0; i < nr; i++)
+		pb_ftrace_totals_add(&t, list[i]);
+	return t.modules ? send_ready(s, &t, patch_ns, 0) : 0;
 }
 
 /* A file message: head, then the path, then (WRITE) the text. */

@@ -13,6 +13,7 @@
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
 #define TEXT_MAX_BYTES	65536	/* and those of which more than that would become */
 #define LIST_MAX	32	/* characters of a template's arguments that are shown */
+#define DEPTH_MAX	16	/* of lists in each other that can be shown */
 
 bool pb_demangle_style(const char *text, enum pb_demangle *how)
 {
@@ -84,25 +85,31 @@ static bool begins_list(const char *start, const char *p)
 				 (p[-1] == ' ' && strchr("<>=-", p[-2])));
 }
 
-static void leave_lists_out(char *name)
+static void leave_lists_out(char *name, unsigned depth)
 {
-	uint32_t *ends = list_ends(name);
+	uint32_t *ends = list_ends(name), open[DEPTH_MAX];
+	unsigned nr_open = 0;
 	const char *p = name;
 	char *to = name;
 
 	while (ends && *p) {
 		uint32_t at = (uint32_t)(p - name);
 		size_t n = operator_length(name, p);
+		bool is_long = !n && begins_list(name, p) && ends[at] && ends[at] - at > LIST_MAX + 2;
 
+		while (nr_open && at >= open[nr_open - 1])
+			nr_open--;
 		if (n) {
 			memmove(to, p, n);
 			to += n;
 			p += n;
-		} else if (begins_list(name, p) && ends[at] && ends[at] - at > LIST_MAX + 2) {
+		} else if (is_long && nr_open == depth) {
 			memcpy(to, "<...>", 5);
 			to += 5;
 			p = name + ends[at];
 		} else {
+			if (is_long)
+				open[nr_open++] = ends[at];
 			*to++ = *p++;
 		}
 	}
@@ -177,7 +184,7 @@ static char *add_clone(char *text, const char *name)
 	return text;
 }
 
-char *pb_demangle(const char *name, enum pb_demangle how)
+static char *demangle_name(const char *name, enum pb_demangle how)
 {
 	char *text;
 
@@ -188,7 +195,20 @@ char *pb_demangle(const char *name, enum pb_demangle how)
 	text = demangle(name, how == PB_DEMANGLE_FULL ? DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI : DMGL_AUTO);
 	if (text && how != PB_DEMANGLE_FULL)
 		text = add_clone(text, name);
-	if (text && how == PB_DEMANGLE_SIMPLE)
-		leave_lists_out(text);
 	return text;
+}
+
+char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth)
+{
+	char *text = demangle_name(name, how);
+
+	if (text)
+		leave_lists_out(text, depth < DEPTH_MAX ? depth : DEPTH_MAX);
+	return text;
+}
+
+char *pb_demangle(const char *name, enum pb_demangle how)
+{
+	return how == PB_DEMANGLE_SIMPLE ? pb_demangle_depth(name, PB_DEMANGLE_SHORT, 0) :
+					   demangle_name(name, how);
 }

@@ -21,4 +21,7 @@ bool pb_demangle_style(const char *text, enum pb_demangle *how);
 
 /* To be freed; NULL: the name is to be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
+/* SHORT or FULL, but long lists of template arguments are left out where `depth` such
+ * lists are open around them: 0 is as short as SIMPLE. */
+char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth);
 #endif

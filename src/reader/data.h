@@ -79,7 +79,7 @@ struct pb_data {
 	size_t nr_maps;
 	struct pb_exit *exits;
 	size_t nr_exits;
-	struct pb_msg_ready ready;	/* sums over images */
+	struct pb_msg_ready ready;	/* sums over images and their later modules */
 	uint64_t refused_late;		/* PB_META_REFUSED records */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended in order */

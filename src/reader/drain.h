@@ -12,6 +12,9 @@
  *   OPEN HELD  -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
  *   OPEN HELD  -> READING, write, stays READING                  at the end
  *
+ * In overwrite mode all is written at the end, newest first (drain_newest.c):
+ * what max_size has no room for is the oldest, and counts as overwritten.
+ *
  * At the end, when the FULL ones of before were freed, a chunk is never freed:
  * a thread that still runs may write into what it holds open, and nobody else
  * must get it.
@@ -45,6 +48,7 @@ struct pb_drain {
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* of what was kept */
 	uint64_t discarded_calls;	/* behind max_size or a full disk, or of no thread */
+	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
 	/* private */

@@ -41,13 +41,17 @@ static bool chunk_take(struct pb_chunk *c, uint32_t from)
 /* --- moving chunks ------------------------------------------------------ */
 
 /* Calls that began in the chunk are lost: once something is discarded, so is all that
- * comes later. */
+ * comes later. In overwrite mode it is all that came before: those that ended in it. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
 	struct pb_counts c = { 0 };
 	uint64_t calls;
 
 	pb_counts_add(&c, data, head->used / 8);
+	if (d->geometry.mode == PB_RING_OVERWRITE && d->full && !d->error) {
+		d->overwritten_calls += c.leaves + c.ends;
+		return;
+	}
 	calls = c.leaves + c.begins;
 	d->discarded_calls += calls;
 	if (head->serial && head->serial <= d->geometry.nr_threads)
@@ -277,31 +281,60 @@ void pb_drain_dead(struct pb_drain *d, bool zombies)
 
 /* --- the end ------------------------------------------------------------ */
 
-void pb_drain_rest(struct pb_drain *d)
+/* Takes what there is, and keeps it: into list (room for 2 * high) or, without one,
+ * the batch. Returns how many are in list. */
+static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 {
 	static const uint32_t states[] = { PB_CHUNK_FULL, PB_CHUNK_HELD, PB_CHUNK_OPEN };
+	uint32_t nr = 0;
+
+	/* twice: an OPEN chunk may have become FULL or HELD before we got to it */
+	for (uint32_t n = 0; n < 2 * d->high; n++) {
+		uint32_t i = n % d->high;
+		struct pb_chunk *c = chunk_at(d, i);
+
+		for (unsigned k = 0; k < pb_array_size(states); k++) {
+			if (chunk_state(c) != states[k] || !chunk_take(c, states[k]))
+				continue;
+			if (list)
+				list[nr++] = (struct pb_drain_taken){ i, states[k] };
+			else
+				batch_add(d, i, states[k], PB_CHUNK_READING);
+			break;
+		}
+	}
+	return nr;
+}
+
+/* Newest first: what doesn't fit is the oldest. */
+static void take_overwritten(struct pb_drain *d)
+{
+	struct pb_drain_taken *list = calloc(2ul * d->high + 1, sizeof(*list));
+	uint32_t nr = take_rest(d, list);
+
+	if (list)
+		pb_drain_newest_first(d, list, nr);
+	for (uint32_t i = 0; i < nr; i++)
+		batch_add(d, list[i].index, list[i].state, PB_CHUNK_READING);
+	free(list);
+}
+
+void pb_drain_rest(struct pb_drain *d)
+{
+	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
 	/* no more than there can have been at the end: who goes on writing could
 	 * keep us here for ever */
-	for (uint32_t left = d->geometry.mode == PB_RING_OVERWRITE ? 0 : d->geometry.nr_chunks; left;) {
+	for (uint32_t left = overwrite ? 0 : d->geometry.nr_chunks; left;) {
 		unsigned n = pb_drain_full(d);
 
 		left = n > BATCH && n < left ? left - n : 0;
 	}
 	pb_drain_look(d);
-	/* twice: an OPEN chunk may have become FULL or HELD before we got to it */
-	for (uint32_t n = 0; n < 2 * d->high; n++) {
-		uint32_t i = n % d->high, state;
-		struct pb_chunk *c = chunk_at(d, i);
-
-		for (unsigned k = 0; k < pb_array_size(states); k++) {
-			state = states[k];
-			if (chunk_state(c) == state && chunk_take(c, state)) {
-				batch_add(d, i, state, PB_CHUNK_READING);
-				break;
-			}
-		}
-	}
+	if (overwrite)
+		take_overwritten(d);
+	else
+		take_rest(d, NULL);
 	batch_flush(d, PB_CHUNK_READING);
 	pb_counts_finish(&d->counts, d->lasts, d->geometry.nr_threads, d->datadir->chunks_fd);
 }

@@ -18,4 +18,11 @@ unsigned pb_drain_full(struct pb_drain *d);
 void pb_drain_dead(struct pb_drain *d, bool zombies);
 /* The end of the session: everything that is left. */
 void pb_drain_rest(struct pb_drain *d);
+
+/* A chunk that is READING, and the state that it was taken in. */
+struct pb_drain_taken {
+	uint32_t index, state;
+};
+/* Orders chunks by the time of their last record. Without memory the order stays. */
+void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr);
 #endif

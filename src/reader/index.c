@@ -239,7 +239,7 @@ static bool is_whole(const struct pb_data *d)
 		if (t->lost || t->missed || (t->nr && d->chunks[t->first + t->nr - 1].seq != t->nr - 1))
 			return false;
 	}
-	return !d->damaged;
+	return !d->damaged && !d->end.overwritten;
 }
 
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen)

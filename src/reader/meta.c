@@ -179,8 +179,8 @@ static void load_record(struct loader *l, uint32_t type, const char *body, size_
 		load_exit(l, body);
 	} else if (IS(NOTE, 1)) {
 		pb_data_note(d, "%.*s", (int)strnlen(body, len < 1024 ? len : 1024), body);
-	} else if (IS(END, sizeof(d->end))) {
-		memcpy(&d->end, body, sizeof(d->end));
+	} else if (IS(END, offsetof(struct pb_meta_end, overwritten))) {
+		memcpy(&d->end, body, len < sizeof(d->end) ? len : sizeof(d->end));
 		d->ended = true;
 	}
 #undef IS

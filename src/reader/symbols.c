@@ -89,6 +89,11 @@ void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how)
 	s->how = how;
 }
 
+enum pb_demangle pb_symbols_style(const struct pb_symbols *s)
+{
+	return s->how;
+}
+
 static void load(struct pb_symbols *s, struct module *m)
 {
 	char path[32];

@@ -25,6 +25,7 @@ struct pb_symbols *pb_symbols_new(struct pb_data *d);
 void pb_symbols_free(struct pb_symbols *s);
 /* How names are shown (PB_DEMANGLE_SIMPLE). Before the first is asked for. */
 void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how);
+enum pb_demangle pb_symbols_style(const struct pb_symbols *s);
 
 struct pb_analysis;
 /* What modules/NUMBER holds, checked; NULL: it is missing or damaged. */

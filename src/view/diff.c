@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/distinct.h"
 #include "view/view.h"
 
 typedef unsigned long long ull;
@@ -76,9 +77,20 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-static void print_text(struct pb_out *o, const struct difference *list, size_t nr,
+/* An address is told of the present run's modules only. */
+static struct pb_function function_of(const struct difference *d)
+{
+	const struct pb_report_row *r = d->now != &none ? d->now : d->base;
+
+	return (struct pb_function){ r->name, r->module, r->raw, d->now != &none ? r->id : UINT64_MAX };
+}
+
+static void print_text(const struct pb_view *v, const struct difference *list, size_t nr,
 		       enum pb_report_sort by)
 {
+	struct pb_function *f = calloc(nr + 1, sizeof(*f));
+	struct pb_distinct distinct = { 0 };
+	struct pb_out *o = v->out;
 	/* what is counted or named is sorted by that, what is timed shown by it */
 	bool timed = by != PB_SORT_CALLS && by != PB_SORT_FUNC;
 	static const char *const what[] = {
@@ -87,6 +99,10 @@ static void print_text(struct pb_out *o, const struct difference *list, size_t n
 	};
 	enum pb_report_sort key = timed ? by : PB_SORT_TOTAL;
 
+	for (size_t i = 0; f && i < nr; i++)
+		f[i] = function_of(&list[i]);
+	if (f)
+		pb_distinct_array(&distinct, v->data, f, nr);
 	pb_out_fmt(o, "  %s base   %s now   Difference  Calls base   Calls now   Difference  Function\n",
 		   what[key], what[key]);
 	pb_out_str(o, "  ==========  ==========  ===========  ==========  ==========  ==========="
@@ -101,8 +117,10 @@ static void print_text(struct pb_out *o, const struct difference *list, size_t n
 		pb_out_fmt(o, "  %c%10s  %10llu  %10llu  %+11lld  %s\n", to < from ? '-' : '+',
 			   pb_view_time(buf, sizeof(buf), to < from ? from - to : to - from),
 			   (ull)base->calls, (ull)now->calls, (long long)(now->calls - base->calls),
-			   name_of(&list[i]));
+			   f ? f[i].name : name_of(&list[i]));
 	}
+	pb_distinct_free(&distinct);
+	free(f);
 }
 
 static const struct {
@@ -176,7 +194,7 @@ int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_re
 	else if (format == PB_FORMAT_JSON)
 		print_json(v, list, nr, now);
 	else
-		print_text(v->out, list, nr, by);
+		print_text(v, list, nr, by);
 	free(list);
 	if (format == PB_FORMAT_TEXT)
 		pb_view_losses(v, &now->totals, "# ");

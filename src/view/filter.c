@@ -15,7 +15,7 @@ struct pb_filters {
 	const struct pb_sites_module **numbers;	/* [nr] what their functions' numbers are */
 	unsigned nr;
 	uint8_t *marks;				/* [sites.total] */
-	bool has_in;
+	bool has_in, chooses;
 };
 
 struct pb_filters *pb_filters_new(struct pb_data *d)
@@ -80,6 +80,7 @@ int pb_filters_add(struct pb_filters *f, unsigned marks, enum pb_match match, co
 	int ret = pb_control_match(f->modules, f->nr, match, pattern, mark, &m, err, errlen);
 
 	f->has_in |= !clear && marks & PB_FILTER_IN;
+	f->chooses |= (marks & (PB_FILTER_IN | PB_FILTER_OUT)) != 0;
 	if (ret)
 		return ret < 0 ? ret : 0;
 	pb_control_nearest_function(f->modules, f->nr, pattern, near, sizeof(near));
@@ -96,6 +97,11 @@ unsigned pb_filters_number(const struct pb_filters *f, uint32_t number)
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site)
 {
 	return f->marks[pb_sites_number(&f->sites, image, site)];
+}
+
+bool pb_filters_chooses(const struct pb_filters *f)
+{
+	return f->chooses;
 }
 
 bool pb_filters_has_in(const struct pb_filters *f)

@@ -26,4 +26,6 @@ int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, con
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site);
 unsigned pb_filters_number(const struct pb_filters *f, uint32_t number);
 bool pb_filters_has_in(const struct pb_filters *f);
+/* Whether there is an -F or -N. */
+bool pb_filters_chooses(const struct pb_filters *f);
 #endif

@@ -16,6 +16,8 @@
 #include "view/filter.h"
 #include "view/tree.h"
 
+#define HIDDEN UINT32_MAX
+
 typedef unsigned long long ull;
 
 static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_t node,
@@ -83,7 +85,8 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 }
 
 /* Merges what stands below each outermost node of the function. `mark` is the
- * node's copy in the merged tree; parents come before their children. */
+ * node's copy in the merged tree; parents come before their children. -D counts
+ * from the function: what is deeper has the mark HIDDEN. */
 static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;
@@ -93,17 +96,24 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 		uint32_t up = t->nodes[n->parent].mark;
 
 		if (up) {
-			n->mark = pb_tree_child(merged, up, n->number);
+			n->mark = up == HIDDEN || (v->max_depth && merged->nodes[up].depth >= v->max_depth) ?
+				  HIDDEN : pb_tree_child(merged, up, n->number);
 		} else if (pb_filters_number(v->filters, n->number) & PB_FILTER_FOCUS) {
 			n->mark = pb_tree_child(merged, PB_TREE_ROOT, n->number);
 			print_path(v, t, i, nr++);
 		}
-		if (n->mark) {
+		if (n->mark && n->mark != HIDDEN) {
 			merged->nodes[n->mark].calls += n->calls;
 			merged->nodes[n->mark].total += n->total;
 		}
 	}
 	return merged->nomem ? -ENOMEM : 0;
+}
+
+/* Whether calls of the function may be left out. */
+static bool chooses(const struct pb_view *v)
+{
+	return v->nr_tids || v->min_ns || v->from || v->to != UINT64_MAX || pb_filters_chooses(v->filters);
 }
 
 static int print_focus(const struct pb_view *v, struct pb_tree *t)
@@ -113,22 +123,34 @@ static int print_focus(const struct pb_view *v, struct pb_tree *t)
 
 	if (!ret) {
 		merged.sites = t->sites;
+		merged.numbers = t->numbers;
+		merged.functions = t->functions;
+		merged.nr_functions = t->nr_functions;
 		pb_out_str(v->out, "# backtraces\n");
 		ret = merge_below(v, t, &merged);
 	}
 	if (!ret && merged.nr == 1)
-		pb_out_str(v->out, "# no such call was recorded\n");
+		pb_out_fmt(v->out, "# no such call was recorded%s\n", chooses(v) ?
+			   ", or none that the options leave" : "");
 	else if (!ret)
 		print_whole(v, &merged);
 	memset(&merged.sites, 0, sizeof(merged.sites));
+	merged.numbers = NULL;
+	merged.functions = NULL;
 	pb_tree_free(&merged);
 	return ret;
 }
 
 int pb_view_graph(const struct pb_view *v, bool focus)
 {
+	struct pb_view all = *v;
 	struct pb_tree t;
-	int ret = pb_tree_make(&t, v);
+	int ret;
+
+	/* the function may be called deeper than -D, which then counts from it */
+	if (focus)
+		all.max_depth = 0;
+	ret = pb_tree_make(&t, &all);
 
 	if (ret)
 		return ret;

@@ -16,6 +16,7 @@ enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE, OPT_MATCH,
 static const struct argp_option common[] = {
 	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
 	{ "directory", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
+	{ "pid", 'p', "PID", OPTION_HIDDEN, NULL, 8 },
 	{ "tid", OPT_TID, "ID[,ID...]", 0, "Only these threads or processes", 8 },
 	{ "buffer", OPT_BUFFER, "ID", 0, "An instance's or snapshot's buffer (0, the main one)", 8 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 8 },
@@ -66,6 +67,16 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	case 'd':
 		o->dir = arg;
 		return 0;
+	case ARGP_KEY_ARG:
+		/* whose command takes arguments has taken it */
+		if (o->selects)
+			argp_failure(state, 2, 0, "%s: %s takes no argument; for a function say -F %s, for a "
+				     "recording -d %s", arg, o->command, arg, arg);
+		argp_failure(state, 2, 0, "%s: %s takes no argument; for a recording say -d %s", arg, o->command, arg);
+		return 0;
+	case 'p':
+		argp_failure(state, 2, 0, "-p %s: for a process or thread of the recording say --tid=%s", arg, arg);
+		return 0;
 	case OPT_NO_PAGER:
 		o->no_pager = true;
 		return 0;
@@ -94,6 +105,9 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 	char *end;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		o->selects = true;
+		return 0;
 	case 'F':
 		pb_view_add_filter(state, o, PB_FILTER_IN, arg);
 		return 0;

@@ -17,6 +17,7 @@ struct pb_view_options {
 	const char *dir;
 	uint32_t buffer;
 	bool no_pager;
+	bool selects;			/* takes -F and its like */
 	uint32_t tids[PB_VIEW_MAX_LIST];
 	size_t nr_tids;
 	struct { unsigned mark; const char *pattern; } filters[PB_VIEW_MAX_LIST]; /* PB_FILTER_* */

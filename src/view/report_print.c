@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/distinct.h"
 #include "view/view.h"
 
 typedef unsigned long long ull;
@@ -69,6 +70,37 @@ static void print_rule(struct pb_out *o, unsigned columns)
 	pb_out_str(o, "  ====================\n");
 }
 
+static void print_row(const struct pb_view *v, const struct pb_report_row *row, const char *name, bool spread)
+{
+	struct pb_out *o = v->out;
+	bool known = row->timed;
+
+	if (pb_data_has_times(v->data) && spread) {
+		pb_report_time(o, average(row), known);
+		pb_report_time(o, row->min, known);
+		pb_report_time(o, row->max, known);
+	} else if (pb_data_has_times(v->data)) {
+		pb_report_time(o, row->total, known);
+		pb_report_time(o, row->self, known);
+	}
+	pb_out_fmt(o, "  %10llu  %s\n", (ull)row->calls, name);
+}
+
+static void print_rows(const struct pb_view *v, const struct pb_report *r, bool spread)
+{
+	struct pb_function *f = calloc(r->nr + 1, sizeof(*f));
+	struct pb_distinct distinct = { 0 };
+
+	for (size_t i = 0; f && i < r->nr; i++)
+		f[i] = (struct pb_function){ r->rows[i].name, r->rows[i].module, r->rows[i].raw, r->rows[i].id };
+	if (f)
+		pb_distinct_array(&distinct, v->data, f, r->nr);
+	for (size_t i = 0; i < r->nr; i++)
+		print_row(v, &r->rows[i], f ? f[i].name : r->rows[i].name, spread);
+	pb_distinct_free(&distinct);
+	free(f);
+}
+
 void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by)
 {
 	bool spread = by == PB_SORT_MIN || by == PB_SORT_MAX || by == PB_SORT_AVG;
@@ -82,20 +114,7 @@ void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb
 	else
 		pb_out_str(o, "  Total time   Self time       Calls  Function\n");
 	print_rule(o, counts ? 1 : spread ? 4 : 3);
-	for (size_t i = 0; i < r->nr; i++) {
-		const struct pb_report_row *row = &r->rows[i];
-		bool known = row->timed;
-
-		if (!counts && spread) {
-			pb_report_time(o, average(row), known);
-			pb_report_time(o, row->min, known);
-			pb_report_time(o, row->max, known);
-		} else if (!counts) {
-			pb_report_time(o, row->total, known);
-			pb_report_time(o, row->self, known);
-		}
-		pb_out_fmt(o, "  %10llu  %s\n", (ull)row->calls, row->name);
-	}
+	print_rows(v, r, spread);
 	if (r->open)
 		pb_out_fmt(o, "# %llu calls were still open at the end; their time isn't known\n",
 			   (ull)r->open);

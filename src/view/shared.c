@@ -50,6 +50,7 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		{ t->lost, "call", " lost: the buffer was full" },
 		{ t->missed, "record", " missing of calls that are shown: the buffer was full" },
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
+		{ v->data->end.overwritten, "call", " dropped: older than what --max-size has room for" },
 		{ t->no_return, "call", " recorded without their return" },
 		{ t->read_errors, "chunk", " of records unreadable" },
 	};
@@ -127,11 +128,11 @@ void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct p
 	const struct pb_data *d = v->data;
 
 	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, \"no_return\": %llu, "
-		   "\"chunks_missing\": %llu, \"bytes\": %llu, \"threads\": %zu, \"sites\": %u, "
+		   "\"chunks_missing\": %llu, \"overwritten\": %llu, \"bytes\": %llu, \"threads\": %zu, \"sites\": %u, "
 		   "\"patched\": %u, \"refused\": %u, \"patch_ns\": %llu, \"start_ns\": %llu, "
 		   "\"max_stop_ns\": %llu, \"truncated\": %s, \"clock\": ",
 		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->no_return,
-		   (ull)t->chunks_missing, (ull)t->bytes, d->nr_threads, d->ready.sites,
+		   (ull)t->chunks_missing, (ull)d->end.overwritten, (ull)t->bytes, d->nr_threads, d->ready.sites,
 		   d->ready.patched, d->ready.refused, (ull)d->ready.patch_ns,
 		   (ull)d->ready.start_ns, (ull)d->end.max_stop_ns, d->damaged || !d->ended ? "true" : "false");
 	pb_out_json(v->out, d->clock.name);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 static uint32_t hash_of(uint32_t parent, uint32_t number)
 {
 	uint64_t h = ((uint64_t)parent << 32 | number) * 0x9e3779b97f4a7c15ull;
@@ -28,6 +30,9 @@ void pb_tree_free(struct pb_tree *t)
 {
 	free(t->nodes);
 	free(t->hash);
+	free(t->numbers);
+	free(t->functions);
+	pb_distinct_free(&t->distinct);
 	pb_sites_free(&t->sites);
 }
 
@@ -96,7 +101,41 @@ uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number)
 
 const char *pb_tree_name(const struct pb_tree *t, uint32_t number)
 {
-	return number == PB_TREE_DEEPER ? "[deeper]" : pb_sites_function(&t->sites, number).name;
+	size_t at = pb_bisect(i, 0, t->nr_functions, t->numbers[i] < number);
+
+	if (number == PB_TREE_DEEPER)
+		return "[deeper]";
+	return at < t->nr_functions && t->numbers[at] == number ? t->functions[at].name :
+								 pb_sites_function(&t->sites, number).name;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Each function of the tree once. Without memory names stay short. */
+static void name_functions(struct pb_tree *t, struct pb_data *d)
+{
+	size_t nr = 0;
+
+	t->numbers = calloc(t->nr, sizeof(*t->numbers));
+	for (uint32_t i = 1; t->numbers && i < t->nr; i++)
+		if (t->nodes[i].number != PB_TREE_DEEPER)
+			t->numbers[nr++] = t->nodes[i].number;
+	if (nr)
+		qsort(t->numbers, nr, sizeof(*t->numbers), by_value);
+	for (size_t i = 0; i < nr; i++)
+		if (!i || t->numbers[i] != t->numbers[t->nr_functions - 1])
+			t->numbers[t->nr_functions++] = t->numbers[i];
+	t->functions = calloc(t->nr_functions + 1, sizeof(*t->functions));
+	if (!t->functions)
+		t->nr_functions = 0;
+	for (size_t i = 0; i < t->nr_functions; i++)
+		t->functions[i] = pb_sites_function(&t->sites, t->numbers[i]);
+	pb_distinct_array(&t->distinct, d, t->functions, t->nr_functions);
 }
 
 /* The node of the call that is open around the event's. */
@@ -266,8 +305,10 @@ int pb_tree_make(struct pb_tree *t, const struct pb_view *v)
 			ret = pb_sites_init(&t->sites, v->data);
 		if (!ret)
 			ret = read_all(t, v, by_time);
-		if (!ret)
+		if (!ret) {
+			name_functions(t, v->data);
 			return 0;
+		}
 		pb_tree_free(t);
 		if (ret != -EAGAIN)
 			break;

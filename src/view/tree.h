@@ -8,6 +8,7 @@
  */
 #ifndef PB_VIEW_TREE_H
 #define PB_VIEW_TREE_H
+#include "view/distinct.h"
 #include "view/sites.h"
 #include "view/view.h"
 
@@ -34,6 +35,10 @@ struct pb_tree {
 	bool nomem, selects;
 	struct pb_sites sites;
 	struct pb_stream_totals totals;
+	uint32_t *numbers;		/* of all functions in it, sorted; made by pb_tree_make() */
+	struct pb_function *functions;	/* [nr_functions] theirs, with distinct names */
+	size_t nr_functions;
+	struct pb_distinct distinct;
 };
 
 /* Reads all of the data. 0 or -ENOMEM. */

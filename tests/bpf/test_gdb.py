@@ -19,7 +19,7 @@ def main():
         return 77
     r = subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "handle SIGSEGV nostop noprint",
                         "-ex", "handle SIGALRM nostop noprint", "-ex", "break walk", "-ex", "run", "-ex", "bt", "-ex", "kill",
-                        sys.argv[1]], capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+                        sys.argv[1]], capture_output=True, text=True, timeout=500, stdin=subprocess.DEVNULL)
     frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+|\?\?)", r.stdout, re.M)
     rest = iter(frames)
     if all(f in rest for f in WANTED) and "??" not in frames[:frames.index("loop")]:

@@ -59,6 +59,15 @@ def clean_env(**more):
     return env
 
 
+# Time-outs are for what hangs, nothing else. They are given as what an idle machine
+# never needs; a busy one, or a slow build, gets several times as much.
+PATIENCE = 5
+
+
+def patience(seconds):
+    return seconds * PATIENCE
+
+
 Result = collections.namedtuple("Result", "status out err seconds")
 
 
@@ -70,11 +79,11 @@ def run(argv, timeout=60, stdin=None, cwd=None, env=None):
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
                          env=env if env is not None else clean_env(), start_new_session=True)
     try:
-        out, err = p.communicate(stdin, timeout=timeout)
+        out, err = p.communicate(stdin, timeout=patience(timeout))
     except subprocess.TimeoutExpired:
         kill_group(p)
         out, err = p.communicate()
-        raise Failure("no end after %d s: %s\n%s" % (timeout, " ".join(argv), tail(err)))
+        raise Failure("no end after %d s: %s\n%s" % (patience(timeout), " ".join(argv), tail(err)))
     return Result(p.returncode, out, err, time.monotonic() - start)
 
 
@@ -337,7 +346,7 @@ class Session:
 
     def wait_ready(self, timeout=60):
         """Until the traced program's control files answer."""
-        end, why = time.monotonic() + timeout, ""
+        end, why = time.monotonic() + patience(timeout), ""
         while True:
             self.pid = descendant(self.process.pid, self.exe)
             if self.pid:
@@ -348,7 +357,7 @@ class Session:
             if self.process.poll() is not None:
                 raise Failure("record ended with %s\n%s" % (self.process.returncode, tail(self.process.stderr.read())))
             if time.monotonic() > end:
-                raise Failure("no answer from the session after %d s\n%s" % (timeout, why))
+                raise Failure("no answer from the session after %d s\n%s" % (patience(timeout), why))
             time.sleep(0.02)
 
     def alive(self):
@@ -370,7 +379,7 @@ class Session:
 
     def end(self, stdin=None, timeout=60):
         try:
-            out, err = self.process.communicate(stdin, timeout=timeout)
+            out, err = self.process.communicate(stdin, timeout=patience(timeout))
         except subprocess.TimeoutExpired:
             kill_group(self.process)
             out, err = self.process.communicate()

@@ -287,5 +287,5 @@ bool fuzz_summary(const void *p)
 
 	printf("%lu programs verified, %lu accepted, %lu resolved, %lu without memory\n", c->programs, c->accepted,
 	       c->resolved, c->starved);
-	return c->accepted && c->resolved;
+	return (c->accepted && c->resolved) || c->programs < 200;
 }

@@ -12,12 +12,14 @@
  *   lost=N     say that N records were lost in each thread
  *   error      send ERROR after WELCOME
  *   garbage    send messages that make no sense, then go on as usual
- *   daemon=MS  a child that outlives the program by MS and fills one chunk then
+ *   daemon=1   a child that outlives the program until the recorder has said that it waits,
+ *              and fills one chunk then
  *   quiet      never connect
  *
  * On the way out it prints nothing; exit status is the program's.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,6 +248,18 @@ static void *produce(void *arg)
 	return arg;
 }
 
+/* Whether the recorder has said so, in the file that is everybody's stderr. */
+static bool is_told(const char *what)
+{
+	int fd = open("/proc/self/fd/2", O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, what);
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	const char *path = getenv("PATCHBAY_SESSION");
@@ -268,10 +282,10 @@ __attribute__((constructor)) static void start(void)
 		pthread_create(&threads[i], NULL, produce, NULL);
 	for (int i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
-	int ms = option("daemon", 0);
-	if (ms && !fork()) {
+	if (option("daemon", 0) && !fork()) {
 		setsid();
-		usleep((unsigned)ms * 1000u);
+		for (int i = 0; i < 3000 && !is_told("goes on and is recorded"); i++)
+			usleep(10000);
 		quota = 1;
 		flood_ms = 0;
 		produce(NULL);

@@ -49,6 +49,36 @@ static void operators(void **state)
 	SIMPLE("_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEErsEv", "A<...>::operator>>");
 }
 
+/* Inner lists are left out where outer ones are shown. */
+static void depths(void **state)
+{
+	static const char name[] = "_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEEltEv", *const want[] = {
+		"A<...>::operator<", "A<B<C<D<E<F<G<H<I, int> > > > > > > >::operator<",
+	};
+	static const char deep[] = "_Z1fISt4pairISt6vectorISt4pairIilESaIS2_EES4_EEvT_";
+
+	for (unsigned depth = 0; depth < 2; depth++) {
+		char *got = pb_demangle_depth(name, PB_DEMANGLE_SHORT, depth);
+
+		assert_string_equal(got, want[depth]);
+		free(got);
+	}
+	static const char *const wants[] = {
+		"f<...>", "f<std::pair<...> >", "f<std::pair<std::vector<...>, std::allocator<std::pair> > >",
+	};
+	for (unsigned depth = 0; depth < 40; depth++) {
+		char *got = pb_demangle_depth(deep, PB_DEMANGLE_SHORT, depth), *all = pb_demangle(deep, PB_DEMANGLE_SHORT);
+
+		if (depth < 3)
+			assert_string_equal(got, wants[depth]);
+		else
+			assert_string_equal(got, all);
+		free(got);
+		free(all);
+	}
+	assert_null(pb_demangle_depth("main", PB_DEMANGLE_FULL, 1));
+}
+
 static void rust(void **state)
 {
 	SIMPLE("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt");
@@ -121,7 +151,7 @@ static void garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(simple), cmocka_unit_test(operators), cmocka_unit_test(rust),
+		cmocka_unit_test(simple), cmocka_unit_test(operators), cmocka_unit_test(depths), cmocka_unit_test(rust),
 		cmocka_unit_test(styles), cmocka_unit_test(endless),
 		cmocka_unit_test(odd_identifiers), cmocka_unit_test(garbage),
 	};

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "abi/record.h"
+#include "base/base.h"
 #include "reader/data.h"
 #include "reader/drain_priv.h"
 
@@ -137,6 +138,67 @@ static void ends_under_fire(void **state)
 	assert_int_equal(drain.counts.records, 2 * CHUNKS);
 }
 
+/* A leaf that ends at that time. */
+static void fill_at(uint32_t i, uint32_t state, uint32_t serial, uint64_t seq, uint64_t start, uint64_t end)
+{
+	struct pb_chunk *c = chunk(i);
+
+	fill(i, serial, 8);
+	c->seq = seq;
+	c->start = start;
+	*(uint64_t *)(c + 1) |= end << PB_LEAF_SHIFT;
+	c->used = state == PB_CHUNK_OPEN ? 0 : c->used;
+	c->state = state;
+}
+
+/* The serial and seq of each chunk in the file, in the reader's order. */
+static void written(char *out)
+{
+	char err[5000];
+	struct pb_data *d;
+
+	pb_datadir_close(&datadir);
+	d = pb_data_open(path, 0, err, sizeof(err));
+	assert_non_null(d);
+	for (size_t i = 0; i < d->nr_chunks; i++)
+		out += sprintf(out, "%u.%u ", d->chunks[i].serial, (unsigned)d->chunks[i].seq);
+	pb_data_close(d);
+}
+
+/* Thread 1 opened its last chunk early and wrote to it at the end; thread 2 ended
+ * early; thread 3 wrote all the time. */
+static void newest_remain(void **state)
+{
+	static const struct { unsigned room; const char *left; uint64_t overwritten; } cases[] = {
+		{ 0, "1.7 1.8 2.0 3.4 3.5 3.6 ", 0 }, { 6, "1.7 1.8 2.0 3.4 3.5 3.6 ", 0 },
+		{ 4, "1.8 3.4 3.5 3.6 ", 2 }, { 2, "1.8 3.6 ", 4 }, { 1, "1.8 ", 5 },
+	};
+	char got[200];
+
+	for (size_t i = 0; i < pb_array_size(cases); i++) {
+		if (i)
+			assert_int_equal(begin(state), 0);
+		drain.geometry.mode = PB_RING_OVERWRITE;
+		drain.max_size = cases[i].room * (sizeof(struct pb_chunk) + 8ul);
+		drain.max_size += drain.max_size ? datadir.chunks_size : 0;
+		fill_at(0, PB_CHUNK_FULL, 3, 5, 3000, 3500);
+		fill_at(1, PB_CHUNK_OPEN, 1, 8, 2000, 9000);
+		fill_at(2, PB_CHUNK_FULL, 2, 0, 1000, 1200);
+		fill_at(3, PB_CHUNK_FULL, 3, 6, 4000, 8000);
+		fill_at(4, PB_CHUNK_FULL, 3, 4, 2500, 2600);
+		fill_at(5, PB_CHUNK_FULL, 1, 7, 1500, 1600);
+		pb_drain_rest(&drain);
+		assert_int_equal(drain.overwritten_calls, cases[i].overwritten);
+		assert_int_equal(drain.discarded_calls, 0);
+		pb_drain_fini(&drain);
+		*got = 0;
+		written(got);
+		assert_string_equal(got, cases[i].left);
+		if (i + 1 < pb_array_size(cases))
+			assert_int_equal(end(state), 0);
+	}
+}
+
 static int make_dir(void **state)
 {
 	return mkdtemp(dir) ? 0 : -1;
@@ -153,6 +215,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_a_thread, begin, end),
 		cmocka_unit_test_setup_teardown(used_is_not_believed, begin, end),
 		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
+		cmocka_unit_test_setup_teardown(newest_remain, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -19,10 +19,10 @@
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
  *   @serve N		run under control; while it runs (see told()), N batches of text changes
- *   @timeout N		seconds of the bare run, traced ones have four times as many
+ *   @timeout N		seconds that the bare run never needs on an idle machine (a hang is longer than
+ *			pbtest.PATIENCE times that), traced ones have four times as many
  *   @stdin wait S	it ends when it gets a byte, S seconds after it said "ready"
  *   @buffer SIZE	record's -b
- *   @ratio A B N	it prints "figure A n" and "figure B n" on stderr; A/B <= N traced
  *
  * Functions called on_* are signal handlers: they may stand anywhere in the tree.
  *

@@ -4,9 +4,11 @@
  * process shares the memory, so that text can't be changed. Commands on stdin,
  * each answered by a line on stdout:
  *
- *   vfork MS	a thread waits for its vfork child, which sleeps MS
- *   clone MS	a process of clone(CLONE_VM) sleeps MS
- *   storm MS	until the next command: vfork children of up to MS, and short pauses
+ *   vfork	a thread waits for its vfork child, which waits for "release"
+ *   clone	so does a process of clone(CLONE_VM)
+ *   release	that process ends
+ *   storm MS	vfork children of up to MS, and short pauses
+ *   calm	none any more
  *   end
  */
 #define _GNU_SOURCE
@@ -36,7 +38,10 @@ __asm__(".text\n.altmacro\n"
 	".set i, 0\n.rept " STR(NR) "\none %i\n.set i, i + 1\n.endr\n.noaltmacro\n");
 extern int (*const bulk[NR])(int);
 
-static volatile int stop, storming, storm_ms;
+static volatile int stop, storming, raging, storm_ms;
+static int begun[2], go[2];	/* pipes: the child lives; it shall end */
+static pthread_t v;
+static pid_t cloned_pid;
 
 static void *caller(void *arg)
 {
@@ -52,15 +57,30 @@ static void *caller(void *arg)
 	return NULL;
 }
 
-/* In a process that shares the memory: nothing but system calls. */
-static inline __attribute__((always_inline)) void child(int ms)
+static inline __attribute__((always_inline)) long call(long nr, long a, const void *b, long c)
 {
-	struct timespec ts = { ms / 1000, ms % 1000 * 1000000l };
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret) : "0"(SYS_nanosleep), "D"(&ts), "S"(0)
-			 : "rcx", "r11", "memory");
-	__asm__ volatile("syscall" : "=a"(ret) : "0"(SYS_exit_group), "D"(0) : "rcx", "r11");
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(nr), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* In a process that shares the memory: nothing but system calls. */
+static inline __attribute__((always_inline)) void child_waits(void)
+{
+	char c = 0;
+
+	call(SYS_write, begun[1], &c, 1);
+	call(SYS_read, go[0], &c, 1);
+	call(SYS_exit_group, 0, NULL, 0);
+}
+
+static inline __attribute__((always_inline)) void child_sleeps(int ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000l };
+
+	call(SYS_nanosleep, (long)&ts, NULL, 0);
+	call(SYS_exit_group, 0, NULL, 0);
 }
 
 static void *vforker(void *arg)
@@ -68,15 +88,49 @@ static void *vforker(void *arg)
 	pid_t pid = vfork();
 
 	if (!pid)
-		child((int)(long)arg);
+		child_waits();
 	waitpid(pid, NULL, 0);
 	return NULL;
 }
 
 static int cloned(void *arg)
 {
-	child((int)(long)arg);
+	child_waits();
 	return 0;
+}
+
+static void vfork_once(int ms)
+{
+	pid_t pid = vfork();
+
+	if (!pid)
+		child_sleeps(ms);
+	waitpid(pid, NULL, 0);
+}
+
+/* A child lives when it says so, and is gone when it was waited for. */
+static void begin(const char *what)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	char c;
+
+	if (!strcmp(what, "vfork"))
+		pthread_create(&v, NULL, vforker, NULL);
+	else if ((cloned_pid = clone(cloned, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL)) < 0)
+		perror("clone");
+	if (read(begun[0], &c, 1) != 1)
+		_exit(98);
+}
+
+static void release(void)
+{
+	if (write(go[1], "", 1) != 1)
+		_exit(98);
+	if (cloned_pid)
+		waitpid(cloned_pid, NULL, 0);
+	else
+		pthread_join(v, NULL);
+	cloned_pid = 0;
 }
 
 static void *stormer(void *arg)
@@ -84,37 +138,37 @@ static void *stormer(void *arg)
 	unsigned seed = 1;
 
 	while (!stop) {
-		if (storming) {
-			vforker((void *)(long)(rand_r(&seed) % storm_ms));
-			usleep(rand_r(&seed) % 12000);
-		} else {
-			usleep(1000);
-		}
+		__atomic_store_n(&raging, 1, __ATOMIC_SEQ_CST);
+		if (storming)
+			vfork_once((int)(rand_r(&seed) % storm_ms));
+		__atomic_store_n(&raging, 0, __ATOMIC_SEQ_CST);
+		usleep(storming ? rand_r(&seed) % 12000 : 1000);
 	}
 	return NULL;
 }
 
 int main(void)
 {
-	static char stack[65536] __attribute__((aligned(16)));
-	pthread_t t[3], v;
+	pthread_t t[3];
 	char line[64], what[16];
 	int ms;
 
 	setlinebuf(stdout);
+	if (pipe(begun) || pipe(go))
+		return 98;
 	for (long i = 0; i < 3; i++)
 		pthread_create(&t[i], NULL, i == 2 ? stormer : caller, (void *)i);
 	while (fgets(line, sizeof(line), stdin)) {
 		ms = 0;
-		storming = 0;
+		__atomic_store_n(&storming, 0, __ATOMIC_SEQ_CST);
 		sscanf(line, "%15s %d", what, &ms);
-		if (!strcmp(what, "vfork")) {
-			pthread_create(&v, NULL, vforker, (void *)(long)ms);
-			pthread_detach(v);
-			usleep(50000);
-		} else if (!strcmp(what, "clone")) {
-			if (clone(cloned, stack + sizeof(stack), CLONE_VM | SIGCHLD, (void *)(long)ms) < 0)
-				perror("clone");
+		if (!strcmp(what, "vfork") || !strcmp(what, "clone")) {
+			begin(what);
+		} else if (!strcmp(what, "release")) {
+			release();
+		} else if (!strcmp(what, "calm")) {
+			while (__atomic_load_n(&raging, __ATOMIC_SEQ_CST))
+				usleep(1000);
 		} else if (!strcmp(what, "storm")) {
 			storm_ms = ms;
 			storming = 1;

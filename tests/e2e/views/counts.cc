@@ -13,6 +13,7 @@
 #define KEEP(x) __asm__ volatile("nopl 8(%%rax)" : "+r"(x))
 
 static jmp_buf buf;
+static unsigned lingers_ms;
 
 extern "C" CALL int leaf(int n)
 {
@@ -64,7 +65,7 @@ static void *thread(void *arg)
 	for (int i = 0; i < 100; i++)
 		leaf(i);
 	if (n == 3)
-		usleep(200000);	/* long enough for its name to be seen */
+		usleep(lingers_ms * 1000);	/* so that its name can be seen */
 	return NULL;
 }
 
@@ -74,9 +75,11 @@ extern "C" CALL void ends_here(int n)
 	_exit(0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t t[4];
+
+	lingers_ms = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
 
 	for (int i = 0; i < 10; i++) {
 		try {

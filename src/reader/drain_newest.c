@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which chunks of an overwritten ring are the newest. At the end of such a
+ * session everything is written at once, newest first: what --max-size or a full
+ * disk leaves no room for is the oldest, as in the ring itself.
+ *
+ * A chunk is as new as its last record. Of a thread's chunks each ends where the
+ * thread's next one starts. Only its last one has to be decoded for that: a
+ * thread may have opened it long ago and still write to it. So the threads are
+ * compared by time, and what remains of each is its end, without a gap.
+ *
+ * With --clock=none there are no times: then each thread keeps as many chunks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "reader/decode.h"
+#include "reader/drain_priv.h"
+
+struct aged {
+	struct pb_drain_taken taken;
+	uint32_t serial;
+	uint64_t seq, start, end;
+	uint32_t later;			/* chunks of its thread that are newer */
+};
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct aged *x = a, *y = b;
+
+	if (x->serial != y->serial)
+		return x->serial < y->serial ? -1 : 1;
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct aged *x = a, *y = b;
+
+	if (x->end != y->end)
+		return x->end > y->end ? -1 : 1;
+	if (x->later != y->later)
+		return x->later < y->later ? -1 : 1;
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+/* When the last thing in it happened, as the reader's own decoder sees it. */
+static uint64_t last_time(const struct pb_drain *d, const struct aged *c)
+{
+	struct pb_chunk_ref ref = {
+		.offset = d->geometry.chunks_offset + (uint64_t)c->taken.index * PB_CHUNK_SIZE,
+		.seq = c->seq, .serial = c->serial, .used = PB_CHUNK_SIZE - PB_CHUNK_HEADER,
+	};
+	struct pb_image unknown = { 0 };
+	struct pb_data data = { .chunks_fd = d->ring_fd, .chunks = &ref, .nr_chunks = 1,
+				.images = &unknown, .nr_images = 1 };
+	struct pb_thread thread = { .serial = c->serial, .nr = 1 };
+	struct pb_stacks *stacks = pb_stacks_new();
+	struct pb_cursor cursor;
+	uint64_t last = c->start;
+	struct pb_event ev;
+
+	if (stacks && !pb_cursor_init(&cursor, &data, stacks, &thread, PB_CHUNK_SIZE)) {
+		while (pb_cursor_next(&cursor, &ev))
+			last = ev.time > last ? ev.time : last;
+		pb_cursor_free(&cursor);
+	}
+	pb_stacks_free(stacks);
+	return last;
+}
+
+static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
+{
+	const struct pb_chunk *c = (const void *)((char *)d->ring + d->geometry.chunks_offset +
+						  (uint64_t)t.index * PB_CHUNK_SIZE);
+	struct pb_chunk head;
+
+	memcpy(&head, c, sizeof(head));
+	pb_barrier();		/* what is compared doesn't change meanwhile */
+	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq, .start = head.start,
+			      .end = head.start };
+}
+
+void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)
+{
+	/* all fit: their order matters only on a full disk */
+	bool exact = d->max_size && d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
+	struct aged *aged = calloc(nr + 1ul, sizeof(*aged));
+
+	if (!aged)
+		return;
+	for (uint32_t i = 0; i < nr; i++)
+		aged[i] = age(d, list[i]);
+	qsort(aged, nr, sizeof(*aged), by_thread);
+	for (uint32_t i = nr; i--;) {
+		if (i + 1 < nr && aged[i + 1].serial == aged[i].serial) {
+			aged[i].later = aged[i + 1].later + 1;
+			aged[i].end = aged[i + 1].start;
+		} else if (exact) {
+			aged[i].end = last_time(d, &aged[i]);
+		}
+	}
+	qsort(aged, nr, sizeof(*aged), newest_first);
+	for (uint32_t i = 0; i < nr; i++)
+		list[i] = aged[i].taken;
+	free(aged);
+}
