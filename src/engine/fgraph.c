@@ -36,23 +36,30 @@ static bool change_state(struct pb_entry *e, uint8_t from, uint8_t to)
 					   __ATOMIC_RELAXED);
 }
 
-/* Once: a handler may do it meanwhile. False: there was no room, and the call is as
- * it was: its next callee, or its end, tries again. */
+static bool unemitted(const struct pb_entry *e)
+{
+	uint8_t state = PB_ENT_STATE(e);
+
+	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
+}
+
+/* Once: a handler may do it meanwhile. False: there was no room. The call's next
+ * callee, or its end, tries again. */
 static bool put_entry(struct pb_thread *t, struct pb_entry *e)
 {
 	uint8_t state = PB_ENT_STATE(e);
 
-	if ((state != PB_ENTRY_LEAF && state != PB_ENTRY_LAZY) ||
-	    !change_state(e, state, PB_ENTRY_EMITTED) ||
+	if (!unemitted(e) || !change_state(e, state, PB_ENTRY_EMITTED) ||
 	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, PB_ENT_SITE(e)), PB_ENT_START(e)))
 		return true;
-	change_state(e, PB_ENTRY_EMITTED, state);
+	change_state(e, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
 	return false;
 }
 
-static bool unemitted(const struct pb_entry *e)
+static void be_late(struct pb_entry *e)
 {
-	return PB_ENT_STATE(e) == PB_ENTRY_LEAF || PB_ENT_STATE(e) == PB_ENTRY_LAZY;
+	if (!change_state(e, PB_ENTRY_LEAF, PB_ENTRY_LATE))
+		change_state(e, PB_ENTRY_LAZY, PB_ENTRY_LATE);
 }
 
 /* The ENTRY of `e` and of the calls above it that have none, outermost first.
@@ -61,19 +68,22 @@ bool pb_emit(struct pb_thread *t, struct pb_entry *e, uint64_t slot)
 {
 	struct pb_entry *top = e;
 	uint32_t n = 0;		/* guesses about stacks may have made a ring of them */
+	bool room = true;
 
 	t->w.slot = slot;
 	PB_ENT_SCRATCH(e) = 0;
 	for (struct pb_entry *p; unemitted(p = PB_ENT_PARENT(top)) && n++ < PB_NR_GATES; top = p)
 		PB_ENT_SCRATCH(p) = (uint32_t)(((uint64_t)top - (uint64_t)pb_entries) / 16);
 	for (n = 0; n <= PB_NR_GATES; n++) {
-		if (unemitted(top) && !put_entry(t, top))
-			return false;
+		if (room && unemitted(top))
+			room = put_entry(t, top);
+		else if (!room)
+			be_late(top);
 		if (top == e || !PB_ENT_SCRATCH(top))
 			break;
 		top = (struct pb_entry *)(pb_entries + (uint64_t)PB_ENT_SCRATCH(top) * 16);
 	}
-	return true;
+	return room;
 }
 
 /* A record below e is about to be written: e's ENTRY stands before it. False: there is
@@ -172,6 +182,11 @@ static void put_end_of_call(struct pb_thread *t, struct pb_entry *e, uint64_t no
 	uint64_t start = PB_ENT_START(e), duration = now - start;
 	uint32_t site = PB_ENT_SITE(e);
 
+	/* its callees were lost: it is no leaf */
+	if (pb_unlikely(PB_ENT_STATE(e) == PB_ENTRY_LATE) && !emitted(t, e)) {
+		pb_writer_lost(&t->w);
+		return;
+	}
 	switch (PB_ENT_STATE(e)) {
 	case PB_ENTRY_EMITTED:
 		pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, site), now, PB_TIME_BITS, NULL, 0, e);
@@ -202,6 +217,7 @@ static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 {
 	/* once, whoever finds it: two threads may, where one left it on a stack that
 	 * the other came to */
+	bool named = PB_ENT_STATE(e) != PB_ENTRY_LATE || emitted(t, e);
 	uint8_t state = __atomic_exchange_n(&PB_ENT_STATE(e), PB_ENTRY_CLOSED, __ATOMIC_RELAXED);
 	uint64_t start = state == PB_ENTRY_LEAF ? PB_ENT_START(e) | !PB_ENT_START(e) : PB_END_ENTRY;
 	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, PB_ENT_SITE(e), 0);
@@ -210,7 +226,7 @@ static void close_skipped(struct pb_thread *t, struct pb_entry *e, uint64_t now)
 		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, e);
 	else if (state == PB_ENTRY_LEAF && emitted(t, PB_ENT_PARENT(e)))
 		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
-	else if (state == PB_ENTRY_LEAF)
+	else if (state == PB_ENTRY_LEAF || !named)
 		pb_writer_lost(&t->w);
 }
 

@@ -33,7 +33,7 @@ struct pb_thread {
 	size_t first, nr;	/* its chunks in data->chunks */
 	uint64_t start;		/* clock of its first chunk, or hit */
 	uint64_t parent;	/* serial of the thread that forked it */
-	uint64_t lost, no_return, missed; /* as it counted them itself */
+	uint64_t lost, no_return, missed, jumps; /* as it counted them itself */
 };
 
 struct pb_module_map {

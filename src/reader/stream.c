@@ -141,7 +141,7 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 {
 	struct pb_stream_totals *t = &s->totals;
 
-	t->records = t->lost = t->no_return = t->missed = t->chunks_missing = t->read_errors = 0;
+	t->records = t->lost = t->no_return = t->missed = t->jumps = t->chunks_missing = t->read_errors = 0;
 	for (size_t i = 0; i < s->nr; i++) {
 		const struct pb_cursor *c = &s->cursors[i];
 
@@ -149,9 +149,14 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->lost += c->lost_seen > c->thread->lost ? c->lost_seen : c->thread->lost;
 		t->no_return += c->thread->no_return;
 		t->missed += c->thread->missed;
+		t->jumps += c->thread->jumps;
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}
+	/* with those of threads that have no place in the ring's table */
+	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer &&
+	    s->data->end.lost > t->lost)
+		t->lost = s->data->end.lost;
 	return t;
 }
 

@@ -91,6 +91,8 @@ static void prune_pending(struct pb_writer *w)
 	for (uint64_t i = 0; i < w->nr_pending && i < PB_WRITER_PENDING; i++) {
 		if (w->slot >= w->pending[i].limit) {
 			forget_pending(w, i);
+			if (w->thread)
+				pb_count_local(&w->thread->jumps);
 			return;
 		}
 	}

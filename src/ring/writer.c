@@ -56,12 +56,6 @@ static uint64_t xadd(uint64_t *p, uint64_t add)
 	return add;
 }
 
-/* One instruction: a handler's counts aren't lost. */
-static void count(uint64_t *n)
-{
-	__asm__ volatile("incq %0" : "+m"(*n) : : "cc");
-}
-
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -89,11 +83,12 @@ void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t im
 void pb_writer_lost(struct pb_writer *w)
 {
 	*w->leaf = 0;		/* the header may name it as the one that is open */
-	count(&w->lost);
+	/* the table's first: a jump between the two must not make chunks say more */
 	if (w->thread)
-		count(&w->thread->lost);
+		pb_count_local(&w->thread->lost);
 	else
 		pb_ring_call_lost();
+	pb_count_local(&w->lost);
 }
 
 void pb_ring_call_lost(void)
@@ -103,18 +98,18 @@ void pb_ring_call_lost(void)
 
 static void missed(struct pb_writer *w)
 {
-	count(&w->missed);
 	if (w->thread)
-		count(&w->thread->missed);
+		pb_count_local(&w->thread->missed);
+	pb_count_local(&w->missed);
 }
 
 void pb_writer_no_return(struct pb_writer *w)
 {
-	count(&w->no_return);
 	if (w->thread)
-		count(&w->thread->no_return);
+		pb_count_local(&w->thread->no_return);
 	else
 		__atomic_add_fetch(&pb_ring_map.ring->calls_no_return, 1, __ATOMIC_RELAXED);
+	pb_count_local(&w->no_return);
 }
 
 void pb_writer_stay(struct pb_writer *w)

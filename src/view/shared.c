@@ -51,6 +51,7 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		{ t->missed, "record", " missing of calls that are shown: the buffer was full" },
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
 		{ v->data->end.overwritten, "call", " dropped: older than what --max-size has room for" },
+		{ t->jumps, "record", " left unwritten by jumps out of signal handlers, at most" },
 		{ t->no_return, "call", " recorded without their return" },
 		{ t->read_errors, "chunk", " of records unreadable" },
 	};

@@ -39,9 +39,10 @@
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet; its parent's stands */
 #define PB_ENTRY_EMITTED	1	/* ENTRY record written */
 #define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
-#define PB_ENTRY_CLOSED		3	/* END was written, or nothing is to be */
-#define PB_ENTRY_SILENT		4	/* not recorded, and nothing below it */
-#define PB_ENTRY_PROG		5	/* not in the tree: eBPF programs run at the return */
+#define PB_ENTRY_LATE		3	/* a callee needed the ENTRY, and there was no room for it */
+#define PB_ENTRY_CLOSED		4	/* END was written, or nothing is to be */
+#define PB_ENTRY_SILENT		5	/* not recorded, and nothing below it */
+#define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
 
 /* Depths: a root's is 0. pb_max_depth is the first if there is no limit; so is
  * the depth of a silent call. The others stand for the parent's and one: NEXT if
