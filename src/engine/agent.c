@@ -21,6 +21,7 @@
 #include "engine/thread.h"
 #include "engine/tracer.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
@@ -203,14 +204,25 @@ static int connect(const char *path, uint64_t top, const char **writes, uint32_t
 	return pb_session_open(&session, path, true, writes, nr_writes);
 }
 
+/* In a core file an unwinder reads the arrays of entries that the gates' CFI names
+ * (arch/x86_64/gates.S). */
+static void add_image(void)
+{
+	pb_pages_add_image(__ehdr_start, (uint64_t)pb_entries + 4 * PB_ENTRY_ARRAY);
+	pb_pages_dump((uint64_t)pb_entries + A_RET, PB_ENTRY_ARRAY);
+	pb_pages_dump((uint64_t)pb_entries + E_OWNER, PB_ENTRY_ARRAY);
+}
+
 static void start(char **envp, const char *path, const char *preload, uint64_t top)
 {
 	uint64_t t0 = pb_now_ns();
 	const char *writes = NULL;
 	uint32_t nr_writes = 0;
 	bool progs = false;
-	int err = connect(path, top, &writes, &nr_writes);
+	int err;
 
+	add_image();
+	err = connect(path, top, &writes, &nr_writes);
 	remove_variables(envp);
 	if (err) {
 		pb_session_missed(&session, path);

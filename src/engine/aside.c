@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include "engine/aside.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 #define STACK_SIZE	(64ul << 10)
@@ -110,15 +111,15 @@ bool pb_aside(void (*fn)(void *arg), void *arg)
 long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd)
 {
 	struct start s = { .stay = fn, .arg = arg, .fd = fd };
-	long own_stack = pb_sys(SYS_mmap, 0, STACK_SIZE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long own_stack = pb_pages_map(0, STACK_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	long tid;
 
 	if (pb_sys_failed(own_stack))
 		return own_stack;
 	tid = start(&s, (uint8_t *)own_stack + STACK_SIZE, 0);
 	if (pb_sys_failed(tid)) {
-		pb_sys(SYS_munmap, own_stack, STACK_SIZE);
+		pb_pages_unmap((uint64_t)own_stack, STACK_SIZE);
 		return tid;
 	}
 	wait_while(&s.state, STARTS);

@@ -3,6 +3,7 @@
 #include "engine/files.h"
 #include "base/base.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 static const char *const paths[] = {
@@ -121,8 +122,8 @@ void *pb_arena_alloc(size_t size)
 	size = pb_align_up(size, 16);
 	if (size > left) {
 		size_t want = size > 1 << 20 ? pb_align_up(size, 4096) : 1 << 20;
-		long p = pb_sys(SYS_mmap, 0, want, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		long p = pb_pages_map(0, want, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (pb_sys_failed(p))
 			return NULL;

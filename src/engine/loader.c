@@ -8,6 +8,7 @@
 #include "engine/exec.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
+#include "engine/memlock.h"
 #include "engine/prog.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
@@ -115,6 +116,7 @@ void pb_hook_module(struct pb_module *m)
 	pb_sigaction_hook(m);
 	pb_exec_hook(m);
 	pb_creds_hook(m);
+	pb_memlock_hook(m);
 	pb_cyg_hook(m);
 }
 

@@ -5,6 +5,7 @@
 #include "abi/progs.h"
 #include "base/base.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 #include "bpf/image.h"
 #include "bpf/resolve.h"
@@ -13,14 +14,14 @@
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
 {
-	long p = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long p = pb_pages_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return pb_sys_failed(p) ? NULL : (void *)p;
 }
 
 static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 {
-	pb_sys(SYS_munmap, p, size);
+	pb_pages_unmap((uint64_t)p, size);
 }
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
@@ -94,11 +95,17 @@ static void *map_pages(size_t size)
 	long p;
 
 	size = pb_align_up(size, 4096ul);
-	if (size > PB_PROG_CODE - code_used)
-		return other_pages->map(size);
-	p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (size > PB_PROG_CODE - code_used) {
+		void *other = other_pages->map(size);
+
+		if (other)
+			pb_pages_add((uint64_t)other, size);
+		return other;
+	}
+	p = pb_pages_map((uint64_t)at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (pb_sys_failed(p))
 		return NULL;
+	pb_pages_dump((uint64_t)at, size);
 	code_used += size;
 	return at;
 }
@@ -115,7 +122,7 @@ static void unmap_pages(void *p, size_t size)
 
 	size = pb_align_up(size, 4096ul);
 	if (at >= PB_PROG_CODE)
-		other_pages->unmap(p, size);
+		pb_pages_unmap((uint64_t)p, size);
 	else if (at + size == code_used)
 		code_used = at;
 }

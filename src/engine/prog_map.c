@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 #include "bpf/map_owner.h"
 #include "engine/prog.h"
@@ -17,23 +18,23 @@
 /* At addresses that are the map's. Its end may be there twice, see pb_bpf_map_span(). */
 static long map_at(long at, int fd, uint64_t size, uint64_t span)
 {
-	long p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	long p = pb_pages_map(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 
 	if (!pb_sys_failed(p) && span > size)
-		p = pb_sys(SYS_mmap, at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			   size - (span - size));
+		p = pb_pages_map(at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+				 size - (span - size));
 	return p;
 }
 
 static int map_block(int fd, uint64_t size, uint64_t span, void **block)
 {
-	long at = pb_sys(SYS_mmap, 0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), p;
+	long at = pb_pages_map(0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), p;
 
 	if (pb_sys_failed(at))
 		return (int)at;
 	p = map_at(at, fd, size, span);
 	if (pb_sys_failed(p)) {
-		pb_sys(SYS_munmap, at, span);
+		pb_pages_unmap((uint64_t)at, span);
 		return (int)p;
 	}
 	*block = (void *)at;
@@ -52,11 +53,11 @@ static int attach(struct pb_bpf_map *map, int fd)
 		return err;
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct pb_bpf_map_head))
 		return -EINVAL;
-	head = pb_sys(SYS_mmap, 0, sizeof(struct pb_bpf_map_head), PROT_READ, MAP_SHARED, fd, 0);
+	head = pb_pages_map(0, sizeof(struct pb_bpf_map_head), PROT_READ, MAP_SHARED, fd, 0);
 	if (pb_sys_failed(head))
 		return (int)head;
 	size = pb_bpf_map_block_size((void *)head, (uint64_t)st.st_size, &span);
-	pb_sys(SYS_munmap, head, sizeof(struct pb_bpf_map_head));
+	pb_pages_unmap((uint64_t)head, sizeof(struct pb_bpf_map_head));
 	if (!size)
 		return -EINVAL;
 	err = map_block(fd, size, span, &block);

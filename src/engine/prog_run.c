@@ -15,6 +15,7 @@
 #include <ucontext.h>
 #include "base/base.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 #include "bpf/host.h"
 #include "bpf/map.h"
@@ -49,8 +50,8 @@ static uint8_t lane_taken[PB_BPF_MAX_LANES];
 
 int pb_prog_runs_start(void)
 {
-	long p = pb_sys(SYS_mmap, 0, sizeof(*thread_runs) * PB_MAX_THREADS, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long p = pb_pages_map(0, sizeof(*thread_runs) * PB_MAX_THREADS, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (pb_sys_failed(p))
 		return (int)p;

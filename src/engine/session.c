@@ -15,6 +15,7 @@
 #include "engine/thread.h"
 #include "arch/x86_64/stop.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 /* One for the session of the start, which the agent's thread goes on with; one
@@ -32,15 +33,15 @@ static struct { uint64_t at, size; } reserved;
 static int map_ring(const struct pb_msg_ring *r, int fd)
 {
 	uint64_t want = r->ring_size + PB_CHUNK_SIZE, base;
-	long p = pb_sys(SYS_mmap, 0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			-1, 0);
+	long p = pb_pages_map(0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			      -1, 0);
 
 	if (pb_sys_failed(p))
 		return (int)p;
 	reserved.at = (uint64_t)p;
 	reserved.size = want;
 	base = pb_align_up((uint64_t)p, (uint64_t)PB_CHUNK_SIZE);
-	p = pb_sys(SYS_mmap, base, r->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	p = pb_pages_map(base, r->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	if (pb_sys_failed(p))
 		return (int)p;
 	return pb_ring_attach((void *)base, r->ring_size, r->nr_threads, r->nr_chunks,
@@ -52,7 +53,7 @@ static void unmap_ring(void)
 {
 	pb_ring_map = (struct pb_ring_map){ 0 };
 	if (reserved.size)
-		pb_sys(SYS_munmap, reserved.at, reserved.size);
+		pb_pages_unmap(reserved.at, reserved.size);
 	reserved.size = 0;
 }
 
@@ -214,14 +215,14 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 	if (type != PB_MSG_ANALYSIS || len < sizeof(*a) || fd < 0)
 		return type < 0 ? type : -71;
 	answer = *a;
-	p = pb_sys(SYS_mmap, 0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	p = pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	pb_sys(SYS_close, fd);
 	if (pb_sys_failed(p))
 		return (int)p;
 	*m = pb_text_add((void *)p, answer.size, bias, link_map, answer.first_site,
 			 answer.module, &why);
 	if (!*m) {
-		pb_sys(SYS_munmap, p, answer.size);
+		pb_pages_unmap((uint64_t)p, answer.size);
 		if (answer.first_site)
 			return pb_session_error(s, -8, path, why);
 	}
@@ -241,7 +242,7 @@ int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
 		return type < 0 ? type : -71;
 	*size = answer->size;
-	p = pb_sys(SYS_mmap, 0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	p = pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	pb_sys(SYS_close, fd);
 	if (pb_sys_failed(p))
 		return (int)p;

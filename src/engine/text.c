@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <elf.h>
 #include <sys/mman.h>
 #include "engine/text_priv.h"
 #include "abi/analysis_check.h"
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 #define PAGE		4096ul
@@ -58,14 +60,38 @@ static uint8_t *map_near(uint64_t lo, uint64_t hi, size_t size)
 
 		if (!region_reaches(at, size, lo, hi) || at < 0x10000 || (up && at < hi))
 			break;
-		p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		p = pb_pages_map(at, size, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 		if ((uint64_t)p == at)
 			return (uint8_t *)at;
 		if (!pb_sys_failed(p))
-			pb_sys(SYS_munmap, p, size);	/* a kernel without NOREPLACE */
+			pb_pages_unmap((uint64_t)p, size);	/* a kernel without NOREPLACE */
 	}
 	return NULL;
+}
+
+/* Pages of text that were written would stand in core files, with all of their
+ * mapping: debuggers read the file. The first page of an image stays: core files have
+ * it of all images, for the build ID. */
+static void keep_text_from_cores(const struct pb_analysis *a, uint64_t bias)
+{
+	uint64_t image = (bias + a->image_start) & ~(PAGE - 1);
+	const Elf64_Ehdr *e = (const void *)image;
+	const Elf64_Phdr *ph = (const void *)(image + e->e_phoff);
+
+	if (memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phoff >= PAGE ||
+	    e->e_phnum > (PAGE - e->e_phoff) / sizeof(*ph))
+		return;
+	for (int i = 0; i < e->e_phnum; i++) {
+		uint64_t lo = (bias + ph[i].p_vaddr) & ~(PAGE - 1);
+		uint64_t hi = pb_align_up(bias + ph[i].p_vaddr + ph[i].p_memsz, PAGE);
+
+		if (ph[i].p_type != PT_LOAD || !(ph[i].p_flags & PF_X))
+			continue;
+		lo += lo == image ? PAGE : 0;
+		if (lo < hi)
+			pb_sys(SYS_madvise, lo, hi - lo, MADV_DONTDUMP);
+	}
 }
 
 static bool image_matches(const struct pb_analysis *a, uint64_t bias)
@@ -140,6 +166,7 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 		m->sites = (struct pb_site *)p;
 		m->stubs = p + sites;
 		init_sites(m);
+		keep_text_from_cores(a, bias);
 	}
 	pb_barrier();
 	m->present = true;
@@ -161,8 +188,8 @@ void pb_text_remove(struct pb_module *m)
 	pb_ride_remove(m);
 	pb_jit_withdraw(m);
 	if (gone.sites)
-		pb_sys(SYS_munmap, gone.sites, gone.region_size);
-	pb_sys(SYS_munmap, gone.analysis, gone.analysis->size);
+		pb_pages_unmap((uint64_t)gone.sites, gone.region_size);
+	pb_pages_unmap((uint64_t)gone.analysis, gone.analysis->size);
 }
 
 struct pb_module *pb_site_module(const struct pb_site *s)

@@ -4,6 +4,7 @@
 #include "arch/x86_64/stop.h"
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
+#include "base/pages.h"
 #include "base/sys.h"
 #include "ring/writer.h"
 
@@ -41,8 +42,8 @@ void pb_text_begin(void)
 static bool grow(struct part *part)
 {
 	size_t max = part->max ? 2 * part->max : 4096;
-	long p = pb_sys(SYS_mmap, 0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long p = pb_pages_map(0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (pb_sys_failed(p)) {
 		batch_error = (int)p;
@@ -50,7 +51,7 @@ static bool grow(struct part *part)
 	}
 	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
 	if (part->p)
-		pb_sys(SYS_munmap, part->p, part->max * sizeof(*part->p));
+		pb_pages_unmap((uint64_t)part->p, part->max * sizeof(*part->p));
 	part->p = (struct pb_patch *)p;
 	part->max = max;
 	return true;
@@ -339,6 +340,7 @@ static int seal_stubs(void)
 		err = pb_sys(SYS_mprotect, m->stubs, end, PROT_READ | PROT_EXEC);
 		if (err)
 			return (int)err;
+		pb_pages_dump((uint64_t)m->stubs, end);
 		m->stubs_sealed = end;
 	}
 	return 0;

@@ -23,6 +23,7 @@
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
 #include "base/debugger.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 #define STUB_PREFIX	"patchbay_stub_"
@@ -379,7 +380,7 @@ void pb_jit_withdraw(struct pb_module *m)
 		return;
 	m->jit = NULL;
 	pb_debugger_remove(e);
-	pb_sys(SYS_munmap, e, m->jit_size);
+	pb_pages_unmap((uint64_t)e, m->jit_size);
 }
 
 void pb_jit_announce(struct pb_module *m)
@@ -390,10 +391,11 @@ void pb_jit_announce(struct pb_module *m)
 	long p;
 
 	pb_jit_withdraw(m);
-	p = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = pb_pages_map(0, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (pb_sys_failed(p))
 		return;	/* a debugger sees less */
+	pb_pages_dump((uint64_t)p, size);
 	im = (struct image *)p;
 	put_headers(im, m);
 	im->entry.symfile = (const char *)&im->ehdr;

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include "engine/text_priv.h"
 #include "arch/x86_64/stub.h"
+#include "base/pages.h"
 #include "base/sys.h"
 
 #define PAGE		4096ul
@@ -61,10 +62,12 @@ static bool map_page(uint64_t at)
 	if (at < 0x10000 || at >> 47 || pb_module_at(at))
 		return false;
 	at = page_of(at);
-	p = pb_sys(SYS_mmap, at, PAGE, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if ((uint64_t)p != at && !pb_sys_failed(p))
-		pb_sys(SYS_munmap, p, PAGE);	/* a kernel without NOREPLACE */
+	p = pb_pages_map(at, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if ((uint64_t)p == at)
+		pb_pages_dump(at, PAGE);
+	else if (!pb_sys_failed(p))
+		pb_pages_unmap((uint64_t)p, PAGE);	/* a kernel without NOREPLACE */
 	return (uint64_t)p == at;
 }
 
@@ -74,7 +77,7 @@ static bool map_both(const struct ride *r)
 		return false;
 	if (map_page(r->landing[1]))
 		return true;
-	pb_sys(SYS_munmap, page_of(r->landing[0]), PAGE);
+	pb_pages_unmap((uint64_t)page_of(r->landing[0]), PAGE);
 	return false;
 }
 
@@ -86,8 +89,8 @@ static bool write_jump(uint64_t at, uint64_t to)
 
 static void unmap_both(const struct ride *r)
 {
-	pb_sys(SYS_munmap, page_of(r->landing[0]), PAGE);
-	pb_sys(SYS_munmap, page_of(r->landing[1]), PAGE);
+	pb_pages_unmap((uint64_t)page_of(r->landing[0]), PAGE);
+	pb_pages_unmap((uint64_t)page_of(r->landing[1]), PAGE);
 }
 
 static bool find_landings(struct ride *r, uint64_t rider)

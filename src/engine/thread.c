@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include "engine/thread.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 #include "engine/latch.h"
 #include "engine/sandbox.h"
@@ -65,8 +66,8 @@ int pb_threads_start(uint64_t stack_top)
 {
 	size_t size = 4096 + sizeof(struct pb_thread) * PB_MAX_THREADS +
 		      sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS;
-	long mem = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long mem = pb_pages_map(0, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct { uint64_t soft, hard; } limit = { 0 };
 	uint32_t tid = kernel_tid();
 

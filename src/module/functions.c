@@ -103,6 +103,8 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 			f.refused = PB_REFUSED_IFUNC;
 		if (pb_name_start(c[i].name, c[i].len))
 			f.refused = PB_REFUSED_START;
+		if (pb_name_memtest(c[i].name, c[i].len))
+			f.refused = PB_REFUSED_MEMTEST;
 		if (an->is_loader && pb_name_loader(c[i].name, c[i].len))
 			f.refused = PB_REFUSED_LOADER;
 		if (pb_name_entry_only(c[i].name, c[i].len))

@@ -210,5 +210,6 @@ enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_entry_only(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);
+bool pb_name_memtest(const char *name, size_t len);
 bool pb_name_cold(const char *name, size_t len, bool *numbered);
 #endif

@@ -58,6 +58,17 @@ static const char *const start[] = {
 	"__restore_rt", "__restore",
 };
 
+/*
+ * They fill all of a process' writable memory with patterns, and put back what was
+ * there (the crash report of Redis and its kin). While they run, the TLS word that
+ * leads to the thread's state is a pattern. Not even a fault of a hit could be
+ * caught: the kernel kills a process that has a pattern for its struct rseq when a
+ * signal is delivered.
+ */
+static const char *const memtest[] = {
+	"memtest_*",
+};
+
 bool pb_name_entry_only(const char *name, size_t len)
 {
 	return IN(entry_only, name, len);
@@ -71,6 +82,11 @@ bool pb_name_loader(const char *name, size_t len)
 bool pb_name_start(const char *name, size_t len)
 {
 	return IN(start, name, len);
+}
+
+bool pb_name_memtest(const char *name, size_t len)
+{
+	return IN(memtest, name, len);
 }
 
 /*
