@@ -39,4 +39,9 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 
 /* The same where the analysis is in the cache already, else -1. */
 int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o);
+
+/* Has the disk begin to read what the analysis (or, with code_only, writing its
+ * text) will read of the file; at most max bytes. Returns how many. Doesn't
+ * wait for them. */
+uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif
