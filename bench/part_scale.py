@@ -164,3 +164,44 @@ def cc1(bench):
     add("cc1, cached: agent's start", None, lambda t: t["start_ns"] / 1e6, "cached")
     add("cc1, cached: patching", None, lambda t: t["patch_ns"] / 1e6, "cached")
     bench.table.add_rounds(10, "cc1: sites patched", None, rounds, lambda t: t["patched"], "cached", digits=0)
+
+
+def large_start(bench, name, argv, first, cached):
+    """One program with all functions of all its libraries patched; only the outermost call is recorded."""
+    data, cache = bench.path("data"), bench.path("large-cache")
+
+    def traced(cold):
+        if cold:
+            shutil.rmtree(cache, ignore_errors=True)
+        done = pb_traced(data, ["--all", "--overwrite", *GRAPH, "-D", "1"], argv,
+                         {"calls": ANY, "patched": (100_000, 10**7)}, cpus=bench.two, env={"XDG_CACHE_HOME": cache})
+        return {"wall": done.wall, "cpu": done.cpu, **done.info}
+
+    rounds = bench.rounds({
+        "bare": lambda: {"wall": run(argv, bench.two).wall},
+        "first": lambda: traced(True),
+        "cached": lambda: traced(False),
+    })
+    add = lambda what, limit, compute, *names, **more: bench.table.add_rounds(10, f"{name}, all libraries: {what}", limit, rounds, compute, *names, **more)
+    above = lambda b, t: t["wall"] - b["wall"]
+    add("first start over bare", f"<= {first}", above, "bare", "first", unit="s")
+    add("cached start over bare", f"<= {cached}", above, "bare", "cached", unit="s")
+    add("CPU time of the first start", None, lambda t: t["cpu"], "first", unit="s")
+    add("CPU time of a cached start", None, lambda t: t["cpu"], "cached", unit="s")
+    add("patching", None, lambda t: t["patch_ns"] / 1e6, "cached", unit="ms")
+    add("sites patched", None, lambda t: t["patched"], "cached", digits=0)
+
+
+def large(bench):
+    """First and cached start of the programs with the most functions."""
+    empty = bench.path("empty.c")
+    open(empty, "w").close()
+    found = False
+    for name, argv, *limits in (("ffmpeg", ["-version"], 10, 1.5),
+                                ("clang", ["-c", empty, "-o", bench.path("empty.o")], 3, 0.8)):
+        program = shutil.which(name)
+        if program:
+            found = True
+            large_start(bench, name, [program, *argv], *limits)
+    if not found:
+        raise Unavailable("neither ffmpeg nor clang is here")

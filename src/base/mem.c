@@ -2,11 +2,30 @@
 /* Built into the agent only, with -ffreestanding -fno-tree-loop-distribute-patterns. */
 #include "base/mem.h"
 
-void *memcpy(void *restrict dst, const void *restrict src, size_t n)
+typedef uint64_t word __attribute__((may_alias, aligned(1)));
+
+#define STRING_FROM	512	/* bytes for which the string instruction's start pays */
+
+static void *copy_string_insn(void *dst, const void *src, size_t n)
 {
 	void *d = dst;
 
 	__asm__ volatile("rep movsb" : "+D"(d), "+S"(src), "+c"(n) : : "memory");
+	return dst;
+}
+
+/* Mostly a few words: a stub's code, a window's bytes. */
+void *memcpy(void *restrict dst, const void *restrict src, size_t n)
+{
+	uint8_t *d = dst;
+	const uint8_t *s = src;
+
+	if (n >= STRING_FROM)
+		return copy_string_insn(dst, src, n);
+	for (; n >= 8; n -= 8, d += 8, s += 8)
+		*(word *)d = *(const word *)s;
+	while (n--)
+		*d++ = *s++;
 	return dst;
 }
 
@@ -16,7 +35,7 @@ void *memmove(void *dst, const void *src, size_t n)
 	const unsigned char *s = src;
 
 	if (d <= s || d >= s + n)
-		return memcpy(dst, src, n);
+		return copy_string_insn(dst, src, n);
 	while (n--)
 		d[n] = s[n];
 	return dst;
@@ -34,6 +53,8 @@ int memcmp(const void *a, const void *b, size_t n)
 {
 	const unsigned char *p = a, *q = b;
 
+	for (; n >= 8 && *(const word *)p == *(const word *)q; n -= 8)
+		p += 8, q += 8;
 	for (; n; n--, p++, q++)
 		if (*p != *q)
 			return *p - *q;

@@ -253,7 +253,9 @@ static void check_fuse(void)
 static void check_cache(void)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *setting = getenv("PATCHBAY_CACHE");
 	char dir[PATH_MAX], parent[PATH_MAX];
+	struct stat st;
 
 	if (xdg && *xdg == '/')
 		snprintf(parent, sizeof(parent), "%s", xdg);
@@ -262,7 +264,11 @@ static void check_cache(void)
 	else
 		parent[0] = 0;
 	snprintf(dir, sizeof(dir), "%.4000s/patchbay", parent);
-	if (!*parent)
+	if (setting && (!strcmp(setting, "off") || !strcmp(setting, "0")))
+		say(NOTE, "cache", "PATCHBAY_CACHE is %s: each run analyses its modules again", setting);
+	else if (*parent && !stat(dir, &st) && (st.st_uid != geteuid() || st.st_mode & 022))
+		say(NOTE, "cache", "%s: not used, as it isn't yours alone; chmod go-w it, or set XDG_CACHE_HOME", dir);
+	else if (!*parent)
 		say(NOTE, "cache", "neither HOME nor XDG_CACHE_HOME: each run analyses its modules again");
 	else if (!access(dir, W_OK | X_OK) || !access(parent, W_OK | X_OK) ||
 		 (access(parent, F_OK) && home && !access(home, W_OK | X_OK)))

@@ -23,6 +23,8 @@ int record_with(struct record_options *o)
 	if (!target)
 		return record_error("out of memory");
 	ret = record_target_resolve(target, o->argv[0]);
+	if (!ret)
+		modules.ahead = record_ahead_start(o, target);
 	if (!ret && o->bpf)
 		ret = bpf_attach_open(o->bpf, o);
 	if (!ret)
@@ -31,6 +33,7 @@ int record_with(struct record_options *o)
 		ret = bpf_attach_publish(o->bpf, o);
 	if (ret)
 		goto out;
+	record_ahead_wait(modules.ahead);
 	ret = record_session_open(&session, o->serve);
 	if (ret)
 		goto out;

@@ -5,6 +5,7 @@
  *   record_target   which program, and whether it can be traced
  *   record_ring     the shared memory
  *   record_session  the directory with the agents' socket; the environment
+ *   record_ahead    analyses that are made before they are asked for
  *   record_known    which modules there will be
  *   record_hooks    where eBPF programs' functions are
  *   record_filters  whether the patterns match anything, before anything runs
@@ -69,6 +70,7 @@ struct record_mark {
 };
 
 struct bpf_attach;
+struct stat;
 struct record_options {
 	char **argv;			/* the program and its arguments, NULL-terminated */
 	const char *dir;
@@ -148,6 +150,19 @@ int record_session_base(char *base, size_t len);
 /* environ with the agent's variables last; to be freed with free(). */
 char **record_session_environ(const struct record_session *s);
 
+/* --- ahead --- */
+struct record_ahead;
+/* Begins to analyse the program and its libraries, in threads; NULL: it can't. */
+struct record_ahead *record_ahead_start(const struct record_options *o, const struct record_target *t);
+/* The program (0) and the libraries that it is linked with; NULL: no more. May
+ * wait for the list. */
+const char *record_ahead_path(struct record_ahead *a, unsigned i);
+/* A descriptor of the file's analysis if one was made (may wait for it), or -1. */
+int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path);
+/* On the program's first start until all is analysed: then its agent never waits. */
+void record_ahead_wait(struct record_ahead *a);
+void record_ahead_stop(struct record_ahead *a);
+
 /* --- modules --- */
 struct record_module {
 	uint32_t number;	/* index + 1 */
@@ -167,6 +182,7 @@ struct record_modules {
 	struct record_module **list;
 	uint32_t nr;
 	const struct record_options *options;
+	struct record_ahead *ahead;	/* or NULL */
 	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
 };
 /* The module behind elf_fd; makes the analysis the first time. NULL with a

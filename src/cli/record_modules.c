@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "abi/analysis_access.h"
-#include "abi/analysis_check.h"
 #include "base/glob.h"
 #include "cli/record.h"
 #include "module/module.h"
@@ -66,8 +65,9 @@ static void module_free(struct record_module *e)
 	free(e);
 }
 
-static struct record_module *module_load(struct record_modules *m, int elf_fd, const char *path,
-					 char *err, size_t errlen)
+static struct record_module *module_load(struct record_modules *m, int elf_fd,
+					 const struct stat *elf_st, const char *path, char *err,
+					 size_t errlen)
 {
 	struct pb_module_options o = {
 		.flags = m->options && m->options->all_sites ? PB_MODULE_ALL_SITES : 0,
@@ -82,7 +82,9 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd, c
 	e->path = strdup(path);
 	e->marked_fd = -1;
 	*err = 0;
-	e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
+	e->fd = record_ahead_take(m->ahead, elf_st, path);
+	if (e->fd < 0)
+		e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
 	if (e->fd < 0) {
 		if (!*err)
 			snprintf(err, errlen, "%s", strerror(-e->fd));
@@ -95,12 +97,9 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd, c
 		snprintf(err, errlen, "can't map its analysis: %s", strerror(errno));
 		goto fail;
 	}
+	/* it has passed pb_analysis_check() */
 	e->map = map;
 	e->size = (uint64_t)st.st_size;
-	if (pb_analysis_check(map, e->size)) {
-		snprintf(err, errlen, "its analysis is damaged");
-		goto fail;
-	}
 	return e;
 fail:
 	module_free(e);
@@ -120,7 +119,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	e = find_file(m, &st, path);
 	if (e)
 		return e;
-	e = module_load(m, elf_fd, path, err, errlen);
+	e = module_load(m, elf_fd, &st, path, err, errlen);
 	if (!e)
 		return NULL;
 	known = find_build(m, e->map, path);
@@ -176,6 +175,8 @@ bool record_module_traced(const struct record_options *o, const struct record_mo
 
 void record_modules_free(struct record_modules *m)
 {
+	record_ahead_stop(m->ahead);
+	m->ahead = NULL;
 	for (uint32_t i = 0; i < m->nr; i++)
 		module_free(m->list[i]);
 	free(m->list);

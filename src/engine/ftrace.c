@@ -151,14 +151,33 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		set_handler(s, handler_of(m, s, nr, only));
 }
 
+/* Modules by address: then the batch comes in order, and needn't be sorted. */
+static uint16_t by_address[PB_MAX_MODULES];
+_Static_assert(PB_MAX_MODULES <= UINT16_MAX, "by_address[]");
+
+static void order_modules(const struct pb_module *modules, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t k = i;
+
+		for (; k && modules[by_address[k - 1]].bias > modules[i].bias; k--)
+			by_address[k] = by_address[k - 1];
+		by_address[k] = (uint16_t)i;
+	}
+}
+
 static int update(struct pb_module *modules, uint32_t nr, bool live)
 {
 	int err;
 
 	pb_text_begin();
-	for (struct pb_module *m = modules; m < modules + nr; m++)
+	order_modules(modules, nr);
+	for (uint32_t k = 0; k < nr; k++) {
+		struct pb_module *m = &modules[by_address[k]];
+
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
 			prepare_site(m, &m->sites[i], i);
+	}
 	err = pb_text_commit(live);
 	for (struct pb_module *m = modules; m < modules + nr; m++)
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/base.h"
 
-#define BLOCK		(64u << 10)
+#define BLOCK		(16u << 10)
 #define MAX_SEGMENTS	128	/* real files have a dozen; look-ups are linear in it */
 
 /* The file shrank or can't be read: what is missing stays zero and unloaded. */

@@ -12,7 +12,9 @@
  */
 #ifndef PB_MODULE_H
 #define PB_MODULE_H
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define PB_MODULE_ALL_SITES	1	/* functions that the compiler left out, too */
 #define PB_MODULE_NO_CACHE	2	/* neither look for a cached analysis nor leave one */
@@ -31,12 +33,15 @@ struct pb_module_options {
  * Errors: -ENOEXEC not an ELF64 x86-64 program or library, or a broken one;
  * -ENOMEM, -EFBIG, -EIO, and what read, memfd_create, ... return. err gets one
  * line without path and full stop.
- *
- * A cache file is named BUILDID-FILE-FLAGS-vVERSION.REVISION. FILE is made from device,
- * inode, size and change time: a file that merely claims another's build-id
- * must not be taken for it. Only files of our own user, which others can't
- * write, are used; they are replaced by rename, never written again.
  */
 int pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 		   size_t errlen);
+
+/* The same where the analysis is in the cache already, else -1. */
+int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o);
+
+/* Has the disk begin to read what the analysis (or, with code_only, writing its
+ * text) will read of the file; at most max bytes. Returns how many. Doesn't
+ * wait for them. */
+uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif

@@ -18,12 +18,12 @@
  * nothing vouches for (no FDE, no symbol) and that isn't padding is decoded
  * from every byte of it: whatever could be a branch there counts as one.
  */
-#include <Zydis/Zydis.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include "base/base.h"
+#include "module/insn.h"
 #include "module/module_priv.h"
 
 #define THREAD_FROM	(512u << 10)	/* bytes of code for which a second thread pays */
@@ -40,7 +40,7 @@ struct worker {
 	const struct cut *cuts;
 	size_t from, to;
 	ZydisDecoder decoder;
-	ZydisDecodedInstruction insn;
+	struct pb_insn insn;
 	struct pb_cfi_cursor cursor;
 	long fde;		/* of the cursor, or -1 */
 	const struct pb_range *range;
@@ -67,17 +67,11 @@ static void mark(const struct worker *w, uint64_t target, bool called)
 		pb_bit_set(r->called, target - r->addr);
 }
 
-static bool rip_relative(const ZydisDecodedInstruction *i)
-{
-	return i->raw.modrm.offset && i->raw.modrm.mod == 0 && i->raw.modrm.rm == 5 &&
-	       i->raw.disp.size == 32;
-}
-
 /* A jump counts only where it is a function's last call. */
 static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
 {
 	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
-	bool call = w->insn.mnemonic == ZYDIS_MNEMONIC_CALL;
+	bool call = w->insn.what == PB_INSN_CALL;
 
 	if (h && (call || h->hook == PB_HOOK_CYG_EXIT))
 		pb_vec_push(&w->hook_calls, (struct pb_hook_at){ addr, h->hook, w->insn.length });
@@ -96,40 +90,40 @@ static void note_leap(struct worker *w, uint64_t addr, uint64_t target)
  * for a computed goto. */
 static void absolute_addresses(struct worker *w)
 {
-	const ZydisDecodedInstruction *i = &w->insn;
+	const struct pb_insn *i = &w->insn;
 
 	for (unsigned k = 0; k < 2; k++)
-		if (i->raw.imm[k].size >= 32 && !i->raw.imm[k].is_relative)
-			pb_mark(w->an, i->raw.imm[k].value.u, false);
-	if (i->raw.disp.size == 32 && !rip_relative(i))
-		pb_mark(w->an, (uint64_t)i->raw.disp.value, false);
+		if (i->imm_size[k] >= 32 && (k || !i->relative))
+			pb_mark(w->an, i->imm[k], false);
+	if (i->disp_size == 32 && !pb_insn_rip_relative(i))
+		pb_mark(w->an, (uint64_t)i->disp, false);
 }
 
 static void control_flow(struct worker *w, uint64_t addr)
 {
-	const ZydisDecodedInstruction *i = &w->insn;
+	const struct pb_insn *i = &w->insn;
 	uint64_t end = addr + i->length;
 
-	if (i->raw.imm[0].is_relative) {
-		uint64_t target = end + (uint64_t)i->raw.imm[0].value.s;
-		bool call = i->mnemonic == ZYDIS_MNEMONIC_CALL;
+	if (i->relative) {
+		uint64_t target = end + i->imm[0];
+		bool call = i->what == PB_INSN_CALL;
 
 		mark(w, target, call);
 		if (!call)
 			note_leap(w, addr, target);
-		if (call || w->insn.mnemonic == ZYDIS_MNEMONIC_JMP)
+		if (call || w->insn.what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_stubs, target, addr);
-	} else if (rip_relative(i)) {
-		uint64_t ea = end + (uint64_t)i->raw.disp.value;
+	} else if (pb_insn_rip_relative(i)) {
+		uint64_t ea = end + (uint64_t)i->disp;
 
-		if (i->mnemonic == ZYDIS_MNEMONIC_LEA && pb_range_find(w->an, ea))
+		if (i->what == PB_INSN_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, true);
-		else if (i->mnemonic == ZYDIS_MNEMONIC_LEA && ea % 4 == 0)
+		else if (i->what == PB_INSN_LEA && ea % 4 == 0)
 			pb_vec_push(&w->tables, ea);
-		else if (i->mnemonic == ZYDIS_MNEMONIC_CALL || i->mnemonic == ZYDIS_MNEMONIC_JMP)
+		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
 		/* constants between functions */
-		if (i->mnemonic != ZYDIS_MNEMONIC_LEA && pb_range_find(w->an, ea))
+		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, false);
 	}
 	if (w->fixed)
@@ -141,53 +135,49 @@ static void control_flow(struct worker *w, uint64_t addr)
  * gcc's copy of the return address into a realigned frame (push -8(%r10), CFA
  * = r10+0): that is for people with debuggers and is never looked at.
  */
-static bool touches_return_address(const ZydisDecodedInstruction *i, const struct pb_cfi_row *row)
+static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_row *row)
 {
 	uint8_t base;
 
-	if (i->mnemonic == ZYDIS_MNEMONIC_POP && row->cfa_reg == PB_REG_RSP && row->cfa_off == 8)
+	if (i->what == PB_INSN_POP && row->cfa_reg == PB_REG_RSP && row->cfa_off == 8)
 		return true;
-	if (!i->raw.modrm.offset || i->raw.modrm.mod == 3 || i->mnemonic == ZYDIS_MNEMONIC_NOP)
+	if (!i->has_modrm || i->mod == 3 || i->what == PB_INSN_NOP)
 		return false;
-	if (i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+	if (!i->legacy)
 		return false;
-	if (i->raw.modrm.rm == 4) {
-		if (i->raw.sib.index != 4 || i->raw.rex.X)
+	if (i->rm == 4) {
+		if (i->sib_index != 4 || i->rex & PB_INSN_REX_X)
 			return false;
-		if (i->raw.sib.base == 5 && i->raw.modrm.mod == 0)
+		if (i->sib_base == 5 && i->mod == 0)
 			return false;
-		base = i->raw.sib.base;
+		base = i->sib_base;
 	} else {
-		if (i->raw.modrm.rm == 5 && i->raw.modrm.mod == 0)
+		if (i->rm == 5 && i->mod == 0)
 			return false;
-		base = i->raw.modrm.rm;
+		base = i->rm;
 	}
-	base |= (uint8_t)(i->raw.rex.B << 3);
-	if (base != row->cfa_reg || i->raw.disp.value != (int64_t)row->cfa_off - 8)
+	base |= (uint8_t)((i->rex & PB_INSN_REX_B) << 3);
+	if (base != row->cfa_reg || i->disp != (int64_t)row->cfa_off - 8)
 		return false;
-	return !(i->mnemonic == ZYDIS_MNEMONIC_PUSH && row->cfa_off == 0);
+	return !(i->what == PB_INSN_PUSH && row->cfa_off == 0);
 }
 
 /* `lock or $0, (%rsp)`, of which only the barrier is wanted. */
-static bool is_barrier(const ZydisDecodedInstruction *i)
+static bool is_barrier(const struct pb_insn *i)
 {
-	bool locked = false;
-
-	for (uint8_t k = 0; k < i->raw.prefix_count; k++)
-		locked |= i->raw.prefixes[k].value == 0xf0;
-	return locked && i->raw.imm[0].size && !i->raw.imm[0].value.u &&
-	       (i->mnemonic == ZYDIS_MNEMONIC_OR || i->mnemonic == ZYDIS_MNEMONIC_ADD);
+	return i->locked && i->imm_size[0] && !i->imm[0] &&
+	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
 }
 
 /* lea of the slot's address for rsp itself, or for the register that the frame
  * is counted from behind it (hand-written code): nobody looks into the slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
-	const ZydisDecodedInstruction *i = &w->insn;
-	uint8_t to = (uint8_t)(i->raw.modrm.reg | i->raw.rex.R << 3);
+	const struct pb_insn *i = &w->insn;
+	uint8_t to = (uint8_t)(i->reg | (i->rex & PB_INSN_REX_R) << 1);
 	struct pb_cfi_cursor cur = w->cursor;
 
-	if (i->mnemonic != ZYDIS_MNEMONIC_LEA)
+	if (i->what != PB_INSN_LEA)
 		return false;
 	pb_cfi_advance(&cur, next);
 	return to == PB_REG_RSP || to == cur.row.cfa_reg;
@@ -195,8 +185,7 @@ static bool moves_frame(const struct worker *w, uint64_t next)
 
 static bool decode(struct worker *w, uint64_t off)
 {
-	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&w->decoder, NULL,
-		w->range->bytes + off, w->range->size - off, &w->insn));
+	return pb_insn_decode(&w->decoder, w->range->bytes + off, w->range->size - off, &w->insn);
 }
 
 static bool is_padding(struct worker *w, uint64_t off, uint64_t end, bool *zeros)
@@ -208,7 +197,7 @@ static bool is_padding(struct worker *w, uint64_t off, uint64_t end, bool *zeros
 		*zeros |= !b;
 		if (b == 0xcc || b == 0x00 || b == 0x90)
 			off++;
-		else if (decode(w, off) && w->insn.mnemonic == ZYDIS_MNEMONIC_NOP)
+		else if (decode(w, off) && w->insn.what == PB_INSN_NOP)
 			off += w->insn.length;
 		else
 			return false;
@@ -216,10 +205,10 @@ static bool is_padding(struct worker *w, uint64_t off, uint64_t end, bool *zeros
 	return true;
 }
 
-static bool is_syscall(const ZydisDecodedInstruction *i)
+static bool is_syscall(const struct pb_insn *i)
 {
-	return i->mnemonic == ZYDIS_MNEMONIC_SYSCALL || i->mnemonic == ZYDIS_MNEMONIC_SYSENTER ||
-	       (i->mnemonic == ZYDIS_MNEMONIC_INT && i->raw.imm[0].value.u == 0x80);
+	return i->what == PB_INSN_SYSCALL || i->what == PB_INSN_SYSENTER ||
+	       (i->what == PB_INSN_INT && i->imm[0] == 0x80);
 }
 
 /* In what may be data: only one whose number, of a signal's disposition or
@@ -228,7 +217,7 @@ static bool is_signal_syscall(const struct worker *w, uint64_t off)
 {
 	const uint8_t *b = w->range->bytes;
 
-	if (w->insn.mnemonic != ZYDIS_MNEMONIC_SYSCALL)
+	if (w->insn.what != PB_INSN_SYSCALL)
 		return false;
 	for (uint64_t n = 5; n <= 16 && n <= off; n++)
 		if (b[off - n] == 0xb8 && (b[off - n + 1] == 13 || b[off - n + 1] == 14) &&
@@ -248,8 +237,8 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 			off++;
 			continue;
 		}
-		through = w->insn.mnemonic != ZYDIS_MNEMONIC_RET &&
-			  w->insn.mnemonic != ZYDIS_MNEMONIC_JMP;
+		through = w->insn.what != PB_INSN_RET &&
+			  w->insn.what != PB_INSN_JMP;
 		control_flow(w, base + off);
 		w->syscalls |= is_syscall(&w->insn);
 		if (cfi) {

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "module/cache.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "abi/analysis_check.h"
+#include "module/module_priv.h"
+
+/* Goes up when the same file gives another analysis: then the old ones are stale. */
+#define REVISION	17
+
+#define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
+
+#define LIMIT		(512ull << 20)	/* where PATCHBAY_CACHE says nothing else */
+#define USED_AGAIN	3600	/* seconds; a use is noted no more often than that */
+#define ABANDONED	3600	/* age of a temporary file that nobody will rename any more */
+/* A file system's clock: two changes within one tick leave the same time. */
+#define TICK_NS		20000000
+#define COARSE_NS	2000000000	/* a file system that keeps no nanoseconds */
+
+/* ---- where ---------------------------------------------------------------- */
+
+/* "off", or a size with K, M or G; *limit stays where the text is neither. */
+static bool read_setting(uint64_t *limit)
+{
+	static const char units[] = "KMG";
+	const char *text = getenv("PATCHBAY_CACHE"), *unit;
+	char *end;
+	unsigned long long n;
+
+	if (!text || !*text)
+		return true;
+	if (!strcmp(text, "off") || !strcmp(text, "0"))
+		return false;
+	if (*text < '0' || *text > '9')
+		return true;
+	n = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	for (long i = unit ? unit - units + 1 : 0; i > 0; i--)
+		n = n > UINT64_MAX >> 10 ? UINT64_MAX : n << 10;
+	*limit = n;
+	return true;
+}
+
+static bool is_ours(int fd, mode_t type, struct stat *st)
+{
+	return !fstat(fd, st) && (st->st_mode & S_IFMT) == type && st->st_uid == geteuid() &&
+	       !(st->st_mode & 022);
+}
+
+/* Root makes no directories in somebody else's: those would shut them out. */
+static bool may_make_in(const char *dir)
+{
+	struct stat st;
+
+	return geteuid() || (!stat(dir, &st) && !st.st_uid);
+}
+
+static void make_dir(char *dir)
+{
+	char *slash = strrchr(dir, '/');
+	bool may;
+
+	if (!slash || slash == dir)
+		return;
+	*slash = 0;
+	may = may_make_in(dir);
+	*slash = '/';
+	if (may)
+		mkdir(dir, 0700);
+}
+
+/* Opens the directory, and makes the last two parts of its path: what comes
+ * before them is the user's to make, so that a HOME that isn't there stays away. */
+static int open_dir(char *dir)
+{
+	char *slash = strrchr(dir, '/');
+	struct stat st;
+	int fd;
+
+	if (slash && slash != dir) {
+		*slash = 0;
+		make_dir(dir);
+		*slash = '/';
+	}
+	make_dir(dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && !is_ours(fd, S_IFDIR, &st)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_at(const char *base, const char *rest)
+{
+	char dir[PATH_MAX];
+	int n = snprintf(dir, sizeof(dir), "%s%s", base, rest);
+
+	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
+}
+
+/* HOME may be somebody else's (sudo keeps it at times): then our own counts. */
+static int open_home(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+	int fd = home && *home == '/' ? open_at(home, "/.cache/patchbay") : -1;
+	struct stat st;
+
+	if (fd >= 0 || !home || stat(home, &st) || st.st_uid == geteuid())
+		return fd;
+	if (getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) || !found || pw.pw_dir[0] != '/')
+		return -1;
+	return open_at(pw.pw_dir, "/.cache/patchbay");
+}
+
+static int open_cache_dir(const struct pb_module_options *o)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME");
+
+	if (o && o->cache_dir)
+		return open_at(o->cache_dir, "");
+	if (xdg && *xdg == '/')
+		return open_at(xdg, "/patchbay");
+	return open_home();
+}
+
+/* ---- which ---------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9fb21c651e98df25ull;
+	return h ^ h >> 32;
+}
+
+/* What a file can't claim to be: which file it is, and since when. */
+static uint64_t file_identity(const struct stat *st, const char *path)
+{
+	uint64_t h = mix(mix(0, st->st_dev), st->st_ino);
+
+	h = mix(mix(h, (uint64_t)st->st_size), (uint64_t)st->st_ctim.tv_sec);
+	h = mix(h, (uint64_t)st->st_ctim.tv_nsec);
+	for (; *path; path++)
+		h = mix(h, (uint8_t)*path);
+	return h;
+}
+
+/* Long enough ago that another change would leave another time. */
+static bool is_settled(const struct stat *st)
+{
+	struct timespec now;
+	int64_t age;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * 1000000000 + now.tv_nsec - st->st_ctim.tv_nsec;
+	return age < 0 || age > (st->st_ctim.tv_nsec ? TICK_NS : COARSE_NS);
+}
+
+static bool make_name(struct pb_cache *c, struct pb_elf *e, int fd, const char *path, unsigned flags)
+{
+	uint64_t vaddr;
+	unsigned len = 0;
+	const uint8_t *id = pb_elf_build_id(e, &len, &vaddr);
+	char hex[2 * PB_BUILD_ID_MAX + 1] = "none";
+	struct stat st;
+	int n;
+
+	if (fstat(fd, &st))
+		return false;
+	c->identity = file_identity(&st, path);
+	c->settled = is_settled(&st);
+	for (unsigned i = 0; id && i < len && i < PB_BUILD_ID_MAX; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	if (pb_debug_file_present(e, path))
+		flags |= KEY_DEBUG_FILE;
+	n = snprintf(c->name, sizeof(c->name), "%s-%016llx-%x-v%u.%u", hex,
+		     (unsigned long long)c->identity, flags, PB_ANALYSIS_VERSION, REVISION);
+	return n > 0 && (size_t)n < sizeof(c->name);
+}
+
+void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struct pb_module_options *o)
+{
+	struct pb_elf e;
+	const char *why;
+
+	c->dir = -1;
+	c->limit = LIMIT;
+	if ((o && o->flags & PB_MODULE_NO_CACHE) || !read_setting(&c->limit) ||
+	    pb_elf_open(&e, elf_fd, false, &why))
+		return;
+	if (make_name(c, &e, elf_fd, path, o ? o->flags & PB_MODULE_ALL_SITES : 0))
+		c->dir = open_cache_dir(o);
+	pb_elf_close(&e);
+}
+
+void pb_cache_close(struct pb_cache *c)
+{
+	if (c->dir >= 0)
+		close(c->dir);
+	c->dir = -1;
+}
+
+/* ---- use ------------------------------------------------------------------ */
+
+static void note_use(int fd, const struct stat *st)
+{
+	static const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
+
+	if (time(NULL) - st->st_mtim.tv_sec > USED_AGAIN && futimens(fd, times)) {
+		/* it goes sooner than it might */
+	}
+}
+
+int pb_cache_find(const struct pb_cache *c)
+{
+	int fd = c->dir < 0 ? -1 : openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	void *map;
+	int bad;
+
+	if (fd < 0)
+		return -1;
+	if (!is_ours(fd, S_IFREG, &st) || st.st_size < (off_t)sizeof(struct pb_analysis))
+		goto no;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		goto no;
+	bad = pb_analysis_check(map, (size_t)st.st_size);
+	munmap(map, (size_t)st.st_size);
+	if (!bad) {
+		note_use(fd, &st);
+		return fd;
+	}
+no:
+	close(fd);
+	return -1;
+}
+
+/* ---- bounds --------------------------------------------------------------- */
+
+struct old {
+	char *name;
+	int64_t used;
+	uint64_t size;
+};
+typedef PB_VEC(struct old) old_vec;
+
+static int by_use(const void *a, const void *b)
+{
+	const struct old *x = a, *y = b;
+
+	return x->used < y->used ? -1 : x->used > y->used;
+}
+
+/* BUILDID-FILE-FLAGS-vVERSION.REVISION: what we didn't name we don't remove. */
+static bool is_cache_name(const char *name)
+{
+	const char *p = name;
+	size_t n;
+
+	if (!strncmp(p, "none", 4))
+		p += 4;
+	else
+		p += strspn(p, "0123456789abcdef");
+	n = strspn(p + (*p == '-'), "0123456789abcdef");
+	if (p == name || *p != '-' || n != 16)
+		return false;
+	p += 17;
+	return *p == '-' && p[1 + strspn(p + 1, "0123456789abcdef")] == '-' && strchr(p, 'v');
+}
+
+static void note_file(int dir, const char *name, old_vec *files)
+{
+	struct stat st;
+	bool temporary = !strncmp(name, ".new-", 5);
+
+	if ((!temporary && !is_cache_name(name)) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode))
+		return;
+	if (!temporary)
+		pb_vec_push(files, (struct old){ strdup(name), st.st_mtim.tv_sec,
+						 (uint64_t)st.st_blocks * 512 });
+	else if (time(NULL) - st.st_mtim.tv_sec > ABANDONED)
+		unlinkat(dir, name, 0);
+}
+
+/* Down to three quarters, so that it isn't to be done again soon. */
+static void remove_oldest(int dir, old_vec *files, uint64_t limit)
+{
+	uint64_t total = 0, keep = limit - limit / 4;
+
+	for (size_t i = 0; i < files->n; i++)
+		total += files->v[i].size;
+	if (total <= limit)
+		return;
+	pb_vec_sort(files, by_use);
+	for (size_t i = 0; i < files->n && total > keep; i++) {
+		if (files->v[i].name && !unlinkat(dir, files->v[i].name, 0))
+			total -= files->v[i].size;
+	}
+}
+
+static void trim(const struct pb_cache *c)
+{
+	int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	old_vec files = { 0 };
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	for (struct dirent *e; (e = readdir(d));)
+		note_file(c->dir, e->d_name, &files);
+	closedir(d);
+	remove_oldest(c->dir, &files, c->limit);
+	for (size_t i = 0; i < files.n; i++)
+		free(files.v[i].name);
+	pb_vec_free(&files);
+}
+
+/* With the process' first file, and again when it has added a sixteenth. */
+static void trim_at_times(const struct pb_cache *c, size_t size)
+{
+	static uint64_t added = UINT64_MAX / 2;
+
+	if (__atomic_add_fetch(&added, size, __ATOMIC_RELAXED) < c->limit / 16)
+		return;
+	__atomic_store_n(&added, 0, __ATOMIC_RELAXED);
+	trim(c);
+}
+
+/* ---- keeping -------------------------------------------------------------- */
+
+static bool write_all(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return false;
+		p += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
+		   size_t size)
+{
+	static unsigned serial;
+	char temp[NAME_MAX];
+	struct stat st;
+	int fd;
+
+	if (c->dir < 0 || !c->settled || size > c->limit || fstat(elf_fd, &st) ||
+	    file_identity(&st, path) != c->identity)
+		return -1;
+	snprintf(temp, sizeof(temp), ".new-%d-%u", getpid(),
+		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
+	unlinkat(c->dir, temp, 0);
+	fd = openat(c->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -1;
+	bool ok = write_all(fd, blob, size);
+
+	ok &= !close(fd);
+	if (ok && !renameat(c->dir, temp, c->dir, c->name)) {
+		fd = pb_cache_find(c);
+		trim_at_times(c, size);
+		return fd;
+	}
+	unlinkat(c->dir, temp, 0);
+	return -1;
+}
