@@ -77,7 +77,7 @@ struct pb_msg_welcome {
 /* fd: the ring (abi/ring.h). Sent on every connection, before anything is asked. */
 struct pb_msg_ring {
 	uint32_t mode;		/* PB_RING_* */
-	uint32_t pad;
+	uint32_t nr_buffer;	/* of nr_chunks; where there is little room, the others can stay unmapped */
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;

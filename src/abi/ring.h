@@ -4,6 +4,7 @@
  *
  *   offset 0                 struct pb_ring                      (one page)
  *   ring->threads_offset     struct pb_ring_thread[nr_threads]
+ *   behind it, aligned to 64 uint64_t taken[], a bit for each chunk
  *   ring->chunks_offset      chunk 0, chunk 1, ... each PB_CHUNK_SIZE bytes:
  *                            struct pb_chunk, then records (entries.h)
  *
@@ -35,6 +36,17 @@
  *   have its `seq`. It holds nothing.
  * - FREE -> OPEN zeroes first, unless the chunk was never used (`uses` == 0).
  * - A reader that died in READING loses that chunk to the pool, nothing else.
+ *
+ * A chunk that isn't FREE has its bit in taken[] set, so that both sides find what
+ * they look for without a look at each chunk. The engine sets the bit before it
+ * changes FREE to TAKEN, and looks afterwards whether it is still set. Whoever frees
+ * a chunk from READING clears the bit, then stores FREE. A bit that is set of a
+ * chunk that is FREE is an engine about to take it, one that was stopped there, or
+ * one that gave it back: the reader takes such a chunk and frees it.
+ *
+ * Chunks below nr_buffer are the buffer, those from there to nr_chunks the reserve.
+ * An engine uses those below pb_ring_usable(). The reader makes it as many as the
+ * buffer has and threads hold, so that idle threads take nothing from the others.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H
@@ -105,10 +117,12 @@ struct pb_ring {
 	uint32_t version, mode;			/* PB_RING_* */
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset, size;
-	uint64_t pad0[2];
+	uint64_t wait_ticks;			/* of the TSC, without heartbeat: the reader is gone */
+	uint32_t wait_pauses;			/* as long, where the TSC mustn't be read */
+	uint32_t nr_buffer;
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* fetch_add; serial = old + 1 */
-	uint32_t next_chunk;			/* rotating hint where to look for a chunk */
+	uint32_t next_chunk;			/* overwrite mode: rotating, the next one to take over */
 	uint32_t threads_lost;			/* threads that found no pb_ring_thread */
 	uint32_t processes;			/* images started and children forked */
 	uint32_t latched;			/* an engine turned itself off; reason below */
@@ -121,10 +135,37 @@ struct pb_ring {
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
 	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their exec */
 	/* written by the observer */
-	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it lives */
+	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it runs */
 	uint32_t closing;			/* session ends: waiters give up, and count */
+	uint32_t owner;				/* its thread; the kernel sets PB_OWNER_DIED there */
+	uint64_t usable;			/* chunks | next_serial as of then << 32 */
+	uint32_t free_word;			/* hint: of taken[], the first with a free chunk; both write it */
 	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer reads it */
 };
 _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
+
+#define PB_OWNER_DIED	0x40000000u	/* FUTEX_OWNER_DIED */
+
+/* Where taken[] stands, and its size. */
+static inline uint64_t pb_ring_taken_offset(uint64_t threads_offset, uint32_t nr_threads)
+{
+	return (threads_offset + nr_threads * sizeof(struct pb_ring_thread) + 63) & ~63ull;
+}
+
+static inline uint64_t pb_ring_taken_words(uint32_t nr_chunks)
+{
+	return ((uint64_t)nr_chunks + 63) / 64;
+}
+
+/* How many chunks may be in use, not more than nr: `usable`, and one for each
+ * thread that has come since. */
+static inline uint32_t pb_ring_usable(const struct pb_ring *ring, uint32_t nr)
+{
+	uint64_t word = __atomic_load_n(&ring->usable, __ATOMIC_RELAXED);
+	uint32_t more = __atomic_load_n(&ring->next_serial, __ATOMIC_RELAXED) - (uint32_t)(word >> 32);
+	uint64_t all = (uint64_t)(uint32_t)word + more;
+
+	return all < 1 ? 1 : all < nr ? (uint32_t)all : nr;
+}
 #endif
 #endif

@@ -46,7 +46,7 @@ static bool accept_agent(const struct record_server *s, struct record_peer *peer
 {
 	const struct pb_ring *g = &s->ring->geometry;
 	struct pb_msg_ring ring = {
-		.mode = g->mode, .ring_size = g->size,
+		.mode = g->mode, .nr_buffer = g->nr_buffer, .ring_size = g->size,
 		.nr_threads = g->nr_threads, .nr_chunks = g->nr_chunks,
 		.threads_offset = g->threads_offset, .chunks_offset = g->chunks_offset,
 	};

@@ -92,7 +92,7 @@ static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 		  const struct pb_msg_file *ask)
 {
 	static const char fixed[] = "can't change while the program runs; choose it with record -b";
-	uint64_t kb = (uint64_t)s->ring->geometry.nr_chunks * PB_CHUNK_SIZE >> 10;
+	uint64_t kb = (uint64_t)s->ring->geometry.nr_buffer * PB_CHUNK_SIZE >> 10;
 	char text[32];
 	size_t len = (size_t)snprintf(text, sizeof(text), "%llu\n", (unsigned long long)kb);
 

@@ -20,6 +20,7 @@
 #include "engine/sigaction.h"
 #include "engine/thread.h"
 #include "engine/tracer.h"
+#include "ring/supply.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
@@ -200,6 +201,7 @@ static int connect(const char *path, uint64_t top, const char **writes, uint32_t
 	pb_text_pid = &pb_process->pid;
 	pb_gates_start();
 	pb_ring_clock = pb_clock;
+	pb_supply_ticks = pb_clock_ticks;
 	pb_ring_open_calls = pb_fgraph_open_calls;
 	return pb_session_open(&session, path, true, writes, nr_writes);
 }

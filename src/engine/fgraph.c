@@ -11,13 +11,21 @@ uint64_t pb_frozen_clock;
 uint64_t pb_thresh;
 uint8_t pb_callers_only;
 
+static bool no_tsc;		/* whatever --clock says */
+
 uint64_t pb_clock(void)
 {
 	return pb_no_clock ? pb_frozen_clock : pb_rdtsc();
 }
 
+uint64_t pb_clock_ticks(void)
+{
+	return no_tsc ? 0 : pb_rdtsc();
+}
+
 void pb_clock_freeze(void)
 {
+	no_tsc = true;
 	if (pb_no_clock)
 		return;
 	pb_frozen_clock = pb_rdtsc();

@@ -30,6 +30,7 @@ extern uint64_t pb_thresh;
 extern uint8_t pb_callers_only;
 
 uint64_t pb_clock(void);
+uint64_t pb_clock_ticks(void);	/* the TSC also with --clock=none; 0: it mustn't be read */
 struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 bool pb_emit(struct pb_thread *t, struct pb_entry *parent, uint64_t slot);
 uint64_t pb_exit(struct pb_entry *e, uint64_t now, unsigned how, uint64_t *slot);

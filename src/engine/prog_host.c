@@ -88,7 +88,7 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 {
 	static uint64_t last;
 
-	if (pb_no_clock != PB_CLOCK_FROZEN)
+	if (pb_clock_ticks())
 		__atomic_store_n(&last, pb_bpf_host_linux()->clock(run, which), __ATOMIC_RELAXED);
 	return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "engine/session.h"
@@ -30,22 +31,59 @@ static void *body(const struct pb_session *s)
 /* The ring's reservation, in which it lies aligned to a chunk: positions are masked. */
 static struct { uint64_t at, size; } reserved;
 
-static int map_ring(const struct pb_msg_ring *r, int fd)
+/* How many of the reserve's chunks are mapped (abi/ring.h): where address space is
+ * limited it is the program's. */
+static uint32_t reserve_chunks(const struct pb_msg_ring *r)
 {
-	uint64_t want = r->ring_size + PB_CHUNK_SIZE, base;
-	long p = pb_pages_map(0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			      -1, 0);
+	struct rlimit limit;
+	uint32_t reserve = r->nr_chunks - r->nr_buffer;
+
+	if (!pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    reserve > limit.rlim_cur / 16 / PB_CHUNK_SIZE)
+		reserve = (uint32_t)(limit.rlim_cur / 16 / PB_CHUNK_SIZE);
+	return reserve;
+}
+
+static long map_aligned(int fd, uint64_t size)
+{
+	uint64_t want = size + PB_CHUNK_SIZE;
+	long p = pb_pages_map(0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			      0), at;
 
 	if (pb_sys_failed(p))
-		return (int)p;
+		return p;
+	at = pb_pages_map(pb_align_up((uint64_t)p, (uint64_t)PB_CHUNK_SIZE), size,
+			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (pb_sys_failed(at)) {
+		pb_pages_unmap((uint64_t)p, want);
+		return at;
+	}
 	reserved.at = (uint64_t)p;
 	reserved.size = want;
-	base = pb_align_up((uint64_t)p, (uint64_t)PB_CHUNK_SIZE);
-	p = pb_pages_map(base, r->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	if (pb_sys_failed(p))
-		return (int)p;
-	return pb_ring_attach((void *)base, r->ring_size, r->nr_threads, r->nr_chunks,
-			      r->threads_offset, r->chunks_offset, r->mode);
+	return at;
+}
+
+static int map_ring(const struct pb_msg_ring *r, int fd)
+{
+	uint64_t size, chunks;
+	uint32_t reserve;
+	long base;
+
+	if (r->nr_buffer > r->nr_chunks)
+		return -22;
+	for (reserve = reserve_chunks(r);; reserve /= 4) {
+		chunks = (uint64_t)r->nr_buffer + reserve;
+		size = r->chunks_offset + chunks * PB_CHUNK_SIZE;
+		if (size > r->ring_size)
+			return -22;
+		base = map_aligned(fd, size);
+		if (!pb_sys_failed(base) || !reserve)
+			break;
+	}
+	if (pb_sys_failed(base))
+		return (int)base;
+	return pb_ring_attach((void *)base, size, r->nr_threads, (uint32_t)chunks, r->threads_offset,
+			      r->chunks_offset, r->mode);
 }
 
 /* Nothing has been written there. A process that maps the ring counts as traced. */

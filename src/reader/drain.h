@@ -21,6 +21,7 @@
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -55,6 +56,11 @@ struct pb_drain {
 	pthread_t thread, heart;
 	_Atomic bool stop;
 	uint32_t high;			/* chunks below it were touched by someone */
+	uint32_t ahead;			/* chunks below it have memory; of the buffer */
+	uint32_t serials[2];		/* next_serial up to 250 and up to 500 ms ago */
+	uint32_t most_usable;		/* since memory was last given back */
+	struct robust_list_head robust;	/* by which the kernel tells engines of our death */
+	struct robust_list robust_entry;
 	uint32_t *suspect;		/* [nr_chunks] `uses` + 1 when found without a thread */
 	struct pb_counts_thread *lasts;	/* [nr_threads] by serial - 1 */
 	struct pb_drain_batch *batch;

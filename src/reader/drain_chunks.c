@@ -22,22 +22,6 @@ struct pb_drain_batch {
 	struct iovec iov[2 * BATCH];
 };
 
-static struct pb_chunk *chunk_at(struct pb_drain *d, uint32_t i)
-{
-	return (void *)((char *)d->ring + d->geometry.chunks_offset + (uint64_t)i * PB_CHUNK_SIZE);
-}
-
-static uint32_t chunk_state(struct pb_chunk *c)
-{
-	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
-}
-
-static bool chunk_take(struct pb_chunk *c, uint32_t from)
-{
-	return __atomic_compare_exchange_n(&c->state, &from, PB_CHUNK_READING, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /* --- moving chunks ------------------------------------------------------ */
 
 /* Calls that began in the chunk are lost: once something is discarded, so is all that
@@ -94,12 +78,6 @@ static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 	return n;
 }
 
-static void release(struct pb_drain *d, uint32_t i, uint32_t next_state)
-{
-	if (next_state != PB_CHUNK_READING)
-		__atomic_store_n(&chunk_at(d, i)->state, next_state, __ATOMIC_RELEASE);
-}
-
 static void note_chunk(struct pb_drain *d, const struct pb_chunk *head, uint64_t offset)
 {
 	if (head->serial && head->serial <= d->geometry.nr_threads)
@@ -124,7 +102,7 @@ static void batch_flush(struct pb_drain *d, uint32_t next_state)
 	d->bytes = d->datadir->chunks_size;
 	d->records = d->counts.records;
 	for (int i = 0; i < b->nr; i++)
-		release(d, b->index[i], next_state);
+		pb_drain_release(d, b->index[i], next_state);
 	b->nr = 0;
 }
 
@@ -150,19 +128,19 @@ static bool holds_nothing(const struct pb_chunk *c)
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
 {
 	struct pb_drain_batch *b = d->batch;
-	struct pb_chunk *c = chunk_at(d, i), *head = &b->head[b->nr];
+	struct pb_chunk *c = pb_drain_chunk(d, i), *head = &b->head[b->nr];
 
 	memcpy(head, c, sizeof(*head));
 	pb_barrier();
 	head->state = state;
 	if (state == PB_CHUNK_OPEN && holds_nothing(c)) {
-		release(d, i, next_state);
+		pb_drain_release(d, i, next_state);
 		return;
 	}
 	head->used = used_of_data(c);
 	if (!head->serial) {
 		discard(d, head, c + 1);
-		release(d, i, next_state);
+		pb_drain_release(d, i, next_state);
 		return;
 	}
 	b->index[b->nr] = i;
@@ -195,22 +173,50 @@ void pb_drain_look(struct pb_drain *d)
 	}
 }
 
-/* One round over the chunks; returns how many were taken. */
-unsigned pb_drain_full(struct pb_drain *d)
+/* What a round finds of a chunk whose bit is set. */
+static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_drain_round *r)
 {
-	unsigned taken = 0;
+	struct pb_chunk *c = pb_drain_chunk(d, i);
+	uint32_t state = pb_drain_state(c);
+
+	if (state == PB_CHUNK_OPEN || state == PB_CHUNK_HELD || state == PB_CHUNK_TAKEN) {
+		r->held++;
+	} else if (state == PB_CHUNK_FULL && full && pb_drain_take(c, PB_CHUNK_FULL)) {
+		batch_add(d, i, PB_CHUNK_FULL, PB_CHUNK_FREE);
+		r->taken++;
+	} else if (state == PB_CHUNK_FREE && pb_drain_take(c, PB_CHUNK_FREE)) {
+		/* an engine was stopped before it took it */
+		pb_drain_release(d, i, PB_CHUNK_FREE);
+	}
+}
+
+/* One round over the chunks that aren't free. */
+static unsigned round_all(struct pb_drain *d, bool full)
+{
+	struct pb_drain_round r = { 0 };
 
 	pb_drain_look(d);
-	for (uint32_t i = 0; i < d->high; i++) {
-		struct pb_chunk *c = chunk_at(d, i);
+	for (uint32_t w = 0; w < pb_ring_taken_words(d->high); w++)
+		for (uint64_t bits = __atomic_load_n(&pb_drain_taken(d)[w], __ATOMIC_ACQUIRE); bits;
+		     bits &= bits - 1) {
+			uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
-		if (chunk_state(c) == PB_CHUNK_FULL && chunk_take(c, PB_CHUNK_FULL)) {
-			batch_add(d, i, PB_CHUNK_FULL, PB_CHUNK_FREE);
-			taken++;
+			if (i < d->high)
+				round_chunk(d, i, full, &r);
 		}
-	}
 	batch_flush(d, PB_CHUNK_FREE);
-	return taken;
+	pb_drain_supply(d, &r);
+	return r.taken;
+}
+
+unsigned pb_drain_full(struct pb_drain *d)
+{
+	return round_all(d, true);
+}
+
+void pb_drain_count(struct pb_drain *d)
+{
+	round_all(d, false);
 }
 
 /* --- chunks of the dead ------------------------------------------------- */
@@ -248,8 +254,10 @@ void pb_drain_dead(struct pb_drain *d, bool zombies)
 	int ours = -1;
 
 	for (uint32_t i = 0; i < d->high; i++) {
-		struct pb_chunk *c = chunk_at(d, i);
-		uint32_t uses = c->uses + 1, state = chunk_state(c);
+		if (!pb_drain_is_taken(d, i))
+			continue;
+		struct pb_chunk *c = pb_drain_chunk(d, i);
+		uint32_t uses = c->uses + 1, state = pb_drain_state(c);
 
 		if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN) ||
 		    !thread_is_gone(c->pid, c->tid, zombies)) {
@@ -264,7 +272,7 @@ void pb_drain_dead(struct pb_drain *d, bool zombies)
 			ours = !d->pids_are_ours || d->pids_are_ours(d->arg);
 		if (!ours)
 			return;
-		if (!chunk_take(c, state))
+		if (!pb_drain_take(c, state))
 			continue;
 		d->suspect[i] = 0;
 		if (state == PB_CHUNK_TAKEN || (overwrite && state == PB_CHUNK_OPEN && holds_nothing(c))) {
@@ -291,10 +299,10 @@ static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 	/* twice: an OPEN chunk may have become FULL or HELD before we got to it */
 	for (uint32_t n = 0; n < 2 * d->high; n++) {
 		uint32_t i = n % d->high;
-		struct pb_chunk *c = chunk_at(d, i);
+		struct pb_chunk *c = pb_drain_chunk(d, i);
 
 		for (unsigned k = 0; k < pb_array_size(states); k++) {
-			if (chunk_state(c) != states[k] || !chunk_take(c, states[k]))
+			if (pb_drain_state(c) != states[k] || !pb_drain_take(c, states[k]))
 				continue;
 			if (list)
 				list[nr++] = (struct pb_drain_taken){ i, states[k] };
@@ -325,7 +333,8 @@ void pb_drain_rest(struct pb_drain *d)
 
 	/* no more than there can have been at the end: who goes on writing could
 	 * keep us here for ever */
-	for (uint32_t left = overwrite ? 0 : d->geometry.nr_chunks; left;) {
+	pb_drain_look(d);
+	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);
 
 		left = n > BATCH && n < left ? left - n : 0;
@@ -348,6 +357,7 @@ int pb_drain_init(struct pb_drain *d)
 	if (!d->batch || !d->suspect || !d->discarded || !d->lasts)
 		return -ENOMEM;
 	d->bytes = d->datadir->chunks_size;
+	d->most_usable = d->geometry.nr_buffer;
 	return 0;
 }
 

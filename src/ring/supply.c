@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ring/supply.h"
+#include "base/base.h"
 #include "ring/writer.h"
 
-#define DISCARD_TRIES	64
-#define WAIT_TURNS	(1u << 27)	/* pauses: some seconds */
+#define SEARCH_WORDS	1024		/* of taken[]: 1 GiB of chunks */
+#define PAUSES		64		/* between two looks of a waiting thread */
+#define TICKS_MAX	(1ull << 32)	/* of a wait: a second or so, whatever the ring says */
+#define PAUSES_MAX	(1u << 26)
+#define STEPS		10		/* what passes between two looks counts as at most 1/STEPS of it */
+
+uint64_t (*pb_supply_ticks)(void);
 
 bool pb_chunk_change_state(struct pb_chunk *c, uint32_t state, uint32_t serial, uint32_t new_state,
 			   uint32_t new_serial)
@@ -14,59 +20,218 @@ bool pb_chunk_change_state(struct pb_chunk *c, uint32_t state, uint32_t serial, 
 					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static struct pb_chunk *try_chunk(uint32_t index, uint32_t serial)
+static struct pb_chunk *take_chunk(uint32_t index, uint32_t from, uint32_t serial)
 {
 	struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)index * PB_CHUNK_SIZE);
 	uint64_t word = __atomic_load_n((uint64_t *)c, __ATOMIC_RELAXED);
-	uint32_t state = (uint32_t)word;
 
-	if (state != PB_CHUNK_FREE &&
-	    !(state == PB_CHUNK_FULL && pb_ring_map.mode == PB_RING_OVERWRITE))
+	if ((uint32_t)word != from)
 		return NULL;
-	return pb_chunk_change_state(c, state, (uint32_t)(word >> 32), PB_CHUNK_TAKEN, serial) ? c : NULL;
+	return pb_chunk_change_state(c, from, (uint32_t)(word >> 32), PB_CHUNK_TAKEN, serial) ? c : NULL;
 }
+
+/* --- free chunks -------------------------------------------------------- */
+
+/* A chunk that is FREE where its bit isn't set. If it isn't FREE, the bit was
+ * wrong, and stays set: somebody has the chunk. */
+static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
+{
+	uint64_t *word = &pb_ring_map.taken[at], mask = 1ull << bit;
+	struct pb_chunk *c;
+
+	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
+		return NULL;
+	c = take_chunk(at * 64 + bit, PB_CHUNK_FREE, serial);
+	/* the reader may have taken us for one that was stopped before it got the chunk */
+	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
+		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
+	return c;
+}
+
+static struct pb_chunk *claim_any(uint32_t at, uint64_t free, uint32_t serial)
+{
+	for (; free; free &= free - 1) {
+		struct pb_chunk *c = claim(at, (unsigned)__builtin_ctzll(free), serial);
+
+		if (c)
+			return c;
+	}
+	return NULL;
+}
+
+/* The lowest free chunk, from where the reader freed some: it was used lately,
+ * so its memory is there, and in the cache. */
+static struct pb_chunk *find_free(uint32_t nr, uint32_t serial)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	uint32_t words = (uint32_t)pb_ring_taken_words(nr);
+	uint32_t from = __atomic_load_n(&ring->free_word, __ATOMIC_RELAXED);
+
+	if (from >= words)
+		from = 0;
+	for (uint32_t k = 0; k < words && k < SEARCH_WORDS; k++) {
+		uint32_t at = from + k < words ? from + k : from + k - words;
+		uint64_t free = ~__atomic_load_n(&pb_ring_map.taken[at], __ATOMIC_RELAXED);
+		struct pb_chunk *c;
+
+		if (at == words - 1 && nr % 64)
+			free &= (1ull << nr % 64) - 1;
+		c = free ? claim_any(at, free, serial) : NULL;
+		if (c) {
+			if (k)
+				__atomic_store_n(&ring->free_word, at, __ATOMIC_RELAXED);
+			return c;
+		}
+	}
+	return NULL;
+}
+
+/* Overwrite mode: the next chunk that is FULL, which is the oldest. */
+static struct pb_chunk *take_over(uint32_t nr, uint32_t serial)
+{
+	for (uint32_t tries = 0; tries <= nr; tries++) {
+		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
+		struct pb_chunk *c = take_chunk(i % nr, PB_CHUNK_FULL, serial);
+
+		if (c)
+			return c;
+	}
+	return NULL;
+}
+
+/* --- waiting for one ---------------------------------------------------- */
+
+/*
+ * Time is what the process' waiting threads see pass together: if there are many
+ * each comes to run now and then only. Where the clock mustn't be read, each
+ * counts its own pauses.
+ */
+static struct {
+	uint64_t beat;		/* the heartbeat seen last */
+	uint64_t time;		/* of the last look */
+	uint64_t with_beat;	/* ticks since it was seen first */
+	uint64_t in_vain;	/* ticks since a waiting thread got a chunk */
+} seen;
 
 /* The heartbeat at which a wait was given up: nobody waits again before it moves. */
 static uint64_t dead_beat = ~0ull;
 
-/* Whether waiting for the reader makes sense: it lives, and goes on. No clock:
- * reading it may be forbidden. */
-static bool reader_lives(uint64_t *seen, uint32_t *turns)
+/* A wait was in vain as threads that do nothing hold all chunks of this mapping,
+ * which has no room for more. */
+static bool starved;
+
+struct wait {
+	uint64_t beat;
+	uint64_t with_beat, in_vain;	/* pauses */
+};
+
+static void pass(struct wait *w, uint64_t time)
 {
-	uint64_t beat = __atomic_load_n(&pb_ring_map.ring->heartbeat, __ATOMIC_RELAXED);
+	uint64_t before = __atomic_load_n(&seen.time, __ATOMIC_RELAXED);
+	uint64_t step = time - before, most = pb_ring_map.ring->wait_ticks / STEPS;
+
+	if (!time) {
+		w->with_beat += PAUSES;
+		w->in_vain += PAUSES;
+		return;
+	}
+	if ((int64_t)step <= 0 ||
+	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;		/* somebody looked later */
+	/* not all of a time in which nobody came to run: the machine stood still, perhaps */
+	step = step < most ? step : most;
+	__atomic_fetch_add(&seen.with_beat, step, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);
+}
+
+static void see(struct wait *w, uint64_t beat)
+{
+	if (beat != w->beat) {
+		w->beat = beat;
+		w->with_beat = 0;
+	}
+	if (beat != __atomic_load_n(&seen.beat, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&seen.beat, beat, __ATOMIC_RELAXED);
+		__atomic_store_n(&seen.with_beat, 0, __ATOMIC_RELAXED);
+	}
+}
+
+static bool too_long(const uint64_t *ticks, uint64_t pauses)
+{
+	const struct pb_ring *ring = pb_ring_map.ring;
+	uint64_t t = __atomic_load_n(ticks, __ATOMIC_RELAXED);
+
+	return t >= ring->wait_ticks || t >= TICKS_MAX || pauses >= ring->wait_pauses || pauses >= PAUSES_MAX;
+}
+
+static void end_in_vain(struct wait *w)
+{
+	w->in_vain = 0;
+	__atomic_store_n(&seen.in_vain, 0, __ATOMIC_RELAXED);
+}
+
+static bool all_held(void)
+{
+	for (uint32_t i = 0; i < pb_ring_map.nr_chunks; i++) {
+		struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)i * PB_CHUNK_SIZE);
+		uint32_t state = __atomic_load_n(&c->state, __ATOMIC_RELAXED);
+
+		if (state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN)
+			return false;
+	}
+	return true;
+}
+
+/* Whether waiting makes sense: the reader lives, and goes on. */
+static bool reader_lives(struct wait *w)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	uint64_t time = pb_supply_ticks();
+	uint64_t beat = __atomic_load_n(&ring->heartbeat, __ATOMIC_ACQUIRE);
 
 	if (__atomic_load_n(&pb_ring_map.mode, __ATOMIC_RELAXED) != PB_RING_WAIT ||
-	    __atomic_load_n(&pb_ring_map.ring->closing, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&ring->closing, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&ring->owner, __ATOMIC_RELAXED) & PB_OWNER_DIED ||
 	    beat == __atomic_load_n(&dead_beat, __ATOMIC_RELAXED))
 		return false;
-	if (beat != *seen) {
-		*seen = beat;
-		*turns = 0;
+	pass(w, time);
+	see(w, beat);
+	if (too_long(&seen.with_beat, w->with_beat)) {
+		__atomic_store_n(&dead_beat, beat, __ATOMIC_RELAXED);
+		return false;
 	}
-	if (++*turns < WAIT_TURNS / 256)
+	if (!too_long(&seen.in_vain, w->in_vain) && !__atomic_load_n(&starved, __ATOMIC_RELAXED))
 		return true;
-	__atomic_store_n(&dead_beat, beat, __ATOMIC_RELAXED);
-	return false;
+	end_in_vain(w);
+	__atomic_store_n(&starved, all_held(), __ATOMIC_RELAXED);
+	return !starved;
+}
+
+static struct pb_chunk *wait_for_free(uint32_t serial)
+{
+	struct wait w = { .beat = ~0ull };
+
+	while (reader_lives(&w)) {
+		struct pb_chunk *c;
+
+		for (int i = 0; i < PAUSES; i++)
+			__builtin_ia32_pause();
+		c = find_free(pb_ring_usable(pb_ring_map.ring, pb_ring_map.nr_chunks), serial);
+		if (c) {
+			end_in_vain(&w);
+			return c;
+		}
+	}
+	return NULL;
 }
 
 struct pb_chunk *pb_supply_take(uint32_t serial)
 {
-	uint32_t nr = pb_ring_map.nr_chunks, mode = pb_ring_map.mode;
-	uint64_t seen = 0;
-	uint32_t turns = 0;
+	uint32_t nr = pb_ring_usable(pb_ring_map.ring, pb_ring_map.nr_chunks);
+	uint32_t mode = __atomic_load_n(&pb_ring_map.mode, __ATOMIC_RELAXED);
+	struct pb_chunk *c = find_free(nr, serial);
 
-	for (uint32_t tries = 0;; tries++) {
-		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
-		struct pb_chunk *c = try_chunk(i % nr, serial);
-
-		if (c)
-			return c;
-		if (mode == PB_RING_WAIT) {
-			__builtin_ia32_pause();
-			if (tries % 256 == 255 && !reader_lives(&seen, &turns))
-				return NULL;
-		} else if (tries >= nr || (mode == PB_RING_DISCARD && tries >= DISCARD_TRIES)) {
-			return NULL;
-		}
-	}
+	if (c || mode == PB_RING_DISCARD)
+		return c;
+	return mode == PB_RING_OVERWRITE ? take_over(nr, serial) : wait_for_free(serial);
 }

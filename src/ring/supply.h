@@ -9,9 +9,12 @@
 #include <stdint.h>
 #include "abi/ring.h"
 
+/* The TSC, or 0 where it mustn't be read. Registered by the engine. */
+extern uint64_t (*pb_supply_ticks)(void);
+
 /* A chunk that is TAKEN by the thread of that serial, or NULL. The mode says
  * whether that means searching for a while, taking over a FULL one, or waiting
- * for the recorder. */
+ * for the recorder, 200 ms from its last sign of life. */
 struct pb_chunk *pb_supply_take(uint32_t serial);
 
 /* Changes a chunk's state and serial, which are one word, from the old pair to

@@ -39,12 +39,14 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 	if (threads_offset > mapped || chunks_offset > mapped || chunks_offset % PB_CHUNK_SIZE ||
 	    (uintptr_t)base % PB_CHUNK_SIZE ||
 	    nr_threads > (mapped - threads_offset) / sizeof(struct pb_ring_thread) ||
-	    nr_chunks > (mapped - chunks_offset) / PB_CHUNK_SIZE || nr_chunks < 1)
+	    nr_chunks > (mapped - chunks_offset) / PB_CHUNK_SIZE || nr_chunks < 1 ||
+	    pb_ring_taken_offset(threads_offset, nr_threads) + pb_ring_taken_words(nr_chunks) * 8 > chunks_offset)
 		return -22;
 	pb_no_chunk = pb_align_up((uint64_t)no_chunk_space, (uint64_t)PB_CHUNK_SIZE);
 	pb_ring_map = (struct pb_ring_map){
 		.ring = ring, .nr_threads = nr_threads, .nr_chunks = nr_chunks, .mode = mode,
 		.threads = (void *)((uint8_t *)base + threads_offset),
+		.taken = (void *)((uint8_t *)base + pb_ring_taken_offset(threads_offset, nr_threads)),
 		.chunks = (uint8_t *)base + chunks_offset,
 	};
 	return 0;

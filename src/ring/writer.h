@@ -55,6 +55,7 @@ struct pb_writer {
 struct pb_ring_map {
 	struct pb_ring *ring;
 	struct pb_ring_thread *threads;
+	uint64_t *taken;
 	uint8_t *chunks;
 	uint32_t nr_threads, nr_chunks;
 	uint32_t mode;		/* PB_RING_DISCARD from when this process' reader is known to be gone */

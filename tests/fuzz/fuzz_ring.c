@@ -33,7 +33,7 @@
 #define CHOOSE_LIMIT	16
 
 enum step {
-	FULL, DEAD, POLL, LOST,				/* the recorder's */
+	FULL, DEAD, POLL, LOST, SUPPLY,			/* the recorder's */
 	STATE, HEAD, WORDS, THREAD, RING, HOLE, HONEST,	/* the program's */
 	NR_STEPS
 };
@@ -54,6 +54,14 @@ static struct record_server server = {
 static struct pb_chunk *chunk(size_t i)
 {
 	return (void *)((char *)ring.map + ring.geometry.chunks_offset + i % CHUNKS * PB_CHUNK_SIZE);
+}
+
+/* Most programs keep to it that a chunk that isn't free has its bit set. */
+static void set_taken(struct pb_chunk *c)
+{
+	uint64_t i = ((uint64_t)c - (uint64_t)chunk(0)) / PB_CHUNK_SIZE;
+
+	__atomic_fetch_or(&pb_drain_taken(&drain)[i / 64], 1ull << i % 64, __ATOMIC_RELAXED);
 }
 
 static void write_at(void *at, size_t room, size_t offset, const uint8_t *bytes, size_t size)
@@ -79,6 +87,7 @@ static void honest(size_t i, uint32_t serial, uint32_t nr)
 	if (c->state != PB_CHUNK_FREE)
 		return;
 	memset(words, 0, PB_CHUNK_SIZE - sizeof(*c));
+	set_taken(c);
 	c->state = PB_CHUNK_OPEN;
 	c->serial = serial;
 	c->uses++;
@@ -100,7 +109,11 @@ static void write_step(enum step step, struct fuzz_input *in)
 	size_t size, offset;
 
 	if (step == STATE) {
-		__atomic_store_n(&c->state, (uint32_t)fuzz_take(in, 1) % 6, __ATOMIC_RELEASE);
+		uint32_t state = (uint32_t)fuzz_take(in, 1);
+
+		__atomic_store_n(&c->state, state % 6, __ATOMIC_RELEASE);
+		if (state < 128)
+			set_taken(c);
 		return;
 	}
 	if (step == HOLE) {
@@ -138,6 +151,7 @@ static void fire_once(struct fuzz_rng *r)
 
 	switch (fuzz_random(r) % 8) {
 	case 0: case 1: case 2:
+		set_taken(c);
 		__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 		break;
 	case 3:
@@ -153,6 +167,12 @@ static void fire_once(struct fuzz_rng *r)
 		((volatile uint64_t *)((char *)ring.map + ring.geometry.threads_offset))
 			[fuzz_below(r, 512)] = word;
 		break;
+	case 7:
+		if (word % 2) {
+			*(volatile uint64_t *)pb_drain_taken(&drain) = word;
+			break;
+		}
+		/* fall through */
 	default:
 		((volatile uint64_t *)(c + 1))[fuzz_below(r, 2000)] = word;
 	}
@@ -178,6 +198,7 @@ static void set_up(unsigned choices, uint64_t limit)
 		if (record_ring_create(&ring, CHUNKS * PB_CHUNK_SIZE, PB_RING_DISCARD))
 			errx(2, "no ring");
 		ring.geometry.nr_threads = 256;	/* looking at all costs time */
+		ring.geometry.nr_buffer = CHUNKS * 2 / 3;
 		snprintf(dir, sizeof(dir), "%s/session", fuzz_directory());
 	}
 	if (fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)ring.geometry.size))
@@ -202,7 +223,7 @@ static void step(enum step what, struct fuzz_input *in)
 	switch (what) {
 	case FULL:
 		if (ring.geometry.mode == PB_RING_OVERWRITE)
-			pb_drain_look(&drain);
+			pb_drain_count(&drain);
 		else
 			pb_drain_full(&drain);
 		break;
@@ -214,6 +235,10 @@ static void step(enum step what, struct fuzz_input *in)
 		break;
 	case LOST:
 		record_threads_lost(&ring);
+		break;
+	case SUPPLY:
+		pb_drain_ahead(&drain);
+		pb_drain_trim(&drain);
 		break;
 	default:
 		write_step(what, in);
@@ -287,7 +312,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		memcpy(new + i, &v, i + 4 > sizeof(new) ? sizeof(new) - i : 4);
 	}
 	switch (new[0]) {
-	case FULL: case LOST:
+	case FULL: case LOST: case SUPPLY:
 		n = 1;
 		break;
 	case DEAD: case POLL:
@@ -314,7 +339,7 @@ void fuzz_seeds(void)
 {
 	static const uint8_t steps[] = {
 		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0, STATE, 2, 1,
-		HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1, LOST, FULL,
+		HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1, LOST, FULL, SUPPLY,
 		/* a thread that is there: pid, tid, serial of chunk and table */
 		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0, 100, 0, 0, 0,
 		HEAD, 4, 4, 0, 4, 0, 0, 0, 0,

@@ -167,17 +167,22 @@ static struct pb_chunk *chunk_open(void)
 	for (;;) {
 		if (ring->closing)
 			return NULL;
-		for (uint32_t i = 0; i < geometry.nr_chunks; i++) {
+		for (uint32_t i = 0; i < geometry.nr_buffer; i++) {
 			uint32_t k = __atomic_fetch_add(&ring->next_chunk, 1, __ATOMIC_RELAXED) %
-				     geometry.nr_chunks;
+				     geometry.nr_buffer;
 			uint32_t free_state = geometry.mode == PB_RING_OVERWRITE && i % 2 ?
 					      PB_CHUNK_FULL : PB_CHUNK_FREE;
 			struct pb_chunk *c = (void *)(ring_map + geometry.chunks_offset +
 						      (uint64_t)k * PB_CHUNK_SIZE);
 
 			if (__atomic_compare_exchange_n(&c->state, &free_state, PB_CHUNK_OPEN, false,
-							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+				uint64_t *taken = (void *)(ring_map + pb_ring_taken_offset(
+					geometry.threads_offset, geometry.nr_threads));
+
+				__atomic_fetch_or(&taken[k / 64], 1ull << k % 64, __ATOMIC_RELAXED);
 				return c;
+			}
 		}
 		usleep(100);
 	}

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/record.h"
@@ -18,7 +19,8 @@
 #include "reader/drain_priv.h"
 
 #define CHUNKS	200		/* some times what is written at once */
-#define SIZE	(PB_CHUNK_SIZE * (CHUNKS + 1ul))
+#define RESERVE	100
+#define SIZE	(PB_CHUNK_SIZE * (CHUNKS + RESERVE + 1ul))
 
 static char dir[] = "/tmp/pb-test-drain-XXXXXX", path[64];
 static struct pb_datadir datadir;
@@ -27,6 +29,11 @@ static struct pb_drain drain;
 static struct pb_chunk *chunk(uint32_t i)
 {
 	return (void *)((char *)drain.ring + drain.geometry.chunks_offset + i * (size_t)PB_CHUNK_SIZE);
+}
+
+static void set_taken(uint32_t i)
+{
+	pb_drain_taken(&drain)[i / 64] |= 1ull << i % 64;
 }
 
 /* One leaf of that thread. */
@@ -38,6 +45,7 @@ static void fill(uint32_t i, uint32_t serial, uint32_t used)
 	c->seq = i;
 	c->used = used;
 	*(uint64_t *)(c + 1) = 1ull << PB_SITE_SHIFT | PB_TAG_LEAF;
+	set_taken(i);
 	__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
 }
 
@@ -51,8 +59,8 @@ static int begin(void **state)
 		return -1;
 	drain = (struct pb_drain){
 		.ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), .ring_fd = fd,
-		.geometry = { .nr_threads = 8, .nr_chunks = CHUNKS, .chunks_offset = PB_CHUNK_SIZE,
-			      .size = SIZE },
+		.geometry = { .nr_threads = 8, .nr_chunks = CHUNKS + RESERVE, .nr_buffer = CHUNKS,
+			      .threads_offset = 4096, .chunks_offset = PB_CHUNK_SIZE, .size = SIZE },
 		.datadir = &datadir,
 	};
 	return pb_drain_init(&drain);
@@ -199,6 +207,89 @@ static void newest_remain(void **state)
 	}
 }
 
+/* A full buffer's worth is there whatever threads hold, as far as the reserve goes. */
+static void idle_threads(void **state)
+{
+	struct pb_ring *ring = drain.ring;
+
+	for (uint32_t i = 0; i < CHUNKS + RESERVE; i++) {
+		chunk(i)->state = i % 2 ? PB_CHUNK_OPEN : PB_CHUNK_HELD;
+		set_taken(i);
+		ring->next_serial = i + 1;
+		pb_drain_serials(&drain);
+		pb_drain_serials(&drain);
+		assert_int_equal(pb_drain_full(&drain), 0);
+		assert_int_equal(pb_ring_usable(ring, CHUNKS + RESERVE),
+				 i + 1 < RESERVE ? CHUNKS + i + 1 : CHUNKS + RESERVE);
+	}
+	/* they end; then threads come that the recorder hasn't seen */
+	for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
+		chunk(i)->state = PB_CHUNK_FREE;
+	pb_drain_count(&drain);
+	/* the recorder has seen some, but they may have no chunk yet */
+	ring->next_serial += 5;
+	pb_drain_serials(&drain);
+	pb_drain_count(&drain);
+	ring->next_serial += 2;
+	assert_int_equal(pb_ring_usable(ring, CHUNKS + RESERVE), CHUNKS + 7);
+	assert_int_equal(pb_ring_usable(ring, CHUNKS), CHUNKS);
+	pb_drain_fini(&drain);
+}
+
+/* The bit of a chunk that is FREE: an engine was stopped before it took it. */
+static void stopped_before_open(void **state)
+{
+	fill(130, 1, 8);	/* so far chunks were used */
+	set_taken(70);
+	drain.ring->free_word = 3;
+	assert_int_equal(pb_drain_full(&drain), 1);
+	assert_false(pb_drain_is_taken(&drain, 70));
+	assert_false(pb_drain_is_taken(&drain, 130));
+	assert_int_equal(chunk(70)->state, PB_CHUNK_FREE);
+	assert_int_equal(drain.ring->free_word, 1);
+	pb_drain_fini(&drain);
+}
+
+static size_t memory(void)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(drain.ring_fd, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+/* The reserve's memory goes when its threads have gone; what is in use stays. */
+static void given_back(void **state)
+{
+	size_t before;
+
+	pb_drain_count(&drain);
+	before = memory();
+	for (uint32_t i = CHUNKS; i < CHUNKS + RESERVE; i++) {
+		memset(chunk(i), 1, PB_CHUNK_SIZE);
+		chunk(i)->state = i == CHUNKS + 50 ? PB_CHUNK_OPEN : PB_CHUNK_FREE;
+	}
+	set_taken(CHUNKS + 50);
+	pb_drain_look(&drain);
+	pb_drain_trim(&drain);
+	assert_in_range(memory(), before, before + PB_CHUNK_SIZE + 4096);
+	assert_int_equal(chunk(CHUNKS + 50)->state, PB_CHUNK_OPEN);
+	assert_int_equal(chunk(CHUNKS + 49)->state, PB_CHUNK_FREE);
+	assert_int_equal(chunk(CHUNKS + 51)->uses, 0);
+	pb_drain_fini(&drain);
+}
+
+/* Memory is there before it is needed, and not more than the buffer. */
+static void ahead(void **state)
+{
+	drain.geometry.nr_buffer = CHUNKS - 3;
+	while (pb_drain_ahead(&drain))
+		;
+	assert_in_range(memory(), (CHUNKS - 3) * (size_t)PB_CHUNK_SIZE,
+			(CHUNKS - 3) * (size_t)PB_CHUNK_SIZE + 3 * 4096);
+	pb_drain_fini(&drain);
+}
+
 static int make_dir(void **state)
 {
 	return mkdtemp(dir) ? 0 : -1;
@@ -216,6 +307,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(used_is_not_believed, begin, end),
 		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
 		cmocka_unit_test_setup_teardown(newest_remain, begin, end),
+		cmocka_unit_test_setup_teardown(idle_threads, begin, end),
+		cmocka_unit_test_setup_teardown(stopped_before_open, begin, end),
+		cmocka_unit_test_setup_teardown(given_back, begin, end),
+		cmocka_unit_test_setup_teardown(ahead, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the engines need of the recorder besides room: how many chunks they may
+ * use, memory for those before they come to them, and a sign of life.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "reader/drain_priv.h"
+
+#define AHEAD		(8u << 20)	/* bytes of free chunks that have memory */
+#define PIECE		(1u << 20)	/* of memory made at once */
+#define TRIM_MAX	8192		/* chunks looked at by one trim */
+
+/* Engines look for a free chunk from the lowest that was freed: it is warm. */
+void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
+{
+	if (next_state == PB_CHUNK_READING)
+		return;
+	if (next_state == PB_CHUNK_FREE) {
+		__atomic_fetch_and(&pb_drain_taken(d)[i / 64], ~(1ull << i % 64), __ATOMIC_RELAXED);
+		if (i / 64 < __atomic_load_n(&d->ring->free_word, __ATOMIC_RELAXED))
+			__atomic_store_n(&d->ring->free_word, i / 64, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&pb_drain_chunk(d, i)->state, next_state, __ATOMIC_RELEASE);
+}
+
+/* A buffer's worth, whatever threads hold. */
+void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r)
+{
+	uint64_t usable = (uint64_t)d->geometry.nr_buffer + r->held;
+
+	if (usable > d->geometry.nr_chunks)
+		usable = d->geometry.nr_chunks;
+	if (usable > d->most_usable)
+		d->most_usable = (uint32_t)usable;
+	usable |= (uint64_t)d->serials[1] << 32;
+	if (usable != __atomic_load_n(&d->ring->usable, __ATOMIC_RELAXED))
+		__atomic_store_n(&d->ring->usable, usable, __ATOMIC_RELAXED);
+}
+
+void pb_drain_serials(struct pb_drain *d)
+{
+	d->serials[1] = d->serials[0];
+	d->serials[0] = __atomic_load_n(&d->ring->next_serial, __ATOMIC_ACQUIRE);
+}
+
+/* Behind the highest chunk of the buffer that isn't free. */
+static uint32_t top_taken(struct pb_drain *d)
+{
+	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
+
+	/* none can be where no memory is */
+	if (w > pb_ring_taken_words(d->ahead))
+		w = pb_ring_taken_words(d->ahead);
+	while (w && !bits)
+		bits = __atomic_load_n(&pb_drain_taken(d)[--w], __ATOMIC_RELAXED);
+	return bits ? (uint32_t)w * 64 + 64 - (uint32_t)__builtin_clzll(bits) : 0;
+}
+
+bool pb_drain_ahead(struct pb_drain *d)
+{
+	uint32_t nr = PIECE / PB_CHUNK_SIZE;
+	uint64_t to;
+
+	if (d->ahead >= d->geometry.nr_buffer)
+		return false;
+	to = (uint64_t)top_taken(d) + AHEAD / PB_CHUNK_SIZE;
+	if (d->ahead + nr > to)
+		return false;
+	if (nr > d->geometry.nr_buffer - d->ahead)
+		nr = d->geometry.nr_buffer - d->ahead;
+	/* where it fails, engines get each page by a fault */
+	if (madvise(pb_drain_chunk(d, d->ahead), (size_t)nr * PB_CHUNK_SIZE, MADV_POPULATE_WRITE))
+		nr = d->geometry.nr_buffer - d->ahead;
+	d->ahead += nr;
+	return true;
+}
+
+/* Some that are READING. A hole is a chunk that was never used: FREE, and zero. */
+static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
+{
+	off_t at = (off_t)(d->geometry.chunks_offset + (uint64_t)first * PB_CHUNK_SIZE);
+
+	if (nr && fallocate(d->ring_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+			    (off_t)nr * PB_CHUNK_SIZE))
+		for (uint32_t i = first; i < first + nr; i++)
+			pb_drain_release(d, i, PB_CHUNK_FREE);
+}
+
+/* The first chunk from i on that has memory; a look at another would give it some. */
+static uint32_t next_data(struct pb_drain *d, uint32_t i)
+{
+	uint64_t start = d->geometry.chunks_offset;
+	off_t at = lseek(d->ring_fd, (off_t)(start + (uint64_t)i * PB_CHUNK_SIZE), SEEK_DATA);
+
+	return at < 0 ? d->high : (uint32_t)(((uint64_t)at - start) / PB_CHUNK_SIZE);
+}
+
+void pb_drain_trim(struct pb_drain *d)
+{
+	uint32_t nr = 0, end = d->high, i = d->most_usable;
+
+	for (uint32_t looks = 0; i < end && looks < TRIM_MAX; looks++) {
+		uint32_t next = next_data(d, i);
+
+		if (next == i && !pb_drain_is_taken(d, i) &&
+		    pb_drain_take(pb_drain_chunk(d, i), PB_CHUNK_FREE)) {
+			nr++;
+			i++;
+			continue;
+		}
+		trim_run(d, i - nr, nr);
+		nr = 0;
+		i = next == i ? i + 1 : next;
+	}
+	trim_run(d, i - nr, nr);
+	d->most_usable = d->geometry.nr_buffer;
+}
+
+void pb_drain_own(struct pb_drain *d)
+{
+	d->robust = (struct robust_list_head){
+		.list = { &d->robust_entry }, .futex_offset = (char *)&d->ring->owner - (char *)&d->robust_entry,
+	};
+	d->robust_entry.next = &d->robust.list;
+	if (!syscall(SYS_set_robust_list, &d->robust, sizeof(d->robust)))
+		__atomic_store_n(&d->ring->owner, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+}
+
+void pb_drain_disown(struct pb_drain *d)
+{
+	d->robust.list.next = &d->robust.list;
+	__atomic_store_n(&d->ring->owner, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ *   stall SIGNAL SECONDS [notsc]   makes calls, sends the recorder that signal (0: none), and goes on for so
+ *                                  long; a stopped recorder is continued half way
+ *
+ * Prints how many calls of work() were made, and the most processor time between
+ * two hundreds of them, in ms: a wait for the recorder is that, whatever else the
+ * machine does. notsc: the time-stamp counter mustn't be read.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile long sink;
+
+__attribute__((noipa)) void work(long i)
+{
+	sink = i;
+}
+
+/* by the kernel: libc's reads the counter */
+static double now(clockid_t clock)
+{
+	struct timespec t;
+
+	syscall(SYS_clock_gettime, clock, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static long calls;
+static double most;
+
+static void go_on(double ms)
+{
+	double end = now(CLOCK_MONOTONIC) + ms;
+
+	while (now(CLOCK_MONOTONIC) < end) {
+		double t = now(CLOCK_THREAD_CPUTIME_ID);
+
+		for (int i = 0; i < 100; i++)
+			work(i);
+		calls += 100;
+		t = now(CLOCK_THREAD_CPUTIME_ID) - t;
+		most = t > most ? t : most;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int signal = atoi(argv[1]);
+	double ms = atof(argv[2]) * 1e3;
+	pid_t recorder = getppid();
+
+	if (argc > 3)
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	go_on(200);
+	if (signal)
+		kill(recorder, signal);
+	go_on(ms / 2);
+	if (signal == SIGSTOP)
+		kill(recorder, SIGCONT);
+	go_on(ms / 2);
+	printf("%ld %.1f\n", calls, most);
+	return 0;
+}
