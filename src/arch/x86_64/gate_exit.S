@@ -2,7 +2,8 @@
 /* A hooked call returns. */
 #include "arch/x86_64/hot.inc"
 
-	.if PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1 || C_STATE != C_SITE + 4 || PB_ENTRY_LAZY > PB_ENTRY_LATE || PB_TAG_EXIT != PB_TAG_LEAF + 2
+	.if PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1 || PB_ENTRY_LAZY > PB_ENTRY_LATE || \
+		C_STATE != C_SITE + 4 || PB_TAG_EXIT != PB_TAG_LEAF + 2
 	.error "pb_gate_exit makes the tag of the state"
 	.endif
 
