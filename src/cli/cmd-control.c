@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "control/resolve.h"
@@ -141,6 +142,18 @@ static int list_files(void)
 	return 0;
 }
 
+/* What the program says: it may be hostile. */
+static void print_clean(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		size_t n = text[i] == '\n' || text[i] == '\t' ? 0 : pb_text_control(text + i);
+
+		for (size_t k = 0; k < n && i + k < len; k++)
+			text[i + k] = '?';
+	}
+	fwrite(text, 1, len, stdout);
+}
+
 static int read_file(struct control_options *o, const char *path)
 {
 	struct pb_control *c;
@@ -154,7 +167,7 @@ static int read_file(struct control_options *o, const char *path)
 	pb_control_close(c);
 	if (ret)
 		return pb_error("control", "%s", err);
-	fwrite(text, 1, len, stdout);
+	print_clean(text, len);
 	free(text);
 	return fflush(stdout) ? pb_error("control", "%s", strerror(errno)) : 0;
 }

@@ -16,7 +16,6 @@
 
 #include "abi/record.h"
 #include "base/base.h"
-#include "base/text.h"
 #include "cli/record.h"
 #include "cli/record_server.h"
 
@@ -270,7 +269,7 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
 }
 
-/* An agent's complaint. Its text is printable before it reaches a terminal. */
+/* An agent's complaint. */
 static int on_error(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	char text[600];
@@ -280,7 +279,6 @@ static int on_error(struct record_server *s, struct record_conn *c, const char *
 		return -EPROTO;
 	n = strnlen(body + sizeof(struct pb_msg_error), n < 500 ? n : 500);
 	snprintf(text, sizeof(text), "%.*s", (int)n, body + sizeof(struct pb_msg_error));
-	pb_text_clean(text, ' ', 0);
 	pb_datadir_note(s->datadir, text);
 	if (c->image == 1)
 		s->agent_error = true;
