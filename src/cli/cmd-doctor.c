@@ -89,8 +89,8 @@ static void check_agent(void)
 
 static void check_session(void)
 {
-	char base[72];
-	int ret = record_session_base(base, sizeof(base));
+	char base[RECORD_BASE];
+	int ret = record_session_base(base);
 
 	if (ret)
 		say(BAD, "session", "%s: %s; record needs it for its socket", base, strerror(-ret));
