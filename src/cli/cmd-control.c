@@ -4,7 +4,6 @@
  * `patchbay record --serve`. Finds the session by the process, or takes the
  * only one there is.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "control/resolve.h"
@@ -79,38 +79,43 @@ static const struct argp control_argp = {
 
 /* --- the session ---------------------------------------------------------- */
 
+struct found {
+	uint32_t pid;
+	struct pb_control *first;
+	unsigned nr;
+	char err[600];
+};
+
+static bool try_session(void *arg, const char *path)
+{
+	struct found *f = arg;
+	struct pb_control *next;
+
+	if (pb_control_open(&next, path, f->pid, f->err, sizeof(f->err)))
+		return false;
+	if (!f->nr++)
+		f->first = next;
+	else
+		pb_control_close(next);
+	return false;
+}
+
 /* Tries each session's socket; one that knows the process, or the only one. */
 static int find_session(struct control_options *o, struct pb_control **c)
 {
-	char base[72], path[400], err[600] = "";
-	struct pb_control *found = NULL, *next;
-	unsigned nr = 0;
-	int ret = record_session_base(base, sizeof(base));
-	DIR *d = ret ? NULL : opendir(base);
+	struct found f = { .pid = o->pid };
 
-	for (struct dirent *e; d && (e = readdir(d));) {
-		if (e->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s/control", base, e->d_name);
-		if (access(path, F_OK) || pb_control_open(&next, path, o->pid, err, sizeof(err)))
-			continue;
-		nr++;
-		if (nr == 1)
-			found = next;
-		else
-			pb_control_close(next);
-	}
-	if (d)
-		closedir(d);
-	*c = found;
-	if (nr == 1)
+	record_session_each(try_session, &f);
+	*c = f.first;
+	if (f.nr == 1)
 		return 0;
-	pb_control_close(found);
-	if (nr)
-		return pb_error("control", "%u sessions run; choose one with -p PID or --session", nr);
+	pb_control_close(f.first);
+	if (f.nr)
+		return pb_error("control", "%u sessions run; choose one with -p PID or --session", f.nr);
 	if (o->pid)
 		return pb_error("control", "%u: no `patchbay record --serve' traces this process", o->pid);
-	return pb_error("control", "no `patchbay record --serve' runs%s%s", *err ? ": " : "", err);
+	return pb_error("control", "no `patchbay record --serve' runs%s%s", *f.err ? ": " : "",
+			f.err);
 }
 
 static int open_session(struct control_options *o, struct pb_control **c)
@@ -141,6 +146,18 @@ static int list_files(void)
 	return 0;
 }
 
+/* What the program says: it may be hostile. */
+static void print_clean(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		size_t n = text[i] == '\n' || text[i] == '\t' ? 0 : pb_text_control(text + i);
+
+		for (size_t k = 0; k < n && i + k < len; k++)
+			text[i + k] = '?';
+	}
+	fwrite(text, 1, len, stdout);
+}
+
 static int read_file(struct control_options *o, const char *path)
 {
 	struct pb_control *c;
@@ -154,7 +171,7 @@ static int read_file(struct control_options *o, const char *path)
 	pb_control_close(c);
 	if (ret)
 		return pb_error("control", "%s", err);
-	fwrite(text, 1, len, stdout);
+	print_clean(text, len);
 	free(text);
 	return fflush(stdout) ? pb_error("control", "%s", strerror(errno)) : 0;
 }

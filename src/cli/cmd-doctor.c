@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 
@@ -37,14 +38,16 @@ static void say(enum verdict v, const char *what, const char *fmt, ...)
 	static const char *const words[] = { "ok", "note", "BAD" };
 	static const char *const colours[] = { "\033[32m", "\033[33m", "\033[31m" };
 	bool colour = isatty(1);
+	char text[PATH_MAX + 300];
 	va_list ap;
 
 	bad += v == BAD;
-	printf("%s%-4s%s  %-12s ", colour ? colours[v] : "", words[v], colour ? "\033[m" : "", what);
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	putchar('\n');
+	pb_text_clean(text, '?', 0);
+	printf("%s%-4s%s  %-12s %s\n", colour ? colours[v] : "", words[v], colour ? "\033[m" : "", what,
+	       text);
 }
 
 /* A one-line file without its newline; "" if it can't be read. */
@@ -86,8 +89,8 @@ static void check_agent(void)
 
 static void check_session(void)
 {
-	char base[72];
-	int ret = record_session_base(base, sizeof(base));
+	char base[RECORD_BASE];
+	int ret = record_session_base(base);
 
 	if (ret)
 		say(BAD, "session", "%s: %s; record needs it for its socket", base, strerror(-ret));

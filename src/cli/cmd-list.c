@@ -14,6 +14,7 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "module/demangle.h"
 #include "module/module.h"
@@ -128,6 +129,10 @@ static void print_func(struct list *l, const char *module, const char *name,
 {
 	char *pretty = pb_demangle(name, l->demangle);
 
+	if (!pretty && !pb_text_printable(name)) {
+		pretty = strdup(name);
+		pb_text_clean(pretty, '?', 0);
+	}
 	name = pretty ? pretty : name;
 	switch (l->format) {
 	case FORMAT_TEXT:

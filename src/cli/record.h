@@ -15,8 +15,10 @@
  *   record_server   the conversation with them (abi/messages.h)
  *   record_serve    control files for `patchbay control`
  *   record_conn     messages to agents and clients
+ *   record_proc     what /proc says of one process
  *   record_procs    which processes are traced
- *   record_threads  their threads' names
+ *   record_tasks    threads by the numbers that engines know them by
+ *   record_threads  their names
  *   record_run      start, loop
  *   record_end      what is written and said at the end
  *   record_hints    why a recording shows less than was expected
@@ -36,6 +38,7 @@
 #include "abi/analysis.h"
 #include "abi/messages.h"
 #include "abi/ring.h"
+#include "cli/record_proc.h"
 #include "control/control.h"
 #include "control/resolve.h"
 #include "reader/drain.h"
@@ -127,6 +130,8 @@ struct record_ring {
 	struct pb_ring geometry;
 	dev_t dev;
 	ino_t ino;
+	_Atomic bool unlocked;	/* an agent has no file of its own: record_procs_share() */
+	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536
 int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
@@ -140,13 +145,18 @@ struct record_session {
 	char sock[108];
 	char control[108];	/* "" without --serve */
 	int listen_fd, control_fd;
+	int lock_fd;		/* of dir, held while the session lives; -1: none */
 	char agent[PATH_MAX];	/* path for LD_PRELOAD */
 };
 int record_session_open(struct record_session *s, bool serve);
 int record_session_find_agent(struct record_session *s);
 void record_session_close(struct record_session *s);
-/* The directory that holds the sessions' directories; 0 or -errno. */
-int record_session_base(char *base, size_t len);
+/* The directory for a new session's directory, made if need be; 0 or -errno. */
+#define RECORD_BASE 72
+int record_session_base(char base[RECORD_BASE]);
+/* Calls visit with the `control' socket of each session of this user that has one, until it
+ * returns true. Some may be of recorders that were killed. */
+void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
 /* environ with the agent's variables last; to be freed with free(). */
 char **record_session_environ(const struct record_session *s);
 
@@ -262,24 +272,43 @@ void record_server_close(struct record_server *s);
 const struct record_image *record_server_image(const struct record_server *s, uint32_t image);
 
 /* --- processes --- */
-/* Pids that map the ring, without `except`; returns how many (at most max).
- * With nested, says whether one of them lives in a pid namespace of its own. */
-unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pids, unsigned max,
-			   bool *nested);
-
-/* Whether the process still maps the ring. */
-bool record_procs_alive(const struct record_ring *r, pid_t pid);
+/* The ring's file for one agent, to be sent, and closed if it isn't r->fd. */
+int record_procs_share(struct record_ring *r);
+/* Whether some process still maps the ring. */
+bool record_procs_alive(const struct record_ring *r);
 /* Whether a process was just handed on by exec to an image whose agent hasn't
- * mapped the ring yet: a look at record_procs_scan() alone would miss it. */
-bool record_procs_starting(const struct record_session *s);
+ * mapped the ring yet: a look at record_procs_alive() alone would miss it. */
+bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
+/* Who maps the ring, for messages. Hidden are those that seem to, but may not be looked at. */
+struct record_procs {
+	pid_t first, first_hidden;
+	unsigned nr, hidden;
+};
+void record_procs_scan(const struct record_ring *r, struct record_procs *p);
 
 /* Whether a descriptor of the process, but its standard input, is the terminal behind
  * ours; also where that can't be seen. */
 bool record_procs_have_terminal(pid_t pid, int fd);
 
-#define RECORD_COMM 16
-/* A thread's name; left as it is if the thread is gone. */
-void record_read_comm(pid_t pid, pid_t tid, char *comm);
+/* --- tasks: threads by their numbers in the ring --- */
+/* Finds those that are alive, or may be; false: nothing can be said. *stop ends the
+ * search. */
+bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
+			const _Atomic bool *stop);
+struct record_names {
+	/* private */
+	const struct record_ring *ring;
+	bool is_ours, last_maps;
+	pid_t last;
+	void *list;
+	unsigned nr;
+};
+/* look_further: in other pid namespaces, too. */
+void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
+void record_names_end(struct record_names *n);
+/* The name of a traced thread that runs exe; "" if there is none. */
+void record_names_get(struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
+		      char comm[RECORD_COMM]);
 
 /* --- threads: names, kept while the threads live --- */
 struct record_threads {

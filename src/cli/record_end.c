@@ -2,12 +2,12 @@
 /* What is written and said at the end. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/base.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/record_server.h"
@@ -85,7 +85,6 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	if (ring.latched) {
 		memcpy(reason, ring.latch_reason, sizeof(reason));
 		reason[sizeof(reason) - 1] = 0;
-		pb_text_clean(reason, ' ', 0);
 		snprintf(text, sizeof(text), "tracing turned itself off: %s", reason);
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
@@ -114,8 +113,9 @@ static int exit_status(const struct record_outcome *out)
 static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
-	char calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
+	char *next = NULL, calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
 	bool all = !d->counts.chunks_missing && !end->overwritten;
+	size_t len;
 
 	if (s->options->quiet)
 		return;
@@ -141,13 +141,16 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	} else if (d->counts.chunks_missing)
 		strcat(more, s->options->mode == PB_RING_OVERWRITE ? ", older ones overwritten" :
 		       ", some missing");
-	fprintf(stderr, "patchbay: %s%s%s calls, %s lost%s, %s in %s; next: patchbay report",
-		killed, all ? "" : "about ", calls, lost, more, bytes, s->datadir->dir);
-	if (strcmp(s->datadir->dir, PB_DEFAULT_DIR)) {
-		fputs(" -d ", stderr);
-		record_print_quoted(stderr, s->datadir->dir);
+	FILE *f = open_memstream(&next, &len);
+	if (f && strcmp(s->datadir->dir, PB_DEFAULT_DIR)) {
+		fputs(" -d ", f);
+		record_print_quoted(f, s->datadir->dir);
 	}
-	putc('\n', stderr);
+	if (f)
+		fclose(f);
+	pb_error(NULL, "%s%s%s calls, %s lost%s, %s in %s; next: patchbay report%s",
+		 killed, all ? "" : "about ", calls, lost, more, bytes, s->datadir->dir, next ?: "");
+	free(next);
 }
 
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,

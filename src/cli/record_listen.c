@@ -51,12 +51,16 @@ static bool accept_agent(const struct record_server *s, struct record_peer *peer
 		.threads_offset = g->threads_offset, .chunks_offset = g->chunks_offset,
 	};
 	struct record_conn c;
+	int fd;
 
 	if (!record_listen_accept(s->session->listen_fd, peer))
 		return false;
 	/* one that has left already is found out when it is read from */
 	c = (struct record_conn){ .fd = peer->fd };
-	record_conn_send(&c, PB_MSG_RING, &ring, sizeof(ring), NULL, 0, s->ring->fd);
+	fd = record_procs_share(s->ring);
+	record_conn_send(&c, PB_MSG_RING, &ring, sizeof(ring), NULL, 0, fd);
+	if (fd != s->ring->fd)
+		close(fd);
 	return true;
 }
 

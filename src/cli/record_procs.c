@@ -1,155 +1,181 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which processes are traced: those that map the ring. The kernel says it
- * exactly, through fork and exec and whatever the agents could tell us or not.
+ * Which processes are traced: those that map the ring. The kernel says whether
+ * there is one, exactly, whatever the recorder may look at.
+ *
+ * Each agent gets an open file of the ring that is its own, with a shared flock(). A mapping
+ * holds its file, and the file the lock: through fork, after the descriptor is closed, and
+ * until the last process with that mapping has ended, has unmapped it or called exec. So the
+ * exclusive lock is there for the taking exactly when nobody maps the ring. /proc, which
+ * hides the mappings of other users' processes, of those that aren't dumpable and of a main
+ * thread that has exited, is asked for names only.
  */
-#include <ctype.h>
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "cli/record.h"
+#include "cli/record_proc.h"
 
-/* Kernel text files hold no more than this of one entry; mappings of the ring
- * are found by their line's "/memfd:patchbay-ring" and then by inode. */
-bool record_procs_alive(const struct record_ring *r, pid_t pid)
+/* --- the lock ------------------------------------------------------------- */
+
+/* Agents are accepted while another thread tries the exclusive lock. */
+static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_locked(int fd)
 {
-	char path[40], *line = NULL;
-	size_t cap = 0;
-	bool found = false;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (!found && getline(&line, &cap, f) > 0) {
-		unsigned major, minor;
-		unsigned long ino;
-
-		if (strstr(line, "/memfd:patchbay-ring") &&
-		    sscanf(line, "%*s %*s %*s %x:%x %lu", &major, &minor, &ino) == 3)
-			found = ino == r->ino && makedev(major, minor) == r->dev;
-	}
-	free(line);
-	fclose(f);
-	return found;
+	pthread_mutex_lock(&trying);
+	bool locked = flock(fd, LOCK_EX | LOCK_NB) && (errno == EWOULDBLOCK || errno == EINTR);
+	flock(fd, LOCK_UN);
+	pthread_mutex_unlock(&trying);
+	return locked;
 }
 
-/* "NSpid:\t17\t1": more than one number. */
-static bool in_own_namespace(pid_t pid)
+static bool lock_shared(int fd)
 {
-	char path[40], line[256];
-	bool nested = false;
+	pthread_mutex_lock(&trying);
+	bool locked = !flock(fd, LOCK_SH | LOCK_NB);
+	pthread_mutex_unlock(&trying);
+	return locked;
+}
+
+int record_procs_share(struct record_ring *r)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", r->fd);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && lock_shared(fd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	/* no /proc, no descriptor left: the agent gets ours, and the mappings are looked for */
+	r->unlocked = true;
+	return r->fd;
+}
+
+static bool visit_first(void *arg, pid_t pid)
+{
+	struct { const struct record_ring *r; bool found; } *v = arg;
+
+	v->found = record_proc_maps(v->r, pid) == RECORD_MAPS;
+	return !v->found;
+}
+
+bool record_procs_alive(const struct record_ring *r)
+{
+	struct { const struct record_ring *r; bool found; } v = { .r = r };
+
+	if (is_locked(r->fd))
+		return true;
+	if (r->unlocked)
+		record_proc_each("/proc", visit_first, &v);
+	return v.found;
+}
+
+/* --- between exec and the agent's start ----------------------------------- */
+
+struct starting {
+	const struct record_session *s;
+	const struct record_ring *r;
+	char want[sizeof(((struct record_session *)0)->sock) + 20];
+	uint64_t since;
+	bool found;
+};
+
+/* Whether the ring names a process, by its number here. */
+static bool is_known(const struct record_ring *r, pid_t pid)
+{
+	for (uint32_t i = record_ring_nr_threads(r); i-- > 0;)
+		if (record_ring_thread(r, i)->pid == (uint32_t)pid)
+			return true;
+	return false;
+}
+
+/* An image that only root may look at, as its file can't be read: it starts if it is one of
+ * ours. In an image with more rights than ours the loader ignores the agent. */
+static bool hidden_starts(const struct starting *v, pid_t pid)
+{
+	struct record_status st;
+	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, "NSpid:", 6)) {
-			nested = strchr(line + 7, '\t') != NULL;
-			break;
-		}
-	fclose(f);
-	return nested;
+	return is_known(v->r, pid) && !record_proc_status(path, &st) && !st.dead && st.same_user;
 }
 
-static FILE *proc_file(pid_t pid, const char *name)
+/* Whether a process' first environment has the session's line: the agent takes it out of
+ * there when it has mapped the ring. While exec makes the new image, there is no environment:
+ * that process may be one, too, if it is younger than the recording. */
+static bool visit_starting(void *arg, pid_t pid)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return fopen(path, "re");
-}
-
-static bool is_empty(pid_t pid, const char *name)
-{
-	FILE *f = proc_file(pid, name);
-	bool empty = f && getc(f) == EOF;
-
-	if (f)
-		fclose(f);
-	return empty;
-}
-
-/* Whether a process' first environment has the line: the agent takes it out of
- * there when it has mapped the ring. While exec makes the new image there are no
- * arguments and no environment yet: that may be one. */
-static bool is_starting(pid_t pid, const char *want)
-{
-	FILE *f = proc_file(pid, "environ");
-	bool found = false, any = false;
-	char *var = NULL;
+	struct starting *v = arg;
+	struct record_stat before, after;
+	char dir[RECORD_PROC_PATH], path[RECORD_PROC_PATH + 8], *var = NULL;
 	size_t cap = 0;
+	bool any = false;
 
-	if (!f)
-		return false;
-	while (!found && getdelim(&var, &cap, 0, f) > 0) {
+	snprintf(dir, sizeof(dir), "/proc/%d", (int)pid);
+	if (pid == getpid() || record_proc_stat(dir, &before) || before.kernel ||
+	    before.start < v->since)
+		return true;
+	snprintf(path, sizeof(path), "%s/environ", dir);
+	FILE *f = fopen(path, "re");
+	if (!f) {
+		v->found = errno == EACCES && hidden_starts(v, pid);
+		return !v->found;
+	}
+	while (!v->found && getdelim(&var, &cap, 0, f) > 0) {
 		any = true;
-		found = !strcmp(var, want);
+		v->found = !strcmp(var, v->want);
 	}
 	free(var);
 	fclose(f);
-	return found || (!any && is_empty(pid, "cmdline") && !is_empty(pid, "maps"));
+	/* an environment that the program unmapped is empty, but has its addresses */
+	if (!any && !before.env_end && before.memory)
+		v->found = !record_proc_stat(dir, &after) && after.memory;
+	return !v->found;
 }
 
-bool record_procs_starting(const struct record_session *s)
+bool record_procs_starting(const struct record_session *s, const struct record_ring *r)
 {
-	char want[sizeof(s->sock) + 20];
-	DIR *d = opendir("/proc");
-	bool found = false;
+	struct starting v = { .s = s, .r = r };
+	struct record_stat own;
 
-	if (!d)
-		return false;
-	snprintf(want, sizeof(want), "PATCHBAY_SESSION=%s", s->sock);
-	for (struct dirent *e; !found && (e = readdir(d));) {
-		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : 0;
-
-		found = pid > 0 && pid != getpid() && is_starting(pid, want);
-	}
-	closedir(d);
-	return found;
+	snprintf(v.want, sizeof(v.want), "PATCHBAY_SESSION=%s", s->sock);
+	if (!record_proc_stat("/proc/self", &own))
+		v.since = own.start;
+	record_proc_each("/proc", visit_starting, &v);
+	return v.found;
 }
 
-unsigned record_procs_scan(const struct record_ring *r, pid_t except, pid_t *pids, unsigned max,
-			   bool *nested)
+/* --- who they are --------------------------------------------------------- */
+
+struct scan {
+	const struct record_ring *r;
+	struct record_procs *p;
+};
+
+static bool visit_scan(void *arg, pid_t pid)
 {
-	DIR *d = opendir("/proc");
-	unsigned n = 0;
+	struct scan *v = arg;
+	enum record_maps maps = record_proc_maps(v->r, pid);
 
-	if (nested)
-		*nested = false;
-	if (!d)
-		return 0;
-	for (struct dirent *e; n < max && (e = readdir(d));) {
-		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : 0;
-
-		if (pid <= 0 || pid == except || pid == getpid() || !record_procs_alive(r, pid))
-			continue;
-		pids[n++] = pid;
-		if (nested && in_own_namespace(pid))
-			*nested = true;
-	}
-	closedir(d);
-	return n;
+	if (maps == RECORD_MAPS && !v->p->nr++)
+		v->p->first = pid;
+	if (maps == RECORD_MAPS_UNKNOWN && is_known(v->r, pid) && !v->p->hidden++)
+		v->p->first_hidden = pid;
+	return true;
 }
 
-void record_read_comm(pid_t pid, pid_t tid, char *comm)
+void record_procs_scan(const struct record_ring *r, struct record_procs *p)
 {
-	char path[64], buf[RECORD_COMM + 1];
+	struct scan v = { r, p };
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = read(fd, buf, RECORD_COMM);
-	close(fd);
-	if (n <= 1)
-		return;
-	buf[n - 1] = 0;		/* its newline */
-	memcpy(comm, buf, (size_t)n);
+	*p = (struct record_procs){ 0 };
+	record_proc_each("/proc", visit_scan, &v);
 }

@@ -26,7 +26,6 @@
 #include "base/base.h"
 #include "cli/record.h"
 
-#define MAX_PROCS	1024
 #define TICK_MS		50
 #define EXEC_NS		2000000000u	/* from exec to the agent's start, at most */
 
@@ -43,10 +42,8 @@ struct run {
 	unsigned ticks, seconds;
 	bool told_full, told_error, told_procs, progress;
 	bool stop;		/* ^C after the program's end */
-	bool others;		/* children still trace */
-	unsigned nr_procs;
-	pid_t procs[MAX_PROCS];
-	uint64_t last_alive;	/* when others_live() saw one of them */
+	pid_t other;		/* one that goes on after the program's end; 0: not known */
+	uint64_t last_alive;	/* when others_live() saw one that maps the ring */
 };
 
 static uint64_t now_ns(void)
@@ -98,13 +95,10 @@ static int write_session(struct run *r, const struct record_target *t)
 	return ret;
 }
 
-static bool pids_are_ours(void *arg)
+static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned nr,
+			  const _Atomic bool *stop)
 {
-	pid_t pids[64];
-	bool nested;
-
-	record_procs_scan(arg, -1, pids, pb_array_size(pids), &nested);
-	return !nested;
+	return record_tasks_alive(arg, threads, nr, stop);
 }
 
 /* In the child: only async-signal-safe calls. */
@@ -189,7 +183,7 @@ static bool may_show_progress(const struct run *r)
 
 	return isatty(2) && term && strcmp(term, "dumb") && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
 	       tcgetpgrp(2) == getpgrp() &&
-	       !record_procs_have_terminal(r->out.exited && r->nr_procs ? r->procs[0] : r->out.pid, 2);
+	       !record_procs_have_terminal(r->out.exited ? r->other : r->out.pid, 2);
 }
 
 static void clear_progress(struct run *r)
@@ -255,12 +249,6 @@ static void each_tick(struct run *r)
 		pb_datadir_clock(&r->datadir);
 }
 
-static bool find_others(struct run *r)
-{
-	r->nr_procs = record_procs_scan(r->server.ring, r->out.pid, r->procs, MAX_PROCS, NULL);
-	return r->nr_procs > 0;
-}
-
 /* After the program's end: who still traces? A process maps the ring, and from
  * an exec until its agent maps it again it is starting: three looks, as it may
  * change from the one to the other between two. One that never comes to its
@@ -268,43 +256,43 @@ static bool find_others(struct run *r)
 static bool others_live(struct run *r)
 {
 	uint64_t now = now_ns();
-	unsigned n = 0;
 
-	for (unsigned i = 0; i < r->nr_procs; i++)
-		if (record_procs_alive(r->server.ring, r->procs[i]))
-			r->procs[n++] = r->procs[i];
-	r->nr_procs = n;
-	if (n || find_others(r)) {
+	if (record_procs_alive(r->server.ring)) {
 		r->last_alive = now;
 		return true;
 	}
 	r->last_alive = r->last_alive ? r->last_alive : now;
-	if (now - r->last_alive < EXEC_NS && record_procs_starting(r->server.session))
+	if (now - r->last_alive < EXEC_NS && record_procs_starting(r->server.session, r->server.ring))
 		return true;
-	return find_others(r);
+	return record_procs_alive(r->server.ring);
 }
 
 static void tell_others(struct run *r, uint64_t since)
 {
-	char comm[17] = "?", path[40];
+	struct record_procs p;
+	char comm[RECORD_COMM] = "?";
 
-	if (r->told_procs || r->o->quiet || now_ns() - since < 500000000)
+	/* one that is only starting has no name yet, and may have ended */
+	if (r->told_procs || r->o->quiet || now_ns() - since < 500000000 ||
+	    !record_procs_alive(r->server.ring))
+		return;
+	record_procs_scan(r->server.ring, &p);
+	pid_t pid = p.nr ? p.first : p.first_hidden;
+	record_read_comm(pid, pid, comm);
+	if (!record_procs_alive(r->server.ring))
 		return;
 	r->told_procs = true;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)r->procs[0]);
-	FILE *f = fopen(path, "re");
-	if (f) {
-		if (fgets(comm, sizeof(comm), f))
-			comm[strcspn(comm, "\n")] = 0;
-		fclose(f);
-	}
+	r->other = pid;
 	clear_progress(r);
-	if (r->nr_procs > 1)
+	if (!pid)
+		record_error("the program ended, a process goes on and is recorded; which one can't be seen "
+			     "(another user's, or not dumpable); ^C ends that");
+	else if (p.nr + p.hidden > 1)
 		record_error("the program ended, %s (%d) and %u more processes go on and are recorded; "
-			     "^C ends that", comm, (int)r->procs[0], r->nr_procs - 1);
+			     "^C ends that", comm, (int)pid, p.nr + p.hidden - 1);
 	else
 		record_error("the program ended, %s (%d) goes on and is recorded; ^C ends that", comm,
-			     (int)r->procs[0]);
+			     (int)pid);
 }
 
 static unsigned poll_once(struct run *r, int timeout)
@@ -408,7 +396,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 	r->drain = (struct pb_drain){
 		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
 		.datadir = &r->datadir, .max_size = o->max_size,
-		.pids_are_ours = pids_are_ours, .arg = ring,
+		.threads_alive = threads_alive, .arg = ring,
 	};
 	block_signals(r);
 	sigaction(SIGPIPE, &ignore, &pipe_action);

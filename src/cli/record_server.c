@@ -16,7 +16,6 @@
 
 #include "abi/record.h"
 #include "base/base.h"
-#include "base/text.h"
 #include "cli/record.h"
 #include "cli/record_server.h"
 
@@ -113,6 +112,8 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 		return -EPROTO;
 	}
 	c->image = im->number;
+	if (h->pid != (uint32_t)c->pid)
+		s->ring->nested = true;
 	struct pb_msg_welcome w = {
 		.image = im->number,
 		.flags = o->welcome_flags,
@@ -137,20 +138,24 @@ static int open_regular(const char *path)
 }
 
 /* The module's file as the process sees it. The executable has no name in the
- * loader's list; a relative path counts from the process' directory. */
+ * loader's list; a relative path counts from the process' directory. Where the recorder may
+ * not look through the process, it takes the file by its path: the agent compares what comes
+ * with its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {
-	char full[PATH_MAX + 64];
+	char full[PATH_MAX + 64], dir[RECORD_PROC_PATH];
 	int fd = -ENOENT;
 
+	record_proc_path(c->pid, dir);
 	if (*path) {
-		snprintf(full, sizeof(full), "/proc/%d/%s/%s", (int)c->pid,
-			 *path == '/' ? "root" : "cwd", path);
+		snprintf(full, sizeof(full), "%s/%s/%s", dir, *path == '/' ? "root" : "cwd", path);
 		fd = open_regular(full);
+		if (fd == -EACCES && *path == '/' && geteuid())
+			fd = open_regular(path);
 	}
 	if (fd < 0 && m->flags & PB_MODULE_EXE) {
-		snprintf(full, sizeof(full), "/proc/%d/exe", (int)c->pid);
+		snprintf(full, sizeof(full), "%s/exe", dir);
 		fd = open_regular(full);
 		if (fd >= 0 && !*path) {
 			ssize_t n = readlink(full, path, size - 1);
@@ -270,7 +275,7 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
 }
 
-/* An agent's complaint. Its text is printable before it reaches a terminal. */
+/* An agent's complaint. */
 static int on_error(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	char text[600];
@@ -280,7 +285,6 @@ static int on_error(struct record_server *s, struct record_conn *c, const char *
 		return -EPROTO;
 	n = strnlen(body + sizeof(struct pb_msg_error), n < 500 ? n : 500);
 	snprintf(text, sizeof(text), "%.*s", (int)n, body + sizeof(struct pb_msg_error));
-	pb_text_clean(text, ' ', 0);
 	pb_datadir_note(s->datadir, text);
 	if (c->image == 1)
 		s->agent_error = true;

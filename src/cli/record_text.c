@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
 
@@ -17,7 +18,7 @@ int record_error(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return pb_error("record", "%s", text);
+	return pb_error("record", "%s", text);	/* which cleans it */
 }
 
 const char *record_base_name(const char *path)
@@ -62,11 +63,13 @@ void record_print_quoted(FILE *f, const char *arg)
 		return;
 	}
 	putc('\'', f);
-	for (; *arg; arg++) {
+	for (const char *from = arg; *arg; arg++) {
 		if (*arg == '\'')
 			fputs("'\\''", f);
 		else if (*arg == '\n')
 			fputs("'$'\\n''", f);
+		else if (pb_text_control(arg) || (arg > from && pb_text_control(arg - 1) > 1))
+			fprintf(f, "'$'\\%03o''", (unsigned char)*arg);
 		else
 			putc(*arg, f);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads' names, which can be read only while the threads live. */
-#include <stdio.h>
+/* Threads' names, which can be read only while the threads live. The numbers in the ring are
+ * the engines': which thread has them is record_tasks.c's to find. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,23 +9,11 @@
 
 #define RENEW_MAX 256		/* names read again in one round */
 
-/* A thread that went on to another program by exec has that one's name now;
- * the kernel changes the executable before the name. */
-static bool still_runs(const struct record_server *s, const struct pb_ring_thread *t)
-{
-	const struct record_image *im = record_server_image(s, t->image);
-	char link[40], path[PATH_MAX];
-
-	snprintf(link, sizeof(link), "/proc/%u/exe", t->pid);
-	ssize_t n = readlink(link, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = 0;
-	return im && !strcmp(path, im->path);
-}
-
 void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew)
 {
-	const struct record_ring *r = s->ring;
+	struct record_ring *r = s->ring;
 	uint32_t nr = record_ring_nr_threads(r), from = t->seen;
+	struct record_names names;
 
 	if (!t->comm)
 		t->comm = calloc(RECORD_NR_THREADS, sizeof(*t->comm));
@@ -35,16 +23,22 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 		from = nr > RENEW_MAX ? nr - RENEW_MAX : 0;
 	if (from > t->seen)
 		from = t->seen;
+	if (from >= nr)
+		return;
+	/* threads of other namespaces have to be searched for: once a second */
+	record_names_begin(&names, r, renew && r->nested);
 	for (uint32_t i = from; i < nr; i++) {
 		const struct pb_ring_thread *thread = record_ring_thread(r, i);
+		const struct record_image *im = record_server_image(s, thread->image);
 		char comm[RECORD_COMM] = "";
 
-		if (!thread->serial)
+		if (!thread->serial || !im)
 			continue;
-		record_read_comm((pid_t)thread->pid, (pid_t)thread->tid, comm);
-		if (*comm && still_runs(s, thread))
+		record_names_get(&names, thread->pid, thread->tid, im->path, comm);
+		if (*comm)
 			memcpy(t->comm[i], comm, sizeof(comm));
 	}
+	record_names_end(&names);
 	t->seen = nr;
 }
 

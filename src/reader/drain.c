@@ -11,7 +11,7 @@
 #define SLEEP_MIN_NS	200000
 #define SLEEP_MAX_NS	10000000
 #define HEARTBEAT_NS	10000000	/* 50 ms late were seen, with five busy programs a processor */
-#define REAP_NS		250000000	/* between two looks for dead threads */
+#define COUNT_NS	250000000	/* between two looks at what threads hold */
 #define MANY		32		/* chunks of a round: more are to be expected at once */
 
 static uint64_t now_ns(void)
@@ -33,22 +33,22 @@ static void *drain_main(void *arg)
 {
 	struct pb_drain *d = arg;
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
-	uint64_t sleep = SLEEP_MIN_NS, reaped = now_ns();
-	unsigned reaps = 0;
+	uint64_t sleep = SLEEP_MIN_NS, counted = now_ns();
+	unsigned counts = 0;
 
 	while (!d->stop) {
 		unsigned n = overwrite ? 0 : pb_drain_full(d);
 		bool busy = pb_drain_ahead(d) || n;
 		uint64_t now = now_ns();
 
-		if (now - reaped > REAP_NS) {
+		pb_drain_dead_take(d);
+		if (now - counted > COUNT_NS) {
 			pb_drain_serials(d);
 			if (overwrite)
 				pb_drain_count(d);
-			pb_drain_dead(d, ++reaps % 8 == 0);
-			if (reaps % 8 == 0)
+			if (++counts % 8 == 0)
 				pb_drain_trim(d);
-			reaped = now_ns();
+			counted = now_ns();
 		}
 		if (n > MANY)
 			continue;
@@ -87,7 +87,11 @@ int pb_drain_start(struct pb_drain *d)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&d->heart, NULL, heart_main, d);
 	if (!ret) {
-		ret = pthread_create(&d->thread, NULL, drain_main, d);
+		ret = pb_drain_dead_start(d);
+		if (!ret && (ret = pthread_create(&d->thread, NULL, drain_main, d))) {
+			d->stop = true;
+			pb_drain_dead_stop(d);
+		}
 		if (ret) {
 			d->stop = true;
 			pthread_join(d->heart, NULL);
@@ -101,6 +105,7 @@ void pb_drain_finish(struct pb_drain *d)
 {
 	__atomic_store_n(&d->ring->closing, 1, __ATOMIC_RELEASE);
 	d->stop = true;
+	pb_drain_dead_stop(d);
 	pthread_join(d->thread, NULL);
 	pthread_join(d->heart, NULL);
 	pb_drain_fini(d);

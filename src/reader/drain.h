@@ -2,9 +2,10 @@
 /*
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
- * Two threads: the drain thread moves chunks, the heartbeat thread only tells
+ * Three threads: the drain thread moves chunks, the heartbeat thread only tells
  * waiting engines that a reader lives, so that a slow disk isn't taken for a
- * dead recorder. Everything in the ring is untrusted: headers are copied, then
+ * dead recorder, and the reaper looks for chunks whose thread is dead
+ * (drain_dead.c). Everything in the ring is untrusted: headers are copied, then
  * checked; geometry comes from our own copy.
  *
  *   state      what the drain thread does                        when
@@ -30,6 +31,13 @@
 #include "reader/counts.h"
 #include "reader/datadir.h"
 
+/* A thread that the ring names. */
+struct pb_drain_thread {
+	uint32_t tid;			/* as engines wrote it: maybe one of another pid namespace */
+	bool alive;			/* the answer: it lives, or may live */
+	uint64_t seen;			/* CLOCK_BOOTTIME, ns: it had begun by then */
+};
+
 struct pb_drain {
 	/* set by the caller before pb_drain_start */
 	struct pb_ring *ring;		/* mapped, read-write */
@@ -37,9 +45,11 @@ struct pb_drain {
 	struct pb_ring geometry;	/* trusted: made by us */
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* of the chunks file; 0: no limit */
-	/* Whether pids in the ring are pids of ours, so that a thread that
-	 * can't be found is dead. Asked at most a few times a second. */
-	bool (*pids_are_ours)(void *arg);
+	/* Sets `alive' of those that are or may be. Returns false if nothing can be
+	 * said; returns soon once *stop is set. The reaper's thread asks, for suspects
+	 * only. NULL: all suspects are dead. */
+	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
+			      const _Atomic bool *stop);
 	void *arg;
 
 	/* results; the drain thread's until it was joined, except the atomics */
@@ -55,13 +65,13 @@ struct pb_drain {
 	/* private */
 	pthread_t thread, heart;
 	_Atomic bool stop;
-	uint32_t high;			/* chunks below it were touched by someone */
+	_Atomic uint32_t high;		/* chunks below it were touched by someone */
 	uint32_t ahead;			/* chunks below it have memory; of the buffer */
 	uint32_t serials[2];		/* next_serial up to 250 and up to 500 ms ago */
 	uint32_t most_usable;		/* since memory was last given back */
 	struct robust_list_head robust;	/* by which the kernel tells engines of our death */
 	struct robust_list robust_entry;
-	uint32_t *suspect;		/* [nr_chunks] `uses` + 1 when found without a thread */
+	struct pb_drain_dead *dead;
 	struct pb_counts_thread *lasts;	/* [nr_threads] by serial - 1 */
 	struct pb_drain_batch *batch;
 };

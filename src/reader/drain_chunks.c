@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/record.h"
@@ -221,69 +220,38 @@ void pb_drain_count(struct pb_drain *d)
 
 /* --- chunks of the dead ------------------------------------------------- */
 
-static bool thread_is_zombie(uint32_t pid, uint32_t tid)
+/* State and serial change together: no other thread's chunk is taken, also if the chunk has
+ * moved on since the reaper looked. */
+static bool take_from(struct pb_chunk *c, uint32_t state, uint32_t serial)
 {
-	char path[64], stat[512], *p;
+	uint64_t from = (uint64_t)serial << 32 | state, to = (uint64_t)serial << 32 | PB_CHUNK_READING;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, stat, sizeof(stat) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
-		return false;
-	stat[n] = 0;
-	p = strrchr(stat, ')');
-	return p && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
+	return __atomic_compare_exchange_n((uint64_t *)c, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
 }
 
-static bool thread_is_gone(uint32_t pid, uint32_t tid, bool zombies)
+void pb_drain_take_from(struct pb_drain *d, uint32_t i, uint32_t serial)
 {
-	if ((int)pid <= 0 || (int)tid <= 0)
-		return false;
-	if (syscall(SYS_tgkill, pid, tid, 0))
-		return errno == ESRCH;
-	return zombies && thread_is_zombie(pid, tid);
-}
+	struct pb_chunk *c = pb_drain_chunk(d, i);
+	uint32_t state = pb_drain_state(c);
 
-/* A thread must be found missing twice: its number may be seen by us before
- * the process is, in a namespace that is just being set up. */
-void pb_drain_dead(struct pb_drain *d, bool zombies)
-{
-	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
-	int ours = -1;
-
-	for (uint32_t i = 0; i < d->high; i++) {
-		if (!pb_drain_is_taken(d, i))
-			continue;
-		struct pb_chunk *c = pb_drain_chunk(d, i);
-		uint32_t uses = c->uses + 1, state = pb_drain_state(c);
-
-		if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN) ||
-		    !thread_is_gone(c->pid, c->tid, zombies)) {
-			d->suspect[i] = 0;
-			continue;
-		}
-		if (d->suspect[i] != uses) {
-			d->suspect[i] = uses;
-			continue;
-		}
-		if (ours < 0)
-			ours = !d->pids_are_ours || d->pids_are_ours(d->arg);
-		if (!ours)
-			return;
-		if (!pb_drain_take(c, state))
-			continue;
-		d->suspect[i] = 0;
-		if (state == PB_CHUNK_TAKEN || (overwrite && state == PB_CHUNK_OPEN && holds_nothing(c))) {
-			__atomic_store_n(&c->state, PB_CHUNK_FREE, __ATOMIC_RELEASE);
-		} else if (overwrite) {
-			c->used = used_of_data(c);
-			__atomic_store_n(&c->state, PB_CHUNK_FULL, __ATOMIC_RELEASE);
-		} else {
-			batch_add(d, i, state, PB_CHUNK_FREE);
-		}
+	if ((state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN) ||
+	    !take_from(c, state, serial))
+		return;
+	if (state == PB_CHUNK_TAKEN) {
+		pb_drain_release(d, i, PB_CHUNK_FREE);
+	} else if (d->geometry.mode != PB_RING_OVERWRITE) {
+		batch_add(d, i, state, PB_CHUNK_FREE);
+	} else if (state == PB_CHUNK_OPEN && holds_nothing(c)) {
+		pb_drain_release(d, i, PB_CHUNK_FREE);
+	} else {
+		c->used = used_of_data(c);
+		pb_drain_release(d, i, PB_CHUNK_FULL);
 	}
+}
+
+void pb_drain_flush(struct pb_drain *d)
+{
 	batch_flush(d, PB_CHUNK_FREE);
 }
 
@@ -351,10 +319,9 @@ void pb_drain_rest(struct pb_drain *d)
 int pb_drain_init(struct pb_drain *d)
 {
 	d->batch = calloc(1, sizeof(*d->batch));
-	d->suspect = calloc(d->geometry.nr_chunks, sizeof(*d->suspect));
 	d->discarded = calloc(d->geometry.nr_threads, sizeof(*d->discarded));
 	d->lasts = calloc(d->geometry.nr_threads, sizeof(*d->lasts));
-	if (!d->batch || !d->suspect || !d->discarded || !d->lasts)
+	if (pb_drain_dead_init(d) || !d->batch || !d->discarded || !d->lasts)
 		return -ENOMEM;
 	d->bytes = d->datadir->chunks_size;
 	d->most_usable = d->geometry.nr_buffer;
@@ -364,9 +331,8 @@ int pb_drain_init(struct pb_drain *d)
 void pb_drain_fini(struct pb_drain *d)
 {
 	free(d->batch);
-	free(d->suspect);
+	pb_drain_dead_fini(d);
 	free(d->lasts);
 	d->batch = NULL;
-	d->suspect = NULL;
 	d->lasts = NULL;
 }

@@ -47,8 +47,9 @@ void pb_drain_look(struct pb_drain *d);
 unsigned pb_drain_full(struct pb_drain *d);
 /* The same where the FULL ones stay (overwrite mode). */
 void pb_drain_count(struct pb_drain *d);
-/* One look for chunks whose thread is dead. zombies: those count as dead. */
-void pb_drain_dead(struct pb_drain *d, bool zombies);
+/* Takes a chunk of a thread that is dead, if it still is that thread's. */
+void pb_drain_take_from(struct pb_drain *d, uint32_t chunk, uint32_t serial);
+void pb_drain_flush(struct pb_drain *d);
 /* The end of the session: everything that is left. */
 void pb_drain_rest(struct pb_drain *d);
 
@@ -79,4 +80,16 @@ void pb_drain_trim(struct pb_drain *d);
 /* The ring's owner is this thread: engines see at once when it dies. */
 void pb_drain_own(struct pb_drain *d);
 void pb_drain_disown(struct pb_drain *d);
+
+/* --- drain_dead.c --- */
+
+int pb_drain_dead_init(struct pb_drain *d);	/* 0 or -ENOMEM; fini in any case */
+void pb_drain_dead_fini(struct pb_drain *d);
+int pb_drain_dead_start(struct pb_drain *d);	/* the reaper; 0 or an error number */
+void pb_drain_dead_stop(struct pb_drain *d);	/* after d->stop was set */
+/* The reaper's step: one look for chunks whose thread is dead. all: doubts all threads, also
+ * those that are found. */
+void pb_drain_dead_look(struct pb_drain *d, bool all);
+/* The drain thread's: takes what the reaper found. */
+void pb_drain_dead_take(struct pb_drain *d);
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "control/control.h"
+#include "reader/say.h"
 
 
 enum { OPT_TID = 0x1000, OPT_NO_PAGER, OPT_RANGE, OPT_DEMANGLE, OPT_MATCH,
@@ -211,11 +212,9 @@ static int fail(const struct pb_view_options *o, const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "patchbay %s: ", o->command);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	pb_say_v(o->command, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return 1;
 }
 
@@ -225,8 +224,7 @@ static void show_notes(struct pb_view *v, const struct pb_view_options *o)
 	if (!v->data->damaged && v->data->ended)
 		return;
 	for (; v->notes_shown < v->data->nr_notes; v->notes_shown++)
-		fprintf(stderr, "patchbay %s: warning: %s\n", o->command,
-			v->data->notes[v->notes_shown]);
+		pb_say(o->command, "warning: %s", v->data->notes[v->notes_shown]);
 }
 
 static void progress(void *arg, uint64_t done, uint64_t total)

@@ -228,7 +228,8 @@ static void step(enum step what, struct fuzz_input *in)
 			pb_drain_full(&drain);
 		break;
 	case DEAD:
-		pb_drain_dead(&drain, fuzz_take(in, 1) & 1);
+		pb_drain_dead_look(&drain, fuzz_take(in, 1) & 1);
+		pb_drain_dead_take(&drain);
 		break;
 	case POLL:
 		record_threads_poll(&threads, &server, fuzz_take(in, 1) & 1);

@@ -242,17 +242,28 @@ const char *fuzz_directory(void)
 	return directory;
 }
 
-/* In place of pb_error(), where the linker was told so: findings alone stand on stderr. */
+/* In place of pb_error(), where the linker was told so: findings alone stand on stderr. The
+ * line is made as for the terminal (reader/say.h), and looked at. */
+void pb_say_v(const char *command, const char *fmt, va_list ap) __attribute__((weak));
 int __wrap_pb_error(const char *command, const char *fmt, ...);
 int __wrap_pb_error(const char *command, const char *fmt, ...)
 {
-	char text[8192];
+	char *line = NULL;
+	size_t len = 0;
+	FILE *terminal = stderr, *f = open_memstream(&line, &len);
 	va_list ap;
 
+	if (!f)
+		err(2, "open_memstream");
+	stderr = f;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	pb_say_v(command, fmt, ap);
 	va_end(ap);
-	for (const char *p = text; *p; p++)
-		FUZZ_CHECK((unsigned char)*p >= ' ' && *p != 127);	/* it goes to a terminal */
+	stderr = terminal;
+	fclose(f);
+	FUZZ_CHECK(len && line[len - 1] == '\n');
+	for (size_t i = 0; i + 1 < len; i++)
+		FUZZ_CHECK((unsigned char)line[i] >= ' ' && line[i] != 127);
+	free(line);
 	return 1;
 }

@@ -290,6 +290,141 @@ static void ahead(void **state)
 	pb_drain_fini(&drain);
 }
 
+/* An OPEN chunk of a thread whose number says nothing here. */
+#define NO_SUCH	0x7ffffff0		/* above any pid */
+
+static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
+{
+	struct pb_chunk *c = chunk(i);
+	struct pb_ring_thread *t = (struct pb_ring_thread *)((char *)drain.ring + drain.geometry.threads_offset);
+
+	t[serial - 1] = (struct pb_ring_thread){ .serial = serial, .pid = pid, .tid = tid };
+	fill(i, serial, 0);
+	c->pid = c->tid = NO_SUCH;	/* of the owner before, maybe */
+	__atomic_store_n(&c->state, PB_CHUNK_OPEN, __ATOMIC_RELEASE);
+}
+
+static unsigned asked;
+static bool found, unknown;
+
+static bool answer(void *arg, struct pb_drain_thread *threads, unsigned nr, const _Atomic bool *stop)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		asked++;
+		assert_true(threads[i].seen);
+		threads[i].alive = found;
+	}
+	return !unknown;
+}
+
+static void look(unsigned times, bool all)
+{
+	for (unsigned i = 0; i < times; i++) {
+		pb_drain_dead_look(&drain, all);
+		pb_drain_dead_take(&drain);
+	}
+}
+
+static void begin_dead(void)
+{
+	asked = 0;
+	found = unknown = false;
+	drain.threads_alive = answer;
+	drain.high = 1;
+	hold(0, 1, NO_SUCH, NO_SUCH + 1);
+}
+
+/* A number that isn't found proves nothing: the chunk of a thread that lives isn't taken. */
+static void misleading_number(void **state)
+{
+	begin_dead();
+	found = true;
+	look(100, false);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	assert_int_equal(asked, 1);		/* then only when all are doubted */
+	look(2, true);
+	assert_int_equal(asked, 3);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	/* now it dies */
+	found = false;
+	look(1, true);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	look(1, true);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
+	assert_int_equal(drain.counts.records, 1);
+	pb_drain_fini(&drain);
+}
+
+/* Nor does a search that failed. */
+static void nothing_known(void **state)
+{
+	begin_dead();
+	unknown = true;
+	look(20, true);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	pb_drain_fini(&drain);
+}
+
+/* An engine that doesn't know its numbers says 0. */
+static void no_number(void **state)
+{
+	begin_dead();
+	hold(0, 1, 0, NO_SUCH);
+	look(20, true);
+	hold(0, 2, NO_SUCH, 0);
+	look(20, true);
+	assert_int_equal(asked, 0);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	pb_drain_fini(&drain);
+}
+
+/* A number that is somebody else's by now doesn't keep the dead one's chunk. */
+static void number_of_another(void **state)
+{
+	begin_dead();
+	hold(0, 1, (uint32_t)getpid(), (uint32_t)getpid());
+	look(20, false);
+	assert_int_equal(asked, 0);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	look(2, true);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
+	pb_drain_fini(&drain);
+}
+
+/* It has the chunk, but hasn't opened it. */
+static void taken_chunk(void **state)
+{
+	begin_dead();
+	chunk(0)->state = PB_CHUNK_TAKEN;
+	look(2, false);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
+	assert_int_equal(drain.counts.records, 0);
+	/* behind the table of threads nothing is known of its thread */
+	hold(0, 1, 0, 0);
+	chunk(0)->serial = 99;
+	chunk(0)->state = PB_CHUNK_TAKEN;
+	look(20, true);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_TAKEN);
+	pb_drain_fini(&drain);
+}
+
+/* Between the look and the drain thread's turn the chunk went to another thread. */
+static void other_owner(void **state)
+{
+	begin_dead();
+	pb_drain_dead_look(&drain, false);
+	pb_drain_dead_look(&drain, false);
+	hold(0, 2, NO_SUCH, NO_SUCH + 1);
+	pb_drain_dead_take(&drain);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	pb_drain_dead_look(&drain, false);
+	pb_drain_dead_take(&drain);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
+	look(1, false);
+	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
+	pb_drain_fini(&drain);
+}
+
 static int make_dir(void **state)
 {
 	return mkdtemp(dir) ? 0 : -1;
@@ -311,6 +446,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stopped_before_open, begin, end),
 		cmocka_unit_test_setup_teardown(given_back, begin, end),
 		cmocka_unit_test_setup_teardown(ahead, begin, end),
+		cmocka_unit_test_setup_teardown(misleading_number, begin, end),
+		cmocka_unit_test_setup_teardown(nothing_known, begin, end),
+		cmocka_unit_test_setup_teardown(no_number, begin, end),
+		cmocka_unit_test_setup_teardown(number_of_another, begin, end),
+		cmocka_unit_test_setup_teardown(taken_chunk, begin, end),
+		cmocka_unit_test_setup_teardown(other_owner, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The reaper: which OPEN, HELD and TAKEN chunks belong to threads that are dead. Only
+ * such a chunk may be taken from its thread: a living one goes on writing into it.
+ *
+ *   suspect   tgkill(pid, tid) finds no such thread; at each eighth look, or at each if
+ *             half of all chunks are open, every thread
+ *   missing   threads_alive(), which looks everywhere, hasn't found it, either
+ *   dead      nor at the next look
+ *
+ * Numbers in the ring are claims. One may be wrong, or be of a pid namespace that the
+ * recorder isn't in: then a living thread is a suspect for good. It is asked for at every
+ * eighth look only, once it was found. A number that two threads have had, one dead and one
+ * living, is told apart by time: who began after a chunk was seen doesn't own it.
+ *
+ * The search may take long, where there are many processes, so it is a thread of its own,
+ * and sleeps twenty times as long as it worked. It only reads the ring; the drain thread takes
+ * what it found (pb_drain_take_from), by chunk and serial: a serial is never given to another thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "reader/drain_priv.h"
+
+#define LOOK_NS		250000000ull
+#define ALL_EACH	8	/* looks */
+#define WORK_SHARE	20	/* of the time at most one part is work */
+#define ASK_MAX		4096	/* threads in one question */
+#define FOUND_MAX	1024	/* dead ones for the drain thread, in one look */
+
+struct suspect {
+	uint32_t serial;	/* whose chunk it is; 0: nobody's */
+	uint8_t missing;	/* looks in a row without its thread */
+	bool misleading;	/* tgkill() doesn't find it, but it lives */
+	uint64_t seen;		/* when it was first seen, CLOCK_BOOTTIME */
+};
+
+struct pb_drain_dead {
+	struct suspect *suspects;	/* [nr_chunks] */
+	/* a question */
+	unsigned nr;
+	uint32_t chunk[ASK_MAX];
+	bool gone[ASK_MAX];
+	struct pb_drain_thread ask[ASK_MAX];
+	uint64_t now;			/* of this look, CLOCK_BOOTTIME */
+	uint32_t open;			/* chunks, at this look */
+	/* the answers: the reaper's while nr_found is 0, else the drain thread's */
+	unsigned filled;
+	struct { uint32_t chunk, serial; } found[FOUND_MAX];
+	_Atomic unsigned nr_found;
+
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* --- a look --------------------------------------------------------------- */
+
+/* The chunk's thread, if it has one that could be dead; 0 otherwise. Its numbers are those of
+ * the ring's table: a header may be of the owner before, until a TAKEN chunk is OPEN. */
+static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *tid)
+{
+	struct pb_chunk *c = pb_drain_chunk(d, i);
+	/* a free one may have no memory, and a look would give it some */
+	uint64_t word = pb_drain_is_taken(d, i) ? __atomic_load_n((uint64_t *)c, __ATOMIC_ACQUIRE) : 0;
+	uint32_t state = (uint32_t)word, serial = (uint32_t)(word >> 32);
+
+	if (state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN)
+		return 0;
+	if (serial - 1 < d->geometry.nr_threads) {
+		const struct pb_ring_thread *t = (const void *)((char *)d->ring + d->geometry.threads_offset);
+
+		t += serial - 1;
+		/* written last */
+		if (__atomic_load_n(&t->serial, __ATOMIC_ACQUIRE) != serial)
+			return 0;
+		*pid = __atomic_load_n(&t->pid, __ATOMIC_RELAXED);
+		*tid = __atomic_load_n(&t->tid, __ATOMIC_RELAXED);
+	} else {
+		*pid = __atomic_load_n(&c->pid, __ATOMIC_RELAXED);
+		*tid = __atomic_load_n(&c->tid, __ATOMIC_RELAXED);
+		if (state == PB_CHUNK_TAKEN)
+			return 0;
+	}
+	/* an engine that doesn't know says 0 */
+	return (int)*pid > 0 && (int)*tid > 0 ? serial : 0;
+}
+
+static bool is_missing(uint32_t pid, uint32_t tid)
+{
+	return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH;
+}
+
+static void answer(struct pb_drain_dead *r, unsigned i, bool alive)
+{
+	struct suspect *s = &r->suspects[r->chunk[i]];
+
+	if (alive) {
+		s->missing = 0;
+		s->misleading = r->gone[i];
+	} else if (++s->missing > 1 && r->filled < FOUND_MAX) {
+		r->found[r->filled].chunk = r->chunk[i];
+		r->found[r->filled++].serial = s->serial;
+		s->serial = 0;
+	} else {
+		s->missing = 1;
+	}
+}
+
+static void ask(struct pb_drain *d)
+{
+	struct pb_drain_dead *r = d->dead;
+	bool known = true;
+
+	if (r->nr && d->threads_alive)
+		known = d->threads_alive(d->arg, r->ask, r->nr, &d->stop);
+	for (unsigned i = 0; i < r->nr; i++)
+		answer(r, i, !known || r->ask[i].alive);
+	r->nr = 0;
+}
+
+static void look_at(struct pb_drain *d, uint32_t i, bool all)
+{
+	struct pb_drain_dead *r = d->dead;
+	struct suspect *s = &r->suspects[i];
+	uint32_t pid, tid, serial = owner(d, i, &pid, &tid);
+	bool gone;
+
+	if (s->serial != serial)
+		*s = (struct suspect){ .serial = serial, .seen = r->now };
+	r->open += serial != 0;
+	if (!serial || (s->misleading && !all))
+		return;
+	gone = is_missing(pid, tid);
+	if (!all && !s->missing) {
+		/* first seen: most are closed by the next look */
+		s->missing = gone;
+		return;
+	}
+	r->chunk[r->nr] = i;
+	r->ask[r->nr] = (struct pb_drain_thread){ .tid = tid, .seen = s->seen };
+	r->gone[r->nr++] = gone;
+	if (r->nr == ASK_MAX)
+		ask(d);
+}
+
+void pb_drain_dead_look(struct pb_drain *d, bool all)
+{
+	struct pb_drain_dead *r = d->dead;
+
+	if (r->nr_found)
+		return;
+	all |= r->open > d->geometry.nr_chunks / 2;
+	r->filled = r->open = 0;
+	r->now = now_ns(CLOCK_BOOTTIME);
+	for (uint32_t i = 0, high = d->high; i < high && !d->stop; i++)
+		look_at(d, i, all);
+	ask(d);
+	r->nr_found = r->filled;
+}
+
+void pb_drain_dead_take(struct pb_drain *d)
+{
+	struct pb_drain_dead *r = d->dead;
+	unsigned nr = r->nr_found;
+
+	if (!nr)
+		return;
+	for (unsigned i = 0; i < nr; i++)
+		pb_drain_take_from(d, r->found[i].chunk, r->found[i].serial);
+	pb_drain_flush(d);
+	r->nr_found = 0;
+}
+
+/* --- the thread ----------------------------------------------------------- */
+
+static void sleep_until(struct pb_drain *d, uint64_t when)
+{
+	struct pb_drain_dead *r = d->dead;
+	struct timespec ts = {
+		.tv_sec = (time_t)(when / 1000000000u), .tv_nsec = (long)(when % 1000000000u),
+	};
+
+	pthread_mutex_lock(&r->lock);
+	while (!d->stop && !pthread_cond_timedwait(&r->wake, &r->lock, &ts))
+		;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void *reaper_main(void *arg)
+{
+	struct pb_drain *d = arg;
+	unsigned looks = 0;
+	uint64_t work = 0;
+
+	while (!d->stop) {
+		uint64_t pause = work * WORK_SHARE > LOOK_NS ? work * WORK_SHARE : LOOK_NS;
+		uint64_t begin = now_ns(CLOCK_MONOTONIC) + pause;
+
+		sleep_until(d, begin);
+		if (d->stop)
+			break;
+		begin = now_ns(CLOCK_MONOTONIC);
+		pb_drain_dead_look(d, ++looks % ALL_EACH == 0);
+		work = now_ns(CLOCK_MONOTONIC) - begin;
+	}
+	return NULL;
+}
+
+int pb_drain_dead_init(struct pb_drain *d)
+{
+	pthread_condattr_t attr;
+
+	d->dead = calloc(1, sizeof(*d->dead));
+	if (!d->dead)
+		return -ENOMEM;
+	pthread_mutex_init(&d->dead->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->dead->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	d->dead->suspects = calloc(d->geometry.nr_chunks, sizeof(*d->dead->suspects));
+	return d->dead->suspects ? 0 : -ENOMEM;
+}
+
+void pb_drain_dead_fini(struct pb_drain *d)
+{
+	if (!d->dead)
+		return;
+	pthread_cond_destroy(&d->dead->wake);
+	pthread_mutex_destroy(&d->dead->lock);
+	free(d->dead->suspects);
+	free(d->dead);
+	d->dead = NULL;
+}
+
+int pb_drain_dead_start(struct pb_drain *d)
+{
+	return pthread_create(&d->dead->thread, NULL, reaper_main, d);
+}
+
+void pb_drain_dead_stop(struct pb_drain *d)
+{
+	pthread_mutex_lock(&d->dead->lock);
+	pthread_cond_signal(&d->dead->wake);
+	pthread_mutex_unlock(&d->dead->lock);
+	pthread_join(d->dead->thread, NULL);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Threads whose numbers say little to a recorder.
+ *   numbers child          a child's first call is made by another thread than its main one
+ *   numbers space N        the same in a pid namespace of its own, beside N idle children
+ *   numbers spaces N       N times: a namespace whose only process makes a few calls and ends
+ *   numbers churn N        N times the same, without a namespace
+ * Prints how many calls of work() there were.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS	8
+#define ROUNDS	100		/* of 20 ms: some looks of the recorder, and no chunk gets full */
+
+static volatile unsigned long sink;
+static unsigned long *calls;
+
+__attribute__((noipa)) void work(int i)
+{
+	sink += (unsigned long)i;
+}
+
+static void *thread(void *arg)
+{
+	struct timespec t = { 0, 20000000 };
+
+	(void)arg;
+	prctl(PR_SET_NAME, "worker");
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int k = 0; k < 5; k++)
+			work(k);
+		__atomic_fetch_add(calls, 5, __ATOMIC_RELAXED);
+		nanosleep(&t, NULL);
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t t[THREADS];
+
+	for (int i = 0; i < THREADS; i++) {
+		pthread_create(&t[i], NULL, thread, NULL);
+		usleep(20000);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	_exit(0);
+}
+
+static void few_calls(void)
+{
+	usleep(40000);
+	for (int i = 0; i < 10; i++)
+		work(i);
+	__atomic_fetch_add(calls, 10, __ATOMIC_RELAXED);
+	_exit(0);
+}
+
+static void idle(int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!fork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pause();
+			_exit(0);
+		}
+}
+
+/* The next child is the first process of a namespace. */
+static void new_space(void)
+{
+	if (unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWPID)) {
+		perror("unshare");
+		exit(77);
+	}
+}
+
+static void wait_for(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || status)
+		exit(1);
+}
+
+/* A namespace that has lost its first process takes no other: so each has its parent. */
+static void one_short(bool space)
+{
+	pid_t pid = fork(), inner;
+
+	if (!pid) {
+		if (space)
+			new_space();
+		inner = fork();
+		if (!inner)
+			few_calls();
+		wait_for(inner);
+		_exit(0);
+	}
+	wait_for(pid);
+}
+
+int main(int argc, char **argv)
+{
+	int n = argc > 2 ? atoi(argv[2]) : 0;
+
+	calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!strcmp(argv[1], "child") || !strcmp(argv[1], "space")) {
+		idle(n);
+		if (argv[1][0] == 's')
+			new_space();
+		pid_t pid = fork();
+		if (!pid)
+			threads();
+		wait_for(pid);
+	} else {
+		for (int i = 0; i < n; i++)
+			one_short(argv[1][0] == 's');
+	}
+	printf("%lu\n", *calls);
+	return 0;
+}
