@@ -44,7 +44,8 @@ static bool is_datadir(const char *dir)
 	return ok;
 }
 
-static void remove_modules(int dir_fd)
+/* 0, or -errno: then nothing was removed. */
+static int remove_modules(int dir_fd)
 {
 	int fd = openat(dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -52,13 +53,15 @@ static void remove_modules(int dir_fd)
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
-		return;
+		/* an empty one goes, and there may be none */
+		return unlinkat(dir_fd, "modules", AT_REMOVEDIR) && errno == ENOTEMPTY ? -EMFILE : 0;
 	}
 	for (struct dirent *e; (e = readdir(d));)
 		if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
 			unlinkat(dirfd(d), e->d_name, 0);
 	closedir(d);
 	unlinkat(dir_fd, "modules", AT_REMOVEDIR);
+	return 0;
 }
 
 int pb_datadir_remove(const char *dir)
@@ -67,10 +70,16 @@ int pb_datadir_remove(const char *dir)
 
 	if (fd < 0)	/* an empty one goes all the same */
 		return errno == ENOENT || rmdir(dir) ? -errno : 0;
-	unlinkat(fd, "chunks", 0);
-	unlinkat(fd, "meta", 0);
-	remove_modules(fd);
+	/* which needs a descriptor: without one the directory stays whole */
+	int ret = remove_modules(fd);
+
+	if (!ret) {
+		unlinkat(fd, "chunks", 0);
+		unlinkat(fd, "meta", 0);
+	}
 	close(fd);
+	if (ret)
+		return ret;
 	return rmdir(dir) ? -errno : 0;
 }
 
