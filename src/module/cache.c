@@ -342,21 +342,6 @@ static void trim_at_times(const struct pb_cache *c, size_t size)
 
 /* ---- keeping -------------------------------------------------------------- */
 
-static bool write_all(int fd, const uint8_t *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		p += done;
-		n -= (size_t)done;
-	}
-	return true;
-}
-
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size)
 {
@@ -374,7 +359,7 @@ int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const
 	fd = openat(c->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -1;
-	bool ok = write_all(fd, blob, size);
+	bool ok = pb_write_all(fd, blob, size);
 
 	ok &= !close(fd);
 	if (ok && !renameat(c->dir, temp, c->dir, c->name)) {

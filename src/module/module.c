@@ -17,7 +17,7 @@ static int failed(int err, char *text, size_t len, const char *why)
 	return err;
 }
 
-static bool write_all(int fd, const uint8_t *p, size_t n)
+bool pb_write_all(int fd, const uint8_t *p, size_t n)
 {
 	while (n) {
 		ssize_t done = write(fd, p, n);
@@ -40,7 +40,7 @@ static int make_memfd(const uint8_t *blob, size_t size)
 
 	if (fd < 0)
 		return -errno;
-	if (!write_all(fd, blob, size)) {
+	if (!pb_write_all(fd, blob, size)) {
 		close(fd);
 		return -ENOMEM;
 	}

@@ -212,4 +212,7 @@ bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);
 bool pb_name_memtest(const char *name, size_t len);
 bool pb_name_cold(const char *name, size_t len, bool *numbered);
+
+/* All n bytes, whatever signals come; false: an error. */
+bool pb_write_all(int fd, const uint8_t *p, size_t n);
 #endif
