@@ -4,7 +4,7 @@
  *
  *   offset 0                 struct pb_ring                      (one page)
  *   ring->threads_offset     struct pb_ring_thread[nr_threads]
- *   behind it, aligned to 64 uint64_t taken[], a bit for each chunk
+ *   after it, aligned to 64  uint64_t taken[], a bit for each chunk
  *   ring->chunks_offset      chunk 0, chunk 1, ... each PB_CHUNK_SIZE bytes:
  *                            struct pb_chunk, then records (entries.h)
  *

@@ -6,7 +6,7 @@
  *
  * Who asks waits for DONE, but not for ever: the agent's thread may be in the
  * middle of a batch. Then it follows late, before it acts on another message.
- * Under a seccomp filter who asks makes no system call: it spins, as the agent's
+ * Under a seccomp filter the asking thread makes no system call: it spins, as the agent's
  * thread comes by every 20 ms without being woken.
  */
 #include <linux/capability.h>

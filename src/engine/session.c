@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the agent says and is told, over a wire that gives up on a recorder that
+ * The agent's messages and their answers, over a wire that gives up on a recorder that
  * doesn't live (wire.h): every answer may be -ETIMEDOUT, at once after the first.
  */
 #include <fcntl.h>

@@ -6,8 +6,8 @@
  * stopped or killed one doesn't. The first engine that gives up leaves the
  * heartbeat in the ring, and no other waits again before it moves.
  *
- * Context: start, the loader's hook, the agent's thread; what is said of exec
- * may also be called by a vfork child. All return 0 or -errno.
+ * Context: start, the loader's hook, the agent's thread; functions for
+ * exec may also be called by a vfork child. All return 0 or -errno.
  */
 #ifndef PB_ENGINE_WIRE_H
 #define PB_ENGINE_WIRE_H

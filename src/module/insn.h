@@ -21,7 +21,7 @@ enum pb_insn_what {
 struct pb_insn {
 	uint8_t length;
 	uint8_t what;		/* enum pb_insn_what */
-	bool legacy;		/* neither VEX nor EVEX and kin */
+	bool legacy;		/* not VEX, EVEX or XOP */
 	bool locked;
 	bool has_modrm;
 	bool relative;		/* the first immediate is counted from the next instruction */
