@@ -29,6 +29,7 @@
 #define TCB_WORDS	320		/* how far struct pthread is searched */
 #define BUSY		1ul
 #define RED_ZONE	128
+#define REFUSE		4096		/* calls without a state until one is looked for again */
 #define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
 
 static struct pb_thread no_thread;	/* what TLS says before the first hit: cur is NULL, so nothing in it is used */
@@ -221,13 +222,13 @@ static bool is_dead(const struct pb_thread *t)
 }
 
 /* Where a system call may be the program's end, states stay with dead threads. */
-static void free_dead(const struct pb_thread *self)
+static void free_dead(const struct pb_thread *self, bool now)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
 	uint32_t live = __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED);
 	uint32_t look_at = __atomic_load_n(&pb_process->look_at, __ATOMIC_RELAXED);
 
-	if (live < look_at + LOOK_AFTER || !pb_calls_are_safe() ||
+	if ((live < look_at + LOOK_AFTER && !now) || !pb_calls_are_safe() ||
 	    !__atomic_compare_exchange_n(&pb_process->look_at, &look_at, live, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
@@ -260,14 +261,13 @@ uint32_t pb_thread_number(const struct pb_thread *t)
 }
 
 /* The first to come in a child says which process it is. */
-static bool process_begin(uint32_t tid)
+static void process_begin(uint32_t tid)
 {
-	uint32_t none = 0, pid = pb_calls_are_safe() ? (uint32_t)pb_sys(SYS_getpid) : tid;
+	uint32_t none = 0, pid;
 
 	if (pb_likely(pb_process->epoch))
-		return true;
-	if (!pb_follow_fork)
-		return false;
+		return;
+	pid = pb_calls_are_safe() ? (uint32_t)pb_sys(SYS_getpid) : tid;
 	__atomic_compare_exchange_n(&pb_process->pid, &none, pid, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 	none = 0;
@@ -275,7 +275,6 @@ static bool process_begin(uint32_t tid)
 					__atomic_add_fetch(&last_epoch, 1, __ATOMIC_RELAXED), false,
 					__ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		__atomic_add_fetch(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
-	return true;
 }
 
 /* The calling thread's state, which isn't filled yet. *forked: it is the one that
@@ -330,8 +329,7 @@ static struct pb_thread *thread_start(uint64_t slot)
 	struct pb_thread *t = pb_tls;
 	bool forked;
 
-	if (!process_begin(tid))
-		return NULL;
+	process_begin(tid);
 	/* a handler has interrupted this function; or left it by a jump, and then
 	 * its thread hits again where it did, or above */
 	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
@@ -341,13 +339,16 @@ static struct pb_thread *thread_start(uint64_t slot)
 	t = state_for(tcb, &forked);
 	if (!t) {
 		pb_ring_call_lost();
+		/* all are taken: until some are free, only now and then is asked again */
+		__atomic_store_n(&pb_process->refuse, REFUSE, __ATOMIC_RELAXED);
+		free_dead(NULL, true);
 		return NULL;
 	}
 	t->starting = slot;
 	t->tcb = tcb;
 	pb_tls = t;
 	fill_state(t, forked, tid, slot);
-	free_dead(t);
+	free_dead(t, false);
 	return t;
 }
 
@@ -361,6 +362,13 @@ static struct pb_thread *thread_start_masked(uint64_t slot)
 	uint64_t mask = ~FAULTS, old;
 	struct pb_thread *t;
 
+	if (!pb_process->epoch && !pb_follow_fork)
+		return NULL;
+	if (pb_unlikely(pb_process->refuse)) {
+		pb_process->refuse--;
+		pb_ring_call_lost();
+		return NULL;
+	}
 	if (!pb_calls_are_safe() || pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, 8))
 		return thread_start(slot);
 	t = thread_start(slot);

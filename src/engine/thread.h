@@ -95,6 +95,7 @@ struct pb_process {
 	uint32_t epoch;		/* 0: in a child before its first hit; differs from its parents' */
 	bool forker_came;	/* the thread that forked has its state again */
 	uint32_t nr_threads;	/* states at or above it are free */
+	uint32_t refuse;	/* so many hits of threads without a state are lost unasked */
 	uint32_t nr_live, look_at;	/* threads with a state; at the last look for dead ones */
 	uint32_t nr_stacks;
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
