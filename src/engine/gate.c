@@ -240,6 +240,9 @@ static void inherit_block(struct pb_thread *t, int32_t b)
 		if (word && (is_root_of_stack(e) ||
 			     (known && pb_stack_holds(&gone, PB_SLOT_ADDRESS(word)))))
 			PB_ENT_SLOT(e) = 0;
+		/* counted in the parent: here it is listed as open, and ends */
+		if (PB_ENT_STATE(e) == PB_ENTRY_LEAF || PB_ENT_STATE(e) == PB_ENTRY_LATE)
+			PB_ENT_STATE(e) = PB_ENTRY_EMITTED;
 	}
 }
 

@@ -143,7 +143,7 @@ static void on_begin(struct maker *m, const struct pb_event *ev, uint32_t number
 	ev->call->view = number;
 	m->sums[number].active++;
 	if (pb_unlikely(ev->flags & PB_EV_INHERITED))
-		ev->call->aux = ev->time;
+		ev->call->aux = ev->time | !ev->time;	/* not 0 without a clock, either */
 }
 
 static inline void on_event(struct maker *m, const struct pb_event *ev)

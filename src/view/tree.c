@@ -202,7 +202,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 			return;
 		ev->call->view = visible ? node_of(t, ev) : around(ev);
 		if (ev->flags & PB_EV_INHERITED)
-			ev->call->aux = ev->time;
+			ev->call->aux = ev->time | !ev->time;
 		return;
 	case PB_EV_EXIT: case PB_EV_END:
 		if (ev->call) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Children, argv[1] of them, whose threads make their first traced calls at the same
- * time. Ends with 1 where one was killed or computed something else. */
+ * time; the thread that forked, with open calls from before, is one of them. Ends with
+ * 1 where one was killed or computed something else. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define THREADS 8
+#define THREADS 12
 #define ROUNDS 100L
 
 static int arrived;
@@ -50,19 +51,23 @@ static int child(void)
 	long result[THREADS] = { 0 };
 	int wrong = 0;
 
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 1; i < THREADS; i++)
 		pthread_create(&t[i], NULL, call, &result[i]);
-	for (int i = 0; i < THREADS; i++)
+	call(&result[0]);
+	for (int i = 1; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 1; i < THREADS; i++)
 		wrong |= result[i] != result[0];
 	return wrong;
 }
 
-int main(int argc, char **argv)
+/* Open while the children begin; three more, each with an entry. */
+__attribute__((noinline)) long nested_leaf(int depth, long children)
 {
-	long children = argc > 1 ? atol(argv[1]) : 60, wrong = 0;
+	long wrong = 0;
 
+	if (depth)
+		return nested_leaf(depth - 1, children) + 0 * leaf(depth);
 	for (long i = 0; i < children; i++) {
 		int status = -1;
 		pid_t pid = fork();
@@ -72,6 +77,14 @@ int main(int argc, char **argv)
 		waitpid(pid, &status, 0);
 		wrong += status != 0;
 	}
-	printf("calls %ld %ld\n", children * THREADS * ROUNDS * 7, children * THREADS * ROUNDS * 7);
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	long children = argc > 1 ? atol(argv[1]) : 60;
+	long wrong = nested_leaf(3, children), calls = children * THREADS * ROUNDS * 7 + 4 + 3;
+
+	printf("calls %ld %ld\n", calls, calls);
 	return wrong != 0;
 }
