@@ -84,7 +84,9 @@ struct pb_meta_end {
 	uint32_t pad;
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
 	uint64_t overwritten;	/* overwrite mode: calls older than what max_size had room
-				 * for; earlier recorders leave it out */
+				 * for; earlier recorders leave it out, and what follows */
+	uint64_t chunks_overwritten;	/* of threads that have others left, and of those that
+					 * have none */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
 #define PB_END_DISK_FULL	2

@@ -130,6 +130,7 @@ struct pb_ring {
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
 	/* of threads that have no pb_ring_thread, or no state in their process */
 	uint64_t calls_lost, calls_no_return;
+	uint64_t chunks_overwritten;	/* overwrite mode: FULL ones that were taken over */
 	/* The recorder didn't answer in time: */
 	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; nobody waits before it moves */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */

@@ -92,6 +92,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	}
 	end->lost += ring.calls_lost;
 	end->no_return += ring.calls_no_return;
+	end->chunks_overwritten = ring.chunks_overwritten;
 	untraced_notes(s, &ring);
 	end->max_stop_ns = ring.max_stop_ns;
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
@@ -114,7 +115,7 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
 	char *next = NULL, calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
-	bool all = !d->counts.chunks_missing && !end->overwritten;
+	bool all = !d->counts.chunks_missing && !end->overwritten && !end->chunks_overwritten;
 	size_t len;
 
 	if (s->options->quiet)
@@ -138,7 +139,7 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		record_format_number(end->overwritten, n, sizeof(n));
 		snprintf(more + strlen(more), sizeof(more) - strlen(more),
 			 ", older ones overwritten (%s of them by --max-size)", n);
-	} else if (d->counts.chunks_missing)
+	} else if (!all)
 		strcat(more, s->options->mode == PB_RING_OVERWRITE ? ", older ones overwritten" :
 		       ", some missing");
 	FILE *f = open_memstream(&next, &len);

@@ -153,10 +153,15 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}
-	/* with those of threads that have no place in the ring's table */
-	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer &&
-	    s->data->end.lost > t->lost)
-		t->lost = s->data->end.lost;
+	/* with those of threads of which nothing else is left */
+	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer) {
+		const struct pb_meta_end *end = &s->data->end;
+
+		if (end->lost > t->lost)
+			t->lost = end->lost;
+		if (end->chunks_overwritten > t->chunks_missing)
+			t->chunks_missing = end->chunks_overwritten;
+	}
 	return t;
 }
 

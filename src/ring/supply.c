@@ -93,8 +93,10 @@ static struct pb_chunk *take_over(uint32_t nr, uint32_t serial)
 		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
 		struct pb_chunk *c = take_chunk(i % nr, PB_CHUNK_FULL, serial);
 
-		if (c)
-			return c;
+		if (!c)
+			continue;
+		__atomic_fetch_add(&pb_ring_map.ring->chunks_overwritten, 1, __ATOMIC_RELAXED);
+		return c;
 	}
 	return NULL;
 }
