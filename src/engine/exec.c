@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include "engine/exec.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"

@@ -11,7 +11,7 @@
  * Numbers in the ring are claims. One may be wrong, or be of a pid namespace that the
  * recorder isn't in: then a living thread is a suspect for good. It is asked for at every
  * eighth look only, once it was found. A number that two threads have had, one dead and one
- * living, is told apart by time: a thread that began after a chunk was seen doesn't own it.
+ * living, is decided by time: a thread that began after a chunk was seen doesn't own it.
  *
  * The search may take long, where there are many processes, so it is a thread of its own,
  * and sleeps twenty times as long as it worked. It only reads the ring; the drain thread takes

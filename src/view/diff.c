@@ -77,7 +77,7 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-/* An address is told of the present run's modules only. */
+/* Only the present run's modules say where an address is. */
 static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;

@@ -242,7 +242,7 @@ const char *fuzz_directory(void)
 	return directory;
 }
 
-/* In place of pb_error(), where the linker was told so: findings alone stand on stderr. The
+/* In place of pb_error(), where the linker wraps it: findings alone stand on stderr. The
  * line is made as for the terminal (reader/say.h), and looked at. */
 void pb_say_v(const char *command, const char *fmt, va_list ap) __attribute__((weak));
 int __wrap_pb_error(const char *command, const char *fmt, ...);

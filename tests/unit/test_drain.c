@@ -399,7 +399,7 @@ static void taken_chunk(void **state)
 	look(2, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
 	assert_int_equal(drain.counts.records, 0);
-	/* behind the table of threads nothing is known of its thread */
+	/* a serial after the table's end names no known thread */
 	hold(0, 1, 0, 0);
 	chunk(0)->serial = 99;
 	chunk(0)->state = PB_CHUNK_TAKEN;

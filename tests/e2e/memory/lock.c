@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * lock STEP...: what mlockall() and kin answer, and how much is locked then (VmLck,
+ * lock STEP...: what mlockall() and its family answer, and how much is locked then (VmLck,
  * and whether the pages are there). Steps:
  *   current future both onfault future-onfault both-onfault none unlock bad
  *                      mlockall() with such flags, munlockall()
