@@ -6,6 +6,7 @@ Everything that depends on the form of the command line or of a view's text
 stands here, once."""
 import collections
 import csv
+import functools
 import io
 import json
 import os
@@ -163,31 +164,52 @@ def calls_by_function(data):
 # A line of function_graph text: "  1234)   0.5 us  |    name() {", also with
 # other columns in front of the last '|'.
 INDENT_LEVELS = 256     # replay moves deeper calls no further right
-GRAPH_LINE = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|](.*?)\|( *)(\S.*)$")
+TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
 Event = collections.namedtuple("Event", "tid kind depth name")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def kind_and_name(text):
+    """What a line says right of its '|', without the indentation: None for remarks."""
+    text = text.decode(errors="replace")
+    if text.startswith("/*"):
+        return None
+    text = COMMENT.sub("", text).rstrip()
+    if text.startswith("}"):
+        return "close", ""
+    if text.endswith("{"):
+        return "open", function_name(text[:-1])
+    if text.endswith(";"):
+        return "leaf", function_name(text[:-1])
+    return None
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def tid_in(column):
+    """The thread of a line's first columns, up to their ')' or '|': None where it is no line of a call."""
+    m = TID_COLUMN.match(column.decode(errors="replace"))
+    return int(m.group(1)) if m else None
 
 
 def parse_replay(lines):
     """open, leaf and close events of function_graph text."""
     for line in lines:
-        if isinstance(line, bytes):
-            line = line.decode(errors="replace")
-        if line.startswith("#"):
+        if line.startswith(b"#"):
             continue
-        m = GRAPH_LINE.match(line.rstrip("\n"))
-        if not m:
+        end = line.find(b")") + 1
+        bar = line.find(b"|", end)
+        if not end or bar < 0:
+            end = line.find(b"|") + 1
+            bar = line.find(b"|", end)
+        if not end or bar < 0:
             continue
-        tid, depth, text = int(m.group(1)), max(0, len(m.group(3)) - 2) // 2, m.group(4)
-        if text.startswith("/*"):
-            continue
-        text = COMMENT.sub("", text).rstrip()
-        if text.startswith("}"):
-            yield Event(tid, "close", depth, "")
-        elif text.endswith("{"):
-            yield Event(tid, "open", depth, function_name(text[:-1]))
-        elif text.endswith(";"):
-            yield Event(tid, "leaf", depth, function_name(text[:-1]))
+        tid = tid_in(line[:end])
+        right = line[bar + 1:].rstrip(b"\n")
+        text = right.lstrip(b" ")
+        found = tid is not None and text and kind_and_name(text)
+        if found:
+            yield Event(tid, found[0], max(0, len(right) - len(text) - 2) // 2, found[1])
 
 
 def function_name(text):
@@ -251,7 +273,7 @@ def with_depths(events):
     for e in events:
         st = stacks[e.tid]
         if e.depth >= INDENT_LEVELS:
-            e = e._replace(depth=max(INDENT_LEVELS, len(st) - (e.kind == "close")))
+            e = Event(e.tid, e.kind, max(INDENT_LEVELS, len(st) - (e.kind == "close")), e.name)
         del st[e.depth:]
         while len(st) < e.depth:
             st.append("?")
