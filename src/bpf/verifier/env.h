@@ -10,6 +10,10 @@
  * by `parent`; marks of what is read, and of whose precise value matters, go up
  * there, so that a kept state says what has to be as strong, and nothing more.
  *
+ * The present state, and the branch that was left last, are taken apart: registers and
+ * slots can be changed in place. All others are at rest (kept.c): their frames hold
+ * numbers of values, and states share them.
+ *
  * Errors are negative; whoever finds one has told the log.
  */
 #ifndef PB_BPF_ENV_H
@@ -33,6 +37,7 @@
 #define MAX_SUBPROGS	256
 #define MAX_WAITING	8192	/* branches */
 #define MAX_STATES	64	/* kept at an instruction, without privilege */
+#define MOST_LISTS	65536	/* of kept states */
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
@@ -53,7 +58,7 @@ struct ref {
 };
 
 struct frame {
-	struct reg regs[11];
+	struct reg *regs;	/* 11; NULL at rest */
 	int32_t callsite;	/* MAIN: none */
 	uint32_t number, subprog;
 	uint32_t async_entries;
@@ -63,7 +68,8 @@ struct frame {
 	struct tnum callback_ret;
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;
-	struct slot *slots;	/* slots[0] is fp - 8 */
+	struct slot *slots;	/* slots[0] is fp - 8; NULL at rest */
+	uint32_t users, values[];	/* at rest: of 11 registers, then of slots */
 };
 #define MAIN (-1)
 
@@ -77,8 +83,20 @@ struct step {
 	uint16_t linked[MAX_LINKED];
 };
 
+/* Of a frame at rest, what differs between the states that share it. Bits by register, or slot. */
+struct marks {
+	uint64_t read_slots, written_slots;	/* enum liveness */
+	uint64_t precise_slots, scalar_slots;	/* scalar: a spilled number is there */
+	uint64_t linked_slots;			/* those that the state before has, too */
+	uint16_t read, written, precise, scalar;
+	uint16_t parent[11];
+	uint8_t nr_slots;
+};
+
 struct state {
 	struct frame *frames[PB_BPF_MAX_FRAMES];
+	struct marks *marks;	/* of a state at rest, by frame */
+	/* facts: copied as they are */
 	struct state *parent;
 	uint32_t cur;		/* the frame that runs */
 	uint32_t lock;		/* id of the value whose spin lock is held */
@@ -92,12 +110,13 @@ struct state {
 	bool whole;		/* of one: all of it matters, read or not, precise or not */
 	bool all_precise;	/* of one: its scalars and those of all before it are marked */
 	bool in_turn;		/* such a helper is on the way */
+	/* the end of facts */
 	struct step *steps;	/* the way since `first`, where it wasn't straight */
 	uint32_t nr_steps, room_steps;
 };
 
 struct waiting {
-	struct state st;
+	struct state st;	/* at rest, except the newest's */
 	uint32_t insn;
 	int32_t from;
 	uint32_t log_len;
@@ -105,9 +124,11 @@ struct waiting {
 };
 
 struct explored {
-	struct state st;
+	struct state st;	/* first; at rest */
 	struct explored *next;
 	uint32_t hits, misses;
+	uint32_t number;	/* in the order in which states are kept */
+	bool aside;		/* not looked at any more, but part of the tree; only marks are left */
 };
 
 /* Of an instruction. */
@@ -130,6 +151,16 @@ struct subprog {
 	uint32_t tail_depth;		/* most bytes before a subprogram that calls tails; 0: none does */
 };
 
+/* What registers and slots of states at rest are, each value once. */
+struct value;
+struct values {
+	struct value **blocks;
+	uint32_t nr_blocks, room_blocks;
+	uint32_t fresh, free;		/* the next one never used; given back */
+	uint32_t nr, nr_buckets, *buckets;
+};
+#define NO_VALUE	UINT32_MAX
+
 struct env {
 	struct pb_bpf_verify *v;
 	const struct bpf_insn *insns;
@@ -151,8 +182,9 @@ struct env {
 	/* the others */
 	struct waiting *waiting;
 	uint32_t nr_waiting;
-	struct explored **explored;	/* by instruction */
-	struct explored *set_aside;	/* not looked at any more, but part of the tree */
+	struct explored **explored;	/* lists, by instruction and call */
+	uint32_t nr_lists;
+	struct values values;
 	uint32_t ctx_needed;
 	bool whole;			/* states are compared in all */
 	bool returned;			/* a callback, just now */
@@ -237,10 +269,17 @@ static inline struct frame *frame_of(const struct env *env, const struct reg *r)
 	return env->cur->frames[r->frame];
 }
 
+/* These are for states that are taken apart. */
 int state_copy(struct env *env, struct state *dst, const struct state *src);
 void state_clear(struct env *env, struct state *st);
 struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
+struct frame *frame_blank(struct env *env);
 void frame_free(struct env *env, struct frame *f);
+/* Room for as many slots; what was in them is lost. */
+int frame_room(struct env *env, struct frame *f, uint32_t slots);
+/* And these for all. */
+void state_copy_facts(struct state *dst, const struct state *src);
+int state_copy_steps(struct env *env, struct state *dst, const struct state *src);
 /* At least as many slots of stack are described. */
 int frame_grow(struct env *env, struct frame *f, uint32_t slots);
 int frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src);
@@ -281,12 +320,42 @@ static inline void slot_scrub(uint8_t *type)
 		*type = S_MISC;
 }
 
+/* ---- kept.c: states at rest ---------------------------------------------------------- */
+
+/* rest becomes what st is, at rest; 0 or -ENOMEM. */
+int state_rest(struct env *env, struct state *rest, const struct state *st);
+/* st, which may be any that is taken apart, becomes what rest is. */
+int state_wake(struct env *env, struct state *st, const struct state *rest);
+/* All of it is given back. */
+void state_forget(struct env *env, struct state *rest);
+/* It won't be compared any more. */
+void state_only_marks(struct env *env, struct state *rest);
+/* No path from it is under way any more: what isn't needed for comparing is given back. */
+void state_trim(struct env *env, struct state *rest);
+const struct slot *value_of(const struct env *env, uint32_t value);
+
+static inline const struct reg *rest_reg(const struct env *env, const struct frame *f, uint32_t n)
+{
+	return &value_of(env, f->values[n])->reg;
+}
+
+static inline const struct slot *rest_slot(const struct env *env, const struct frame *f, uint32_t n)
+{
+	return value_of(env, f->values[11 + n]);
+}
+
 /* ---- live.c: marks up the tree ---------------------------------------------------- */
 
 enum use { READ, WRITE, WRITE_KEEP };	/* KEEP: the caller says what it becomes */
 
 int reg_use(struct env *env, unsigned n, enum use use);
-void live_read(struct env *env, const struct reg *r, struct reg *parent);
+/* What came before has to have register n of the present state's frame f; a slot of it. */
+void live_read(struct env *env, const struct frame *f, unsigned n);
+void live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
+/* The same because a kept state that the present one is like has to have it; slots from 11 on. */
+void live_take_over(struct env *env, const struct frame *f, uint32_t n);
+/* A register becomes another frame's, as it is. */
+void reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
 /* r0 ... r5 after a call */
 void regs_clobber(struct env *env, struct reg *regs);
 
@@ -306,6 +375,8 @@ int prune_visit(struct env *env);
 /* A callback has returned: what differs from the turn before, and decides nothing, is
  * anything, so that turns become alike. */
 void prune_widen(struct env *env);
+/* No path from a kept state is under way any more. */
+void prune_done(struct env *env, struct state *st);
 void prune_free(struct env *env);
 
 /* ---- alu.c, pointer.c, speculate.c, scalar.c --------------------------------------- */

@@ -85,7 +85,7 @@ static void give_key_and_value(struct frame *callee, int n, const struct pb_bpf_
 static int give_loop(struct env *env, const struct frame *caller, struct frame *callee)
 {
 	reg_make_scalar(&callee->regs[1], !env->capable);
-	callee->regs[2] = caller->regs[3];
+	reg_hand_over(callee, 2, caller, 3);
 	none_from(env, callee, 3);
 	return 0;
 }
@@ -100,9 +100,9 @@ static int give_map_elem(struct env *env, const struct frame *caller, struct fra
 	if (type != BPF_MAP_TYPE_ARRAY && type != BPF_MAP_TYPE_PERCPU_ARRAY && type != BPF_MAP_TYPE_HASH &&
 	    type != BPF_MAP_TYPE_PERCPU_HASH && type != BPF_MAP_TYPE_LRU_HASH && type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		return refuse(env, ENOTSUPP, "callback function not allowed for map\n");
-	callee->regs[1] = caller->regs[1];
+	reg_hand_over(callee, 1, caller, 1);
 	give_key_and_value(callee, 2, map, 0);
-	callee->regs[4] = caller->regs[3];
+	reg_hand_over(callee, 4, caller, 3);
 	none_from(env, callee, 5);
 	return 0;
 }
@@ -120,10 +120,10 @@ static int give_timer(struct env *env, const struct frame *caller, struct frame 
 
 static int give_vma(struct env *env, const struct frame *caller, struct frame *callee)
 {
-	callee->regs[1] = caller->regs[1];
+	reg_hand_over(callee, 1, caller, 1);
 	reg_make(&callee->regs[2], TO_BTF, 0);
 	callee->regs[2].btf = "vm_area_struct";
-	callee->regs[3] = caller->regs[4];
+	reg_hand_over(callee, 3, caller, 4);
 	none_from(env, callee, 4);
 	return 0;
 }
@@ -131,7 +131,7 @@ static int give_vma(struct env *env, const struct frame *caller, struct frame *c
 static int give_record(struct env *env, const struct frame *caller, struct frame *callee)
 {
 	reg_make(&callee->regs[1], TO_DYNPTR, 0);
-	callee->regs[2] = caller->regs[3];
+	reg_hand_over(callee, 2, caller, 3);
 	none_from(env, callee, 3);
 	return 0;
 }
@@ -199,8 +199,8 @@ int check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	if (!callee)
 		return no_callee(env->cur);
 	/* with their parents: what the callee reads of them, the caller's past has to have */
-	for (int i = 1; i <= 5; i++)
-		callee->regs[i] = cur_frame(env)->regs[i];
+	for (unsigned i = 1; i <= 5; i++)
+		reg_hand_over(callee, i, cur_frame(env), i);
 	caller = cur_frame(env);
 	regs_clobber(env, caller->regs);
 	env->cur->frames[++env->cur->cur] = callee;
@@ -299,7 +299,7 @@ int leave_frame(struct env *env)
 	if (callee->in_callback) {
 		if (r0->type != SCALAR)
 			return refuse(env, EACCES, "R0 not a scalar value\n");
-		live_read(env, r0, r0->parent);
+		live_read(env, callee, 0);
 		err = precise_reg(env, 0);
 		if (err)
 			return err;
@@ -308,7 +308,7 @@ int leave_frame(struct env *env)
 			return -EINVAL;
 		}
 	} else {
-		caller->regs[0] = *r0;
+		reg_hand_over(caller, 0, callee, 0);
 		err = frame_copy_refs(env, caller, callee);
 		if (err)
 			return err;

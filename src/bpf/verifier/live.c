@@ -6,21 +6,61 @@
  */
 #include "bpf/verifier/env.h"
 
-void live_read(struct env *env, const struct reg *r, struct reg *parent)
+/* Up the tree from register (slot, if is_slot) n of the present state's frame; steps: of the walk, so far. */
+static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot, uint32_t steps)
 {
-	/* a state that was found to be like another one hands over its reads, written or not */
-	bool screens = parent == r->parent;
-	uint32_t steps = 0;
+	bool written = r->live & LIVE_WRITTEN;
+	uint32_t parent = r->parent;
 
-	while (parent && !(screens && r->live & LIVE_WRITTEN) && !(parent->live & LIVE_READ)) {
-		parent->live |= LIVE_READ;
-		r = parent;
-		parent = r->parent;
-		screens = true;
-		steps++;
+	for (struct state *st = env->cur->parent; st && parent != PLACE_NONE && !written; st = st->parent, steps++) {
+		struct marks *m;
+
+		if (parent >= PLACE_OF) {
+			frame = (parent - PLACE_OF) / 16;
+			n = (parent - PLACE_OF) % 16;
+		}
+		if (frame > st->cur)
+			break;
+		m = &st->marks[frame];
+		if (is_slot ? m->read_slots >> n & 1 : m->read >> n & 1)
+			break;
+		if (is_slot) {
+			m->read_slots |= 1ull << n;
+			written = m->written_slots >> n & 1;
+			parent = m->linked_slots >> n & 1 ? PLACE_SAME : PLACE_NONE;
+		} else {
+			m->read |= (uint16_t)(1u << n);
+			written = m->written >> n & 1;
+			parent = m->parent[n];
+		}
 	}
 	if (env->v->stats.mark_read < steps)
 		env->v->stats.mark_read = steps;
+}
+
+void live_read(struct env *env, const struct frame *f, unsigned n)
+{
+	read_up(env, &f->regs[n], f->number, n, false, 0);
+}
+
+void live_read_slot(struct env *env, const struct frame *f, const struct slot *s)
+{
+	read_up(env, &s->reg, f->number, (uint32_t)(s - f->slots), true, 0);
+}
+
+void live_take_over(struct env *env, const struct frame *f, uint32_t n)
+{
+	if (n < 11)
+		read_up(env, &f->regs[n], f->number, n, false, 1);
+	else
+		read_up(env, &f->slots[n - 11].reg, f->number, n - 11, true, 1);
+}
+
+void reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m)
+{
+	to->regs[n] = from->regs[m];
+	if (to->regs[n].parent == PLACE_SAME)
+		to->regs[n].parent = PLACE(from->number, m);
 }
 
 int reg_use(struct env *env, unsigned n, enum use use)
@@ -34,7 +74,7 @@ int reg_use(struct env *env, unsigned n, enum use use)
 		if (r->type == NOT_INIT)
 			return refuse(env, EACCES, "R%d !read_ok\n", n);
 		if (n != FP)
-			live_read(env, r, r->parent);
+			live_read(env, cur_frame(env), n);
 		return 0;
 	}
 	if (n == FP)

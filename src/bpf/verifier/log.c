@@ -61,8 +61,7 @@ static void say_live(struct env *env, unsigned live)
 {
 	if (!live)
 		return;
-	say(env, "_%s%s%s", live & LIVE_READ ? "r" : "", live & LIVE_WRITTEN ? "w" : "",
-	    live & LIVE_DONE ? "D" : "");
+	say(env, "_%s%s", live & LIVE_READ ? "r" : "", live & LIVE_WRITTEN ? "w" : "");
 }
 
 #define attribute(...) (say(env, "%s", comma), comma = ",", say(env, __VA_ARGS__))

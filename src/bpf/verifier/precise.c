@@ -259,9 +259,10 @@ static void log_back(struct env *env, uint32_t at, const struct wanted *w)
 void precise_all(struct state *st)
 {
 	for (st = st->parent; st && !st->all_precise; st = st->parent) {
-		for_each_reg(st, f, r)
-			if (r->type == SCALAR)
-				r->precise = true;
+		for (uint32_t n = 0; n <= st->cur; n++) {
+			st->marks[n].precise |= st->marks[n].scalar;
+			st->marks[n].precise_slots |= st->marks[n].scalar_slots;
+		}
 		st->all_precise = true;
 	}
 }
@@ -303,32 +304,16 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 	}
 }
 
-static bool mark(struct reg *r, bool *new)
-{
-	if (r->type != SCALAR)
-		return false;
-	*new |= !r->precise;
-	r->precise = true;
-	return true;
-}
-
 /* Marks what is wanted in the frame; what is no scalar there needs no more. */
-static int mark_frame(struct frame *f, uint32_t *regs, uint64_t *slots, bool *new)
+static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots, bool *new)
 {
-	for (uint32_t left = *regs; left; left &= left - 1) {
-		int i = __builtin_ctz(left);
-
-		if (!mark(&f->regs[i], new))
-			*regs &= ~(1u << i);
-	}
-	for (uint64_t left = *slots; left; left &= left - 1) {
-		uint32_t i = (uint32_t)__builtin_ctzll(left);
-
-		if (i >= f->nr_slots)
-			return GAVE_UP;
-		if (!slot_spilled(&f->slots[i]) || !mark(&f->slots[i].reg, new))
-			*slots &= ~(1ull << i);
-	}
+	if (m->nr_slots < MAX_SLOTS && *slots >> m->nr_slots)
+		return GAVE_UP;
+	*regs &= m->scalar;
+	*slots &= m->scalar_slots;
+	*new |= *regs & ~m->precise || *slots & ~m->precise_slots;
+	m->precise |= (uint16_t)*regs;
+	m->precise_slots |= *slots;
 	return 0;
 }
 
@@ -340,7 +325,7 @@ static int mark_state(struct state *st, struct wanted *w, bool *new)
 	if (st->cur != w->frame)
 		return GAVE_UP;
 	for (uint32_t n = 0; n <= w->frame && !err; n++)
-		err = mark_frame(st->frames[n], &w->regs[n], &w->slots[n], new);
+		err = mark_frame(&st->marks[n], &w->regs[n], &w->slots[n], new);
 	return err;
 }
 
@@ -358,11 +343,15 @@ static int at_entry(struct env *env, struct state *st, struct wanted *w)
 
 static void log_marks(struct env *env, struct state *st, const struct wanted *w, bool new)
 {
+	struct state seen = { 0 };
+
 	if (!(env->v->log_level & 2))
 		return;
 	log(env, "parent %s regs=%x stack=%lx marks:", new ? "didn't have" : "already had", w->regs[w->frame],
 	    w->slots[w->frame]);
-	log_state(env, st->frames[w->frame], true);
+	if (st->frames[0] && !state_wake(env, &seen, st))
+		log_state(env, seen.frames[w->frame], true);
+	state_clear(env, &seen);
 }
 
 static int walk(struct env *env, struct wanted *w)

@@ -81,11 +81,9 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
-/* What was safe with old is safe with cur. */
-static bool reg_safe(struct env *env, const struct reg *old, const struct reg *cur)
+/* What was safe with old, which is needed, is safe with cur. */
+static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
-	if (!(old->live & LIVE_READ) && !env->whole)
-		return true;
 	if (old->type == NOT_INIT)
 		return true;
 	if (cur->type == NOT_INIT)
@@ -95,7 +93,7 @@ static bool reg_safe(struct env *env, const struct reg *old, const struct reg *c
 		/* a pointer in place of a number could leak */
 		if (cur->type != SCALAR || env->alu_limits)
 			return cur->type == SCALAR && reg_same(env, old, cur);
-		return (!old->precise && !env->whole) || (value_in(old, cur) && same_copies(env, old->id, cur->id));
+		return (!precise && !env->whole) || (value_in(old, cur) && same_copies(env, old->id, cur->id));
 	case TO_MAP_KEY: case TO_MAP_VALUE:
 		return map_value_safe(env, old, cur);
 	case TO_PACKET: case TO_PACKET_META:
@@ -105,13 +103,11 @@ static bool reg_safe(struct env *env, const struct reg *old, const struct reg *c
 	}
 }
 
-static bool slot_safe(struct env *env, const struct slot *old, const struct slot *cur)
+static bool slot_safe(struct env *env, const struct slot *old, bool precise, const struct slot *cur)
 {
 	/* a part of a pointer isn't to be read, whichever way is looked at first */
 	bool pointer = cur && slot_spilled(cur) && cur->reg.type != SCALAR;
 
-	if (!(old->reg.live & LIVE_READ) && !env->whole)
-		return true;
 	for (int b = 0; b < SLOT; b++) {
 		uint8_t was = old->type[b], is = cur ? cur->type[b] : S_INVALID;
 
@@ -120,19 +116,23 @@ static bool slot_safe(struct env *env, const struct slot *old, const struct slot
 		if (!cur || (was != is && !(was == S_MISC && is == S_ZERO)))
 			return false;
 	}
-	return !slot_spilled(old) || reg_safe(env, &old->reg, &cur->reg);
+	return !slot_spilled(old) || reg_safe(env, &old->reg, precise, &cur->reg);
 }
 
-static bool frame_safe(struct env *env, const struct frame *old, const struct frame *cur)
+static bool frame_safe(struct env *env, const struct frame *old, const struct marks *m, const struct frame *cur)
 {
+	uint64_t slots = env->whole ? ~0ull : m->read_slots;
+	uint32_t regs = env->whole ? ~0u : m->read;
+
 	/* fewer turns may be left there */
 	if (old->turns > cur->turns)
 		return false;
-	for (int i = 0; i < 11; i++)
-		if (!reg_safe(env, &old->regs[i], &cur->regs[i]))
+	for (uint32_t i = 0; i < 11; i++)
+		if (regs >> i & 1 && !reg_safe(env, rest_reg(env, old, i), m->precise >> i & 1, &cur->regs[i]))
 			return false;
 	for (uint32_t i = 0; i < old->nr_slots; i++)
-		if (!slot_safe(env, &old->slots[i], i < cur->nr_slots ? &cur->slots[i] : NULL))
+		if (slots >> i & 1 && !slot_safe(env, rest_slot(env, old, i), m->precise_slots >> i & 1,
+						 i < cur->nr_slots ? &cur->slots[i] : NULL))
 			return false;
 	if (old->nr_refs != cur->nr_refs)
 		return false;
@@ -153,31 +153,25 @@ static bool state_safe(struct env *env, const struct state *old, const struct st
 		return false;
 	for (uint32_t i = 0; i <= old->cur; i++)
 		if (old->frames[i]->callsite != cur->frames[i]->callsite ||
-		    !frame_safe(env, old->frames[i], cur->frames[i]))
+		    !frame_safe(env, old->frames[i], &old->marks[i], cur->frames[i]))
 			return false;
 	return true;
 }
 
-static bool maybe_looping(const struct state *old, const struct state *cur)
+static bool maybe_looping(const struct env *env, const struct state *old, const struct state *cur)
 {
 	if (old->cur != cur->cur)
 		return false;
-	for (int i = 0; i < 11; i++)
-		if (memcmp(&old->frames[old->cur]->regs[i], &cur->frames[cur->cur]->regs[i], REG_ALL))
+	for (uint32_t i = 0; i < 11; i++)
+		if (memcmp(rest_reg(env, old->frames[old->cur], i), &cur->frames[cur->cur]->regs[i], REG_ALL))
 			return false;
 	return true;
 }
 
 /* ---- what a found state needs, the path that came to it needs, too ------------------------ */
 
-static void take_over_reg(struct env *env, const struct reg *from, struct reg *to, bool whole)
-{
-	if ((from->live & LIVE_READ || whole) && !(to->live & LIVE_READ))
-		live_read(env, from, to);
-}
-
 /* A caller's registers that a call leaves alone; all, while a helper may go on. */
-static int first_kept(const struct state *st, uint32_t frame)
+static uint32_t first_kept(const struct state *st, uint32_t frame)
 {
 	return frame < st->cur && !st->frames[frame + 1]->in_callback ? 6 : 0;
 }
@@ -185,19 +179,16 @@ static int first_kept(const struct state *st, uint32_t frame)
 static void take_over_reads(struct env *env, const struct state *old, struct state *cur)
 {
 	for (uint32_t n = 0; n <= old->cur; n++) {
-		const struct frame *from = old->frames[n];
-		struct frame *to = cur->frames[n];
+		const struct marks *m = &old->marks[n];
+		const struct frame *to = cur->frames[n];
 
-		for (int i = first_kept(old, n); i < FP; i++)
-			take_over_reg(env, &from->regs[i], &to->regs[i], old->whole);
-		for (uint32_t i = 0; i < from->nr_slots && i < to->nr_slots; i++)
-			take_over_reg(env, &from->slots[i].reg, &to->slots[i].reg, old->whole);
+		for (uint32_t i = first_kept(old, n); i < FP; i++)
+			if (old->whole || m->read >> i & 1)
+				live_take_over(env, to, i);
+		for (uint32_t i = 0; i < m->nr_slots && i < to->nr_slots; i++)
+			if (old->whole || m->read_slots >> i & 1)
+				live_take_over(env, to, 11 + i);
 	}
-}
-
-static bool needs_precision(const struct reg *r)
-{
-	return r->type == SCALAR && r->precise && r->live & LIVE_READ;
 }
 
 static int take_over_precision(struct env *env, const struct state *old)
@@ -206,17 +197,19 @@ static int take_over_precision(struct env *env, const struct state *old)
 	int err = 0;
 
 	for (int n = (int)old->cur; n >= 0; n--) {
-		const struct frame *f = old->frames[n];
+		const struct marks *m = &old->marks[n];
+		uint32_t regs = m->read & m->precise & m->scalar;
+		uint64_t slots = m->read_slots & m->precise_slots & m->scalar_slots;
 
 		for (int i = 0; i < FP && !err; i++) {
-			if (!needs_precision(&f->regs[i]))
+			if (!(regs >> i & 1))
 				continue;
 			if (loud)
 				log(env, "frame %d: propagating r%d\n", n, i);
 			err = precise_in(env, (uint32_t)n, i, -1);
 		}
-		for (int i = 0; i < (int)f->nr_slots && !err; i++) {
-			if (!slot_spilled(&f->slots[i]) || !needs_precision(&f->slots[i].reg))
+		for (int i = 0; i < m->nr_slots && !err; i++) {
+			if (!(slots >> i & 1))
 				continue;
 			if (loud)
 				log(env, "frame %d: propagating fp%d\n", n, (-i - 1) * SLOT);
@@ -228,31 +221,9 @@ static int take_over_precision(struct env *env, const struct state *old)
 
 /* ---- the states that are kept --------------------------------------------------------------- */
 
-/* No path from there is under way any more: what wasn't read needn't be compared. */
-static void clean_frame(struct env *env, struct frame *f)
-{
-	for (int i = 0; i < FP; i++) {
-		f->regs[i].live |= LIVE_DONE;
-		if (!(f->regs[i].live & LIVE_READ))
-			reg_make_none(&f->regs[i], !env->capable);
-	}
-	for (uint32_t i = 0; i < f->nr_slots; i++) {
-		f->slots[i].reg.live |= LIVE_DONE;
-		if (f->slots[i].reg.live & LIVE_READ)
-			continue;
-		reg_make_none(&f->slots[i].reg, !env->capable);
-		memset(f->slots[i].type, S_INVALID, SLOT);
-	}
-}
-
-static bool is_clean(const struct state *st)
-{
-	return st->frames[0]->regs[0].live & LIVE_DONE;
-}
-
 static bool same_calls(const struct state *a, const struct state *b)
 {
-	if (a->cur != b->cur)
+	if (a->cur != b->cur || !a->frames[0])
 		return false;
 	for (uint32_t i = 0; i <= a->cur; i++)
 		if (a->frames[i]->callsite != b->frames[i]->callsite)
@@ -262,46 +233,50 @@ static bool same_calls(const struct state *a, const struct state *b)
 
 static struct explored **kept_at(struct env *env)
 {
-	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr];
+	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr_lists];
 }
 
-static void clean_states(struct env *env)
-{
-	for (struct explored *e = *kept_at(env); e; e = e->next) {
-		if (e->st.branches || e->st.insn != env->insn || e->st.whole || is_clean(&e->st) ||
-		    !same_calls(&e->st, env->cur))
-			continue;
-		for (uint32_t i = 0; i <= e->st.cur; i++)
-			clean_frame(env, e->st.frames[i]);
-	}
-}
-
+/* It is in no list any more. */
 static void drop(struct env *env, struct explored *e)
 {
-	if (!is_clean(&e->st)) {
-		/* children may still mark it */
-		e->next = env->set_aside;
-		env->set_aside = e;
+	if (e->st.branches) {
+		/* paths from it may still mark it, and later turns be widened by it */
+		e->aside = true;
+		if (!e->st.head)
+			state_only_marks(env, &e->st);
 		return;
 	}
-	state_clear(env, &e->st);
+	/* the kernel's count, which keeps what was set aside, and what wasn't cleaned for these calls */
+	if (!e->aside && !e->st.whole && same_calls(&e->st, env->cur))
+		env->v->stats.peak_states--;
+	state_forget(env, &e->st);
 	pool_put(&env->pool, e, sizeof *e);
-	env->v->stats.peak_states--;
 }
 
-/* Registers of the present state have the kept one's as parents. */
-static void link_state(struct state *cur, struct state *kept)
+void prune_done(struct env *env, struct state *st)
+{
+	struct explored *e = (struct explored *)st;
+
+	if (e->aside)
+		drop(env, e);
+	else
+		state_trim(env, st);
+}
+
+/* Registers of the present state were the same ones in the kept one. */
+static void link_state(struct state *cur)
 {
 	for (uint32_t n = 0; n <= cur->cur; n++) {
-		struct frame *f = cur->frames[n], *k = kept->frames[n];
+		struct frame *f = cur->frames[n];
+		uint32_t first = first_kept(cur, n);
 
-		for (int i = first_kept(cur, n); i < FP; i++)
-			f->regs[i].parent = &k->regs[i];
-		for (int i = 0; i < FP; i++)
+		for (uint32_t i = 0; i < FP; i++) {
+			f->regs[i].parent = i < first ? PLACE_NONE : PLACE_SAME;
 			f->regs[i].live = 0;
+		}
 		for (uint32_t i = 0; i < f->nr_slots; i++) {
 			f->slots[i].reg.live = 0;
-			f->slots[i].reg.parent = &k->slots[i].reg;
+			f->slots[i].reg.parent = PLACE_SAME;
 		}
 	}
 }
@@ -320,8 +295,9 @@ static int keep(struct env *env)
 	/* what was precise before decides nothing from here on, until something says so */
 	if (env->capable)
 		precise_forget(cur);
-	if (state_copy(env, &e->st, cur))
+	if (state_rest(env, &e->st, cur))
 		return -ENOMEM;
+	e->number = env->v->stats.total_states;
 	e->st.insn = env->insn;
 	e->st.head = env->aux[env->insn].calls_back;
 	cur->parent = &e->st;
@@ -330,15 +306,15 @@ static int keep(struct env *env)
 	cur->in_turn |= e->st.head;
 	e->next = *list;
 	*list = e;
-	link_state(cur, &e->st);
+	link_state(cur);
 	return 0;
 }
 
 /* ---- turns of callbacks ------------------------------------------------------------------------ */
 
-static void widen(struct env *env, const struct reg *old, struct reg *cur)
+static void widen(struct env *env, const struct reg *old, bool precise, struct reg *cur)
 {
-	if (old->type != SCALAR || cur->type != SCALAR || old->precise || cur->precise ||
+	if (old->type != SCALAR || cur->type != SCALAR || precise || cur->precise ||
 	    !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)))
 		return;
 	reg_make_scalar(cur, !env->capable);
@@ -352,12 +328,13 @@ void prune_widen(struct env *env)
 		;
 	for (uint32_t n = 0; st && n <= cur->cur; n++) {
 		struct frame *f = cur->frames[n], *old = st->frames[n];
+		const struct marks *m = &st->marks[n];
 
-		for (int i = 0; i < FP; i++)
-			widen(env, &old->regs[i], &f->regs[i]);
+		for (uint32_t i = 0; i < FP; i++)
+			widen(env, rest_reg(env, old, i), m->precise >> i & 1, &f->regs[i]);
 		for (uint32_t i = 0; i < f->nr_slots && i < old->nr_slots; i++)
-			if (slot_spilled(&f->slots[i]) && slot_spilled(&old->slots[i]))
-				widen(env, &old->slots[i].reg, &f->slots[i].reg);
+			if (slot_spilled(&f->slots[i]) && slot_spilled(rest_slot(env, old, i)))
+				widen(env, &rest_slot(env, old, i)->reg, m->precise_slots >> i & 1, &f->slots[i].reg);
 	}
 }
 
@@ -385,7 +362,7 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
 	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
-	    maybe_looping(&e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
+	    maybe_looping(env, &e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
 		return LOOP;
 	/* states of the turns of a loop rarely help others */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
@@ -456,7 +433,6 @@ int prune_visit(struct env *env)
 	/* every other point isn't worth a state */
 	if (env->jumps_processed - env->prev_jumps >= 2 && env->processed - env->prev_processed >= 8)
 		add = true;
-	clean_states(env);
 	for (link = kept_at(env); *link; ) {
 		struct explored *e = *link;
 
@@ -488,23 +464,13 @@ int prune_visit(struct env *env)
 	return keep(env);
 }
 
-static void free_list(struct env *env, struct explored *e)
-{
-	struct explored *next;
-
-	for (; e; e = next) {
-		next = e->next;
-		state_clear(env, &e->st);
-		pool_put(&env->pool, e, sizeof *e);
-	}
-}
-
 void prune_free(struct env *env)
 {
-	for (uint32_t i = 0; i < env->nr; i++) {
-		free_list(env, env->explored[i]);
-		env->explored[i] = NULL;
-	}
-	free_list(env, env->set_aside);
-	env->set_aside = NULL;
+	for (uint32_t i = 0; i < env->nr_lists; i++)
+		for (struct explored *e = env->explored[i], *next; e; e = next) {
+			next = e->next;
+			state_forget(env, &e->st);
+			pool_put(&env->pool, e, sizeof *e);
+			env->explored[i] = next;
+		}
 }

@@ -109,7 +109,7 @@ void reg_make_none(struct reg *r, bool precise)
 
 void reg_copy(struct reg *dst, const struct reg *src)
 {
-	struct reg *parent = dst->parent;
+	uint16_t parent = dst->parent;
 	uint8_t live = dst->live;
 
 	*dst = *src;

@@ -55,8 +55,11 @@ struct range {
 enum liveness {
 	LIVE_READ = 1,		/* of an explored state: what came after it reads this */
 	LIVE_WRITTEN = 2,	/* since the state's beginning: reads from here on see that */
-	LIVE_DONE = 4,		/* nobody will mark this any more */
 };
+
+/* Nowhere; where it is now; or, from PLACE_OF on, a register of that frame. */
+enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
+#define PLACE(frame, n)	((uint16_t)(PLACE_OF + (frame) * 16u + (n)))
 
 /* A packet pointer's range when it was found at, or behind, the end. */
 enum { AT_END = -1, BEHIND_END = -2 };
@@ -89,13 +92,13 @@ struct reg {
 	struct tnum var;
 	struct range wide, low;
 	/* not compared as they stand */
-	struct reg *parent;	/* the same register in the state that this one comes from */
 	uint32_t frame;		/* of TO_STACK */
+	uint16_t parent;	/* enum place: where it was in the state that this one comes from */
 	uint8_t live;		/* enum liveness */
 	bool precise;		/* its value matters for what is safe behind it */
 };
 #define REG_KIND	offsetof(struct reg, id)	/* what it is, without its value */
-#define REG_ALL		offsetof(struct reg, parent)
+#define REG_ALL		offsetof(struct reg, frame)
 
 /* ---- ranges: bits is 64 or 32 -------------------------------------------------- */
 

@@ -230,7 +230,7 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 		log_line(env, env->insn, "; ");
 		return refuse(env, EACCES, "invalid size of register fill\n");
 	}
-	live_read(env, &s->reg, s->reg.parent);
+	live_read_slot(env, f, s);
 	if (n < 0)
 		return bytes_readable(env, f, off, size, true, true);
 	value = &cur_regs(env)[n];
@@ -258,7 +258,7 @@ static int read_fixed(struct env *env, struct frame *f, int off, int size, int n
 		err = bytes_readable(env, f, off, size, true, false);
 		if (err)
 			return err;
-		live_read(env, &s->reg, s->reg.parent);
+		live_read_slot(env, f, s);
 		if (n >= 0)
 			load_bytes(env, f, off, off + size, n);
 		return 0;
@@ -276,7 +276,7 @@ static int read_fixed(struct env *env, struct frame *f, int off, int size, int n
 	} else if (!env->ptr_leaks && s->reg.type != SCALAR) {
 		return refuse(env, EACCES, "leaking pointer from stack off %d\n", off);
 	}
-	live_read(env, &s->reg, s->reg.parent);
+	live_read_slot(env, f, s);
 	return 0;
 }
 
@@ -353,7 +353,7 @@ int stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_
 			return refuse(env, EFAULT, "verifier bug: allocated_stack too small");
 		s = slot_at(f, i, &type);
 		if (byte_initialized(env, s, type, helper)) {
-			live_read(env, &s->reg, s->reg.parent);
+			live_read_slot(env, f, s);
 			continue;
 		}
 		if (fixed)

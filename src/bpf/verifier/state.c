@@ -2,9 +2,24 @@
 /* States, their frames, and the branches that wait. */
 #include "bpf/verifier/env.h"
 
+struct whole_frame {
+	struct frame f;
+	struct reg regs[11];
+};
+
+struct frame *frame_blank(struct env *env)
+{
+	struct whole_frame *w = pool_zero(&env->pool, sizeof *w);
+
+	if (!w)
+		return NULL;
+	w->f.regs = w->regs;
+	return &w->f;
+}
+
 struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog)
 {
-	struct frame *f = pool_zero(&env->pool, sizeof *f);
+	struct frame *f = frame_blank(env);
 
 	if (!f)
 		return NULL;
@@ -26,7 +41,7 @@ void frame_free(struct env *env, struct frame *f)
 		return;
 	pool_put(&env->pool, f->refs, f->room_refs * sizeof *f->refs);
 	pool_put(&env->pool, f->slots, f->room_slots * sizeof *f->slots);
-	pool_put(&env->pool, f, sizeof *f);
+	pool_put(&env->pool, f, sizeof(struct whole_frame));
 }
 
 /* Room for n elements in an array that needn't keep its contents. */
@@ -59,14 +74,22 @@ int frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src)
 	return 0;
 }
 
+int frame_room(struct env *env, struct frame *f, uint32_t n)
+{
+	void *slots = f->slots;
+
+	if (!renew(env, &slots, &f->room_slots, n, sizeof *f->slots))
+		return -ENOMEM;
+	f->slots = slots;
+	return 0;
+}
+
 static int frame_copy(struct env *env, struct frame *dst, const struct frame *src)
 {
-	void *slots = dst->slots;
-
-	if (!renew(env, &slots, &dst->room_slots, src->nr_slots, sizeof *dst->slots))
+	if (frame_room(env, dst, src->nr_slots))
 		return -ENOMEM;
-	dst->slots = slots;
-	memcpy(dst, src, offsetof(struct frame, nr_refs));
+	memcpy(dst->regs, src->regs, 11 * sizeof *dst->regs);
+	memcpy(&dst->callsite, &src->callsite, offsetof(struct frame, nr_refs) - offsetof(struct frame, callsite));
 	dst->nr_slots = src->nr_slots;
 	if (src->nr_slots)
 		memcpy(dst->slots, src->slots, src->nr_slots * sizeof *dst->slots);
@@ -112,7 +135,12 @@ void state_clear(struct env *env, struct state *st)
 	st->nr_steps = st->room_steps = 0;
 }
 
-int state_copy(struct env *env, struct state *dst, const struct state *src)
+void state_copy_facts(struct state *dst, const struct state *src)
+{
+	memcpy(&dst->parent, &src->parent, offsetof(struct state, steps) - offsetof(struct state, parent));
+}
+
+int state_copy_steps(struct env *env, struct state *dst, const struct state *src)
 {
 	void *steps = dst->steps;
 
@@ -122,22 +150,17 @@ int state_copy(struct env *env, struct state *dst, const struct state *src)
 	dst->nr_steps = src->nr_steps;
 	if (src->nr_steps)
 		memcpy(dst->steps, src->steps, src->nr_steps * sizeof *dst->steps);
-	for (uint32_t i = src->cur + 1; i <= dst->cur; i++) {
-		frame_free(env, dst->frames[i]);
-		dst->frames[i] = NULL;
-	}
-	dst->parent = src->parent;
-	dst->cur = src->cur;
-	dst->lock = src->lock;
-	dst->branches = src->branches;
-	dst->first = src->first;
-	dst->last = src->last;
-	dst->speculative = src->speculative;
-	dst->turns = src->turns;
-	dst->in_turn = src->in_turn;
+	return 0;
+}
+
+int state_copy(struct env *env, struct state *dst, const struct state *src)
+{
+	if (state_copy_steps(env, dst, src))
+		return -ENOMEM;
+	state_copy_facts(dst, src);
 	for (uint32_t i = 0; i <= src->cur; i++) {
 		if (!dst->frames[i])
-			dst->frames[i] = pool_zero(&env->pool, sizeof(struct frame));
+			dst->frames[i] = frame_blank(env);
 		if (!dst->frames[i] || frame_copy(env, dst->frames[i], src->frames[i]))
 			return -ENOMEM;
 	}
@@ -265,11 +288,25 @@ int step_stack(struct env *env, uint32_t frame, uint32_t slot)
 	return 0;
 }
 
+/* The newest of the branches that wait isn't the newest any more. */
+static int branch_rest(struct env *env, struct waiting *w)
+{
+	struct state rest = { 0 };
+
+	if (!w || w->st.marks)
+		return 0;
+	if (state_rest(env, &rest, &w->st))
+		return -ENOMEM;
+	state_clear(env, &w->st);
+	w->st = rest;
+	return 0;
+}
+
 struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative)
 {
 	struct waiting *w = pool_zero(&env->pool, sizeof *w);
 
-	if (!w)
+	if (!w || branch_rest(env, env->waiting))
 		return NULL;
 	w->insn = insn;
 	w->from = (int32_t)from;
@@ -292,13 +329,17 @@ struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool sp
 int branch_pop(struct env *env, bool shorten_log)
 {
 	struct waiting *w = env->waiting;
-	int err;
 
 	if (!w)
 		return -ENOENT;
-	err = state_copy(env, env->cur, &w->st);
-	if (err)
-		return err;
+	state_clear(env, env->cur);
+	if (!w->st.marks) {
+		*env->cur = w->st;
+	} else {
+		if (state_wake(env, env->cur, &w->st))
+			return -ENOMEM;
+		state_forget(env, &w->st);
+	}
 	if (shorten_log && env->v->log) {
 		env->v->log->len = w->log_len;
 		if (env->v->log->size)
@@ -308,13 +349,17 @@ int branch_pop(struct env *env, bool shorten_log)
 	env->prev_insn = w->from;
 	env->waiting = w->next;
 	env->nr_waiting--;
-	state_clear(env, &w->st);
 	pool_put(&env->pool, w, sizeof *w);
 	return 0;
 }
 
 void branches_end(struct env *env)
 {
-	for (struct state *st = env->cur; st && !--st->branches; st = st->parent)
-		;
+	struct state *parent;
+
+	for (struct state *st = env->cur; st && !--st->branches; st = parent) {
+		parent = st->parent;
+		if (st != env->cur)
+			prune_done(env, st);
+	}
 }

@@ -44,7 +44,8 @@ static int set_up(struct env *env, struct pb_bpf_verify *v)
 	env->state_freq = env->capable && v->flags & BPF_F_TEST_STATE_FREQ;
 	env->ops = pool_zero(&env->pool, v->nr);
 	env->aux = pool_zero(&env->pool, v->nr * sizeof *env->aux);
-	env->explored = pool_zero(&env->pool, v->nr * sizeof(struct explored *));
+	env->nr_lists = v->nr < MOST_LISTS ? v->nr : MOST_LISTS;
+	env->explored = pool_zero(&env->pool, env->nr_lists * sizeof(struct explored *));
 	if (!env->ops || !env->aux || !env->explored)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < v->nr; i++) {
