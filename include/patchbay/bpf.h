@@ -26,6 +26,12 @@ extern "C" {
 
 struct pb_bpf_machine;
 
+/* Sizes of a map that the object leaves to user space, or that shall be other ones than it says. */
+struct pb_bpf_map_sizes {
+	const char *map;		/* its name */
+	uint32_t key_size, value_size, max_entries;	/* 0: as the object says */
+};
+
 /* All zeros will do. size is for later versions: sizeof(struct pb_bpf_machine_opts). */
 struct pb_bpf_machine_opts {
 	size_t size;
@@ -46,14 +52,18 @@ struct pb_bpf_machine_opts {
 	 * Called inside runs, in any context. */
 	void (*trace)(void *arg, const char *text, uint32_t len);
 	void *arg;
+	/* nr_sizes maps of other sizes, as libbpf's bpf_map__set_max_entries() and its kin. */
+	const struct pb_bpf_map_sizes *sizes;
+	size_t nr_sizes;
 };
 
 /*
  * Opens an object and makes its maps. What can't be done with one of its programs or
  * maps is that one's `why` and spoils no other.
  * -ENOENT, -EACCES, ...: open(2)'s. -EINVAL: no object for eBPF, or an inconsistent
- * one; the bytes may be anybody's. -ENOMEM. why: a sentence goes there (size bytes,
- * may be 0). Context: any thread, not in a signal handler; *machine is then set up.
+ * one, or opts->sizes names a map that isn't in it; the bytes may be anybody's. -ENOMEM.
+ * why: a sentence goes there (size bytes, may be 0). Context: any thread, not in a signal
+ * handler; *machine is then set up.
  */
 int pb_bpf_machine_open(const char *path, const struct pb_bpf_machine_opts *opts,
 			struct pb_bpf_machine **machine, char *why, size_t size);

@@ -121,6 +121,7 @@ void pb_bpf_object_close(struct pb_bpf_object *object);
 /* What the map is made with: what was left open (entries of perf event arrays, the
  * room of ring buffers) is settled for `cpus` processors and pages of 4 KiB. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
+struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint32_t cpus);
 
 /*
  * FUNCTION[+OFFSET] of kprobe and its kin, PATH:FUNCTION[+OFFSET] of uprobe; offsets as C

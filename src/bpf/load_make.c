@@ -73,14 +73,32 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 /* --- maps ------------------------------------------------------------------------ */
 
+static struct pb_bpf_map_attr attr_of(const struct making *m, const struct pb_bpf_object_map *o)
+{
+	struct pb_bpf_map_attr a = o->attr;
+
+	for (uint32_t i = 0; i < m->opts.nr_sizes; i++) {
+		const struct pb_bpf_make_size *s = &m->opts.sizes[i];
+
+		if (strcmp(s->map, o->name))
+			continue;
+		a.key_size = s->key_size ? s->key_size : a.key_size;
+		a.value_size = s->value_size ? s->value_size : a.value_size;
+		a.max_entries = s->max_entries ? s->max_entries : a.max_entries;
+	}
+	return pb_bpf_map_attr_settle(a, m->opts.lanes);
+}
+
 static int make_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
-	struct pb_bpf_map_spec spec = {
-		.attr = pb_bpf_object_map_attr(o, m->opts.lanes), .types = o->types, .lanes = m->opts.lanes,
-	};
+	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types, .lanes = m->opts.lanes };
 	int err = -ENOENT;
 
+	/* the object's types are of keys and values of the sizes that it declares; libbpf then
+	 * makes the map without types */
+	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
+		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 	if (o->inner)
 		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
 	/* on which node memory is, is a wish */
@@ -101,15 +119,29 @@ static int make_map(struct making *m, uint32_t nr)
 	return 0;
 }
 
+/* The only value of a map of variables, cut or with zeros at its end where the map's size is another one. */
+static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
+{
+	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
+	uint8_t *value = calloc(1, size);
+	int err = -ENOMEM;
+
+	if (value) {
+		memcpy(value, o->contents, has < size ? has : size);
+		err = pb_bpf_map_update_elem(map, &zero, value, BPF_ANY);
+	}
+	free(value);
+	return err;
+}
+
 /* What is in it from the beginning; programs come when they are made. */
 static int fill_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
-	uint32_t zero = 0;
 	int err = 0;
 
 	if (o->contents)
-		err = pb_bpf_map_update_elem(&m->map[nr], &zero, o->contents, BPF_ANY);
+		err = fill_variables(&m->map[nr], o);
 	for (uint32_t i = 0; i < o->nr_slots && !err; i++)
 		if (!o->slots[i].prog)
 			err = pb_bpf_map_update_elem(&m->map[nr], &o->slots[i].index, &o->slots[i].number, BPF_ANY);
@@ -163,6 +195,11 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 	*made = NULL;
 	if (!m)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < opts->nr_sizes; i++)
+		if (pb_bpf_object_map(object, opts->sizes[i].map) < 0) {
+			free(m);
+			return -ENOENT;
+		}
 	m->made.object = object;
 	m->opts = *opts;
 	if (!m->opts.lanes)

@@ -29,10 +29,18 @@ struct pb_bpf_made {
 	struct pb_bpf_made_prog *progs;
 };
 
+/* Sizes that an object leaves to user space, or that shall be other ones. */
+struct pb_bpf_make_size {
+	const char *map;		/* its name in the object */
+	uint32_t key_size, value_size, max_entries;	/* 0: as the object says */
+};
+
 #define PB_BPF_MAP_IS_NEW 1
 struct pb_bpf_make_opts {
 	uint32_t caps, flags;		/* enum pb_bpf_caps; BPF_F_ of programs */
 	uint32_t lanes;			/* of per-CPU values; 0: as many as there are processors */
+	const struct pb_bpf_make_size *sizes;
+	uint32_t nr_sizes;
 	/* Before a map is made: *spec may be changed (how many entries). May be NULL */
 	void (*adjust)(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf_map_spec *spec);
 	/*
@@ -47,7 +55,10 @@ struct pb_bpf_make_opts {
 	void *arg;
 };
 
-/* The maps, filled; those of variables that are constant are frozen. 0 or -ENOMEM. */
+/*
+ * The maps, filled; those of variables that are constant are frozen. 0, -ENOMEM, or
+ * -ENOENT: `sizes` names a map that the object doesn't have.
+ */
 int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opts *opts,
 		struct pb_bpf_made **made);
 

@@ -196,8 +196,11 @@ int load_maps(struct load *l)
 
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus)
 {
-	struct pb_bpf_map_attr a = map->attr;
+	return pb_bpf_map_attr_settle(map->attr, cpus);
+}
 
+struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr a, uint32_t cpus)
+{
 	if (a.type == BPF_MAP_TYPE_PERF_EVENT_ARRAY && !a.max_entries)
 		a.max_entries = cpus;
 	if (a.type == BPF_MAP_TYPE_RINGBUF && a.max_entries && a.max_entries <= 1u << 31) {

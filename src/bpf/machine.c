@@ -60,14 +60,36 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 	return m;
 }
 
-static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machine)
+/* The caller's sizes, each of a map that there is. */
+static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *sizes, char *why, size_t size)
 {
+	for (size_t i = 0; i < m->opts.nr_sizes; i++) {
+		const struct pb_bpf_map_sizes *s = &m->opts.sizes[i];
+
+		if (!s->map || pb_bpf_object_map(m->object, s->map) < 0) {
+			if (size)
+				snprintf(why, size, "sizes of map %s: the object has no such map",
+					 s->map ? s->map : "(null)");
+			return -EINVAL;
+		}
+		sizes[i] = (struct pb_bpf_make_size){ s->map, s->key_size, s->value_size, s->max_entries };
+	}
+	return 0;
+}
+
+static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machine, char *why, size_t size)
+{
+	struct pb_bpf_make_size *sizes = calloc(m->opts.nr_sizes + 1, sizeof(*sizes));
 	struct pb_bpf_make_opts opts = {
 		.caps = m->opts.unprivileged ? 0 : PB_BPF_CAP_ALL, .lanes = m->lanes, .adjust = adjust, .arg = m,
+		.sizes = sizes, .nr_sizes = (uint32_t)m->opts.nr_sizes,
 	};
 
 	if (!err)
+		err = !sizes ? -ENOMEM : take_sizes(m, sizes, why, size);
+	if (!err)
 		err = pb_bpf_make(m->object, &opts, &m->made);
+	free(sizes);
 	if (err) {
 		pb_bpf_machine_close(m);
 		return err;
@@ -95,7 +117,7 @@ int pb_bpf_machine_open(const char *path, const struct pb_bpf_machine_opts *opts
 	if (!m)
 		return -ENOMEM;
 	o = object_opts(m);
-	return make(m, pb_bpf_object_open(path, &o, &m->object, why, size), machine);
+	return make(m, pb_bpf_object_open(path, &o, &m->object, why, size), machine, why, size);
 }
 
 int pb_bpf_machine_open_memory(const void *bytes, size_t nr, const struct pb_bpf_machine_opts *opts,
@@ -108,7 +130,7 @@ int pb_bpf_machine_open_memory(const void *bytes, size_t nr, const struct pb_bpf
 	if (!m)
 		return -ENOMEM;
 	o = object_opts(m);
-	return make(m, pb_bpf_object_open_memory(bytes, nr, &o, &m->object, why, size), machine);
+	return make(m, pb_bpf_object_open_memory(bytes, nr, &o, &m->object, why, size), machine, why, size);
 }
 
 void pb_bpf_machine_close(struct pb_bpf_machine *m)

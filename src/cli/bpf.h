@@ -46,6 +46,12 @@ struct bpf_loaded {
 	uint32_t xlated;		/* bytes of the resolved ones */
 };
 
+/* --map NAME:...: sizes of an object's maps. */
+struct bpf_sizes {
+	struct pb_bpf_make_size list[BPF_MAX_MAPS];
+	uint32_t nr;
+};
+
 /* What a command works with. */
 struct bpf_session {
 	const char *command;		/* for messages */
@@ -57,6 +63,7 @@ struct bpf_session {
 	const char *file;		/* of instructions */
 	const char *map_spec[BPF_MAX_MAPS];
 	uint32_t nr_map_specs;
+	struct bpf_sizes sizes;
 	/* the maps, made or opened */
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
@@ -81,6 +88,17 @@ void bpf_session_init(struct bpf_session *s, const char *command);
 void bpf_session_end(struct bpf_session *s);
 /* A memory for the verifier: malloc's. */
 struct pb_bpf_mem *bpf_mem(void);
+
+/*
+ * NAME:ATTRIBUTE=NUMBER[,...], as --map has it: max_entries, key_size and value_size of an
+ * object's map. Several for one map are joined. 0, or -EINVAL after a message.
+ */
+int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
+/* Whether the text is that, and not the numbers of a map for instructions. */
+bool bpf_is_size(const char *text);
+/* 0, or -ENOENT after a message: the object has no such map. */
+int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command, const struct pb_bpf_object *object,
+		    const char *path);
 
 /* Makes the maps of -m; 0, or an exit status after a message. */
 int bpf_session_maps(struct bpf_session *s);

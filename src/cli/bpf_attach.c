@@ -317,6 +317,9 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 	apply_settings(o);
 	bpf_session_init(&a->session, a->command);
 	a->session.lanes = lanes();
+	for (unsigned i = 0; i < o->nr_map_sizes; i++)
+		if (bpf_sizes_add(&a->session.sizes, a->command, o->map_sizes[i]))
+			return 2;
 	ret = make_dir(a);
 	if (!ret)
 		ret = bpf_open_object(&a->session, a->path);

@@ -13,7 +13,8 @@ static const struct argp_option options[] = {
 	{ "type", 't', "TYPE", 0, "Type of the program, bpftool's word, or socket, cls, act, raw_tp, perf, or a "
 	  "number (socket_filter, or what the object says)", 1 },
 	{ "attach-type", 'a', "NUMBER", 0, "How it will be attached (expected_attach_type)", 1 },
-	{ "map", 'm', "TYPE,KEY,VALUE,ENTRIES[,FLAGS]", 0, "A map, in numbers; the first one is 0 in a load of a "
+	{ "map", 'm', "MAP", 0, "NAME:max_entries=N[,value_size=N,key_size=N]: sizes of an object's map. "
+	  "TYPE,KEY,VALUE,ENTRIES[,FLAGS], in numbers: a map for instructions; the first one is 0 in a load of a "
 	  "map's descriptor", 1 },
 	{ "file", 'f', "FILE", 0, "Instructions in binary", 1 },
 	{ "log-level", 'l', "LEVEL", 0, "Of the verifier's log: 0, 1, 2, 4 (1)", 1 },
@@ -54,6 +55,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 't': s->type = arg; return 0;
 	case 'a': s->attach_type = (uint32_t)strtoul(arg, NULL, 0); return 0;
 	case 'm':
+		if (bpf_is_size(arg))
+			return bpf_sizes_add(&s->sizes, s->command, arg) ? EINVAL : 0;
 		if (s->nr_map_specs == BPF_MAX_MAPS)
 			argp_failure(state, BPF_USAGE, 0, "no more than %d maps", BPF_MAX_MAPS);
 		s->map_spec[s->nr_map_specs++] = arg;

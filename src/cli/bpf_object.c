@@ -52,7 +52,7 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
 	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0 };
 	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes, .find = make_pinned,
-					 .arg = s };
+					 .arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr };
 	char why[512] = "";
 	int err;
 
@@ -61,6 +61,8 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 		return BPF_USAGE;
 	}
 	err = pb_bpf_object_open(path, &opts, &s->object, why, sizeof(why));
+	if (!err && bpf_sizes_check(&s->sizes, s->command, s->object, path))
+		return BPF_USAGE;
 	if (!err)
 		err = pb_bpf_make(s->object, &make, &s->made);
 	if (err) {

@@ -9,6 +9,8 @@ struct trace {
 };
 
 static const struct argp_option options[] = {
+	{ "map", 'm', "NAME:SIZES", 0, "The object's map NAME has these sizes: max_entries=N, value_size=N, "
+	  "key_size=N, with commas", 2 },
 	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
 	{ 0 }
 };
@@ -21,6 +23,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &t->record;
 		return 0;
+	case 'm':
+		return record_options_map(&t->record, arg);
 	case 'q':
 		t->record.quiet = true;
 		return 0;

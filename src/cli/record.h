@@ -96,6 +96,8 @@ struct record_options {
 	struct record_mark *marks;	/* that they name */
 	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
+	const char **map_sizes;		/* --map, as given */
+	unsigned nr_map_sizes;
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
 	unsigned nr_hooks;

@@ -14,7 +14,7 @@
 
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_SET, OPT_ATTACH,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_SET, OPT_ATTACH,
 };
 
 /* What live has, too. */
@@ -56,6 +56,8 @@ static const struct argp_option own[] = {
 	{ "data", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "bpf", OPT_BPF, "OBJECT", 0, "Attach the object's eBPF programs to functions; one that returns 0 "
 	  "keeps the call out of the record", 2 },
+	{ "map", OPT_MAP, "NAME:SIZES", 0, "With --bpf: the object's map NAME has these sizes: max_entries=N, "
+	  "value_size=N, key_size=N, with commas", 2 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
@@ -93,6 +95,17 @@ static int add_module(struct record_options *o, const char *glob)
 		return ENOMEM;
 	matched[o->nr_modules] = false;
 	list[o->nr_modules++] = glob;
+	return 0;
+}
+
+int record_options_map(struct record_options *o, const char *text)
+{
+	const char **list = realloc(o->map_sizes, (o->nr_map_sizes + 1) * sizeof(*list));
+
+	if (!list)
+		return ENOMEM;
+	o->map_sizes = list;
+	list[o->nr_map_sizes++] = text;
 	return 0;
 }
 
@@ -257,6 +270,12 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 	case OPT_BPF:
 		o->bpf_object = arg;
 		return 0;
+	case OPT_MAP:
+		return record_options_map(o, arg);
+	case ARGP_KEY_END:
+		if (o->nr_map_sizes && !o->bpf_object)
+			usage_error(state, "--map %s: there are no maps without --bpf", o->map_sizes[0]);
+		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -297,6 +316,7 @@ void record_options_free(struct record_options *o)
 	free(o->patterns);
 	free(o->hooks);
 	free(o->sets);
+	free(o->map_sizes);
 	free(o->modules);
 	free(o->module_matched);
 	record_marks_free(o);

@@ -16,5 +16,7 @@ void record_options_init(struct record_options *o);
 
 /* 0, or the exit status after one line (or after --help). */
 int record_options_parse(struct record_options *o, int argc, char **argv);
+/* One more --map. 0 or ENOMEM. */
+int record_options_map(struct record_options *o, const char *text);
 void record_options_free(struct record_options *o);
 #endif

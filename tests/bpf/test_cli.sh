@@ -150,4 +150,54 @@ check 1 "" load -q "$tmp/count.bpf.o" ours count
 "$patchbay" bpf dump "$tmp/count.bpf.o" count | grep -q 'call bpf_map_lookup_elem#1$' || { echo "FAILED: dump"; failed=1; }
 head -c 100 "$dir/count" >"$dir/damaged"
 check 3 "" run -q pinned "$dir/damaged"
+
+# maps whose sizes are left to user space
+cat >"$tmp/sized.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(key_size, 4);
+} open SEC(".maps");
+int step = 7;
+SEC("socket") int third(struct __sk_buff *skb)
+{
+	int two = 2, *p = bpf_map_lookup_elem(&open, &two);
+
+	return p ? step + p[3] : 1;
+}
+C
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/sized.bpf.c" -o "$tmp/sized.bpf.o" || exit 1
+says() {	# STATUS TEXT ARGS...: the only line of its errors
+	status=$1 text=$2; shift 2
+	"$patchbay" bpf "$@" 2>"$tmp/err" </dev/null >/dev/null
+	was=$?
+	[ "$was" = "$status" ] && [ "$(wc -l <"$tmp/err")" = 1 ] && grep -qF -- "$text" "$tmp/err" && return
+	printf 'FAILED: bpf %s\n  status %s, not %s; it says\n  %s\nnot\n  %s\n' "$*" "$was" "$status" "$(cat "$tmp/err")" "$text"
+	failed=1
+}
+size="--map=open:max_entries"
+check 1 "third: REJECT errno=22 map open (array): Invalid argument" run -q "$tmp/sized.bpf.o" third
+check 0 "third: ACCEPT
+RUN retval=7 data_out=$zeros" run -q $size=3,value_size=16 "$tmp/sized.bpf.o" third
+check 0 "third: ACCEPT
+RUN retval=1 data_out=$zeros" run -q $size=2 --map open:value_size=0x10 "$tmp/sized.bpf.o" third
+check 0 "third: ACCEPT
+RUN retval=7 data_out=$zeros" run -q -m open:value_size=16 -m open:max_entries=3 -m sized.data:value_size=64 "$tmp/sized.bpf.o"
+check 1 "third: REJECT errno=13 R1 min value is outside of the allowed memory range" \
+	run -q $size=3,value_size=8 "$tmp/sized.bpf.o" third
+check 1 "third: REJECT errno=22 map open (array): Invalid argument" run -q $size=3,value_size=16,key_size=8 "$tmp/sized.bpf.o"
+check 0 "" load -q $size=3,value_size=16 "$tmp/sized.bpf.o" sized
+"$patchbay" bpf map list | grep -q 'key 4B  value 16B  max_entries 3 ' || { echo "FAILED: load --map"; failed=1; }
+says 3 "patchbay bpf run: --map opne: $tmp/sized.bpf.o has no such map; it has open, sized.data" \
+	run -q --map opne:max_entries=3 "$tmp/sized.bpf.o"
+says 3 "patchbay bpf run: --map open:entries=3: entries: a map has max_entries=N, value_size=N and key_size=N" \
+	run -q --map open:entries=3 "$tmp/sized.bpf.o"
+for bad in 4294967296 99999999999999999999 0 -1 1k '' ; do
+	says 3 "patchbay bpf run: --map open:max_entries=$bad,value_size=8: $bad: not a size; give a number from 1 to 4294967295" \
+		run -q "$size=$bad,value_size=8" "$tmp/sized.bpf.o"
+done
+says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
+	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
+says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
 exit $failed

@@ -63,6 +63,26 @@ static void interpreted(void **state)
 	counted(true);
 }
 
+/* Sizes from outside, and what is wrong with them. */
+static void sized(void **state)
+{
+	struct pb_bpf_map_sizes sizes[] = { { .map = "by_size", .max_entries = 2 }, { .map = "by_size", .value_size = 24 } };
+	struct pb_bpf_machine_opts opts = { .size = sizeof(opts), .sizes = sizes, .nr_sizes = 2 };
+	struct pb_bpf_machine *m = open_with(REQUESTS, &opts);
+	struct pb_bpf_map_info info;
+	char why[256];
+
+	assert_int_equal(pb_bpf_machine_map_info(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &info), 0);
+	assert_true(info.made && info.max_entries == 2 && info.value_size == 24 && info.key_size == 4);
+	pb_bpf_machine_close(m);
+	sizes[1].map = "by_siez";
+	assert_int_equal(pb_bpf_machine_open(REQUESTS, &opts, &m, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "sizes of map by_siez: the object has no such map");
+	assert_null(m);
+	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);	/* a program of an earlier version */
+	pb_bpf_machine_close(open_with(REQUESTS, &opts));
+}
+
 static void *many_runs(void *arg)
 {
 	struct pb_bpf_machine *m = arg;
@@ -141,7 +161,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(native), cmocka_unit_test(interpreted), cmocka_unit_test(threads),
-		cmocka_unit_test(refused), cmocka_unit_test(beside_libbpf),
+		cmocka_unit_test(refused), cmocka_unit_test(sized), cmocka_unit_test(beside_libbpf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
