@@ -93,9 +93,13 @@ int pb_bpf_machine_program_info(const struct pb_bpf_machine *machine, uint32_t p
 int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *name);
 
 /*
- * Verifies a program and makes it ready. The verifier's -EACCES, -EINVAL, -EPERM,
- * -E2BIG, -EFAULT, ... as the kernel's; -ENOMEM; -EALREADY: it is loaded. log: what the
- * verifier says, with the kernel's levels (0: nothing, 1, 2; 4: statistics); size 0: no
+ * Verifies a program and makes it ready, with all programs that the object puts into the
+ * arrays that it makes tail calls through, and those that they come to in turn: as libbpf
+ * fills these arrays. If one of them can't be loaded, none is, and info.why says which.
+ * The verifier's -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ... as the kernel's; -EBADF: the
+ * section of a program in an array begins with ?, and it wasn't loaded before; -EINVAL: such
+ * a program is of another type; -ENOMEM; -EALREADY: it is loaded, by this function. log: what
+ * the verifier says, with the kernel's levels (0: nothing, 1, 2; 4: statistics); size 0: no
  * log, info.why has the reason all the same. -ENOSPC: the log had no room, which is a
  * refusal as in the kernel. Context: setup.
  */

@@ -302,7 +302,8 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 	m->made.progs[nr].verified = v.stats.insns;
 	if (err)
 		return err;
-	err = resolve_and_make(m, &v, nr, begin);
+	if (!m->made.progs[nr].prog)
+		err = resolve_and_make(m, &v, nr, begin);
 	pb_bpf_facts_free(&m->mem, v.facts);
 	return err;
 }
@@ -336,34 +337,176 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-static int fill_slots(struct making *m, uint32_t nr)
+/* An array that can't hold it spoils the programs that use that array, see fill_slot(). */
+static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;
-	int err = 0;
 
-	for (uint32_t i = 0; i < o->nr_maps && !err; i++)
-		for (uint32_t s = 0; s < o->maps[i].nr_slots && !err; s++)
-			if (m->map_of[i] && o->maps[i].slots[s].prog && o->maps[i].slots[s].number == nr)
-				err = pb_bpf_map_update_elem(m->map_of[i], &o->maps[i].slots[s].index, &nr, BPF_ANY);
+	for (uint32_t i = 0; i < o->nr_maps; i++)
+		for (uint32_t s = 0; s < o->maps[i].nr_slots; s++) {
+			const struct pb_bpf_object_slot *slot = &o->maps[i].slots[s];
+
+			if (m->map_of[i] && slot->prog && slot->number == nr)
+				pb_bpf_map_update_elem(m->map_of[i], &slot->index, &nr, BPF_ANY);
+		}
+}
+
+static int make_alone(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	const struct pb_bpf_object_prog *p = &m->made.object->progs[nr];
+	const char *why = p->why ? p->why : missing_map(m, p);
+	struct pb_bpf_text none = {};
+	int err;
+
+	free((char *)m->made.progs[nr].why);
+	m->made.progs[nr].why = NULL;
+	if (why) {
+		say(&m->made.progs[nr].why, "%s", why);
+		return -EINVAL;
+	}
+	err = verify(m, nr, log ? log : &none, log ? level : 0);
+	if (err && !m->made.progs[nr].why)
+		explain(m, nr, err, log);
 	return err;
+}
+
+static int make_once(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	return m->made.progs[nr].prog && !log ? 0 : make_alone(m, nr, log, level);
 }
 
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
 {
 	struct making *m = (struct making *)made;
-	const struct pb_bpf_object_prog *p = &made->object->progs[nr];
-	const char *why = p->why ? p->why : missing_map(m, p);
-	struct pb_bpf_text own = {};
-	int err;
+	int err = make_once(m, nr, log, level);
 
-	if (why) {
-		say(&made->progs[nr].why, "%s", why);
+	if (!err)
+		fill_slots(m, nr);
+	return err;
+}
+
+/* ---- chains of tail calls ------------------------------------------------------------- */
+
+/* Programs that are made together: each once, in the order in which they are met. */
+struct batch {
+	struct making *m;
+	struct {
+		uint32_t number;
+		bool was_made;		/* before */
+	} *list;
+	uint32_t nr, first;		/* first: its `why` says what is wrong with others */
+};
+
+static bool uses_map(const struct pb_bpf_object_prog *p, uint32_t map)
+{
+	for (uint32_t i = 0; i < p->nr; i++) {
+		const struct bpf_insn *in = &p->insns[i];
+
+		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		if (in->src_reg == BPF_PSEUDO_MAP_FD && in->imm == (int32_t)map)
+			return true;
+		i++;
+	}
+	return false;
+}
+
+static void batch_add(struct batch *b, uint32_t nr)
+{
+	for (uint32_t i = 0; i < b->nr; i++)
+		if (b->list[i].number == nr)
+			return;
+	b->list[b->nr].was_made = b->m->made.progs[nr].prog;
+	b->list[b->nr++].number = nr;
+}
+
+/* One slot of an array that program `from` uses: 0, or -errno with the first one's `why`. */
+static int add_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb_bpf_object_slot *slot)
+{
+	const struct pb_bpf_object_prog *progs = b->m->made.object->progs, *to = &progs[slot->number];
+	const struct pb_bpf_object_map *map = &b->m->made.object->maps[nr];
+	struct pb_bpf_made_prog *made = b->m->made.progs;
+
+	if (to->type != progs[from].type) {
+		say(&made[b->first].why, "map %s: slot %u: program %s is of another type than %s", map->name,
+		    slot->index, to->name, progs[from].name);
 		return -EINVAL;
 	}
-	err = verify(m, nr, log ? log : &own, log ? level : 0);
-	if (err && !made->progs[nr].why)
-		explain(m, nr, err, log);
-	return err ? err : fill_slots(m, nr);
+	if (!to->autoload && !made[slot->number].prog) {
+		say(&made[b->first].why, "map %s: slot %u: program %s isn't loaded: its section \"%s\" says so",
+		    map->name, slot->index, to->name, to->section);
+		return -EBADF;
+	}
+	batch_add(b, slot->number);
+	return 0;
+}
+
+static int fill_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb_bpf_object_slot *slot)
+{
+	int err = pb_bpf_map_update_elem(b->m->map_of[nr], &slot->index, &slot->number, BPF_ANY);
+
+	if (err)
+		say(&b->m->made.progs[b->first].why, "map %s: slot %u: %s", b->m->made.object->maps[nr].name,
+		    slot->index, strerror(-err));
+	return err;
+}
+
+/* fn for each slot of the arrays that a program uses, until one fails. */
+static int each_slot(struct batch *b, uint32_t nr,
+		     int (*fn)(struct batch *b, uint32_t from, uint32_t map, const struct pb_bpf_object_slot *slot))
+{
+	const struct pb_bpf_object *o = b->m->made.object;
+	int err = 0;
+
+	for (uint32_t i = 0; i < o->nr_maps && !err; i++) {
+		if (o->maps[i].attr.type != BPF_MAP_TYPE_PROG_ARRAY || !o->maps[i].nr_slots ||
+		    !uses_map(&o->progs[nr], i))
+			continue;
+		for (uint32_t s = 0; s < o->maps[i].nr_slots && !err; s++)
+			err = fn(b, nr, i, &o->maps[i].slots[s]);
+	}
+	return err;
+}
+
+static int make_batch(struct batch *b, struct pb_bpf_text *log, uint32_t level)
+{
+	struct pb_bpf_made_prog *progs = b->m->made.progs;
+	uint32_t nr = b->first;
+	int err = 0;
+
+	for (uint32_t i = 0; i < b->nr && !err; i++) {
+		nr = b->list[i].number;
+		err = make_once(b->m, nr, nr == b->first ? log : NULL, level);
+		if (!err)
+			err = each_slot(b, nr, add_slot);
+	}
+	for (uint32_t i = 0; i < b->nr && !err; i++)
+		err = each_slot(b, b->list[i].number, fill_slot);
+	if (err && nr != b->first && !progs[b->first].why)
+		say(&progs[b->first].why, "program %s, to which it comes by tail calls: %s",
+		    b->m->made.object->progs[nr].name, progs[nr].why ? progs[nr].why : strerror(-err));
+	return err;
+}
+
+int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	struct batch b = { .m = (struct making *)made, .first = nr };
+	int err;
+
+	b.list = calloc(made->object->nr_progs, sizeof(*b.list));
+	if (!b.list)
+		return -ENOMEM;
+	batch_add(&b, nr);
+	err = make_batch(&b, log, level);
+	/* slots that were filled have numbers of programs that aren't there: as if they were empty */
+	for (uint32_t i = 0; err && i < b.nr; i++) {
+		if (b.list[i].was_made)
+			continue;
+		pb_bpf_prog_free(made->progs[b.list[i].number].prog);
+		made->progs[b.list[i].number].prog = NULL;
+	}
+	free(b.list);
+	return err;
 }
 
 void pb_bpf_made_free(struct pb_bpf_made *made)

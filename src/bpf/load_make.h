@@ -65,9 +65,18 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 /*
  * A program: 0, or -errno of the verifier (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM,
  * with progs[number].why. log: what the verifier says, with `level`; NULL: it is only
- * asked why if it refuses. Puts the program into the maps that have a slot for it.
+ * asked why if it refuses. Puts the program into the maps that have a slot for it. One
+ * that is made already stays; it is verified again if there is a log.
  */
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level);
+
+/*
+ * The same with all programs that it may come to by tail calls: those that the object
+ * puts into the arrays that it uses, and what these come to in turn. All of them, or none:
+ * if one can't be made, or put where the object says, that is this program's error.
+ * -EBADF: an array's program isn't loaded by itself (autoload); -EINVAL: it is of another type.
+ */
+int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level);
 
 /* Nobody runs the programs any more, nor uses the maps. NULL: nothing. */
 void pb_bpf_made_free(struct pb_bpf_made *made);

@@ -22,6 +22,7 @@ struct pb_bpf_machine {
 	struct pb_bpf_made *made;
 	struct pb_bpf_host host;
 	uint32_t lanes;
+	bool *asked;			/* programs that pb_bpf_machine_load() was called for */
 	bool locks;			/* values have spin locks: runs need their thread's number */
 	uint64_t busy[LANE_WORDS];	/* lanes that runs have to themselves */
 };
@@ -89,6 +90,10 @@ static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machi
 		err = !sizes ? -ENOMEM : take_sizes(m, sizes, why, size);
 	if (!err)
 		err = pb_bpf_make(m->object, &opts, &m->made);
+	if (!err) {
+		m->asked = calloc(m->object->nr_progs + 1, sizeof(*m->asked));
+		err = m->asked ? 0 : -ENOMEM;
+	}
 	free(sizes);
 	if (err) {
 		pb_bpf_machine_close(m);
@@ -139,6 +144,7 @@ void pb_bpf_machine_close(struct pb_bpf_machine *m)
 		return;
 	pb_bpf_made_free(m->made);
 	pb_bpf_object_close(m->object);
+	free(m->asked);
 	free(m);
 }
 
@@ -174,16 +180,19 @@ int pb_bpf_machine_program_info(const struct pb_bpf_machine *m, uint32_t nr, str
 int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, char *log, size_t size)
 {
 	struct pb_bpf_text text = { .buf = log, .size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size };
+	int err;
 
 	if (nr >= m->object->nr_progs)
 		return -EINVAL;
-	if (m->made->progs[nr].prog)
+	if (m->asked[nr])
 		return -EALREADY;
 	if (size)
 		log[0] = 0;
 	/* programs of one process share this setting: it says what is made from now on */
 	pb_bpf_settings.jit_enable = !m->opts.interpret;
-	return pb_bpf_make_prog(m->made, nr, size && level ? &text : NULL, level);
+	err = pb_bpf_make_chain(m->made, nr, size && level ? &text : NULL, level);
+	m->asked[nr] = !err;
+	return err;
 }
 
 /* One bit of `busy`; the last lane is shared when there is no other. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -208,11 +209,34 @@ static int link_fd(int fd, int dir, const char *name)
 	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
 }
 
+/* Maps of maps and of programs hold ids: what comes later must not be taken for what went. So
+ * they are counted, in a file, and begin anew only after the last. */
+uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
+{
+	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	uint32_t id = 0;
+
+	if (fd < 0 || flock(fd, LOCK_EX)) {
+		*err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	if (pread(fd, &id, sizeof(id), 0) != sizeof(id) || id >= INT32_MAX)
+		id = 0;
+	id++;
+	*err = pwrite(fd, &id, sizeof(id), 0) == sizeof(id) ? 0 : -EIO;
+	close(fd);
+	return *err ? 0 : id;
+}
+
 static int take_id(struct pb_bpf_pins *p, struct pb_bpf_map *map)
 {
 	char name[16];
+	uint32_t id;
+	int err;
 
-	for (uint32_t id = 1; id < INT32_MAX; id++) {
+	while ((id = pb_bpf_pins_new_id(p, &err))) {
 		snprintf(name, sizeof(name), "%u", id);
 		if (!faccessat(p->ids, name, F_OK, 0))
 			continue;
@@ -222,7 +246,7 @@ static int take_id(struct pb_bpf_pins *p, struct pb_bpf_map *map)
 		if (errno != EEXIST)
 			return -errno;
 	}
-	return -ENOSPC;
+	return err;
 }
 
 int pb_bpf_pins_create(struct pb_bpf_pins *p, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)

@@ -26,6 +26,8 @@ struct pb_bpf_pins {
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
+/* A number that nothing here had as its id since the tree was made: for maps and programs. 0: -errno in *err. */
+uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
 /* A new map that can be pinned; its id is none of any other map here. */
 int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
 /* The map of that id; -ENOENT: none. */

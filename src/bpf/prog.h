@@ -177,7 +177,8 @@ uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, ui
 pb_bpf_fn pb_bpf_ld_abs;
 
 /* For the engines: a tail call to map[index]: run->prog has become the one that
- * r0 = return value(run->ctx, run) enters, or NULL: the program goes on. */
+ * r0 = return value(run->ctx, run) enters, or NULL: the program goes on, as there is none of
+ * its type (the kernel refuses others when they are put into the array). */
 uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
 	(const void *ctx, struct pb_bpf_run *run);
 

@@ -37,6 +37,9 @@ struct bpf_unit {
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
+	struct pb_bpf_map **maps;	/* NULL: the session's */
+	uint32_t nr_maps;
+	uint32_t id;			/* 0: the next of the session */
 };
 
 /* One that can run. */
@@ -70,7 +73,7 @@ struct bpf_session {
 	uint32_t nr_maps;
 	const char *map_dir;		/* where files of an object's maps are made; NULL: they have none */
 	uint32_t lanes;			/* of per-CPU values; 0: one for each processor */
-	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs: number + 1 is the id */
+	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;
 	struct pb_bpf_object *object;
@@ -104,6 +107,8 @@ int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command, const st
 int bpf_session_maps(struct bpf_session *s);
 /* One more; 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
+/* The one of that id among them and the object's; NULL: none. */
+struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
 /* Verifies, resolves, makes: 0 or -errno; what was said is in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* The log's last line that says something. */
@@ -124,6 +129,8 @@ bool bpf_is_object(const char *path);
  * message, or 0. Maps that can't be made spoil only the programs that use them. */
 int bpf_open_object(struct bpf_session *s, const char *path);
 /* Its program of that number: 0 or -errno; *why says why, and s->log. */
+int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
+/* The same with all that it comes to by tail calls (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
 /* Whether names, if there are any, have that one; without names: whether it is loaded by itself. */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);

@@ -117,23 +117,28 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 	struct bpf_loaded l;
 	const char *why;
 
-	a->loaded[nr] = true;
-	if (p->nr > PB_PROGS_MAX_INSNS)
-		return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
 	if (!bpf_object_load(&a->session, nr, &l, &why))
 		return 0;
 	fprintf(stderr, "%s", a->session.log);
 	return pb_error(a->command, "%s: refused: %s", p->name, why);
 }
 
-/* Those that others call by tail calls, although they are attached nowhere. */
-static bool is_in_slot(const struct pb_bpf_object *o, uint32_t nr)
+/* What agents get: programs that are attached, and those that they come to by tail calls. */
+static int take_loaded(struct bpf_attach *a)
 {
-	for (uint32_t i = 0; i < o->nr_maps; i++)
-		for (uint32_t k = 0; k < o->maps[i].nr_slots; k++)
-			if (o->maps[i].slots[k].prog && o->maps[i].slots[k].number == nr)
-				return true;
-	return false;
+	const struct pb_bpf_object *obj = a->session.object;
+
+	for (uint32_t i = 0; i < obj->nr_progs; i++) {
+		const struct pb_bpf_object_prog *p = &obj->progs[i];
+
+		a->loaded[i] = a->session.made->progs[i].prog;
+		if (a->loaded[i] && p->nr > PB_PROGS_MAX_INSNS)
+			return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
+		if (!a->loaded[i])
+			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name,
+				 p->section);
+	}
+	return 0;
 }
 
 static int load_progs(struct bpf_attach *a, struct record_options *o)
@@ -142,18 +147,13 @@ static int load_progs(struct bpf_attach *a, struct record_options *o)
 	int ret = 0;
 
 	for (uint32_t i = 0; i < obj->nr_progs && !ret; i++) {
-		const struct pb_bpf_object_prog *p = &obj->progs[i];
-
-		if (is_attached(p)) {
-			o->hooks[o->nr_hooks].prog = i;
-			ret = load_prog(a, i) || parse_target(a, p, &o->hooks[o->nr_hooks++]);
-		} else if (is_in_slot(obj, i)) {
-			ret = load_prog(a, i);
-		} else {
-			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name,
-				 p->section);
-		}
+		if (!is_attached(&obj->progs[i]))
+			continue;
+		o->hooks[o->nr_hooks].prog = i;
+		ret = load_prog(a, i) || parse_target(a, &obj->progs[i], &o->hooks[o->nr_hooks++]);
 	}
+	if (!ret)
+		ret = take_loaded(a);
 	if (!ret && !o->nr_hooks)
 		ret = pb_error(a->command, "%s: no program in it is for a function", a->path);
 	return ret;

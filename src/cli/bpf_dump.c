@@ -135,7 +135,7 @@ static int dump_prog(struct dump *d, uint32_t nr)
 
 	printf("%s:\n", p->name);
 	if (d->jited) {
-		err = bpf_object_load(&d->s, nr, &l, &why);
+		err = bpf_object_verify(&d->s, nr, &l, &why);
 		return show_jited(d, p->name, err, why, l.prog);
 	}
 	if (p->why)

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/map_sys.h"
 #include "cli/bpf_pin.h"
 
 /* ---- load ------------------------------------------------------------------------------ */
@@ -26,29 +27,75 @@ static const struct argp load_argp = {
 	"pins.", children
 };
 
-static int load_prog(struct bpf_session *s, uint32_t nr, const char *dir)
+static int load_prog(struct bpf_session *s, uint32_t nr)
+{
+	struct bpf_loaded l;
+	const char *why;
+
+	if (!bpf_object_load(s, nr, &l, &why))
+		return 0;
+	if (!s->quiet)
+		fprintf(stderr, "%s", s->log);
+	return pb_error(s->command, "%s: refused: %s", s->object->progs[nr].name, why);
+}
+
+static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint32_t *id)
 {
 	const struct pb_bpf_object_prog *p = &s->object->progs[nr];
 	struct bpf_unit u = {
 		.name = p->name, .type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .insns = p->insns,
 		.nr = p->nr, .gpl = s->object->gpl, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	};
+	const struct bpf_loaded l = {
+		.prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified,
+		.xlated = s->made->progs[nr].prog->nr * (uint32_t)sizeof(struct bpf_insn),
+	};
 	char path[2 * BPF_PIN_PATH];
 	uint32_t ids[BPF_MAX_MAPS];
-	struct bpf_loaded l;
-	const char *why;
 
-	if (bpf_object_load(s, nr, &l, &why)) {
-		if (!s->quiet)
-			fprintf(stderr, "%s", s->log);
-		return pb_error(s->command, "%s: refused: %s", p->name, why);
-	}
-	if (s->object->nr_maps > BPF_MAX_MAPS)
-		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
 	for (uint32_t i = 0; i < s->object->nr_maps; i++)
 		ids[i] = s->made->maps[i].map ? s->made->maps[i].map->id : 0;
 	snprintf(path, sizeof(path), "%s/%s", dir, p->name);
-	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps);
+	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
+}
+
+/* What the object puts into the map, by the ids that other processes find it by. */
+static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids)
+{
+	const struct pb_bpf_object_map *o = &s->object->maps[nr];
+	struct pb_bpf_map *map = s->made->maps[nr].map;
+	int err = 0;
+
+	map->objects = &s->objects;
+	for (uint32_t i = 0; i < o->nr_slots && !err; i++) {
+		const struct pb_bpf_object_slot *slot = &o->slots[i];
+		const struct pb_bpf_map *inner = slot->prog ? NULL : s->made->maps[slot->number].map;
+		uint32_t id = slot->prog ? prog_ids[slot->number] : inner ? inner->id : 0;
+
+		if (id)
+			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
+		if (err == -E2BIG)	/* no program that is loaded uses the map: it would have been refused */
+			err = 0;
+	}
+	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;
+}
+
+/* Programs and maps, each with its name. */
+static int pin_object(struct bpf_session *s, const char *dir)
+{
+	uint32_t *ids = calloc(s->object->nr_progs + 1, sizeof(*ids));
+	int ret = 0;
+
+	if (!ids)
+		return pb_error(s->command, "out of memory");
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
+		if (s->made->progs[i].prog)
+			ret |= pin_loaded(s, i, dir, &ids[i]);
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		if (s->made->maps[i].map && s->object->maps[i].nr_slots)
+			ret |= fill_map(s, i, ids);
+	free(ids);
+	return ret;
 }
 
 static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
@@ -68,12 +115,19 @@ static int load_object(struct bpf_session *s, const char *path, char **names, in
 	s->map_dir = maps;
 	if (bpf_open_object(s, path))
 		return 1;
+	if (s->object->nr_maps > BPF_MAX_MAPS)
+		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+	for (uint32_t i = 0; i < s->object->nr_progs; i++) {
+		s->object->progs[i].autoload = bpf_object_wants(s, i, names, nr_names) ||
+					       s->object->progs[i].autoload;
+		nr += bpf_object_wants(s, i, names, nr_names);
+	}
+	if (!nr)
+		return pb_error(s->command, "%s: no such program in it", path);
 	for (uint32_t i = 0; i < s->object->nr_progs; i++)
-		if (bpf_object_wants(s, i, names, nr_names)) {
-			ret |= load_prog(s, i, dir);
-			nr++;
-		}
-	return nr ? ret : pb_error(s->command, "%s: no such program in it", path);
+		if (bpf_object_wants(s, i, names, nr_names))
+			ret |= load_prog(s, i);
+	return pin_object(s, dir) || ret;
 }
 
 static int run_load(int argc, char **argv)

@@ -79,18 +79,29 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 	return 0;
 }
 
-int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why)
+static int make(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why,
+		int (*how)(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level))
 {
 	struct pb_bpf_text log = { .buf = s->log, .size = BPF_LOG_SIZE };
 	int err;
 
 	s->log[0] = 0;
-	err = pb_bpf_make_prog(s->made, nr, &log, (uint32_t)s->log_level);
+	err = how(s->made, nr, &log, (uint32_t)s->log_level);
 	*why = s->made->progs[nr].why;
 	*out = (struct bpf_loaded){ .prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified };
 	if (!err)
 		out->xlated = out->prog->nr * (uint32_t)sizeof(struct bpf_insn);
 	return err;
+}
+
+int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why)
+{
+	return make(s, nr, out, why, pb_bpf_make_prog);
+}
+
+int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why)
+{
+	return make(s, nr, out, why, pb_bpf_make_chain);
 }
 
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names)

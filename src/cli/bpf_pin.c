@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/map_sys.h"
 #include "cli/bpf_pin.h"
 
 struct pb_bpf_pins *bpf_pins(const char *command)
@@ -127,12 +128,15 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
+/* Larger than all that there are; those of programs that went come back last. */
 static uint32_t new_id(const char *command)
 {
 	struct search s = { 0 };
+	int err;
+	uint32_t id = pb_bpf_pins_new_id(bpf_pins(command), &err);
 
 	bpf_pin_each(command, find_largest, &s);
-	return s.largest + 1;
+	return id > s.largest ? id : s.largest + 1;
 }
 
 static int find_id(void *arg, const struct bpf_pinned *pin)
@@ -182,7 +186,7 @@ static bool write_funcs(int fd, const struct bpf_unit *u)
 }
 
 int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u, const struct bpf_loaded *l,
-		  const uint32_t *maps, uint32_t nr_maps)
+		  const uint32_t *maps, uint32_t nr_maps, uint32_t *id)
 {
 	struct bpf_pin_prog f = {
 		.magic = BPF_PIN_MAGIC, .version = 1, .id = new_id(command), .type = u->type->type,
@@ -198,8 +202,10 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 		return pb_error(command, "%s: %s", path, strerror(errno));
 	ok = write_all(fd, &f, sizeof(f)) && write_funcs(fd, u) &&
 	     write_all(fd, u->insns, u->nr * sizeof(struct bpf_insn)) && write_all(fd, maps, 4ul * nr_maps);
-	if (ok && !close(fd))
+	if (ok && !close(fd)) {
+		*id = f.id;
 		return 0;
+	}
 	pb_error(command, "%s: %s", path, strerror(errno));
 	unlink(path);
 	return 1;
@@ -215,26 +221,42 @@ struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t 
 	return NULL;
 }
 
-int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access)
+static int open_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access)
 {
 	struct pb_bpf_pins *pins = bpf_pins(s->command);
 	struct pb_bpf_map *map = &s->maps[s->nr_maps];
-	char number[16];
 	int err;
 
 	if (!pins)
-		return 1;
+		return -ENOTDIR;
 	if (s->nr_maps == BPF_MAX_MAPS)
-		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+		return -E2BIG;
 	err = path ? pb_bpf_obj_get(pins, map, path, access & PB_BPF_MAP_WRITE ? 0 : BPF_F_RDONLY)
 		   : pb_bpf_pins_get_id(pins, map, id, access);
-	if (err) {
-		snprintf(number, sizeof(number), "map %u", id);
-		return pb_error(s->command, "%s: %s", path ? path : number, err == -EACCES ? "no map" : strerror(-err));
-	}
+	if (err)
+		return err;
 	map->objects = &s->objects;
 	s->map[s->nr_maps++] = map;
 	return 0;
+}
+
+int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access)
+{
+	int err = open_map(s, path, id, access);
+	char number[16];
+
+	if (err == -E2BIG)
+		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+	snprintf(number, sizeof(number), "map %u", id);
+	return !err ? 0 : pb_error(s->command, "%s: %s", path ? path : number,
+				   err == -EACCES ? "no map" : strerror(-err));
+}
+
+struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id)
+{
+	struct pb_bpf_map *map = bpf_session_map_of(s, id);
+
+	return map || open_map(s, NULL, id, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE) ? map : s->map[s->nr_maps - 1];
 }
 
 /* Functions as the verifier takes them; their names are in the file. */
@@ -274,14 +296,77 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, st
 		return pb_error(s->command, "%s: damaged", path);
 	if (!u->type)
 		return pb_error(s->command, "%s: of no type that is here", path);
+	u->id = (*file)->id;
+	u->maps = calloc((*file)->nr_maps + 1, sizeof(*u->maps));
+	u->nr_maps = (*file)->nr_maps;
+	if (!u->maps)
+		return pb_error(s->command, "out of memory");
 	ids = bpf_pin_map_ids(*file);
-	for (uint32_t i = 0; i < (*file)->nr_maps; i++) {
-		if (!ids[i]) {			/* it wasn't made; no verifier passes its use */
-			s->map[s->nr_maps++] = NULL;
+	for (uint32_t i = 0; i < u->nr_maps; i++) {
+		if (!ids[i])			/* it wasn't made; no verifier passes its use */
 			continue;
-		}
+		u->maps[i] = bpf_session_map_of(s, ids[i]);
+		if (u->maps[i])
+			continue;
 		if (bpf_pin_map(s, NULL, ids[i], PB_BPF_MAP_READ | PB_BPF_MAP_WRITE))
 			return 1;
+		u->maps[i] = s->map[s->nr_maps - 1];
 	}
 	return 0;
+}
+
+/* ---- what maps refer to -------------------------------------------------------------- */
+
+/* A program that went is as if nothing were there, as a map is. */
+static int load_id(struct bpf_session *s, uint32_t id)
+{
+	struct bpf_pin_prog *file;
+	char path[BPF_PIN_PATH];
+	struct bpf_loaded l;
+	struct bpf_unit u;
+
+	if (s->objects.find(&s->objects, PB_BPF_OBJECT_PROG, id) || !bpf_pin_find(s->command, id, path))
+		return 0;
+	if (s->nr_progs == BPF_MAX_MAPS)
+		return pb_error(s->command, "no more than %d programs", BPF_MAX_MAPS);
+	if (bpf_pin_unit(s, path, &u, &file))
+		return 1;
+	if (bpf_session_load(s, &u, &l))
+		return pb_error(s->command, "%s: refused: %s", path, bpf_session_reason(s));
+	return 0;
+}
+
+static int open_elements(struct bpf_session *s, struct pb_bpf_map *map)
+{
+	bool progs = map->attr.type == BPF_MAP_TYPE_PROG_ARRAY;
+	uint8_t *keys = calloc(2, map->attr.key_size + 1), *next = keys + map->attr.key_size;
+	uint32_t id;
+	int ret = keys ? 0 : pb_error(s->command, "out of memory");
+
+	for (bool first = true; !ret && !pb_bpf_map_get_next_key(map, first ? NULL : keys, next); first = false) {
+		memcpy(keys, next, map->attr.key_size);
+		if (pb_bpf_map_lookup_elem(map, keys, &id, 0))
+			continue;
+		if (progs)
+			ret = load_id(s, id);
+		else
+			bpf_pin_map_id(s, id);
+	}
+	free(keys);
+	return ret;
+}
+
+int bpf_pin_elements(struct bpf_session *s)
+{
+	int ret = 0;
+
+	/* what is opened on the way is looked at in its turn */
+	for (uint32_t i = 0; i < s->nr_maps && !ret; i++) {
+		uint32_t type = s->map[i] ? s->map[i]->attr.type : 0;
+
+		if (type == BPF_MAP_TYPE_PROG_ARRAY || type == BPF_MAP_TYPE_ARRAY_OF_MAPS ||
+		    type == BPF_MAP_TYPE_HASH_OF_MAPS)
+			ret = open_elements(s, s->map[i]);
+	}
+	return ret;
 }

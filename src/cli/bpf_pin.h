@@ -52,12 +52,17 @@ bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH]);
 
 /* Writes a program's file; maps: ids. 0, or 1 after a message. */
 int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u, const struct bpf_loaded *l,
-		  const uint32_t *maps, uint32_t nr_maps);
+		  const uint32_t *maps, uint32_t nr_maps, uint32_t *id);
 /* A program's file, writable, or NULL after a message; to be unmapped by the end of the process. */
 struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t *size);
 /* Opens a pinned map as the session's next one: of that path, or NULL: of that id. 0, or 1
  * after a message. */
 int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access);
+/* The map of that id, opened as the next one if it isn't open; NULL: there is none. */
+struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 /* The program in that file as a unit, with its maps opened; 0, or 1 after a message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, struct bpf_pin_prog **file);
+/* Makes what the session's maps hold ready for a run: pinned programs and maps, and what these
+ * hold. 0, or 1 after a message. */
+int bpf_pin_elements(struct bpf_session *s);
 #endif

@@ -289,7 +289,7 @@ static int do_prog(struct run *r, uint32_t nr)
 {
 	const char *name = r->s.object->progs[nr].name, *why;
 	struct bpf_loaded l;
-	int err = bpf_object_load(&r->s, nr, &l, &why), ret;
+	int err = (r->no_run ? bpf_object_verify : bpf_object_load)(&r->s, nr, &l, &why), ret;
 
 	ret = verdict(&r->s, name, err, err ? why : NULL, &l);
 	return ret || r->no_run ? ret : test(r, &l);
@@ -332,6 +332,8 @@ static int do_pinned(struct run *r, const char *name)
 	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), NULL, &l);
 	if (ret || r->no_run)
 		return ret;
+	if (bpf_pin_elements(&r->s))
+		return BPF_REJECTED;
 	pb_bpf_settings.now = now;
 	pb_bpf_settings.stats = 1;
 	ret = test(r, &l);

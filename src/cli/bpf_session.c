@@ -9,7 +9,7 @@
 
 #include "bpf/map_file.h"
 #include "bpf/resolve.h"
-#include "cli/bpf.h"
+#include "cli/bpf_pin.h"
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
 {
@@ -33,21 +33,42 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	const struct bpf_session *s = o->arg;
 
 	if (kind == PB_BPF_OBJECT_MAP)
-		return id && id <= s->nr_maps ? s->map[id - 1] : NULL;
-	if (kind == PB_BPF_OBJECT_PROG)
-		return id && id <= s->nr_progs ? s->progs[id - 1] : NULL;
+		return bpf_session_map_of(s, id);
+	for (uint32_t i = 0; kind == PB_BPF_OBJECT_PROG && i < s->nr_progs; i++)
+		if (s->progs[i]->id == id)
+			return s->progs[i];
 	/* an event: its number is all that is known of it */
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* Handles are numbers as programs have them; ids are one more. */
+/* Handles are ids, also of what is pinned and isn't opened here yet; of events numbers, one less. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {
-	return object_find(o, kind, handle + 1) ? (int64_t)handle + 1 : -EBADF;
+	struct bpf_session *s = o->arg;
+	char path[BPF_PIN_PATH];
+	bool there;
+
+	if (kind == PB_BPF_OBJECT_EVENT)
+		return (int64_t)handle + 1;
+	there = object_find(o, kind, handle) ||
+		(kind == PB_BPF_OBJECT_MAP && bpf_pin_map_id(s, handle)) ||
+		(kind == PB_BPF_OBJECT_PROG && bpf_pin_find(s->command, handle, path));
+	return there ? (int64_t)handle : -EBADF;
 }
 
 static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
+}
+
+struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->nr_maps; i++)
+		if (s->map[i] && s->map[i]->id == id)
+			return s->map[i];
+	for (uint32_t i = 0; s->made && i < s->object->nr_maps; i++)
+		if (s->made->maps[i].map && s->made->maps[i].map->id == id)
+			return s->made->maps[i].map;
+	return NULL;
 }
 
 /* Loads of programs that may fault go on behind the load. */
@@ -140,7 +161,7 @@ static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_v
 	if (err)
 		return err;
 	r.spec.name = u->name;
-	r.spec.id = s->nr_progs + 1;
+	r.spec.id = u->id ? u->id : s->nr_progs + 1;
 	r.spec.privileged = s->caps & PB_BPF_CAP_BPF;
 	out->xlated = r.spec.nr * (uint32_t)sizeof(struct bpf_insn);
 	err = pb_bpf_prog_make(&r.spec, &out->prog);
@@ -153,7 +174,8 @@ int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf
 	struct pb_bpf_text log = { .buf = s->log, .size = BPF_LOG_SIZE };
 	struct pb_bpf_verify v = {
 		.type = u->type, .attach_type = u->attach_type, .flags = s->flags, .caps = s->caps, .gpl = u->gpl,
-		.insns = u->insns, .nr = u->nr, .maps = s->map, .nr_maps = s->nr_maps, .funcs = u->funcs,
+		.insns = u->insns, .nr = u->nr, .maps = u->maps ? u->maps : s->map,
+		.nr_maps = u->maps ? u->nr_maps : s->nr_maps, .funcs = u->funcs,
 		.nr_funcs = u->nr_funcs, .lines = u->lines, .nr_lines = u->nr_lines, .log = &log,
 		.log_level = (uint32_t)s->log_level, .mem = bpf_mem(),
 	};

@@ -200,4 +200,99 @@ done
 says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
 	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
 says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
+# programs that others come to by tail calls: what libbpf puts into the arrays is there
+cat >"$tmp/chain.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#define JUMPS(name, ...) \
+	struct { \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY); \
+		__uint(max_entries, 2); \
+		__uint(key_size, 4); \
+		__array(values, int (void *)); \
+	} name SEC(".maps") = { .values = { __VA_ARGS__ } }
+#define PROG(name, ...) SEC("socket") int name(struct __sk_buff *skb) { __VA_ARGS__ }
+int last(struct __sk_buff *skb), middle(struct __sk_buff *skb), loop(struct __sk_buff *skb);
+int broken(struct __sk_buff *skb), far(struct __sk_buff *skb), other(struct xdp_md *ctx);
+int sleeping(struct __sk_buff *skb);
+JUMPS(to_middle, [1] = (void *)middle);
+JUMPS(to_last, [0] = (void *)last);
+JUMPS(to_loop, [0] = (void *)loop);
+JUMPS(to_broken, [0] = (void *)broken);
+JUMPS(to_far, [0] = (void *)far);
+JUMPS(to_other, [0] = (void *)other);
+JUMPS(to_sleeping, [0] = (void *)sleeping);
+JUMPS(too_far, [0] = (void *)last, [1] = (void *)last, [2] = (void *)last);
+struct inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, int);
+	__type(value, int);
+} one SEC(".maps"), two SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__uint(key_size, 4);
+	__array(values, struct inner);
+} outer SEC(".maps") = { .values = { [0] = &one, [1] = &two } };
+PROG(last, return 42;)
+PROG(first, bpf_tail_call(skb, &to_middle, 1); return 1;)
+PROG(middle, bpf_tail_call(skb, &to_last, 0); return 2;)
+/* it comes to itself until there were 33 */
+int turns;
+PROG(loop, turns++; bpf_tail_call(skb, &to_loop, 0); return turns;)
+PROG(broken, return *(int *)(long)skb->len;)
+PROG(near, bpf_tail_call(skb, &to_broken, 0); return 1;)
+PROG(far, bpf_tail_call(skb, &to_broken, 0); return 1;)
+PROG(farther, bpf_tail_call(skb, &to_far, 0); return 1;)
+SEC("xdp") int other(struct xdp_md *ctx) { return ctx->data_end - ctx->data; }
+PROG(types, bpf_tail_call(skb, &to_other, 0); return 1;)
+SEC("?socket") int sleeping(struct __sk_buff *skb) { return 3; }
+PROG(wakes, bpf_tail_call(skb, &to_sleeping, 0); return 1;)
+PROG(beyond, bpf_tail_call(skb, &too_far, 0); return 1;)
+PROG(inside, int zero = 0, *n; void *m = bpf_map_lookup_elem(&outer, &zero);
+     if (!m || !(n = bpf_map_lookup_elem(m, &zero))) return -1; return ++*n;)
+C
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/chain.bpf.c" -o "$tmp/chain.bpf.o" || exit 1
+check 0 "first: ACCEPT
+RUN retval=42 data_out=$zeros" run -q "$tmp/chain.bpf.o" first
+check 0 "first: ACCEPT
+RUN retval=42 data_out=$zeros" run -q --interpret "$tmp/chain.bpf.o" first
+check 0 "loop: ACCEPT
+RUN retval=34 data_out=$zeros" run -q "$tmp/chain.bpf.o" loop
+check 0 "inside: ACCEPT
+RUN retval=2 data_out=$zeros" run -q -r 2 "$tmp/chain.bpf.o" inside
+# a program that it comes to can't be loaded; libbpf's load of the object ends with these
+bad="R1 invalid mem access 'scalar'"
+check 1 "near: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" near
+check 1 "farther: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" farther
+check 1 "types: REJECT errno=22 map to_other: slot 0: program other is of another type than types" \
+	run -q "$tmp/chain.bpf.o" types
+check 1 "wakes: REJECT errno=9 map to_sleeping: slot 0: program sleeping isn't loaded: its section \"?socket\" says so" \
+	run -q "$tmp/chain.bpf.o" wakes
+check 1 "beyond: REJECT errno=7 map too_far: slot 2: Argument list too long" \
+	run -q "$tmp/chain.bpf.o" beyond
+# verdicts are of one program
+check 0 "near: ACCEPT" verify -q "$tmp/chain.bpf.o" near
+# pinned: those that arrays name are, too
+check 0 "" load -q "$tmp/chain.bpf.o" chain loop first inside
+[ "$(cd "$tmp/run/patchbay/bpf/chain" && echo *)" = "first inside last loop maps middle" ] || { echo "FAILED: pinned chain"; failed=1; }
+check 0 "ACCEPT
+RUN retval=42 data_out=$zeros" run -q pinned chain/first
+check 0 "ACCEPT
+RUN retval=34 data_out=$zeros" run -q pinned chain/loop
+check 0 "ACCEPT
+RUN retval=1 data_out=$zeros" run -q pinned chain/inside
+check 0 "ACCEPT
+RUN retval=2 data_out=$zeros" run -q --interpret pinned chain/inside
+check 1 "" load -q "$tmp/chain.bpf.o" broken near
+[ ! -e "$tmp/run/patchbay/bpf/broken/near" ] || { echo "FAILED: a broken chain is pinned"; failed=1; }
+check 0 "" load -q "$tmp/chain.bpf.o" awake wakes sleeping
+check 0 "ACCEPT
+RUN retval=3 data_out=$zeros" run -q pinned awake/wakes
+# what went is as if nothing were there, and what comes later isn't taken for it
+rm "$tmp/run/patchbay/bpf/chain/last"
+check 0 "" load -q "$tmp/count.bpf.o" later count
+check 0 "ACCEPT
+RUN retval=2 data_out=$zeros" run -q pinned chain/first
 exit $failed
