@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The kernel's verifier tests of Debian's linux-source-6.12, progs/verifier_*.c: unpacked
+and compiled under the build directory, once, and read back from what `annotated` says of
+them. Nothing of them is in our repository."""
+import collections
+import glob
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+
+TARBALL = "/usr/src/linux-source-6.12.tar.xz"
+TREE = "linux-source-6.12"
+TESTS = "tools/testing/selftests/bpf"
+WANTED = [TESTS + "/*", "tools/include/*", "tools/lib/bpf/*", "include/linux/*", "scripts/bpf_doc.py"]
+VMLINUX = "/sys/kernel/btf/vmlinux"
+FLAGS = ["-g", "-O2", "--target=bpf", "-mcpu=v3", "-mlittle-endian", "-std=gnu11", "-D__TARGET_ARCH_x86",
+         "-DENABLE_ATOMICS_TESTS", "-Wno-everything"]
+# whose types some of the tests are relocated against
+TYPES = ["btf__core_reloc_bitfields"]
+HEADERS = ["bpf_helpers.h", "bpf_tracing.h", "bpf_core_read.h", "bpf_endian.h", "usdt.bpf.h"]
+
+
+def clang():
+    """The newest of Debian's: older ones don't know all instructions of the tests."""
+    found = [c for c in ("clang-19", "clang-16", "clang") if shutil.which(c)]
+    return os.environ.get("CLANG") or (found[0] if found else None)
+
+
+def missing():
+    for path, what in ((TARBALL, "linux-source-6.12"), (VMLINUX, "the kernel's BTF")):
+        if not os.path.exists(path):
+            return what
+    for tool in ("bpftool", "xz"):
+        if not shutil.which(tool):
+            return tool
+    return None if clang() else "clang"
+
+
+def stamp():
+    st = os.stat(TARBALL)
+    version = subprocess.run([clang(), "--version"], capture_output=True).stdout
+    with open(VMLINUX, "rb") as f:
+        types = f.read()
+    said = repr((st.st_size, int(st.st_mtime), FLAGS)).encode()
+    return hashlib.sha256(said + version + types).hexdigest()[:16]
+
+
+def unpack(work):
+    """The directory with the tree and the headers that it needs."""
+    top = os.path.join(work, stamp())
+    done = os.path.join(top, "done")
+    if os.path.exists(done):
+        return top
+    inc = os.path.join(top, "inc", "bpf")
+    os.makedirs(inc, exist_ok=True)
+    os.makedirs(os.path.join(top, "o"), exist_ok=True)
+    subprocess.run(["nice", "tar", "-C", top, "--wildcards", "-xJf", TARBALL] + [TREE + "/" + w for w in WANTED],
+                   check=True)
+    tree = os.path.join(top, TREE)
+    for name in HEADERS:
+        shutil.copy(os.path.join(tree, "tools/lib/bpf", name), inc)
+    with open(os.path.join(inc, "bpf_helper_defs.h"), "wb") as f:
+        subprocess.run([os.path.join(tree, "scripts/bpf_doc.py"), "--header", "--file",
+                        os.path.join(tree, "tools/include/uapi/linux/bpf.h")], stdout=f, check=True)
+    with open(os.path.join(top, "inc", "vmlinux.h"), "wb") as f:
+        subprocess.run(["bpftool", "btf", "dump", "file", VMLINUX, "format", "c"], stdout=f, check=True)
+    open(done, "w").close()
+    return top
+
+
+def compile_one(top, source):
+    """(object or None, first error)"""
+    out = os.path.join(top, "o", os.path.basename(source)[:-2] + ".o")
+    note = out[:-2] + ".err"
+    tree = os.path.join(top, TREE)
+    if not os.path.exists(out) and not os.path.exists(note):
+        r = subprocess.run(["nice", clang()] + FLAGS +
+                           ["-I" + os.path.join(top, "inc"), "-I" + os.path.join(tree, TESTS),
+                            "-I" + os.path.join(tree, "tools/include/uapi"), "-I" + os.path.join(tree, "tools/include"),
+                            "-idirafter", "/usr/include/x86_64-linux-gnu", "-c", source, "-o", out + ".tmp"],
+                           capture_output=True, timeout=300)
+        if r.returncode:
+            errors = [x for x in r.stderr.decode(errors="replace").splitlines() if "error:" in x]
+            with open(note, "w") as f:
+                f.write(errors[0].split("error:")[-1].strip() if errors else "clang ended with %d" % r.returncode)
+        else:
+            os.rename(out + ".tmp", out)
+    if os.path.exists(note):
+        with open(note) as f:
+            return None, f.read()
+    return out, None
+
+
+def objects(work):
+    """Paths, and {name: error} of the others."""
+    top, made, errors = unpack(work), [], {}
+    for source in sorted(glob.glob(os.path.join(top, TREE, TESTS, "progs/verifier_*.c"))) + \
+            [os.path.join(top, TREE, TESTS, "progs/%s.c" % t) for t in TYPES]:
+        out, error = compile_one(top, source)
+        if out:
+            made += [out] if os.path.basename(out).startswith("verifier_") else []
+        else:
+            errors[os.path.basename(source)[:-2]] = error
+    return made, errors
+
+
+# --- what is expected ----------------------------------------------------------------------
+
+class Wish:
+    """Of one mode of a program."""
+
+    def __init__(self):
+        self.fails = False
+        self.messages, self.xlated = [], []
+        self.retval = None
+
+
+def numbered(text):
+    """"123=MESSAGE": the number keeps equal messages apart."""
+    return text.split("=", 1)[1]
+
+
+VALUES = {"INT_MIN": -2 ** 31, "POINTER_VALUE": None, "TEST_DATA_LEN": 64}
+
+
+def value_of(text):
+    if text in VALUES:
+        return VALUES[text]
+    if text == "0xcafe4all":
+        return None
+    v = int(text, 0) & 0xffffffff
+    return v - 2 ** 32 if v >= 2 ** 31 else v
+
+
+def wishes(tags):
+    """{"": Wish, "@unpriv": Wish} of the modes that are tried; None: not on this processor,
+    or not a test."""
+    priv, unpriv, seen = Wish(), Wish(), set()
+    arches = [t.split("=", 1)[1] for t in tags if t.startswith("arch=")]
+    if arches and "X86_64" not in arches or any(t.startswith("auxiliary") for t in tags):
+        return None
+    result = retval = False
+    for t in tags:
+        key, _, rest = t.partition("=")
+        w, mode = (unpriv, "@unpriv") if key.endswith("_unpriv") else (priv, "")
+        key = key.replace("_unpriv", "")
+        if key in ("expect_success", "expect_failure"):
+            w.fails = key == "expect_failure"
+            result |= mode != ""
+        elif key == "expect_msg":
+            w.messages.append(numbered(rest))
+        elif key == "expect_xlated":
+            w.xlated.append(numbered(rest))
+        elif key == "retval":
+            w.retval = (value_of(rest),)
+            retval |= mode != ""
+        else:
+            continue
+        seen.add(mode)
+    if not result:
+        unpriv.fails = priv.fails
+    if not retval:
+        unpriv.retval = priv.retval
+    unpriv.messages = unpriv.messages or priv.messages
+    unpriv.xlated = unpriv.xlated or priv.xlated
+    return {m: w for m, w in (("", priv), ("@unpriv", unpriv)) if m in seen or (not seen and not m)}
+
+
+def pattern(message):
+    """Text in which {{...}} is an extended regular expression."""
+    out = ""
+    for part in re.split(r"(\{\{.*?\}\})", message):
+        out += part[2:-2] if part.startswith("{{") else re.escape(part)
+    return re.compile(out, re.M)
+
+
+def unmatched(messages, log):
+    """The first message that isn't there, in this order; None."""
+    at = 0
+    for m in messages:
+        if "{{" in m:
+            found = pattern(m).search(log, at)
+            end = found.end() if found else -1
+        else:
+            begin = log.find(m, at)
+            end = begin + len(m) if begin >= 0 else -1
+        if end < 0:
+            return m
+        at = end
+    return None
+
+
+def unmatched_lines(patterns, text):
+    """The same of disassembly: each on the next line unless "..." comes before it."""
+    lines, at, next_line = text.splitlines(), 0, False
+    for p in patterns:
+        if p == "...":
+            next_line = False
+            continue
+        found = [i for i in range(at, len(lines)) if pattern(p).search(lines[i])]
+        if not found or (next_line and found[0] != at):
+            return p
+        at, next_line = found[0] + 1, True
+    return None
+
+
+# --- what `annotated` says --------------------------------------------------------------------
+
+Program = collections.namedtuple("Program", "file name section tags why verdicts runs xlated")
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        end = data.index(b"\n", at)
+        key, size = data[at:end].split()
+        begin, at = end + 1, end + 2 + int(size)
+        yield key.decode(), data[begin:begin + int(size)].decode(errors="replace")
+
+
+def programs(data):
+    """Programs in their order; broken objects are (path, why)."""
+    out, path = [], None
+    for key, text in fields(data):
+        if key == "object":
+            path = os.path.basename(text)[:-2]
+        elif key == "broken":
+            out.append((path, text))
+        elif key == "prog":
+            out.append(Program(path, text, [], [], [], {}, {}, {}))
+        elif key in ("section", "tag", "why"):
+            getattr(out[-1], {"section": "section", "tag": "tags", "why": "why"}[key]).append(text)
+        elif key == "run":
+            who, err, value = text.split()
+            out[-1].runs[who] = (int(err), int(value))
+        elif key.startswith("xlated"):
+            out[-1].xlated[key] = text
+        else:
+            err, _, log = text.partition(" ")
+            out[-1].verdicts[key] = (int(err), log)
+    return out
+
+
+def run(tool, paths, options=()):
+    r = subprocess.run(["nice", tool] + list(options) + list(paths), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=1800)
+    if r.returncode:
+        raise RuntimeError("%s ended with %d: %s" % (tool, r.returncode, r.stderr.decode(errors="replace")[-2000:]))
+    return programs(r.stdout)
+
+
+SKIPPED = ("processed ", "max_states_per_insn", "verification time", "stack depth", "mark_precise", "total_states")
+
+
+def last_line(log):
+    lines = [x for x in log.splitlines() if x.strip() and not x.startswith(SKIPPED)]
+    return lines[-1].strip() if lines else "(nothing)"
