@@ -449,6 +449,7 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 
 	finish_regs(regs, p->ip);
 	begin(&r, t, p);
+	r.at_entry = true;
 	for (uint32_t i = 0; i < p->nr_entry && !r.overridden; i++)
 		record &= run_one(&r, t, p->entry[i], regs) != 0;
 	if (pb_unlikely(r.overridden))
@@ -464,10 +465,10 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	return (struct pb_prog_target){ next, PB_PROG_JUMP };
 }
 
-/* Behind the gates of others that wait for the same return. */
-static uint64_t real_address(uint64_t ret)
+/* As many as watch one return lead to each other, and the tree's. */
+uint64_t pb_prog_real_address(uint64_t ret)
 {
-	for (int i = 0; i < PB_MAX_WATCHED && pb_is_gate(ret); i++)
+	for (int i = 0; i < PB_MAX_WATCHED + 1 && pb_is_gate(ret); i++)
 		ret = PB_ENT_RET(pb_entry_of(ret));
 	return ret;
 }
@@ -481,8 +482,9 @@ uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
 
 	if (!t)
 		return ret;
-	finish_regs(regs, real_address(ret));
+	finish_regs(regs, pb_prog_real_address(ret));
 	begin(&r, t, p);
+	r.at_entry = false;
 	for (uint32_t i = 0; i < p->nr_return; i++)
 		run_one(&r, t, p->at_return[i], regs);
 	if (PB_ENT_OWNER(e) == t)

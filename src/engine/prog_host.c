@@ -3,6 +3,7 @@
  * What attached programs meet of the world: the kernel, but for what the agent knows
  * better, and the observer's ring buffer for what they print.
  */
+#include <asm/ptrace.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -81,6 +82,30 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 {
 	pb_prog_run_of(run)->overridden = true;
 	pb_prog_run_of(run)->value = value;
+}
+
+/*
+ * Frames, by frame pointers. At a function's entry the frame pointer is its caller's: only
+ * the return address at the stack pointer tells where the call comes from. Gates stand
+ * for the addresses that they keep.
+ */
+static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
+{
+	uint64_t frame[2];
+	uint32_t nr = 0;
+
+	if (nr < n)
+		ips[nr++] = regs->rip;
+	if (nr < n && pb_prog_run_of(run)->at_entry && !host.read(run, frame, regs->rsp, 8))
+		ips[nr++] = pb_prog_real_address(frame[0]);
+	for (uint64_t fp = regs->rbp; nr < n && !(fp & 7); fp = frame[0]) {
+		if (host.read(run, frame, fp, sizeof(frame)) || !frame[1])
+			break;
+		ips[nr++] = pb_prog_real_address(frame[1]);
+		if (frame[0] <= fp)
+			break;
+	}
+	return (int)nr;
 }
 
 /* Where the time must not be read any more it stands. */
@@ -216,6 +241,7 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	host.ns_pid_tgid = ns_pid_tgid;
 	host.trace = trace;
 	host.event_output = event_output;
+	host.stack = walk_stack;
 	host.func_ip = func_ip;
 	host.override = override;
 	return &host;

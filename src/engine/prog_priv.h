@@ -23,6 +23,7 @@ struct pb_prog_run {
 	const struct prog_site *at;	/* of which function */
 	uint64_t value;			/* bpf_override_return()'s */
 	bool overridden;
+	bool at_entry;			/* the return address is where the stack pointer points */
 	struct pb_prog_open *open;	/* NULL: nested too deeply to be looked after */
 };
 
@@ -37,6 +38,9 @@ static inline struct pb_prog_run *pb_prog_run_of(struct pb_bpf_run *run)
 {
 	return pb_container_of(run, struct pb_prog_run, run);
 }
+
+/* Where a return address leads that may be one of our gates. Context: hit path. */
+uint64_t pb_prog_real_address(uint64_t ret);
 
 /* prog_load.c. Context: start. */
 struct pb_progs;
