@@ -257,6 +257,17 @@ const struct pb_bpf_btf *load_target(struct load *l)
 	return l->target;
 }
 
+static int read_types(struct load *l)
+{
+	const char *why;
+	int ret;
+
+	if (!l->opts.types)
+		return 0;
+	ret = pb_bpf_btf_open_file(l->opts.types, &l->types, &why);
+	return ret ? load_refuse(l, "types of %s: %s", l->opts.types, why) : pb_bpf_btf_index(l->types);
+}
+
 /* --- opening -------------------------------------------------------------- */
 
 static int open_elf(struct load *l, size_t nr)
@@ -276,7 +287,7 @@ static int open_elf(struct load *l, size_t nr)
 static int open_object(struct load *l, const char *path, size_t nr)
 {
 	static int (*const steps[])(struct load *) = {
-		read_license, read_btf, load_funcs, load_maps, load_externs, load_relocs, load_ext,
+		read_license, read_btf, read_types, load_funcs, load_maps, load_externs, load_relocs, load_ext,
 		load_map_slots, load_progs,
 	};
 	int ret = name_object(l, path);
@@ -292,7 +303,8 @@ static int finish(struct load *l, int ret, struct pb_bpf_object **object)
 {
 	pb_bpf_elf_close(&l->elf);
 	pb_bpf_btf_close(l->own_target);
-	l->own_target = NULL;
+	pb_bpf_btf_close(l->types);
+	l->own_target = l->types = NULL;
 	l->target = NULL;
 	if (ret == -ENOMEM && l->err_size)
 		snprintf(l->err, l->err_size, "no memory");

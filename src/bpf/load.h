@@ -103,6 +103,8 @@ struct pb_bpf_object_opts {
 	const char *name;		/* NULL: the file's, to the first dot */
 	const char *target;		/* file whose BTF is the target's; NULL: /sys/kernel/btf/vmlinux */
 	const struct pb_bpf_btf *target_btf;	/* instead of it; indexed if it wasn't */
+	const char *types;		/* file whose BTF is looked in before the target's, the traced program's;
+					 * NULL: none */
 	const char *kconfig;		/* lines CONFIG_X=value, for what the object asks */
 	uint32_t kernel_version;	/* what LINUX_KERNEL_VERSION is; 0: the running kernel's */
 	uint32_t type;			/* of programs whose section says none */
@@ -117,6 +119,14 @@ int pb_bpf_object_open(const char *path, const struct pb_bpf_object_opts *opts,
 int pb_bpf_object_open_memory(const void *bytes, size_t nr, const struct pb_bpf_object_opts *opts,
 			      struct pb_bpf_object **object, char *err, size_t size);
 void pb_bpf_object_close(struct pb_bpf_object *object);
+
+/*
+ * Gives a variable its value, before maps are made: a number as C writes it, true, false;
+ * text for an array of characters. Constants (const volatile) are meant, others can be set
+ * as well. 0, -ENOENT: there is none of that name, -EINVAL: it is neither, or that is no
+ * number, -ERANGE: it doesn't fit, -ENOMEM.
+ */
+int pb_bpf_object_set(struct pb_bpf_object *object, const char *name, const char *value);
 
 /* What the map is made with: what was left open (entries of perf event arrays, the
  * room of ring buffers) is settled for `cpus` processors and pages of 4 KiB. */

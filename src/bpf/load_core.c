@@ -42,29 +42,51 @@ static bool take(struct core *c, const struct core_path *to)
 	return true;
 }
 
-/* The target's types of that name, flavours aside. */
-static struct core_candidates *list_candidates(struct core *c, const struct pb_bpf_btf *b)
+/* The types of that name in b, flavours aside. false: there are too many. */
+static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
-	const struct pb_bpf_btf *own = c->from.btf;
-	const struct btf_type *t = pb_bpf_btf_type(own, c->from.root);
-	const char *name = pb_bpf_btf_name(own, t), *why = NULL;
+	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
+	const char *name = pb_bpf_btf_name(c->from.btf, t), *why = NULL;
 	uint32_t first = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask], n = 0;
-	struct core_candidates *list;
 
-	if (!c->l->candidates)
-		c->l->candidates = load_alloc(c->l, own->nr * sizeof(c->l->candidates[0]));
-	list = c->l->candidates ? &c->l->candidates[c->from.root] : NULL;
-	if (!list || list->types)
-		return list;
 	for (uint32_t id = first; id; id = b->next[id])
 		n++;
 	list->types = load_work(c->l, 64ull * n, &why) ? load_alloc(c->l, (n + 1) * sizeof(list->types[0])) : NULL;
 	if (!list->types)
-		return NULL;
+		return false;
+	list->btf = b;
 	for (uint32_t id = first; id; id = b->next[id])
 		if (core_same_kind(t, b->types[id]) && core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
 			list->types[list->nr++] = id;
-	return list;
+	return true;
+}
+
+/*
+ * What a type of the object may be. The program's types go first: a name that both have
+ * means the program's. Registers are the context, whose shape is the kernel's whatever
+ * the program calls so. NULL: spoilt.
+ */
+static struct core_candidates *list_candidates(struct core *c)
+{
+	const struct pb_bpf_btf *own = c->from.btf, *types = c->l->types, *target;
+	const char *name = pb_bpf_btf_name(own, pb_bpf_btf_type(own, c->from.root));
+	struct core_candidates *list;
+	bool ok = true;
+
+	if (!c->l->candidates)
+		c->l->candidates = load_alloc(c->l, own->nr * sizeof(c->l->candidates[0]));
+	list = c->l->candidates ? &c->l->candidates[c->from.root] : NULL;
+	if (list && list->types)
+		return list;
+	if (list && types && !core_same_name(name, "pt_regs"))
+		ok = fill(c, list, types);
+	target = list && ok && !list->nr ? load_target(c->l) : NULL;
+	if (target)
+		ok = fill(c, list, target);
+	if (list && ok && list->types)
+		return list;
+	spoil(c, list && ok && !types ? c->l->no_target : "there are too many types of that name");
+	return NULL;
 }
 
 /*
@@ -74,7 +96,7 @@ static struct core_candidates *list_candidates(struct core *c, const struct pb_b
  */
 static bool look_up(struct core *c)
 {
-	const struct pb_bpf_btf *b = load_target(c->l), *own = c->from.btf;
+	const struct pb_bpf_btf *own = c->from.btf;
 	struct core_candidates *list;
 	struct core_path to;
 	uint32_t kept = 0;
@@ -83,14 +105,13 @@ static bool look_up(struct core *c)
 		spoil(c, "the type has no name");
 		return false;
 	}
-	list = b ? list_candidates(c, b) : NULL;
-	if (!list) {
-		spoil(c, b ? "there are too many types of that name" : c->l->no_target);
+	list = list_candidates(c);
+	if (!list)
 		return false;
-	}
 	for (uint32_t i = 0; i < list->nr; i++) {
 		const char *spent = NULL;
-		int ret = load_work(c->l, 1, &spent) ? core_find_path(c->l, &c->from, b, list->types[i], &to) : -E2BIG;
+		int ret = !load_work(c->l, 1, &spent) ? -E2BIG :
+			  core_find_path(c->l, &c->from, list->btf, list->types[i], &to);
 
 		if (ret < 0)
 			spoil(c, "the target's types can't be followed");

@@ -49,8 +49,9 @@ struct load_extern {
 	uint64_t value;			/* ksym */
 };
 
-/* Types of the target that a type of the object may be; by the latter's number. */
+/* Types that a type of the object may be, all of one BTF; by the latter's number. */
 struct core_candidates {
+	const struct pb_bpf_btf *btf;
 	uint32_t *types, nr;		/* NULL: not looked for yet */
 };
 
@@ -73,6 +74,7 @@ struct load {
 	uint32_t *extern_of;		/* 1 + number, by symbol */
 	uint32_t nr_externs;
 	int32_t kconfig;		/* number of its map, or -1 */
+	struct pb_bpf_btf *types;	/* of opts.types */
 	struct pb_bpf_btf *own_target;	/* to be closed; target may be the caller's */
 	const struct pb_bpf_btf *target;
 	struct core_candidates *candidates;

@@ -18,6 +18,7 @@
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
+#define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
 #define BPF_LOG_SIZE	(16u << 20)
 #define BPF_MAX_INSNS	1000000
@@ -67,6 +68,9 @@ struct bpf_session {
 	const char *map_spec[BPF_MAX_MAPS];
 	uint32_t nr_map_specs;
 	struct bpf_sizes sizes;
+	const char *globals[BPF_MAX_GLOBALS];	/* --global, NAME=VALUE */
+	uint32_t nr_globals;
+	const char *btf;		/* file with the traced program's types; NULL: none */
 	/* the maps, made or opened */
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
@@ -102,6 +106,11 @@ bool bpf_is_size(const char *text);
 /* 0, or -ENOENT after a message: the object has no such map. */
 int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command, const struct pb_bpf_object *object,
 		    const char *path);
+
+/* One more --global; 0, or -EINVAL after a message. */
+int bpf_globals_add(struct bpf_session *s, const char *text);
+/* Gives the object's variables those values; 0, or -errno after a message. */
+int bpf_globals_set(const struct bpf_session *s, const char *path);
 
 /* Makes the maps of -m; 0, or an exit status after a message. */
 int bpf_session_maps(struct bpf_session *s);

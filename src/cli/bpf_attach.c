@@ -134,7 +134,7 @@ static int take_loaded(struct bpf_attach *a)
 		a->loaded[i] = a->session.made->progs[i].prog;
 		if (a->loaded[i] && p->nr > PB_PROGS_MAX_INSNS)
 			return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
-		if (!a->loaded[i])
+		if (!a->loaded[i] && p->autoload)
 			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name,
 				 p->section);
 	}
@@ -320,6 +320,10 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 	for (unsigned i = 0; i < o->nr_map_sizes; i++)
 		if (bpf_sizes_add(&a->session.sizes, a->command, o->map_sizes[i]))
 			return 2;
+	for (unsigned i = 0; i < o->nr_globals; i++)
+		if (bpf_globals_add(&a->session, o->globals[i]))
+			return 2;
+	a->session.btf = o->btf;
 	ret = make_dir(a);
 	if (!ret)
 		ret = bpf_open_object(&a->session, a->path);

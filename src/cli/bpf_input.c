@@ -7,7 +7,7 @@
 
 #include "cli/bpf.h"
 
-enum { OPT_UNPRIV = 0x3000, OPT_CAPS, OPT_FLAGS, OPT_INTERPRET, OPT_JIT };
+enum { OPT_UNPRIV = 0x3000, OPT_CAPS, OPT_FLAGS, OPT_INTERPRET, OPT_JIT, OPT_GLOBAL, OPT_BTF };
 
 static const struct argp_option options[] = {
 	{ "type", 't', "TYPE", 0, "Type of the program, bpftool's word, or socket, cls, act, raw_tp, perf, or a "
@@ -16,6 +16,10 @@ static const struct argp_option options[] = {
 	{ "map", 'm', "MAP", 0, "NAME:max_entries=N[,value_size=N,key_size=N]: sizes of an object's map. "
 	  "TYPE,KEY,VALUE,ENTRIES[,FLAGS], in numbers: a map for instructions; the first one is 0 in a load of a "
 	  "map's descriptor", 1 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "An object's variable has this value: a number, true, false, or text "
+	  "for an array of characters", 1 },
+	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: a program with "
+	  "BTF (gcc -gbtf), or BTF alone", 1 },
 	{ "file", 'f', "FILE", 0, "Instructions in binary", 1 },
 	{ "log-level", 'l', "LEVEL", 0, "Of the verifier's log: 0, 1, 2, 4 (1)", 1 },
 	{ "quiet", 'q', NULL, 0, "No log", 1 },
@@ -61,6 +65,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_failure(state, BPF_USAGE, 0, "no more than %d maps", BPF_MAX_MAPS);
 		s->map_spec[s->nr_map_specs++] = arg;
 		return 0;
+	case OPT_GLOBAL: return bpf_globals_add(s, arg) ? EINVAL : 0;
+	case OPT_BTF: s->btf = arg; return 0;
 	case 'f': s->file = arg; return 0;
 	case 'l': s->log_level = atoi(arg); return 0;
 	case 'q': s->quiet = true; return 0;

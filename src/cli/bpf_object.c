@@ -50,7 +50,7 @@ static int make_pinned(void *arg, const struct pb_bpf_object_map *o, const struc
 int bpf_open_object(struct bpf_session *s, const char *path)
 {
 	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
-	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0 };
+	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0, .types = s->btf };
 	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes, .find = make_pinned,
 					 .arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr };
 	char why[512] = "";
@@ -61,7 +61,7 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 		return BPF_USAGE;
 	}
 	err = pb_bpf_object_open(path, &opts, &s->object, why, sizeof(why));
-	if (!err && bpf_sizes_check(&s->sizes, s->command, s->object, path))
+	if (!err && (bpf_sizes_check(&s->sizes, s->command, s->object, path) || bpf_globals_set(s, path)))
 		return BPF_USAGE;
 	if (!err)
 		err = pb_bpf_make(s->object, &make, &s->made);

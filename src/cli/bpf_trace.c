@@ -8,9 +8,15 @@ struct trace {
 	struct bpf_attach attach;
 };
 
+enum { OPT_GLOBAL = 0x3000, OPT_BTF };
+
 static const struct argp_option options[] = {
 	{ "map", 'm', "NAME:SIZES", 0, "The object's map NAME has these sizes: max_entries=N, value_size=N, "
 	  "key_size=N, with commas", 2 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "The object's variable NAME has this value: a number, true, false, or "
+	  "text for an array of characters", 2 },
+	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: PROG itself, if it "
+	  "has BTF (gcc -gbtf), or BTF alone", 2 },
 	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
 	{ 0 }
 };
@@ -25,6 +31,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'm':
 		return record_options_map(&t->record, arg);
+	case OPT_GLOBAL:
+		return record_options_global(&t->record, arg);
+	case OPT_BTF:
+		t->record.btf = arg;
+		return 0;
 	case 'q':
 		t->record.quiet = true;
 		return 0;

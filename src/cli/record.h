@@ -98,6 +98,9 @@ struct record_options {
 	const char *bpf_object;		/* as given, or NULL */
 	const char **map_sizes;		/* --map, as given */
 	unsigned nr_map_sizes;
+	const char **globals;		/* --global, as given */
+	unsigned nr_globals;
+	const char *btf;		/* --btf, as given, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
 	unsigned nr_hooks;

@@ -14,7 +14,8 @@
 
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_SET, OPT_ATTACH,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_GLOBAL, OPT_BTF,
+	OPT_SET, OPT_ATTACH,
 };
 
 /* What live has, too. */
@@ -58,6 +59,8 @@ static const struct argp_option own[] = {
 	  "keeps the call out of the record", 2 },
 	{ "map", OPT_MAP, "NAME:SIZES", 0, "With --bpf: the object's map NAME has these sizes: max_entries=N, "
 	  "value_size=N, key_size=N, with commas", 2 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "With --bpf: the object's variable NAME has this value", 2 },
+	{ "btf", OPT_BTF, "FILE", 0, "With --bpf: where CO-RE looks for types before it looks for the kernel's", 2 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
@@ -98,15 +101,25 @@ static int add_module(struct record_options *o, const char *glob)
 	return 0;
 }
 
+static int add_text(const char ***list, unsigned *nr, const char *text)
+{
+	const char **more = realloc(*list, (*nr + 1) * sizeof(*more));
+
+	if (!more)
+		return ENOMEM;
+	*list = more;
+	more[(*nr)++] = text;
+	return 0;
+}
+
 int record_options_map(struct record_options *o, const char *text)
 {
-	const char **list = realloc(o->map_sizes, (o->nr_map_sizes + 1) * sizeof(*list));
+	return add_text(&o->map_sizes, &o->nr_map_sizes, text);
+}
 
-	if (!list)
-		return ENOMEM;
-	o->map_sizes = list;
-	list[o->nr_map_sizes++] = text;
-	return 0;
+int record_options_global(struct record_options *o, const char *text)
+{
+	return add_text(&o->globals, &o->nr_globals, text);
 }
 
 static const char *one_of(const char *arg, const char *const *names)
@@ -272,9 +285,18 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_MAP:
 		return record_options_map(o, arg);
+	case OPT_GLOBAL:
+		return record_options_global(o, arg);
+	case OPT_BTF:
+		o->btf = arg;
+		return 0;
 	case ARGP_KEY_END:
 		if (o->nr_map_sizes && !o->bpf_object)
 			usage_error(state, "--map %s: there are no maps without --bpf", o->map_sizes[0]);
+		if (o->nr_globals && !o->bpf_object)
+			usage_error(state, "--global %s: there are no variables without --bpf", o->globals[0]);
+		if (o->btf && !o->bpf_object)
+			usage_error(state, "--btf %s: nobody looks at it without --bpf", o->btf);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -317,6 +339,7 @@ void record_options_free(struct record_options *o)
 	free(o->hooks);
 	free(o->sets);
 	free(o->map_sizes);
+	free(o->globals);
 	free(o->modules);
 	free(o->module_matched);
 	record_marks_free(o);

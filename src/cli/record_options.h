@@ -18,5 +18,7 @@ void record_options_init(struct record_options *o);
 int record_options_parse(struct record_options *o, int argc, char **argv);
 /* One more --map. 0 or ENOMEM. */
 int record_options_map(struct record_options *o, const char *text);
+/* One more --global. 0 or ENOMEM. */
+int record_options_global(struct record_options *o, const char *text);
 void record_options_free(struct record_options *o);
 #endif

@@ -176,10 +176,15 @@ says() {	# STATUS TEXT ARGS...: the only line of its errors
 	printf 'FAILED: bpf %s\n  status %s, not %s; it says\n  %s\nnot\n  %s\n' "$*" "$was" "$status" "$(cat "$tmp/err")" "$text"
 	failed=1
 }
+says 3 "patchbay bpf run: --global missing=1: $tmp/sized.bpf.o has no such variable" run -q --global missing=1 "$tmp/sized.bpf.o"
+says 3 "patchbay bpf run: --global =1: say NAME=VALUE" run -q --global =1 "$tmp/sized.bpf.o"
+says 3 "patchbay bpf run: $tmp/sized.bpf.o: types of /dev/null: " run -q --btf /dev/null "$tmp/sized.bpf.o"
 size="--map=open:max_entries"
 check 1 "third: REJECT errno=22 map open (array): Invalid argument" run -q "$tmp/sized.bpf.o" third
 check 0 "third: ACCEPT
 RUN retval=7 data_out=$zeros" run -q $size=3,value_size=16 "$tmp/sized.bpf.o" third
+check 0 "third: ACCEPT
+RUN retval=9 data_out=$zeros" run -q $size=3,value_size=16 --global step=9 "$tmp/sized.bpf.o" third
 check 0 "third: ACCEPT
 RUN retval=1 data_out=$zeros" run -q $size=2 --map open:value_size=0x10 "$tmp/sized.bpf.o" third
 check 0 "third: ACCEPT

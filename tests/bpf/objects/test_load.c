@@ -455,6 +455,34 @@ static void matches(void **state)
 	free(data);
 }
 
+/* Numbers of any width, where the file has contents and where it has none; not in what isn't a number. */
+static void settings(void **state)
+{
+	struct pb_bpf_object *o = open_with(SHAPES, NULL);
+	int32_t v;
+
+	assert_null(map(o, "shapes.bss")->contents);
+	assert_int_equal(pb_bpf_object_set(o, "separate", "-0x12"), 0);
+	memcpy(&v, map(o, ".data.separate")->contents, sizeof(v));
+	assert_int_equal(v, -18);
+	assert_int_equal(pb_bpf_object_set(o, "separate", "4294967295"), 0);
+	assert_int_equal(pb_bpf_object_set(o, "separate", "true"), 0);
+	memcpy(&v, map(o, ".data.separate")->contents, sizeof(v));
+	assert_int_equal(v, 1);
+	assert_int_equal(pb_bpf_object_set(o, "total", "77"), 0);
+	assert_non_null(map(o, "shapes.bss")->contents);
+	assert_int_equal(pb_bpf_object_set(o, "limit", "9"), 0);
+	for (const char *const *bad = (const char *[]){ "4294967296", "-2147483649", "99999999999999999999", NULL }; *bad;
+	     bad++)
+		assert_int_equal(pb_bpf_object_set(o, "limit", *bad), -ERANGE);
+	for (const char *const *bad = (const char *[]){ "", "x", "1x", "yes", NULL }; *bad; bad++)
+		assert_int_equal(pb_bpf_object_set(o, "limit", *bad), -EINVAL);
+	assert_int_equal(pb_bpf_object_set(o, "limi", "1"), -ENOENT);
+	assert_int_equal(pb_bpf_object_set(o, "counts", "1"), -ENOENT);
+	assert_int_equal(pb_bpf_object_set(o, "CONFIG_HZ", "1"), -ENOENT);
+	pb_bpf_object_close(o);
+}
+
 /* --- files that make no sense ------------------------------------------------------- */
 
 static void errors(void **state)
@@ -485,7 +513,8 @@ int main(void)
 		cmocka_unit_test(maps), cmocka_unit_test(variables), cmocka_unit_test(sections),
 		cmocka_unit_test(functions), cmocka_unit_test(targets), cmocka_unit_test(kconfig),
 		cmocka_unit_test(made), cmocka_unit_test(found), cmocka_unit_test(core),
-		cmocka_unit_test(poison), cmocka_unit_test(matches), cmocka_unit_test(errors),
+		cmocka_unit_test(poison), cmocka_unit_test(matches), cmocka_unit_test(settings),
+		cmocka_unit_test(errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
