@@ -117,13 +117,13 @@ def record(data, program, *options, timeout=60, stdin=None, cwd=None, env=None):
     return run(record_argv(data, program, *options), timeout, stdin, cwd, env)
 
 
-def bpf_object(source, work):
+def bpf_object(source, work, *flags):
     """The source compiled for eBPF; None where there is no compiler for it."""
     if not shutil.which("clang") or not os.path.exists("/usr/include/bpf/bpf_helpers.h"):
         return None
     out = os.path.join(work, os.path.basename(source)[:-2] + ".o")
     subprocess.run(["clang", "-g", "-O2", "-target", "bpf", "-D__TARGET_ARCH_x86",
-                    "-I/usr/include/x86_64-linux-gnu", "-c", source, "-o", out], check=True)
+                    "-I/usr/include/x86_64-linux-gnu", *flags, "-c", source, "-o", out], check=True)
     return out
 
 

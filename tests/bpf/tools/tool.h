@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the tools share: the headers, log2 as tools compute it, one counter of a map. */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <asm/ptrace.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+#define SLOTS	32
+
+/*
+ * The number of the highest set bit; 0 of 0. The bits of the answer come from
+ * comparisons and are put together by `|`: a verifier that forgets the bounds
+ * there refuses every table that the answer indexes.
+ */
+static __always_inline u32 log2_of_u32(u32 v)
+{
+	u32 bits = 0, step;
+
+	step = (v >= 1u << 16) << 4;
+	v >>= step;
+	bits |= step;
+	step = (v >= 1u << 8) << 3;
+	v >>= step;
+	bits |= step;
+	step = (v >= 1u << 4) << 2;
+	v >>= step;
+	bits |= step;
+	step = (v >= 1u << 2) << 1;
+	v >>= step;
+	bits |= step;
+	return bits | v >> 1;
+}
+
+static __always_inline u64 log2_of(u64 v)
+{
+	u32 high = v >> 32;
+
+	return high ? 32 + log2_of_u32(high) : log2_of_u32((u32)v);
+}
+
+/* More than fits goes to the last slot. */
+static __always_inline u64 slot_of(u64 v)
+{
+	u64 slot = log2_of(v);
+
+	return slot < SLOTS ? slot : SLOTS - 1;
+}
+
+static __always_inline void count_in(void *map, const void *key, u64 by)
+{
+	u64 zero = 0, *v = bpf_map_lookup_elem(map, key);
+
+	if (!v) {
+		bpf_map_update_elem(map, key, &zero, BPF_NOEXIST);
+		v = bpf_map_lookup_elem(map, key);
+	}
+	if (v)
+		__sync_fetch_and_add(v, by);
+}
+
+char LICENSE[] SEC("license") = "GPL";
