@@ -53,6 +53,8 @@ struct pb_bpf_mem {
 	void (*free)(struct pb_bpf_mem *mem, void *p, size_t size);
 };
 
+struct env;
+
 struct pb_bpf_verify {
 	/* in */
 	const struct pb_bpf_type *type;
@@ -69,6 +71,11 @@ struct pb_bpf_verify {
 	struct pb_bpf_text *log;
 	uint32_t log_level;		/* as the kernel's: 0, 1, 2, 4 for the statistics */
 	struct pb_bpf_mem *mem;
+	/* For tests of what is deduced: env.h says what env has. Called before each instruction of
+	 * each path that isn't speculation; NULL: nobody listens. */
+	void (*visit)(struct pb_bpf_verify *v, const struct env *env);
+	void *visitor;			/* visit's own */
+	bool whole;			/* a path ends at a state only if that contains all of it, read or not */
 	/* out, with 0 */
 	struct pb_bpf_facts *facts;	/* from mem */
 	/* out, always */

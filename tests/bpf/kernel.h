@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

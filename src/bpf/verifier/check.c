@@ -379,8 +379,11 @@ int check_paths(struct env *env)
 			end = true;
 		} else {
 			log_before(env, &show);
-			if (!env->cur->speculative)
+			if (!env->cur->speculative) {
 				env->aux[env->insn].fact.seen = true;
+				if (env->v->visit)
+					env->v->visit(env->v, env);
+			}
 			prev = (int32_t)env->insn;
 			err = env->ops[env->insn] == PB_BPF_OP_LD_IMM64 ? check_ld64_insn(env, insn) :
 			      check_insn(env, insn, &end, &show);

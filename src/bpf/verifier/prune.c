@@ -300,6 +300,7 @@ static int keep(struct env *env)
 	e->number = env->v->stats.total_states;
 	e->st.insn = env->insn;
 	e->st.head = env->aux[env->insn].calls_back;
+	e->st.whole = env->v->whole;
 	cur->parent = &e->st;
 	cur->first = env->insn;
 	cur->nr_steps = 0;

@@ -8,6 +8,8 @@ const struct pb_bpf_map_attr gen_maps[GEN_MAPS] = {
 	[GEN_ARRAY] = { BPF_MAP_TYPE_ARRAY, 4, GEN_ARRAY_VALUE, GEN_ENTRIES, 0 },
 	[GEN_DIRECT] = { BPF_MAP_TYPE_ARRAY, 4, GEN_DIRECT_VALUE, 1, 0 },
 	[GEN_PROGS] = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, GEN_ENTRIES, 0 },
+	[GEN_OUT] = { BPF_MAP_TYPE_ARRAY, 4, GEN_OUT_VALUE, 1, 0 },
+	[GEN_RING] = { BPF_MAP_TYPE_RINGBUF, 0, 0, GEN_RING_BYTES, 0 },
 };
 
 void gen_number(struct gen *g, int r)

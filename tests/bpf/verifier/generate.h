@@ -11,11 +11,13 @@
 #include <stdint.h>
 #include "bpf/verify.h"
 
-enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
+enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
 #define GEN_HASH_KEY	8
 #define GEN_HASH_VALUE	32
 #define GEN_ARRAY_VALUE	48
 #define GEN_DIRECT_VALUE 40
+#define GEN_OUT_VALUE	128
+#define GEN_RING_BYTES	4096
 #define GEN_ENTRIES	4
 
 extern const struct pb_bpf_map_attr gen_maps[GEN_MAPS];

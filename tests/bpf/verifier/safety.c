@@ -173,8 +173,7 @@ static void calm(struct pb_bpf_resolved *r)
 	pb_bpf_fn **calls = (pb_bpf_fn **)r->spec.calls;
 
 	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
-		if (calls[i] == pb_bpf_helper_of(BPF_FUNC_get_prandom_u32)->fn)
-			calls[i] = world_random;
+		calls[i] = world_stand_in(calls[i]);
 }
 
 static bool make(struct subject *s)

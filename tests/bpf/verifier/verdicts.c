@@ -14,15 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/btf.h>
-#include <sys/syscall.h>
 #include <grp.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "bpf/disasm.h"
+#include "ask.h"
 #include "bpf/verify.h"
-#include "generate.h"
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
 {
@@ -45,98 +42,8 @@ static void *direct(struct pb_bpf_map *map, uint32_t off)
 
 static const struct pb_bpf_map_ops array_ops = { .direct = direct }, hash_ops = { 0 };
 static struct pb_bpf_map maps[GEN_MAPS];
-static int fds[GEN_MAPS];
-static char ours_log[1 << 20], kernel_log[1 << 20];
-
-/* Types of functions: 1 int, 2 int (*)(), 3 a static function of it. */
-static int make_btf(void)
-{
-	static const char names[] = "\0int\0f";
-	struct {
-		struct btf_header h;
-		struct btf_type i;
-		uint32_t bits;
-		struct btf_type proto, func;
-		char names[8];
-	} raw = {
-		.h = { .magic = BTF_MAGIC, .version = BTF_VERSION, .hdr_len = sizeof raw.h, .type_len = 40, .str_off = 40,
-		       .str_len = sizeof names },
-		.i = { .name_off = 1, .info = BTF_KIND_INT << 24, .size = 4 }, .bits = BTF_INT_SIGNED << 24 | 32,
-		.proto = { .info = BTF_KIND_FUNC_PROTO << 24, .type = 1 },
-		.func = { .name_off = 5, .info = BTF_KIND_FUNC << 24, .type = 2 },
-	};
-	union bpf_attr a = { .btf = (uintptr_t)&raw, .btf_size = sizeof raw - sizeof raw.names + sizeof names };
-
-	memcpy(raw.names, names, sizeof names);
-	return (int)syscall(SYS_bpf, BPF_BTF_LOAD, &a, sizeof a);
-}
-
-static int btf_fd;
+static char ours_log[1 << 20];
 static uint32_t caps = PB_BPF_CAP_ALL;
-
-static int make_map(const struct pb_bpf_map_attr *m)
-{
-	union bpf_attr a = { .map_type = m->type, .key_size = m->key_size, .value_size = m->value_size,
-			     .max_entries = m->max_entries };
-
-	return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &a, sizeof a);
-}
-
-/* Each type of programs has its own: the first that uses one decides whose it is. */
-static int progs_of(uint32_t type)
-{
-	static int of[32];
-
-	if (!of[type % 32])
-		of[type % 32] = make_map(&gen_maps[GEN_PROGS]);
-	return of[type % 32];
-}
-
-static void give_funcs(const struct gen_program *p, union bpf_attr *a, struct bpf_func_info *info)
-{
-	for (uint32_t i = 0; i < p->nr_funcs; i++)
-		info[i] = (struct bpf_func_info){ p->funcs[i].insn, 3 };
-	if (!p->nr_funcs || btf_fd < 0)
-		return;
-	a->prog_btf_fd = (uint32_t)btf_fd;
-	a->func_info_rec_size = sizeof *info;
-	a->func_info = (uintptr_t)info;
-	a->func_info_cnt = p->nr_funcs;
-}
-
-static int ask_kernel(const struct gen_program *p, int level)
-{
-	struct bpf_func_info info[GEN_MOST_FUNCS];
-	struct bpf_insn insns[GEN_MOST];
-	union bpf_attr a = { 0 };
-	int fd;
-
-	memcpy(insns, p->insns, sizeof(insns[0]) * (size_t)p->nr);
-	fds[GEN_PROGS] = progs_of(p->type);
-	for (int i = 0; i < p->nr; i++)
-		if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW)) {
-			if (insns[i].src_reg == BPF_PSEUDO_MAP_FD || insns[i].src_reg == BPF_PSEUDO_MAP_VALUE)
-				insns[i].imm = (uint32_t)insns[i].imm < GEN_MAPS ? fds[insns[i].imm] : -1;
-			i++;
-		}
-	a.prog_type = p->type;
-	a.insns = (uintptr_t)insns;
-	a.insn_cnt = (uint32_t)p->nr;
-	a.license = (uintptr_t)"GPL";
-	a.fd_array = (uintptr_t)fds;
-	give_funcs(p, &a, info);
-	if (level) {
-		kernel_log[0] = 0;
-		a.log_buf = (uintptr_t)kernel_log;
-		a.log_size = sizeof kernel_log;
-		a.log_level = (uint32_t)level;
-	}
-	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &a, sizeof a);
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
 
 static int ask_us(const struct gen_program *p, uint32_t level)
 {
@@ -162,13 +69,13 @@ static void show(const struct gen_program *p, uint64_t seed, const char *what, i
 	long limit = getenv("LIMIT") ? atol(getenv("LIMIT")) : 1500;
 	char *k, *u;
 
-	ask_kernel(p, 1);
+	ask_verdict(p, 1);
 	ours_log[0] = 0;
 	ask_us(p, us ? 1 : 2);
-	k = kernel_log + strlen(kernel_log);
+	k = ask_log + strlen(ask_log);
 	u = ours_log + strlen(ours_log);
 	printf("%s: seed %lu, type %u: kernel %d, ours %d\n--- the kernel's end\n%s\n--- our end\n%s\n", what, seed, p->type,
-	       kernel, us, k - kernel_log > limit ? k - limit : kernel_log, u - ours_log > limit ? u - limit : ours_log);
+	       kernel, us, k - ask_log > limit ? k - limit : ask_log, u - ours_log > limit ? u - limit : ours_log);
 }
 
 /* ---- without privileges ------------------------------------------------------------------- */
@@ -226,14 +133,14 @@ static int drop_privileges(void)
  * would have to mask them apart against speculation. We know as much of both: one mask. */
 static bool wants_two_masks(void)
 {
-	return strstr(kernel_log, "tried to add from different maps, paths or scalars");
+	return strstr(ask_log, "tried to add from different maps, paths or scalars");
 }
 
 /* Later kernels link a number to another one it is so much more than, and call that a
  * pointer's offset when it is added to one, whatever is known of the number itself. */
 static bool takes_delta_for_offset(void)
 {
-	const char *at = strstr(kernel_log, "pointer offset "), *id = kernel_log;
+	const char *at = strstr(ask_log, "pointer offset "), *id = ask_log;
 	size_t len = at ? strspn(at + 15, "-0123456789") : 0;
 
 	for (; len && (id = strstr(id, "id=")); id++) {
@@ -252,7 +159,7 @@ int main(int argc, char **argv)
 	uint64_t seed = 1;
 	struct gen_program p;
 	struct utsname u;
-	int c, loud = 0, end;
+	int c, loud = 0, end, kernel;
 	bool unprivileged = false;
 
 	while ((c = getopt(argc, argv, "n:s:uv")) != -1)
@@ -275,33 +182,29 @@ int main(int argc, char **argv)
 	for (int i = 0; i < GEN_MAPS; i++) {
 		maps[i] = (struct pb_bpf_map){ .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ? &array_ops : &hash_ops,
 					       .attr = gen_maps[i], .types = { .spin_lock_off = -1, .timer_off = -1 } };
-		fds[i] = make_map(&maps[i].attr);
-		if (fds[i] < 0) {
-			printf("verdicts: the kernel can't be asked: %s\n", strerror(errno));
-			return 77;
-		}
 	}
-	btf_fd = make_btf();
-	if (btf_fd < 0)
-		printf("verdicts: no types for the kernel: %s\n", strerror(errno));
+	kernel = ask_open();
+	if (kernel) {
+		printf("verdicts: the kernel can't be asked: %s\n", strerror(-kernel));
+		return 77;
+	}
 	if (unprivileged) {
-		for (uint32_t type = 1; type < 32; type++)
-			progs_of(type);
+		ask_make_all();
 		end = drop_privileges();
 		if (end >= 0)
 			return end;
 	}
 	for (uint64_t s = seed; s < seed + n; s++) {
-		int kernel, us;
+		int us;
 
 		generate(&p, s);
-		kernel = ask_kernel(&p, 0);
+		kernel = ask_verdict(&p, 0);
 		us = ask_us(&p, 0);
 		if (kernel == -EFAULT) {
 			kernels++;	/* it says itself that it has a bug there */
 		} else if ((kernel == -E2BIG || kernel == -ENOMEM) && !us) {
 			gave_up++;	/* too many instructions, or branches, for it: that says nothing */
-		} else if (!us && ask_kernel(&p, 1) && (wants_two_masks() || takes_delta_for_offset())) {
+		} else if (!us && ask_verdict(&p, 1) && (wants_two_masks() || takes_delta_for_offset())) {
 			quirks++;
 		} else if (!kernel && !us) {
 			both++;

@@ -27,6 +27,7 @@ struct machine {
 	uint64_t r[12];
 	uint32_t at, steps;
 	bool strict;		/* what wasn't written mustn't be read */
+	struct area key;	/* of the element that a callback is given */
 };
 
 static char memory[2][16384] __attribute__((aligned(4096)));
@@ -110,6 +111,8 @@ static bool check(struct machine *m, uint64_t addr, uint64_t n, bool write)
 	for (int i = 0; i < nr; i++)
 		if (inside(&values[i], addr, n))
 			return true;
+	if (m->key.at && inside(&m->key, addr, n))
+		return !write || wrong(m, "writes a key");
 	if (in_context(m, addr, n, write))
 		return true;
 	return wrong(m, "%s %lu bytes at %#lx (fp %p, context %p, packet %p + %u)", write ? "writes" : "reads",
@@ -314,7 +317,9 @@ static int64_t walk_one(void *arg, struct pb_bpf_map *map, const void *key, void
 {
 	struct walk *w = arg;
 
+	w->m->key = (struct area){ (char *)key, map->attr.key_size, false };
 	w->good = w->good && call_back(w->m, w->func, (uint64_t[5]){ (uint64_t)map, (uint64_t)key, (uint64_t)value, w->arg });
+	w->m->key.at = NULL;
 	return !w->good || w->m->r[0];
 }
 
@@ -403,6 +408,9 @@ static bool like_address(const struct machine *m, uint64_t v)
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		if (places[i] && v - places[i] + near < 2 * near)
 			return true;
+	for (int i = 0; i < GEN_MAPS; i++)
+		if (world_element(i, 0) && v - (uint64_t)world_element(i, 0) + near < 2 * near)
+			return true;
 	return false;
 }
 
@@ -414,9 +422,12 @@ static bool in_packet(uint64_t v)
 }
 
 /* A jump by an address goes another way in another run, but for places in the packet. */
-static void note_comparison(struct machine *m, uint64_t a, uint64_t b)
+static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64_t b)
 {
-	if ((like_address(m, a) && b) || (like_address(m, b) && a))
+	unsigned op = BPF_OP(code);
+	bool sign = op == BPF_JSGT || op == BPF_JSGE || op == BPF_JSLT || op == BPF_JSLE;
+
+	if ((like_address(m, a) && (b || sign)) || (like_address(m, b) && (a || sign)))
 		m->w->vague |= !(in_packet(a) && in_packet(b));
 }
 
@@ -497,7 +508,7 @@ static bool step(struct machine *m, const struct bpf_insn *i, const struct pb_bp
 		m->at += (uint32_t)i->imm;
 		return true;
 	case PB_BPF_IF_K: case PB_BPF_IF_X:
-		note_comparison(m, *dst, o->form == PB_BPF_IF_K ? imm : src);
+		note_comparison(m, i->code, *dst, o->form == PB_BPF_IF_K ? imm : src);
 		if (holds(i->code, *dst, o->form == PB_BPF_IF_K ? imm : src))
 			m->at += (uint32_t)(int32_t)i->off;
 		return true;
@@ -521,8 +532,12 @@ static bool run_from(struct machine *m, uint32_t at, int bottom)
 	for (m->at = at; ; m->at++) {
 		const struct bpf_insn *i = &s->insns[m->at];
 
-		if (m->at >= s->nr || m->steps++ > MOST_STEPS)
+		m->w->endless = m->steps++ > (m->w->most_steps ? m->w->most_steps : MOST_STEPS);
+		if (m->at >= s->nr || m->w->endless)
 			return wrong(m, m->at >= s->nr ? "outside the program" : "doesn't end");
+		if (m->w->look && (!m->at || m->w->r->origin[m->at - 1] != m->w->r->origin[m->at]) &&
+		    !m->w->look(m->w, m, m->w->r->origin[m->at]))
+			return false;
 		if (s->ops[m->at] >= PB_BPF_NR_OPS) {
 			if (!step_probe(m, i, s->ops[m->at]))
 				return false;
@@ -540,6 +555,16 @@ static bool run_from(struct machine *m, uint32_t at, int bottom)
 	}
 }
 
+int watch_frame(const struct machine *m)
+{
+	return m->top;
+}
+
+uint64_t watch_reg(const struct machine *m, int frame, int reg)
+{
+	return frame == m->top ? m->r[reg] : reg == 10 ? (uint64_t)m->frames[frame].fp : m->frames[frame + 1].saved[reg - 6];
+}
+
 bool watch_run(struct watch *w)
 {
 	static struct machine m;
@@ -548,7 +573,8 @@ bool watch_run(struct watch *w)
 	m.w = w;
 	m.top = 0;
 	m.steps = 0;
-	w->vague = false;
+	m.key.at = NULL;
+	w->vague = w->endless = false;
 	m.strict = !(w->v->caps & PB_BPF_CAP_PERFMON);
 	memset(stack, 0x11 + 0x66 * (int)(w->layout & 1), sizeof memory[0]);
 	memset(&m.frames[0], 0, sizeof m.frames[0]);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "bpf/dynptr.h"
+#include "bpf/helper.h"
 #include "bpf/type.h"
 #include "world.h"
 
@@ -11,6 +13,7 @@
 #define APART	(2 * PAGE)	/* from one value to the next: its page, and one that can't be touched */
 #define MOST	256		/* bytes of a packet */
 #define ETH	14
+#define ROOM	256		/* before a packet, in the kernel's test runs of xdp */
 
 static uint64_t state;
 
@@ -23,15 +26,55 @@ static uint64_t next(void)
 	return z ^ z >> 31;
 }
 
+static const uint64_t *words;		/* what memory is filled with, if chance wants it */
+static unsigned nr_words;
+
+/* Any number; with words, mostly one of these, or of two of their halves. */
+static uint64_t content(void)
+{
+	uint64_t r = next(), v;
+
+	if (!nr_words || r % 4 == 0)
+		return r >> 2 & 7 ? r : r >> 58;
+	v = words[(r >> 8) % nr_words];
+	switch (r >> 2 & 7) {
+	case 0:
+		return (uint32_t)v | words[(r >> 32) % nr_words] << 32;
+	case 1:
+		return (uint32_t)v;
+	case 2:
+		return (uint64_t)(int64_t)(int32_t)v;
+	case 3:
+		return v << 32 | v >> 32;
+	default:
+		return v;
+	}
+}
+
 static void fill(void *p, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		((uint8_t *)p)[i] = (uint8_t)next();
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t v = content();
+
+		memcpy((char *)p + i, &v, n - i < 8 ? n - i : 8);
+	}
+}
+
+void world_use_words(const uint64_t *list, unsigned nr)
+{
+	words = list;
+	nr_words = nr;
 }
 
 /* ---- maps: GEN_ENTRIES elements that are always there -------------------------------- */
 
 static bool there[GEN_MAPS][GEN_ENTRIES];
+
+/* Maps with elements; of the others there is nothing to look at. */
+static uint32_t entries(const struct pb_bpf_map *m)
+{
+	return m->attr.type == BPF_MAP_TYPE_RINGBUF ? 0 : m->attr.max_entries;
+}
 
 static int number_of(const struct pb_bpf_map *m)
 {
@@ -83,7 +126,7 @@ static int64_t each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct p
 {
 	int64_t n = 0;
 
-	for (uint64_t i = 0; i < m->attr.max_entries; i++) {
+	for (uint64_t i = 0; i < entries(m); i++) {
 		uint64_t key = i;
 
 		if (!there[number_of(m)][i])
@@ -126,15 +169,119 @@ static char *guarded(size_t pages)
 
 static char *values[GEN_MAPS];
 
+/* ---- a ring buffer: each record lies before a page of its own that can't be touched ------- */
+
+#define RECORDS 4
+
+static char *records[RECORDS];
+static struct area reserved[RECORDS];
+static uint64_t ring_sum;
+static uint8_t noise;			/* what a record holds at first */
+
+void world_set_noise(uint8_t byte)
+{
+	noise = byte;
+}
+
+static void *reserve(uint64_t size)
+{
+	uint64_t used = 0;
+	int at = -1;
+
+	for (int i = 0; i < RECORDS; i++) {
+		if (reserved[i].at)
+			used += ((uint64_t)reserved[i].size + 8 + 7) & ~7ull;
+		else
+			at = i;
+	}
+	if (at < 0 || size > GEN_RING_BYTES || used + ((size + 8 + 7) & ~7ull) > GEN_RING_BYTES)
+		return NULL;
+	size = (size + 7) & ~7ull;
+	reserved[at] = (struct area){ records[at] + PAGE - size, (uint32_t)size, true };
+	memset(reserved[at].at, noise, size);
+	return reserved[at].at;
+}
+
+static uint64_t ring_reserve(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+{
+	return r3 ? 0 : (uint64_t)reserve(r2);
+}
+
+static uint64_t add(uint64_t sum, const void *p, size_t n);
+
+static uint64_t ring_submit(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+{
+	for (int i = 0; i < RECORDS; i++)
+		if (reserved[i].at && reserved[i].at == (char *)r1)
+			reserved[i].at = NULL;
+	return 0;
+}
+
+static uint64_t ring_output(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+{
+	if (r4 & ~3ull)
+		return (uint64_t)(int64_t)-EINVAL;
+	if (r3 > GEN_RING_BYTES - 8)
+		return (uint64_t)(int64_t)-EAGAIN;
+	ring_sum = add(ring_sum, (const void *)r2, r3);
+	return 0;
+}
+
+static uint64_t ring_reserve_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+{
+	struct pb_bpf_dynptr *d = (struct pb_bpf_dynptr *)r4;
+
+	*d = (struct pb_bpf_dynptr){ 0 };
+	if (r3)
+		return (uint64_t)(int64_t)-EINVAL;
+	if ((uint32_t)r2 > PB_BPF_DYNPTR_MAX)
+		return (uint64_t)(int64_t)-E2BIG;
+	d->data = reserve((uint32_t)r2);
+	if (!d->data)
+		return (uint64_t)(int64_t)-EINVAL;
+	d->size = (uint32_t)r2;
+	return 0;
+}
+
+static uint64_t ring_submit_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+{
+	struct pb_bpf_dynptr *d = (struct pb_bpf_dynptr *)r1;
+
+	if (d->data)
+		ring_submit((uint64_t)d->data, r2, 0, 0, 0, run);
+	*d = (struct pb_bpf_dynptr){ 0 };
+	return 0;
+}
+
+pb_bpf_fn *world_stand_in(pb_bpf_fn *fn)
+{
+	static const struct { uint32_t id; pb_bpf_fn *fn; } list[] = {
+		{ BPF_FUNC_get_prandom_u32, world_random }, { BPF_FUNC_ringbuf_reserve, ring_reserve },
+		{ BPF_FUNC_ringbuf_submit, ring_submit }, { BPF_FUNC_ringbuf_discard, ring_submit },
+		{ BPF_FUNC_ringbuf_output, ring_output }, { BPF_FUNC_ringbuf_reserve_dynptr, ring_reserve_dynptr },
+		{ BPF_FUNC_ringbuf_submit_dynptr, ring_submit_dynptr },
+		{ BPF_FUNC_ringbuf_discard_dynptr, ring_submit_dynptr },
+	};
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (fn == pb_bpf_helper_of(list[i].id)->fn)
+			return list[i].fn;
+	return fn;
+}
+
 /* ---- packets and contexts -------------------------------------------------------------- */
 
 static char *packets[2];
 static int packet_now;
 static bool at_begin;		/* flush against the page before it, or the one behind it */
 static uint32_t type, length;
-static struct pb_bpf_skb skb;
-static struct pb_bpf_xdp xdp;
-static uint64_t regs[32];
+static int context;			/* which one */
+static struct pb_bpf_skb skbs[2];
+static struct pb_bpf_xdp xdps[2];
+static uint64_t all_regs[2][32];
+#define skb skbs[context]
+#define xdp xdps[context]
+#define regs all_regs[context]
 static uint64_t random_state;
 
 void world_make(void)
@@ -149,6 +296,8 @@ void world_make(void)
 	}
 	packets[0] = guarded(1);
 	packets[1] = guarded(1);
+	for (int i = 0; i < RECORDS; i++)
+		records[i] = guarded(1);
 }
 
 void *world_ctx(void)
@@ -159,6 +308,11 @@ void *world_ctx(void)
 static bool has_packet(void)
 {
 	return type != BPF_PROG_TYPE_KPROBE;
+}
+
+const struct pb_bpf_pkt *world_pkt(void)
+{
+	return pb_bpf_pkt_of(type, world_ctx());
 }
 
 struct area world_packet(void)
@@ -204,17 +358,35 @@ void world_move_packet(void)
 	skb.net += by;
 }
 
+static bool elsewhere;
+static bool as_kernel;			/* the packet has the room that the kernel gives it */
+
+void world_as_kernel(bool yes)
+{
+	as_kernel = yes;
+}
+
 static void reset_packet(void)
 {
+	static bool used;
 	struct pb_bpf_pkt p;
 	uint8_t *data;
 
-	packet_now = 0;
-	mprotect(packets[0], PAGE, PROT_READ | PROT_WRITE);
-	mprotect(packets[1], PAGE, PROT_NONE);
-	fill(packets[0], PAGE);
-	data = (uint8_t *)packets[0] + (at_begin ? 0 : PAGE - length);
+	if (!used || packet_now) {
+		packet_now = 0;
+		mprotect(packets[0], PAGE, PROT_READ | PROT_WRITE);
+		mprotect(packets[1], PAGE, PROT_NONE);
+		used = true;
+	}
+	data = (uint8_t *)packets[0] + (as_kernel ? ROOM + elsewhere * 64u : at_begin ? 0 : PAGE - length);
+	fill(data, length);
 	p = (struct pb_bpf_pkt){ data, data + length, data, data, data + length };
+	if (as_kernel) {
+		p.head = data - ROOM;
+		memset(p.head, 0, ROOM);
+		data[12] = 8;		/* IPv4: what the kernel calls a packet's protocol depends on it */
+		data[13] = 0;
+	}
 	xdp = (struct pb_bpf_xdp){ .md = { .ingress_ifindex = 1 }, .pkt = p };
 	memset(&skb, 0, sizeof skb);
 	skb.pkt = p;
@@ -230,10 +402,21 @@ static void reset_packet(void)
 	fill(skb.s.cb, sizeof skb.s.cb);
 }
 
+static uint64_t placed;
+
 void world_place(uint64_t seed)
 {
+	placed = seed;
+	seed ^= elsewhere ? ~0ull : 0;
 	for (int i = 0; i < GEN_MAPS; i++)
 		maps[i].elems = values[i] + (seed >> i & 1 ? 0 : PAGE - maps[i].attr.value_size);
+}
+
+void world_elsewhere(bool yes)
+{
+	elsewhere = yes;
+	context = yes;
+	world_place(placed);
 }
 
 void world_reset(const struct pb_bpf_type *t, uint64_t input)
@@ -243,13 +426,25 @@ void world_reset(const struct pb_bpf_type *t, uint64_t input)
 	at_begin = next() & 1;
 	length = (uint32_t)(next() % 3 ? ETH + next() % 40 : ETH + next() % (MOST - ETH));
 	for (int i = 0; i < GEN_MAPS; i++)
-		for (uint32_t n = 0; n < maps[i].attr.max_entries; n++) {
+		for (uint32_t n = 0; n < entries(&maps[i]); n++) {
 			there[i][n] = maps[i].attr.type == BPF_MAP_TYPE_ARRAY || next() % 4;
 			fill(maps[i].elems + n * APART, maps[i].attr.value_size);
 		}
 	reset_packet();
 	fill(regs, sizeof regs);
 	random_state = next();
+	memset(reserved, 0, sizeof reserved);
+	ring_sum = 0;
+}
+
+bool world_is_there(int map, uint32_t n)
+{
+	return there[map][n];
+}
+
+char *world_element(int map, uint32_t n)
+{
+	return maps[map].elems + n * APART;
 }
 
 int world_values(struct area *areas)
@@ -257,8 +452,11 @@ int world_values(struct area *areas)
 	int nr = 0;
 
 	for (int i = 0; i < GEN_MAPS; i++)
-		for (uint32_t n = 0; n < maps[i].attr.max_entries; n++)
+		for (uint32_t n = 0; n < entries(&maps[i]); n++)
 			areas[nr++] = (struct area){ maps[i].elems + n * APART, maps[i].attr.value_size, true };
+	for (int i = 0; i < RECORDS; i++)
+		if (reserved[i].at)
+			areas[nr++] = reserved[i];
 	return nr;
 }
 
@@ -278,6 +476,7 @@ uint64_t world_sum(void)
 	for (int i = 0; i < nr; i++)
 		sum = add(sum, areas[i].at, areas[i].size);
 	sum = add(sum, &p.size, sizeof p.size);
+	sum = add(sum, &ring_sum, sizeof ring_sum);
 	sum = add(sum, p.at, p.size);
 	sum = add(sum, &xdp.md, sizeof xdp.md);
 	return add(add(sum, &skb.s, sizeof skb.s), regs, sizeof regs);

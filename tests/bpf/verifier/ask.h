@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The running kernel as judge of generated programs: its verdict, its words, and what
+ * a test run does with maps and packet.
+ */
+#ifndef PB_TEST_ASK_H
+#define PB_TEST_ASK_H
+#include "generate.h"
+
+extern char ask_log[1 << 20];		/* what it said last, if it was asked to */
+
+/* Makes its maps. 0, or -errno: it can't be asked. */
+int ask_open(void);
+/* A process without privileges can't make any later. */
+void ask_make_all(void);
+/* A descriptor, or -errno. level: of the log, 0: none */
+int ask_load(const struct gen_program *p, int level);
+/* The same, and nothing is kept. */
+int ask_verdict(const struct gen_program *p, int level);
+
+/*
+ * A run with the world (world.h) as it is now: maps and packet are the same before it.
+ * 0 or -errno, the result, and a sum of maps and packet that ask_sum gives of the world.
+ */
+struct ask_result {
+	uint32_t r0;
+	uint64_t sum;
+};
+int ask_run(int fd, uint32_t type, struct ask_result *out);
+uint64_t ask_sum(uint32_t type);
+#endif

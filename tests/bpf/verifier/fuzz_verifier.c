@@ -1,0 +1,863 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The verifier against programs of the second generator (weave.h), each with some
+ * changes of it that lie near:
+ *
+ * - its verdict and the running kernel's; a program that only the kernel refuses is
+ *   counted by what the kernel says;
+ * - an accepted program runs on an interpreter that checks each access, and each
+ *   register against what the verifier deduced (watch.h, beliefs.h); on both engines
+ *   between pages that can't be touched; and in the kernel. Results are the same;
+ * - where states are only taken for alike if all of one is in the other, the verdict
+ *   is the same.
+ *
+ *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-k] [-o FILE] [-v]
+ *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <WHAT WAS REPORTED
+ *
+ * -k: without the kernel. Programs are made in processes of their own; -o: what is
+ * found, reduced, is appended. Exit 1: something was found; 77: without -k, no kernel.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include "ask.h"
+#include "beliefs.h"
+#include "bpf/disasm.h"
+#include "bpf/helper.h"
+#include "bpf/resolve.h"
+#include "reduce.h"
+#include "sharper.h"
+#include "watch.h"
+#include "weave.h"
+#include "world.h"
+
+#define ENOUGH_STEPS	20000
+#define CHUNK		4000		/* programs of a process */
+#define MOST_CLASSES	200
+#define MOST_WORDS	160
+
+enum finding { NOTHING, ACCESS, BELIEF, BASE, ENGINES, KERNEL, HIDDEN, ADDRESSES, LAXER, NR_FINDINGS };
+static const char *const finding_names[] = {
+	"nothing", "an access outside", "a wrong deduction", "a wrong deduction (states pruned)", "engines differ",
+	"the kernel's result differs", "pruning hides a refusal", "addresses show", "laxer than the kernel",
+};
+
+static struct {
+	uint64_t seed, programs;
+	double seconds;
+	int inputs, changes, loud;
+	bool kernel, again;
+	const char *file;
+} opt = { .seed = 1, .programs = 2000, .inputs = 8, .changes = 3, .kernel = true };
+
+/* What processes tell each other. */
+static struct {
+	uint64_t at, programs, verdicts, accepted, executions, kernel_runs, both, neither, stricter, laxer, known, gave_up,
+		 kernel_bugs, unheard, compared, found[NR_FINDINGS];
+	struct class {
+		char text[160];
+		uint64_t count, seed;
+		int change;
+	} classes[2][MOST_CLASSES];	/* laxer, stricter */
+	int nr_classes[2];
+} *all;
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+static struct beliefs states, bases;
+static char why[400], ours_log[1 << 16];
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------- */
+
+static struct pb_bpf_verify to_verify(const struct gen_program *p)
+{
+	return (struct pb_bpf_verify){
+		.type = pb_bpf_type_of(p->type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = p->insns, .nr = (uint32_t)p->nr,
+		.maps = world_maps, .nr_maps = GEN_MAPS, .mem = &mem, .flags = p->flags, .funcs = p->funcs,
+		.nr_funcs = p->nr_funcs,
+	};
+}
+
+/* Bounds for the generator: the hull over all states that come to `at`. */
+struct asked {
+	uint32_t at;
+	bool any;
+	struct weave_bounds *bounds;
+};
+
+static void hear(struct pb_bpf_verify *v, const struct env *env)
+{
+	struct asked *a = v->visitor;
+
+	if (env->insn != a->at)
+		return;
+	for (int i = 0; i < 10; i++) {
+		const struct reg *r = &cur_regs(env)[i];
+		struct weave_bounds *b = &a->bounds[i];
+		bool number = r->type == SCALAR;
+
+		if (!a->any)
+			*b = (struct weave_bounds){ number, r->wide.smin, r->wide.smax };
+		b->number = b->number && number;
+		b->smin = r->wide.smin < b->smin ? r->wide.smin : b->smin;
+		b->smax = r->wide.smax > b->smax ? r->wide.smax : b->smax;
+	}
+	a->any = true;
+}
+
+static bool ask_bounds(const struct gen_program *p, int at, struct weave_bounds bounds[10])
+{
+	struct asked a = { (uint32_t)at, false, bounds };
+	struct pb_bpf_verify v = to_verify(p);
+	int err;
+
+	v.visit = hear;
+	v.visitor = &a;
+	err = pb_bpf_verify(&v);
+	pb_bpf_facts_free(&mem, v.facts);
+	return !err && a.any;
+}
+
+/* ---- classes of differences ------------------------------------------------------------------ */
+
+/* Laxer for a reason that doc/design/bpf.md ("Sharper than Linux 6.18") gives the proof of. */
+static const char *const known[] = {
+	"the kernel calls a number's distance from another its offset",
+	"we know more after: a branch",
+	"we know more after: rN = (sN)rN",
+	"we know more after: wN = (sN)wN",
+	"we know more after: rN = *(uN *)(rN N)",
+	"we know more after: rN = *(sN *)(rN N)",
+};
+
+/* Later kernels link a number to another one it is so much more than, and call that a pointer's offset when it is
+ * added to one, whatever is known of the number itself. */
+static bool takes_delta_for_offset(void)
+{
+	const char *at = strstr(ask_log, "pointer offset "), *id = ask_log;
+	size_t len = at ? strspn(at + 15, "-0123456789") : 0;
+
+	for (; len && (id = strstr(id, "id=")); id++) {
+		const char *delta = id + 3 + strspn(id + 3, "0123456789");
+
+		if (!strncmp(delta + (*delta == '+'), at + 15, len))
+			return true;
+	}
+	return false;
+}
+
+/* The last line of a log before its statistics, without numbers. */
+static void name_class(const char *log, char *out, size_t size)
+{
+	const char *end = strstr(log, "\nprocessed "), *line;
+
+	end = end ? end : log + strlen(log);
+	while (end > log && end[-1] == '\n')
+		end--;
+	for (line = end; line > log && line[-1] != '\n'; line--)
+		;
+	sharper_plain(line, out, size);
+}
+
+static bool count_class(int which, const char *text, uint64_t seed, int change)
+{
+	for (int i = 0; i < all->nr_classes[which]; i++) {
+		if (!strcmp(all->classes[which][i].text, text)) {
+			all->classes[which][i].count++;
+			return false;
+		}
+	}
+	if (all->nr_classes[which] == MOST_CLASSES)
+		return false;
+	all->classes[which][all->nr_classes[which]] = (struct class){ .count = 1, .seed = seed, .change = change };
+	snprintf(all->classes[which][all->nr_classes[which]++].text, sizeof all->classes[0][0].text, "%s", text);
+	return true;
+}
+
+static bool is_known(const char *text)
+{
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(known[i], text))
+			return true;
+	return false;
+}
+
+/* What the kernel says of a program that it refuses. */
+static void laxer_words(const struct gen_program *p, char *out, size_t size)
+{
+	ask_verdict(p, 2);
+	if (takes_delta_for_offset())
+		snprintf(out, size, "%s", known[0]);
+	else
+		name_class(ask_log, out, size);
+}
+
+/* Of the smallest program that shows it: after which instruction we know more. */
+static void laxer_class(const struct gen_program *p, char *out, size_t size)
+{
+	char insn[100], words[140];
+	bool dead;
+
+	laxer_words(p, words, sizeof words);
+	sharper_at(to_verify(p), ask_log, insn, sizeof insn, &dead);
+	if (insn[0])
+		snprintf(out, size, "we know more after: %s", insn);
+	else
+		snprintf(out, size, "%s%s", dead ? "(never) " : "", words);
+}
+
+static void stricter_class(const struct gen_program *p, char *out, size_t size)
+{
+	struct pb_bpf_text log = { .buf = ours_log, .size = sizeof ours_log };
+	struct pb_bpf_verify v = to_verify(p);
+
+	ours_log[0] = 0;
+	v.log = &log;
+	v.log_level = 1;
+	pb_bpf_verify(&v);
+	pb_bpf_facts_free(&mem, v.facts);
+	name_class(ours_log, out, size);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------- */
+
+static sigjmp_buf back;
+static volatile sig_atomic_t real_run;
+
+static void on_fault(int sig, siginfo_t *info, void *arg)
+{
+	ucontext_t *u = arg;
+	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
+
+	if (go)
+		u->uc_mcontext.gregs[REG_RIP] = (greg_t)go;
+	else if (real_run)
+		siglongjmp(back, 1);
+	else
+		signal(sig, SIG_DFL);
+}
+
+static void catch_faults(void)
+{
+	static char stack[65536];
+	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+
+	sigaltstack(&alt, NULL);
+	sigaction(SIGSEGV, &a, NULL);
+	sigaction(SIGBUS, &a, NULL);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------ */
+
+struct subject {
+	struct pb_bpf_verify v;
+	struct pb_bpf_resolved r;
+	struct pb_bpf_prog *prog;
+	uint64_t words[MOST_WORDS];
+	int nr_words, fd;
+	uint64_t seed;
+};
+
+struct result {
+	uint64_t r0, sum, kernel_sum;
+	bool vague, endless;
+};
+
+static enum finding find(enum finding what, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, sizeof why, format, ap);
+	va_end(ap);
+	return what;
+}
+
+static enum finding looked;
+
+static bool look(struct watch *w, const struct machine *m, uint32_t insn)
+{
+	char text[200];
+
+	if (beliefs_check(&states, m, insn, text)) {
+		if (beliefs_check(&bases, m, insn, text))
+			return true;
+		looked = BASE;
+	} else {
+		looked = BELIEF;
+	}
+	snprintf(w->why, sizeof w->why, "insn %u: %.180s", insn, text);
+	return false;
+}
+
+static void stand_in(struct pb_bpf_resolved *r)
+{
+	pb_bpf_fn **calls = (pb_bpf_fn **)r->spec.calls;
+
+	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
+		calls[i] = world_stand_in(calls[i]);
+}
+
+static struct pb_bpf_run new_run(const struct subject *s, uint64_t input, uint8_t noise)
+{
+	world_set_noise(noise);
+	world_reset(s->v.type, input);
+	all->executions++;
+	return (struct pb_bpf_run){ .prog = s->prog, .ctx = world_ctx(), .host = &world_host, .thread = 1 };
+}
+
+static enum finding run_watched(const struct subject *s, uint64_t input, unsigned layout, struct result *out)
+{
+	struct pb_bpf_run run = new_run(s, input, (uint8_t)(0x11 + 0x66 * layout));
+	struct watch w = { .v = &s->v, .r = &s->r, .run = &run, .layout = layout, .most_steps = ENOUGH_STEPS, .look = look };
+
+	looked = ACCESS;
+	*out = (struct result){ 0 };
+	if (!watch_run(&w)) {
+		out->endless = w.endless;
+		return w.endless ? NOTHING : find(looked, "%s", w.why);
+	}
+	*out = (struct result){ w.r0, world_sum(), s->v.type->type != BPF_PROG_TYPE_KPROBE ? ask_sum(s->v.type->type) : 0, w.vague, false };
+	return NOTHING;
+}
+
+static enum finding run_real(const struct subject *s, uint64_t input, bool jit, const struct result *a)
+{
+	struct pb_bpf_run run = new_run(s, input, 0x11);
+	const char *name = jit ? "JIT" : "interpreter";
+	uint64_t r0;
+
+	if (sigsetjmp(back, 1)) {
+		real_run = 0;
+		return find(ENGINES, "%s: a fault", name);
+	}
+	real_run = 1;
+	r0 = jit ? pb_bpf_enter(&run) : pb_bpf_interpret(&run);
+	real_run = 0;
+	if (a->vague || (a->r0 == r0 && a->sum == world_sum()))
+		return NOTHING;
+	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0, a->sum, world_sum());
+}
+
+/* With everything at other addresses the result is another one. */
+static bool depends_on_addresses(const struct subject *s, uint64_t input, const struct result *a)
+{
+	struct subject other = *s;
+	struct result b = { 0 };
+
+	world_elsewhere(true);
+	if (!pb_bpf_resolve(&other.v, &other.r)) {
+		stand_in(&other.r);
+		other.prog = NULL;
+		run_watched(&other, input, 0, &b);
+		pb_bpf_resolved_free(&other.r);
+	}
+	world_elsewhere(false);
+	return b.r0 != a->r0 || b.kernel_sum != a->kernel_sum;
+}
+
+static enum finding run_kernel(const struct subject *s, uint64_t input, const struct result *a)
+{
+	struct ask_result k;
+
+	if (s->fd < 0 || a->vague || s->v.type->type == BPF_PROG_TYPE_KPROBE)
+		return NOTHING;
+	new_run(s, input, 0x11);
+	if (ask_run(s->fd, s->v.type->type, &k))
+		return NOTHING;
+	all->kernel_runs++;
+	if ((k.r0 == (uint32_t)a->r0 && k.sum == a->kernel_sum) || depends_on_addresses(s, input, a))
+		return NOTHING;
+	return find(KERNEL, "r0 %#x and the kernel's %#x, maps and packet %#lx and %#lx", (unsigned)a->r0, k.r0, a->kernel_sum,
+		    k.sum);
+}
+
+static enum finding run_once(struct subject *s, int n)
+{
+	uint64_t input = s->seed * 1000 + (uint64_t)n;
+	struct result a, b;
+	enum finding f;
+
+	world_as_kernel(n & 1);
+	f = run_watched(s, input, 0, &a);
+	if (f || a.endless)
+		return f;
+	f = run_watched(s, input, 1, &b);
+	if (f || b.endless)
+		return f;
+	/* what depends on addresses, or on what nobody wrote, is another thing in each run */
+	if (a.r0 != b.r0 || a.sum != b.sum)
+		return NOTHING;
+	all->compared += !a.vague;
+	f = run_real(s, input, false, &a);
+	if (!f && s->prog->jited)
+		f = run_real(s, input, true, &a);
+	return f || !(n & 1) ? f : run_kernel(s, input, &a);
+}
+
+/* ---- one program --------------------------------------------------------------------------------------- */
+
+/* Bounds that were found, for inputs that come to them. */
+static void add_words(struct subject *s)
+{
+	uint32_t step = states.nr / 40 + 1;
+
+	for (uint32_t i = 0; i < states.nr && !states.full; i += step) {
+		const struct reg *r = &states.regs[i].reg;
+
+		if (r->type != SCALAR || s->nr_words + 4 > MOST_WORDS)
+			continue;
+		s->words[s->nr_words++] = r->wide.umax;
+		s->words[s->nr_words++] = (uint64_t)r->wide.smin;
+		s->words[s->nr_words++] = (uint64_t)r->low.smax;
+		s->words[s->nr_words++] = r->wide.umin;
+	}
+}
+
+static int make(struct subject *s)
+{
+	int err = pb_bpf_resolve(&s->v, &s->r);
+
+	if (err)
+		return err;
+	stand_in(&s->r);
+	s->r.spec.name = "fuzz";
+	err = pb_bpf_prog_make(&s->r.spec, &s->prog);
+	if (err)
+		pb_bpf_resolved_free(&s->r);
+	return err;
+}
+
+/* Turns of callbacks are made alike by forgetting numbers; which, depends on the states that are kept. */
+static bool calls_back(const struct pb_bpf_verify *v)
+{
+	for (uint32_t i = 0; i < v->nr; i++)
+		if (v->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) && v->insns[i].src_reg == BPF_PSEUDO_FUNC)
+			return true;
+	return false;
+}
+
+static const char *whole_words(struct pb_bpf_verify *v)
+{
+	static char words[160];
+	struct pb_bpf_text log = { .buf = ours_log, .size = sizeof ours_log };
+
+	v->log = &log;
+	v->log_level = opt.again ? 2 : 1;
+	v->visit = NULL;
+	pb_bpf_verify(v);
+	if (opt.again)
+		printf("---- ours, without pruning\n%s\n", ours_log);
+	name_class(ours_log, words, sizeof words);
+	return words;
+}
+
+/* Where paths end only in states that contain all of them the verdict is the same, and what was deduced holds. */
+static enum finding verify_whole(struct subject *s)
+{
+	struct pb_bpf_verify v = s->v;
+	int err;
+
+	v.facts = NULL;
+	v.whole = true;
+	beliefs_listen(&states, &v);
+	err = pb_bpf_verify(&v);
+	pb_bpf_facts_free(&mem, v.facts);
+	all->unheard += states.full || err;
+	states.full |= err != 0;
+	/* a path that can't be gone may be refused, or taken for another one, as it happens */
+	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction || calls_back(&v))
+		return NOTHING;
+	find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
+	/* the privileged may read any byte of the stack but one of a spilled number that lost another one: it is
+	 * taken for like what may be read */
+	return strstr(why, "invalid read from stack") ? NOTHING : HIDDEN;
+}
+
+static enum finding run_accepted(struct subject *s, const struct gen_program *p)
+{
+	enum finding f = verify_whole(s);
+
+	if (f || make(s))
+		return f;
+	s->nr_words = weave_words(p, s->words, MOST_WORDS / 2);
+	add_words(s);
+	world_use_words(s->words, (unsigned)s->nr_words);
+	for (int n = 0; n < opt.inputs && !f; n++)
+		f = run_once(s, n);
+	pb_bpf_prog_free(s->prog);
+	pb_bpf_resolved_free(&s->r);
+	return f;
+}
+
+/* What is wrong with it. accepted, kernel: verdicts. */
+static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
+{
+	struct subject s = { .v = to_verify(p), .seed = seed, .fd = -1 };
+	enum finding f = NOTHING;
+
+	world_place(seed);
+	beliefs_listen(&bases, &s.v);
+	bases.bases_only = true;
+	*accepted = !pb_bpf_verify(&s.v);
+	s.v.visit = NULL;
+	*kernel = 0;
+	if (ask) {
+		s.fd = ask_load(p, 0);
+		*kernel = s.fd < 0 ? s.fd : 0;
+	}
+	if (*accepted)
+		f = run_accepted(&s, p);
+	if (s.fd >= 0)
+		close(s.fd);
+	pb_bpf_facts_free(&mem, s.v.facts);
+	return f;
+}
+
+struct sought {
+	uint64_t seed;
+	enum finding what;
+	char class[160];
+};
+
+static bool shows(const struct gen_program *p, void *arg)
+{
+	const struct sought *s = arg;
+	char class[160];
+	bool accepted;
+	int kernel;
+	enum finding f;
+
+	if (s->what != LAXER) {
+		f = judge(p, s->seed, s->what == KERNEL, &accepted, &kernel);
+		return f == s->what;
+	}
+	if (!ask_verdict(p, 0))
+		return false;
+	if (!ask_bounds(p, 0, (struct weave_bounds[10]){ { 0 } }))
+		return false;
+	laxer_words(p, class, sizeof class);
+	return !strcmp(class, s->class);
+}
+
+static FILE *to;
+
+static void print_line(const char *text)
+{
+	fprintf(to, "%s\n", text);
+}
+
+/* q: the reduced one */
+static void report(const struct gen_program *p, const struct gen_program *q, const struct sought *s, int change,
+		   const char *first)
+{
+	for (int i = 0; i < 2; i++) {
+		to = i ? opt.file ? fopen(opt.file, "a") : NULL : stdout;
+		if (!to)
+			continue;
+		fprintf(to, "FOUND %s: seed %lu, change %d, type %s: %s\n", finding_names[s->what], s->seed, change,
+			pb_bpf_type_of(p->type)->name, s->what == LAXER ? s->class : first);
+		if (s->what != LAXER)
+			fprintf(to, "  reduced: %s\n", why);
+		reduce_print(q, print_line);
+		if (i)
+			fclose(to);
+	}
+}
+
+/* Laxer: why, by the smallest program that is. Reported the first time, if the reason isn't known. */
+static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
+{
+	struct sought s = { .seed = seed, .what = LAXER };
+	struct gen_program q = *p;
+
+	laxer_words(p, s.class, sizeof s.class);
+	reduce(&q, shows, &s);
+	laxer_class(&q, s.class, sizeof s.class);
+	all->laxer++;
+	all->known += is_known(s.class);
+	if (!count_class(0, s.class, seed, change) || is_known(s.class))
+		return;
+	all->found[LAXER]++;
+	report(p, &q, &s, change, "");
+}
+
+static void compare(const struct gen_program *p, uint64_t seed, int change, bool accepted, int kernel)
+{
+	char class[160];
+
+	all->verdicts++;
+	all->both += accepted && !kernel;
+	all->neither += !accepted && kernel;
+	if (accepted == !kernel)
+		return;
+	if (!accepted) {
+		all->stricter++;
+		stricter_class(p, class, 160);
+		count_class(1, class, seed, change);
+		return;
+	}
+	if (kernel == -EFAULT || kernel == -E2BIG || kernel == -ENOMEM) {
+		all->kernel_bugs += kernel == -EFAULT;
+		all->gave_up += kernel != -EFAULT;
+		return;
+	}
+	count_laxer(p, seed, change);
+}
+
+static void reduce_and_report(const struct gen_program *p, struct sought *s, int change)
+{
+	struct gen_program q = *p;
+	char first[sizeof why];
+
+	snprintf(first, sizeof first, "%s", why);
+	reduce(&q, shows, s);
+	shows(&q, s);
+	report(p, &q, s, change, first);
+}
+
+static bool try(const struct gen_program *p, uint64_t seed, int change)
+{
+	struct sought s = { .seed = seed };
+	bool accepted;
+	int kernel;
+
+	all->programs++;
+	s.what = judge(p, seed, opt.kernel, &accepted, &kernel);
+	all->accepted += accepted;
+	if (s.what) {
+		if (all->found[s.what]++ < 3)
+			reduce_and_report(p, &s, change);
+		return accepted;
+	}
+	if (opt.kernel)
+		compare(p, seed, change, accepted, kernel);
+	return accepted;
+}
+
+static void try_seed(uint64_t seed)
+{
+	struct gen_program p, q;
+
+	all->at = seed;
+	alarm(600);
+	weave(&p, seed, ask_bounds);
+	if (opt.loud > 1) {
+		to = stdout;
+		reduce_print(&p, print_line);
+	}
+	if (!try(&p, seed, 0))
+		return;
+	for (int i = 1; i <= opt.changes; i++) {
+		q = p;
+		weave_change(&q, seed * 64 + (uint64_t)i);
+		if (i % 3 == 0)
+			weave_change(&q, seed * 64 + 32 + (uint64_t)i);
+		try(&q, seed, i);
+	}
+}
+
+/* ---- a program that was reported ------------------------------------------------------------------------ */
+
+/* As it was printed: "type NAME" in the first line, a line "function" before each, numbers behind ";". */
+static bool read_program(FILE *f, struct gen_program *p)
+{
+	char line[400];
+	uint64_t raw;
+
+	memset(p, 0, sizeof *p);
+	while (fgets(line, sizeof line, f)) {
+		char *type = strstr(line, "type "), *semicolon = strchr(line, ';');
+
+		if (type && !p->type && !semicolon) {
+			type[5 + strcspn(type + 5, ":\n")] = 0;
+			p->type = pb_bpf_type_named(type + 5) ? pb_bpf_type_named(type + 5)->type : 0;
+		} else if (strstr(line, "function:") && p->nr_funcs < GEN_MOST_FUNCS) {
+			p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = (uint32_t)p->nr, .name = "f" };
+		} else if (semicolon && strspn(line, " 0123456789") && line[strspn(line, " 0123456789")] == ':' &&
+			   p->nr < GEN_MOST - 1) {
+			raw = strtoull(semicolon + 1, NULL, 16);
+			memcpy(&p->insns[p->nr++], &raw, sizeof raw);
+			if (strchr(semicolon, '+')) {
+				raw = strtoull(strchr(semicolon, '+') + 1, NULL, 16);
+				memcpy(&p->insns[p->nr++], &raw, sizeof raw);
+			}
+		}
+	}
+	return p->type && p->nr;
+}
+
+static int again(void)
+{
+	struct pb_bpf_text log = { .buf = ours_log, .size = sizeof ours_log };
+	struct pb_bpf_verify v;
+	struct gen_program p;
+	bool accepted;
+	int kernel;
+	enum finding f;
+
+	if (!read_program(stdin, &p))
+		return 2;
+	v = to_verify(&p);
+	v.log = &log;
+	v.log_level = 2;
+	pb_bpf_verify(&v);
+	pb_bpf_facts_free(&mem, v.facts);
+	printf("---- ours\n%s\n", ours_log);
+	if (opt.kernel && ask_verdict(&p, 2) != -EPERM)
+		printf("---- the kernel's\n%s\n", ask_log);
+	catch_faults();
+	f = judge(&p, opt.seed, opt.kernel, &accepted, &kernel);
+	printf("---- ours %s, the kernel %d; %s: %s\n", accepted ? "accepts" : "refuses", kernel, finding_names[f], f ? why : "");
+	return f != NOTHING;
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------- */
+
+static void work(uint64_t from, uint64_t end, double until)
+{
+	const struct rlimit memory = { 1ul << 30, 1ul << 30 };
+
+	setrlimit(RLIMIT_AS, &memory);
+	catch_faults();
+	for (uint64_t s = from; s < end && now() < until; s++)
+		try_seed(s);
+	all->at = end;
+	fflush(stdout);
+	_exit(0);
+}
+
+static bool work_in_child(uint64_t from, uint64_t end, double until)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		work(from, end, until);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!status)
+		return true;
+	printf("FOUND the process ends with %#x: seed %lu\n", status, all->at);
+	return false;
+}
+
+static void print_classes(int which, const char *name)
+{
+	for (int i = 0; i < all->nr_classes[which]; i++) {
+		const struct class *c = &all->classes[which][i];
+
+		if (opt.loud || (!which && !is_known(c->text)))
+			printf("%s %lu times (seed %lu, change %d): %s\n", name, c->count, c->seed, c->change, c->text);
+	}
+}
+
+static void options(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "s:n:t:i:c:o:kvx")) != -1)
+		switch (c) {
+		case 's':
+			opt.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			opt.programs = strtoull(optarg, NULL, 0);
+			break;
+		case 't':
+			opt.seconds = atof(optarg);
+			opt.programs = ~0ull >> 8;
+			break;
+		case 'i':
+			opt.inputs = atoi(optarg);
+			break;
+		case 'c':
+			opt.changes = atoi(optarg);
+			break;
+		case 'o':
+			opt.file = optarg;
+			break;
+		case 'k':
+			opt.kernel = false;
+			break;
+		case 'x':
+			opt.again = true;
+			break;
+		case 'v':
+			opt.loud++;
+			break;
+		default:
+			exit(2);
+		}
+}
+
+int main(int argc, char **argv)
+{
+	double start = now(), until;
+	uint64_t found = 0, seed;
+	int crashes = 0, err;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	options(argc, argv);
+	until = opt.seconds ? start + opt.seconds : 1e18;
+	all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	world_make();
+	pb_bpf_settings.jit_enable = 1;
+	err = opt.kernel ? ask_open() : 0;
+	if (err) {
+		printf("the kernel can't be asked: %s\n", strerror(-err));
+		return 77;
+	}
+	if (opt.again)
+		return again();
+	for (seed = opt.seed; seed < opt.seed + opt.programs && now() < until && crashes < 20; ) {
+		uint64_t end = seed + CHUNK < opt.seed + opt.programs ? seed + CHUNK : opt.seed + opt.programs;
+
+		if (work_in_child(seed, end, until)) {
+			seed = end;
+		} else {
+			crashes++;
+			seed = all->at + 1;
+		}
+	}
+	print_classes(0, "laxer");
+	print_classes(1, "stricter");
+	for (int i = 1; i < NR_FINDINGS; i++)
+		found += all->found[i];
+	if (opt.kernel)
+		printf("verdicts: %lu asked, %lu accepted by both, %lu refused by both, stricter %lu, laxer %lu (%lu of a known class), "
+		       "the kernel gives up %lu, has a bug %lu; %lu runs in the kernel\n", all->verdicts, all->both, all->neither,
+		       all->stricter, all->laxer, all->known, all->gave_up, all->kernel_bugs, all->kernel_runs);
+	printf("%lu programs (seeds from %lu), %lu accepted, %lu executions, %lu inputs compared, %lu without what was deduced, "
+	       "%.0f s: %lu found\n", all->programs, opt.seed, all->accepted, all->executions, all->compared, all->unheard,
+	       now() - start, found + (unsigned)crashes);
+	return found || crashes;
+}

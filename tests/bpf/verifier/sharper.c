@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "beliefs.h"
+#include "bpf/disasm.h"
+#include "sharper.h"
+
+/* What was found behind an instruction, on all paths together. */
+struct hull {
+	bool any, number;
+	struct range wide, low;
+	struct tnum var;
+};
+
+static struct hull hulls[GEN_MOST][11];
+static bool seen[GEN_MOST];
+
+static void widen(struct range *r, const struct range *by)
+{
+	r->smin = r->smin < by->smin ? r->smin : by->smin;
+	r->smax = r->smax > by->smax ? r->smax : by->smax;
+	r->umin = r->umin < by->umin ? r->umin : by->umin;
+	r->umax = r->umax > by->umax ? r->umax : by->umax;
+}
+
+static void visit(struct pb_bpf_verify *v, const struct env *env)
+{
+	seen[env->insn % GEN_MOST] = true;
+	if (env->prev_insn < 0 || env->prev_insn >= GEN_MOST)
+		return;
+	for (int i = 0; i < 11; i++) {
+		const struct reg *r = &cur_regs(env)[i];
+		struct hull *h = &hulls[env->prev_insn][i];
+		uint64_t unknown = h->var.mask | r->var.mask | (h->var.value ^ r->var.value);
+
+		if (!h->any) {
+			*h = (struct hull){ true, r->type == SCALAR, r->wide, r->low, r->var };
+			continue;
+		}
+		h->number &= r->type == SCALAR;
+		widen(&h->wide, &r->wide);
+		widen(&h->low, &r->low);
+		h->var = (struct tnum){ r->var.value & ~unknown, unknown };
+	}
+}
+
+/* "a=b=0x12,c=3": the value of the key, if it is there. */
+static bool field(const char *text, size_t len, const char *key, uint64_t *v)
+{
+	size_t n = strlen(key);
+
+	for (const char *p = text, *end = text + len; p < end; p++) {
+		if (strncmp(p, key, n) || p[n] != '=' || (p > text && p[-1] != ',' && p[-1] != '='))
+			continue;
+		for (p += n + 1; p < end && *p != '-' && (*p < '0' || *p > '9'); p++)
+			;
+		*v = *p == '-' ? (uint64_t)strtoll(p, NULL, 0) : strtoull(p, NULL, 0);
+		return true;
+	}
+	return false;
+}
+
+static void parse_range(const char *text, size_t len, int bits, struct range *r)
+{
+	const char *keys[] = { bits == 64 ? "smin" : "smin32", bits == 64 ? "smax" : "smax32", bits == 64 ? "umin" : "umin32",
+			       bits == 64 ? "umax" : "umax32" };
+	uint64_t v;
+
+	*r = range_all(bits);
+	if (field(text, len, keys[0], &v))
+		r->smin = sign_extend(v, bits);
+	if (field(text, len, keys[1], &v))
+		r->smax = sign_extend(v, bits);
+	if (field(text, len, keys[2], &v))
+		r->umin = cut_to(v, bits);
+	if (field(text, len, keys[3], &v))
+		r->umax = cut_to(v, bits);
+}
+
+/* Of "R3=scalar(...)": whether the kernel knows less than h says. */
+static bool knows_less(const char *text, const struct hull *h)
+{
+	const char *open = text + strlen("scalar(");
+	const char *end = strstr(open, "))"), *plain = strchr(open, ')'), *off = strstr(open, "var_off=(");
+	struct reg r = { .type = SCALAR, .var = TNUM_UNKNOWN };
+	size_t len;
+
+	if (!h->any || !h->number || strncmp(text, "scalar(", 7))
+		return false;
+	end = off && end && off < plain ? end : plain;
+	if (!end)
+		return false;
+	len = (size_t)(end - open);
+	parse_range(open, len, 64, &r.wide);
+	parse_range(open, len, 32, &r.low);
+	if (off && off < end)
+		r.var = (struct tnum){ strtoull(off + 9, NULL, 0), strtoull(strchr(off, ';') + 1, NULL, 0) };
+	/* it is not always at its sharpest when the log is written */
+	if (r.wide.smin >= INT32_MIN && r.wide.smax <= INT32_MAX) {
+		r.low.smin = r.low.smin > r.wide.smin ? r.low.smin : r.wide.smin;
+		r.low.smax = r.low.smax < r.wide.smax ? r.low.smax : r.wide.smax;
+	}
+	reg_sync(&r);
+	return r.var.mask & ~h->var.mask || !range_in(&h->wide, &r.wide) || !range_in(&h->low, &r.low);
+}
+
+void sharper_plain(const char *text, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (const char *p = text; *p && *p != '\n' && n + 2 < size; p++) {
+		if ((*p >= '0' && *p <= '9') || ((*p == '-' || *p == '+') && p[1] >= '0' && p[1] <= '9')) {
+			out[n++] = 'N';
+			while ((p[1] >= '0' && p[1] <= '9') || p[1] == 'x' || (p[1] >= 'a' && p[1] <= 'f'))
+				p++;
+		} else {
+			out[n++] = *p;
+		}
+	}
+	while (n && out[n - 1] == ' ')
+		n--;
+	out[n] = 0;
+}
+
+static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, size_t size)
+{
+	char line[160];
+	struct pb_bpf_text t = { .buf = line, .size = sizeof line };
+	unsigned class = BPF_CLASS(v->insns[at].code);
+
+	pb_bpf_disasm(&t, &v->insns[at], NULL);
+	if (class == BPF_JMP || class == BPF_JMP32)
+		snprintf(line, sizeof line, "a branch");
+	sharper_plain(line[0] == '(' ? line + 5 : line, out, size);
+}
+
+/* A line of the log: "7: (0f) r1 += r2   ; R1=... R2=..." */
+static bool line_knows_less(const char *line, const char *end, unsigned long at)
+{
+	const char *p = memchr(line, ';', (size_t)(end - line));
+
+	while (p && (p = strstr(p, " R")) && p < end) {
+		char *rest;
+		unsigned long reg = strtoul(p + 2, &rest, 10);
+
+		while (*rest && *rest != '=' && *rest != ' ')
+			rest++;
+		if (reg < 11 && *rest == '=' && knows_less(rest + 1, &hulls[at][reg]))
+			return true;
+		p += 2;
+	}
+	return false;
+}
+
+void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_t size, bool *dead)
+{
+	unsigned long last = 0;
+
+	memset(hulls, 0, sizeof hulls);
+	memset(seen, 0, sizeof seen);
+	v.visit = visit;
+	v.facts = NULL;
+	if (!pb_bpf_verify(&v))
+		pb_bpf_facts_free(v.mem, v.facts);
+	out[0] = 0;
+	for (const char *line = kernel_log, *end; *line; line = *end ? end + 1 : end) {
+		char *rest;
+		unsigned long at = strtoul(line, &rest, 10);
+
+		end = line + strcspn(line, "\n");
+		if (rest == line || strncmp(rest, ": (", 3) || at >= v.nr || at >= GEN_MOST)
+			continue;
+		last = at;
+		if (!out[0] && line_knows_less(line, end, at))
+			name_insn(&v, (uint32_t)at, out, size);
+	}
+	*dead = !seen[last % GEN_MOST];
+}

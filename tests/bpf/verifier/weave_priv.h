@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the second generator's files share. */
+#ifndef PB_TEST_WEAVE_PRIV_H
+#define PB_TEST_WEAVE_PRIV_H
+#include "bpf/insn.h"
+#include "weave.h"
+
+#define VALUE	8		/* register: the direct map's value, all the time */
+#define CTX	9		/* the context, up to the end of the program's body */
+#define SLOTS	8		/* eight bytes each, from fp - 8 down: numbers */
+#define DYNPTR	(-80)		/* where on the stack these lie */
+#define KEY	(-88)
+#define BUFFER	(-128)
+#define BUFFER_BYTES 32
+#define MOST_OUTS 96
+
+enum weave_sub { SUB_NUMBERS, SUB_STACK, SUB_LOOP, SUB_EACH, NR_SUBS };
+
+struct weave_code {
+	struct bpf_insn insns[GEN_MOST];
+	int nr, nr_outs, outs[MOST_OUTS];	/* jumps to the end */
+};
+
+struct weave {
+	struct weave_code *c, body, subs[NR_SUBS];
+	bool wanted[NR_SUBS];
+	uint64_t seed;
+	uint32_t type;
+	uint32_t numbers;	/* registers that hold one */
+	uint32_t locked;	/* registers that aren't to be written */
+	uint32_t slots;		/* of the stack that are written */
+	int depth;
+	bool in_sub;
+	weave_ask *ask;
+};
+
+static inline uint64_t weave_next(struct weave *w)
+{
+	uint64_t z = (w->seed += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static inline int pick(struct weave *w, int n)
+{
+	return (int)(weave_next(w) % (uint64_t)n);
+}
+
+static inline bool chance(struct weave *w, int percent)
+{
+	return pick(w, 100) < percent;
+}
+
+static inline void put(struct weave *w, unsigned code, int dst, int src, int off, int64_t imm)
+{
+	struct weave_code *c = w->c;
+
+	if (c->nr < GEN_MOST - 8)
+		c->insns[c->nr++] = (struct bpf_insn){ .code = (uint8_t)code, .dst_reg = (unsigned)dst & 15,
+			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = (int32_t)imm };
+}
+
+/* A conditional jump to the function's end. */
+static inline void put_out(struct weave *w, unsigned code, int dst, int src, int64_t imm)
+{
+	struct weave_code *c = w->c;
+
+	if (c->nr_outs < MOST_OUTS && c->nr < GEN_MOST - 8)
+		c->outs[c->nr_outs++] = c->nr;
+	put(w, code, dst, src, 0, imm);
+}
+
+#define MOV(d, s)	put(w, BPF_ALU64 | BPF_MOV | BPF_X, d, s, 0, 0)
+#define SET(d, v)	put(w, BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, v)
+#define ADD(d, v)	put(w, BPF_ALU64 | BPF_ADD | BPF_K, d, 0, 0, v)
+#define CALL(fn)	put(w, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_##fn)
+
+static inline void put_load64(struct weave *w, int dst, int src, int64_t imm, int64_t more)
+{
+	put(w, BPF_LD | BPF_IMM | BPF_DW, dst, src, 0, imm);
+	put(w, 0, 0, 0, 0, more);
+}
+
+static inline void called(struct weave *w, bool r0_number)
+{
+	w->numbers &= ~0x3fu;
+	w->numbers |= r0_number;
+}
+
+static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
+
+static inline bool has_packet(const struct weave *w)
+{
+	return !w->in_sub && (w->type == BPF_PROG_TYPE_XDP || w->type == BPF_PROG_TYPE_SCHED_CLS);
+}
+
+static inline bool has_ctx(const struct weave *w)
+{
+	return !w->in_sub;
+}
+
+/* A register that may be written; one with a number, which is made if there is none. */
+int weave_free(struct weave *w);
+int weave_number(struct weave *w);
+int64_t weave_imm(struct weave *w);
+/* A new number goes to the register. */
+void weave_load(struct weave *w, int r);
+/* Bounds it somehow. */
+void weave_bound(struct weave *w, int r);
+void weave_items(struct weave *w, int n);
+/* An access at the edge of what it bounds. */
+void weave_edge(struct weave *w);
+/* p is all of it so far, ending where the body ends. */
+void weave_assemble(struct weave *w, struct gen_program *p);
+#endif
