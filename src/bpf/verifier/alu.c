@@ -2,15 +2,23 @@
 /* Arithmetic instructions: operands, moves, and which of the two kinds it is. */
 #include "bpf/verifier/env.h"
 
-static int check_unary(struct env *env, const struct bpf_insn *insn)
+static int check_unary(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
+	struct reg *dst = &cur_regs(env)[insn->dst_reg];
 	int err = reg_use(env, insn->dst_reg, READ);
 
 	if (err)
 		return err;
 	if (leaks(env, insn->dst_reg))
 		return refuse(env, EACCES, "R%d pointer arithmetic prohibited\n", insn->dst_reg);
-	return reg_use(env, insn->dst_reg, WRITE);
+	if (o->form != PB_BPF_NEG || dst->type != SCALAR)
+		return reg_use(env, insn->dst_reg, WRITE);
+	err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+	if (err)
+		return err;
+	dst->id = 0;
+	scalar_negate(dst, BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32);
+	return 0;
 }
 
 /* dst = src, all of it: from now on what is learned of one is known of the other. */
@@ -22,11 +30,13 @@ static void move64(struct env *env, struct reg *dst, struct reg *src)
 	dst->live |= LIVE_WRITTEN;
 }
 
-static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src)
+static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst, struct reg *src)
 {
 	if (leaks(env, insn->src_reg))
 		return refuse(env, EACCES, "R%d partial copy of pointer\n", insn->src_reg);
-	if (src->type == SCALAR) {
+	if (src->type == SCALAR && src->wide.umax <= UINT32_MAX) {
+		move64(env, dst, src);
+	} else if (src->type == SCALAR) {
 		reg_copy(dst, src);
 		dst->id = 0;
 		dst->live |= LIVE_WRITTEN;
@@ -38,31 +48,27 @@ static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	return 0;
 }
 
-static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
-			 const struct reg *src, int bytes)
+/* A number whose sign bit there is 0 stays what it is: it becomes a copy. */
+static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst, struct reg *src, int bytes)
 {
-	const struct reg from = *src;	/* may be dst */
-	bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
-	const struct range *r = wide && bytes < 4 ? &from.wide : &from.low;
-	int64_t top = (int64_t)(1ull << (bytes * 8 - 1)) - 1, least = -top - 1, most = top;
+	bool wide = BPF_CLASS(insn->code) == BPF_ALU64, same = src->wide.umax < 1ull << (bytes * 8 - 1);
 
 	if (leaks(env, insn->src_reg))
 		return refuse(env, EACCES, "R%d sign-extension part of pointer\n", insn->src_reg);
-	reg_make_scalar(dst, !env->capable);
-	if (from.type == SCALAR && r->smin >= least && r->smax <= most) {
-		/* the sign that it has is the sign of the narrow number */
-		least = r->smin;
-		most = r->smax;
+	if (src->type != SCALAR) {
+		reg_make_scalar(dst, !env->capable);
+	} else if (same) {
+		move64(env, dst, src);
+	} else {
+		reg_copy(dst, src);
+		dst->id = 0;
+		dst->live |= LIVE_WRITTEN;
+		reg_sign_extend(dst, bytes);
 	}
-	dst->wide.smin = dst->low.smin = least;
-	dst->wide.smax = dst->low.smax = most;
-	if (reg_is_const(&from))
-		reg_known_value(dst, (uint64_t)((int64_t)(from.var.value << (64 - bytes * 8)) >> (64 - bytes * 8)));
-	if (wide && reg_is_const(&from) && dst->var.value == from.var.value)
-		dst->id = from.id;
-	if (!wide)
+	if (!wide) {
 		reg_zero_extend(dst);
-	reg_sync(dst);
+		reg_sync(dst);
+	}
 	return 0;
 }
 
@@ -154,7 +160,7 @@ int check_alu(struct env *env, const struct bpf_insn *insn)
 
 	switch (o->form) {
 	case PB_BPF_NEG: case PB_BPF_END:
-		return check_unary(env, insn);
+		return check_unary(env, insn, o);
 	default:
 		return BPF_OP(insn->code) == BPF_MOV ? check_move(env, insn, o) : check_binary(env, insn, o);
 	}

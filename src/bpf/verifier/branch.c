@@ -1,85 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Conditional jumps: which way it goes if that is known, and what each way says of
- * the operands. Comparisons are made of two: (unsigned or signed) and (greater, or
- * greater or equal); the others are these with the ways, or the operands, changed.
+ * the operands, their copies, pointers that may be NULL, and packets. What it says of
+ * numbers is compare.c's.
  */
 #include "bpf/verifier/env.h"
 
-#define UNKNOWN (-1)
-
-static unsigned flip(unsigned op)
-{
-	switch (op) {
-	case BPF_JGT: return BPF_JLT;
-	case BPF_JLT: return BPF_JGT;
-	case BPF_JGE: return BPF_JLE;
-	case BPF_JLE: return BPF_JGE;
-	case BPF_JSGT: return BPF_JSLT;
-	case BPF_JSLT: return BPF_JSGT;
-	case BPF_JSGE: return BPF_JSLE;
-	case BPF_JSLE: return BPF_JSGE;
-	default: return op;
-	}
-}
-
-static unsigned opposite(unsigned op)
-{
-	switch (op) {
-	case BPF_JEQ: return BPF_JNE;
-	case BPF_JNE: return BPF_JEQ;
-	case BPF_JGT: return BPF_JLE;
-	case BPF_JLE: return BPF_JGT;
-	case BPF_JGE: return BPF_JLT;
-	case BPF_JLT: return BPF_JGE;
-	case BPF_JSGT: return BPF_JSLE;
-	case BPF_JSLE: return BPF_JSGT;
-	case BPF_JSGE: return BPF_JSLT;
-	case BPF_JSLT: return BPF_JSGE;
-	default: return 0;
-	}
-}
+#define UNKNOWN COMPARE_UNKNOWN
 
 /* ---- which way ---------------------------------------------------------------------------- */
-
-static int which(bool yes, bool no)
-{
-	return yes ? 1 : no ? 0 : UNKNOWN;
-}
-
-/* Of all values that it may have, does the comparison hold? */
-static int decide(const struct reg *r, uint64_t v, unsigned op, int bits)
-{
-	const struct range *g = bits == 64 ? &r->wide : &r->low;
-	struct tnum t = bits == 64 ? r->var : tnum_low(r->var);
-	uint64_t u = cut_to(v, bits);
-	int64_t s = sign_extend(v, bits);
-
-	switch (op) {
-	case BPF_JEQ:
-		return tnum_is_const(t) ? t.value == u : UNKNOWN;
-	case BPF_JNE:
-		return tnum_is_const(t) ? t.value != u : UNKNOWN;
-	case BPF_JSET:
-		return which(t.value & u, !(tnum_max(t) & u));
-	case BPF_JGT:
-		return which(g->umin > u, g->umax <= u);
-	case BPF_JGE:
-		return which(g->umin >= u, g->umax < u);
-	case BPF_JLT:
-		return which(g->umax < u, g->umin >= u);
-	case BPF_JLE:
-		return which(g->umax <= u, g->umin > u);
-	case BPF_JSGT:
-		return which(g->smin > s, g->smax <= s);
-	case BPF_JSGE:
-		return which(g->smin >= s, g->smax < s);
-	case BPF_JSLT:
-		return which(g->smax < s, g->smin >= s);
-	default:
-		return which(g->smax <= s, g->smin > s);
-	}
-}
 
 static bool never_null(const struct reg *r)
 {
@@ -87,11 +16,10 @@ static bool never_null(const struct reg *r)
 			     r->type == TO_MAP_KEY || r->type == TO_SOCK_COMMON);
 }
 
-static int decide_any(const struct reg *r, uint64_t v, unsigned op, int bits)
+static int decide_null(const struct reg *r, const struct reg *other, unsigned op, int bits)
 {
-	if (r->type == SCALAR)
-		return decide(r, v, op, bits);
-	if (v || !never_null(r))
+	/* half of an address may be 0 */
+	if (bits != 64 || !tnum_is(other->var, 0) || !never_null(r))
 		return UNKNOWN;
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
 }
@@ -105,7 +33,7 @@ static int decide_packet(const struct reg *dst, const struct reg *src, unsigned 
 		if (dst->type != TO_PACKET_END)
 			return UNKNOWN;
 		p = src;
-		op = flip(op);
+		op = compare_flip(op);
 	}
 	if (p->range >= 0)
 		return UNKNOWN;
@@ -116,114 +44,18 @@ static int decide_packet(const struct reg *dst, const struct reg *src, unsigned 
 	return UNKNOWN;
 }
 
-static int decide_insn(const struct bpf_insn *insn, const struct reg *dst, const struct reg *src, int bits)
+static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op, int bits)
 {
-	unsigned op = BPF_OP(insn->code);
-
-	if (!src)
-		return decide_any(dst, (uint64_t)(int64_t)insn->imm, op, bits);
-	if (src->type == SCALAR && tnum_is_const(bits == 64 ? src->var : tnum_low(src->var)))
-		return decide_any(dst, cut_to(src->var.value, bits), op, bits);
+	if (dst->type == SCALAR && src->type == SCALAR)
+		return compare_decide(dst, src, op, bits);
+	if (src->type == SCALAR)
+		return decide_null(dst, src, op, bits);
 	if (bits == 64 && reg_is_packet_or_end(dst) && reg_is_packet_or_end(src))
 		return decide_packet(dst, src, op);
 	return UNKNOWN;
 }
 
 /* ---- what a way says ------------------------------------------------------------------------- */
-
-static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t less(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static int64_t sgreater(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t sless(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* r OP v holds. Bounds may contradict each other afterwards: then the way can't be gone,
- * and arithmetic wraps around as it does there. */
-static void holds(struct reg *r, struct tnum *t, uint64_t v, unsigned op, int bits)
-{
-	struct range *g = bits == 64 ? &r->wide : &r->low;
-	uint64_t u = cut_to(v, bits);
-	int64_t s = sign_extend(v, bits);
-
-	switch (op) {
-	case BPF_JEQ:
-		if (bits == 64)
-			reg_known_value(r, v);
-		else
-			reg_known_low(r, (uint32_t)v);
-		*t = bits == 64 ? r->var : tnum_low(r->var);
-		break;
-	case BPF_JSET:
-		if (u && !(u & (u - 1)))
-			*t = tnum_or(*t, tnum_of(u));
-		break;
-	case BPF_JGT:
-		g->umin = greater(g->umin, cut_to(u + 1, bits));
-		break;
-	case BPF_JGE:
-		g->umin = greater(g->umin, u);
-		break;
-	case BPF_JLT:
-		g->umax = less(g->umax, cut_to(u - 1, bits));
-		break;
-	case BPF_JLE:
-		g->umax = less(g->umax, u);
-		break;
-	case BPF_JSGT:
-		g->smin = sgreater(g->smin, sign_extend((uint64_t)s + 1, bits));
-		break;
-	case BPF_JSGE:
-		g->smin = sgreater(g->smin, s);
-		break;
-	case BPF_JSLT:
-		g->smax = sless(g->smax, sign_extend((uint64_t)s - 1, bits));
-		break;
-	case BPF_JSLE:
-		g->smax = sless(g->smax, s);
-		break;
-	}
-}
-
-static void finish(struct reg *r, struct tnum t, int bits)
-{
-	if (bits == 64) {
-		r->var = t;
-		reg_low_from_whole(r);
-	} else {
-		r->var = tnum_or(tnum_high(r->var), t);
-		reg_whole_from_low(r);
-	}
-}
-
-static void learn(struct reg *taken, struct reg *not_taken, uint64_t v, unsigned op, int bits)
-{
-	struct tnum yes = bits == 64 ? taken->var : tnum_low(taken->var);
-	struct tnum no = bits == 64 ? not_taken->var : tnum_low(not_taken->var);
-
-	if (not_taken->type != SCALAR)
-		return;
-	holds(taken, &yes, v, op, bits);
-	if (op == BPF_JSET) {
-		/* none of the bits; the ranges are found anew, for the way may be impossible */
-		reg_any_value(not_taken);
-		no = tnum_and(no, tnum_of(~cut_to(v, bits)));
-	} else {
-		holds(not_taken, &no, v, opposite(op), bits);
-	}
-	finish(not_taken, no, bits);
-	finish(taken, yes, bits);
-}
-
-/* Two registers are equal. */
-static void learn_equal(struct reg *a, struct reg *b)
-{
-	a->wide.umin = b->wide.umin = greater(a->wide.umin, b->wide.umin);
-	a->wide.umax = b->wide.umax = less(a->wide.umax, b->wide.umax);
-	a->wide.smin = b->wide.smin = sgreater(a->wide.smin, b->wide.smin);
-	a->wide.smax = b->wide.smax = sless(a->wide.smax, b->wide.smax);
-	a->var = b->var = tnum_both(a->var, b->var);
-	reg_sync(a);
-	reg_sync(b);
-}
 
 /* What is known of one is known of its copies. */
 static void tell_copies(struct state *st, const struct reg *known)
@@ -271,19 +103,20 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 	return 0;
 }
 
-static void learn_registers(struct reg *dst, struct reg *src, struct reg *dst2, struct reg *src2, unsigned op, int bits)
+/* Two scalars are compared; `there` has what they are if the jump is taken. */
+static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2, struct reg *src2,
+			 unsigned op, int bits)
 {
-	bool src_known = tnum_is_const(bits == 64 ? src->var : tnum_low(src->var));
-	bool dst_known = tnum_is_const(bits == 64 ? dst->var : tnum_low(dst->var));
+	int err;
 
-	if (src_known || tnum_is_const(src->var))
-		learn(dst2, dst, src->var.value, op, bits);
-	else if (dst_known || tnum_is_const(dst->var))
-		learn(src2, src, dst->var.value, flip(op), bits);
-	else if (bits == 64 && op == BPF_JEQ)
-		learn_equal(src2, dst2);
-	else if (bits == 64 && op == BPF_JNE)
-		learn_equal(src, dst);
+	compare_learn(dst, src, op, false, bits);
+	compare_learn(dst2, src2, op, true, bits);
+	err = check_consistent(env, dst, "false_reg1");
+	if (!err)
+		err = check_consistent(env, src, "false_reg2");
+	if (!err)
+		err = check_consistent(env, dst2, "true_reg1");
+	return err ? err : check_consistent(env, src2, "true_reg2");
 }
 
 /* ---- NULL or not -------------------------------------------------------------------------------- */
@@ -390,7 +223,7 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 			return false;
 		p = src;
 		n = insn->src_reg;
-		op = flip(op);
+		op = compare_flip(op);
 	}
 	/* p > end and p >= end: what follows (here) is inside */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
@@ -436,7 +269,7 @@ static int go_one_way(struct env *env, const struct bpf_insn *insn, bool taken, 
 
 int check_branch(struct env *env, const struct bpf_insn *insn)
 {
-	struct reg *regs = cur_regs(env), *dst = &regs[insn->dst_reg], *regs2;
+	struct reg *regs = cur_regs(env), *dst = &regs[insn->dst_reg], *regs2, known[2];
 	struct reg *src = BPF_SRC(insn->code) == BPF_X ? &regs[insn->src_reg] : NULL;
 	int bits = BPF_CLASS(insn->code) == BPF_JMP32 ? 32 : 64, way, err = check_operands(env, insn);
 	unsigned op = BPF_OP(insn->code);
@@ -444,7 +277,10 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 
 	if (err)
 		return err;
-	way = decide_insn(insn, dst, src, bits);
+	memset(known, 0, sizeof known);
+	reg_make_const(&known[0], (uint64_t)(int64_t)insn->imm);
+	reg_make_const(&known[1], (uint64_t)(int64_t)insn->imm);
+	way = decide_insn(dst, src ? src : known, op, bits);
 	if (way != UNKNOWN)
 		return go_one_way(env, insn, way, dst, src);
 	err = note_copies(env, dst, src);
@@ -454,14 +290,15 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 	if (!there)
 		return -EFAULT;
 	regs2 = there->frames[there->cur]->regs;
-	if (src && dst->type == SCALAR && src->type == SCALAR) {
-		learn_registers(dst, src, &regs2[insn->dst_reg], &regs2[insn->src_reg], op, bits);
-		tell_copies(env->cur, src);
-		tell_copies(there, &regs2[insn->src_reg]);
-	} else if (!src && dst->type == SCALAR) {
-		learn(&regs2[insn->dst_reg], dst, (uint64_t)(int64_t)insn->imm, op, bits);
-	}
-	if (dst->type == SCALAR) {
+	if (dst->type == SCALAR && (!src || src->type == SCALAR)) {
+		err = learn_scalars(env, dst, src ? src : &known[0], &regs2[insn->dst_reg],
+				    src ? &regs2[insn->src_reg] : &known[1], op, bits);
+		if (err)
+			return err;
+		if (src) {
+			tell_copies(env->cur, src);
+			tell_copies(there, &regs2[insn->src_reg]);
+		}
 		tell_copies(env->cur, dst);
 		tell_copies(there, &regs2[insn->dst_reg]);
 	}

@@ -62,25 +62,13 @@ static int note_access(struct env *env, unsigned type, unsigned flags)
 }
 
 /* A narrow load that keeps the sign. */
-static void sign_loaded(struct env *env, struct reg *r, int bytes)
+static void sign_loaded(struct reg *r, int bytes)
 {
-	int64_t top = (int64_t)(1ull << (bytes * 8 - 1)) - 1;
-	uint64_t v = r->var.value;
-
-	if (r->type != SCALAR)
+	if (r->type != SCALAR || r->wide.umax < 1ull << (bytes * 8 - 1))
 		return;
-	if (reg_is_const(r)) {
-		/* it may be another value than that which was spilled */
-		r->id = 0;
-		reg_known_value(r, (uint64_t)((int64_t)(v << (64 - bytes * 8)) >> (64 - bytes * 8)));
-		return;
-	}
-	if (r->wide.umax <= (uint64_t)top)
-		return;
-	reg_make_scalar(r, !env->capable);
-	r->wide.smin = r->low.smin = -top - 1;
-	r->wide.smax = r->low.smax = top;
-	reg_sync(r);
+	/* it is another value than that which was spilled */
+	r->id = 0;
+	reg_sign_extend(r, bytes);
 }
 
 static int check_load(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
@@ -102,7 +90,7 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 	if (err)
 		return err;
 	if (o->form == PB_BPF_LDSX)
-		sign_loaded(env, &regs[insn->dst_reg], o->width);
+		sign_loaded(&regs[insn->dst_reg], o->width);
 	return note_access(env, type, flags);
 }
 

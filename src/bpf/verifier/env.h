@@ -30,6 +30,9 @@
 #ifndef ENOTSUPP
 #define ENOTSUPP 524		/* the kernel's, which its callers see */
 #endif
+#ifndef BPF_F_TEST_REG_INVARIANTS
+#define BPF_F_TEST_REG_INVARIANTS (1u << 7)	/* since Linux 6.8 */
+#endif
 
 #define MAX_VAR_OFF	(1 << 29)
 #define MAX_VAR_SIZE	(1 << 29)
@@ -384,6 +387,7 @@ void prune_free(struct env *env);
 int check_alu(struct env *env, const struct bpf_insn *insn);
 int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off);
 int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src);
+void scalar_negate(struct reg *d, int bits);
 
 enum alu_state { ALU_MASK_SRC = 1, ALU_MASK_DST = 2, ALU_NEGATIVE = 4, ALU_SCALARS = 8, ALU_IMMEDIATE = 16 };
 struct mask_window {
@@ -398,9 +402,23 @@ int mask_scalar(struct env *env, const struct bpf_insn *insn);
 /* The path that a processor may guess. false: no room */
 bool speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 
-/* ---- branch.c ---------------------------------------------------------------------- */
+/* ---- branch.c, compare.c ------------------------------------------------------------ */
 
 int check_branch(struct env *env, const struct bpf_insn *insn);
+
+#define COMPARE_UNKNOWN (-1)
+/* The comparison with both sides changed: `a op b` is `b flip(op) a`. */
+unsigned compare_flip(unsigned op);
+/* Of all values that both scalars may have, does it hold? 1, 0, COMPARE_UNKNOWN. */
+int compare_decide(const struct reg *a, const struct reg *b, unsigned op, int bits);
+/* It holds (taken), or it doesn't. a may be b. */
+void compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits);
+/*
+ * A scalar whose descriptions contradict each other is one of a path that can't be
+ * taken: nothing is said of its ranges, so that what follows needn't know. With
+ * BPF_F_TEST_REG_INVARIANTS it is -EFAULT.
+ */
+int check_consistent(struct env *env, struct reg *r, const char *where);
 
 /* ---- mem.c, stack.c ------------------------------------------------------------------ */
 

@@ -3,61 +3,6 @@
 #include "base/mem.h"
 #include "bpf/verifier/reg.h"
 
-static int64_t smax(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t smin(int64_t a, int64_t b) { return a < b ? a : b; }
-static uint64_t umax(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t umin(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-/* The least signed number has the sign, if it may, and of the rest only what it must. */
-void range_learn_bits(struct range *r, struct tnum t, int bits)
-{
-	uint64_t sign = 1ull << (bits - 1);
-
-	r->smin = smax(r->smin, sign_extend(t.value | (t.mask & sign), bits));
-	r->smax = smin(r->smax, sign_extend(t.value | (t.mask & ~sign), bits));
-	r->umin = umax(r->umin, t.value);
-	r->umax = umin(r->umax, tnum_max(t));
-}
-
-/* Where all values have one sign, signed and unsigned order are the same. */
-void range_learn_sign(struct range *r, int bits)
-{
-	if (r->smin >= 0 || r->smax < 0) {
-		r->umin = umax(cut_to((uint64_t)r->smin, bits), r->umin);
-		r->umax = umin(cut_to((uint64_t)r->smax, bits), r->umax);
-		r->smin = sign_extend(r->umin, bits);
-		r->smax = sign_extend(r->umax, bits);
-	} else if (sign_extend(r->umax, bits) >= 0) {
-		/* none is negative: the signed minimum says nothing */
-		r->smin = sign_extend(r->umin, bits);
-		r->umax = umin(cut_to((uint64_t)r->smax, bits), r->umax);
-		r->smax = sign_extend(r->umax, bits);
-	} else if (sign_extend(r->umin, bits) < 0) {
-		r->umin = umax(cut_to((uint64_t)r->smin, bits), r->umin);
-		r->smin = sign_extend(r->umin, bits);
-		r->smax = sign_extend(r->umax, bits);
-	}
-}
-
-void reg_learn_bits(struct reg *r)
-{
-	range_learn_bits(&r->low, tnum_low(r->var), 32);
-	range_learn_bits(&r->wide, r->var, 64);
-}
-
-void reg_sync(struct reg *r)
-{
-	struct tnum wide, low;
-
-	reg_learn_bits(r);
-	range_learn_sign(&r->low, 32);
-	range_learn_sign(&r->wide, 64);
-	wide = tnum_both(r->var, tnum_range(r->wide.umin, r->wide.umax));
-	low = tnum_both(tnum_low(wide), tnum_range(r->low.umin, r->low.umax));
-	r->var = tnum_or(tnum_high(wide), low);
-	reg_learn_bits(r);
-}
-
 void reg_known_value(struct reg *r, uint64_t v)
 {
 	r->var = tnum_of(v);
@@ -137,30 +82,6 @@ void reg_zero_extend(struct reg *r)
 	assign_low(r);
 }
 
-void reg_whole_from_low(struct reg *r)
-{
-	if (tnum_is(tnum_high(r->var), 0))
-		assign_low(r);
-	else
-		r->wide = range_all(64);
-	reg_sync(r);
-}
-
-void reg_low_from_whole(struct reg *r)
-{
-	r->low = range_all(32);
-	if (r->wide.smin >= INT32_MIN && r->wide.smax <= INT32_MAX &&
-	    r->wide.smin <= INT32_MAX && r->wide.smax >= INT32_MIN) {
-		r->low.smin = r->wide.smin;
-		r->low.smax = r->wide.smax;
-	}
-	if (r->wide.umin <= UINT32_MAX && r->wide.umax <= UINT32_MAX) {
-		r->low.umin = r->wide.umin;
-		r->low.umax = r->wide.umax;
-	}
-	reg_sync(r);
-}
-
 void reg_cut(struct reg *r, int bytes)
 {
 	uint64_t keep = (1ull << bytes * 8) - 1;
@@ -176,7 +97,42 @@ void reg_cut(struct reg *r, int bytes)
 	r->wide.smin = (int64_t)r->wide.umin;
 	r->wide.smax = (int64_t)r->wide.umax;
 	if (bytes < 4)
-		reg_low_from_whole(r);
+		r->low = range_all(32);
+	reg_sync(r);
+}
+
+/* The narrow numbers are ordered as the halves that they are cut from, if all of those
+ * have the same bits above and the same sign; or if cutting changes nothing. */
+void reg_sign_extend(struct reg *r, int bytes)
+{
+	int bits = bytes * 8, up = 64 - bits;
+	int64_t most = (int64_t)(~0ull >> (up + 1)), least = -most - 1;
+	int64_t min = (int64_t)((uint64_t)r->low.smin << up) >> up, max = (int64_t)((uint64_t)r->low.smax << up) >> up;
+	bool same_above = r->low.smin >> bits == r->low.smax >> bits && (min < 0) == (max < 0);
+
+	if (tnum_is_const(r->var)) {
+		reg_known_value(r, (uint64_t)((int64_t)(r->var.value << up) >> up));
+		return;
+	}
+	if (same_above || (r->low.smin >= least && r->low.smax <= most)) {
+		least = min;
+		most = max;
+	}
+	r->var = TNUM_UNKNOWN;
+	reg_any_value(r);
+	r->wide.smin = r->low.smin = least;
+	r->wide.smax = r->low.smax = most;
+	reg_sync(r);
+}
+
+bool reg_contradicts(const struct reg *r)
+{
+	uint64_t v = r->var.value;
+	const struct range wide = range_of(v, 64), low = range_of(v, 32);
+
+	return range_broken(&r->wide) || range_broken(&r->low) ||
+	       (tnum_is_const(r->var) && !(range_in(&wide, &r->wide) && range_in(&r->wide, &wide))) ||
+	       (tnum_is_const(tnum_low(r->var)) && !(range_in(&low, &r->low) && range_in(&r->low, &low)));
 }
 
 bool reg_unbounded(const struct reg *r)

@@ -140,15 +140,15 @@ static inline bool range_in(const struct range *a, const struct range *b)
 	return a->umin <= b->umin && a->umax >= b->umax && a->smin <= b->smin && a->smax >= b->smax;
 }
 
-void range_learn_bits(struct range *r, struct tnum bits_known, int bits);
-void range_learn_sign(struct range *r, int bits);
+/* deduce.c. Whether it says more now. */
+bool range_learn_bits(struct range *r, struct tnum bits_known, int bits);
 
 /* ---- registers ------------------------------------------------------------------ */
 
-/* Makes the three descriptions of a value as sharp as each other. */
+/* deduce.c. Makes the three descriptions of a value as sharp as each other. */
 void reg_sync(struct reg *r);
-/* Only the ranges, by the bits. */
-void reg_learn_bits(struct reg *r);
+/* Only the ranges, by the bits. Whether they say more now. */
+bool reg_learn_bits(struct reg *r);
 /* The value is known; type, id and offset stay. */
 void reg_known_value(struct reg *r, uint64_t v);
 /* The same of the low half. */
@@ -165,11 +165,11 @@ void reg_copy(struct reg *dst, const struct reg *src);
 
 /* After an operation on 32 bits: the upper half is 0. */
 void reg_zero_extend(struct reg *r);
-/* One half was learned about: the whole follows. */
-void reg_whole_from_low(struct reg *r);
-void reg_low_from_whole(struct reg *r);
-/* Loaded from `bytes` of memory, zero-extended. */
+/* Of the value only `bytes` stay, zero-extended; or with their sign extended. */
 void reg_cut(struct reg *r, int bytes);
+void reg_sign_extend(struct reg *r, int bytes);
+/* No value is left that all descriptions allow: the path is one that can't be taken. */
+bool reg_contradicts(const struct reg *r);
 
 static inline bool reg_is_null(const struct reg *r)
 {

@@ -22,11 +22,16 @@ static void any_unsigned(struct range *r, int bits)
 	r->umax = all.umax;
 }
 
-/* Signed bounds of a result that is known not to be negative. */
-static void signed_as_unsigned(struct range *r)
+/* Bounds of a result that are ordered as signed numbers are, too; or nothing is known. */
+static void signed_as_unsigned(struct range *r, int bits)
 {
-	r->smin = (int64_t)r->umin;
-	r->smax = (int64_t)r->umax;
+	int64_t min = sign_extend(r->umin, bits), max = sign_extend(r->umax, bits);
+
+	any_signed(r, bits);
+	if (min <= max) {
+		r->smin = min;
+		r->smax = max;
+	}
 }
 
 static bool fits(__int128 v, int bits)
@@ -34,82 +39,68 @@ static bool fits(__int128 v, int bits)
 	return bits == 64 ? v == (int64_t)v : v == (int32_t)v;
 }
 
+static void set_signed(struct range *d, __int128 min, __int128 max, int bits)
+{
+	any_signed(d, bits);
+	if (fits(min, bits) && fits(max, bits)) {
+		d->smin = (int64_t)min;
+		d->smax = (int64_t)max;
+	}
+}
+
+/* The unsigned bounds of a sum or difference: if both went over the edge all values did. */
+static void set_unsigned(struct range *d, __int128 min, __int128 max, int bits)
+{
+	any_unsigned(d, bits);
+	if (min >> bits == max >> bits) {
+		d->umin = cut_to((uint64_t)min, bits);
+		d->umax = cut_to((uint64_t)max, bits);
+	}
+}
+
 static void range_add(struct range *d, const struct range *s, int bits)
 {
-	__int128 smin = (__int128)d->smin + s->smin, smax = (__int128)d->smax + s->smax;
-	unsigned __int128 top = (unsigned __int128)d->umax + s->umax;
-
-	if (fits(smin, bits) && fits(smax, bits)) {
-		d->smin = (int64_t)smin;
-		d->smax = (int64_t)smax;
-	} else {
-		any_signed(d, bits);
-	}
-	if (top >> bits) {
-		any_unsigned(d, bits);
-	} else {
-		d->umin += s->umin;
-		d->umax = (uint64_t)top;
-	}
+	set_signed(d, (__int128)d->smin + s->smin, (__int128)d->smax + s->smax, bits);
+	set_unsigned(d, (__int128)d->umin + s->umin, (__int128)d->umax + s->umax, bits);
 }
 
 static void range_sub(struct range *d, const struct range *s, int bits)
 {
-	__int128 smin = (__int128)d->smin - s->smax, smax = (__int128)d->smax - s->smin;
-
-	if (fits(smin, bits) && fits(smax, bits)) {
-		d->smin = (int64_t)smin;
-		d->smax = (int64_t)smax;
-	} else {
-		any_signed(d, bits);
-	}
-	if (d->umin < s->umax) {
-		any_unsigned(d, bits);
-	} else {
-		d->umin -= s->umax;
-		d->umax -= s->umin;
-	}
+	set_signed(d, (__int128)d->smin - s->smax, (__int128)d->smax - s->smin, bits);
+	set_unsigned(d, (__int128)d->umin - s->umax, (__int128)d->umax - s->umin, bits);
 }
 
+/* Of two intervals the products of the ends are the least and the greatest. */
 static void range_mul(struct range *d, const struct range *s, int bits)
 {
-	uint64_t half = (1ull << bits / 2) - 1, top = bits == 64 ? INT64_MAX : INT32_MAX;
+	const __int128 ends[] = { (__int128)d->smin * s->smin, (__int128)d->smin * s->smax, (__int128)d->smax * s->smin,
+				  (__int128)d->smax * s->smax };
+	unsigned __int128 most = (unsigned __int128)d->umax * s->umax;
+	__int128 min = ends[0], max = ends[0];
 
-	/* of negative numbers, or such whose product may not fit, nothing is said */
-	if (s->smin < 0 || d->smin < 0 || s->umax > half || d->umax > half) {
-		*d = range_all(bits);
-		return;
+	for (int i = 1; i < 4; i++) {
+		min = ends[i] < min ? ends[i] : min;
+		max = ends[i] > max ? ends[i] : max;
 	}
-	d->umin *= s->umin;
-	d->umax *= s->umax;
-	if (d->umax > top)
-		any_signed(d, bits);
-	else
-		signed_as_unsigned(d);
+	set_signed(d, min, max, bits);
+	if (most >> bits) {
+		any_unsigned(d, bits);
+	} else {
+		d->umin *= s->umin;
+		d->umax = (uint64_t)most;
+	}
 }
 
 /* t: the result's bits, which say most of the bounds. */
 static void range_bitwise(struct range *d, const struct range *s, struct tnum t, unsigned op, int bits)
 {
-	bool negative = d->smin < 0 || s->smin < 0;
-
-	switch (op) {
-	case BPF_AND:
+	d->umin = op == BPF_OR && d->umin < s->umin ? s->umin : d->umin;
+	d->umax = d->umax < s->umax ? d->umax : s->umax;
+	if (op != BPF_OR)
 		d->umin = t.value;
-		d->umax = d->umax < s->umax ? d->umax : s->umax;
-		break;
-	case BPF_OR:
-		d->umin = d->umin > s->umin ? d->umin : s->umin;
+	if (op != BPF_AND)
 		d->umax = tnum_max(t);
-		break;
-	default:
-		d->umin = t.value;
-		d->umax = tnum_max(t);
-	}
-	if (negative)
-		any_signed(d, bits);
-	else
-		signed_as_unsigned(d);
+	signed_as_unsigned(d, bits);
 }
 
 static void bitwise(struct reg *d, const struct reg *s, unsigned op)
@@ -230,7 +221,7 @@ int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, cons
 	bool known = tnum_is_const(bits == 64 ? s.var : tnum_low(s.var));
 
 	/* bounds that contradict each other are of a branch that can't be taken */
-	if (broken(&s, bits) || (!known && op != BPF_ADD && op != BPF_SUB && op != BPF_AND)) {
+	if (broken(&s, bits) || (!known && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH))) {
 		reg_make_scalar(d, !env->capable);
 		return 0;
 	}
@@ -268,5 +259,19 @@ int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, cons
 	if (bits == 32)
 		reg_zero_extend(d);
 	reg_sync(d);
-	return 0;
+	return check_consistent(env, d, "alu");
+}
+
+void scalar_negate(struct reg *d, int bits)
+{
+	const struct reg s = *d;
+
+	d->var = tnum_sub(tnum_of(0), s.var);
+	d->wide = range_of(0, 64);
+	d->low = range_of(0, 32);
+	range_sub(&d->wide, &s.wide, 64);
+	range_sub(&d->low, &s.low, 32);
+	if (bits == 32)
+		reg_zero_extend(d);
+	reg_sync(d);
 }

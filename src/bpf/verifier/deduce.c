@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A scalar is described three times (reg.h): its bits, the range of the whole, the
+ * range of the low half. Here each description learns from the others, until none
+ * learns anything more.
+ *
+ * Each rule only drops values that one of the descriptions rules out, so the values
+ * that all three allow stay. tests/bpf/verifier/soundness.c tries that. Where the
+ * descriptions contradict each other no value is left, and the rules do no harm.
+ */
+#include "bpf/verifier/reg.h"
+
+/* Of a rule that would go on for very long; more is never needed, less never wrong. */
+#define MOST_ROUNDS	8
+
+/* The bound becomes v if that says more; whether it does. */
+static bool raise_s(int64_t *min, int64_t v)
+{
+	bool more = v > *min;
+
+	*min = more ? v : *min;
+	return more;
+}
+
+static bool lower_s(int64_t *max, int64_t v)
+{
+	bool more = v < *max;
+
+	*max = more ? v : *max;
+	return more;
+}
+
+static bool raise_u(uint64_t *min, uint64_t v)
+{
+	bool more = v > *min;
+
+	*min = more ? v : *min;
+	return more;
+}
+
+static bool lower_u(uint64_t *max, uint64_t v)
+{
+	bool more = v < *max;
+
+	*max = more ? v : *max;
+	return more;
+}
+
+static bool narrow_s(struct range *r, int64_t min, int64_t max)
+{
+	return raise_s(&r->smin, min) | lower_s(&r->smax, max);
+}
+
+static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
+{
+	return raise_u(&r->umin, min) | lower_u(&r->umax, max);
+}
+
+/* ---- one range ---------------------------------------------------------------------------- */
+
+/* The least signed number has the sign, if it may, and of the rest only what it must. */
+bool range_learn_bits(struct range *r, struct tnum t, int bits)
+{
+	uint64_t sign = 1ull << (bits - 1);
+
+	return narrow_s(r, sign_extend(t.value | (t.mask & sign), bits),
+			sign_extend(t.value | (t.mask & ~sign), bits)) | narrow_u(r, t.value, tnum_max(t));
+}
+
+/*
+ * Signed and unsigned order are the same among numbers of one sign. Numbers of both
+ * signs are two pieces of the unsigned range, [0, smax] and [smin, all ones]: if one of
+ * them is outside of [umin, umax], the other has all values.
+ */
+static bool learn_sign(struct range *r, int bits)
+{
+	bool more = false;
+	uint64_t low = cut_to((uint64_t)r->smin, bits), high = cut_to((uint64_t)r->smax, bits);
+
+	if (sign_extend(r->umin, bits) <= sign_extend(r->umax, bits))
+		more |= narrow_s(r, sign_extend(r->umin, bits), sign_extend(r->umax, bits));
+	if (low <= high)
+		more |= narrow_u(r, low, high);
+	else if (r->umax < low)
+		more |= raise_s(&r->smin, 0) | lower_u(&r->umax, high);
+	else if (high < r->umin)
+		more |= lower_s(&r->smax, -1) | raise_u(&r->umin, low);
+	return more;
+}
+
+/* ---- the whole and its low half -------------------------------------------------------------- */
+
+/*
+ * If all values have the same upper half, their lower halves are ordered as they are. If
+ * they have one of two upper halves that follow each other, and go from the negative
+ * lower halves of the first to the others of the second, lower halves are ordered as
+ * signed numbers.
+ */
+static bool low_from_wide(struct range *low, const struct range *wide)
+{
+	const uint64_t ends[2][2] = { { wide->umin, wide->umax }, { (uint64_t)wide->smin, (uint64_t)wide->smax } };
+	bool more = false;
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t min = ends[i][0], max = ends[i][1];
+
+		if (min >> 32 == max >> 32)
+			more |= narrow_u(low, (uint32_t)min, (uint32_t)max);
+		else if ((uint32_t)(min >> 32) + 1 == (uint32_t)(max >> 32) && (int32_t)min < 0 && (int32_t)max >= 0)
+			more |= narrow_s(low, (int32_t)min, (int32_t)max);
+	}
+	return more;
+}
+
+static uint64_t with_low(uint64_t wide, uint64_t low)
+{
+	return wide >> 32 << 32 | low;
+}
+
+/*
+ * A value with the upper half of the least one has a lower half of at least low->umin,
+ * and every other one is greater than that; and so at the other end. A value that 32
+ * bits with a sign can hold is its lower half with the sign extended: if that isn't
+ * negative, it is the lower half itself.
+ */
+static bool wide_from_low(struct range *wide, const struct range *low)
+{
+	bool more = narrow_u(wide, with_low(wide->umin, low->umin), with_low(wide->umax, low->umax)) |
+		    narrow_s(wide, (int64_t)with_low((uint64_t)wide->smin, low->umin),
+			     (int64_t)with_low((uint64_t)wide->smax, low->umax));
+
+	if (low->smin >= 0 && wide->smin >= INT32_MIN && wide->smax <= INT32_MAX)
+		more |= narrow_s(wide, low->smin, low->smax) |
+			narrow_u(wide, (uint64_t)low->smin, (uint64_t)low->smax);
+	return more;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
+bool reg_learn_bits(struct reg *r)
+{
+	return range_learn_bits(&r->low, tnum_low(r->var), 32) | range_learn_bits(&r->wide, r->var, 64);
+}
+
+static bool bits_from_ranges(struct reg *r)
+{
+	struct tnum wide = tnum_both(r->var, tnum_range(r->wide.umin, r->wide.umax));
+	struct tnum low = tnum_both(tnum_low(wide), tnum_range(r->low.umin, r->low.umax));
+	struct tnum all = tnum_or(tnum_high(wide), low);
+	bool more = all.mask != r->var.mask || all.value != r->var.value;
+
+	r->var = all;
+	return more;
+}
+
+static bool allows(const struct range *r, uint64_t v, int bits)
+{
+	int64_t s = sign_extend(v, bits);
+	uint64_t u = cut_to(v, bits);
+
+	return r->smin <= s && s <= r->smax && r->umin <= u && u <= r->umax;
+}
+
+void reg_sync(struct reg *r)
+{
+	bool more = true;
+
+	if (tnum_is_const(r->var) && allows(&r->wide, r->var.value, 64) && allows(&r->low, r->var.value, 32)) {
+		reg_known_value(r, r->var.value);
+		return;
+	}
+	reg_learn_bits(r);
+	for (int i = 0; more && i < MOST_ROUNDS; i++) {
+		more = learn_sign(&r->wide, 64) | low_from_wide(&r->low, &r->wide);
+		more |= learn_sign(&r->low, 32) | wide_from_low(&r->wide, &r->low);
+		more |= bits_from_ranges(r);
+		more |= reg_learn_bits(r);
+	}
+}
