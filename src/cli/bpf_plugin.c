@@ -1,45 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The plug-in protocol of the bpf_conformance suite: a program that is given memory in
- * r1 and its length in r2; what it returns, in hexadecimal. It is verified as any other,
- * behind instructions that put the memory on the stack and call it.
+ * r1 and its length in r2; what it returns, in hexadecimal. As in the suite's plug-in for
+ * the kernel the memory is a packet, in a buffer of its own, so that the verifier knows its
+ * bounds to the byte and takes any alignment; and instructions before the program take its
+ * address from an xdp context. Without memory both registers are 0.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpf/host.h"
+#include "bpf/packet.h"
 #include "cli/bpf.h"
 
-#define MEMORY	448u		/* that fits on the stack beside the program's own */
+#define ROOM	256u		/* before the memory; the kernel's */
+#define MEMORY	3520u		/* what the kernel's test runs take */
+#define BEFORE	8		/* instructions */
 
-static struct bpf_insn *put_memory(struct bpf_insn *i, const uint8_t *mem, uint32_t len)
+static _Alignas(64) uint8_t buffer[ROOM + MEMORY + ROOM];
+
+#define INSN(op, dst, src, offset, value) ((struct bpf_insn){ .code = (op), .dst_reg = (dst), .src_reg = (src), \
+	.off = (offset), .imm = (value) })
+
+/* Returns the end of what is put before the program. */
+static struct bpf_insn *put_registers(struct bpf_insn *i, uint32_t len)
 {
-	uint32_t room = (len + 7) / 8 * 8;
-
-	for (uint32_t off = 0; off < room; off += 8) {
-		uint32_t word[2] = { 0 };
-
-		memcpy(word, mem + off, len - off < 8 ? len - off : 8);
-		for (int k = 0; k < 2; k++)
-			*i++ = (struct bpf_insn){ .code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = 10,
-						  .off = (int16_t)((int)off + 4 * k - (int)room),
-						  .imm = (int32_t)word[k] };
+	if (!len) {
+		*i++ = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 1, 0, 0, 0);
+		*i++ = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, 0);
+		return i;
 	}
-	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 10 };
-	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 1, .imm = -(int32_t)room };
-	if (!len)
-		i[-2] = i[-1] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 1 };
-	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 2, .imm = (int32_t)len };
-	*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_CALL, .src_reg = BPF_PSEUDO_CALL, .imm = 1 };
-	*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
+	*i++ = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, -1);
+	*i++ = INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, offsetof(struct xdp_md, data_end), 0);
+	*i++ = INSN(BPF_LDX | BPF_MEM | BPF_W, 1, 1, offsetof(struct xdp_md, data), 0);
+	*i++ = INSN(BPF_ALU64 | BPF_MOV | BPF_X, 3, 1, 0, 0);
+	*i++ = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, (int32_t)len);
+	*i++ = INSN(BPF_JMP | BPF_JLE | BPF_X, 3, 2, 1, 0);
+	*i++ = INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	*i++ = INSN(BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, (int32_t)len);
 	return i;
 }
 
-static int execute(struct bpf_session *s, struct bpf_insn *insns, uint32_t nr)
+static int execute(struct bpf_session *s, struct bpf_insn *insns, uint32_t nr, uint32_t len)
 {
-	struct bpf_unit u = { .name = "plugin", .type = pb_bpf_type_of(BPF_PROG_TYPE_RAW_TRACEPOINT),
-			      .insns = insns, .nr = nr, .gpl = true };
-	static uint64_t ctx[12];
+	struct bpf_unit u = { .name = "plugin", .type = pb_bpf_type_of(BPF_PROG_TYPE_XDP), .insns = insns, .nr = nr,
+			      .gpl = true };
+	uint8_t *data = buffer + ROOM;
+	struct pb_bpf_xdp xdp = { .pkt = { data, data + len, data, buffer, data + len } };
 	struct bpf_loaded l;
 	struct pb_bpf_run run;
 	uint64_t r0;
@@ -48,7 +55,7 @@ static int execute(struct bpf_session *s, struct bpf_insn *insns, uint32_t nr)
 		fprintf(stderr, "%s\n", s->log);
 		return 1;
 	}
-	run = (struct pb_bpf_run){ .prog = l.prog, .ctx = ctx, .host = pb_bpf_host_linux() };
+	run = (struct pb_bpf_run){ .prog = l.prog, .ctx = &xdp, .host = pb_bpf_host_linux() };
 	r0 = s->interpret ? pb_bpf_interpret(&run) : pb_bpf_enter(&run);
 	printf("%lx\n", r0);
 	pb_bpf_prog_free(l.prog);
@@ -57,10 +64,9 @@ static int execute(struct bpf_session *s, struct bpf_insn *insns, uint32_t nr)
 
 int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_args)
 {
-	uint8_t mem[MEMORY];
 	struct bpf_insn *insns, *all, *end;
 	char *text = (char *)program;
-	long len = nr_args ? bpf_unhex(s->command, args[0], mem, sizeof(mem)) : 0;
+	long len = nr_args ? bpf_unhex(s->command, args[0], buffer + ROOM, MEMORY) : 0;
 	uint32_t nr;
 	int ret;
 
@@ -68,11 +74,13 @@ int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_a
 		return 1;
 	if (bpf_read_insns(s, &text, program ? 1 : 0, &insns, &nr))
 		return 1;
-	all = malloc((MEMORY / 4 + 8 + nr) * sizeof(*all));
-	end = put_memory(all, mem, (uint32_t)len);
+	all = malloc((BEFORE + nr) * sizeof(*all));
+	if (!all)
+		return pb_error(s->command, "out of memory");
+	end = put_registers(all, (uint32_t)len);
 	memcpy(end, insns, nr * sizeof(*insns));
 	s->log_level = 1;
-	ret = execute(s, all, (uint32_t)(end - all) + nr);
+	ret = execute(s, all, (uint32_t)(end - all) + nr, (uint32_t)len);
 	free(all);
 	free(insns);
 	return ret;
