@@ -70,6 +70,7 @@ struct pb_bpf_object_prog {
 	bool guessed;			/* by how the section's name begins, as libbpf did before 1.0 */
 	bool autoload;			/* false: SEC("?...") */
 	const char *why;		/* NULL, or why it can't be loaded */
+	int err;			/* with why: the kernel's -errno; 0: -EINVAL */
 	struct bpf_insn *insns;		/* LD_IMM64 of maps: their numbers in `maps` */
 	uint32_t nr;
 	struct pb_bpf_func *funcs;	/* with BTF; as pb_bpf_verify() takes them */

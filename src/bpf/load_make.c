@@ -362,7 +362,7 @@ static int make_alone(struct making *m, uint32_t nr, struct pb_bpf_text *log, ui
 	m->made.progs[nr].why = NULL;
 	if (why) {
 		say(&m->made.progs[nr].why, "%s", why);
-		return -EINVAL;
+		return p->why && p->err ? p->err : -EINVAL;
 	}
 	err = verify(m, nr, log ? log : &none, log ? level : 0);
 	if (err && !m->made.progs[nr].why)

@@ -29,6 +29,8 @@ struct load_func {
 	bool global, hidden;		/* hidden: verified as if it were static */
 	bool entry;			/* a program */
 	const char *why;		/* NULL, or what spoils it and who calls it */
+	int err;			/* with why: the kernel's -errno for it, or 0 */
+	uint8_t *relocated;		/* a bit for each instruction; NULL: none */
 	struct load_ref *refs;		/* ascending */
 	uint32_t nr_refs, room_refs;
 	uint32_t btf;			/* BTF_KIND_FUNC's number, or 0 */

@@ -33,8 +33,10 @@ static bool add_func(struct chain *c, struct load_func *f)
 	p->nr_lines += f->nr_lines;
 	p->nr_poison += f->nr_poison;
 	p->nr_funcs += f->btf != 0;
-	if (f->why)
+	if (f->why && !p->why) {
+		p->err = f->err;
 		load_spoil(c->l, &p->why, "%s", f->why);
+	}
 	c->funcs[c->nr++] = f;
 	c->path[c->depth].f = f;
 	c->path[c->depth++].ref = 0;

@@ -121,6 +121,11 @@ static int relocate(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	if (!f)		/* of code that no symbol names */
 		return 0;
 	at = (uint32_t)(rel->r_offset / 8) - f->start;
+	if (!f->relocated)
+		f->relocated = load_alloc(l, f->nr / 8 + 1);
+	if (!f->relocated)
+		return -ENOMEM;
+	f->relocated[at / 8] |= (uint8_t)(1 << at % 8);
 	if (rel->r_offset % 8)
 		load_spoil(l, &f->why, "%s: a relocation isn't at an instruction", f->name);
 	else if (f->insns[at].code == CALL)
@@ -172,6 +177,29 @@ static int near_calls(struct load *l, struct load_func *f)
 	return ret;
 }
 
+/*
+ * Loads of maps that the compiler left to no relocation have a descriptor, or an index among
+ * descriptors, that somebody wrote there. Here are none, and the numbers that stand for the
+ * object's maps in other loads aren't any. The words are the kernel's.
+ */
+static void own_descriptors(struct load *l, struct load_func *f)
+{
+	for (uint32_t i = 0; i < f->nr; i++) {
+		const struct bpf_insn *insn = &f->insns[i];
+		bool index = insn->src_reg == BPF_PSEUDO_MAP_IDX || insn->src_reg == BPF_PSEUDO_MAP_IDX_VALUE;
+
+		if (insn->code != LD_IMM64)
+			continue;
+		if ((index || insn->src_reg == BPF_PSEUDO_MAP_FD || insn->src_reg == BPF_PSEUDO_MAP_VALUE) &&
+		    !(f->relocated && f->relocated[i / 8] & 1 << i % 8) && !f->why) {
+			f->err = index ? -EPROTO : -EBADF;
+			load_spoil(l, &f->why, index ? "fd_idx without fd_array is invalid" :
+				   "fd %d is not pointing to valid bpf_map", insn->imm);
+		}
+		i++;
+	}
+}
+
 int load_relocs(struct load *l)
 {
 	int ret = 0;
@@ -179,7 +207,9 @@ int load_relocs(struct load *l)
 	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++)
 		if (!i || l->funcs[i].section != l->funcs[i - 1].section)
 			ret = load_each_rel(l, l->funcs[i].section, relocate);
-	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++)
+	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++) {
 		ret = near_calls(l, &l->funcs[i]);
+		own_descriptors(l, &l->funcs[i]);
+	}
 	return ret;
 }

@@ -73,6 +73,16 @@ check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "791000
 check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
 check 0 ffffffffffffffff run --plugin --interpret --program "b7000000ffffffff $exit0"
 check 1 "" run --plugin --program "7910000000000000 $exit0"
+# any alignment, to the last byte and not beyond, in memory of its own: the whole stack is the program's
+check 0 8877665544332211 run --plugin "aa bb 11 22 33 44 55 66 77 88 cc dd" --program "7910020000000000 $exit0"
+check 0 1100 run --plugin "ff 00 11" --program "6910010000000000 $exit0"
+check 0 3322 run --plugin --interpret "ff 00 11" --program "6a01010022330000 6910010000000000 $exit0"
+check 1 "" run --plugin "ff 00 11" --program "6910020000000000 $exit0"
+check 1 "" run --plugin "ff 00 11" --program "7110ffff00000000 $exit0"
+check 0 7 run --plugin "ff" --program "7a0a00fe07000000 79a000fe00000000 $exit0"
+check 0 1 run --plugin --program "bf10000000000000 1500010000000000 b700000002000000 0700000001000000 $exit0"
+check 0 dc0 run --plugin "$(printf '%07040d' 0)" --program "bf20000000000000 $exit0"
+check 1 "" run --plugin "$(printf '%07042d' 0)" --program "bf20000000000000 $exit0"
 
 check 0 "   0: (b7) r0 = 1
    1: (95) exit" dump $one
@@ -205,6 +215,43 @@ done
 says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
 	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
 says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
+# a descriptor that somebody wrote into a load names nothing: not the object's map of that number
+cat >"$tmp/raw.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, int);
+	__type(value, int);
+} first SEC(".maps");
+/* r1 = the map of a descriptor or an index, or the address of its value */
+#define RAW(name, src, number) \
+	SEC("socket") int name(struct __sk_buff *skb) \
+	{ \
+		asm volatile(".byte 0x18, %0, 0, 0; .long %1; .8byte 0" : : "i"(src << 4 | 1), "i"(number) : "r1"); \
+		return 0; \
+	}
+RAW(descriptor, BPF_PSEUDO_MAP_FD, 0)
+RAW(value, BPF_PSEUDO_MAP_VALUE, 0)
+RAW(far, BPF_PSEUDO_MAP_FD, 1000)
+RAW(by_index, BPF_PSEUDO_MAP_IDX, 0)
+SEC("socket") int good(struct __sk_buff *skb)
+{
+	int zero = 0;
+
+	return bpf_map_lookup_elem(&first, &zero) != NULL;
+}
+C
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/raw.bpf.c" -o "$tmp/raw.bpf.o" || exit 1
+check 1 "descriptor: REJECT errno=9 fd 0 is not pointing to valid bpf_map
+value: REJECT errno=9 fd 0 is not pointing to valid bpf_map
+far: REJECT errno=9 fd 1000 is not pointing to valid bpf_map
+by_index: REJECT errno=71 fd_idx without fd_array is invalid
+good: ACCEPT" verify -q "$tmp/raw.bpf.o"
+check 1 "REJECT errno=9 fd 1 is not pointing to valid bpf_map" verify -q -m 2,4,4,1 1811000001000000 0000000000000000 $one
+check 1 "REJECT errno=9 fd 0 is not pointing to valid bpf_map" verify -q 1811000000000000 0000000000000000 $one
+
 # programs that others come to by tail calls: what libbpf puts into the arrays is there
 cat >"$tmp/chain.bpf.c" <<'C'
 #include <linux/bpf.h>
