@@ -63,9 +63,10 @@ struct pb_bpf_object_prog {
 	const char *target;		/* of SEC("kprobe/TARGET"); NULL: none */
 	uint32_t type, attach_type;	/* BPF_PROG_TYPE_UNSPEC: the section doesn't say */
 	uint32_t flags;			/* BPF_F_SLEEPABLE, BPF_F_XDP_HAS_FRAGS */
-	bool returns;			/* kretprobe, uretprobe, kretprobe.multi */
-	bool user;			/* uprobe, uretprobe */
-	bool multi;			/* kprobe.multi */
+	bool returns;			/* kretprobe, uretprobe, and their .multi */
+	bool user;			/* uprobe, uretprobe, and theirs; usdt */
+	bool multi;			/* kprobe.multi, uprobe.multi, ... */
+	bool session;			/* kprobe.session, uprobe.session: one program at both ends of a call */
 	bool special;			/* ksyscall, kretsyscall, usdt: the target is no function */
 	bool guessed;			/* by how the section's name begins, as libbpf did before 1.0 */
 	bool autoload;			/* false: SEC("?...") */
@@ -83,7 +84,7 @@ struct pb_bpf_object_prog {
 
 /* Where a program wants to be attached: pieces of `target`, without a 0 behind them. */
 struct pb_bpf_target {
-	const char *path, *func;	/* path NULL: not said. func of kprobe.multi: a pattern */
+	const char *path, *func;	/* path NULL: not said. func of a .multi: a pattern */
 	size_t path_len, func_len;
 	uint64_t off;			/* behind the function's start */
 };

@@ -15,6 +15,7 @@ enum {
 	SLEEPS = 32,
 	FRAGS = 64,
 	SPECIAL = 256,
+	SESSION = 512,
 	PREFIX = 128,		/* before libbpf 1.0 any name that begins so */
 };
 
@@ -23,6 +24,14 @@ struct sec {
 	uint16_t type, attach_type, flags;
 };
 
+/* Of later kernels than the headers may be; numbers that don't change any more. */
+enum {
+	NETFILTER_TYPE = 32,
+	NETFILTER = 45, TCX_INGRESS, TCX_EGRESS, UPROBE_MULTI, UNIX_CONNECT, UNIX_SENDMSG, UNIX_RECVMSG,
+	UNIX_GETPEERNAME, UNIX_GETSOCKNAME, NETKIT_PRIMARY, NETKIT_PEER, KPROBE_SESSION, UPROBE_SESSION,
+};
+
+/* libbpf's, in its order, with uprobe.session of its version 1.6. */
 #define T(type) BPF_PROG_TYPE_##type
 static const struct sec secs[] = {
 	{ "socket", T(SOCKET_FILTER), 0, OURS | PREFIX },
@@ -34,12 +43,26 @@ static const struct sec secs[] = {
 	{ "uretprobe.s", T(KPROBE), 0, OURS | TARGET | USER | RETURNS | SLEEPS },
 	{ "kprobe.multi", T(KPROBE), BPF_TRACE_KPROBE_MULTI, OURS | TARGET | MULTI },
 	{ "kretprobe.multi", T(KPROBE), BPF_TRACE_KPROBE_MULTI, OURS | TARGET | MULTI | RETURNS },
+	{ "kprobe.session", T(KPROBE), KPROBE_SESSION, OURS | TARGET | MULTI | SESSION },
+	{ "uprobe.multi", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI },
+	{ "uretprobe.multi", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI | RETURNS },
+	{ "uprobe.session", T(KPROBE), UPROBE_SESSION, OURS | TARGET | USER | MULTI | SESSION },
+	{ "uprobe.multi.s", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI | SLEEPS },
+	{ "uretprobe.multi.s", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI | RETURNS | SLEEPS },
+	{ "uprobe.session.s", T(KPROBE), UPROBE_SESSION, OURS | TARGET | USER | MULTI | SESSION | SLEEPS },
 	{ "ksyscall", T(KPROBE), 0, OURS | TARGET | SPECIAL },
 	{ "kretsyscall", T(KPROBE), 0, OURS | TARGET | RETURNS | SPECIAL },
 	{ "usdt", T(KPROBE), 0, OURS | TARGET | USER | SPECIAL },
+	{ "usdt.s", T(KPROBE), 0, OURS | TARGET | USER | SPECIAL | SLEEPS },
+	{ "tc/ingress", T(SCHED_CLS), TCX_INGRESS, OURS },
+	{ "tc/egress", T(SCHED_CLS), TCX_EGRESS, OURS },
+	{ "tcx/ingress", T(SCHED_CLS), TCX_INGRESS, OURS },
+	{ "tcx/egress", T(SCHED_CLS), TCX_EGRESS, OURS },
 	{ "tc", T(SCHED_CLS), 0, OURS },
 	{ "classifier", T(SCHED_CLS), 0, OURS | PREFIX },
 	{ "action", T(SCHED_ACT), 0, OURS | PREFIX },
+	{ "netkit/primary", T(SCHED_CLS), NETKIT_PRIMARY, OURS },
+	{ "netkit/peer", T(SCHED_CLS), NETKIT_PEER, OURS },
 	{ "tracepoint", T(TRACEPOINT), 0, OURS | TARGET },
 	{ "tp", T(TRACEPOINT), 0, OURS | TARGET },
 	{ "raw_tracepoint", T(RAW_TRACEPOINT), 0, OURS | TARGET },
@@ -92,20 +115,27 @@ static const struct sec secs[] = {
 	{ "cgroup/bind6", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET6_BIND, 0 },
 	{ "cgroup/connect4", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET4_CONNECT, 0 },
 	{ "cgroup/connect6", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET6_CONNECT, 0 },
+	{ "cgroup/connect_unix", T(CGROUP_SOCK_ADDR), UNIX_CONNECT, 0 },
 	{ "cgroup/sendmsg4", T(CGROUP_SOCK_ADDR), BPF_CGROUP_UDP4_SENDMSG, 0 },
 	{ "cgroup/sendmsg6", T(CGROUP_SOCK_ADDR), BPF_CGROUP_UDP6_SENDMSG, 0 },
+	{ "cgroup/sendmsg_unix", T(CGROUP_SOCK_ADDR), UNIX_SENDMSG, 0 },
 	{ "cgroup/recvmsg4", T(CGROUP_SOCK_ADDR), BPF_CGROUP_UDP4_RECVMSG, 0 },
 	{ "cgroup/recvmsg6", T(CGROUP_SOCK_ADDR), BPF_CGROUP_UDP6_RECVMSG, 0 },
+	{ "cgroup/recvmsg_unix", T(CGROUP_SOCK_ADDR), UNIX_RECVMSG, 0 },
 	{ "cgroup/getpeername4", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET4_GETPEERNAME, 0 },
 	{ "cgroup/getpeername6", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET6_GETPEERNAME, 0 },
+	{ "cgroup/getpeername_unix", T(CGROUP_SOCK_ADDR), UNIX_GETPEERNAME, 0 },
 	{ "cgroup/getsockname4", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET4_GETSOCKNAME, 0 },
 	{ "cgroup/getsockname6", T(CGROUP_SOCK_ADDR), BPF_CGROUP_INET6_GETSOCKNAME, 0 },
+	{ "cgroup/getsockname_unix", T(CGROUP_SOCK_ADDR), UNIX_GETSOCKNAME, 0 },
 	{ "cgroup/sysctl", T(CGROUP_SYSCTL), BPF_CGROUP_SYSCTL, 0 },
 	{ "cgroup/getsockopt", T(CGROUP_SOCKOPT), BPF_CGROUP_GETSOCKOPT, 0 },
 	{ "cgroup/setsockopt", T(CGROUP_SOCKOPT), BPF_CGROUP_SETSOCKOPT, 0 },
 	{ "cgroup/dev", T(CGROUP_DEVICE), BPF_CGROUP_DEVICE, PREFIX },
 	{ "struct_ops", T(STRUCT_OPS), 0, TARGET },
+	{ "struct_ops.s", T(STRUCT_OPS), 0, TARGET | SLEEPS },
 	{ "sk_lookup", T(SK_LOOKUP), BPF_SK_LOOKUP, 0 },
+	{ "netfilter", NETFILTER_TYPE, NETFILTER, 0 },
 };
 #undef T
 #define NR_SECS (sizeof(secs) / sizeof(secs[0]))
@@ -160,9 +190,11 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 	prog->user = s->flags & USER;
 	prog->multi = s->flags & MULTI;
 	prog->special = s->flags & SPECIAL;
+	prog->session = s->flags & SESSION;
 	prog->flags = (s->flags & SLEEPS ? BPF_F_SLEEPABLE : 0) | (s->flags & FRAGS ? BPF_F_XDP_HAS_FRAGS : 0);
 	if (!(s->flags & OURS))
-		load_spoil(l, &prog->why, "programs of section \"%s\" aren't run here", s->name);
+		load_spoil(l, &prog->why, "programs of section \"%s\" aren't run here: only the kernel calls them",
+			   s->name);
 }
 
 int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *t)

@@ -96,8 +96,8 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 		return pb_error(a->command, "%s: %s is wanted behind the slash", p->section,
 				p->user ? "PATH:FUNCTION" : "FUNCTION");
 	if (t.off)
-		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only",
-				p->section);
+		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only, not at "
+				"offsets in them", p->section);
 	/* kept until the process ends, as the object's names are part of what was found */
 	h->section = p->section;
 	h->function = strndup(t.func, t.func_len);
@@ -106,9 +106,31 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 	return h->function && h->module ? 0 : pb_error(a->command, "out of memory");
 }
 
-static bool is_attached(const struct pb_bpf_object_prog *p)
+/* Why a program isn't attached; NULL: it is. */
+static const char *not_attached(const struct pb_bpf_object_prog *p)
 {
-	return p->type == BPF_PROG_TYPE_KPROBE && p->target && *p->target && p->autoload && !p->special;
+	switch (p->type) {
+	case BPF_PROG_TYPE_KPROBE:
+		break;
+	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT:
+	case BPF_PROG_TYPE_XDP: case BPF_PROG_TYPE_CGROUP_SKB:
+		return "packets pass in the kernel only; see patchbay bpf run";
+	case BPF_PROG_TYPE_TRACEPOINT: case BPF_PROG_TYPE_RAW_TRACEPOINT:
+		return "tracepoints are the kernel's";
+	case BPF_PROG_TYPE_PERF_EVENT:
+		return "perf events are the kernel's";
+	default:
+		return p->why ? p->why : "only the kernel calls programs of its type";
+	}
+	if (p->special)
+		return p->user ? "USDT markers can't be probed here; probe a function" :
+				 "system calls can't be probed here; probe the library's function that makes it";
+	if (p->session)
+		return "sessions need the kernel's functions bpf_session_is_return and bpf_session_cookie; "
+		       "probe entry and return by two programs";
+	if (!p->autoload)
+		return "its section begins with ?";
+	return p->target && *p->target ? NULL : "its section names no function";
 }
 
 static int load_prog(struct bpf_attach *a, uint32_t nr)
@@ -135,8 +157,8 @@ static int take_loaded(struct bpf_attach *a)
 		if (a->loaded[i] && p->nr > PB_PROGS_MAX_INSNS)
 			return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
 		if (!a->loaded[i] && p->autoload)
-			pb_error(a->command, "%s: SEC(\"%s\") names no function here: not attached", p->name,
-				 p->section);
+			pb_error(a->command, "%s: SEC(\"%s\"): not attached: %s", p->name, p->section,
+				 not_attached(p));
 	}
 	return 0;
 }
@@ -147,7 +169,7 @@ static int load_progs(struct bpf_attach *a, struct record_options *o)
 	int ret = 0;
 
 	for (uint32_t i = 0; i < obj->nr_progs && !ret; i++) {
-		if (!is_attached(&obj->progs[i]))
+		if (not_attached(&obj->progs[i]))
 			continue;
 		o->hooks[o->nr_hooks].prog = i;
 		ret = load_prog(a, i) || parse_target(a, &obj->progs[i], &o->hooks[o->nr_hooks++]);

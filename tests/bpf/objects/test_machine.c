@@ -13,6 +13,8 @@
 
 #include <patchbay/bpf.h>
 
+#include "own/sections.h"
+
 static struct pb_bpf_machine *open_with(const char *path, struct pb_bpf_machine_opts *opts)
 {
 	struct pb_bpf_machine *m;
@@ -81,6 +83,36 @@ static void sized(void **state)
 	assert_null(m);
 	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);	/* a program of an earlier version */
 	pb_bpf_machine_close(open_with(REQUESTS, &opts));
+}
+
+/* Each has its type; where libbpf knows the section it says the same. */
+static void sections(void **state)
+{
+	static const struct {
+		const char *name, *section;
+		uint32_t type, attach_type;
+	} all[] = {
+#define X(name, section, type, attach) { "in_" #name, section, type, attach },
+		EACH_SECTION(X)
+	};
+	struct pb_bpf_machine *m = open_with(SECTIONS, NULL);
+	struct pb_bpf_program_info info;
+	enum bpf_attach_type attach;
+	enum bpf_prog_type type;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		int prog = pb_bpf_machine_program(m, all[i].name);
+
+		assert_int_equal(pb_bpf_machine_program_info(m, (uint32_t)prog, &info), 0);
+		if (info.type != all[i].type || info.attach_type != all[i].attach_type)
+			fail_msg("%s: type %u, attach type %u: %s", all[i].section, info.type, info.attach_type,
+				 info.why ? info.why : "");
+		if (libbpf_prog_type_by_name(all[i].section, &type, &attach))
+			continue;
+		assert_int_equal(type, info.type);
+		assert_int_equal(attach, info.attach_type);
+	}
+	pb_bpf_machine_close(m);
 }
 
 static void *many_runs(void *arg)
@@ -157,12 +189,18 @@ static void beside_libbpf(void **state)
 	bpf_object__close(theirs);
 }
 
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return 0;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(native), cmocka_unit_test(interpreted), cmocka_unit_test(threads),
-		cmocka_unit_test(refused), cmocka_unit_test(sized), cmocka_unit_test(beside_libbpf),
+		cmocka_unit_test(refused), cmocka_unit_test(sized), cmocka_unit_test(sections), cmocka_unit_test(beside_libbpf),
 	};
 
+	libbpf_set_print(quiet);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
