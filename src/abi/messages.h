@@ -29,7 +29,7 @@
 #define PB_ABI_MESSAGES_H
 #include <stdint.h>
 
-#define PB_PROTOCOL	2
+#define PB_PROTOCOL	3
 #define PB_MSG_MAX	65536
 
 /* 200 ms are promised; the rest is for a busy machine. */
@@ -95,12 +95,15 @@ struct pb_msg_module {
 #define PB_MODULE_EXE	1
 #define PB_MODULE_LDSO	2
 
+#define PB_MSG_LINKS	4
+
 /* fd: the analysis (abi/analysis.h), read-only. */
 struct pb_msg_analysis {
 	uint32_t first_site;	/* site number of funcs[i] is first_site + i; 0: not to be traced
 				 * (no --module matches); the fd is still there for names */
 	uint32_t module;	/* the module's number in the session */
 	uint64_t size;
+	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h is for this module */
 };
 
 /* What the agent refuses in a module, above the analysis' own refusals. */

@@ -48,10 +48,10 @@ struct pb_progs_prog {
 	uint64_t insns, funcs;		/* offsets; maps are numbers of the file's */
 };
 
-/* A program at the entry, or the return, of functions. */
+/* A program at the entry, or the return, of functions. Of which modules the observer says with
+ * each module (struct pb_msg_analysis). */
 struct pb_progs_link {
 	char function[PB_PROGS_PATH];	/* a name, or a glob */
-	char module[PB_PROGS_PATH];	/* path, file name, or empty: any */
 	uint32_t prog, returns;
 	uint64_t cookie;
 };
@@ -64,6 +64,7 @@ struct pb_progs_counts {
 	struct {			/* as struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */
+	uint32_t links[PB_PROGS_MAX_LINKS];	/* functions that each was attached to, in all processes */
 };
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };

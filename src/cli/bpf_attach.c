@@ -236,7 +236,6 @@ static bool write_links(const struct record_options *o, FILE *f)
 		struct pb_progs_link l = { .prog = h->prog, .returns = h->returns };
 
 		ok &= snprintf(l.function, sizeof(l.function), "%s", h->function) < (int)sizeof(l.function) &&
-		      snprintf(l.module, sizeof(l.module), "%s", record_base_name(h->module)) < (int)sizeof(l.module) &&
 		      put(f, &l, sizeof(l));
 	}
 	return ok;
@@ -362,6 +361,11 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 
 int bpf_attach_publish(struct bpf_attach *a, struct record_options *o)
 {
+	struct pb_progs_counts *counts;
+	uint32_t zero = 0;
+
+	counts = a->counts.ops->lookup(&a->counts, &zero, NULL);
+	o->attached = counts ? counts->links : NULL;
 	o->welcome_flags |= PB_WELCOME_PROGS;
 	return write_file(a, o) || bpf_output_start(a);
 }
@@ -386,6 +390,7 @@ static void remove_maps(struct bpf_attach *a)
 
 void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
 {
+	o->attached = NULL;
 	bpf_output_end(a);
 	if (a->show && o->recorded)
 		bpf_output_maps(a);

@@ -59,9 +59,12 @@ struct record_set {
 struct record_hook {
 	const char *section;		/* for messages */
 	const char *function;		/* a glob */
-	const char *module;		/* path, soname, or "": any */
+	const char *module;		/* path, file name, soname, or "": any */
 	uint32_t prog;
 	bool returns;
+	bool by_path;			/* module has a slash: the file of this device and inode */
+	dev_t dev;
+	ino_t ino;
 };
 
 /* A pattern that the recorder matches for the agents. */
@@ -104,6 +107,7 @@ struct record_options {
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
 	unsigned nr_hooks;
+	const uint32_t *attached;	/* [nr_hooks] to how many functions; agents count; NULL: nobody does */
 	int progs_fd;			/* for agents, abi/progs.h */
 	uint64_t progs_size;
 	bool recorded;			/* out: the program ran, there is data */
@@ -192,6 +196,7 @@ struct record_module {
 	bool marked;			/* record_marks_apply() has seen it */
 	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
 	uint64_t marked_size;
+	uint64_t links[PB_MSG_LINKS];	/* hooks of any module that are for this one, a bit each */
 };
 struct record_modules {
 	struct record_module **list;
@@ -213,20 +218,25 @@ void record_modules_free(struct record_modules *m);
 /* --- known --- */
 #define RECORD_MAX_LIBRARIES 512
 struct record_known {
-	const struct record_module *list[RECORD_MAX_LIBRARIES + 1];	/* the executable first */
+	struct record_module *list[RECORD_MAX_LIBRARIES + 1];	/* the executable first */
 	unsigned nr;
 };
 /* The executable, and the libraries that it is linked with; to be freed. NULL after
  * one line. */
 struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,
 					  bool libraries);
+/* One file; NULL with a reason in err. */
+const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err, size_t errlen);
 
 /* --- hooks --- */
-/* o->hooks become those that there are, with sonames; 0, or 1 after one line. */
+/* Whether o->hooks can be attached, as far as that is known; 0, or 1 after one line. */
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
-/* Whether m has to have sites for them. */
-bool record_hooks_want(const struct record_options *o, const struct record_module *m);
+/* Which of them are for m, a bit each; whether any is: then it has to have sites. */
+bool record_hooks_links(const struct record_options *o, const struct record_module *m, uint64_t links[PB_MSG_LINKS]);
+/* A sentence for each that was attached nowhere, at the end. */
+void record_hooks_never(const struct record_options *o, const struct record_modules *m,
+			void (*say)(void *arg, const char *text), void *arg);
 
 /* --- filters --- */
 /* Why a function isn't traced: PB_REFUSED_*. */
@@ -338,6 +348,10 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 /* --- hints, after all images are gone --- */
 /* Each --module that matched nothing: one line, and a note in the data. */
 void record_hint_modules(const struct record_server *s);
+/* Each eBPF program that was attached nowhere: one line, and a note in the data. */
+void record_hint_hooks(const struct record_server *s);
+/* The library that was loaded whose name is next to that one; "": none. */
+void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
 /* One line if the program's work is in libraries that weren't traced. */
 void record_hint_launcher(const struct record_server *s, uint64_t calls);
 

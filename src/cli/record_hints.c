@@ -30,7 +30,7 @@ static bool is_ours(const struct record_module *m)
 /* --- a --module that matched nothing ------------------------------------- */
 
 /* "libc" is libc.so.6, not libcrypto: names that go on with a dot come first. */
-static void list_near(const struct record_modules *m, const char *glob, char *near, size_t len)
+static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near, size_t len)
 {
 	size_t n = strcspn(glob, "*?[");
 	char *names = NULL, *first = NULL;
@@ -51,7 +51,7 @@ static void list_near(const struct record_modules *m, const char *glob, char *ne
 	}
 	if (!fclose(f) && !first)
 		pb_control_nearest_name(names, glob, near, len);
-	if (first && !strncmp(first + n, ".so", 3))
+	if (first && globs && !strncmp(first + n, ".so", 3))
 		snprintf(near, len, "%s or '%.*s.so*'", first, (int)n, glob);
 	else if (first)
 		snprintf(near, len, "%s", first);
@@ -67,7 +67,7 @@ void record_hint_modules(const struct record_server *s)
 	for (unsigned i = 0; i < o->nr_modules; i++) {
 		if (o->module_matched[i])
 			continue;
-		list_near(s->modules, o->modules[i], near, sizeof(near));
+		list_near(s->modules, o->modules[i], true, near, sizeof(near));
 		snprintf(text, sizeof(text), "--module %.200s: no library that matches was loaded; %s%s%s",
 			 o->modules[i], *near ? "did you mean " : "patchbay info lists those that were",
 			 near, *near ? "?" : "");
@@ -75,6 +75,27 @@ void record_hint_modules(const struct record_server *s)
 		record_error("%s", text);
 		pb_datadir_note(s->datadir, text);
 	}
+}
+
+void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len)
+{
+	list_near(m, name, false, near, len);
+}
+
+/* --- a program that was attached nowhere ---------------------------------- */
+
+static void say_hook(void *arg, const char *text)
+{
+	const struct record_server *s = arg;
+
+	record_error("%s", text);
+	pb_datadir_note(s->datadir, text);
+}
+
+void record_hint_hooks(const struct record_server *s)
+{
+	if (!s->agent_error)	/* which was said */
+		record_hooks_never(s->options, s->modules, say_hook, (void *)s);
 }
 
 /* --- a launcher ---------------------------------------------------------- */

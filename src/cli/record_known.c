@@ -24,6 +24,16 @@ static struct record_module *analyse(struct record_modules *m, const char *path,
 	return mod;
 }
 
+const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err, size_t errlen)
+{
+	char full[PATH_MAX];
+
+	if (realpath(path, full))
+		return analyse(m, full, err, errlen);
+	snprintf(err, errlen, "%s", strerror(errno));
+	return NULL;
+}
+
 struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m, bool libraries)
 {
 	struct record_known *k = calloc(1, sizeof(*k));

@@ -203,8 +203,9 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		module_failed(s, c, m.flags, path, -ENOEXEC, err);
 		return 0;
 	}
-	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) ||
-		      record_hooks_want(s->options, mod);
+	struct pb_msg_analysis a = { .module = mod->number };
+	bool hooked = record_hooks_links(s->options, mod, a.links);
+	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) || hooked;
 	uint32_t had = im->nr_modules, first = traced ? image_first_site(s, im, mod) : 0;
 	c->brings |= im->nr_modules != had;
 	mod->traced |= first != 0;
@@ -223,9 +224,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		pb_datadir_note(s->datadir, err);
 	}
 	bool marked = first && mod->marked_fd >= 0;
-	struct pb_msg_analysis a = {
-		.first_site = first, .module = mod->number, .size = marked ? mod->marked_size : mod->size,
-	};
+	a.first_site = first;
+	a.size = marked ? mod->marked_size : mod->size;
 	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, marked ? mod->marked_fd : mod->fd);
 }
 

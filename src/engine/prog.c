@@ -215,24 +215,16 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
 	__atomic_store_n(nr, *nr + 1, __ATOMIC_RELEASE);
 	s->flags |= FTRACE_FL_REGS;
+	pb_prog_attached((uint32_t)(l - links));
 }
 
-static const char *file_name(const char *path)
+_Static_assert(PB_PROGS_MAX_LINKS <= 64 * PB_MSG_LINKS, "abi/messages.h");
+
+static bool is_for(const struct link *l, const struct pb_module *m)
 {
-	const char *name = path;
+	size_t i = (size_t)(l - links);
 
-	for (; *path; path++)
-		if (*path == '/')
-			name = path + 1;
-	return name;
-}
-
-static bool of_module(const struct pb_module *m, const char *wanted)
-{
-	const struct link_map *l = (const struct link_map *)m->link_map;
-
-	return !*wanted || pb_streq(pb_analysis_string(m->analysis, m->analysis->soname), file_name(wanted)) ||
-	       (l && l->l_name && pb_streq(file_name(l->l_name), file_name(wanted)));
+	return m->links[i / 64] >> i % 64 & 1;
 }
 
 /* A function that may look at its return address has to find none of our gates there when
@@ -251,7 +243,7 @@ void pb_prog_module(struct pb_module *m)
 	if (!m->present || !m->sites)
 		return;
 	for (const struct link *l = links; l < links + nr_links; l++) {
-		if (!of_module(m, l->link->module))
+		if (!is_for(l, m))
 			continue;
 		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
 			if (pb_function_has_name(m, &f[i], l->link->function) ||

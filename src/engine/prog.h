@@ -51,6 +51,8 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
 uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
 
+/* A link has got one more function. */
+void pb_prog_attached(uint32_t link);
 /* A function that a program isn't attached to, for want of room: the observer will say so. */
 void pb_prog_left_out(void);
 

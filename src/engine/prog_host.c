@@ -192,6 +192,12 @@ void pb_prog_left_out(void)
 		__atomic_add_fetch(&counts->functions, 1, __ATOMIC_RELAXED);
 }
 
+void pb_prog_attached(uint32_t link)
+{
+	if (counts && link < PB_PROGS_MAX_LINKS)
+		__atomic_add_fetch(&counts->links[link], 1, __ATOMIC_RELAXED);
+}
+
 struct pb_bpf_prog_stats *pb_prog_stats(uint32_t prog)
 {
 	_Static_assert(sizeof(counts->progs[0]) == sizeof(struct pb_bpf_prog_stats), "abi/progs.h");

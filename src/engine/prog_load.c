@@ -60,8 +60,7 @@ bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size)
 			return false;
 	for (uint32_t i = 0; i < h->nr_links; i++)
 		if (f->links[i].prog >= h->nr_progs || !f->progs[f->links[i].prog].nr ||
-		    !text_ends(f->links[i].function, PB_PROGS_PATH) ||
-		    !text_ends(f->links[i].module, PB_PROGS_PATH))
+		    !text_ends(f->links[i].function, PB_PROGS_PATH))
 			return false;
 	return true;
 }

@@ -259,7 +259,9 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 		return (int)p;
 	*m = pb_text_add((void *)p, answer.size, bias, link_map, answer.first_site,
 			 answer.module, &why);
-	if (!*m) {
+	if (*m) {
+		memcpy((*m)->links, answer.links, sizeof(answer.links));
+	} else {
 		pb_pages_unmap((uint64_t)p, answer.size);
 		if (answer.first_site)
 			return pb_session_error(s, -8, path, why);

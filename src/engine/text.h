@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "abi/analysis.h"
+#include "abi/messages.h"
 #include "arch/x86_64/site.h"
 #include "arch/x86_64/text_poke.h"
 
@@ -21,6 +22,7 @@ struct pb_module {
 	uint64_t link_map;		/* the loader's; identifies it while it is mapped */
 	uint32_t first_site;		/* 0: names only, no sites */
 	uint32_t number;		/* in the session */
+	uint64_t links[PB_MSG_LINKS];	/* of eBPF programs, abi/progs.h: those for it */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
 	uint8_t *stubs;			/* within reach of text and sites */
 	size_t stubs_size, stubs_used;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Calls where() of the library that it is linked with three times, and of each that it is told to load once. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+int where(void);
+
+int main(int argc, char **argv)
+{
+	int sum = where() + where() + where();
+
+	for (int i = 1; i < argc; i++) {
+		void *lib = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+		int (*f)(void) = lib ? (int (*)(void))dlsym(lib, "where") : NULL;
+
+		if (!f) {
+			puts(dlerror());
+			return 1;
+		}
+		sum += f();
+	}
+	printf("sum %d\n", sum);
+	return 7;
+}
