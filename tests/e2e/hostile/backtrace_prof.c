@@ -2,6 +2,7 @@
 /*
  * backtrace() in a SIGPROF handler at 1 kHz always reaches main, whatever
  * instruction of entry, body, or return it interrupts.
+ * @slow
  * @libs -rdynamic
  * @markers 200 main/some_work
  * @timeout 60

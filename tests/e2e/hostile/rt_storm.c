@@ -2,6 +2,7 @@
 /*
  * A storm of queued real-time signals from a thread and a child: none may be
  * lost, doubled or out of order, and their values are whole.
+ * @slow
  * @markers 100 main/some_calls
  * @serve 100
  * @timeout 40
