@@ -148,8 +148,19 @@ bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, in
 int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map);
 /* The path of that pin; false: too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
-/* What is in a map, as bpftool dumps it; 0, or 1 after a message. */
-int bpf_map_show(struct pb_bpf_map *map);
+/* What elements of maps are shown by; all zero, or NULL: in bytes. */
+struct bpf_words {
+	const struct pb_bpf_btf *btf;	/* of the object whose map it is */
+	/* The name of a place in the program that stacks are of; NULL: not known */
+	void (*name)(void *arg, uint64_t address, char *to, size_t size);
+	void *arg;
+};
+
+/* What is in a map, on stdout; 0, or 1 after a message. */
+int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *words);
+void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, const uint8_t *value,
+			  const struct bpf_words *words);
+bool bpf_map_is_per_cpu(const struct pb_bpf_map *map);
 
 /* `run --plugin`: the protocol of the bpf_conformance suite. */
 int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_args);

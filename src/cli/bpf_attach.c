@@ -393,7 +393,7 @@ void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
 	o->attached = NULL;
 	bpf_output_end(a);
 	if (a->show && o->recorded)
-		bpf_output_maps(a);
+		bpf_output_maps(a, o->dir);
 	if (a->session.map_dir)
 		remove_maps(a);
 	if (a->has_output)

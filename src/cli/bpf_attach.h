@@ -19,7 +19,7 @@ struct bpf_attach {
 	/* set by the caller; the rest zero */
 	const char *command, *path;
 	FILE *to;			/* where programs' output is printed */
-	bool show;			/* the maps at the end */
+	bool show, bytes;		/* the maps at the end; not by their types */
 
 	struct bpf_session session;
 	char dir[BPF_PIN_PATH];		/* of the maps */
@@ -41,6 +41,6 @@ void bpf_attach_close(struct bpf_attach *a, struct record_options *o);
 /* bpf_output.c: a thread of its own prints, so that the ring buffers don't fill up. */
 int bpf_output_start(struct bpf_attach *a);
 void bpf_output_end(struct bpf_attach *a);
-/* The maps that have something to show. */
-void bpf_output_maps(struct bpf_attach *a);
+/* The maps that have something to show. dir: the recording, which names addresses. */
+void bpf_output_maps(struct bpf_attach *a, const char *dir);
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/load_btf.h"
 #include "bpf/map_sys.h"
 #include "cli/bpf_pin.h"
 
@@ -32,84 +33,6 @@ static int list_map(void *arg, const struct bpf_pinned *pin)
 	printf("\tkey %uB  value %uB  max_entries %u  memlock %luB\n\tpinned %s\n", a->key_size, a->value_size,
 	       a->max_entries, m->size, pin->path);
 	return 0;
-}
-
-static void show_bytes(const char *what, const uint8_t *p, uint32_t n)
-{
-	bool lines = n > 16;
-
-	printf("%s:%s", what, lines ? "\n" : "");
-	for (uint32_t i = 0; i < n; i++)
-		printf("%s%02x", !lines ? " " : i % 16 ? " " : i ? "\n" : "", p[i]);
-}
-
-static bool is_per_cpu(uint32_t type)
-{
-	return type == BPF_MAP_TYPE_PERCPU_HASH || type == BPF_MAP_TYPE_PERCPU_ARRAY ||
-	       type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
-}
-
-static void show_element(const struct pb_bpf_map *map, const uint8_t *key, const uint8_t *value)
-{
-	uint32_t size = map->attr.value_size, each = (size + 7) / 8 * 8;
-	char what[32];
-
-	show_bytes("key", key, map->attr.key_size);
-	if (!is_per_cpu(map->attr.type)) {
-		printf("%s", map->attr.key_size > 16 || size > 16 ? "\n" : "  ");
-		show_bytes("value", value, size);
-		putchar('\n');
-		return;
-	}
-	putchar('\n');
-	for (uint32_t cpu = 0; cpu < map->lanes; cpu++) {
-		snprintf(what, sizeof(what), "value (CPU %02u)", cpu);
-		show_bytes(what, value + (size_t)cpu * each, size);
-		putchar('\n');
-	}
-}
-
-/* Queues and stacks have no keys: what is there is looked at, and stays. */
-static int dump_keyless(struct pb_bpf_map *map, uint8_t *value)
-{
-	int err = pb_bpf_map_lookup_elem(map, NULL, value, 0);
-
-	if (!err)
-		show_bytes("value", value, map->attr.value_size);
-	printf("%sFound %d element%s\n", err ? "" : "\n", !err, err ? "s" : "");
-	return err && err != -ENOENT ? pb_error(COMMAND, "%s", strerror(-err)) : 0;
-}
-
-int bpf_map_show(struct pb_bpf_map *map)
-{
-	uint8_t *key = calloc(2, map->attr.key_size + 1ul), *next = key + map->attr.key_size;
-	uint8_t *value = calloc(1, pb_bpf_map_value_size(map) + 8);
-	uint32_t nr = 0;
-	int err = 0;
-
-	if (!map->attr.key_size) {
-		err = dump_keyless(map, value);
-		goto out;
-	}
-	for (bool first = true; !pb_bpf_map_get_next_key(map, first ? NULL : key, next); first = false) {
-		memcpy(key, next, map->attr.key_size);
-		err = pb_bpf_map_lookup_elem(map, key, value, 0);
-		if (err == -ENOENT)		/* it went meanwhile */
-			continue;
-		if (err) {
-			show_bytes("key", key, map->attr.key_size);
-			printf("  value: <%s>\n", strerror(-err));
-		} else {
-			show_element(map, key, value);
-		}
-		nr++;
-	}
-	printf("Found %u element%s\n", nr, nr == 1 ? "" : "s");
-	err = 0;
-out:
-	free(key);
-	free(value);
-	return err;
 }
 
 /*
@@ -161,7 +84,7 @@ static void spread(const struct pb_bpf_map *map, uint8_t *value)
 {
 	uint32_t each = (map->attr.value_size + 7) / 8 * 8;
 
-	for (uint32_t i = 1; is_per_cpu(map->attr.type) && i < map->lanes; i++)
+	for (uint32_t i = 1; bpf_map_is_per_cpu(map) && i < map->lanes; i++)
 		memcpy(value + (size_t)i * each, value, map->attr.value_size);
 }
 
@@ -197,7 +120,7 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 	if (err)
 		return pb_error(COMMAND, "%s: %s", remove ? "delete" : "lookup", strerror(-err));
 	if (!remove)
-		show_element(map, key, value);
+		bpf_map_show_element(map, key, value, NULL);
 	return 0;
 }
 
@@ -220,11 +143,46 @@ static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t
 	return bpf_pin_map(s, path, (uint32_t)id, access);
 }
 
+enum { OPT_BTF = 0x3000 };
+
+static const struct argp_option options[] = {
+	{ "btf", OPT_BTF, "OBJECT", 0, "dump: show keys and values by the types of the object that the map is of", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	const char **btf = state->input;
+
+	if (key == OPT_BTF) {
+		*btf = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
 static const struct argp argp = {
+	.options = options,
+	.parser = parse,
 	.args_doc = "list\ndump MAP\nlookup MAP key [hex] BYTES\nupdate MAP key [hex] BYTES value [hex] BYTES "
 		    "[any|exist|noexist]\ndelete MAP key [hex] BYTES",
 	.doc = "Looks at pinned maps and changes them, while other processes use them. MAP is an id or a path.",
 };
+
+static int dump(struct bpf_session *s)
+{
+	struct bpf_words words = { 0 };
+	struct pb_bpf_btf *btf = NULL;
+	const char *why;
+	int ret;
+
+	if (s->btf && pb_bpf_btf_open_file(s->btf, &btf, &why))
+		return pb_error(COMMAND, "types of %s: %s", s->btf, why);
+	words.btf = btf;
+	ret = bpf_map_show(s->map[0], &words);
+	pb_bpf_btf_close(btf);
+	return ret;
+}
 
 static int act(struct bpf_session *s, const char *verb, char **args, int nr, int at)
 {
@@ -235,7 +193,7 @@ static int act(struct bpf_session *s, const char *verb, char **args, int nr, int
 	if (ret)
 		return ret;
 	if (!strcmp(verb, "dump"))
-		return bpf_map_show(s->map[0]);
+		return dump(s);
 	key = calloc(1, s->map[0]->attr.key_size + 8ul);
 	value = calloc(1, pb_bpf_map_value_size(s->map[0]) + 8);
 	ret = !strcmp(verb, "update") ? update(s->map[0], args, nr, at, key, value)
@@ -249,11 +207,13 @@ static int run(int argc, char **argv)
 {
 	static const char *const verbs[] = { "dump", "lookup", "update", "delete" };
 	static struct bpf_session s;
+	const char *btf = NULL;
 	int at = 0, ret = -1;
 
-	if (argp_parse(&argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
+	if (argp_parse(&argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, &btf))
 		return 2;
 	bpf_session_init(&s, COMMAND);
+	s.btf = btf;
 	if (at == argc || !strcmp(argv[at], "list") || !strcmp(argv[at], "show"))
 		ret = bpf_pin_each(COMMAND, list_map, NULL);
 	for (size_t i = 0; at < argc && i < sizeof(verbs) / sizeof(verbs[0]); i++)

@@ -11,6 +11,8 @@
 #include "bpf/map_ringbuf.h"
 #include "bpf/map_sys.h"
 #include "cli/bpf_attach.h"
+#include "reader/data.h"
+#include "reader/symbols.h"
 
 #define IDLE_NS		5000000
 #define MOST_TEXT	1024
@@ -196,14 +198,37 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	return m->kind != PB_BPF_MAP_RODATA && m->kind != PB_BPF_MAP_KCONFIG && m->kind != PB_BPF_MAP_INNER;
 }
 
-void bpf_output_maps(struct bpf_attach *a)
+/* Names as in the recording: that of the image mapped there last. */
+static void name_address(void *arg, uint64_t address, char *to, size_t size)
 {
+	const struct pb_data *d = arg;
+
+	*to = 0;
+	for (size_t i = d->nr_images; i-- > 0 && (!*to || !strncmp(to, "0x", 2));)
+		pb_symbols_address(d->symbols, i, 0, UINT64_MAX, address, to, size);
+	if (!strncmp(to, "0x", 2))
+		*to = 0;
+}
+
+void bpf_output_maps(struct bpf_attach *a, const char *dir)
+{
+	struct bpf_words words = { .btf = a->session.object->btf };
+	struct pb_data *data;
+	char why[256];
+
+	data = a->bytes ? NULL : pb_data_open(dir, 0, why, sizeof(why));
+	if (data) {
+		words.name = name_address;
+		words.arg = data;
+	}
 	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
 		const struct pb_bpf_object_map *m = &a->session.object->maps[i];
 
 		if (has_something(m)) {
 			printf("\n%s (%s)\n", m->name, pb_bpf_object_map_type(m->attr.type));
-			bpf_map_show(a->session.made->maps[i].map);
+			bpf_map_show(a->session.made->maps[i].map, a->bytes ? NULL : &words);
 		}
 	}
+	if (data)
+		pb_data_close(data);
 }

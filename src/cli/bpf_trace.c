@@ -8,7 +8,7 @@ struct trace {
 	struct bpf_attach attach;
 };
 
-enum { OPT_GLOBAL = 0x3000, OPT_BTF };
+enum { OPT_GLOBAL = 0x3000, OPT_BTF, OPT_HEX };
 
 static const struct argp_option options[] = {
 	{ "map", 'm', "NAME:SIZES", 0, "The object's map NAME has these sizes: max_entries=N, value_size=N, "
@@ -17,6 +17,7 @@ static const struct argp_option options[] = {
 	  "text for an array of characters", 2 },
 	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: PROG itself, if it "
 	  "has BTF (gcc -gbtf), or BTF alone", 2 },
+	{ "hex", OPT_HEX, 0, 0, "The maps in bytes, not by their types", 4 },
 	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
 	{ 0 }
 };
@@ -35,6 +36,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return record_options_global(&t->record, arg);
 	case OPT_BTF:
 		t->record.btf = arg;
+		return 0;
+	case OPT_HEX:
+		t->attach.bytes = true;
 		return 0;
 	case 'q':
 		t->record.quiet = true;
