@@ -111,11 +111,23 @@ ALONE void talkers(void)
 	printf("said total %zu\n", total);
 }
 
+ALONE unsigned walks(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < 30; i++)
+		sum += left(i);
+	for (unsigned i = 0; i < 12; i++)
+		sum += right(i);
+	for (unsigned i = 0; i < 5; i++)
+		sum += both(i);
+	return sum;
+}
+
 int main(int argc, char **argv)
 {
 	int threads = argc > 1 ? atoi(argv[1]) : 2;
 	pthread_t id[64];
-	unsigned sum = 0;
 
 	own_output();
 	calls = argc > 2 ? atol(argv[2]) : 1000;
@@ -130,12 +142,6 @@ int main(int argc, char **argv)
 		printf("rest %d %lu\n", i, rests[i]);
 	sleepers();
 	talkers();
-	for (unsigned i = 0; i < 30; i++)
-		sum += left(i);
-	for (unsigned i = 0; i < 12; i++)
-		sum += right(i);
-	for (unsigned i = 0; i < 5; i++)
-		sum += both(i);
-	printf("sum of %u\n", sum);
+	printf("sum of %u\n", walks());
 	return 3;
 }
