@@ -25,7 +25,7 @@ struct found {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* those that were looked at */
 	unsigned known;
 	unsigned matched, usable, returns;	/* functions; returns: whose return can be watched */
-	int refused;				/* why one can't be probed */
+	int refused;				/* why one can't be probed; 0: -finstrument-functions */
 };
 
 static const char *soname(const struct record_module *m)
@@ -62,10 +62,10 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	const struct pb_func *fn = &pb_analysis_funcs(f->list[f->known - 1])[func];
 
 	f->matched++;
-	if (fn->refused != PB_REFUSED_NOT) {
+	if (fn->refused != PB_REFUSED_NOT)
 		f->refused = fn->refused;
+	if (fn->refused != PB_REFUSED_NOT || fn->kind == PB_SITE_CYG)
 		return;
-	}
 	f->usable++;
 	/* functions that look at their return address, setjmp and kin are watched at their entries only */
 	f->returns += !(fn->flags & PB_FUNC_ENTRY_ONLY);
@@ -97,7 +97,8 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 	if (f->usable) {
 		snprintf(text, len, "its return can't be watched: it may look at its return address, or return twice");
 	} else if (f->matched) {
-		snprintf(text, len, "can't be probed: %s", record_refused_text(f->refused));
+		snprintf(text, len, "can't be probed: %s", f->refused ? record_refused_text(f->refused) :
+			 "its module is compiled with -finstrument-functions, whose calls have no registers");
 	} else {
 		pb_control_nearest_function(f->list, f->known, h->function, near, sizeof(near));
 		snprintf(text, len, *near ? "no such function; did you mean %s?" : "no such function", near);
@@ -196,7 +197,7 @@ static void why_never(const struct record_options *o, unsigned hook, const struc
 			look(f, h, m->list[i]);
 	if (f && f->known) {
 		if (!reason(f, h, text, len))
-			snprintf(text, len, "the program had no room for it");
+			snprintf(text, len, "Patchbay has replaced the function itself, or had no room for a stub");
 	} else if (h->by_path) {
 		snprintf(text, len, "this file was not loaded");
 	} else {
