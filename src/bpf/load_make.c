@@ -157,6 +157,17 @@ static void drop_map(struct making *m, uint32_t nr)
 	m->map_of[nr] = NULL;
 }
 
+/* Its sizes may be the caller's: they are part of the reason. */
+static void cannot_make(struct making *m, uint32_t nr, int err)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	struct pb_bpf_map_attr a = attr_of(m, o);
+
+	say(&m->made.maps[nr].why, "map %s (%s): %s: key_size %u, value_size %u, max_entries %u", o->name,
+	    pb_bpf_object_map_type(a.type), err == -E2BIG ? "too large" :
+	    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err), a.key_size, a.value_size, a.max_entries);
+}
+
 static void make_maps(struct making *m)
 {
 	const struct pb_bpf_object *o = m->made.object;
@@ -173,8 +184,7 @@ static void make_maps(struct making *m)
 			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name,
 			    type);
 		else if (err)
-			say(&m->made.maps[i].why, "map %s (%s): %s", o->maps[i].name, type,
-			    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));
+			cannot_make(m, i, err);
 	}
 	for (uint32_t i = 0; i < o->nr_maps; i++) {
 		int err = m->map_of[i] && !m->found[i] ? fill_map(m, i) : 0;

@@ -192,7 +192,8 @@ says 3 "patchbay bpf run: --global missing=1: $tmp/sized.bpf.o has no such varia
 says 3 "patchbay bpf run: --global =1: say NAME=VALUE" run -q --global =1 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: $tmp/sized.bpf.o: types of /dev/null: " run -q --btf /dev/null "$tmp/sized.bpf.o"
 size="--map=open:max_entries"
-check 1 "third: REJECT errno=22 map open (array): Invalid argument" run -q "$tmp/sized.bpf.o" third
+sizes="key_size 4, value_size 0, max_entries 0"
+check 1 "third: REJECT errno=22 map open (array): Invalid argument: $sizes" run -q "$tmp/sized.bpf.o" third
 check 0 "third: ACCEPT
 RUN retval=7 data_out=$zeros" run -q $size=3,value_size=16 "$tmp/sized.bpf.o" third
 check 0 "third: ACCEPT
@@ -203,7 +204,11 @@ check 0 "third: ACCEPT
 RUN retval=7 data_out=$zeros" run -q -m open:value_size=16 -m open:max_entries=3 -m sized.data:value_size=64 "$tmp/sized.bpf.o"
 check 1 "third: REJECT errno=13 R1 min value is outside of the allowed memory range" \
 	run -q $size=3,value_size=8 "$tmp/sized.bpf.o" third
-check 1 "third: REJECT errno=22 map open (array): Invalid argument" run -q $size=3,value_size=16,key_size=8 "$tmp/sized.bpf.o"
+sizes="key_size 8, value_size 16, max_entries 3"
+check 1 "third: REJECT errno=22 map open (array): Invalid argument: $sizes" run -q $size=3,value_size=16,key_size=8 "$tmp/sized.bpf.o"
+sizes="key_size 4, value_size 2147483647, max_entries 4294967295"
+check 1 "third: REJECT errno=22 map open (array): Cannot allocate memory: $sizes" \
+	run -q $size=4294967295,value_size=2147483647 "$tmp/sized.bpf.o"
 check 0 "" load -q $size=3,value_size=16 "$tmp/sized.bpf.o" sized
 "$patchbay" bpf map list | grep -q 'key 4B  value 16B  max_entries 3 ' || { echo "FAILED: load --map"; failed=1; }
 says 3 "patchbay bpf run: --map opne: $tmp/sized.bpf.o has no such map; it has open, sized.data" \
