@@ -349,6 +349,14 @@ check 1 "" load -q "$tmp/chain.bpf.o" broken near
 check 0 "" load -q "$tmp/chain.bpf.o" awake wakes sleeping
 check 0 "ACCEPT
 RUN retval=3 data_out=$zeros" run -q pinned awake/wakes
+# values of arrays of programs are ids of pinned ones
+id=$("$patchbay" bpf prog list | awk '$4 == "sleeping" { print $1 + 0 }')
+check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
+check 0 "ACCEPT
+RUN retval=3 data_out=$zeros" run -q pinned chain/first
+check 1 "" map update chain/maps/to_last key 0 0 0 0 value 250 0 0 0
+id=$("$patchbay" bpf prog list | awk '$4 == "last" { print $1 + 0 }')
+check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
 # what went is as if nothing were there, and what comes later isn't taken for it
 rm "$tmp/run/patchbay/bpf/chain/last"
 check 0 "" load -q "$tmp/count.bpf.o" later count
