@@ -123,6 +123,15 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
+/* Of the result's low half nothing is known; so what we know more is that the upper one is 0. */
+static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
+{
+	const struct hull *h = &hulls[at][v->insns[at].dst_reg];
+	const struct range all = range_all(32);
+
+	return BPF_CLASS(v->insns[at].code) == BPF_ALU && range_in(&h->low, &all) && (uint32_t)h->var.mask == UINT32_MAX;
+}
+
 static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, size_t size)
 {
 	char line[160];
@@ -132,6 +141,8 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 	pb_bpf_disasm(&t, &v->insns[at], NULL);
 	if (class == BPF_JMP || class == BPF_JMP32)
 		snprintf(line, sizeof line, "a branch");
+	else if (only_upper(v, at))
+		snprintf(line, sizeof line, "a 32-bit operation");
 	sharper_plain(line[0] == '(' ? line + 5 : line, out, size);
 }
 
