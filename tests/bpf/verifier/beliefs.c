@@ -12,6 +12,12 @@ static bool says_nothing(const struct reg *r)
 	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && reg_unbounded(r) && tnum_is_unknown(r->var));
 }
 
+/* There is no such number. */
+static bool contradicts(const struct range *r, struct tnum t)
+{
+	return range_broken(r) || t.value > r->umax || tnum_max(t) < r->umin;
+}
+
 static struct belief *new_belief(struct beliefs *b, struct belief_state *s, uint32_t frame, uint32_t what)
 {
 	struct belief *n = &b->regs[b->nr];
@@ -32,7 +38,7 @@ static void note_reg(struct beliefs *b, struct belief_state *s, uint32_t frame, 
 {
 	struct belief *n = says_nothing(r) ? NULL : new_belief(b, s, frame, what);
 
-	b->contradiction |= range_broken(&r->wide) || range_broken(&r->low);
+	b->contradiction |= r->type != NOT_INIT && (contradicts(&r->wide, r->var) || contradicts(&r->low, tnum_low(r->var)));
 	if (n)
 		n->reg = *r;
 }

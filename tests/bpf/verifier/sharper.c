@@ -6,14 +6,14 @@
 #include "bpf/disasm.h"
 #include "sharper.h"
 
-/* What was found behind an instruction, on all paths together. */
+/* What was found behind an instruction, on all paths together that go on at the next one, or elsewhere. */
 struct hull {
 	bool any, number;
 	struct range wide, low;
 	struct tnum var;
 };
 
-static struct hull hulls[GEN_MOST][11];
+static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
 static void widen(struct range *r, const struct range *by)
@@ -31,7 +31,7 @@ static void visit(struct pb_bpf_verify *v, const struct env *env)
 		return;
 	for (int i = 0; i < 11; i++) {
 		const struct reg *r = &cur_regs(env)[i];
-		struct hull *h = &hulls[env->prev_insn][i];
+		struct hull *h = &hulls[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i];
 		uint64_t unknown = h->var.mask | r->var.mask | (h->var.value ^ r->var.value);
 
 		if (!h->any) {
@@ -53,8 +53,9 @@ static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 	for (const char *p = text, *end = text + len; p < end; p++) {
 		if (strncmp(p, key, n) || p[n] != '=' || (p > text && p[-1] != ',' && p[-1] != '='))
 			continue;
-		for (p += n + 1; p < end && *p != '-' && (*p < '0' || *p > '9'); p++)
-			;
+		/* what comes after the last of the names */
+		for (const char *q = p; q < end && *q != ','; q++)
+			p = *q == '=' ? q + 1 : p;
 		*v = *p == '-' ? (uint64_t)strtoll(p, NULL, 0) : strtoull(p, NULL, 0);
 		return true;
 	}
@@ -126,7 +127,7 @@ void sharper_plain(const char *text, char *out, size_t size)
 /* Of the result's low half nothing is known; so what we know more is that the upper one is 0. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
-	const struct hull *h = &hulls[at][v->insns[at].dst_reg];
+	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
 	const struct range all = range_all(32);
 
 	return BPF_CLASS(v->insns[at].code) == BPF_ALU && range_in(&h->low, &all) && (uint32_t)h->var.mask == UINT32_MAX;
@@ -142,14 +143,14 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 	if (class == BPF_JMP || class == BPF_JMP32)
 		snprintf(line, sizeof line, "a branch");
 	else if (only_upper(v, at))
-		snprintf(line, sizeof line, "a 32-bit operation");
+		snprintf(line, sizeof line, "a narrow operation");
 	sharper_plain(line[0] == '(' ? line + 5 : line, out, size);
 }
 
-/* A line of the log: "7: (0f) r1 += r2   ; R1=... R2=..." */
-static bool line_knows_less(const char *line, const char *end, unsigned long at)
+/* A line of the log: "7: (0f) r1 += r2   ; R1=... R2=...", or "from 7 to 9: R1=..." */
+static bool line_knows_less(const char *line, const char *end, const struct hull *h)
 {
-	const char *p = memchr(line, ';', (size_t)(end - line));
+	const char *p = memchr(line, *line == 'f' ? ':' : ';', (size_t)(end - line));
 
 	while (p && (p = strstr(p, " R")) && p < end) {
 		char *rest;
@@ -157,11 +158,26 @@ static bool line_knows_less(const char *line, const char *end, unsigned long at)
 
 		while (*rest && *rest != '=' && *rest != ' ')
 			rest++;
-		if (reg < 11 && *rest == '=' && knows_less(rest + 1, &hulls[at][reg]))
+		if (reg < 11 && *rest == '=' && knows_less(rest + 1, &h[reg]))
 			return true;
 		p += 2;
 	}
 	return false;
+}
+
+/* After `at` the kernel goes on at `to`. */
+static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
+		    char *out, size_t size)
+{
+	unsigned arm = at + 1 != to;
+
+	if (out[0] || at >= v->nr || at >= GEN_MOST)
+		return;
+	/* a jump that is always taken has no line of its own */
+	if (*line != 'f' && !hulls[at][arm][10].any)
+		arm ^= 1;
+	if (line_knows_less(line, end, hulls[at][arm]) || (*line == 'f' && !hulls[at][arm][10].any))
+		name_insn(v, (uint32_t)at, out, size);
 }
 
 void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_t size, bool *dead)
@@ -180,11 +196,14 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_
 		unsigned long at = strtoul(line, &rest, 10);
 
 		end = line + strcspn(line, "\n");
+		if (!strncmp(line, "from ", 5)) {
+			look_at(&v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
+			continue;
+		}
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v.nr || at >= GEN_MOST)
 			continue;
 		last = at;
-		if (!out[0] && line_knows_less(line, end, at))
-			name_insn(&v, (uint32_t)at, out, size);
+		look_at(&v, at, at + 1, line, end, out, size);
 	}
 	*dead = !seen[last % GEN_MOST];
 }

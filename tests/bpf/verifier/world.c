@@ -378,7 +378,7 @@ static void reset_packet(void)
 		mprotect(packets[1], PAGE, PROT_NONE);
 		used = true;
 	}
-	data = (uint8_t *)packets[0] + (as_kernel ? ROOM + elsewhere * 64u : at_begin ? 0 : PAGE - length);
+	data = (uint8_t *)packets[0] + (as_kernel ? ROOM + elsewhere * 64u : at_begin != elsewhere ? 0 : PAGE - length);
 	fill(data, length);
 	p = (struct pb_bpf_pkt){ data, data + length, data, data, data + length };
 	if (as_kernel) {
