@@ -115,12 +115,14 @@ struct pb_bpf_fact {
 	uint8_t mask;			/* enum pb_bpf_mask */
 	bool poisoned;			/* a helper's map differs between paths: look it up at run time */
 	bool loop_fits;			/* a bpf_loop that is always given the same callback, flags 0 */
-	uint32_t limit;			/* of the mask */
+	bool key_seen, key_known;	/* of a tail call: its index, on all paths the same */
 	uint32_t map;			/* 1 + number in maps: LD_IMM64's, or the helper call's only one */
-	uint64_t key;			/* of a tail call whose index is known */
-	bool key_seen, key_known;
-	uint32_t off;			/* in the map's values: LD_IMM64 with a map's value */
-	int32_t loop_func;		/* the callback's first instruction */
+	union {
+		uint32_t limit;		/* of the mask */
+		uint32_t key;		/* of a tail call whose index is known */
+		uint32_t off;		/* in the map's values: LD_IMM64 with a map's value */
+		int32_t loop_func;	/* the callback's first instruction */
+	};
 };
 
 struct pb_bpf_subprog {

@@ -91,7 +91,7 @@ static int note_tail_call_index(struct env *env, const struct helper_call *c)
 	}
 	err = precise_reg(env, 3);
 	if (first) {
-		fact->key = r->var.value;
+		fact->key = (uint32_t)r->var.value;
 		fact->key_known = true;
 	} else if (fact->key != r->var.value) {
 		fact->key_known = false;

@@ -44,7 +44,9 @@
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
-#define MOST_STEPS	40	/* of a way without a state */
+#define MOST_STEPS	40	/* of a way without a state, at a prune point */
+#define LONG_WAY	1000	/* anywhere */
+#define KEEP_AGAIN	2000	/* instructions after memory was short */
 #define MAX_LINKED	6	/* copies of a scalar that are told what it is told */
 
 /* What a byte of stack is. */
@@ -60,6 +62,9 @@ struct ref {
 	uint32_t callback;	/* frame of the callback that did it */
 };
 
+#define PIECE	19		/* values that are shared together */
+#define PIECES	((11 + MAX_SLOTS + PIECE - 1) / PIECE)
+
 struct frame {
 	struct reg *regs;	/* 11; NULL at rest */
 	int32_t callsite;	/* MAIN: none */
@@ -72,7 +77,8 @@ struct frame {
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;
 	struct slot *slots;	/* slots[0] is fp - 8; NULL at rest */
-	uint32_t users, values[];	/* at rest: of 11 registers, then of slots */
+	uint32_t users;		/* at rest: */
+	struct values_piece *pieces[PIECES];	/* of values: 11 registers, then slots */
 };
 #define MAIN (-1)
 
@@ -137,13 +143,13 @@ struct explored {
 /* Of an instruction. */
 struct aux {
 	struct pb_bpf_fact fact;
-	bool prune_point, jump_point, calls_back;
-	bool ptr_known, loop_known, map_known;
+	bool prune_point : 1, jump_point : 1, calls_back : 1;
+	bool ptr_known : 1, loop_known : 1, map_known : 1;
 	uint8_t ptr_type, ptr_flags;	/* that it accessed memory through */
-	uint32_t map;			/* LD_IMM64: number in maps */
-	const struct pb_bpf_map *func_map;
 	uint8_t alu_state;		/* enum alu_state */
+	const struct pb_bpf_map *func_map;
 };
+_Static_assert(sizeof(struct aux) == 32, "there may be a million of these");
 
 struct subprog {
 	uint32_t start, stack;
@@ -157,12 +163,9 @@ struct subprog {
 /* What registers and slots of states at rest are, each value once. */
 struct value;
 struct values {
-	struct value **blocks;
-	uint32_t nr_blocks, room_blocks;
-	uint32_t fresh, free;		/* the next one never used; given back */
-	uint32_t nr, nr_buckets, *buckets;
+	uint32_t nr, nr_buckets;
+	struct value **buckets;
 };
-#define NO_VALUE	UINT32_MAX
 
 struct env {
 	struct pb_bpf_verify *v;
@@ -196,6 +199,9 @@ struct env {
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
+	struct pool_mark set_up;	/* what came after it are states */
+	size_t short_at;		/* used when room couldn't be made; 0: it could */
+	uint32_t keep_again;		/* not before that many instructions */
 	/* the log */
 	uint32_t touched_regs;
 	uint64_t touched_slots;
@@ -325,8 +331,8 @@ static inline void slot_scrub(uint8_t *type)
 
 /* ---- kept.c: states at rest ---------------------------------------------------------- */
 
-/* rest becomes what st is, at rest; 0 or -ENOMEM. */
-int state_rest(struct env *env, struct state *rest, const struct state *st);
+/* rest becomes what st is, at rest; kept: it won't be woken up to go on. 0 or -ENOMEM. */
+int state_rest(struct env *env, struct state *rest, const struct state *st, bool kept);
 /* st, which may be any that is taken apart, becomes what rest is. */
 int state_wake(struct env *env, struct state *st, const struct state *rest);
 /* All of it is given back. */
@@ -335,16 +341,17 @@ void state_forget(struct env *env, struct state *rest);
 void state_only_marks(struct env *env, struct state *rest);
 /* No path from it is under way any more: what isn't needed for comparing is given back. */
 void state_trim(struct env *env, struct state *rest);
-const struct slot *value_of(const struct env *env, uint32_t value);
+/* What a register, or slot n - 11, is: without marks. */
+const struct slot *rest_value(const struct frame *f, uint32_t n);
 
-static inline const struct reg *rest_reg(const struct env *env, const struct frame *f, uint32_t n)
+static inline const struct slot *rest_slot(const struct frame *f, uint32_t n)
 {
-	return &value_of(env, f->values[n])->reg;
+	return rest_value(f, 11 + n);
 }
 
-static inline const struct slot *rest_slot(const struct env *env, const struct frame *f, uint32_t n)
+static inline const struct reg *rest_reg(const struct frame *f, uint32_t n)
 {
-	return value_of(env, f->values[11 + n]);
+	return &rest_value(f, n)->reg;
 }
 
 /* ---- live.c: marks up the tree ---------------------------------------------------- */
@@ -378,6 +385,8 @@ int prune_visit(struct env *env);
 /* A callback has returned: what differs from the turn before, and decides nothing, is
  * anything, so that turns become alike. */
 void prune_widen(struct env *env);
+/* Memory is short: kept states are given up. false: there are none to give up. */
+bool prune_make_room(struct env *env);
 /* No path from a kept state is under way any more. */
 void prune_done(struct env *env, struct state *st);
 void prune_free(struct env *env);

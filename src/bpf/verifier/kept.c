@@ -12,26 +12,19 @@
  */
 #include "bpf/verifier/env.h"
 
-#define VALUES_A_BLOCK	120		/* 16 KB */
 #define FIRST_BUCKETS	256u
 #define STORED		offsetof(struct reg, parent)	/* of a register: what a value is */
-#define NOTHING		0		/* the value of a slot that was never written; not counted */
 
 struct value {
+	struct slot is;		/* first; without a register's last members: STORED bytes, and types */
 	uint32_t users;
-	uint32_t next;		/* of the same bucket, or free */
-	struct slot is;		/* without its last members: STORED bytes, and types */
+	uint32_t hash;
+	struct value *next;	/* of the same bucket */
 };
 
-static struct value *value_at(const struct env *env, uint32_t n)
-{
-	return &env->values.blocks[n / VALUES_A_BLOCK][n % VALUES_A_BLOCK];
-}
-
-const struct slot *value_of(const struct env *env, uint32_t n)
-{
-	return &value_at(env, n)->is;
-}
+/* Of a slot that was never written; not counted. */
+static const struct value nothing;
+#define NOTHING		((struct value *)&nothing)
 
 static uint64_t word(const void *p, size_t n)
 {
@@ -66,133 +59,169 @@ _Static_assert(STORED / 8 % 2 == 0 && STORED % 8 == 4, "hash and same go over wo
 
 /* ---- the table of values -------------------------------------------------------------------- */
 
+/* Without memory for more buckets their lists become longer. */
 static bool more_buckets(struct env *env)
 {
 	struct values *t = &env->values;
 	uint32_t nr = t->nr_buckets ? t->nr_buckets * 4 : FIRST_BUCKETS;
-	uint32_t *buckets = pool_zero(&env->pool, nr * sizeof *buckets);
+	struct value **buckets = pool_is_short(&env->pool) ? NULL : pool_zero(&env->pool, nr * sizeof(*buckets));
 
 	if (!buckets)
-		return false;
+		return t->nr_buckets;
 	for (uint32_t i = 0; i < t->nr_buckets; i++)
-		for (uint32_t n = t->buckets[i], next; n; n = next) {
-			struct value *v = value_at(env, n);
-			uint32_t *b = &buckets[hash(&v->is.reg, word(v->is.type, 0)) % nr];
-
+		for (struct value *v = t->buckets[i], *next; v; v = next) {
 			next = v->next;
-			v->next = *b;
-			*b = n;
+			v->next = buckets[v->hash % nr];
+			buckets[v->hash % nr] = v;
 		}
-	pool_put(&env->pool, t->buckets, t->nr_buckets * sizeof *buckets);
+	pool_put(&env->pool, t->buckets, t->nr_buckets * sizeof(*buckets));
 	t->buckets = buckets;
 	t->nr_buckets = nr;
 	return true;
 }
 
-static bool more_values(struct env *env)
+static struct value *new_value(struct env *env, const struct reg *r, uint64_t types, uint32_t h)
 {
 	struct values *t = &env->values;
+	struct value *v = pool_get(&env->pool, sizeof *v, NULL);
 
-	if (t->nr_blocks == t->room_blocks) {
-		uint32_t room = t->room_blocks * 2 + 16;
-		struct value **blocks = pool_get(&env->pool, room * sizeof(*blocks), NULL);
-
-		if (!blocks)
-			return false;
-		if (t->nr_blocks)
-			memcpy(blocks, t->blocks, t->nr_blocks * sizeof(*blocks));
-		pool_put(&env->pool, t->blocks, t->room_blocks * sizeof(*blocks));
-		t->blocks = blocks;
-		t->room_blocks = room;
-	}
-	t->blocks[t->nr_blocks] = pool_get(&env->pool, VALUES_A_BLOCK * sizeof(struct value), NULL);
-	if (!t->blocks[t->nr_blocks])
-		return false;
-	if (!t->nr_blocks) {
-		memset(t->blocks[0], 0, sizeof(struct value));
-		t->fresh = NOTHING + 1;
-	}
-	t->nr_blocks++;
-	return true;
-}
-
-static uint32_t new_value(struct env *env, const struct reg *r, uint64_t types, uint32_t bucket)
-{
-	struct values *t = &env->values;
-	uint32_t n = t->free;
-	struct value *v;
-
-	if (n)
-		t->free = value_at(env, n)->next;
-	else if (t->fresh < t->nr_blocks * VALUES_A_BLOCK || more_values(env))
-		n = t->fresh++;
-	else
-		return NO_VALUE;
-	v = value_at(env, n);
+	if (!v)
+		return NULL;
 	memcpy(&v->is.reg, r, STORED);
 	memset((char *)&v->is.reg + STORED, 0, sizeof v->is.reg - STORED);
 	memcpy(v->is.type, &types, SLOT);
 	v->users = 1;
-	v->next = t->buckets[bucket];
-	t->buckets[bucket] = n;
+	v->hash = h;
+	v->next = t->buckets[h % t->nr_buckets];
+	t->buckets[h % t->nr_buckets] = v;
 	t->nr++;
-	return n;
+	return v;
 }
 
-/* The value's number, with one user more. hint: it was that before. */
-static uint32_t value_get(struct env *env, const struct reg *r, uint64_t types, uint32_t hint)
+/* With one user more; NULL: no memory. hint: it was that before. */
+static struct value *value_get(struct env *env, const struct reg *r, uint64_t types, struct value *hint)
 {
 	struct values *t = &env->values;
-	uint32_t bucket;
+	uint32_t h;
 
-	if (hint && same(value_of(env, hint), r, types)) {
-		value_at(env, hint)->users++;
+	if (hint != NOTHING && same(&hint->is, r, types)) {
+		hint->users++;
 		return hint;
 	}
-	if (t->nr >= t->nr_buckets && (!more_buckets(env) || (!t->nr_blocks && !more_values(env))))
-		return NO_VALUE;
-	if (!types && !r->type && same(value_of(env, NOTHING), r, 0))
+	if (!types && !r->type && same(&nothing.is, r, 0))
 		return NOTHING;
-	bucket = hash(r, types) % t->nr_buckets;
-	for (uint32_t n = t->buckets[bucket]; n; n = value_at(env, n)->next)
-		if (same(value_of(env, n), r, types)) {
-			value_at(env, n)->users++;
-			return n;
+	if (t->nr >= t->nr_buckets && !more_buckets(env))
+		return NULL;
+	h = hash(r, types);
+	for (struct value *v = t->buckets[h % t->nr_buckets]; v; v = v->next)
+		if (v->hash == h && same(&v->is, r, types)) {
+			v->users++;
+			return v;
 		}
-	return new_value(env, r, types, bucket);
+	return new_value(env, r, types, h);
 }
 
-static void value_put(struct env *env, uint32_t n)
+static void value_put(struct env *env, struct value *v)
 {
 	struct values *t = &env->values;
-	struct value *v = value_at(env, n);
-	uint32_t *link;
+	struct value **link;
 
-	if (n == NOTHING || --v->users)
+	if (v == NOTHING || --v->users)
 		return;
-	for (link = &t->buckets[hash(&v->is.reg, word(v->is.type, 0)) % t->nr_buckets]; *link != n;)
-		link = &value_at(env, *link)->next;
+	for (link = &t->buckets[v->hash % t->nr_buckets]; *link != v;)
+		link = &(*link)->next;
 	*link = v->next;
-	v->next = t->free;
-	t->free = n;
+	pool_put(&env->pool, v, sizeof *v);
 	t->nr--;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------ */
+/* ---- lists of values ------------------------------------------------------------------------------ */
 
-static size_t rest_size(uint32_t nr_slots)
+/* A piece of a frame's list: registers, then slots. Those without a change are shared, too. */
+struct values_piece {
+	uint32_t users;
+	struct value *value[PIECE];
+};
+
+static struct values_piece empty = { .value = {
+	NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING,
+	NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING } };
+
+const struct slot *rest_value(const struct frame *f, uint32_t n)
 {
-	return sizeof(struct frame) + (11 + nr_slots) * sizeof(uint32_t);
+	return &f->pieces[n / PIECE]->value[n % PIECE]->is;
 }
+
+static void piece_put(struct env *env, struct values_piece *p)
+{
+	if (!p || p == &empty || --p->users)
+		return;
+	for (uint32_t i = 0; i < PIECE; i++)
+		value_put(env, p->value[i]);
+	pool_put(&env->pool, p, sizeof *p);
+}
+
+/* What a register or a slot is; NULL: nothing. Of a slot without a register only the types mean something. */
+static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
+{
+	static const struct reg none;
+	const struct slot *s;
+
+	*types = 0;
+	if (n < 11)
+		return &f->regs[n];
+	if (n >= 11 + f->nr_slots)
+		return &none;
+	s = &f->slots[n - 11];
+	*types = word(s->type, 0);
+	return !s->reg.type && !slot_spilled(s) ? &none : &s->reg;
+}
+
+/* base: what it was. NULL: no memory. */
+static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first, struct values_piece *base)
+{
+	struct values_piece *p;
+	uint64_t types;
+	uint32_t i;
+
+	for (i = 0; i < PIECE; i++) {
+		const struct reg *r = stored(f, first + i, &types);
+
+		if (!same(&base->value[i]->is, r, types))
+			break;
+	}
+	if (i == PIECE) {
+		base->users += base != &empty;
+		return base;
+	}
+	p = pool_get(&env->pool, sizeof *p, NULL);
+	if (!p)
+		return NULL;
+	p->users = 1;
+	for (i = 0; i < PIECE; i++) {
+		const struct reg *r = stored(f, first + i, &types);
+
+		p->value[i] = value_get(env, r, types, base->value[i]);
+		if (!p->value[i]) {
+			for (; i < PIECE; i++)
+				p->value[i] = NOTHING;
+			piece_put(env, p);
+			return NULL;
+		}
+	}
+	return p;
+}
+
+/* ---- frames ------------------------------------------------------------------------------------ */
 
 static void rest_put(struct env *env, struct frame *k)
 {
 	if (!k || --k->users)
 		return;
-	for (uint32_t i = 0; i < 11 + k->nr_slots; i++)
-		value_put(env, k->values[i]);
+	for (uint32_t i = 0; i < PIECES; i++)
+		piece_put(env, k->pieces[i]);
 	pool_put(&env->pool, k->refs, k->room_refs * sizeof *k->refs);
-	pool_put(&env->pool, k, rest_size(k->room_slots));
+	pool_put(&env->pool, k, sizeof *k);
 }
 
 #define FACTS		offsetof(struct frame, callsite)
@@ -226,46 +255,47 @@ static void mark_slot(struct marks *m, unsigned i, const struct slot *s)
 	m->linked_slots |= s->reg.parent == PLACE_SAME ? bit : 0;
 }
 
-/* base: what the frame probably still is; NULL: nobody knows. */
-static struct frame *rest_of(struct env *env, const struct frame *f, struct frame *base, struct marks *m)
+static void mark_frame(struct marks *m, const struct frame *f)
 {
-	static const struct reg none;
-	uint32_t values[11 + MAX_SLOTS], nr = 11 + f->nr_slots, changed = 0;
-	struct frame *k;
-
 	*m = (struct marks){ .nr_slots = (uint8_t)f->nr_slots };
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct slot *s = i < 11 ? NULL : &f->slots[i - 11];
-		uint32_t hint = base && i < 11 + base->nr_slots ? base->values[i] : 0;
-		const struct reg *r = s ? &s->reg : &f->regs[i];
+	for (uint32_t i = 0; i < 11; i++)
+		mark_reg(m, i, &f->regs[i]);
+	for (uint32_t i = 0; i < f->nr_slots; i++)
+		mark_slot(m, i, &f->slots[i]);
+}
 
-		if (s)
-			mark_slot(m, i - 11, s);
-		else
-			mark_reg(m, i, r);
-		/* of a slot without a register only the types mean something */
-		if (s && !r->type && !slot_spilled(s))
-			r = &none;
-		values[i] = value_get(env, r, s ? word(s->type, 0) : 0, hint);
-		if (values[i] == NO_VALUE)
-			return NULL;
-		changed |= values[i] ^ hint;
+/* base: what the frame probably still is; NULL: nobody knows. */
+static struct frame *rest_of(struct env *env, const struct frame *f, struct frame *base)
+{
+	struct values_piece *pieces[PIECES] = { 0 };
+	bool changed = !base || !same_rest(base, f), ok = true;
+	struct frame *k = NULL;
+
+	for (uint32_t i = 0; i * PIECE < 11 + f->nr_slots && ok; i++) {
+		struct values_piece *was = base && base->pieces[i] ? base->pieces[i] : &empty;
+
+		pieces[i] = piece_of(env, f, i * PIECE, was);
+		ok = pieces[i];
+		changed |= pieces[i] != was;
 	}
-	if (base && !changed && same_rest(base, f)) {
-		for (uint32_t i = 0; i < nr; i++)
-			value_put(env, values[i]);
-		base->users++;
-		return base;
-	}
-	k = pool_get(&env->pool, rest_size(f->nr_slots), NULL);
-	if (!k)
+	if (ok && changed)
+		k = pool_zero(&env->pool, sizeof *k);
+	if (k) {
+		memcpy((char *)k + FACTS, (const char *)f + FACTS, FACTS_SIZE);
+		memcpy(k->pieces, pieces, sizeof pieces);
+		k->nr_slots = f->nr_slots;
+		k->users = 1;
+		if (!frame_copy_refs(env, k, f))
+			return k;
+		rest_put(env, k);
 		return NULL;
-	memset(k, 0, sizeof *k);
-	memcpy((char *)k + FACTS, (const char *)f + FACTS, FACTS_SIZE);
-	memcpy(k->values, values, nr * sizeof *values);
-	k->nr_slots = k->room_slots = f->nr_slots;
-	k->users = 1;
-	return frame_copy_refs(env, k, f) ? NULL : k;
+	}
+	for (uint32_t i = 0; i < PIECES; i++)
+		piece_put(env, pieces[i]);
+	if (!ok || changed)
+		return NULL;
+	base->users++;
+	return base;
 }
 
 static int wake_frame(struct env *env, struct frame *f, const struct frame *k, const struct marks *m)
@@ -276,13 +306,13 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k, c
 		return -ENOMEM;
 	f->nr_slots = k->nr_slots;
 	for (uint32_t i = 0; i < 11; i++) {
-		f->regs[i] = value_of(env, k->values[i])->reg;
+		f->regs[i] = *rest_reg(k, i);
 		f->regs[i].live = (m->written >> i & 1 ? LIVE_WRITTEN : 0) | (m->read >> i & 1 ? LIVE_READ : 0);
 		f->regs[i].precise = m->precise >> i & 1;
 		f->regs[i].parent = m->parent[i];
 	}
 	for (uint32_t i = 0; i < k->nr_slots; i++) {
-		f->slots[i] = *value_of(env, k->values[11 + i]);
+		f->slots[i] = *rest_slot(k, i);
 		f->slots[i].reg.live = (m->written_slots >> i & 1 ? LIVE_WRITTEN : 0) |
 				       (m->read_slots >> i & 1 ? LIVE_READ : 0);
 		f->slots[i].reg.precise = m->precise_slots >> i & 1;
@@ -293,28 +323,48 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k, c
 
 /* ---- states --------------------------------------------------------------------------------------- */
 
-int state_rest(struct env *env, struct state *rest, const struct state *st)
+/* A walk back finds by itself the way from the instruction above. */
+static bool says_something(const struct step *s)
+{
+	return s->from + 1 != s->insn || s->stack || s->nr_linked;
+}
+
+/* To the steps of a kept state nothing is added: those that say nothing are left out, but the first,
+ * by which the walk tells when it is back at `first`. */
+static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < st->nr_steps; i++)
+		n += !kept || !i || says_something(&st->steps[i]);
+	rest->steps = n ? pool_get(&env->pool, n * sizeof *rest->steps, NULL) : NULL;
+	if (n && !rest->steps)
+		return -ENOMEM;
+	rest->room_steps = n;
+	for (uint32_t i = n = 0; i < st->nr_steps; i++)
+		if (!kept || !i || says_something(&st->steps[i]))
+			rest->steps[n++] = st->steps[i];
+	rest->nr_steps = n;
+	return 0;
+}
+
+int state_rest(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	const struct state *base = st->parent;
-	struct step *steps = NULL;
+	bool ok;
 
 	state_copy_facts(rest, st);
 	rest->marks = pool_get(&env->pool, (st->cur + 1) * sizeof *rest->marks, NULL);
-	if (st->nr_steps)
-		steps = pool_get(&env->pool, st->nr_steps * sizeof *steps, NULL);
-	if (!rest->marks || (st->nr_steps && !steps))
-		return -ENOMEM;
-	if (st->nr_steps)
-		memcpy(steps, st->steps, st->nr_steps * sizeof *steps);
-	rest->steps = steps;
-	rest->nr_steps = rest->room_steps = st->nr_steps;
-	for (uint32_t n = 0; n <= st->cur; n++) {
-		rest->frames[n] = rest_of(env, st->frames[n], base && n <= base->cur ? base->frames[n] : NULL,
-					  &rest->marks[n]);
-		if (!rest->frames[n])
-			return -ENOMEM;
+	ok = rest->marks && !rest_steps(env, rest, st, kept);
+	for (uint32_t n = 0; n <= st->cur && ok; n++) {
+		mark_frame(&rest->marks[n], st->frames[n]);
+		rest->frames[n] = rest_of(env, st->frames[n], base && n <= base->cur ? base->frames[n] : NULL);
+		ok = rest->frames[n];
 	}
-	return 0;
+	if (ok)
+		return 0;
+	state_forget(env, rest);
+	return -ENOMEM;
 }
 
 int state_wake(struct env *env, struct state *st, const struct state *rest)
@@ -358,16 +408,31 @@ void state_only_marks(struct env *env, struct state *rest)
 }
 
 /* Of a frame that no other state has, what wasn't read goes. */
+static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m, uint32_t first)
+{
+	struct values_piece *p = *piece;
+	bool any = false;
+
+	for (uint32_t i = 0, n = first; i < PIECE; i++, n++) {
+		bool read = n < 11 ? m->read >> n & 1 : n < 11 + MAX_SLOTS && m->read_slots >> (n - 11) & 1;
+
+		any |= read;
+		if (read || p == &empty || p->users > 1)
+			continue;
+		value_put(env, p->value[i]);
+		p->value[i] = NOTHING;
+	}
+	if (any)
+		return;
+	piece_put(env, p);
+	*piece = &empty;
+}
+
 static void trim_frame(struct env *env, struct frame *k, const struct marks *m)
 {
-	if (!k || k->users > 1)
-		return;
-	for (uint32_t i = 0; i < 11 + k->nr_slots; i++) {
-		if (i < 11 ? m->read >> i & 1 : m->read_slots >> (i - 11) & 1)
-			continue;
-		value_put(env, k->values[i]);
-		k->values[i] = NOTHING;
-	}
+	for (uint32_t i = 0; k && k->users == 1 && i < PIECES; i++)
+		if (k->pieces[i])
+			trim_piece(env, &k->pieces[i], m, i * PIECE);
 }
 
 void state_trim(struct env *env, struct state *rest)

@@ -128,10 +128,10 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	if (old->turns > cur->turns)
 		return false;
 	for (uint32_t i = 0; i < 11; i++)
-		if (regs >> i & 1 && !reg_safe(env, rest_reg(env, old, i), m->precise >> i & 1, &cur->regs[i]))
+		if (regs >> i & 1 && !reg_safe(env, rest_reg(old, i), m->precise >> i & 1, &cur->regs[i]))
 			return false;
 	for (uint32_t i = 0; i < old->nr_slots; i++)
-		if (slots >> i & 1 && !slot_safe(env, rest_slot(env, old, i), m->precise_slots >> i & 1,
+		if (slots >> i & 1 && !slot_safe(env, rest_slot(old, i), m->precise_slots >> i & 1,
 						 i < cur->nr_slots ? &cur->slots[i] : NULL))
 			return false;
 	if (old->nr_refs != cur->nr_refs)
@@ -158,12 +158,12 @@ static bool state_safe(struct env *env, const struct state *old, const struct st
 	return true;
 }
 
-static bool maybe_looping(const struct env *env, const struct state *old, const struct state *cur)
+static bool maybe_looping(const struct state *old, const struct state *cur)
 {
 	if (old->cur != cur->cur)
 		return false;
 	for (uint32_t i = 0; i < 11; i++)
-		if (memcmp(rest_reg(env, old->frames[old->cur], i), &cur->frames[cur->cur]->regs[i], REG_ALL))
+		if (memcmp(rest_reg(old->frames[old->cur], i), &cur->frames[cur->cur]->regs[i], REG_ALL))
 			return false;
 	return true;
 }
@@ -240,9 +240,10 @@ static struct explored **kept_at(struct env *env)
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches) {
-		/* paths from it may still mark it, and later turns be widened by it */
+		/* paths from it may still mark it, and later turns be widened by it; a walk back
+		 * that comes to the first state of all asks what function it is in */
 		e->aside = true;
-		if (!e->st.head)
+		if (!e->st.head && e->st.last >= 0)
 			state_only_marks(env, &e->st);
 		return;
 	}
@@ -251,6 +252,49 @@ static void drop(struct env *env, struct explored *e)
 		env->v->stats.peak_states--;
 	state_forget(env, &e->st);
 	pool_put(&env->pool, e, sizeof *e);
+}
+
+/* so that blocks of values can become states' */
+_Static_assert(sizeof(struct explored) <= 160, "blocks for values and lists of them are as large");
+
+/* States kept before that number; those that helped, and that turns begin with, only if `all`. */
+static void give_up(struct env *env, uint32_t before, bool all)
+{
+	for (uint32_t i = 0; i < env->nr_lists; i++)
+		for (struct explored **link = &env->explored[i], *e; (e = *link);) {
+			bool waited_for;
+
+			if (e->number > before || e->st.last < 0 || (!all && (e->hits || e->st.head))) {
+				link = &e->next;
+				continue;
+			}
+			*link = e->next;
+			waited_for = e->st.branches;
+			drop(env, e);
+			if (waited_for)
+				state_only_marks(env, &e->st);
+		}
+}
+
+/*
+ * What is kept only spares looking twice: so that may go, the oldest first, as the paths
+ * that would meet it come last. Marks of states from which paths are under way stay.
+ */
+bool prune_make_room(struct env *env)
+{
+	/* of 16 parts, by age */
+	static const struct { uint8_t part; bool all; } rounds[] = {
+		{ 4, false }, { 8, false }, { 15, false }, { 8, true }, { 15, true },
+	};
+	uint32_t newest = env->v->stats.total_states;
+
+	/* it was tried when about as much was used */
+	if (env->pool.used < env->short_at + (1u << 20))
+		return false;
+	for (size_t i = 0; i < pb_array_size(rounds) && env->pool.used > POOL_SHORT / 8 * 7; i++)
+		give_up(env, newest / 16 * rounds[i].part, rounds[i].all);
+	env->short_at = env->pool.used > POOL_SHORT / 8 * 7 ? env->pool.used : 0;
+	return !pool_is_short(&env->pool);
 }
 
 void prune_done(struct env *env, struct state *st)
@@ -281,22 +325,47 @@ static void link_state(struct state *cur)
 	}
 }
 
-static int keep(struct env *env)
+/* The present one; NULL: there is no memory for states that can be done without. */
+static struct explored *take_state(struct env *env)
 {
-	struct explored *e = pool_zero(&env->pool, sizeof *e), **list = kept_at(env);
+	struct explored *e;
+
+	if (env->processed < env->keep_again)
+		return NULL;
+	if (pool_is_short(&env->pool) && !prune_make_room(env)) {
+		env->keep_again = env->processed + KEEP_AGAIN;
+		return NULL;
+	}
+	env->pool.optional = true;
+	e = pool_zero(&env->pool, sizeof *e);
+	if (e && state_rest(env, &e->st, env->cur, true)) {
+		pool_put(&env->pool, e, sizeof *e);
+		e = NULL;
+	}
+	env->pool.optional = false;
+	if (!e) {
+		prune_make_room(env);
+		env->keep_again = env->processed + KEEP_AGAIN;
+	}
+	return e;
+}
+
+/* compare: paths will come here again. */
+static int keep(struct env *env, bool compare)
+{
+	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
+	/* what was precise before decides nothing from here on, until something says so */
+	if (env->capable)
+		precise_forget(cur);
+	e = take_state(env);
 	if (!e)
-		return -ENOMEM;
+		return step_jump(env);
 	env->v->stats.total_states++;
 	env->v->stats.peak_states++;
 	env->prev_jumps = env->jumps_processed;
 	env->prev_processed = env->processed;
-	/* what was precise before decides nothing from here on, until something says so */
-	if (env->capable)
-		precise_forget(cur);
-	if (state_rest(env, &e->st, cur))
-		return -ENOMEM;
 	e->number = env->v->stats.total_states;
 	e->st.insn = env->insn;
 	e->st.head = env->aux[env->insn].calls_back;
@@ -305,8 +374,13 @@ static int keep(struct env *env)
 	cur->first = env->insn;
 	cur->nr_steps = 0;
 	cur->in_turn |= e->st.head;
-	e->next = *list;
-	*list = e;
+	if (compare) {
+		e->next = *list;
+		*list = e;
+	} else {
+		e->aside = true;
+		state_only_marks(env, &e->st);
+	}
 	link_state(cur);
 	return 0;
 }
@@ -332,10 +406,10 @@ void prune_widen(struct env *env)
 		const struct marks *m = &st->marks[n];
 
 		for (uint32_t i = 0; i < FP; i++)
-			widen(env, rest_reg(env, old, i), m->precise >> i & 1, &f->regs[i]);
+			widen(env, rest_reg(old, i), m->precise >> i & 1, &f->regs[i]);
 		for (uint32_t i = 0; i < f->nr_slots && i < old->nr_slots; i++)
-			if (slot_spilled(&f->slots[i]) && slot_spilled(rest_slot(env, old, i)))
-				widen(env, &rest_slot(env, old, i)->reg, m->precise_slots >> i & 1, &f->slots[i].reg);
+			if (slot_spilled(&f->slots[i]) && slot_spilled(rest_slot(old, i)))
+				widen(env, &rest_slot(old, i)->reg, m->precise_slots >> i & 1, &f->slots[i].reg);
 	}
 }
 
@@ -363,7 +437,7 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
 	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
-	    maybe_looping(env, &e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
+	    maybe_looping(&e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
 		return LOOP;
 	/* states of the turns of a loop rarely help others */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
@@ -430,7 +504,7 @@ int prune_visit(struct env *env)
 		cur_frame(env)->series = ++env->series;
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
-		return step_jump(env);
+		return env->cur->nr_steps > LONG_WAY ? keep(env, false) : step_jump(env);
 	/* every other point isn't worth a state */
 	if (env->jumps_processed - env->prev_jumps >= 2 && env->processed - env->prev_processed >= 8)
 		add = true;
@@ -462,7 +536,7 @@ int prune_visit(struct env *env)
 		env->v->stats.max_states_per_insn = states;
 	if (!add || (!env->capable && states > MAX_STATES))
 		return step_jump(env);
-	return keep(env);
+	return keep(env, true);
 }
 
 void prune_free(struct env *env)

@@ -254,7 +254,8 @@ int step_push(struct env *env)
 		return 0;
 	if (st->nr_steps == st->room_steps) {
 		size_t bytes;
-		struct step *steps = pool_get(&env->pool, (st->nr_steps * 2 + 8) * sizeof *steps, &bytes);
+		uint32_t more = st->nr_steps < LONG_WAY ? st->nr_steps + 8 : st->nr_steps / 4;
+		struct step *steps = pool_get(&env->pool, (st->nr_steps + more) * sizeof *steps, &bytes);
 
 		if (!steps)
 			return -ENOMEM;
@@ -271,7 +272,11 @@ int step_push(struct env *env)
 
 int step_jump(struct env *env)
 {
-	return env->aux[env->insn].jump_point ? step_push(env) : 0;
+	/* one that comes from the instruction above says nothing: only how many there are decides something */
+	if (!env->aux[env->insn].jump_point ||
+	    (env->cur->nr_steps > LONG_WAY && (uint32_t)env->prev_insn + 1 == env->insn))
+		return 0;
+	return step_push(env);
 }
 
 int step_stack(struct env *env, uint32_t frame, uint32_t slot)
@@ -295,7 +300,7 @@ static int branch_rest(struct env *env, struct waiting *w)
 
 	if (!w || w->st.marks)
 		return 0;
-	if (state_rest(env, &rest, &w->st))
+	if (state_rest(env, &rest, &w->st, false))
 		return -ENOMEM;
 	state_clear(env, &w->st);
 	w->st = rest;
@@ -304,8 +309,11 @@ static int branch_rest(struct env *env, struct waiting *w)
 
 struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative)
 {
-	struct waiting *w = pool_zero(&env->pool, sizeof *w);
+	struct waiting *w;
 
+	if (pool_is_short(&env->pool))
+		prune_make_room(env);
+	w = pool_zero(&env->pool, sizeof *w);
 	if (!w || branch_rest(env, env->waiting))
 		return NULL;
 	w->insn = insn;

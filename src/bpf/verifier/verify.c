@@ -48,6 +48,7 @@ static int set_up(struct env *env, struct pb_bpf_verify *v)
 	env->explored = pool_zero(&env->pool, env->nr_lists * sizeof(struct explored *));
 	if (!env->ops || !env->aux || !env->explored)
 		return -ENOMEM;
+	env->set_up = pool_mark(&env->pool);
 	for (uint32_t i = 0; i < v->nr; i++) {
 		env->ops[i] = pb_bpf_decode(&v->insns[i]);
 		if (env->ops[i] == PB_BPF_OP_LD_IMM64)
@@ -161,8 +162,11 @@ static int tell_facts(struct env *env)
 	struct pb_bpf_verify *v = env->v;
 	size_t insns = sizeof(struct pb_bpf_fact) * env->nr, subs = sizeof(struct pb_bpf_subprog) * env->nr_subs;
 	size_t size = sizeof(struct pb_bpf_facts) + insns + subs;
-	struct pb_bpf_facts *f = v->mem->alloc(v->mem, size);
+	struct pb_bpf_facts *f;
 
+	/* states aren't needed any more, and not both have room in a program of a million */
+	pool_back_to(&env->pool, env->set_up);
+	f = v->mem->alloc(v->mem, size);
 	if (!f)
 		return -ENOMEM;
 	f->size = size;
@@ -240,6 +244,8 @@ int pb_bpf_verify(struct pb_bpf_verify *v)
 	if (!err)
 		err = check_all(env);
 	v->stats.insns = env->processed;
+	if (err && env->pool.failed)
+		err = refuse(env, ENOMEM, "verifying the program needs more than %d MB\n", (int)(POOL_MOST >> 20));
 	log_stats(env);
 	if (!err && v->log_level && v->log && v->log->cut)
 		err = -ENOSPC;
