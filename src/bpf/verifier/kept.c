@@ -161,7 +161,16 @@ static void piece_put(struct env *env, struct values_piece *p)
 	pool_put(&env->pool, p, sizeof *p);
 }
 
-/* What a register or a slot is; NULL: nothing. Of a slot without a register only the types mean something. */
+/* There are only bytes, of which the types say all: a register is spilled, or a dynptr is there, otherwise. */
+static bool only_bytes(const struct slot *s)
+{
+	for (int i = 0; i < SLOT; i++)
+		if (s->type[i] != S_INVALID && s->type[i] != S_MISC && s->type[i] != S_ZERO)
+			return false;
+	return !s->reg.type;
+}
+
+/* What a register or a slot is. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
@@ -174,7 +183,7 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 		return &none;
 	s = &f->slots[n - 11];
 	*types = word(s->type, 0);
-	return !s->reg.type && !slot_spilled(s) ? &none : &s->reg;
+	return only_bytes(s) ? &none : &s->reg;
 }
 
 /* base: what it was. NULL: no memory. */

@@ -44,11 +44,13 @@ static int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const
 	static const struct pb_bpf_map_ops ops;
 	static struct pb_bpf_map progs = { .ops = &ops, .attr = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0 },
 					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	struct pb_bpf_map *maps[] = { &progs };
+	static struct pb_bpf_map ring = { .ops = &ops, .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
+					  .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map *maps[] = { &progs, &ring };
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
-		.maps = maps, .nr_maps = 1, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
+		.maps = maps, .nr_maps = 2, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
 	int err = pb_bpf_verify(&v);
@@ -277,6 +279,24 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
 
+/* What is known of a dynptr is there when a branch that waited below another one goes on. */
+static void test_dynptr_of_waiting_branch(void **state)
+{
+	struct bpf_insn p[] = {
+		I(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 1), I(0, 0, 0, 0, 0), SET(2, 8), SET(3, 0), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(ringbuf_reserve_dynptr),
+		CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 7), BPF_JMP_IMM(BPF_JEQ, 0, 1, 12),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_submit_dynptr), SET(0, 0), EXIT(),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_discard_dynptr), SET(0, 1), EXIT(),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 1), CALL(ringbuf_submit_dynptr), SET(0, 2), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+	/* on the way that waited longest it stays */
+	p[19] = SET(0, 0);
+	assert_int_equal(VERDICT(SCHED_CLS, p), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +307,7 @@ int main(void)
 		cmocka_unit_test(test_part_of_pointer_on_other_way),
 		cmocka_unit_test(test_rest_of_narrow_spill),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
+		cmocka_unit_test(test_dynptr_of_waiting_branch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
