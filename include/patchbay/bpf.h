@@ -99,9 +99,10 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * The verifier's -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ... as the kernel's; -EBADF: the
  * section of a program in an array begins with ?, and it wasn't loaded before; -EINVAL: such
  * a program is of another type; -ENOMEM; -EALREADY: it is loaded, by this function. log: what
- * the verifier says, with the kernel's levels (0: nothing, 1, 2; 4: statistics); size 0: no
- * log, info.why has the reason all the same. -ENOSPC: the log had no room, which is a
- * refusal as in the kernel. Context: setup.
+ * the verifier says, with the kernel's levels (0: nothing, 1, 2; 4: statistics). If it has no
+ * room for all, the oldest lines are left out; the verdict is the same. size 0: no log.
+ * Writing one takes several times as long as the rest: info.why has the reason without it,
+ * too. Context: setup.
  */
 int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32_t level, char *log, size_t size);
 

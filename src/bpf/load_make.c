@@ -13,8 +13,7 @@
 #include "bpf/map_sys.h"
 #include "bpf/resolve.h"
 
-#define LOG_ERRORS	4	/* and statistics */
-#define OWN_LOG	(16u << 20)	/* of the verifier's, for its last line, if nobody wants it */
+#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if nobody wants it */
 
 struct making {
 	struct pb_bpf_made made;	/* first */
@@ -324,17 +323,13 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
  */
 static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
 {
-	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log ? NULL : calloc(1, OWN_LOG) };
+	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log && log->len ? NULL : calloc(1, OWN_LOG) };
 	const char *core = NULL;
 	char line[256] = "";
 
 	if (own.buf) {
 		log = &own;
 		verify(m, nr, &own, 1);
-		if (own.cut) {		/* errors only */
-			own.len = own.cut = 0;
-			verify(m, nr, &own, LOG_ERRORS);
-		}
 	}
 	if (log && log->buf) {
 		core = pb_bpf_object_explain(&m->made.object->progs[nr], log->buf);

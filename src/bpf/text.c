@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bpf/text.h"
 
+#include "base/mem.h"
+
+/* Half of the text, and the rest of the line. */
+static bool forget_oldest(struct pb_bpf_text *t)
+{
+	uint32_t from = t->len / 2 + 1;
+
+	if (!t->tail || t->size < 4)
+		return false;
+	while (from < t->len && t->buf[from - 1] != '\n')
+		from++;
+	/* a line that is longer than half of all */
+	if (from == t->len)
+		from = t->len / 2 + 1;
+	memmove(t->buf, t->buf + from, t->len - from);
+	t->len -= from;
+	t->gone += from;
+	return true;
+}
+
 static void put(struct pb_bpf_text *t, char c)
 {
 	if (!t->buf || t->len + 1 >= t->size) {
 		t->cut = true;
-		return;
+		if (!t->buf || !forget_oldest(t))
+			return;
 	}
 	t->buf[t->len++] = c;
 	t->buf[t->len] = 0;
@@ -63,6 +84,20 @@ static void put_number(struct pb_bpf_text *t, const struct spec *s, const char *
 static void put_signed(struct pb_bpf_text *t, const struct spec *s, int64_t v)
 {
 	put_number(t, s, v < 0 ? "-" : s->plus ? "+" : "", v < 0 ? -(uint64_t)v : (uint64_t)v, 10);
+}
+
+void pb_bpf_text_back(struct pb_bpf_text *t, uint64_t at)
+{
+	if (at < t->gone) {
+		t->len = 0;
+		t->gone = at;
+	} else {
+		t->len = (uint32_t)(at - t->gone);
+	}
+	if (t->tail)
+		t->cut = t->gone;
+	if (t->buf && t->size)
+		t->buf[t->len] = 0;
 }
 
 void pb_bpf_vprintf(struct pb_bpf_text *t, const char *f, va_list ap)

@@ -16,7 +16,18 @@ struct pb_bpf_text {
 	char *buf;		/* size bytes, always ends in a 0; NULL: nothing is kept */
 	uint32_t size, len;	/* len < size */
 	bool cut;		/* something found no room */
+	bool tail;		/* if it is full, the oldest lines go: at least half of it stays */
+	uint64_t gone;		/* bytes that went */
 };
+
+/* Where the text ends, those that went included. */
+static inline uint64_t pb_bpf_text_at(const struct pb_bpf_text *t)
+{
+	return t->gone + t->len;
+}
+
+/* Back to where it ended once. */
+void pb_bpf_text_back(struct pb_bpf_text *t, uint64_t at);
 
 void pb_bpf_vprintf(struct pb_bpf_text *t, const char *format, va_list ap);
 void pb_bpf_printf(struct pb_bpf_text *t, const char *format, ...)

@@ -68,8 +68,9 @@ struct pb_bpf_verify {
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
-	struct pb_bpf_text *log;
-	uint32_t log_level;		/* as the kernel's: 0, 1, 2, 4 for the statistics */
+	struct pb_bpf_text *log;	/* if it is full its oldest lines go; that changes no verdict */
+	uint32_t log_level;		/* as the kernel's: 0, 1, 2, 4 for the statistics; or: */
+#define PB_BPF_LOG_REFUSAL	8	/* 1 if it is refused: it is verified once more then */
 	struct pb_bpf_mem *mem;
 	/* For tests of what is deduced: env.h says what env has. Called before each instruction of
 	 * each path that isn't speculation; NULL: nobody listens. */

@@ -20,7 +20,8 @@ enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 #define BPF_MAX_MAPS	64
 #define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
-#define BPF_LOG_SIZE	(16u << 20)
+#define BPF_LOG_SIZE	(16u << 20)	/* if it is asked for */
+#define BPF_LOG_SHORT	(64u << 10)	/* of a refusal */
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run, bpf_command_dump,
@@ -83,6 +84,7 @@ struct bpf_session {
 	struct pb_bpf_object *object;
 	struct pb_bpf_made *made;
 	char *log;
+	uint64_t log_gone;		/* bytes that stood before it */
 	/* words that are no options, wherever they stand */
 	char **args;
 	int nr_args;
@@ -120,6 +122,9 @@ int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
 /* Verifies, resolves, makes: 0 or -errno; what was said is in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
+/* To standard error, if there is any. */
+void bpf_session_show_log(const struct bpf_session *s);
+struct pb_bpf_text bpf_session_log(struct bpf_session *s);
 /* The log's last line that says something. */
 const char *bpf_session_reason(const struct bpf_session *s);
 

@@ -141,7 +141,7 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 
 	if (!bpf_object_load(&a->session, nr, &l, &why))
 		return 0;
-	fprintf(stderr, "%s", a->session.log);
+	bpf_session_show_log(&a->session);
 	return pb_error(a->command, "%s: refused: %s", p->name, why);
 }
 

@@ -35,7 +35,7 @@ static int load_prog(struct bpf_session *s, uint32_t nr)
 	if (!bpf_object_load(s, nr, &l, &why))
 		return 0;
 	if (!s->quiet)
-		fprintf(stderr, "%s", s->log);
+		bpf_session_show_log(s);
 	return pb_error(s->command, "%s: refused: %s", s->object->progs[nr].name, why);
 }
 

@@ -82,11 +82,10 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 static int make(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why,
 		int (*how)(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level))
 {
-	struct pb_bpf_text log = { .buf = s->log, .size = BPF_LOG_SIZE };
-	int err;
+	struct pb_bpf_text log = bpf_session_log(s);
+	int err = how(s->made, nr, &log, (uint32_t)s->log_level);
 
-	s->log[0] = 0;
-	err = how(s->made, nr, &log, (uint32_t)s->log_level);
+	s->log_gone = log.gone;
 	*why = s->made->progs[nr].why;
 	*out = (struct bpf_loaded){ .prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified };
 	if (!err)

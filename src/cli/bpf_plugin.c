@@ -52,7 +52,7 @@ static int execute(struct bpf_session *s, struct bpf_insn *insns, uint32_t nr, u
 	uint64_t r0;
 
 	if (bpf_session_load(s, &u, &l)) {
-		fprintf(stderr, "%s\n", s->log);
+		bpf_session_show_log(s);
 		return 1;
 	}
 	run = (struct pb_bpf_run){ .prog = l.prog, .ctx = &xdp, .host = pb_bpf_host_linux() };
@@ -79,7 +79,6 @@ int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_a
 		return pb_error(s->command, "out of memory");
 	end = put_registers(all, (uint32_t)len);
 	memcpy(end, insns, nr * sizeof(*insns));
-	s->log_level = 1;
 	ret = execute(s, all, (uint32_t)(end - all) + nr, (uint32_t)len);
 	free(all);
 	free(insns);

@@ -192,7 +192,7 @@ static int verdict(struct bpf_session *s, const char *name, int err, const char 
 	const char *after = name ? ": " : "";
 
 	if (!s->quiet)
-		fprintf(stderr, "%s%s", s->log, err && *s->log && s->log[strlen(s->log) - 1] != '\n' ? "\n" : "");
+		bpf_session_show_log(s);
 	if (err) {
 		printf("%s%sREJECT errno=%d %s\n", name ? name : "", after, -err,
 		       why ? why : bpf_session_reason(s));

@@ -89,7 +89,7 @@ void bpf_session_init(struct bpf_session *s, const char *command)
 
 	s->command = command;
 	s->caps = PB_BPF_CAP_ALL;
-	s->log_level = 1;
+	s->log_level = PB_BPF_LOG_REFUSAL;
 	s->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, s };
 	s->log = calloc(1, BPF_LOG_SIZE);
 	sigaction(SIGSEGV, &act, NULL);
@@ -169,9 +169,27 @@ static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_v
 	return err;
 }
 
+struct pb_bpf_text bpf_session_log(struct bpf_session *s)
+{
+	s->log[0] = 0;
+	return (struct pb_bpf_text){
+		.buf = s->log, .size = s->log_level == PB_BPF_LOG_REFUSAL ? BPF_LOG_SHORT : BPF_LOG_SIZE,
+	};
+}
+
+void bpf_session_show_log(const struct bpf_session *s)
+{
+	size_t n = strlen(s->log);
+
+	if (s->log_gone)
+		fprintf(stderr, "(the log is cut: %lu bytes before this)\n", (unsigned long)s->log_gone);
+	if (n)
+		fprintf(stderr, "%s%s", s->log, s->log[n - 1] == '\n' ? "" : "\n");
+}
+
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out)
 {
-	struct pb_bpf_text log = { .buf = s->log, .size = BPF_LOG_SIZE };
+	struct pb_bpf_text log = bpf_session_log(s);
 	struct pb_bpf_verify v = {
 		.type = u->type, .attach_type = u->attach_type, .flags = s->flags, .caps = s->caps, .gpl = u->gpl,
 		.insns = u->insns, .nr = u->nr, .maps = u->maps ? u->maps : s->map,
@@ -181,9 +199,9 @@ int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf
 	};
 	int err;
 
-	s->log[0] = 0;
 	*out = (struct bpf_loaded){ 0 };
 	err = pb_bpf_verify(&v);
+	s->log_gone = log.gone;
 	if (err)
 		return err;
 	out->verified = v.stats.insns;

@@ -53,6 +53,18 @@ check 0 "ACCEPT verified=2
 RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
+# a log of more than 16 MB is cut, and changes no verdict: 450,000 turns of a loop
+turns="b701000000000000 0701000001000000 a501feffd0dd0600"
+check 0 "ACCEPT verified=900003" verify -q $turns $one
+check 0 "ACCEPT verified=900003" verify -q -l 1 $turns $one
+check 0 "ACCEPT verified=900003" verify -l 2 $turns $one
+grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: no word of what is cut"; failed=1; }
+tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
+# without -l an accepted program has no log, a refused one the end of it
+check 0 "ACCEPT verified=2" verify $one
+[ -s "$tmp/err" ] && { echo "FAILED: a log that nobody asked for"; failed=1; }
+check 1 "REJECT errno=13 R3 !read_ok" verify $turns bf30000000000000 $exit0
+tail -2 "$tmp/err" | head -1 | grep -q "^R3 !read_ok" || { echo "FAILED: the reason is cut off"; failed=1; }
 check 1 "REJECT errno=1 " verify -q --unprivileged -t kprobe $one
 check 3 "" run -q b7
 check 3 "" run -q -m 1,4 $one

@@ -128,7 +128,7 @@ struct waiting {
 	struct state st;	/* at rest, except the newest's */
 	uint32_t insn;
 	int32_t from;
-	uint32_t log_len;
+	uint64_t log_at;
 	struct waiting *next;
 };
 
@@ -205,7 +205,8 @@ struct env {
 	/* the log */
 	uint32_t touched_regs;
 	uint64_t touched_slots;
-	uint32_t insn_len, insn_log_len;
+	uint32_t insn_len;
+	uint64_t insn_log_at;
 	const struct pb_bpf_line *last_line;
 	struct {
 		uint32_t nr;
@@ -220,17 +221,14 @@ void log_text(struct env *env, const char *format, ...) __attribute__((format(pr
 /* "-EACCES, and why": */
 #define refuse(env, err, ...) (log_text(env, __VA_ARGS__), -(err))
 
-/* Something found no room, and no more will. */
-static inline bool log_full(const struct env *env)
+static inline bool log_none(const struct env *env)
 {
-	const struct pb_bpf_text *t = env->v->log;
-
-	return !t || (t->cut && t->len + 1 >= t->size);
+	return !env->v->log || !env->v->log->buf;
 }
 
 static inline bool log_on(const struct env *env)
 {
-	return env->v->log_level & 3 && !log_full(env);
+	return env->v->log_level & 3 && !log_none(env);
 }
 
 struct type_text { char s[64]; };

@@ -13,7 +13,7 @@ void log_text(struct env *env, const char *format, ...)
 {
 	va_list ap;
 
-	if (!env->v->log_level || log_full(env))
+	if (!env->v->log_level || log_none(env))
 		return;
 	va_start(ap, format);
 	pb_bpf_vprintf(env->v->log, format, ap);
@@ -147,7 +147,7 @@ static void say_slot(struct env *env, const struct slot *s, unsigned n)
 
 void log_state(struct env *env, const struct frame *f, bool all)
 {
-	if (log_full(env))
+	if (log_none(env))
 		return;
 	if (f->number)
 		say(env, " frame%d:", (int)f->number);
@@ -180,7 +180,7 @@ void log_disasm(struct env *env, uint32_t insn)
 {
 	const struct pb_bpf_names names = { .helper = name_of_helper, .hide = !env->ptr_leaks };
 
-	if (log_full(env))
+	if (log_none(env))
 		return;
 	say(env, "%d: ", (int)insn);
 	pb_bpf_disasm(env->v->log, &env->insns[insn], &names);
@@ -189,14 +189,14 @@ void log_disasm(struct env *env, uint32_t insn)
 
 void log_insn(struct env *env)
 {
-	uint32_t before;
+	uint64_t before;
 
 	if (!log_on(env))
 		return;
-	before = env->v->log->len;
+	before = pb_bpf_text_at(env->v->log);
 	log_disasm(env, env->insn);
-	env->insn_len = env->v->log->len - before;
-	env->insn_log_len = env->v->log->len;
+	env->insn_log_at = pb_bpf_text_at(env->v->log);
+	env->insn_len = (uint32_t)(env->insn_log_at - before);
 }
 
 /* What changed, behind the instruction that did it if that is the last line. */
@@ -206,7 +206,7 @@ void log_insn_state(struct env *env)
 
 	if (!log_on(env))
 		return;
-	if (env->insn_log_len && env->insn_log_len == t->len) {
+	if (t->len && env->insn_log_at == pb_bpf_text_at(t)) {
 		uint32_t at = env->insn_len, column = at + 4 > 40 ? at + 4 : 40;
 
 		t->len--;
@@ -226,7 +226,7 @@ void log_line(struct env *env, uint32_t insn, const char *prefix, ...)
 	const char *text;
 	va_list ap;
 
-	if (!n || !v->log_level || log_full(env) || &v->lines[n - 1] == env->last_line)
+	if (!n || !v->log_level || log_none(env) || &v->lines[n - 1] == env->last_line)
 		return;
 	va_start(ap, prefix);
 	pb_bpf_vprintf(v->log, prefix, ap);

@@ -318,7 +318,7 @@ struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool sp
 		return NULL;
 	w->insn = insn;
 	w->from = (int32_t)from;
-	w->log_len = env->v->log ? env->v->log->len : 0;
+	w->log_at = env->v->log ? pb_bpf_text_at(env->v->log) : 0;
 	w->next = env->waiting;
 	env->waiting = w;
 	env->nr_waiting++;
@@ -348,11 +348,8 @@ int branch_pop(struct env *env, bool shorten_log)
 			return -ENOMEM;
 		state_forget(env, &w->st);
 	}
-	if (shorten_log && env->v->log) {
-		env->v->log->len = w->log_len;
-		if (env->v->log->size)
-			env->v->log->buf[w->log_len] = 0;
-	}
+	if (shorten_log && env->v->log)
+		pb_bpf_text_back(env->v->log, w->log_at);
 	env->insn = w->insn;
 	env->prev_insn = w->from;
 	env->waiting = w->next;

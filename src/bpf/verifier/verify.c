@@ -111,10 +111,8 @@ static int check_function(struct env *env, uint32_t sub)
 	state_clear(env, st);
 	pool_put(&env->pool, st, sizeof *st);
 	prune_free(env);
-	if (log && log->size && !(env->v->log_level & 2)) {
-		log->len = 0;
-		log->buf[0] = 0;
-	}
+	if (log && !(env->v->log_level & 2))
+		pb_bpf_text_back(log, 0);
 	return 0;
 }
 
@@ -223,7 +221,7 @@ static int check_all(struct env *env)
 	return err;
 }
 
-int pb_bpf_verify(struct pb_bpf_verify *v)
+static int verify(struct pb_bpf_verify *v)
 {
 	struct pool pool = { .mem = v->mem };
 	struct env *env;
@@ -247,11 +245,27 @@ int pb_bpf_verify(struct pb_bpf_verify *v)
 	if (err && env->pool.failed)
 		err = refuse(env, ENOMEM, "verifying the program needs more than %d MB\n", (int)(POOL_MOST >> 20));
 	log_stats(env);
-	if (!err && v->log_level && v->log && v->log->cut)
-		err = -ENOSPC;
 	if (!err)
 		err = tell_facts(env);
 	pool = env->pool;	/* env itself lies in it */
 	pool_end(&pool);
+	return err;
+}
+
+/* Writing a log takes several times as long as verifying, and hardly anybody reads it. */
+int pb_bpf_verify(struct pb_bpf_verify *v)
+{
+	uint32_t level = v->log_level;
+	int err;
+
+	if (v->log)
+		v->log->tail = true;
+	v->log_level &= ~(uint32_t)PB_BPF_LOG_REFUSAL;
+	err = verify(v);
+	if (err && level == PB_BPF_LOG_REFUSAL && v->log) {
+		v->log_level = 1;
+		verify(v);
+	}
+	v->log_level = level;
 	return err;
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The log: whatever room it has, the verdict is the same and its last lines are there. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../insns.h"
+#include "bpf/text.h"
+#include "bpf/verify.h"
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+/* A loop, then r3, which is only there if `good`. */
+static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
+{
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_IMM(1, 0), BPF_ALU64_IMM(BPF_ADD, 1, 1), BPF_JMP_IMM(BPF_JLT, 1, 100, -2),
+		good ? BPF_MOV64_IMM(0, 0) : BPF_MOV64_REG(0, 3), BPF_EXIT_INSN(),
+	};
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
+		.nr = sizeof insns / sizeof *insns, .log = log, .log_level = level, .mem = &mem,
+	};
+	int err = pb_bpf_verify(&v);
+
+	pb_bpf_facts_free(&mem, v.facts);
+	assert_int_equal(v.log_level, level);
+	return err;
+}
+
+/* Every size, to where all of it has room; the end of the largest is the end of all others. */
+static void test_verdict_with_little_room(void **state)
+{
+	static char all[4 << 20], some[1 << 16];
+
+	for (uint32_t level = 0; level <= 8; level = level ? level * 2 : 1)
+		for (int good = 0; good < 2; good++) {
+			struct pb_bpf_text whole = { .buf = all, .size = sizeof all };
+			int err = good ? 0 : -EACCES;
+
+			all[0] = 0;
+			assert_int_equal(verdict(good, level, &whole), err);
+			assert_false(whole.cut);
+			for (uint32_t size = 0; size < 2000; size += size < 300 ? 1 : 97) {
+				struct pb_bpf_text t = { .buf = malloc(size + 1), .size = size };
+
+				memset(t.buf, 0, size + 1);
+				assert_int_equal(verdict(good, level, &t), err);
+				assert_int_equal(t.buf[size], 0);
+				if (size > 300) {
+					snprintf(some, sizeof some, "%s", t.buf);
+					assert_true(strlen(some) <= whole.len);
+					assert_string_equal(some, all + whole.len - strlen(some));
+					assert_true(strlen(some) == whole.len || strlen(some) >= size / 2 - 100);
+				}
+				free(t.buf);
+			}
+		}
+}
+
+static void test_only_of_a_refusal(void **state)
+{
+	static char text[1 << 16];
+	struct pb_bpf_text t = { .buf = text, .size = sizeof text };
+
+	assert_int_equal(verdict(true, PB_BPF_LOG_REFUSAL, &t), 0);
+	assert_int_equal(t.len, 0);
+	assert_int_equal(verdict(false, PB_BPF_LOG_REFUSAL, &t), -EACCES);
+	assert_non_null(strstr(text, "R3 !read_ok\n"));
+}
+
+/* What is kept is the end of what was written, from a line's beginning where lines fit. */
+static void test_tail(void **state)
+{
+	char all[4096], buf[64];
+
+	for (uint32_t size = 4; size <= sizeof buf; size++) {
+		struct pb_bpf_text whole = { .buf = all, .size = sizeof all }, t = { .buf = buf, .size = size, .tail = true };
+		uint64_t at = 0;
+
+		for (int i = 0; i < 60; i++) {
+			pb_bpf_printf(&whole, "line %d\n", i * i);
+			pb_bpf_printf(&t, "line %d\n", i * i);
+			assert_true(t.len < size);
+			assert_int_equal(pb_bpf_text_at(&t), whole.len);
+			assert_memory_equal(t.buf, all + t.gone, t.len + 1);
+			assert_true(t.cut == (t.gone != 0));
+			if (size > 32 && t.gone)
+				assert_int_equal(all[t.gone - 1], '\n');
+			if (i % 7 == 3) {
+				/* back, perhaps to where nothing is left of */
+				pb_bpf_text_back(&whole, at);
+				pb_bpf_text_back(&t, at);
+				assert_int_equal(pb_bpf_text_at(&t), at);
+			}
+			at = i % 5 ? at : whole.len;
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_verdict_with_little_room),
+		cmocka_unit_test(test_only_of_a_refusal),
+		cmocka_unit_test(test_tail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
