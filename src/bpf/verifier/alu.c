@@ -16,16 +16,15 @@ static int check_unary(struct env *env, const struct bpf_insn *insn, const struc
 	err = reg_use(env, insn->dst_reg, WRITE_KEEP);
 	if (err)
 		return err;
-	dst->id = 0;
+	reg_unlink(dst);
 	scalar_negate(dst, BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32);
 	return 0;
 }
 
-/* dst = src, all of it: from now on what is learned of one is known of the other. */
 static void move64(struct env *env, struct reg *dst, struct reg *src)
 {
-	if (src->type == SCALAR && !src->id && !tnum_is_const(src->var))
-		src->id = ++env->ids;
+	if (src->type == SCALAR)
+		reg_name(env, src);
 	reg_copy(dst, src);
 	dst->live |= LIVE_WRITTEN;
 }
@@ -38,7 +37,7 @@ static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		move64(env, dst, src);
 	} else if (src->type == SCALAR) {
 		reg_copy(dst, src);
-		dst->id = 0;
+		reg_unlink(dst);
 		dst->live |= LIVE_WRITTEN;
 	} else {
 		reg_make_scalar(dst, !env->capable);
@@ -61,7 +60,7 @@ static int move_extended(struct env *env, const struct bpf_insn *insn, struct re
 		move64(env, dst, src);
 	} else {
 		reg_copy(dst, src);
-		dst->id = 0;
+		reg_unlink(dst);
 		dst->live |= LIVE_WRITTEN;
 		reg_sign_extend(dst, bytes);
 	}
@@ -126,6 +125,23 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
 	return dst->type != SCALAR ? pointer_alu(env, insn, dst, src) : scalar_alu(env, insn, dst, src);
 }
 
+/*
+ * dst is about to be changed, so it is no copy any more; but after `dst += constant` it is
+ * the constant more than its copies were, modulo 2^64, whatever their values are. The
+ * operation has to be of 64 bits: one of 32 cuts the sum. As in the kernel only one constant
+ * that isn't negative is kept.
+ */
+static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src)
+{
+	if (!env->capable || BPF_OP(insn->code) != BPF_ADD || BPF_CLASS(insn->code) != BPF_ALU64 || dst->moved ||
+	    !reg_is_const(src) || src->var.value > INT32_MAX) {
+		reg_unlink(dst);
+	} else if (dst->id) {
+		dst->delta = (int32_t)src->var.value;
+		dst->moved = true;
+	}
+}
+
 static int check_binary(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
 	struct reg *dst = &cur_regs(env)[insn->dst_reg], *src = &cur_regs(env)[insn->src_reg], k;
@@ -144,13 +160,15 @@ static int check_binary(struct env *env, const struct bpf_insn *insn, const stru
 	err = reg_use(env, insn->dst_reg, WRITE_KEEP);
 	if (err)
 		return err;
-	/* it is no copy of another any more */
+	if (o->form == PB_BPF_ALU_K) {
+		memset(&k, 0, sizeof k);
+		reg_make_const(&k, (uint64_t)(int64_t)insn->imm);
+		src = &k;
+	}
 	if (dst->type == SCALAR)
-		dst->id = 0;
+		move_link(env, insn, dst, src);
 	if (o->form == PB_BPF_ALU_X)
 		return with_register(env, insn, dst, src);
-	memset(&k, 0, sizeof k);
-	reg_make_const(&k, (uint64_t)(int64_t)insn->imm);
 	return dst->type == SCALAR ? scalar_alu(env, insn, dst, &k) : pointer_alu(env, insn, dst, &k);
 }
 

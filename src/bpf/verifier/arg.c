@@ -143,7 +143,7 @@ int helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_o
 		return stack_initialized(env, n, r->off, size, zero_ok, true, call);
 	default:
 		if (zero_ok && !size && reg_is_null(r))
-			return 0;
+			return precise_reg(env, n);
 		return refuse(env, EACCES, "R%d type=%s expected=fp\n", n, type_name(r));
 	}
 }
@@ -152,7 +152,7 @@ int helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_o
 static int check_size(struct env *env, unsigned n, bool write, bool zero_ok, struct helper_call *call)
 {
 	const struct reg *r = &cur_regs(env)[n];
-	int err = 0;
+	int err;
 
 	call->most_size = r->wide.umax;
 	/* what is only perhaps written has to be there */
@@ -160,10 +160,9 @@ static int check_size(struct env *env, unsigned n, bool write, bool zero_ok, str
 		call = NULL;
 	if (r->wide.smin < 0)
 		return refuse(env, EACCES, "R%d min value is negative, either use unsigned or 'var &= const'\n", n);
-	if (!r->wide.umin)
-		err = helper_memory(env, n - 1, 0, write, zero_ok, call);
-	if (err)
-		return err;
+	if (!r->wide.umin && !zero_ok)
+		return refuse(env, EACCES, "R%d invalid zero-sized read: u64=[%ld,%ld]\n", n, (int64_t)r->wide.umin,
+			      (int64_t)r->wide.umax);
 	if (r->wide.umax >= MAX_VAR_SIZE)
 		return refuse(env, EACCES,
 			      "R%d unbounded memory access, use 'var &= const' or 'if (var < const)'\n", n);
@@ -295,6 +294,8 @@ static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsign
 	}
 	if (!s || !s->reg.first_slot || !dynptr_bytes(s, true))
 		return refuse(env, EINVAL, "Expected an initialized dynptr as arg #%d\n", n);
+	live_read_slot(env, frame_of(env, r), s);
+	live_read_slot(env, frame_of(env, r), s - 1);
 	if (kind && s->reg.dynptr != kind)
 		return refuse(env, EINVAL, "Expected a dynptr of type %s as arg #%d\n", names[kind], n);
 	return 0;
@@ -452,7 +453,10 @@ int check_arg(struct env *env, unsigned i, struct helper_call *call)
 		return refuse(env, EACCES, "helper access to the packet is not allowed\n");
 	if ((arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_MAP_VALUE)
 		err = arg_of_map(env, call, &arg);
-	if (!err && !(reg_is_null(r) && arg & PB_BPF_MAYBE_NULL)) {
+	if (!err && reg_is_null(r) && arg & PB_BPF_MAYBE_NULL) {
+		/* only 0 may stand in a pointer's place */
+		err = precise_reg(env, n);
+	} else if (!err) {
 		err = check_type(env, n, arg, call);
 		if (!err)
 			err = check_offset(env, n, r, arg);

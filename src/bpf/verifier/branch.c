@@ -57,6 +57,24 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 
 /* ---- what a way says ------------------------------------------------------------------------- */
 
+/* r is `delta` more than the other one: all that is known of that, moved. */
+static void tell_copy(struct reg *r, const struct reg *known)
+{
+	int64_t delta = (int64_t)r->delta - known->delta;
+	const struct reg link = *r;
+	struct reg add;
+
+	reg_copy(r, known);
+	r->delta = link.delta;
+	r->moved = link.moved;
+	if (!delta)
+		return;
+	memset(&add, 0, sizeof add);
+	reg_make_const(&add, (uint64_t)delta);
+	scalar_add(r, &add);
+	reg_sync(r);
+}
+
 /* What is known of one is known of its copies. */
 static void tell_copies(struct state *st, const struct reg *known)
 {
@@ -64,7 +82,7 @@ static void tell_copies(struct state *st, const struct reg *known)
 		return;
 	for_each_reg(st, f, r)
 		if (r != known && r->type == SCALAR && r->id == known->id)
-			reg_copy(r, known);
+			tell_copy(r, known);
 }
 
 /* Copies are noted for the walk back; beyond the room for them they are copies no more. */
@@ -76,7 +94,7 @@ static void link_copies(struct state *st, uint32_t id, struct step *step)
 		if (r->type != SCALAR || r->id != id)
 			continue;
 		if (step->nr_linked == MAX_LINKED)
-			r->id = 0;
+			reg_unlink(r);
 		else
 			step->linked[step->nr_linked++] =
 				(uint16_t)(f->number << 8 | (r_n < 11 ? r_n : 0x80 | (r_n - 11)));
@@ -126,6 +144,7 @@ static void known_null(struct reg *r)
 	r->type = SCALAR;
 	r->flags = 0;
 	r->id = r->ref = 0;
+	r->raw[0] = r->raw[1] = 0;	/* as of any scalar */
 }
 
 static void known_pointer(struct env *env, struct reg *r)
@@ -248,6 +267,21 @@ static int check_operands(struct env *env, const struct bpf_insn *insn)
 	return err;
 }
 
+/* Of a comparison with a pointer only the number has to be precise. */
+static int note_stack(struct env *env, const struct reg *dst, const struct reg *src)
+{
+	struct step *last;
+
+	if (!src || (dst->type != TO_STACK && src->type != TO_STACK))
+		return 0;
+	if (step_push(env))
+		return -ENOMEM;
+	last = &env->cur->steps[env->cur->nr_steps - 1];
+	last->dst_stack = dst->type == TO_STACK;
+	last->src_stack = src->type == TO_STACK;
+	return 0;
+}
+
 static int go_one_way(struct env *env, const struct bpf_insn *insn, bool taken, const struct reg *dst,
 		      const struct reg *src)
 {
@@ -275,6 +309,8 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 	unsigned op = BPF_OP(insn->code);
 	struct state *there;
 
+	if (!err)
+		err = note_stack(env, dst, src);
 	if (err)
 		return err;
 	memset(known, 0, sizeof known);

@@ -216,7 +216,7 @@ static int check_special(struct env *env, const struct bpf_insn *insn, struct he
 	case BPF_FUNC_get_local_storage:
 		if (!reg_is_null(&regs[2]))
 			return refuse(env, EINVAL, "get_local_storage() doesn't support non-zero flags\n");
-		return 0;
+		return precise_reg(env, 2);
 	case BPF_FUNC_snprintf:
 		return check_format(env);
 	case BPF_FUNC_loop:
@@ -327,7 +327,7 @@ static int return_of_other(struct env *env)
 	reg_make_scalar(&f->regs[0], !env->capable);
 	if (f->in_callback) {
 		/* helpers ask only whether it is 0 */
-		f->regs[0].var = f->callback_ret;
+		f->regs[0].var = tnum_range(0, f->most_ret);
 		reg_sync(&f->regs[0]);
 	}
 	err = leave_frame(env);

@@ -67,7 +67,7 @@ static void sign_loaded(struct reg *r, int bytes)
 	if (r->type != SCALAR || r->wide.umax < 1ull << (bytes * 8 - 1))
 		return;
 	/* it is another value than that which was spilled */
-	r->id = 0;
+	reg_unlink(r);
 	reg_sign_extend(r, bytes);
 }
 
@@ -192,49 +192,38 @@ int check_packet_load(struct env *env, const struct bpf_insn *insn)
 
 /* ---- the end ------------------------------------------------------------------------------------ */
 
-static bool return_range(const struct pb_bpf_verify *v, struct tnum *range)
+/* The most that the program may return; negative: anything. */
+static int most_returned(const struct pb_bpf_verify *v)
 {
-	switch (v->type->type) {
-	case BPF_PROG_TYPE_CGROUP_SKB:
-		*range = v->attach_type == BPF_CGROUP_INET_EGRESS ? tnum_range(0, 3) : tnum_range(0, 1);
-		return true;
-	default:
-		return false;
-	}
+	if (v->type->type != BPF_PROG_TYPE_CGROUP_SKB)
+		return -1;
+	return v->attach_type == BPF_CGROUP_INET_EGRESS ? 3 : 1;
 }
 
 int check_return(struct env *env)
 {
 	const struct frame *f = env->cur->frames[0];
 	const struct reg *r0 = &cur_regs(env)[0];
-	struct tnum range = tnum_of(0);
-	int err = reg_use(env, 0, READ);
+	const char *where = f->in_async ? "At async callback return" : "At program exit";
+	int err = reg_use(env, 0, READ), most = f->in_async ? 0 : most_returned(env->v);
 
 	if (err)
 		return err;
 	if (leaks(env, 0))
 		return refuse(env, EACCES, "R0 leaks addr as return value\n");
-	if (f->in_async) {
-		if (r0->type != SCALAR)
-			return refuse(env, EINVAL, "In async callback the register R0 is not a known value (%s)\n",
-				      type_name(r0));
-		if (tnum_in(range, r0->var))
-			return 0;
-		log_scalar(env, r0, range, "async callback");
-		return -EINVAL;
-	}
-	if (f->subprog)
+	if (f->subprog && !f->in_async)
 		return r0->type == SCALAR ? 0 :
 		       refuse(env, EINVAL, "At subprogram exit the register R0 is not a scalar value (%s)\n",
 			      type_name(r0));
-	if (!return_range(env->v, &range))
+	if (most < 0)
 		return 0;
 	if (r0->type != SCALAR)
-		return refuse(env, EINVAL, "At program exit the register R0 is not a known value (%s)\n",
-			      type_name(r0));
-	if (tnum_in(range, r0->var))
-		return 0;
-	log_scalar(env, r0, range, "program exit");
+		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where, type_name(r0));
+	/* on another path that ends here it may be out of range */
+	err = precise_reg(env, 0);
+	if (err || (r0->wide.smin >= 0 && r0->wide.smax <= most))
+		return err;
+	log_scalar(env, r0, 0, most, where);
 	return -EINVAL;
 }
 

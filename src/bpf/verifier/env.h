@@ -73,7 +73,7 @@ struct frame {
 	uint32_t turns;		/* of the callback of a helper that it calls, in a row */
 	uint32_t series;	/* which row: a new one when it comes to the call another way */
 	bool in_callback, in_async;
-	struct tnum callback_ret;
+	uint32_t most_ret;	/* of a callback: it returns a number from 0 to this */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;
 	struct slot *slots;	/* slots[0] is fp - 8; NULL at rest */
@@ -86,7 +86,8 @@ struct frame {
  * what its bits don't say. */
 struct step {
 	uint32_t insn, from;
-	bool stack;		/* it accessed a slot of stack, not through r10 */
+	bool stack;		/* it filled, or spilled to, a slot of stack */
+	bool dst_stack, src_stack;	/* it compares a pointer to the stack */
 	uint8_t frame, slot;	/* which */
 	uint8_t nr_linked;	/* scalars that were told the same, all at once */
 	uint16_t linked[MAX_LINKED];
@@ -154,6 +155,7 @@ _Static_assert(sizeof(struct aux) == 32, "there may be a million of these");
 struct subprog {
 	uint32_t start, stack;
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
+	bool called, verified;		/* of a global one */
 	bool moves_packet;		/* it, or what it calls, makes packet pointers void */
 	bool depth_known;		/* of the deepest chain that begins with it: */
 	uint32_t depth, frames;		/* bytes, frames */
@@ -243,7 +245,8 @@ void log_disasm(struct env *env, uint32_t insn);
 void log_insn(struct env *env);
 void log_insn_state(struct env *env);
 void log_line(struct env *env, uint32_t insn, const char *prefix, ...);
-void log_scalar(struct env *env, const struct reg *r, struct tnum wanted, const char *where);
+/* R0 isn't in the range, where it is needed: "At program exit". */
+void log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where);
 void log_stats(struct env *env);
 const char *helper_name(int32_t id);
 
@@ -268,6 +271,18 @@ static inline struct frame *cur_frame(const struct env *env)
 static inline struct reg *cur_regs(const struct env *env)
 {
 	return cur_frame(env)->regs;
+}
+
+/*
+ * The scalar is about to be copied: from now on what is learned of one is known of the
+ * other. One that is known has nothing to learn.
+ */
+static inline void reg_name(struct env *env, struct reg *src)
+{
+	if (src->moved)
+		reg_unlink(src);
+	if (!src->id && !tnum_is_const(src->var))
+		src->id = ++env->ids;
 }
 
 /* The frame that a pointer to the stack points into. */
@@ -369,9 +384,18 @@ void regs_clobber(struct env *env, struct reg *regs);
 
 /* ---- precise.c -------------------------------------------------------------------- */
 
-/* The value of a register, or of a slot, has decided something. */
+/* Registers and slots whose values matter, in the frames of the call chain up to the one
+ * that runs. */
+struct wanted {
+	uint32_t frame;
+	uint32_t regs[PB_BPF_MAX_FRAMES];
+	uint64_t slots[PB_BPF_MAX_FRAMES];
+};
+
+/* The value of a register has decided something; those of all that are wanted have (they
+ * are scalars in the present state). */
 int precise_reg(struct env *env, unsigned n);
-int precise_in(struct env *env, uint32_t frame, int reg, int slot);
+int precise_wanted(struct env *env, struct wanted *w);
 void precise_forget(struct state *st);
 /* Of all states before it. */
 void precise_all(struct state *st);
@@ -395,6 +419,8 @@ int check_alu(struct env *env, const struct bpf_insn *insn);
 int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off);
 int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src);
 void scalar_negate(struct reg *d, int bits);
+/* d += s, in 64 bits */
+void scalar_add(struct reg *d, const struct reg *s);
 
 enum alu_state { ALU_MASK_SRC = 1, ALU_MASK_DST = 2, ALU_NEGATIVE = 4, ALU_SCALARS = 8, ALU_IMMEDIATE = 16 };
 struct mask_window {

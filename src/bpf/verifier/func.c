@@ -33,7 +33,7 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 		return check_unmodified(env, r, n, false);
 	default:
 		if (reg_is_null(r))
-			return 0;
+			return precise_reg(env, n);
 		/* the function looks itself whether it is NULL */
 		r->flags &= (uint8_t)~MAYBE_NULL;
 		err = helper_memory(env, n, (int)size, false, true, NULL);
@@ -55,9 +55,9 @@ static int call_global(struct env *env, uint32_t sub)
 			err = check_global_arg(env, n, f);
 	}
 	if (err)
-		return refuse(env, -err, "Caller passes invalid args into func#%d\n", (int)sub);
-	if (log_on(env))
-		log(env, "Func#%d is global and valid. Skipping.\n", (int)sub);
+		return refuse(env, -err, "Caller passes invalid args into func#%d ('%s')\n", (int)sub, f->name);
+	log(env, "Func#%d ('%s') is global and assumed valid.\n", (int)sub, f->name);
+	env->subs[sub].called = true;
 	regs_clobber(env, cur_regs(env));
 	reg_make_scalar(&cur_regs(env)[0], !env->capable);
 	if (env->subs[sub].moves_packet)
@@ -232,7 +232,6 @@ static int check_async(struct env *env, const struct helper_call *call)
 	st->frames[0] = callee;
 	callee->async_entries = caller->async_entries + 1;
 	callee->in_async = true;
-	callee->callback_ret = tnum_of(0);
 	err = give(env, call->id, caller, callee);
 	if (err)
 		return err;
@@ -278,7 +277,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 		return err;
 	}
 	callee->in_callback = true;
-	callee->callback_ret = tnum_range(0, 1);
+	callee->most_ret = 1;
 	st->frames[st->cur]->turns++;
 	st->turns++;
 	st->frames[++st->cur] = callee;
@@ -303,8 +302,8 @@ int leave_frame(struct env *env)
 		err = precise_reg(env, 0);
 		if (err)
 			return err;
-		if (!tnum_in(callee->callback_ret, r0->var)) {
-			log_scalar(env, r0, callee->callback_ret, "callback return");
+		if (r0->wide.smin < 0 || r0->wide.smax > callee->most_ret) {
+			log_scalar(env, r0, 0, (int)callee->most_ret, "At callback return");
 			return -EINVAL;
 		}
 	} else {

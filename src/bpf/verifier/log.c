@@ -39,13 +39,34 @@ struct type_text log_type_name(unsigned type, unsigned flags)
 	};
 	struct type_text out;
 	struct pb_bpf_text t = { .buf = out.s, .size = sizeof out.s };
-	const char *prefix = flags & UNTRUSTED ? "untrusted_" : flags & PERCPU ? "percpu_" :
-			     flags & USER ? "user_" : flags & RESERVED ? "alloc_" :
-			     flags & RDONLY ? "rdonly_" : "";
 
-	pb_bpf_printf(&t, "%s%s%s", prefix, names[type],
+	pb_bpf_printf(&t, "%s%s%s%s%s%s%s", flags & RDONLY ? "rdonly_" : "", flags & RESERVED ? "ringbuf_" : "",
+		      flags & USER ? "user_" : "", flags & PERCPU ? "percpu_" : "",
+		      flags & UNTRUSTED ? "untrusted_" : "", names[type],
 		      !(flags & MAYBE_NULL) ? "" : type == TO_BTF ? "or_null_" : "_or_null");
 	return out;
+}
+
+/* Large numbers are easier to read in base 16, and negative ones there have no sign. */
+static void put_unsigned(struct pb_bpf_text *t, uint64_t v)
+{
+	if (v <= UINT16_MAX)
+		pb_bpf_printf(t, "%lu", v);
+	else
+		pb_bpf_printf(t, "%#lx", v);
+}
+
+static bool is_small(int64_t v)
+{
+	return v >= INT16_MIN && v <= INT16_MAX;
+}
+
+static void put_signed(struct pb_bpf_text *t, int64_t v)
+{
+	if (is_small(v))
+		pb_bpf_printf(t, "%ld", v);
+	else
+		pb_bpf_printf(t, "%#lx", (uint64_t)v);
 }
 
 struct tnum_text log_tnum_text(struct tnum v)
@@ -53,7 +74,10 @@ struct tnum_text log_tnum_text(struct tnum v)
 	struct tnum_text out;
 	struct pb_bpf_text t = { .buf = out.s, .size = sizeof out.s };
 
-	pb_bpf_printf(&t, "(%#lx; %#lx)", v.value, v.mask);
+	if (tnum_is_const(v))
+		put_unsigned(&t, v.value);
+	else
+		pb_bpf_printf(&t, "(%#lx; %#lx)", v.value, v.mask);
 	return out;
 }
 
@@ -66,83 +90,123 @@ static void say_live(struct env *env, unsigned live)
 
 #define attribute(...) (say(env, "%s", comma), comma = ",", say(env, __VA_ARGS__))
 
-/* The bounds that say more than those before them. */
-static void say_value(struct env *env, const struct reg *r, const char *comma)
+/*
+ * All bounds that say something; those of the same value, and of the same kind, stand
+ * together: smin=smin32=-1,smax=umax=smax32=umax32=7. In base 16 a negative one of 32
+ * bits has 32.
+ */
+static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 {
+	static const char *const names[] = { "smin", "smax", "umin", "umax", "smin32", "smax32", "umin32", "umax32" };
 	const struct range *w = &r->wide, *l = &r->low;
+	const int64_t values[] = {
+		w->smin, w->smax, (int64_t)w->umin, (int64_t)w->umax,
+		is_small(l->smin) ? l->smin : (uint32_t)l->smin, is_small(l->smax) ? l->smax : (uint32_t)l->smax,
+		(int64_t)l->umin, (int64_t)l->umax,
+	};
+	bool said[] = {
+		w->smin == INT64_MIN, w->smax == INT64_MAX, !w->umin, w->umax == UINT64_MAX,
+		l->smin == INT32_MIN, l->smax == INT32_MAX, !l->umin, l->umax == UINT32_MAX,
+	};
 
-	if (tnum_is_const(r->var)) {
-		attribute("imm=%lx", r->var.value);
-		return;
+	for (int i = 0; i < 8; i++) {
+		bool is_signed = !(i & 2), negative = is_signed && values[i] < 0;
+
+		if (said[i])
+			continue;
+		attribute("%s=", names[i]);
+		for (int j = i + 2; j < 8; j += 2) {
+			if (said[j] || values[j] != values[i] || (!(j & 2) && values[j] < 0) != negative)
+				continue;
+			said[j] = true;
+			say(env, "%s=", names[j]);
+		}
+		if (is_signed)
+			put_signed(env->v->log, values[i]);
+		else
+			put_unsigned(env->v->log, (uint64_t)values[i]);
 	}
-	if (w->smin != (int64_t)w->umin && w->smin != INT64_MIN)
-		attribute("smin=%ld", w->smin);
-	if (w->smax != (int64_t)w->umax && w->smax != INT64_MAX)
-		attribute("smax=%ld", w->smax);
-	if (w->umin)
-		attribute("umin=%lu", w->umin);
-	if (w->umax != UINT64_MAX)
-		attribute("umax=%lu", w->umax);
 	if (!tnum_is_unknown(r->var))
 		attribute("var_off=%s", tnum_text(r->var));
-	if (l->smin != w->smin && l->smin != INT32_MIN)
-		attribute("s32_min=%d", (int)l->smin);
-	if (l->smax != w->smax && l->smax != INT32_MAX)
-		attribute("s32_max=%d", (int)l->smax);
-	if (l->umin != w->umin && l->umin)
-		attribute("u32_min=%d", (int)l->umin);
-	if (l->umax != w->umax && l->umax != UINT32_MAX)
-		attribute("u32_max=%d", (int)l->umax);
 }
 
-static void say_reg(struct env *env, const struct reg *r)
+/* What there is besides the value; a comma, if anything was said. */
+static const char *say_attributes(struct env *env, const struct reg *r)
 {
 	const char *comma = "";
 
-	if (r->type == SCALAR && r->precise)
-		say(env, "P");
-	if ((r->type == SCALAR || r->type == TO_STACK) && tnum_is_const(r->var)) {
-		say(env, "%s%ld", r->type == SCALAR ? "" : type_name(r), (int64_t)r->var.value + r->off);
-		return;
-	}
-	say(env, "%s%s(", type_name(r), r->type == TO_BTF ? r->btf : "");
 	if (r->id)
 		attribute("id=%d", (int)r->id);
+	if (r->type == SCALAR && r->id && r->moved)
+		say(env, "%+d", r->delta);
 	if (r->ref && (r->type == TO_SOCKET || r->type == TO_TCP_SOCK || r->type == TO_MEM || r->type == TO_BTF))
 		attribute("ref_obj_id=%d", (int)r->ref);
-	if (r->type != SCALAR)
-		attribute("off=%d", r->off);
-	if (r->type == TO_PACKET || r->type == TO_PACKET_META)
-		attribute("r=%d", r->range);
-	else if (r->type == MAP_PTR || r->type == TO_MAP_KEY || r->type == TO_MAP_VALUE)
+	if (r->type == MAP_PTR || r->type == TO_MAP_KEY || r->type == TO_MAP_VALUE) {
+		if (r->map->name[0])
+			attribute("map=%s", r->map->name);
 		attribute("ks=%d,vs=%d", (int)r->map->attr.key_size, (int)r->map->attr.value_size);
-	say_value(env, r, comma);
+	}
+	if (r->type != SCALAR && r->off) {
+		attribute("off=");
+		put_signed(env->v->log, r->off);
+	}
+	if (reg_is_packet(r)) {
+		attribute("r=");
+		put_unsigned(env->v->log, (uint64_t)(int64_t)r->range);
+	}
+	if (r->type == TO_MEM) {
+		attribute("sz=");
+		put_unsigned(env->v->log, r->mem_size);
+	}
+	return comma;
+}
+
+static void say_reg(struct env *env, const struct frame *f, const struct reg *r)
+{
+	const char *comma;
+
+	if (r->type == SCALAR && r->precise)
+		say(env, "P");
+	if (reg_is_const(r)) {
+		put_signed(env->v->log, (int64_t)r->var.value);
+		return;
+	}
+	say(env, "%s", type_name(r));
+	if (r->type == TO_STACK && r->frame != f->number)
+		say(env, "[%d]", (int)r->frame);
+	if (r->type == TO_STACK && tnum_is_const(r->var)) {
+		put_signed(env->v->log, (int64_t)r->var.value + r->off);
+		return;
+	}
+	say(env, "%s(", r->type == TO_BTF ? r->btf : "");
+	comma = say_attributes(env, r);
+	if (!tnum_is_const(r->var)) {
+		say_ranges(env, r, comma);
+	} else if (r->var.value) {
+		attribute("imm=");
+		put_signed(env->v->log, (int64_t)r->var.value);
+	}
 	say(env, ")");
 }
 
-static void say_slot(struct env *env, const struct slot *s, unsigned n)
+static void say_slot(struct env *env, const struct frame *f, const struct slot *s, unsigned n)
 {
 	static const char letters[] = { '?', 'r', 'm', '0', 'd' };
 	char types[SLOT + 1] = { 0 };
-	bool any = false;
+	bool any = false, spilled = slot_spilled(s);
 
-	for (int i = 0; i < SLOT; i++) {
-		any |= s->type[i] != S_INVALID;
+	/* beside a number stand the bytes that aren't its own, if it is narrow */
+	for (int i = 0; i < SLOT && !(spilled && s->type[i] == S_SPILL); i++)
 		types[i] = letters[s->type[i]];
-	}
+	for (int i = 0; i < SLOT; i++)
+		any |= s->type[i] != S_INVALID;
 	if (!any)
 		return;
 	say(env, " fp%d", -(int)(n + 1) * SLOT);
 	say_live(env, s->reg.live);
-	if (!slot_spilled(s)) {
-		say(env, "=%s", types);
-		return;
-	}
-	say(env, "=%s", s->reg.type == SCALAR ? "" : type_name(&s->reg));
-	if (s->reg.type == SCALAR && s->reg.precise)
-		say(env, "P");
-	if (reg_is_const(&s->reg))
-		say(env, "%ld", (int64_t)s->reg.var.value + s->reg.off);
+	say(env, "=%s", types);
+	if (spilled)
+		say_reg(env, f, &s->reg);
 }
 
 void log_state(struct env *env, const struct frame *f, bool all)
@@ -157,11 +221,11 @@ void log_state(struct env *env, const struct frame *f, bool all)
 		say(env, " R%d", i);
 		say_live(env, f->regs[i].live);
 		say(env, "=");
-		say_reg(env, &f->regs[i]);
+		say_reg(env, f, &f->regs[i]);
 	}
 	for (uint32_t i = 0; i < f->nr_slots; i++)
 		if (all || env->touched_slots >> i & 1)
-			say_slot(env, &f->slots[i], i);
+			say_slot(env, f, &f->slots[i], i);
 	for (uint32_t i = 0; i < f->nr_refs; i++)
 		say(env, i ? ",%d" : " refs=%d", (int)f->refs[i].id);
 	say(env, "%s%s\n", f->in_callback ? " cb" : "", f->in_async ? " async_cb" : "");
@@ -237,14 +301,16 @@ void log_line(struct env *env, uint32_t insn, const char *prefix, ...)
 	env->last_line = &v->lines[n - 1];
 }
 
-void log_scalar(struct env *env, const struct reg *r, struct tnum wanted, const char *where)
+void log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where)
 {
-	log(env, "At %s the register R0 ", where);
-	if (tnum_is_unknown(r->var))
-		log(env, "has unknown scalar value");
-	else
-		log(env, "has value %s", tnum_text(r->var));
-	log(env, " should have been in %s\n", tnum_text(wanted));
+	log(env, "%s the register R0 has", where);
+	if (r->wide.smin > INT64_MIN)
+		log(env, " smin=%ld", r->wide.smin);
+	if (r->wide.smax < INT64_MAX)
+		log(env, " smax=%ld", r->wide.smax);
+	if (r->wide.smin == INT64_MIN && r->wide.smax == INT64_MAX)
+		log(env, " unknown scalar value");
+	log(env, " should have been in [%d, %d]\n", min, max);
 }
 
 void log_stats(struct env *env)

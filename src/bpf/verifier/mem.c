@@ -276,8 +276,9 @@ static int access_kptr(struct env *env, const struct pb_bpf_kptr *k, const struc
 		return refuse(env, EACCES, "store to referenced kptr disallowed\n");
 	if (form == PB_BPF_ST && insn->imm)
 		return refuse(env, EACCES, "BPF_ST imm must be 0 when storing to kptr at off=%u\n", k->off);
-	if (form == PB_BPF_STX && v && !reg_is_null(v))
-		return check_kptr_type(env, k, v, (unsigned)a->value);
+	if (form == PB_BPF_STX && v)
+		return reg_is_null(v) ? precise_reg(env, (unsigned)a->value) :
+					check_kptr_type(env, k, v, (unsigned)a->value);
 	if (form == PB_BPF_LDX && v) {
 		reg_make(v, TO_BTF, MAYBE_NULL | UNTRUSTED);
 		v->btf = k->name;

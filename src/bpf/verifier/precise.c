@@ -13,13 +13,6 @@
 #define GAVE_UP 1
 #define ARGS	0x3eu
 
-/* What is wanted, in the frames of the call chain up to the one that runs. */
-struct wanted {
-	uint32_t frame;
-	uint32_t regs[PB_BPF_MAX_FRAMES];
-	uint64_t slots[PB_BPF_MAX_FRAMES];
-};
-
 static bool slot_of(int off, uint32_t *slot)
 {
 	*slot = (uint32_t)((-off - 1) / SLOT);
@@ -36,9 +29,15 @@ static bool any_wanted(const struct wanted *w)
 
 /* ---- one instruction ------------------------------------------------------------------- */
 
+/* r10 is no scalar, whatever is computed of it. */
+static uint32_t bit_of(unsigned reg)
+{
+	return reg == FP ? 0 : 1u << reg;
+}
+
 static int back_alu(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, uint32_t *regs)
 {
-	uint32_t dst = 1u << i->dst_reg, src = 1u << i->src_reg;
+	uint32_t dst = bit_of(i->dst_reg), src = bit_of(i->src_reg);
 
 	if (!(*regs & dst))
 		return 0;
@@ -201,7 +200,7 @@ static int back_one(struct env *env, uint32_t at, uint32_t next, const struct st
 {
 	const struct bpf_insn *i = &env->insns[at];
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[at]];
-	uint32_t dst = 1u << i->dst_reg, src = 1u << i->src_reg, *regs = &w->regs[w->frame];
+	uint32_t dst = bit_of(i->dst_reg), src = bit_of(i->src_reg), *regs = &w->regs[w->frame];
 
 	switch (o->form) {
 	case PB_BPF_ALU_K: case PB_BPF_ALU_X: case PB_BPF_MOVSX: case PB_BPF_NEG: case PB_BPF_END:
@@ -222,7 +221,7 @@ static int back_one(struct env *env, uint32_t at, uint32_t next, const struct st
 		return back_return(env, next, w);
 	case PB_BPF_IF_X:
 		if (*regs & (dst | src))
-			*regs |= dst | src;
+			*regs |= (step && step->dst_stack ? 0 : dst) | (step && step->src_stack ? 0 : src);
 		return 0;
 	case PB_BPF_LD64:
 		*regs &= ~dst;
@@ -245,12 +244,48 @@ static int back(struct env *env, uint32_t at, uint32_t next, const struct step *
 	return err;
 }
 
+/* ---- the log: frame0: regs=r1,r2 stack=-8,-16 -------------------------------------------- */
+
+static void log_wanted(struct env *env, const char *what, uint32_t frame, const struct wanted *w)
+{
+	const char *comma = "";
+
+	log(env, "mark_precise: frame%d: %sregs=", (int)frame, what);
+	for (uint32_t left = w->regs[frame]; left; left &= left - 1, comma = ",")
+		log(env, "%sr%d", comma, __builtin_ctz(left));
+	log(env, " stack=");
+	comma = "";
+	for (uint64_t left = w->slots[frame]; left; left &= left - 1, comma = ",")
+		log(env, "%s%d", comma, -(__builtin_ctzll(left) + 1) * SLOT);
+}
+
 static void log_back(struct env *env, uint32_t at, const struct wanted *w)
 {
 	if (!(env->v->log_level & 2) || !env->v->log || !env->insns[at].code)
 		return;
-	log(env, "regs=%x stack=%lx before ", w->regs[w->frame], w->slots[w->frame]);
+	log_wanted(env, "", w->frame, w);
+	log(env, " before ");
 	log_disasm(env, at);
+}
+
+static void log_marks(struct env *env, const struct state *st, const struct wanted *w)
+{
+	struct state seen = { 0 };
+	bool known = false;
+
+	if (!(env->v->log_level & 2))
+		return;
+	/* of one that isn't compared any more only marks are left */
+	known = st->frames[0] && !state_wake(env, &seen, st);
+	for (int n = (int)w->frame; n >= 0; n--) {
+		log_wanted(env, "parent state ", (uint32_t)n, w);
+		log(env, ": ");
+		if (known)
+			log_state(env, seen.frames[n], true);
+		else
+			log(env, "\n");
+	}
+	state_clear(env, &seen);
 }
 
 /* ---- states ------------------------------------------------------------------------------- */
@@ -304,54 +339,38 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 	}
 }
 
-/* Marks what is wanted in the frame; what is no scalar there needs no more. */
-static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots, bool *new)
+/* Marks what is wanted in the frame. What is no scalar there needs no more; what was
+ * marked already isn't wanted further up, where it was marked, too. */
+static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots)
 {
 	if (m->nr_slots < MAX_SLOTS && *slots >> m->nr_slots)
 		return GAVE_UP;
-	*regs &= m->scalar;
-	*slots &= m->scalar_slots;
-	*new |= *regs & ~m->precise || *slots & ~m->precise_slots;
+	*regs &= m->scalar & ~(uint32_t)m->precise;
+	*slots &= m->scalar_slots & ~m->precise_slots;
 	m->precise |= (uint16_t)*regs;
 	m->precise_slots |= *slots;
 	return 0;
 }
 
-static int mark_state(struct state *st, struct wanted *w, bool *new)
+static int mark_state(struct state *st, struct wanted *w)
 {
 	int err = 0;
 
-	*new = false;
 	if (st->cur != w->frame)
 		return GAVE_UP;
 	for (uint32_t n = 0; n <= w->frame && !err; n++)
-		err = mark_frame(&st->marks[n], &w->regs[n], &w->slots[n], new);
+		err = mark_frame(&st->marks[n], &w->regs[n], &w->slots[n]);
 	return err;
 }
 
 /* The walk came to the beginning of a function that is looked at alone. */
 static int at_entry(struct env *env, struct state *st, struct wanted *w)
 {
-	bool new;
-
 	if (!st->cur && st->frames[0]->subprog && st->frames[0]->callsite == MAIN && !w->slots[0] &&
 	    !(w->regs[0] & ~ARGS))
-		return mark_state(st, w, &new);
-	return refuse(env, EFAULT, "BUG backtracing func entry subprog %d reg_mask %x stack_mask %lx\n",
+		return mark_state(st, w);
+	return refuse(env, EFAULT, "BUG backtracking func entry subprog %d reg_mask %x stack_mask %lx\n",
 		      (int)st->frames[0]->subprog, w->regs[0], w->slots[0]);
-}
-
-static void log_marks(struct env *env, struct state *st, const struct wanted *w, bool new)
-{
-	struct state seen = { 0 };
-
-	if (!(env->v->log_level & 2))
-		return;
-	log(env, "parent %s regs=%x stack=%lx marks:", new ? "didn't have" : "already had", w->regs[w->frame],
-	    w->slots[w->frame]);
-	if (st->frames[0] && !state_wake(env, &seen, st))
-		log_state(env, seen.frames[w->frame], true);
-	state_clear(env, &seen);
 }
 
 static int walk(struct env *env, struct wanted *w)
@@ -359,12 +378,12 @@ static int walk(struct env *env, struct wanted *w)
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
 	uint32_t next = UINT32_MAX;	/* the instruction under way itself isn't walked over */
-	bool new;
 	int err;
 
 	for (;;) {
 		if (env->v->log_level & 2)
-			log(env, "last_idx %d first_idx %d\n", last, (int)st->first);
+			log(env, "mark_precise: frame%d: last_idx %d first_idx %d subseq_idx %d \n", (int)w->frame,
+			    last, (int)st->first, (int)next);
 		if (last < 0)
 			return at_entry(env, st, w);
 		err = walk_state(env, st, (uint32_t)last, &next, w);
@@ -375,38 +394,29 @@ static int walk(struct env *env, struct wanted *w)
 		st = st->parent;
 		if (!st)
 			return 0;
-		if (mark_state(st, w, &new)) {
+		if (mark_state(st, w)) {
 			precise_all(&(struct state){ .parent = st });
 			return 0;
 		}
-		log_marks(env, st, w, new);
-		if (!new || !any_wanted(w))
+		log_marks(env, st, w);
+		if (!any_wanted(w))
 			return 0;
 		last = st->last;
 	}
 }
 
-int precise_in(struct env *env, uint32_t frame, int reg, int slot)
+int precise_wanted(struct env *env, struct wanted *w)
 {
-	struct frame *f = env->cur->frames[frame];
-	struct wanted w = { .frame = env->cur->cur };
-
-	if (!env->capable)
-		return 0;
-	if (slot >= 0 && (!slot_spilled(&f->slots[slot]) || f->slots[slot].reg.type != SCALAR))
-		return 0;
-	if (reg < 0 && slot < 0)
-		return 0;
-	if (reg >= 0 && f->regs[reg].type != SCALAR)
-		return -EFAULT;
-	if (reg >= 0)
-		w.regs[frame] = 1u << reg;
-	else
-		w.slots[frame] = 1ull << slot;
-	return walk(env, &w);
+	w->frame = env->cur->cur;
+	return env->capable && any_wanted(w) ? walk(env, w) : 0;
 }
 
 int precise_reg(struct env *env, unsigned n)
 {
-	return precise_in(env, env->cur->cur, (int)n, -1);
+	struct wanted w = { .frame = env->cur->cur };
+
+	if (env->capable && cur_regs(env)[n].type != SCALAR)
+		return -EFAULT;
+	w.regs[w.frame] = 1u << n;
+	return precise_wanted(env, &w);
 }

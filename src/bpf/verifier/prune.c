@@ -32,18 +32,25 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 	return true;
 }
 
-/* Copies of a scalar learn together. One that is a copy now and was none then knows more. */
-static bool same_copies(struct env *env, uint32_t old, uint32_t cur)
+/*
+ * Copies of a scalar learn together, and so do those that are a constant more: in the same
+ * way only if the constants are the same. One that is a copy now and was none then is only
+ * more precise.
+ */
+static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {
 	struct ref_pair *p = env->idmap.pair;
+	uint32_t old = o->id, cur = c->id;
 
 	if (!old)
 		return true;
+	if (o->delta != c->delta)
+		return false;
 	if (!cur)
 		cur = ALONE + env->idmap.nr;	/* like nothing else */
 	for (uint32_t i = 0; i < env->idmap.nr; i++)
-		if (p[i].old == old)
-			return p[i].cur == cur;
+		if (p[i].old == old || p[i].cur == cur)
+			return p[i].old == old && p[i].cur == cur;
 	if (env->idmap.nr == pb_array_size(env->idmap.pair))
 		return false;
 	p[env->idmap.nr++] = (struct ref_pair){ old, cur };
@@ -93,7 +100,7 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 		/* a pointer in place of a number could leak */
 		if (cur->type != SCALAR || env->alu_limits)
 			return cur->type == SCALAR && reg_same(env, old, cur);
-		return (!precise && !env->whole) || (value_in(old, cur) && same_copies(env, old->id, cur->id));
+		return (!precise && !env->whole) || (value_in(old, cur) && same_copies(env, old, cur));
 	case TO_MAP_KEY: case TO_MAP_VALUE:
 		return map_value_safe(env, old, cur);
 	case TO_PACKET: case TO_PACKET_META:
@@ -103,19 +110,55 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 	}
 }
 
-static bool slot_safe(struct env *env, const struct slot *old, bool precise, const struct slot *cur)
+/*
+ * What a load of the whole slot gives, if that is a number: the one that was spilled, or
+ * any, where all bytes are numbers' or nobody's. NULL: neither.
+ */
+static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
+{
+	if (s->type[0] == S_SPILL && slot_spilled(s) && s->reg.type == SCALAR)
+		return &s->reg;
+	for (int b = 0; b < SLOT; b++)
+		if (s->type[b] != S_MISC && !(s->type[b] == S_INVALID && env->uninit_stack))
+			return NULL;
+	memset(any, 0, sizeof *any);
+	reg_make_scalar(any, false);
+	return any;
+}
+
+static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
 	/* a part of a pointer isn't to be read, whichever way is looked at first */
-	bool pointer = cur && slot_spilled(cur) && cur->reg.type != SCALAR;
+	bool pointer = slot_spilled(cur) && cur->reg.type != SCALAR;
 
 	for (int b = 0; b < SLOT; b++) {
-		uint8_t was = old->type[b], is = cur ? cur->type[b] : S_INVALID;
+		uint8_t was = old->type[b], is = cur->type[b];
 
 		if (was == S_INVALID || (was == S_MISC && env->uninit_stack && !pointer))
 			continue;
-		if (!cur || (was != is && !(was == S_MISC && is == S_ZERO)))
+		if (was != is && !(was == S_MISC && is == S_ZERO))
 			return false;
 	}
+	return true;
+}
+
+static bool slot_safe(struct env *env, const struct slot *old, bool precise, const struct slot *cur)
+{
+	static const struct slot unknown;
+	struct reg any[2];
+	const struct reg *was, *is;
+
+	if (!cur)
+		cur = &unknown;
+	was = number_in(env, old, &any[0]);
+	is = number_in(env, cur, &any[1]);
+	if (was && is)
+		return reg_safe(env, was, precise && was == &old->reg, is);
+	if (!bytes_safe(env, old, cur))
+		return false;
+	if (old->type[0] == S_DYNPTR && (old->reg.dynptr != cur->reg.dynptr ||
+	    old->reg.first_slot != cur->reg.first_slot || !same_id(env, old->reg.id, cur->reg.id)))
+		return false;
 	return !slot_spilled(old) || reg_safe(env, &old->reg, precise, &cur->reg);
 }
 
@@ -191,32 +234,43 @@ static void take_over_reads(struct env *env, const struct state *old, struct sta
 	}
 }
 
+static void log_propagated(struct env *env, uint32_t frame, const struct wanted *w)
+{
+	const char *before = "";
+
+	if (!(env->v->log_level & 2) || !(w->regs[frame] || w->slots[frame]))
+		return;
+	log(env, "frame %d: propagating ", (int)frame);
+	for (uint32_t left = w->regs[frame]; left; left &= left - 1, before = ",")
+		log(env, "%sr%d", before, __builtin_ctz(left));
+	for (uint64_t left = w->slots[frame]; left; left &= left - 1, before = ",")
+		log(env, "%sfp%d", before, -(__builtin_ctzll(left) + 1) * SLOT);
+	log(env, "\n");
+}
+
+/* Slots of a frame in which numbers are spilled. */
+static uint64_t slots_spilled(const struct frame *f)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < f->nr_slots; i++)
+		bits |= (uint64_t)slot_spilled(&f->slots[i]) << i;
+	return bits;
+}
+
+/* Of a slot that holds no number here nothing is known, so nothing can be known too precisely. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
-	bool loud = env->v->log_level & 2;
-	int err = 0;
+	struct wanted w = { 0 };
 
 	for (int n = (int)old->cur; n >= 0; n--) {
 		const struct marks *m = &old->marks[n];
-		uint32_t regs = m->read & m->precise & m->scalar;
-		uint64_t slots = m->read_slots & m->precise_slots & m->scalar_slots;
 
-		for (int i = 0; i < FP && !err; i++) {
-			if (!(regs >> i & 1))
-				continue;
-			if (loud)
-				log(env, "frame %d: propagating r%d\n", n, i);
-			err = precise_in(env, (uint32_t)n, i, -1);
-		}
-		for (int i = 0; i < m->nr_slots && !err; i++) {
-			if (!(slots >> i & 1))
-				continue;
-			if (loud)
-				log(env, "frame %d: propagating fp%d\n", n, (-i - 1) * SLOT);
-			err = precise_in(env, (uint32_t)n, -1, i);
-		}
+		w.regs[n] = m->read & m->precise & m->scalar;
+		w.slots[n] = m->read_slots & m->precise_slots & m->scalar_slots & slots_spilled(env->cur->frames[n]);
+		log_propagated(env, (uint32_t)n, &w);
 	}
-	return err;
+	return precise_wanted(env, &w);
 }
 
 /* ---- the states that are kept --------------------------------------------------------------- */
@@ -476,21 +530,23 @@ static int found(struct env *env, struct explored *e)
 
 	e->hits++;
 	take_over_reads(env, &e->st, env->cur);
-	if (e->st.whole) {
-		all_matters(env);
-		return 1;
-	}
 	err = step_jump(env);
 	if (!err)
 		err = take_over_precision(env, &e->st);
+	if (e->st.whole)
+		all_matters(env);
 	return err ? err : 1;
 }
 
 static int found_again(struct env *env, struct explored *e)
 {
+	int err = step_jump(env);
+
 	e->hits++;
+	if (!err)
+		err = take_over_precision(env, &e->st);
 	all_matters(env);
-	return 1;
+	return err ? err : 1;
 }
 
 int prune_visit(struct env *env)

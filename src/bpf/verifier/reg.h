@@ -84,10 +84,16 @@ struct reg {
 			uint8_t dynptr;
 			bool first_slot;
 		};
+		struct {
+			/* of a scalar with an id: so much more than those of that id with 0 here,
+			 * modulo 2^64; once something was added it is `moved` */
+			int32_t delta;
+			bool moved;
+		};
 		uint64_t raw[2];
 	};
 	/* compared as one block, too, where they have to be equal */
-	uint32_t id;		/* registers with the same id hold the same value */
+	uint32_t id;		/* registers with the same id hold the same value, but for `delta` */
 	uint32_t ref;		/* of what was acquired, if it must be released */
 	struct tnum var;
 	struct range wide, low;
@@ -170,6 +176,14 @@ void reg_cut(struct reg *r, int bytes);
 void reg_sign_extend(struct reg *r, int bytes);
 /* No value is left that all descriptions allow: the path is one that can't be taken. */
 bool reg_contradicts(const struct reg *r);
+
+/* It says nothing of others any more. */
+static inline void reg_unlink(struct reg *r)
+{
+	r->id = 0;
+	r->delta = 0;
+	r->moved = false;
+}
 
 static inline bool reg_is_null(const struct reg *r)
 {

@@ -64,6 +64,13 @@ static void range_add(struct range *d, const struct range *s, int bits)
 	set_unsigned(d, (__int128)d->umin + s->umin, (__int128)d->umax + s->umax, bits);
 }
 
+void scalar_add(struct reg *d, const struct reg *s)
+{
+	range_add(&d->low, &s->low, 32);
+	range_add(&d->wide, &s->wide, 64);
+	d->var = tnum_add(d->var, s->var);
+}
+
 static void range_sub(struct range *d, const struct range *s, int bits)
 {
 	set_signed(d, (__int128)d->smin - s->smax, (__int128)d->smax - s->smin, bits);
@@ -232,9 +239,7 @@ int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, cons
 	}
 	switch (op) {
 	case BPF_ADD:
-		range_add(&d->low, &s.low, 32);
-		range_add(&d->wide, &s.wide, 64);
-		d->var = tnum_add(d->var, s.var);
+		scalar_add(d, &s);
 		break;
 	case BPF_SUB:
 		range_sub(&d->low, &s.low, 32);

@@ -43,12 +43,18 @@ int stack_bounds(struct env *env, unsigned n, int off, int size, bool helper, bo
 	if (fixed)
 		log(env, "invalid%s stack R%d off=%d size=%d\n", what, n, (int)off, size);
 	else
-		log(env, "invalid variable-offset%s stack R%d var_off=%s size=%d\n", what, n, tnum_text(r->var), size);
+		log(env, "invalid variable-offset%s stack R%d var_off=%s off=%d size=%d\n", what, n,
+		    tnum_text(r->var), off, size);
 	return err;
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
 
+/*
+ * A number of fewer than 8 bytes is spilled with all that is known of the register; a fill
+ * cuts that to the bytes it reads. The slot's other bytes stay as they are if they are
+ * zero or were never written: neither says anything of the number.
+ */
 static void spill(struct slot *s, const struct reg *r, int size)
 {
 	int i = SLOT;
@@ -59,7 +65,8 @@ static void spill(struct slot *s, const struct reg *r, int size)
 	for (; i > SLOT - size; i--)
 		s->type[i - 1] = S_SPILL;
 	for (; i; i--)
-		slot_scrub(&s->type[i - 1]);
+		if (s->type[i - 1] != S_ZERO)
+			slot_scrub(&s->type[i - 1]);
 }
 
 /* A processor may read what was there before: a store of a pointer, or over one, is fenced. */
@@ -78,15 +85,21 @@ static void fence(struct env *env, const struct slot *s, int off, int size, cons
 		env->aux[env->insn].fact.fence = true;
 }
 
-static int write_plain(struct env *env, struct slot *s, int off, int size, const struct reg *value, int n, bool zero)
+/* Of what was spilled there bytes are left. */
+static void forget_spilled(struct slot *s)
 {
-	int err;
-
 	s->reg.type = NOT_INIT;
 	s->reg.flags = 0;
 	if (slot_spilled(s))
 		for (int i = 0; i < SLOT; i++)
 			slot_scrub(&s->type[i]);
+}
+
+static int write_plain(struct env *env, struct slot *s, int off, int size, const struct reg *value, int n, bool zero)
+{
+	int err;
+
+	forget_spilled(s);
 	if (size == SLOT)
 		s->reg.live |= LIVE_WRITTEN;
 	if (zero && value) {
@@ -106,15 +119,28 @@ static bool wider_than(const struct reg *r, int size)
 	return size < 8 && r->wide.umax >> size * 8;
 }
 
+/* The number goes to the slot's first bytes; one that doesn't fit there loses its copies. */
+static void spill_number(struct env *env, struct slot *s, struct reg *value, int size)
+{
+	bool fits = !wider_than(value, size);
+
+	if (fits)
+		reg_name(env, value);
+	spill(s, value, size);
+	if (!fits)
+		reg_unlink(&s->reg);
+}
+
 static int write_fixed(struct env *env, struct frame *f, int off, int size, int n)
 {
 	const struct bpf_insn *insn = &env->insns[env->insn];
 	bool immediate = n < 0 && pb_bpf_ops[env->ops[env->insn]].form == PB_BPF_ST;
+	bool at_start = !(off % SLOT) && env->capable;
 	struct reg *value = n >= 0 ? &cur_regs(env)[n] : NULL, constant;
 	struct slot *s = &f->slots[(-off - 1) / SLOT];
 	int err;
 
-	if (!env->ptr_leaks && slot_spilled(s) && size != SLOT)
+	if (!env->ptr_leaks && slot_spilled(s) && s->reg.type != SCALAR && size != SLOT)
 		return refuse(env, EACCES, "attempt to corrupt spilled pointer on stack\n");
 	fence(env, s, off, size, value);
 	touch_slot(env, (-off - 1) / SLOT);
@@ -122,12 +148,9 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	err = insn->dst_reg == FP ? 0 : step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
 	if (err)
 		return err;
-	if (value && !(off % SLOT) && value->type == SCALAR && !reg_unbounded(value) && !reg_is_null(value) &&
-	    env->capable) {
-		spill(s, value, size);
-		if (wider_than(value, size))
-			s->reg.id = 0;
-	} else if (immediate && !(off % SLOT) && insn->imm && env->capable) {
+	if (at_start && value && value->type == SCALAR) {
+		spill_number(env, s, value, size);
+	} else if (at_start && immediate) {
 		memset(&constant, 0, sizeof constant);
 		reg_make_const(&constant, (uint64_t)(int64_t)insn->imm);
 		spill(s, &constant, size);
@@ -146,10 +169,14 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	return 0;
 }
 
-/* Somewhere in between: all bytes there may be what they were, or something. */
+/* Somewhere in between: all bytes there may be what they were, or something; or are zero
+ * as before, if that is what is written. */
 static int write_variable(struct env *env, struct frame *f, const struct reg *ptr, int off, int size, int n)
 {
-	bool zero = n >= 0 && reg_is_null(&cur_regs(env)[n]), kept_zero = false;
+	const struct bpf_insn *insn = &env->insns[env->insn];
+	bool zero = n >= 0 ? reg_is_null(&cur_regs(env)[n]) :
+			     pb_bpf_ops[env->ops[env->insn]].form == PB_BPF_ST && !insn->imm;
+	bool kept_zero = false;
 	int least = (int)ptr->wide.smin + off, most = (int)ptr->wide.smax + off + size;
 
 	for (int i = least; i < most; i++) {
@@ -162,15 +189,18 @@ static int write_variable(struct env *env, struct frame *f, const struct reg *pt
 			return refuse(env, EINVAL,
 				      "spilled ptr in range of var-offset stack write; insn %d, ptr off: %d",
 				      (int)env->insn, i);
-		s->reg.type = NOT_INIT;
-		s->reg.flags = 0;
+		if (zero && was == S_SPILL && reg_is_null(&s->reg)) {
+			kept_zero = true;
+			continue;
+		}
+		forget_spilled(s);
 		if (was == S_INVALID && !env->uninit_stack)
 			return refuse(env, EINVAL, "uninit stack in range of var-offset write prohibited for !root; "
 				      "insn %d, off: %d", (int)env->insn, i);
 		*type = zero && was == S_ZERO ? S_ZERO : S_MISC;
 		kept_zero |= *type == S_ZERO;
 	}
-	return kept_zero ? precise_reg(env, (unsigned)n) : 0;
+	return kept_zero && n >= 0 ? precise_reg(env, (unsigned)n) : 0;
 }
 
 int stack_write(struct env *env, unsigned n, int off, int size, int value)
@@ -185,6 +215,14 @@ int stack_write(struct env *env, unsigned n, int off, int size, int value)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
+static void load_known(struct env *env, struct reg *value, bool zero)
+{
+	reg_make_scalar(value, !env->capable);
+	if (zero)
+		reg_known_value(value, 0);
+	value->live |= LIVE_WRITTEN;
+}
+
 /* Bytes that aren't a spilled register as a whole. */
 static void load_bytes(struct env *env, struct frame *f, int least, int most, int n)
 {
@@ -196,23 +234,17 @@ static void load_bytes(struct env *env, struct frame *f, int least, int most, in
 		slot_at(f, i, &type);
 		zero = *type == S_ZERO;
 	}
-	if (zero) {
-		reg_make_const(value, 0);
-		/* what made it 0 was marked when it was written */
-		value->precise = true;
-	} else {
-		reg_make_scalar(value, !env->capable);
-	}
-	value->live |= LIVE_WRITTEN;
+	/* what made the bytes 0 was marked when it was written: there is no more to walk back to */
+	load_known(env, value, zero);
 }
 
-static int bytes_readable(struct env *env, struct frame *f, int off, int size, bool zero_ok, bool spill_ok)
+static int bytes_readable(struct env *env, struct frame *f, int off, int size, bool spill_ok)
 {
 	for (int i = 0; i < size; i++) {
 		uint8_t *type;
 
 		slot_at(f, off + i, &type);
-		if (*type == S_MISC || (zero_ok && *type == S_ZERO) || (spill_ok && *type == S_SPILL) ||
+		if (*type == S_MISC || *type == S_ZERO || (spill_ok && *type == S_SPILL) ||
 		    (*type == S_INVALID && env->uninit_stack))
 			continue;
 		return refuse(env, EACCES, "invalid read from stack off %d+%d size %d\n", off, i, size);
@@ -220,11 +252,35 @@ static int bytes_readable(struct env *env, struct frame *f, int off, int size, b
 	return 0;
 }
 
+static bool all_bytes_are(struct frame *f, int off, int size, enum slot_type wanted)
+{
+	uint8_t *type;
+
+	for (int i = 0; i < size; i++) {
+		slot_at(f, off + i, &type);
+		if (*type != wanted)
+			return false;
+	}
+	return true;
+}
+
+/* Bytes beside a spilled number, or of both, or of its middle. */
+static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off, int size, struct reg *value)
+{
+	int err = bytes_readable(env, f, off, size, true);
+	bool of_zero = !err && reg_is_null(&s->reg) && all_bytes_are(f, off, size, S_SPILL);
+
+	if (err)
+		return err;
+	load_known(env, value, of_zero || all_bytes_are(f, off, size, S_ZERO));
+	/* each byte of a spilled 0 is 0 only because of the register that was spilled */
+	return of_zero ? step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
+}
+
 /* Part of a spilled number, or all of a narrow one. */
 static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size, int spilled, int n)
 {
 	struct reg *value;
-	int err = 0;
 
 	if (s->reg.type != SCALAR) {
 		log_line(env, env->insn, "; ");
@@ -232,21 +288,16 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 	}
 	live_read_slot(env, f, s);
 	if (n < 0)
-		return bytes_readable(env, f, off, size, true, true);
+		return bytes_readable(env, f, off, size, true);
 	value = &cur_regs(env)[n];
-	if (!(off % SLOT) && size == spilled) {
-		reg_copy(value, &s->reg);
-		err = step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
-		if (err)
-			return err;
-	} else {
-		err = bytes_readable(env, f, off, size, false, true);
-		if (err)
-			return err;
-		reg_make_scalar(value, !env->capable);
-	}
+	if (off % SLOT || size > spilled)
+		return read_mixed(env, f, s, off, size, value);
+	reg_copy(value, &s->reg);
 	value->live |= LIVE_WRITTEN;
-	return 0;
+	/* the caller cuts it to the bytes that are read: another value than the spilled one */
+	if (wider_than(value, size))
+		reg_unlink(value);
+	return step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
 }
 
 static int read_fixed(struct env *env, struct frame *f, int off, int size, int n)
@@ -254,8 +305,9 @@ static int read_fixed(struct env *env, struct frame *f, int off, int size, int n
 	struct slot *s = &f->slots[(-off - 1) / SLOT];
 	int spilled = 1, err;
 
+	touch_slot(env, (-off - 1) / SLOT);
 	if (!slot_spilled(s)) {
-		err = bytes_readable(env, f, off, size, true, false);
+		err = bytes_readable(env, f, off, size, false);
 		if (err)
 			return err;
 		live_read_slot(env, f, s);

@@ -116,18 +116,26 @@ static int check_function(struct env *env, uint32_t sub)
 	return 0;
 }
 
+/* A global function is looked at once it is known to be called; it may call others. */
 static int check_functions(struct env *env)
 {
-	int err = 0;
+	int err = check_function(env, 0);
+	bool more = true;
 
-	for (uint32_t i = 1; i < env->nr_subs && !err; i++) {
-		if (!env->funcs[i] || !env->funcs[i]->global)
-			continue;
-		err = check_function(env, i);
-		if (!err && log_on(env))
-			log(env, "Func#%d is safe for any args that match its prototype\n", (int)i);
+	while (more && !err) {
+		more = false;
+		for (uint32_t i = 1; i < env->nr_subs && !err; i++) {
+			if (!env->subs[i].called || env->subs[i].verified)
+				continue;
+			more = env->subs[i].verified = true;
+			log(env, "Validating %s() func#%d...\n", env->funcs[i]->name, (int)i);
+			err = check_function(env, i);
+			if (!err)
+				log(env, "Func#%d ('%s') is safe for any args that match its prototype\n", (int)i,
+				    env->funcs[i]->name);
+		}
 	}
-	return err ? err : check_function(env, 0);
+	return err;
 }
 
 /* ---- what was found ------------------------------------------------------------------------------ */

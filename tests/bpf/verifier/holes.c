@@ -13,57 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "../insns.h"
-#include "bpf/insn.h"
-#include "bpf/verify.h"
-
-#define CALL(fn)	BPF_CALL_FN(BPF_FUNC_##fn)
-#define MOV(d, s)	BPF_MOV64_REG(d, s)
-#define SET(d, imm)	BPF_MOV64_IMM(d, imm)
-#define EXIT()		BPF_EXIT_INSN()
-#define FUNC(d, to)	I(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_FUNC, 0, to), I(0, 0, 0, 0, 0)
-#define SUB(to)		I(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_CALL, 0, to)
-#define LDSX_B(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_B, d, s, o, 0)
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
-static char text[1 << 20];
-static uint32_t lacking;	/* capabilities */
-
-static int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const struct pb_bpf_func *funcs, uint32_t nr_funcs)
-{
-	static const struct pb_bpf_map_ops ops;
-	static struct pb_bpf_map progs = { .ops = &ops, .attr = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0 },
-					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	static struct pb_bpf_map ring = { .ops = &ops, .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
-					  .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	struct pb_bpf_map *maps[] = { &progs, &ring };
-	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
-	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
-		.maps = maps, .nr_maps = 2, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
-		.funcs = funcs, .nr_funcs = nr_funcs,
-	};
-	int err = pb_bpf_verify(&v);
-
-	if (getenv("LOUD"))
-		fprintf(stderr, "%s\n-> %d\n", text, err);
-	pb_bpf_facts_free(&mem, v.facts);
-	return err;
-}
-
-#define VERDICT(type, insns) verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), NULL, 0)
-#define VERDICT_SUBS(type, insns, funcs) \
-	verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), funcs, sizeof(funcs) / sizeof *(funcs))
+#include "verdict.h"
 
 /* ---- copies of scalars ---------------------------------------------------------------- */
 
@@ -253,6 +203,81 @@ static void test_rest_of_narrow_spill(void **state)
 	lacking = 0;
 }
 
+/* ---- a number that is good only as it is ------------------------------------------------------- */
+
+/* 0 stands for a pointer; on the other way it's another number, of which nobody asks. */
+static void test_null_on_one_way(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 10, .name = "reads", .global = true, .nr_args = 1, .args = { { PB_BPF_FUNC_MEM, 8 } } },
+	};
+	struct bpf_insn p[] = {
+		SET(7, 0), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
+		SET(7, 5),
+		BPF_JMP_A(0), MOV(1, 7), SUB(2), SET(0, 0), EXIT(),
+		/* reads */
+		SET(0, 0), BPF_JMP_IMM(BPF_JEQ, 1, 0, 1), BPF_LDX_MEM(BPF_DW, 0, 1, 0), EXIT(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_true(VERDICT_SUBS(SOCKET_FILTER, p, funcs) < 0);
+	p[4] = SET(7, 0);
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
+	flags = 0;
+}
+
+/* The same of a helper's argument. */
+static void test_null_argument_on_one_way(void **state)
+{
+	struct bpf_insn p[] = {
+		SET(7, 0), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
+		SET(7, 5),
+		BPF_JMP_A(0), MOV(1, 7), SET(2, 0), SET(3, 0), SET(4, 0), SET(5, 0), CALL(csum_diff), SET(0, 0), EXIT(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_int_equal(VERDICT(SCHED_CLS, p), -EACCES);
+	p[4] = SET(7, 0);
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+	flags = 0;
+}
+
+/* The result is in range on the way that is looked at first. */
+static void test_result_on_other_way(void **state)
+{
+	struct bpf_insn p[] = {
+		SET(7, 1), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
+		SET(7, 5),
+		BPF_JMP_A(0), MOV(0, 7), EXIT(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_int_equal(VERDICT(CGROUP_SKB, p), -EINVAL);
+	p[4] = SET(7, 0);
+	assert_int_equal(VERDICT(CGROUP_SKB, p), 0);
+	flags = 0;
+}
+
+/* A dynptr, or on the other way 16 bytes of anything. */
+static void test_dynptr_on_one_way(void **state)
+{
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
+		CALL(dynptr_from_mem),
+		CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(2),
+		BPF_STX_MEM(BPF_DW, 10, 0, -8), BPF_STX_MEM(BPF_DW, 10, 0, -16),
+		BPF_JMP_A(0), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -32), SET(2, 8), MOV(3, 10),
+		BPF_ALU64_IMM(BPF_ADD, 3, -16), SET(4, 0), SET(5, 0), CALL(dynptr_read), SET(0, 0), EXIT(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
+	p[10] = p[11] = BPF_JMP_A(0);
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
+	flags = 0;
+}
+
 /* ---- time ------------------------------------------------------------------------------------------ */
 
 /* 6 layers of 30 global functions, of which each calls all of the next: 30^6 chains. */
@@ -283,7 +308,7 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 static void test_dynptr_of_waiting_branch(void **state)
 {
 	struct bpf_insn p[] = {
-		I(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 1), I(0, 0, 0, 0, 0), SET(2, 8), SET(3, 0), MOV(4, 10),
+		I(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 2), I(0, 0, 0, 0, 0), SET(2, 8), SET(3, 0), MOV(4, 10),
 		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(ringbuf_reserve_dynptr),
 		CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 7), BPF_JMP_IMM(BPF_JEQ, 0, 1, 12),
 		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_submit_dynptr), SET(0, 0), EXIT(),
@@ -305,7 +330,9 @@ int main(void)
 		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_part_of_pointer_on_other_way),
-		cmocka_unit_test(test_rest_of_narrow_spill),
+		cmocka_unit_test(test_rest_of_narrow_spill), cmocka_unit_test(test_null_on_one_way),
+		cmocka_unit_test(test_null_argument_on_one_way), cmocka_unit_test(test_result_on_other_way),
+		cmocka_unit_test(test_dynptr_on_one_way),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 		cmocka_unit_test(test_dynptr_of_waiting_branch),
 	};

@@ -6,7 +6,8 @@
  *   kernel_table [-v] [WORD-OF-A-NAME]
  *
  * Includes what make_table took from the installed package. Prints what differs and
- * the counts; exit 1: a verdict differs, or too many messages do.
+ * the counts; exit 1: a verdict or a message differs. What is known to be another
+ * verdict, or said in other words, in Linux 6.12 is named in `changes`.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -395,14 +396,98 @@ static bool newer_deduction(const struct bpf_test *t, bool privileged)
 	return !strcmp(t->descr, unmasked[0]) || !strcmp(t->descr, unmasked[1]);
 }
 
+#define ZERO_SIZED "R2 invalid zero-sized read: u64=[0,0]"
+
+/* What Linux 6.12 finds, or says, in another way than 6.1: verdict or message. */
+static const struct change {
+	const char *descr, *message;
+	bool accepted;
+	const char *unpriv;	/* its message there, if it is another one */
+} changes[] = {
+	/* the low bytes of a spilled number are known, too (both read two) */
+	{ "Spill a u32 const scalar.  Refill as u16.  Offset to skb->data", .accepted = true },
+	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
+	/* more is known of the number: that it is one is complained of first */
+	{ "check deducing bounds from const, 10", "R0 tried to subtract pointer from scalar",
+	  .unpriv = "R1 has pointer with unsupported alu operation" },
+	/* a spilled number has an id */
+	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
+	/* of copies the walk back marks those that were told the same, where they were; registers by name */
+	{ "precise: test 1", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 20\t"
+	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tregs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\t"
+	  "last_idx 19 first_idx 10\tregs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\t"
+	  "regs=r0,r9 stack= before 14\tregs=r9 stack= before 10\tparent state regs= stack=:" },
+	{ "precise: test 2", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 22\t"
+	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tparent state regs=r2 stack=:\tlast_idx 20 first_idx 20\t"
+	  "regs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\tlast_idx 19 first_idx 17\t"
+	  "regs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\tparent state regs= stack=:" },
+	/* a slot of stack is known by the access that used it */
+	{ "precise: ST insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 5 first_idx 5\t"
+	  "parent state regs=r4 stack=:\tlast_idx 4 first_idx 2\tregs=r4 stack= before 4\tregs=r4 stack= before 3\t"
+	  "last_idx 5 first_idx 5\tparent state regs=r0 stack=:\tlast_idx 4 first_idx 2\tregs=r0 stack= before 4" },
+	{ "precise: STX insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 6 first_idx 6\t"
+	  "parent state regs=r4 stack=:\tlast_idx 5 first_idx 3\tregs=r4 stack= before 5\t"
+	  "last_idx 6 first_idx 6\tparent state regs=r0 stack=:\tlast_idx 5 first_idx 3\tregs=r0 stack= before 5" },
+	/* the kernel's structures aren't known here: a member of one is a number */
+	{ "map_kptr: unref: inherit PTR_UNTRUSTED on struct walk", "R1 type=scalar expected=percpu_ptr_" },
+	/* it is the size that is complained of */
+	{ "helper access to map: empty range", ZERO_SIZED },
+	{ "helper access to adjusted map (via const imm): empty range", ZERO_SIZED },
+	{ "helper access to adjusted map (via const reg): empty range", ZERO_SIZED },
+	{ "helper access to adjusted map (via variable): empty range", ZERO_SIZED },
+};
+
+static const struct change *change_of(const struct bpf_test *t)
+{
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+		if (!strcmp(t->descr, changes[i].descr))
+			return &changes[i];
+	return NULL;
+}
+
+/* Words that 6.12 has others for. */
+static const char *newer_words(const char *message)
+{
+	static const char *const words[][2] = { { "(0x0; 0x0)", "0" }, { "alloc_mem", "ringbuf_mem" } };
+	static char out[2000];
+
+	for (size_t i = 0; message && i < sizeof words / sizeof words[0]; i++) {
+		const char *at = strstr(message, words[i][0]);
+
+		if (!at)
+			continue;
+		snprintf(out, sizeof out, "%.*s%s%s", (int)(at - message), message, words[i][1],
+			 at + strlen(words[i][0]));
+		return out;
+	}
+	return message;
+}
+
+static int expected_of(const struct bpf_test *t, bool privileged)
+{
+	const struct change *c = change_of(t);
+
+	if (newer_instruction(t) || newer_deduction(t, privileged) || (privileged && reads_uninit_stack(t)) ||
+	    (c && c->accepted))
+		return ACCEPT;
+	return !privileged && t->result_unpriv != UNDEF ? t->result_unpriv : t->result;
+}
+
+static const char *message_of(const struct bpf_test *t, bool privileged)
+{
+	const struct change *c = change_of(t);
+
+	if (c && c->message)
+		return !privileged && c->unpriv ? c->unpriv : c->message;
+	return newer_words(!privileged && t->errstr_unpriv ? t->errstr_unpriv : t->errstr);
+}
+
 static void run(struct bpf_test *t, bool privileged)
 {
 	struct bpf_insn *insns = t->fill_insns ? t->fill_insns : t->insns;
 	uint32_t type = t->prog_type ? t->prog_type : BPF_PROG_TYPE_SOCKET_FILTER;
-	int expected = newer_instruction(t) || newer_deduction(t, privileged) ||
-		       (privileged && reads_uninit_stack(t)) ? ACCEPT :
-		       !privileged && t->result_unpriv != UNDEF ? t->result_unpriv : t->result;
-	const char *message = !privileged && t->errstr_unpriv ? t->errstr_unpriv : t->errstr;
+	int expected = expected_of(t, privileged);
+	const char *message = message_of(t, privileged);
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_map *list[FIRST_FD + MAX_NR_MAPS] = { 0 };
 	struct pb_bpf_func funcs[MAX_FUNC_INFOS];
@@ -523,6 +608,6 @@ int main(int argc, char **argv)
 	printf("%d programs run on both engines: %d of %d runs return what the table says; %d have helpers or maps of the "
 	       "kernel alone, %d runs have no meaning without a context\n", sum.runnable, sum.good_runs, sum.runs,
 	       sum.kernel_only, sum.not_run);
-	return sum.good_verdicts != sum.verdicts || sum.good_messages * 10 < sum.messages * 9 || !sum.runs ||
+	return sum.good_verdicts != sum.verdicts || sum.good_messages != sum.messages || !sum.runs ||
 	       sum.good_runs != sum.runs;
 }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the verifier learns by way of the stack and of links between numbers, as Linux
+ * 6.12 does. Each program writes a byte at fp - 64 plus a number: it is accepted only
+ * if the number is known to be below 64. Beside each stands its sister, in which the
+ * same would be learned wrongly.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include "verdict.h"
+
+#define ANY()		CALL(get_prandom_u32)
+#define SPILL(size, s, o)	BPF_STX_MEM(size, 10, s, o)
+#define FILL(size, d, o)	BPF_LDX_MEM(size, d, 10, o)
+#define AND(d, k)	BPF_ALU64_IMM(BPF_AND, d, k)
+#define ADD(d, k)	BPF_ALU64_IMM(BPF_ADD, d, k)
+#define MOV32(d, s)	BPF_ALU32_REG(BPF_MOV, d, s)
+/* fp - 64 + r is written */
+#define USE(r)		MOV(9, 10), ADD(9, -64), BPF_ALU64_REG(BPF_ADD, 9, r), BPF_ST_MEM(BPF_B, 9, 0, 1)
+#define END()		SET(0, 0), EXIT()
+
+#define good(...)	assert_int_equal(VERDICT(SOCKET_FILTER, ((struct bpf_insn[]){ __VA_ARGS__ })), 0)
+#define bad(...)	assert_true(VERDICT(SOCKET_FILTER, ((struct bpf_insn[]){ __VA_ARGS__ })) < 0)
+
+/* ---- narrow spills and fills -------------------------------------------------------------- */
+
+static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
+
+/* A number below 64 is spilled and filled, by all sizes: what is filled is all of it. */
+static void test_sizes(void **state)
+{
+	for (int s = 0; s < 4; s++)
+		for (int f = 0; f <= s; f++) {
+			good(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8), USE(6), END());
+			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8), USE(6), END());
+			/* beyond it, or past its beginning, there is something else */
+			if (f < s)
+				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8), FILL(sizes[s], 6, -8), USE(6), END());
+			if (f < s)
+				bad(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8 + (1 << f)),
+				     USE(6), END());
+		}
+}
+
+/* Only the low bytes are known. */
+static void test_fill_cuts(void **state)
+{
+	good(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 16), BPF_ALU64_IMM(BPF_OR, 0, 7), SPILL(BPF_DW, 0, -8), FILL(BPF_H, 6,
+	     -8), USE(6), END());
+	bad(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 8), BPF_ALU64_IMM(BPF_OR, 0, 7), SPILL(BPF_DW, 0, -8), FILL(BPF_H, 6,
+	     -8), USE(6), END());
+	good(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_B, 6, -8), USE(6), END());
+	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
+}
+
+/* What is in the slot beside a narrow number, and what ends that. */
+static void test_beside(void **state)
+{
+	/* zeros stay zeros */
+	good(BPF_ST_MEM(BPF_DW, 10, -8, 0), ANY(), SPILL(BPF_W, 0, -8), BPF_ST_MEM(BPF_H, 10, -4, 0), FILL(BPF_H, 6,
+	     -4), USE(6), END());
+	good(BPF_ST_MEM(BPF_W, 10, -4, 0), ANY(), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
+	bad(ANY(), SPILL(BPF_DW, 0, -8), AND(0, 7), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
+	/* a store to the other half ends what was known of this one */
+	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_W, 10, -4, 1), FILL(BPF_DW, 6, -8), USE(6), END());
+	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_B, 10, -7, 1), FILL(BPF_W, 6, -8), USE(6), END());
+}
+
+/* Any bytes of a spilled 0 are 0; if it decides something, so does what made it. */
+static void test_zero(void **state)
+{
+	for (int s = 0; s < 4; s++)
+		for (int at = -8; at < 0; at += 1 << s) {
+			good(BPF_ST_MEM(BPF_DW, 10, -8, 0), FILL(sizes[s], 6, at), USE(6), END());
+			good(SET(7, 0), SPILL(BPF_DW, 7, -8), FILL(sizes[s], 6, at), USE(6), END());
+			if (at != -8)
+				bad(BPF_ST_MEM(BPF_DW, 10, -8, 1), FILL(sizes[s], 6, at), USE(6), END());
+		}
+	flags = BPF_F_TEST_STATE_FREQ;
+	bad(SET(7, 0), ANY(), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(2), SET(7, 1), BPF_ALU64_IMM(BPF_LSH, 7, 40),
+	    SPILL(BPF_DW, 7, -8), BPF_JMP_A(0), FILL(BPF_B, 6, -3), BPF_ALU64_IMM(BPF_LSH, 6, 10), USE(6), END());
+	bad(SET(7, 0), ANY(), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1), SET(7, 200),
+	    SPILL(BPF_H, 7, -6), BPF_JMP_A(0), FILL(BPF_B, 6, -6), USE(6), END());
+	flags = 0;
+}
+
+/* Somewhere in the slot a 0 is written: of a spilled 0 it stays one, of another number it doesn't. */
+static void test_zero_somewhere(void **state)
+{
+	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
+	     BPF_STX_MEM(BPF_B, 2, 7, -8), FILL(BPF_DW, 6, -8), USE(6), END());
+	bad(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
+	    BPF_ST_MEM(BPF_B, 2, -8, 1), FILL(BPF_DW, 6, -8), USE(6), END());
+	bad(SET(7, 33), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
+	    BPF_ST_MEM(BPF_B, 2, -8, 0), FILL(BPF_DW, 6, -8), BPF_ALU64_IMM(BPF_SUB, 6, 33), USE(6), END());
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+/* A spilled number is a copy; unless it was cut on its way. */
+static void test_copies_in_stack(void **state)
+{
+	good(ANY(), SPILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_DW, 6, -8), USE(6), END());
+	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
+	good(ANY(), BPF_ALU32_IMM(BPF_ADD, 0, 0), SPILL(BPF_W, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_W,
+	     6, -8), USE(6), END());
+	/* by its low half nothing of all of it is told */
+	bad(CALL(ktime_get_ns), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
+	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0),
+	     END());
+	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_B, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0),
+	     END());
+}
+
+/* r6 is r0 and a constant: what a branch says of one it says of the other. */
+static void test_constant_more(void **state)
+{
+	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
+	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 60, 4), USE(6), END());
+	good(ANY(), MOV(6, 0), ADD(0, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
+	/* the other way round: r0 is so much less, and may be below 0 */
+	good(ANY(), MOV(6, 0), ADD(6, 440), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
+	bad(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
+	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5), BPF_JMP_IMM(BPF_JLT, 6, 2, 4), USE(0),
+	     END());
+	/* by way of the stack */
+	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6),
+	     END());
+	/* two that are each a constant more */
+	good(ANY(), MOV(6, 0), MOV(7, 0), ADD(6, 4), ADD(7, 8), BPF_JMP_IMM(BPF_JGT, 7, 63, 5), BPF_JMP_IMM(BPF_JLT,
+	     7, 8, 4), USE(6), END());
+}
+
+/* 32 bits of a sum aren't the sum; and what isn't kept isn't told. */
+static void test_no_link(void **state)
+{
+	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), BPF_ALU64_IMM(BPF_LSH,
+	     6, 32), USE(6), END());
+	bad(CALL(ktime_get_ns), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
+	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), MOV32(6, 6), BPF_JMP_IMM(BPF_JGT, 6, 59, 5),
+	     BPF_JMP_IMM(BPF_JLT, 6, 4, 4), USE(0), END());
+	bad(CALL(ktime_get_ns), MOV32(6, 0), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
+	/* subtracted, twice, or by itself */
+	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_ALU64_REG(BPF_ADD, 6, 6), BPF_JMP_IMM(BPF_JGT, 0, 30, 4), USE(6), END());
+	bad(ANY(), MOV(6, 0), MOV(7, 0), BPF_JMP_IMM(BPF_JNE, 0, 33, 5), BPF_ALU64_REG(BPF_ADD, 6, 6), USE(6), END());
+	/* the carry out of the upper bits: r6 may be as small as r0 is large */
+	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4), USE(6), END());
+}
+
+/* Linked alike on both ways, but by another constant. */
+static void test_links_on_other_way(void **state)
+{
+	struct bpf_insn p[] = {
+		ANY(), MOV(8, 0), ANY(), MOV(6, 8), BPF_JMP_IMM(BPF_JNE, 0, 0, 2), ADD(6, 4), BPF_JMP_A(1),
+		ADD(6, 400),
+		BPF_JMP_A(0), BPF_JMP_IMM(BPF_JGT, 8, 59, 4), USE(6), END(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_true(VERDICT(SOCKET_FILTER, p) < 0);
+	p[7] = ADD(6, 3);
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
+	flags = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes), cmocka_unit_test(test_fill_cuts), cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_zero), cmocka_unit_test(test_zero_somewhere),
+		     cmocka_unit_test(test_copies_in_stack),
+		cmocka_unit_test(test_constant_more), cmocka_unit_test(test_no_link),
+		     cmocka_unit_test(test_links_on_other_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

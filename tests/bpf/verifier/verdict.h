@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the verifier says of a few instructions, which may use two maps: 0, an array of
+ * programs, and 1, an array of one value of 32 bytes. LOUD in the environment shows logs.
+ */
+#ifndef PB_TEST_VERDICT_H
+#define PB_TEST_VERDICT_H
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "../insns.h"
+#include "bpf/insn.h"
+#include "bpf/verify.h"
+
+#define CALL(fn)	BPF_CALL_FN(BPF_FUNC_##fn)
+#define MOV(d, s)	BPF_MOV64_REG(d, s)
+#define SET(d, imm)	BPF_MOV64_IMM(d, imm)
+#define EXIT()		BPF_EXIT_INSN()
+#define FUNC(d, to)	I(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_FUNC, 0, to), I(0, 0, 0, 0, 0)
+#define SUB(to)		I(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_CALL, 0, to)
+#define LDSX_B(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_B, d, s, o, 0)
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+static char text[1 << 20];
+static uint32_t lacking;	/* capabilities */
+static uint32_t flags;
+static char values[32];
+
+static inline void *direct(struct pb_bpf_map *map, uint32_t off)
+{
+	return values + off;
+}
+
+static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const struct pb_bpf_func *funcs,
+			  uint32_t nr_funcs)
+{
+	static const struct pb_bpf_map_ops ops = { .direct = direct };
+	static struct pb_bpf_map progs = { .ops = &ops, .attr = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0 },
+					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	static struct pb_bpf_map array = { .ops = &ops, .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, 0 },
+					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	static struct pb_bpf_map ring = { .ops = &ops, .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
+					  .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map *maps[] = { &progs, &array, &ring };
+	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
+		.maps = maps, .nr_maps = 3, .flags = flags, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
+		.funcs = funcs, .nr_funcs = nr_funcs,
+	};
+	int err = pb_bpf_verify(&v);
+
+	if (getenv("LOUD"))
+		fprintf(stderr, "%s\n-> %d\n", text, err);
+	pb_bpf_facts_free(&mem, v.facts);
+	return err;
+}
+
+#define VERDICT(type, insns) verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), NULL, 0)
+#define VERDICT_SUBS(type, insns, funcs) \
+	verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), funcs, sizeof(funcs) / sizeof *(funcs))
+#endif
