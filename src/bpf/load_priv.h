@@ -34,6 +34,7 @@ struct load_func {
 	struct load_ref *refs;		/* ascending */
 	uint32_t nr_refs, room_refs;
 	uint32_t btf;			/* BTF_KIND_FUNC's number, or 0 */
+	uint8_t ctx_args, sure_args;	/* a bit for each that is tagged "arg:ctx", "arg:nonnull" */
 	struct pb_bpf_line *lines;	/* ascending, counted from the function's start */
 	uint32_t nr_lines;
 	struct pb_bpf_object_poison *poison;

@@ -81,6 +81,34 @@ static const char *context_name(uint32_t type)
 	}
 }
 
+static void read_tag(struct load *l, const struct btf_type *t)
+{
+	int32_t arg = ((const struct btf_decl_tag *)(t + 1))->component_idx;
+	const char *text = pb_bpf_btf_name(l->object.btf, t), *spent = NULL;
+	bool ctx = !strcmp(text, "arg:ctx"), sure = !strcmp(text, "arg:nonnull");
+
+	if ((!ctx && !sure) || arg < 0 || arg >= 5 || !load_work(l, l->nr_funcs, &spent))
+		return;
+	for (uint32_t i = 0; i < l->nr_funcs; i++) {
+		if (l->funcs[i].btf && pb_bpf_btf_type(l->object.btf, l->funcs[i].btf) ==
+					       pb_bpf_btf_type(l->object.btf, t->type)) {
+			l->funcs[i].ctx_args |= (uint8_t)(ctx << arg);
+			l->funcs[i].sure_args |= (uint8_t)(sure << arg);
+		}
+	}
+}
+
+/* Tags of functions' arguments: __arg_ctx, __arg_nonnull. */
+static void read_tags(struct load *l)
+{
+	for (uint32_t id = 1; l->object.btf && id < l->object.btf->nr; id++) {
+		const struct btf_type *t = pb_bpf_btf_type(l->object.btf, id);
+
+		if (t && pb_btf_kind(t) == BTF_KIND_DECL_TAG)
+			read_tag(l, t);
+	}
+}
+
 static void set_arg(const struct pb_bpf_btf *b, uint32_t prog_type, uint32_t type, uint8_t *kind, uint32_t *size)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(b, type, true, NULL), *to;
@@ -117,8 +145,15 @@ static bool fill_func(struct chain *c, struct load_func *f, struct pb_bpf_func *
 	ret = pb_bpf_btf_skip(b, proto->type, true, NULL);
 	out->returns_void = !ret || (pb_btf_kind(ret) != BTF_KIND_INT && !pb_btf_is_enum(ret));
 	out->nr_args = pb_btf_vlen(proto);
-	for (uint32_t i = 0; i < out->nr_args && i < 5; i++)
+	for (uint32_t i = 0; i < out->nr_args && i < 5; i++) {
+		const struct btf_type *arg = pb_bpf_btf_skip(b, pb_btf_params(proto)[i].type, true, NULL);
+
 		set_arg(b, c->prog->type, pb_btf_params(proto)[i].type, &out->args[i].kind, &out->args[i].size);
+		if (f->ctx_args >> i & 1 && arg && pb_btf_kind(arg) == BTF_KIND_PTR)
+			out->args[i].kind = PB_BPF_FUNC_CTX;
+		else if (f->sure_args >> i & 1 && out->args[i].kind == PB_BPF_FUNC_MEM)
+			out->args[i].kind = PB_BPF_FUNC_MEM_SURE;
+	}
 	return true;
 }
 
@@ -218,6 +253,7 @@ int load_progs(struct load *l)
 	struct chain c = { .l = l };
 	int ret = 0;
 
+	read_tags(l);
 	for (uint32_t i = 0; i < l->nr_funcs; i++)
 		o->nr_progs += l->funcs[i].entry;
 	o->progs = load_alloc(l, o->nr_progs * sizeof(o->progs[0]));

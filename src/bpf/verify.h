@@ -29,6 +29,7 @@ enum pb_bpf_func_arg_kind {
 	PB_BPF_FUNC_SCALAR,
 	PB_BPF_FUNC_CTX,
 	PB_BPF_FUNC_MEM,		/* or NULL */
+	PB_BPF_FUNC_MEM_SURE,		/* never NULL */
 	PB_BPF_FUNC_OTHER,		/* nothing that a global function can be given */
 };
 

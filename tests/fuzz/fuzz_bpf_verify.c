@@ -100,7 +100,7 @@ static void take_func(struct fuzz_input *in, struct pb_bpf_func *f)
 	*f = (struct pb_bpf_func){ .insn = d.insn, .name = "f", .global = d.flags & 1, .returns_void = d.flags >> 1 & 1,
 				   .nr_args = d.nr_args % 6 };
 	for (int i = 0; i < 5; i++) {
-		f->args[i].kind = d.kinds[i] % 4;
+		f->args[i].kind = d.kinds[i] % (PB_BPF_FUNC_OTHER + 1);
 		f->args[i].size = d.size;
 	}
 }

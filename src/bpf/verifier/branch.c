@@ -10,16 +10,25 @@
 
 /* ---- which way ---------------------------------------------------------------------------- */
 
+/* Its base isn't, and it isn't moved so far that it could come to 0. */
 static bool never_null(const struct reg *r)
 {
-	return !r->flags && (r->type == TO_SOCKET || r->type == TO_TCP_SOCK || r->type == TO_MAP_VALUE ||
-			     r->type == TO_MAP_KEY || r->type == TO_SOCK_COMMON);
+	if (r->flags & MAYBE_NULL || r->wide.smin <= -MAX_VAR_OFF || r->wide.smax >= MAX_VAR_OFF)
+		return false;
+	switch (r->type) {
+	case TO_SOCKET: case TO_TCP_SOCK: case TO_XDP_SOCK: case TO_SOCK_COMMON: case TO_MAP_VALUE: case TO_MAP_KEY:
+	case TO_MEM: case TO_BUF: case MAP_PTR:
+		return true;
+	default:
+		return false;
+	}
 }
 
-static int decide_null(const struct reg *r, const struct reg *other, unsigned op, int bits)
+/* A pointer is compared with a number. */
+static int decide_null(const struct reg *r, const struct reg *number, unsigned op, int bits)
 {
 	/* half of an address may be 0 */
-	if (bits != 64 || !tnum_is(other->var, 0) || !never_null(r))
+	if (bits != 64 || !tnum_is(number->var, 0) || !never_null(r))
 		return UNKNOWN;
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
 }
@@ -50,6 +59,8 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 		return compare_decide(dst, src, op, bits);
 	if (src->type == SCALAR)
 		return decide_null(dst, src, op, bits);
+	if (dst->type == SCALAR)
+		return decide_null(src, dst, op, bits);
 	if (bits == 64 && reg_is_packet_or_end(dst) && reg_is_packet_or_end(src))
 		return decide_packet(dst, src, op);
 	return UNKNOWN;
@@ -188,6 +199,16 @@ static void learn_null(struct env *env, struct state *st, unsigned n, bool null)
 		else
 			known_pointer(env, r);
 	}
+}
+
+/* Two pointers are equal: if one is none to nothing, the other isn't either. */
+static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
+{
+	struct reg *unsure = a->flags & MAYBE_NULL ? a : b, *sure = unsure == a ? b : a;
+
+	if (unsure->flags & MAYBE_NULL && !(sure->flags & MAYBE_NULL) && sure->type != SCALAR && !sure->off &&
+	    tnum_is(sure->var, 0) && sure->type != TO_BTF && unsure->type != TO_BTF)
+		known_pointer(env, unsure);
 }
 
 /* ---- packets ---------------------------------------------------------------------------------------- */
@@ -341,6 +362,10 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 	if (!src && bits == 64 && !insn->imm && (op == BPF_JEQ || op == BPF_JNE) && dst->flags & MAYBE_NULL) {
 		learn_null(env, env->cur, insn->dst_reg, op == BPF_JNE);
 		learn_null(env, there, insn->dst_reg, op == BPF_JEQ);
+	} else if (src && bits == 64 && dst->type != SCALAR && src->type != SCALAR &&
+		   (op == BPF_JEQ || op == BPF_JNE) && !leaks(env, insn->dst_reg)) {
+		learn_equal_pointers(env, op == BPF_JEQ ? &regs2[insn->dst_reg] : dst,
+				     op == BPF_JEQ ? &regs2[insn->src_reg] : src);
 	} else if (!learn_packet(insn, dst, &regs[insn->src_reg], env->cur, there) && leaks(env, insn->dst_reg)) {
 		return refuse(env, EACCES, "R%d pointer comparison prohibited\n", insn->dst_reg);
 	}

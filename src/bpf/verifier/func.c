@@ -32,6 +32,8 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 				      type_name(r));
 		return check_unmodified(env, r, n, false);
 	default:
+		if (f->args[n - 1].kind == PB_BPF_FUNC_MEM_SURE && (r->flags & MAYBE_NULL || r->type == SCALAR))
+			return refuse(env, EINVAL, "arg#%d expected to be non-NULL\n", (int)n - 1);
 		if (reg_is_null(r))
 			return precise_reg(env, n);
 		/* the function looks itself whether it is NULL */
@@ -49,6 +51,9 @@ static int call_global(struct env *env, uint32_t sub)
 	const struct pb_bpf_func *f = env->funcs[sub];
 	int err = 0;
 
+	if (env->cur->lock)
+		return refuse(env, EINVAL, "global function calls are not allowed while holding a lock,\n"
+			      "use static function instead\n");
 	for (unsigned n = 1; n <= f->nr_args && !err; n++) {
 		err = reg_use(env, n, READ);
 		if (!err)

@@ -74,10 +74,11 @@ static int give_arguments(struct env *env, uint32_t sub, struct reg *regs)
 		case PB_BPF_FUNC_CTX:
 			reg_make(r, TO_CTX, 0);
 			break;
-		case PB_BPF_FUNC_MEM:
-			reg_make(r, TO_MEM, MAYBE_NULL);
+		case PB_BPF_FUNC_MEM: case PB_BPF_FUNC_MEM_SURE:
+			reg_make(r, TO_MEM, f->args[i].kind == PB_BPF_FUNC_MEM ? MAYBE_NULL : 0);
 			r->mem_size = f->args[i].size;
-			r->id = ++env->ids;
+			if (r->flags)
+				r->id = ++env->ids;
 			break;
 		default:
 			reg_make_scalar(r, !env->capable);
