@@ -149,7 +149,10 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	if (write && a.below)
+	/* of a negative constant the kernel stores the low half */
+	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
+		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
+	else if (write && a.below && info->form != PB_BPF_ST)
 		emit(o, INSN(BPF_JMP | BPF_K | BPF_JGE, insn->src_reg, 0, 1, a.below));
 	emit(o, i);
 	return 0;

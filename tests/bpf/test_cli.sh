@@ -26,7 +26,7 @@ RUN retval=1 data_out=$zeros" run -q $one
 check 0 "ACCEPT verified=2" verify -q $one
 check 0 "ACCEPT verified=2" run -q -n $one
 check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
-check 1 "REJECT errno=22 unknown func bpf_setsockopt#49" run -q 8500000031000000 $one
+check 1 "REJECT errno=22 program of this type cannot use helper bpf_setsockopt#49" run -q 8500000031000000 $one
 check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
 # a context field, of a packet that is given
 check 0 "ACCEPT verified=2

@@ -25,18 +25,24 @@ static uint8_t width_code(int size)
 	return size == 1 ? BPF_B : size == 2 ? BPF_H : size == 4 ? BPF_W : BPF_DW;
 }
 
+enum how { PLAIN, CONSTANT, SIGNED };	/* the store is of a constant; the load extends the sign */
+
 /* r0 = both halves of what is at off, after the store, if there is one. */
-static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store)
+static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
 {
+	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;
 	struct bpf_insn *i = insns;
 
-	if (store) {
+	if (store && how == CONSTANT) {
+		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_ST | BPF_MEM | width_code(size)), .dst_reg = 1,
+					  .off = (int16_t)off, .imm = (int32_t)*store };
+	} else if (store) {
 		*i++ = (struct bpf_insn){ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = 2, .imm = (int32_t)*store };
 		*i++ = (struct bpf_insn){ .imm = (int32_t)(*store >> 32) };
 		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_MEM | width_code(size)), .dst_reg = 1,
 					  .src_reg = 2, .off = (int16_t)off };
 	}
-	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | BPF_MEM | width_code(size)), .dst_reg = 0, .src_reg = 1,
+	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | mode | width_code(size)), .dst_reg = 0, .src_reg = 1,
 				  .off = (int16_t)off };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 0 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 2, .imm = 32 };
@@ -88,11 +94,11 @@ static struct result run_kernel(uint32_t type, int fd)
 
 static unsigned accesses;
 
-static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_t *store)
+static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_t *store, enum how how)
 {
 	static char log[1 << 16];
 	struct bpf_insn insns[16];
-	uint32_t nr = assemble(insns, off, size, store);
+	uint32_t nr = assemble(insns, off, size, store, how);
 	struct result ours, kernels;
 	struct own_prog p;
 	int fd, differ = 0;
@@ -104,7 +110,8 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	}
 	fd = kernel_load(t->type, 0, insns, nr, NULL, 0);
 	if (own_load(&p, t->type, insns, nr, NULL, 0, log, sizeof(log)) || fd < 0) {
-		print_message("%s off %d size %d: can't be loaded (kernel %d): %s\n", t->name, off, size, fd, log);
+		print_message("%s off %d size %d way %d: can't be loaded (kernel %d): %s\n", t->name, off, size, how, fd,
+			      log);
 		return 1;
 	}
 	kernels = run_kernel(t->type, fd);
@@ -112,7 +119,7 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 		ours = run_ours(t->type, p.progs[e]);
 		if (ours.err == kernels.err && ours.retval == kernels.retval && !memcmp(ours.ctx, kernels.ctx, sizeof(ours.ctx)))
 			continue;
-		print_message("%s off %d size %d %s%#lx on the %s: %d %#x, the kernel %d %#x\n", t->name, off, size,
+		print_message("%s off %d size %d way %d %s%#lx on the %s: %d %#x, the kernel %d %#x\n", t->name, off, size, how,
 			      store ? "= " : "", store ? *store : 0, engine_names[e], ours.err, ours.retval, kernels.err,
 			      kernels.retval);
 		differ = 1;
@@ -173,11 +180,13 @@ static void fields(void **state)
 		for (int off = 0; off < t->ctx_size; off++)
 			for (int size = 1; size <= 8; size *= 2) {
 				if (has_a_value(t, off, size, false))
-					differ += compare(t, off, size, NULL);
+					differ += compare(t, off, size, NULL, PLAIN);
+				if (has_a_value(t, off, size, false) && !t->nr_fields && size < 8)
+					differ += compare(t, off, size, NULL, SIGNED);
 				if (!has_a_value(t, off, size, true))
 					continue;
-				for (size_t n = 0; n < sizeof(stores) / sizeof(stores[0]); n++)
-					differ += compare(t, off, size, &stores[n]);
+				for (size_t n = 0; n < 2 * sizeof(stores) / sizeof(stores[0]); n++)
+					differ += compare(t, off, size, &stores[n / 2], n % 2 ? CONSTANT : PLAIN);
 			}
 	}
 	print_message("%u accesses\n", accesses);

@@ -41,7 +41,8 @@ static int refuse_type(struct env *env, unsigned n, const struct reg *r, const s
 	log(env, "R%d type=%s expected=", n, type_name(r));
 	for (int i = 0; a[i].type; i++)
 		log(env, "%s%s", i ? ", " : "", log_type_name(a[i].type, a[i].flags).s);
-	return refuse(env, EACCES, "\n");
+	/* the kernel's own structures, which no program has here */
+	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" : "");
 }
 
 static bool is_a(const char *name, const char *wanted, bool release_sock)
@@ -98,6 +99,8 @@ static int check_offset(struct env *env, unsigned n, const struct reg *r, unsign
 	unsigned base = arg & PB_BPF_ARG_BASE;
 	bool null = r->flags & MAYBE_NULL;
 
+	if (arg & PB_BPF_RELEASE && r->off && base != PB_BPF_ARG_PTR_TO_DYNPTR)
+		return refuse(env, EINVAL, "R%d must have zero offset when passed to release func\n", n);
 	switch (null ? NOT_INIT : r->type) {
 	case TO_STACK:
 		if (base == PB_BPF_ARG_PTR_TO_DYNPTR && r->off % SLOT)
@@ -106,8 +109,6 @@ static int check_offset(struct env *env, unsigned n, const struct reg *r, unsign
 	case TO_PACKET: case TO_PACKET_META: case TO_MAP_KEY: case TO_MAP_VALUE: case TO_MEM: case TO_BUF: case SCALAR:
 		return base == PB_BPF_ARG_PTR_TO_ALLOC_MEM ? check_unmodified(env, r, n, false) : 0;
 	case TO_BTF:
-		if (arg & PB_BPF_RELEASE && r->off)
-			return refuse(env, EINVAL, "R%d must have zero offset when passed to release func\n", n);
 		return check_unmodified(env, r, n, true);
 	default:
 		return check_unmodified(env, r, n, false);

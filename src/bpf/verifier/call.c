@@ -46,7 +46,7 @@ static int check_allowed(struct env *env, struct helper_call *c)
 		return refuse(env, EINVAL, "invalid func %s#%d\n", helper_name(c->id), c->id);
 	c->proto = pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)c->id);
 	if (!c->proto)
-		return refuse(env, EINVAL, "unknown func %s#%d\n", helper_name(c->id), c->id);
+		return refuse(env, EINVAL, "program of this type cannot use helper %s#%d\n", helper_name(c->id), c->id);
 	if (!env->v->gpl && c->proto->flags & PB_BPF_HELPER_GPL)
 		return refuse(env, EINVAL, "cannot call GPL-restricted function from non-GPL compatible program\n");
 	return 0;

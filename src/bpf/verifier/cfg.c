@@ -181,7 +181,7 @@ struct walk {
 	uint32_t *stack, depth;
 };
 
-static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth, bool branch, bool loop_ok)
+static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth, bool branch)
 {
 	if (w->mark[from] >= (ON_WAY | nth))
 		return 0;
@@ -197,7 +197,7 @@ static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsi
 		w->stack[w->depth++] = (uint32_t)to;
 		return 1;
 	}
-	if (w->mark[to] != DONE && !(loop_ok && env->capable)) {
+	if (w->mark[to] != DONE && !env->capable) {
 		log_line(env, from, "%d: ", (int)from);
 		log_line(env, (uint32_t)to, "%d: ", (int)to);
 		return refuse(env, EINVAL, "back-edge from insn %d to %d\n", (int)from, (int)to);
@@ -209,7 +209,7 @@ static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsi
 
 static int visit_call(struct env *env, struct walk *w, uint32_t i, unsigned length, bool follow)
 {
-	int r = step(env, w, i, (int64_t)i + length, 1, false, false);
+	int r = step(env, w, i, (int64_t)i + length, 1, false);
 
 	if (r)
 		return r;
@@ -218,7 +218,7 @@ static int visit_call(struct env *env, struct walk *w, uint32_t i, unsigned leng
 		return 0;
 	env->aux[i].prune_point = true;
 	/* recursion is found by the depth of frames */
-	return step(env, w, i, (int64_t)i + 1 + env->insns[i].imm, 2, true, loads_func(env, i));
+	return step(env, w, i, (int64_t)i + 1 + env->insns[i].imm, 2, true);
 }
 
 static int visit(struct env *env, struct walk *w, uint32_t i)
@@ -230,7 +230,7 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	if (loads_func(env, i))
 		return visit_call(env, w, i, 2, true);
 	if (BPF_CLASS(insn->code) != BPF_JMP && BPF_CLASS(insn->code) != BPF_JMP32)
-		return step(env, w, i, (int64_t)i + (form_at(env, i) == PB_BPF_LD64 ? 2 : 1), 1, false, false);
+		return step(env, w, i, (int64_t)i + (form_at(env, i) == PB_BPF_LD64 ? 2 : 1), 1, false);
 	switch (BPF_OP(insn->code)) {
 	case BPF_EXIT:
 		return 0;
@@ -244,14 +244,14 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	case BPF_JA:
 		if (BPF_SRC(insn->code) != BPF_K)
 			return -EINVAL;
-		r = step(env, w, i, to, 1, false, true);
+		r = step(env, w, i, to, 1, false);
 		if (!r)
 			env->aux[to].prune_point = env->aux[to].jump_point = true;
 		return r;
 	default:
 		env->aux[i].prune_point = true;
-		r = step(env, w, i, (int64_t)i + 1, 1, false, true);
-		return r ? r : step(env, w, i, to, 2, true, true);
+		r = step(env, w, i, (int64_t)i + 1, 1, false);
+		return r ? r : step(env, w, i, to, 2, true);
 	}
 }
 

@@ -83,7 +83,10 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	if (o->form == PB_BPF_LDSX && rewritten(type))
+	/* fields of a context may lie elsewhere, in another width */
+	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
+		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off, o->width);
+	if (o->form == PB_BPF_LDSX && rewritten(type) && type != TO_CTX)
 		return refuse(env, EACCES, "sign-extending load from %s isn't possible\n",
 			      type_name(&regs[insn->src_reg]));
 	err = check_mem(env, insn->src_reg, insn->off, o->width, false, insn->dst_reg, false);
@@ -106,12 +109,9 @@ static int check_store(struct env *env, const struct bpf_insn *insn, const struc
 		return err;
 	type = regs[insn->dst_reg].type;
 	flags = regs[insn->dst_reg].flags;
-	if (o->form == PB_BPF_ST && type == TO_CTX)
-		return refuse(env, EACCES, "BPF_ST stores into R%d %s is not allowed\n", insn->dst_reg,
-			      type_name(&regs[insn->dst_reg]));
 	err = check_mem(env, insn->dst_reg, insn->off, o->width, true, o->form == PB_BPF_STX ? insn->src_reg : -1,
 			false);
-	return err || o->form == PB_BPF_ST ? err : note_access(env, type, flags);
+	return err ? err : note_access(env, type, flags);
 }
 
 static int refuse_atomic(struct env *env, unsigned n)
@@ -231,7 +231,7 @@ int check_return(struct env *env)
 
 static int check_call(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
-	if (env->cur->lock && (o->form == PB_BPF_CALL_PC || insn->imm != BPF_FUNC_spin_unlock))
+	if (env->cur->lock && o->form != PB_BPF_CALL_PC && insn->imm != BPF_FUNC_spin_unlock)
 		return refuse(env, EINVAL, "function calls are not allowed while holding a lock\n");
 	return o->form == PB_BPF_CALL_PC ? check_subprog_call(env, insn) : check_helper(env, insn);
 }
@@ -240,7 +240,8 @@ static int check_exit(struct env *env, bool *end)
 {
 	int err;
 
-	if (env->cur->lock)
+	/* a subprogram may leave it to its caller; a helper that calls back may not be left with it */
+	if (env->cur->lock && (!env->cur->cur || cur_frame(env)->in_callback))
 		return refuse(env, EINVAL, "bpf_spin_unlock is missing\n");
 	err = ref_check_leak(env);
 	if (err)

@@ -194,7 +194,7 @@ struct env {
 	uint32_t nr_lists;
 	struct values values;
 	uint32_t ctx_needed;
-	bool whole;			/* states are compared in all */
+	bool whole, exact;		/* states are compared in all; and are the same only if they are equal */
 	bool returned;			/* a callback, just now */
 	uint32_t series;
 	bool alu_limits;		/* scalars are told apart, for the masks' sake */

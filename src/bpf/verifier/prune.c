@@ -58,8 +58,10 @@ static bool same_copies(struct env *env, const struct reg *o, const struct reg *
 }
 
 /* All values that cur may have, old may have had. */
-static bool value_in(const struct reg *old, const struct reg *cur)
+static bool value_in(const struct env *env, const struct reg *old, const struct reg *cur)
 {
+	if (env->exact)
+		return !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var));
 	return range_in(&old->wide, &cur->wide) && range_in(&old->low, &cur->low) && tnum_in(old->var, cur->var);
 }
 
@@ -71,14 +73,14 @@ static bool packet_safe(struct env *env, const struct reg *old, const struct reg
 		return false;
 	if (old->off != cur->off || !same_id(env, old->id, cur->id))
 		return false;
-	return value_in(old, cur);
+	return value_in(env, old, cur);
 }
 
 static bool map_value_safe(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (memcmp(old, cur, REG_KIND))
 		return false;
-	return same_id(env, old->id, cur->id) && value_in(old, cur);
+	return same_id(env, old->id, cur->id) && value_in(env, old, cur);
 }
 
 /* Equal but for the names of what is the same. */
@@ -100,7 +102,7 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 		/* a pointer in place of a number could leak */
 		if (cur->type != SCALAR || env->alu_limits)
 			return cur->type == SCALAR && reg_same(env, old, cur);
-		return (!precise && !env->whole) || (value_in(old, cur) && same_copies(env, old, cur));
+		return (!precise && !env->whole) || (value_in(env, old, cur) && same_copies(env, old, cur));
 	case TO_MAP_KEY: case TO_MAP_VALUE:
 		return map_value_safe(env, old, cur);
 	case TO_PACKET: case TO_PACKET_META:
@@ -134,6 +136,8 @@ static bool bytes_safe(const struct env *env, const struct slot *old, const stru
 	for (int b = 0; b < SLOT; b++) {
 		uint8_t was = old->type[b], is = cur->type[b];
 
+		if (env->exact && was != is)
+			return false;
 		if (was == S_INVALID || (was == S_MISC && env->uninit_stack && !pointer))
 			continue;
 		if (was != is && !(was == S_MISC && is == S_ZERO))
@@ -199,6 +203,17 @@ static bool state_safe(struct env *env, const struct state *old, const struct st
 		    !frame_safe(env, old->frames[i], &old->marks[i], cur->frames[i]))
 			return false;
 	return true;
+}
+
+/* All of it is as it was, so what comes after it comes again. */
+static bool state_same(struct env *env, const struct state *old, const struct state *cur)
+{
+	bool same;
+
+	env->exact = true;
+	same = state_safe(env, old, cur, true);
+	env->exact = false;
+	return same;
 }
 
 static bool maybe_looping(const struct state *old, const struct state *cur)
@@ -491,7 +506,7 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
 	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
-	    maybe_looping(&e->st, env->cur) && state_safe(env, &e->st, env->cur, false))
+	    maybe_looping(&e->st, env->cur) && state_same(env, &e->st, env->cur))
 		return LOOP;
 	/* states of the turns of a loop rarely help others */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
