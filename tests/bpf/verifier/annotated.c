@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "bpf/disasm.h"
+#include "bpf/helper.h"
 #include "bpf/load_make.h"
 #include "bpf/map_sys.h"
 #include "bpf/test_run.h"
@@ -215,14 +216,29 @@ static void run(const struct pb_bpf_object_prog *p, const struct pb_bpf_prog *pr
 	field_text("run", text);
 }
 
+/* Calls are numbers in the program's table. */
+static const char *called(void *arg, int32_t nr)
+{
+	const struct pb_bpf_prog *prog = arg;
+
+	for (uint32_t id = 1; id < 300 && nr >= 0 && (uint32_t)nr < prog->nr_calls; id++) {
+		const struct pb_bpf_helper *h = pb_bpf_helper_of(id);
+
+		if (h && h->name && h->fn == prog->calls[nr])
+			return h->name;
+	}
+	return "unknown";
+}
+
 static void show_xlated(const char *key, const struct pb_bpf_prog *prog)
 {
 	struct pb_bpf_text t = { .buf = log_text, .size = LOG_SIZE };
+	const struct pb_bpf_names names = { .helper = called, .arg = (void *)prog };
 
 	log_text[0] = 0;
 	for (uint32_t i = 0; i < prog->nr; i++) {
 		pb_bpf_printf(&t, "%u: ", i);
-		pb_bpf_disasm(&t, &prog->insns[i], NULL);
+		pb_bpf_disasm(&t, &prog->insns[i], &names);
 		pb_bpf_printf(&t, "\n");
 		if (prog->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW))
 			i++;

@@ -192,9 +192,34 @@ def unmatched(messages, log):
     return None
 
 
+# A call that the kernel makes instructions of, which read a variable of its processor's.
+PROCESSOR = ["w0 =", "r0 = &(void __percpu *)(r0)", "r0 = *(u32 *)(r0 +0)"]
+CALL = "call bpf_get_smp_processor_id"
+
+
+def our_form(file, patterns):
+    """Patterns as our rewritten programs have them: numbers of instructions don't count, that
+    call is one, and calls have names. None: there is no such form. Divisions by -1 stay as
+    they are, both engines see to them."""
+    out = []
+    if file == "verifier_sdiv" and patterns:
+        return None
+    for p in patterns:
+        p = re.sub(r"^\d+: ", "", p).strip().replace("call unknown", "call bpf_")
+        if p == PROCESSOR[1]:
+            if out and out[-1] == PROCESSOR[0]:
+                out.pop()
+            out.append(CALL)
+        elif p != PROCESSOR[2] or not out or out[-1] != CALL:
+            out.append(p)
+    return out
+
+
 def unmatched_lines(patterns, text):
-    """The same of disassembly: each on the next line unless "..." comes before it."""
-    lines, at, next_line = text.splitlines(), 0, False
+    """The first pattern that isn't in the disassembly: each is on the next line unless "..."
+    comes before it."""
+    lines = [re.sub(r"^\d+: \(..\) ", "", x) for x in text.splitlines()]
+    at, next_line = 0, False
     for p in patterns:
         if p == "...":
             next_line = False
