@@ -74,8 +74,8 @@ struct pb_bpf_verify {
 #define PB_BPF_LOG_REFUSAL	8	/* 1 if it is refused: it is verified once more then */
 	struct pb_bpf_mem *mem;
 	/* For tests of what is deduced: env.h says what env has. Called before each instruction of
-	 * each path that isn't speculation; NULL: nobody listens. */
-	void (*visit)(struct pb_bpf_verify *v, const struct env *env);
+	 * each path that isn't speculation; not 0: verifying ends with that. NULL: nobody listens. */
+	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
 	void *visitor;			/* visit's own */
 	bool whole;			/* a path ends at a state only if that contains all of it, read or not */
 	/* out, with 0 */

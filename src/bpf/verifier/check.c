@@ -359,8 +359,9 @@ int check_paths(struct env *env)
 			log_before(env, &show);
 			if (!env->cur->speculative) {
 				env->aux[env->insn].fact.seen = true;
-				if (env->v->visit)
-					env->v->visit(env->v, env);
+				err = env->v->visit ? env->v->visit(env->v, env) : 0;
+				if (err)
+					return err;
 			}
 			prev = (int32_t)env->insn;
 			err = env->ops[env->insn] == PB_BPF_OP_LD_IMM64 ? check_ld64_insn(env, insn) :

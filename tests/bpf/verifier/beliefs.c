@@ -86,17 +86,19 @@ static int base_of(const struct env *env)
 	}
 }
 
-static void visit(struct pb_bpf_verify *v, const struct env *env)
+static int visit(struct pb_bpf_verify *v, const struct env *env)
 {
 	struct beliefs *b = v->visitor;
 	struct belief_state *s = &b->states[b->nr_states];
 	int base = base_of(env);
 
+	if (++b->visits > BELIEFS_VISITS || (b->full && !b->bases_only))
+		return -E2BIG;
 	if (b->full || (b->bases_only && (base < 0 || base == FP)))
-		return;
+		return 0;
 	if (b->nr_states == BELIEFS_STATES || env->insn >= GEN_MOST) {
 		b->full = true;
-		return;
+		return 0;
 	}
 	b->nr_states++;
 	*s = (struct belief_state){ .first = b->nr, .cur = env->cur->cur, .next = b->of[env->insn] };
@@ -105,11 +107,13 @@ static void visit(struct pb_bpf_verify *v, const struct env *env)
 		note_reg(b, s, env->cur->cur, (uint32_t)base, &cur_regs(env)[base]);
 	else
 		note_state(b, s, env->cur);
+	return 0;
 }
 
 void beliefs_listen(struct beliefs *b, struct pb_bpf_verify *v)
 {
 	b->full = b->contradiction = false;
+	b->visits = 0;
 	b->nr = b->nr_states = 0;
 	b->nr_insns = v->nr;
 	memset(b->of, 0, sizeof b->of);
@@ -178,7 +182,7 @@ static bool packet_fits(const struct reg *r, uint64_t v)
 	return !r->range || v - (uint64_t)(int64_t)r->off + (uint64_t)r->range <= end;
 }
 
-static bool memory_fits(const struct reg *r, uint64_t v)
+static bool memory_fits(const struct machine *m, const struct reg *r, uint64_t v)
 {
 	struct area areas[WORLD_MOST_AREAS];
 	int nr = world_values(areas);
@@ -188,6 +192,10 @@ static bool memory_fits(const struct reg *r, uint64_t v)
 		return true;
 	for (int i = 0; i < nr; i++)
 		if (base >= (uint64_t)areas[i].at && base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
+			return true;
+	/* an iterator's number lies in the iterator */
+	for (int i = 0; i <= watch_frame(m); i++)
+		if (watch_reg(m, i, 10) - base <= PB_BPF_STACK)
 			return true;
 	return false;
 }
@@ -208,7 +216,7 @@ static bool pointer_fits(const struct machine *m, const struct reg *r, uint64_t 
 	case TO_PACKET_END:
 		return v == (uint64_t)world_pkt()->data_end;
 	case TO_MEM:
-		return memory_fits(r, v);
+		return memory_fits(m, r, v);
 	default:
 		return true;
 	}

@@ -14,6 +14,7 @@
 
 #define BELIEFS_MOST	40000		/* registers that are recorded */
 #define BELIEFS_STATES	8000
+#define BELIEFS_VISITS	50000		/* instructions that are looked at; then verifying ends with -E2BIG */
 
 /* A register, or a slot of stack. */
 struct belief {
@@ -32,7 +33,7 @@ struct beliefs {
 	bool bases_only;		/* record pointers that memory is accessed through, and nothing else */
 	bool contradiction;		/* a register had bounds that contradict each other: a path that can't be gone */
 	bool full;			/* there was more than there is room for: nothing is known */
-	uint32_t nr, nr_states, nr_insns;
+	uint32_t nr, nr_states, nr_insns, visits;
 	struct belief_state *of[GEN_MOST], states[BELIEFS_STATES];
 	struct belief regs[BELIEFS_MOST];
 };

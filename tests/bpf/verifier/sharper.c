@@ -24,11 +24,11 @@ static void widen(struct range *r, const struct range *by)
 	r->umax = r->umax > by->umax ? r->umax : by->umax;
 }
 
-static void visit(struct pb_bpf_verify *v, const struct env *env)
+static int visit(struct pb_bpf_verify *v, const struct env *env)
 {
 	seen[env->insn % GEN_MOST] = true;
 	if (env->prev_insn < 0 || env->prev_insn >= GEN_MOST)
-		return;
+		return 0;
 	for (int i = 0; i < 11; i++) {
 		const struct reg *r = &cur_regs(env)[i];
 		struct hull *h = &hulls[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i];
@@ -43,6 +43,7 @@ static void visit(struct pb_bpf_verify *v, const struct env *env)
 		widen(&h->low, &r->low);
 		h->var = (struct tnum){ r->var.value & ~unknown, unknown };
 	}
+	return 0;
 }
 
 /* "a=b=0x12,c=3": the value of the key, if it is there. */

@@ -741,7 +741,8 @@ void weave_assemble(struct weave *w, struct gen_program *p)
 	int starts[NR_SUBS] = { 0 };
 
 	p->nr = 0;
-	p->nr_funcs = p->flags = 0;
+	p->nr_funcs = 0;
+	p->flags = w->flags;
 	p->changed = false;
 	p->type = w->type;
 	append(p, w->body.insns, w->body.nr);
@@ -784,6 +785,7 @@ void weave(struct gen_program *p, uint64_t seed, weave_ask *ask)
 	w->in_sub = false;
 	w->ask = ask;
 	w->type = types[pick(w, 6)];
+	w->flags = chance(w, 10) ? BPF_F_TEST_STATE_FREQ : chance(w, 10) ? BPF_F_STRICT_ALIGNMENT : 0;
 	for (int i = 0; i < NR_SUBS; i++)
 		make_sub(w, i);
 	begin(w);

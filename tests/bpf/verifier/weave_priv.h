@@ -25,7 +25,7 @@ struct weave {
 	struct weave_code *c, body, subs[NR_SUBS];
 	bool wanted[NR_SUBS];
 	uint64_t seed;
-	uint32_t type;
+	uint32_t type, flags;
 	uint32_t numbers;	/* registers that hold one */
 	uint32_t locked;	/* registers that aren't to be written */
 	uint32_t slots;		/* of the stack that are written */
