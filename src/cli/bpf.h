@@ -20,7 +20,7 @@ enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 #define BPF_MAX_MAPS	64
 #define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
-#define BPF_LOG_SIZE	(16u << 20)	/* if it is asked for */
+#define BPF_LOG_SIZE	(8u << 20)	/* if it is asked for */
 #define BPF_LOG_SHORT	(64u << 10)	/* of a refusal */
 #define BPF_MAX_INSNS	1000000
 

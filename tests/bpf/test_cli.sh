@@ -53,13 +53,23 @@ check 0 "ACCEPT verified=2
 RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
-# a log of more than 16 MB is cut, and changes no verdict: 450,000 turns of a loop
+# a log of more than 8 MB is cut, and changes no verdict: 450,000 turns of a loop
 turns="b701000000000000 0701000001000000 a501feffd0dd0600"
 check 0 "ACCEPT verified=900003" verify -q $turns $one
 check 0 "ACCEPT verified=900003" verify -q -l 1 $turns $one
 check 0 "ACCEPT verified=900003" verify -l 2 $turns $one
 grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: no word of what is cut"; failed=1; }
 tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
+# the largest program, a state kept at every eighth of its instructions, and as much log as there may be
+python3 - "$patchbay" <<'EOF' || { echo "FAILED: the memory of a large program"; failed=1; }
+import os, resource, subprocess, sys
+env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's writes to all that is allocated
+text = "8500000005000000 " * 999998 + "b700000000000000 9500000000000000"
+done = subprocess.run([sys.argv[1], "bpf", "run", "-l", "1"], input=text, capture_output=True, text=True, env=env)
+most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+if done.returncode or "RUN retval=" not in done.stdout or most > 100 << 10:
+    sys.exit("%d, %s, %d KB" % (done.returncode, done.stdout[:200], most))
+EOF
 # without -l an accepted program has no log, a refused one the end of it
 check 0 "ACCEPT verified=2" verify $one
 [ -s "$tmp/err" ] && { echo "FAILED: a log that nobody asked for"; failed=1; }
