@@ -335,7 +335,9 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k, c
 /* A walk back finds by itself the way from the instruction above. */
 static bool says_something(const struct step *s)
 {
-	return s->from + 1 != s->insn || s->stack || s->nr_linked;
+	const struct step plain = { .insn = s->insn, .from = s->insn - 1 };
+
+	return memcmp(s, &plain, sizeof plain);
 }
 
 /* To the steps of a kept state nothing is added: those that say nothing are left out, but the first,
