@@ -186,6 +186,26 @@ static void test_part_of_pointer_on_other_way(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
+/* ---- what isn't to be written ------------------------------------------------------------------ */
+
+/* A text, or a stack, goes to a map of constants, which the verifier reads itself. */
+static void test_helper_writes_constants(void **state)
+{
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 3), SET(2, 8), BPF_LD_IMM64_RAW(3, BPF_PSEUDO_MAP_VALUE, 3),
+		SET(4, 0), SET(5, 0), CALL(snprintf), SET(0, 0), EXIT(),
+	}, q[] = {
+		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_MAP_VALUE, 3), SET(3, 8), SET(4, 0), CALL(get_stack), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(KPROBE, p), -EACCES);
+	p[0].imm = 1;
+	assert_int_equal(VERDICT(KPROBE, p), 0);
+	assert_int_equal(VERDICT(RAW_TRACEPOINT, q), -EACCES);
+	q[0].imm = 1;
+	assert_int_equal(VERDICT(RAW_TRACEPOINT, q), 0);
+}
+
 /* ---- what nobody wrote ---------------------------------------------------------------------- */
 
 /* Two bytes of eight; without PERFMON the rest of the stack isn't to be read. */
@@ -332,7 +352,7 @@ int main(void)
 		cmocka_unit_test(test_part_of_pointer_on_other_way),
 		cmocka_unit_test(test_rest_of_narrow_spill), cmocka_unit_test(test_null_on_one_way),
 		cmocka_unit_test(test_null_argument_on_one_way), cmocka_unit_test(test_result_on_other_way),
-		cmocka_unit_test(test_dynptr_on_one_way),
+		cmocka_unit_test(test_dynptr_on_one_way), cmocka_unit_test(test_helper_writes_constants),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 		cmocka_unit_test(test_dynptr_of_waiting_branch),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier says of a few instructions, which may use two maps: 0, an array of
- * programs, and 1, an array of one value of 32 bytes. LOUD in the environment shows logs.
+ * What the verifier says of a few instructions, which may use maps: 0, an array of
+ * programs, 1, an array of one value of 32 bytes, 2, the same of constants. LOUD in the environment shows logs.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H
@@ -51,11 +51,14 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
 	static struct pb_bpf_map ring = { .ops = &ops, .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
 					  .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	struct pb_bpf_map *maps[] = { &progs, &array, &ring };
+	static struct pb_bpf_map constants = { .ops = &ops, .frozen = true,
+					       .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, BPF_F_RDONLY_PROG },
+					       .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map *maps[] = { &progs, &array, &ring, &constants };
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
-		.maps = maps, .nr_maps = 3, .flags = flags, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
+		.maps = maps, .nr_maps = 4, .flags = flags, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
 	int err = pb_bpf_verify(&v);
