@@ -150,7 +150,8 @@ static int make_dynptr(struct env *env, const struct helper_call *c)
 	for (int i = 0; i < SLOT; i++)
 		s[0].type[i] = s[-1].type[i] = S_DYNPTR;
 	s[0].reg.first_slot = true;
-	s[0].reg.dynptr = s[-1].reg.dynptr = arg & PB_BPF_DYNPTR_LOCAL ? 1 : 2;
+	s[0].reg.dynptr = s[-1].reg.dynptr = arg & PB_BPF_DYNPTR_LOCAL ? LOCAL_DYNPTR : RINGBUF_DYNPTR;
+	s[0].reg.dynptr_id = s[-1].reg.dynptr_id = ++env->ids;
 	s[0].reg.id = s[-1].reg.id = (uint32_t)id;
 	return 0;
 }
@@ -162,7 +163,7 @@ static int end_dynptr(struct env *env, const struct reg *r)
 
 	memset(s[0].type, S_INVALID, SLOT);
 	memset(s[-1].type, S_INVALID, SLOT);
-	if (s[0].reg.dynptr == 2)
+	if (s[0].reg.dynptr == RINGBUF_DYNPTR)
 		err = ref_release(env, s[0].reg.id);
 	s[0].reg.id = s[-1].reg.id = 0;
 	s[0].reg.first_slot = false;
@@ -231,8 +232,12 @@ static int check_special(struct env *env, const struct bpf_insn *insn, struct he
 				      type_name(&regs[1]));
 		return 0;
 	case BPF_FUNC_dynptr_data:
-		if (regs[1].type == TO_STACK)
-			c->ref = frame_of(env, &regs[1])->slots[(-regs[1].off - 1) / SLOT].reg.id;
+		if (regs[1].type == TO_STACK) {
+			const struct slot *s = &frame_of(env, &regs[1])->slots[(-regs[1].off - 1) / SLOT];
+
+			c->ref = s->reg.id;
+			c->slice_of = s->reg.dynptr_id;
+		}
 		return 0;
 	case BPF_FUNC_get_func_ip:
 		if (env->v->type->type == BPF_PROG_TYPE_KPROBE)
@@ -272,6 +277,7 @@ static int make_result(struct env *env, const struct helper_call *c, struct reg 
 		break;
 	case PB_BPF_RET_MEM: case PB_BPF_RET_ALLOC_MEM:
 		r0->mem_size = c->mem_size;
+		r0->slice_of = c->slice_of;
 		break;
 	case PB_BPF_RET_BTF_ID:
 		r0->btf = c->id == BPF_FUNC_kptr_xchg ? c->kptr->name : c->proto->ret_btf;

@@ -488,7 +488,7 @@ struct helper_call {
 	bool raw;			/* the memory argument is only written */
 	int raw_reg, raw_size;
 	uint64_t most_size;
-	uint32_t mem_size, ref, subprog;
+	uint32_t mem_size, slice_of, ref, subprog;
 	unsigned release_reg, dynptr_reg;
 	const char *btf;
 	const struct pb_bpf_kptr *kptr;

@@ -161,7 +161,8 @@ static bool slot_safe(struct env *env, const struct slot *old, bool precise, con
 	if (!bytes_safe(env, old, cur))
 		return false;
 	if (old->type[0] == S_DYNPTR && (old->reg.dynptr != cur->reg.dynptr ||
-	    old->reg.first_slot != cur->reg.first_slot || !same_id(env, old->reg.id, cur->reg.id)))
+	    old->reg.first_slot != cur->reg.first_slot || !same_id(env, old->reg.id, cur->reg.id) ||
+	    !same_id(env, old->reg.dynptr_id, cur->reg.dynptr_id)))
 		return false;
 	return !slot_spilled(old) || reg_safe(env, &old->reg, precise, &cur->reg);
 }

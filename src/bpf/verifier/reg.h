@@ -61,6 +61,8 @@ enum liveness {
 enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 #define PLACE(frame, n)	((uint16_t)(PLACE_OF + (frame) * 16u + (n)))
 
+enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
+
 /* A packet pointer's range when it was found at, or behind, the end. */
 enum { AT_END = -1, BEHIND_END = -2 };
 
@@ -74,15 +76,19 @@ struct reg {
 			uint32_t map_uid;	/* which inner map it is, if that matters */
 		};
 		int32_t range;			/* of packets: bytes from its variable part on that are there */
-		uint32_t mem_size;
+		struct {
+			uint32_t mem_size;
+			uint32_t slice_of;	/* of what bpf_dynptr_data gave: the dynptr */
+		};
 		uint32_t subprog;
 		struct {
 			const char *btf;	/* a structure's name */
 			uint32_t btf_size;	/* 0: unknown */
 		};
 		struct {
-			uint8_t dynptr;
+			uint8_t dynptr;		/* enum dynptr_kind */
 			bool first_slot;
+			uint32_t dynptr_id;
 		};
 		struct {
 			/* of a scalar with an id: so much more than those of that id with 0 here,

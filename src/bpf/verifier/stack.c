@@ -119,6 +119,37 @@ static bool wider_than(const struct reg *r, int size)
 	return size < 8 && r->wide.umax >> size * 8;
 }
 
+/*
+ * A store into one of a dynptr's two slots ends it, and what it gave; of a record in a
+ * ring buffer nobody could say any more whose it is.
+ */
+static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
+{
+	struct slot *s = &f->slots[slot];
+	uint32_t id = s->reg.dynptr_id;
+
+	if (s->type[0] != S_DYNPTR)
+		return 0;
+	if (s->reg.dynptr == RINGBUF_DYNPTR)
+		return refuse(env, EINVAL, "cannot overwrite referenced dynptr\n");
+	if (!s->reg.first_slot)
+		s++;
+	for (int i = -1; i <= 0; i++) {
+		memset(s[i].type, S_INVALID, SLOT);
+		reg_make_none(&s[i].reg, !env->capable);
+		s[i].reg.live |= LIVE_WRITTEN;
+	}
+	for_each_reg(env->cur, g, r) {
+		if (r->type != TO_MEM || r->slice_of != id)
+			continue;
+		if (env->ptr_leaks)
+			reg_make_scalar(r, !env->capable);
+		else
+			reg_make_none(r, !env->capable);
+	}
+	return 0;
+}
+
 /* The number goes to the slot's first bytes; one that doesn't fit there loses its copies. */
 static void spill_number(struct env *env, struct slot *s, struct reg *value, int size)
 {
@@ -143,6 +174,9 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	if (!env->ptr_leaks && slot_spilled(s) && s->reg.type != SCALAR && size != SLOT)
 		return refuse(env, EACCES, "attempt to corrupt spilled pointer on stack\n");
 	fence(env, s, off, size, value);
+	err = overwrite_dynptr(env, f, (uint32_t)(-off - 1) / SLOT);
+	if (err)
+		return err;
 	touch_slot(env, (-off - 1) / SLOT);
 	/* the walk back knows a slot by r10, or has it noted */
 	err = insn->dst_reg == FP ? 0 : step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
@@ -179,6 +213,12 @@ static int write_variable(struct env *env, struct frame *f, const struct reg *pt
 	bool kept_zero = false;
 	int least = (int)ptr->wide.smin + off, most = (int)ptr->wide.smax + off + size;
 
+	for (int i = least; i < most; i++) {
+		int err = overwrite_dynptr(env, f, (uint32_t)(-i - 1) / SLOT);
+
+		if (err)
+			return err;
+	}
 	for (int i = least; i < most; i++) {
 		uint8_t *type, was;
 		struct slot *s = slot_at(f, i, &type);
@@ -392,6 +432,9 @@ int stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_
 	least = fixed ? (int)r->var.value + off : (int)r->wide.smin + off;
 	most = fixed ? least : (int)r->wide.smax + off;
 	/* what will be written where it is known to be needn't be there before */
+	for (int i = least; fixed && call && call->raw && i < least + size; i++)
+		if (-i - 1 < (int)f->nr_slots * SLOT && f->slots[(-i - 1) / SLOT].type[0] == S_DYNPTR)
+			return refuse(env, EACCES, "potential write to dynptr at off=%d disallowed\n", i);
 	if (fixed && call && call->raw) {
 		call->raw_size = size;
 		call->raw_reg = (int)n;

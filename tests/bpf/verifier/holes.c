@@ -186,6 +186,29 @@ static void test_part_of_pointer_on_other_way(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
+/* Its bytes aren't to be written, in whatever way; what it gave goes with it. */
+static void test_dynptr_overwritten(void **state)
+{
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
+		CALL(dynptr_from_mem), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), SET(3, 8), CALL(dynptr_data),
+		MOV(6, 0), BPF_JMP_IMM(BPF_JEQ, 6, 0, 2),
+		BPF_ST_MEM(BPF_B, 10, -5, 1),
+		BPF_LDX_MEM(BPF_B, 7, 6, 0), SET(0, 0), EXIT(),
+	}, q[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
+		CALL(dynptr_from_mem), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 8), CALL(get_current_comm),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(KPROBE, p), -EACCES);
+	p[14] = BPF_ST_MEM(BPF_B, 10, -25, 1);
+	assert_int_equal(VERDICT(KPROBE, p), 0);
+	assert_int_equal(VERDICT(KPROBE, q), -EACCES);
+	q[8] = BPF_ALU64_IMM(BPF_ADD, 1, -24);
+	assert_int_equal(VERDICT(KPROBE, q), 0);
+}
+
 /* ---- what isn't to be written ------------------------------------------------------------------ */
 
 /* A text, or a stack, goes to a map of constants, which the verifier reads itself. */
@@ -352,7 +375,8 @@ int main(void)
 		cmocka_unit_test(test_part_of_pointer_on_other_way),
 		cmocka_unit_test(test_rest_of_narrow_spill), cmocka_unit_test(test_null_on_one_way),
 		cmocka_unit_test(test_null_argument_on_one_way), cmocka_unit_test(test_result_on_other_way),
-		cmocka_unit_test(test_dynptr_on_one_way), cmocka_unit_test(test_helper_writes_constants),
+		cmocka_unit_test(test_dynptr_on_one_way), cmocka_unit_test(test_dynptr_overwritten),
+		 cmocka_unit_test(test_helper_writes_constants),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 		cmocka_unit_test(test_dynptr_of_waiting_branch),
 	};

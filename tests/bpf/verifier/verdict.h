@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the verifier says of a few instructions, which may use maps: 0, an array of
- * programs, 1, an array of one value of 32 bytes, 2, the same of constants. LOUD in the environment shows logs.
+ * programs, 1, an array of one value of 32 bytes, 2, a ring buffer, 3, an array like 1
+ * of constants. LOUD in the environment shows logs.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H
