@@ -96,19 +96,22 @@ static void tell_copies(struct state *st, const struct reg *known)
 			tell_copy(r, known);
 }
 
-/* Copies are noted for the walk back; beyond the room for them they are copies no more. */
+/* Copies are noted for the walk back; beyond the room for them, of which the frame that
+ * runs has the first, they are copies no more. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
-	if (!id)
-		return;
-	for_each_reg(st, f, r) {
-		if (r->type != SCALAR || r->id != id)
-			continue;
-		if (step->nr_linked == MAX_LINKED)
-			reg_unlink(r);
-		else
-			step->linked[step->nr_linked++] =
-				(uint16_t)(f->number << 8 | (r_n < 11 ? r_n : 0x80 | (r_n - 11)));
+	for (int n = (int)st->cur; n >= 0 && id; n--) {
+		struct frame *f = st->frames[n];
+
+		for_each_reg_of(f, r) {
+			if (r->type != SCALAR || r->id != id)
+				continue;
+			if (step->nr_linked == MAX_LINKED)
+				reg_unlink(r);
+			else
+				step->linked[step->nr_linked++] =
+					(uint16_t)(f->number << 8 | (r_n < 11 ? r_n : 0x80 | (r_n - 11)));
+		}
 	}
 }
 

@@ -322,14 +322,15 @@ struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool sp
 int branch_pop(struct env *env, bool shorten_log);
 void branches_end(struct env *env);
 
-/* fn(reg, frame) for every register and spilled register of a state */
+/* Every register and spilled register of a frame; of a state. */
+#define for_each_reg_of(f, r) \
+	for (uint32_t r##_n = 0; r##_n < 11 + f->nr_slots; r##_n++) \
+		for (struct reg *r = r##_n < 11 ? &f->regs[r##_n] : \
+		     slot_spilled(&f->slots[r##_n - 11]) ? &f->slots[r##_n - 11].reg : NULL; r; r = NULL)
 #define for_each_reg(st, f, r) \
 	for (uint32_t f##_n = 0; f##_n <= (st)->cur; f##_n++) \
 		for (struct frame *f = (st)->frames[f##_n]; f; f = NULL) \
-			for (uint32_t r##_n = 0; r##_n < 11 + f->nr_slots; r##_n++) \
-				for (struct reg *r = r##_n < 11 ? &f->regs[r##_n] : \
-				     slot_spilled(&f->slots[r##_n - 11]) ? &f->slots[r##_n - 11].reg : NULL; \
-				     r; r = NULL)
+			for_each_reg_of(f, r)
 
 static inline bool slot_spilled(const struct slot *s)
 {

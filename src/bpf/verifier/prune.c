@@ -76,11 +76,12 @@ static bool packet_safe(struct env *env, const struct reg *old, const struct reg
 	return value_in(env, old, cur);
 }
 
-static bool map_value_safe(struct env *env, const struct reg *old, const struct reg *cur)
+/* Pointers to memory of fixed bounds: where they may point to, cur may point to less. */
+static bool memory_safe(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (memcmp(old, cur, REG_KIND))
 		return false;
-	return same_id(env, old->id, cur->id) && value_in(env, old, cur);
+	return same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref) && value_in(env, old, cur);
 }
 
 /* Equal but for the names of what is the same. */
@@ -103,8 +104,8 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 		if (cur->type != SCALAR || env->alu_limits)
 			return cur->type == SCALAR && reg_same(env, old, cur);
 		return (!precise && !env->whole) || (value_in(env, old, cur) && same_copies(env, old, cur));
-	case TO_MAP_KEY: case TO_MAP_VALUE:
-		return map_value_safe(env, old, cur);
+	case TO_MAP_KEY: case TO_MAP_VALUE: case TO_MEM: case TO_BUF:
+		return memory_safe(env, old, cur);
 	case TO_PACKET: case TO_PACKET_META:
 		return packet_safe(env, old, cur);
 	default:
@@ -565,6 +566,20 @@ static int found_again(struct env *env, struct explored *e)
 	return err ? err : 1;
 }
 
+static int refuse_loop(struct env *env, const struct explored *e)
+{
+	struct state old = { 0 };
+
+	log_line(env, env->insn, "; ");
+	log(env, "infinite loop detected at insn %d\ncur state:", (int)env->insn);
+	log_state(env, cur_frame(env), true);
+	log(env, "old state:");
+	if (!state_wake(env, &old, &e->st))
+		log_state(env, old.frames[old.cur], true);
+	state_clear(env, &old);
+	return -EINVAL;
+}
+
 int prune_visit(struct env *env)
 {
 	bool add = env->state_freq || must_keep(env);
@@ -592,8 +607,7 @@ int prune_visit(struct env *env)
 		case AGAIN:
 			return found_again(env, e);
 		case LOOP:
-			log_line(env, env->insn, "; ");
-			return refuse(env, EINVAL, "infinite loop detected at insn %d\n", (int)env->insn);
+			return refuse_loop(env, e);
 		case MISS:
 			e->misses += add;
 			if (e->misses > e->hits * 3 + 3) {

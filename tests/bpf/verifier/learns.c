@@ -168,6 +168,48 @@ static void test_links_on_other_way(void **state)
 	flags = 0;
 }
 
+/* ---- loops ------------------------------------------------------------------------------------ */
+
+/* Of a loop only a slot of the stack changes from turn to turn. */
+static void test_count_in_stack(void **state)
+{
+	good(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
+	     FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), ADD(0, 1), SPILL(BPF_DW, 0, -8), SET(0, 0), BPF_JMP_A(-6),
+	     END());
+	/* nothing changes */
+	bad(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
+	    FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), SPILL(BPF_DW, 0, -8), SET(0, 0), BPF_JMP_A(0), BPF_JMP_A(-6),
+	    END());
+}
+
+/* Its first instruction isn't where it is entered. */
+static void test_loop_entered_in_the_middle(void **state)
+{
+	good(SET(0, 0), BPF_JMP_A(1), ADD(0, 1), BPF_JMP_IMM(BPF_JLT, 0, 4, -2), END());
+	bad(SET(0, 0), BPF_JMP_A(1), ADD(0, 0), BPF_JMP_IMM(BPF_JLT, 0, 4, -2), END());
+	lacking = ~0u;
+	bad(SET(0, 0), BPF_JMP_A(1), ADD(0, 1), BPF_JMP_IMM(BPF_JLT, 0, 4, -2), END());
+	lacking = 0;
+}
+
+/* A global function that nothing calls isn't looked at. */
+static void test_global_function_never_called(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 5, .name = "reads", .global = true, .nr_args = 1, .args = { { PB_BPF_FUNC_SCALAR, 0 } } },
+	};
+	struct bpf_insn p[] = {
+		SET(0, 0), SET(1, 0), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), SUB(1), EXIT(),
+		/* reads */
+		BPF_LDX_MEM(BPF_DW, 0, 1, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
+	p[0] = ANY();
+	assert_true(VERDICT_SUBS(SOCKET_FILTER, p, funcs) < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +218,8 @@ int main(void)
 		     cmocka_unit_test(test_copies_in_stack),
 		cmocka_unit_test(test_constant_more), cmocka_unit_test(test_no_link),
 		     cmocka_unit_test(test_links_on_other_way),
+		cmocka_unit_test(test_count_in_stack), cmocka_unit_test(test_loop_entered_in_the_middle),
+		cmocka_unit_test(test_global_function_never_called),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
