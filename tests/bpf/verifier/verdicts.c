@@ -129,13 +129,6 @@ static int drop_privileges(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* A later kernel than 6.1 knows more of one way (bounds of a negation) than of another, and
- * would have to mask them apart against speculation. We know as much of both: one mask. */
-static bool wants_two_masks(void)
-{
-	return strstr(ask_log, "tried to add from different maps, paths or scalars");
-}
-
 /* Later kernels link a number to another one it is so much more than, and call that a
  * pointer's offset when it is added to one, whatever is known of the number itself. */
 static bool takes_delta_for_offset(void)
@@ -204,7 +197,7 @@ int main(int argc, char **argv)
 			kernels++;	/* it says itself that it has a bug there */
 		} else if ((kernel == -E2BIG || kernel == -ENOMEM) && !us) {
 			gave_up++;	/* too many instructions, or branches, for it: that says nothing */
-		} else if (!us && ask_verdict(&p, 1) && (wants_two_masks() || takes_delta_for_offset())) {
+		} else if (!us && ask_verdict(&p, 1) && takes_delta_for_offset()) {
 			quirks++;
 		} else if (!kernel && !us) {
 			both++;
