@@ -71,6 +71,7 @@ struct frame {
 	uint32_t number, subprog;
 	uint32_t async_entries;
 	uint32_t turns;		/* of the callback of a helper that it calls, in a row */
+	uint32_t most_turns;	/* of it, while it runs; else 0 */
 	uint32_t series;	/* which row: a new one when it comes to the call another way */
 	bool in_callback, in_async;
 	uint32_t most_ret;	/* of a callback: it returns a number from 0 to this */

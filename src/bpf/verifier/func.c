@@ -254,6 +254,7 @@ static int check_async(struct env *env, const struct helper_call *call)
 int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {
 	struct frame *callee, *caller = cur_frame(env);
+	uint64_t most = UINT32_MAX;
 	struct state *st;
 	int err;
 
@@ -264,6 +265,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 		err = precise_reg(env, 1);
 		if (err)
 			return err;
+		most = caller->regs[1].wide.umax < most ? caller->regs[1].wide.umax : most;
 		if (caller->turns >= caller->regs[1].wide.umax) {
 			caller->turns = 0;
 			return 0;
@@ -284,6 +286,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 	callee->in_callback = true;
 	callee->most_ret = 1;
 	st->frames[st->cur]->turns++;
+	st->frames[st->cur]->most_turns = (uint32_t)most;
 	st->turns++;
 	st->frames[++st->cur] = callee;
 	caller->turns = 0;
@@ -326,6 +329,8 @@ int leave_frame(struct env *env)
 		log_state(env, caller, true);
 	}
 	back = callee->in_callback;
+	if (back)
+		caller->most_turns = 0;
 	frame_free(env, callee);
 	st->frames[st->cur--] = NULL;
 	if (back)

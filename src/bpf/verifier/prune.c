@@ -173,8 +173,9 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* fewer turns may be left there */
-	if (old->turns > cur->turns)
+	/* fewer turns may be left there: how many there are at most is the caller's r1, which no
+	 * register of the callback comes from, so nothing else compares it */
+	if ((int64_t)old->most_turns - old->turns < (int64_t)cur->most_turns - cur->turns)
 		return false;
 	for (uint32_t i = 0; i < 11; i++)
 		if (regs >> i & 1 && !reg_safe(env, rest_reg(old, i), m->precise >> i & 1, &cur->regs[i]))

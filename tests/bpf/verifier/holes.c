@@ -98,6 +98,28 @@ static void test_turns_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
+/* On one way one turn, on the other more: the second turn finds 100 in the slot, and is outside. What is
+ * known of the first turn of the first way isn't enough for the other one. (Linux 6.18 accepts such programs.) */
+static void test_more_turns_on_another_way(void **state)
+{
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
+	struct bpf_insn p[] = {
+		BPF_ST_MEM(BPF_DW, 10, -8, 7), CALL(get_prandom_u32), SET(1, 7), BPF_JMP_IMM(BPF_JEQ, 0, 5, 1), SET(1, 1),
+		FUNC(2, 7), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
+		SET(0, 0), EXIT(),
+		/* turn */
+		BPF_LDX_MEM(BPF_DW, 4, 2, 0), BPF_JMP_IMM(BPF_JGE, 4, 40, 3), BPF_ST_MEM(BPF_DW, 2, 0, 100),
+		SET(0, 0), EXIT(),
+		BPF_LDX_MEM(BPF_DW, 0, 2, 16), SET(0, 0), EXIT(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), -EACCES);
+	p[2] = SET(1, 1);
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
+	flags = 0;
+}
+
 /* A loop that ends or not as the context says, and begins with a call of no callback. */
 static void test_loop_that_may_not_end(void **state)
 {
@@ -369,7 +391,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_copy_on_other_way), cmocka_unit_test(test_signed_fill_is_no_copy),
-		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up),
+		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up), cmocka_unit_test(test_more_turns_on_another_way),
 		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_part_of_pointer_on_other_way),
