@@ -56,7 +56,8 @@ static void call(struct pb_bpf_text *t, const struct bpf_insn *i, const struct p
 		pb_bpf_printf(t, "call pc%+d", i->imm);
 		break;
 	case PB_BPF_CALL_KFUNC:
-		pb_bpf_printf(t, "call kernel-function#%d", i->imm);
+		name = n->kfunc ? n->kfunc(n->arg, i->imm) : NULL;
+		pb_bpf_printf(t, "call %s#%d", name ? name : "kernel-function", i->imm);
 		break;
 	default:
 		if (n->helper)
@@ -125,6 +126,9 @@ static void jump(struct pb_bpf_text *t, const struct bpf_insn *i, const struct p
 	case PB_BPF_GOTOL:
 		pb_bpf_printf(t, "gotol pc%+d", i->imm);
 		break;
+	case PB_BPF_MAY_GOTO:
+		pb_bpf_printf(t, "may_goto pc%+d", i->off);
+		break;
 	case PB_BPF_IF_K:
 		pb_bpf_printf(t, "if %c%d %s 0x%x goto pc%+d", r, dst, o->symbol, (unsigned)i->imm, i->off);
 		break;
@@ -154,7 +158,7 @@ void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct
 	case PB_BPF_LD_ABS: case PB_BPF_LD_IND: case PB_BPF_LDX: case PB_BPF_LDSX: case PB_BPF_ST: case PB_BPF_STX:
 		access_memory(t, i, o);
 		break;
-	case PB_BPF_GOTO: case PB_BPF_GOTOL: case PB_BPF_IF_K: case PB_BPF_IF_X:
+	case PB_BPF_GOTO: case PB_BPF_GOTOL: case PB_BPF_MAY_GOTO: case PB_BPF_IF_K: case PB_BPF_IF_X:
 		jump(t, i, o);
 		break;
 	case PB_BPF_CALL_HELPER: case PB_BPF_CALL_PC: case PB_BPF_CALL_KFUNC:

@@ -4,9 +4,10 @@
 #include "bpf/insn.h"
 #include "bpf/text.h"
 
-/* What the text of an instruction takes from outside; both may be NULL. */
+/* What the text of an instruction takes from outside; all may be NULL. */
 struct pb_bpf_names {
 	const char *(*helper)(void *arg, int32_t id);	/* NULL: unknown */
+	const char *(*kfunc)(void *arg, int32_t id);
 	/* Writes what a 64-bit load stands for and returns true, or false: a number. */
 	bool (*imm64)(void *arg, struct pb_bpf_text *t, const struct bpf_insn *insn, uint64_t imm);
 	void *arg;

@@ -18,7 +18,7 @@ static int32_t selecting(const struct bpf_insn *insn)
 	case BPF_STX:
 		return BPF_MODE(insn->code) == BPF_ATOMIC ? insn->imm : 0;
 	case BPF_JMP:
-		return BPF_OP(insn->code) == BPF_CALL ? insn->src_reg : 0;
+		return BPF_OP(insn->code) == BPF_CALL || BPF_OP(insn->code) == BPF_JCOND ? insn->src_reg : 0;
 	default:
 		return 0;
 	}
@@ -49,7 +49,7 @@ static const uint8_t named[] = {
 	[PB_BPF_ST] = DST | OFF | IMM, [PB_BPF_STX] = DST | SRC | OFF,
 	[PB_BPF_ATOMIC] = DST | SRC | OFF, [PB_BPF_FETCH] = DST | SRC | OFF,
 	[PB_BPF_XCHANGE] = DST | SRC | OFF, [PB_BPF_COMPARE] = DST | SRC | OFF,
-	[PB_BPF_GOTO] = OFF, [PB_BPF_GOTOL] = IMM,
+	[PB_BPF_GOTO] = OFF, [PB_BPF_GOTOL] = IMM, [PB_BPF_MAY_GOTO] = OFF,
 	[PB_BPF_IF_K] = DST | OFF | IMM, [PB_BPF_IF_X] = DST | SRC | OFF,
 	[PB_BPF_CALL_HELPER] = IMM, [PB_BPF_CALL_PC] = IMM, [PB_BPF_CALL_KFUNC] = IMM | OFF,
 	[PB_BPF_RETURN] = OFF,	/* the kernel doesn't look at it */
@@ -69,7 +69,7 @@ bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op)
 		has |= BPF_MODE(o->code) == BPF_ATOMIC ? IMM : 0;
 		break;
 	case BPF_JMP:
-		has |= BPF_OP(o->code) == BPF_CALL ? SRC : 0;
+		has |= BPF_OP(o->code) == BPF_CALL || BPF_OP(o->code) == BPF_JCOND ? SRC : 0;
 		break;
 	}
 	return (has & DST || !insn->dst_reg) && (has & SRC || !insn->src_reg) &&

@@ -20,6 +20,11 @@
 #ifndef BPF_MEMSX
 #define BPF_MEMSX	0x80
 #endif
+#ifndef BPF_JCOND
+#define BPF_JCOND	0xe0	/* a jump on what src names; 0 is may_goto, the only one */
+#endif
+
+#define PB_BPF_MOST_TURNS	(8 << 20)	/* of one loop: bpf_loop, may_goto, an iterator of numbers */
 
 /* What an operation does with its fields. dst, src: registers; unnamed fields are 0. */
 enum pb_bpf_form {
@@ -42,6 +47,7 @@ enum pb_bpf_form {
 	PB_BPF_COMPARE,		/* if *(dst + off) is r0, it becomes src; r0 = what was there */
 	PB_BPF_GOTO,		/* pc += off */
 	PB_BPF_GOTOL,		/* pc += imm */
+	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have let PB_BPF_MOST_TURNS pass */
 	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
@@ -53,7 +59,7 @@ enum pb_bpf_form {
 /*
  * X(name, form, opcode, value, width, symbol): value of the field that tells
  * operations of one opcode apart (arithmetic: off; byte order and atomics: imm;
- * calls: src; others have none, 0). Width of the operands in bytes, or of the part
+ * calls, may_goto: src; others have none, 0). Width of the operands in bytes, or of the part
  * of a register that counts (moves with sign extension, byte order). Symbol as
  * bpftool writes it.
  */
@@ -136,6 +142,7 @@ enum pb_bpf_form {
 	PB_BPF_ATOMIC2(X, CMPXCHG, COMPARE, BPF_CMPXCHG, "cmpxchg") \
 	X(JA, GOTO, BPF_JMP | BPF_JA, 0, 8, "") \
 	X(JAL, GOTOL, BPF_JMP32 | BPF_JA, 0, 8, "") \
+	X(MAY_GOTO, MAY_GOTO, BPF_JMP | BPF_JCOND, 0, 8, "") \
 	PB_BPF_IF4(X, JEQ, BPF_JEQ, "==") \
 	PB_BPF_IF4(X, JGT, BPF_JGT, ">") \
 	PB_BPF_IF4(X, JGE, BPF_JGE, ">=") \

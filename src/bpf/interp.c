@@ -262,12 +262,12 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 #undef LABEL
 		[ARRAY_LOOKUP] = &&ARRAY_LOOKUP,
 	};
-	uint64_t stack[PB_BPF_STACK / 8];
+	uint64_t stack[PB_BPF_WHOLE_STACK / 8];
 	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
 	const struct pb_bpf_code *i = prog->code + start;
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 
-	r[10] = (uint64_t)(stack + PB_BPF_STACK / 8);
+	r[10] = (uint64_t)(stack + PB_BPF_WHOLE_STACK / 8);
 	goto *labels[i->op];
 
 	ARITHMETIC
@@ -308,9 +308,9 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	r[10] = frame->fp;
 	NEXT;
 
-	/* resolved to calls and other loads, or refused */
+	/* resolved to calls, other loads and counted jumps, or refused */
 	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
-	CALL_KFUNC:
+	CALL_KFUNC: MAY_GOTO:
 	NONE:
 	return 0;
 }

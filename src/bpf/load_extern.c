@@ -2,7 +2,8 @@
 /*
  * What an object leaves to others. Variables in .kconfig become a map whose
  * contents we know, or don't: then what uses them is refused by name. Symbols of
- * the kernel (.ksyms) aren't here: weak ones are 0, others are refused by name.
+ * the kernel (.ksyms) aren't here: weak ones are 0, others are refused by name. Some of
+ * its functions are (kfunc.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "bpf/kfunc.h"
 #include "bpf/load_priv.h"
 
 /* The variable or function of that name in one of BTF's sections of externs. */
@@ -68,6 +70,8 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 	e->btf = in_section(b, ksyms, e->name);
 	if (e->btf)
 		e->kind = pb_btf_kind(pb_bpf_btf_type(b, e->btf)) == BTF_KIND_FUNC ? LOAD_KFUNC : LOAD_KSYM;
+	if (e->kind == LOAD_KFUNC)
+		e->kfunc = pb_bpf_kfunc_find(e->name);
 	return 0;
 }
 

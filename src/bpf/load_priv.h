@@ -50,6 +50,7 @@ struct load_extern {
 	bool weak, known;
 	uint32_t size, align, off;	/* kconfig: in the map */
 	uint64_t value;			/* ksym */
+	int32_t kfunc;			/* one of kfunc.h, or 0 */
 };
 
 /* Types that a type of the object may be, all of one BTF; by the latter's number. */

@@ -43,11 +43,11 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
 	/* weak ones stay: whoever comes to the call isn't verified */
-	if (!e->weak)
+	if (!e->weak && !e->kfunc)
 		load_spoil(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
 			   "%s calls %s, which isn't defined", f->name, e->name);
 	insn->src_reg = BPF_PSEUDO_KFUNC_CALL;
-	insn->imm = 0;
+	insn->imm = e->kfunc;
 	insn->off = 0;
 	return 0;
 }
@@ -62,11 +62,13 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 	}
 	if (e->kind == LOAD_KCONFIG)
 		load_spoil(l, &f->why, "%s asks for %s, which nobody knows here", f->name, e->name);
-	else if (!e->weak)
+	else if (!e->weak && !e->kfunc)
 		load_spoil(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses the kernel's symbol %s", f->name, e->name);
+	/* a function's address only says that it is there */
 	insn[0].src_reg = 0;
-	insn[0].imm = insn[1].imm = 0;
+	insn[0].imm = e->kfunc;
+	insn[1].imm = 0;
 }
 
 static struct pb_bpf_object_map *map_at(const struct load *l, uint32_t section, uint64_t off)

@@ -32,6 +32,9 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* of all frames together */
+#define PB_BPF_COUNTER		8	/* bytes below a frame, of its may_gotos */
+#define PB_BPF_SAVED		40	/* bytes of it that aren't counted: r1 ... r5 around calls */
+#define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
 #define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, whatever frames they were in */
 #define PB_BPF_MAX_SUBPROGS	256
 #define PB_BPF_REG_AX		11

@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/helper.h"
+#include "bpf/kfunc.h"
 #include "bpf/resolve.h"
 
 #define AX		PB_BPF_REG_AX
@@ -116,12 +117,18 @@ static int emit_helper(struct out *o, const struct bpf_insn *insn, const struct 
 	return 0;
 }
 
+/* The verifier knows it. */
+static void emit_kfunc(struct out *o, const struct bpf_insn *insn)
+{
+	emit(o, INSN(BPF_JMP | BPF_CALL, 0, 0, 0, call_index(o, pb_bpf_kfunc_of(insn->imm)->fn)));
+}
+
 static uint32_t stack_of(const struct out *o, uint32_t insn)
 {
 	const struct pb_bpf_facts *f = o->v->facts;
 	size_t n = pb_bisect(i, 0, f->nr_subprogs, f->subprogs[i].start <= insn);
 
-	return pb_align_up(f->subprogs[n - 1].stack, 8u);
+	return f->subprogs[n - 1].stack;
 }
 
 static void emit_subprog_call(struct out *o, const struct bpf_insn *insn)
@@ -289,6 +296,26 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 	o->target[o->nr - 1] = (uint32_t)to;
 }
 
+/*
+ * A frame with may_gotos has a counter below its stack: turns that they still let pass.
+ * It is set before the subprogram's first instruction; jumps to that go past it.
+ */
+static void emit_counter(struct out *o)
+{
+	emit(o, INSN(BPF_ST | BPF_MEM | BPF_DW, 10, 0, -(int32_t)stack_of(o, o->from), PB_BPF_MOST_TURNS));
+}
+
+static void emit_may_goto(struct out *o, const struct bpf_insn *insn)
+{
+	int32_t counter = -(int32_t)stack_of(o, o->from);
+
+	emit(o, INSN(BPF_LDX | BPF_MEM | BPF_DW, AX, 10, counter, 0));
+	emit(o, INSN(BPF_JMP | BPF_K | BPF_JEQ, AX, 0, 0, 0));
+	o->target[o->nr - 1] = o->from + 1 + (uint32_t)(int32_t)insn->off;
+	ALU64(BPF_SUB, BPF_K, AX, 0, 1);
+	emit(o, INSN(BPF_STX | BPF_MEM | BPF_DW, 10, AX, counter, 0));
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------ */
 
 static int emit_insn(struct out *o, uint32_t at)
@@ -309,6 +336,12 @@ static int emit_insn(struct out *o, uint32_t at)
 	case PB_BPF_GOTO: case PB_BPF_GOTOL: case PB_BPF_IF_K: case PB_BPF_IF_X:
 		emit_jump(o, insn, info);
 		return 0;
+	case PB_BPF_MAY_GOTO:
+		emit_may_goto(o, insn);
+		return 0;
+	case PB_BPF_CALL_KFUNC:
+		emit_kfunc(o, insn);
+		return 0;
 	case PB_BPF_CALL_HELPER:
 		return emit_helper(o, insn, f);
 	case PB_BPF_CALL_PC:
@@ -324,28 +357,40 @@ static int emit_insn(struct out *o, uint32_t at)
 	return 0;
 }
 
-static bool is_start(const struct pb_bpf_facts *f, uint32_t at)
+/* The subprogram that begins there, or NULL. */
+static const struct pb_bpf_subprog *subprog_at(const struct pb_bpf_facts *f, uint32_t at)
 {
 	size_t n = pb_bisect(i, 0, f->nr_subprogs, f->subprogs[i].start < at);
 
-	return n < f->nr_subprogs && f->subprogs[n].start == at;
+	return n < f->nr_subprogs && f->subprogs[n].start == at ? &f->subprogs[n] : NULL;
+}
+
+/* Where calls of the subprogram at a verified instruction go. */
+static uint32_t entry_of(const struct out *o, uint32_t at)
+{
+	const struct pb_bpf_subprog *s = subprog_at(o->v->facts, at);
+
+	return o->place[at] - (s && s->counts);
 }
 
 static int emit_all(struct out *o)
 {
 	for (uint32_t i = 0; i < o->v->nr; i++) {
 		bool wide = pb_bpf_decode(&o->v->insns[i]) == PB_BPF_OP_LD_IMM64;
+		const struct pb_bpf_subprog *sub = subprog_at(o->v->facts, i);
 		int err;
 
-		o->place[i] = o->nr;
 		o->from = i;
-		if (o->nr + MOST_FOR_ONE > o->room)
+		if (o->nr + MOST_FOR_ONE + 1 > o->room)
 			return -ENOMEM;
+		if (sub && sub->counts)
+			emit_counter(o);
+		o->place[i] = o->nr;
 		if (o->facts[i].seen) {
 			err = emit_insn(o, i);
 			if (err)
 				return err;
-		} else if (is_start(o->v->facts, i)) {
+		} else if (sub) {
 			/* its address may be taken, but nobody calls it */
 			ALU64(BPF_MOV, BPF_K, 0, 0, 0);
 			emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
@@ -362,16 +407,17 @@ static int aim(struct out *o)
 {
 	for (uint32_t i = 0; i < o->nr; i++) {
 		struct bpf_insn *insn = &o->insns[i];
+		bool is_entry;
 		int64_t by;
 
 		if (o->target[i] == NO_TARGET)
 			continue;
-		by = (int64_t)o->place[o->target[i]] - i - 1;
+		is_entry = insn->code == (BPF_JMP | BPF_CALL) || insn->code == (BPF_LD | BPF_IMM | BPF_DW);
+		by = (int64_t)(is_entry ? entry_of(o, o->target[i]) : o->place[o->target[i]]) - i - 1;
 		if (insn->code == (BPF_JMP32 | BPF_JA) && by == (int16_t)by) {
 			*insn = INSN(BPF_JMP | BPF_JA, 0, 0, by, 0);
 			o->ops[i] = PB_BPF_OP_JA;
-		} else if (insn->code == (BPF_JMP32 | BPF_JA) || insn->code == (BPF_JMP | BPF_CALL) ||
-			   insn->code == (BPF_LD | BPF_IMM | BPF_DW)) {
+		} else if (insn->code == (BPF_JMP32 | BPF_JA) || is_entry) {
 			insn->imm = (int32_t)by;
 		} else if (by == (int16_t)by) {
 			insn->off = (int16_t)by;
@@ -390,8 +436,8 @@ static struct pb_bpf_sub *subs_of(const struct out *o, struct pb_bpf_sub *subs)
 	const struct pb_bpf_facts *f = o->v->facts;
 
 	for (uint32_t i = 0; i < f->nr_subprogs; i++)
-		subs[i] = (struct pb_bpf_sub){ .start = o->place[f->subprogs[i].start],
-					       .stack = (uint16_t)pb_align_up(f->subprogs[i].stack, 8u) };
+		subs[i] = (struct pb_bpf_sub){ .start = entry_of(o, f->subprogs[i].start),
+					       .stack = (uint16_t)f->subprogs[i].stack };
 	/* whoever's address is taken */
 	for (uint32_t i = 0; i < o->nr; i++)
 		if (o->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) && o->insns[i].src_reg == BPF_PSEUDO_FUNC)
@@ -421,13 +467,13 @@ void pb_bpf_resolved_free(struct pb_bpf_resolved *r)
 /* How much it may become at most. */
 static uint32_t room_for(const struct pb_bpf_verify *v)
 {
-	uint32_t room = MOST_FOR_ONE;
+	uint32_t room = MOST_FOR_ONE + 1 + v->facts->nr_subprogs;
 
 	for (uint32_t i = 0; i < v->nr; i++) {
 		const struct pb_bpf_fact *f = &v->facts->insns[i];
 		unsigned form = pb_bpf_ops[pb_bpf_decode(&v->insns[i])].form;
 		bool grows = f->mask || f->fence || f->access == PB_BPF_ACCESS_CTX || form == PB_BPF_LD_ABS ||
-			     form == PB_BPF_LD_IND || form == PB_BPF_CALL_HELPER;
+			     form == PB_BPF_LD_IND || form == PB_BPF_CALL_HELPER || form == PB_BPF_MAY_GOTO;
 
 		room += grows ? MOST_FOR_ONE : 2;
 	}

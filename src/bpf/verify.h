@@ -128,8 +128,9 @@ struct pb_bpf_fact {
 };
 
 struct pb_bpf_subprog {
-	uint32_t start, stack;		/* first instruction; bytes of its frame */
+	uint32_t start, stack;		/* first instruction; bytes of its frame, a multiple of 8 */
 	bool has_tail_call, is_callback;
+	bool counts;			/* may_gotos: the lowest 8 bytes of its frame are their counter */
 };
 
 struct pb_bpf_facts {
@@ -137,7 +138,7 @@ struct pb_bpf_facts {
 	struct pb_bpf_fact *insns;	/* nr */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
-	uint32_t stack;			/* of the deepest chain */
+	uint32_t stack;			/* of the deepest chain, with all counters that it may have */
 	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
 };
 #endif

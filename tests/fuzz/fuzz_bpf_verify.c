@@ -125,9 +125,9 @@ static void check_resolved(const struct pb_bpf_prog_spec *s, const uint32_t *ori
 		FUZZ_CHECK(to >= 0 && to < s->nr);
 		i += form == PB_BPF_LD64;
 	}
-	FUZZ_CHECK(s->stack <= PB_BPF_STACK);
+	FUZZ_CHECK(s->stack <= PB_BPF_WHOLE_STACK);
 	for (uint32_t i = 0; i < s->nr_subs; i++)
-		FUZZ_CHECK(s->subs[i].start < s->nr && s->subs[i].stack <= PB_BPF_STACK);
+		FUZZ_CHECK(s->subs[i].start < s->nr && s->subs[i].stack <= PB_BPF_STACK + PB_BPF_COUNTER);
 }
 
 static void resolve(const struct pb_bpf_verify *v, struct counts *counts)
@@ -136,7 +136,7 @@ static void resolve(const struct pb_bpf_verify *v, struct counts *counts)
 	int err;
 
 	counts->accepted++;
-	FUZZ_CHECK(v->facts && v->facts->nr_subprogs && v->facts->stack <= PB_BPF_STACK);
+	FUZZ_CHECK(v->facts && v->facts->nr_subprogs && v->facts->stack <= PB_BPF_WHOLE_STACK);
 	err = pb_bpf_resolve(v, &r);
 	FUZZ_CHECK(err <= 0 && err > -4096);
 	if (err)

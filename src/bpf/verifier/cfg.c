@@ -4,6 +4,7 @@
  * reached, and where paths may meet (prune points) or the way isn't straight (jump
  * points, which the walk back for precision needs).
  */
+#include "bpf/kfunc.h"
 #include "bpf/verifier/env.h"
 
 static unsigned form_at(const struct env *env, uint32_t i)
@@ -42,6 +43,18 @@ static int add_subprog(struct env *env, int64_t at)
 	return 0;
 }
 
+/* 0 and 0: one that isn't there; nobody may come to it. */
+static int check_kfunc_call(struct env *env, const struct bpf_insn *insn)
+{
+	if (!insn->imm && !insn->off)
+		return 0;
+	if (insn->off || !pb_bpf_kfunc_of(insn->imm))
+		return refuse(env, EINVAL, "calling kernel function is not allowed\n");
+	if (!env->v->gpl)
+		return refuse(env, EINVAL, "cannot call kernel function from non-GPL compatible program\n");
+	return 0;
+}
+
 int find_subprogs(struct env *env)
 {
 	int err = add_subprog(env, 0);
@@ -54,8 +67,10 @@ int find_subprogs(struct env *env)
 		if (!env->capable)
 			return refuse(env, EPERM, "loading/calling other bpf or kernel functions are allowed for "
 				      "CAP_BPF and CAP_SYS_ADMIN\n");
-		if (form_at(env, i) == PB_BPF_CALL_KFUNC)
-			return refuse(env, EINVAL, "calling kernel function is not allowed\n");
+		if (form_at(env, i) == PB_BPF_CALL_KFUNC) {
+			err = check_kfunc_call(env, &env->insns[i]);
+			continue;
+		}
 		err = add_subprog(env, (int64_t)i + 1 + env->insns[i].imm);
 	}
 	env->subs[env->nr_subs].start = env->nr;
@@ -238,8 +253,10 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 		if (!insn->src_reg && helper_calls_back(insn->imm)) {
 			env->aux[i].prune_point = env->aux[i].jump_point = true;
 			/* not at once, and it comes back to nobody: a timer's */
-			env->aux[i].calls_back = insn->imm != BPF_FUNC_timer_set_callback;
+			env->aux[i].calls_back = env->aux[i].head = insn->imm != BPF_FUNC_timer_set_callback;
 		}
+		if (kfunc_iterates(insn))
+			env->aux[i].prune_point = env->aux[i].head = true;
 		return visit_call(env, w, i, 1, insn->src_reg == BPF_PSEUDO_CALL);
 	case BPF_JA:
 		if (BPF_SRC(insn->code) != BPF_K)
@@ -250,6 +267,7 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 		return r;
 	default:
 		env->aux[i].prune_point = true;
+		env->aux[i].head = form_at(env, i) == PB_BPF_MAY_GOTO;
 		r = step(env, w, i, (int64_t)i + 1, 1, false);
 		return r ? r : step(env, w, i, to, 2, true);
 	}
@@ -303,7 +321,7 @@ struct chain {
 
 static uint32_t frame_size(const struct subprog *s)
 {
-	return pb_align_up(s->stack ? s->stack : 1u, 32u);
+	return pb_align_up(counted_stack(s), 16u);
 }
 
 /* The subprogram that the instruction calls, or whose address it takes for a helper to call. */

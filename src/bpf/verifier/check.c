@@ -33,6 +33,8 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 		what = "BPF_LDX";
 		break;
 	default:
+		if (op == BPF_JCOND)
+			return refuse(env, EINVAL, "invalid may_goto imm %d\n", (int)insn->imm);
 		what = op == BPF_CALL ? "BPF_CALL" : op == BPF_EXIT ? "BPF_EXIT" : op == BPF_JA ? "BPF_JA" : what;
 	}
 	return refuse(env, EINVAL, "%s uses reserved fields\n", what);
@@ -231,8 +233,11 @@ int check_return(struct env *env)
 
 static int check_call(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
-	if (env->cur->lock && o->form != PB_BPF_CALL_PC && insn->imm != BPF_FUNC_spin_unlock)
+	if (env->cur->lock && (o->form == PB_BPF_CALL_KFUNC ? !kfunc_fits_lock(insn) :
+			       o->form != PB_BPF_CALL_PC && insn->imm != BPF_FUNC_spin_unlock))
 		return refuse(env, EINVAL, "function calls are not allowed while holding a lock\n");
+	if (o->form == PB_BPF_CALL_KFUNC)
+		return check_kfunc(env, insn);
 	return o->form == PB_BPF_CALL_PC ? check_subprog_call(env, insn) : check_helper(env, insn);
 }
 
@@ -283,6 +288,8 @@ static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, b
 	case PB_BPF_GOTOL:
 		env->insn += (uint32_t)insn->imm;
 		return 0;
+	case PB_BPF_MAY_GOTO:
+		return check_may_goto(env, insn);
 	case PB_BPF_IF_K: case PB_BPF_IF_X:
 		return check_branch(env, insn);
 	case PB_BPF_CALL_HELPER: case PB_BPF_CALL_PC: case PB_BPF_CALL_KFUNC:
@@ -375,6 +382,8 @@ int check_paths(struct env *env)
 		}
 		touch_all(env);
 		branches_end(env);
+		if (env->error)
+			return env->error;
 		err = branch_pop(env, !(env->v->log_level & 2));
 		if (err)
 			return err == -ENOENT ? 0 : err;

@@ -50,7 +50,7 @@
 #define MAX_LINKED	6	/* copies of a scalar that are told what it is told */
 
 /* What a byte of stack is. */
-enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR };
+enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
 	struct reg reg;		/* of what was spilled here */
@@ -70,9 +70,13 @@ struct frame {
 	int32_t callsite;	/* MAIN: none */
 	uint32_t number, subprog;
 	uint32_t async_entries;
-	uint32_t turns;		/* of the callback of a helper that it calls, in a row */
+	/* budgets of turns, as turns.c has them */
+	uint32_t budget;	/* of its may_gotos */
+	uint32_t passed;	/* turns that these let pass */
+	uint32_t series;	/* of the callback of a helper that it calls: a new one when it comes to the
+				 * call another way */
+	uint32_t turns;		/* of that, in a row */
 	uint32_t most_turns;	/* of it, while it runs; else 0 */
-	uint32_t series;	/* which row: a new one when it comes to the call another way */
 	bool in_callback, in_async;
 	uint32_t most_ret;	/* of a callback: it returns a number from 0 to this */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
@@ -115,12 +119,15 @@ struct state {
 	uint32_t insn;		/* of an explored state */
 	uint32_t first;		/* instruction at which it began */
 	int32_t last;		/* the last one before its child */
+	uint32_t turns;		/* of all loops with a budget, on the whole way */
+	uint32_t number;	/* of an explored state: how many there were before it */
+	uint32_t budgets;	/* of one: how many there were */
+	uint32_t until;		/* of a whole one: what it needs is known when that state is done; 0: never */
 	bool speculative;	/* only a processor may come here, guessing */
-	uint32_t turns;		/* of callbacks, on the whole way */
-	bool head;		/* of an explored state: at a helper that calls back */
-	bool whole;		/* of one: all of it matters, read or not, precise or not */
+	bool head;		/* of an explored state: a turn of such a loop begins */
+	bool whole;		/* of one: all of it may matter, read or not, precise or not */
+	bool awaited;		/* of one: others depend on it (pending.c) */
 	bool all_precise;	/* of one: its scalars and those of all before it are marked */
-	bool in_turn;		/* such a helper is on the way */
 	/* the end of facts */
 	struct step *steps;	/* the way since `first`, where it wasn't straight */
 	uint32_t nr_steps, room_steps;
@@ -137,8 +144,7 @@ struct waiting {
 struct explored {
 	struct state st;	/* first; at rest */
 	struct explored *next;
-	uint32_t hits, misses;
-	uint32_t number;	/* in the order in which states are kept */
+	uint16_t hits, misses;	/* or more */
 	bool aside;		/* not looked at any more, but part of the tree; only marks are left */
 };
 
@@ -146,6 +152,8 @@ struct explored {
 struct aux {
 	struct pb_bpf_fact fact;
 	bool prune_point : 1, jump_point : 1, calls_back : 1;
+	bool head : 1;			/* a turn of a loop with a budget begins here */
+	bool saves : 1;			/* or restores a register around a fast call */
 	bool ptr_known : 1, loop_known : 1, map_known : 1;
 	uint8_t ptr_type, ptr_flags;	/* that it accessed memory through */
 	uint8_t alu_state;		/* enum alu_state */
@@ -158,6 +166,8 @@ struct subprog {
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
 	bool called, verified;		/* of a global one */
 	bool moves_packet;		/* it, or what it calls, makes packet pointers void */
+	bool fast, saves_stay;		/* fast calls are in it (fastcall.c); registers are saved for others, too */
+	int32_t saved_below;		/* slots below fp + this are only of registers that such calls save */
 	bool depth_known;		/* of the deepest chain that begins with it: */
 	uint32_t depth, frames;		/* bytes, frames */
 	uint32_t tail_depth;		/* most bytes before a subprogram that calls tails; 0: none does */
@@ -197,7 +207,13 @@ struct env {
 	uint32_t ctx_needed;
 	bool whole, exact;		/* states are compared in all; and are the same only if they are equal */
 	bool returned;			/* a callback, just now */
-	uint32_t series;
+	uint32_t budgets;		/* that there were */
+	struct jump *jumps;		/* back to states whose needs aren't known yet (pending.c) */
+	uint32_t nr_jumps;
+	struct state **pending;		/* states that wait for them */
+	uint32_t nr_pending, room_pending;
+	uint32_t marks_made;
+	int error;			/* -ENOMEM and kin, where it couldn't be returned */
 	bool alu_limits;		/* scalars are told apart, for the masks' sake */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
@@ -338,6 +354,17 @@ static inline bool slot_spilled(const struct slot *s)
 	return s->type[SLOT - 1] == S_SPILL;
 }
 
+static inline bool slot_iterates(const struct slot *s)
+{
+	return s->type[SLOT - 1] == S_ITER;
+}
+
+/* A dynptr, or an iterator: what it is stands in the register. */
+static inline bool slot_has_object(const struct slot *s)
+{
+	return s->type[SLOT - 1] >= S_DYNPTR;
+}
+
 static inline void slot_scrub(uint8_t *type)
 {
 	if (*type != S_INVALID)
@@ -399,20 +426,22 @@ struct wanted {
 int precise_reg(struct env *env, unsigned n);
 int precise_wanted(struct env *env, struct wanted *w);
 void precise_forget(struct state *st);
-/* Of all states before it. */
-void precise_all(struct state *st);
+/* Of all states before it. false: it had been before. */
+bool precise_all(struct state *st);
 
 /* ---- prune.c ---------------------------------------------------------------------- */
 
 /* 1: what comes from here is known to be safe. */
 int prune_visit(struct env *env);
-/* A callback has returned: what differs from the turn before, and decides nothing, is
- * anything, so that turns become alike. */
-void prune_widen(struct env *env);
+/* A turn begins in st: what differs from the turn before, and decides nothing, is anything,
+ * so that turns become alike. That one's beginning is sought from `past` on towards the root. */
+void prune_widen(struct env *env, const struct state *past, struct state *st);
 /* Memory is short: kept states are given up. false: there are none to give up. */
 bool prune_make_room(struct env *env);
 /* No path from a kept state is under way any more. */
 void prune_done(struct env *env, struct state *st);
+/* The present path needs what the kept state needs. */
+int prune_take_over(struct env *env, const struct state *old);
 void prune_free(struct env *env);
 
 /* ---- alu.c, pointer.c, speculate.c, scalar.c --------------------------------------- */
@@ -480,7 +509,7 @@ struct helper_call;
 int stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper,
 		      struct helper_call *call);
 
-/* ---- call.c, arg.c, func.c ------------------------------------------------------------- */
+/* ---- call.c, arg.c --------------------------------------------------------------------- */
 
 struct helper_call {
 	const struct pb_bpf_helper *proto;
@@ -502,10 +531,47 @@ int check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id);
 int helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok, struct helper_call *call);
 bool helper_calls_back(int32_t id);
 
+/* ---- iter.c -------------------------------------------------------------------------------- */
+
+int check_kfunc(struct env *env, const struct bpf_insn *insn);
+/* May be called while a spin lock is held. */
+bool kfunc_fits_lock(const struct bpf_insn *insn);
+/* Gives the next element of an iterator. */
+bool kfunc_iterates(const struct bpf_insn *insn);
+
+/* ---- func.c -------------------------------------------------------------------------------- */
+
 int check_subprog_call(struct env *env, const struct bpf_insn *insn);
 int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call);
 int leave_frame(struct env *env);
 int find_subprog(const struct env *env, uint32_t insn);
+
+/* ---- pending.c ----------------------------------------------------------------------------- */
+
+/* The present path ends in a state whose needs aren't known yet. */
+int pending_jump(struct env *env, struct state *to);
+/* All that is pending matters, for good: nothing is noted any more. */
+void pending_give_up(struct env *env);
+/* A state that is pending is done: all paths from it have ended. */
+int pending_done(struct env *env, struct state *st);
+
+/* ---- turns.c ------------------------------------------------------------------------------ */
+
+/* On the way from an explored state to the present one, with the same calls, a turn was taken
+ * of a loop that takes only so many. */
+bool turn_taken(const struct env *env, const struct state *old);
+/* Going on in `old`, which is done, in place of the present one makes no loop that has no end. */
+bool turns_no_fewer(const struct env *env, const struct state *old);
+int check_may_goto(struct env *env, const struct bpf_insn *insn);
+bool has_may_goto(const struct env *env, uint32_t sub);
+
+/* ---- fastcall.c --------------------------------------------------------------------------- */
+
+int find_fast_calls(struct env *env);
+/* The frame's stack is accessed from fp + off on. */
+void touch_saved(struct env *env, const struct frame *f, int64_t off);
+/* Bytes of a frame, as the kernel counts them. */
+uint32_t counted_stack(const struct subprog *s);
 
 /* ---- cfg.c, pseudo.c ---------------------------------------------------------------------- */
 

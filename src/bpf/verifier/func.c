@@ -267,7 +267,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 			return err;
 		most = caller->regs[1].wide.umax < most ? caller->regs[1].wide.umax : most;
 		if (caller->turns >= caller->regs[1].wide.umax) {
-			caller->turns = 0;
+			caller->turns = caller->series = 0;
 			return 0;
 		}
 	}
@@ -289,7 +289,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 	st->frames[st->cur]->most_turns = (uint32_t)most;
 	st->turns++;
 	st->frames[++st->cur] = callee;
-	caller->turns = 0;
+	caller->turns = caller->series = 0;
 	return 0;
 }
 
@@ -334,7 +334,7 @@ int leave_frame(struct env *env)
 	frame_free(env, callee);
 	st->frames[st->cur--] = NULL;
 	if (back)
-		prune_widen(env);
+		prune_widen(env, st->parent, st);
 	env->returned = back;
 	return 0;
 }

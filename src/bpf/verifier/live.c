@@ -24,6 +24,7 @@ static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32
 		m = &st->marks[frame];
 		if (is_slot ? m->read_slots >> n & 1 : m->read >> n & 1)
 			break;
+		env->marks_made++;
 		if (is_slot) {
 			m->read_slots |= 1ull << n;
 			written = m->written_slots >> n & 1;

@@ -5,6 +5,7 @@
  * refused, level 2 all paths and the marks.
  */
 #include "bpf/disasm.h"
+#include "bpf/kfunc.h"
 #include "bpf/verifier/env.h"
 
 #define say(env, ...) pb_bpf_printf((env)->v->log, __VA_ARGS__)
@@ -191,7 +192,7 @@ static void say_reg(struct env *env, const struct frame *f, const struct reg *r)
 
 static void say_slot(struct env *env, const struct frame *f, const struct slot *s, unsigned n)
 {
-	static const char letters[] = { '?', 'r', 'm', '0', 'd' };
+	static const char letters[] = { '?', 'r', 'm', '0', 'd', 'i' };
 	char types[SLOT + 1] = { 0 };
 	bool any = false, spilled = slot_spilled(s);
 
@@ -204,6 +205,11 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 		return;
 	say(env, " fp%d", -(int)(n + 1) * SLOT);
 	say_live(env, s->reg.live);
+	if (slot_iterates(s)) {
+		say(env, "=iter_num(ref_id=%d,state=%s,depth=%u)", (int)s->reg.ref,
+		    s->reg.drained ? "drained" : "active", s->reg.depth);
+		return;
+	}
 	say(env, "=%s", types);
 	if (spilled)
 		say_reg(env, f, &s->reg);
@@ -240,9 +246,17 @@ static const char *name_of_helper(void *arg, int32_t id)
 	return helper_name(id);
 }
 
+static const char *name_of_kfunc(void *arg, int32_t id)
+{
+	const struct pb_bpf_kfunc *k = pb_bpf_kfunc_of(id);
+
+	return k ? k->name : NULL;
+}
+
 void log_disasm(struct env *env, uint32_t insn)
 {
-	const struct pb_bpf_names names = { .helper = name_of_helper, .hide = !env->ptr_leaks };
+	const struct pb_bpf_names names = { .helper = name_of_helper, .kfunc = name_of_kfunc,
+					    .hide = !env->ptr_leaks };
 
 	if (log_none(env))
 		return;
@@ -320,7 +334,8 @@ void log_stats(struct env *env)
 	if (v->log_level & 4) {
 		log(env, "stack depth ");
 		for (uint32_t i = 0; i < env->nr_subs; i++)
-			log(env, i ? "+%d" : "%d", (int)env->subs[i].stack);
+			log(env, i ? "+%d" : "%d", (int)counted_stack(&env->subs[i]) +
+			    (has_may_goto(env, i) ? PB_BPF_COUNTER : 0));
 		log(env, "\n");
 	}
 	log(env, "processed %d insns (limit %d) max_states_per_insn %d total_states %d peak_states %d "

@@ -215,6 +215,9 @@ static int back_one(struct env *env, uint32_t at, uint32_t next, const struct st
 		return back_store(i, o, step, w);
 	case PB_BPF_CALL_HELPER:
 		return back_helper(i, at, next, w);
+	case PB_BPF_CALL_KFUNC:
+		*regs &= ~1u;
+		return *regs & ARGS ? GAVE_UP : 0;
 	case PB_BPF_CALL_PC:
 		return back_call(env, i, at, next, w);
 	case PB_BPF_RETURN:
@@ -291,15 +294,18 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 /* ---- states ------------------------------------------------------------------------------- */
 
 
-void precise_all(struct state *st)
+bool precise_all(struct state *st)
 {
+	bool new = false;
+
 	for (st = st->parent; st && !st->all_precise; st = st->parent) {
 		for (uint32_t n = 0; n <= st->cur; n++) {
 			st->marks[n].precise |= st->marks[n].scalar;
 			st->marks[n].precise_slots |= st->marks[n].scalar_slots;
 		}
-		st->all_precise = true;
+		st->all_precise = new = true;
 	}
+	return new;
 }
 
 void precise_forget(struct state *st)
@@ -388,17 +394,18 @@ static int walk(struct env *env, struct wanted *w)
 			return at_entry(env, st, w);
 		err = walk_state(env, st, (uint32_t)last, &next, w);
 		if (err == GAVE_UP)
-			precise_all(st);
+			env->marks_made += precise_all(st);
 		if (err)
 			return err < 0 ? err : 0;
 		st = st->parent;
 		if (!st)
 			return 0;
 		if (mark_state(st, w)) {
-			precise_all(&(struct state){ .parent = st });
+			env->marks_made += precise_all(&(struct state){ .parent = st });
 			return 0;
 		}
 		log_marks(env, st, w);
+		env->marks_made += any_wanted(w);
 		if (!any_wanted(w))
 			return 0;
 		last = st->last;

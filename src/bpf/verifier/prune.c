@@ -94,6 +94,8 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 /* What was safe with old, which is needed, is safe with cur. */
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
+	if (env->exact)
+		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
 	if (old->type == NOT_INIT)
 		return true;
 	if (cur->type == NOT_INIT)
@@ -111,6 +113,18 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 	default:
 		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
 	}
+}
+
+/* Of slots of one type that hold an iterator, or half of a dynptr. */
+static bool same_object(struct env *env, const struct slot *old, const struct slot *cur)
+{
+	const struct reg *o = &old->reg, *c = &cur->reg;
+
+	/* how many elements an iterator has given needn't be the same: turns.c */
+	if (slot_iterates(old))
+		return o->drained == c->drained && same_id(env, o->ref, c->ref);
+	return o->dynptr == c->dynptr && o->first_slot == c->first_slot && same_id(env, o->id, c->id) &&
+	       same_id(env, o->dynptr_id, c->dynptr_id);
 }
 
 /*
@@ -131,8 +145,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
-	/* a part of a pointer isn't to be read, whichever way is looked at first */
-	bool pointer = slot_spilled(cur) && cur->reg.type != SCALAR;
+	/* a part of a pointer or of an object isn't to be read, whichever way is looked at first */
+	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {
 		uint8_t was = old->type[b], is = cur->type[b];
@@ -161,10 +175,8 @@ static bool slot_safe(struct env *env, const struct slot *old, bool precise, con
 		return reg_safe(env, was, precise && was == &old->reg, is);
 	if (!bytes_safe(env, old, cur))
 		return false;
-	if (old->type[0] == S_DYNPTR && (old->reg.dynptr != cur->reg.dynptr ||
-	    old->reg.first_slot != cur->reg.first_slot || !same_id(env, old->reg.id, cur->reg.id) ||
-	    !same_id(env, old->reg.dynptr_id, cur->reg.dynptr_id)))
-		return false;
+	if (slot_has_object(old))
+		return same_object(env, old, cur);
 	return !slot_spilled(old) || reg_safe(env, &old->reg, precise, &cur->reg);
 }
 
@@ -192,9 +204,8 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	return true;
 }
 
-static bool state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole)
+static bool compare_states(struct env *env, const struct state *old, const struct state *cur)
 {
-	env->whole = whole;
 	/* what a processor can only guess says nothing of what happens */
 	if (old->cur != cur->cur || (old->speculative && !cur->speculative))
 		return false;
@@ -208,15 +219,17 @@ static bool state_safe(struct env *env, const struct state *old, const struct st
 	return true;
 }
 
-/* All of it is as it was, so what comes after it comes again. */
+static bool state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole)
+{
+	env->whole = whole;
+	env->exact = false;
+	return compare_states(env, old, cur);
+}
+
 static bool state_same(struct env *env, const struct state *old, const struct state *cur)
 {
-	bool same;
-
-	env->exact = true;
-	same = state_safe(env, old, cur, true);
-	env->exact = false;
-	return same;
+	env->whole = env->exact = true;
+	return compare_states(env, old, cur);
 }
 
 static bool maybe_looping(const struct state *old, const struct state *cur)
@@ -244,10 +257,10 @@ static void take_over_reads(struct env *env, const struct state *old, struct sta
 		const struct frame *to = cur->frames[n];
 
 		for (uint32_t i = first_kept(old, n); i < FP; i++)
-			if (old->whole || m->read >> i & 1)
+			if (m->read >> i & 1)
 				live_take_over(env, to, i);
 		for (uint32_t i = 0; i < m->nr_slots && i < to->nr_slots; i++)
-			if (old->whole || m->read_slots >> i & 1)
+			if (m->read_slots >> i & 1)
 				live_take_over(env, to, 11 + i);
 	}
 }
@@ -291,6 +304,12 @@ static int take_over_precision(struct env *env, const struct state *old)
 	return precise_wanted(env, &w);
 }
 
+int prune_take_over(struct env *env, const struct state *old)
+{
+	take_over_reads(env, old, env->cur);
+	return take_over_precision(env, old);
+}
+
 /* ---- the states that are kept --------------------------------------------------------------- */
 
 static bool same_calls(const struct state *a, const struct state *b)
@@ -311,11 +330,11 @@ static struct explored **kept_at(struct env *env)
 /* It is in no list any more. */
 static void drop(struct env *env, struct explored *e)
 {
-	if (e->st.branches) {
+	if (e->st.branches || (e->st.whole && e->st.until)) {
 		/* paths from it may still mark it, and later turns be widened by it; a walk back
 		 * that comes to the first state of all asks what function it is in */
 		e->aside = true;
-		if (!e->st.head && e->st.last >= 0)
+		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			state_only_marks(env, &e->st);
 		return;
 	}
@@ -329,6 +348,12 @@ static void drop(struct env *env, struct explored *e)
 /* so that blocks of values can become states' */
 _Static_assert(sizeof(struct explored) <= 160, "blocks for values and lists of them are as large");
 
+/* What happens behind it others wait for. */
+static bool pending(const struct state *st)
+{
+	return st->awaited || (st->whole && st->until);
+}
+
 /* States kept before that number; those that helped, and that turns begin with, only if `all`. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
@@ -336,7 +361,8 @@ static void give_up(struct env *env, uint32_t before, bool all)
 		for (struct explored **link = &env->explored[i], *e; (e = *link);) {
 			bool waited_for;
 
-			if (e->number > before || e->st.last < 0 || (!all && (e->hits || e->st.head))) {
+			if (e->st.number > before || e->st.last < 0 || pending(&e->st) ||
+			    (!all && (e->hits || e->st.head))) {
 				link = &e->next;
 				continue;
 			}
@@ -363,6 +389,7 @@ bool prune_make_room(struct env *env)
 	/* it was tried when about as much was used */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
+	pending_give_up(env);
 	for (size_t i = 0; i < pb_array_size(rounds) && env->pool.used > POOL_SHORT / 8 * 7; i++)
 		give_up(env, newest / 16 * rounds[i].part, rounds[i].all);
 	env->short_at = env->pool.used > POOL_SHORT / 8 * 7 ? env->pool.used : 0;
@@ -372,11 +399,16 @@ bool prune_make_room(struct env *env)
 void prune_done(struct env *env, struct state *st)
 {
 	struct explored *e = (struct explored *)st;
+	int err = 0;
 
-	if (e->aside)
+	if (st->whole && st->until)
+		err = pending_done(env, st);
+	else if (e->aside)
 		drop(env, e);
 	else
 		state_trim(env, st);
+	if (err)
+		env->error = err;
 }
 
 /* Registers of the present state were the same ones in the kept one. */
@@ -438,14 +470,14 @@ static int keep(struct env *env, bool compare)
 	env->v->stats.peak_states++;
 	env->prev_jumps = env->jumps_processed;
 	env->prev_processed = env->processed;
-	e->number = env->v->stats.total_states;
 	e->st.insn = env->insn;
-	e->st.head = env->aux[env->insn].calls_back;
+	e->st.number = env->v->stats.total_states;
+	e->st.budgets = env->budgets;
+	e->st.head = env->aux[env->insn].head;
 	e->st.whole = env->v->whole;
 	cur->parent = &e->st;
 	cur->first = env->insn;
 	cur->nr_steps = 0;
-	cur->in_turn |= e->st.head;
 	if (compare) {
 		e->next = *list;
 		*list = e;
@@ -457,7 +489,7 @@ static int keep(struct env *env, bool compare)
 	return 0;
 }
 
-/* ---- turns of callbacks ------------------------------------------------------------------------ */
+/* ---- turns of loops ---------------------------------------------------------------------------- */
 
 static void widen(struct env *env, const struct reg *old, bool precise, struct reg *cur)
 {
@@ -467,15 +499,13 @@ static void widen(struct env *env, const struct reg *old, bool precise, struct r
 	reg_make_scalar(cur, !env->capable);
 }
 
-void prune_widen(struct env *env)
+void prune_widen(struct env *env, const struct state *past, struct state *st)
 {
-	struct state *st, *cur = env->cur;
-
-	for (st = cur->parent; st && !(st->head && st->insn == env->insn && same_calls(st, cur)); st = st->parent)
-		;
-	for (uint32_t n = 0; st && n <= cur->cur; n++) {
-		struct frame *f = cur->frames[n], *old = st->frames[n];
-		const struct marks *m = &st->marks[n];
+	while (past && !(past->head && past->insn == env->insn && same_calls(past, st)))
+		past = past->parent;
+	for (uint32_t n = 0; past && n <= st->cur; n++) {
+		struct frame *f = st->frames[n], *old = past->frames[n];
+		const struct marks *m = &past->marks[n];
 
 		for (uint32_t i = 0; i < FP; i++)
 			widen(env, rest_reg(old, i), m->precise >> i & 1, &f->regs[i]);
@@ -489,10 +519,10 @@ void prune_widen(struct env *env)
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* Turns of callbacks begin here; or walks back would be over a way that grows and grows. */
+/* Turns begin here; or walks back would be over a way that grows and grows. */
 static bool must_keep(const struct env *env)
 {
-	return env->aux[env->insn].calls_back || env->cur->nr_steps > MOST_STEPS;
+	return env->aux[env->insn].head || env->cur->nr_steps > MOST_STEPS;
 }
 
 static enum verdict compare(struct env *env, struct explored *e, bool *add)
@@ -501,11 +531,13 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 
 	if (e->st.insn != env->insn)
 		return OTHER;
-	if (!e->st.branches)
-		return state_safe(env, &e->st, env->cur, e->st.whole) ? ALIKE : MISS;
-	/* one more turn of a callback that begins like this one, in all, needs no look; who
-	 * came back to the call by a jump may do so for ever */
-	if (e->st.head && f->series == c->series)
+	if (!e->st.branches) {
+		if (!state_safe(env, &e->st, env->cur, e->st.whole))
+			return MISS;
+		return !e->st.whole || turns_no_fewer(env, &e->st) ? ALIKE : MISS;
+	}
+	/* one more turn that begins like this one, in all, needs no look */
+	if (e->st.head && same_calls(&e->st, env->cur) && turn_taken(env, &e->st))
 		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
 	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
@@ -518,53 +550,24 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	return MISS;
 }
 
-/*
- * What comes behind a state that isn't done yet isn't known: so all of it may matter,
- * and all of what led there since the outermost turn that isn't done either. Values
- * from before it may matter, too.
- */
-static void all_matters(struct env *env)
-{
-	struct state *st, *top = NULL;
-
-	if (!env->cur->in_turn) {
-		precise_all(env->cur);
-		return;
-	}
-	/* behind one that has been marked all are */
-	for (st = env->cur->parent; st && !st->whole; st = st->parent)
-		if (st->head)
-			top = st;
-	if (!st && top)
-		precise_all(top);
-	top = st ? st : top ? top->parent : NULL;
-	for (st = env->cur->parent; st != top; st = st->parent)
-		st->whole = true;
-}
-
 static int found(struct env *env, struct explored *e)
-{
-	int err;
-
-	e->hits++;
-	take_over_reads(env, &e->st, env->cur);
-	err = step_jump(env);
-	if (!err)
-		err = take_over_precision(env, &e->st);
-	if (e->st.whole)
-		all_matters(env);
-	return err ? err : 1;
-}
-
-static int found_again(struct env *env, struct explored *e)
 {
 	int err = step_jump(env);
 
-	e->hits++;
+	e->hits += e->hits < UINT16_MAX;
 	if (!err)
-		err = take_over_precision(env, &e->st);
-	all_matters(env);
+		err = prune_take_over(env, &e->st);
+	/* what is known so far; the rest when it is done */
+	if (!err && (e->st.branches || e->st.whole))
+		err = pending_jump(env, &e->st);
 	return err ? err : 1;
+}
+
+/* How often a state may be compared in vain, for each time that it wasn't. The beginnings of
+ * turns under way are what the loop ends by. */
+static uint32_t patience(const struct explored *e)
+{
+	return e->st.head && e->st.branches ? 64 : 3;
 }
 
 static int refuse_loop(struct env *env, const struct explored *e)
@@ -589,7 +592,7 @@ int prune_visit(struct env *env)
 
 	env->cur->last = env->prev_insn;
 	if (env->aux[env->insn].calls_back && !env->returned)
-		cur_frame(env)->series = ++env->series;
+		cur_frame(env)->series = ++env->budgets;
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return env->cur->nr_steps > LONG_WAY ? keep(env, false) : step_jump(env);
@@ -603,15 +606,13 @@ int prune_visit(struct env *env)
 		switch (compare(env, e, &add)) {
 		case OTHER:
 			break;
-		case ALIKE:
+		case ALIKE: case AGAIN:
 			return found(env, e);
-		case AGAIN:
-			return found_again(env, e);
 		case LOOP:
 			return refuse_loop(env, e);
 		case MISS:
-			e->misses += add;
-			if (e->misses > e->hits * 3 + 3) {
+			e->misses += add && e->misses < UINT16_MAX;
+			if (e->misses > (e->hits + 1u) * patience(e)) {
 				*link = e->next;
 				drop(env, e);
 				continue;

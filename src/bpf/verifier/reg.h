@@ -96,6 +96,10 @@ struct reg {
 			int32_t delta;
 			bool moved;
 		};
+		struct {			/* of a slot that is an iterator; `ref` is its reference */
+			uint32_t iter, depth;	/* its budget; elements so far */
+			bool drained;
+		};
 		uint64_t raw[2];
 	};
 	/* compared as one block, too, where they have to be equal */

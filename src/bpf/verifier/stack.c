@@ -38,6 +38,7 @@ int stack_bounds(struct env *env, unsigned n, int off, int size, bool helper, bo
 		err = -EINVAL;
 	else if (size < 0)
 		err = -EFAULT;
+	touch_saved(env, f, least);
 	if (!err)
 		return frame_grow(env, f, (uint32_t)(-least + SLOT - 1) / SLOT);
 	if (fixed)
@@ -90,7 +91,7 @@ static void forget_spilled(struct slot *s)
 {
 	s->reg.type = NOT_INIT;
 	s->reg.flags = 0;
-	if (slot_spilled(s))
+	if (slot_spilled(s) || slot_iterates(s))
 		for (int i = 0; i < SLOT; i++)
 			slot_scrub(&s->type[i]);
 }

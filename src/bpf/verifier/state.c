@@ -26,6 +26,7 @@ struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint
 	f->callsite = callsite;
 	f->number = number;
 	f->subprog = subprog;
+	f->budget = ++env->budgets;
 	for (int i = 0; i < 11; i++)
 		reg_make_none(&f->regs[i], !env->capable);
 	reg_make(&f->regs[FP], TO_STACK, 0);

@@ -184,12 +184,18 @@ static int tell_facts(struct env *env)
 	f->ctx_needed = env->ctx_needed;
 	for (uint32_t i = 0; i < env->nr; i++)
 		tell_fact(env, i, &f->insns[i]);
-	for (uint32_t i = 0; i < env->nr_subs; i++)
+	for (uint32_t i = 0; i < env->nr_subs; i++) {
+		bool counts = has_may_goto(env, i);
+
+		if (counts || counted_stack(&env->subs[i]) < env->subs[i].stack)
+			f->stack = v->stats.stack + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED);
 		f->subprogs[i] = (struct pb_bpf_subprog){
-			.start = env->subs[i].start, .stack = env->subs[i].stack,
-			.has_tail_call = env->subs[i].has_tail_call,
+			.start = env->subs[i].start,
+			.stack = pb_align_up(env->subs[i].stack, 8u) + (counts ? PB_BPF_COUNTER : 0),
+			.has_tail_call = env->subs[i].has_tail_call, .counts = counts,
 			.is_callback = env->subs[i].is_callback || env->subs[i].is_async,
 		};
+	}
 	v->facts = f;
 	return 0;
 }
@@ -221,6 +227,8 @@ static int check_all(struct env *env)
 		err = check_constants(env);
 	if (!err)
 		err = check_cfg(env);
+	if (!err)
+		err = find_fast_calls(env);
 	if (!err)
 		err = check_functions(env);
 	if (!err)

@@ -554,6 +554,10 @@ static bool instruction(struct as *a)
 		emit(a, (struct bpf_insn){ .code = BPF_JMP | BPF_JA });
 		return target(a, false);
 	}
+	if (take(a, "may_goto")) {
+		emit(a, (struct bpf_insn){ .code = BPF_JMP | BPF_JCOND });
+		return target(a, false);
+	}
 	if (take(a, "if"))
 		return branch(a);
 	if (take(a, "call"))

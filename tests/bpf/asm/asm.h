@@ -8,6 +8,7 @@
  *	r1 = func again    address of a subprogram
  *	r1 = map 3         pseudo source MAP_FD
  *	if w1 s< -5 goto again
+ *	may_goto again
  *	call again         subprogram; call #12 or call NAME#12: helper
  *	.raw 0x07 1 0 0 5  code dst src off imm, whatever they mean
  *	.times 5 r1 += 1   an instruction so many times

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The kernel's verifier tests of Debian's linux-source-6.12, progs/verifier_*.c: unpacked
+"""The kernel's verifier tests of Debian's linux-source-6.12, progs/verifier_*.c and those of
+iterators of numbers, progs/iters*.c: unpacked
 and compiled under the build directory, once, and read back from what `annotated` says of
 them. Nothing of them is in our repository."""
 import collections
@@ -17,6 +18,7 @@ WANTED = [TESTS + "/*", "tools/include/*", "tools/lib/bpf/*", "include/linux/*",
 VMLINUX = "/sys/kernel/btf/vmlinux"
 FLAGS = ["-g", "-O2", "--target=bpf", "-mcpu=v3", "-mlittle-endian", "-std=gnu11", "-D__TARGET_ARCH_x86",
          "-DENABLE_ATOMICS_TESTS", "-Wno-everything"]
+TESTED = ["verifier_*", "iters", "iters_looping", "iters_num", "iters_state_safety"]
 # whose types some of the tests are relocated against
 TYPES = ["btf__core_reloc_bitfields"]
 HEADERS = ["bpf_helpers.h", "bpf_tracing.h", "bpf_core_read.h", "bpf_endian.h", "usdt.bpf.h"]
@@ -96,11 +98,12 @@ def compile_one(top, source):
 def objects(work):
     """Paths, and {name: error} of the others."""
     top, made, errors = unpack(work), [], {}
-    for source in sorted(glob.glob(os.path.join(top, TREE, TESTS, "progs/verifier_*.c"))) + \
-            [os.path.join(top, TREE, TESTS, "progs/%s.c" % t) for t in TYPES]:
+    progs = os.path.join(top, TREE, TESTS, "progs")
+    tested = sorted(p for t in TESTED for p in glob.glob(os.path.join(progs, t + ".c")))
+    for source in tested + [os.path.join(progs, t + ".c") for t in TYPES]:
         out, error = compile_one(top, source)
         if out:
-            made += [out] if os.path.basename(out).startswith("verifier_") else []
+            made += [out] if source in tested else []
         else:
             errors[os.path.basename(source)[:-2]] = error
     return made, errors

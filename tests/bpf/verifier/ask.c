@@ -7,6 +7,8 @@
 #include <linux/btf.h>
 #include <sys/mman.h>
 #include "../kernel.h"
+#include "bpf/kfunc.h"
+#include "bpf/load_btf.h"
 #include "ask.h"
 #include "world.h"
 
@@ -103,6 +105,17 @@ static void give_funcs(const struct gen_program *p, union bpf_attr *a, struct bp
 	a->func_info_cnt = p->nr_funcs;
 }
 
+/* What the kernel calls the functions of kfunc.h: numbers of types. */
+static int32_t kernel_kfunc(int32_t id)
+{
+	static struct pb_bpf_btf *btf;
+	const char *why;
+
+	if (!pb_bpf_kfunc_of(id) || (!btf && pb_bpf_btf_open_file("/sys/kernel/btf/vmlinux", &btf, &why)))
+		return id;
+	return (int32_t)pb_bpf_btf_find(btf, pb_bpf_kfunc_of(id)->name, BTF_KIND_FUNC);
+}
+
 int ask_load(const struct gen_program *p, int level)
 {
 	struct bpf_func_info info[GEN_MOST_FUNCS];
@@ -113,7 +126,9 @@ int ask_load(const struct gen_program *p, int level)
 	memcpy(insns, p->insns, sizeof(insns[0]) * (size_t)p->nr);
 	fds[GEN_PROGS] = progs_of(p->type);
 	for (int i = 0; i < p->nr; i++)
-		if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW)) {
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL) {
+			insns[i].imm = kernel_kfunc(insns[i].imm);
+		} else if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW)) {
 			if (insns[i].src_reg == BPF_PSEUDO_MAP_FD || insns[i].src_reg == BPF_PSEUDO_MAP_VALUE)
 				insns[i].imm = (uint32_t)insns[i].imm < GEN_MAPS ? fds[insns[i].imm] : -1;
 			i++;

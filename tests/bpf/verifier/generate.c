@@ -233,7 +233,7 @@ static void context(struct gen *g)
 	g->a.left[packet] = (int16_t)bytes;
 }
 
-static void merge(struct account *a, const struct account *b)
+void gen_merge(struct account *a, const struct account *b)
 {
 	for (int r = 0; r < 11; r++) {
 		if (a->kind[r] != b->kind[r])
@@ -275,11 +275,11 @@ static void branch(struct gen *g)
 		gen_block(g, 1 + pick(g, 3));
 		g->depth--;
 		g->p->insns[jump].off = (int16_t)(g->p->nr - jump - 1);
-		merge(&g->a, &then);
+		gen_merge(&g->a, &then);
 		return;
 	}
 	g->p->insns[at].off = (int16_t)(g->p->nr - at - 1);
-	merge(&g->a, &before);
+	gen_merge(&g->a, &before);
 }
 
 static void loop(struct gen *g)
@@ -299,7 +299,7 @@ static void loop(struct gen *g)
 	g->depth += 2;
 	gen_block(g, 1 + pick(g, 3));
 	g->depth -= 2;
-	merge(&g->a, &before);
+	gen_merge(&g->a, &before);
 	put(g, BPF_ALU64 | BPF_ADD | BPF_K, counter, 0, 0, 1);
 	put(g, BPF_JMP | BPF_JLT | BPF_K, counter, 0, at - g->p->nr - 1, turns);
 	set(g, counter, NUMBER);

@@ -91,6 +91,8 @@ void gen_number(struct gen *g, int r);
 int gen_bounded(struct gen *g, int below);
 void gen_block(struct gen *g, int items);
 void gen_rare(struct gen *g);
+/* Both ways lead here. */
+void gen_merge(struct account *a, const struct account *b);
 /* The subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g);
 void gen_link_subs(struct gen *g);

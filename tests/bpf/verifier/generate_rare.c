@@ -2,6 +2,7 @@
 /* Subprograms, callbacks, and what programs do less often. */
 #include <stddef.h>
 #include <string.h>
+#include "bpf/kfunc.h"
 #include "generate_priv.h"
 
 /* ---- what is rarer ------------------------------------------------------------------------ */
@@ -209,10 +210,78 @@ static void call_loop(struct gen *g)
 	}
 }
 
+/* ---- loops that end by a bound of their own ------------------------------------------------- */
+
+/* What the turns leave alone, mostly. */
+static void begin_turns(struct gen *g, struct account *before)
+{
+	for (int r = 0; r < 10; r++)
+		if (g->a.kind[r] != CTX && chance(g, 60))
+			set(g, r, NONE);
+	*before = g->a;
+	g->depth += 2;
+}
+
+static void end_turns(struct gen *g, const struct account *before, int head, int out)
+{
+	g->depth -= 2;
+	put(g, BPF_JMP | BPF_JA, 0, 0, head - g->p->nr - 1, 0);
+	g->p->insns[out].off = (int16_t)(g->p->nr - out - 1);
+	gen_merge(&g->a, before);
+}
+
+static void loop_may_goto(struct gen *g)
+{
+	struct account before;
+	int head = g->p->nr;
+
+	if (g->depth > 1)
+		return;
+	put(g, BPF_JMP | BPF_JCOND, 0, 0, 0, 0);
+	begin_turns(g, &before);
+	gen_block(g, 1 + pick(g, 4));
+	end_turns(g, &before, head, head);
+}
+
+static void call_iter(struct gen *g, int slot, int function)
+{
+	put(g, BPF_ALU64 | BPF_MOV | BPF_X, 1, 10, 0, 0);
+	put(g, BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, 0, slot);
+	if (function == PB_BPF_KFUNC_ITER_NUM_NEW) {
+		put(g, BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, chance(g, 70) ? 0 : number(g));
+		put(g, BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0, chance(g, 70) ? pick(g, 12) : number(g));
+	}
+	put(g, BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, function);
+	after_call(g, NONE);
+}
+
+static void loop_numbers(struct gen *g)
+{
+	int slot = -8 * (chance(g, 90) ? 12 + g->depth : 1 + pick(g, 8)), head, out, r = any_dst(g);
+	struct account before;
+
+	if (g->depth > 1)
+		return;
+	call_iter(g, slot, PB_BPF_KFUNC_ITER_NUM_NEW);
+	head = g->p->nr;
+	call_iter(g, slot, PB_BPF_KFUNC_ITER_NUM_NEXT);
+	out = g->p->nr;
+	put(g, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 0, 0);
+	begin_turns(g, &before);
+	if (chance(g, 60)) {
+		put(g, BPF_LDX | BPF_MEM | BPF_W, r, 0, 0, 0);
+		set(g, r, NUMBER);
+	}
+	gen_block(g, 1 + pick(g, 4));
+	end_turns(g, &before, head, out);
+	if (chance(g, 97))
+		call_iter(g, slot, PB_BPF_KFUNC_ITER_NUM_DESTROY);
+}
+
 void gen_rare(struct gen *g)
 {
 	static void (*const items[])(struct gen *) = {
-		direct_value, spill_narrow, spill_narrow, move_signed, packet_at, packet_at, move_packet, packet_load,
+		loop_may_goto, loop_numbers, direct_value, spill_narrow, spill_narrow, move_signed, packet_at, packet_at, move_packet, packet_load,
 		write_context, change_map, leave_for_another, call_sub, call_sub, call_loop,
 	};
 

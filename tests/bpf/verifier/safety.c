@@ -167,10 +167,15 @@ static void run_once(struct subject *s)
 
 /* ---- programs ------------------------------------------------------------------------------ */
 
-/* Numbers that are the same in each run. */
+/* Numbers that are the same in each run; and loops that may_goto ends needn't take long. */
 static void calm(struct pb_bpf_resolved *r)
 {
 	pb_bpf_fn **calls = (pb_bpf_fn **)r->spec.calls;
+	struct bpf_insn *insns = (struct bpf_insn *)r->spec.insns;
+
+	for (uint32_t i = 0; i < r->spec.nr; i++)
+		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 && insns[i].imm == PB_BPF_MOST_TURNS)
+			insns[i].imm = 40;
 
 	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
 		calls[i] = world_stand_in(calls[i]);

@@ -371,19 +371,29 @@ static bool check_arg(struct machine *m, const struct pb_bpf_helper *h, int n, u
 	}
 }
 
+static bool check_stack(struct machine *m, uint64_t addr)
+{
+	bool good = true;
+
+	/* what it holds was written by its first function */
+	return in_stack(m, addr, 8, true, &good) || wrong(m, "an iterator that isn't on the stack");
+}
+
 static bool call(struct machine *m, const struct bpf_insn *i)
 {
 	const struct pb_bpf_verify *v = m->w->v;
 	const struct bpf_insn *from = &v->insns[m->w->r->origin[m->at]];
-	const struct pb_bpf_helper *h = pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)from->imm);
+	bool helper = pb_bpf_ops[pb_bpf_decode(from)].form == PB_BPF_CALL_HELPER;
+	const struct pb_bpf_helper *h = helper ?
+		pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)from->imm) : NULL;
 	uint64_t *r = m->r;
 	bool good = true;
 
-	if (BPF_CLASS(from->code) == BPF_LD) {
-		if (r[1] != (uint64_t)world_ctx())
-			return wrong(m, "reads a packet without its context");
-		h = NULL;
-	}
+	if (BPF_CLASS(from->code) == BPF_LD && r[1] != (uint64_t)world_ctx())
+		return wrong(m, "reads a packet without its context");
+	/* functions of iterators, which lie on the stack */
+	if (BPF_CLASS(from->code) == BPF_JMP && !helper && !check_stack(m, r[1]))
+		return false;
 	for (int n = 0; h && n < 5; n++)
 		if (!check_arg(m, h, n, h->arg[n]))
 			return false;

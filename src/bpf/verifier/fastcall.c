@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Calls that clang takes for fast (its attribute bpf_fastcall): those of helpers that a kernel
+ * writes in place and that change no register but their result and arguments. For kernels
+ * that don't, clang saves the others below all else in the frame, and restores them:
+ *
+ *	*(u64 *)(r10 - 8) = r2
+ *	*(u64 *)(r10 - 16) = r1
+ *	call bpf_get_smp_processor_id
+ *	r1 = *(u64 *)(r10 - 16)
+ *	r2 = *(u64 *)(r10 - 8)
+ *
+ * Linux 6.12 leaves these loads and stores out where nothing else touches their slots, and
+ * then doesn't count the slots to the frame. Here helpers are functions of C, which change
+ * r1 to r5, so they stay; but a frame is counted as there, and the engines have room.
+ */
+#include "bpf/verifier/env.h"
+
+#define ARGS_AND_R0	0x3fu
+
+/* Registers that a call of the helper leaves alone, if it is written in place. */
+static uint32_t left_alone(const struct env *env, const struct bpf_insn *call)
+{
+	const struct pb_bpf_verify *v = env->v;
+	const struct pb_bpf_helper *h = call->src_reg || call->imm < 0 ? NULL :
+		pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)call->imm);
+	uint32_t changed = h && (h->ret & PB_BPF_RET_BASE) != PB_BPF_RET_VOID;
+
+	for (int i = 0; h && i < 5; i++)
+		changed |= h->arg[i] ? 2u << i : 0;
+	return h ? ARGS_AND_R0 & ~changed : 0;
+}
+
+static bool is_save(const struct bpf_insn *i, int32_t off)
+{
+	return i->code == (BPF_STX | BPF_MEM | BPF_DW) && i->dst_reg == FP && i->off == off;
+}
+
+static bool is_restore(const struct bpf_insn *i, int32_t off)
+{
+	return i->code == (BPF_LDX | BPF_MEM | BPF_DW) && i->src_reg == FP && i->off == off;
+}
+
+/* From the call outwards, pairs of the lowest slot and those above it. */
+static void find_pairs(struct env *env, struct subprog *s, uint32_t call, int32_t lowest, const uint8_t *targets)
+{
+	uint32_t regs = left_alone(env, &env->insns[call]), n;
+	int32_t off = lowest;
+
+	for (n = 1; n <= 6 && call >= n && call + n < env->nr; n++, off += SLOT) {
+		const struct bpf_insn *save = &env->insns[call - n], *restore = &env->insns[call + n];
+
+		if (targets[call - n + 1] || targets[call + n] || !is_save(save, off) || !is_restore(restore, off) ||
+		    save->src_reg != restore->dst_reg || !(regs >> save->src_reg & 1))
+			break;
+		regs &= ~(1u << save->src_reg);
+		env->aux[call - n].saves = env->aux[call + n].saves = true;
+	}
+	if (n == 1)
+		return;
+	if (env->insns[call].imm == BPF_FUNC_get_smp_processor_id)
+		s->fast = true;
+	else
+		s->saves_stay = true;
+	if (s->saved_below > off)
+		s->saved_below = off;
+}
+
+static int32_t lowest_store(const struct env *env, const struct subprog *s)
+{
+	int32_t lowest = 0;
+
+	for (uint32_t i = s->start; i < s[1].start; i++) {
+		const struct bpf_insn *insn = &env->insns[i];
+
+		if (is_save(insn, insn->off) && insn->off < lowest)
+			lowest = insn->off;
+	}
+	return lowest;
+}
+
+static void find_targets(const struct env *env, uint8_t *targets)
+{
+	for (uint32_t i = 0; i < env->nr; i++) {
+		unsigned form = pb_bpf_ops[env->ops[i]].form;
+
+		/* they are inside: check_subprogs */
+		if (form == PB_BPF_GOTO || form == PB_BPF_IF_K || form == PB_BPF_IF_X || form == PB_BPF_MAY_GOTO)
+			targets[i + 1 + (uint32_t)(int32_t)env->insns[i].off] = true;
+		else if (form == PB_BPF_GOTOL)
+			targets[i + 1 + (uint32_t)env->insns[i].imm] = true;
+	}
+}
+
+int find_fast_calls(struct env *env)
+{
+	uint8_t *targets = pool_zero(&env->pool, env->nr);
+
+	if (!targets)
+		return -ENOMEM;
+	find_targets(env, targets);
+	for (uint32_t n = 0; n < env->nr_subs; n++) {
+		struct subprog *s = &env->subs[n];
+		int32_t lowest = lowest_store(env, s);
+
+		for (uint32_t i = s->start; lowest && i < s[1].start; i++)
+			if (env->insns[i].code == (BPF_JMP | BPF_CALL))
+				find_pairs(env, s, i, lowest, targets);
+	}
+	pool_put(&env->pool, targets, env->nr);
+	return 0;
+}
+
+void touch_saved(struct env *env, const struct frame *f, int64_t off)
+{
+	struct subprog *s = &env->subs[f->subprog];
+
+	if (off < s->saved_below && !env->aux[env->insn].saves)
+		s->saves_stay = true;
+}
+
+uint32_t counted_stack(const struct subprog *s)
+{
+	uint32_t others = (uint32_t)-s->saved_below;
+
+	return s->fast && !s->saves_stay && others < s->stack ? others : s->stack;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a turn needs that ends in one before it. A path that jumps back to a kept state needs
+ * what that one needs: reads, and numbers whose value decides. But that isn't known before
+ * all paths from there are done, of which this is one. Until then the states on the way
+ * between the two are pending (`whole`): others are compared with all of them.
+ *
+ * So the jump is noted, with the state that jumped. When the state jumped to is done, and
+ * waits for none above it, the needs of each noted jump's target are taken over to where it
+ * came from, again and again until no mark is new. Then they are known, and the states are like
+ * all others. A state may be waiting for one further up that another path from it
+ * jumped to: `until` is the number of the topmost one that it depends on.
+ *
+ * Marks only become more, so this ends; after MOST_ROUNDS, or with too many jumps, all of
+ * everything is taken to matter, for good (`until` 0).
+ */
+#include "bpf/verifier/env.h"
+
+#define MOST_ROUNDS	64
+#define MOST_JUMPS	4096
+
+struct jump {
+	struct jump *next;
+	struct state from;	/* at rest */
+	struct state *to;
+	uint32_t number;	/* of states that were kept before it */
+};
+
+static void free_jump(struct env *env, struct jump *j)
+{
+	env->jumps = j->next;
+	env->nr_jumps--;
+	state_forget(env, &j->from);
+	pool_put(&env->pool, j, sizeof *j);
+}
+
+/* ---- giving up -------------------------------------------------------------------------- */
+
+static void need_all(struct state *st)
+{
+	for (uint32_t n = 0; n <= st->cur; n++) {
+		struct marks *m = &st->marks[n];
+
+		m->read = UINT16_MAX;
+		m->read_slots = UINT64_MAX;
+		m->precise |= m->scalar;
+		m->precise_slots |= m->scalar_slots;
+	}
+	st->whole = true;
+	st->until = 0;
+}
+
+/* All that led here matters, for good. */
+static void give_up(struct state *st)
+{
+	for (; st && !(st->whole && !st->until); st = st->parent)
+		need_all(st);
+}
+
+void pending_give_up(struct env *env)
+{
+	while (env->jumps)
+		free_jump(env, env->jumps);
+	for (uint32_t i = 0; i < env->nr_pending; i++) {
+		env->pending[i]->awaited = false;
+		give_up(env->pending[i]);
+	}
+	env->nr_pending = 0;
+}
+
+/* ---- noting ------------------------------------------------------------------------------- */
+
+static bool add_pending(struct env *env, struct state *st)
+{
+	if (env->nr_pending == env->room_pending) {
+		uint32_t room = env->room_pending * 2 + 30;
+		struct state **p = pool_get(&env->pool, room * sizeof(*p), NULL);
+
+		if (!p)
+			return false;
+		if (env->nr_pending)
+			memcpy(p, env->pending, env->nr_pending * sizeof(*p));
+		pool_put(&env->pool, env->pending, env->room_pending * sizeof(*p));
+		env->pending = p;
+		env->room_pending = room;
+	}
+	env->pending[env->nr_pending++] = st;
+	return true;
+}
+
+/* The present path's states down from number `until` wait for that. */
+static int wait_for(struct env *env, uint32_t until)
+{
+	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
+		/* what is above it waits as long */
+		if (st->whole && st->until <= until)
+			return 0;
+		if (!st->whole && !add_pending(env, st))
+			return -ENOMEM;
+		st->whole = true;
+		st->until = until;
+	}
+	return 0;
+}
+
+int pending_jump(struct env *env, struct state *to)
+{
+	uint32_t until = to->whole && to->until < to->number ? to->until : to->number;
+	struct jump *j;
+	int err;
+
+	if (env->nr_jumps >= MOST_JUMPS)
+		pending_give_up(env);
+	if (!until || (to->whole && !to->until)) {
+		give_up(env->cur->parent);
+		return 0;
+	}
+	j = pool_zero(&env->pool, sizeof *j);
+	if (!j)
+		return -ENOMEM;
+	j->to = to;
+	j->number = env->v->stats.total_states;
+	j->next = env->jumps;
+	env->jumps = j;
+	env->nr_jumps++;
+	to->awaited = true;
+	err = wait_for(env, until);
+	return err ? err : state_rest(env, &j->from, env->cur, true);
+}
+
+/* ---- the end of it ---------------------------------------------------------------------------- */
+
+/* One round over the jumps of the paths from `top`. */
+static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
+{
+	int err = 0;
+
+	for (struct jump *j = env->jumps; j && j->number >= top->number && !err; j = j->next) {
+		state_clear(env, scratch);
+		err = state_wake(env, scratch, &j->from);
+		env->cur = scratch;
+		env->insn = j->to->insn;
+		if (!err)
+			err = prune_take_over(env, j->to);
+	}
+	return err;
+}
+
+static int take_over_all(struct env *env, const struct state *top)
+{
+	struct state *cur = env->cur, scratch = { 0 };
+	uint32_t insn = env->insn, before, rounds = 0;
+	int err;
+
+	do {
+		before = env->marks_made;
+		err = take_over_once(env, top, &scratch);
+	} while (!err && before != env->marks_made && ++rounds < MOST_ROUNDS);
+	state_clear(env, &scratch);
+	env->cur = cur;
+	env->insn = insn;
+	if (rounds == MOST_ROUNDS)
+		pending_give_up(env);
+	return err;
+}
+
+/* States from `top` on are like others now. */
+static void settle(struct env *env, const struct state *top)
+{
+	uint32_t number = top->number;
+
+	while (env->jumps && env->jumps->number >= number)
+		free_jump(env, env->jumps);
+	for (uint32_t i = 0; i < env->nr_pending;) {
+		struct state *st = env->pending[i];
+
+		if (st->number < number) {
+			i++;
+			continue;
+		}
+		env->pending[i] = env->pending[--env->nr_pending];
+		st->whole = st->awaited = false;
+		prune_done(env, st);
+	}
+}
+
+int pending_done(struct env *env, struct state *st)
+{
+	int err;
+
+	if (st->until < st->number) {
+		/* who waited for it waits on */
+		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
+			if (env->pending[i]->number > st->number && env->pending[i]->until > st->until)
+				env->pending[i]->until = st->until;
+		return 0;
+	}
+	err = take_over_all(env, st);
+	if (!err && st->until)
+		settle(env, st);
+	return err;
+}
