@@ -2,6 +2,7 @@
 /* What becomes of numbers; and how a program is put together. */
 #include <stddef.h>
 #include <string.h>
+#include "bpf/kfunc.h"
 #include "weave_priv.h"
 
 int weave_free(struct weave *w)
@@ -193,7 +194,7 @@ static unsigned jump_class(struct weave *w)
 /* Out, or on; sometimes the other way round: over a jump out. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
-	if (chance(w, 60)) {
+	if (w->stay || chance(w, 60)) {
 		put_out(w, code, r, src, imm);
 		return;
 	}
@@ -338,7 +339,7 @@ static void bound_values(struct weave *w, int r)
 
 	for (int i = 0; i < n; i++)
 		put(w, jump_class(w) | BPF_JEQ | BPF_K, r, 0, n - i, pick(w, 40));
-	put_out(w, BPF_JMP | BPF_JA, 0, 0, 0);
+	put_out(w, BPF_JMP | BPF_JA, r, 0, 0);
 }
 
 void weave_bound(struct weave *w, int r)
@@ -568,11 +569,84 @@ static void loop(struct weave *w)
 	w->slots &= slots;
 }
 
+/* ---- loops that end by a bound of their own -------------------------------------------------- */
+
+/* Turns of body; what they begin with isn't what they end with. */
+static void turns(struct weave *w, int head, int leave)
+{
+	uint32_t before, slots = w->slots;
+
+	for (int r = 0; r < 8; r++)
+		if (chance(w, 50))
+			w->numbers &= ~(1u << r);
+	before = w->numbers;
+	w->depth += 2;
+	weave_items(w, 1 + pick(w, 3));
+	w->depth -= 2;
+	if (chance(w, 60) && w->numbers) {
+		/* and one that counts */
+		int r = weave_number(w);
+
+		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0, 1 + pick(w, 3));
+		put(w, jump_class(w) | (chance(w, 50) ? BPF_JGT : BPF_JSGE) | BPF_K, r, 0, 1, pick(w, 40));
+	}
+	put(w, BPF_JMP | BPF_JA, 0, 0, head - w->c->nr - 1, 0);
+	w->c->insns[leave].off = (int16_t)(w->c->nr - leave - 1);
+	w->numbers &= before;
+	w->slots &= slots;
+}
+
+static void loop_may_goto(struct weave *w)
+{
+	int head = w->c->nr;
+
+	if (w->depth)
+		return;
+	put(w, BPF_JMP | BPF_JCOND, 0, 0, 0, 0);
+	turns(w, head, head);
+}
+
+static void call_iterator(struct weave *w, int function)
+{
+	MOV(1, 10);
+	ADD(1, ITERATOR);
+	if (function == PB_BPF_KFUNC_ITER_NUM_NEW) {
+		SET(2, pick(w, 3));
+		SET(3, pick(w, 12));
+	}
+	put(w, BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, function);
+	called(w, false);
+}
+
+static void loop_numbers(struct weave *w)
+{
+	int head, leave, r = weave_free(w);
+	bool stay = w->stay;
+
+	if (w->depth || w->in_sub)
+		return;
+	call_iterator(w, PB_BPF_KFUNC_ITER_NUM_NEW);
+	head = w->c->nr;
+	call_iterator(w, PB_BPF_KFUNC_ITER_NUM_NEXT);
+	leave = w->c->nr;
+	put(w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 0, 0);
+	w->stay = true;
+	if (chance(w, 75)) {
+		put(w, BPF_LDX | (chance(w, 40) ? BPF_MEMSX : BPF_MEM) | BPF_W, r, 0, 0, 0);
+		w->numbers |= 1u << r;
+		if (chance(w, 50))
+			weave_bound(w, r);
+	}
+	turns(w, head, leave);
+	w->stay = stay;
+	call_iterator(w, PB_BPF_KFUNC_ITER_NUM_DESTROY);
+}
+
 static void packet_load(struct weave *w)
 {
 	int src = weave_number(w);
 
-	if (w->in_sub || (w->type != BPF_PROG_TYPE_SOCKET_FILTER && w->type != BPF_PROG_TYPE_SCHED_CLS))
+	if (w->in_sub || w->stay || (w->type != BPF_PROG_TYPE_SOCKET_FILTER && w->type != BPF_PROG_TYPE_SCHED_CLS))
 		return;
 	if (w->locked & 0xc0)
 		return;
@@ -600,7 +674,7 @@ static void item(struct weave *w)
 	static void (*const items[])(struct weave *) = {
 		load, load, load, compute, compute, compute, compute, compute, guard, guard, guard, guard, bound, bound, bound,
 		around, around, around, spill_fill, spill_fill, spill_fill, spill_fill, atomic, atomic, call_numbers, call_stack,
-		call_back, loop, packet_load,
+		call_back, loop, loop_may_goto, loop_numbers, packet_load,
 	};
 
 	items[pick(w, sizeof items / sizeof *items)](w);
@@ -782,7 +856,7 @@ void weave(struct gen_program *p, uint64_t seed, weave_ask *ask)
 	w->seed = seed;
 	w->numbers = w->locked = w->slots = 0;
 	w->depth = 0;
-	w->in_sub = false;
+	w->in_sub = w->stay = false;
 	w->ask = ask;
 	w->type = types[pick(w, 6)];
 	w->flags = chance(w, 10) ? BPF_F_TEST_STATE_FREQ : chance(w, 10) ? BPF_F_STRICT_ALIGNMENT : 0;

@@ -12,6 +12,7 @@
 #define KEY	(-88)
 #define BUFFER	(-128)
 #define BUFFER_BYTES 32
+#define ITERATOR (-136)
 #define MOST_OUTS 96
 
 enum weave_sub { SUB_NUMBERS, SUB_STACK, SUB_LOOP, SUB_EACH, NR_SUBS };
@@ -31,6 +32,7 @@ struct weave {
 	uint32_t slots;		/* of the stack that are written */
 	int depth;
 	bool in_sub;
+	bool stay;		/* the function can't be left here: a reference is held */
 	weave_ask *ask;
 };
 
@@ -67,9 +69,18 @@ static inline void put_out(struct weave *w, unsigned code, int dst, int src, int
 {
 	struct weave_code *c = w->c;
 
+	if (w->stay) {
+		/* in place of that the number becomes a small one */
+		if (code != (BPF_JMP | BPF_JA)) {
+			put(w, code, dst, src, 1, imm);
+			put(w, BPF_JMP | BPF_JA, 0, 0, 1, 0);
+		}
+		put(w, BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, 4);
+		return;
+	}
 	if (c->nr_outs < MOST_OUTS && c->nr < GEN_MOST - 8)
 		c->outs[c->nr_outs++] = c->nr;
-	put(w, code, dst, src, 0, imm);
+	put(w, code, code == (BPF_JMP | BPF_JA) ? 0 : dst, src, 0, imm);
 }
 
 #define MOV(d, s)	put(w, BPF_ALU64 | BPF_MOV | BPF_X, d, s, 0, 0)
