@@ -410,6 +410,8 @@ void live_take_over(struct env *env, const struct frame *f, uint32_t n);
 void reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
 /* r0 ... r5 after a call */
 void regs_clobber(struct env *env, struct reg *regs);
+/* What it pointed to is gone; its address may be known still. */
+void reg_lost(struct env *env, struct reg *r);
 
 /* ---- precise.c -------------------------------------------------------------------- */
 

@@ -140,14 +140,9 @@ static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 		reg_make_none(&s[i].reg, !env->capable);
 		s[i].reg.live |= LIVE_WRITTEN;
 	}
-	for_each_reg(env->cur, g, r) {
-		if (r->type != TO_MEM || r->slice_of != id)
-			continue;
-		if (env->ptr_leaks)
-			reg_make_scalar(r, !env->capable);
-		else
-			reg_make_none(r, !env->capable);
-	}
+	for_each_reg(env->cur, g, r)
+		if (r->type == TO_MEM && r->slice_of == id)
+			reg_lost(env, r);
 	return 0;
 }
 

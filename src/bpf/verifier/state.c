@@ -204,20 +204,23 @@ int ref_release_id(struct frame *f, uint32_t id)
 	return -EINVAL;
 }
 
+void reg_lost(struct env *env, struct reg *r)
+{
+	if (env->ptr_leaks)
+		reg_make_scalar(r, !env->capable);
+	else
+		reg_make_none(r, !env->capable);
+}
+
 int ref_release(struct env *env, uint32_t ref)
 {
 	int err = ref_release_id(cur_frame(env), ref);
 
 	if (err)
 		return err;
-	for_each_reg(env->cur, f, r) {
-		if (r->ref != ref)
-			continue;
-		if (env->ptr_leaks)
-			reg_make_scalar(r, !env->capable);
-		else
-			reg_make_none(r, !env->capable);
-	}
+	for_each_reg(env->cur, f, r)
+		if (r->ref == ref)
+			reg_lost(env, r);
 	return 0;
 }
 

@@ -266,3 +266,17 @@ int ask_run(int fd, uint32_t type, struct ask_result *out)
 	out->sum = add(sum_maps(), packet + hidden(type), a.test.data_size_out - hidden(type));
 	return 0;
 }
+
+bool ask_takes_delta_for_offset(void)
+{
+	const char *at = strstr(ask_log, "pointer offset "), *id = ask_log;
+	size_t len = at ? strspn(at + 15, "-0123456789") : 0;
+
+	for (; len && (id = strstr(id, "id=")); id++) {
+		const char *delta = id + 3 + strspn(id + 3, "0123456789");
+
+		if (!strncmp(delta + (*delta == '+'), at + 15, len))
+			return true;
+	}
+	return false;
+}

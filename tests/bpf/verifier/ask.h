@@ -17,6 +17,9 @@ void ask_make_all(void);
 int ask_load(const struct gen_program *p, int level);
 /* The same, and nothing is kept. */
 int ask_verdict(const struct gen_program *p, int level);
+/* Of its last words. Later kernels link a number to another one it is so much more than, and call that a
+ * pointer's offset when it is added to one, whatever is known of the number itself. */
+bool ask_takes_delta_for_offset(void);
 
 /*
  * A run with the world (world.h) as it is now: maps and packet are the same before it.

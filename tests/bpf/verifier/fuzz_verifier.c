@@ -18,8 +18,6 @@
  * found, reduced, is appended. Exit 1: something was found; 77: without -k, no kernel.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +26,13 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 #include "ask.h"
 #include "beliefs.h"
 #include "bpf/disasm.h"
 #include "bpf/helper.h"
 #include "bpf/resolve.h"
+#include "guarded.h"
 #include "reduce.h"
 #include "sharper.h"
 #include "watch.h"
@@ -170,22 +168,6 @@ static const char *const known[] = {
 	"we know more after: rN = *(sN *)(rN N)",
 };
 
-/* Later kernels link a number to another one it is so much more than, and call that a pointer's offset when it is
- * added to one, whatever is known of the number itself. */
-static bool takes_delta_for_offset(void)
-{
-	const char *at = strstr(ask_log, "pointer offset "), *id = ask_log;
-	size_t len = at ? strspn(at + 15, "-0123456789") : 0;
-
-	for (; len && (id = strstr(id, "id=")); id++) {
-		const char *delta = id + 3 + strspn(id + 3, "0123456789");
-
-		if (!strncmp(delta + (*delta == '+'), at + 15, len))
-			return true;
-	}
-	return false;
-}
-
 /* The last line of a log before its statistics, without numbers. */
 static void name_class(const char *log, char *out, size_t size)
 {
@@ -226,7 +208,7 @@ static bool is_known(const char *text)
 static void laxer_words(const struct gen_program *p, char *out, size_t size)
 {
 	ask_verdict(p, 2);
-	if (takes_delta_for_offset())
+	if (ask_takes_delta_for_offset())
 		snprintf(out, size, "%s", known[0]);
 	else
 		name_class(ask_log, out, size);
@@ -257,35 +239,6 @@ static void stricter_class(const struct gen_program *p, char *out, size_t size)
 	pb_bpf_verify(&v);
 	pb_bpf_facts_free(&mem, v.facts);
 	name_class(ours_log, out, size);
-}
-
-/* ---- faults ------------------------------------------------------------------------------------- */
-
-static sigjmp_buf back;
-static volatile sig_atomic_t real_run;
-
-static void on_fault(int sig, siginfo_t *info, void *arg)
-{
-	ucontext_t *u = arg;
-	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
-
-	if (go)
-		u->uc_mcontext.gregs[REG_RIP] = (greg_t)go;
-	else if (real_run)
-		siglongjmp(back, 1);
-	else
-		signal(sig, SIG_DFL);
-}
-
-static void catch_faults(void)
-{
-	static char stack[65536];
-	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof stack };
-	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
-
-	sigaltstack(&alt, NULL);
-	sigaction(SIGSEGV, &a, NULL);
-	sigaction(SIGBUS, &a, NULL);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------ */
@@ -399,13 +352,8 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 	const char *name = jit ? "JIT" : "interpreter";
 	uint64_t r0, sum;
 
-	if (sigsetjmp(back, 1)) {
-		real_run = 0;
+	if (guarded_run(&run, jit, &r0))
 		return find(ENGINES, "%s: a fault", name);
-	}
-	real_run = 1;
-	r0 = jit ? pb_bpf_enter(&run) : pb_bpf_interpret(&run);
-	real_run = 0;
 	sum = world_sum();
 	if (a->vague || (a->r0 == r0 && a->sum == sum) || masks_address(&s->v) || depends_on_addresses(s, input, a))
 		return NOTHING;
@@ -781,7 +729,7 @@ static int again(void)
 	printf("---- ours\n%s\n", ours_log);
 	if (opt.kernel && ask_verdict(&p, 2) != -EPERM)
 		printf("---- the kernel's\n%s\n", ask_log);
-	catch_faults();
+	guarded_begin();
 	f = judge(&p, opt.seed, opt.kernel && caps == PB_BPF_CAP_ALL, &accepted, &kernel);
 	printf("---- ours %s, the kernel %d; %s: %s\n", accepted ? "accepts" : "refuses", kernel, finding_names[f], f ? why : "");
 	if (accepted && kernel) {
@@ -798,7 +746,7 @@ static void work(uint64_t from, uint64_t end, double until)
 	const struct rlimit memory = { 1ul << 30, 1ul << 30 };
 
 	setrlimit(RLIMIT_AS, &memory);
-	catch_faults();
+	guarded_begin();
 	for (uint64_t s = from; s < end && now() < until; s++)
 		try_seed(s);
 	all->at = end;

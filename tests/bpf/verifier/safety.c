@@ -12,16 +12,14 @@
  *
  * Exit 1: an access outside, or a difference.
  */
-#include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 #include "bpf/disasm.h"
 #include "bpf/helper.h"
 #include "bpf/resolve.h"
+#include "guarded.h"
 #include "watch.h"
 #include "world.h"
 
@@ -53,36 +51,6 @@ struct result {
 	uint64_t r0, sum;
 	bool vague;
 };
-
-/* ---- faults --------------------------------------------------------------------------- */
-
-static sigjmp_buf back;
-static volatile sig_atomic_t real_run;
-
-static void on_fault(int sig, siginfo_t *info, void *arg)
-{
-	ucontext_t *u = arg;
-	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
-
-	if (go) {
-		u->uc_mcontext.gregs[REG_RIP] = (greg_t)go;
-	} else if (real_run) {
-		siglongjmp(back, 1);
-	} else {
-		signal(sig, SIG_DFL);
-	}
-}
-
-static void catch_faults(void)
-{
-	static char stack[65536];
-	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof stack };
-	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
-
-	sigaltstack(&alt, NULL);
-	sigaction(SIGSEGV, &a, NULL);
-	sigaction(SIGBUS, &a, NULL);
-}
 
 /* ---- runs ------------------------------------------------------------------------------- */
 
@@ -126,14 +94,10 @@ static bool run_real(const struct subject *s, bool jit, struct result *out)
 {
 	struct pb_bpf_run run = new_run(s);
 
-	if (sigsetjmp(back, 1)) {
-		real_run = 0;
+	if (guarded_run(&run, jit, &out->r0)) {
 		report(s, jit ? "JIT" : "interpreter", "a fault");
 		return false;
 	}
-	real_run = 1;
-	out->r0 = jit ? pb_bpf_enter(&run) : pb_bpf_interpret(&run);
-	real_run = 0;
 	out->sum = world_sum();
 	return true;
 }
@@ -251,7 +215,7 @@ int main(int argc, char **argv)
 		default:
 			return 2;
 		}
-	catch_faults();
+	guarded_begin();
 	world_make();
 	pb_bpf_settings.jit_enable = 1;
 	for (uint64_t s = seed; s < seed + n && bad < 20; s++) {

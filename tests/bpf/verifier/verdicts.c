@@ -129,22 +129,6 @@ static int drop_privileges(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Later kernels link a number to another one it is so much more than, and call that a
- * pointer's offset when it is added to one, whatever is known of the number itself. */
-static bool takes_delta_for_offset(void)
-{
-	const char *at = strstr(ask_log, "pointer offset "), *id = ask_log;
-	size_t len = at ? strspn(at + 15, "-0123456789") : 0;
-
-	for (; len && (id = strstr(id, "id=")); id++) {
-		const char *delta = id + 3 + strspn(id + 3, "0123456789");
-
-		if (!strncmp(delta + (*delta == '+'), at + 15, len))
-			return true;
-	}
-	return false;
-}
-
 int main(int argc, char **argv)
 {
 	unsigned long n = 10000, both = 0, neither = 0, stricter = 0, laxer = 0, shown = 0, kernels = 0, gave_up = 0,
@@ -197,7 +181,7 @@ int main(int argc, char **argv)
 			kernels++;	/* it says itself that it has a bug there */
 		} else if ((kernel == -E2BIG || kernel == -ENOMEM) && !us) {
 			gave_up++;	/* too many instructions, or branches, for it: that says nothing */
-		} else if (!us && ask_verdict(&p, 1) && takes_delta_for_offset()) {
+		} else if (!us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {
 			quirks++;
 		} else if (!kernel && !us) {
 			both++;
