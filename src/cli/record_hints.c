@@ -94,7 +94,7 @@ static void say_hook(void *arg, const char *text)
 
 void record_hint_hooks(const struct record_server *s)
 {
-	if (!s->agent_error)	/* which was said */
+	if (!s->agent_error)	/* already reported */
 		record_hooks_never(s->options, s->modules, say_hook, (void *)s);
 }
 

@@ -3,9 +3,9 @@
  * Functions that eBPF programs are for. What can be known is settled before the program
  * starts: a file that isn't there, a function that isn't in it. Modules that have one get
  * sites, too; what isn't to be traced of these is left out by set_ftrace_notrace. Which
- * module a link is for is decided here alone: agents are told with each module
+ * module a link belongs to is decided only here; agents receive it with each module
  * (record_hooks_links). A path means the file, however it is called: device and inode are
- * compared. What never was attached is said at the end, with the reason.
+ * compared. Links that never attached are reported at the end, with the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	if (fn->refused != PB_REFUSED_NOT || fn->kind == PB_SITE_CYG)
 		return;
 	f->usable++;
-	/* functions that look at their return address, setjmp and kin are watched at their entries only */
+	/* setjmp, vfork and functions that read their return address can be probed at their entry only */
 	f->returns += !(fn->flags & PB_FUNC_ENTRY_ONLY);
 }
 

@@ -213,7 +213,7 @@ struct env {
 	struct state **pending;		/* states that wait for them */
 	uint32_t nr_pending, room_pending;
 	uint32_t marks_made;
-	int error;			/* -ENOMEM and kin, where it couldn't be returned */
+	int error;			/* such as -ENOMEM, from a function without a result */
 	bool alu_limits;		/* scalars are told apart, for the masks' sake */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
@@ -480,9 +480,9 @@ int compare_decide(const struct reg *a, const struct reg *b, unsigned op, int bi
 /* It holds (taken), or it doesn't. a may be b. */
 void compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits);
 /*
- * A scalar whose descriptions contradict each other is one of a path that can't be
- * taken: nothing is said of its ranges, so that what follows needn't know. With
- * BPF_F_TEST_REG_INVARIANTS it is -EFAULT.
+ * If bounds and bits of a scalar contradict each other, its path can't be taken. Its
+ * ranges are then reset to unbounded, so that later code never sees a contradiction.
+ * With BPF_F_TEST_REG_INVARIANTS the contradiction is -EFAULT.
  */
 int check_consistent(struct env *env, struct reg *r, const char *where);
 

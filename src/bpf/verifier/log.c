@@ -131,7 +131,7 @@ static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 		attribute("var_off=%s", tnum_text(r->var));
 }
 
-/* What there is besides the value; a comma, if anything was said. */
+/* Logs a register's attributes besides its value; returns the separator for what follows. */
 static const char *say_attributes(struct env *env, const struct reg *r)
 {
 	const char *comma = "";

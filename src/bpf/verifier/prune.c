@@ -348,7 +348,7 @@ static void drop(struct env *env, struct explored *e)
 /* so that blocks of values can become states' */
 _Static_assert(sizeof(struct explored) <= 160, "blocks for values and lists of them are as large");
 
-/* What happens behind it others wait for. */
+/* Other states wait for the outcome of the paths after this one. */
 static bool pending(const struct state *st)
 {
 	return st->awaited || (st->whole && st->until);

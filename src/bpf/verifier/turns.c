@@ -4,7 +4,7 @@
  * one before it needs no second look. What bounds them is used up, and never refilled:
  *
  *   a frame		the turns that its may_gotos let pass, together
- *   a call of bpf_loop and kin	turns of the callback
+ *   a call of bpf_loop or another helper with a callback	turns of the callback
  *   an iterator	its elements
  *
  * Each such budget has a number of its own in env->budgets, larger than those of all
@@ -110,7 +110,7 @@ bool turns_no_fewer(const struct env *env, const struct state *old)
 	return true;
 }
 
-/* The way goes on behind the jump at once; past it, as long as that is allowed. */
+/* One path takes the jump at once; the other falls through while turns are left. */
 int check_may_goto(struct env *env, const struct bpf_insn *insn)
 {
 	struct state *st = branch_push(env, env->insn + 1, env->insn, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls where() of the library that it is linked with three times, and of each that it is told to load once. */
+/* Calls where() three times in the library it is linked with, and once in each library it loads. */
 #include <dlfcn.h>
 #include <stdio.h>
 
