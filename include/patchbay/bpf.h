@@ -26,7 +26,7 @@ extern "C" {
 
 struct pb_bpf_machine;
 
-/* Sizes of a map that the object leaves to user space, or that shall be other ones than it says. */
+/* Sizes of a map, in place of those in the object, for example where it leaves them to user space. */
 struct pb_bpf_map_sizes {
 	const char *map;		/* its name */
 	uint32_t key_size, value_size, max_entries;	/* 0: as the object says */
@@ -52,7 +52,7 @@ struct pb_bpf_machine_opts {
 	 * Called inside runs, in any context. */
 	void (*trace)(void *arg, const char *text, uint32_t len);
 	void *arg;
-	/* nr_sizes maps of other sizes, as libbpf's bpf_map__set_max_entries() and its kin. */
+	/* Sizes of nr_sizes maps, set before they are made, like libbpf's bpf_map__set_max_entries(). */
 	const struct pb_bpf_map_sizes *sizes;
 	size_t nr_sizes;
 };
