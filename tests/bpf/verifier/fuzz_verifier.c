@@ -15,7 +15,8 @@
  *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <WHAT WAS REPORTED
  *
  * -k: without the kernel. Programs are made in processes of their own; -o: what is
- * found, reduced, is appended. Exit 1: something was found; 77: without -k, no kernel.
+ * found, reduced, is appended; -x: without -s with the seed of the report. Exit 1:
+ * something was found; 77: without -k, no kernel.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -55,7 +56,7 @@ static struct {
 	uint64_t seed, programs;
 	double seconds;
 	int inputs, changes, loud;
-	bool kernel, again;
+	bool kernel, again, seeded;
 	const char *file;
 } opt = { .seed = 1, .programs = 2000, .inputs = 8, .changes = 3, .kernel = true };
 
@@ -681,7 +682,7 @@ static void try_seed(uint64_t seed)
 
 /* ---- a program that was reported ------------------------------------------------------------------------ */
 
-/* As it was printed: "type NAME" in the first line, a line "function" before each, numbers behind ";". */
+/* As it was printed: "seed N" and "type NAME" in the first line, a line "function" before each, numbers behind ";". */
 static bool read_program(FILE *f, struct gen_program *p)
 {
 	char line[400];
@@ -689,9 +690,11 @@ static bool read_program(FILE *f, struct gen_program *p)
 
 	memset(p, 0, sizeof *p);
 	while (fgets(line, sizeof line, f)) {
-		char *type = strstr(line, "type "), *semicolon = strchr(line, ';');
+		char *type = strstr(line, "type "), *semicolon = strchr(line, ';'), *seed = strstr(line, "seed ");
 
 		if (type && !p->type && !semicolon) {
+			if (seed && !opt.seeded)
+				opt.seed = strtoull(seed + 5, NULL, 10);
 			type[5 + strcspn(type + 5, ":\n")] = 0;
 			p->type = pb_bpf_type_named(type + 5) ? pb_bpf_type_named(type + 5)->type : 0;
 		} else if (strstr(line, "function:") && p->nr_funcs < GEN_MOST_FUNCS) {
@@ -732,11 +735,11 @@ static int again(void)
 	guarded_begin();
 	f = judge(&p, opt.seed, opt.kernel && caps == PB_BPF_CAP_ALL, &accepted, &kernel);
 	printf("---- ours %s, the kernel %d; %s: %s\n", accepted ? "accepts" : "refuses", kernel, finding_names[f], f ? why : "");
-	if (accepted && kernel) {
-		laxer_class(&p, ours_log, 160);
-		printf("---- %s\n", ours_log);
-	}
-	return f != NOTHING;
+	if (!accepted || !kernel)
+		return f != NOTHING;
+	laxer_class(&p, ours_log, 160);
+	printf("---- %s\n", ours_log);
+	return f != NOTHING || !is_known(ours_log);
 }
 
 /* ---- processes --------------------------------------------------------------------------------------------- */
@@ -787,6 +790,7 @@ static void options(int argc, char **argv)
 		switch (c) {
 		case 's':
 			opt.seed = strtoull(optarg, NULL, 0);
+			opt.seeded = true;
 			break;
 		case 'n':
 			opt.programs = strtoull(optarg, NULL, 0);

@@ -13,7 +13,11 @@
 #define APART	(2 * PAGE)	/* from one value to the next: its page, and one that can't be touched */
 #define MOST	256		/* bytes of a packet */
 #define ETH	14
-#define ROOM	256		/* before a packet, in the kernel's test runs of xdp */
+/* In the kernel's test runs of xdp a packet has a page: ROOM bytes before it, of which XDP_FRAME are the kernel's own, and
+ * SHARED_INFO that are the kernel's at the page's end. */
+#define ROOM		256
+#define XDP_FRAME	40
+#define SHARED_INFO	320
 
 static uint64_t state;
 
@@ -386,6 +390,10 @@ static void reset_packet(void)
 		memset(p.head, 0, ROOM);
 		data[12] = 8;		/* IPv4: what the kernel calls a packet's protocol depends on it */
 		data[13] = 0;
+		if (type == BPF_PROG_TYPE_XDP) {
+			p.head += XDP_FRAME;
+			p.end = data - ROOM + PAGE - SHARED_INFO;
+		}
 	}
 	xdp = (struct pb_bpf_xdp){ .md = { .ingress_ifindex = 1 }, .pkt = p };
 	memset(&skb, 0, sizeof skb);
