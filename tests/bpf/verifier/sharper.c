@@ -148,22 +148,103 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 	sharper_plain(line[0] == '(' ? line + 5 : line, out, size);
 }
 
-/* A line of the log: "7: (0f) r1 += r2   ; R1=... R2=...", or "from 7 to 9: R1=..." */
-static bool line_knows_less(const char *line, const char *end, const struct hull *h)
-{
-	const char *p = memchr(line, *line == 'f' ? ':' : ';', (size_t)(end - line));
+/* ---- what the log shows of registers ---------------------------------------------------- */
 
+/*
+ * A line of the log, "7: (0f) r1 += r2   ; R1=... R2=..." or "from 7 to 9: R1=...": the next register it shows
+ * from p on, and what of it; NULL: no more. The first p of a line is shown_first's.
+ */
+static const char *shown_first(const char *line, const char *end)
+{
+	return memchr(line, *line == 'f' ? ':' : ';', (size_t)(end - line));
+}
+
+static const char *shown_next(const char *p, const char *end, unsigned *reg, const char **text)
+{
 	while (p && (p = strstr(p, " R")) && p < end) {
 		char *rest;
-		unsigned long reg = strtoul(p + 2, &rest, 10);
+		unsigned long n = strtoul(p + 2, &rest, 10);
 
+		p += 2;
 		while (*rest && *rest != '=' && *rest != ' ')
 			rest++;
-		if (reg < 11 && *rest == '=' && knows_less(rest + 1, &h[reg]))
-			return true;
-		p += 2;
+		if (n >= 11 || *rest != '=')
+			continue;
+		*reg = (unsigned)n;
+		*text = rest + 1;
+		return p;
 	}
-	return false;
+	return NULL;
+}
+
+/*
+ * A branch tells the registers that are linked to one of its operands, too, but the log shows only the operands.
+ * What it took from a linked one shows where that is read next. So each register has its last shown link, and
+ * whether a branch compared another one of that link since.
+ */
+static struct link {
+	unsigned long id;
+	bool told;
+} links[11];
+
+static unsigned long id_of(const char *text)
+{
+	const char *end = text + strcspn(text, ")\n"), *id = strstr(text, "(id=");
+
+	return !strncmp(text, "scalar(", 7) && id && id < end ? strtoul(id + 4, NULL, 10) : 0;
+}
+
+static bool is_branch(const struct bpf_insn *i)
+{
+	unsigned class = BPF_CLASS(i->code), op = BPF_OP(i->code);
+
+	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
+}
+
+static bool writes_dst(const struct bpf_insn *i)
+{
+	unsigned class = BPF_CLASS(i->code);
+
+	return class == BPF_ALU || class == BPF_ALU64 || class == BPF_LD || class == BPF_LDX;
+}
+
+static void note_links(const struct bpf_insn *insn, const char *line, const char *end)
+{
+	const char *text;
+	unsigned reg;
+
+	if (BPF_CLASS(insn->code) == BPF_JMP && (BPF_OP(insn->code) == BPF_CALL || BPF_OP(insn->code) == BPF_EXIT))
+		memset(links, 0, sizeof links);
+	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
+		links[reg] = (struct link){ id_of(text), false };
+	if (*line == 'f' || !is_branch(insn))
+		return;
+	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
+		for (unsigned i = 0; i < 11; i++)
+			links[i].told |= links[reg].id && links[i].id == links[reg].id;
+	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
+		links[reg].told = false;
+}
+
+/* ---- the first difference --------------------------------------------------------------- */
+
+enum less { NO, HERE, AT_BRANCH };
+
+/* A register that this instruction only reads lost what it lost before. */
+static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end, const struct hull *h)
+{
+	enum less less = NO;
+	const char *text;
+	unsigned reg;
+
+	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); ) {
+		if (!knows_less(text, &h[reg]))
+			continue;
+		if (*line != 'f' && !is_branch(insn) && !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].told)
+			return AT_BRANCH;
+		less = HERE;
+	}
+	return less;
 }
 
 /* After `at` the kernel goes on at `to`. */
@@ -171,14 +252,21 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 		    char *out, size_t size)
 {
 	unsigned arm = at + 1 != to;
+	enum less less;
 
 	if (out[0] || at >= v->nr || at >= GEN_MOST)
 		return;
 	/* a jump that is always taken has no line of its own */
 	if (*line != 'f' && !hulls[at][arm][10].any)
 		arm ^= 1;
-	if (line_knows_less(line, end, hulls[at][arm]) || (*line == 'f' && !hulls[at][arm][10].any))
+	less = line_knows_less(&v->insns[at], line, end, hulls[at][arm]);
+	if (less == AT_BRANCH)
+		snprintf(out, size, "a branch");
+	else if (less || (*line == 'f' && !hulls[at][arm][10].any))
 		name_insn(v, (uint32_t)at, out, size);
+	if (*line == 'f')
+		memset(links, 0, sizeof links);
+	note_links(&v->insns[at], line, end);
 }
 
 void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_t size, bool *dead)
@@ -187,6 +275,7 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_
 
 	memset(hulls, 0, sizeof hulls);
 	memset(seen, 0, sizeof seen);
+	memset(links, 0, sizeof links);
 	v.visit = visit;
 	v.facts = NULL;
 	if (!pb_bpf_verify(&v))
