@@ -3,6 +3,7 @@
  * Processes that die while they change a map that others have, too.
  *
  *   test_kill step STRIDE [TYPE]	one operation, killed at each of its instructions (1), or each 2nd ...
+ *   test_kill linger STRIDE [TYPE]	the same, and the memory of the dead process lives on for a while
  *   test_kill random SECONDS [TYPE [SEED]]	two processes at work, killed at random moments
  *
  * Afterwards the map has what it had before the operation or after it, every element is
@@ -10,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -259,9 +261,14 @@ static void check_ringbuf(struct pb_bpf_map *m)
 	CHECK(after == put, "%d of %d", after, put);
 }
 
-/* Nobody else is at work. */
+/*
+ * Nobody else is at work. A process that was waited for may still hold its lock for a moment: the lock goes with the
+ * process' memory, and another process that looks at that (a reader of /proc/PID/stat) keeps it until it is done.
+ */
 static void check(struct pb_bpf_map *m)
 {
+	while (pb_bpf_map_file_used(m->fd))
+		usleep(1000);
 	if (m->attr.type == BPF_MAP_TYPE_RINGBUF) {
 		check_ringbuf(m);
 	} else if (queued(m)) {
@@ -299,49 +306,96 @@ static void fill(struct pb_bpf_map *m, int nr)
 		operate(m, 0, (uint64_t)n);
 }
 
-/* The operation on a map with `nr` keys, its process killed after `steps` instructions; false:
- * it was over before. */
-static bool step_and_kill(const struct type *t, int nr, int op, uint64_t n, long steps)
+static void reap(pid_t pid)
 {
-	struct pb_bpf_map_spec spec = spec_of(t);
-	struct pb_bpf_map m, other;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Keeps the memory that it shares with its parent for a while when that is dead. */
+static int linger(void *arg)
+{
+	const struct timespec ms = { 0, 1000000 }, long_after = { 0, 30000000 };
+	pid_t parent = *(pid_t *)arg;
+
+	while (getppid() == parent)
+		nanosleep(&ms, NULL);
+	nanosleep(&long_after, NULL);
+	_exit(0);
+}
+
+static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool lingers)
+{
+	static char stack[16384] __attribute__((aligned(16)));
+	struct pb_bpf_map other;
+	pid_t self = getpid();
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	munmap(m->head, m->mapped);	/* its lock is the parent's */
+	attach(&other, m->fd);
+	close(m->fd);
+	if (lingers && clone(linger, stack + sizeof(stack), CLONE_VM, &self) < 0)
+		_exit(3);
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	raise(SIGSTOP);
+	operate(&other, op, n);
+	raise(SIGUSR1);
+	_exit(0);
+}
+
+/* Single steps of the process; true: the operation ended first. */
+static bool take_steps(pid_t pid, long steps)
+{
 	bool over = false;
 	int status;
+
+	for (long i = 0; i < steps && !over; i++) {
+		if (ptrace(PTRACE_SINGLESTEP, pid, 0, 0) || waitpid(pid, &status, 0) != pid)
+			over = true;
+		over |= !WIFSTOPPED(status) || WSTOPSIG(status) == SIGUSR1;
+	}
+	return over;
+}
+
+struct death {
+	int nr, op;
+	uint64_t n;
+	const char *name;
+};
+
+/* The operation on a map with `nr` keys, its process killed after `steps` instructions; false:
+ * it was over before. */
+static bool step_and_kill(const struct type *t, const struct death *d, bool lingers, long steps)
+{
+	struct pb_bpf_map_spec spec = spec_of(t);
+	struct pb_bpf_map m;
+	int status = 0;
+	bool over;
 	pid_t pid;
 
 	if (pb_bpf_map_create(&m, &spec)) {
 		CHECK(false, "no map");
 		return false;
 	}
-	fill(&m, nr);
+	fill(&m, d->nr);
 	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		munmap(m.head, m.mapped);	/* its lock is the parent's */
-		attach(&other, m.fd);
-		close(m.fd);
-		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		raise(SIGSTOP);
-		operate(&other, op, n);
-		raise(SIGUSR1);
-		_exit(0);
+	if (!pid)
+		operate_traced(&m, d->op, d->n, lingers);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) {
+		CHECK(false, "no process to kill, status %#x", status);
+		pb_bpf_map_close(&m);
+		return false;
 	}
-	waitpid(pid, &status, 0);
-	for (long i = 0; i < steps && !over; i++) {
-		if (ptrace(PTRACE_SINGLESTEP, pid, 0, 0) || waitpid(pid, &status, 0) != pid)
-			over = true;
-		over |= !WIFSTOPPED(status) || WSTOPSIG(status) == SIGUSR1;
-	}
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	over = take_steps(pid, steps);
+	reap(pid);
 	check(&m);
 	pb_bpf_map_close(&m);
 	return !over;
 }
 
-static void step(const struct type *t, int stride)
+static void step(const struct type *t, int stride, bool lingers)
 {
-	static const struct { int nr, op; uint64_t n; const char *name; } cases[] = {
+	static const struct death cases[] = {
 		{ 3, 0, 5, "insert" }, { 6, 0, 3, "replace" }, { 6, 1, 3, "delete" }, { MAX, 0, 9, "insert when full" },
 		{ MAX, 2, 3, "replace when full" },
 	};
@@ -354,7 +408,7 @@ static void step(const struct type *t, int stride)
 		for (; steps < 20000; steps += stride) {
 			snprintf(name, sizeof(name), "%s: %s, %ld instructions", t->name, cases[i].name, steps);
 			doing = name;
-			if (!step_and_kill(t, cases[i].nr, cases[i].op, cases[i].n, steps))
+			if (!step_and_kill(t, &cases[i], lingers, steps))
 				break;
 		}
 		printf("%s %s: %s, killed at %ld instructions\n", failures == before ? "ok  " : "FAIL", t->name,
@@ -370,6 +424,10 @@ static pid_t worker(const struct pb_bpf_map *m)
 	struct pb_bpf_map mine;
 	pid_t pid = fork();
 
+	if (pid < 0) {
+		printf("FAIL no process: %s\n", strerror(errno));
+		exit(1);
+	}
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -387,12 +445,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static void reap(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 }
 
 static void random_kills(const struct type *t, double seconds)
@@ -439,7 +491,7 @@ static void random_kills(const struct type *t, double seconds)
 
 int main(int argc, char **argv)
 {
-	bool steps = argc > 1 && !strcmp(argv[1], "step");
+	bool lingers = argc > 1 && !strcmp(argv[1], "linger"), steps = lingers || (argc > 1 && !strcmp(argv[1], "step"));
 	const char *only = argc > 3 ? argv[3] : NULL;
 
 	if (argc < 3 || (steps && atoi(argv[2]) < 1))
@@ -451,7 +503,7 @@ int main(int argc, char **argv)
 		if (only && strcmp(only, types[i].name))
 			continue;
 		if (steps)
-			step(&types[i], atoi(argv[2]));
+			step(&types[i], atoi(argv[2]), lingers);
 		else
 			random_kills(&types[i], atof(argv[2]));
 	}
