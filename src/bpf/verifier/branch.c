@@ -135,7 +135,11 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 	return 0;
 }
 
-/* Two scalars are compared; `there` has what they are if the jump is taken. */
+/*
+ * Two scalars are compared; dst2 and src2 are what they are if the jump is taken, on the path
+ * that was left last. That path's log keeps what is said of it here: if it is refused, this
+ * may be the reason.
+ */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2, struct reg *src2,
 			 unsigned op, int bits)
 {
@@ -143,12 +147,14 @@ static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, stru
 
 	compare_learn(dst, src, op, false, bits);
 	compare_learn(dst2, src2, op, true, bits);
+	err = check_consistent(env, dst2, "true_reg1");
+	if (!err)
+		err = check_consistent(env, src2, "true_reg2");
+	if (err)
+		return err;
+	env->waiting->log_at = env->v->log ? pb_bpf_text_at(env->v->log) : 0;
 	err = check_consistent(env, dst, "false_reg1");
-	if (!err)
-		err = check_consistent(env, src, "false_reg2");
-	if (!err)
-		err = check_consistent(env, dst2, "true_reg1");
-	return err ? err : check_consistent(env, src2, "true_reg2");
+	return err ? err : check_consistent(env, src, "false_reg2");
 }
 
 /* ---- NULL or not -------------------------------------------------------------------------------- */

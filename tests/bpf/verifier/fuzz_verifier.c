@@ -84,7 +84,7 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 static struct beliefs states, bases;
-static char why[400], ours_log[1 << 16];
+static char why[400], ours_log[1 << 20];
 
 static double now(void)
 {
