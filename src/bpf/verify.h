@@ -84,6 +84,7 @@ struct pb_bpf_verify {
 	struct {
 		uint32_t insns, max_states_per_insn, total_states, peak_states, mark_read;
 		uint32_t stack;
+		uint64_t walked;	/* instructions that walks back for precision went over */
 	} stats;
 };
 

@@ -44,8 +44,8 @@
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
-#define MOST_STEPS	40	/* of a way without a state, at a prune point */
-#define LONG_WAY	1000	/* anywhere */
+#define MOST_STEPS	40	/* of a path without a state, at a prune point */
+#define LONG_WAY	1000	/* instructions of one, anywhere */
 #define KEEP_AGAIN	2000	/* instructions after memory was short */
 #define MAX_LINKED	6	/* copies of a scalar that are told what it is told */
 
@@ -128,6 +128,7 @@ struct state {
 	bool whole;		/* of one: all of it may matter, read or not, precise or not */
 	bool awaited;		/* of one: others depend on it (pending.c) */
 	bool all_precise;	/* of one: its scalars and those of all before it are marked */
+	uint16_t way;		/* instructions since `first`, or more */
 	/* the end of facts */
 	struct step *steps;	/* the way since `first`, where it wasn't straight */
 	uint32_t nr_steps, room_steps;

@@ -7,6 +7,11 @@
  * marked: paths that come there with other values are no longer alike.
  *
  * Marks in the present state have no meaning, nobody will compare with it.
+ *
+ * A walk is bounded. It goes over the present state's path, of about LONG_WAY instructions at
+ * most (prune.c), and then over another such path for each state in which it marks something
+ * that wasn't marked. So all walks of a verification together go over no more than LONG_WAY
+ * instructions for each walk and for each mark.
  */
 #include "bpf/verifier/env.h"
 
@@ -328,6 +333,7 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 
 		if (*next < env->nr) {
 			log_back(env, at, w);
+			env->v->stats.walked++;
 			err = back(env, at, *next, step, w);
 			if (err)
 				return err;

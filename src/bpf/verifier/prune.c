@@ -454,6 +454,23 @@ static struct explored *take_state(struct env *env)
 	return e;
 }
 
+/*
+ * Walks back over a path to which no state can be added would become longer and longer. So
+ * all numbers of the states above it are marked, and from then on there is nothing to walk back
+ * to: the path, as far as a walk knows it, begins here.
+ */
+static int go_on_without(struct env *env)
+{
+	struct state *cur = env->cur;
+
+	if (cur->way <= LONG_WAY && !(cur->parent && cur->parent->all_precise))
+		return step_jump(env);
+	env->marks_made += precise_all(cur);
+	cur->first = env->insn;
+	cur->nr_steps = cur->way = 0;
+	return 0;
+}
+
 /* compare: paths will come here again. */
 static int keep(struct env *env, bool compare)
 {
@@ -465,7 +482,7 @@ static int keep(struct env *env, bool compare)
 		precise_forget(cur);
 	e = take_state(env);
 	if (!e)
-		return step_jump(env);
+		return go_on_without(env);
 	env->v->stats.total_states++;
 	env->v->stats.peak_states++;
 	env->prev_jumps = env->jumps_processed;
@@ -477,7 +494,7 @@ static int keep(struct env *env, bool compare)
 	e->st.whole = env->v->whole;
 	cur->parent = &e->st;
 	cur->first = env->insn;
-	cur->nr_steps = 0;
+	cur->nr_steps = cur->way = 0;
 	if (compare) {
 		e->next = *list;
 		*list = e;
@@ -591,11 +608,12 @@ int prune_visit(struct env *env)
 	struct explored **link;
 
 	env->cur->last = env->prev_insn;
+	env->cur->way += env->cur->way < UINT16_MAX;
 	if (env->aux[env->insn].calls_back && !env->returned)
 		cur_frame(env)->series = ++env->budgets;
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
-		return env->cur->nr_steps > LONG_WAY ? keep(env, false) : step_jump(env);
+		return env->cur->way > LONG_WAY ? keep(env, false) : step_jump(env);
 	/* every other point isn't worth a state */
 	if (env->jumps_processed - env->prev_jumps >= 2 && env->processed - env->prev_processed >= 8)
 		add = true;

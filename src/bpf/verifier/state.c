@@ -257,8 +257,7 @@ int step_push(struct env *env)
 		return 0;
 	if (st->nr_steps == st->room_steps) {
 		size_t bytes;
-		uint32_t more = st->nr_steps < LONG_WAY ? st->nr_steps + 8 : st->nr_steps / 4;
-		struct step *steps = pool_get(&env->pool, (st->nr_steps + more) * sizeof *steps, &bytes);
+		struct step *steps = pool_get(&env->pool, (st->nr_steps * 2 + 8) * sizeof *steps, &bytes);
 
 		if (!steps)
 			return -ENOMEM;
@@ -275,11 +274,7 @@ int step_push(struct env *env)
 
 int step_jump(struct env *env)
 {
-	/* one that comes from the instruction above says nothing: only how many there are decides something */
-	if (!env->aux[env->insn].jump_point ||
-	    (env->cur->nr_steps > LONG_WAY && (uint32_t)env->prev_insn + 1 == env->insn))
-		return 0;
-	return step_push(env);
+	return env->aux[env->insn].jump_point ? step_push(env) : 0;
 }
 
 int step_stack(struct env *env, uint32_t frame, uint32_t slot)

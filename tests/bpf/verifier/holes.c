@@ -345,6 +345,40 @@ static void test_dynptr_on_one_way(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------------ */
 
+/* No branch, so no state that paths would be compared with; r6 matters in each third instruction. */
+static void test_walks_over_a_straight_path(void **state)
+{
+	enum { NR = 30000 };
+	static struct bpf_insn p[NR];
+	uint32_t nr = 0;
+
+	p[nr++] = CALL(get_prandom_u32);
+	p[nr++] = MOV(6, 0);
+	p[nr++] = BPF_ALU64_IMM(BPF_AND, 6, 7);
+	while (nr < NR - 5) {
+		p[nr++] = MOV(9, 10);
+		p[nr++] = BPF_ALU64_REG(BPF_ADD, 9, 6);
+		p[nr++] = BPF_ST_MEM(BPF_B, 9, -64, 1);
+	}
+	p[nr++] = SET(0, 0);
+	p[nr++] = EXIT();
+	assert_int_equal(verdict(BPF_PROG_TYPE_SOCKET_FILTER, p, nr, NULL, 0), 0);
+	assert_true(walked < 500ull * NR);
+}
+
+/* r5 is another number in each turn, and decides something: so many states that memory is short. */
+static void test_walks_without_memory_for_states(void **state)
+{
+	const struct bpf_insn p[] = {
+		SET(5, 45),
+		I(BPF_JMP | BPF_JCOND, 0, 0, 3, 0), BPF_JMP_REG(BPF_JSLT, 5, 5, 0), BPF_ALU64_IMM(BPF_SUB, 5, 65535), BPF_JMP_A(-4),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SOCKET_FILTER, p), -E2BIG);
+	assert_true(walked < 10ull * PB_BPF_COMPLEXITY);
+}
+
 /* 6 layers of 30 global functions, of which each calls all of the next: 30^6 chains. */
 static void test_chains_are_not_counted_one_by_one(void **state)
 {
@@ -399,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_null_argument_on_one_way), cmocka_unit_test(test_result_on_other_way),
 		cmocka_unit_test(test_dynptr_on_one_way), cmocka_unit_test(test_dynptr_overwritten),
 		 cmocka_unit_test(test_helper_writes_constants),
+		cmocka_unit_test(test_walks_over_a_straight_path), cmocka_unit_test(test_walks_without_memory_for_states),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 		cmocka_unit_test(test_dynptr_of_waiting_branch),
 	};

@@ -35,6 +35,7 @@ static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 static char text[1 << 20];
 static uint32_t lacking;	/* capabilities */
 static uint32_t flags;
+static uint64_t walked;		/* back, for precision */
 static char values[32];
 
 static inline void *direct(struct pb_bpf_map *map, uint32_t off)
@@ -66,6 +67,7 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 
 	if (getenv("LOUD"))
 		fprintf(stderr, "%s\n-> %d\n", text, err);
+	walked = v.stats.walked;
 	pb_bpf_facts_free(&mem, v.facts);
 	return err;
 }
