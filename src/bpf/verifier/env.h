@@ -432,6 +432,15 @@ void precise_forget(struct state *st);
 /* Of all states before it. false: it had been before. */
 bool precise_all(struct state *st);
 
+/* ---- alike.c: the present state and a kept one --------------------------------------- */
+
+/* What is safe after `old` is safe after `cur`. whole: all of it counts, needed or not. */
+bool state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole);
+/* They are equal, but for the names of what is the same. */
+bool state_same(struct env *env, const struct state *old, const struct state *cur);
+/* Registers of the frame that runs are equal: a quick look before state_same. */
+bool maybe_looping(const struct state *old, const struct state *cur);
+
 /* ---- prune.c ---------------------------------------------------------------------- */
 
 /* 1: what comes from here is known to be safe. */

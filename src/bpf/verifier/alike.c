@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Is a state like a kept one: is whatever is safe after the kept one safe after it, too?
+ * Each register and slot that is needed there must be no weaker in the present state: a number
+ * whose value matters lies in the bounds of the kept one, a pointer points into the same
+ * thing, and what was the same (ids) is the same still.
+ */
+#include "bpf/verifier/env.h"
+
+#define ALONE (1u << 31)
+
+/* ---- ids ------------------------------------------------------------------------------- */
+
+/* Ids tell which registers are the same: those that were have to be so still. */
+static bool same_id(struct env *env, uint32_t old, uint32_t cur)
+{
+	struct ref_pair *p = env->idmap.pair;
+
+	if (!old || !cur)
+		return old == cur;
+	for (uint32_t i = 0; i < env->idmap.nr; i++) {
+		if (p[i].old == old)
+			return p[i].cur == cur;
+		if (p[i].cur == cur)
+			return false;
+	}
+	if (env->idmap.nr == pb_array_size(env->idmap.pair))
+		return false;
+	p[env->idmap.nr++] = (struct ref_pair){ old, cur };
+	return true;
+}
+
+/*
+ * Copies of a scalar learn together, and so do those that are a constant more: in the same
+ * way only if the constants are the same. One that is a copy now and was none then is only
+ * more precise.
+ */
+static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
+{
+	struct ref_pair *p = env->idmap.pair;
+	uint32_t old = o->id, cur = c->id;
+
+	if (!old)
+		return true;
+	if (o->delta != c->delta)
+		return false;
+	if (!cur)
+		cur = ALONE + env->idmap.nr;	/* like nothing else */
+	for (uint32_t i = 0; i < env->idmap.nr; i++)
+		if (p[i].old == old || p[i].cur == cur)
+			return p[i].old == old && p[i].cur == cur;
+	if (env->idmap.nr == pb_array_size(env->idmap.pair))
+		return false;
+	p[env->idmap.nr++] = (struct ref_pair){ old, cur };
+	return true;
+}
+
+/* All values that cur may have, old may have had. */
+static bool value_in(const struct env *env, const struct reg *old, const struct reg *cur)
+{
+	if (env->exact)
+		return !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var));
+	return range_in(&old->wide, &cur->wide) && range_in(&old->low, &cur->low) && tnum_in(old->var, cur->var);
+}
+
+static bool packet_safe(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	if (cur->type != old->type || cur->flags != old->flags)
+		return false;
+	if (old->range < 0 || cur->range < 0 ? old->range != cur->range : old->range > cur->range)
+		return false;
+	if (old->off != cur->off || !same_id(env, old->id, cur->id))
+		return false;
+	return value_in(env, old, cur);
+}
+
+/* Pointers to memory of fixed bounds: where they may point to, cur may point to less. */
+static bool memory_safe(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	if (memcmp(old, cur, REG_KIND))
+		return false;
+	return same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref) && value_in(env, old, cur);
+}
+
+/* Equal but for the names of what is the same. */
+static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
+{
+	return !memcmp(old, cur, REG_KIND) && !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)) &&
+	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
+}
+
+/* What was safe with old, which is needed, is safe with cur. */
+static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
+{
+	if (env->exact)
+		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
+	if (old->type == NOT_INIT)
+		return true;
+	if (cur->type == NOT_INIT)
+		return false;
+	switch (old->type) {
+	case SCALAR:
+		/* a pointer in place of a number could leak */
+		if (cur->type != SCALAR || env->alu_limits)
+			return cur->type == SCALAR && reg_same(env, old, cur);
+		return (!precise && !env->whole) || (value_in(env, old, cur) && same_copies(env, old, cur));
+	case TO_MAP_KEY: case TO_MAP_VALUE: case TO_MEM: case TO_BUF:
+		return memory_safe(env, old, cur);
+	case TO_PACKET: case TO_PACKET_META:
+		return packet_safe(env, old, cur);
+	default:
+		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
+	}
+}
+
+/* Of slots of one type that hold an iterator, or half of a dynptr. */
+static bool same_object(struct env *env, const struct slot *old, const struct slot *cur)
+{
+	const struct reg *o = &old->reg, *c = &cur->reg;
+
+	/* how many elements an iterator has given needn't be the same: turns.c */
+	if (slot_iterates(old))
+		return o->drained == c->drained && same_id(env, o->ref, c->ref);
+	return o->dynptr == c->dynptr && o->first_slot == c->first_slot && same_id(env, o->id, c->id) &&
+	       same_id(env, o->dynptr_id, c->dynptr_id);
+}
+
+/*
+ * What a load of the whole slot gives, if that is a number: the one that was spilled, or
+ * any, where all bytes are numbers' or nobody's. NULL: neither.
+ */
+static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
+{
+	if (s->type[0] == S_SPILL && slot_spilled(s) && s->reg.type == SCALAR)
+		return &s->reg;
+	for (int b = 0; b < SLOT; b++)
+		if (s->type[b] != S_MISC && !(s->type[b] == S_INVALID && env->uninit_stack))
+			return NULL;
+	memset(any, 0, sizeof *any);
+	reg_make_scalar(any, false);
+	return any;
+}
+
+static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
+{
+	/* a part of a pointer or of an object isn't to be read, whichever way is looked at first */
+	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
+
+	for (int b = 0; b < SLOT; b++) {
+		uint8_t was = old->type[b], is = cur->type[b];
+
+		if (env->exact && was != is)
+			return false;
+		if (was == S_INVALID || (was == S_MISC && env->uninit_stack && !pointer))
+			continue;
+		if (was != is && !(was == S_MISC && is == S_ZERO))
+			return false;
+	}
+	return true;
+}
+
+static bool slot_safe(struct env *env, const struct slot *old, bool precise, const struct slot *cur)
+{
+	static const struct slot unknown;
+	struct reg any[2];
+	const struct reg *was, *is;
+
+	if (!cur)
+		cur = &unknown;
+	was = number_in(env, old, &any[0]);
+	is = number_in(env, cur, &any[1]);
+	if (was && is)
+		return reg_safe(env, was, precise && was == &old->reg, is);
+	if (!bytes_safe(env, old, cur))
+		return false;
+	if (slot_has_object(old))
+		return same_object(env, old, cur);
+	return !slot_spilled(old) || reg_safe(env, &old->reg, precise, &cur->reg);
+}
+
+static bool frame_safe(struct env *env, const struct frame *old, const struct marks *m, const struct frame *cur)
+{
+	uint64_t slots = env->whole ? ~0ull : m->read_slots;
+	uint32_t regs = env->whole ? ~0u : m->read;
+
+	/* fewer turns may be left there: how many there are at most is the caller's r1, which no
+	 * register of the callback comes from, so nothing else compares it */
+	if ((int64_t)old->most_turns - old->turns < (int64_t)cur->most_turns - cur->turns)
+		return false;
+	for (uint32_t i = 0; i < 11; i++)
+		if (regs >> i & 1 && !reg_safe(env, rest_reg(old, i), m->precise >> i & 1, &cur->regs[i]))
+			return false;
+	for (uint32_t i = 0; i < old->nr_slots; i++)
+		if (slots >> i & 1 && !slot_safe(env, rest_slot(old, i), m->precise_slots >> i & 1,
+						 i < cur->nr_slots ? &cur->slots[i] : NULL))
+			return false;
+	if (old->nr_refs != cur->nr_refs)
+		return false;
+	for (uint32_t i = 0; i < old->nr_refs; i++)
+		if (old->refs[i].callback != cur->refs[i].callback || !same_id(env, old->refs[i].id, cur->refs[i].id))
+			return false;
+	return true;
+}
+
+static bool compare_states(struct env *env, const struct state *old, const struct state *cur)
+{
+	/* what a processor can only guess says nothing of what happens */
+	if (old->cur != cur->cur || (old->speculative && !cur->speculative))
+		return false;
+	env->idmap.nr = 0;
+	if (!same_id(env, old->lock, cur->lock))
+		return false;
+	for (uint32_t i = 0; i <= old->cur; i++)
+		if (old->frames[i]->callsite != cur->frames[i]->callsite ||
+		    !frame_safe(env, old->frames[i], &old->marks[i], cur->frames[i]))
+			return false;
+	return true;
+}
+
+bool state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole)
+{
+	env->whole = whole;
+	env->exact = false;
+	return compare_states(env, old, cur);
+}
+
+bool state_same(struct env *env, const struct state *old, const struct state *cur)
+{
+	env->whole = env->exact = true;
+	return compare_states(env, old, cur);
+}
+
+bool maybe_looping(const struct state *old, const struct state *cur)
+{
+	if (old->cur != cur->cur)
+		return false;
+	for (uint32_t i = 0; i < 11; i++)
+		if (memcmp(rest_reg(old->frames[old->cur], i), &cur->frames[cur->cur]->regs[i], REG_ALL))
+			return false;
+	return true;
+}
