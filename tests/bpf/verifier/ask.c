@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/btf.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include "../kernel.h"
 #include "bpf/kfunc.h"
 #include "bpf/load_btf.h"
 #include "ask.h"
 #include "world.h"
+
+#define MOST_SECONDS	30	/* in which the kernel verifies a program; a loop may take it minutes */
+#define LOG_STATS	4	/* of log levels: statistics, and why a program is refused */
 
 static int fds[GEN_MAPS], btf_fd;
 static char *direct[GEN_MAPS];		/* of arrays: their memory */
@@ -77,8 +82,15 @@ static int map_memory(int i)
 	return direct[i] == MAP_FAILED || (void *)ring_consumed == MAP_FAILED || ring_produced == MAP_FAILED ? -errno : 0;
 }
 
+static void interrupted(int sig)
+{
+}
+
 int ask_open(void)
 {
+	const struct sigaction interrupts = { .sa_handler = interrupted };
+
+	sigaction(SIGPROF, &interrupts, NULL);
 	for (int i = 0; i < GEN_MAPS; i++) {
 		int err;
 
@@ -116,6 +128,14 @@ static int32_t kernel_kfunc(int32_t id)
 	return (int32_t)pb_bpf_btf_find(btf, pb_bpf_kfunc_of(id)->name, BTF_KIND_FUNC);
 }
 
+/* After so much of the processor's time a signal makes the kernel give up. 0: no limit */
+static void limit_time(time_t seconds)
+{
+	const struct itimerval timer = { .it_value = { seconds, 0 } };
+
+	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
 int ask_load(const struct gen_program *p, int level)
 {
 	struct bpf_func_info info[GEN_MOST_FUNCS];
@@ -140,14 +160,15 @@ int ask_load(const struct gen_program *p, int level)
 	a.prog_flags = p->flags;
 	a.fd_array = (uintptr_t)fds;
 	give_funcs(p, &a, info);
-	if (level) {
-		ask_log[0] = 0;
-		a.log_buf = (uintptr_t)ask_log;
-		a.log_size = sizeof ask_log;
-		a.log_level = (uint32_t)level;
-	}
+	ask_log[0] = 0;
+	a.log_buf = (uintptr_t)ask_log;
+	a.log_size = sizeof ask_log;
+	a.log_level = level ? (uint32_t)level : LOG_STATS;
+	limit_time(MOST_SECONDS);
 	fd = kernel_bpf(BPF_PROG_LOAD, &a);
-	return fd < 0 ? -errno : (int)fd;
+	fd = fd < 0 ? -errno : fd;
+	limit_time(0);
+	return (int)fd;
 }
 
 int ask_verdict(const struct gen_program *p, int level)
@@ -157,6 +178,42 @@ int ask_verdict(const struct gen_program *p, int level)
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 ? fd : 0;
+}
+
+const char *ask_last_line(void)
+{
+	const char *end = strstr(ask_log, "\nprocessed "), *line;
+
+	end = end ? end : !strncmp(ask_log, "processed ", 10) ? ask_log : ask_log + strlen(ask_log);
+	while (end > ask_log && end[-1] == '\n')
+		end--;
+	for (line = end; line > ask_log && line[-1] != '\n'; line--)
+		;
+	return line;
+}
+
+static bool says_too_complex(const char *line)
+{
+	const char *jumps = strstr(line, "jumps is too complex");
+
+	return !strncmp(line, "BPF program is too large", 24) ||
+	       (!strncmp(line, "The sequence of ", 16) && jumps && jumps < line + strcspn(line, "\n"));
+}
+
+enum ask_answer ask_answer(int err)
+{
+	if (err >= 0)
+		return ASK_ACCEPTS;
+	if (says_too_complex(ask_last_line()))
+		return ASK_GIVES_UP;
+	switch (err) {
+	case -ENOMEM: case -EAGAIN: case -EINTR: case -ENOSPC:
+		return ASK_GIVES_UP;
+	case -EFAULT:
+		return ASK_HAS_BUG;
+	default:
+		return ASK_REFUSES;
+	}
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */

@@ -7,16 +7,29 @@
 #define PB_TEST_ASK_H
 #include "generate.h"
 
-extern char ask_log[1 << 20];		/* what it said last, if it was asked to */
+extern char ask_log[1 << 20];		/* what it said last */
 
 /* Makes its maps. 0, or -errno: it can't be asked. */
 int ask_open(void);
 /* A process without privileges can't make any later. */
 void ask_make_all(void);
-/* A descriptor, or -errno. level: of the log, 0: none */
+/* A descriptor, or -errno. level: of the log, 0: only what it refuses the program for */
 int ask_load(const struct gen_program *p, int level);
 /* The same, and nothing is kept. */
 int ask_verdict(const struct gen_program *p, int level);
+
+/*
+ * What a verdict means, by its errno and the log's last line. Only ASK_REFUSES says something of the program.
+ * The kernel gives up if the log says that the program is too large or its jumps are too complex, whatever the errno;
+ * by ENOMEM; by EAGAIN or EINTR, when a signal (a stop, a freezer, the end of the time that ask_load gives it) comes in
+ * between; and by ENOSPC, where the log has no room for a reason. By EFAULT it says that it has a bug. All else is a refusal, E2BIG
+ * without those words (too many frames) as well.
+ */
+enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
+/* err: of the last ask_load or ask_verdict */
+enum ask_answer ask_answer(int err);
+/* The log's last line before its statistics, up to the end of the line. */
+const char *ask_last_line(void);
 /* Of its last words. Later kernels link a number to another one it is so much more than, and call that a
  * pointer's offset when it is added to one, whatever is known of the number itself. */
 bool ask_takes_delta_for_offset(void);

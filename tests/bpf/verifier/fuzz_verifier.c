@@ -205,14 +205,17 @@ static bool is_known(const char *text)
 	return false;
 }
 
-/* What the kernel says of a program that it refuses. */
-static void laxer_words(const struct gen_program *p, char *out, size_t size)
+/* What the kernel says of a program that it refuses; false: it refuses it no longer, or doesn't come to its reasons. */
+static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 {
-	ask_verdict(p, 2);
+	out[0] = 0;
+	if (ask_answer(ask_verdict(p, 2)) != ASK_REFUSES)
+		return false;
 	if (ask_takes_delta_for_offset())
 		snprintf(out, size, "%s", known[0]);
 	else
-		name_class(ask_log, out, size);
+		sharper_plain(ask_last_line(), out, size);
+	return true;
 }
 
 /* Of the smallest program that shows it: after which instruction we know more. */
@@ -554,12 +557,8 @@ static bool shows(const struct gen_program *p, void *arg)
 		f = judge(p, s->seed, s->what == KERNEL, &accepted, &kernel);
 		return f == s->what;
 	}
-	if (!ask_verdict(p, 0))
-		return false;
-	if (!ask_bounds(p, 0, (struct weave_bounds[10]){ { 0 } }))
-		return false;
-	laxer_words(p, class, sizeof class);
-	return !strcmp(class, s->class);
+	return ask_answer(ask_verdict(p, 0)) == ASK_REFUSES && ask_bounds(p, 0, (struct weave_bounds[10]){ { 0 } }) &&
+	       laxer_words(p, class, sizeof class) && !strcmp(class, s->class);
 }
 
 static FILE *to;
@@ -593,7 +592,10 @@ static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
 	struct sought s = { .seed = seed, .what = LAXER };
 	struct gen_program q = *p;
 
-	laxer_words(p, s.class, sizeof s.class);
+	if (!laxer_words(p, s.class, sizeof s.class)) {
+		all->gave_up++;
+		return;
+	}
 	reduce(&q, shows, &s);
 	laxer_class(&q, s.class, sizeof s.class);
 	all->laxer++;
@@ -606,6 +608,7 @@ static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
 
 static void compare(const struct gen_program *p, uint64_t seed, int change, bool accepted, int kernel)
 {
+	enum ask_answer said = ask_answer(kernel);
 	char class[160];
 
 	all->verdicts++;
@@ -619,12 +622,10 @@ static void compare(const struct gen_program *p, uint64_t seed, int change, bool
 		count_class(1, class, seed, change);
 		return;
 	}
-	if (kernel == -EFAULT || kernel == -E2BIG || kernel == -ENOMEM) {
-		all->kernel_bugs += kernel == -EFAULT;
-		all->gave_up += kernel != -EFAULT;
-		return;
-	}
-	count_laxer(p, seed, change);
+	all->kernel_bugs += said == ASK_HAS_BUG;
+	all->gave_up += said == ASK_GIVES_UP;
+	if (said == ASK_REFUSES)
+		count_laxer(p, seed, change);
 }
 
 static void reduce_and_report(const struct gen_program *p, struct sought *s, int change)
@@ -735,7 +736,7 @@ static int again(void)
 	guarded_begin();
 	f = judge(&p, opt.seed, opt.kernel && caps == PB_BPF_CAP_ALL, &accepted, &kernel);
 	printf("---- ours %s, the kernel %d; %s: %s\n", accepted ? "accepts" : "refuses", kernel, finding_names[f], f ? why : "");
-	if (!accepted || !kernel)
+	if (!accepted || ask_answer(kernel) != ASK_REFUSES)
 		return f != NOTHING;
 	laxer_class(&p, ours_log, 160);
 	printf("---- %s\n", ours_log);

@@ -172,16 +172,18 @@ int main(int argc, char **argv)
 			return end;
 	}
 	for (uint64_t s = seed; s < seed + n; s++) {
+		enum ask_answer said;
 		int us;
 
 		generate(&p, s);
 		kernel = ask_verdict(&p, 0);
+		said = ask_answer(kernel);
 		us = ask_us(&p, 0);
-		if (kernel == -EFAULT) {
-			kernels++;	/* it says itself that it has a bug there */
-		} else if ((kernel == -E2BIG || kernel == -ENOMEM) && !us) {
-			gave_up++;	/* too many instructions, or branches, for it: that says nothing */
-		} else if (!us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {
+		if (said == ASK_HAS_BUG) {
+			kernels++;	/* it says so itself */
+		} else if (said == ASK_GIVES_UP && !us) {
+			gave_up++;
+		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {
 			quirks++;
 		} else if (!kernel && !us) {
 			both++;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the kernel's verdicts mean: ask_answer. The last test asks it, and is skipped without root. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include <string.h>
+#include <sys/time.h>
+#include "ask.h"
+
+#define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
+
+static void test_answers(void **state)
+{
+	static const struct {
+		int err;
+		const char *log;
+		enum ask_answer answer;
+	} cases[] = {
+		{ 0, STATS, ASK_ACCEPTS },
+		{ -EACCES, "R0 !read_ok\n" STATS, ASK_REFUSES },
+		{ -EINVAL, "unknown opcode 00\n" STATS, ASK_REFUSES },
+		{ -EINVAL, "", ASK_REFUSES },
+		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" STATS, ASK_GIVES_UP },
+		{ -E2BIG, "The sequence of 8193 jumps is too complex.\n" STATS, ASK_GIVES_UP },
+		{ -EFAULT, "The sequence of 8193 jumps is too complex.\n" STATS, ASK_GIVES_UP },
+		{ -E2BIG, "The sequence of 8193 jumps is too complex for async cb.\n" STATS, ASK_GIVES_UP },
+		{ -E2BIG, "the call stack of 9 frames is too deep !\n" STATS, ASK_REFUSES },
+		{ -E2BIG, "", ASK_REFUSES },
+		/* only the last line is the reason */
+		{ -EACCES, "BPF program is too large. Processed 1000001 insn\nR0 !read_ok\n" STATS, ASK_REFUSES },
+		{ -EACCES, "The sequence of calls\njumps is too complex\n" STATS, ASK_REFUSES },
+		{ -ENOMEM, STATS, ASK_GIVES_UP },
+		{ -EAGAIN, "25: (85) call bpf_loop#181\n" STATS, ASK_GIVES_UP },
+		{ -EINTR, "", ASK_GIVES_UP },
+		{ -ENOSPC, "", ASK_GIVES_UP },
+		{ -EFAULT, "verifier bug: REG INVARIANTS VIOLATION\n" STATS, ASK_HAS_BUG },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		strcpy(ask_log, cases[i].log);
+		if (ask_answer(cases[i].err) != cases[i].answer)
+			fail_msg("%d, %s: %d", cases[i].err, cases[i].log, ask_answer(cases[i].err));
+	}
+}
+
+static void interrupted(int sig)
+{
+}
+
+/* A loop with may_goto around bpf_loop, which Linux 6.18 walks for minutes. */
+static void test_interrupted(void **state)
+{
+	const struct itimerval timer = { { 0, 50000 }, { 0, 50000 } }, off = { 0 };
+	const struct sigaction interrupts = { .sa_handler = interrupted };
+	static struct gen_program p;
+	int err;
+
+	if (ask_open())
+		skip();
+	generate(&p, 700018719);
+	sigaction(SIGALRM, &interrupts, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	err = ask_verdict(&p, 0);
+	setitimer(ITIMER_REAL, &off, NULL);
+	if (err != -EAGAIN)
+		skip();		/* another kernel, which knows at once */
+	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers), cmocka_unit_test(test_interrupted) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
