@@ -86,14 +86,23 @@ bool turn_taken(const struct env *env, const struct state *old)
 	return s.used < s.lost;
 }
 
-static bool no_fewer(const struct env *env, const struct state *old, const struct state *top)
+/*
+ * Of the budgets up to `newest`, the present state has used up no less than `old`. Then that holds
+ * up to a smaller number, too: if the oldest lost one is among those, so is the used one, which
+ * is older.
+ */
+static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
-	struct spent s = spent_between(env, old, env->cur, top->budgets), o, c;
+	struct spent s = spent_between(env, old, env->cur, newest);
 
-	if (s.lost == NONE_YET || s.used < s.lost)
-		return true;
-	o = spent_between(env, top, old, NONE_YET);
-	c = spent_between(env, top, env->cur, NONE_YET);
+	return s.lost == NONE_YET || s.used < s.lost;
+}
+
+/* The way from `top` to the present state is a turn, and so by a budget no younger than any used before `old`. */
+static bool is_turn_too(const struct env *env, const struct state *old, const struct state *top)
+{
+	struct spent o = spent_between(env, top, old, NONE_YET), c = spent_between(env, top, env->cur, NONE_YET);
+
 	return c.used < c.lost && c.used <= o.used;
 }
 
@@ -101,12 +110,20 @@ bool turns_no_fewer(const struct env *env, const struct state *old)
 {
 	const struct state *top = env->cur->parent;
 
+	if (used_no_less(env, old, old->budgets))
+		return true;
 	/* those under way that are older than `old` are what both come from */
 	while (top && top->number > old->number)
 		top = top->parent;
-	for (; top; top = top->parent)
-		if (top->head && (!top->frames[0] || !no_fewer(env, old, top)))
+	for (; top; top = top->parent) {
+		if (!top->head)
+			continue;
+		/* and of each further up, whose budgets are some of these, the oldest */
+		if (used_no_less(env, old, top->budgets))
+			return true;
+		if (!top->frames[0] || !is_turn_too(env, old, top))
 			return false;
+	}
 	return true;
 }
 
