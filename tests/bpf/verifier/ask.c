@@ -7,14 +7,14 @@
 #include <string.h>
 #include <linux/btf.h>
 #include <sys/mman.h>
-#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
 #include "../kernel.h"
 #include "bpf/kfunc.h"
 #include "bpf/load_btf.h"
 #include "ask.h"
 #include "world.h"
 
-#define MOST_SECONDS	30	/* in which the kernel verifies a program; a loop may take it minutes */
 #define LOG_STATS	4	/* of log levels: statistics, and why a program is refused */
 
 static int fds[GEN_MAPS], btf_fd;
@@ -22,6 +22,7 @@ static char *direct[GEN_MAPS];		/* of arrays: their memory */
 static unsigned long *ring_consumed;
 static const unsigned long *ring_produced;
 char ask_log[1 << 20];
+int ask_seconds = 30;
 
 /* Types of functions: 1 int, 2 int (*)(), 3 a static function of it. */
 static int make_btf(void)
@@ -128,12 +129,21 @@ static int32_t kernel_kfunc(int32_t id)
 	return (int32_t)pb_bpf_btf_find(btf, pb_bpf_kfunc_of(id)->name, BTF_KIND_FUNC);
 }
 
-/* After so much of the processor's time a signal makes the kernel give up. 0: no limit */
+/*
+ * After so many seconds a signal makes the kernel give up; 0: no limit. A timer of processor time wouldn't do: its signal
+ * is sent when the system call returns.
+ */
 static void limit_time(time_t seconds)
 {
-	const struct itimerval timer = { .it_value = { seconds, 0 } };
+	const struct itimerspec time = { .it_value = { seconds, 0 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
+	static timer_t timer;
+	static pid_t made;	/* by whom: a child has none of its parent's */
 
-	setitimer(ITIMER_PROF, &timer, NULL);
+	if (made != getpid() && timer_create(CLOCK_MONOTONIC, &event, &timer))
+		return;
+	made = getpid();
+	timer_settime(timer, 0, &time, NULL);
 }
 
 int ask_load(const struct gen_program *p, int level)
@@ -164,7 +174,7 @@ int ask_load(const struct gen_program *p, int level)
 	a.log_buf = (uintptr_t)ask_log;
 	a.log_size = sizeof ask_log;
 	a.log_level = level ? (uint32_t)level : LOG_STATS;
-	limit_time(MOST_SECONDS);
+	limit_time(ask_seconds);
 	fd = kernel_bpf(BPF_PROG_LOAD, &a);
 	fd = fd < 0 ? -errno : fd;
 	limit_time(0);

@@ -8,6 +8,7 @@
 #include "generate.h"
 
 extern char ask_log[1 << 20];		/* what it said last */
+extern int ask_seconds;			/* in which it verifies a program, then it is interrupted: a loop may take it minutes */
 
 /* Makes its maps. 0, or -errno: it can't be asked. */
 int ask_open(void);
