@@ -169,27 +169,30 @@ COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
 Event = collections.namedtuple("Event", "tid kind depth name")
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def kind_and_name(text):
-    """What a line says right of its '|', without the indentation: None for remarks."""
-    text = text.decode(errors="replace")
-    if text.startswith("/*"):
-        return None
-    text = COMMENT.sub("", text).rstrip()
-    if text.startswith("}"):
-        return "close", ""
-    if text.endswith("{"):
-        return "open", function_name(text[:-1])
-    if text.endswith(";"):
-        return "leaf", function_name(text[:-1])
-    return None
-
-
-@functools.lru_cache(maxsize=1 << 16)
+@functools.lru_cache(maxsize=1 << 12)
 def tid_in(column):
     """The thread of a line's first columns, up to their ')' or '|': None where it is no line of a call."""
     m = TID_COLUMN.match(column.decode(errors="replace"))
     return int(m.group(1)) if m else None
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def event(column, right):
+    """What a line's first columns and what stands right of its last '|' say; None for remarks."""
+    tid = tid_in(column)
+    text = right.lstrip(b" ")
+    depth = max(0, len(right) - len(text) - 2) // 2
+    text = text.decode(errors="replace")
+    if tid is None or text.startswith("/*"):
+        return None
+    text = COMMENT.sub("", text).rstrip()
+    if text.startswith("}"):
+        return Event(tid, "close", depth, "")
+    if text.endswith("{"):
+        return Event(tid, "open", depth, function_name(text[:-1]))
+    if text.endswith(";"):
+        return Event(tid, "leaf", depth, function_name(text[:-1]))
+    return None
 
 
 def parse_replay(lines):
@@ -204,12 +207,9 @@ def parse_replay(lines):
             bar = line.find(b"|", end)
         if not end or bar < 0:
             continue
-        tid = tid_in(line[:end])
-        right = line[bar + 1:].rstrip(b"\n")
-        text = right.lstrip(b" ")
-        found = tid is not None and text and kind_and_name(text)
-        if found:
-            yield Event(tid, found[0], max(0, len(right) - len(text) - 2) // 2, found[1])
+        e = event(line[:end], line[bar + 1:])
+        if e:
+            yield e
 
 
 def function_name(text):
@@ -307,10 +307,11 @@ def marker_errors(events, paths, limit=5):
                 complain("%s: under marker_begin stands %s" % ("/".join(path[-4:]), got))
 
     for e, st in with_depths(events):
-        finish(e.tid, e.depth)
+        markers = current.setdefault(e.tid, [])
+        if markers:
+            finish(e.tid, e.depth)
         if e.kind == "close":
             continue
-        markers = current.setdefault(e.tid, [])
         if markers:
             base = markers[-1][0]
             between = st[base + 1:] + [e.name]

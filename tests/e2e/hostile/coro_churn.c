@@ -9,6 +9,7 @@
  * @calls body 1000010
  * @no_return 100 5000
  * @timeout 30
+ * @slow none none-own bpf-own
  */
 #include <pthread.h>
 #include <signal.h>

@@ -7,6 +7,7 @@
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30
+ * @slow none none-own bpf-own
  */
 #include <fcntl.h>
 #include <linux/filter.h>

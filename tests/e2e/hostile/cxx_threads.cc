@@ -2,6 +2,7 @@
 /*
  * Exceptions thrown at once by four threads, at depths that differ.
  * @markers 20000 thread_main/one_throw
+ * @slow none bpf-own
  */
 #include <pthread.h>
 #include "hostile.h"

@@ -8,6 +8,7 @@
  * @flags -fnon-call-exceptions -fno-omit-frame-pointer
  * @markers 8 main/one_round
  * @timeout 30
+ * @slow none bpf-own
  */
 #include <signal.h>
 #include <ucontext.h>

@@ -23,6 +23,8 @@
  *			pbtest.PATIENCE times that), traced ones have four times as many
  *   @stdin wait S	it ends when it gets a byte, S seconds after it said "ready"
  *   @buffer SIZE	record's -b
+ *   @quick F...	compiler flags of quick runs
+ *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out; without any: the program
  *
  * Functions called on_* are signal handlers: they may stand anywhere in the tree.
  *
