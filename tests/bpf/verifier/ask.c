@@ -190,11 +190,19 @@ int ask_verdict(const struct gen_program *p, int level)
 	return fd < 0 ? fd : 0;
 }
 
+/* Statistics end the log; those of LOG_STATS have more lines. */
+static const char *statistics(void)
+{
+	for (const char *line = ask_log; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (!strncmp(line, "verification time ", 18) || !strncmp(line, "processed ", 10))
+			return line;
+	return ask_log + strlen(ask_log);
+}
+
 const char *ask_last_line(void)
 {
-	const char *end = strstr(ask_log, "\nprocessed "), *line;
+	const char *end = statistics(), *line;
 
-	end = end ? end : !strncmp(ask_log, "processed ", 10) ? ask_log : ask_log + strlen(ask_log);
 	while (end > ask_log && end[-1] == '\n')
 		end--;
 	for (line = end; line > ask_log && line[-1] != '\n'; line--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the kernel's verdicts mean: ask_answer. The last test asks it, and is skipped without root. */
+/* What the kernel's verdicts mean: ask_answer. The last tests ask it, and are skipped without root. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,8 @@
 #include "ask.h"
 
 #define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
+/* As programs are asked about */
+#define MORE_STATS "verification time 2435714 usec\nstack depth 16+64\n" STATS
 
 static void test_answers(void **state)
 {
@@ -24,10 +26,13 @@ static void test_answers(void **state)
 		{ -EINVAL, "unknown opcode 00\n" STATS, ASK_REFUSES },
 		{ -EINVAL, "", ASK_REFUSES },
 		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" STATS, ASK_GIVES_UP },
+		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" MORE_STATS, ASK_GIVES_UP },
 		{ -E2BIG, "The sequence of 8193 jumps is too complex.\n" STATS, ASK_GIVES_UP },
 		{ -EFAULT, "The sequence of 8193 jumps is too complex.\n" STATS, ASK_GIVES_UP },
 		{ -E2BIG, "The sequence of 8193 jumps is too complex for async cb.\n" STATS, ASK_GIVES_UP },
 		{ -E2BIG, "the call stack of 9 frames is too deep !\n" STATS, ASK_REFUSES },
+		{ -E2BIG, "the call stack of 9 frames is too deep !\n" MORE_STATS, ASK_REFUSES },
+		{ -E2BIG, MORE_STATS, ASK_REFUSES },
 		{ -E2BIG, "", ASK_REFUSES },
 		/* only the last line is the reason */
 		{ -EACCES, "BPF program is too large. Processed 1000001 insn\nR0 !read_ok\n" STATS, ASK_REFUSES },
@@ -62,9 +67,26 @@ static void test_limit(void **state)
 	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
 }
 
+/* And with the words of the kernel that is there: a program that is too large for it. */
+static void test_too_large(void **state)
+{
+	static struct gen_program p;
+	int err;
+
+	if (ask_open())
+		skip();
+	generate(&p, 2410);
+	ask_seconds = 60;
+	err = ask_verdict(&p, 0);
+	if (err != -E2BIG)
+		skip();		/* another kernel, or a slow machine */
+	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers), cmocka_unit_test(test_limit) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers), cmocka_unit_test(test_limit),
+					     cmocka_unit_test(test_too_large) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
