@@ -323,24 +323,31 @@ static enum finding run_watched(const struct subject *s, uint64_t input, unsigne
 	return NOTHING;
 }
 
-/* With everything at other addresses the result is another one. */
+static bool same_result(const struct result *a, const struct result *b)
+{
+	return a->r0 == b->r0 && a->sum == b->sum && a->kernel_sum == b->kernel_sum;
+}
+
+/* With everything at other addresses the result is another one. The frame is put to several:
+ * a program may look at one bit of its address. */
 static bool depends_on_addresses(const struct subject *s, uint64_t input, const struct result *a)
 {
 	struct subject other = *s;
-	struct result b = { 0 };
+	struct result b = *a;
 
 	world_elsewhere(true);
 	if (!pb_bpf_resolve(&other.v, &other.r)) {
 		stand_in(&other.r);
 		other.prog = NULL;
-		run_watched(&other, input, 0, &b);
+		for (unsigned layout = 0; layout < 16 && same_result(&b, a); layout++)
+			run_watched(&other, input, layout * 2, &b);
 		pb_bpf_resolved_free(&other.r);
 	}
 	world_elsewhere(false);
-	return b.r0 != a->r0 || b.sum != a->sum || b.kernel_sum != a->kernel_sum;
+	return !same_result(&b, a);
 }
 
-/* A few bits of the frame's address, which may happen to be the same in both layouts but not in a real run. */
+/* A few bits of the frame's address, which may be the same in all layouts but not in a real run. */
 static bool masks_address(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)
@@ -389,7 +396,8 @@ static enum finding run_kernel(const struct subject *s, uint64_t input, const st
 	if (ask_run(s->fd, s->v.type->type, &k))
 		return NOTHING;
 	all->kernel_runs++;
-	if ((k.r0 == (uint32_t)a->r0 && k.sum == a->kernel_sum) || depends_on_addresses(s, input, a))
+	if ((k.r0 == (uint32_t)a->r0 && k.sum == a->kernel_sum) || masks_address(&s->v) ||
+	    depends_on_addresses(s, input, a))
 		return NOTHING;
 	return find(KERNEL, "r0 %#x and the kernel's %#x, maps and packet %#lx and %#lx", (unsigned)a->r0, k.r0, a->kernel_sum,
 		    k.sum);

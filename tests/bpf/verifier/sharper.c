@@ -151,12 +151,14 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 /* ---- what the log shows of registers ---------------------------------------------------- */
 
 /*
- * A line of the log, "7: (0f) r1 += r2   ; R1=... R2=..." or "from 7 to 9: R1=...": the next register it shows
+ * A line of the log, "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...": the next register it shows
  * from p on, and what of it; NULL: no more. The first p of a line is shown_first's.
  */
 static const char *shown_first(const char *line, const char *end)
 {
-	return memchr(line, *line == 'f' ? ':' : ';', (size_t)(end - line));
+	const char *semicolon = *line == 'f' ? NULL : memchr(line, ';', (size_t)(end - line));
+
+	return semicolon ? semicolon : memchr(line, ':', (size_t)(end - line));
 }
 
 static const char *shown_next(const char *p, const char *end, unsigned *reg, const char **text)
@@ -210,18 +212,21 @@ static bool writes_dst(const struct bpf_insn *i)
 
 static void note_links(const struct bpf_insn *insn, const char *line, const char *end)
 {
+	struct link before[11];
 	const char *text;
 	unsigned reg;
 
 	if (BPF_CLASS(insn->code) == BPF_JMP && (BPF_OP(insn->code) == BPF_CALL || BPF_OP(insn->code) == BPF_EXIT))
 		memset(links, 0, sizeof links);
+	memcpy(before, links, sizeof before);
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		links[reg] = (struct link){ id_of(text), false };
 	if (*line == 'f' || !is_branch(insn))
 		return;
+	/* the kernel may take an operand out of its link here */
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		for (unsigned i = 0; i < 11; i++)
-			links[i].told |= links[reg].id && links[i].id == links[reg].id;
+			links[i].told |= links[i].id && (links[i].id == links[reg].id || links[i].id == before[reg].id);
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		links[reg].told = false;
 }
@@ -290,6 +295,9 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_
 			look_at(&v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
+		/* what follows an instruction's line that other text came into: the state before the next one */
+		if (rest != line && !strncmp(rest, ": R", 3) && at == last + 1)
+			look_at(&v, last, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v.nr || at >= GEN_MOST)
 			continue;
 		last = at;

@@ -588,7 +588,7 @@ bool watch_run(struct watch *w)
 	m.strict = !(w->v->caps & PB_BPF_CAP_PERFMON);
 	memset(stack, 0x11 + 0x66 * (int)(w->layout & 1), sizeof memory[0]);
 	memset(&m.frames[0], 0, sizeof m.frames[0]);
-	m.frames[0].fp = stack + sizeof memory[0] - (w->layout & 1 ? 0 : 4096 - 8);
+	m.frames[0].fp = stack + sizeof memory[0] - ((511 + w->layout * 365) & 511) * 8;	/* 4088, 1816, ... */
 	m.frames[0].size = size_of_sub(&m, 0);
 	for (int i = 0; i < 12; i++)
 		m.r[i] = POISON(w);
