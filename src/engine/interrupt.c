@@ -24,7 +24,10 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	};
 
 	pb_unblocked.known = 0;
-	if (t->cur && pb_agent_holds((uint64_t)g[REG_RIP])) {
+	/* The PC is in the agent. Or it is in libc's few instructions by which our handler of a
+	 * fault returns: only in that handler are both signals blocked although they are known
+	 * not to be. */
+	if (t->cur && (pb_agent_holds((uint64_t)g[REG_RIP]) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;
 		i.nr = pb_writer_interrupted(&t->w, (uint64_t)g[REG_RSP], slot);
@@ -41,7 +44,7 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 	if (!i->cur || !t->cur || i->pid != pb_process->pid || pb_latched)
 		return;
-	t->w.slot = slot;
+	t->w.slot = slot - 8;	/* in the handler: what it interrupted isn't gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack))
 		return;
 	if (t->cur != i->cur)
@@ -50,11 +53,12 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc)
 {
-	if (i->inside)
-		pb_writer_resumed(&i->inside->w, i->nr);
 	go_back(i, slot);
-	if (i->inside)
+	/* only now, as go_back() may change chunks */
+	if (i->inside) {
+		pb_writer_resumed(&i->inside->w, i->nr);
 		i->inside->w.slot = i->hit;
+	}
 	pb_unblocked.known = i->known && pb_unblocked.slot && pb_unblocked_in(uc);
 }
 

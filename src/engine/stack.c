@@ -173,10 +173,16 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	return NULL;
 }
 
+/* Entries without a site are no part of any chain: watched returns. */
+static bool is_on(const struct pb_stack *s, const struct pb_entry *e)
+{
+	return e == s->root || (PB_ENT_SITE(e) && pb_stack_holds(s, PB_SLOT_ADDRESS(PB_ENT_SLOT(e))));
+}
+
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
 	/* its calls were found dead, and their entries are others' now */
-	if (!pb_is_root(s->cur) && !pb_stack_holds(s, PB_SLOT_ADDRESS(PB_ENT_SLOT(s->cur))))
+	if (!s->cur || !is_on(s, s->cur))
 		s->cur = s->root;
 	t->stack = s;
 	t->cur = s->cur;
@@ -185,10 +191,12 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	set_lo(t, s);
 }
 
+/* The stack keeps its innermost call, unless another thread has taken the stack along
+ * already. If a handler has interrupted the change to this stack, t->cur is still a call
+ * of the former one, whose innermost call is kept already. */
 static void leave(struct pb_thread *t)
 {
-	/* unless another thread has taken it along already */
-	if (t->stack->thread == t)
+	if (t->stack->thread == t && is_on(t->stack, t->cur))
 		t->stack->cur = t->cur;
 }
 

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a signal handler leaves behind in a thread's state (engine/interrupt.c, stack.c) when it
+ * interrupts the engine at an instruction that a test can't hit otherwise. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "engine/interrupt.h"
+#include "engine/latch.h"
+#include "engine/sweep.h"
+#include "engine/uaccess.h"
+
+#define LIBC	((greg_t)0x1000)	/* a PC that isn't the agent's */
+#define OWN	0x7f0000000000ul
+#define CORO	0x7e0000000000ul
+#define HANDLER	0x7d0000000000ul
+#define SIZE	0x10000ul
+
+char pb_gates[PB_NR_GATES * PB_GATE_SIZE], pb_entries[4 * PB_ENTRY_ARRAY];
+__thread struct pb_thread *pb_tls;
+__thread struct pb_unblocked pb_unblocked;
+struct pb_process *pb_process;
+bool pb_latched, pb_detached;
+
+static struct pb_process process;
+static struct pb_thread thread;
+static struct pb_stack stacks[PB_MAX_STACKS];
+static uint32_t nr_entries;
+static unsigned nr_pending, pending_at_pop;
+
+/* What the two files ask of others. */
+uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
+{
+	return nr_pending++;
+}
+
+void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
+{
+	nr_pending = (unsigned)nr;
+}
+
+bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
+{
+	return true;
+}
+
+bool pb_fgraph_pop_to(struct pb_thread *t, const struct pb_hit *h, struct pb_entry *e, uint64_t now)
+{
+	pending_at_pop = nr_pending;
+	return true;
+}
+
+uint64_t pb_clock(void)
+{
+	return 0;
+}
+
+struct pb_entry *pb_claim(struct pb_thread *t, const struct pb_hit *h)
+{
+	return NULL;
+}
+
+/* A call with its slot there, or the root of the stack that ends there. */
+static struct pb_entry *entry(uint64_t slot, uint32_t depth)
+{
+	struct pb_entry *e = (struct pb_entry *)(pb_entries + 16ul * ++nr_entries);
+
+	PB_ENT_SLOT(e) = depth ? slot - PB_SLOT_LIVE : slot;
+	PB_ENT_DEPTH(e) = depth;
+	PB_ENT_SITE(e) = depth != 0;
+	return e;
+}
+
+struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi)
+{
+	return entry(hi, 0);
+}
+
+static int begin(void **state)
+{
+	pb_process = &process;
+	process = (struct pb_process){ .pid = 1 };
+	pb_stacks = stacks;
+	pb_tls = &thread;
+	thread = (struct pb_thread){
+		.own = { .lo = OWN, .hi = OWN + SIZE, .thread = &thread, .id = 1ul << 63, .exact = true },
+	};
+	thread.own.root = pb_gate_root(&thread, OWN + SIZE);
+	thread.stack = &thread.own;
+	thread.lo = OWN;
+	thread.cur = entry(OWN + 0x8000, 1);
+	pb_stack_add(&thread, CORO, CORO + SIZE);
+	pb_stack_add(&thread, HANDLER, HANDLER + SIZE);
+	nr_pending = 0;
+	return 0;
+}
+
+static int end(void **state)
+{
+	stacks[0] = stacks[1] = (struct pb_stack){ 0 };
+	return 0;
+}
+
+static ucontext_t context(greg_t rip, bool blocked)
+{
+	ucontext_t uc = { .uc_mcontext.gregs = { [REG_RIP] = rip, [REG_RSP] = OWN + 0x4000 } };
+
+	if (blocked)
+		sigaddset(&uc.uc_sigmask, SIGSEGV);
+	return uc;
+}
+
+/* The handler's calls have slots of their own; the interrupted hit goes on with its own slot. */
+static void the_hit_goes_on(greg_t rip, bool blocked)
+{
+	ucontext_t uc = context(rip, blocked);
+	struct pb_interrupted i;
+
+	pb_unblocked.slot = PB_MAIN_THREAD;
+	pb_unblocked.known = 1;
+	thread.w.slot = OWN + 0x7000;
+	i = pb_interrupt_begin(&uc, OWN + 0x3000);
+	assert_ptr_equal(i.inside, &thread);
+	assert_int_equal(nr_pending, 1);
+	thread.w.slot = OWN + 0x2000;
+	pb_interrupt_end(&i, OWN + 0x3000, &uc);
+	assert_int_equal(nr_pending, 0);
+	assert_int_equal(thread.w.slot, OWN + 0x7000);
+}
+
+static void the_agent_is_interrupted(void **state)
+{
+	the_hit_goes_on((greg_t)pb_gates, false);
+}
+
+/* A load of ours faulted, and its handler returns: by libc's two instructions. */
+static void the_return_from_a_fault_is_interrupted(void **state)
+{
+	the_hit_goes_on(LIBC, true);
+}
+
+static void the_program_is_interrupted(void **state)
+{
+	ucontext_t uc = context(LIBC, false);
+
+	pb_unblocked.known = 1;
+	assert_null(pb_interrupt_begin(&uc, OWN + 0x3000).inside);
+	pb_unblocked.known = 0;
+	uc = context(LIBC, true);
+	assert_null(pb_interrupt_begin(&uc, OWN + 0x3000).inside);
+}
+
+/* Closing what the handler left open may change chunks: what the interrupted code has yet to
+ * write is still known then, and its frames aren't above the hit. */
+static void what_is_closed_knows_the_interrupted(void **state)
+{
+	ucontext_t uc = context((greg_t)pb_gates, false);
+	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
+
+	thread.cur = entry(OWN + 0x2000, 2);
+	pending_at_pop = 0;
+	pb_interrupt_end(&i, OWN + 0x3000, &uc);
+	assert_int_equal(pending_at_pop, 1);
+	assert_int_equal(nr_pending, 0);
+}
+
+/* The thread is going to another stack, and the handler comes when t->stack is that stack, but
+ * t->cur isn't its innermost call yet. */
+static void a_change_of_stack_is_interrupted(void **state)
+{
+	struct pb_entry *own = thread.cur, *coro = entry(CORO + 0x8000, 1);
+	struct pb_stack *c = &stacks[0], *h = &stacks[1];
+
+	assert_true(pb_thread_use_stack(&thread, c));
+	thread.cur = coro;
+	assert_true(pb_thread_use_stack(&thread, &thread.own));
+	assert_ptr_equal(thread.cur, own);
+	/* to the coroutine's again: so far it has come */
+	thread.stack = c;
+	assert_true(pb_thread_use_stack(&thread, h));
+	assert_true(pb_stack_return(&thread, c));
+	assert_ptr_equal(thread.cur, coro);
+	assert_true(pb_thread_use_stack(&thread, &thread.own));
+	assert_ptr_equal(thread.cur, own);
+}
+
+/* A stack's innermost call was found dead, and its entry watches a return on that stack now. */
+static void a_watched_return_is_no_call(void **state)
+{
+	struct pb_entry *e = entry(CORO + 0x8000, 1);
+
+	stacks[0].cur = e;
+	PB_ENT_SITE(e) = 0;
+	assert_true(pb_thread_use_stack(&thread, &stacks[0]));
+	assert_ptr_equal(thread.cur, stacks[0].root);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_agent_is_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(the_return_from_a_fault_is_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(the_program_is_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_closed_knows_the_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(a_change_of_stack_is_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(a_watched_return_is_no_call, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
