@@ -252,6 +252,12 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 	return less;
 }
 
+/* Whether a branch's operand is linked to one that was compared since it was shown. */
+static bool compares_told(const struct bpf_insn *insn)
+{
+	return is_branch(insn) && (links[insn->dst_reg].told || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].told));
+}
+
 /* After `at` the kernel goes on at `to`. */
 static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		    char *out, size_t size)
@@ -265,6 +271,8 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 	if (*line != 'f' && !hulls[at][arm][10].any)
 		arm ^= 1;
 	less = line_knows_less(&v->insns[at], line, end, hulls[at][arm]);
+	if (!less && *line != 'f' && arm == 1 && compares_told(&v->insns[at]))
+		less = AT_BRANCH;
 	if (less == AT_BRANCH)
 		snprintf(out, size, "a branch");
 	else if (less || (*line == 'f' && !hulls[at][arm][10].any))

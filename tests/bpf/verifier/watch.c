@@ -208,6 +208,8 @@ static uint64_t fetch(uint64_t addr, int n)
 	return v;
 }
 
+static bool like_address(const struct machine *m, uint64_t v);
+
 static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 {
 	uint64_t addr = m->r[i->dst_reg] + (uint64_t)(int64_t)i->off, old, new, src = m->r[i->src_reg];
@@ -216,6 +218,8 @@ static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 		return false;
 	if (addr % (uint64_t)n)
 		return wrong(m, "an atomic access that isn't aligned");
+	/* some bits of it may be the same in all layouts, but not in a real run */
+	m->w->vague |= like_address(m, src);
 	new = old = fetch(addr, n);
 	switch (i->imm & ~BPF_FETCH) {
 	case BPF_ADD: new += src; break;

@@ -22,7 +22,8 @@ struct watch {
 	/* out */
 	uint64_t r0;
 	bool endless;		/* it took most_steps */
-	bool vague;		/* it read stack that nobody wrote, or jumped by an address, as the privileged may */
+	bool vague;		/* it read stack that nobody wrote, jumped by an address, or combined memory with one, as the
+				 * privileged may */
 	char why[200];
 };
 
