@@ -11,12 +11,14 @@
  * - where states are only taken for alike if all of one is in the other, the verdict
  *   is the same.
  *
- *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-k] [-o FILE] [-v]
+ *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-gk] [-o FILE] [-v]
  *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <WHAT WAS REPORTED
  *
- * -k: without the kernel. Programs are made in processes of their own; -o: what is
- * found, reduced, is appended; -x: without -s with the seed of the report. Exit 1:
- * something was found; 77: without -k, no kernel.
+ * -g: programs of the first generator (generate.h), as they are; their verdicts are
+ * compared, but not what they do in the kernel (run_exec does that). -k: without the
+ * kernel. Programs are made in processes of their own; -o: what is found, reduced, is
+ * appended; -x: without -s with the seed of the report. Exit 1: something was found;
+ * 77: without -k, no kernel.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -56,7 +58,7 @@ static struct {
 	uint64_t seed, programs;
 	double seconds;
 	int inputs, changes, loud;
-	bool kernel, again, seeded;
+	bool kernel, again, seeded, first;
 	const char *file;
 } opt = { .seed = 1, .programs = 2000, .inputs = 8, .changes = 3, .kernel = true };
 
@@ -413,7 +415,7 @@ static enum finding run_once(struct subject *s, int n)
 	f = run_real(s, input, false, &a);
 	if (!f && s->prog->jited)
 		f = run_real(s, input, true, &a);
-	return f || !(n & 1) ? f : run_kernel(s, input, &a);
+	return f || opt.first || !(n & 1) ? f : run_kernel(s, input, &a);
 }
 
 /* ---- one program --------------------------------------------------------------------------------------- */
@@ -674,12 +676,15 @@ static void try_seed(uint64_t seed)
 	all->at = seed;
 	alarm(600);
 	choose_caps(seed);
-	weave(&p, seed, ask_bounds);
+	if (opt.first)
+		generate(&p, seed);
+	else
+		weave(&p, seed, ask_bounds);
 	if (opt.loud > 1) {
 		to = stdout;
 		reduce_print(&p, print_line);
 	}
-	if (!try(&p, seed, 0))
+	if (!try(&p, seed, 0) || opt.first)
 		return;
 	for (int i = 1; i <= opt.changes; i++) {
 		q = p;
@@ -820,7 +825,7 @@ static void options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:n:t:i:c:o:kvx")) != -1)
+	while ((c = getopt(argc, argv, "s:n:t:i:c:o:gkvx")) != -1)
 		switch (c) {
 		case 's':
 			opt.seed = strtoull(optarg, NULL, 0);
@@ -841,6 +846,9 @@ static void options(int argc, char **argv)
 			break;
 		case 'o':
 			opt.file = optarg;
+			break;
+		case 'g':
+			opt.first = true;
 			break;
 		case 'k':
 			opt.kernel = false;
