@@ -253,6 +253,17 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	pb_out_str(p->o, " */\n");
 }
 
+/* A call of another stack, which is found to be gone here: it is no callee of what is open. */
+static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth, const char *comment)
+{
+	print_prologue(p, ev, ev->time);
+	print_no_duration(p);
+	print_name(p, depth + ev->stack->shift, "/* ", ev->image, ev->site);
+	pb_out_str(p->o, ", on another stack: ");
+	pb_out_str(p->o, comment);
+	pb_out_str(p->o, " */\n");
+}
+
 /* Prints the entries that have waited long enough; they are the outermost. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
@@ -290,7 +301,11 @@ static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select
 	if (!(select & PB_SEL_VISIBLE) || !pb_view_in_range(p->v, ev->time))
 		return;
 	if (!ev->call && ev->kind == PB_EV_END) {
-		if (!p->v->min_ns)
+		if (p->v->min_ns)
+			return;
+		if (ev->flags & PB_EV_ELSEWHERE)
+			print_elsewhere(p, ev, depth, comment);
+		else
 			print_leaf(p, ev, depth, comment);
 		return;
 	}

@@ -160,7 +160,8 @@ static void threads(const char *dir, uint64_t n)
 }
 
 /* A handler on an alternate stack, left by a jump; a coroutine, and a handler
- * that interrupts it; another one that goes on deeper than it began. */
+ * that interrupts it; another one that goes on deeper than it began, and whose
+ * call is found gone on the thread's own stack. */
 static void stacks(const char *dir, uint64_t n)
 {
 	const uint64_t own = 1ull << 63 | 1, alt = 0x100, co = 0x200, other = 0x300;
@@ -192,6 +193,8 @@ static void stacks(const char *dir, uint64_t n)
 	gen_entry(&g, RUST, T(1820));
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
 	gen_entry(&g, WORK, T(1900));
+	/* the one that is open on the other stack: a look found it gone */
+	gen_ext1(&g, PB_EXT_END, RUST, T(1950), PB_END_ENTRY);
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, co);
 	gen_exit(&g, CPP, T(2000));
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);

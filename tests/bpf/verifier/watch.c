@@ -298,6 +298,8 @@ static bool loop(struct machine *m)
 
 	if (m->r[4] || nr > 8 << 20) {
 		m->r[0] = m->r[4] ? (uint64_t)-22 : (uint64_t)-7;
+		/* where Linux writes the loop in place of the call the upper half of -E2BIG is 0 */
+		m->w->vague |= !m->r[4];
 		return true;
 	}
 	while (n < nr) {
