@@ -36,11 +36,11 @@ static void read_identity(struct pb_an *an)
 		an->an_flags |= PB_AN_STATIC;
 }
 
-static int run_stages(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
+static int run_stages(struct pb_an *an, const char **why)
 {
 	static int (*const stages[])(struct pb_an *, const char **) = {
 		pb_symbols_read, pb_imports_read, pb_lsda_read, pb_sweep,
-		pb_functions_make, pb_records_read, pb_sites_make,
+		pb_functions_make, pb_records_read, pb_sites_make, pb_exits_make,
 	};
 	int err = pb_ranges_read(an, why);
 
@@ -50,6 +50,13 @@ static int run_stages(struct pb_an *an, uint8_t **blob, size_t *size, const char
 		err = -ENOMEM;
 	for (size_t i = 0; !err && i < pb_array_size(stages); i++)
 		err = stages[i](an, why);
+	return err;
+}
+
+static int make(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
+{
+	int err = run_stages(an, why);
+
 	if (!err)
 		err = pb_emit(an, blob, size, why);
 	if (!err && pb_analysis_check(*blob, *size)) {
@@ -66,6 +73,9 @@ static void free_all(struct pb_an *an)
 	for (size_t i = 0; i < an->ranges.n; i++) {
 		free(an->ranges.v[i].reached);
 		free(an->ranges.v[i].called);
+		free(an->ranges.v[i].starts);
+		free(an->ranges.v[i].used);
+		free(an->ranges.v[i].otherwise);
 	}
 	pb_vec_free(&an->ranges);
 	pb_cfi_free(&an->cfi);
@@ -86,6 +96,11 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->barriers);
 	pb_vec_free(&an->nops);
 	pb_vec_free(&an->recipes);
+	pb_vec_free(&an->exits);
+	pb_vec_free(&an->edges);
+	pb_vec_free(&an->pads);
+	pb_vec_free(&an->exit_windows);
+	free(an->units);
 	for (unsigned i = 0; i < an->nr_debug; i++)
 		pb_elf_close(&an->debug[i]);
 	if (an->debug_fd >= 0)
@@ -102,7 +117,7 @@ int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t 
 	if (err)
 		return err;
 	pb_debug_files_open(&an);
-	err = run_stages(&an, blob, size, why);
+	err = make(&an, blob, size, why);
 	free_all(&an);
 	return err;
 }
@@ -115,7 +130,23 @@ int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned fla
 
 	if (err)
 		return err;
-	err = run_stages(&an, blob, size, why);
+	err = make(&an, blob, size, why);
+	free_all(&an);
+	return err;
+}
+
+int pb_analyse_visit(int fd, const char *path, unsigned flags,
+		     void (*visit)(struct pb_an *an, void *arg), void *arg, const char **why)
+{
+	struct pb_an an = { .path = path, .flags = flags, .debug_fd = -1 };
+	int err = pb_elf_open(&an.elf, fd, false, why);
+
+	if (err)
+		return err;
+	pb_debug_files_open(&an);
+	err = run_stages(&an, why);
+	if (!err)
+		visit(&an, arg);
 	free_all(&an);
 	return err;
 }

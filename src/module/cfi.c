@@ -229,25 +229,48 @@ static void skip_block(struct bytes *b)
 	}
 }
 
+/* The return address is saved at CFA + factored * data_align. */
+static void ra_at(struct pb_cfi_cursor *cur, int64_t factored)
+{
+	cur->row.ra_undefined = false;
+	cur->row.ra_moved = (int64_t)((uint64_t)factored * (uint64_t)cur->cie->data_align) != -8;
+}
+
+static void restore(struct pb_cfi_cursor *cur, uint64_t reg)
+{
+	if (reg != cur->cie->ra_reg)
+		return;
+	cur->row.ra_undefined = cur->initial.ra_undefined;
+	cur->row.ra_moved = cur->initial.ra_moved;
+}
+
 /* The rules for registers matter only where they are the return address's. */
 static void rule(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);
+	bool ra = reg == cur->cie->ra_reg;
+	int64_t at = 0;
 
-	if (reg == cur->cie->ra_reg)
-		cur->row.ra_undefined = op == CFA_undefined;
 	switch (op) {
 	case CFA_offset_extended: case CFA_register: case CFA_val_offset:
 	case CFA_GNU_negative_offset_extended:
-		uleb(b);
+		at = (int64_t)uleb(b);
 		break;
 	case CFA_offset_extended_sf: case CFA_val_offset_sf:
-		sleb(b);
+		at = sleb(b);
 		break;
 	case CFA_expression: case CFA_val_expression:
 		skip_block(b);
 		break;
 	}
+	if (!ra)
+		return;
+	cur->row.ra_undefined = op == CFA_undefined;
+	cur->row.ra_moved = op != CFA_undefined;
+	if (op == CFA_offset_extended || op == CFA_offset_extended_sf)
+		ra_at(cur, at);
+	else if (op == CFA_restore_extended)
+		restore(cur, reg);
 }
 
 static void advance_loc(struct pb_cfi_cursor *cur, uint64_t delta)
@@ -326,17 +349,19 @@ static void execute(struct pb_cfi_cursor *cur, uint64_t addr)
 
 	while (b.p < b.end && cur->loc <= addr) {
 		uint8_t op = *b.p++;
+		uint64_t offset;
 
 		switch (op & 0xc0) {
 		case CFA_advance_loc:
 			advance_loc(cur, op & 0x3f);
 			break;
 		case CFA_offset:
+			offset = uleb(&b);
 			if ((op & 0x3f) == cur->cie->ra_reg)
-				cur->row.ra_undefined = false;
-			uleb(&b);
+				ra_at(cur, (int64_t)offset);
 			break;
 		case CFA_restore:
+			restore(cur, op & 0x3f);
 			break;
 		default:
 			execute_extended(cur, &b, op);

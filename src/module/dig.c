@@ -101,29 +101,41 @@ static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* Of what is displaced none may begin where the hole is to be, or call; and all
- * of it is code. */
-static bool suits(const struct pb_window_out *w)
+/* Is all of what is displaced code, and nothing of it a call? */
+static bool is_plain(const struct pb_window_out *w)
 {
 	if (w->padded)
 		return false;
-	for (unsigned i = 0; i < w->head.nr_pairs; i++)
-		if (w->pairs[i].orig == PB_JUMP_LEN)
-			return false;
 	for (unsigned i = 0; i < w->head.nr_fixups; i++)
 		if (w->fixups[i].kind == PB_FIX_LO32)
 			return false;
 	return true;
 }
 
+/* And nothing may begin where the hole is to be. */
+static bool suits(const struct pb_window_out *w)
+{
+	for (unsigned i = 0; i < w->head.nr_pairs; i++)
+		if (w->pairs[i].orig == PB_JUMP_LEN)
+			return false;
+	return is_plain(w);
+}
+
+bool pb_carrier_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w)
+{
+	return !pb_window_at(an, at, at, PB_JUMP_LEN, w) && is_plain(w) &&
+	       !pb_nops_in(an, at, at + w->head.window_len);
+}
+
+bool pb_dig_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w)
+{
+	return !pb_window_at(an, at, at, PB_DIG_LEN, w) && suits(w) &&
+	       !pb_nops_in(an, at, at + w->head.window_len);
+}
+
 static bool dig_at(struct pb_an *an, uint64_t at, struct pb_window_out *w)
 {
-	uint64_t end;
-
-	if (pb_window_at(an, at, at, PB_DIG_LEN, w) || !suits(w))
-		return false;
-	end = at + w->head.window_len;
-	return !pb_nops_in(an, at, end) && is_free(an, at, end);
+	return pb_dig_fits(an, at, w) && is_free(an, at, at + w->head.window_len);
 }
 
 /* The first place in the host from which the hole is in reach of the window. */

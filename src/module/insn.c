@@ -30,7 +30,7 @@
 
 static const uint16_t one_byte[256] = {
 	ALU(0x00, IS(ADD)), ALU(0x08, IS(OR)), ALU(0x10, 0), ALU(0x18, 0),
-	ALU(0x20, 0), ALU(0x28, 0), ALU(0x30, 0), ALU(0x38, 0),
+	ALU(0x20, 0), ALU(0x28, IS(SUB)), ALU(0x30, 0), ALU(0x38, 0),
 	[0x50 ... 0x57] = N | IS(PUSH),
 	[0x58 ... 0x5f] = N | IS(POP),
 	[0x63] = N | M,
@@ -48,7 +48,7 @@ static const uint16_t one_byte[256] = {
 	[0xc0 ... 0xc1] = NP | M | I8 | ZEXT | GROUP,
 	[0xc3] = N | IS(RET),
 	[0xc6] = N | M | I8 | GROUP, [0xc7] = N | M | I32 | GROUP,
-	[0xc9] = N, [0xcc] = N,
+	[0xc9] = N, [0xcc] = N | IS(TRAP),
 	[0xd0 ... 0xd3] = NP | M | GROUP,
 	[0xe8] = N | I32 | REL | IS(CALL),
 	[0xe9] = N | I32 | REL | IS(JMP), [0xeb] = N | I8 | REL | IS(JMP),
@@ -59,7 +59,7 @@ static const uint16_t one_byte[256] = {
 /* After 0f. */
 static const uint16_t two_byte[256] = {
 	[0x05] = N | IS(SYSCALL),
-	[0x0b] = N,
+	[0x0b] = N | IS(TRAP),
 	[0x10 ... 0x11] = ALL | M,
 	[0x14 ... 0x15] = NP | M,
 	[0x1f] = NP | M | GROUP | IS(NOP),
@@ -126,7 +126,8 @@ static bool look_at_group(struct pb_insn *i, uint8_t op, uint8_t rex, uint16_t *
 {
 	switch (op) {
 	case 0x80: case 0x81: case 0x83:
-		i->what = i->reg == 0 ? PB_INSN_ADD : i->reg == 1 ? PB_INSN_OR : PB_INSN_OTHER;
+		i->what = i->reg == 0 ? PB_INSN_ADD : i->reg == 1 ? PB_INSN_OR :
+			  i->reg == 5 ? PB_INSN_SUB : PB_INSN_OTHER;
 		return true;
 	case 0x90:
 		i->what = PB_INSN_NOP;
@@ -199,6 +200,7 @@ bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i)
 	if (!(e & prefix) || (prefix == P66 && e & I32))
 		return false;
 	i->what = (uint8_t)(e >> 12);
+	i->opcode = op;
 	i->rex = rex & 7;
 	i->legacy = true;
 	if (e & M)
@@ -222,7 +224,8 @@ static uint8_t what_is(ZydisMnemonic m)
 		return PB_INSN_JMP;
 	case ZYDIS_MNEMONIC_LEA:
 		return PB_INSN_LEA;
-	case ZYDIS_MNEMONIC_RET:
+	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_IRET: case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ: case ZYDIS_MNEMONIC_UIRET:
 		return PB_INSN_RET;
 	case ZYDIS_MNEMONIC_NOP:
 		return PB_INSN_NOP;
@@ -234,6 +237,10 @@ static uint8_t what_is(ZydisMnemonic m)
 		return PB_INSN_ADD;
 	case ZYDIS_MNEMONIC_OR:
 		return PB_INSN_OR;
+	case ZYDIS_MNEMONIC_SUB:
+		return PB_INSN_SUB;
+	case ZYDIS_MNEMONIC_UD2: case ZYDIS_MNEMONIC_HLT: case ZYDIS_MNEMONIC_INT3:
+		return PB_INSN_TRAP;
 	case ZYDIS_MNEMONIC_INT:
 		return PB_INSN_INT;
 	case ZYDIS_MNEMONIC_SYSCALL:
@@ -245,6 +252,12 @@ static uint8_t what_is(ZydisMnemonic m)
 	}
 }
 
+static bool is_far_return(ZydisMnemonic m)
+{
+	return m == ZYDIS_MNEMONIC_IRET || m == ZYDIS_MNEMONIC_IRETD || m == ZYDIS_MNEMONIC_IRETQ ||
+	       m == ZYDIS_MNEMONIC_UIRET;
+}
+
 bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i)
 {
 	ZydisDecodedInstruction z;
@@ -254,6 +267,7 @@ bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, str
 	memset(i, 0, sizeof(*i));
 	i->length = z.length;
 	i->what = what_is(z.mnemonic);
+	i->opcode = z.opcode;
 	i->legacy = z.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
 	for (uint8_t k = 0; k < z.raw.prefix_count; k++)
 		i->locked |= z.raw.prefixes[k].value == 0xf0;
@@ -266,6 +280,7 @@ bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, str
 	i->sib_index = z.raw.sib.index;
 	i->disp_size = z.raw.disp.size;
 	i->disp = z.raw.disp.value;
+	i->far = z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || is_far_return(z.mnemonic);
 	i->relative = z.raw.imm[0].is_relative;
 	for (unsigned k = 0; k < 2; k++) {
 		i->imm_size[k] = z.raw.imm[k].size;

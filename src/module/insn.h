@@ -16,14 +16,17 @@
 enum pb_insn_what {
 	PB_INSN_OTHER, PB_INSN_CALL, PB_INSN_JMP, PB_INSN_LEA, PB_INSN_RET, PB_INSN_NOP, PB_INSN_PUSH,
 	PB_INSN_POP, PB_INSN_ADD, PB_INSN_OR, PB_INSN_INT, PB_INSN_SYSCALL, PB_INSN_SYSENTER,
+	PB_INSN_SUB, PB_INSN_TRAP,	/* ud2, hlt, int3 */
 };
 
 struct pb_insn {
 	uint8_t length;
 	uint8_t what;		/* enum pb_insn_what */
+	uint8_t opcode;		/* its last byte */
 	bool legacy;		/* not VEX, EVEX or XOP */
 	bool locked;
 	bool has_modrm;
+	bool far;		/* a branch to another segment */
 	bool relative;		/* the first immediate is counted from the next instruction */
 	uint8_t mod, reg, rm;	/* without REX */
 	uint8_t rex;		/* bits R, X, B as in the prefix; W is left out */
@@ -34,6 +37,10 @@ struct pb_insn {
 	uint64_t imm[2];
 };
 
+#define PB_INSN_LOCK	0xf0	/* a prefix that code jumps over where there is one thread */
+#define PB_INSN_INT3	0xcc
+#define PB_INSN_MOV_FROM_REG	0x89	/* as opcode, with ModRM */
+#define PB_INSN_MOV_TO_REG	0x8b
 #define PB_INSN_REX_R	4
 #define PB_INSN_REX_X	2
 #define PB_INSN_REX_B	1

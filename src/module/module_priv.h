@@ -14,6 +14,7 @@
  *   functions candidates and FDEs become functions
  *   records   __mcount_loc and kin say which of them the compiler prepared
  *   sites     window, recipe, hole, or the reason to refuse
+ *   exits     where functions are left, and how that is hooked
  *   emit      the file
  */
 #ifndef PB_MODULE_PRIV_H
@@ -23,6 +24,7 @@
 #include "abi/analysis.h"
 #include "module/cfi.h"
 #include "module/elf_file.h"
+#include "module/exits.h"
 #include "module/module.h"
 #include "module/vec.h"
 
@@ -33,6 +35,11 @@ struct pb_range {
 	bool stubs;		/* .plt and kin: nothing in it is a function */
 	/* a bit for each byte: control may come here; and that by a call */
 	uint64_t *reached, *called;
+	/* with PB_MODULE_RETURNS: an instruction begins (in code with an FDE); part of a
+	 * window, a hole or a dig */
+	uint64_t *starts, *used;
+	/* and by more than direct branches in code that something vouches for */
+	uint64_t *otherwise;
 };
 
 #define PB_CAND_GLOBAL	1
@@ -59,6 +66,7 @@ struct pb_fn {
 	uint8_t window, window_len;
 	uint8_t dug_len;	/* of the code that its hole is dug into, or 0 */
 	uint8_t host;		/* may code be dug away from it? PB_HOST_* */
+	uint8_t inexit;		/* enum pb_inexit */
 	int16_t via;
 	uint32_t recipe;
 };
@@ -104,6 +112,7 @@ struct pb_an {
 	bool is_loader, is_agent;
 
 	PB_VEC(struct pb_range) ranges;
+	size_t main_range;	/* the biggest */
 	struct pb_cfi cfi;
 	PB_VEC(struct pb_cand) cands;
 	pb_addr_vec labels;	/* in code, but no functions */
@@ -126,6 +135,14 @@ struct pb_an {
 	PB_VEC(struct pb_nop) nops;
 
 	PB_VEC(uint8_t) recipes;
+
+	/* with PB_MODULE_RETURNS */
+	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
+	pb_exit_vec exits;
+	pb_gap_vec pads;	/* padding in functions */
+	PB_VEC(struct pb_exit_window) exit_windows;
+	uint64_t exit_work;	/* looking for exits' surroundings */
+	pb_edge_vec edges;	/* sorted by `from` */
 };
 
 /* Each returns 0 or -errno with *why set. */
@@ -137,6 +154,12 @@ int pb_sweep(struct pb_an *an, const char **why);
 int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
+int pb_exits_make(struct pb_an *an, const char **why);
+/* The units that a function's code is in: its own, and those that edges lead to.
+ * At most max; returns how many there are, 0: none. */
+size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
+/* The index of the unit's first exit. */
+size_t pb_exits_lower(const struct pb_an *an, uint32_t unit);
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why);
 
 /* All of it: *blob is malloc'd. */
@@ -145,6 +168,10 @@ int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t 
 /* The same of bytes in memory (malloc'd, taken over); no debug files. */
 int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
 		      uint8_t **blob, size_t *size, const char **why);
+
+/* The analysis as it stands before it is written; nothing is kept. For tests. */
+int pb_analyse_visit(int fd, const char *path, unsigned flags,
+		     void (*visit)(struct pb_an *an, void *arg), void *arg, const char **why);
 
 /* The index of the last function at or before addr, or -1. */
 long pb_fn_lower(const struct pb_an *an, uint64_t addr);
@@ -175,6 +202,8 @@ const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 enum pb_own { PB_OWN_RA_READ, PB_OWN_CYG };
 void pb_own_count(struct pb_an *an, uint64_t addr, enum pb_own what);
 void pb_leaps_sort(struct pb_an *an);
+/* The index of the first that leads to an address >= to. */
+size_t pb_leap_lower(const struct pb_an *an, uint64_t to);
 
 /* holes.c. Once all windows are known (fn.window_len), those of functions that
  * will need a hole, too. */
@@ -188,11 +217,18 @@ uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window);
  * 0: nowhere. */
 struct pb_window_out;
 uint64_t pb_dig(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
+/* Can the code at `at` be dug away? Whether it is free the caller knows. */
+bool pb_dig_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
+/* The same of a jump in its place, and no hole. */
+bool pb_carrier_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
 /* sites.c. A window at `start`, behind the entry `from` or at it, for jump_len
  * bytes; enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);
+/* The same; the window holds at least `reach` bytes of instructions. */
+uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     unsigned reach, struct pb_window_out *w);
 /* Is there a call that becomes a nop? */
 bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 

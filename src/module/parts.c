@@ -18,7 +18,7 @@ static int by_target(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static size_t leap_lower(const struct pb_an *an, uint64_t to)
+size_t pb_leap_lower(const struct pb_an *an, uint64_t to)
 {
 	size_t low = 0, high = an->leaps.n;
 
@@ -49,7 +49,7 @@ static bool count_by_leaps(struct pb_an *an, const struct pb_fde *fde, enum pb_o
 	const struct pb_fn *last = NULL;
 	bool any = false;
 
-	for (size_t i = leap_lower(an, fde->start); i < an->leaps.n; i++) {
+	for (size_t i = pb_leap_lower(an, fde->start); i < an->leaps.n; i++) {
 		const struct pb_leap *l = &an->leaps.v[i];
 		struct pb_fn *f;
 		long from;

@@ -84,6 +84,8 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 		struct pb_range *r = &an->ranges.v[i];
 
 		total += r->size;
+		if (r->size > an->ranges.v[an->main_range].size)
+			an->main_range = i;
 		*why = "more code than a branch can reach";
 		if (total > MAX_CODE)
 			return -EFBIG;
@@ -91,6 +93,13 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 		r->reached = calloc(r->size / 64 + 1, 8);
 		r->called = calloc(r->size / 64 + 1, 8);
 		if (!r->reached || !r->called)
+			return -ENOMEM;
+		if (!(an->flags & PB_MODULE_RETURNS))
+			continue;
+		r->starts = calloc(r->size / 64 + 1, 8);
+		r->used = calloc(r->size / 64 + 1, 8);
+		r->otherwise = calloc(r->size / 64 + 1, 8);
+		if (!r->starts || !r->used || !r->otherwise)
 			return -ENOMEM;
 	}
 	return 0;
@@ -100,6 +109,8 @@ struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr)
 {
 	size_t low = 0, high = an->ranges.n;
 
+	if (high && addr - an->ranges.v[an->main_range].addr < an->ranges.v[an->main_range].size)
+		return &an->ranges.v[an->main_range];
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
@@ -122,6 +133,8 @@ void pb_mark(const struct pb_an *an, uint64_t addr, bool called)
 	pb_bit_set(r->reached, addr - r->addr);
 	if (called)
 		pb_bit_set(r->called, addr - r->addr);
+	if (r->otherwise)
+		pb_bit_set(r->otherwise, addr - r->addr);
 }
 
 int pb_addr_compare(const void *a, const void *b)

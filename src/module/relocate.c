@@ -318,13 +318,15 @@ enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_o
 
 	memset(out, 0, sizeof(*out));
 	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	while (s.off < in->jump_len && !s.ended) {
+	while ((s.off < in->jump_len || s.off < in->reach) && !s.ended) {
 		if (s.off >= in->room)
 			return PB_REFUSED_CROSSES;
 		if (s.off >= in->avail || !decode(&s))
 			return PB_REFUSED_DECODE;
 		if (s.off + s.insn.length > in->room)
 			return PB_REFUSED_CROSSES;
+		if (s.off + s.insn.length > PB_WINDOW_MAX)
+			return PB_REFUSED_RELOCATE;
 		memcpy(out->rest + s.off, in->bytes + s.off, s.insn.length);
 		refused = displace(&s);
 		if (refused)

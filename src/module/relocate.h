@@ -17,6 +17,7 @@ struct pb_window_in {
 	uint64_t addr;		/* their link-time address */
 	uint64_t avail;		/* bytes that may be read */
 	unsigned jump_len;	/* what is to go in: PB_JUMP_LEN or PB_JUMP_SHORT */
+	unsigned reach;		/* at least so many bytes of instructions, if that is more */
 	uint64_t room;		/* bytes up to the next entry, or more than avail */
 	const struct pb_nop *nops; /* calls that become nops, sorted */
 	size_t nr_nops;

@@ -76,8 +76,8 @@ static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
 	return f->kind;
 }
 
-uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
-		     struct pb_window_out *w)
+uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     unsigned reach, struct pb_window_out *w)
 {
 	const struct pb_range *r = pb_range_find(an, from);
 	uint64_t off = start - r->addr;
@@ -88,7 +88,7 @@ uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned j
 		return PB_REFUSED_SHORT;
 	struct pb_window_in in = {
 		.bytes = r->bytes + off, .addr = start, .avail = r->size - off,
-		.jump_len = jump_len,
+		.jump_len = jump_len, .reach = reach,
 		.room = next < an->barriers.n ? an->barriers.v[next] - start : UINT64_MAX,
 		.nops = an->nops.v, .nr_nops = an->nops.n,
 	};
@@ -105,6 +105,12 @@ uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned j
 	if (cuts_nop(an, w, start))
 		return PB_REFUSED_DECODE;
 	return PB_REFUSED_NOT;
+}
+
+uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     struct pb_window_out *w)
+{
+	return pb_window_to(an, from, start, jump_len, 0, w);
 }
 
 static enum pb_refused make_window(struct pb_an *an, const struct pb_fn *f, unsigned jump_len,

@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <string.h>
 #include "base/base.h"
+#include "module/flow.h"
 #include "module/insn.h"
 #include "module/module_priv.h"
 
@@ -52,9 +53,12 @@ struct worker {
 	uint64_t ended_at;	/* code that doesn't fall through ends there */
 	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
 	bool syscalls;
+	bool vouched;		/* what is decoded is code */
+	bool flows;		/* exits are looked for */
+	struct pb_flow flow;
 };
 
-static void mark(const struct worker *w, uint64_t target, bool called)
+static void mark(const struct worker *w, uint64_t target, bool called, bool otherwise)
 {
 	const struct pb_range *r = w->range;
 
@@ -65,6 +69,8 @@ static void mark(const struct worker *w, uint64_t target, bool called)
 	pb_bit_set(r->reached, target - r->addr);
 	if (called)
 		pb_bit_set(r->called, target - r->addr);
+	if (otherwise && r->otherwise)
+		pb_bit_set(r->otherwise, target - r->addr);
 }
 
 /* A jump counts only where it is a function's last call. */
@@ -108,7 +114,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 		uint64_t target = end + i->imm[0];
 		bool call = i->what == PB_INSN_CALL;
 
-		mark(w, target, call);
+		mark(w, target, call, !w->vouched);
 		if (!call)
 			note_leap(w, addr, target);
 		if (call || w->insn.what == PB_INSN_JMP)
@@ -117,14 +123,14 @@ static void control_flow(struct worker *w, uint64_t addr)
 		uint64_t ea = end + (uint64_t)i->disp;
 
 		if (i->what == PB_INSN_LEA && pb_range_find(w->an, ea))
-			mark(w, ea, true);
+			mark(w, ea, true, true);
 		else if (i->what == PB_INSN_LEA && ea % 4 == 0)
 			pb_vec_push(&w->tables, ea);
 		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
 		/* constants between functions */
 		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
-			mark(w, ea, false);
+			mark(w, ea, false, true);
 	}
 	if (w->fixed)
 		absolute_addresses(w);
@@ -231,9 +237,13 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 	uint64_t base = w->range->addr;
 	bool through = true;
 
+	w->vouched = true;
+
 	while (off < end) {
 		if (!decode(w, off)) {
 			through = true;
+			if (w->flows)
+				pb_flow_undecoded(&w->flow, base + off);
 			off++;
 			continue;
 		}
@@ -246,9 +256,13 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 			if (touches_return_address(&w->insn, &w->cursor.row) &&
 			    !is_barrier(&w->insn) && !moves_frame(w, base + off + w->insn.length))
 				pb_vec_push(&w->ra_reads, base + off);
+			if (w->flows)
+				pb_flow_insn(&w->flow, &w->insn, base + off, &w->cursor.row);
 		}
 		off += w->insn.length;
 	}
+	if (w->flows)
+		pb_flow_end(&w->flow, base + off, base + end, &w->cursor.row);
 	w->ended_at = off == end && !through ? base + end : 0;
 }
 
@@ -256,6 +270,8 @@ static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
 {
 	uint64_t base = w->range->addr;
 	bool zeros;
+
+	w->vouched = false;
 
 	if (is_padding(w, off, end, &zeros)) {
 		/* zeros may be somebody's data */
@@ -286,6 +302,8 @@ static void sweep_piece(struct worker *w, const struct cut *c, uint64_t end)
 	if (fde >= 0 && fde != w->fde)
 		pb_cfi_start(&w->cursor, cfi, &cfi->fdes.v[fde]);
 	w->fde = fde;
+	if (w->flows)
+		pb_flow_begin(&w->flow, w->range, fde, c->addr, c->code);
 	if (fde >= 0 || c->code)
 		sweep_linear(w, c->addr - w->range->addr, end - w->range->addr, fde >= 0);
 	else
@@ -379,6 +397,9 @@ static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t
 	w->to = to;
 	w->fde = -1;
 	w->fixed = an->elf.eh->e_type == ET_EXEC;
+	w->flows = an->flags & PB_MODULE_RETURNS;
+	w->flow.an = an;
+	w->flow.fde = -1;
 	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisDecoderEnableMode(&w->decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 }
@@ -402,6 +423,7 @@ static void collect(struct pb_an *an, struct worker *w)
 	pb_vec_free(&w->tables);
 	pb_vec_free(&w->hook_calls);
 	pb_vec_free(&w->ra_reads);
+	pb_flow_collect(&w->flow);
 }
 
 /*
@@ -440,7 +462,9 @@ int pb_sweep(struct pb_an *an, const char **why)
 
 	*why = "no memory";
 	make_cuts(an, &cuts);
-	if (cuts.failed) {
+	if (an->flags & PB_MODULE_RETURNS)
+		an->units = calloc(an->cfi.fdes.n + 1, sizeof(*an->units));
+	if (cuts.failed || (an->flags & PB_MODULE_RETURNS && !an->units)) {
 		pb_vec_free(&cuts);
 		return -ENOMEM;
 	}
@@ -461,7 +485,8 @@ int pb_sweep(struct pb_an *an, const char **why)
 	}
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
-	if (an->gaps.failed || an->leaps.failed || an->hook_calls.failed || an->ra_reads.failed || an->tables.failed)
+	if (an->gaps.failed || an->leaps.failed || an->hook_calls.failed || an->ra_reads.failed ||
+	    an->tables.failed || an->exits.failed || an->pads.failed)
 		return -ENOMEM;
 	pb_leaps_sort(an);
 	follow_tables(an);

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which exits the analysis finds in small assembled functions, how each is
+ * hooked, and which functions it leaves alone; and of whole modules, that what
+ * it says of windows, exits and recipes fits together. */
+#include "module_files.h"
+#include "module/exits.h"
+#include "module/module_priv.h"
+
+#define MAX_UNITS 64
+
+static const char *const kinds[] = { "ret", "jmp", "jcc", "indirect", "fall", "undecoded" };
+static const char *const hows[] = {
+#define X(name, text) #name,
+	PB_EXIT_HOW_LIST(X)
+#undef X
+};
+static const char *const whys[] = {
+#define X(name, text) #name,
+	PB_INEXIT_LIST(X)
+#undef X
+};
+
+struct expected {
+	const char *name;
+	const char *is;		/* "NOT kind+offset:how...", or the reason alone */
+};
+
+static const struct pb_fn *named(const struct pb_an *an, const char *name)
+{
+	for (size_t i = 0; i < an->fns.n; i++)
+		for (size_t k = 0; k < an->fns.v[i].nr_cands; k++) {
+			const struct pb_cand *c = &an->cands.v[an->fns.v[i].cand + k];
+
+			if (c->len == strlen(name) && !memcmp(c->name, name, c->len))
+				return &an->fns.v[i];
+		}
+	return NULL;
+}
+
+/* Exits in other units are counted from the function's start, too. */
+static void describe(const struct pb_an *an, const struct pb_fn *f, char *to, size_t size)
+{
+	uint32_t units[MAX_UNITS];
+	size_t n = pb_exits_units(an, f, units, MAX_UNITS);
+	int len = snprintf(to, size, "%s", whys[f->inexit]);
+
+	for (size_t u = 0; !f->inexit && u < n; u++)
+		for (size_t k = pb_exits_lower(an, units[u]); k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
+			const struct pb_fn_exit *e = &an->exits.v[k];
+
+			if (e->exit)
+				len += snprintf(to + len, size - (size_t)len, " %s%+ld:%s", kinds[e->kind],
+						(long)(e->addr - f->addr), hows[e->how]);
+		}
+}
+
+static void compare(struct pb_an *an, void *arg)
+{
+	unsigned wrong = 0;
+
+	for (const struct expected *x = arg; x->name; x++) {
+		const struct pb_fn *f = named(an, x->name);
+		char is[512] = "not a function";
+
+		if (f)
+			describe(an, f, is, sizeof(is));
+		if (strcmp(is, x->is)) {
+			print_message("%s: expected \"%s\", is \"%s\"\n", x->name, x->is, is);
+			wrong++;
+		}
+	}
+	assert_int_equal(wrong, 0);
+}
+
+static void visit(const char *path, void (*how)(struct pb_an *, void *), void *arg)
+{
+	const char *why = "can't be opened";
+	int fd = open(path, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pb_analyse_visit(fd, path, PB_MODULE_RETURNS, how, arg, &why), 0);
+	close(fd);
+}
+
+static void check(const char *name, const struct expected *x)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	visit(path, compare, (void *)x);
+}
+
+#define MACROS \
+	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n" \
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n" \
+	/* nothing within reach: neither padding nor a place to dig */ \
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n" \
+	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n.endm\n" \
+	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n.endm\n" \
+	".macro body\n mov %rdi,%rax\n add %rsi,%rax\n imul %rdx,%rax\n.endm\n"
+#define END ".section .note.GNU-stack,\"\",@progbits\n"
+
+static const char *const windows_s = MACROS
+	".text\nfar\n"
+	"F other\n body\n ret\nE other\nfar\n"
+	/* add $8,%rsp; pop; ret */
+	"F plain\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE plain\nfar\n"
+	/* the return address of a call may be where the window begins, no more */
+	"F padded\n sub $8,%rsp\n .cfi_adjust_cfa_offset 8\n body\n call other\n pop %rcx\n .cfi_adjust_cfa_offset -8\n"
+	" ret\nE padded\n nopl 0(%rax)\nfar\n"
+	"F zeros\n sub $8,%rsp\n .cfi_adjust_cfa_offset 8\n body\n call other\n pop %rcx\n .cfi_adjust_cfa_offset -8\n"
+	" ret\nE zeros\n .byte 0,0,0\nfar\n"
+	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
+	"F longer\n mov $1,%eax\n ret\nE longer\nfar\n"
+	/* so long that no recipe has room for it: 25 bytes */
+	"F too_long\n movabs $1,%rax\n 1: movabs $2,%rcx\n dec %rcx\n nop\n ret\nE too_long\n"
+	".cfi_startproc\n jmp 1b\n.cfi_endproc\nfar\n"
+	/* led to: the entry's copy is not the only way to it */
+	"F led_to\n mov $1,%eax\n1: ret\n jmp 1b\nE led_to\n nopl 0(%rax)\n nopl 0(%rax)\nfar\n"
+	/* one byte of padding, and a hole */
+	"F holed\n body\n call other\n1: ret\n nop\n jmp 1b\nE holed\n .fill 6,1,0x90\nfar\n"
+	/* no padding: dug into the function's start */
+	"F dug\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE dug\nfar\n"
+	"F carried\n push_rbx\n call other\n pop_rbx\n ret\nE carried\nfar\n"
+	/* the code behind it carries, its own or the next function's */
+	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
+	" jne 2b\nE rides\nfar\n"
+	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
+	/* bytes that nobody comes to are no exits */
+	"F data\n body\n add $1,%eax\n ret\n .byte 0xc3,0xc3,0x48,0xc3\nE data\nfar\n"
+	END;
+
+static const struct expected windows[] = {
+	{ "plain", "NOT ret+20:WINDOW" },
+	{ "padded", "NOT ret+20:PADDED" },
+	{ "zeros", "HOLE" },
+	{ "inside", "NOT ret+3:ENTRY" },
+	{ "longer", "NOT ret+5:ENTRY" },
+	{ "too_long", "NOT ret+24:WINDOW" },
+	{ "led_to", "SHORT" },
+	{ "holed", "NOT ret+15:HOLE" },
+	{ "dug", "NOT ret+31:DUG" },
+	{ "carried", "NOT ret+7:RIDES" },
+	{ "rides", "NOT ret+19:RIDES" },
+	{ "joins", "NOT jcc+17:WINDOW ret+23:JOINED" },
+	{ "data", "NOT ret+13:WINDOW" },
+	{ NULL, NULL }
+};
+
+static void test_windows(void **unused)
+{
+	write_file("windows.s", windows_s);
+	build("gcc -shared -nostdlib windows.s -o windows.so");
+	check("windows.so", windows);
+}
+
+static const char *const exits_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	"F pops\n body\n body\n ret $16\nE pops\n.p2align 4\n"
+	"F repz\n body\n body\n rep ret\nE repz\n.p2align 4\n"
+	"F bnd\n body\n body\n bnd ret\nE bnd\n.p2align 4\n"
+	/* tail jumps, and what only looks so */
+	"F tail\n body\n jmp other\nE tail\n.p2align 4\n"
+	"F tail_plt\n body\n jmp outside@PLT\nE tail_plt\n.p2align 4\n"
+	"F tail_got\n body\n jmp *outside@GOTPCREL(%rip)\nE tail_got\n.p2align 4\n"
+	"F tail_jcc\n body\n test %eax,%eax\n jne other\n body\n ret\nE tail_jcc\n.p2align 4\n"
+	"F tail_reg\n body\n mov 8(%rdi),%rcx\n body\n jmp *%rcx\nE tail_reg\n.p2align 4\n"
+	"F tail_mem\n body\n nopl 0(%rax)\n jmp *16(%rdi)\nE tail_mem\n.p2align 4\n"
+	"F tail_ops\n body\n lea ops(%rip),%rdx\n jmp *(%rdx,%rax,8)\nE tail_ops\n.p2align 4\n"
+	"F itself\n body\n test %eax,%eax\n jne itself\n body\n ret\nE itself\n.p2align 4\n"
+	"F switch\n body\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n notrack jmp *%rax\n"
+	"1: body\n body\n ret\n2: body\n body\n ret\n.p2align 4\nE switch\n"
+	"F swsum\n body\n lea table2(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea (%rax,%rdx),%rcx\n jmp *%rcx\n"
+	"3: body\n body\n ret\nE swsum\n.p2align 4\n"
+	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\nE gotos\n.p2align 4\n"
+	/* its cold part jumps back; another shares it */
+	"F hot\n body\n push_rbx\n test %eax,%eax\n je hot.cold\n5: body\n pop_rbx\n body\n ret\nE hot\n.p2align 4\n"
+	"F shares\n body\n push_rbx\n jmp 5b\nE shares\n.p2align 4\n"
+	".section .text.unlikely,\"ax\"\n .type hot.cold,@function\nhot.cold: .cfi_startproc\n .cfi_adjust_cfa_offset 8\n"
+	" test %esi,%esi\n jne 5b\n body\n pop_rbx\n body\n ret\n .cfi_endproc\n .size hot.cold,.-hot.cold\n"
+	".text\n"
+	/* runs on, through padding, into the next one */
+	"F runs_on\n body\n test %eax,%eax\n jne other\nE runs_on\n.p2align 4\n"
+	"F next\n body\n body\n ret\nE next\n.p2align 4\n"
+	/* nothing returns */
+	"F never\n body\n call other\nE never\n.p2align 4\n"
+	"F traps\n body\n ud2\nE traps\n.p2align 4\n"
+	/* gcc's way with rsp around arguments on the stack */
+	"F saves\n body\n push_rbx\n mov %rsp,%rbx\n sub $64,%rsp\n .cfi_adjust_cfa_offset 64\n call other\n"
+	" mov %rbx,%rsp\n .cfi_adjust_cfa_offset -64\n pop_rbx\n body\n ret\nE saves\n.p2align 4\n"
+	/* reads its return address, which is what it is */
+	"F reads\n mov (%rsp),%rax\n body\n body\n ret\nE reads\n.p2align 4\n"
+	".section .rodata\n.p2align 2\ntable: .long 1b-table,2b-table\n"
+	"table2: .long 3b-table2,3b-table2\n"
+	".data\n.p2align 3\nops: .quad other,tail\nlabels: .quad 4b,4b\n"
+	END;
+
+static const struct expected exits[] = {
+	{ "other", "NOT ret+20:WINDOW" },
+	{ "pops", "NOT ret+20:WINDOW" },
+	{ "repz", "NOT ret+20:WINDOW" },
+	{ "bnd", "NOT ret+20:WINDOW" },
+	{ "tail", "NOT jmp+10:WINDOW" },
+	{ "tail_plt", "NOT jmp+10:WINDOW" },
+	{ "tail_got", "NOT indirect+10:WINDOW" },
+	{ "tail_jcc", "NOT jcc+12:WINDOW ret+28:WINDOW" },
+	{ "tail_reg", "NOT indirect+24:WINDOW" },
+	{ "tail_mem", "NOT indirect+13:WINDOW" },
+	{ "tail_ops", "NOT indirect+17:WINDOW" },
+	{ "itself", "NOT ret+24:WINDOW" },
+	{ "switch", "NOT ret+47:WINDOW ret+68:WINDOW" },
+	{ "swsum", "NOT ret+47:WINDOW" },
+	{ "gotos", "NOT ret+40:WINDOW" },
+	{ "runs_on", "NOT jcc+12:WINDOW ret+52:WINDOW" },
+	{ "next", "NOT ret+20:WINDOW" },
+	{ "never", "NOT" },
+	{ "traps", "NOT" },
+	{ "saves", "NOT ret+37:WINDOW" },
+	{ "reads", "NOT ret+24:WINDOW" },
+	{ NULL, NULL }
+};
+
+static void count_units(struct pb_an *an, void *arg)
+{
+	uint32_t units[MAX_UNITS];
+
+	assert_int_equal(pb_exits_units(an, named(an, "hot"), units, MAX_UNITS), 2);
+	assert_int_equal(pb_exits_units(an, named(an, "shares"), units, MAX_UNITS), 3);
+	assert_int_equal(named(an, "hot")->inexit, PB_INEXIT_NOT);
+	assert_int_equal(named(an, "shares")->inexit, PB_INEXIT_NOT);
+	(void)arg;
+}
+
+static void test_exits(void **unused)
+{
+	char path[256];
+
+	write_file("exits.s", exits_s);
+	build("gcc -shared -nostdlib exits.s -o exits.so");
+	check("exits.so", exits);
+	snprintf(path, sizeof(path), "%s/exits.so", dir);
+	visit(path, count_units, NULL);
+}
+
+static const char *const refused_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	"F unproven\n body\n push_rbx\n body\n ret\nE unproven\n.p2align 4\n"
+	"F ra_elsewhere\n body\n .cfi_offset %rip,-16\n body\n ret\nE ra_elsewhere\n.p2align 4\n"
+	"F silent\n push %rax\n body\n ret\nE silent\n.p2align 4\n"
+	"F late\n push %rbx\n body\n .cfi_adjust_cfa_offset 8\n pop_rbx\n body\n ret\nE late\n.p2align 4\n"
+	"F switches\n body\n mov 8(%rdi),%rsp\n body\n ret\nE switches\n.p2align 4\n"
+	"F far_ret\n body\n lretq\nE far_ret\n.p2align 4\n"
+	"F iret\n body\n iretq\nE iret\n.p2align 4\n"
+	"F computed\n body\n lea 1f(%rip),%rdx\n lea (%rdx,%rax,4),%rdx\n jmp *%rdx\n1: body\n body\n ret\nE computed\n.p2align 4\n"
+	"F other_base\n body\n lea 1f(%rip),%rdx\n lea table(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\n1: body\n body\n ret\nE other_base\n.p2align 4\n"
+	"F no_table\n body\n mov 8(%rdi),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
+	" body\n ret\nE no_table\n.p2align 4\n"
+	"F goto_or_tail\n body\n mov labels(%rip),%rax\n cmp %rdi,%rax\n je 1f\n mov 8(%rdi),%rax\n1: jmp *%rax\n2: body\n ret\n"
+	"E goto_or_tail\n.p2align 4\n"
+	"F framed_jump\n body\n push_rbx\n mov 8(%rdi),%rax\n jmp *%rax\nE framed_jump\n.p2align 4\n"
+	"F writes\n body\n mov %rax,(%rsp)\n body\n ret\nE writes\n.p2align 4\n"
+	"F pops_ra\n pop %rdx\n .cfi_adjust_cfa_offset -8\n body\n push %rdx\n .cfi_adjust_cfa_offset 8\n body\n ret\nE pops_ra\n.p2align 4\n"
+	"F takes_ra\n lea (%rsp),%rdi\n body\n ret\nE takes_ra\n.p2align 4\n"
+	"F framed\n body\n push_rbx\n jmp other\nE framed\n.p2align 4\n"
+	"F reenters\n body\n push_rbx\n test %eax,%eax\n jne reenters\n pop_rbx\n body\n ret\nE reenters\n.p2align 4\n"
+	"F lost\n body\n jmp .+0x100000\nE lost\n.p2align 4\n"
+	"F broken\n body\n .byte 6\n body\n ret\nE broken\n.p2align 4\n"
+	"F out_of_step\n body\n 1: mov $0x90909090,%eax\n jne 1b+1\n body\n ret\nE out_of_step\n.p2align 4\n"
+	"F locks\n body\n je 1f\n lock\n1: cmpxchg %ecx,(%rdi)\n body\n ret\nE locks\n.p2align 4\n"
+	".globl no_cfi\n.type no_cfi,@function\nno_cfi: body\n body\n ret\n.size no_cfi,.-no_cfi\n.p2align 4\n"
+	"F falls\n body\n test %eax,%eax\nE falls\n .byte 6,6,6,6,6\n.p2align 4\n"
+	/* what counts for a part counts for its function */
+	"F uses_bad\n body\n push_rbx\n je 3f\n body\n pop_rbx\n ret\nE uses_bad\n.p2align 4\n"
+	".cfi_startproc\n .cfi_adjust_cfa_offset 8\n nop\n3: body\n ret\n.cfi_endproc\n"
+	".section .rodata\n.p2align 2\ntable: .long 0x10,0x20\n"
+	".data\n.p2align 3\nlabels: .quad 2b\n"
+	END;
+
+static const struct expected refused[] = {
+	{ "unproven", "UNPROVEN" },
+	{ "ra_elsewhere", "UNPROVEN" },
+	{ "silent", "CFI" },
+	{ "late", "CFI" },
+	{ "switches", "CFI" },
+	{ "far_ret", "FAR" },
+	{ "iret", "FAR" },
+	{ "computed", "COMPUTED" },
+	{ "other_base", "COMPUTED" },
+	{ "no_table", "COMPUTED" },
+	{ "goto_or_tail", "COMPUTED" },
+	{ "framed_jump", "COMPUTED" },
+	{ "writes", "WRITES" },
+	{ "pops_ra", "WRITES" },
+	{ "takes_ra", "WRITES" },
+	{ "framed", "FRAME" },
+	{ "reenters", "FRAME" },
+	{ "lost", "LOST" },
+	{ "broken", "DECODE" },
+	{ "out_of_step", "DECODE" },
+	{ "locks", "NOT ret+26:WINDOW" },
+	{ "no_cfi", "UNWIND" },
+	{ "falls", "FALLS" },
+	{ "uses_bad", "UNPROVEN" },
+	{ NULL, NULL }
+};
+
+static void test_refused(void **unused)
+{
+	write_file("refused.s", refused_s);
+	build("gcc -shared -nostdlib refused.s -o refused.so");
+	check("refused.so", refused);
+}
+
+/* Of a whole module: windows lie apart, and each exit is an instruction of its window's recipe. */
+static void check_module(struct pb_an *an, void *arg)
+{
+	size_t hooked = 0;
+
+	for (size_t i = 0; i < an->exits.n; i++) {
+		const struct pb_fn_exit *e = &an->exits.v[i];
+		const struct pb_exit_window *w;
+		const struct pb_recipe *r;
+		const struct pb_range *range = pb_range_find(an, e->addr);
+		bool found = false;
+
+		assert_true(i == 0 || an->exits.v[i - 1].addr <= e->addr);
+		if (!e->how)
+			continue;
+		assert_true(e->exit && e->live && e->window < an->exit_windows.n);
+		w = &an->exit_windows.v[e->window];
+		assert_true(e->addr >= w->start && e->addr + e->len <= w->start + w->len);
+		r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
+		assert_int_equal(r->window_len, w->len);
+		for (unsigned k = 0; k < r->nr_pairs; k++)
+			found |= pb_recipe_pairs(r)[k].orig == e->addr - w->start;
+		assert_true(found);
+		assert_memory_equal(pb_recipe_orig(r), range->bytes + (w->start - range->addr), w->len);
+		/* nothing leads behind the start, up to the exit */
+		for (uint64_t at = w->start + 1; at <= e->addr; at++)
+			assert_false(pb_bit_test(range->reached, at - range->addr));
+		hooked++;
+	}
+	assert_true(hooked > *(size_t *)arg);
+}
+
+/* One bit for each byte that is part of a window, a hole or a dig; none twice. */
+static void check_apart(struct pb_an *an, void *arg)
+{
+	const struct pb_range *last = &an->ranges.v[an->ranges.n - 1];
+	uint64_t low = an->ranges.v[0].addr, size = last->addr + last->size - low;
+	uint8_t *used = calloc(1, size);
+	bool *joined = calloc(an->fns.n + 1, sizeof(*joined));
+
+	(void)arg;
+	for (size_t i = 0; i < an->exit_windows.n; i++) {
+		const struct pb_exit_window *w = &an->exit_windows.v[i];
+		uint64_t hole = w->start + (uint64_t)(int64_t)w->via - low, from = w->dug_len ? hole - PB_JUMP_LEN : hole - 1;
+		uint64_t to = w->dug_len ? from + w->dug_len : hole + PB_JUMP_LEN;
+
+		for (uint64_t at = w->start - low; at < w->start - low + w->len; at++)
+			assert_false(used[at]++);
+		if (w->how == PB_EXIT_RIDES)
+			from = w->start + 1 - low, to = from + w->dug_len;
+		for (uint64_t at = from; (w->via || w->how == PB_EXIT_RIDES) && at < to; at++)
+			assert_false(used[at]++);
+	}
+	/* entries' windows are among them where they hold exits */
+	for (size_t i = 0; i < an->exit_windows.n; i++)
+		if (an->exit_windows.v[i].fn >= 0)
+			joined[an->exit_windows.v[i].fn] = true;
+	for (size_t i = 0; i < an->fns.n; i++) {
+		uint64_t at = an->fns.v[i].addr + an->fns.v[i].window - low;
+
+		for (unsigned k = 0; k < an->fns.v[i].window_len && !an->fns.v[i].refused; k++)
+			assert_int_equal(used[at + k]++, joined[i]);
+	}
+	free(used);
+	free(joined);
+}
+
+static void test_modules(void **unused)
+{
+	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/proc/self/exe" };
+	size_t least[] = { 4000, 10 };
+
+	for (size_t i = 0; i < 2; i++) {
+		if (access(paths[i], R_OK))
+			continue;
+		visit(paths[i], check_module, &least[i]);
+		visit(paths[i], check_apart, NULL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_exits),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_modules),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
