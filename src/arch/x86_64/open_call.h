@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The open calls of a stack, where assembly and C agree: doc/design/open-calls.md
+ * has the states and what a signal handler may see at each instruction.
+ *
+ * An open call is 32 bytes in an array. Its first word tells the state:
+ *
+ *     slot         live: the call's return address lies in this stack slot
+ *     ~slot        claimed: its entry is under way
+ *     ~(slot + 1)  its exit is under way
+ *     ~(slot + 2)  C code is closing it
+ *     slot - 1     the foot of a segment: stands for the call below it, in another segment
+ *     -1           free
+ *     0            the end of the array
+ *
+ * Slots are 8-aligned addresses below 2^47. Compared as signed numbers, whatever
+ * is not live is below every stack pointer.
+ */
+#ifndef PB_ARCH_OPEN_CALL_H
+#define PB_ARCH_OPEN_CALL_H
+
+#define O_WORD			0
+#define O_START			8
+#define O_SITE			16
+#define O_STATE			20
+#define O_RET			24
+#define PB_OPEN_SIZE		32
+
+#define PB_OPEN_FREE		-1
+#define PB_OPEN_END		0
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The slow paths of open calls; open_calls.h, doc/design/open-calls.md.
+ *
+ * A word changes by compare-and-swap here, as any handler may have changed it since
+ * it was read. The instruction needs no lock prefix: only handlers of the same
+ * thread run concurrently.
+ */
+#include "engine/open_calls.h"
+#include <stdbool.h>
+#include "base/base.h"
+
+/* What a word says. */
+enum open_state { OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING };
+
+static enum open_state state_of(int64_t word)
+{
+	if (word == PB_OPEN_FREE)
+		return OPEN_FREE;
+	if (word == PB_OPEN_END)
+		return OPEN_END;
+	if (word > 0)
+		return word & 7 ? OPEN_FOOT : OPEN_LIVE;
+	switch (~word & 7) {
+	case 0:
+		return OPEN_CLAIMED;
+	case 1:
+		return OPEN_LEAVING;
+	default:
+		return OPEN_CLOSING;
+	}
+}
+
+static uint64_t slot_of(int64_t word)
+{
+	if (word > 0)
+		return ((uint64_t)word + 1) & ~7ul;
+	return ~(uint64_t)word & ~7ul;
+}
+
+static int64_t read_word(const struct pb_open_call *c)
+{
+	return *(volatile const int64_t *)&c->word;
+}
+
+static bool swap(struct pb_open_call *c, int64_t from, int64_t to)
+{
+	bool done;
+
+	__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(c->word), "+a"(from) : "r"(to) : "memory");
+	return done;
+}
+
+static void set_top(struct pb_open_call **top, struct pb_open_call *c)
+{
+	*(struct pb_open_call *volatile *)top = c;
+}
+
+static struct pb_open_segment *segment_of(const struct pb_open_call *c)
+{
+	return (struct pb_open_segment *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul));
+}
+
+void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot)
+{
+	for (unsigned i = 1; i <= PB_OPEN_CALLS; i++)
+		s->call[i].word = PB_OPEN_FREE;
+	s->call[PB_OPEN_CALLS + 1].word = PB_OPEN_END;
+	s->call[0].word = (int64_t)(foot - 1);
+	s->call[0].site = 0;
+	s->prev = prev;
+	s->next = NULL;
+}
+
+/* The entry after c; NULL: none yet. */
+static struct pb_open_call *above(struct pb_open_call *c)
+{
+	struct pb_open_segment *s = segment_of(c);
+
+	if (read_word(c + 1) != PB_OPEN_END)
+		return c + 1;
+	return s->next ? &s->next->call[1] : NULL;
+}
+
+/* The entry before c, never a foot but the stack's. */
+static struct pb_open_call *below(const struct pb_open_call *c)
+{
+	struct pb_open_segment *s = segment_of(c);
+
+	if (c - 1 != s->call || !s->prev)
+		return (struct pb_open_call *)c - 1;
+	return &s->prev->call[PB_OPEN_CALLS];
+}
+
+static bool is_root(const struct pb_open_call *c)
+{
+	struct pb_open_segment *s = segment_of(c);
+
+	return c == s->call && !s->prev;
+}
+
+/* The innermost entry that isn't free, from a hint. */
+static struct pb_open_call *innermost(struct pb_open_call *c)
+{
+	struct pb_open_call *next;
+
+	if (c == segment_of(c)->call && segment_of(c)->prev)
+		c = below(c + 1);
+	while ((next = above(c)) && read_word(next) != PB_OPEN_FREE)
+		c = next;
+	while (!is_root(c) && read_word(c) == PB_OPEN_FREE)
+		c = below(c);
+	return c;
+}
+
+/* Whether the code that is changing entry c can't go on any more: a call in `slot`
+ * begins, at or above the place from which that code was entered. */
+static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
+{
+	if (state_of(word) == OPEN_CLOSING)
+		return *(volatile const uint64_t *)&c->ret <= slot;
+	return slot_of(word) <= slot;
+}
+
+/* Closes what stands on c's place, as code at `slot` found it. */
+static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, const struct pb_open_hooks *hooks)
+{
+	int64_t closing = ~(int64_t)(slot_of(word) + 2);
+
+	if (state_of(word) != OPEN_LIVE) {
+		if (swap(c, word, PB_OPEN_FREE))
+			hooks->cut(hooks->context);
+		return;
+	}
+	*(volatile uint64_t *)&c->ret = slot;
+	if (swap(c, word, closing)) {
+		hooks->skipped(hooks->context, c);
+		swap(c, closing, PB_OPEN_FREE);
+	}
+}
+
+/* Closes all calls that `slot` shows to be gone: those at or above it, or only above it
+ * if the call in `slot` itself may return. The innermost entry that stays. */
+static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
+					const struct pb_open_hooks *hooks)
+{
+	for (c = innermost(c); !is_root(c); c = innermost(c)) {
+		int64_t word = read_word(c);
+
+		if (word == PB_OPEN_FREE)
+			continue;
+		/* slots descend: one that doesn't was left above the top, before what is below came */
+		if (slot_of(word) < slot_of(read_word(below(c)))) {
+			if (state_of(word) == OPEN_LIVE) {
+				if (slot_of(word) > slot || (!itself && slot_of(word) == slot))
+					break;
+			} else if (!abandoned(c, word, slot)) {
+				break;
+			}
+		}
+		close_call(c, word, slot, hooks);
+	}
+	return c;
+}
+
+/* The first entry of a segment after c's. */
+static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
+{
+	struct pb_open_segment *s = segment_of(c), *fresh = hooks->segment(hooks->context), *old = NULL;
+
+	if (fresh) {
+		pb_open_segment_init(fresh, s, slot_of(read_word(c)));
+		__asm__ volatile("cmpxchg %2, %0" : "+m"(s->next), "+a"(old) : "r"(fresh) : "memory");
+		if (old)
+			hooks->unused(hooks->context, fresh);
+	}
+	return s->next ? &s->next->call[1] : NULL;
+}
+
+struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
+				   const struct pb_open_hooks *hooks)
+{
+	struct pb_open_call *c, *mine;
+
+	do {
+		c = close_above(*top, slot, true, hooks);
+		mine = above(c);
+		if (!mine)
+			mine = grown(c, hooks);
+		if (!mine)
+			return NULL;
+		if (mine == segment_of(mine)->call + 1 && segment_of(mine)->prev)
+			*(volatile int64_t *)&mine[-1].word = (int64_t)(slot_of(read_word(c)) - 1);
+	} while (!swap(mine, PB_OPEN_FREE, ~(int64_t)slot));
+	set_top(top, mine);
+	return mine;
+}
+
+void pb_open_commit(struct pb_open_call *call, uint64_t slot)
+{
+	pb_barrier();
+	*(volatile int64_t *)&call->word = (int64_t)slot;
+}
+
+struct pb_open_call *pb_open_parent(const struct pb_open_call *call)
+{
+	struct pb_open_call *c = below(call);
+
+	while (!is_root(c) && state_of(read_word(c)) != OPEN_LIVE)
+		c = below(c);
+	return c;
+}
+
+struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				  const struct pb_open_hooks *hooks)
+{
+	for (;;) {
+		struct pb_open_call *c = close_above(*top, slot, false, hooks);
+		int64_t word = read_word(c);
+
+		if (is_root(c) || word != (int64_t)slot) {
+			set_top(top, c);
+			return NULL;
+		}
+		if (c->ret != ret)
+			close_call(c, word, slot, hooks);
+		else if (swap(c, word, ~(int64_t)(slot + 1)))
+			return c;
+	}
+}
+
+void pb_open_release(struct pb_open_call **top, struct pb_open_call *call)
+{
+	pb_barrier();
+	*(volatile int64_t *)&call->word = PB_OPEN_FREE;
+	set_top(top, below(call));
+}

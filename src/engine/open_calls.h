@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The open calls of one stack: an array that grows and shrinks with the stack,
+ * in segments. The assembly pushes and pops calls whose neighbours are as usual.
+ * These functions handle the rest: skipped calls, interrupted entries and exits,
+ * the ends of segments, a thread whose state a fork has wiped.
+ *
+ * The array's words are the truth. The address of the innermost call (`top`) is
+ * a hint, which may be wrong after an interruption; each function searches from it.
+ *
+ * Context: hit path. Signal handlers may interrupt every function anywhere, run
+ * all of them, and return, or leave by a jump.
+ */
+#ifndef PB_ENGINE_OPEN_CALLS_H
+#define PB_ENGINE_OPEN_CALLS_H
+#include <stddef.h>
+#include <stdint.h>
+#include "arch/x86_64/open_call.h"
+
+struct pb_open_call {
+	int64_t word;		/* O_WORD: see arch/x86_64/open_call.h */
+	uint64_t start;
+	uint32_t site;
+	uint8_t state, reserved[3];
+	uint64_t ret;		/* the return address; while C code closes the call: that code's slot */
+};
+_Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
+
+#define PB_OPEN_SEGMENT	4096	/* bytes, and alignment */
+#define PB_OPEN_CALLS	((PB_OPEN_SEGMENT - 32) / PB_OPEN_SIZE - 2)	/* in a segment, without foot and end */
+
+struct pb_open_segment {
+	struct pb_open_segment *prev, *next;	/* next: kept for the next time */
+	uint64_t reserved[2];
+	struct pb_open_call call[PB_OPEN_CALLS + 2];	/* foot, calls, end */
+};
+_Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment");
+
+/* What happens to calls that don't end by their return. */
+struct pb_open_hooks {
+	void *context;
+	/* The call was skipped: its frame is gone. */
+	void (*skipped)(void *context, const struct pb_open_call *call);
+	/* An entry or exit was abandoned by a jump out of a handler. */
+	void (*cut)(void *context);
+	/* A segment of zeros or of a former use; NULL: none to be had. */
+	struct pb_open_segment *(*segment)(void *context);
+	/* It isn't needed, as a handler has just put one there. */
+	void (*unused)(void *context, struct pb_open_segment *segment);
+};
+
+/* Makes a segment empty; prev: the one before it, NULL for a stack's first, whose foot
+ * lies at the stack's end. */
+void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
+
+/* Opens a call in `slot`: closes what was skipped, claims an entry and makes it
+ * innermost; the caller fills it and ends with pb_open_commit(). NULL: no segment. */
+struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
+				   const struct pb_open_hooks *hooks);
+void pb_open_commit(struct pb_open_call *call, uint64_t slot);
+/* The call below: live, or a stack's foot. */
+struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
+
+/* The call that returns through `slot` to `ret`, with its exit under way, after
+ * those above it were closed; NULL: none is open there. */
+struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				  const struct pb_open_hooks *hooks);
+/* The record of a call that pb_open_exit() gave is written. */
+void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
+#endif

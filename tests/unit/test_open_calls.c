@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The protocol of open calls under single-stepping. Traced functions
+ * (open_calls_step.S) run with the trap flag set; a handler comes at the k-th
+ * step and makes traced calls, jumps away, forks, or does several of these, for
+ * each k, and two handlers for each pair of steps. The program counts its calls
+ * itself: what was recorded must equal that, but for one call for each place
+ * that a jump abandons.
+ *
+ * With an argument: more pairs of steps, for half an hour.
+ *
+ * The handler is installed past libc, as Go's are: nothing tells the protocol of it.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/base.h"
+#include "engine/open_calls.h"
+
+#define TRAP_FLAG	0x100
+#define NR_WORDS	(1 << 16)
+#define NR_SEGMENTS	64
+#define OUTER		1
+#define INNER		2
+#define DEEP		3
+
+enum { WORD_LEAF = 1, WORD_ENTRY, WORD_EXIT, WORD_END };
+
+int step_outer(int n), step_inner(int n), step_deep(int n);
+
+struct pb_open_call *step_top;
+uint64_t *step_pos;
+static uint64_t words[NR_WORDS];
+static struct pb_open_segment segments[NR_SEGMENTS] __attribute__((aligned(PB_OPEN_SEGMENT)));
+static uint32_t nr_segments;
+
+/* what the program counts, and what its handlers did */
+static long made, jumps, inside_jumps, cut;
+static volatile long step, step_at, second_at;
+static long first_at, then_at;		/* for messages */
+static sigjmp_buf out, *inside;
+static bool dense;
+
+enum act { NOTHING, CALLS, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, NR_ACTS };
+static const char *const act_names[] = { "nothing", "calls", "jump", "calls, jump", "jump inside", "fork", "-" };
+static enum act act, second;
+static volatile enum act doing;		/* the innermost handler's */
+
+/* In one instruction, as handlers count too. */
+static void count(long *n)
+{
+	__asm__ volatile("incq %0" : "+m"(*n) : : "memory", "cc");
+}
+
+/* --- the engine's part ------------------------------------------------------ */
+
+static void put(uint64_t word)
+{
+	uint64_t old = 8;
+
+	__asm__ volatile("xadd %0, %1" : "+r"(old), "+m"(step_pos) : : "memory");
+	*(volatile uint64_t *)old = word;
+}
+
+static void on_skipped(void *context, const struct pb_open_call *call)
+{
+	/* with an ENTRY its END, without one the whole call */
+	put((uint64_t)call->site << 2 | (call->state ? 0 : WORD_LEAF));
+}
+
+static void on_cut(void *context)
+{
+	count(&cut);
+}
+
+static struct pb_open_segment *on_segment(void *context)
+{
+	uint32_t n = 1;
+
+	__asm__ volatile("xadd %0, %1" : "+r"(n), "+m"(nr_segments) : : "memory");
+	return n < NR_SEGMENTS ? &segments[n] : NULL;
+}
+
+static void on_unused(void *context, struct pb_open_segment *s)
+{
+}
+
+static const struct pb_open_hooks hooks = {
+	.skipped = on_skipped, .cut = on_cut, .segment = on_segment, .unused = on_unused
+};
+
+__attribute__((used)) void step_enter_slow(uint64_t slot, uint32_t site)
+{
+	struct pb_open_call *c = pb_open_enter(&step_top, slot, &hooks), *parent;
+
+	if (!c) {
+		made--;		/* entry-only: it leaves no record here */
+		return;
+	}
+	parent = pb_open_parent(c);
+	if (!__atomic_exchange_n(&parent->state, 1, __ATOMIC_RELAXED) && parent->site)
+		put((uint64_t)parent->site << 2 | WORD_ENTRY);
+	if (c == (struct pb_open_call *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul)) + 2)
+		c[-1].state = 1;
+	c->site = site;
+	c->state = 0;
+	c->ret = *(uint64_t *)slot;
+	pb_open_commit(c, slot);
+}
+
+__attribute__((used)) void step_exit_slow(uint64_t slot)
+{
+	struct pb_open_call *c = pb_open_exit(&step_top, slot, *(uint64_t *)slot, &hooks);
+
+	if (!c)
+		return;
+	put((uint64_t)c->site << 2 | (c->state ? WORD_EXIT : WORD_LEAF));
+	pb_open_release(&step_top, c);
+}
+
+/* --- the program ------------------------------------------------------------ */
+
+static inline void trap_flag(bool on)
+{
+	if (on)
+		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" : : : "memory", "cc");
+	else
+		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
+}
+
+__attribute__((used)) int step_inner_body(int n)
+{
+	count(&made);
+	return n + 1;
+}
+
+__attribute__((used)) int step_outer_body(int n)
+{
+	count(&made);
+	if (doing == CALLS_JUMP)
+		siglongjmp(out, 1);
+	if (doing == JUMP_INSIDE)
+		siglongjmp(*inside, 1);
+	return step_inner(n) + step_inner(n + 1);
+}
+
+__attribute__((noipa)) static int scenario(int n)
+{
+	volatile char deeper[4096];	/* than what is called after it: its calls are seen to be gone then */
+	volatile int r = 0;
+
+	deeper[0] = 0;
+
+	if (!sigsetjmp(out, 1)) {
+		trap_flag(true);
+		r = step_outer(n);
+		trap_flag(false);
+		assert_int_equal(r, 2 * n + 3);
+	}
+	trap_flag(false);
+	return r;
+}
+
+__attribute__((used)) int step_deep_body(int n)
+{
+	count(&made);
+	return n ? step_deep(n - 1) : scenario(n);
+}
+
+/* Looks at what was recorded: each call has one end. A jump may cost an ENTRY, which leaves the
+ * call's EXIT without one, but no end. */
+static void check_account(const char *when)
+{
+	long ends = 0, holes = 0, depth = 0;
+	uint64_t *end = step_pos;
+
+	for (uint64_t *w = words; w < end; w++) {
+		if (!*w)
+			holes++;
+		else if ((*w & 3) == WORD_ENTRY)
+			depth++;
+		else
+			ends++;
+		if (*w && (*w & 3) != WORD_ENTRY && (*w & 3) != WORD_LEAF)
+			depth--;
+	}
+	/* a jump abandons what each handler interrupted: calls that were entered, and not counted yet */
+	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) || (!jumps && (ends != made || holes || cut || depth)))
+		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open (%s at step %ld, %s at %ld)",
+			 when, made, ends, holes, cut, jumps, depth, act_names[act], first_at, act_names[second],
+			 then_at);
+}
+
+/* Calls a function that jumps back here. */
+static void jump_inside(void)
+{
+	sigjmp_buf here, *volatile outer = inside;
+
+	inside = &here;
+	if (!sigsetjmp(here, 0))
+		step_outer(5);
+	inside = outer;
+}
+
+static void fork_here(void)
+{
+	pid_t pid = (pid_t)syscall(SYS_fork);
+	int status = 0;
+
+	if (!pid) {
+		step_top = &segments[0].call[0];	/* wiped memory */
+		step_outer(5);
+		return;		/* and goes on; see finish() */
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+static void handler_acts(enum act what)
+{
+	enum act outer = doing;
+
+	doing = what;
+	switch (what) {
+	case NOTHING:
+	case NR_ACTS:
+		break;
+	case JUMP:
+		count(&jumps);
+		siglongjmp(out, 1);
+	case CALLS:
+		step_outer(5);
+		step_inner(6);
+		break;
+	case CALLS_JUMP:
+		count(&jumps);
+		step_outer(5);
+		break;
+	case JUMP_INSIDE:
+		/* may leave a call in the place that the interrupted entry is about to take */
+		count(&jumps);
+		count(&inside_jumps);
+		jump_inside();
+		break;
+	case FORK:
+		fork_here();
+	}
+	doing = outer;
+}
+
+static void on_step(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+
+	step++;
+	if (step == step_at) {
+		if (second_at) {
+			/* the handler is interrupted in its turn */
+			step_at = step + second_at;
+			second_at = 0;
+			trap_flag(true);
+			handler_acts(act);
+			trap_flag(false);
+		} else {
+			uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+			handler_acts(second == NR_ACTS ? act : second);
+		}
+	}
+}
+
+struct kernel_sigaction {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+void step_restorer(void);
+__asm__(".text; step_restorer: mov $15, %eax; syscall");
+
+static void install(void)
+{
+	struct kernel_sigaction sa = { .handler = on_step, .restorer = step_restorer,
+		.flags = SA_SIGINFO | SA_NODEFER | 0x04000000 };
+
+	assert_int_equal(syscall(SYS_rt_sigaction, SIGTRAP, &sa, NULL, 8), 0);
+}
+
+static void begin(void)
+{
+	memset(words, 0, (size_t)((char *)step_pos - (char *)words));
+	step_pos = words;
+	made = jumps = inside_jumps = cut = step = 0;
+	doing = NOTHING;
+	nr_segments = 1;
+	pb_open_segment_init(&segments[0], NULL, ~0ul >> 1);
+	segments[0].call[0].state = 1;
+	segments[0].call[0].word &= ~7l;
+	segments[0].call[0].word |= 7;
+	step_top = &segments[0].call[0];
+}
+
+/* The calls after it find everything as it should be. */
+__attribute__((noipa)) static void finish(pid_t parent)
+{
+	doing = NOTHING;
+	step_at = 0;
+	step_outer(1);
+	step_outer(2);
+	/* what a jump left above the top shows when calls get there again, or at the end */
+	for (unsigned i = 0; i < nr_segments && i < NR_SEGMENTS; i++) {
+		for (unsigned k = 1; k <= PB_OPEN_CALLS; k++) {
+			struct pb_open_call *c = &segments[i].call[k];
+
+			if (c->word == PB_OPEN_FREE)
+				continue;
+			if (!jumps || c < step_top)
+				fail_msg("entry %u is %lx (%s at step %ld, %s at %ld)", k, c->word, act_names[act],
+					 first_at, act_names[second], then_at);
+			if (c->word > 0)
+				on_skipped(NULL, c);
+			else
+				count(&cut);
+		}
+	}
+	check_account(getpid() == parent ? "after" : "in the child");
+	if (getpid() != parent)
+		_exit(0);
+}
+
+/* Whether there are that many steps. */
+static bool run(int depth, enum act a, long k, enum act b, long j)
+{
+	pid_t parent = getpid();
+	bool reached;
+
+	begin();
+	act = a;
+	second = b;
+	step_at = first_at = k;
+	second_at = then_at = j;
+	doing = NOTHING;
+	if (depth)
+		step_deep(depth);
+	else
+		scenario(0);
+	reached = step >= step_at;
+	trap_flag(false);
+	second_at = 0;
+	finish(parent);
+	return reached;
+}
+
+static void all_steps(int depth, int stride)
+{
+	for (enum act a = NOTHING; a < NR_ACTS; a++)
+		for (long k = 1 + (a + depth) % stride; run(depth, a, k, NR_ACTS, 0); k += stride)
+			;
+}
+
+static void test_each_step(void **state)
+{
+	install();
+	step_pos = words + NR_WORDS;
+	all_steps(0, 1);
+}
+
+/* At and around the end of a segment, where the slow paths make up the most of the steps. */
+static void test_segments(void **state)
+{
+	install();
+	step_pos = words + NR_WORDS;
+	for (int depth = PB_OPEN_CALLS - 3; depth <= (int)PB_OPEN_CALLS + 1; depth++)
+		all_steps(depth, dense ? 3 : 41);
+}
+
+static void test_two_handlers(void **state)
+{
+	long n = 0;
+
+	install();
+	step_pos = words + NR_WORDS;
+	for (enum act a = CALLS; a < FORK; a++)
+		for (enum act b = CALLS; b < NR_ACTS; b++)
+			for (long k = 1 + (a + b) % 7; n++, run(0, a, k, b, 1); k += dense ? 1 : 13)
+				for (long j = 2 + k % 61; run(0, a, k, b, j); j += b == FORK ? 301 : dense ? 2 : 61)
+					n++;
+	assert_true(n > 200);
+}
+
+/* A call that a jump left is in the slot through which another call returns, which isn't traced. */
+static void test_another_call_returns(void **state)
+{
+	struct pb_open_call *c;
+
+	step_pos = words + NR_WORDS;
+	begin();
+	c = pb_open_enter(&step_top, 0x1000, &hooks);
+	c->ret = 1;
+	c->state = 0;
+	pb_open_commit(c, 0x1000);
+	assert_null(pb_open_exit(&step_top, 0x1000, 2, &hooks));
+	assert_int_equal(step_pos - words, 1);
+	assert_int_equal(c->word, PB_OPEN_FREE);
+	assert_ptr_equal(step_top, &segments[0].call[0]);
+}
+
+static struct pb_open_call *enter(uint64_t slot)
+{
+	struct pb_open_call *c = pb_open_enter(&step_top, slot, &hooks);
+
+	c->state = 0;
+	pb_open_commit(c, slot);
+	return c;
+}
+
+/* Calls come where a jump left one above the innermost; it isn't taken for their parent. */
+static void test_left_above(void **state)
+{
+	struct pb_open_call *c, *left, *parent;
+
+	step_pos = words + NR_WORDS;
+	begin();
+	c = enter(0x1000);
+	left = enter(0x900);
+	c->word = PB_OPEN_FREE;		/* as its exit does, with a top that knows nothing of the other */
+	step_top = &segments[0].call[0];
+	parent = step_top + 1;
+	parent->word = 0x800;
+	step_top = parent;
+	assert_ptr_equal(parent, c);
+	c = enter(0x700);
+	assert_ptr_equal(c, left);
+	assert_ptr_equal(pb_open_parent(c), parent);
+	assert_int_equal(step_pos - words, 1);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_another_call_returns),
+		cmocka_unit_test(test_left_above),
+		cmocka_unit_test(test_each_step),
+		cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_two_handlers),
+	};
+
+	dense = argc > 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
