@@ -223,10 +223,13 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 		links[reg] = (struct link){ id_of(text), false };
 	if (*line == 'f' || !is_branch(insn))
 		return;
-	/* the kernel may take an operand out of its link here */
+	/* the kernel may take an operand out of its link here; we don't */
+	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
+		if (!links[reg].id && !strncmp(text, "scalar(", 7))
+			links[reg].id = before[reg].id;
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		for (unsigned i = 0; i < 11; i++)
-			links[i].told |= links[i].id && (links[i].id == links[reg].id || links[i].id == before[reg].id);
+			links[i].told |= links[reg].id && links[i].id == links[reg].id;
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		links[reg].told = false;
 }
