@@ -11,7 +11,7 @@
  * @calls last 320
  * @calls mark 400000
  * @markers 1 main
- * @slow none bpf-own
+ * @slow all none bpf bpf-own
  */
 #include <signal.h>
 #include "hostile.h"
