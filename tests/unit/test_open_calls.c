@@ -37,6 +37,9 @@
 enum { WORD_LEAF = 1, WORD_ENTRY, WORD_EXIT, WORD_END };
 
 int step_outer(int n), step_inner(int n), step_deep(int n);
+/* what these call */
+int step_outer_body(int n), step_inner_body(int n), step_deep_body(int n);
+void step_enter_slow(uint64_t slot, uint32_t site), step_exit_slow(uint64_t slot);
 
 struct pb_open_call *step_top;
 uint64_t *step_pos;
@@ -156,10 +159,10 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096];	/* than what is called after it: its calls are seen to be gone then */
+	volatile char deeper[4096] = { 0 };	/* than what is called after it: its calls are seen to be gone then */
 	volatile int r = 0;
 
-	deeper[0] = 0;
+	(void)deeper[0];
 
 	if (!sigsetjmp(out, 1)) {
 		trap_flag(true);

@@ -16,6 +16,16 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
+/* The same for each visit, in order: in a loop the hull is that of all its turns. */
+#define MOST_VISITS 2000
+static struct visited {
+	uint32_t insn;
+	unsigned arm;
+	struct hull h[11];
+} visits[MOST_VISITS];
+static uint32_t nr_visits;
+static uint32_t lines_of[GEN_MOST][2];	/* of the log, so far */
+
 static void widen(struct range *r, const struct range *by)
 {
 	r->smin = r->smin < by->smin ? r->smin : by->smin;
@@ -26,14 +36,23 @@ static void widen(struct range *r, const struct range *by)
 
 static int visit(struct pb_bpf_verify *v, const struct env *env)
 {
+	struct visited *now = NULL;
+
 	seen[env->insn % GEN_MOST] = true;
 	if (env->prev_insn < 0 || env->prev_insn >= GEN_MOST)
 		return 0;
+	if (nr_visits < MOST_VISITS) {
+		now = &visits[nr_visits++];
+		now->insn = (uint32_t)env->prev_insn;
+		now->arm = (uint32_t)env->prev_insn + 1 != env->insn;
+	}
 	for (int i = 0; i < 11; i++) {
 		const struct reg *r = &cur_regs(env)[i];
 		struct hull *h = &hulls[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i];
 		uint64_t unknown = h->var.mask | r->var.mask | (h->var.value ^ r->var.value);
 
+		if (now)
+			now->h[i] = (struct hull){ true, r->type == SCALAR, r->wide, r->low, r->var };
 		if (!h->any) {
 			*h = (struct hull){ true, r->type == SCALAR, r->wide, r->low, r->var };
 			continue;
@@ -261,6 +280,29 @@ static bool compares_told(const struct bpf_insn *insn)
 	return is_branch(insn) && (links[insn->dst_reg].told || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].told));
 }
 
+/* What was found at the n-th visit of that way on; NULL: there was none. */
+static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
+{
+	for (uint32_t i = 0; i < nr_visits; i++)
+		if (visits[i].insn == at && visits[i].arm == arm && !n--)
+			return visits[i].h;
+	return NULL;
+}
+
+/* The same as look_at(), turn by turn of a loop. */
+static void look_at_turn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
+			 char *out, size_t size)
+{
+	unsigned arm = at + 1 != to;
+	const struct hull *h;
+
+	if (out[0] || at >= v->nr || at >= GEN_MOST || nr_visits == MOST_VISITS)
+		return;
+	h = nth_visit(at, arm, lines_of[at][arm]++);
+	if (h ? line_knows_less(&v->insns[at], line, end, h) != NO : hulls[at][arm][10].any && is_branch(&v->insns[at]))
+		name_insn(v, (uint32_t)at, out, size);
+}
+
 /* After `at` the kernel goes on at `to`. */
 static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		    char *out, size_t size)
@@ -285,34 +327,49 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 	note_links(&v->insns[at], line, end);
 }
 
-void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_t size, bool *dead)
+typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
+		     char *out, size_t size);
+
+/* The last instruction of the log. */
+static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, look_fn *look, char *out, size_t size)
 {
 	unsigned long last = 0;
 
-	memset(hulls, 0, sizeof hulls);
-	memset(seen, 0, sizeof seen);
-	memset(links, 0, sizeof links);
-	v.visit = visit;
-	v.facts = NULL;
-	if (!pb_bpf_verify(&v))
-		pb_bpf_facts_free(v.mem, v.facts);
-	out[0] = 0;
-	for (const char *line = kernel_log, *end; *line; line = *end ? end + 1 : end) {
+	for (const char *line = log, *end; *line; line = *end ? end + 1 : end) {
 		char *rest;
 		unsigned long at = strtoul(line, &rest, 10);
 
 		end = line + strcspn(line, "\n");
 		if (!strncmp(line, "from ", 5)) {
-			look_at(&v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
+			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
 		/* what follows an instruction's line that other text came into: the state before the next one */
-		if (rest != line && !strncmp(rest, ": R", 3) && at == last + 1)
-			look_at(&v, last, at, line, end, out, size);
-		if (rest == line || strncmp(rest, ": (", 3) || at >= v.nr || at >= GEN_MOST)
+		if (rest != line && !strncmp(rest, ": R", 3) && at == last + 1 && look == look_at)
+			look(v, last, at, line, end, out, size);
+		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)
 			continue;
 		last = at;
-		look_at(&v, at, at + 1, line, end, out, size);
+		look(v, at, at + 1, line, end, out, size);
 	}
+	return last;
+}
+
+void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_t size, bool *dead)
+{
+	unsigned long last;
+
+	memset(hulls, 0, sizeof hulls);
+	memset(seen, 0, sizeof seen);
+	memset(links, 0, sizeof links);
+	memset(lines_of, 0, sizeof lines_of);
+	nr_visits = 0;
+	v.visit = visit;
+	v.facts = NULL;
+	if (!pb_bpf_verify(&v))
+		pb_bpf_facts_free(v.mem, v.facts);
+	out[0] = 0;
+	last = read_log(&v, kernel_log, look_at, out, size);
+	read_log(&v, kernel_log, look_at_turn, out, size);
 	*dead = !seen[last % GEN_MOST];
 }
