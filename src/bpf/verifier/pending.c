@@ -111,7 +111,10 @@ int pending_jump(struct env *env, struct state *to)
 
 	if (env->nr_jumps >= MOST_JUMPS)
 		pending_give_up(env);
+	/* The target was given up: so is all that leads to it. Every pending state waits for a state of the
+	 * present path, as those of other paths are done. None of these will be settled any more. */
 	if (!until || (to->whole && !to->until)) {
+		pending_give_up(env);
 		give_up(env->cur->parent);
 		return 0;
 	}
