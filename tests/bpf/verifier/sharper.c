@@ -34,11 +34,49 @@ static void widen(struct range *r, const struct range *by)
 	r->umax = r->umax > by->umax ? r->umax : by->umax;
 }
 
+static bool is_branch(const struct bpf_insn *i)
+{
+	unsigned class = BPF_CLASS(i->code), op = BPF_OP(i->code);
+
+	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
+}
+
+/* What was found before an instruction when it was last looked at; the registers of which a branch, by
+ * either way on, told more though it doesn't compare them; and of which a call did, whose callee branched. */
+static struct reg before[GEN_MOST][11];
+static bool telling[GEN_MOST][2][11], returns[GEN_MOST][11];
+
+static bool narrower(const struct reg *r, const struct reg *than)
+{
+	return r->type == SCALAR && than->type == SCALAR &&
+	       (than->var.mask & ~r->var.mask || !range_in(&than->wide, &r->wide) || !range_in(&than->low, &r->low));
+}
+
+static void note_told(const struct pb_bpf_verify *v, const struct env *env)
+{
+	const struct bpf_insn *last = &v->insns[env->prev_insn], *call = env->insn ? &v->insns[env->insn - 1] : NULL;
+	const struct reg *regs = cur_regs(env);
+
+	for (unsigned i = 0; i < 10; i++)
+		if (is_branch(last) && last->dst_reg != i && (BPF_SRC(last->code) == BPF_K || last->src_reg != i) &&
+		    narrower(&regs[i], &before[env->prev_insn][i]))
+			telling[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i] = true;
+	for (unsigned i = 6; i < 10; i++)
+		if (last->code == (BPF_JMP | BPF_EXIT) && call && call->code == (BPF_JMP | BPF_CALL) &&
+		    call->src_reg == BPF_PSEUDO_CALL && narrower(&regs[i], &before[env->insn - 1][i]))
+			returns[env->insn - 1][i] = true;
+}
+
 static int visit(struct pb_bpf_verify *v, const struct env *env)
 {
 	struct visited *now = NULL;
 
 	seen[env->insn % GEN_MOST] = true;
+	if (env->insn < GEN_MOST) {
+		if (env->prev_insn >= 0 && env->prev_insn < GEN_MOST)
+			note_told(v, env);
+		memcpy(before[env->insn], cur_regs(env), sizeof before[0]);
+	}
 	if (env->prev_insn < 0 || env->prev_insn >= GEN_MOST)
 		return 0;
 	if (nr_visits < MOST_VISITS) {
@@ -215,13 +253,6 @@ static unsigned long id_of(const char *text)
 	return !strncmp(text, "scalar(", 7) && id && id < end ? strtoul(id + 4, NULL, 10) : 0;
 }
 
-static bool is_branch(const struct bpf_insn *i)
-{
-	unsigned class = BPF_CLASS(i->code), op = BPF_OP(i->code);
-
-	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
-}
-
 static bool writes_dst(const struct bpf_insn *i)
 {
 	unsigned class = BPF_CLASS(i->code);
@@ -325,6 +356,8 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 	if (*line == 'f')
 		memset(links, 0, sizeof links);
 	note_links(&v->insns[at], line, end);
+	for (unsigned i = 0; i < 11; i++)
+		links[i].told |= telling[at][at + 1 != to][i] || (*line == 'f' && to && to <= v->nr && returns[to - 1][i]);
 }
 
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
@@ -362,6 +395,9 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_
 	memset(hulls, 0, sizeof hulls);
 	memset(seen, 0, sizeof seen);
 	memset(links, 0, sizeof links);
+	memset(before, 0, sizeof before);
+	memset(telling, 0, sizeof telling);
+	memset(returns, 0, sizeof returns);
 	memset(lines_of, 0, sizeof lines_of);
 	nr_visits = 0;
 	v.visit = visit;
