@@ -137,6 +137,23 @@ static void parse_range(const char *text, size_t len, int bits, struct range *r)
 		r->umax = cut_to(v, bits);
 }
 
+static bool is_constant(const char *text)
+{
+	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
+}
+
+/* On a path that can't be gone a constant may be another one than ours. */
+static bool is_outside(const char *text, const struct hull *h)
+{
+	uint64_t v;
+
+	if (!h->any || !h->number || !is_constant(text))
+		return false;
+	v = *text == '-' ? (uint64_t)strtoll(text, NULL, 0) : strtoull(text, NULL, 0);
+
+	return (int64_t)v < h->wide.smin || (int64_t)v > h->wide.smax || v < h->wide.umin || v > h->wide.umax;
+}
+
 /* Of "R3=scalar(...)": whether the kernel knows less than h says. */
 static bool knows_less(const char *text, const struct hull *h)
 {
@@ -275,7 +292,7 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 		return;
 	/* the kernel may take an operand out of its link here; we don't */
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
-		if (!links[reg].id && !strncmp(text, "scalar(", 7))
+		if (!links[reg].id && (!strncmp(text, "scalar(", 7) || is_constant(text)))
 			links[reg].id = before[reg].id;
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		for (unsigned i = 0; i < 11; i++)
@@ -296,7 +313,7 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 	unsigned reg;
 
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); ) {
-		if (!knows_less(text, &h[reg]))
+		if (!knows_less(text, &h[reg]) && !(links[reg].told && is_outside(text, &h[reg])))
 			continue;
 		if (*line != 'f' && !is_branch(insn) && !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].told)
 			return AT_BRANCH;
