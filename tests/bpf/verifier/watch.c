@@ -18,6 +18,7 @@ struct frame {
 	uint32_t size, back;
 	uint64_t saved[4];
 	bool written[512];	/* the byte at fp - 1 - i */
+	bool address[512];	/* it is one of an address that was stored as a whole */
 };
 
 struct machine {
@@ -261,6 +262,7 @@ static bool push(struct machine *m, uint32_t at, uint32_t back)
 	f->size = size_of_sub(m, at);
 	f->back = back;
 	memset(f->written, 0, sizeof f->written);
+	memset(f->address, 0, sizeof f->address);
 	memcpy(f->saved, m->r + 6, sizeof f->saved);
 	m->r[10] = (uint64_t)f->fp;
 	m->top++;
@@ -437,6 +439,19 @@ static bool in_packet(uint64_t v)
 	return p.size && v - (uint64_t)p.at <= p.size + 0xffff;
 }
 
+/* The low half of an address, as a 32-bit move or a sign extension leaves it. */
+static bool like_half(const struct machine *m, uint64_t v)
+{
+	const uint32_t near = 1 << 20, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
+
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+		if (v == (v & UINT32_MAX) || v == (uint64_t)(int64_t)(int32_t)v) {
+			if ((uint32_t)v - places[i] + near < 2 * near)
+				return true;
+		}
+	return false;
+}
+
 /* A jump by an address goes another way in another run, but for places in the packet. */
 static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64_t b)
 {
@@ -445,9 +460,32 @@ static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64
 
 	if ((like_address(m, a) && (b || sign)) || (like_address(m, b) && (a || sign)))
 		m->w->vague |= !(in_packet(a) && in_packet(b));
+	m->w->vague |= like_half(m, a) || like_half(m, b);
 }
 
 /* ---- the instructions ---------------------------------------------------------------------------------- */
+
+/* Stack that is read as a part of an address holds another number in each run, or half of one. */
+static void note_stack(struct machine *m, uint64_t addr, int n, bool load, uint64_t v)
+{
+	for (int i = m->top; i >= 0; i--) {
+		struct frame *f = &m->frames[i];
+		struct area a = { f->fp - f->size, f->size, true };
+		int parts = 0;
+
+		if (!inside(&a, addr, (uint64_t)n))
+			continue;
+		for (int b = 0; b < n; b++) {
+			bool *address = &f->address[(uint64_t)f->fp - 1 - (addr + (uint64_t)b)];
+
+			parts += *address;
+			if (!load)
+				*address = n == 8 && like_address(m, v);
+		}
+		m->w->vague |= load && parts && !(n == 8 && like_address(m, v));
+		return;
+	}
+}
 
 static bool step_memory(struct machine *m, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
 {
@@ -458,10 +496,12 @@ static bool step_memory(struct machine *m, const struct bpf_insn *i, const struc
 		return false;
 	if (load) {
 		v = fetch(addr, o->width);
+		note_stack(m, addr, o->width, true, v);
 		m->r[i->dst_reg] = o->form == PB_BPF_LDSX ? extend(v, o->width) : v;
 	} else {
 		v = o->form == PB_BPF_ST ? (uint64_t)(int64_t)i->imm : m->r[i->src_reg];
 		memcpy((void *)addr, &v, o->width);
+		note_stack(m, addr, o->width, false, v);
 	}
 	return true;
 }
