@@ -4,23 +4,32 @@
  *
  *   head | buckets: struct bucket, value_size / 8 addresses
  *
- * A bucket's word is {turn, state}: who changes it to BUSY fills it, who reads takes what
- * he has read only if the word didn't change. Who finds a bucket busy does without it,
- * but for one whose owner died.
+ * A bucket's word is {hash, turn, owner, state}. The thread that changes it to BUSY fills
+ * the bucket. A reader discards what it read if the word has changed. A thread that finds a
+ * bucket BUSY with the hash of its own stack takes the number: another thread is putting
+ * the same stack in, as happens when several threads come to a place for the first time.
+ * A BUSY bucket whose owner died is filled anew.
  */
 #include "bpf/map_priv.h"
 #include "bpf/map_stack.h"
 
-enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner; then the turn */
+enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner, 20 of the turn, 32 of the hash */
 #define STATE(word)	((word) & 3)
 #define OWNER(word)	((uint32_t)((word) >> 2 & 1023))
-#define NEXT(word)	(((word) & ~4095ull) + 4096)
+#define HASH(word)	((uint32_t)((word) >> 32))
+#define MOST_TRIES	16
 
 struct bucket {
 	uint64_t word;
-	uint32_t hash, nr;
+	uint32_t reserved, nr;
 	uint64_t ip[];
 };
+
+/* The next turn, of a stack with that hash; EMPTY, and nobody's. */
+static uint64_t next_turn(uint64_t word, uint32_t hash)
+{
+	return (uint64_t)hash << 32 | (((uint32_t)word & ~4095u) + 4096u);
+}
 
 /* Bytes of an address in a value. */
 static uint32_t unit(const struct pb_bpf_map_attr *a)
@@ -86,40 +95,58 @@ static uint32_t hash_of(const uint64_t *ips, uint32_t nr)
 	return (uint32_t)(h ^ h >> 17);
 }
 
-static bool same(const struct bucket *b, uint32_t hash, const uint64_t *ips, uint32_t nr, uint64_t flags)
+static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uint64_t *ips, uint32_t nr, uint64_t flags)
 {
-	if (b->hash != hash)
+	if (STATE(word) == EMPTY || HASH(word) != hash)
 		return false;
-	return flags & BPF_F_FAST_STACK_CMP || (b->nr == nr && !memcmp(b->ip, ips, nr * 8ull));
+	/* what is being filled can't be compared yet */
+	if (STATE(word) == BUSY || flags & BPF_F_FAST_STACK_CMP)
+		return true;
+	return b->nr == nr && !memcmp(b->ip, ips, nr * 8ull);
+}
+
+static bool is_being_filled(const struct pb_bpf_map *m, uint64_t word)
+{
+	return STATE(word) == BUSY && !(m->alive && OWNER(word) && !m->alive(m, OWNER(word)));
+}
+
+static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const uint64_t *ips, uint32_t nr, uint64_t flags)
+{
+	for (int tries = 0; tries < MOST_TRIES; tries++) {
+		uint64_t word = pb_load(&b->word), busy = next_turn(word, hash) | (uint64_t)m->owner << 2 | BUSY;
+		bool filling = is_being_filled(m, word);
+
+		if ((STATE(word) == FULL || filling) && same(b, word, hash, ips, nr, flags)) {
+			if (pb_load(&b->word) == word)
+				return 0;
+			continue;
+		}
+		if (STATE(word) == FULL && !(flags & BPF_F_REUSE_STACKID))
+			return -EEXIST;
+		if (filling)
+			return -EBUSY;
+		if (!pb_replace(&b->word, &word, busy))
+			continue;
+		b->nr = nr;
+		memcpy(b->ip, ips, nr * 8ull);
+		__atomic_store_n(&b->word, next_turn(busy, hash) | FULL, __ATOMIC_RELEASE);
+		return 0;
+	}
+	return -EBUSY;
 }
 
 int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr, uint64_t flags)
 {
 	uint32_t most = m->attr.value_size / unit(&m->attr), hash, id;
-	struct bucket *b;
-	uint64_t word, busy;
+	int64_t err;
 
 	if (flags & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP | BPF_F_REUSE_STACKID))
 		return -EINVAL;
 	nr = nr < most ? nr : most;
 	hash = hash_of(ips, nr);
 	id = hash & (m->nr_elems - 1);
-	b = bucket(m, id);
-	word = pb_load(&b->word);
-	if (STATE(word) == FULL && same(b, hash, ips, nr, flags) && pb_load(&b->word) == word)
-		return id;
-	if (STATE(word) == FULL && !(flags & BPF_F_REUSE_STACKID))
-		return -EEXIST;
-	if (STATE(word) == BUSY && !(m->alive && OWNER(word) && !m->alive(m, OWNER(word))))
-		return -EBUSY;
-	busy = NEXT(word) | (uint64_t)m->owner << 2 | BUSY;
-	if (!pb_replace(&b->word, &word, busy))
-		return -EBUSY;
-	b->hash = hash;
-	b->nr = nr;
-	memcpy(b->ip, ips, nr * 8ull);
-	__atomic_store_n(&b->word, NEXT(busy) | FULL, __ATOMIC_RELEASE);
-	return id;
+	err = put(m, bucket(m, id), hash, ips, nr, flags);
+	return err ? err : id;
 }
 
 /* ---- from outside ---------------------------------------------------------------------- */
@@ -166,7 +193,7 @@ static int stack_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 		return -E2BIG;
 	word = pb_load(&b->word);
 	while (STATE(word) == FULL)
-		if (pb_replace(&b->word, &word, NEXT(word)))
+		if (pb_replace(&b->word, &word, next_turn(word, 0)))
 			return 0;
 	return -ENOENT;
 }

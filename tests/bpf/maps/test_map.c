@@ -308,6 +308,12 @@ static void stacks(void **state)
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_int_equal(out[3], 4);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20), -EINVAL);
+	/* as while another thread fills it: with the same stack, or another one */
+	++*(uint64_t *)m.elems;
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), id);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), -EBUSY);
+	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), -ENOENT);
+	--*(uint64_t *)m.elems;
 	assert_int_equal(pb_bpf_map_delete_elem(&m, &key), 0);
 	assert_int_equal(pb_bpf_map_delete_elem(&m, &key), -ENOENT);
 	pb_bpf_map_close(&m);
