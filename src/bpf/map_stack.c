@@ -95,7 +95,8 @@ static uint32_t hash_of(const uint64_t *ips, uint32_t nr)
 	return (uint32_t)(h ^ h >> 17);
 }
 
-static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uint64_t *ips, uint32_t nr, uint64_t flags)
+static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uint64_t *ips, uint32_t nr,
+		 uint64_t flags)
 {
 	if (STATE(word) == EMPTY || HASH(word) != hash)
 		return false;
@@ -110,7 +111,8 @@ static bool is_being_filled(const struct pb_bpf_map *m, uint64_t word)
 	return STATE(word) == BUSY && !(m->alive && OWNER(word) && !m->alive(m, OWNER(word)));
 }
 
-static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const uint64_t *ips, uint32_t nr, uint64_t flags)
+static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const uint64_t *ips, uint32_t nr,
+		   uint64_t flags)
 {
 	for (int tries = 0; tries < MOST_TRIES; tries++) {
 		uint64_t word = pb_load(&b->word), busy = next_turn(word, hash) | (uint64_t)m->owner << 2 | BUSY;

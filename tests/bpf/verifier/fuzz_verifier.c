@@ -220,6 +220,28 @@ static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 	return true;
 }
 
+/*
+ * A branch whose both ways go on at the same place can only add to what is known. If the kernel accepts the
+ * program without one, it was that branch at which it forgot something.
+ */
+static bool forgets_at_branch(const struct gen_program *p)
+{
+	struct gen_program q = *p;
+
+	for (int i = 0; i < p->nr; i++) {
+		const struct bpf_insn *in = &p->insns[i];
+		unsigned class = BPF_CLASS(in->code), op = BPF_OP(in->code);
+
+		if ((class != BPF_JMP && class != BPF_JMP32) || op == BPF_JA || op == BPF_CALL || op == BPF_EXIT || in->off)
+			continue;
+		q.insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA };
+		if (!ask_verdict(&q, 0))
+			return true;
+		q.insns[i] = *in;
+	}
+	return false;
+}
+
 /* Of the smallest program that shows it: after which instruction we know more. */
 static void laxer_class(const struct gen_program *p, char *out, size_t size)
 {
@@ -232,6 +254,8 @@ static void laxer_class(const struct gen_program *p, char *out, size_t size)
 		snprintf(out, size, "we know more after: %s", insn);
 	else
 		snprintf(out, size, "%s%s", dead ? "(never) " : "", words);
+	if (!is_known(out) && forgets_at_branch(p))
+		snprintf(out, size, "we know more after: a branch");
 }
 
 static void stricter_class(const struct gen_program *p, char *out, size_t size)
