@@ -249,11 +249,16 @@ static void laxer_class(const struct gen_program *p, char *out, size_t size)
 	bool dead;
 
 	laxer_words(p, words, sizeof words);
-	sharper_at(to_verify(p), ask_log, insn, sizeof insn, &dead);
-	if (insn[0])
-		snprintf(out, size, "we know more after: %s", insn);
-	else
-		snprintf(out, size, "%s%s", dead ? "(never) " : "", words);
+	/* by what is true of all ways that lead somewhere; if that doesn't say, by one visit after another */
+	for (int visits = 0; visits < 2; visits++) {
+		sharper_at(to_verify(p), ask_log, visits, insn, sizeof insn, &dead);
+		if (insn[0])
+			snprintf(out, size, "we know more after: %s", insn);
+		else
+			snprintf(out, size, "%s%s", dead ? "(never) " : "", words);
+		if (is_known(out))
+			return;
+	}
 	if (!is_known(out) && forgets_at_branch(p))
 		snprintf(out, size, "we know more after: a branch");
 }
@@ -410,6 +415,10 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
+			return true;
+		/* it loads a byte of a bit field, and shifts nothing, whatever part is asked for */
+		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
+		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
 		if (in->code == (BPF_JMP | BPF_CALL) && !in->src_reg &&
 		    (in->imm == BPF_FUNC_skb_change_tail || is_kernels_own(in->imm)))

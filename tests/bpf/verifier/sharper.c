@@ -405,7 +405,7 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 	return last;
 }
 
-void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_t size, bool *dead)
+void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out, size_t size, bool *dead)
 {
 	unsigned long last;
 
@@ -422,7 +422,8 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, char *out, size_
 	if (!pb_bpf_verify(&v))
 		pb_bpf_facts_free(v.mem, v.facts);
 	out[0] = 0;
-	last = read_log(&v, kernel_log, look_at, out, size);
-	read_log(&v, kernel_log, look_at_turn, out, size);
+	if (!visits_apart)
+		read_log(&v, kernel_log, look_at, out, size);
+	last = read_log(&v, kernel_log, look_at_turn, out, size);
 	*dead = !seen[last % GEN_MOST];
 }

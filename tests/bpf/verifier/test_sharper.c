@@ -50,7 +50,7 @@ static void blames(const char *log, const char *wanted)
 	bool dead;
 
 	assert_int_equal(VERDICT(SOCKET_FILTER, prog), 0);
-	sharper_at(v, log, insn, sizeof insn, &dead);
+	sharper_at(v, log, false, insn, sizeof insn, &dead);
 	assert_string_equal(insn, wanted);
 }
 

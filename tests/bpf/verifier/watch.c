@@ -439,16 +439,17 @@ static bool in_packet(uint64_t v)
 	return p.size && v - (uint64_t)p.at <= p.size + 0xffff;
 }
 
-/* The low half of an address, as a 32-bit move or a sign extension leaves it. */
+/* The low half of an address, as a 32-bit move or a sign extension leaves it. Where that is near to 0 it is
+ * like any small number. */
 static bool like_half(const struct machine *m, uint64_t v)
 {
-	const uint32_t near = 1 << 20, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
+	const uint32_t near = 1 << 20, small = 1 << 24, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
 
+	if (v != (uint32_t)v && v != (uint64_t)(int64_t)(int32_t)v)
+		return false;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-		if (v == (v & UINT32_MAX) || v == (uint64_t)(int64_t)(int32_t)v) {
-			if ((uint32_t)v - places[i] + near < 2 * near)
-				return true;
-		}
+		if (places[i] + small >= 2 * small && (uint32_t)v - places[i] + near < 2 * near)
+			return true;
 	return false;
 }
 
