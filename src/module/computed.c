@@ -4,8 +4,8 @@
  * switch's table, a computed goto), which leave it (a tail call), and of which
  * nothing is certain.
  *
- * What a jump does is told by the instructions just before it that make its
- * target:
+ * The instructions just before a jump, which compute its target, decide what it
+ * does:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
  *   jmp *table(,%i,8), mov (%b,%i,8),%x         pointers

@@ -4,7 +4,7 @@
  * takes the place of, the exit among them. Tried in this order:
  *
  *   WINDOW, PADDED  five bytes that end in the exit, or reach into the padding
- *                   after it (a conditional jump's may go on behind it)
+ *                   after it (after a conditional jump the code may continue)
  *   ENTRY, JOINED   the window before is made longer, so that the exit is in its copy
  *   HOLE, DUG       a short jump, and five bytes within its reach
  *
@@ -16,7 +16,7 @@
 #include "module/relocate.h"
 
 #define MAX_CANDIDATES	8
-#define MAX_BACK	256		/* instructions from which it is told whether code is alive */
+#define MAX_BACK	256		/* instructions to look at when deciding whether code is reachable */
 #define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* from a window's start to a hole */
 #define ABOVE	(INT8_MAX + PB_JUMP_SHORT)
 
@@ -107,7 +107,7 @@ static uint32_t add_recipe(struct pb_an *an, const struct pb_window_out *w)
 	return at;
 }
 
-/* The hole's bytes in the file, behind the recipe as an entry's are. */
+/* The hole's bytes in the file follow the recipe, as an entry's do. */
 static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t hole)
 {
 	static const uint8_t zeros[8];
@@ -135,7 +135,7 @@ static bool is_landing(const struct pb_an *an, uint64_t addr)
 	return r->size - off >= sizeof(endbr) && !memcmp(r->bytes + off, endbr, sizeof(endbr));
 }
 
-/* Is what the window has behind the exit padding? Zeros may be data. */
+/* Whether the bytes of the window after the exit are padding. Zeros may be data. */
 static bool is_padding(struct placer *p, const struct pb_fn_exit *e, uint64_t start)
 {
 	const struct pb_range *r = pb_range_find(p->an, start);
@@ -433,8 +433,8 @@ static bool short_window(struct placer *p, struct pb_fn_exit *e, bool in_code)
 	return false;
 }
 
-/* A ret of one byte: its jump's displacement is the first four bytes of a jump
- * that the code behind it is displaced by. */
+/* A ret of one byte: the jump that replaces it takes its displacement from the first
+ * four bytes of the jump that replaces the code after it. */
 static bool ride(struct placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;

@@ -113,7 +113,7 @@ static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struc
 	       (cur.row.cfa_off == e->cfa_off || e->cfa_reg == PB_REG_NONE);
 }
 
-/* What runs on through padding comes to what is behind it. */
+/* Code that runs on through padding reaches the code after it. */
 static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);

@@ -16,7 +16,7 @@ enum pb_computed_how {
 
 struct pb_computed {
 	enum pb_computed_how how;
-	uint64_t table;		/* POINTERS: where the array is, if that is told */
+	uint64_t table;		/* POINTERS: address of the array, 0 if unknown */
 };
 
 /* Has looking around taken more steps than any real file needs? A made-up one could

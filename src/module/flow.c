@@ -62,7 +62,7 @@ void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64
 	f->last_what = PB_INSN_TRAP;
 }
 
-/* By how much the instruction lets the stack grow, if that is told by it alone. */
+/* By how much the instruction alone moves the stack pointer, where it is known. */
 static bool stack_growth(const struct pb_insn *i, int64_t *by)
 {
 	switch (i->what) {

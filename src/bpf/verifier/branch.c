@@ -137,8 +137,8 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 
 /*
  * Two scalars are compared; dst2 and src2 are what they are if the jump is taken, on the path
- * that was left last. That path's log keeps what is said of it here: if it is refused, this
- * may be the reason.
+ * that was left last. Messages logged here stay in that path's log, as they may be the reason
+ * if the path is refused.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2, struct reg *src2,
 			 unsigned op, int bits)

@@ -109,7 +109,7 @@ static void test_copies_in_stack(void **state)
 	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	good(ANY(), BPF_ALU32_IMM(BPF_ADD, 0, 0), SPILL(BPF_W, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_W,
 	     6, -8), USE(6), END());
-	/* by its low half nothing of all of it is told */
+	/* the low half says nothing about the whole */
 	bad(CALL(ktime_get_ns), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0),
 	     END());
