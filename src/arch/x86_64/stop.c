@@ -44,6 +44,7 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
+#define LATE_NS		50000000ull	/* then for each thread that was late */
 #define GROUP		6000		/* patches a stop: about a millisecond */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* that wait for handlers to end */
@@ -165,30 +166,36 @@ static bool still_runs(const char *dir, uint32_t tid)
 	return state != 'X' && state != 'Z';
 }
 
-static int wait_stopped(uint64_t deadline)
+static int wait_task(struct task *t, uint64_t deadline)
 {
-	for (unsigned i = 0; i < nr_tasks; i++) {
-		struct task *t = &tasks[i];
-		int status;
-		long r;
+	int status;
+	long r;
 
-		while (t->seized && !t->stopped && !t->gone) {
-			r = pb_sys(SYS_wait4, t->tid, &status, __WALL | WNOHANG, NULL);
-			if (r == 0) {
-				if (pb_now_ns() > deadline)
-					return -11;
-				pb_sys(SYS_sched_yield);
-			} else if (r < 0 || WIFEXITED(status) || WIFSIGNALED(status)) {
-				t->gone = true;
-			} else if (WIFSTOPPED(status)) {
-				t->stopped = true;
-				/* not a stop of ours: a signal on its way */
-				if (status >> 16 != PTRACE_EVENT_STOP)
-					t->signal = (uint32_t)WSTOPSIG(status);
-			}
+	while (t->seized && !t->stopped && !t->gone) {
+		r = pb_sys(SYS_wait4, t->tid, &status, __WALL | WNOHANG, NULL);
+		if (r == 0) {
+			if (pb_now_ns() > deadline)
+				return -11;
+			pb_sys(SYS_sched_yield);
+		} else if (r < 0 || WIFEXITED(status) || WIFSIGNALED(status)) {
+			t->gone = true;
+		} else if (WIFSTOPPED(status)) {
+			t->stopped = true;
+			/* not a stop of ours: a signal on its way */
+			if (status >> 16 != PTRACE_EVENT_STOP)
+				t->signal = (uint32_t)WSTOPSIG(status);
 		}
 	}
 	return 0;
+}
+
+static int wait_stopped(uint64_t deadline)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < nr_tasks && !err; i++)
+		err = wait_task(&tasks[i], deadline);
+	return err;
 }
 
 static int shared(struct job *job)
@@ -361,6 +368,22 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, regs.rsp, true);
 }
 
+/* Threads that had no processor until the stop was given up. The interrupt that was sent to them still ends
+ * epoll_wait and its like with EINTR, so each is waited for, alone, and its call restarted. */
+static void mend_late(const struct job *job)
+{
+	uint64_t deadline = pb_now_ns() + LATE_NS;
+
+	for (unsigned i = 0; i < nr_tasks; i++) {
+		struct task *t = &tasks[i];
+
+		if (!t->seized || t->stopped || t->gone || wait_task(t, deadline) || t->gone)
+			continue;
+		fix_thread(job, t);
+		trace(PTRACE_DETACH, t->tid, NULL, (void *)(uint64_t)t->signal);
+	}
+}
+
 /* The agent's thread, which is of the process, does what there is to do. */
 static int ask(const struct job *job)
 {
@@ -416,6 +439,8 @@ static int helper(void *arg)
 	start = pb_now_ns() - start;
 	if (start > pb_stop_longest_ns)
 		pb_stop_longest_ns = start;
+	if (job->result)
+		mend_late(job);
 	return 0;
 }
 
