@@ -261,7 +261,7 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 static struct link {
 	unsigned long id;
 	bool told;
-} links[11];
+} links[11], at_last[11];	/* at_last: before the last instruction that was looked at */
 
 static unsigned long id_of(const char *text)
 {
@@ -328,6 +328,23 @@ static bool compares_told(const struct bpf_insn *insn)
 	return is_branch(insn) && (links[insn->dst_reg].told || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].told));
 }
 
+/* The same of the instruction that the kernel refuses: its registers are not shown again. */
+static bool reads_told(const struct bpf_insn *insn)
+{
+	unsigned class = BPF_CLASS(insn->code);
+	bool moves = class == BPF_ALU64 && BPF_OP(insn->code) == BPF_MOV;
+	bool reads_src = class == BPF_LDX || class == BPF_STX || BPF_SRC(insn->code) == BPF_X;
+	bool reads_dst = class != BPF_LDX && class != BPF_LD && !moves;
+	bool any = false;
+
+	if (insn->code == (BPF_JMP | BPF_CALL)) {
+		for (unsigned i = 1; i <= 5; i++)
+			any |= at_last[i].told;
+		return any;
+	}
+	return (reads_dst && at_last[insn->dst_reg].told) || (reads_src && at_last[insn->src_reg].told);
+}
+
 /* What was found at the n-th visit of that way on; NULL: there was none. */
 static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 {
@@ -372,6 +389,7 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 		name_insn(v, (uint32_t)at, out, size);
 	if (*line == 'f')
 		memset(links, 0, sizeof links);
+	memcpy(at_last, links, sizeof at_last);
 	note_links(&v->insns[at], line, end);
 	for (unsigned i = 0; i < 11; i++)
 		links[i].told |= telling[at][at + 1 != to][i] || (*line == 'f' && to && to <= v->nr && returns[to - 1][i]);
@@ -412,6 +430,7 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apar
 	memset(hulls, 0, sizeof hulls);
 	memset(seen, 0, sizeof seen);
 	memset(links, 0, sizeof links);
+	memset(at_last, 0, sizeof at_last);
 	memset(before, 0, sizeof before);
 	memset(telling, 0, sizeof telling);
 	memset(returns, 0, sizeof returns);
@@ -425,5 +444,7 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apar
 	if (!visits_apart)
 		read_log(&v, kernel_log, look_at, out, size);
 	last = read_log(&v, kernel_log, look_at_turn, out, size);
+	if (!out[0] && !visits_apart && last < v.nr && reads_told(&v.insns[last]))
+		snprintf(out, size, "a branch");
 	*dead = !seen[last % GEN_MOST];
 }
