@@ -128,13 +128,13 @@ void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct p
 {
 	const struct pb_data *d = v->data;
 
-	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, \"no_return\": %llu, "
-		   "\"chunks_missing\": %llu, \"overwritten\": %llu, \"bytes\": %llu, \"threads\": %zu, \"sites\": %u, "
-		   "\"patched\": %u, \"refused\": %u, \"patch_ns\": %llu, \"start_ns\": %llu, "
-		   "\"max_stop_ns\": %llu, \"truncated\": %s, \"clock\": ",
-		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->no_return,
-		   (ull)t->chunks_missing, (ull)d->end.overwritten, (ull)t->bytes, d->nr_threads, d->ready.sites,
-		   d->ready.patched, d->ready.refused, (ull)d->ready.patch_ns,
+	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, \"missed\": %llu, \"jumps\": %llu, "
+		   "\"no_return\": %llu, \"chunks_missing\": %llu, \"overwritten\": %llu, \"bytes\": %llu, "
+		   "\"threads\": %zu, \"sites\": %u, \"patched\": %u, \"refused\": %u, \"patch_ns\": %llu, "
+		   "\"start_ns\": %llu, \"max_stop_ns\": %llu, \"truncated\": %s, \"clock\": ",
+		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->missed, (ull)t->jumps,
+		   (ull)t->no_return, (ull)t->chunks_missing, (ull)d->end.overwritten, (ull)t->bytes,
+		   d->nr_threads, d->ready.sites, d->ready.patched, d->ready.refused, (ull)d->ready.patch_ns,
 		   (ull)d->ready.start_ns, (ull)d->end.max_stop_ns, d->damaged || !d->ended ? "true" : "false");
 	pb_out_json(v->out, d->clock.name);
 }
