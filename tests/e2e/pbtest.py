@@ -491,10 +491,14 @@ class Tally:
         return 1 if self.failed else 0
 
 
+def keeps_files():
+    return "PATCHBAY_TEST_KEEP" in os.environ
+
+
 def scratch(prefix):
     """A directory of the run's own; kept where PATCHBAY_TEST_KEEP is set."""
     path = tempfile.mkdtemp(prefix="patchbay-%s-" % prefix)
-    if "PATCHBAY_TEST_KEEP" not in os.environ:
+    if not keeps_files():
         import atexit
         atexit.register(shutil.rmtree, path, True)
     else:
