@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
-#define PB_ANALYSIS_VERSION	3
+#define PB_ANALYSIS_VERSION	4
 #define PB_BUILD_ID_MAX		32
 
 struct pb_analysis {
@@ -42,6 +42,13 @@ struct pb_analysis {
 	uint64_t note_vaddr;		/* of the build-id's bytes in memory; 0 if none */
 	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
 	uint32_t nr_nops, pad;
+	/* With PB_AN_RETURNS; else all of it is 0. */
+	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
+	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the windows' order */
+	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where each function's windows begin */
+	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
+	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
+	uint32_t nr_windows, nr_exits, nr_left_by, pad2;
 };
 
 /* A call that the compiler put in (__fentry__, mcount, through the GOT or not):
@@ -59,6 +66,7 @@ struct pb_nop {
 #define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug info) */
 
 #define PB_AN_SYSCALLS		16	/* it may make system calls past libc */
+#define PB_AN_RETURNS		32	/* functions' exits were looked for */
 
 /* How the site was found, and so what stands in its window. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
@@ -122,6 +130,98 @@ struct pb_func {
 };
 
 /*
+ * Exits: the instructions that end a call, `ret` and tail jumps. Where a window
+ * holds some, a jump to a stub replaces it as at an entry, and the stub runs a
+ * protocol in front of each. A function is complete (PB_INEXIT_NOT) if all of
+ * its exits lie in such windows; left_by[leaves[i]] .. left_by[leaves[i + 1] - 1]
+ * are the windows of function i. Functions share windows. Those that no complete
+ * function needs aren't in the file. doc/design/returns.md.
+ */
+enum pb_exit_kind {
+	PB_EXIT_RET,		/* ret, rep ret, bnd ret */
+	PB_EXIT_RET_POPS,	/* ret N */
+	PB_EXIT_JMP,		/* to a known address */
+	PB_EXIT_JCC,		/* the same, conditional */
+	PB_EXIT_INDIRECT,	/* jmp through a register or memory */
+	PB_NR_EXIT_KINDS
+};
+
+/* How an exit is hooked; JOINED isn't one of windows. */
+#define PB_EXIT_HOW_LIST(X) \
+	X(NONE,   "not hooked") \
+	X(WINDOW, "a window of its own") \
+	X(PADDED, "a window that reaches into padding") \
+	X(JOINED, "in the window before it, of another exit") \
+	X(ENTRY,  "in the copy of its function's entry") \
+	X(HOLE,   "a short jump into padding") \
+	X(DUG,    "a short jump into a hole dug into code") \
+	X(RIDES,  "a jump that has its displacement in common with the next one")
+
+enum pb_exit_how {
+#define X(name, text) PB_EXIT_##name,
+	PB_EXIT_HOW_LIST(X)
+#undef X
+	PB_NR_EXIT_HOW
+};
+
+/* Why a function's exits aren't hooked. */
+#define PB_INEXIT_LIST(X) \
+	X(NOT,      "all exits hooked") \
+	X(REFUSED,  "its entry isn't hooked either") \
+	X(UNWIND,   "no unwind table") \
+	X(DECODE,   "its code can't be decoded for certain") \
+	X(CFI,      "the unwind table contradicts its pushes and pops") \
+	X(UNPROVEN, "a return, and no proof that the return address is on top") \
+	X(FAR,      "a far return") \
+	X(COMPUTED, "a jump to a computed address") \
+	X(WRITES,   "its return address is written to") \
+	X(FRAME,    "a jump out of it with its frame in place") \
+	X(LOST,     "a jump to what isn't known to be code") \
+	X(FALLS,    "runs on into what isn't known to be code") \
+	X(LIMIT,    "too much to follow") \
+	X(SHORT,    "no room for a jump at an exit") \
+	X(HOLE,     "no hole within reach of an exit")
+
+enum pb_inexit {
+#define X(name, text) PB_INEXIT_##name,
+	PB_INEXIT_LIST(X)
+#undef X
+	PB_NR_INEXIT
+};
+
+/*
+ * A window that holds exits. What its recipe is followed by depends on how its
+ * jump is placed (see struct pb_recipe):
+ *
+ *   WINDOW, PADDED  five bytes; nothing
+ *   HOLE            via is not 0; the hole's bytes
+ *   DUG             via is not 0; the recipe of what is dug away
+ *   RIDES           one byte; the recipe of the carrier, which is the code right
+ *                   after it and gets its jump only together with this one
+ *   ENTRY           the window of a function's entry, whose window_len and recipe
+ *                   hold the exits, too
+ *
+ * No two windows overlap but those of ENTRY, nor do holes and digs.
+ */
+struct pb_exit_window {
+	uint64_t start;
+	uint32_t recipe;	/* offset in the recipes; ENTRY: the function's index */
+	uint32_t first;		/* index of its first exit */
+	int16_t via;		/* as in struct pb_func; ENTRY: 0 */
+	uint8_t len;
+	uint8_t how;		/* enum pb_exit_how */
+	uint8_t nr;		/* exits, at least 1 */
+	uint8_t pad[3];
+};
+
+/* An instruction of the window. One that isn't a JCC is the last of the recipe's. */
+struct pb_window_exit {
+	uint8_t off;		/* from the window's start, rising */
+	uint8_t kind;		/* enum pb_exit_kind */
+	uint8_t len;
+};
+
+/*
  * An alias that begins so is no name of the program's. The observer gave it to the
  * functions that match a pattern which the agent can't match by itself. A filter's
  * word that begins so means the functions that have just this alias; no glob does.
@@ -162,9 +262,8 @@ struct pb_func {
  *   window   jmp rel8 hole		2 bytes, the rest of the window stays
  *   hole     jmp rel32 stub		5 bytes of padding between functions
  *
- * Nothing runs, names or refers to a hole, and it serves one site. It and the
- * byte before it lie outside of all windows and of other holes: so a patch may
- * begin with that byte and have the hole's jump strictly inside.
+ * Nothing runs, names or refers to a hole, and it serves one site. It lies outside
+ * of all windows and of other holes.
  *
  * Where no padding is in reach a hole is dug into code. Whole instructions, at
  * least PB_DIG_LEN bytes, are displaced as in a window:

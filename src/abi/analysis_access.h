@@ -213,6 +213,110 @@ static inline const struct pb_func *pb_analysis_hole_at(const struct pb_analysis
 	return pb_analysis_hole_in(a, addr - 1, addr);
 }
 
+/* ---- exits: only with PB_AN_RETURNS ---------------------------------------- */
+
+static inline const struct pb_exit_window *pb_analysis_windows(const struct pb_analysis *a)
+{
+	return (const struct pb_exit_window *)((const char *)a + a->windows_offset);
+}
+
+static inline const struct pb_window_exit *pb_window_exits(const struct pb_analysis *a,
+						    const struct pb_exit_window *w)
+{
+	return (const struct pb_window_exit *)((const char *)a + a->exits_offset) + w->first;
+}
+
+/* Why the function's exits aren't hooked: enum pb_inexit. */
+static inline uint8_t pb_func_inexit(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return ((const uint8_t *)a + a->inexits_offset)[f - pb_analysis_funcs(a)];
+}
+
+/* The windows of the function's exits: indices, *nr of them. None is enough for a
+ * function that never returns. */
+static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const struct pb_func *f,
+					      uint32_t *nr)
+{
+	const uint32_t *leaves = (const uint32_t *)((const char *)a + a->leaves_offset) +
+				 (f - pb_analysis_funcs(a));
+
+	*nr = leaves[1] - leaves[0];
+	return (const uint32_t *)((const char *)a + a->left_by_offset) + leaves[0];
+}
+
+/* The function whose entry's window it is, or NULL. */
+static inline const struct pb_func *pb_window_func(const struct pb_analysis *a,
+						   const struct pb_exit_window *w)
+{
+	return w->how == PB_EXIT_ENTRY ? pb_analysis_funcs(a) + w->recipe : 0;
+}
+
+static inline const struct pb_recipe *pb_window_recipe(const struct pb_analysis *a,
+						       const struct pb_exit_window *w)
+{
+	if (w->how == PB_EXIT_ENTRY)
+		return pb_func_recipe(a, pb_window_func(a, w));
+	return (const struct pb_recipe *)((const char *)a + a->recipes_offset + w->recipe);
+}
+
+/* What follows its recipe: that of a dig or a carrier; the hole's bytes. */
+static inline const struct pb_recipe *pb_window_second(const struct pb_analysis *a,
+						       const struct pb_exit_window *w)
+{
+	const struct pb_recipe *r = pb_window_recipe(a, w);
+
+	if (w->how != PB_EXIT_DUG && w->how != PB_EXIT_RIDES)
+		return 0;
+	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
+}
+
+/* The link-time address of its hole; only with via. */
+static inline uint64_t pb_window_hole(const struct pb_exit_window *w)
+{
+	return w->start + (uint64_t)(int64_t)w->via;
+}
+
+/* Is the fixup that of the displacement by which the copy of the JCC leaves? */
+static inline int pb_exit_target(const struct pb_recipe *r, const struct pb_window_exit *e,
+				 const struct pb_fixup *f)
+{
+	const struct pb_pair *p = pb_recipe_pairs(r);
+	unsigned i = 0;
+
+	while (i + 1u < r->nr_pairs && p[i].orig != e->off)
+		i++;
+	return f->kind == PB_FIX_REL32 && !f->addend && f->off >= p[i].copy &&
+	       i + 1u < r->nr_pairs && f->off + 4u <= p[i + 1].copy;
+}
+
+/* The index of the last window that starts at or before addr, or -1. */
+static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+	uint32_t low = 0, high = a->nr_windows;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (w[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (int64_t)low - 1;
+}
+
+/* The window of exits that is the function's entry's, or NULL. */
+static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysis *a,
+							 const struct pb_func *f)
+{
+	int64_t i = pb_window_lower(a, pb_func_window(f));
+	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
+
+	return i >= 0 && w->start == pb_func_window(f) && w->how == PB_EXIT_ENTRY &&
+	       f->refused == PB_REFUSED_NOT ? w : 0;
+}
+
 /* What the agent writes over an entry of the table of nops. rest[] was made
  * with the same bytes. */
 static inline const uint8_t *pb_nop_bytes(uint8_t len)

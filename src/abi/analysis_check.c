@@ -15,6 +15,19 @@ static bool table_ok(const struct pb_analysis *a, uint64_t offset, uint64_t nr, 
 	       nr <= (a->size - offset) / item;
 }
 
+/* A table that isn't there lies nowhere. */
+static bool exits_placed(const struct pb_analysis *a)
+{
+	if (!(a->flags & PB_AN_RETURNS))
+		return !a->windows_offset && !a->exits_offset && !a->leaves_offset && !a->left_by_offset &&
+		       !a->inexits_offset && !a->nr_windows && !a->nr_exits && !a->nr_left_by;
+	CHECK(table_ok(a, a->windows_offset, a->nr_windows, sizeof(struct pb_exit_window), 8));
+	CHECK(table_ok(a, a->exits_offset, a->nr_exits, sizeof(struct pb_window_exit), 1));
+	CHECK(table_ok(a, a->leaves_offset, a->nr_funcs + 1ull, sizeof(uint32_t), 4));
+	CHECK(table_ok(a, a->left_by_offset, a->nr_left_by, sizeof(uint32_t), 4));
+	return table_ok(a, a->inexits_offset, a->nr_funcs, 1, 1);
+}
+
 static bool header_ok(const struct pb_analysis *a, uint64_t size)
 {
 	CHECK(a->magic == PB_ANALYSIS_MAGIC && a->version == PB_ANALYSIS_VERSION);
@@ -34,7 +47,7 @@ static bool header_ok(const struct pb_analysis *a, uint64_t size)
 	CHECK(!*pb_analysis_string(a, 0));
 	CHECK(!*pb_analysis_string(a, (uint32_t)(a->strings_size - 1)));
 	CHECK(a->soname < a->strings_size && a->path < a->strings_size);
-	return true;
+	return exits_placed(a);
 }
 
 static bool fixup_ok(const struct pb_recipe *r, const struct pb_fixup *f)
@@ -108,10 +121,10 @@ static bool hole_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 	return a->text_end - hole >= PB_JUMP_LEN;
 }
 
-/* What is nobody else's: the hole and the byte before it, or the dig. */
+/* What is nobody else's: the hole, or the dig. */
 static uint64_t hole_start(const struct pb_func *f)
 {
-	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) : pb_func_hole(f) - 1;
+	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) : pb_func_hole(f);
 }
 
 static uint64_t hole_end(const struct pb_analysis *a, const struct pb_func *f)
@@ -184,11 +197,194 @@ static bool nops_ok(const struct pb_analysis *a)
 	return true;
 }
 
+/* ---- exits ----------------------------------------------------------------- */
+
+/* An instruction of the recipe; where a conditional jump leads is one of its
+ * displacements, and all else ends it. */
+static bool exit_ok(const struct pb_recipe *r, const struct pb_window_exit *e)
+{
+	const struct pb_pair *p = pb_recipe_pairs(r);
+	unsigned i = 0, targets = 0, end;
+
+	while (i < r->nr_pairs && p[i].orig != e->off)
+		i++;
+	CHECK(i < r->nr_pairs && e->kind < PB_NR_EXIT_KINDS && e->len);
+	CHECK(e->off < r->window_len && e->len <= r->window_len - e->off);
+	if (e->kind != PB_EXIT_JCC)
+		return i == r->nr_pairs - 1u;
+	CHECK(i + 1u < r->nr_pairs);
+	end = p[i + 1].copy;
+	for (i = 0, targets = 0; i < r->nr_fixups; i++)
+		targets += pb_exit_target(r, e, &pb_recipe_fixups(r)[i]);
+	return targets == 1 && end <= r->len;
+}
+
+static bool exits_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	const struct pb_window_exit *e = pb_window_exits(a, w);
+
+	CHECK(w->nr);
+	for (unsigned i = 0; i < w->nr; i++) {
+		CHECK(!i || e[i].off > e[i - 1].off);
+		CHECK(exit_ok(pb_window_recipe(a, w), &e[i]));
+	}
+	return true;
+}
+
+static bool second_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	const struct pb_recipe *r = pb_window_recipe(a, w);
+	uint64_t left = a->recipes_size - w->recipe;
+
+	if (w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED)
+		return true;
+	CHECK(left >= pb_recipe_behind(r));
+	left -= pb_recipe_behind(r);
+	if (w->how == PB_EXIT_HOLE)
+		return left >= PB_JUMP_LEN;
+	if (w->how == PB_EXIT_DUG)
+		return dug_ok(pb_window_second(a, w), left);
+	return recipe_ok(pb_window_second(a, w), left) && pb_window_second(a, w)->window_len >= PB_JUMP_LEN;
+}
+
+static bool own_recipe_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	bool via = w->how == PB_EXIT_HOLE || w->how == PB_EXIT_DUG;
+	unsigned jump = via ? PB_JUMP_SHORT : w->how == PB_EXIT_RIDES ? PB_JUMP_RIDE : PB_JUMP_LEN;
+
+	CHECK(w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || w->how == PB_EXIT_RIDES || via);
+	CHECK(via == (w->via != 0) && w->len >= jump && w->len <= PB_WINDOW_MAX);
+	CHECK(w->how != PB_EXIT_RIDES || w->len == PB_JUMP_RIDE);
+	CHECK(w->recipe % 8 == 0 && w->recipe <= a->recipes_size);
+	CHECK(recipe_ok(pb_window_recipe(a, w), a->recipes_size - w->recipe));
+	CHECK(pb_window_recipe(a, w)->window_len == w->len);
+	return second_ok(a, w);
+}
+
+static bool entry_window_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	const struct pb_func *f = pb_analysis_funcs(a) + w->recipe;
+
+	CHECK(w->recipe < a->nr_funcs && f->refused == PB_REFUSED_NOT && !w->via);
+	return w->start == pb_func_window(f) && w->len == f->window_len;
+}
+
+/* What it takes besides the window: a hole, a dig, a carrier. */
+struct area {
+	uint64_t start, end;
+};
+
+static struct area second_area(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	uint64_t hole = pb_window_hole(w);
+
+	switch (w->how) {
+	case PB_EXIT_HOLE:
+		return (struct area){ hole, hole + PB_JUMP_LEN };
+	case PB_EXIT_DUG:
+		return (struct area){ hole - PB_JUMP_LEN, hole - PB_JUMP_LEN + pb_window_second(a, w)->window_len };
+	case PB_EXIT_RIDES:
+		return (struct area){ w->start + 1, w->start + 1 + pb_window_second(a, w)->window_len };
+	default:
+		return (struct area){ w->start, w->start };
+	}
+}
+
+static bool apart(struct area x, struct area y)
+{
+	return x.end <= y.start || y.end <= x.start;
+}
+
+/* No entry's window or hole in it. As in hole_ok(). */
+static bool apart_from_entries(const struct pb_analysis *a, struct area x)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+
+	for (int64_t k = pb_analysis_lower(a, x.end + PB_HOLE_REACH); k >= 0; k--) {
+		if (f[k].addr + 2 * PB_HOLE_REACH < x.start && k + 1 < a->nr_funcs && f[k + 1].addr <= x.start)
+			break;
+		if (f[k].window_len)
+			CHECK(apart(x, (struct area){ pb_func_window(&f[k]), pb_func_window_end(&f[k]) }));
+		if (f[k].via)
+			CHECK(apart(x, (struct area){ hole_start(&f[k]), hole_end(a, &f[k]) }));
+	}
+	return true;
+}
+
+static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct area x, bool second)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+
+	for (int64_t k = pb_window_lower(a, x.end + PB_HOLE_REACH); k >= 0; k--) {
+		if (w[k].start + 2 * PB_HOLE_REACH < x.start)
+			break;
+		CHECK((k == i && !second) || apart(x, (struct area){ w[k].start, w[k].start + w[k].len }));
+		CHECK(k == i || apart(x, second_area(a, &w[k])));
+	}
+	return true;
+}
+
+static bool window_apart(const struct pb_analysis *a, uint32_t i)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
+	struct area own = { w->start, w->start + w->len }, second = second_area(a, w);
+
+	if (w->how == PB_EXIT_ENTRY)
+		return true;	/* its function's */
+	if (w->via)
+		CHECK(w->via - PB_JUMP_SHORT >= INT8_MIN && w->via - PB_JUMP_SHORT <= INT8_MAX);
+	CHECK(second.start >= a->text_start && second.end >= second.start && second.end <= a->text_end);
+	CHECK(apart_from_entries(a, own) && apart_from_windows(a, i, own, false));
+	return second.start == second.end ||
+	       (apart_from_entries(a, second) && apart_from_windows(a, i, second, true));
+}
+
+static bool windows_ok(const struct pb_analysis *a)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+	uint64_t exits = 0;
+
+	for (uint32_t i = 0; i < a->nr_windows; i++) {
+		CHECK(w[i].start >= a->text_start && w[i].start < a->text_end);
+		CHECK(a->text_end - w[i].start >= w[i].len);
+		CHECK(!i || (w[i].start > w[i - 1].start && w[i].start >= w[i - 1].start + w[i - 1].len));
+		CHECK(w[i].how == PB_EXIT_ENTRY ? entry_window_ok(a, &w[i]) : own_recipe_ok(a, &w[i]));
+		CHECK(w[i].first == exits && w[i].nr <= a->nr_exits - exits);
+		exits += w[i].nr;
+		CHECK(exits_ok(a, &w[i]));
+	}
+	for (uint32_t i = 0; i < a->nr_windows; i++)
+		CHECK(window_apart(a, i));
+	return exits == a->nr_exits;
+}
+
+static bool left_by_ok(const struct pb_analysis *a)
+{
+	const uint32_t *leaves = (const uint32_t *)((const char *)a + a->leaves_offset);
+	const uint32_t *left_by = (const uint32_t *)((const char *)a + a->left_by_offset);
+	const struct pb_func *f = pb_analysis_funcs(a);
+
+	CHECK(!leaves[0] && leaves[a->nr_funcs] == a->nr_left_by);
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		CHECK(leaves[i] <= leaves[i + 1] && leaves[i + 1] <= a->nr_left_by);
+		CHECK(pb_func_inexit(a, &f[i]) < PB_NR_INEXIT);
+		if (pb_func_inexit(a, &f[i]) == PB_INEXIT_NOT)
+			CHECK(f[i].refused == PB_REFUSED_NOT);
+		else
+			CHECK(leaves[i] == leaves[i + 1]);
+	}
+	for (uint32_t i = 0; i < a->nr_left_by; i++)
+		CHECK(left_by[i] < a->nr_windows);
+	return true;
+}
+
 int pb_analysis_check(const void *map, size_t size)
 {
 	const struct pb_analysis *a = map;
 
 	if ((uintptr_t)map % 8 || size < sizeof(*a))
 		return -EINVAL;
-	return header_ok(a, size) && funcs_ok(a) && nops_ok(a) ? 0 : -EINVAL;
+	if (!header_ok(a, size) || !funcs_ok(a) || !nops_ok(a))
+		return -EINVAL;
+	return !(a->flags & PB_AN_RETURNS) || (windows_ok(a) && left_by_ok(a)) ? 0 : -EINVAL;
 }

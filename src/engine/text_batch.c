@@ -66,18 +66,18 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	p = &part->p[part->nr++];
 	p->addr = addr;
 	p->len = len;
+	p->hole = false;
 	memcpy(p->bytes, bytes, len);
 }
 
-/* In padding. When the jump is taken out a thread may stand at it: the patch
- * begins a byte earlier, which stays what it is, and so has it inside. */
+/* In padding. When the jump is taken out a thread may stand at it. */
 static void add_hole(struct part *part, uint64_t hole, const uint8_t *to)
 {
-	uint8_t bytes[1 + PB_JUMP_LEN];
+	size_t nr = part->nr;
 
-	bytes[0] = *(const uint8_t *)(hole - 1);
-	memcpy(bytes + 1, to, PB_JUMP_LEN);
-	add_patch(part, hole - 1, bytes, sizeof(bytes));
+	add_patch(part, hole, to, PB_JUMP_LEN);
+	if (part->nr > nr)
+		part->p[nr].hole = true;
 }
 
 static void refuse(struct pb_site *s, enum pb_refused why)
@@ -378,9 +378,9 @@ static void take_back_holes(void)
 	for (size_t i = 0; i < part->done; i++) {
 		struct pb_patch p = part->p[i];
 		const struct pb_module *m = pb_module_at(p.addr);
-		const struct pb_func *f = pb_analysis_hole_at(m->analysis, p.addr + 1 - m->bias);
+		const struct pb_func *f = pb_analysis_hole_at(m->analysis, p.addr - m->bias);
 
-		if (p.len == PB_DIG_LEN || pb_window_is_patched(m, f) || !pb_hole_is_patched(m, f))
+		if (!p.hole || pb_window_is_patched(m, f) || !pb_hole_is_patched(m, f))
 			continue;
 		memcpy(p.bytes, p.old, p.len);
 		pb_text_poke(&p, 1, -1);

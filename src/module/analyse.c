@@ -100,6 +100,10 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->edges);
 	pb_vec_free(&an->pads);
 	pb_vec_free(&an->exit_windows);
+	pb_vec_free(&an->exit_tables.windows);
+	pb_vec_free(&an->exit_tables.exits);
+	pb_vec_free(&an->exit_tables.leaves);
+	pb_vec_free(&an->exit_tables.left_by);
 	free(an->units);
 	for (unsigned i = 0; i < an->nr_debug; i++)
 		pb_elf_close(&an->debug[i]);

@@ -14,7 +14,7 @@
 #include "module/module_priv.h"
 
 /* Goes up when the same file gives another analysis: then the old ones are stale. */
-#define REVISION	17
+#define REVISION	18
 
 #define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
 
@@ -197,7 +197,7 @@ void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struc
 	if ((o && o->flags & PB_MODULE_NO_CACHE) || !read_setting(&c->limit) ||
 	    pb_elf_open(&e, elf_fd, false, &why))
 		return;
-	if (make_name(c, &e, elf_fd, path, o ? o->flags & PB_MODULE_ALL_SITES : 0))
+	if (make_name(c, &e, elf_fd, path, o ? o->flags & (PB_MODULE_ALL_SITES | PB_MODULE_RETURNS) : 0))
 		c->dir = open_cache_dir(o);
 	pb_elf_close(&e);
 }

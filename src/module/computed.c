@@ -163,6 +163,7 @@ void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct
 	memset(out, 0, sizeof(*out));
 	if (!decode_full(s.r, e->addr, &d) || d.insn.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return;
+	out->on_stack = d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && d.op[0].mem.base == ZYDIS_REGISTER_RSP;
 	if (d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
 		of_memory(&s, &d.op[0].mem);
 	else if (d.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER)

@@ -74,11 +74,11 @@ static bool is_host(struct pb_an *an, struct pb_fn *f)
 	return f->host == PB_HOST_YES;
 }
 
-/* What is kept for the function k: its hole and the byte before, or its dig. */
+/* What is kept for the function k: its hole, or its dig. */
 static bool hole_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 {
 	uint64_t hole = k->addr + k->window + (uint64_t)(int64_t)k->via;
-	uint64_t from = k->dug_len ? hole - PB_JUMP_LEN : hole - 1;
+	uint64_t from = k->dug_len ? hole - PB_JUMP_LEN : hole;
 	uint64_t to = k->dug_len ? from + k->dug_len : hole + PB_JUMP_LEN;
 
 	return k->via && from < end && start < to;

@@ -152,6 +152,44 @@ static uint64_t place(uint64_t *at, uint64_t size)
 	return offset;
 }
 
+/* Where the tables of exits lie. */
+static void place_exits(const struct pb_an *an, struct pb_analysis *a, uint64_t *at)
+{
+	const struct pb_exit_tables *t = &an->exit_tables;
+
+	if (!(an->flags & PB_MODULE_RETURNS))
+		return;
+	a->flags |= PB_AN_RETURNS;
+	a->nr_windows = (uint32_t)t->windows.n;
+	a->nr_exits = (uint32_t)t->exits.n;
+	a->nr_left_by = (uint32_t)t->left_by.n;
+	a->windows_offset = place(at, t->windows.n * sizeof(*t->windows.v));
+	a->exits_offset = place(at, t->exits.n * sizeof(*t->exits.v));
+	a->leaves_offset = place(at, t->leaves.n * sizeof(*t->leaves.v));
+	a->left_by_offset = place(at, t->left_by.n * sizeof(*t->left_by.v));
+	a->inexits_offset = place(at, an->fns.n);
+}
+
+static void put(uint8_t *to, const void *from, size_t size)
+{
+	if (size)
+		memcpy(to, from, size);
+}
+
+static void put_exits(const struct pb_an *an, const struct pb_analysis *a, uint8_t *blob)
+{
+	const struct pb_exit_tables *t = &an->exit_tables;
+
+	if (!(an->flags & PB_MODULE_RETURNS))
+		return;
+	put(blob + a->windows_offset, t->windows.v, t->windows.n * sizeof(*t->windows.v));
+	put(blob + a->exits_offset, t->exits.v, t->exits.n * sizeof(*t->exits.v));
+	put(blob + a->leaves_offset, t->leaves.v, t->leaves.n * sizeof(*t->leaves.v));
+	put(blob + a->left_by_offset, t->left_by.v, t->left_by.n * sizeof(*t->left_by.v));
+	for (size_t i = 0; i < an->fns.n; i++)
+		blob[a->inexits_offset + i] = an->fns.v[i].inexit;
+}
+
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 {
 	struct pb_analysis a = {
@@ -177,16 +215,16 @@ int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 	a.funcs_offset = place(&at, an->fns.n * sizeof(*funcs));
 	a.nops_offset = place(&at, an->nops.n * sizeof(struct pb_nop));
 	a.recipes_offset = place(&at, an->recipes.n);
+	place_exits(an, &a, &at);
 	a.strings_offset = place(&at, t.n);
 	a.size = at;
 	*blob = funcs && !t.failed ? calloc(1, at) : NULL;
 	if (*blob) {
 		memcpy(*blob, &a, sizeof(a));
 		memcpy(*blob + a.funcs_offset, funcs, an->fns.n * sizeof(*funcs));
-		if (an->nops.n)
-			memcpy(*blob + a.nops_offset, an->nops.v, an->nops.n * sizeof(struct pb_nop));
-		if (an->recipes.n)
-			memcpy(*blob + a.recipes_offset, an->recipes.v, an->recipes.n);
+		put(*blob + a.nops_offset, an->nops.v, an->nops.n * sizeof(struct pb_nop));
+		put(*blob + a.recipes_offset, an->recipes.v, an->recipes.n);
+		put_exits(an, &a, *blob);
 		memcpy(*blob + a.strings_offset, t.v, t.n);
 		*size = at;
 	}

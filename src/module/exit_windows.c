@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "abi/analysis_access.h"
 #include "module/exits_priv.h"
 #include "module/relocate.h"
 
@@ -76,7 +77,7 @@ static void mark_entries(struct pb_an *an)
 		if (f->dug_len)
 			set_used(an, hole - PB_JUMP_LEN, hole - PB_JUMP_LEN + f->dug_len, true);
 		else if (f->via)
-			set_used(an, hole - 1, hole + PB_JUMP_LEN, true);
+			set_used(an, hole, hole + PB_JUMP_LEN, true);
 	}
 }
 
@@ -164,7 +165,7 @@ static bool fits(struct placer *p, const struct pb_fn_exit *e, uint64_t start, u
 
 static void keep(struct placer *p, struct pb_fn_exit *e, uint64_t start, enum pb_exit_how how)
 {
-	struct pb_exit_window w = { .start = start, .len = p->out.head.window_len, .how = (uint8_t)how,
+	struct pb_an_window w = { .start = start, .len = p->out.head.window_len, .how = (uint8_t)how,
 				    .fn = -1, .recipe = add_recipe(p->an, &p->out) };
 
 	set_used(p->an, start, start + w.len, true);
@@ -172,6 +173,21 @@ static void keep(struct placer *p, struct pb_fn_exit *e, uint64_t start, enum pb
 	e->window = (uint32_t)p->last;
 	e->how = (uint8_t)how;
 	pb_vec_push(&p->an->exit_windows, w);
+}
+
+/* A longer recipe is followed by the same, the hole's bytes or a dig's recipe. */
+static void add_behind(struct pb_an *an, const struct pb_an_window *w)
+{
+	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
+	size_t from = w->recipe + pb_recipe_behind(r), n = PB_JUMP_LEN;
+
+	if (w->dug_len)
+		n = pb_recipe_size((const struct pb_recipe *)(an->recipes.v + from));
+	n = (n + 7) & ~(size_t)7;
+	if (pb_vec_reserve(&an->recipes, n)) {
+		memcpy(an->recipes.v + an->recipes.n, an->recipes.v + from, n);
+		an->recipes.n += n;
+	}
 }
 
 static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
@@ -182,21 +198,21 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 }
 
 /* The window of f's entry, as one of exits. */
-static struct pb_exit_window *entry_window(struct placer *p, const struct pb_fn *f)
+static struct pb_an_window *entry_window(struct placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;
 	int32_t fn = (int32_t)(f - an->fns.v);
 
 	if (p->last < 0 || an->exit_windows.v[p->last].fn != fn) {
 		p->last = (long)an->exit_windows.n;
-		pb_vec_push(&an->exit_windows, (struct pb_exit_window){
+		pb_vec_push(&an->exit_windows, (struct pb_an_window){
 			.start = f->addr + f->window, .len = f->window_len, .how = PB_EXIT_ENTRY,
 			.fn = fn, .via = f->via, .dug_len = f->dug_len, .recipe = f->recipe });
 	}
 	return an->exit_windows.failed ? NULL : &an->exit_windows.v[p->last];
 }
 
-static bool join(struct placer *p, struct pb_fn_exit *e, const struct pb_exit_window *w)
+static bool join(struct placer *p, struct pb_fn_exit *e, const struct pb_an_window *w)
 {
 	e->how = w->fn >= 0 ? PB_EXIT_ENTRY : PB_EXIT_JOINED;
 	e->window = (uint32_t)p->last;
@@ -208,7 +224,7 @@ static bool is_inside(struct placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
 	const struct pb_fn *f = entry_before(an, e->addr);
-	const struct pb_exit_window *w = p->last >= 0 ? &an->exit_windows.v[p->last] : NULL;
+	const struct pb_an_window *w = p->last >= 0 ? &an->exit_windows.v[p->last] : NULL;
 
 	if (w && e->addr >= w->start && e->addr < w->start + w->len)
 		return join(p, e, w);
@@ -241,9 +257,10 @@ static bool lengthen(struct placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
 	const struct pb_fn *f = entry_before(an, e->addr);
-	struct pb_exit_window *w = p->last >= 0 ? &an->exit_windows.v[p->last] : NULL;
+	struct pb_an_window *w = p->last >= 0 ? &an->exit_windows.v[p->last] : NULL;
 	unsigned jump = PB_JUMP_LEN;
 	uint64_t end;
+	uint32_t recipe;
 
 	if (f && (!w || w->start <= f->addr + f->window)) {
 		if (f->flags & PB_FUNC_RIDES || f->addr + f->window >= e->addr ||
@@ -261,7 +278,10 @@ static bool lengthen(struct placer *p, struct pb_fn_exit *e)
 		return false;
 	set_used(an, end, w->start + p->out.head.window_len, true);
 	w->len = p->out.head.window_len;
-	w->recipe = add_recipe(an, &p->out);
+	recipe = add_recipe(an, &p->out);
+	if (w->via && !an->recipes.failed)
+		add_behind(an, w);
+	w->recipe = recipe;
 	return join(p, e, w);
 }
 
@@ -305,7 +325,7 @@ static void add_gaps(struct placer *p, const pb_gap_vec *from, bool inside)
 		/* in code of which nothing is certain, padding may be led to */
 		if (inside && (u < 0 || an->units[u]))
 			continue;
-		/* cut at what is used or led to; the byte before a hole is kept with it */
+		/* cut at what is used or led to */
 		for (uint64_t a = g.addr; a <= g.end; a++) {
 			bool taken = a == g.end || pb_bit_test(r->used, a - r->addr);
 			bool led = a < g.end && pb_bit_test(r->reached, a - r->addr);
@@ -339,13 +359,9 @@ static uint64_t take_hole(struct placer *p, uint64_t window)
 
 		if (hole + BELOW < window)
 			hole = window - BELOW;
-		/* the byte before it must be nobody's */
-		if (is_used(p->an, hole - 1, hole))
-			hole++;
-		if (hole + PB_JUMP_LEN > g[i].end || hole > window + ABOVE ||
-		    is_used(p->an, hole - 1, hole + PB_JUMP_LEN))
+		if (hole + PB_JUMP_LEN > g[i].end || is_used(p->an, hole, hole + PB_JUMP_LEN))
 			continue;
-		g[i].addr = hole + PB_JUMP_LEN + 1;
+		g[i].addr = hole + PB_JUMP_LEN;
 		return hole;
 	}
 	return 0;
@@ -399,7 +415,7 @@ static bool short_window(struct placer *p, struct pb_fn_exit *e, bool in_code)
 {
 	struct pb_an *an = p->an;
 	struct pb_window_out dug;
-	struct pb_exit_window *w;
+	struct pb_an_window *w;
 	uint64_t at[MAX_CANDIDATES], hole;
 	unsigned n = candidates(p, e, at);
 
@@ -425,7 +441,7 @@ static bool short_window(struct placer *p, struct pb_fn_exit *e, bool in_code)
 			set_used(an, hole - PB_JUMP_LEN, hole - PB_JUMP_LEN + w->dug_len, true);
 			add_recipe(an, &dug);
 		} else {
-			set_used(an, hole - 1, hole + PB_JUMP_LEN, true);
+			set_used(an, hole, hole + PB_JUMP_LEN, true);
 			add_bytes(an, pb_range_find(an, hole), hole);
 		}
 		return true;
@@ -442,7 +458,7 @@ static bool ride(struct placer *p, struct pb_fn_exit *e)
 	const struct pb_range *r = pb_range_find(an, next);
 	long u = pb_cfi_find(&an->cfi, next);
 	struct pb_window_out carrier;
-	struct pb_exit_window *w;
+	struct pb_an_window *w;
 
 	if (e->len != PB_JUMP_RIDE || !r || u < 0 || an->units[u] ||
 	    !pb_bit_test(r->starts, next - r->addr) || !is_alive(p, next, (uint32_t)u) ||
@@ -468,17 +484,20 @@ static void short_windows(struct placer *p, const bool *wanted)
 	for (size_t i = 0; i < an->exits.n; i++)
 		if (an->exits.v[i].exit && wanted[an->exits.v[i].unit] && !an->exits.v[i].how)
 			short_window(p, &an->exits.v[i], false);
-	/* no dig over an exit that has no window */
+	/* no dig over an exit that has no window; one that an entry has displaced for
+	 * its hole gets none */
 	for (size_t i = 0; i < an->exits.n; i++) {
-		const struct pb_fn_exit *e = &an->exits.v[i];
+		struct pb_fn_exit *e = &an->exits.v[i];
 
-		if (e->exit && !e->how)
-			set_used(an, e->addr, e->addr + e->len, true);
+		if (!e->exit || e->how)
+			continue;
+		e->displaced = is_used(an, e->addr, e->addr + e->len);
+		set_used(an, e->addr, e->addr + e->len, true);
 	}
 	for (size_t i = 0; i < an->exits.n; i++) {
 		struct pb_fn_exit *e = &an->exits.v[i];
 
-		if (!e->exit || !wanted[e->unit] || e->how)
+		if (!e->exit || !wanted[e->unit] || e->how || e->displaced)
 			continue;
 		set_used(an, e->addr, e->addr + e->len, false);
 		if (!short_window(p, e, true) && !ride(p, e))

@@ -140,6 +140,8 @@ static void judge_jump(struct judge *j, struct pb_fn_exit *e)
 
 	if (!r)
 		flag(j, e->unit, PB_INEXIT_LOST);
+	else if (r->stubs && e->kind == PB_EXIT_FALL)
+		flag(j, e->unit, PB_INEXIT_FALLS);
 	else if (r->stubs || (f && e->kind != PB_EXIT_FALL && !is_part(an, f, e->unit)))
 		e->gone ? (void)(e->exit = true) : flag(j, e->unit, PB_INEXIT_FRAME);
 	else if (to < 0)
@@ -204,10 +206,10 @@ static void judge_computed(struct judge *j, struct pb_fn_exit *e)
 		return;
 	case PB_COMPUTED_POINTERS: case PB_COMPUTED_POINTER:
 		goes_on = c.table ? leads_back(j->an, c.table, e->unit) : has_labels(j->an, e->unit);
-		if (!goes_on && e->gone)
+		if (!goes_on && e->gone && !c.on_stack)
 			e->exit = true;
 		/* all pointers are known, so all that it may lead to; but does it leave? */
-		else if (!goes_on || (e->gone && c.how == PB_COMPUTED_POINTER))
+		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
 			flag(j, e->unit, PB_INEXIT_COMPUTED);
 		return;
 	default:
@@ -309,7 +311,7 @@ static void spread(struct judge *j)
 	}
 }
 
-static long unit_of(const struct pb_an *an, const struct pb_fn *f)
+long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f)
 {
 	return f->fde >= 0 ? f->fde : pb_cfi_find(&an->cfi, f->addr);
 }
@@ -323,7 +325,7 @@ static void want(struct judge *j)
 
 	for (size_t i = 0; i < an->fns.n; i++) {
 		const struct pb_fn *f = &an->fns.v[i];
-		long u = f->refused ? -1 : unit_of(an, f);
+		long u = f->refused ? -1 : pb_exits_unit(an, f);
 
 		if (u < 0 || an->units[u] || j->wanted[u])
 			continue;
@@ -360,9 +362,19 @@ size_t pb_exits_lower(const struct pb_an *an, uint32_t unit)
 	return low;
 }
 
+const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr)
+{
+	size_t from = edge_lower(&an->edges, unit, false), to = from;
+
+	while (to < an->edges.n && an->edges.v[to].from == unit)
+		to++;
+	*nr = to - from;
+	return an->edges.v + from;
+}
+
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max)
 {
-	long u = unit_of(an, f);
+	long u = pb_exits_unit(an, f);
 	size_t n = 0;
 
 	if (u < 0)
@@ -386,7 +398,7 @@ size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *u
 
 static uint8_t verdict(const struct pb_an *an, const struct pb_fn *f)
 {
-	long u = unit_of(an, f);
+	long u = pb_exits_unit(an, f);
 
 	if (f->refused)
 		return PB_INEXIT_REFUSED;
@@ -448,6 +460,12 @@ int pb_exits_make(struct pb_an *an, const char **why)
 	}
 	for (size_t i = 0; !err && i < an->fns.n; i++)
 		an->fns.v[i].inexit = verdict(an, &an->fns.v[i]);
+	if (!err)
+		err = pb_exit_tables_make(an);
+	if (!err && an->recipes.n > UINT32_MAX) {
+		*why = "too many functions";
+		err = -EFBIG;
+	}
 	pb_vec_free(&j.back);
 	free(j.work);
 	free(j.wanted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Between exits.c, computed.c and exit_windows.c. */
+/* Between exits.c, computed.c, exit_windows.c and exit_tables.c. */
 #ifndef PB_MODULE_EXITS_PRIV_H
 #define PB_MODULE_EXITS_PRIV_H
 #include "module/insn.h"
@@ -17,6 +17,7 @@ enum pb_computed_how {
 struct pb_computed {
 	enum pb_computed_how how;
 	uint64_t table;		/* POINTERS: address of the array, 0 if unknown */
+	bool on_stack;		/* the jump itself reads it there; below rsp a stub's words lie */
 };
 
 /* Has looking around taken more steps than any real file needs? A made-up one could
@@ -39,4 +40,6 @@ uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor
 
 /* exit_windows.c: finds a window for each exit of the units that are wanted. */
 int pb_exit_windows_make(struct pb_an *an, const bool *wanted);
+/* exit_tables.c: what of it goes into the file. */
+int pb_exit_tables_make(struct pb_an *an);
 #endif

@@ -18,7 +18,7 @@ static bool is_gone(const struct pb_cfi_row *row)
 	return row->cfa_reg == PB_REG_RSP && row->cfa_off == 8 && !row->ra_moved && !row->ra_undefined;
 }
 
-static void note_exit(struct pb_flow *f, enum pb_exit_kind kind, uint64_t addr, uint8_t len,
+static void note_exit(struct pb_flow *f, unsigned kind, uint64_t addr, uint8_t len,
 		      uint64_t target, const struct pb_cfi_row *row)
 {
 	pb_vec_push(&f->exits, (struct pb_fn_exit){

@@ -24,16 +24,15 @@ static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
 	return false;
 }
 
-/* A window may reach into the padding behind its function; the byte before a
- * hole is nobody's. */
+/* A window may reach into the padding after its function. */
 static void leave_window(const struct pb_an *an, struct pb_gap *g)
 {
 	long i = pb_fn_lower(an, g->addr);
 	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
 	uint64_t end = f ? f->addr + f->window + f->window_len : 0;
 
-	if (f && f->window_len && end >= g->addr)
-		g->addr = end + 1;
+	if (f && f->window_len && end > g->addr)
+		g->addr = end;
 }
 
 void pb_holes_prepare(struct pb_an *an)
@@ -65,7 +64,7 @@ uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window)
 			hole = window - BELOW;
 		if (hole + PB_JUMP_LEN > g[i].end)
 			continue;
-		g[i].addr = hole + PB_JUMP_LEN + 1;
+		g[i].addr = hole + PB_JUMP_LEN;
 		return hole;
 	}
 	return 0;

@@ -140,7 +140,8 @@ struct pb_an {
 	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
 	pb_exit_vec exits;
 	pb_gap_vec pads;	/* padding in functions */
-	PB_VEC(struct pb_exit_window) exit_windows;
+	PB_VEC(struct pb_an_window) exit_windows;
+	struct pb_exit_tables exit_tables;
 	uint64_t exit_work;	/* looking for exits' surroundings */
 	pb_edge_vec edges;	/* sorted by `from` */
 };
@@ -158,6 +159,10 @@ int pb_exits_make(struct pb_an *an, const char **why);
 /* The units that a function's code is in: its own, and those that edges lead to.
  * At most max; returns how many there are, 0: none. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
+/* The edges that begin in the unit. */
+const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
+/* The index of the function's own unit, or -1. */
+long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f);
 /* The index of the unit's first exit. */
 size_t pb_exits_lower(const struct pb_an *an, uint32_t unit);
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why);

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Fields of the tables: the header, functions, recipes. */
+/* Fields of the tables: the header, functions, recipes, exits. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct pb_analysis a;
@@ -36,7 +36,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 	if (size < sizeof(a))
 		return size;
 	memcpy(&a, data, sizeof(a));
-	switch (fuzz_random(&r) % 6) {
+	switch (fuzz_random(&r) % 8) {
 	case 0:
 		at = fuzz_below(&r, sizeof(a) / 4) * 4;
 		break;
@@ -51,6 +51,10 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 	case 4:
 		at = a.recipes_offset + fuzz_below(&r, a.recipes_size);
 		break;
+	case 5: case 6:
+		/* from the windows to the reasons, one table after another */
+		at = a.windows_offset + fuzz_below(&r, a.inexits_offset + a.nr_funcs - a.windows_offset + 1);
+		break;
 	default:
 		at = fuzz_below(&r, size);
 	}
@@ -60,15 +64,19 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 
 static void seed_file(const char *path, const uint8_t *data, size_t size)
 {
-	uint8_t *copy = malloc(size), *blob;
-	size_t blob_size;
-	const char *why;
+	static const unsigned flags[] = { PB_MODULE_ALL_SITES, PB_MODULE_ALL_SITES | PB_MODULE_RETURNS };
 
-	memcpy(copy, data, size);
-	if (pb_analyse_memory(copy, size, path, PB_MODULE_ALL_SITES, &blob, &blob_size, &why))
-		return;
-	fuzz_seed(blob, blob_size);
-	free(blob);
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t *copy = malloc(size), *blob;
+		size_t blob_size;
+		const char *why;
+
+		memcpy(copy, data, size);
+		if (pb_analyse_memory(copy, size, path, flags[i], &blob, &blob_size, &why))
+			return;
+		fuzz_seed(blob, blob_size);
+		free(blob);
+	}
 }
 
 void fuzz_seeds(void)

@@ -49,6 +49,50 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 	return sum + stub[0];
 }
 
+/* What the agent does with a window of exits. */
+static uint64_t use_window(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	const struct pb_recipe *r = pb_window_recipe(a, w), *second = pb_window_second(a, w);
+	uint64_t sum = use_recipe(r) + (second ? use_recipe(second) : 0);
+
+	FUZZ_CHECK(r->window_len == w->len);
+	FUZZ_CHECK(pb_window_lower(a, w->start) == w - pb_analysis_windows(a));
+	if (w->how == PB_EXIT_ENTRY)
+		FUZZ_CHECK(pb_func_exits(a, pb_window_func(a, w)) == w);
+	for (unsigned k = 0; w->how == PB_EXIT_HOLE && k < PB_JUMP_LEN; k++)
+		sum += pb_recipe_hole(r)[k];
+	for (unsigned k = 0; k < w->nr; k++) {
+		const struct pb_window_exit *e = pb_window_exits(a, w) + k;
+		int at = pb_recipe_copy_offset(r, e->off);
+
+		FUZZ_CHECK(at >= 0 && at < r->len);
+		for (unsigned i = 0; i < e->len; i++)
+			sum += pb_recipe_orig(r)[e->off + i];
+		for (unsigned i = 0; e->kind == PB_EXIT_JCC && i < r->nr_fixups; i++)
+			sum += (unsigned)pb_exit_target(r, e, &pb_recipe_fixups(r)[i]);
+	}
+	return sum;
+}
+
+static uint64_t use_exits(const struct pb_analysis *a)
+{
+	const struct pb_func *f = pb_analysis_funcs(a);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < a->nr_windows; i++)
+		sum += use_window(a, pb_analysis_windows(a) + i);
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		uint32_t nr;
+		const uint32_t *left_by = pb_func_left_by(a, &f[i], &nr);
+
+		FUZZ_CHECK(pb_func_inexit(a, &f[i]) < PB_NR_INEXIT);
+		for (uint32_t k = 0; k < nr; k++)
+			sum += pb_analysis_windows(a)[left_by[k]].start;
+		sum += pb_func_exits(a, &f[i]) != NULL;
+	}
+	return sum;
+}
+
 void use_analysis(const struct pb_analysis *a)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -65,5 +109,7 @@ void use_analysis(const struct pb_analysis *a)
 	}
 	for (uint32_t i = 0; i < a->nr_nops; i++)
 		sum += n[i].orig[n[i].len - 1];
+	if (a->flags & PB_AN_RETURNS)
+		sum += use_exits(a);
 	__asm__ volatile("" : : "r"(sum));		/* it was asked for */
 }

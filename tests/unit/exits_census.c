@@ -3,6 +3,8 @@
  * What the analysis finds of the exits of a file's functions.
  *
  *   exits_census FILE...        one line for each file, shares in percent
+ *   exits_census -f FILE...     the same as the written analysis has it: only exits that
+ *                               complete functions need; and its size, with and without
  *   exits_census -r FILE        the functions whose exits aren't hooked, and why
  *   exits_census -x FILE        all: windows, exits, functions, for tests
  *   exits_census -t FILE...     times, with and without
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "abi/analysis_access.h"
 #include "module/exits.h"
 #include "module/module_priv.h"
 
@@ -28,7 +31,7 @@ static const char *const why_names[] = {
 	PB_INEXIT_LIST(X)
 #undef X
 };
-static const char *const kind_names[] = { "ret", "jmp", "jcc", "indirect", "fall", "undecoded" };
+static const char *const kind_names[] = { "ret", "ret_pops", "jmp", "jcc", "indirect", "fall", "undecoded" };
 
 struct totals {
 	size_t functions, why[PB_NR_INEXIT], exits[2], how[2][PB_NR_EXIT_HOW];
@@ -87,6 +90,53 @@ static void census(struct pb_an *an, void *arg)
 	print(base_name(an->path), &t);
 }
 
+static void add_file(const struct pb_analysis *a, struct totals *t)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		t->functions++;
+		t->why[pb_func_inexit(a, pb_analysis_funcs(a) + i)]++;
+	}
+	for (uint32_t i = 0; i < a->nr_windows; i++)
+		for (unsigned k = 0; k < w[i].nr; k++) {
+			bool jump = pb_window_exits(a, &w[i])[k].kind > PB_EXIT_RET_POPS;
+			bool joined = k && w[i].how != PB_EXIT_ENTRY;
+
+			t->exits[jump]++;
+			t->how[jump][joined ? PB_EXIT_JOINED : w[i].how]++;
+		}
+}
+
+static const struct pb_analysis *written(const char *path, unsigned flags)
+{
+	int fd = open(path, O_RDONLY);
+	const char *why = "can't be opened";
+	uint8_t *blob;
+	size_t size;
+
+	if (fd < 0 || pb_analyse(fd, path, flags, &blob, &size, &why)) {
+		fprintf(stderr, "%s: %s\n", path, why);
+		exit(1);
+	}
+	close(fd);
+	return (const struct pb_analysis *)blob;
+}
+
+static void census_file(const char *path)
+{
+	const struct pb_analysis *a = written(path, PB_MODULE_RETURNS), *without = written(path, 0);
+	struct totals t = { 0 };
+
+	add_file(a, &t);
+	add_file(a, &all);
+	print(base_name(path), &t);
+	printf("%-22s bytes %lu, without %lu; windows %u, recipes %lu, without %lu\n", "", a->size, without->size,
+	       a->nr_windows, a->recipes_size, without->recipes_size);
+	free((void *)a);
+	free((void *)without);
+}
+
 static void print_name(const struct pb_an *an, const struct pb_fn *f)
 {
 	if (f->nr_cands)
@@ -124,7 +174,7 @@ static void everything(struct pb_an *an, void *arg)
 
 	(void)arg;
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
-		const struct pb_exit_window *w = &an->exit_windows.v[i];
+		const struct pb_an_window *w = &an->exit_windows.v[i];
 		uint64_t hole = w->via ? w->start + (uint64_t)(int64_t)w->via : 0;
 
 		printf("W %zu %lx %u %s %lx %u\n", i, (long)w->start, w->len, how_names[w->how], (long)hole, w->dug_len);
@@ -182,12 +232,14 @@ static double time_of(const char *path, unsigned flags)
 int main(int argc, char **argv)
 {
 	bool list = argc > 2 && !strcmp(argv[1], "-r"), dump = argc > 2 && !strcmp(argv[1], "-x");
-	bool times = argc > 2 && !strcmp(argv[1], "-t");
+	bool times = argc > 2 && !strcmp(argv[1], "-t"), file = argc > 2 && !strcmp(argv[1], "-f");
 
-	for (int i = 1 + (list || dump || times); i < argc; i++) {
+	for (int i = 1 + (list || dump || times || file); i < argc; i++) {
 		if (times)
 			printf("%s: %.3f s without, %.3f s with exits\n", base_name(argv[i]),
 			       time_of(argv[i], 0), time_of(argv[i], PB_MODULE_RETURNS));
+		else if (file)
+			census_file(argv[i]);
 		else
 			visit(argv[i], PB_MODULE_RETURNS, list ? refusals : dump ? everything : census);
 	}

@@ -173,7 +173,7 @@ static void take(struct pb_an *an, void *arg)
 				    f->via, f->dug_len);
 	}
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
-		const struct pb_exit_window *w = &an->exit_windows.v[i];
+		const struct pb_an_window *w = &an->exit_windows.v[i];
 
 		take_window(m, (uint32_t)i, w->start, w->len, w->via, w->dug_len);
 		if (w->how == PB_EXIT_RIDES) {

@@ -8,7 +8,7 @@
 
 #define MAX_UNITS 64
 
-static const char *const kinds[] = { "ret", "jmp", "jcc", "indirect", "fall", "undecoded" };
+static const char *const kinds[] = { "ret", "ret_pops", "jmp", "jcc", "indirect", "fall", "undecoded" };
 static const char *const hows[] = {
 #define X(name, text) #name,
 	PB_EXIT_HOW_LIST(X)
@@ -82,12 +82,15 @@ static void visit(const char *path, void (*how)(struct pb_an *, void *), void *a
 	close(fd);
 }
 
+static void check_written(struct pb_an *an, void *arg);
+
 static void check(const char *name, const struct expected *x)
 {
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	visit(path, compare, (void *)x);
+	visit(path, check_written, NULL);
 }
 
 #define MACROS \
@@ -321,7 +324,7 @@ static void check_module(struct pb_an *an, void *arg)
 
 	for (size_t i = 0; i < an->exits.n; i++) {
 		const struct pb_fn_exit *e = &an->exits.v[i];
-		const struct pb_exit_window *w;
+		const struct pb_an_window *w;
 		const struct pb_recipe *r;
 		const struct pb_range *range = pb_range_find(an, e->addr);
 		bool found = false;
@@ -356,8 +359,8 @@ static void check_apart(struct pb_an *an, void *arg)
 
 	(void)arg;
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
-		const struct pb_exit_window *w = &an->exit_windows.v[i];
-		uint64_t hole = w->start + (uint64_t)(int64_t)w->via - low, from = w->dug_len ? hole - PB_JUMP_LEN : hole - 1;
+		const struct pb_an_window *w = &an->exit_windows.v[i];
+		uint64_t hole = w->start + (uint64_t)(int64_t)w->via - low, from = w->dug_len ? hole - PB_JUMP_LEN : hole;
 		uint64_t to = w->dug_len ? from + w->dug_len : hole + PB_JUMP_LEN;
 
 		for (uint64_t at = w->start - low; at < w->start - low + w->len; at++)
@@ -381,6 +384,130 @@ static void check_apart(struct pb_an *an, void *arg)
 	free(joined);
 }
 
+/* The windows of the exits of f, as a sorted list of starts without repetition. */
+static size_t starts_of(const struct pb_an *an, const struct pb_fn *f, uint64_t *to, size_t max)
+{
+	uint32_t units[4096];
+	size_t nr = pb_exits_units(an, f, units, 4096), n = 0;
+
+	assert_true(nr <= 4096);
+	for (size_t u = 0; u < nr; u++)
+		for (size_t k = pb_exits_lower(an, units[u]); k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
+			const struct pb_fn_exit *e = &an->exits.v[k];
+			uint64_t start;
+			size_t at = 0;
+
+			if (!e->exit)
+				continue;
+			start = an->exit_windows.v[e->window].start;
+			while (at < n && to[at] < start)
+				at++;
+			if (at < n && to[at] == start)
+				continue;
+			assert_true(n < max);
+			memmove(to + at + 1, to + at, (n++ - at) * sizeof(*to));
+			to[at] = start;
+		}
+	return n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *f, uint64_t *to, size_t max)
+{
+	uint32_t nr;
+	const uint32_t *left_by = pb_func_left_by(a, f, &nr);
+
+	assert_true(nr <= max);
+	for (uint32_t i = 0; i < nr; i++)
+		to[i] = pb_analysis_windows(a)[left_by[i]].start;
+	qsort(to, nr, sizeof(*to), by_value);
+	return nr;
+}
+
+/* The exit at addr is in the file, in the window that the analysis says. */
+static void check_exit(const struct pb_an *an, const struct pb_analysis *a, const struct pb_fn_exit *e)
+{
+	const struct pb_an_window *is = &an->exit_windows.v[e->window];
+	int64_t i = pb_window_lower(a, e->addr);
+	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
+	const struct pb_range *r = pb_range_find(an, e->addr);
+	bool found = false;
+
+	assert_true(i >= 0 && w->start == is->start && w->len == is->len && w->how == is->how);
+	assert_int_equal(w->via, w->how == PB_EXIT_ENTRY ? 0 : is->via);
+	for (unsigned k = 0; k < w->nr; k++) {
+		const struct pb_window_exit *x = pb_window_exits(a, w) + k;
+
+		if (w->start + x->off != e->addr)
+			continue;
+		found = true;
+		assert_int_equal(x->len, e->len);
+		if (r->bytes[e->addr - r->addr] == 0xc2)
+			assert_int_equal(x->kind, PB_EXIT_RET_POPS);
+		else
+			assert_int_equal(x->kind, e->kind);
+	}
+	assert_true(found);
+	assert_memory_equal(pb_window_recipe(a, w), an->recipes.v + is->recipe,
+			    pb_recipe_size((const struct pb_recipe *)(an->recipes.v + is->recipe)));
+	if (is->dug_len)
+		assert_int_equal(w->how == PB_EXIT_ENTRY ? pb_func_dug(a, pb_window_func(a, w))->window_len :
+				 pb_window_second(a, w)->window_len, is->dug_len);
+	if (w->how == PB_EXIT_ENTRY)
+		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
+}
+
+/* What is written is what was found. */
+static void check_written(struct pb_an *an, void *arg)
+{
+	static uint64_t expected[8192], is[8192];
+	bool *needed = calloc(an->exit_windows.n + 1, sizeof(*needed));
+	uint32_t windows = 0, exits = 0;
+	const struct pb_analysis *a;
+	const char *why;
+	uint8_t *blob;
+	size_t size;
+
+	(void)arg;
+	assert_int_equal(pb_emit(an, &blob, &size, &why), 0);
+	a = (const struct pb_analysis *)blob;
+	assert_int_equal(pb_analysis_check(a, size), 0);
+	assert_true(a->flags & PB_AN_RETURNS);
+	for (size_t i = 0; i < an->fns.n; i++) {
+		const struct pb_fn *fn = &an->fns.v[i];
+		const struct pb_func *f = pb_analysis_funcs(a) + i;
+		size_t n = fn->inexit ? 0 : starts_of(an, fn, expected, 8192);
+
+		assert_int_equal(pb_func_inexit(a, f), fn->inexit);
+		assert_int_equal(starts_in_file(a, f, is, 8192), n);
+		assert_memory_equal(is, expected, n * sizeof(*is));
+	}
+	/* nothing that no complete function needs */
+	for (uint32_t i = 0; i < a->nr_left_by; i++)
+		needed[((const uint32_t *)(blob + a->left_by_offset))[i]] = true;
+	for (uint32_t i = 0; i < a->nr_windows; i++)
+		windows += needed[i];
+	assert_int_equal(windows, a->nr_windows);
+	for (size_t i = 0; i < an->exits.n; i++) {
+		const struct pb_fn_exit *e = &an->exits.v[i];
+		int64_t w = e->how ? pb_window_lower(a, e->addr) : -1;
+
+		if (w < 0 || pb_analysis_windows(a)[w].start != an->exit_windows.v[e->window].start)
+			continue;
+		check_exit(an, a, e);
+		exits++;
+	}
+	assert_int_equal(exits, a->nr_exits);
+	free(blob);
+	free(needed);
+}
+
 static void test_modules(void **unused)
 {
 	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/proc/self/exe" };
@@ -391,7 +518,37 @@ static void test_modules(void **unused)
 			continue;
 		visit(paths[i], check_module, &least[i]);
 		visit(paths[i], check_apart, NULL);
+		visit(paths[i], check_written, NULL);
 	}
+}
+
+/* Each byte of the header and of the tables of exits changed, and of the recipes of
+ * windows: refused, or safe to read. */
+static void test_damaged(void **unused)
+{
+	struct view v = analyse("windows.so", PB_MODULE_RETURNS);
+	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
+	uint64_t from = v.a->windows_offset, to = v.a->inexits_offset + v.a->nr_funcs;
+	unsigned refused = 0;
+
+	assert_true(v.a->nr_windows > 10);
+	for (uint64_t at = 0; at < v.size; at++)
+		for (unsigned bit = 0; bit < 8 && (at < sizeof(*v.a) || (at >= from && at < to)); bit++) {
+			memcpy(copy, v.a, v.size);
+			copy[at] ^= (uint8_t)(1u << bit);
+			refused += pb_analysis_check(copy, v.size) != 0;
+		}
+	assert_true(refused > 1000);
+	/* two windows, one over the other */
+	for (uint32_t i = 0; i + 1 < v.a->nr_windows; i++) {
+		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from);
+
+		memcpy(copy, v.a, v.size);
+		w[i + 1].start = w[i].start + w[i].len - 1;
+		assert_int_equal(pb_analysis_check(copy, v.size), -EINVAL);
+	}
+	free(copy);
+	drop(v);
 }
 
 int main(void)
@@ -401,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

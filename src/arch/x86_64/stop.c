@@ -236,7 +236,7 @@ static void release_all(void)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Strictly inside the bytes that a patch of this group replaces. */
+/* Strictly inside the bytes that a patch of this group replaces; in a hole, anywhere. */
 static bool inside(const struct job *job, uint64_t pc)
 {
 	size_t lo = 0, hi = job->nr;
@@ -244,7 +244,7 @@ static bool inside(const struct job *job, uint64_t pc)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (job->p[mid].addr < pc)
+		if (job->p[mid].addr < pc + job->p[mid].hole)
 			lo = mid + 1;
 		else
 			hi = mid;
