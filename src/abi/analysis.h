@@ -113,6 +113,7 @@ enum pb_refused {
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins behind it */
 #define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
 #define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct pb_recipe) */
+#define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of exits */
 
 struct pb_func {
 	uint64_t addr;		/* function's entry */
@@ -218,7 +219,7 @@ struct pb_exit_window {
 struct pb_window_exit {
 	uint8_t off;		/* from the window's start, rising */
 	uint8_t kind;		/* enum pb_exit_kind */
-	uint8_t len;
+	uint8_t len;		/* a JCC's at least 2 */
 };
 
 /*

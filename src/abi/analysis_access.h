@@ -310,11 +310,9 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysis *a,
 							 const struct pb_func *f)
 {
-	int64_t i = pb_window_lower(a, pb_func_window(f));
-	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
-
-	return i >= 0 && w->start == pb_func_window(f) && w->how == PB_EXIT_ENTRY &&
-	       f->refused == PB_REFUSED_NOT ? w : 0;
+	if (!(f->flags & PB_FUNC_EXITS))
+		return 0;
+	return pb_analysis_windows(a) + pb_window_lower(a, pb_func_window(f));
 }
 
 /* What the agent writes over an entry of the table of nops. rest[] was made

@@ -103,6 +103,7 @@ static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(f->addr >= a->text_start && f->addr < a->text_end);
 	CHECK(f->name < a->strings_size && f->aliases < a->strings_size);
 	CHECK(f->kind <= PB_SITE_CYG && f->refused < PB_NR_REFUSED);
+	CHECK(!(f->flags & PB_FUNC_EXITS) || a->flags & PB_AN_RETURNS);
 	if (f->refused != PB_REFUSED_NOT)
 		return f->window_len == 0 && !f->via && !(f->flags & (PB_FUNC_DUG | PB_FUNC_RIDES));
 	CHECK(f->window_len >= pb_func_jump_len(f) && f->window_len <= PB_WINDOW_MAX);
@@ -210,6 +211,7 @@ static bool exit_ok(const struct pb_recipe *r, const struct pb_window_exit *e)
 		i++;
 	CHECK(i < r->nr_pairs && e->kind < PB_NR_EXIT_KINDS && e->len);
 	CHECK(e->off < r->window_len && e->len <= r->window_len - e->off);
+	CHECK(e->kind != PB_EXIT_JCC || e->len >= PB_JUMP_SHORT);
 	if (e->kind != PB_EXIT_JCC)
 		return i == r->nr_pairs - 1u;
 	CHECK(i + 1u < r->nr_pairs);
@@ -225,7 +227,7 @@ static bool exits_ok(const struct pb_analysis *a, const struct pb_exit_window *w
 
 	CHECK(w->nr);
 	for (unsigned i = 0; i < w->nr; i++) {
-		CHECK(!i || e[i].off > e[i - 1].off);
+		CHECK(!i || e[i].off >= e[i - 1].off + e[i - 1].len);
 		CHECK(exit_ok(pb_window_recipe(a, w), &e[i]));
 	}
 	return true;
@@ -266,6 +268,7 @@ static bool entry_window_ok(const struct pb_analysis *a, const struct pb_exit_wi
 	const struct pb_func *f = pb_analysis_funcs(a) + w->recipe;
 
 	CHECK(w->recipe < a->nr_funcs && f->refused == PB_REFUSED_NOT && !w->via);
+	CHECK(f->flags & PB_FUNC_EXITS);
 	return w->start == pb_func_window(f) && w->len == f->window_len;
 }
 
@@ -342,7 +345,7 @@ static bool window_apart(const struct pb_analysis *a, uint32_t i)
 static bool windows_ok(const struct pb_analysis *a)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
-	uint64_t exits = 0;
+	uint64_t exits = 0, entries = 0;
 
 	for (uint32_t i = 0; i < a->nr_windows; i++) {
 		CHECK(w[i].start >= a->text_start && w[i].start < a->text_end);
@@ -351,11 +354,14 @@ static bool windows_ok(const struct pb_analysis *a)
 		CHECK(w[i].how == PB_EXIT_ENTRY ? entry_window_ok(a, &w[i]) : own_recipe_ok(a, &w[i]));
 		CHECK(w[i].first == exits && w[i].nr <= a->nr_exits - exits);
 		exits += w[i].nr;
+		entries += w[i].how == PB_EXIT_ENTRY;
 		CHECK(exits_ok(a, &w[i]));
 	}
 	for (uint32_t i = 0; i < a->nr_windows; i++)
 		CHECK(window_apart(a, i));
-	return exits == a->nr_exits;
+	for (uint32_t i = 0; i < a->nr_funcs; i++)
+		entries -= !!(pb_analysis_funcs(a)[i].flags & PB_FUNC_EXITS);
+	return exits == a->nr_exits && !entries;
 }
 
 static bool left_by_ok(const struct pb_analysis *a)

@@ -106,9 +106,14 @@ static size_t stubs_needed(const struct pb_analysis *a)
 	const struct pb_func *f = pb_analysis_funcs(a);
 	size_t size = PAGE;
 
-	for (uint32_t i = 0; i < a->nr_funcs; i++)
-		if (f[i].refused == PB_REFUSED_NOT)
-			size += pb_stub_size(pb_func_recipe(a, &f[i]), pb_func_dug(a, &f[i]));
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		struct pb_place p;
+
+		if (f[i].refused != PB_REFUSED_NOT)
+			continue;
+		p = pb_func_place(a, &f[i]);
+		size += pb_stub_size(&p);
+	}
 	return pb_align_up(size, PAGE);
 }
 
@@ -153,7 +158,8 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 	*m = (struct pb_module){ .analysis = a, .bias = bias, .link_map = link_map,
 				 .first_site = first_site, .number = number };
 	if (a->nr_sites) {
-		size_t sites = pb_align_up(a->nr_funcs * sizeof(struct pb_site), PAGE);
+		size_t words = a->nr_funcs * sizeof(struct pb_site);
+		size_t sites = pb_align_up(words + sizeof(struct pb_returns), PAGE);
 		uint8_t *p;
 
 		m->stubs_size = stubs_needed(a);
@@ -164,6 +170,7 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 			return NULL;
 		}
 		m->sites = (struct pb_site *)p;
+		m->returns = (struct pb_returns *)(p + words);
 		m->stubs = p + sites;
 		init_sites(m);
 		keep_text_from_cores(a, bias);

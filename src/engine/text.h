@@ -24,6 +24,7 @@ struct pb_module {
 	uint32_t number;		/* in the session */
 	uint64_t links[PB_MSG_LINKS];	/* of eBPF programs, abi/progs.h: those for it */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
+	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
 	uint8_t *stubs;			/* within reach of text and sites */
 	size_t stubs_size, stubs_used;
 	size_t stubs_sealed;		/* executable, whole pages; the last may have room */

@@ -92,53 +92,49 @@ static bool displaces(const struct pb_recipe *r, uint64_t text)
 	       !memcmp((const void *)text, pb_recipe_orig(r), r->window_len);
 }
 
-/* Are the bytes in memory those of the file? */
-static bool as_in_file(const struct pb_module *m, const struct pb_func *f)
+bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p)
 {
-	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
-
-	if (!displaces(pb_func_recipe(m->analysis, f), m->bias + pb_func_window(f)))
+	if (!displaces(p->recipe, m->bias + p->window))
 		return false;
-	if (dug)
-		return displaces(dug, m->bias + pb_func_dig(f));
-	return !f->via || !pb_hole_is_patched(m, f);
+	if (p->second)
+		return displaces(p->second, m->bias + pb_place_second(p));
+	return !p->via || !pb_hole_is_patched(m, p);
 }
 
-/* What lies in pages that are executable already was never run. */
-static int put_stub(struct pb_module *m, const uint8_t *code, size_t size)
+bool pb_stub_put(struct pb_module *m, const uint8_t *code, size_t size)
 {
 	uint8_t *at = m->stubs + m->stubs_used;
 
+	/* what lies in pages that are executable already was never run */
 	if (m->stubs_used < m->stubs_sealed)
-		return pb_text_write((uint64_t)at, code, size);
+		return !pb_text_write((uint64_t)at, code, size);
 	memcpy(at, code, size);
-	return 0;
+	return true;
 }
 
 static bool emit_stub(struct pb_module *m, struct pb_site *s)
 {
-	const struct pb_func *f = pb_site_func(m, s);
-	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
-	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
-	size_t size = pb_stub_size(r, dug);
+	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
+	size_t at = pb_align_up(m->stubs_used, (size_t)16), size = pb_stub_size(&p);
 	uint8_t code[PB_STUB_MAX] = { 0 };
 
-	if (!as_in_file(m, f)) {
+	if (!pb_place_as_in_file(m, &p)) {
 		refuse(s, PB_REFUSED_DIFFERS);
 		return false;
 	}
-	if (m->stubs_used + size > m->stubs_size ||
-	    pb_stub_emit(code, (uint64_t)m->stubs + m->stubs_used, s, r, dug, m->bias) ||
-	    put_stub(m, code, size)) {
+	m->stubs_used = at;
+	if (at + size > m->stubs_size ||
+	    pb_stub_emit(code, (uint64_t)m->stubs + at, s, &p, m->returns, m->bias) ||
+	    !pb_stub_put(m, code, size)) {
 		refuse(s, PB_REFUSED_RANGE);
 		return false;
 	}
 	/* offset 0 means none: the first stub stands behind a gap */
-	s->stub = (uint32_t)m->stubs_used;
+	s->stub = (uint32_t)at;
 	if (!(s->flags & FTRACE_FL_DIRECT))
 		s->body = (uint64_t)m->stubs + s->stub + PB_STUB_COPY;
 	s->handler = pb_site_idle(m, s);
-	m->stubs_used += size;
+	m->stubs_used = at + size;
 	return true;
 }
 
@@ -168,14 +164,13 @@ static bool make_stub(struct pb_module *m, struct pb_site *s)
 	return !(s->flags & FTRACE_FL_REFUSED);
 }
 
-static int hole_on(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
+static int hole_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body)
 {
-	uint64_t hole = m->bias + pb_func_hole(f), stub = (uint64_t)m->stubs + s->stub;
-	uint64_t copy = stub + PB_STUB_COPY + pb_func_recipe(m->analysis, f)->len;
+	uint64_t hole = m->bias + pb_place_hole(p);
 	uint8_t bytes[PB_DIG_LEN];
 
-	if (f->flags & PB_FUNC_DUG) {
-		if (pb_dig_emit(bytes, hole - PB_JUMP_LEN, copy, stub))
+	if (pb_place_dug(p)) {
+		if (pb_dig_emit(bytes, hole - PB_JUMP_LEN, body + pb_body_second(p), stub))
 			return -34;
 		add_patch(&batch[HOLES_ON], hole - PB_JUMP_LEN, bytes, PB_DIG_LEN);
 	} else {
@@ -186,39 +181,82 @@ static int hole_on(struct pb_module *m, const struct pb_site *s, const struct pb
 	return 0;
 }
 
-static void hole_off(struct pb_module *m, const struct pb_func *f)
+static void hole_off(struct pb_module *m, const struct pb_place *p)
 {
-	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
-
-	if (dug)
-		add_patch(&batch[HOLES_OFF], m->bias + pb_func_dig(f), pb_recipe_rest(dug), PB_DIG_LEN);
+	if (pb_place_dug(p))
+		add_patch(&batch[HOLES_OFF], m->bias + pb_place_second(p), pb_recipe_rest(p->second),
+			  PB_DIG_LEN);
 	else
-		add_hole(&batch[HOLES_OFF], m->bias + pb_func_hole(f),
-			 pb_recipe_hole(pb_func_recipe(m->analysis, f)));
+		add_hole(&batch[HOLES_OFF], m->bias + pb_place_hole(p), pb_recipe_hole(p->recipe));
 }
 
-static int window_on(struct pb_module *m, const struct pb_site *s, const struct pb_func *f)
+static int window_on(struct pb_module *m, const struct pb_place *p, uint64_t to)
 {
-	uint64_t window = m->bias + pb_func_window(f), to = (uint64_t)m->stubs + s->stub;
+	uint64_t window = m->bias + p->window;
 	uint8_t jump[PB_JUMP_LEN] = { 0xe9 };
 
-	if (f->flags & PB_FUNC_RIDES) {
+	if (p->rides) {
 		add_patch(&batch[RIDES_ON], window, jump, PB_JUMP_RIDE);
 		return 0;
 	}
-	if (carries(m, s) && pb_ride_target(m, f))
-		to = pb_ride_target(m, f);
-	if (f->via)
-		pb_jump_emit_short(jump, f->via);
+	if (p->via)
+		pb_jump_emit_short(jump, p->via);
 	else if (pb_jump_emit(jump, window, to))
 		return -34;
-	add_patch(&batch[WINDOWS], window, jump, (uint8_t)pb_func_jump_len(f));
+	add_patch(&batch[WINDOWS], window, jump, (uint8_t)pb_place_jump_len(p));
 	return 0;
+}
+
+int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
+		unsigned *has)
+{
+	int err = 0;
+
+	if (p->via && !(*has & PB_HAS_HOLE)) {
+		err = hole_on(m, p, stub, body);
+		*has |= err ? 0 : PB_HAS_HOLE;
+	}
+	if (!err && !(*has & PB_HAS_WINDOW)) {
+		err = window_on(m, p, stub);
+		*has |= err ? 0 : PB_HAS_WINDOW;
+	}
+	return err;
+}
+
+void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has)
+{
+	if (*has & PB_HAS_WINDOW)
+		add_patch(&batch[p->rides ? RIDES_OFF : WINDOWS], m->bias + p->window,
+			  pb_recipe_rest(p->recipe), (uint8_t)pb_place_jump_len(p));
+	if (*has & PB_HAS_HOLE)
+		hole_off(m, p);
+	*has = 0;
+}
+
+unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p)
+{
+	return (pb_window_is_patched(m, p) ? PB_HAS_WINDOW : 0) |
+	       (p->via && pb_hole_is_patched(m, p) ? PB_HAS_HOLE : 0);
+}
+
+static unsigned has_of(const struct pb_site *s)
+{
+	return (s->flags & FTRACE_FL_ENABLED ? PB_HAS_WINDOW : 0) |
+	       (s->flags & FTRACE_FL_HOLE ? PB_HAS_HOLE : 0);
+}
+
+static void set_has(struct pb_site *s, unsigned has)
+{
+	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
+	s->flags |= (has & PB_HAS_WINDOW ? FTRACE_FL_ENABLED : 0) | (has & PB_HAS_HOLE ? FTRACE_FL_HOLE : 0);
 }
 
 static void change_on(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
+	struct pb_place p = pb_func_place(m->analysis, f);
+	unsigned has = has_of(s);
+	uint64_t stub, to;
 	int err = 0;
 
 	if (!s->stub && !make_stub(m, s))
@@ -227,33 +265,24 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 		pb_text_change(m, s + 1, true);
 		err = pb_text_settled(s + 1, true) ? 0 : -34;
 	}
-	if (!err && f->via && !(s->flags & FTRACE_FL_HOLE)) {
-		err = hole_on(m, s, f);
-		if (!err)
-			s->flags |= FTRACE_FL_HOLE;
-	}
-	if (!err && !(s->flags & FTRACE_FL_ENABLED)) {
-		err = window_on(m, s, f);
-		if (!err)
-			s->flags |= FTRACE_FL_ENABLED;
-	}
+	stub = (uint64_t)m->stubs + s->stub;
+	to = carries(m, s) ? pb_ride_target(m, f) : 0;
+	if (!err)
+		err = pb_batch_on(m, &p, to ? to : stub, stub + PB_STUB_COPY, &has);
+	set_has(s, has);
 	if (err)
 		refuse(s, PB_REFUSED_RANGE);
 }
 
 static void change_off(struct pb_module *m, struct pb_site *s)
 {
-	const struct pb_func *f = pb_site_func(m, s);
+	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
+	unsigned has = has_of(s);
 
 	if (carries(m, s) && s[-1].flags & FTRACE_FL_ENABLED)
 		return;
-	if (s->flags & FTRACE_FL_ENABLED)
-		add_patch(&batch[rides(m, s) ? RIDES_OFF : WINDOWS], m->bias + pb_func_window(f),
-			  pb_recipe_rest(pb_func_recipe(m->analysis, f)),
-			  (uint8_t)pb_func_jump_len(f));
-	if (s->flags & FTRACE_FL_HOLE)
-		hole_off(m, f);
-	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
+	pb_batch_off(m, &p, &has);
+	set_has(s, has);
 }
 
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
@@ -268,15 +297,12 @@ void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
 
 void pb_text_look(struct pb_module *m, struct pb_site *s)
 {
-	const struct pb_func *f = pb_site_func(m, s);
+	struct pb_place p;
 
 	if (!s->stub)
 		return;
-	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
-	if (pb_window_is_patched(m, f))
-		s->flags |= FTRACE_FL_ENABLED;
-	if (f->via && pb_hole_is_patched(m, f))
-		s->flags |= FTRACE_FL_HOLE;
+	p = pb_func_place(m->analysis, pb_site_func(m, s));
+	set_has(s, pb_place_look(m, &p));
 }
 
 void pb_text_change_nops(struct pb_module *m, bool on)
@@ -378,9 +404,10 @@ static void take_back_holes(void)
 	for (size_t i = 0; i < part->done; i++) {
 		struct pb_patch p = part->p[i];
 		const struct pb_module *m = pb_module_at(p.addr);
-		const struct pb_func *f = pb_analysis_hole_at(m->analysis, p.addr - m->bias);
+		struct pb_place place;
 
-		if (!p.hole || pb_window_is_patched(m, f) || !pb_hole_is_patched(m, f))
+		if (!p.hole || !pb_hole_owner(m, p.addr, &place) || pb_window_is_patched(m, &place) ||
+		    !pb_hole_is_patched(m, &place))
 			continue;
 		memcpy(p.bytes, p.old, p.len);
 		pb_text_poke(&p, 1, -1);

@@ -328,11 +328,13 @@ static char *put_symbols(struct image *im, const struct pb_module *m, const stru
 
 		if (!m->sites[i].stub)
 			continue;
+		struct pb_place p = pb_func_place(m->analysis, f);
+		size_t size = pb_stub_size(&p);
+
 		*sym++ = (Elf64_Sym){
 			.st_name = (uint32_t)at, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
 			.st_shndx = TEXT, .st_value = (uint64_t)m->stubs + m->sites[i].stub,
-			.st_size = pb_stub_size(pb_func_recipe(m->analysis, f),
-						pb_func_dug(m->analysis, f)),
+			.st_size = size,
 		};
 		pb_put_str(names, s->names, &at, STUB_PREFIX);
 		pb_put_str(names, s->names, &at, pb_func_name(m->analysis, f));
@@ -355,16 +357,15 @@ static uint8_t *put_table(struct image *im, const struct pb_module *m, uint8_t *
 	put_cie(&t);
 	while (at < end) {
 		const struct pb_site *s = pb_stub_site(at);
-		const struct pb_recipe *r, *dug;
+		struct pb_place p;
 
 		if (s < m->sites || s >= m->sites + m->analysis->nr_funcs || !pb_stub_is(at, s)) {
 			at += 16;
 			continue;
 		}
-		r = pb_func_recipe(m->analysis, pb_site_func(m, s));
-		dug = pb_func_dug(m->analysis, pb_site_func(m, s));
-		put_stub(&t, (uint64_t)at, r, dug);
-		at += pb_stub_size(r, dug);
+		p = pb_func_place(m->analysis, pb_site_func(m, s));
+		put_stub(&t, (uint64_t)at, p.recipe, p.second);
+		at += pb_stub_size(&p);
 	}
 	end_run(&t, (uint64_t)end);
 	put_u32(&t, 0);

@@ -9,19 +9,21 @@ static struct pb_site *site_of_hole(struct pb_module *m, uint64_t pc)
 {
 	const struct pb_func *f = m && m->sites ?
 				  pb_analysis_hole_at(m->analysis, pc - m->bias) : NULL;
+	struct pb_place p;
 
-	return f && pb_hole_is_patched(m, f) ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
+	if (!f)
+		return NULL;
+	p = pb_func_place(m->analysis, f);
+	return pb_hole_is_patched(m, &p) ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
 }
 
-/* The instruction whose copy stands in the stub's code at `off`. */
-static uint64_t original(const struct pb_module *m, const struct pb_func *f, uint64_t off)
+/* The instruction that stands at `off` in the stub, or the entry. */
+static uint64_t original(const struct pb_module *m, const struct pb_func *f, uint64_t off, bool *own)
 {
-	const struct pb_recipe *r = pb_func_recipe(m->analysis, f);
-	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
+	struct pb_place p = pb_func_place(m->analysis, f);
 
-	if (dug && off >= r->len)
-		return m->bias + pb_func_dig(f) + pb_recipe_orig_offset(dug, (uint8_t)(off - r->len));
-	return m->bias + pb_func_window(f) + pb_recipe_orig_offset(r, (uint8_t)off);
+	*own = off < PB_STUB_COPY;
+	return m->bias + (*own ? p.window : pb_body_original(&p, (unsigned)(off - PB_STUB_COPY), own));
 }
 
 uint64_t pb_text_original_pc(uint64_t pc, bool *own)
@@ -44,10 +46,7 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 			if (s < m->sites || s >= m->sites + m->analysis->nr_funcs ||
 			    !pb_stub_is(at, s))
 				continue;
-			off = pc - (uint64_t)at;
-			*own = off < PB_STUB_COPY;
-			return *own ? m->bias + pb_func_window(pb_site_func(m, s)) :
-				      original(m, pb_site_func(m, s), off - PB_STUB_COPY);
+			return original(m, pb_site_func(m, s), pc - (uint64_t)at, own);
 		}
 	}
 	*own = false;
@@ -58,26 +57,24 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 	return f ? rides->bias + pb_func_window(f) : 0;
 }
 
-static uint64_t copy_in_stub(const struct pb_module *m, const struct pb_func *f, unsigned off,
-			     const struct pb_recipe *r, uint64_t at)
+/* pc is at an instruction that the function's jumps displace, or the answer is 0. */
+static uint64_t copy_in_stub(const struct pb_module *m, const struct pb_func *f, uint64_t pc)
 {
 	const struct pb_site *s = &m->sites[f - pb_analysis_funcs(m->analysis)];
-	int copy = s->stub ? pb_recipe_copy_offset(r, (uint8_t)at) : -1;
+	struct pb_place p = pb_func_place(m->analysis, f);
+	int copy = s->stub ? pb_body_copy(&p, pc - m->bias) : -1;
 
-	return copy < 0 ? 0 : (uint64_t)m->stubs + s->stub + PB_STUB_COPY + off + (uint64_t)copy;
+	return copy < 0 ? 0 : (uint64_t)m->stubs + s->stub + PB_STUB_COPY + (uint64_t)copy;
 }
 
-/* pc is strictly inside the jumps of a dig, or the answer is 0. */
-static uint64_t dug_away(const struct pb_module *m, uint64_t pc)
+/* The function into whose dig's jumps pc leads, strictly, or NULL. */
+static const struct pb_func *dug_away(const struct pb_module *m, uint64_t pc)
 {
 	uint64_t addr = pc - m->bias;
 	const struct pb_func *f = pb_analysis_hole_in(m->analysis, addr - (PB_DIG_LEN - PB_JUMP_LEN),
 						      addr + PB_JUMP_LEN - 1);
 
-	if (!f || !(f->flags & PB_FUNC_DUG))
-		return 0;
-	return copy_in_stub(m, f, pb_func_recipe(m->analysis, f)->len, pb_func_dug(m->analysis, f),
-			    addr - pb_func_dig(f));
+	return f && f->flags & PB_FUNC_DUG ? f : NULL;
 }
 
 uint64_t pb_text_moved_pc(uint64_t pc)
@@ -97,7 +94,7 @@ uint64_t pb_text_moved_pc(uint64_t pc)
 		return 0;
 	f = pb_analysis_funcs(m->analysis) + i;
 	off = pc - m->bias - pb_func_window(f);
-	if (f->refused == PB_REFUSED_NOT && off && off < pb_func_jump_len(f))
-		return copy_in_stub(m, f, 0, pb_func_recipe(m->analysis, f), off);
-	return dug_away(m, pc);
+	if (f->refused != PB_REFUSED_NOT || !off || off >= pb_func_jump_len(f))
+		f = dug_away(m, pc);
+	return f ? copy_in_stub(m, f, pc) : 0;
 }

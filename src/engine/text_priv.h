@@ -2,26 +2,49 @@
 /* What the parts of text share. */
 #ifndef PB_ENGINE_TEXT_PRIV_H
 #define PB_ENGINE_TEXT_PRIV_H
-#include "abi/analysis_access.h"
+#include "abi/analysis_place.h"
 #include "base/mem.h"
 #include "engine/text.h"
 
-static inline bool pb_window_is_patched(const struct pb_module *m, const struct pb_func *f)
+static inline bool pb_window_is_patched(const struct pb_module *m, const struct pb_place *p)
 {
-	return memcmp((const void *)(m->bias + pb_func_window(f)),
-		      pb_recipe_rest(pb_func_recipe(m->analysis, f)), pb_func_jump_len(f));
+	return memcmp((const void *)(m->bias + p->window), pb_recipe_rest(p->recipe),
+		      pb_place_jump_len(p));
 }
 
 /* Only with via. */
-static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_func *f)
+static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_place *p)
 {
-	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
-
-	if (dug)
-		return memcmp((const void *)(m->bias + pb_func_dig(f)), pb_recipe_rest(dug), PB_DIG_LEN);
-	return memcmp((const void *)(m->bias + pb_func_hole(f)),
-		      pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+	if (pb_place_dug(p))
+		return memcmp((const void *)(m->bias + pb_place_second(p)), pb_recipe_rest(p->second),
+			      PB_DIG_LEN);
+	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe), PB_JUMP_LEN);
 }
+
+/* text_pc.c: the place that has its hole at this address. */
+static inline bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
+{
+	const struct pb_func *f = pb_analysis_hole_at(m->analysis, pc - m->bias);
+
+	if (f)
+		*p = pb_func_place(m->analysis, f);
+	return f;
+}
+
+/* text_batch.c: what of a place's jump the text has, or will have after the batch. */
+#define PB_HAS_WINDOW	1u
+#define PB_HAS_HOLE	2u
+
+/* The jump of a place to its stub, whose body stands at `body`; or the program's bytes.
+ * -ERANGE; *has says what was added to the batch. */
+int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
+		unsigned *has);
+void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
+unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
+/* Are the bytes in memory those of the file? */
+bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
+/* Puts code behind the stubs, where m->stubs_used says. */
+bool pb_stub_put(struct pb_module *m, const uint8_t *code, size_t size);
 
 /* text_ride.c: PB_FUNC_RIDES. Both have their stubs: finds the places where
  * their jumps can go, and puts jumps to the stubs there. */

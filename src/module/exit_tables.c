@@ -168,6 +168,7 @@ static void lengthen_entries(struct maker *m)
 			continue;
 		f->window_len = w->len;
 		f->recipe = w->recipe;
+		f->flags |= PB_FUNC_EXITS;
 		if (f->kind == PB_SITE_NOP)
 			f->kind = PB_SITE_SYMBOL;
 	}

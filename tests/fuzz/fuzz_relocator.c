@@ -228,7 +228,9 @@ static bool patch(uint64_t bias, const struct place *p)
 	memset((void *)p->stub, 0xcc, 4096);
 	site->handler = p->stub + PB_STUB_IDLE;
 	site->body = p->stub + PB_STUB_COPY;
-	if (pb_stub_emit((uint8_t *)p->stub, p->stub, site, recipe, p->dig ? recipe : NULL, bias) ||
+	if (pb_stub_emit((uint8_t *)p->stub, p->stub, site,
+			 &(struct pb_place){ .recipe = recipe, .second = p->dig ? recipe : NULL, .via = p->dig ? 1 : 0 },
+			 NULL, bias) ||
 	    (p->dig ? pb_dig_emit(jump, at, copy_at(p), p->stub) : pb_jump_emit(jump, at, p->stub)))
 		return false;
 	sandbox_clear_text();

@@ -24,11 +24,32 @@ static uint64_t use_recipe(const struct pb_recipe *r)
 	return sum;
 }
 
+static struct pb_returns words;
+
+/* Program counters in a place's copy, and back. */
+static uint64_t use_body(const struct pb_place *p)
+{
+	uint64_t sum = 0;
+	bool own;
+
+	for (unsigned k = 0; k <= pb_body_size(p); k++)
+		sum += pb_body_original(p, k, &own) + own;
+	for (uint64_t at = p->window - 2; at < p->window + p->recipe->window_len + 2u; at++) {
+		int copy = pb_body_copy(p, at);
+
+		FUZZ_CHECK(copy < (int)pb_body_size(p));
+		if (copy >= 0 && at - p->window < p->recipe->window_len)
+			FUZZ_CHECK(copy <= (int)p->recipe->len);
+	}
+	return sum;
+}
+
 /* What the agent does with a site. */
 static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 {
 	static _Alignas(16) uint8_t stub[PB_STUB_MAX];
 	static struct pb_site site;
+	struct pb_place p = pb_func_place(a, f);
 	const struct pb_recipe *r = pb_func_recipe(a, f), *dug = pb_func_dug(a, f);
 	uint8_t jump[PB_JUMP_LEN];
 	uint64_t sum = use_recipe(r);
@@ -44,15 +65,17 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 	}
 	if (f->flags & PB_FUNC_RIDES)
 		FUZZ_CHECK(pb_func_carries(a, f + 1) && f[1].addr == f->addr + 1 && !f[1].refused);
-	FUZZ_CHECK(pb_stub_size(r, dug) <= sizeof(stub));
-	pb_stub_emit(stub, (uint64_t)stub, &site, r, dug, (uint64_t)stub - f->addr);
-	return sum + stub[0];
+	FUZZ_CHECK(pb_stub_size(&p) <= sizeof(stub));
+	pb_stub_emit(stub, (uint64_t)stub, &site, &p, &words, (uint64_t)stub - f->addr);
+	return sum + stub[0] + use_body(&p);
 }
 
 /* What the agent does with a window of exits. */
 static uint64_t use_window(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
+	static _Alignas(16) uint8_t body[PB_STUB_MAX];
 	const struct pb_recipe *r = pb_window_recipe(a, w), *second = pb_window_second(a, w);
+	struct pb_place p = pb_window_place(a, w);
 	uint64_t sum = use_recipe(r) + (second ? use_recipe(second) : 0);
 
 	FUZZ_CHECK(r->window_len == w->len);
@@ -71,7 +94,9 @@ static uint64_t use_window(const struct pb_analysis *a, const struct pb_exit_win
 		for (unsigned i = 0; e->kind == PB_EXIT_JCC && i < r->nr_fixups; i++)
 			sum += (unsigned)pb_exit_target(r, e, &pb_recipe_fixups(r)[i]);
 	}
-	return sum;
+	FUZZ_CHECK(pb_body_size(&p) <= sizeof(body));
+	pb_body_emit(body, (uint64_t)body, &p, &words, (uint64_t)body - w->start);
+	return sum + body[0] + use_body(&p);
 }
 
 static uint64_t use_exits(const struct pb_analysis *a)

@@ -51,17 +51,19 @@ static void stub_with_a_rip_relative_operand(void **state)
 	};
 	uint8_t *mem = low_memory();
 	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
+	struct pb_place p;
 
 	memcpy(r.code, code, sizeof(code));
 	memcpy(r.orig, window, sizeof(window));
 	memcpy(r.rest, window, sizeof(window));
-	assert_int_equal(pb_stub_size(&r.head, NULL), 32);
-	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &r.head, NULL, AT), 0);
+	p = (struct pb_place){ .recipe = &r.head };
+	assert_int_equal(pb_stub_size(&p), 32);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT), 0);
 	assert_memory_equal(mem, want, sizeof(want));
 	assert_true(pb_stub_is(mem, site));
 	assert_false(pb_stub_is(mem, site + 1));
 	/* what lies out of reach is refused */
-	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &r.head, NULL, AT + (1ul << 40)), -34);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT + (1ul << 40)), -34);
 	munmap(mem, 8192);
 }
 
@@ -103,13 +105,14 @@ static void stub_with_a_dug_hole(void **state)
 	};
 	/* jmp 0x1000001b; jmp 0x10000000 */
 	static const uint8_t dig[] = { 0xe9, 0x13, 0xe0, 0xff, 0xff, 0xe9, 0xf3, 0xdf, 0xff, 0xff };
+	struct pb_place p = { .recipe = &window.head, .second = &dug.head, .via = 8 };
 	uint8_t *mem = low_memory(), out[PB_DIG_LEN];
 	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
 
-	assert_int_equal(pb_stub_size(&window.head, &dug.head), 48);
-	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &window.head, &dug.head, AT), 0);
+	assert_int_equal(pb_stub_size(&p), 48);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT), 0);
 	assert_memory_equal(mem, want, sizeof(want));
-	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &window.head, &dug.head, AT + (1ul << 40)), -34);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT + (1ul << 40)), -34);
 	assert_int_equal(pb_dig_emit(out, AT + 0x2003, AT + 27, AT), 0);
 	assert_memory_equal(out, dig, sizeof(dig));
 	assert_int_equal(pb_dig_emit(out, AT, AT + 0x80000005, AT), -34);
@@ -140,7 +143,8 @@ static void stub_with_an_emulated_call(void **state)
 	uint32_t word;
 
 	memcpy(r.code, code, sizeof(code));
-	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, (struct pb_site *)(mem + 0x1000), &r.head, NULL, AT), 0);
+	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, (struct pb_site *)(mem + 0x1000),
+				      &(struct pb_place){ .recipe = &r.head }, NULL, AT), 0);
 	memcpy(&word, mem + PB_STUB_COPY + 8, 4);
 	assert_int_equal(word, AT + 0x2005);
 	memcpy(&word, mem + PB_STUB_COPY + 16, 4);

@@ -81,16 +81,17 @@ static void add_module(void)
 	m->sites = map_at(REGION, 8192);
 	m->stubs = (uint8_t *)REGION + 4096;
 	for (uint32_t i = 0; i < v.a->nr_funcs; i++) {
-		const struct pb_recipe *r = f[i].refused ? NULL : pb_func_recipe(v.a, &f[i]);
+		struct pb_place p;
 
-		if (!r)
+		if (f[i].refused)
 			continue;
+		p = pb_func_place(v.a, &f[i]);
 		if (f[i].via)
 			write_hole(&f[i], false);
 		m->sites[i].stub = (uint32_t)m->stubs_used;
 		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_used, (uint64_t)m->stubs + m->stubs_used,
-					      &m->sites[i], r, pb_func_dug(v.a, &f[i]), m->bias), 0);
-		m->stubs_used += pb_stub_size(r, pb_func_dug(v.a, &f[i]));
+					      &m->sites[i], &p, m->returns, m->bias), 0);
+		m->stubs_used += pb_stub_size(&p);
 	}
 	pb_nr_modules = 1;
 }

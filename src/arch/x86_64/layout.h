@@ -88,6 +88,24 @@
 #define PB_STUB_COPY		20
 
 /*
+ * What stands before an exit in the copy of a window that holds it (the same), rsp
+ * at the slot. A plain ret is replaced:
+ *
+ *       jmp  *ret(%rip)             pb_returns.ret
+ *
+ * and so is any other exit, which comes after it; where it is conditional, its
+ * target is such code behind the recipe's:
+ *
+ *    0  mov  %r11,-8(%rsp)
+ *    5  lea  1f(%rip),%r11
+ *   12  jmp  *jump(%rip)            pb_returns.jump
+ *   18  1: mov -8(%rsp),%r11
+ *   23  the exit
+ */
+#define PB_EXIT_RET_LEN		6
+#define PB_EXIT_JUMP_LEN	23
+
+/*
  * The frame in the red zone, from rsp at the slot (entry) or behind it (exit).
  * -8 holds r11 at an entry, and the slot itself at an exit.
  */

@@ -19,6 +19,12 @@ _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout
 _Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 
+/* Where the stubs of exits go, of all of a module: beside its sites. */
+struct pb_returns {
+	uint64_t ret;		/* a plain ret, registers as they are; ends in the `ret` itself */
+	uint64_t jump;		/* all else, r11 at -8(%rsp); ends in a jump to r11 */
+};
+
 /* As the kernel's classic layout: a count of callbacks, and flags. */
 #define FTRACE_FL_COUNT		((1ul << 29) - 1)
 #define FTRACE_FL_ENABLED	(1ul << 29)	/* the text jumps to the stub */

@@ -24,12 +24,59 @@ static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
 	return 0;
 }
 
-size_t pb_stub_size(const struct pb_recipe *r, const struct pb_recipe *dug)
+/* ---- what is displaced ----------------------------------------------------- */
+
+static const uint8_t exit_head[] = {
+	0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov %r11,-8(%rsp)   */
+	0x4c, 0x8d, 0x1d, 6, 0, 0, 0,			/* lea 1f(%rip),%r11   */
+	0xff, 0x25, 0, 0, 0, 0,				/* jmp *jump(%rip)     */
+	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* 1: mov -8(%rsp),%r11 */
+};
+_Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "layout.h");
+#define JUMP_AT		14	/* of the jump's displacement */
+#define JCC_LEN		(PB_EXIT_JUMP_LEN + PB_JUMP_LEN)
+
+/* What ends the recipe. */
+struct tail {
+	unsigned at;		/* the exit's copy begins there; without one the recipe ends */
+	unsigned head;		/* bytes that stand in front of it, */
+	unsigned exit;		/* and its own */
+	unsigned jccs;		/* then follows the code that conditional exits lead to */
+};
+
+static struct tail tail_of(const struct pb_place *p)
 {
-	return pb_align_up((size_t)PB_STUB_COPY + r->len + (dug ? dug->len : 0u), 16);
+	const struct pb_window_exit *last = p->nr_exits ? &p->exits[p->nr_exits - 1] : NULL;
+	struct tail t = { .at = p->recipe->len, .jccs = p->nr_exits };
+
+	if (!last || last->kind == PB_EXIT_JCC)
+		return t;
+	t.at = (unsigned)pb_recipe_copy_offset(p->recipe, last->off);
+	t.jccs--;
+	t.head = last->kind == PB_EXIT_RET ? PB_EXIT_RET_LEN : PB_EXIT_JUMP_LEN;
+	t.exit = last->kind == PB_EXIT_RET ? 0 : p->recipe->len - t.at;
+	return t;
 }
 
-_Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX <= PB_STUB_MAX, "stub.h");
+static unsigned jccs_at(const struct tail *t)
+{
+	return t->at + t->head + t->exit;
+}
+
+unsigned pb_body_second(const struct pb_place *p)
+{
+	struct tail t = tail_of(p);
+
+	return jccs_at(&t) + t.jccs * JCC_LEN;
+}
+
+size_t pb_body_size(const struct pb_place *p)
+{
+	return pb_body_second(p) + (p->second ? p->second->len : 0u);
+}
+
+/* Up to a jcc in every two bytes of a window, or a tail. */
+_Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX, "stub.h");
 
 /* out: what is to stand at `at`. */
 static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bias)
@@ -52,31 +99,130 @@ static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bia
 	return -22;
 }
 
-static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, uint64_t bias)
+/* The first `len` bytes of the code, and the `nr` ones at `from` (with what is fixed in
+ * them) at out + len + gap. */
+static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, unsigned len, unsigned gap,
+		      unsigned nr, uint64_t bias)
 {
-	memcpy(out, pb_recipe_code(r), r->len);
-	for (unsigned i = 0; i < r->nr_fixups; i++) {
-		int err = fix(out, at, &pb_recipe_fixups(r)[i], bias);
+	int err = 0;
 
-		if (err)
-			return err;
+	memcpy(out, pb_recipe_code(r), len);
+	memcpy(out + len + gap, pb_recipe_code(r) + len, nr);
+	for (unsigned i = 0; i < r->nr_fixups && !err; i++) {
+		const struct pb_fixup *f = &pb_recipe_fixups(r)[i];
+
+		if (f->off < len)
+			err = fix(out, at, f, bias);
+		else if (nr)
+			err = fix(out + gap, at + gap, f, bias);
 	}
-	return 0;
+	return err;
 }
 
-int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_recipe *r,
-		 const struct pb_recipe *dug, uint64_t bias)
+static int put_exit_head(uint8_t *out, uint64_t at, const struct pb_returns *words)
 {
-	unsigned behind = PB_STUB_COPY + r->len;
-	int err;
+	memcpy(out, exit_head, sizeof(exit_head));
+	return put_rel32(out + JUMP_AT, at + JUMP_AT + 4, (uint64_t)&words->jump);
+}
 
+/* The place where the conditional exit's displacement stands, and its target. */
+static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct pb_window_exit *e)
+{
+	const struct pb_fixup *f = pb_recipe_fixups(r);
+
+	while (!pb_exit_target(r, e, f))
+		f++;
+	return f;
+}
+
+/* The code behind the recipe's that conditional exits lead to instead. */
+static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigned behind,
+		    const struct pb_returns *words, uint64_t bias)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < p->nr_exits && p->exits[i].kind == PB_EXIT_JCC && !err; i++) {
+		const struct pb_fixup *f = target_of(p->recipe, &p->exits[i]);
+		unsigned to = behind + i * JCC_LEN;
+
+		err = put_rel32(out + f->off, f->off + 4, to);
+		if (!err)
+			err = put_exit_head(out + to, at + to, words);
+		to += PB_EXIT_JUMP_LEN;
+		if (!err)
+			err = pb_jump_emit(out + to, at + to, bias + f->value);
+	}
+	return err;
+}
+
+int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p, const struct pb_returns *words,
+		 uint64_t bias)
+{
+	struct tail t = tail_of(p);
+	unsigned second = pb_body_second(p);
+	int err = put_recipe(out, at, p->recipe, t.at, t.head, t.exit, bias);
+
+	if (!err && t.head == PB_EXIT_RET_LEN) {
+		out[t.at] = 0xff;
+		out[t.at + 1] = 0x25;
+		err = put_rel32(out + t.at + 2, at + t.at + PB_EXIT_RET_LEN, (uint64_t)&words->ret);
+	} else if (!err && t.head) {
+		err = put_exit_head(out + t.at, at + t.at, words);
+	}
+	if (!err)
+		err = put_jccs(out, at, p, jccs_at(&t), words, bias);
+	if (!err && p->second)
+		err = put_recipe(out + second, at + second, p->second, p->second->len, 0, 0, bias);
+	return err;
+}
+
+uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own)
+{
+	struct tail t = tail_of(p);
+	unsigned jccs = jccs_at(&t), second = pb_body_second(p);
+
+	*own = false;
+	if (off < t.at)
+		return p->window + pb_recipe_orig_offset(p->recipe, (uint8_t)off);
+	if (off < jccs) {
+		*own = t.head == PB_EXIT_JUMP_LEN && off - t.at < t.head;
+		return p->window + p->exits[p->nr_exits - 1].off;
+	}
+	if (off < second) {
+		*own = (off - jccs) % JCC_LEN < PB_EXIT_JUMP_LEN;
+		return p->window + p->exits[(off - jccs) / JCC_LEN].off;
+	}
+	if (p->second)
+		return pb_place_second(p) + pb_recipe_orig_offset(p->second, (uint8_t)(off - second));
+	return p->window + pb_recipe_orig_offset(p->recipe, p->recipe->len - 1);
+}
+
+int pb_body_copy(const struct pb_place *p, uint64_t addr)
+{
+	uint64_t off = addr - p->window;
+	int copy = off < p->recipe->window_len ? pb_recipe_copy_offset(p->recipe, (uint8_t)off) : -1;
+
+	if (copy >= 0 || !p->second)
+		return copy;
+	off = addr - pb_place_second(p);
+	copy = off < p->second->window_len ? pb_recipe_copy_offset(p->second, (uint8_t)off) : -1;
+	return copy < 0 ? copy : copy + (int)pb_body_second(p);
+}
+
+/* ---- the stub of a site ---------------------------------------------------- */
+
+size_t pb_stub_size(const struct pb_place *p)
+{
+	return pb_align_up(PB_STUB_COPY + pb_body_size(p), 16);
+}
+
+int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
+		 const struct pb_returns *words, uint64_t bias)
+{
 	memcpy(out, head, sizeof(head));
 	if (put_rel32(out + SITE_AT, at + 12, (uint64_t)site))
 		return -34;
-	err = put_recipe(out + PB_STUB_COPY, at + PB_STUB_COPY, r, bias);
-	if (!err && dug)
-		err = put_recipe(out + behind, at + behind, dug, bias);
-	return err;
+	return pb_body_emit(out + PB_STUB_COPY, at + PB_STUB_COPY, p, words, bias);
 }
 
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to)

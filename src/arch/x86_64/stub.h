@@ -3,20 +3,32 @@
  * Context: agent thread or start; not on a hit. */
 #ifndef PB_ARCH_STUB_H
 #define PB_ARCH_STUB_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "abi/analysis.h"
+#include "abi/analysis_place.h"
 #include "arch/x86_64/site.h"
 
-/* Bytes that the stub takes, a multiple of 16. dug: the recipe of what is dug
- * away for it, or NULL. */
-size_t pb_stub_size(const struct pb_recipe *r, const struct pb_recipe *dug);
-#define PB_STUB_MAX	352	/* no more than that */
-/* Writes to `out` the stub that is to stand at `at`: at PB_STUB_COPY the recipe's
- * code, behind it the other one's. -ERANGE if something lies out of reach:
- * nothing is to be used then. */
-int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_recipe *r,
-		 const struct pb_recipe *dug, uint64_t bias);
+/* The code that stands in for what a place displaces: its recipe's, with its exits
+ * hooked, and behind it the second recipe's. Bytes of it; where the second begins. */
+size_t pb_body_size(const struct pb_place *p);
+unsigned pb_body_second(const struct pb_place *p);
+/* Writes to `out` what is to stand at `at`. words: where its exits go. -ERANGE if
+ * something lies out of reach: nothing is to be used then. */
+int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p, const struct pb_returns *words,
+		 uint64_t bias);
+/* The link-time address of the instruction that the code at this offset stands for.
+ * *own: it stands in front of an exit, and -8(%rsp) holds r11. */
+uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
+/* The offset of the copy of the instruction at a link-time address, or -1. */
+int pb_body_copy(const struct pb_place *p, uint64_t addr);
+
+/* The stub of a site: bytes that it takes, a multiple of 16; the code, with the
+ * body at PB_STUB_COPY. As pb_body_emit(). */
+size_t pb_stub_size(const struct pb_place *p);
+#define PB_STUB_MAX	704	/* no more than that */
+int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
+		 const struct pb_returns *words, uint64_t bias);
 /* The jump to put over the window at `from`. -ERANGE. */
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
 /* The two jumps to put over a dig at `from`, to the copy of what is displaced
