@@ -306,6 +306,22 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
+/* The window that has its hole behind `from` and not behind `to`, or NULL; as
+ * pb_analysis_hole_in(), of windows of exits that aren't entries'. */
+static inline const struct pb_exit_window *pb_window_hole_in(const struct pb_analysis *a,
+							     uint64_t from, uint64_t to)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+
+	for (int64_t i = pb_window_lower(a, to + PB_HOLE_REACH); i >= 0; i--) {
+		if (w[i].start + PB_HOLE_REACH < to)
+			return 0;
+		if (w[i].via && pb_window_hole(&w[i]) - from - 1 < to - from)
+			return &w[i];
+	}
+	return 0;
+}
+
 /* The window of exits that is the function's entry's, or NULL. */
 static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysis *a,
 							 const struct pb_func *f)

@@ -12,6 +12,7 @@
 static struct ftrace_ops *ops_list;
 uint32_t pb_min_size;
 bool pb_keep_patched;
+bool pb_returns_wanted;
 
 static bool traced(const struct pb_module *m)
 {
@@ -25,13 +26,19 @@ static bool ops_wants(const struct ftrace_ops *op, const struct pb_module *m, ui
 	return pb_hash_empty(&op->notrace) || !pb_hash_has(&op->notrace, m, func);
 }
 
+/* Or of a module that isn't traced. */
+static bool is_too_small(const struct pb_module *m, uint32_t func)
+{
+	return !m->first_site ||
+	       (pb_min_size && pb_analysis_funcs(m->analysis)[func].size < pb_min_size);
+}
+
 /* The ops that want the site; *only is one of them. */
 static unsigned count_ops(const struct pb_module *m, uint32_t func, struct ftrace_ops **only)
 {
 	unsigned nr = 0;
 
-	if (!m->first_site ||
-	    (pb_min_size && pb_analysis_funcs(m->analysis)[func].size < pb_min_size))
+	if (is_too_small(m, func))
 		return 0;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next) {
 		if (ops_wants(op, m, func)) {
@@ -98,15 +105,36 @@ static void set_handler(struct pb_site *s, uint64_t handler)
 	__atomic_store_n(&s->handler, handler, __ATOMIC_RELEASE);
 }
 
-static bool keep_jump(const struct pb_site *s, unsigned nr)
+static bool keep_jump(const struct pb_module *m, const struct pb_site *s, unsigned nr)
 {
-	return nr || s->flags & (FTRACE_FL_DIRECT | FTRACE_FL_REGS) || (pb_keep_patched && s->stub);
+	return nr || s->flags & (FTRACE_FL_DIRECT | FTRACE_FL_REGS) || (pb_keep_patched && s->stub) ||
+	       pb_text_hosts_returns(m, s);
 }
 
 /* Its calls come through engine/cyg.c: the text stays, the handler is data. */
 static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
 {
 	return pb_site_func(m, s)->kind == PB_SITE_CYG && !(s->flags & FTRACE_FL_DIRECT);
+}
+
+/* Does a graph want the site, and is its return one to be hooked? */
+static bool wants_return(const struct pb_module *m, const struct pb_site *s, uint32_t func)
+{
+	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT | FTRACE_FL_CALL_ONLY) || told_by_hooks(m, s) ||
+	    is_too_small(m, func))
+		return false;
+	for (struct ftrace_ops *op = ops_list; op; op = op->next)
+		if (op->graph_mode && ops_wants(op, m, func))
+			return true;
+	return false;
+}
+
+/* Before the sites of any module: functions share windows. */
+static void want_returns(struct pb_module *m)
+{
+	for (uint32_t i = 0; pb_returns_wanted && m->present && m->exits && i < m->analysis->nr_funcs; i++)
+		if (wants_return(m, &m->sites[i], i))
+			pb_text_want_returns(m, &m->sites[i]);
 }
 
 /* What is no longer wanted goes idle at once; what must change in the text is
@@ -128,8 +156,8 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 	}
 	if (!nr && s->stub && !(s->flags & FTRACE_FL_REGS))
 		set_handler(s, idle_handler(m, s));
-	if (!pb_text_settled(s, keep_jump(s, nr)))
-		pb_text_change(m, s, keep_jump(s, nr));
+	if (!pb_text_settled(s, keep_jump(m, s, nr)))
+		pb_text_change(m, s, keep_jump(m, s, nr));
 }
 
 static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, bool failed)
@@ -166,22 +194,39 @@ static void order_modules(const struct pb_module *modules, uint32_t nr)
 	}
 }
 
+static void prepare_module(struct pb_module *m)
+{
+	const struct pb_func *f;
+	uint32_t window = 0;
+
+	/* what is gone has no analysis any more */
+	if (!m->present || !m->sites)
+		return;
+	f = pb_analysis_funcs(m->analysis);
+	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
+		pb_text_change_returns(m, &window, f[i].addr, pb_keep_patched);
+		prepare_site(m, &m->sites[i], i);
+	}
+	pb_text_change_returns(m, &window, UINT64_MAX, pb_keep_patched);
+}
+
 static int update(struct pb_module *modules, uint32_t nr, bool live)
 {
 	int err;
 
 	pb_text_begin();
 	order_modules(modules, nr);
-	for (uint32_t k = 0; k < nr; k++) {
-		struct pb_module *m = &modules[by_address[k]];
-
-		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
-			prepare_site(m, &m->sites[i], i);
-	}
-	err = pb_text_commit(live);
 	for (struct pb_module *m = modules; m < modules + nr; m++)
+		want_returns(m);
+	for (uint32_t k = 0; k < nr; k++)
+		prepare_module(&modules[by_address[k]]);
+	err = pb_text_commit(live);
+	for (struct pb_module *m = modules; m < modules + nr; m++) {
+		if (err && m->present)
+			pb_text_look_returns(m);
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
 			finish_site(m, &m->sites[i], i, err);
+	}
 	return err;
 }
 
@@ -223,11 +268,18 @@ int pb_ftrace_undo(bool live)
 	int err;
 
 	pb_text_begin();
-	for (struct pb_module *m = pb_modules; m < end; m++)
+	for (struct pb_module *m = pb_modules; m < end; m++) {
+		uint32_t window = 0;
+
+		if (m->present && m->sites)
+			pb_text_change_returns(m, &window, UINT64_MAX, false);
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
 			pb_text_change(m, &m->sites[i], false);
+	}
 	err = pb_text_commit(live);
 	for (struct pb_module *m = pb_modules; m < end; m++) {
+		if (err && m->present)
+			pb_text_look_returns(m);
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++) {
 			struct pb_site *s = &m->sites[i];
 

@@ -90,6 +90,7 @@ struct pb_ftrace_totals pb_ftrace_totals(void);
 void pb_ftrace_totals_add(struct pb_ftrace_totals *t, const struct pb_module *m);
 
 extern uint32_t pb_min_size;	/* set_ftrace_size */
+extern bool pb_returns_wanted;	/* the returns of calls that a graph sees are hooked at their exits */
 extern bool pb_keep_patched;	/* disabled sites keep their jump */
 void pb_ftrace_register_files(void);
 void pb_direct(void);

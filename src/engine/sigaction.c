@@ -59,6 +59,11 @@ static struct shown {
 } shown[MAX_SIGNALS];
 static bool hooked;	/* all of it: the two signals may come to us */
 
+static bool is_ours_first(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
+}
+
 static uint64_t frame(const greg_t *g, int offset)
 {
 	return *(uint64_t *)((uint64_t)g[REG_RSP] + (uint64_t)(int64_t)offset);
@@ -72,18 +77,39 @@ static void set_flags(greg_t *g, uint32_t saved)
 	g[REG_EFL] = (greg_t)(flags | (saved >> 8 & 0xd5) | (saved & 1) << 11);
 }
 
+/* At an exit that leads to our code: the return has happened, where that is safe to say
+ * (a ret may have faulted); a jump is about to. */
+static bool show_exit(int sig, greg_t *g, uint32_t of)
+{
+	uint64_t to;
+	bool own;
+
+	if (of == PB_HOT_RET) {
+		if (is_ours_first(sig))
+			return false;
+		g[REG_RIP] = (greg_t)frame(g, 0);
+		g[REG_RSP] += 8;
+		return true;
+	}
+	to = pb_text_original_pc((uint64_t)g[REG_R11], &own);
+	if (!to)
+		return false;
+	g[REG_R11] = (greg_t)frame(g, F_R11);
+	g[REG_RIP] = (greg_t)to;
+	return true;
+}
+
 /* In the hit path before the call is made: as at the function's entry. */
-static bool show_entry(greg_t *g)
+static bool show_entry(int sig, greg_t *g)
 {
 	for (const struct pb_hot_range *r = __start_pb_hot_ranges; r < __stop_pb_hot_ranges; r++) {
 		uint64_t off = (uint64_t)g[REG_RIP] - ((uint64_t)r + (uint64_t)(int64_t)r->start);
 		const struct pb_site *s = (const struct pb_site *)g[REG_R11];
-		struct pb_module *m;
+		struct pb_module *m = NULL;
 
 		if (off >= r->end)
 			continue;
-		m = pb_site_module(s);
-		if (!m)
+		if (r->of == PB_HOT_ENTRY && !(m = pb_site_module(s)))
 			return false;
 		if (off || off >= r->saved)
 			g[REG_RAX] = (greg_t)frame(g, F_RAX);
@@ -96,6 +122,8 @@ static bool show_entry(greg_t *g)
 			}
 			set_flags(g, (uint32_t)frame(g, F_FLAGS));
 		}
+		if (!m)
+			return show_exit(sig, g, r->of);
 		g[REG_R11] = (greg_t)frame(g, F_R11);
 		g[REG_RIP] = (greg_t)(m->bias + pb_site_func(m, s)->addr +
 				      pb_site_func(m, s)->window);
@@ -147,7 +175,7 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 	bool moved;
 
 	memcpy(real, g, sizeof(real));
-	if (!show_entry(g) && !show_stub(g)) {
+	if (!show_entry(sig, g) && !show_stub(g)) {
 		handler(sig, info, uc);
 		return;
 	}
@@ -178,11 +206,6 @@ struct action {
 	uint64_t mask;
 };
 
-static bool is_ours_first(int sig)
-{
-	return sig == SIGSEGV || sig == SIGBUS;
-}
-
 /* As the kernel does it: when the handler returns the signal is delivered
  * again, with the same siginfo, and nobody takes it. */
 static void die(int sig, siginfo_t *info)
@@ -203,7 +226,7 @@ static void by_default(int sig, siginfo_t *info, void *context)
 
 	if (pb_fault_fixup(sig, info, uc))
 		return;
-	if (!show_entry(g))
+	if (!show_entry(sig, g))
 		show_stub(g);
 	die(sig, info);
 }

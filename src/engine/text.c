@@ -104,7 +104,7 @@ static bool image_matches(const struct pb_analysis *a, uint64_t bias)
 static size_t stubs_needed(const struct pb_analysis *a)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
-	size_t size = PAGE;
+	size_t size = PAGE + pb_returns_stubs(a);
 
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
 		struct pb_place p;
@@ -159,7 +159,7 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 				 .first_site = first_site, .number = number };
 	if (a->nr_sites) {
 		size_t words = a->nr_funcs * sizeof(struct pb_site);
-		size_t sites = pb_align_up(words + sizeof(struct pb_returns), PAGE);
+		size_t sites = pb_align_up(words + pb_returns_size(a), PAGE);
 		uint8_t *p;
 
 		m->stubs_size = stubs_needed(a);
@@ -170,7 +170,7 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 			return NULL;
 		}
 		m->sites = (struct pb_site *)p;
-		m->returns = (struct pb_returns *)(p + words);
+		pb_returns_init(m, p + words);
 		m->stubs = p + sites;
 		init_sites(m);
 		keep_text_from_cores(a, bias);
@@ -190,6 +190,8 @@ void pb_text_remove(struct pb_module *m)
 	m->present = false;
 	m->sites = NULL;
 	m->stubs = NULL;
+	m->exits = NULL;
+	m->nr_exit_stubs = 0;
 	m->stubs_used = m->stubs_sealed = 0;
 	pb_barrier();
 	pb_ride_remove(m);

@@ -16,6 +16,14 @@
 
 #define PB_MAX_MODULES	1024
 
+/* A window of exits. That of an entry has no stub of its own. */
+struct pb_exit_site {
+	uint32_t stub;		/* as a site's */
+	uint32_t flags;		/* PB_EXIT_FL_*, and what of its jump the text has */
+};
+#define PB_EXIT_FL_REFUSED	4u	/* by the agent */
+#define PB_EXIT_FL_WANTED	8u	/* in the open batch */
+
 struct pb_module {
 	const struct pb_analysis *analysis;	/* mapped, checked */
 	uint64_t bias;
@@ -25,6 +33,10 @@ struct pb_module {
 	uint64_t links[PB_MSG_LINKS];	/* of eBPF programs, abi/progs.h: those for it */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
 	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
+	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
+	uint32_t *exit_order;		/* [nr_exit_stubs]: windows in the order of their stubs */
+	uint32_t nr_exit_stubs;
+	bool exits_used;		/* some were wanted once */
 	uint8_t *stubs;			/* within reach of text and sites */
 	size_t stubs_size, stubs_used;
 	size_t stubs_sealed;		/* executable, whole pages; the last may have room */
@@ -85,6 +97,28 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
  * already, or stand under a jump, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
+
+/* ---- returns (doc/design/returns.md) ---- */
+
+/* Can the returns of the site's function be hooked? Its exits are all known, and the
+ * agent could patch their windows as far as it has tried. */
+bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
+/* And are they, in the text as the batches have left it? */
+bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
+/* Where the stubs of exits go from now on, in all modules (layout.h): the idle code at
+ * first. */
+void pb_text_returns(uint64_t ret, uint64_t jump);
+/* In a batch, first: the windows of the site's exits are to be patched, if they all can
+ * be. */
+void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
+/* Whether the site's own window is one of those; then it is to be patched as well. */
+bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
+/* Then: adds windows that differ from what was wanted; from the one with index *from
+ * up to those before link-time address `to`. keep: those that have a stub are kept
+ * patched. In the order of addresses with the sites, the batch needn't be sorted. */
+void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep);
+/* As pb_text_look(), of all windows. */
+void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* spent in commits, for READY */
 

@@ -4,97 +4,167 @@
 #include "engine/text_priv.h"
 #include "arch/x86_64/stub.h"
 
-/* The site whose jump stands in a hole at pc, or NULL. */
-static struct pb_site *site_of_hole(struct pb_module *m, uint64_t pc)
-{
-	const struct pb_func *f = m && m->sites ?
-				  pb_analysis_hole_at(m->analysis, pc - m->bias) : NULL;
-	struct pb_place p;
+/* A jump, and where its stub is. */
+struct found {
+	struct pb_place place;
+	uint64_t stub;		/* 0: it has none */
+	uint64_t body;
+};
 
-	if (!f)
-		return NULL;
-	p = pb_func_place(m->analysis, f);
-	return pb_hole_is_patched(m, &p) ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
+static struct found of_func(const struct pb_module *m, const struct pb_func *f)
+{
+	uint32_t stub = m->sites[f - pb_analysis_funcs(m->analysis)].stub;
+	uint64_t at = stub ? (uint64_t)m->stubs + stub : 0;
+
+	return (struct found){ pb_func_place(m->analysis, f), at, at + PB_STUB_COPY };
 }
 
-/* The instruction that stands at `off` in the stub, or the entry. */
-static uint64_t original(const struct pb_module *m, const struct pb_func *f, uint64_t off, bool *own)
+static struct found of_window(const struct pb_module *m, const struct pb_exit_window *w)
 {
-	struct pb_place p = pb_func_place(m->analysis, f);
+	const struct pb_func *f = pb_window_func(m->analysis, w);
+	uint32_t stub = m->exits ? m->exits[w - pb_analysis_windows(m->analysis)].stub : 0;
+	uint64_t at = stub ? (uint64_t)m->stubs + stub : 0;
 
-	*own = off < PB_STUB_COPY;
-	return m->bias + (*own ? p.window : pb_body_original(&p, (unsigned)(off - PB_STUB_COPY), own));
+	return f ? of_func(m, f) : (struct found){ pb_window_place(m->analysis, w), at, at };
+}
+
+/* The one that has its hole behind `from` and not behind `to`, link-time addresses. */
+static bool find_hole(const struct pb_module *m, uint64_t from, uint64_t to, struct found *found)
+{
+	const struct pb_func *f = pb_analysis_hole_in(m->analysis, from, to);
+	const struct pb_exit_window *w = f ? NULL : pb_window_hole_in(m->analysis, from, to);
+
+	if (f)
+		*found = of_func(m, f);
+	else if (w)
+		*found = of_window(m, w);
+	return f || w;
+}
+
+bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
+{
+	struct found found;
+	bool is = find_hole(m, pc - m->bias - 1, pc - m->bias, &found);
+
+	if (is)
+		*p = found.place;
+	return is;
+}
+
+/* Does the jump of a hole stand at pc? */
+static bool at_hole(const struct pb_module *m, uint64_t pc, struct found *found)
+{
+	return m && m->sites && find_hole(m, pc - m->bias - 1, pc - m->bias, found) && found->stub &&
+	       pb_hole_is_patched(m, &found->place);
+}
+
+/* The window of exits in whose stub the code at `off` lies, or NULL. */
+static const struct pb_exit_window *window_of_stub(const struct pb_module *m, uint64_t off)
+{
+	uint32_t low = 0, high = m->exits ? __atomic_load_n(&m->nr_exit_stubs, __ATOMIC_ACQUIRE) : 0;
+	const struct pb_exit_window *w;
+	struct pb_place p;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (m->exits[m->exit_order[mid]].stub <= off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return NULL;
+	w = pb_analysis_windows(m->analysis) + m->exit_order[low - 1];
+	p = pb_window_place(m->analysis, w);
+	return off - m->exits[m->exit_order[low - 1]].stub < pb_body_size(&p) ? w : NULL;
+}
+
+/* The site in whose stub the code at `off` lies, or NULL. */
+static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t off)
+{
+	for (const uint8_t *at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
+		const struct pb_site *s = pb_stub_site(at);
+
+		if (s >= m->sites && s < m->sites + m->analysis->nr_funcs && pb_stub_is(at, s))
+			return s;
+	}
+	return NULL;
+}
+
+/* The instruction that stands at `off` in the module's stubs, or the entry. */
+static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
+{
+	const struct pb_exit_window *w = window_of_stub(m, off);
+	const struct pb_site *s = w ? NULL : site_of_stub(m, off);
+	uint64_t at = (uint64_t)m->stubs + off;
+	struct found found;
+
+	if (!w && !s)
+		return 0;
+	found = w ? of_window(m, w) : of_func(m, pb_site_func(m, s));
+	*own = at < found.body;
+	if (*own)
+		return m->bias + found.place.window;
+	return m->bias + pb_body_original(&found.place, (unsigned)(at - found.body), own);
 }
 
 uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 {
 	struct pb_module *in = pb_module_at(pc);
 	const struct pb_module *rides;
-	const struct pb_site *hole;
 	const struct pb_func *f;
+	struct found found;
 
+	*own = false;
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
-		const uint8_t *at;
-		uint64_t off = pc - (uint64_t)m->stubs;
+		const struct pb_module *m = &pb_modules[i];
+		uint64_t off = pc - (uint64_t)m->stubs, is;
 
 		if (!m->sites || off >= m->stubs_used)
 			continue;
-		for (at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
-			const struct pb_site *s = pb_stub_site(at);
-
-			if (s < m->sites || s >= m->sites + m->analysis->nr_funcs ||
-			    !pb_stub_is(at, s))
-				continue;
-			return original(m, pb_site_func(m, s), pc - (uint64_t)at, own);
-		}
+		is = original(m, off, own);
+		if (is)
+			return is;
 	}
-	*own = false;
-	hole = site_of_hole(in, pc);
-	if (hole)
-		return in->bias + pb_func_window(pb_site_func(in, hole));
+	if (at_hole(in, pc, &found))
+		return in->bias + found.place.window;
 	f = pb_ride_at(pc, &rides);
 	return f ? rides->bias + pb_func_window(f) : 0;
 }
 
-/* pc is at an instruction that the function's jumps displace, or the answer is 0. */
-static uint64_t copy_in_stub(const struct pb_module *m, const struct pb_func *f, uint64_t pc)
+/* The jump whose bytes in a window hold the address, but for the first, or that of a
+ * dig. */
+static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *found)
 {
-	const struct pb_site *s = &m->sites[f - pb_analysis_funcs(m->analysis)];
-	struct pb_place p = pb_func_place(m->analysis, f);
-	int copy = s->stub ? pb_body_copy(&p, pc - m->bias) : -1;
+	int64_t i = pb_analysis_lower(m->analysis, addr), w = pb_window_lower(m->analysis, addr - 1);
 
-	return copy < 0 ? 0 : (uint64_t)m->stubs + s->stub + PB_STUB_COPY + (uint64_t)copy;
-}
-
-/* The function into whose dig's jumps pc leads, strictly, or NULL. */
-static const struct pb_func *dug_away(const struct pb_module *m, uint64_t pc)
-{
-	uint64_t addr = pc - m->bias;
-	const struct pb_func *f = pb_analysis_hole_in(m->analysis, addr - (PB_DIG_LEN - PB_JUMP_LEN),
-						      addr + PB_JUMP_LEN - 1);
-
-	return f && f->flags & PB_FUNC_DUG ? f : NULL;
+	if (i >= 0 && pb_analysis_funcs(m->analysis)[i].refused == PB_REFUSED_NOT) {
+		*found = of_func(m, pb_analysis_funcs(m->analysis) + i);
+		if (addr - found->place.window - 1 < pb_place_jump_len(&found->place) - 1)
+			return true;
+	}
+	if (w >= 0) {
+		*found = of_window(m, pb_analysis_windows(m->analysis) + w);
+		if (addr - found->place.window - 1 < pb_place_jump_len(&found->place) - 1)
+			return true;
+	}
+	return find_hole(m, addr - (PB_DIG_LEN - PB_JUMP_LEN), addr + PB_JUMP_LEN - 1, found) &&
+	       pb_place_dug(&found->place);
 }
 
 uint64_t pb_text_moved_pc(uint64_t pc)
 {
 	struct pb_module *m = pb_module_at(pc);
-	const struct pb_site *s = site_of_hole(m, pc);
-	const struct pb_func *f;
-	uint64_t off;
-	int64_t i;
+	struct found found;
+	int copy;
 
 	if (!m || !m->sites)
 		return 0;
-	if (s)
-		return (uint64_t)m->stubs + s->stub;
-	i = pb_analysis_lower(m->analysis, pc - m->bias);
-	if (i < 0)
+	if (at_hole(m, pc, &found))
+		return found.stub;
+	if (!find_jump(m, pc - m->bias, &found) || !found.stub)
 		return 0;
-	f = pb_analysis_funcs(m->analysis) + i;
-	off = pc - m->bias - pb_func_window(f);
-	if (f->refused != PB_REFUSED_NOT || !off || off >= pb_func_jump_len(f))
-		f = dug_away(m, pc);
-	return f ? copy_in_stub(m, f, pc) : 0;
+	copy = pb_body_copy(&found.place, pc - m->bias);
+	return copy < 0 ? 0 : found.body + (uint64_t)copy;
 }

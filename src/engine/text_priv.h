@@ -21,15 +21,14 @@ static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb
 	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe), PB_JUMP_LEN);
 }
 
-/* text_pc.c: the place that has its hole at this address. */
-static inline bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
-{
-	const struct pb_func *f = pb_analysis_hole_at(m->analysis, pc - m->bias);
+/* text_returns.c: bytes that a module needs behind its sites, and for stubs of exits;
+ * the former, zeroed, are at `at`. */
+size_t pb_returns_size(const struct pb_analysis *a);
+size_t pb_returns_stubs(const struct pb_analysis *a);
+void pb_returns_init(struct pb_module *m, void *at);
 
-	if (f)
-		*p = pb_func_place(m->analysis, f);
-	return f;
-}
+/* text_pc.c: the place that has its hole at this address. */
+bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
 /* text_batch.c: what of a place's jump the text has, or will have after the batch. */
 #define PB_HAS_WINDOW	1u

@@ -120,6 +120,86 @@ static void stub_with_a_dug_hole(void **state)
 	munmap(mem, 8192);
 }
 
+/* Exits are replaced in the copy: a jcc's target by code behind it, the last one in place. */
+static void body_with_exits(void **state)
+{
+	/* at 0x2000: test %eax,%eax; je 0x3000; pop %rbx; then a ret, or ret $16, or jmp 0x4000 */
+	struct {
+		struct pb_recipe head;
+		struct pb_fixup fixups[1];
+		struct pb_pair pairs[4];
+		uint8_t code[16], orig[10], rest[10];
+	} r = {
+		.head = { .len = 10, .nr_fixups = 1, .nr_pairs = 4, .window_len = 10 },
+		.fixups = { { .value = 0x3000, .off = 4, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 2, 2 }, { 8, 8 }, { 9, 9 } },
+	};
+	static const uint8_t plain[] = {
+		0x85, 0xc0,					/* test %eax,%eax         */
+		0x0f, 0x84, 0x07, 0x00, 0x00, 0x00,		/* je   1f                */
+		0x5b,						/* pop  %rbx              */
+		0xff, 0x25, 0xf1, 0x0f, 0x00, 0x00,		/* jmp  *ret(%rip)        */
+		0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* 1: mov %r11,-8(%rsp)   */
+		0x4c, 0x8d, 0x1d, 0x06, 0x00, 0x00, 0x00,	/* lea  2f(%rip),%r11     */
+		0xff, 0x25, 0xe7, 0x0f, 0x00, 0x00,		/* jmp  *jump(%rip)       */
+		0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* 2: mov -8(%rsp),%r11   */
+		0xe9, 0xd5, 0x2f, 0x00, 0x00,			/* jmp  0x10003000        */
+	};
+	static const uint8_t pops[] = {
+		0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov  %r11,-8(%rsp)     */
+		0x4c, 0x8d, 0x1d, 0x06, 0x00, 0x00, 0x00,	/* lea  1f(%rip),%r11     */
+		0xff, 0x25, 0xed, 0x0f, 0x00, 0x00,		/* jmp  *jump(%rip)       */
+		0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* 1: mov -8(%rsp),%r11   */
+		0xc2, 0x10, 0x00,				/* ret  $16               */
+	};
+	static const uint8_t jmp[] = { 0xe9, 0xdb, 0x3f, 0x00, 0x00 };
+	static const uint8_t je[] = { 0x0f, 0x84, 0x1b, 0x00, 0x00, 0x00 };
+	struct pb_window_exit exits[] = { { 2, PB_EXIT_JCC, 6 }, { 9, PB_EXIT_RET, 1 } };
+	struct pb_place p = { .window = 0x2000, .recipe = &r.head, .exits = exits, .nr_exits = 2 };
+	uint8_t *mem = low_memory();
+	struct pb_returns *words = (struct pb_returns *)(mem + 0x1000);
+	bool own;
+
+	memcpy(r.code, "\x85\xc0\x0f\x84\0\0\0\0\x5b\xc3", 10);
+	assert_int_equal(pb_body_size(&p), sizeof(plain));
+	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
+	assert_memory_equal(mem, plain, sizeof(plain));
+	/* which instruction it is, and whether r11 is at -8(%rsp) */
+	for (unsigned off = 0; off < sizeof(plain); off++) {
+		unsigned is = off < 2 ? 0 : off < 8 ? 2 : off < 9 ? 8 : off < 15 ? 9 : 2;
+
+		assert_int_equal(pb_body_original(&p, off, &own), 0x2000 + is);
+		assert_int_equal(own, off >= 15 && off < 15 + PB_EXIT_JUMP_LEN);
+	}
+	assert_int_equal(pb_body_copy(&p, 0x2008), 8);
+	assert_int_equal(pb_body_copy(&p, 0x2009), 9);
+	assert_int_equal(pb_body_copy(&p, 0x2001), -1);
+	assert_int_equal(pb_body_copy(&p, 0x200a), -1);
+
+	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_RET_POPS, 3 };
+	memcpy(r.code + 9, "\xc2\x10", 3);
+	r.head.len = 12;
+	assert_int_equal(pb_body_size(&p), 9 + sizeof(pops) + PB_EXIT_JUMP_LEN + PB_JUMP_LEN);
+	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
+	assert_memory_equal(mem + 2, je, sizeof(je));
+	assert_memory_equal(mem + 9, pops, sizeof(pops));
+	for (unsigned off = 9; off < 9 + sizeof(pops); off++) {
+		assert_int_equal(pb_body_original(&p, off, &own), 0x2009);
+		assert_int_equal(own, off < 9 + PB_EXIT_JUMP_LEN);
+	}
+
+	/* its displacement is fixed where it stands then */
+	p.exits = &exits[1];
+	p.nr_exits = 1;
+	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_JMP, 5 };
+	r.head.len = 14;
+	r.code[9] = 0xe9;
+	r.fixups[0] = (struct pb_fixup){ .value = 0x4000, .off = 10, .kind = PB_FIX_REL32 };
+	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
+	assert_memory_equal(mem + 9 + PB_EXIT_JUMP_LEN, jmp, sizeof(jmp));
+	munmap(mem, 8192);
+}
+
 static void stub_with_an_emulated_call(void **state)
 {
 	/* call 0x3000 at the window's end pushes the original return address */
@@ -193,6 +273,7 @@ int main(void)
 		cmocka_unit_test(stub_with_a_rip_relative_operand),
 		cmocka_unit_test(stub_with_a_dug_hole),
 		cmocka_unit_test(stub_with_an_emulated_call),
+		cmocka_unit_test(body_with_exits),
 		cmocka_unit_test(jumps),
 		cmocka_unit_test(globs),
 	};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The hit path (section pb_hot) as data, for who looks at program counters. In
- * [start, start + end) r11 is the site and rsp the slot; from start + saved on
+ * [start, start + end) r11 is the site and rsp the slot (of code that exits' stubs
+ * jump to, `of` says what r11 is); from start + saved on
  * the registers that the code uses lie in its red-zone frame (layout.h); before,
  * only rax may (behind its first instruction).
  */
@@ -14,6 +15,7 @@ struct pb_hot_range {
 	int32_t start;		/* from this member's own address */
 	uint32_t saved, end;
 	uint32_t rdi_rsi;	/* they are in the frame, too; else in their registers */
+	uint32_t of;		/* PB_HOT_* */
 };
 /* Here entry rcx was found free, for a call with its slot at rsp, and isn't
  * claimed yet. */

@@ -105,6 +105,11 @@
 #define PB_EXIT_RET_LEN		6
 #define PB_EXIT_JUMP_LEN	23
 
+/* What a range of the hit path is of (hot.h). */
+#define PB_HOT_ENTRY		0	/* r11 is the site */
+#define PB_HOT_RET		1	/* of a plain ret: r11 is the program's */
+#define PB_HOT_JUMP		2	/* of another exit: r11 is where its stub goes on */
+
 /*
  * The frame in the red zone, from rsp at the slot (entry) or behind it (exit).
  * -8 holds r11 at an entry, and the slot itself at an exit.

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Windows of exits: their stubs, and their part of a batch. A window is wanted
+ * while one of the functions that are left through it wants its returns hooked.
+ * The window of an entry is in the text with its site, whoever wants it.
+ */
+#include "engine/text_priv.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+
+#define STUB_ALIGN	4	/* cold code, densely */
+#define SITE_ALIGN	16	/* pb_stub_size() */
+
+void pb_exit_ret_idle(void);
+void pb_exit_jump_idle(void);
+
+static struct pb_returns words = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
+
+static void set_words(struct pb_returns *r)
+{
+	__atomic_store_n(&r->ret, words.ret, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->jump, words.jump, __ATOMIC_RELEASE);
+}
+
+void pb_text_returns(uint64_t ret, uint64_t jump)
+{
+	words = (struct pb_returns){ ret, jump };
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		if (m->present && m->sites)
+			set_words(m->returns);
+}
+
+size_t pb_returns_size(const struct pb_analysis *a)
+{
+	return sizeof(struct pb_returns) +
+	       a->nr_windows * (sizeof(struct pb_exit_site) + sizeof(uint32_t));
+}
+
+size_t pb_returns_stubs(const struct pb_analysis *a)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < a->nr_windows; i++) {
+		struct pb_place p;
+
+		if (w[i].how == PB_EXIT_ENTRY)
+			continue;
+		p = pb_window_place(a, &w[i]);
+		/* sites' stubs come between them */
+		size += pb_align_up(pb_body_size(&p), (size_t)SITE_ALIGN);
+	}
+	return size;
+}
+
+void pb_returns_init(struct pb_module *m, void *at)
+{
+	m->returns = at;
+	set_words(m->returns);
+	if (!m->analysis->nr_windows)
+		return;
+	m->exits = (struct pb_exit_site *)(m->returns + 1);
+	m->exit_order = (uint32_t *)(m->exits + m->analysis->nr_windows);
+}
+
+/* Nothing is written there: its bytes differ, or no stub can be had. */
+static bool usable(const struct pb_module *m, uint32_t window)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_func *f = pb_window_func(m->analysis, w);
+
+	if (w->how == PB_EXIT_RIDES || m->exits[window].flags & PB_EXIT_FL_REFUSED)
+		return false;
+	/* what tells its calls itself isn't patched */
+	return !f || (f->kind != PB_SITE_CYG &&
+		      !(m->sites[f - pb_analysis_funcs(m->analysis)].flags & FTRACE_FL_REFUSED));
+}
+
+static bool is_on(const struct pb_module *m, uint32_t window)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_func *f = pb_window_func(m->analysis, w);
+
+	if (f)
+		return m->sites[f - pb_analysis_funcs(m->analysis)].flags & FTRACE_FL_ENABLED;
+	return m->exits[window].flags & PB_HAS_WINDOW;
+}
+
+static bool all_windows(const struct pb_module *m, const struct pb_site *s,
+			bool (*are)(const struct pb_module *m, uint32_t window))
+{
+	const struct pb_func *f = pb_site_func(m, s);
+	const uint32_t *window;
+	uint32_t nr;
+
+	if (!(m->analysis->flags & PB_AN_RETURNS) || pb_func_inexit(m->analysis, f) != PB_INEXIT_NOT)
+		return false;
+	window = pb_func_left_by(m->analysis, f, &nr);
+	for (uint32_t i = 0; i < nr; i++)
+		if (!are(m, window[i]))
+			return false;
+	return true;
+}
+
+bool pb_site_returns(const struct pb_module *m, const struct pb_site *s)
+{
+	return all_windows(m, s, usable);
+}
+
+bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_site_returns(m, s) && all_windows(m, s, is_on);
+}
+
+void pb_text_want_returns(struct pb_module *m, const struct pb_site *s)
+{
+	const uint32_t *window;
+	uint32_t nr;
+
+	if (!pb_site_returns(m, s))
+		return;
+	window = pb_func_left_by(m->analysis, pb_site_func(m, s), &nr);
+	for (uint32_t i = 0; i < nr; i++)
+		m->exits[window[i]].flags |= PB_EXIT_FL_WANTED;
+	m->exits_used = true;
+}
+
+bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+
+	return m->exits_used && f->flags & PB_FUNC_EXITS &&
+	       m->exits[pb_func_exits(m->analysis, f) - pb_analysis_windows(m->analysis)].flags & PB_EXIT_FL_WANTED;
+}
+
+static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p)
+{
+	struct pb_exit_site *e = &m->exits[window];
+	size_t at = m->stubs_used ? pb_align_up(m->stubs_used, (size_t)STUB_ALIGN) : 16;
+	size_t size = pb_body_size(p);
+	uint8_t code[PB_STUB_MAX];
+
+	if (!pb_place_as_in_file(m, p) || at + size > m->stubs_size ||
+	    pb_body_emit(code, (uint64_t)m->stubs + at, p, m->returns, m->bias))
+		return false;
+	m->stubs_used = at;
+	if (!pb_stub_put(m, code, size))
+		return false;
+	m->stubs_used = at + size;
+	e->stub = (uint32_t)at;
+	m->exit_order[m->nr_exit_stubs] = window;
+	__atomic_store_n(&m->nr_exit_stubs, m->nr_exit_stubs + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void change(struct pb_module *m, uint32_t window, bool on)
+{
+	struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
+	struct pb_exit_site *e = &m->exits[window];
+	unsigned has = e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE);
+	uint64_t stub;
+
+	if (on && !e->stub && !make_stub(m, window, &p)) {
+		e->flags |= PB_EXIT_FL_REFUSED;
+		return;
+	}
+	stub = (uint64_t)m->stubs + e->stub;
+	if (!on)
+		pb_batch_off(m, &p, &has);
+	else if (pb_batch_on(m, &p, stub, stub, &has))
+		e->flags |= PB_EXIT_FL_REFUSED;
+	e->flags = (e->flags & ~(PB_HAS_WINDOW | PB_HAS_HOLE)) | has;
+}
+
+void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis);
+
+	for (; m->exits_used && *from < m->analysis->nr_windows && w[*from].start < to; (*from)++) {
+		struct pb_exit_site *e = &m->exits[*from];
+		bool on = e->flags & PB_EXIT_FL_WANTED || (keep && e->stub);
+		bool settled = on ? e->flags & PB_HAS_WINDOW : !(e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE));
+
+		e->flags &= ~PB_EXIT_FL_WANTED;
+		if (!settled && w[*from].how != PB_EXIT_ENTRY && !(e->flags & PB_EXIT_FL_REFUSED))
+			change(m, *from, on);
+	}
+}
+
+void pb_text_look_returns(struct pb_module *m)
+{
+	for (uint32_t i = 0; i < m->nr_exit_stubs; i++) {
+		uint32_t window = m->exit_order[i];
+		struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
+
+		m->exits[window].flags &= ~(PB_HAS_WINDOW | PB_HAS_HOLE);
+		m->exits[window].flags |= pb_place_look(m, &p);
+	}
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A known number of exits of each kind: prints how many returns and tail jumps. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 1000
+unsigned long returns, jumps;
+#define NOINLINE __attribute__((noinline, noipa))
+
+NOINLINE int leaf(int x)
+{
+	returns++;
+	return x * 3 + 1;
+}
+
+NOINLINE int tail(int x)
+{
+	jumps++;
+	return leaf(x + 1);
+}
+
+NOINLINE int maybe_tail(int x)
+{
+	if (x & 1) {
+		jumps++;
+		return leaf(x);
+	}
+	returns++;
+	return x;
+}
+
+int (*volatile pointer)(int) = leaf;
+
+NOINLINE int tail_pointer(int x)
+{
+	jumps++;
+	return pointer(x);
+}
+
+/* A jcc out, a prefixed ret. (One with an operand is nothing for gates.) */
+__asm__(
+	".text\n.globl cond, prefixed\n"
+	".type cond,@function\ncond: .cfi_startproc\n test $1,%edi\n jne leaf\n incq returns(%rip)\n mov %edi,%eax\n ret\n"
+	".cfi_endproc\n.size cond,.-cond\n"
+	".type prefixed,@function\nprefixed: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
+	".cfi_endproc\n.size prefixed,.-prefixed\n");
+int cond(int x), prefixed(int x);
+/* the exit is in the window of the entry */
+NOINLINE int small(int x)
+{
+	return x;
+}
+
+int main(int argc, char **argv)
+{
+	long sum = 0, small_calls = 0;
+
+	for (int i = 0; i < N; i++) {
+		sum += tail(i) + maybe_tail(i) + tail_pointer(i) + prefixed(i);
+		if (i & 1)
+			jumps++;
+		sum += cond(i) + small(i);
+		small_calls++;
+	}
+	if (argc > 1)
+		printf("%ld %lu %lu\n", sum, returns + (unsigned long)small_calls + 1, jumps);
+	else
+		printf("%ld\n", sum);
+	return 0;
+}
