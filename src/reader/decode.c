@@ -22,6 +22,7 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 	c->chunk.pid = thread->pid;
 	c->chunk.tid = thread->tid;
 	c->stack = pb_stacks_get(stacks, thread->pid, thread->serial, 0);
+	c->shown = c->stack;
 	return c->stack ? 0 : -ENOMEM;
 }
 
@@ -76,6 +77,10 @@ void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 	c->pos += words;
 }
 
+/* The records from here on are of that stack. Looking for the next event's time comes here
+ * long before the event's turn: what other threads' events depend on changes at the event
+ * (pb_event_set()). A thread that only looks at a stack, and writes no more than two
+ * STACK records, changes nothing. */
 static void use_stack(struct pb_cursor *c, uint64_t id)
 {
 	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
@@ -88,8 +93,6 @@ static void use_stack(struct pb_cursor *c, uint64_t id)
 	}
 	s->tid = c->chunk.tid;
 	s->image = c->image;
-	if (s != c->stack)
-		pb_stack_switch(c->stack, s);
 	c->stack = s;
 	c->open_seen = 0;
 	c->searched = false;
@@ -416,6 +419,11 @@ again:
 	return true;
 }
 
+bool pb_cursor_open(struct pb_cursor *c)
+{
+	return !c->done && !c->in_chunk && next_chunk(c);
+}
+
 bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 {
 	const struct pb_chunk_ref *ref;
@@ -425,13 +433,14 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 		return false;
 	*time = c->last;
 	if (!c->in_chunk || !settle(c)) {
+		c->in_chunk = false;
 		ref = next_ref(c);
 		if (ref)
 			*time = ref->start;
 		return true;
 	}
 	word = c->window[c->pos];
-	if (c->attention)
+	if (c->attention && !pb_gap_settled(c))
 		return true;
 	if ((word & PB_TAG_MASK) == PB_TAG_LEAF)
 		*time = near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS) -

@@ -72,6 +72,7 @@ struct pb_cursor {
 	uint64_t latest;		/* highest time in this chunk */
 	uint64_t born;			/* when its process began, if it is the first thread */
 	struct pb_call_stack *stack;
+	struct pb_call_stack *shown;	/* of the last event */
 
 	uint64_t *window;		/* words of the chunk's data */
 	uint32_t window_words;		/* its size */
@@ -105,6 +106,9 @@ void pb_cursor_free(struct pb_cursor *c);
 
 /* The next event; false at the end. */
 bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev);
-/* When the next event begins, without decoding it; false at the end. */
+/* When the next event begins, without decoding it; false at the end. If the event is in
+ * a chunk that isn't open yet, the time is that of the record before it: a lower bound. */
 bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time);
+/* Opens the chunk of the next event. False: it is open, or there is none. */
+bool pb_cursor_open(struct pb_cursor *c);
 #endif

@@ -158,11 +158,27 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_AGAIN;
 }
 
+/* The record at pos, if it is an EXT; else 0. */
+static unsigned ext_type(const struct pb_cursor *c)
+{
+	uint64_t word = c->window[c->pos];
+
+	return word & PB_TAG_MASK ? 0 : word >> PB_EXT_TYPE_SHIFT & 0x3f;
+}
+
+bool pb_gap_settled(const struct pb_cursor *c)
+{
+	unsigned type = ext_type(c);
+
+	if (c->gap && (type == PB_EXT_OPEN || c->stack->depth > c->open_seen))
+		return false;
+	return type == PB_EXT_LOST || !(c->lost_due || c->gap_due);
+}
+
 enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 {
 	struct pb_call_stack *s = c->stack;
-	uint64_t word = c->window[c->pos];
-	unsigned type = word & PB_TAG_MASK ? 0 : word >> PB_EXT_TYPE_SHIFT & 0x3f;
+	unsigned type = ext_type(c);
 
 	if (c->gap && type == PB_EXT_OPEN)
 		return attend_open(c, ev);

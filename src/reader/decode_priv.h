@@ -2,6 +2,7 @@
 /* Inside the decoder. */
 #ifndef PB_READER_DECODE_PRIV_H
 #define PB_READER_DECODE_PRIV_H
+#include "base/base.h"
 #include "reader/decode.h"
 
 /* Goes so many words on, also behind what is in the window. */
@@ -10,6 +11,10 @@ void pb_cursor_consume(struct pb_cursor *c, uint32_t words);
 static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 			     uint32_t site, uint64_t start, uint64_t time)
 {
+	if (pb_unlikely(c->stack != c->shown)) {
+		pb_stack_switch(c->shown, c->stack);
+		c->shown = c->stack;
+	}
 	ev->kind = kind;
 	ev->flags = 0;
 	ev->site = site;
@@ -36,6 +41,8 @@ enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };
 /* What has to be settled before a chunk's first record: which calls are still
  * open after a gap, and how much was lost. */
 enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev);
+/* Nothing has to be settled: the next event is that of the record. */
+bool pb_gap_settled(const struct pb_cursor *c);
 /* Whether an ENTRY is that of a call which the chunk's list has opened already. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time);
 #endif

@@ -125,8 +125,16 @@ static void reorder(struct pb_stream *s)
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev)
 {
 	while (s->nr_heap) {
-		if (s->by_time && !s->fresh && s->nr_heap > 1)
+		bool merges = s->by_time && s->nr_heap > 1;
+
+		if (merges && !s->fresh)
 			reorder(s);
+		/* a chunk's first event may come long after the chunk's start */
+		if (merges && pb_unlikely(!s->heap[0].cursor->in_chunk) &&
+		    pb_cursor_open(s->heap[0].cursor)) {
+			s->fresh = false;
+			continue;
+		}
 		if (pb_likely(pb_cursor_next(s->heap[0].cursor, ev))) {
 			s->fresh = false;
 			return true;

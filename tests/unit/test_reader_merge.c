@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The events of several threads, merged by time: which comes first, and below which call
+ * another stack stands. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen_data.h"
+#include "reader/stream.h"
+
+#define STACK 77
+
+static char dir[] = "/tmp/pb-test-merge-XXXXXX";
+static struct gen g;
+static char text[1 << 12];
+
+/* Each event as "site@time", with "<site" behind it: the innermost call of the stack that
+ * waits for the event's. */
+static void note(const struct pb_event *ev)
+{
+	const struct pb_call_stack *from = ev->stack->from;
+	size_t len = strlen(text);
+
+	len += (size_t)sprintf(text + len, "%u@%llu", ev->site, (unsigned long long)ev->time);
+	if (from)
+		len += (size_t)sprintf(text + len, "<%u", from->depth ? from->calls[from->depth - 1].site : 0);
+	strcpy(text + len, " ");
+}
+
+static const char *events(void)
+{
+	char err[5000];
+	struct pb_data *d;
+	struct pb_stream s;
+	struct pb_event ev;
+
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 40);
+	d = pb_data_open(dir, 0, err, sizeof(err));
+	assert_non_null(d);
+	text[0] = 0;
+	assert_int_equal(pb_stream_open(&s, d, true, NULL, 0), 0);
+	while (pb_stream_next(&s, &ev) && strlen(text) < sizeof(text) - 200)
+		note(&ev);
+	pb_stream_close(&s);
+	pb_data_close(d);
+	return text;
+}
+
+/* A thread's chunk begins with a record that was written long after the last one of the
+ * chunk before. */
+static void test_late_chunk(void **state)
+{
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_chunk(&g, 1, 101, 0, 1000);
+	gen_leaf(&g, 1, 1010, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 101, 1, 1020);
+	gen_leaf(&g, 2, 1500, 1510);
+	gen_leaf(&g, 2, 1700, 1710);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 102, 0, 1000);
+	gen_leaf(&g, 3, 1050, 1060);
+	gen_leaf(&g, 3, 1150, 1160);
+	gen_leaf(&g, 3, 1600, 1610);
+	assert_string_equal(events(), "1@1020 3@1060 3@1160 2@1510 3@1610 2@1710 ");
+}
+
+/* The same where the records are of a stack that the other thread is on until then. */
+static void test_late_chunk_of_stack(void **state)
+{
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_chunk(&g, 1, 101, 0, 1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 101, 1, 1020);
+	g.head.stack = STACK;
+	gen_exit(&g, 9, 1500);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_exit(&g, 2, 1600);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 102, 0, 1000);
+	gen_entry(&g, 3, 1030);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, STACK);
+	gen_entry(&g, 9, 1100);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_exit(&g, 3, 1200);
+	assert_string_equal(events(), "1@1010 2@1020 3@1030 9@1100<3 3@1200 9@1500<2 2@1600 ");
+}
+
+/*
+ * Thread 1 is about to come to a coroutine's stack: the call that will wait has begun. Thread
+ * 2 looks whether calls there are dead, and leaves again. What thread 1 does there then still
+ * stands below thread 1's call.
+ */
+static void test_stack_looked_at(void **state)
+{
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_chunk(&g, 1, 101, 0, 1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1500);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, STACK);
+	gen_entry(&g, 9, 1600);
+	gen_leaf(&g, 8, 1610, 1620);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_exit(&g, 2, 1700);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 102, 0, 1000);
+	gen_entry(&g, 3, 1005);
+	gen_leaf(&g, 4, 1510, 1520);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, STACK);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
+	gen_leaf(&g, 4, 1800, 1810);
+	assert_string_equal(events(), "3@1005 1@1010 2@1500 4@1520 9@1600<2 8@1620<2 2@1700 4@1810 ");
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char cmd[100];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	return system(cmd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late_chunk), cmocka_unit_test(test_late_chunk_of_stack),
+		cmocka_unit_test(test_stack_looked_at),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
