@@ -218,26 +218,32 @@ static bool block_idle(int32_t b)
 	return true;
 }
 
+static bool is_claimed(uint64_t word)
+{
+	return !(word & 7);
+}
+
 static bool is_root_of_stack(const struct pb_entry *e)
 {
 	return pb_is_root(e) && PB_ENT_PARENT(e) == e;
 }
 
-/* In a child. Stacks have new roots; and what stands on the own stack of another
- * thread nobody returns through. What stands elsewhere (coroutines) somebody
- * may: it is t's now. */
+/* In a child. Stacks have new roots; what another thread was about to fill nobody goes on
+ * with; and what stands on the own stack of another thread nobody returns through. What
+ * stands elsewhere (coroutines) somebody may: it is t's now. A block that was just being taken has no
+ * owner yet. */
 static void inherit_block(struct pb_thread *t, int32_t b)
 {
 	const struct pb_thread *owner = PB_ENT_OWNER(block_entry(b, 0));
 	struct pb_stack gone;
-	bool known = owner != t && pb_thread_own_bounds(owner, &gone);
+	bool known = owner && owner != t && pb_thread_own_bounds(owner, &gone);
 
 	for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
 		struct pb_entry *e = block_entry(b, i);
 		uint64_t word = PB_ENT_SLOT(e);
 
 		PB_ENT_OWNER(e) = t;
-		if (word && (is_root_of_stack(e) ||
+		if (word && (is_root_of_stack(e) || (owner != t && is_claimed(word)) ||
 			     (known && pb_stack_holds(&gone, PB_SLOT_ADDRESS(word)))))
 			PB_ENT_SLOT(e) = 0;
 		/* counted in the parent: here it is listed as open, and ends */
@@ -292,14 +298,15 @@ static struct pb_entry *innermost_open(struct pb_thread *t, uint64_t slot)
 	return innermost;
 }
 
-/* What hung below a root or a call that is gone hangs below t's root. */
+/* What hung below a root or a call that is gone hangs below t's root; so does what has no parent yet, as a
+ * handler forked before that was written. */
 static void hang_anew(struct pb_thread *t, struct pb_entry *root)
 {
 	for (int32_t b = t->first_block; b != PB_NO_BLOCK; b = next_block[b]) {
 		for (uint32_t i = 0; i < PB_GATES_PER_BLOCK - 1; i++) {
 			struct pb_entry *e = block_entry(b, i), *p = PB_ENT_PARENT(e);
 
-			if (!PB_ENT_SLOT(e) || (PB_ENT_SLOT(p) && p != spare_root))
+			if (!PB_ENT_SLOT(e) || (p && PB_ENT_SLOT(p) && p != spare_root))
 				continue;
 			PB_ENT_PARENT(e) = root;
 			if (PB_ENT_DEPTH(e) == PB_DEPTH_NEXT)
