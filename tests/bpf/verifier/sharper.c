@@ -142,7 +142,8 @@ static bool is_constant(const char *text)
 	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
 }
 
-/* On a path that can't be gone a constant may be another one than ours. */
+/* On a path that can't be gone a constant may be another one than ours: Linux goes on with a number that its own
+ * bounds exclude. */
 static bool is_outside(const char *text, const struct hull *h)
 {
 	uint64_t v;
@@ -313,7 +314,8 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 	unsigned reg;
 
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); ) {
-		if (!knows_less(text, &h[reg]) && !(links[reg].told && is_outside(text, &h[reg])))
+		if (!knows_less(text, &h[reg]) &&
+		    !((links[reg].told || is_branch(insn)) && is_outside(text, &h[reg])))
 			continue;
 		if (*line != 'f' && !is_branch(insn) && !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].told)
 			return AT_BRANCH;

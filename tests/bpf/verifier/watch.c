@@ -298,6 +298,8 @@ static bool loop(struct machine *m)
 {
 	uint64_t nr = (uint32_t)m->r[1], func = m->r[2], arg = m->r[3], n = 0;
 
+	/* there it compares the whole register, too, where the call takes 32 bits of it */
+	m->w->vague |= nr != m->r[1];
 	if (m->r[4] || nr > 8 << 20) {
 		m->r[0] = m->r[4] ? (uint64_t)-22 : (uint64_t)-7;
 		/* where Linux writes the loop in place of the call the upper half of -E2BIG is 0 */
