@@ -18,6 +18,24 @@ static const char *const code_s =
 	"F dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
+/* Windows of exits of each kind, 10 bytes of body in front. */
+static const char *const exits_s =
+	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n.endm\n"
+	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n.endm\n"
+	".macro body\n mov %rdi,%rax\n add %rsi,%rax\n imul %rdx,%rax\n.endm\n"
+	".text\nfar\n"
+	"F other\n body\n body\n ret $8\nE other\n"
+	"F tail\n body\n body\n jmp other\nE tail\nfar\n"
+	"F returns\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE returns\nfar\n"
+	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
+	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
+	"F holed\n body\n call other\n1: ret\n nop\n jmp 1b\nE holed\n .fill 6,1,0x90\nfar\n"
+	"F dug\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE dug\nfar\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
 /* What text_pc.c asks of text.c. */
 struct pb_module pb_modules[PB_MAX_MODULES];
 uint32_t pb_nr_modules;
@@ -205,6 +223,113 @@ static void test_without_a_stub(void **unused)
 	s->stub = stub;
 }
 
+static struct pb_exit_site exit_sites[64];
+static uint32_t exit_order[64];
+
+/* The file's bytes, and all stubs: of sites, then of windows. */
+static void use_exits(void)
+{
+	struct pb_module *m = &pb_modules[0];
+	const struct pb_exit_window *w;
+	struct view v;
+
+	write_file("exits.s", exits_s);
+	build("gcc -shared -nostdlib exits.s -o exits.so");
+	v = analyse("exits.so", PB_MODULE_RETURNS);
+	w = pb_analysis_windows(v.a);
+	assert_true(v.a->nr_windows && v.a->nr_windows <= 64);
+	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stubs_used = 16, .sites = m->sites, .stubs = m->stubs,
+				 .returns = (struct pb_returns *)(REGION + 4000), .exits = exit_sites, .exit_order = exit_order };
+	memset(m->sites, 0, 4096);
+	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
+		struct pb_place p = pb_window_place(v.a, &w[i]);
+		const struct pb_func *f = pb_window_func(v.a, &w[i]);
+		struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(v.a)] : NULL;
+		size_t at = pb_align_up(m->stubs_used, f ? (size_t)16 : 4), size = f ? pb_stub_size(&p) : pb_body_size(&p);
+
+		memcpy((void *)(IMAGE + p.window), pb_recipe_rest(p.recipe), p.recipe->window_len);
+		if (f)
+			s->stub = (uint32_t)at;
+		else
+			exit_sites[i].stub = (uint32_t)at;
+		if (!f)
+			exit_order[m->nr_exit_stubs++] = i;
+		assert_int_equal(f ? pb_stub_emit(m->stubs + at, (uint64_t)m->stubs + at, s, &p, m->returns, IMAGE) :
+				 pb_body_emit(m->stubs + at, (uint64_t)m->stubs + at, &p, m->returns, IMAGE), 0);
+		m->stubs_used = at + size;
+	}
+	assert_true(m->stubs_used < 4096);
+}
+
+/* Everywhere in a stub: the instruction that it stands for. */
+static void check_stub(const struct pb_place *p, uint64_t body)
+{
+	for (unsigned off = 0; off < pb_body_size(p); off++) {
+		bool own;
+		uint64_t is = pb_body_original(p, off, &own);
+
+		assert_int_equal(original(body + off, own), IMAGE + is);
+	}
+}
+
+/* Everywhere around a jump: where a thread that stands there goes on. */
+static void check_window(const struct pb_place *p, uint64_t body)
+{
+	for (uint64_t at = p->window; at < p->window + p->recipe->window_len; at++) {
+		bool in = at > p->window && at < p->window + pb_place_jump_len(p);
+		int copy = pb_recipe_copy_offset(p->recipe, (uint8_t)(at - p->window));
+
+		assert_int_equal(pb_text_moved_pc(IMAGE + at), in && copy >= 0 ? body + (uint64_t)copy : 0);
+	}
+}
+
+static void check_hole(const struct pb_place *p, uint64_t stub)
+{
+	uint64_t hole = IMAGE + pb_place_hole(p), dig = IMAGE + pb_place_second(p);
+
+	for (int patched = 0; patched < 2; patched++) {
+		if (p->second)
+			memcpy((void *)dig, pb_recipe_rest(p->second), PB_DIG_LEN);
+		else
+			memcpy((void *)hole, pb_recipe_hole(p->recipe), PB_JUMP_LEN);
+		if (patched)
+			*(uint8_t *)hole = 0xe9;
+		assert_int_equal(pb_text_moved_pc(hole), patched ? stub : 0);
+		assert_int_equal(original(hole, false), patched ? IMAGE + p->window : 0);
+		for (unsigned k = 1; p->second && k < PB_DIG_LEN; k++) {
+			int copy = pb_recipe_copy_offset(p->second, (uint8_t)k);
+
+			if (k != PB_JUMP_LEN)
+				assert_int_equal(pb_text_moved_pc(dig + k),
+						 copy < 0 ? 0 : stub + pb_body_second(p) + (unsigned)copy);
+		}
+	}
+}
+
+static void test_exits(void **unused)
+{
+	struct pb_module *m = &pb_modules[0];
+	unsigned how[PB_NR_EXIT_HOW] = { 0 };
+
+	use_exits();
+	for (uint32_t i = 0; i < m->analysis->nr_windows; i++) {
+		const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + i;
+		struct pb_place p = pb_window_place(m->analysis, w);
+		const struct pb_func *f = pb_window_func(m->analysis, w);
+		uint64_t stub = f ? stub_of(f) : (uint64_t)m->stubs + exit_sites[i].stub;
+		uint64_t body = f ? stub + PB_STUB_COPY : stub;
+
+		how[w->how]++;
+		for (uint64_t at = stub; at < body; at++)
+			assert_int_equal(original(at, true), IMAGE + p.window);
+		check_stub(&p, body);
+		check_window(&p, body);
+		if (p.via)
+			check_hole(&p, stub);
+	}
+	assert_true(how[PB_EXIT_WINDOW] >= 4 && how[PB_EXIT_ENTRY] && how[PB_EXIT_HOLE] && how[PB_EXIT_DUG]);
+}
+
 static int set_up(void **unused)
 {
 	if (make_dir(unused))
@@ -221,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_dug),
 		cmocka_unit_test(test_landing),
 		cmocka_unit_test(test_without_a_stub),
+		cmocka_unit_test(test_exits),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, remove_dir);
