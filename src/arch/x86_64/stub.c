@@ -63,6 +63,13 @@ static unsigned jccs_at(const struct tail *t)
 	return t->at + t->head + t->exit;
 }
 
+unsigned pb_body_exits(const struct pb_place *p)
+{
+	struct tail t = tail_of(p);
+
+	return jccs_at(&t);
+}
+
 unsigned pb_body_second(const struct pb_place *p)
 {
 	struct tail t = tail_of(p);

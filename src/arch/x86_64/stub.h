@@ -13,6 +13,8 @@
  * hooked, and behind it the second recipe's. Bytes of it; where the second begins. */
 size_t pb_body_size(const struct pb_place *p);
 unsigned pb_body_second(const struct pb_place *p);
+/* Where begins what conditional exits lead to; all of it up to the second recipe's. */
+unsigned pb_body_exits(const struct pb_place *p);
 /* Writes to `out` what is to stand at `at`. words: where its exits go. -ERANGE if
  * something lies out of reach: nothing is to be used then. */
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p, const struct pb_returns *words,

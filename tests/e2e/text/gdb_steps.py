@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs inside gdb: steps through the stub of each function named in FUNCTIONS,
-up to the function's own text. At each instruction the stack must lead to main,
+up to the function's own text, and, where its exit has one, through the stub of the
+exit. At each instruction the stack must lead to main,
 with main's registers as they are."""
 import os
 import gdb
@@ -53,7 +54,28 @@ def steps(function):
         n += 1
     else:
         faults.append("does not come to the function's text")
+    exits = exit_steps(function, want, faults)
+    print("EXIT %s %d" % (function, exits), flush=True)
     print("STEPS %s %d %s" % (function, n, "ok" if not faults else "FAULT " + faults[0]), flush=True)
+
+
+def exit_steps(function, want, faults):
+    """The same call's exit, up to what is not of the stub nor idle code."""
+    try:
+        gdb.Breakpoint("*(char *)&patchbay_exit_" + function, temporary=True)
+    except gdb.error:
+        return 0
+    gdb.execute("continue", to_string=True)
+    for n in range(100):
+        names, kept = look()
+        if not (names[0] or "").startswith(("patchbay_exit_", "pb_exit_")):
+            return n
+        if kept != want or "middle" not in names:
+            where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))
+            faults.append("not the way to main, or not its registers, at " + where)
+        gdb.execute("stepi", to_string=True)
+    faults.append("does not leave the exit's stub")
+    return n
 
 
 gdb.execute("set pagination off")
