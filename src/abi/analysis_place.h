@@ -65,6 +65,12 @@ static inline unsigned pb_place_jump_len(const struct pb_place *p)
 	return p->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
+/* And with them the carrier's. */
+static inline unsigned pb_place_patch_len(const struct pb_place *p)
+{
+	return pb_place_jump_len(p) + (pb_place_carries(p) ? PB_JUMP_LEN : 0u);
+}
+
 /* The link-time address of the hole; only with via. */
 static inline uint64_t pb_place_hole(const struct pb_place *p)
 {

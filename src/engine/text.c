@@ -214,12 +214,10 @@ struct pb_module *pb_site_module(const struct pb_site *s)
 
 bool pb_in_stub(uint64_t pc)
 {
-	const struct pb_module *m;
-
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		if (pb_modules[i].sites && pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_used)
 			return true;
-	return pb_ride_at(pc, &m);
+	return pb_ride_at(pc);
 }
 
 struct pb_module *pb_module_at(uint64_t address)

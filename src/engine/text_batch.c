@@ -18,8 +18,8 @@ uint64_t pb_text_ns;
  * What fails is taken back in the other order.
  *
  *   HOLES_ON	holes get their jump; nothing leads there yet
- *   RIDES_OFF	windows of those who ride on another's jump, which still stands
- *   WINDOWS	and the compiled-in calls
+ *   RIDES_OFF	windows of functions that ride on another's jump, which still stands
+ *   WINDOWS	and the compiled-in calls; an exit that rides goes with its carrier
  *   RIDES_ON	the jumps that are ridden on stand
  *   HOLES_OFF	holes get their bytes back; nothing leads there any more
  */
@@ -159,7 +159,8 @@ static bool make_stub(struct pb_module *m, struct pb_site *s)
 	if (!emit_stub(m, s) || !rider || rider->flags & FTRACE_FL_REFUSED)
 		return s->stub;
 	if ((!rider->stub && !emit_stub(m, rider)) || (!rider[1].stub && !emit_stub(m, rider + 1)) ||
-	    !pb_ride_make(m, pb_site_func(m, rider)))
+	    !pb_ride_make(m, m->bias + pb_func_window(pb_site_func(m, rider)),
+			  (uint64_t)m->stubs + rider[0].stub, (uint64_t)m->stubs + rider[1].stub))
 		refuse(rider, PB_REFUSED_RANGE);
 	return !(s->flags & FTRACE_FL_REFUSED);
 }
@@ -190,11 +191,25 @@ static void hole_off(struct pb_module *m, const struct pb_place *p)
 		add_hole(&batch[HOLES_OFF], m->bias + pb_place_hole(p), pb_recipe_hole(p->recipe));
 }
 
+/* The jump of one byte, and the carrier's behind it. */
+static int rides_on(const struct pb_place *p, uint64_t window)
+{
+	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN] = { 0xe9 };
+	uint64_t carrier = window + PB_JUMP_RIDE, to = pb_ride_target(carrier);
+
+	if (!to || pb_jump_emit(bytes + PB_JUMP_RIDE, carrier, to))
+		return -34;
+	add_patch(&batch[WINDOWS], window, bytes, (uint8_t)pb_place_patch_len(p));
+	return 0;
+}
+
 static int window_on(struct pb_module *m, const struct pb_place *p, uint64_t to)
 {
 	uint64_t window = m->bias + p->window;
 	uint8_t jump[PB_JUMP_LEN] = { 0xe9 };
 
+	if (pb_place_carries(p))
+		return rides_on(p, window);
 	if (p->rides) {
 		add_patch(&batch[RIDES_ON], window, jump, PB_JUMP_RIDE);
 		return 0;
@@ -223,11 +238,22 @@ int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, ui
 	return err;
 }
 
+static void window_off(struct pb_module *m, const struct pb_place *p)
+{
+	bool rides = p->rides && !pb_place_carries(p);
+	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN];
+
+	memcpy(bytes, pb_recipe_rest(p->recipe), pb_place_jump_len(p));
+	if (pb_place_carries(p))
+		memcpy(bytes + PB_JUMP_RIDE, pb_recipe_rest(p->second), PB_JUMP_LEN);
+	add_patch(&batch[rides ? RIDES_OFF : WINDOWS], m->bias + p->window, bytes,
+		  (uint8_t)pb_place_patch_len(p));
+}
+
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has)
 {
 	if (*has & PB_HAS_WINDOW)
-		add_patch(&batch[p->rides ? RIDES_OFF : WINDOWS], m->bias + p->window,
-			  pb_recipe_rest(p->recipe), (uint8_t)pb_place_jump_len(p));
+		window_off(m, p);
 	if (*has & PB_HAS_HOLE)
 		hole_off(m, p);
 	*has = 0;
@@ -266,7 +292,7 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 		err = pb_text_settled(s + 1, true) ? 0 : -34;
 	}
 	stub = (uint64_t)m->stubs + s->stub;
-	to = carries(m, s) ? pb_ride_target(m, f) : 0;
+	to = carries(m, s) ? pb_ride_target(m->bias + pb_func_window(f)) : 0;
 	if (!err)
 		err = pb_batch_on(m, &p, to ? to : stub, stub + PB_STUB_COPY, &has);
 	set_has(s, has);

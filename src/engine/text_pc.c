@@ -112,8 +112,6 @@ static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
 uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 {
 	struct pb_module *in = pb_module_at(pc);
-	const struct pb_module *rides;
-	const struct pb_func *f;
 	struct found found;
 
 	*own = false;
@@ -129,8 +127,7 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 	}
 	if (at_hole(in, pc, &found))
 		return in->bias + found.place.window;
-	f = pb_ride_at(pc, &rides);
-	return f ? rides->bias + pb_func_window(f) : 0;
+	return pb_ride_at(pc);
 }
 
 /* The jump whose bytes in a window hold the address, but for the first, or that of a
@@ -141,12 +138,12 @@ static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *fo
 
 	if (i >= 0 && pb_analysis_funcs(m->analysis)[i].refused == PB_REFUSED_NOT) {
 		*found = of_func(m, pb_analysis_funcs(m->analysis) + i);
-		if (addr - found->place.window - 1 < pb_place_jump_len(&found->place) - 1)
+		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
 			return true;
 	}
 	if (w >= 0) {
 		*found = of_window(m, pb_analysis_windows(m->analysis) + w);
-		if (addr - found->place.window - 1 < pb_place_jump_len(&found->place) - 1)
+		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
 			return true;
 	}
 	return find_hole(m, addr - (PB_DIG_LEN - PB_JUMP_LEN), addr + PB_JUMP_LEN - 1, found) &&

@@ -45,13 +45,14 @@ bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
 /* Puts code behind the stubs, where m->stubs_used says. */
 bool pb_stub_put(struct pb_module *m, const uint8_t *code, size_t size);
 
-/* text_ride.c: PB_FUNC_RIDES. Both have their stubs: finds the places where
- * their jumps can go, and puts jumps to the stubs there. */
-bool pb_ride_make(struct pb_module *m, const struct pb_func *rider);
-/* Where the jump of a carrier is to go, or 0. */
-uint64_t pb_ride_target(const struct pb_module *m, const struct pb_func *carrier);
-/* The function whose jump goes to pc, by way of the text; NULL: none. */
-const struct pb_func *pb_ride_at(uint64_t pc, const struct pb_module **m);
+/* text_ride.c: the jump at `rider` of one byte, whose displacement is the first four bytes of
+ * the next one's. Finds the places where the two can go, and puts jumps there, on to `to` and
+ * `carrier_to`. */
+bool pb_ride_make(const struct pb_module *m, uint64_t rider, uint64_t to, uint64_t carrier_to);
+/* Where the jump of the carrier at this address is to go, or 0. */
+uint64_t pb_ride_target(uint64_t carrier);
+/* The address of the rider or carrier whose jump goes to pc, by way of the text; 0: none. */
+uint64_t pb_ride_at(uint64_t pc);
 void pb_ride_remove(const struct pb_module *m);
 
 /* text_jit.c: tells debuggers about all stubs of m, or about none. Context: as

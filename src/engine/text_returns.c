@@ -69,7 +69,7 @@ static bool usable(const struct pb_module *m, uint32_t window)
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
 	const struct pb_func *f = pb_window_func(m->analysis, w);
 
-	if (w->how == PB_EXIT_RIDES || m->exits[window].flags & PB_EXIT_FL_REFUSED)
+	if (m->exits[window].flags & PB_EXIT_FL_REFUSED)
 		return false;
 	/* what tells its calls itself isn't patched */
 	return !f || (f->kind != PB_SITE_CYG &&
@@ -147,6 +147,9 @@ static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_plac
 	if (!pb_stub_put(m, code, size))
 		return false;
 	m->stubs_used = at + size;
+	if (pb_place_carries(p) && !pb_ride_make(m, m->bias + p->window, (uint64_t)m->stubs + at,
+						 (uint64_t)m->stubs + at + pb_body_second(p)))
+		return false;
 	e->stub = (uint32_t)at;
 	m->exit_order[m->nr_exit_stubs] = window;
 	__atomic_store_n(&m->nr_exit_stubs, m->nr_exit_stubs + 1, __ATOMIC_RELEASE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions of one byte, whose jump goes on in the next one's (abi/analysis.h).
+ * Functions of one byte, and exits, whose jump goes on in the next one's
+ * (abi/analysis.h).
  *
  *   rider    e9			to its landing
  *   carrier  e9 d0 d1 d2 d3	to its landing
@@ -19,14 +20,14 @@
 #include "base/sys.h"
 
 #define PAGE		4096ul
-#define MAX_RIDES	256
+#define MAX_RIDES	1024
 #define LOW_IMAGE	0x90000000ul	/* nothing as far below as it is far above */
 #define NEAREST		0x10u		/* of d3, d2: a quarter of a gigabyte */
 #define FARTHEST	0x7eu
 
 static struct ride {
 	const struct pb_module *m;	/* NULL: free */
-	const struct pb_func *rider;
+	uint64_t rider;			/* its address; the carrier's is the next */
 	uint64_t landing[2];		/* the rider's, the carrier's */
 } table[MAX_RIDES];
 static uint32_t nr_rides;
@@ -114,15 +115,13 @@ static struct ride *free_ride(void)
 	return &table[nr_rides - 1];
 }
 
-bool pb_ride_make(struct pb_module *m, const struct pb_func *rider)
+bool pb_ride_make(const struct pb_module *m, uint64_t rider, uint64_t to, uint64_t carrier_to)
 {
-	const struct pb_site *s = &m->sites[rider - pb_analysis_funcs(m->analysis)];
 	struct ride *r = free_ride();
 
-	if (!r || !find_landings(r, m->bias + rider->addr))
+	if (!r || !find_landings(r, rider))
 		return false;
-	if (!write_jump(r->landing[0], (uint64_t)m->stubs + s[0].stub) ||
-	    !write_jump(r->landing[1], (uint64_t)m->stubs + s[1].stub)) {
+	if (!write_jump(r->landing[0], to) || !write_jump(r->landing[1], carrier_to)) {
 		unmap_both(r);
 		return false;
 	}
@@ -131,26 +130,27 @@ bool pb_ride_make(struct pb_module *m, const struct pb_func *rider)
 	return true;
 }
 
-uint64_t pb_ride_target(const struct pb_module *m, const struct pb_func *carrier)
+uint64_t pb_ride_target(uint64_t carrier)
 {
 	for (uint32_t i = 0; i < nr_rides; i++)
-		if (table[i].m == m && table[i].rider + 1 == carrier)
+		if (table[i].m && table[i].rider + PB_JUMP_RIDE == carrier)
 			return table[i].landing[1];
 	return 0;
 }
 
-const struct pb_func *pb_ride_at(uint64_t pc, const struct pb_module **m)
+uint64_t pb_ride_at(uint64_t pc)
 {
 	uint32_t nr = __atomic_load_n(&nr_rides, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < nr; i++) {
-		*m = __atomic_load_n(&table[i].m, __ATOMIC_ACQUIRE);
-		if (*m && pc == table[i].landing[0])
+		if (!__atomic_load_n(&table[i].m, __ATOMIC_ACQUIRE))
+			continue;
+		if (pc == table[i].landing[0])
 			return table[i].rider;
-		if (*m && pc == table[i].landing[1])
-			return table[i].rider + 1;
+		if (pc == table[i].landing[1])
+			return table[i].rider + PB_JUMP_RIDE;
 	}
-	return NULL;
+	return 0;
 }
 
 void pb_ride_remove(const struct pb_module *m)
