@@ -45,18 +45,31 @@ struct sizes {
 	size_t names, table;
 };
 
-/* The name of the function that the window is in. */
-static const char *exit_name(const struct pb_module *m, uint32_t window)
-{
-	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
-	int64_t i = pb_analysis_lower(m->analysis, w->start);
+/* Stubs of exits one by one. Those of one function mostly follow each other: they have
+ * its name in common. */
+struct exit_names {
+	const struct pb_func *func;	/* that the last one was in */
+	size_t at;			/* of its name */
+};
 
-	return i < 0 ? "" : pb_func_name(m->analysis, pb_analysis_funcs(m->analysis) + i);
+/* Whether the window is in another function than the one before. */
+static bool next_exit(struct exit_names *n, const struct pb_module *m, uint32_t window)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis);
+	uint64_t start = pb_analysis_windows(m->analysis)[window].start;
+	int64_t i;
+
+	if (n->func && start >= n->func->addr && (n->func + 1 == f + m->analysis->nr_funcs || start < n->func[1].addr))
+		return false;
+	i = pb_analysis_lower(m->analysis, start);
+	n->func = f + (i < 0 ? 0 : i);
+	return true;
 }
 
 static struct sizes sizes_of(const struct pb_module *m)
 {
 	struct sizes s = { 0, 1, PB_ROWS_BEGIN };
+	struct exit_names n = { NULL, 0 };
 
 	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
 		const struct pb_func *f = pb_analysis_funcs(m->analysis) + i;
@@ -73,7 +86,8 @@ static struct sizes sizes_of(const struct pb_module *m)
 		const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + m->exit_order[i];
 
 		s.stubs++;
-		s.names += sizeof(EXIT_PREFIX) + strlen(exit_name(m, m->exit_order[i]));
+		if (next_exit(&n, m, m->exit_order[i]))
+			s.names += sizeof(EXIT_PREFIX) + strlen(pb_func_name(m->analysis, n.func));
 		s.table += pb_rows_size(pb_window_recipe(m->analysis, w));
 	}
 	return s;
@@ -108,16 +122,22 @@ struct names {
 	size_t size, at;
 };
 
-static void put_symbol(Elf64_Sym *sym, struct names *n, uint64_t value, uint64_t size, const char *prefix,
-		       const char *name)
+static size_t put_name(struct names *n, const char *prefix, const char *name)
 {
-	*sym = (Elf64_Sym){
-		.st_name = (uint32_t)n->at, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC), .st_shndx = TEXT,
-		.st_value = value, .st_size = size,
-	};
+	size_t at = n->at;
+
 	pb_put_str(n->to, n->size, &n->at, prefix);
 	pb_put_str(n->to, n->size, &n->at, name);
 	n->at++;
+	return at;
+}
+
+static Elf64_Sym symbol(size_t name, uint64_t value, uint64_t size)
+{
+	return (Elf64_Sym){
+		.st_name = (uint32_t)name, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC), .st_shndx = TEXT,
+		.st_value = value, .st_size = size,
+	};
 }
 
 /* Symbols, in the order of the functions; then those of exits. */
@@ -125,6 +145,7 @@ static char *put_symbols(struct image *im, const struct pb_module *m, const stru
 {
 	Elf64_Sym *sym = (Elf64_Sym *)(im + 1), *first = sym++;
 	struct names n = { (char *)(first + s->stubs + 1), s->names, 1 };
+	struct exit_names e = { NULL, 0 };
 
 	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
 		const struct pb_func *f = pb_analysis_funcs(m->analysis) + i;
@@ -133,15 +154,16 @@ static char *put_symbols(struct image *im, const struct pb_module *m, const stru
 		if (!m->sites[i].stub)
 			continue;
 		p = pb_func_place(m->analysis, f);
-		put_symbol(sym++, &n, (uint64_t)m->stubs + m->sites[i].stub, pb_stub_size(&p), STUB_PREFIX,
-			   pb_func_name(m->analysis, f));
+		*sym++ = symbol(put_name(&n, STUB_PREFIX, pb_func_name(m->analysis, f)),
+				(uint64_t)m->stubs + m->sites[i].stub, pb_stub_size(&p));
 	}
 	for (uint32_t i = 0; i < m->nr_exit_stubs; i++) {
 		uint32_t window = m->exit_order[i];
 		struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
 
-		put_symbol(sym++, &n, (uint64_t)m->stubs + m->exits[window].stub, pb_body_size(&p), EXIT_PREFIX,
-			   exit_name(m, window));
+		if (next_exit(&e, m, window))
+			e.at = put_name(&n, EXIT_PREFIX, pb_func_name(m->analysis, e.func));
+		*sym++ = symbol(e.at, (uint64_t)m->stubs + m->exits[window].stub, pb_body_size(&p));
 	}
 	put_section(im, SYMTAB, SHT_SYMTAB, first, (size_t)((char *)sym - (char *)first));
 	im->sections[SYMTAB].sh_link = STRTAB;

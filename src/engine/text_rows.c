@@ -344,21 +344,36 @@ static bool same_frame(const struct frame *a, const struct frame *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-static void put_exit(struct pb_rows *t, uint64_t stub, const struct pb_place *p)
+static bool same_frames(const struct frame *at, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (!same_frame(&at[i], &gone))
+			return false;
+	return true;
+}
+
+void pb_rows_exit(struct pb_rows *t, uint64_t stub, const struct pb_place *p)
 {
 	const struct pb_pair *pair = pb_recipe_pairs(p->recipe);
 	struct frame at[PB_WINDOW_MAX + 2];
-	unsigned n = frames_of(p, at), from = 0, end = pb_body_second(p);
+	unsigned n = frames_of(p, at), from = 0;
 	struct frame now = gone;
 	uint8_t *fde;
 
+	if (!p->second && same_frames(at, n)) {
+		t->plain = t->plain ? t->plain : stub;
+		return;
+	}
 	end_run(t, stub);
-	fde = open_fde(t, stub, end);
+	fde = open_fde(t, stub, pb_body_second(p));
 	for (unsigned i = 0; i <= n; i++) {
 		const struct frame *is = i < n ? &at[i] : &gone;
-		unsigned to = i < n ? pair[i].copy : pb_body_exits(p);
+		unsigned to;
 
-		if (same_frame(&now, is) || to < from)
+		if (same_frame(&now, is))
+			continue;
+		to = i < n ? pair[i].copy : pb_body_exits(p);
+		if (to < from)
 			continue;
 		if (to > from) {
 			put_byte(t, 0x03);	/* DW_CFA_advance_loc2 */
@@ -370,25 +385,6 @@ static void put_exit(struct pb_rows *t, uint64_t stub, const struct pb_place *p)
 		from = to;
 	}
 	close_record(t, fde);
-}
-
-static bool is_plain_exit(const struct pb_place *p)
-{
-	struct frame at[PB_WINDOW_MAX + 2];
-	unsigned n = frames_of(p, at);
-
-	for (unsigned i = 0; i < n; i++)
-		if (!same_frame(&at[i], &gone))
-			return false;
-	return !p->second;
-}
-
-void pb_rows_exit(struct pb_rows *t, uint64_t stub, const struct pb_place *p)
-{
-	if (!is_plain_exit(p))
-		put_exit(t, stub, p);
-	else if (!t->plain)
-		t->plain = stub;
 }
 
 void pb_rows_end(struct pb_rows *t, uint64_t end)
