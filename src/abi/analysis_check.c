@@ -314,32 +314,64 @@ static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 	return true;
 }
 
-static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct area x, bool second)
+static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct area x)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
 
 	for (int64_t k = pb_window_lower(a, x.end + PB_HOLE_REACH); k >= 0; k--) {
 		if (w[k].start + 2 * PB_HOLE_REACH < x.start)
 			break;
-		CHECK((k == i && !second) || apart(x, (struct area){ w[k].start, w[k].start + w[k].len }));
+		CHECK(apart(x, (struct area){ w[k].start, w[k].start + w[k].len }));
 		CHECK(k == i || apart(x, second_area(a, &w[k])));
 	}
 	return true;
 }
 
-static bool window_apart(const struct pb_analysis *a, uint32_t i)
+/* What it takes besides is nobody else's; and within reach. */
+static bool second_apart(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
-	struct area own = { w->start, w->start + w->len }, second = second_area(a, w);
+	struct area second = second_area(a, w);
 
-	if (w->how == PB_EXIT_ENTRY)
-		return true;	/* its function's */
+	if (second.start == second.end)
+		return true;
 	if (w->via)
 		CHECK(w->via - PB_JUMP_SHORT >= INT8_MIN && w->via - PB_JUMP_SHORT <= INT8_MAX);
-	CHECK(second.start >= a->text_start && second.end >= second.start && second.end <= a->text_end);
-	CHECK(apart_from_entries(a, own) && apart_from_windows(a, i, own, false));
-	return second.start == second.end ||
-	       (apart_from_entries(a, second) && apart_from_windows(a, i, second, true));
+	CHECK(second.start >= a->text_start && second.end > second.start && second.end <= a->text_end);
+	return apart_from_entries(a, second) && apart_from_windows(a, i, second);
+}
+
+/* Nor do windows meet those of entries. Both come in the order of addresses. */
+static bool windows_apart(const struct pb_analysis *a)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+	const struct pb_func *f = pb_analysis_funcs(a);
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < a->nr_windows; i++) {
+		struct area own = { w[i].start, w[i].start + w[i].len };
+
+		if (w[i].how == PB_EXIT_ENTRY)
+			continue;	/* its function's */
+		/* windows of entries end before the next function begins */
+		while (k < a->nr_funcs && (!f[k].window_len || pb_func_window_end(&f[k]) <= own.start))
+			k++;
+		for (uint32_t n = k; n < a->nr_funcs && f[n].addr < own.end; n++)
+			CHECK(!f[n].window_len ||
+			      apart(own, (struct area){ pb_func_window(&f[n]), pb_func_window_end(&f[n]) }));
+	}
+	return true;
+}
+
+/* Nor the holes of entries. */
+static bool hole_apart(const struct pb_analysis *a, const struct pb_func *f)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(a);
+	struct area hole = { hole_start(f), hole_end(a, f) };
+
+	for (int64_t i = pb_window_lower(a, hole.end); i >= 0 && w[i].start + PB_WINDOW_MAX > hole.start; i--)
+		CHECK(w[i].how == PB_EXIT_ENTRY || apart(hole, (struct area){ w[i].start, w[i].start + w[i].len }));
+	return true;
 }
 
 static bool windows_ok(const struct pb_analysis *a)
@@ -357,10 +389,15 @@ static bool windows_ok(const struct pb_analysis *a)
 		entries += w[i].how == PB_EXIT_ENTRY;
 		CHECK(exits_ok(a, &w[i]));
 	}
+	CHECK(windows_apart(a));
 	for (uint32_t i = 0; i < a->nr_windows; i++)
-		CHECK(window_apart(a, i));
-	for (uint32_t i = 0; i < a->nr_funcs; i++)
-		entries -= !!(pb_analysis_funcs(a)[i].flags & PB_FUNC_EXITS);
+		CHECK(second_apart(a, i));
+	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		const struct pb_func *f = &pb_analysis_funcs(a)[i];
+
+		entries -= !!(f->flags & PB_FUNC_EXITS);
+		CHECK(!f->via || hole_apart(a, f));
+	}
 	return exits == a->nr_exits && !entries;
 }
 

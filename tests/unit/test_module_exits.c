@@ -529,7 +529,7 @@ static void test_damaged(void **unused)
 	struct view v = analyse("windows.so", PB_MODULE_RETURNS);
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
 	uint64_t from = v.a->windows_offset, to = v.a->inexits_offset + v.a->nr_funcs;
-	unsigned refused = 0;
+	unsigned refused = 0, entries = 0, holes = 0;
 
 	assert_true(v.a->nr_windows > 10);
 	for (uint64_t at = 0; at < v.size; at++)
@@ -539,6 +539,24 @@ static void test_damaged(void **unused)
 			refused += pb_analysis_check(copy, v.size) != 0;
 		}
 	assert_true(refused > 1000);
+	/* over its function's entry, and a hole over its own window */
+	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
+		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from) + i;
+		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);
+
+		memcpy(copy, v.a, v.size);
+		if (w->how == PB_EXIT_WINDOW && f && !f->refused && (!i || w[-1].start + w[-1].len <= pb_func_window_end(f) - 1)) {
+			assert_int_equal(pb_analysis_check(copy, v.size), 0);
+			w->start = pb_func_window_end(f) - 1;
+			assert_int_equal(pb_analysis_check(copy, v.size), -EINVAL);
+			entries++;
+		} else if (w->how == PB_EXIT_HOLE) {
+			w->via = 1;
+			assert_int_equal(pb_analysis_check(copy, v.size), -EINVAL);
+			holes++;
+		}
+	}
+	assert_true(entries >= 3 && holes);
 	/* two windows, one over the other */
 	for (uint32_t i = 0; i + 1 < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from);
