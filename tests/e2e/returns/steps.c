@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What a handler sees at each instruction of calls with exits of all kinds: program
- * counter and registers, one line whenever the program counter is another one than
- * before. Linked at a fixed address, so that runs compare.
+ * counter and registers, one line whenever they are others than before. Linked at a fixed address, so that runs compare.
  */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 #define MAX 20000
@@ -72,18 +72,24 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
 	unsigned long rip = (unsigned long)g[REG_RIP];
+	struct line was;
 
 	if (!first_rsp)
 		first_rsp = (unsigned long)g[REG_RSP];
-	if (nr == MAX || (nr && lines[nr - 1].rip == rip))
+	if (nr == MAX)
 		return;
 	if (nr && is_entry(lines[nr - 1].rip) &&
 	    (rip < (unsigned long)&__executable_start || rip >= (unsigned long)&etext))
 		return;
-	lines[nr++] = (struct line){
+	lines[nr] = (struct line){
 		rip, (unsigned long)g[REG_RSP] - first_rsp, (unsigned long)g[REG_RAX], (unsigned long)g[REG_RBX],
 		(unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX], (unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI],
 		(unsigned long)g[REG_R8], (unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
+	/* a displaced call pushes its return address in steps */
+	was = nr ? lines[nr - 1] : (struct line){ 0 };
+	was.rsp = lines[nr].rsp;
+	if (memcmp(&lines[nr], &was, sizeof(was)))
+		nr++;
 }
 
 static long with_steps(long x)

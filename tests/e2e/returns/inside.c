@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Threads that nearly always stand inside windows of exits, behind divisions, while
+ * these are patched and put back. Ends at a line on stdin.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NR_THREADS 3
+
+static volatile int stop;
+static volatile long calls[NR_THREADS];
+
+__asm__(
+	".text\n.p2align 4\n"
+	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
+	/* nothing within reach: neither padding nor a place to dig */
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro three\n mov %rdi,%rax\n mov $3,%ecx\n.endm\n"
+	".macro divide\n cqto\n idiv %rcx\n.endm\n"
+	"F own\n three\n divide\n ret\nE own\n.p2align 4\n"
+	"F plus_one\n lea 1(%rax),%rax\n ret\nE plus_one\n.p2align 4\n"
+	"F tail\n three\n divide\n jmp plus_one\nE tail\n.p2align 4\n"
+	"F cond\n three\n divide\n test $1,%dil\n jne plus_one\n divide\n ret\nE cond\n.p2align 4\n"
+	"far\n"
+	/* the division is dug away for the ret's hole */
+	"F dug\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE dug\nfar\n"
+	/* or displaced by the jump that the ret's rides on */
+	"F rides\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE rides\nfar\n");
+long own(long x), tail(long x), cond(long x), dug(long x), rides(long x);
+
+static void *run(void *arg)
+{
+	long me = (long)arg, x = me + 1;
+
+	for (; !stop; x = x % 1000 + 1) {
+		if (own(x) != x / 3 || tail(x) != x / 3 + 1 || cond(x) != (x & 1 ? x / 3 + 1 : x / 3 / 3) ||
+		    dug(x) != 10 * x / 3 + 0x12345 || rides(x) != (x & 1 ? x / 3 + 5 : x)) {
+			printf("wrong with %ld\n", x);
+			exit(1);
+		}
+		calls[me]++;
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t t[NR_THREADS];
+
+	for (long i = 0; i < NR_THREADS; i++)
+		if (pthread_create(&t[i], NULL, run, (void *)i))
+			return 2;
+	getchar();
+	stop = 1;
+	for (int i = 0; i < NR_THREADS; i++) {
+		pthread_join(t[i], NULL);
+		if (!calls[i])
+			return 3;
+	}
+	printf("right\n");
+	return 0;
+}
