@@ -78,7 +78,7 @@ struct job {
 	const struct pb_stop *s;
 	const struct pb_patch *p;	/* this group */
 	size_t nr;
-	uint32_t pid, go;
+	uint32_t pid, tid, go;	/* tid: the thread that wants the stop */
 	bool patient;
 	int result;
 	const char *why;
@@ -144,9 +144,10 @@ static int seize_new(const char *dir, bool *any)
 
 /* A thread that could not be seized: is it out of reach, or has it ended? (A
  * leader that ended before its threads stays as a zombie.) */
-static bool still_runs(const char *dir, uint32_t tid)
+/* As in its stat, 'X' if there is none such; 0: it can't be read. */
+static char task_state(const char *dir, uint32_t tid)
 {
-	char path[96], stat[256], state = 'X';
+	char path[96], stat[256], state = 0;
 	size_t at = 0;
 	long fd, n, i;
 
@@ -156,14 +157,30 @@ static bool still_runs(const char *dir, uint32_t tid)
 	pb_put_str(path, sizeof(path), &at, "/stat");
 	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (pb_sys_failed(fd))
-		return false;
+		return fd == -2 || fd == -3 ? 'X' : 0;
 	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
 	pb_sys(SYS_close, fd);
 	/* TID (comm) STATE: comm may hold anything */
 	for (i = 0; i + 2 < n; i++)
 		if (stat[i] == ')')
 			state = stat[i + 2];
-	return state != 'X' && state != 'Z';
+	return n == -3 ? 'X' : state;
+}
+
+static bool still_runs(const char *dir, uint32_t tid)
+{
+	char state = task_state(dir, tid);
+
+	return state && state != 'X' && state != 'Z';
+}
+
+static void task_dir(const struct job *job, char *dir, size_t size)
+{
+	size_t at = 0;
+
+	pb_put_str(dir, size, &at, "/proc/");
+	pb_put_u64(dir, size, &at, job->pid);
+	pb_put_str(dir, size, &at, "/task");
 }
 
 static int wait_task(struct task *t, uint64_t deadline)
@@ -208,12 +225,9 @@ static int stop_all(struct job *job)
 {
 	uint64_t deadline = pb_now_ns() + STOP_NS;
 	char dir[64];
-	size_t at = 0;
 	bool any;
 
-	pb_put_str(dir, sizeof(dir), &at, "/proc/");
-	pb_put_u64(dir, sizeof(dir), &at, job->pid);
-	pb_put_str(dir, sizeof(dir), &at, "/task");
+	task_dir(job, dir, sizeof(dir));
 	nr_tasks = 0;
 	do {
 		int err = seize_new(dir, &any);
@@ -384,15 +398,34 @@ static void mend_late(const struct job *job)
 	}
 }
 
+/* The process was killed, or has ended, while it was stopped: nobody answers the helper any more. */
+static bool caller_is_gone(const struct job *job)
+{
+	char dir[64], state;
+
+	task_dir(job, dir, sizeof(dir));
+	state = task_state(dir, job->tid);
+	return state == 'X' || state == 'Z';
+}
+
 /* The agent's thread, which is of the process, does what there is to do. */
 static int ask(const struct job *job)
 {
+	uint64_t look_at = pb_now_ns() + STOP_NS, now;
+
 	if (nr_places > MAX_PLACES)
 		return -11;
 	__atomic_store_n(&helper_state, ASKS, __ATOMIC_RELEASE);
 	pb_sys(SYS_futex, &helper_state, FUTEX_WAKE, 1, NULL, NULL, 0);
-	while (__atomic_load_n(&helper_state, __ATOMIC_ACQUIRE) == ASKS)
+	while (__atomic_load_n(&helper_state, __ATOMIC_ACQUIRE) == ASKS) {
 		pb_sys(SYS_sched_yield);
+		now = pb_now_ns();
+		if (now < look_at)
+			continue;
+		if (caller_is_gone(job))
+			return -3;
+		look_at = now + STOP_NS;
+	}
 	return job->result;
 }
 
@@ -526,7 +559,8 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 	for (int tries = 0; tries < RETRIES; tries++) {
 		struct job job = {
 			.s = s, .p = s->p + s->done, .nr = nr, .patient = tries < PATIENT_TRIES,
-			.pid = (uint32_t)pb_sys(SYS_getpid), .why = "a thread could not be stopped",
+			.pid = (uint32_t)pb_sys(SYS_getpid), .tid = (uint32_t)pb_sys(SYS_gettid),
+			.why = "a thread could not be stopped",
 		};
 
 		find_restorers();
