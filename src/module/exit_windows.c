@@ -3,9 +3,10 @@
  * A window for each exit: whole instructions that the jump to the return stub
  * takes the place of, the exit among them. Tried in this order:
  *
+ *   ENTRY           the entry's window is made longer, so that the exit is in its copy
  *   WINDOW, PADDED  five bytes that end in the exit, or reach into the padding
  *                   after it (after a conditional jump the code may continue)
- *   ENTRY, JOINED   the window before is made longer, so that the exit is in its copy
+ *   JOINED          the window before is made longer
  *   HOLE, DUG       a short jump, and five bytes within its reach
  *
  * Entries have chosen before, and keep what they have.
@@ -299,12 +300,23 @@ static unsigned candidates(struct placer *p, const struct pb_fn_exit *e, uint64_
 	return n;
 }
 
+/* In a short function the entry's window can go on up to the exit: the call then needs no
+ * jump back to the text, and none out of it again. (A function that tells its calls
+ * itself has no jump at its entry.) */
+static bool in_entry(struct placer *p, struct pb_fn_exit *e)
+{
+	const struct pb_fn *f = entry_before(p->an, e->addr);
+	const struct pb_an_window *w = p->last >= 0 ? &p->an->exit_windows.v[p->last] : NULL;
+
+	return f && f->kind != PB_SITE_CYG && (!w || w->start <= f->addr + f->window) && lengthen(p, e);
+}
+
 static void place(struct placer *p, struct pb_fn_exit *e)
 {
 	uint64_t at[MAX_CANDIDATES];
 	unsigned n;
 
-	if (is_inside(p, e))
+	if (is_inside(p, e) || in_entry(p, e))
 		return;
 	n = candidates(p, e, at);
 	if (!own_window(p, e, at, n))

@@ -340,7 +340,7 @@ static void test_exits(void **unused)
 		if (w->how == PB_EXIT_RIDES)
 			check_carrier(&p, stub);
 	}
-	assert_true(how[PB_EXIT_WINDOW] >= 4 && how[PB_EXIT_ENTRY] && how[PB_EXIT_HOLE] && how[PB_EXIT_DUG] && how[PB_EXIT_RIDES]);
+	assert_true(how[PB_EXIT_WINDOW] >= 2 && how[PB_EXIT_ENTRY] && how[PB_EXIT_HOLE] && how[PB_EXIT_DUG] && how[PB_EXIT_RIDES]);
 }
 
 static int set_up(void **unused)

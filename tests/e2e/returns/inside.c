@@ -18,7 +18,8 @@ __asm__(
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	/* nothing within reach: neither padding nor a place to dig */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
-	".macro three\n mov %rdi,%rax\n mov $3,%ecx\n.endm\n"
+	/* so long that no entry's window holds the exit, too */
+	".macro three\n mov %rdi,%rax\n .rept 4\n imul $1,%rax,%rax\n .endr\n mov $3,%ecx\n.endm\n"
 	".macro divide\n cqto\n idiv %rcx\n.endm\n"
 	"F own\n three\n divide\n ret\nE own\n.p2align 4\n"
 	"F plus_one\n lea 1(%rax),%rax\n ret\nE plus_one\n.p2align 4\n"

@@ -40,6 +40,9 @@ def steps(function):
     while n < 400:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
+        # its exit was in the stub, too
+        if n and (names[0] or "").startswith("pb_gate"):
+            break
         want = want or kept
         where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))
         if kept is None:
