@@ -84,7 +84,7 @@ struct pb_data {
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended in order */
 	bool damaged;			/* something was cut off or unreadable */
-	bool whole;			/* no chunk is missing, no record was lost: each ENTRY is there */
+	bool whole;			/* no chunk is missing: each call that ends has its ENTRY */
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 

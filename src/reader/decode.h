@@ -40,8 +40,9 @@ enum pb_event_kind {
 
 #define PB_EV_INHERITED	4	/* OPEN; EXIT, END without `call`: it began in the process that forked
 				 * this one, and is counted there */
-#define PB_EV_ELSEWHERE	8	/* EXIT, END without `call`, and nothing is missing: it began on what the
-				 * engine took for another stack, and is counted there */
+#define PB_EV_ELSEWHERE	8	/* EXIT, END without `call`, and no chunk is missing: it began on what the
+				 * engine took for another stack, or a STACK record is missing, and is
+				 * counted there */
 #define PB_EV_COUNTED	(PB_EV_INHERITED | PB_EV_ELSEWHERE)
 
 struct pb_event {

@@ -146,6 +146,8 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 		c->open_left--;
 		c->open_at++;
 		call = ev->call = pb_stack_push(s, site, start);
+		if (call)
+			call->elsewhere = c->data->whole;
 		c->opened = s->depth;
 		c->opened_on = s;
 		if (!c->chunk.seq)
@@ -203,11 +205,12 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
  * records. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 {
-	const struct pb_call_stack *s = c->stack;
+	struct pb_call_stack *s = c->stack;
 
 	if (s != c->opened_on || !s->depth || s->depth > c->opened || time >= c->latest ||
 	    s->calls[s->depth - 1].site != site || s->calls[s->depth - 1].start != time)
 		return false;
 	c->opened = s->depth - 1;
+	s->calls[s->depth - 1].elsewhere = false;
 	return true;
 }

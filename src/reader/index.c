@@ -233,15 +233,16 @@ static void order_chunks(struct pb_data *d)
 	}
 }
 
+/* Records that found no room don't matter: a call whose ENTRY is one of them has no EXIT. */
 static bool is_whole(const struct pb_data *d)
 {
 	for (size_t i = 0; i < d->nr_threads; i++) {
 		const struct pb_thread *t = &d->threads[i];
 
-		if (t->lost || t->missed || (t->nr && d->chunks[t->first + t->nr - 1].seq != t->nr - 1))
+		if (t->nr && d->chunks[t->first + t->nr - 1].seq != t->nr - 1)
 			return false;
 	}
-	return !d->damaged && !d->end.overwritten;
+	return !d->damaged && !d->end.overwritten && (d->buffer || !d->end.chunks_overwritten);
 }
 
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen)

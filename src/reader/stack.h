@@ -17,6 +17,8 @@ struct pb_open_call {
 	uint32_t site;
 	uint32_t view;		/* the view's; 0 when pushed */
 	uint32_t select;	/* the view's, too */
+	bool elsewhere;		/* it is known from a list of open calls, but its ENTRY is in the
+				 * data, too, and counts */
 };
 
 struct pb_call_stack {

@@ -183,7 +183,7 @@ static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_e
 		add_child(ev, call->child);
 		return;
 	}
-	t->nodes[call->view].calls += !call->aux;
+	t->nodes[call->view].calls += pb_view_counts(call);
 	if (known)
 		add(t, ev, call->view, end - start, call->child);
 	else
@@ -246,7 +246,7 @@ static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_strea
 	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
 		for (uint32_t n = 0; n < c->depth; n++)
 			if (open_counts(t, v, c->calls[n].select, c->calls[n].start, latest))
-				t->nodes[c->calls[n].view].calls += !c->calls[n].aux;
+				t->nodes[c->calls[n].view].calls += pb_view_counts(&c->calls[n]);
 		if (c->leaf_site && open_counts(t, v, c->leaf_select, c->leaf_start, latest))
 			t->nodes[c->user].calls += !c->leaf_inherited;
 	}

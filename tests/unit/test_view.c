@@ -220,6 +220,41 @@ static void test_claimed_functions(void **state)
 	pb_data_close(d);
 }
 
+/* The buffer was full for one record only, by which the thread came back to its own stack.
+ * What ends there then is known from before. */
+static void test_missed_stack(void **state)
+{
+	struct pb_report r;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_chunk(&g, 1, 101, 0, 1000);
+	gen_entry(&g, 1, 1010);
+	gen_entry(&g, 2, 1020);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 77);
+	gen_entry(&g, 3, 1100);
+	gen_exit(&g, 2, 1200);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, 77);
+	gen_exit(&g, 3, 1300);
+	gen_chunk_write(&g);
+	/* and what is open, in front of later records */
+	gen_chunk(&g, 1, 101, 1, 1300);
+	g.head.missed = 1;
+	g.head.stack = 78;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1010);
+	gen_leaf(&g, 4, 1400, 1410);
+	gen_exit(&g, 1, 1500);
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 40);
+	r = sums(&d);
+	assert_int_equal(r.nr, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(r.rows[i].calls, 1);
+	assert_int_equal(r.totals.missed, 1);
+	pb_report_free(&r);
+	pb_data_close(d);
+}
+
 static int make_dir(void **state)
 {
 	return mkdtemp(dir) ? 0 : -1;
@@ -239,7 +274,7 @@ int main(void)
 		cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_times), cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
-		cmocka_unit_test(test_tree_grows),
+		cmocka_unit_test(test_missed_stack), cmocka_unit_test(test_tree_grows),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
