@@ -374,11 +374,14 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 
 	if (w->backoff) {
 		w->backoff--;
-		return false;
+		return !still_full(w->pos, full);
 	}
 	tidy(w);
 	c = take(w);
 	if (!c) {
+		/* a handler may have got the last one */
+		if (!still_full(w->pos, full))
+			return true;
 		if (pb_ring_map.mode != PB_RING_OVERWRITE)
 			w->backoff = BACKOFF;
 		return false;
