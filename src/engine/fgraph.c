@@ -101,6 +101,13 @@ static bool emitted(struct pb_thread *t, struct pb_entry *e)
 	return pb_likely(!unemitted(e)) || pb_emit(t, e, t->w.slot);
 }
 
+/* t's stack has the one and not the other. If it has neither, t is changing stacks. */
+static bool parted(const struct pb_thread *t, const struct pb_entry *e, const struct pb_entry *p)
+{
+	return pb_stack_holds(t->stack, PB_SLOT_ADDRESS(PB_ENT_SLOT(e))) &&
+	       !pb_stack_holds(t->stack, PB_SLOT_ADDRESS(PB_ENT_SLOT(p)));
+}
+
 /* The call around e on t's stack. What was freed as dead may be somebody else's
  * now: outer calls lie above inner ones, so no chain has an end in itself. */
 static struct pb_entry *outer(const struct pb_thread *t, const struct pb_entry *e)
@@ -108,8 +115,10 @@ static struct pb_entry *outer(const struct pb_thread *t, const struct pb_entry *
 	struct pb_entry *p = PB_ENT_PARENT(e);
 	uint64_t word = PB_ENT_SLOT(p);
 
-	if (pb_is_root(p) || word > PB_ENT_SLOT(e) ||
-	    (PB_SLOT_IS_HOOK(word) && word == PB_ENT_SLOT(e)))
+	if (pb_is_root(p))
+		return p;
+	if ((word > PB_ENT_SLOT(e) || (PB_SLOT_IS_HOOK(word) && word == PB_ENT_SLOT(e))) &&
+	    !pb_is_watched(p) && !parted(t, e, p))
 		return p;
 	return t->stack->root;
 }

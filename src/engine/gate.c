@@ -79,15 +79,17 @@ struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi)
 	return e ? make_root(e, hi) : spare_root;
 }
 
+/* A return frees its entry before it gives the slot the address that the entry kept, which
+ * may be another gate's: a program's at the same return. Who comes in between (a handler, or
+ * another thread that sweeps) finds a gate in the slot whose entry is free, or claimed for
+ * another call by now. Where the return goes then isn't known here. */
 bool pb_gate_leads(uint64_t value, uint64_t slot, const struct pb_entry *e)
 {
 	for (int i = 0; i < 64 && pb_is_gate(value); i++) {
 		const struct pb_entry *other = pb_entry_of(value);
 
-		if (other == e)
+		if (other == e || PB_SLOT_ADDRESS(PB_ENT_SLOT(other)) != slot)
 			return true;
-		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(other)) != slot)
-			return false;
 		value = PB_ENT_RET(other);
 	}
 	return false;

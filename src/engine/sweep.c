@@ -71,10 +71,22 @@ static enum verdict judge(struct sweep *s, const struct pb_entry *e, uint64_t wo
 	return hook || pb_gate_leads(value, at, e) ? KEEP : DEAD;
 }
 
+/* A call that is in no chain any more gets no END. If its ENTRY found no room, there is
+ * nothing of it in the data. */
 static void bury(struct pb_thread *t, struct pb_entry *e, uint64_t word)
 {
-	if (PB_ENT_OWNER(e) == t && pb_gate_free(e, word))
-		t->nr_freed++;
+	bool late = PB_ENT_STATE(e) == PB_ENTRY_LATE;
+
+	if (PB_ENT_OWNER(e) != t)
+		return;
+	/* what still names it as its parent mustn't write its ENTRY any more */
+	if (pb_unlikely(late))
+		PB_ENT_STATE(e) = PB_ENTRY_CLOSED;
+	if (!pb_gate_free(e, word))
+		return;
+	t->nr_freed++;
+	if (pb_unlikely(late))
+		pb_writer_lost(&t->w);
 }
 
 /* The calls at the end of the stack's chain that are dead are closed; the stack

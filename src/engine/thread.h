@@ -166,9 +166,9 @@ struct pb_entry *pb_gate_claim_new(struct pb_thread *t, uint64_t slot);
 /* t's blocks: the first is t->first_block, behind the last is PB_NO_BLOCK. */
 int32_t pb_gate_next_block(int32_t block);
 struct pb_entry *pb_gate_in_block(int32_t block, uint32_t i);
-/* Whether who returns to `value`, which stands in the slot, comes through e's
- * gate: it is the gate, or another one whose call returns to it (a jump between
- * functions that was taken for a call). */
+/* Whether a return to `value`, which stands in the slot, may come through e's gate: it is
+ * the gate, or another one whose call returns to it (a jump between functions that was taken
+ * for a call), or one whose call is just returning. */
 bool pb_gate_leads(uint64_t value, uint64_t slot, const struct pb_entry *e);
 /* Frees an entry, unless its slot word isn't that any more. Its owner's thread
  * only, but for calls that are known to be over. */
