@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Coroutines on a pool of stacks that nobody tells of, argv[1] of them. Most are left
+ * half-way, with calls open, until another one takes the stack; at the end none is. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STACKS 64
+#define SIZE 16384
+#define APART (1 << 19)			/* the engine guesses where such stacks end */
+
+static unsigned long calls;
+static void *here, *there;		/* where the other side goes on */
+
+/* Goes on where the other side did this before. Not traced. */
+#define SWITCH(from, to) __asm__ volatile( \
+	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
+	"1: pop %%rbp; add $128, %%rsp" \
+	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
+	"memory", "cc")
+
+__attribute__((noinline)) long leaf(long i)
+{
+	calls++;
+	__asm__ volatile("" : : "r"(i));
+	return i + 1;
+}
+
+__attribute__((noinline)) long nested_leaf(long depth)
+{
+	long r = depth;
+
+	calls++;
+	if (depth)
+		r += leaf(nested_leaf(depth - 1));
+	else
+		SWITCH(&there, here);
+	__asm__ volatile("" : "+r"(r));
+	return r;
+}
+
+static long depth_of_next;
+
+/* Where a stack begins: a depth below 0 is a call that returns at once. */
+__attribute__((noinline, used)) static void begin(void)
+{
+	if (depth_of_next < 0)
+		leaf(0);
+	else
+		nested_leaf(depth_of_next);
+	SWITCH(&there, here);
+	abort();
+}
+
+/* Starts a coroutine, and goes on when it yields. */
+__attribute__((noinline)) void outer(char *stack, long depth)
+{
+	void **sp = (void **)(stack + SIZE - 64);
+
+	calls++;
+	*--sp = NULL;			/* begin() has no caller */
+	*--sp = (void *)begin;
+	depth_of_next = depth;
+	SWITCH(&here, sp);
+}
+
+int main(int argc, char **argv)
+{
+	long n = argc > 1 ? atol(argv[1]) : 100000;
+	char *stacks[STACKS];
+
+	srand(1);
+	for (int i = 0; i < STACKS; i++)
+		stacks[i] = malloc(APART);
+	for (long i = 0; i < n; i++) {
+		outer(stacks[rand() % STACKS], rand() % 6);
+		if (i % 3 == 0)
+			SWITCH(&here, there);	/* to its end */
+	}
+	for (int i = 0; i < STACKS; i++)
+		outer(stacks[i], -1);
+	printf("calls %lu %lu\n", calls, calls);
+	return 0;
+}
