@@ -176,6 +176,8 @@ struct record_ahead *record_ahead_start(const struct record_options *o, const st
 /* The program (0) and the libraries that it is linked with; NULL: no more. May
  * wait for the list. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
+/* How the modules are analysed: PB_MODULE_*. */
+unsigned record_module_flags(const struct record_options *o);
 /* A descriptor of the file's analysis if one was made (may wait for it), or -1. */
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path);
 /* On the program's first start until all is analysed: then its agent never waits. */

@@ -69,7 +69,7 @@ struct record_ahead {
 
 static struct pb_module_options module_options(const struct record_options *o)
 {
-	return (struct pb_module_options){ .flags = o->all_sites ? PB_MODULE_ALL_SITES : 0 };
+	return (struct pb_module_options){ .flags = record_module_flags(o) };
 }
 
 /* ---- the list ------------------------------------------------------------- */

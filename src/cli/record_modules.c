@@ -70,7 +70,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd,
 					 size_t errlen)
 {
 	struct pb_module_options o = {
-		.flags = m->options && m->options->all_sites ? PB_MODULE_ALL_SITES : 0,
+		.flags = m->options ? record_module_flags(m->options) : 0,
 	};
 	struct record_module *e = calloc(1, sizeof(*e));
 	struct stat st;

@@ -7,6 +7,7 @@
 #include <link.h>
 #include "arch/x86_64/stop.h"
 #include "engine/aside.h"
+#include "engine/chains.h"
 #include "engine/creds.h"
 #include "engine/detach.h"
 #include "engine/exec.h"
@@ -230,6 +231,8 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 		pb_session_missed(&session, path);
 		return;
 	}
+	if (session.flags & PB_WELCOME_RETURN_SITES)
+		pb_returns_wanted = pb_return_sites = !pb_chains_start();
 	if (session.flags & PB_WELCOME_NO_FORK)
 		pb_follow_fork = false;
 	pb_exec_start(preload, path, !(session.flags & PB_WELCOME_NO_EXEC));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/cyg.h"
+#include "engine/calls.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "abi/analysis_access.h"
@@ -42,7 +43,11 @@ static unsigned mode_of(struct pb_site *s, uint64_t parent_ip)
 		return PB_ENTER_LAZY;
 	if (h == (uint64_t)pb_graph_lazy_nested)
 		return PB_ENTER_LAZY | PB_ENTER_NESTED;
-	if (h == (uint64_t)pb_graph_silent)
+	if (h == (uint64_t)pb_open_call)
+		return PB_ENTER_CALL;
+	if (h == (uint64_t)pb_open_call_nested)
+		return PB_ENTER_CALL | PB_ENTER_NESTED;
+	if (h == (uint64_t)pb_graph_silent || h == (uint64_t)pb_open_silent)
 		return PB_ENTER_SILENT;
 	return h == (uint64_t)pb_list ? pb_ftrace_list(s, parent_ip) : PB_ENTER_LIST;
 }

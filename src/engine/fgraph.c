@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/calls.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
@@ -173,6 +174,8 @@ size_t pb_fgraph_open_calls(struct pb_writer *w, uint64_t *out, size_t max, uint
 	struct pb_entry *e;
 	size_t nr;
 
+	if (pb_return_sites)
+		return pb_calls_open(t, out, max, depth, ending);
 	if (!t->cur)
 		return 0;
 	if (at.end && !in_chain(t, at.end))
@@ -337,6 +340,8 @@ const struct pb_stack *pb_fgraph_stack(struct pb_thread *t, uint64_t slot)
 
 	if (!t->cur)
 		return NULL;
+	if (pb_return_sites)
+		return pb_calls_stack(t, slot);
 	switch_stack(t, &h);
 	return h.stack;
 }
@@ -350,11 +355,14 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 	if (!lo || size < 256 || size > 1ul << 40 || h.slot - lo < size || pb_latched ||
 	    !(t = pb_thread_get(h.slot)))
 		return;
-	switch_stack(t, &h);
+	pb_fgraph_stack(t, h.slot);
 	while ((s = pb_stack_overlapping(s, lo, lo + size))) {
 		if (!pb_stack_is_idle(s))
 			continue;
-		pb_close_stack(t, &h, s);
+		if (pb_return_sites)
+			pb_calls_close_stack(t, s);
+		else
+			pb_close_stack(t, &h, s);
 		pb_stack_drop(s);
 	}
 	pb_stack_add(t, lo, lo + size);
@@ -457,6 +465,10 @@ struct pb_target pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 		if (mode == PB_ENTER_LIST)
 			return on;
 	}
+	if (pb_return_sites) {
+		pb_calls_enter(site, slot, mode);
+		return on;
+	}
 	return graph_enter(t, site, slot, mode);
 }
 
@@ -507,6 +519,8 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 	struct pb_thread *t;
 	struct pb_entry *e, *cur;
 
+	if (pb_return_sites)
+		return pb_calls_enter(site, (uint64_t *)at, mode | PB_ENTER_CALL);
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, &h);
@@ -535,7 +549,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	struct pb_thread *t;
 	struct pb_entry *e;
 
-	if (pb_latched || !(t = pb_thread_get(at)))
+	if (pb_return_sites || pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, &h);
 	/* the last one of a function may be a jump: then `at` is further up */

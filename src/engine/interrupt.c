@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/interrupt.h"
+#include "engine/calls.h"
 #include "base/mem.h"
 #include "engine/latch.h"
 #include "engine/sweep.h"
@@ -47,7 +48,9 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 	t->w.slot = slot - 8;	/* in the handler: what it interrupted isn't gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack))
 		return;
-	if (t->cur != i->cur)
+	if (pb_return_sites)
+		pb_calls_handler_over(t, slot - 8);
+	else if (t->cur != i->cur)
 		pb_fgraph_pop_to(t, &h, i->cur, pb_clock());
 }
 

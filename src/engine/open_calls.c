@@ -8,6 +8,7 @@
  */
 #include "engine/open_calls.h"
 #include <stdbool.h>
+#include "arch/x86_64/layout.h"
 #include "base/base.h"
 
 /* What a word says. */
@@ -56,11 +57,6 @@ static void set_top(struct pb_open_call **top, struct pb_open_call *c)
 	*(struct pb_open_call *volatile *)top = c;
 }
 
-static struct pb_open_segment *segment_of(const struct pb_open_call *c)
-{
-	return (struct pb_open_segment *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul));
-}
-
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot)
 {
 	for (unsigned i = 1; i <= PB_OPEN_CALLS; i++)
@@ -68,48 +64,41 @@ void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *pre
 	s->call[PB_OPEN_CALLS + 1].word = PB_OPEN_END;
 	s->call[0].word = (int64_t)(foot - 1);
 	s->call[0].site = 0;
+	s->call[0].state = prev ? PB_ENTRY_FOOT : PB_ENTRY_EMITTED;
 	s->prev = prev;
+	s->stack = prev ? prev->stack : NULL;
+	s->depth = prev ? prev->depth + PB_OPEN_CALLS : 0;
 	s->next = NULL;
 }
 
-/* The entry after c; NULL: none yet. */
-static struct pb_open_call *above(struct pb_open_call *c)
+struct pb_open_call *pb_open_above(struct pb_open_call *c)
 {
-	struct pb_open_segment *s = segment_of(c);
+	struct pb_open_segment *s = pb_open_segment_of(c);
 
 	if (read_word(c + 1) != PB_OPEN_END)
 		return c + 1;
 	return s->next ? &s->next->call[1] : NULL;
 }
 
-/* The entry before c, never a foot but the stack's. */
-static struct pb_open_call *below(const struct pb_open_call *c)
+struct pb_open_call *pb_open_below(const struct pb_open_call *c)
 {
-	struct pb_open_segment *s = segment_of(c);
+	struct pb_open_segment *s = pb_open_segment_of(c);
 
 	if (c - 1 != s->call || !s->prev)
 		return (struct pb_open_call *)c - 1;
 	return &s->prev->call[PB_OPEN_CALLS];
 }
 
-static bool is_root(const struct pb_open_call *c)
-{
-	struct pb_open_segment *s = segment_of(c);
-
-	return c == s->call && !s->prev;
-}
-
-/* The innermost entry that isn't free, from a hint. */
-static struct pb_open_call *innermost(struct pb_open_call *c)
+struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 {
 	struct pb_open_call *next;
 
-	if (c == segment_of(c)->call && segment_of(c)->prev)
-		c = below(c + 1);
-	while ((next = above(c)) && read_word(next) != PB_OPEN_FREE)
+	if (c == pb_open_segment_of(c)->call && pb_open_segment_of(c)->prev)
+		c = pb_open_below(c + 1);
+	while ((next = pb_open_above(c)) && read_word(next) != PB_OPEN_FREE)
 		c = next;
-	while (!is_root(c) && read_word(c) == PB_OPEN_FREE)
-		c = below(c);
+	while (!pb_open_is_root(c) && read_word(c) == PB_OPEN_FREE)
+		c = pb_open_below(c);
 	return c;
 }
 
@@ -127,16 +116,20 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, cons
 {
 	int64_t closing = ~(int64_t)(slot_of(word) + 2);
 
-	if (state_of(word) != OPEN_LIVE) {
-		if (swap(c, word, PB_OPEN_FREE))
-			hooks->cut(hooks->context);
+	enum open_state state = state_of(word);
+
+	if (state != OPEN_LIVE && state != OPEN_LEAVING) {
+		swap(c, word, PB_OPEN_FREE);
 		return;
 	}
 	*(volatile uint64_t *)&c->ret = slot;
-	if (swap(c, word, closing)) {
+	if (!swap(c, word, closing))
+		return;
+	if (state == OPEN_LIVE)
 		hooks->skipped(hooks->context, c);
-		swap(c, closing, PB_OPEN_FREE);
-	}
+	else
+		hooks->cut(hooks->context, c);
+	swap(c, closing, PB_OPEN_FREE);
 }
 
 /* Closes all calls that `slot` shows to be gone: those at or above it, or only above it
@@ -144,13 +137,13 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, cons
 static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
 					const struct pb_open_hooks *hooks)
 {
-	for (c = innermost(c); !is_root(c); c = innermost(c)) {
+	for (c = pb_open_innermost(c); !pb_open_is_root(c); c = pb_open_innermost(c)) {
 		int64_t word = read_word(c);
 
 		if (word == PB_OPEN_FREE)
 			continue;
 		/* slots descend: one that doesn't was left above the top, before what is below came */
-		if (slot_of(word) < slot_of(read_word(below(c)))) {
+		if (slot_of(word) < slot_of(read_word(pb_open_below(c)))) {
 			if (state_of(word) == OPEN_LIVE) {
 				if (slot_of(word) > slot || (!itself && slot_of(word) == slot))
 					break;
@@ -166,7 +159,7 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 /* The first entry of a segment after c's. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
-	struct pb_open_segment *s = segment_of(c), *fresh = hooks->segment(hooks->context), *old = NULL;
+	struct pb_open_segment *s = pb_open_segment_of(c), *fresh = hooks->segment(hooks->context), *old = NULL;
 
 	if (fresh) {
 		pb_open_segment_init(fresh, s, slot_of(read_word(c)));
@@ -184,13 +177,15 @@ struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 
 	do {
 		c = close_above(*top, slot, true, hooks);
-		mine = above(c);
+		mine = pb_open_above(c);
 		if (!mine)
 			mine = grown(c, hooks);
 		if (!mine)
 			return NULL;
-		if (mine == segment_of(mine)->call + 1 && segment_of(mine)->prev)
+		if (mine == pb_open_segment_of(mine)->call + 1 && pb_open_segment_of(mine)->prev) {
+			*(volatile uint8_t *)&mine[-1].state = PB_ENTRY_FOOT;
 			*(volatile int64_t *)&mine[-1].word = (int64_t)(slot_of(read_word(c)) - 1);
+		}
 	} while (!swap(mine, PB_OPEN_FREE, ~(int64_t)slot));
 	set_top(top, mine);
 	return mine;
@@ -204,11 +199,29 @@ void pb_open_commit(struct pb_open_call *call, uint64_t slot)
 
 struct pb_open_call *pb_open_parent(const struct pb_open_call *call)
 {
-	struct pb_open_call *c = below(call);
+	struct pb_open_call *c = pb_open_below(call);
 
-	while (!is_root(c) && state_of(read_word(c)) != OPEN_LIVE)
-		c = below(c);
+	while (!pb_open_is_root(c) && state_of(read_word(c)) != OPEN_LIVE)
+		c = pb_open_below(c);
 	return c;
+}
+
+bool pb_open_is_live(const struct pb_open_call *call)
+{
+	return state_of(read_word(call)) == OPEN_LIVE;
+}
+
+bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot)
+{
+	int64_t word = read_word(call);
+
+	*slot = slot_of(word);
+	return state_of(word) == OPEN_LEAVING;
+}
+
+void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks)
+{
+	set_top(top, close_above(*top, slot, true, hooks));
 }
 
 struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
@@ -218,7 +231,7 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 		struct pb_open_call *c = close_above(*top, slot, false, hooks);
 		int64_t word = read_word(c);
 
-		if (is_root(c) || word != (int64_t)slot) {
+		if (pb_open_is_root(c) || word != (int64_t)slot) {
 			set_top(top, c);
 			return NULL;
 		}
@@ -233,5 +246,5 @@ void pb_open_release(struct pb_open_call **top, struct pb_open_call *call)
 {
 	pb_barrier();
 	*(volatile int64_t *)&call->word = PB_OPEN_FREE;
-	set_top(top, below(call));
+	set_top(top, pb_open_below(call));
 }

@@ -13,15 +13,21 @@
  */
 #ifndef PB_ENGINE_OPEN_CALLS_H
 #define PB_ENGINE_OPEN_CALLS_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "arch/x86_64/open_call.h"
+
+/* Whether room for its record was taken. */
+enum pb_open_record { PB_OPEN_UNKNOWN, PB_OPEN_UNRESERVED, PB_OPEN_RESERVED };
 
 struct pb_open_call {
 	int64_t word;		/* O_WORD: see arch/x86_64/open_call.h */
 	uint64_t start;
 	uint32_t site;
-	uint8_t state, reserved[3];
+	uint8_t state;
+	uint8_t record;		/* of an exit that was interrupted: enum pb_open_record */
+	uint8_t pad[2];
 	uint64_t ret;		/* the return address; while C code closes the call: that code's slot */
 };
 _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
@@ -30,23 +36,24 @@ _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 
-#define PB_OPEN_SEGMENT	4096	/* bytes, and alignment */
-#define PB_OPEN_CALLS	((PB_OPEN_SEGMENT - 32) / PB_OPEN_SIZE - 2)	/* in a segment, without foot and end */
-
 struct pb_open_segment {
 	struct pb_open_segment *prev, *next;	/* next: kept for the next time */
-	uint64_t reserved[2];
+	void *stack;		/* whose calls these are; of the engine's interest only */
+	uint32_t depth;		/* calls in the segments before it */
+	uint32_t reserved;
 	struct pb_open_call call[PB_OPEN_CALLS + 2];	/* foot, calls, end */
 };
 _Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment");
+_Static_assert(offsetof(struct pb_open_segment, prev) == G_PREV, "open_call.h");
+_Static_assert(offsetof(struct pb_open_segment, depth) == G_DEPTH, "open_call.h");
 
 /* What happens to calls that don't end by their return. */
 struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
 	void (*skipped)(void *context, const struct pb_open_call *call);
-	/* An entry or exit was abandoned by a jump out of a handler. */
-	void (*cut)(void *context);
+	/* Its exit was abandoned by a jump out of a handler. (An abandoned entry is of a call that nobody made.) */
+	void (*cut)(void *context, const struct pb_open_call *call);
 	/* A segment of zeros or of a former use; NULL: none to be had. */
 	struct pb_open_segment *(*segment)(void *context);
 	/* It isn't needed, as a handler has just put one there. */
@@ -54,7 +61,7 @@ struct pb_open_hooks {
 };
 
 /* Makes a segment empty; prev: the one before it, NULL for a stack's first, whose foot
- * lies at the stack's end. */
+ * lies at the stack's end, and whose `stack` the caller sets. */
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
 /* Opens a call in `slot`: closes what was skipped, claims an entry and makes it
@@ -64,6 +71,31 @@ struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 void pb_open_commit(struct pb_open_call *call, uint64_t slot);
 /* The call below: live, or a stack's foot. */
 struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
+/* The innermost entry that isn't free, or the stack's foot. */
+struct pb_open_call *pb_open_innermost(struct pb_open_call *hint);
+/* The entry after it in the array, whatever its state; NULL: there is none. */
+struct pb_open_call *pb_open_above(struct pb_open_call *call);
+/* The entry before it in the array, never a foot but the stack's. */
+struct pb_open_call *pb_open_below(const struct pb_open_call *call);
+bool pb_open_is_live(const struct pb_open_call *call);
+/* Its exit stub is at work; *slot is that of its return address. */
+bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot);
+static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_call *c)
+{
+	return (struct pb_open_segment *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul));
+}
+/* A stack's foot. */
+static inline bool pb_open_is_root(const struct pb_open_call *c)
+{
+	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
+}
+/* Calls that are open below and with it. */
+static inline uint32_t pb_open_depth(const struct pb_open_call *c)
+{
+	return pb_open_segment_of(c)->depth + (uint32_t)(c - pb_open_segment_of(c)->call);
+}
+/* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
+void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
 /* The call that returns through `slot` to `ret`, with its exit under way, after
  * those above it were closed; NULL: none is open there. */

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <ucontext.h>
 #include "engine/sigaction.h"
+#include "engine/calls.h"
 #include "engine/creds.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
@@ -120,6 +121,8 @@ static bool show_entry(int sig, greg_t *g)
 				g[REG_RDI] = (greg_t)frame(g, F_RDI);
 				g[REG_RSI] = (greg_t)frame(g, F_RSI);
 			}
+			if (r->rdi_rsi > 1)
+				g[REG_R8] = (greg_t)frame(g, F_R8);
 			set_flags(g, (uint32_t)frame(g, F_FLAGS));
 		}
 		if (!m)
@@ -160,6 +163,18 @@ static void claim_first(const greg_t *g)
 						    (uint64_t)g[REG_RSP], false,
 						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
+}
+
+/* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has to know. */
+static void note_exit(const greg_t *g)
+{
+	bool unreserved = false;
+
+	if (!pb_hot_holds((uint64_t)g[REG_RIP]))
+		return;
+	for (const struct pb_hot_unreserved *u = __start_pb_hot_unreserved; u < __stop_pb_hot_unreserved; u++)
+		unreserved |= (uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) < u->length;
+	pb_calls_interrupted((uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], unreserved);
 }
 
 static bool is_ours(uint64_t pc)
@@ -263,6 +278,7 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		return to;
 	}
 	claim_first(uc->uc_mcontext.gregs);
+	note_exit(uc->uc_mcontext.gregs);
 	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
 		/* our handler of a fault was interrupted: its return unblocks again */
@@ -272,6 +288,9 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		return to;
 	}
 	if (pb_likely(!in.inside && !is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP]))) {
+		/* with return sites the next hit knows where it is */
+		if (pb_return_sites)
+			return (struct pb_target){ (uint64_t)handler, 0 };
 		if (pb_interrupt_watch(&in, slot, (uint64_t)handler, &to))
 			return to;
 		handler(sig, info, uc);

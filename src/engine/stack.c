@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/stack.h"
+#include "engine/chains.h"
 #include "engine/thread.h"
 
 #define GUESS_NEAR	(256ul << 10)
@@ -37,6 +38,11 @@ static bool take(struct pb_stack *s, uint64_t id)
 					   __ATOMIC_RELAXED);
 }
 
+static bool is_empty(const struct pb_stack *s)
+{
+	return pb_return_sites ? pb_chain_is_empty(s) : s->cur == s->root;
+}
+
 /* One that is nobody's; else one on which no call is open (if it is used again
  * it is a new one, whose bounds are guessed). NULL: all have open calls. */
 static struct pb_stack *take_any(void)
@@ -55,7 +61,7 @@ static struct pb_stack *take_any(void)
 		for (uint32_t i = 0; i < PB_MAX_STACKS; i++) {
 			struct pb_stack *s = &pb_stacks[i];
 
-			if (is_filled(s) && s->exact == exact && s->cur == s->root &&
+			if (is_filled(s) && s->exact == exact && is_empty(s) &&
 			    !s->closing && pb_stack_is_idle(s) && take(s, s->id))
 				return s;
 		}
@@ -70,6 +76,7 @@ static void fill(struct pb_thread *t, struct pb_stack *s, uint64_t lo, uint64_t 
 	s->exact = exact;
 	s->guard = TOLD_GUARD;
 	s->within = NULL;
+	s->within_call = NULL;
 	s->thread = NULL;
 	/* now: when it is used, a deep recursion may have taken all gates */
 	if (!s->root)
@@ -77,6 +84,10 @@ static void fill(struct pb_thread *t, struct pb_stack *s, uint64_t lo, uint64_t 
 	else if (PB_ENT_SLOT(s->root) != PB_SLOT_GUARD)
 		PB_ENT_SLOT(s->root) = hi;
 	s->cur = s->root;
+	if (pb_return_sites) {
+		pb_chain_end(s);
+		pb_chain_begin(s);
+	}
 }
 
 static void set_filled(struct pb_stack *s)
@@ -88,6 +99,8 @@ static void set_filled(struct pb_stack *s)
 /* The frame that it lay in was left: its memory is the own stack's again. */
 static bool frame_is_gone(const struct pb_stack *s)
 {
+	if (s->within_call)
+		return s->within_call->word < (int64_t)s->hi || s->within_call->start != s->within_start;
 	return s->within && (PB_ENT_SLOT(s->within) < s->hi ||
 			     PB_ENT_START(s->within) != s->within_start);
 }
@@ -150,6 +163,8 @@ static struct pb_stack *find(struct pb_thread *t, uint64_t slot, struct pb_stack
 	if (!s)		/* share one: only the tree suffers */
 		return &pb_stacks[(slot >> 16) % PB_MAX_STACKS];
 	fill(t, s, slot - PB_GUESS_BELOW, slot + PB_GUESS_ABOVE, false);
+	if (pb_return_sites)
+		pb_chain_inherit(s, slot);
 	set_filled(s);
 	return s;
 }
@@ -186,9 +201,18 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 		s->cur = s->root;
 	t->stack = s;
 	t->cur = s->cur;
+	if (s->top)
+		t->top = s->top;
 	t->w.stack = id;
 	pb_writer_put_stack(&t->w, id);
 	set_lo(t, s);
+}
+
+/* As a hint: the words of its calls say which one it is. */
+static void keep_top(struct pb_thread *t, struct pb_stack *s)
+{
+	if (t->top && pb_open_segment_of(t->top)->stack == s)
+		s->top = t->top;
 }
 
 /* The stack keeps its innermost call, unless another thread has taken the stack along
@@ -196,8 +220,11 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
  * of the former one, whose innermost call is kept already. */
 static void leave(struct pb_thread *t)
 {
-	if (t->stack->thread == t && is_on(t->stack, t->cur))
+	if (t->stack->thread != t)
+		return;
+	if (is_on(t->stack, t->cur))
 		t->stack->cur = t->cur;
+	keep_top(t, t->stack);
 }
 
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
@@ -207,8 +234,10 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
 	uint64_t id;
 
 	leave(t);
-	if (last && last != t && last->stack == s && s != &t->own)
+	if (last && last != t && last->stack == s && s != &t->own) {
 		s->cur = last->cur;
+		keep_top(last, s);
+	}
 	t->stack = s;
 	__atomic_store_n(&s->thread, t, __ATOMIC_SEQ_CST);
 	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
@@ -237,7 +266,7 @@ bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 	if (!__atomic_compare_exchange_n(&s->closing, &no, true, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return false;
-	if (id < FILLED || !pb_stack_is_idle(s) || pb_is_root(s->cur) || t->visiting) {
+	if (id < FILLED || !pb_stack_is_idle(s) || is_empty(s) || t->visiting) {
 		__atomic_store_n(&s->closing, false, __ATOMIC_RELEASE);
 		return false;
 	}
@@ -253,6 +282,7 @@ void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *ba
 
 	if (t->stack == s) {
 		s->cur = t->cur;
+		keep_top(t, s);
 		go_to(t, back, id);
 	}
 	t->visiting = NULL;
@@ -280,6 +310,17 @@ static struct pb_entry *own_call_above(const struct pb_thread *t, uint64_t addre
 	return e && !pb_is_root(e) ? e : NULL;
 }
 
+static void set_within(const struct pb_thread *t, struct pb_stack *s)
+{
+	struct pb_open_call *c = t->stack == &t->own ? t->top : t->own.top;
+
+	for (c = pb_open_innermost(c); !pb_open_is_root(c); c = pb_open_parent(c))
+		if (pb_open_is_live(c) && c->word >= (int64_t)s->hi)
+			break;
+	s->within_call = pb_open_is_root(c) ? NULL : c;
+	s->within_start = s->within_call ? c->start : 0;
+}
+
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 {
 	struct pb_stack *s = take_any();
@@ -292,6 +333,8 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 		t->w.own_lo = t->w.own_hi = 0;	/* addresses there don't nest any more */
 		s->within = own_call_above(t, hi);
 		s->within_start = s->within ? PB_ENT_START(s->within) : 0;
+		if (pb_return_sites)
+			set_within(t, s);
 	}
 	set_filled(s);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct pb_entry;
+struct pb_open_call;
 struct pb_thread;
 
 #define PB_MAX_STACKS	4096
@@ -20,6 +21,7 @@ struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
 	struct pb_entry *root;	/* below all its calls; its slot is hi, its depth 0 */
 	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
+	struct pb_open_call *top; /* the same with return sites; NULL: no memory for them */
 	struct pb_thread *thread; /* that runs on it, or ran last */
 	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
 	uint64_t guard;		/* exact: bytes at lo that may not be touched */
@@ -28,6 +30,7 @@ struct pb_stack {
 	/* It lies in a frame on a thread's own stack: of this call, that began then,
 	 * or of one below. When that is over the stack is gone. */
 	struct pb_entry *within;
+	struct pb_open_call *within_call;	/* with return sites */
 	uint64_t within_start;
 };
 

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include "engine/chains.h"
 #include "engine/thread.h"
 #include "base/mem.h"
 #include "base/pages.h"
@@ -49,6 +50,11 @@ static struct bounds {
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
+
+bool pb_thread_is_new(void)
+{
+	return pb_tls == &no_thread;
+}
 
 static uint64_t tcb_now(void)
 {
@@ -177,6 +183,7 @@ static void raise_to(uint32_t *n, uint32_t to)
 static void abandon(struct pb_thread *t)
 {
 	t->cur = NULL;
+	t->top = NULL;
 	pb_writer_close(&t->w);
 	pb_gates_abandon(t);
 }
@@ -318,6 +325,8 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 	}
 	t->hint = t->own.root;
 	t->lo = t->own.lo;
+	if (pb_return_sites)
+		pb_chain_thread_begin(t, forked);
 	pb_barrier();
 	t->cur = cur ? cur : t->own.root;
 }

@@ -45,6 +45,7 @@ struct pb_thread {
 	uint64_t lo;		/* of the current stack */
 	struct pb_entry *cur;	/* innermost open call on it; NULL: not initialised */
 	struct pb_entry *hint;	/* entry to try first */
+	struct pb_open_call *top; /* with return sites: the innermost open call, nearly always; NULL: not initialised */
 	struct pb_writer w;
 	uint64_t tcb;
 	uint64_t starting;	/* the slot of the hit that made the state */
@@ -72,6 +73,7 @@ struct pb_thread {
 _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
 _Static_assert(offsetof(struct pb_thread, cur) == T_CUR, "layout.h");
 _Static_assert(offsetof(struct pb_thread, hint) == T_HINT, "layout.h");
+_Static_assert(offsetof(struct pb_thread, top) == T_TOP, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.base) == T_CHUNK, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
@@ -112,6 +114,9 @@ int pb_threads_start(uint64_t stack_top);
 /* The calling thread's state, made if need be; NULL: this thread can't be
  * traced. slot: any address on its stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
+
+/* It had no hit yet, nor had the thread that forked it. */
+bool pb_thread_is_new(void);
 
 #define PB_MAX_THREADS	16384
 /* Of a state that pb_thread_get() gave: below PB_MAX_THREADS. */

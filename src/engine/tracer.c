@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/tracer.h"
+#include "engine/calls.h"
 #include "engine/fgraph.h"
 #include "engine/files.h"
 #include "engine/ftrace.h"
@@ -33,6 +34,13 @@ static uint64_t function_trampoline(struct pb_module *m, struct pb_site *site)
 	return (uint64_t)pb_function;
 }
 
+/* A replacement returns by its own code; what the compiler's hooks tell isn't patched. */
+static bool returns_are_hooked(struct pb_module *m, const struct pb_site *site)
+{
+	return !(site->flags & FTRACE_FL_DIRECT) && pb_site_func(m, site)->kind != PB_SITE_CYG &&
+	       pb_site_returns(m, site);
+}
+
 static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 {
 	uint32_t func = func_of(m, site);
@@ -42,11 +50,33 @@ static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 		return PB_ENTER_SILENT;
 	if (!pb_hash_empty(&graph_functions) && !pb_hash_has(&graph_functions, m, func))
 		mode |= PB_ENTER_NESTED;
-	if (site->flags & FTRACE_FL_CALL_ONLY)
+	if (site->flags & FTRACE_FL_CALL_ONLY || (pb_return_sites && !returns_are_hooked(m, site)))
 		return mode | PB_ENTER_CALL;
 	if (pb_thresh || pb_callers_only)
 		mode |= PB_ENTER_LAZY;
 	return mode;
+}
+
+static uint64_t open_handler(unsigned mode)
+{
+	bool none = pb_no_clock == PB_CLOCK_NONE && !max_depth;
+
+	switch (mode) {
+	case 0:
+		return (uint64_t)(none ? pb_open_none : pb_open_graph);
+	case PB_ENTER_NESTED:
+		return (uint64_t)(none ? pb_open_none_nested : pb_open_graph_nested);
+	case PB_ENTER_LAZY:
+		return (uint64_t)pb_open_lazy;
+	case PB_ENTER_LAZY | PB_ENTER_NESTED:
+		return (uint64_t)pb_open_lazy_nested;
+	case PB_ENTER_CALL:
+		return (uint64_t)pb_open_call;
+	case PB_ENTER_CALL | PB_ENTER_NESTED:
+		return (uint64_t)pb_open_call_nested;
+	default:
+		return (uint64_t)pb_open_silent;
+	}
 }
 
 static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
@@ -57,6 +87,8 @@ static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 		site->flags |= FTRACE_FL_CALLER;
 	else
 		site->flags &= ~FTRACE_FL_CALLER;
+	if (pb_return_sites)
+		return open_handler(graph_mode(m, site));
 	none = pb_no_clock == PB_CLOCK_NONE && !max_depth;
 	switch (graph_mode(m, site)) {
 	case 0:
@@ -90,6 +122,16 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "function", &function_ops },
 	{ "nop", NULL },
 };
+
+/* Where exits lead. They stay hooked as long as a function wants it. */
+static void apply_clock(void)
+{
+	bool none = pb_no_clock == PB_CLOCK_NONE;
+
+	if (pb_return_sites)
+		pb_text_returns((uint64_t)(none ? pb_open_ret_none : pb_open_ret),
+				(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
+}
 
 static void apply_depth(void)
 {
@@ -137,6 +179,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 		if (!pb_streq(tracers[i].name, text))
 			continue;
 		apply_depth();
+		apply_clock();
 		if (tracers[i].ops == current)
 			return explained(pb_ftrace_update(live));
 		err = pb_ftrace_exchange(current, tracers[i].ops, live);
@@ -356,6 +399,7 @@ static int write_clock(char *text, bool append, bool live)
 		trace_clock = clocks[i];
 		pb_frozen_clock = 0;
 		pb_no_clock = pb_streq(text, "none") ? PB_CLOCK_NONE : 0;
+		apply_clock();
 		return update_if_tracing(live);
 	}
 	pb_file_error = "no such clock";

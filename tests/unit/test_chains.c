@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "engine/calls.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
@@ -31,6 +32,23 @@ static struct pb_process process;
 static struct pb_thread thread;
 static struct pb_stack coro;
 static uint32_t nr_entries, nr_ends;
+
+/* With return gates. */
+bool pb_return_sites;
+
+const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
+{
+	return NULL;
+}
+
+void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s) { }
+void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode) { }
+
+size_t pb_calls_open(struct pb_thread *t, uint64_t *out, size_t max, uint32_t *depth,
+		     const struct pb_open_call *ending)
+{
+	return 0;
+}
 
 /* What the two files ask of others. */
 bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "engine/calls.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
 #include "engine/sweep.h"
@@ -39,6 +40,31 @@ uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 {
 	nr_pending = (unsigned)nr;
+}
+
+/* with return gates */
+bool pb_return_sites;
+
+bool pb_chain_begin(struct pb_stack *s)
+{
+	return true;
+}
+
+void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
+{
+}
+
+void pb_chain_end(struct pb_stack *s)
+{
+}
+
+bool pb_chain_is_empty(const struct pb_stack *s)
+{
+	return true;
+}
+
+void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
+{
 }
 
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)

@@ -81,7 +81,7 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 	put((uint64_t)call->site << 2 | (call->state ? 0 : WORD_LEAF));
 }
 
-static void on_cut(void *context)
+static void on_cut(void *context, const struct pb_open_call *call)
 {
 	count(&cut);
 }

@@ -43,6 +43,7 @@
 #define PB_ENTRY_CLOSED		4	/* END was written, or nothing is to be */
 #define PB_ENTRY_SILENT		5	/* not recorded, and nothing below it */
 #define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
+#define PB_ENTRY_FOOT		7	/* of a segment of open calls: the call below it decides */
 
 /* Depths: a root's is 0. pb_max_depth is the first if there is no limit; so is
  * the depth of a silent call. The others stand for the parent's and one: NEXT if
@@ -60,10 +61,11 @@
 #define T_LO			0
 #define T_CUR			8
 #define T_HINT			16
-#define T_POS			24
-#define T_CHUNK			32
-#define T_LAST			40
-#define T_LEAF			48
+#define T_TOP			24
+#define T_POS			32
+#define T_CHUNK			40
+#define T_LAST			48
+#define T_LEAF			56
 
 /* struct pb_site */
 #define S_HANDLER		0

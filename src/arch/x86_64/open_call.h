@@ -25,6 +25,13 @@
 #define O_STATE			20
 #define O_RET			24
 #define PB_OPEN_SIZE		32
+#define PB_OPEN_SHIFT		5
+
+/* A segment of the array: a header, the foot, the calls, the end. */
+#define PB_OPEN_SEGMENT		4096	/* bytes, and alignment */
+#define PB_OPEN_CALLS		((PB_OPEN_SEGMENT - PB_OPEN_SIZE) / PB_OPEN_SIZE - 2)
+#define G_PREV			0
+#define G_DEPTH			24
 
 #define PB_OPEN_FREE		-1
 #define PB_OPEN_END		0

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The entry of a call whose return is hooked at the function's exits. The steps are
+ * those of doc/design/open-calls.md, with the registers saved before and the clock read
+ * between step 7 and 8.
+ */
+#include "arch/x86_64/hot.inc"
+#include "arch/x86_64/open_call.inc"
+
+	.if O_STATE != O_SITE + 4 || PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1
+	.error "site and state are stored at once, and EMITTED is set by bts"
+	.endif
+
+	/* To `to` if calls below rcx are too deep; rax and rdx are lost. */
+	.macro open_depth to
+	mov	%rcx, %rax
+	and	$-PB_OPEN_SEGMENT, %rax
+	mov	G_DEPTH(%rax), %edx
+	sub	%rcx, %rax
+	neg	%rax
+	shr	$PB_OPEN_SHIFT, %eax
+	lea	-1(%rax, %rdx), %eax
+	cmp	pb_max_depth(%rip), %eax
+	jae	\to
+	.endm
+
+	.macro open_entry name, mode, nested
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign 64
+\name:
+	.cfi_startproc
+	save
+.Lsaved_\name:
+	load_thread
+	mov	T_TOP(%rdi), %rcx
+	test	%rcx, %rcx			/* new thread; after fork */
+	jz	.Lslow_\name
+	cmp	T_LO(%rdi), %rsp		/* another stack */
+	jb	.Lslow_\name
+	open_check rcx, .Lslow_\name
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	jne	.Llimited_\name
+.Lunlimited_\name:
+	.if \nested
+	testb	$1, O_WORD(%rcx)		/* a foot: nothing is traced below it, or C knows */
+	jnz	.Lfoot_\name
+	.endif
+	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
+	jne	.Lemit_\name
+.Lemitted_\name:
+	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdi)
+	mov	S_ID(%r11), %esi
+	mov	(%rsp), %rax
+	mov	%rsi, O_SITE(%rcx)		/* and LEAF, 0, to the state */
+	mov	%rax, O_RET(%rcx)
+	clock
+	mov	T_LEAF(%rdi), %rdx
+	mov	%esi, L_SITE(%rdx)
+	mov	%rax, L_START(%rdx)
+	mov	%rax, O_START(%rcx)
+	mov	S_BODY(%r11), %rdx
+	mov	%rdx, F_TARGET(%rsp)
+	open_live rcx
+	restore
+.Lend_\name:
+	mov	F_R11(%rsp), %r11
+	jmp	*F_TARGET(%rsp)
+	.cfi_endproc
+	hot_range \name, .Lsaved_\name, .Lend_\name
+
+	/* The parent's ENTRY, which its first traced callee needs. rcx parent, rdi
+	 * thread, r11 site are kept. */
+	.cfi_startproc
+.Lemit_\name:
+	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
+	jne	.Lslow_\name
+	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
+	jc	.Lemitted_\name
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdi)
+	unless_in_chunk rax, rdi, rsi, .Lemit_full_\name
+	mov	O_START(%rcx), %rsi
+	mov	%rsi, %rdx
+	sub	T_LAST(%rdi), %rdx
+	cmp	$NEAR_TIME, %rdx
+	ja	.Lemit_far_\name
+	mov	%rsi, T_LAST(%rdi)
+	mov	O_SITE(%rcx), %edx
+	shl	$PB_TIME_SHIFT, %rsi
+	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
+	or	%rdx, %rsi
+	mov	%rsi, (%rax)
+	jmp	.Lemitted_\name
+.Lemit_far_\name:
+	movq	$PAD_1, (%rax)
+	jmp	.Lemit_back_\name
+.Lemit_full_\name:
+	pad_unless_full rax, rsi
+.Lemit_back_\name:
+	movb	$PB_ENTRY_LEAF, O_STATE(%rcx)
+	jmp	.Lslow_\name
+
+	/* max_graph_depth; 0: off, and the handlers aren't changed yet. */
+.Llimited_\name:
+	open_depth pb_graph_reject
+	jmp	.Lunlimited_\name
+
+	.if \nested
+.Lfoot_\name:
+	mov	%rcx, %rax
+	and	$-PB_OPEN_SEGMENT, %rax
+	cmpq	$0, G_PREV(%rax)
+	je	pb_graph_reject
+	.endif
+.Lslow_\name:
+	mov	$(\mode), %edx
+	jmp	pb_open_slow
+	.cfi_endproc
+	hot_range .Lemit_\name, .Lemit_\name, .Lslow_end_\name
+.Lslow_end_\name:
+	.size \name, . - \name
+	.endm
+
+	open_entry pb_open_graph, 0, 0
+	open_entry pb_open_graph_nested, PB_ENTER_NESTED, 1
+
+/* Sites that always take the long way. */
+	.macro slow_handler name, mode
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign 16
+\name:
+	.cfi_startproc
+	save
+.Lsaved_\name:
+	mov	$(\mode), %edx
+	jmp	pb_open_slow
+.Lend_\name:
+	.cfi_endproc
+	hot_range \name, .Lsaved_\name, .Lend_\name
+	.size \name, . - \name
+	.endm
+
+	slow_handler pb_open_lazy, PB_ENTER_LAZY
+	slow_handler pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED
+	slow_handler pb_open_silent, PB_ENTER_SILENT
+	slow_handler pb_open_call, PB_ENTER_CALL
+	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED
+
+/* void pb_calls_enter(site, slot, mode). Nothing was done yet. */
+	.balign 16
+	.globl	pb_open_slow
+	.hidden	pb_open_slow
+	.type	pb_open_slow, @function
+pb_open_slow:
+	.cfi_startproc
+	mov	S_BODY(%r11), %rax
+	mov	%rax, F_TARGET(%rsp)
+	lea	-128(%rsp), %rsp
+.Lstepped_over:
+	hot_range pb_open_slow, pb_open_slow, .Lstepped_over
+	.cfi_adjust_cfa_offset 128
+	push_reg r8
+	push_reg r9
+	push_reg r10
+	push_reg rbp
+	.cfi_rel_offset rbp, 0
+	mov	%r11, %rdi
+	lea	160(%rsp), %rsi
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	and	$-16, %rsp
+	call	pb_calls_enter
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	pop_reg rbp
+	.cfi_restore rbp
+	pop_reg r10
+	pop_reg r9
+	pop_reg r8
+	lea	128(%rsp), %rsp
+	.cfi_adjust_cfa_offset -128
+	mov	F_R11(%rsp), %r11
+	restore
+	jmp	*F_TARGET(%rsp)
+	.cfi_endproc
+	.size pb_open_slow, . - pb_open_slow
+
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An exit of a function was reached: a ret, or a jump out of it with the return
+ * address on top of the stack. rsp is the slot. The steps are those of
+ * doc/design/open-calls.md.
+ */
+#include "arch/x86_64/hot.inc"
+#include "arch/x86_64/open_call.inc"
+
+	.if PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1 || PB_TAG_EXIT != PB_TAG_LEAF + 2
+	.error "the tag is made of the state"
+	.endif
+
+	/* jump: r11 is where it goes on. */
+	.macro open_exit name, jump
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign 64
+\name:
+	.cfi_startproc
+	save
+	mov	%r8, F_R8(%rsp)
+.Lsaved_\name:
+	load_thread
+	mov	T_TOP(%rdi), %rcx
+	test	%rcx, %rcx
+	jz	.Lslow_\name
+	open_match rcx, rdx, .Lother_\name
+	clock
+	open_leave rcx, rdx
+.Lleft_\name:
+	mov	O_SITE(%rcx), %r8d
+	movzbl	O_STATE(%rcx), %edx
+	cmp	$PB_ENTRY_EMITTED, %edx
+	je	.Lemitted_\name
+	ja	.Lpopped_\name
+	lea	PB_TAG_LEAF(, %r8, 4), %r8
+	mov	%rax, %rdx
+	sub	O_START(%rcx), %rdx
+	cmp	$((1 << PB_DUR_BITS) - 1), %rdx
+	ja	.Lpopped_\name
+	shl	$PB_DUR_SHIFT, %rdx
+	or	%rdx, %r8
+	mov	$8, %edx
+	xadd	%rdx, T_POS(%rdi)
+.Lleaf_\name:
+	unless_in_chunk rdx, rdi, rsi, .Lfull_\name
+	mov	%rax, %rsi
+	sub	T_LAST(%rdi), %rsi
+	cmp	$NEAR_LEAF, %rsi
+	ja	.Lfar_\name
+	mov	%rax, T_LAST(%rdi)
+	shl	$PB_LEAF_SHIFT, %rax
+.Lwrite_\name:
+	or	%r8, %rax
+	mov	%rax, (%rdx)
+	open_free rcx, T_TOP(%rdi)
+.Lpass_\name:
+	mov	F_R8(%rsp), %r8
+	restore
+	.if \jump
+	jmp	*%r11
+	.else
+	ret
+	.endif
+
+.Lemitted_\name:
+	lea	PB_TAG_EXIT(, %r8, 4), %r8
+	mov	$8, %edx
+	xadd	%rdx, T_POS(%rdi)
+.Lexit_\name:
+	unless_in_chunk rdx, rdi, rsi, .Lfull_\name
+	mov	%rax, %rsi
+	sub	T_LAST(%rdi), %rsi
+	cmp	$NEAR_TIME, %rsi
+	ja	.Lfar_\name
+	mov	%rax, T_LAST(%rdi)
+	shl	$PB_TIME_SHIFT, %rax
+	jmp	.Lwrite_\name
+
+	/* No open call returns here, nearly always: it wasn't traced. */
+.Lother_\name:
+	cmp	T_LO(%rdi), %rsp
+	jb	.Lslow_\name
+	cmp	%rsp, O_WORD(%rcx)
+	jg	.Lpass_\name
+.Lslow_\name:
+	xor	%ecx, %ecx
+	xor	%eax, %eax
+	jmp	.Lc_\name
+.Lfull_\name:
+	pad_unless_full rdx, rsi
+	jmp	.Lpopped_\name
+.Lfar_\name:
+	movq	$PAD_1, (%rdx)
+.Lpopped_\name:
+.Lc_\name:
+	.if \jump
+	hot_range \name, .Lsaved_\name, .Lc_\name, 2, PB_HOT_JUMP
+	.else
+	hot_range \name, .Lsaved_\name, .Lc_\name, 2, PB_HOT_RET
+	.endif
+	call_exit
+	hot_unreserved .Lleft_\name, .Lleaf_\name
+	hot_unreserved .Lemitted_\name, .Lexit_\name
+	hot_unreserved .Lfull_\name, .Lend_\name
+.Lend_\name:
+	jmp	.Lpass_\name
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+
+	open_exit pb_open_ret, 0
+	open_exit pb_open_jump, 1
+
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * open_entry.S and open_exit.S for --clock=none: with nothing to hide behind each load and store
+ * counts. rdi and rsi are left alone, no time is taken or compared, and the open leaf, which only its time
+ * could tell from one that has returned, isn't noted.
+ */
+#include "arch/x86_64/hot.inc"
+#include "arch/x86_64/open_call.inc"
+
+	.if O_STATE != O_SITE + 4 || PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1
+	.error "site and state are read and stored at once, and EMITTED is set by bts"
+	.endif
+
+	.macro open_none name, mode, nested
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign 64
+\name:
+	.cfi_startproc
+	save rdi=0, rsi=0
+.Lsaved_\name:
+	load_thread rdx
+	mov	T_TOP(%rdx), %rcx
+	test	%rcx, %rcx			/* new thread; after fork */
+	jz	.Lslow_\name
+	cmp	T_LO(%rdx), %rsp		/* another stack */
+	jb	.Lslow_\name
+	open_check rcx, .Lslow_\name
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	jne	.Llimited_\name
+	.if \nested
+	testb	$1, O_WORD(%rcx)		/* a foot: nothing is traced below it, or C knows */
+	jnz	.Lfoot_\name
+	.endif
+	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
+	jne	.Lemit_\name
+.Lemitted_\name:
+	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdx)
+	mov	S_ID(%r11), %eax
+	mov	%rax, O_SITE(%rcx)		/* and LEAF, 0, to the state */
+	mov	(%rsp), %rax
+	mov	%rax, O_RET(%rcx)
+	movq	$0, O_START(%rcx)
+	mov	S_BODY(%r11), %rax
+	mov	%rax, F_TARGET(%rsp)
+	open_live rcx
+	restore rdi=0, rsi=0
+.Lend_\name:
+	mov	F_R11(%rsp), %r11
+	jmp	*F_TARGET(%rsp)
+
+	/* Its parent's ENTRY first. */
+.Lemit_\name:
+	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
+	jne	.Lslow_\name
+	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
+	jc	.Lemitted_\name
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdx)
+	unless_in_chunk_of rdx, rax, .Lfull_\name
+	mov	O_SITE(%rcx), %edx
+	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
+	mov	%rdx, (%rax)
+	load_thread rdx
+	jmp	.Lemitted_\name
+
+	.if \nested
+.Lfoot_\name:
+	mov	%rcx, %rax
+	and	$-PB_OPEN_SEGMENT, %rax
+	cmpq	$0, G_PREV(%rax)
+	jne	.Lslow_\name
+	.endif
+	/* Not traced; or off, and the handlers aren't changed yet. */
+.Lreject_\name:
+	mov	S_BODY(%r11), %rax
+	mov	%rax, F_TARGET(%rsp)
+	restore rdi=0, rsi=0
+.Lreject_end_\name:
+	mov	F_R11(%rsp), %r11
+	jmp	*F_TARGET(%rsp)
+.Llimited_\name:
+	cmpl	$0, pb_max_depth(%rip)
+	je	.Lreject_\name
+	jmp	.Lslow_\name
+
+.Lfull_\name:
+	pad_unless_full rax, rdx
+	movb	$PB_ENTRY_LEAF, O_STATE(%rcx)
+.Lslow_\name:
+	mov	%rdi, F_RDI(%rsp)
+	mov	%rsi, F_RSI(%rsp)
+	mov	$(\mode), %edx
+	jmp	pb_open_slow
+.Lslow_end_\name:
+	.cfi_endproc
+	hot_range \name, .Lsaved_\name, .Lend_\name, 0
+	hot_range .Lemit_\name, .Lemit_\name, .Lreject_end_\name, 0
+	hot_range .Llimited_\name, .Llimited_\name, .Lslow_end_\name, 0
+	.size \name, . - \name
+	.endm
+
+	open_none pb_open_none, 0, 0
+	open_none pb_open_none_nested, PB_ENTER_NESTED, 1
+
+	/* jump: r11 is where it goes on, and stays so. */
+	.macro open_none_exit name, jump
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign 64
+\name:
+	.cfi_startproc
+	save rdi=0, rsi=0
+.Lsaved_\name:
+	load_thread rdx
+	mov	T_TOP(%rdx), %rcx
+	test	%rcx, %rcx
+	jz	.Lslow_\name
+	open_match rcx, rax, .Lother_\name
+	open_leave rcx, rax
+.Lleft_\name:
+	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
+	ja	.Lc_\name
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdx)
+.Lleaf_\name:
+	unless_in_chunk_of rdx, rax, .Lfull_\name
+	mov	O_SITE(%rcx), %rdx
+	bt	$32, %rdx			/* LEAF or EXIT: */
+	adc	%edx, %edx
+	lea	PB_TAG_LEAF(, %rdx, 2), %rdx	/* site << 2 | state << 1 | 1 */
+	mov	%rdx, (%rax)
+	load_thread rdx
+	open_free rcx, T_TOP(%rdx)
+.Lpass_\name:
+	restore rdi=0, rsi=0
+	.if \jump
+	jmp	*%r11
+	.else
+	ret
+	.endif
+
+	/* No open call returns here, nearly always: it wasn't traced. */
+.Lother_\name:
+	cmp	T_LO(%rdx), %rsp
+	jb	.Lslow_\name
+	cmp	%rsp, O_WORD(%rcx)
+	jg	.Lpass_\name
+.Lslow_\name:
+	xor	%ecx, %ecx
+	jmp	.Lc_\name
+.Lfull_\name:
+	pad_unless_full rax, rdx
+.Lc_\name:
+	.if \jump
+	hot_range \name, .Lsaved_\name, .Lc_\name, 0, PB_HOT_JUMP
+	.else
+	hot_range \name, .Lsaved_\name, .Lc_\name, 0, PB_HOT_RET
+	.endif
+	mov	%rdi, F_RDI(%rsp)
+	mov	%rsi, F_RSI(%rsp)
+	mov	pb_frozen_clock(%rip), %rax
+	call_exit
+	hot_unreserved .Lleft_\name, .Lleaf_\name
+	hot_unreserved .Lfull_\name, .Lend_\name
+.Lend_\name:
+	mov	F_RDI(%rsp), %rdi
+	mov	F_RSI(%rsp), %rsi
+	jmp	.Lpass_\name
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+
+	open_none_exit pb_open_ret_none, 0
+	open_none_exit pb_open_jump_none, 1
+
+	.section .note.GNU-stack,"",@progbits
