@@ -11,22 +11,27 @@
 	.error "the tag is made of the state"
 	.endif
 
-	/* jump: r11 is where it goes on. */
-	.macro open_exit name, jump
+	/* jump: r11 is where it goes on. What a return of a call that isn't open needs comes
+	 * first; the rest of the registers is saved only then. */
+	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name
 	.type	\name, @function
 	.balign 64
 \name:
 	.cfi_startproc
-	save
-	mov	%r8, F_R8(%rsp)
+	save rdi=0, rsi=0
 .Lsaved_\name:
-	load_thread
-	mov	T_TOP(%rdi), %rcx
+	load_thread rdx
+	mov	T_TOP(%rdx), %rcx
 	test	%rcx, %rcx
 	jz	.Lslow_\name
-	open_match rcx, rdx, .Lother_\name
+	open_match rcx, rax, .Lother_\name
+	mov	%rdi, F_RDI(%rsp)
+	mov	%rsi, F_RSI(%rsp)
+	mov	%r8, F_R8(%rsp)
+.Lmatched_\name:
+	mov	%rdx, %rdi
 	clock
 	open_leave rcx, rdx
 .Lleft_\name:
@@ -34,12 +39,12 @@
 	movzbl	O_STATE(%rcx), %edx
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
-	ja	.Lpopped_\name
+	ja	.Lc_\name
 	lea	PB_TAG_LEAF(, %r8, 4), %r8
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
 	cmp	$((1 << PB_DUR_BITS) - 1), %rdx
-	ja	.Lpopped_\name
+	ja	.Lc_\name
 	shl	$PB_DUR_SHIFT, %rdx
 	or	%rdx, %r8
 	mov	$8, %edx
@@ -56,7 +61,7 @@
 	or	%r8, %rax
 	mov	%rax, (%rdx)
 	open_free rcx, T_TOP(%rdi)
-.Lpass_\name:
+.Lback_\name:
 	mov	F_R8(%rsp), %r8
 	restore
 	.if \jump
@@ -81,37 +86,45 @@
 
 	/* No open call returns here, nearly always: it wasn't traced. */
 .Lother_\name:
-	cmp	T_LO(%rdi), %rsp
+	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name
 	cmp	%rsp, O_WORD(%rcx)
-	jg	.Lpass_\name
+	jle	.Lslow_\name
+	restore rdi=0, rsi=0
+	.if \jump
+	jmp	*%r11
+	.else
+	ret
+	.endif
 .Lslow_\name:
+	mov	%rdi, F_RDI(%rsp)
+	mov	%rsi, F_RSI(%rsp)
+	mov	%r8, F_R8(%rsp)
 	xor	%ecx, %ecx
 	xor	%eax, %eax
 	jmp	.Lc_\name
+
 .Lfull_\name:
 	pad_unless_full rdx, rsi
-	jmp	.Lpopped_\name
+	jmp	.Lc_\name
 .Lfar_\name:
 	movq	$PAD_1, (%rdx)
-.Lpopped_\name:
 .Lc_\name:
-	.if \jump
-	hot_range \name, .Lsaved_\name, .Lc_\name, 2, PB_HOT_JUMP
-	.else
-	hot_range \name, .Lsaved_\name, .Lc_\name, 2, PB_HOT_RET
-	.endif
 	call_exit
+.Lend_\name:
+	jmp	.Lback_\name
+	.cfi_endproc
+	hot_range \name, .Lsaved_\name, .Lmatched_\name, 0, \of
+	hot_range .Lmatched_\name, .Lmatched_\name, .Lother_\name, 2, \of
+	hot_range .Lother_\name, .Lother_\name, .Lfull_\name, 0, \of
+	hot_range .Lfull_\name, .Lfull_\name, .Lc_\name, 2, \of
 	hot_unreserved .Lleft_\name, .Lleaf_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
 	hot_unreserved .Lfull_\name, .Lend_\name
-.Lend_\name:
-	jmp	.Lpass_\name
-	.cfi_endproc
 	.size \name, . - \name
 	.endm
 
-	open_exit pb_open_ret, 0
-	open_exit pb_open_jump, 1
+	open_exit pb_open_ret, 0, PB_HOT_RET
+	open_exit pb_open_jump, 1, PB_HOT_JUMP
 
 	.section .note.GNU-stack,"",@progbits
