@@ -355,7 +355,7 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 	if (!lo || size < 256 || size > 1ul << 40 || h.slot - lo < size || pb_latched ||
 	    !(t = pb_thread_get(h.slot)))
 		return;
-	pb_fgraph_stack(t, h.slot);
+	h.stack = pb_fgraph_stack(t, h.slot);
 	while ((s = pb_stack_overlapping(s, lo, lo + size))) {
 		if (!pb_stack_is_idle(s))
 			continue;
