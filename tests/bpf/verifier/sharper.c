@@ -231,9 +231,12 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
  */
 static const char *shown_first(const char *line, const char *end)
 {
-	const char *semicolon = *line == 'f' ? NULL : memchr(line, ';', (size_t)(end - line));
+	const char *semicolon = memchr(line, ';', (size_t)(end - line)), *colon = memchr(line, ':', (size_t)(end - line));
 
-	return semicolon ? semicolon : memchr(line, ':', (size_t)(end - line));
+	/* a number's bits have a semicolon as well */
+	if (!semicolon || *line == 'f' || (colon && !strncmp(colon, ": R", 3)))
+		return colon;
+	return semicolon;
 }
 
 static const char *shown_next(const char *p, const char *end, unsigned *reg, const char **text)
@@ -400,10 +403,17 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		     char *out, size_t size);
 
+/* The kernel goes on after a branch that never falls through for us. */
+static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
+{
+	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any && hulls[branch][1][10].any;
+}
+
 /* The last instruction of the log. */
 static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, look_fn *look, char *out, size_t size)
 {
 	unsigned long last = 0;
+	bool straight = false;	/* the line before is of the instruction that ran before */
 
 	for (const char *line = log, *end; *line; line = *end ? end + 1 : end) {
 		char *rest;
@@ -411,14 +421,18 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 
 		end = line + strcspn(line, "\n");
 		if (!strncmp(line, "from ", 5)) {
+			straight = false;
 			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
 		/* what follows an instruction's line that other text came into: the state before the next one */
-		if (rest != line && !strncmp(rest, ": R", 3) && at == last + 1 && look == look_at)
-			look(v, last, at, line, end, out, size);
+		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
+			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)
 			continue;
+		if (straight && at == last + 1 && look == look_at && !out[0] && goes_where_we_do_not(v, last))
+			snprintf(out, size, "a branch");
+		straight = true;
 		last = at;
 		look(v, at, at + 1, line, end, out, size);
 	}
