@@ -191,7 +191,7 @@ static void hole_off(struct pb_module *m, const struct pb_place *p)
 		add_hole(&batch[HOLES_OFF], m->bias + pb_place_hole(p), pb_recipe_hole(p->recipe));
 }
 
-/* The jump of one byte, and the carrier's behind it. */
+/* The jump of one byte, and after it the carrier's. */
 static int rides_on(const struct pb_place *p, uint64_t window)
 {
 	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN] = { 0xe9 };

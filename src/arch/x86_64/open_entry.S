@@ -127,28 +127,11 @@
 	open_entry pb_open_graph_nested, PB_ENTER_NESTED, 1
 
 /* Sites that always take the long way. */
-	.macro slow_handler name, mode
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.balign 16
-\name:
-	.cfi_startproc
-	save
-.Lsaved_\name:
-	mov	$(\mode), %edx
-	jmp	pb_open_slow
-.Lend_\name:
-	.cfi_endproc
-	hot_range \name, .Lsaved_\name, .Lend_\name
-	.size \name, . - \name
-	.endm
-
-	slow_handler pb_open_lazy, PB_ENTER_LAZY
-	slow_handler pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED
-	slow_handler pb_open_silent, PB_ENTER_SILENT
-	slow_handler pb_open_call, PB_ENTER_CALL
-	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED
+	slow_handler pb_open_lazy, PB_ENTER_LAZY, pb_open_slow
+	slow_handler pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, pb_open_slow
+	slow_handler pb_open_silent, PB_ENTER_SILENT, pb_open_slow
+	slow_handler pb_open_call, PB_ENTER_CALL, pb_open_slow
+	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_open_slow
 
 /* void pb_calls_enter(site, slot, mode). Nothing was done yet. */
 	.balign 16

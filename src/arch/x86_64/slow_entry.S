@@ -3,27 +3,10 @@
 #include "arch/x86_64/hot.inc"
 
 /* Sites that always take the long way: entry only, silent, several ops. */
-	.macro slow_handler name, mode
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.balign 16
-\name:
-	.cfi_startproc
-	save
-.Lsaved_\name:
-	mov	$(\mode), %edx
-	jmp	pb_enter_slow
-.Lend_\name:
-	.cfi_endproc
-	hot_range \name, .Lsaved_\name, .Lend_\name
-	.size \name, . - \name
-	.endm
-
-	slow_handler pb_graph_call, PB_ENTER_CALL
-	slow_handler pb_graph_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED
-	slow_handler pb_graph_silent, PB_ENTER_SILENT
-	slow_handler pb_list, PB_ENTER_LIST
+	slow_handler pb_graph_call, PB_ENTER_CALL, pb_enter_slow
+	slow_handler pb_graph_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
+	slow_handler pb_graph_silent, PB_ENTER_SILENT, pb_enter_slow
+	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow
 
 	.macro call_c fn
 	mov	%rsp, %rbp

@@ -142,7 +142,7 @@ static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct 
 	return f;
 }
 
-/* The code behind the recipe's that conditional exits lead to instead. */
+/* After the recipe's code: what conditional exits lead to instead. */
 static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigned behind,
 		    const struct pb_returns *words, uint64_t bias)
 {
