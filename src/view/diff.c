@@ -132,6 +132,7 @@ static const struct {
 	{ "self_ns", offsetof(struct pb_report_row, self) },
 	{ "min_ns", offsetof(struct pb_report_row, min) },
 	{ "max_ns", offsetof(struct pb_report_row, max) },
+	{ "timed", offsetof(struct pb_report_row, timed) },
 };
 #define NR_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 

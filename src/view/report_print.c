@@ -123,15 +123,15 @@ void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb
 
 void pb_report_csv(const struct pb_view *v, const struct pb_report *r)
 {
-	pb_out_str(v->out, "function,module,calls,total_ns,self_ns,min_ns,max_ns\n");
+	pb_out_str(v->out, "function,module,calls,total_ns,self_ns,min_ns,max_ns,timed\n");
 	for (size_t i = 0; i < r->nr; i++) {
 		const struct pb_report_row *row = &r->rows[i];
 
 		pb_out_csv(v->out, row->name);
 		pb_out_char(v->out, ',');
 		pb_out_csv(v->out, row->module);
-		pb_out_fmt(v->out, ",%llu,%llu,%llu,%llu,%llu\n", (ull)row->calls, (ull)row->total,
-			   (ull)row->self, (ull)row->min, (ull)row->max);
+		pb_out_fmt(v->out, ",%llu,%llu,%llu,%llu,%llu,%llu\n", (ull)row->calls, (ull)row->total,
+			   (ull)row->self, (ull)row->min, (ull)row->max, (ull)row->timed);
 	}
 }
 
@@ -148,8 +148,8 @@ void pb_report_json(const struct pb_view *v, const struct pb_report *r)
 		pb_out_str(o, ", \"module\": ");
 		pb_out_json(o, row->module);
 		pb_out_fmt(o, ", \"calls\": %llu, \"total_ns\": %llu, \"self_ns\": %llu, "
-			   "\"min_ns\": %llu, \"max_ns\": %llu}", (ull)row->calls, (ull)row->total,
-			   (ull)row->self, (ull)row->min, (ull)row->max);
+			   "\"min_ns\": %llu, \"max_ns\": %llu, \"timed\": %llu}", (ull)row->calls,
+			   (ull)row->total, (ull)row->self, (ull)row->min, (ull)row->max, (ull)row->timed);
 	}
 	pb_out_str(o, "\n], \"totals\": {");
 	pb_view_json_totals(v, r->calls, &r->totals);

@@ -166,7 +166,7 @@ def report(data, *options):
     text = view("report", "-d", data, "--format=csv", *options).decode(errors="replace")
     rows = list(csv.DictReader(io.StringIO(text)))
     for r in rows:
-        for k in ("calls", "total_ns", "self_ns", "min_ns", "max_ns"):
+        for k in ("calls", "total_ns", "self_ns", "min_ns", "max_ns", "timed"):
             if k not in r:
                 raise Failure("report --format=csv has no column %s" % k)
             r[k] = int(r[k] or 0)
