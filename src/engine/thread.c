@@ -27,7 +27,8 @@
 #include "engine/sandbox.h"
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
-#define TCB_WORDS	320		/* how far struct pthread is searched */
+/* How far struct pthread is searched. It has 0x900 bytes or more, and may end at the end of its mapping */
+#define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
 #define REFUSE		4096		/* calls without a state until one is looked for again */
