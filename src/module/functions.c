@@ -78,9 +78,22 @@ static bool is_stub(const struct pb_range *r, uint64_t addr)
 	return end - p >= 2 && p[0] == 0xff && p[1] == 0x25;
 }
 
+/*
+ * nop; call: the bottom of a stack that the program makes itself (Go's goexit). Nothing calls
+ * it. The address after the nop is put on the new stack as a return address, so that unwinders,
+ * which look up the byte before, find the function. No instruction tells: it is computed.
+ */
+static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
+{
+	const struct pb_range *r = pb_range_find(an, addr);
+	const uint8_t *p = r->bytes + (addr - r->addr);
+
+	return r->size - (addr - r->addr) >= 6 && p[0] == 0x90 && p[1] == 0xe8;
+}
+
 static void set_start(struct pb_an *an, struct pb_fn *f, bool ra_undefined)
 {
-	if (ra_undefined || f->addr == an->elf.eh->e_entry)
+	if (ra_undefined || f->addr == an->elf.eh->e_entry || is_stack_bottom(an, f->addr))
 		f->refused = PB_REFUSED_START;
 	if (an->is_agent)
 		f->refused = PB_REFUSED_AGENT;
@@ -93,7 +106,8 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 	long fde = pb_cfi_find(&an->cfi, c->addr);
 	bool ra_undefined, numbered, cold = true;
 
-	if (!enters_here(an, c->addr, &ra_undefined))
+	if (!enters_here(an, c->addr, &ra_undefined) ||
+	    (pb_name_stub(c->name, c->len) && is_stub(pb_range_find(an, c->addr), c->addr)))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		cold &= pb_name_cold(c[i].name, c[i].len, &numbered);

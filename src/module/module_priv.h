@@ -252,6 +252,7 @@ bool pb_name_entry_only(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);
 bool pb_name_memtest(const char *name, size_t len);
+bool pb_name_stub(const char *name, size_t len);
 bool pb_name_cold(const char *name, size_t len, bool *numbered);
 
 /* All n bytes, whatever signals come; false: an error. */

@@ -69,6 +69,12 @@ static const char *const memtest[] = {
 	"memtest_*",
 };
 
+/* Stubs that a compiler made, `jmp *slot(%rip)`: their runtime reads their bytes when
+ * it fills the slot (Mono's compiled assemblies, x.dll.so). */
+static const char *const stubs[] = {
+	"plt_*",
+};
+
 bool pb_name_entry_only(const char *name, size_t len)
 {
 	return IN(entry_only, name, len);
@@ -87,6 +93,11 @@ bool pb_name_start(const char *name, size_t len)
 bool pb_name_memtest(const char *name, size_t len)
 {
 	return IN(memtest, name, len);
+}
+
+bool pb_name_stub(const char *name, size_t len)
+{
+	return IN(stubs, name, len);
 }
 
 /*

@@ -45,6 +45,9 @@ static const char *const reasons_s =
 	".type resolved,@gnu_indirect_function\n.globl resolved\n"
 	"F resolver\n lea plain(%rip),%rax\n ret\nE resolver\n.set resolved,resolver\n"
 	"F _start\n .cfi_undefined rip\n xor %ebp,%ebp\n mov %rsp,%rdi\n call plain\n hlt\nE _start\n"
+	"F bottom\n nop\n call plain\n nop\nE bottom\n"
+	"F plt_stub\n jmp *slot(%rip)\n .long 47\nE plt_stub\n"
+	"F thunk\n jmp *slot(%rip)\nE thunk\n.data\nslot: .quad plain\n.text\n"
 	"F reader\n mov (%rsp),%rax\n ret\nE reader\n"
 	"F barrier\n lock orq $0,(%rsp)\n ret\nE barrier\n"
 	"F locked\n lock orq $1,(%rsp)\n ret\nE locked\n"
@@ -117,6 +120,9 @@ static void test_reasons(void **unused)
 	assert_refused(v, "textrel", TEXTREL);
 	assert_refused(v, "resolved", IFUNC);
 	assert_refused(v, "_start", START);
+	assert_refused(v, "bottom", START);
+	assert_null(func(v, "plt_stub"));
+	assert_site(v, "thunk", PB_SITE_SYMBOL);
 	assert_null(func(v, "plain.cold"));
 	assert_null(func(v, "noframe.cold"));
 	assert_null(func(v, "noframe.cold.3"));
