@@ -60,7 +60,9 @@ struct pb_progs_link {
 struct pb_progs_counts {
 	uint64_t outputs;		/* that found no room */
 	uint64_t functions;		/* that a program isn't attached to, for want of room */
-	uint64_t runs;			/* programs that weren't run: no stack left, no entry for a return */
+	uint64_t no_return;		/* functions that a program isn't attached to: their returns can't be hooked */
+	uint64_t runs;			/* programs that weren't run: no stack left, no entry for a return, or
+					 * a tail jump to a function whose return isn't hooked */
 	struct {			/* as struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */

@@ -337,6 +337,7 @@ void record_options_init(struct record_options *o)
 		.buffer = DEFAULT_BUFFER,
 		.max_size = DEFAULT_MAX_SIZE,
 		.tracer = "function_graph",
+		.welcome_flags = PB_WELCOME_RETURN_SITES,
 	};
 }
 

@@ -6,6 +6,8 @@
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 
+static bool watching;		/* programs have watched returns */
+
 /* ---- records ----------------------------------------------------------------- */
 
 static uint64_t site_word(uint64_t tag, uint32_t site)
@@ -49,6 +51,16 @@ static bool is_open(const struct pb_open_call *c)
 	return !pb_open_is_root(c) && pb_open_is_live(c);
 }
 
+/* The call around it in the tree: those that only programs watch are no part of it. */
+static struct pb_open_call *outer(const struct pb_open_call *call)
+{
+	struct pb_open_call *c = pb_open_parent(call);
+
+	while (c->state == PB_ENTRY_PROG && !pb_open_is_root(c))
+		c = pb_open_parent(c);
+	return c;
+}
+
 /* The ENTRY of c and of the calls around it that have none, outermost first. False: there
  * is no room for that; what stands below is left out, too, as it would show in another place. */
 static bool emitted(struct pb_thread *t, struct pb_open_call *c)
@@ -58,7 +70,7 @@ static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 
 	if (pb_likely(!unemitted(c)))
 		return true;
-	for (; p = pb_open_parent(first), is_open(p) && unemitted(p); first = p)
+	for (; p = outer(first), is_open(p) && unemitted(p); first = p)
 		;
 	for (p = first; p; p = pb_open_above(p)) {
 		if (p == c || pb_open_is_live(p)) {
@@ -97,7 +109,7 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 	default:
 		return;
 	}
-	if (!emitted(t, pb_open_parent(c)))
+	if (!emitted(t, outer(c)))
 		pb_writer_lost(&t->w);
 	else if (duration >> PB_DUR_BITS)
 		pb_writer_put_long(&t->w, c->site, c->start, now);
@@ -115,9 +127,11 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 	uint64_t start = c->state == PB_ENTRY_LEAF ? c->start | !c->start : PB_END_ENTRY;
 	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
 
+	if (c->watch && c->watch != PB_WATCH_BELOW)
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 	if (c->state == PB_ENTRY_EMITTED)
 		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
-	else if (c->state == PB_ENTRY_LEAF && emitted(t, pb_open_parent(c)))
+	else if (c->state == PB_ENTRY_LEAF && emitted(t, outer(c)))
 		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
 	else if (c->state == PB_ENTRY_LEAF || !named)
 		pb_writer_lost(&t->w);
@@ -149,6 +163,17 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved)
 #define HOOKS(t) \
 	&(const struct pb_open_hooks){ (t), on_skipped, on_cut, pb_chain_take, pb_chain_give }
 
+/* Calls of the tree that are open below and with it. */
+static uint32_t depth_of(const struct pb_open_call *call)
+{
+	uint32_t depth = pb_open_depth(call);
+
+	if (watching)
+		for (const struct pb_open_call *c = call; !pb_open_is_root(c); c = pb_open_below(c))
+			depth -= c->state == PB_ENTRY_PROG;
+	return depth;
+}
+
 size_t pb_calls_open(struct pb_thread *t, uint64_t *out, size_t max, uint32_t *depth,
 		     const struct pb_open_call *ending)
 {
@@ -161,7 +186,7 @@ size_t pb_calls_open(struct pb_thread *t, uint64_t *out, size_t max, uint32_t *d
 		    c->state != PB_ENTRY_EMITTED)
 			continue;
 		if (p == end)
-			*depth = pb_open_depth(c);
+			*depth = depth_of(c);
 		*--p = c->start;
 		*--p = pb_ext_word(PB_EXT_OPEN, 2, c->site, 0);
 	}
@@ -219,8 +244,8 @@ static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_c
 		pb_writer_no_return(&t->w);
 }
 
-/* Its exit is under way. */
-static void end_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
+/* Its exit is under way, and is recorded. */
+static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 {
 	*(volatile uint8_t *)&c->record = PB_OPEN_UNRESERVED;
 	pb_barrier();
@@ -230,73 +255,197 @@ static void end_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 		put_end_of_call(t, c, now);
 	pb_barrier();
 	*(volatile uint8_t *)&c->record = PB_OPEN_RESERVED;
+	/* what programs do until it is released is no part of it */
+	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
+}
+
+/* After its record: the call itself if programs watch its return, else the next one that returns
+ * with it and is watched. */
+static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot)
+{
+	while (c && c->watch == PB_WATCH_BELOW) {
+		pb_open_release(&t->top, c);
+		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+	}
+	return c;
+}
+
+/* Its function went on in another one, which returns for it; known: that return is hooked. */
+static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, bool known)
+{
+	if (known && c->watch && c->watch != PB_WATCH_BELOW) {
+		pb_open_keep(c, (uint64_t)slot);
+		return;
+	}
+	if (c->watch && c->watch != PB_WATCH_BELOW)
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 	pb_open_release(&t->top, c);
 }
 
 /* A call in the slot itself has ended by going on here. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
-	struct pb_open_call *c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
 
-	if (c)
-		end_call(t, c, pb_clock());
+	if (!c || c->state == PB_ENTRY_PROG ||
+	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
+		return;
+	put_end(t, c, pb_clock());
+	/* or a jump has left it, and it is called again from the same place: programs see no return */
+	go_on(t, c, slot, false);
 }
 
-void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
+/* One of the same function waits for the return through the slot: a jump may have left what it waits for. */
+static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
-	struct pb_open_call *parent, *c;
-	struct pb_thread *t;
+	struct pb_open_call *c;
 
-	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)) || !t->top)
-		return;
+	while ((c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t))) && c->site == site &&
+	       (c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
+		go_on(t, c, slot, false);
+}
+
+/* How many calls wait for the return through the slot: those next below c. */
+static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
+{
+	unsigned nr = 0;
+
+	for (c = pb_open_below(c); c->word == (int64_t)slot && !pb_open_is_root(c); c = pb_open_below(c))
+		nr++;
+	return nr;
+}
+
+/* How the tree is to have a call in the slot. */
+struct place {
+	struct pb_open_call *parent;
+	bool outside;
+};
+
+static struct place place_of(struct pb_thread *t, uint64_t *slot, unsigned mode)
+{
+	struct pb_open_call *parent;
+
 	switch_stack(t, (uint64_t)slot);
 	close_tail(t, slot);
 	pb_open_close(&t->top, (uint64_t)slot, HOOKS(t));
 	parent = pb_open_innermost(t->top);
-	if (!pb_open_is_root(parent) && !pb_open_is_live(parent))
-		parent = pb_open_parent(parent);
-	if (pb_open_depth(parent) >= pb_max_depth || parent->state == PB_ENTRY_SILENT ||
-	    (mode & PB_ENTER_NESTED && pb_open_is_root(parent)))
-		return;
-	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t)))) {
-		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
-			put_call(t, site, parent);
-		return;
-	}
-	parent = pb_open_parent(c);
-	if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+	if (!pb_open_is_root(parent) && (!pb_open_is_live(parent) || parent->state == PB_ENTRY_PROG))
+		parent = outer(parent);
+	return (struct place){ parent, mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
+			       parent->state == PB_ENTRY_SILENT ||
+			       (mode & PB_ENTER_NESTED && pb_open_is_root(parent)) };
+}
+
+static uint8_t state_of(unsigned mode)
+{
+	if (mode & PB_ENTER_SILENT)
+		return PB_ENTRY_SILENT;
+	return mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
+}
+
+/* Fills the entry of a call that is about to begin. False: it isn't watched. */
+static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site, uint64_t *slot,
+		       uint8_t state, uint16_t watch)
+{
+	struct pb_open_call *parent = outer(c);
+	unsigned waiting = watching ? nr_waiting(c, (uint64_t)slot) : 0;
+
+	if (waiting >= PB_MAX_WATCHED)
+		watch = 0;
+	if (state == PB_ENTRY_LEAF)
 		emitted(t, parent);
 	c->site = site->id;
 	c->record = PB_OPEN_UNKNOWN;
-	c->state = mode & PB_ENTER_SILENT ? PB_ENTRY_SILENT :
-		   mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
+	c->state = state;
+	c->watch = !watch && waiting ? PB_WATCH_BELOW : watch;
 	c->ret = *slot;
 	c->start = pb_clock();
-	if (c->state == PB_ENTRY_LEAF) {
+	if (state == PB_ENTRY_LEAF) {
 		((uint32_t *)t->w.leaf)[2] = site->id;
 		*t->w.leaf = c->start;
 	}
 	/* a later segment's foot answers for the call below it */
-	if (c == pb_open_segment_of(c)->call + 1 && !unemitted(parent))
+	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) && !unemitted(parent))
 		c[-1].state = parent->state;
 	pb_open_commit(c, (uint64_t)slot);
+	return watch;
 }
 
-void pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint64_t now)
+void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
+{
+	struct pb_thread *t;
+	struct pb_open_call *c;
+	struct place p;
+
+	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)) || !t->top)
+		return;
+	p = place_of(t, slot, mode);
+	if (p.outside)
+		return;
+	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t)))) {
+		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+			put_call(t, site, p.parent);
+		return;
+	}
+	begin_call(t, c, site, slot, state_of(mode), 0);
+}
+
+bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch)
+{
+	struct pb_thread *t = pb_tls;
+	struct pb_open_call *c;
+	struct place p;
+
+	if (!t->top)
+		return false;
+	watching = true;
+	p = place_of(t, slot, mode);
+	forget_waiting(t, slot, site->id);
+	if (!p.outside && mode & PB_ENTER_CALL)
+		put_call(t, site, p.parent);
+	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
+	if (c)
+		return begin_call(t, c, site, slot,
+				  p.outside || mode & PB_ENTER_CALL ? PB_ENTRY_PROG : state_of(mode), watch);
+	if (!p.outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY | PB_ENTER_CALL)))
+		put_call(t, site, p.parent);
+	return false;
+}
+
+
+struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint64_t now, const void *from)
 {
 	struct pb_thread *t;
 
 	/* no call of it is open */
 	if (pb_thread_is_new() || !(t = pb_thread_get((uint64_t)slot)) || !t->top)
-		return;
+		return NULL;
 	if (!c) {
 		now = pb_clock();
 		switch_stack(t, (uint64_t)slot);
 		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
 	}
 	if (!c)
-		return;
-	end_call(t, c, now);
+		return NULL;
+	if (c->state != PB_ENTRY_PROG)
+		put_end(t, c, now);
+	if (pb_likely(!c->watch)) {
+		pb_open_release(&t->top, c);
+		return NULL;
+	}
+	if (from && pb_text_is_tail((uint64_t)from)) {
+		go_on(t, c, slot, pb_text_tail_returns_on((uint64_t)from));
+		return NULL;
+	}
+	return watched(t, c, slot);
+}
+
+struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
+{
+	struct pb_thread *t = pb_tls;
+
+	pb_open_release(&t->top, c);
+	return watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
 }
 
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)

@@ -28,9 +28,17 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s);
 size_t pb_calls_open(struct pb_thread *t, uint64_t *out, size_t max, uint32_t *depth,
 		     const struct pb_open_call *ending);
 
-/* For the assembly. */
+/* A call whose return programs watch, as PB_WATCH_BELOW > watch > 0 knows; mode
+ * PB_ENTER_LIST: it is no part of the tree. False: they can't watch it. */
+bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
+/* What watched the return of c has run: c is over. The next call that returns with it and is
+ * watched, or NULL. */
+struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
+
+/* For the assembly. from: NULL, or where the stub of a tail jump goes on. Returns a call
+ * whose return programs watch: pb_prog_returned() is to run them. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
-void pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now);
+struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now, const void *from);
 
 /* Handlers, for site->handler, and where exit stubs go. */
 void pb_open_graph(void);

@@ -3,6 +3,7 @@
 #include "engine/calls.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
+#include "engine/tracer.h"
 #include "abi/analysis_access.h"
 
 typedef void hook_fn(void *function, void *call_site);
@@ -30,28 +31,6 @@ static struct pb_site *site_of(uint64_t function)
 	return __atomic_load_n(&s->handler, __ATOMIC_ACQUIRE) ? s : 0;
 }
 
-/* The handler that the site would have, as a mode. */
-static unsigned mode_of(struct pb_site *s, uint64_t parent_ip)
-{
-	uint64_t h = s->handler;
-
-	if (h == (uint64_t)pb_graph || h == (uint64_t)pb_graph_none)
-		return 0;
-	if (h == (uint64_t)pb_graph_nested || h == (uint64_t)pb_graph_none_nested)
-		return PB_ENTER_NESTED;
-	if (h == (uint64_t)pb_graph_lazy)
-		return PB_ENTER_LAZY;
-	if (h == (uint64_t)pb_graph_lazy_nested)
-		return PB_ENTER_LAZY | PB_ENTER_NESTED;
-	if (h == (uint64_t)pb_open_call)
-		return PB_ENTER_CALL;
-	if (h == (uint64_t)pb_open_call_nested)
-		return PB_ENTER_CALL | PB_ENTER_NESTED;
-	if (h == (uint64_t)pb_graph_silent || h == (uint64_t)pb_open_silent)
-		return PB_ENTER_SILENT;
-	return h == (uint64_t)pb_list ? pb_ftrace_list(s, parent_ip) : PB_ENTER_LIST;
-}
-
 static void enter(void *function, void *call_site, uint64_t at)
 {
 	struct pb_site *s = site_of((uint64_t)function);
@@ -64,7 +43,7 @@ static void enter(void *function, void *call_site, uint64_t at)
 			pb_record_function(s, (uint64_t)call_site);
 		return;
 	}
-	mode = mode_of(s, (uint64_t)call_site);
+	mode = pb_graph_mode_of(s, s->handler, (uint64_t)call_site);
 	if (mode != PB_ENTER_LIST)
 		pb_hook_enter(s, at, mode & ~(unsigned)PB_ENTER_CALL);
 }

@@ -132,9 +132,12 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 /* Before the sites of any module: functions share windows. */
 static void want_returns(struct pb_module *m)
 {
-	for (uint32_t i = 0; pb_returns_wanted && m->present && m->exits && i < m->analysis->nr_funcs; i++)
-		if (wants_return(m, &m->sites[i], i))
+	for (uint32_t i = 0; pb_returns_wanted && m->present && m->exits && i < m->analysis->nr_funcs; i++) {
+		if (m->sites[i].flags & FTRACE_FL_RETURNS)
+			pb_text_want_tails(m, &m->sites[i]);
+		else if (wants_return(m, &m->sites[i], i))
 			pb_text_want_returns(m, &m->sites[i]);
+	}
 }
 
 /* What is no longer wanted goes idle at once; what must change in the text is
@@ -244,7 +247,7 @@ static void forget_regs(void)
 {
 	for (struct pb_module *m = pb_modules; pb_ftrace_regs && m < pb_modules + pb_nr_modules; m++)
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
-			m->sites[i].flags &= ~FTRACE_FL_REGS;
+			m->sites[i].flags &= ~(FTRACE_FL_REGS | FTRACE_FL_RETURNS);
 }
 
 int pb_ftrace_stop(bool live)

@@ -111,6 +111,12 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
+/* Its function has jumped to another one, which returns for it: that one's call may have the same slot. */
+static bool waits(const struct pb_open_call *c)
+{
+	return *(volatile const uint8_t *)&c->state == PB_ENTRY_PROG && !pb_open_is_root(c);
+}
+
 /* Closes what stands on c's place, as code at `slot` found it. */
 static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, const struct pb_open_hooks *hooks)
 {
@@ -132,6 +138,14 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, cons
 	swap(c, closing, PB_OPEN_FREE);
 }
 
+/* A call below c's has the slot, and waits there: then c's slot may be the same. */
+static bool shares(const struct pb_open_call *c, int64_t word)
+{
+	const struct pb_open_call *below = pb_open_below(c);
+
+	return slot_of(word) == slot_of(read_word(below)) && waits(below);
+}
+
 /* Closes all calls that `slot` shows to be gone: those at or above it, or only above it
  * if the call in `slot` itself may return. The innermost entry that stays. */
 static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
@@ -143,9 +157,9 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 		if (word == PB_OPEN_FREE)
 			continue;
 		/* slots descend: one that doesn't was left above the top, before what is below came */
-		if (slot_of(word) < slot_of(read_word(pb_open_below(c)))) {
+		if (slot_of(word) < slot_of(read_word(pb_open_below(c))) || shares(c, word)) {
 			if (state_of(word) == OPEN_LIVE) {
-				if (slot_of(word) > slot || (!itself && slot_of(word) == slot))
+				if (slot_of(word) > slot || (slot_of(word) == slot && (!itself || waits(c))))
 					break;
 			} else if (!abandoned(c, word, slot)) {
 				break;
@@ -224,8 +238,8 @@ void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_ope
 	set_top(top, close_above(*top, slot, true, hooks));
 }
 
-struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
-				  const struct pb_open_hooks *hooks)
+struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				const struct pb_open_hooks *hooks)
 {
 	for (;;) {
 		struct pb_open_call *c = close_above(*top, slot, false, hooks);
@@ -235,11 +249,27 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 			set_top(top, c);
 			return NULL;
 		}
-		if (c->ret != ret)
-			close_call(c, word, slot, hooks);
-		else if (swap(c, word, ~(int64_t)(slot + 1)))
+		if (c->ret == ret)
 			return c;
+		close_call(c, word, slot, hooks);
 	}
+}
+
+struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				  const struct pb_open_hooks *hooks)
+{
+	struct pb_open_call *c;
+
+	do
+		c = pb_open_at(top, slot, ret, hooks);
+	while (c && !swap(c, (int64_t)slot, ~(int64_t)(slot + 1)));
+	return c;
+}
+
+void pb_open_keep(struct pb_open_call *c, uint64_t slot)
+{
+	pb_barrier();
+	swap(c, ~(int64_t)(slot + 1), (int64_t)slot);
 }
 
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call)

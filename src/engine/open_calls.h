@@ -27,7 +27,7 @@ struct pb_open_call {
 	uint32_t site;
 	uint8_t state;
 	uint8_t record;		/* of an exit that was interrupted: enum pb_open_record */
-	uint8_t pad[2];
+	uint16_t watch;		/* programs run at its return: whose, or PB_WATCH_BELOW; 0: none */
 	uint64_t ret;		/* the return address; while C code closes the call: that code's slot */
 };
 _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
@@ -35,6 +35,8 @@ _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
+/* Programs watch a return, but only those of calls below in the same slot. */
+#define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
 	struct pb_open_segment *prev, *next;	/* next: kept for the next time */
@@ -97,10 +99,15 @@ static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 /* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
-/* The call that returns through `slot` to `ret`, with its exit under way, after
- * those above it were closed; NULL: none is open there. */
+/* The call that returns through `slot` to `ret`, after those above it were closed;
+ * NULL: none is open there. */
+struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				const struct pb_open_hooks *hooks);
+/* The same, with its exit under way. */
 struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				  const struct pb_open_hooks *hooks);
 /* The record of a call that pb_open_exit() gave is written. */
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
+/* It goes on after all, for the programs that watch its return: it has PB_ENTRY_PROG. */
+void pb_open_keep(struct pb_open_call *call, uint64_t slot);
 #endif

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "bpf/host.h"
 #include "bpf/resolve.h"
+#include "engine/calls.h"
 #include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
@@ -18,9 +19,10 @@
 #include "engine/prog_priv.h"
 #include "engine/sweep.h"
 #include "engine/thread.h"
+#include "engine/tracer.h"
 
 #define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
-#define MOST_SITES	(SLOTS / 2)
+#define MOST_SITES	(PB_WATCH_BELOW - 1)
 #define STACK_ROOM	12288		/* what programs may need of the thread's stack: 33 tail calls of
 					 * subprograms take 9.5 KB */
 
@@ -37,6 +39,7 @@ static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
 static struct link links[PB_PROGS_MAX_LINKS];
 static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
 static struct prog_site *table[SLOTS];
+static struct prog_site *by_watch[PB_WATCH_BELOW];
 static bool watches_returns;		/* some program does */
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
@@ -175,6 +178,7 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 {
 	struct prog_site *p = site_of(s);
 	uint32_t i = hash(s);
+	uint16_t watch;
 
 	if (p)
 		return p;
@@ -182,11 +186,14 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE; i = (i + 1) % SLOTS)
 		;
 	p = table[i];
+	watch = p ? p->watch : (uint16_t)(nr_sites + 1);
 	if (!p && nr_sites < MOST_SITES)
 		p = pb_arena_alloc(sizeof(*p));
 	if (!p)
 		return NULL;
 	memset(p, 0, sizeof(*p));
+	p->watch = watch;
+	by_watch[watch] = p;
 	p->ip = m->bias + pb_site_func(m, s)->addr;
 	p->number = m->first_site + (uint32_t)(s - m->sites);
 	p->next = p->idle = pb_site_idle(m, s);
@@ -206,6 +213,10 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || pb_site_func(m, s)->refused != PB_REFUSED_NOT ||
 	    pb_site_func(m, s)->kind == PB_SITE_CYG || (l->link->returns && s->flags & FTRACE_FL_CALL_ONLY))
 		return;
+	if (l->link->returns && pb_return_sites && !pb_site_returns(m, s)) {
+		pb_prog_no_return();
+		return;
+	}
 	p = make_site(m, s);
 	nr = !p ? NULL : l->link->returns ? &p->nr_return : &p->nr_entry;
 	if (!p || *nr == PB_PROG_AT_ONE) {
@@ -214,7 +225,7 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	}
 	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
 	__atomic_store_n(nr, *nr + 1, __ATOMIC_RELEASE);
-	s->flags |= FTRACE_FL_REGS;
+	s->flags |= FTRACE_FL_REGS | (l->link->returns ? FTRACE_FL_RETURNS : 0);
 	pb_prog_attached((uint32_t)(l - links));
 }
 
@@ -431,6 +442,17 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
+/* The call is put on the list of open ones, for the programs and for what the next handler is to do
+ * with it. Where it goes on. */
+static uint64_t watch_at_exit(const struct prog_site *p, uint64_t *slot, uint64_t next)
+{
+	unsigned mode = pb_graph_mode_of(p->site, next, *slot);
+
+	if (!pb_calls_watch(p->site, slot, mode, p->watch))
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	return mode == PB_ENTER_LIST ? next : p->idle;
+}
+
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 {
 	uint64_t *slot = (uint64_t *)regs->rsp, next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
@@ -447,8 +469,10 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
 	/* what is silent stays so, and what it calls */
-	if (!record && next != (uint64_t)pb_graph_silent)
+	if (!record && !pb_is_silent(next))
 		next = p->idle;
+	if (pb_return_sites)
+		return (struct pb_prog_target){ p->nr_return ? watch_at_exit(p, slot, next) : next, PB_PROG_JUMP };
 	if (pb_unlikely(p->site->flags & FTRACE_FL_CALL_ONLY))
 		pb_gates_forget_progs(slot);
 	e = p->nr_return ? watch_return(p, t, slot) : NULL;
@@ -465,21 +489,37 @@ uint64_t pb_prog_real_address(uint64_t ret)
 	return ret;
 }
 
-uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs)
+static void run_returned(struct pb_thread *t, const struct prog_site *p, struct pt_regs *regs)
 {
-	struct pb_thread *t = pb_latched ? NULL : pb_thread_get(regs->rsp - 8);
-	struct prog_site *p = (struct prog_site *)PB_ENT_START(e);
-	uint64_t ret = PB_ENT_RET(e);
 	struct pb_prog_run r;
 
-	if (!t)
-		return ret;
-	finish_regs(regs, pb_prog_real_address(ret));
 	begin(&r, t, p);
 	r.at_entry = false;
 	for (uint32_t i = 0; i < p->nr_return; i++)
 		run_one(&r, t, p->at_return[i], regs);
+}
+
+uint64_t pb_prog_gate_returned(struct pb_entry *e, struct pt_regs *regs)
+{
+	struct pb_thread *t = pb_latched ? NULL : pb_thread_get(regs->rsp - 8);
+	uint64_t ret = PB_ENT_RET(e);
+
+	if (!t)
+		return ret;
+	finish_regs(regs, pb_prog_real_address(ret));
+	run_returned(t, (struct prog_site *)PB_ENT_START(e), regs);
 	if (PB_ENT_OWNER(e) == t)
 		t->hint = e;
 	return ret;
+}
+
+void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs)
+{
+	uint64_t *slot = (uint64_t *)regs->rsp;
+
+	finish_regs(regs, *slot);
+	regs->rsp += 8;
+	for (; c; c = pb_calls_watched(c, slot))
+		if (!pb_latched)
+			run_returned(pb_tls, by_watch[c->watch], regs);
 }

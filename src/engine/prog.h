@@ -15,6 +15,7 @@
 
 struct pb_session;
 struct pb_entry;
+struct pb_open_call;
 struct pt_regs;
 struct pb_bpf_map;
 struct pb_bpf_host;
@@ -49,12 +50,17 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
 /* Context: hit path, after it. regs: what the assembly knows of them. */
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* The address to return to; the entry is freed by the assembly. */
-uint64_t pb_prog_returned(struct pb_entry *e, struct pt_regs *regs);
+uint64_t pb_prog_gate_returned(struct pb_entry *e, struct pt_regs *regs);
+/* With return sites: the call's programs, and those of others that return with it. Context: hit path, at
+ * the exit. */
+void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 
 /* A link has got one more function. */
 void pb_prog_attached(uint32_t link);
 /* A function that a program isn't attached to, for want of room: the observer will say so. */
 void pb_prog_left_out(void);
+/* The same, because its return can't be hooked. */
+void pb_prog_no_return(void);
 
 /* prog_map.c: a map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);

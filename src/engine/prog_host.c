@@ -192,6 +192,12 @@ void pb_prog_left_out(void)
 		__atomic_add_fetch(&counts->functions, 1, __ATOMIC_RELAXED);
 }
 
+void pb_prog_no_return(void)
+{
+	if (counts)
+		__atomic_add_fetch(&counts->no_return, 1, __ATOMIC_RELAXED);
+}
+
 void pb_prog_attached(uint32_t link)
 {
 	if (counts && link < PB_PROGS_MAX_LINKS)

@@ -12,6 +12,7 @@ struct prog_site {
 	struct pb_site *site;		/* published last; GONE in prog.c: its module went */
 	uint64_t ip, next, idle;	/* where the function begins; prog.h */
 	uint32_t number;		/* among all modules' functions */
+	uint16_t watch;			/* of open calls, PB_WATCH_BELOW > watch > 0 */
 	uint32_t nr_entry, nr_return;
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };

@@ -111,6 +111,12 @@ void pb_text_returns(uint64_t ret, uint64_t jump);
 /* In a batch, first: the windows of the site's exits are to be patched, if they all can
  * be. */
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
+/* The same; and of the functions that it leaves to by tail jumps, as far as those can be known. */
+void pb_text_want_tails(struct pb_module *m, const struct pb_site *s);
+/* Of the exit whose stub goes on at `from`: whether it is a tail jump, and whether one to a function
+ * all of whose returns are hooked. Context: hit path. */
+bool pb_text_is_tail(uint64_t from);
+bool pb_text_tail_returns_on(uint64_t from);
 /* Whether the site's own window is one of those; then it is to be patched as well. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
 /* Then: adds windows that differ from what was wanted; from the one with index *from

@@ -109,6 +109,41 @@ static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 	return pb_site_idle(m, site);
 }
 
+bool pb_is_silent(uint64_t handler)
+{
+	return handler == (uint64_t)pb_graph_silent || handler == (uint64_t)pb_open_silent;
+}
+
+static const struct {
+	void (*handler)(void);
+	unsigned mode;
+} modes[] = {
+	{ pb_open_graph, 0 },
+	{ pb_open_none, 0 },
+	{ pb_open_graph_nested, PB_ENTER_NESTED },
+	{ pb_open_none_nested, PB_ENTER_NESTED },
+	{ pb_open_lazy, PB_ENTER_LAZY },
+	{ pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED },
+	{ pb_open_silent, PB_ENTER_SILENT },
+	{ pb_open_call, PB_ENTER_CALL },
+	{ pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED },
+	{ pb_graph, 0 },
+	{ pb_graph_none, 0 },
+	{ pb_graph_nested, PB_ENTER_NESTED },
+	{ pb_graph_none_nested, PB_ENTER_NESTED },
+	{ pb_graph_lazy, PB_ENTER_LAZY },
+	{ pb_graph_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED },
+	{ pb_graph_silent, PB_ENTER_SILENT },
+};
+
+unsigned pb_graph_mode_of(struct pb_site *s, uint64_t handler, uint64_t parent_ip)
+{
+	for (size_t i = 0; i < pb_array_size(modes); i++)
+		if (handler == (uint64_t)modes[i].handler)
+			return modes[i].mode;
+	return handler == (uint64_t)pb_list ? pb_ftrace_list(s, parent_ip) : PB_ENTER_LIST;
+}
+
 static struct ftrace_ops function_ops = {
 	.name = "function", .func = function_func, .trampoline = function_trampoline,
 };

@@ -201,7 +201,7 @@ pb_gate_exit:
 	restore at=8
 	ret
 
-	/* u64 pb_prog_returned(entry, regs): as above, with all registers. */
+	/* u64 pb_prog_gate_returned(entry, regs): as above, with all registers. */
 .Lexit_prog:
 	.cfi_def_cfa rsp, 8
 	.cfi_val_offset rsp, -8
@@ -219,7 +219,7 @@ pb_gate_exit:
 	make_regs 144, 144 + F_EXIT_R11
 	mov	%rcx, %rdi
 	mov	%rsp, %rsi
-	call	pb_prog_returned
+	call	pb_prog_gate_returned
 	.cfi_register rip, rax
 	mov	136(%rbp), %rcx
 	movq	$0, B_SLOT + PB_GATE_DISTANCE - PB_GATE_RETURN(%rcx)

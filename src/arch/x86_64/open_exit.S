@@ -36,7 +36,7 @@
 	open_leave rcx, rdx
 .Lleft_\name:
 	mov	O_SITE(%rcx), %r8d
-	movzbl	O_STATE(%rcx), %edx
+	mov	O_STATE(%rcx), %edx		/* with RECORD and WATCH, which are C's */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
 	ja	.Lc_\name
@@ -110,7 +110,7 @@
 .Lfar_\name:
 	movq	$PAD_1, (%rdx)
 .Lc_\name:
-	call_exit
+	call_exit \jump
 .Lend_\name:
 	jmp	.Lback_\name
 	.cfi_endproc

@@ -121,7 +121,7 @@
 	open_match rcx, rax, .Lother_\name
 	open_leave rcx, rax
 .Lleft_\name:
-	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
+	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* with RECORD and WATCH, which are C's */
 	ja	.Lc_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdx)
@@ -161,13 +161,15 @@
 	.endif
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
+	mov	%r8, F_R8(%rsp)
 	mov	pb_frozen_clock(%rip), %rax
-	call_exit
+	call_exit \jump
 	hot_unreserved .Lleft_\name, .Lleaf_\name
 	hot_unreserved .Lfull_\name, .Lend_\name
 .Lend_\name:
 	mov	F_RDI(%rsp), %rdi
 	mov	F_RSI(%rsp), %rsi
+	mov	F_R8(%rsp), %r8
 	jmp	.Lpass_\name
 	.cfi_endproc
 	.size \name, . - \name
