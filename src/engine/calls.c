@@ -315,25 +315,28 @@ static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 	return nr;
 }
 
-/* How the tree is to have a call in the slot. */
-struct place {
-	struct pb_open_call *parent;
-	bool outside;
-};
-
-static struct place place_of(struct pb_thread *t, uint64_t *slot, unsigned mode)
+/* The innermost call of the tree. */
+static struct pb_open_call *innermost(const struct pb_thread *t)
 {
-	struct pb_open_call *parent;
+	struct pb_open_call *c = pb_open_innermost(t->top);
 
+	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c : outer(c);
+}
+
+/* A call below the parent is no part of the tree. */
+static bool is_outside(const struct pb_open_call *parent, unsigned mode)
+{
+	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
+	       parent->state == PB_ENTRY_SILENT || (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
+}
+
+/* What the slot shows to be over ends. The parent of a call there. */
+static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
+{
 	switch_stack(t, (uint64_t)slot);
 	close_tail(t, slot);
 	pb_open_close(&t->top, (uint64_t)slot, HOOKS(t));
-	parent = pb_open_innermost(t->top);
-	if (!pb_open_is_root(parent) && (!pb_open_is_live(parent) || parent->state == PB_ENTRY_PROG))
-		parent = outer(parent);
-	return (struct place){ parent, mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
-			       parent->state == PB_ENTRY_SILENT ||
-			       (mode & PB_ENTER_NESTED && pb_open_is_root(parent)) };
+	return innermost(t);
 }
 
 static uint8_t state_of(unsigned mode)
@@ -344,8 +347,8 @@ static uint8_t state_of(unsigned mode)
 }
 
 /* Fills the entry of a call that is about to begin. False: it isn't watched. */
-static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site, uint64_t *slot,
-		       uint8_t state, uint16_t watch)
+static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site, const uint64_t *slot,
+		       uint64_t ret, uint8_t state, uint16_t watch)
 {
 	struct pb_open_call *parent = outer(c);
 	unsigned waiting = watching ? nr_waiting(c, (uint64_t)slot) : 0;
@@ -358,7 +361,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	c->record = PB_OPEN_UNKNOWN;
 	c->state = state;
 	c->watch = !watch && waiting ? PB_WATCH_BELOW : watch;
-	c->ret = *slot;
+	c->ret = ret;
 	c->start = pb_clock();
 	if (state == PB_ENTRY_LEAF) {
 		((uint32_t *)t->w.leaf)[2] = site->id;
@@ -373,45 +376,45 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 {
+	struct pb_open_call *parent, *c;
 	struct pb_thread *t;
-	struct pb_open_call *c;
-	struct place p;
 
 	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)) || !t->top)
 		return;
-	p = place_of(t, slot, mode);
-	if (p.outside)
+	parent = parent_at(t, slot);
+	if (is_outside(parent, mode))
 		return;
 	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t)))) {
 		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
-			put_call(t, site, p.parent);
+			put_call(t, site, parent);
 		return;
 	}
-	begin_call(t, c, site, slot, state_of(mode), 0);
+	begin_call(t, c, site, slot, *slot, state_of(mode), 0);
 }
 
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch)
 {
+	struct pb_open_call *parent, *c;
 	struct pb_thread *t = pb_tls;
-	struct pb_open_call *c;
-	struct place p;
+	bool call, outside;
 
 	if (!t->top)
 		return false;
 	watching = true;
-	p = place_of(t, slot, mode);
+	parent = parent_at(t, slot);
+	outside = is_outside(parent, mode);
+	call = !outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY));
 	forget_waiting(t, slot, site->id);
-	if (!p.outside && mode & PB_ENTER_CALL)
-		put_call(t, site, p.parent);
+	if (call && mode & PB_ENTER_CALL)
+		put_call(t, site, parent);
+	outside |= !!(mode & PB_ENTER_CALL);
 	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
 	if (c)
-		return begin_call(t, c, site, slot,
-				  p.outside || mode & PB_ENTER_CALL ? PB_ENTRY_PROG : state_of(mode), watch);
-	if (!p.outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY | PB_ENTER_CALL)))
-		put_call(t, site, p.parent);
+		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode), watch);
+	if (call && !(mode & PB_ENTER_CALL))
+		put_call(t, site, parent);
 	return false;
 }
-
 
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint64_t now, const void *from)
 {
@@ -446,6 +449,60 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 
 	pb_open_release(&t->top, c);
 	return watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
+}
+
+/* ---- calls that the compiler's hooks tell ---------------------------------------- */
+
+/* Such a call has no slot of its own: it stands just above the slots of what its frame calls. */
+static uint64_t *hooked_slot(uint64_t at)
+{
+	return (uint64_t *)(at + 8);
+}
+
+void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
+{
+	uint64_t *slot = hooked_slot(at);
+	struct pb_open_call *parent, *c;
+	struct pb_thread *t;
+
+	if (pb_latched || !(t = pb_thread_get(at)) || !t->top)
+		return;
+	switch_stack(t, at);
+	pb_open_close(&t->top, at, HOOKS(t));
+	parent = innermost(t);
+	if (is_outside(parent, mode))
+		return;
+	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
+	if (c)
+		begin_call(t, c, site, slot, PB_OPEN_NO_RET, state_of(mode), 0);
+	else if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+		put_call(t, site, parent);
+}
+
+void pb_hook_exit(struct pb_site *site, uint64_t at)
+{
+	uint64_t now = pb_clock(), slot;
+	struct pb_open_call *c, *ended;
+	struct pb_thread *t;
+
+	if (pb_latched || !(t = pb_thread_get(at)) || !t->top)
+		return;
+	switch_stack(t, at);
+	/* the last one of a function may be a jump: then `at` is further up */
+	for (c = pb_open_innermost(t->top); !pb_open_is_root(c); c = pb_open_below(c))
+		if (pb_open_is_live(c) && c->ret == PB_OPEN_NO_RET && c->site == site->id)
+			break;
+	slot = pb_open_is_root(c) ? ~0ul : (uint64_t)c->word;
+	if (slot > (uint64_t)hooked_slot(at))
+		return;		/* entered before it was traced */
+	while ((ended = pb_open_exit(&t->top, slot, PB_OPEN_NO_RET, HOOKS(t))) && ended != c) {
+		on_skipped(t, ended);
+		pb_open_release(&t->top, ended);
+	}
+	if (!ended)
+		return;
+	put_end(t, c, now);
+	pb_open_release(&t->top, c);
 }
 
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)

@@ -111,10 +111,12 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
-/* Its function has jumped to another one, which returns for it: that one's call may have the same slot. */
-static bool waits(const struct pb_open_call *c)
+/* Calls after it may have its slot: its function has jumped to another one, which returns for it; or
+ * it has no slot of its own. */
+static bool is_shared(const struct pb_open_call *c)
 {
-	return *(volatile const uint8_t *)&c->state == PB_ENTRY_PROG && !pb_open_is_root(c);
+	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||
+				       *(volatile const uint64_t *)&c->ret == PB_OPEN_NO_RET);
 }
 
 /* Closes what stands on c's place, as code at `slot` found it. */
@@ -138,12 +140,13 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, cons
 	swap(c, closing, PB_OPEN_FREE);
 }
 
-/* A call below c's has the slot, and waits there: then c's slot may be the same. */
-static bool shares(const struct pb_open_call *c, int64_t word)
+/* Slots descend: one that doesn't was left above the top, before what is below came. */
+static bool descends(const struct pb_open_call *c, int64_t word)
 {
 	const struct pb_open_call *below = pb_open_below(c);
+	uint64_t slot = slot_of(word), outer = slot_of(read_word(below));
 
-	return slot_of(word) == slot_of(read_word(below)) && waits(below);
+	return slot < outer || (slot == outer && is_shared(below));
 }
 
 /* Closes all calls that `slot` shows to be gone: those at or above it, or only above it
@@ -156,10 +159,9 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 
 		if (word == PB_OPEN_FREE)
 			continue;
-		/* slots descend: one that doesn't was left above the top, before what is below came */
-		if (slot_of(word) < slot_of(read_word(pb_open_below(c))) || shares(c, word)) {
+		if (descends(c, word)) {
 			if (state_of(word) == OPEN_LIVE) {
-				if (slot_of(word) > slot || (slot_of(word) == slot && (!itself || waits(c))))
+				if (slot_of(word) > slot || (slot_of(word) == slot && (!itself || is_shared(c))))
 					break;
 			} else if (!abandoned(c, word, slot)) {
 				break;

@@ -35,6 +35,8 @@ _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
+/* ret of a call whose slot isn't that of a return address. Several of them may have the same. */
+#define PB_OPEN_NO_RET	1u
 /* Programs watch a return, but only those of calls below in the same slot. */
 #define PB_WATCH_BELOW	0xffff
 
