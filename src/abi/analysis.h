@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
-#define PB_ANALYSIS_VERSION	4
+#define PB_ANALYSIS_VERSION	5
 #define PB_BUILD_ID_MAX		32
 
 struct pb_analysis {
@@ -106,8 +106,6 @@ enum pb_refused {
 	PB_NR_REFUSED
 };
 
-#define PB_FUNC_ENTRY_ONLY	1	/* its return must not be hooked: setjmp and kin, readers of their
-					 * return address, vfork, swapcontext, dlopen, ... */
 #define PB_FUNC_GLOBAL		2
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins behind it */

@@ -232,6 +232,12 @@ static inline uint8_t pb_func_inexit(const struct pb_analysis *a, const struct p
 	return ((const uint8_t *)a + a->inexits_offset)[f - pb_analysis_funcs(a)];
 }
 
+/* All its exits are known, and have windows. */
+static inline int pb_func_returns(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return a->flags & PB_AN_RETURNS && pb_func_inexit(a, f) == PB_INEXIT_NOT;
+}
+
 /* The windows of the function's exits: indices, *nr of them. None is enough for a
  * function that never returns. */
 static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const struct pb_func *f,

@@ -38,7 +38,7 @@
 #define PB_EXT_RECORDS(X, F) \
 	/* all times after this one are relative to `time` */ \
 	X(TIME,  1, 2, 0, 0, "time", F(time, "%llu")) \
-	/* a call whose return is not observed (setjmp and kin, no free gate) */ \
+	/* a call whose return is not observed (an exit that isn't hooked, no room) */ \
 	X(CALL,  2, 1, 1, 1, "call") \
 	/* function tracer: entry only, with the caller's address */ \
 	X(FUNC,  3, 2, 1, 1, "function", F(parent_ip_word, "%#llx")) \

@@ -62,7 +62,6 @@ struct pb_msg_hello {
 #define PB_WELCOME_NO_FORK	2	/* don't follow children */
 #define PB_WELCOME_NO_EXEC	4	/* don't hand our variables on at exec */
 #define PB_WELCOME_PROGS	8	/* there are eBPF programs: ask for them */
-#define PB_WELCOME_RETURN_SITES	16	/* returns are hooked at the functions' exits */
 
 /*
  * Body: this, then the control writes to apply, in order: for each

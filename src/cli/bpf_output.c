@@ -181,10 +181,11 @@ void bpf_output_end(struct bpf_attach *a)
 		pb_error(a->command, "%lu functions go without a program: more than there is room for",
 			 counts.functions);
 	if (counts.no_return)
-		pb_error(a->command, "%lu functions go without a program: their returns can't be hooked", counts.no_return);
+		pb_error(a->command, "%lu functions go without a program: their returns can't be hooked",
+			 counts.no_return);
 	if (counts.runs)
 		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too many open calls, "
-			 "or a function that ended by a jump to another one, whose return isn't hooked", counts.runs);
+			 "or a function that ended by a jump to one whose return isn't hooked", counts.runs);
 	show_stats(a, &counts);
 }
 

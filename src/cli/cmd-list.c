@@ -24,14 +24,14 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 struct list {
 	const char *file;
-	bool refused, total, libs;
+	bool refused, entry_only, total, libs;
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;
 	/* at work */
 	bool first;		/* no JSON object was printed yet */
 	int status;
-	uint64_t count[PB_NR_REFUSED];
+	uint64_t count[PB_NR_REFUSED], count_in[PB_NR_INEXIT];
 };
 
 static const struct {
@@ -39,6 +39,14 @@ static const struct {
 } reasons[] = {
 #define X(name, text) { #name, text },
 	PB_REFUSED_LIST(X)
+#undef X
+};
+
+static const struct {
+	const char *name, *text;
+} inexits[] = {
+#define X(name, text) { #name, text },
+	PB_INEXIT_LIST(X)
 #undef X
 };
 
@@ -83,8 +91,14 @@ static void json_separator(struct list *l)
 	l->first = false;
 }
 
+/* Why its return can't be hooked; PB_INEXIT_NOT: it can, or the whole function can't. */
+static enum pb_inexit inexit(const struct pb_analysis *a, const struct pb_func *f)
+{
+	return f->refused || f->kind == PB_SITE_CYG ? PB_INEXIT_NOT : pb_func_inexit(a, f);
+}
+
 static void print_json(struct list *l, const char *module, const char *name,
-		       const struct pb_func *f)
+		       const struct pb_func *f, enum pb_inexit in)
 {
 	json_separator(l);
 	fputs("{\"name\":", stdout);
@@ -92,40 +106,46 @@ static void print_json(struct list *l, const char *module, const char *name,
 	fputs(",\"module\":", stdout);
 	json_string(module);
 	printf(",\"addr\":%" PRIu64 ",\"size\":%u,\"kind\":\"%s\",\"entry_only\":%s", f->addr,
-	       f->size, kinds[f->kind], f->flags & PB_FUNC_ENTRY_ONLY ? "true" : "false");
+	       f->size, kinds[f->kind], in ? "true" : "false");
+	if (in)
+		printf(",\"reason\":\"%s\"", inexits[in].text);
 	if (f->refused)
 		printf(",\"refused\":\"%s\",\"reason\":\"%s\"", reasons[f->refused].name,
 		       reasons[f->refused].text);
 	putchar('}');
 }
 
-static void print_csv(const char *module, const char *name, const struct pb_func *f)
+static void print_csv(const char *module, const char *name, const struct pb_func *f, enum pb_inexit in)
 {
 	csv_string(name);
 	putchar(',');
 	csv_string(module);
 	printf(",0x%" PRIx64 ",%u,%s,%d,%s,", f->addr, f->size, kinds[f->kind],
-	       !!(f->flags & PB_FUNC_ENTRY_ONLY), f->refused ? reasons[f->refused].name : "");
+	       in != PB_INEXIT_NOT, f->refused ? reasons[f->refused].name : "");
 	if (f->refused)
 		csv_string(reasons[f->refused].text);
+	else if (in)
+		csv_string(inexits[in].text);
 	putchar('\n');
 }
 
 /* As available_filter_functions: the program's functions bare, a library's
  * with its name. */
 static void print_text(const struct list *l, const char *module, const char *name,
-		       const struct pb_func *f)
+		       const struct pb_func *f, enum pb_inexit in)
 {
 	fputs(name, stdout);
 	if (l->libs && *module)
 		printf(" [%s]", module);
 	if (f->refused)
 		printf(": %s", reasons[f->refused].text);
+	else if (l->entry_only)
+		printf(": %s", inexits[in].text);
 	putchar('\n');
 }
 
 static void print_func(struct list *l, const char *module, const char *name,
-		       const struct pb_func *f)
+		       const struct pb_func *f, enum pb_inexit in)
 {
 	char *pretty = pb_demangle(name, l->demangle);
 
@@ -136,13 +156,13 @@ static void print_func(struct list *l, const char *module, const char *name,
 	name = pretty ? pretty : name;
 	switch (l->format) {
 	case FORMAT_TEXT:
-		print_text(l, module, name, f);
+		print_text(l, module, name, f, in);
 		break;
 	case FORMAT_JSON:
-		print_json(l, module, name, f);
+		print_json(l, module, name, f, in);
 		break;
 	case FORMAT_CSV:
-		print_csv(module, name, f);
+		print_csv(module, name, f, in);
 		break;
 	}
 	free(pretty);
@@ -166,6 +186,15 @@ static void print_total_line(struct list *l, const char *name, const char *text,
 	}
 }
 
+static uint64_t entry_only(const struct list *l)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 1; i < PB_NR_INEXIT; i++)
+		n += l->count_in[i];
+	return n;
+}
+
 static void print_totals(struct list *l)
 {
 	uint64_t all = 0;
@@ -177,6 +206,13 @@ static void print_totals(struct list *l)
 	for (unsigned i = 1; i < PB_NR_REFUSED; i++)
 		if (l->count[i])
 			print_total_line(l, reasons[i].name, reasons[i].text, l->count[i]);
+	for (unsigned i = 1, all = 0; i < PB_NR_INEXIT; i++) {
+		if (!l->count_in[i])
+			continue;
+		if (!all++)
+			print_total_line(l, "", "of those that can be, by their entries only", entry_only(l));
+		print_total_line(l, inexits[i].name, inexits[i].text, l->count_in[i]);
+	}
 }
 
 /* ------------------------------------------------------------------- files */
@@ -187,9 +223,12 @@ static void list_analysis(struct list *l, const struct pb_analysis *a)
 	const char *module = pb_analysis_string(a, a->soname);
 
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
+		enum pb_inexit in = inexit(a, &f[i]);
+
 		l->count[f[i].refused]++;
-		if (!l->total && l->refused == (f[i].refused != PB_REFUSED_NOT))
-			print_func(l, module, pb_func_name(a, &f[i]), &f[i]);
+		l->count_in[in]++;
+		if (!l->total && (l->entry_only ? in : l->refused == (f[i].refused != PB_REFUSED_NOT)))
+			print_func(l, module, pb_func_name(a, &f[i]), &f[i], in);
 	}
 }
 
@@ -249,11 +288,12 @@ static const char *find_program(const char *name, char *out)
 
 /* --------------------------------------------------------------- arguments */
 
-enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_TOTAL, OPT_LIBS, OPT_NO_CACHE,
+enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_ENTRY_ONLY, OPT_TOTAL, OPT_LIBS, OPT_NO_CACHE,
        OPT_DEMANGLE };
 
 static const struct argp_option options[] = {
 	{ "refused", OPT_REFUSED, NULL, 0, "Functions that can't be traced, and why", 0 },
+	{ "entry-only", OPT_ENTRY_ONLY, NULL, 0, "Functions whose returns can't be hooked, and why", 0 },
 	{ "total", OPT_TOTAL, NULL, 0, "Numbers only, by reason", 0 },
 	{ "libs", OPT_LIBS, NULL, 0, "The shared libraries it needs, too", 0 },
 	{ "all-sites", OPT_ALL_SITES, NULL, 0,
@@ -271,6 +311,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_REFUSED:
 		l->refused = true;
+		return 0;
+	case OPT_ENTRY_ONLY:
+		l->entry_only = true;
 		return 0;
 	case OPT_TOTAL:
 		l->total = true;
@@ -319,7 +362,7 @@ static const struct argp argp = {
 static int run(int argc, char **argv)
 {
 	static const struct pb_needed_ops ops = { list_file, missing };
-	struct list l = { .first = true, .demangle = PB_DEMANGLE_NO };
+	struct list l = { .first = true, .demangle = PB_DEMANGLE_NO, .module.flags = PB_MODULE_RETURNS };
 	char found[PATH_MAX];
 	const char *path;
 

@@ -67,8 +67,7 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	if (fn->refused != PB_REFUSED_NOT || fn->kind == PB_SITE_CYG)
 		return;
 	f->usable++;
-	/* setjmp, vfork and functions that read their return address can be probed at their entry only */
-	f->returns += !(fn->flags & PB_FUNC_ENTRY_ONLY);
+	f->returns += pb_func_returns(f->list[f->known - 1], fn);
 }
 
 /* Adds what a module has; its usable functions, or -1 after one line. */
@@ -95,7 +94,8 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 	if (f->usable && (!h->returns || f->returns))
 		return false;
 	if (f->usable) {
-		snprintf(text, len, "its return can't be watched: it may look at its return address, or return twice");
+		snprintf(text, len, "its return can't be watched: not all of its exits can be hooked "
+			 "(list --entry-only has the reason)");
 	} else if (f->matched) {
 		snprintf(text, len, "can't be probed: %s", f->refused ? record_refused_text(f->refused) :
 			 "its module is compiled with -finstrument-functions, whose calls have no registers");

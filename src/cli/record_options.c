@@ -16,7 +16,7 @@
 enum {
 	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
 	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_GLOBAL, OPT_BTF,
-	OPT_SET, OPT_ATTACH, OPT_RETURNS,
+	OPT_SET, OPT_ATTACH,
 };
 
 /* What live has, too. */
@@ -47,8 +47,6 @@ static const struct argp_option common[] = {
 	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
 	{ "set", OPT_SET, "FILE=VALUE", 0, "Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
-	{ "returns", OPT_RETURNS, "HOW", OPTION_HIDDEN, "How returns are hooked: gates, or sites (the "
-	  "functions' exits)", 3 },
 	/* other tracers have these: they are answered, not offered */
 	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
 	{ "attach", 'p', "PID", OPTION_HIDDEN, NULL, 3 },
@@ -70,8 +68,7 @@ static const struct argp_option own[] = {
 
 unsigned record_module_flags(const struct record_options *o)
 {
-	return (o->all_sites ? PB_MODULE_ALL_SITES : 0u) |
-	       (o->welcome_flags & PB_WELCOME_RETURN_SITES ? PB_MODULE_RETURNS : 0u);
+	return PB_MODULE_RETURNS | (o->all_sites ? PB_MODULE_ALL_SITES : 0u);
 }
 
 static void usage_error(struct argp_state *state, const char *fmt, const char *arg)
@@ -183,14 +180,6 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_ALL_SITES:
 		o->all_sites = true;
-		return 0;
-	case OPT_RETURNS:
-		if (!strcmp(arg, "sites"))
-			o->welcome_flags |= PB_WELCOME_RETURN_SITES;
-		else if (!strcmp(arg, "gates"))
-			o->welcome_flags &= ~(uint32_t)PB_WELCOME_RETURN_SITES;
-		else
-			usage_error(state, "--returns=%s: choose gates or sites", arg);
 		return 0;
 	case OPT_NO_FORK:
 		o->welcome_flags |= PB_WELCOME_NO_FORK;
@@ -337,7 +326,6 @@ void record_options_init(struct record_options *o)
 		.buffer = DEFAULT_BUFFER,
 		.max_size = DEFAULT_MAX_SIZE,
 		.tracer = "function_graph",
-		.welcome_flags = PB_WELCOME_RETURN_SITES,
 	};
 }
 

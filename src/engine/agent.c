@@ -11,7 +11,9 @@
 #include "engine/creds.h"
 #include "engine/detach.h"
 #include "engine/exec.h"
-#include "engine/fgraph.h"
+#include "engine/calls.h"
+#include "engine/chains.h"
+#include "engine/clock.h"
 #include "engine/files.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
@@ -199,21 +201,12 @@ static int connect(const char *path, uint64_t top, const char **writes, uint32_t
 
 	if (err)
 		return err;
+	pb_chains_start();
 	pb_text_pid = &pb_process->pid;
-	pb_gates_start();
 	pb_ring_clock = pb_clock;
 	pb_supply_ticks = pb_clock_ticks;
-	pb_ring_open_calls = pb_fgraph_open_calls;
+	pb_ring_open_calls = pb_calls_open;
 	return pb_session_open(&session, path, true, writes, nr_writes);
-}
-
-/* In a core file an unwinder reads the arrays of entries that the gates' CFI names
- * (arch/x86_64/gates.S). */
-static void add_image(void)
-{
-	pb_pages_add_image(__ehdr_start, (uint64_t)pb_entries + 4 * PB_ENTRY_ARRAY);
-	pb_pages_dump((uint64_t)pb_entries + A_RET, PB_ENTRY_ARRAY);
-	pb_pages_dump((uint64_t)pb_entries + E_OWNER, PB_ENTRY_ARRAY);
 }
 
 static void start(char **envp, const char *path, const char *preload, uint64_t top)
@@ -224,15 +217,13 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	bool progs = false;
 	int err;
 
-	add_image();
+	pb_pages_add_image(__ehdr_start, (uint64_t)_end);
 	err = connect(path, top, &writes, &nr_writes);
 	remove_variables(envp);
 	if (err) {
 		pb_session_missed(&session, path);
 		return;
 	}
-	if (session.flags & PB_WELCOME_RETURN_SITES)
-		pb_returns_wanted = pb_return_sites = !pb_chains_start();
 	if (session.flags & PB_WELCOME_NO_FORK)
 		pb_follow_fork = false;
 	pb_exec_start(preload, path, !(session.flags & PB_WELCOME_NO_EXEC));

@@ -2,9 +2,16 @@
 #include "engine/calls.h"
 #include "base/base.h"
 #include "engine/chains.h"
-#include "engine/fgraph.h"
+#include "engine/clock.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
+
+uint32_t pb_max_depth;
+uint64_t pb_thresh;
+uint8_t pb_callers_only;
+
+static uint64_t missed;
+uint64_t *pb_prog_missed = &missed;
 
 static bool watching;		/* programs have watched returns */
 
@@ -174,10 +181,10 @@ static uint32_t depth_of(const struct pb_open_call *call)
 	return depth;
 }
 
-size_t pb_calls_open(struct pb_thread *t, uint64_t *out, size_t max, uint32_t *depth,
-		     const struct pb_open_call *ending)
+size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth, const void *ending)
 {
-	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;
+	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
+	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;	/* it is being made */
 	uint64_t *end = out + max, *p = end;
 	size_t nr;
 
@@ -247,8 +254,6 @@ static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_c
 /* Its exit is under way, and is recorded. */
 static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 {
-	*(volatile uint8_t *)&c->record = PB_OPEN_UNRESERVED;
-	pb_barrier();
 	if (pb_latched)
 		pb_writer_stay(&t->w);
 	else
@@ -379,7 +384,7 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 	struct pb_open_call *parent, *c;
 	struct pb_thread *t;
 
-	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)) || !t->top)
+	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)))
 		return;
 	parent = parent_at(t, slot);
 	if (is_outside(parent, mode))
@@ -398,8 +403,6 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 	struct pb_thread *t = pb_tls;
 	bool call, outside;
 
-	if (!t->top)
-		return false;
 	watching = true;
 	parent = parent_at(t, slot);
 	outside = is_outside(parent, mode);
@@ -421,12 +424,12 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 	struct pb_thread *t;
 
 	/* no call of it is open */
-	if (pb_thread_is_new() || !(t = pb_thread_get((uint64_t)slot)) || !t->top)
+	if (pb_thread_is_new() || !(t = pb_thread_get((uint64_t)slot)))
 		return NULL;
 	if (!c) {
-		now = pb_clock();
 		switch_stack(t, (uint64_t)slot);
 		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+		now = pb_clock();	/* not before those that it skipped */
 	}
 	if (!c)
 		return NULL;
@@ -465,7 +468,7 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 	struct pb_open_call *parent, *c;
 	struct pb_thread *t;
 
-	if (pb_latched || !(t = pb_thread_get(at)) || !t->top)
+	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, at);
 	pb_open_close(&t->top, at, HOOKS(t));
@@ -481,11 +484,11 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 
 void pb_hook_exit(struct pb_site *site, uint64_t at)
 {
-	uint64_t now = pb_clock(), slot;
 	struct pb_open_call *c, *ended;
+	uint64_t slot;
 	struct pb_thread *t;
 
-	if (pb_latched || !(t = pb_thread_get(at)) || !t->top)
+	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, at);
 	/* the last one of a function may be a jump: then `at` is further up */
@@ -501,19 +504,35 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	}
 	if (!ended)
 		return;
-	put_end(t, c, now);
+	put_end(t, c, pb_clock());
 	pb_open_release(&t->top, c);
 }
 
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 {
-	if (t->top)
-		switch_stack(t, slot);
+	switch_stack(t, slot);
 	return t->stack;
+}
+
+void pb_stack_told(uint64_t lo, uint64_t size)
+{
+	uint64_t slot = (uint64_t)__builtin_frame_address(0);
+	struct pb_stack *s = NULL;
+	struct pb_thread *t;
+
+	if (!lo || size < 256 || size > 1ul << 40 || slot - lo < size || pb_latched || !(t = pb_thread_get(slot)))
+		return;
+	switch_stack(t, slot);
+	while ((s = pb_stack_overlapping(s, lo, lo + size))) {
+		if (!pb_stack_is_idle(s))
+			continue;
+		pb_calls_close_stack(t, s);
+		pb_stack_drop(s);
+	}
+	pb_stack_add(t, lo, lo + size);
 }
 
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
 {
-	if (t->top)
-		pb_open_close(&t->top, slot, HOOKS(t));
+	pb_open_close(&t->top, slot, HOOKS(t));
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/chains.h"
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"
 #include "engine/thread.h"
 
-#define NR_SEGMENTS	65536	/* 8 million calls open at once; memory is used as it is touched */
+#define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
+#define PART		32	/* at most that part of a limited address space */
 #define NONE		0u	/* no segment has this index */
-
-bool pb_return_sites;
 
 /* ---- segments ---------------------------------------------------------------- */
 
@@ -18,7 +18,7 @@ bool pb_return_sites;
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
-static uint32_t nr_used;
+static uint32_t nr_segments, nr_used;
 
 /* A child finds its calls by these: the first segment of each thread's own stack, and of the other stacks. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
@@ -28,15 +28,33 @@ static struct kept {
 	uint32_t epoch;		/* of the process; 0: nobody's */
 } kept[PB_MAX_STACKS];
 
-int pb_chains_start(void)
+/* Of stacks that have no memory for calls: its foot stands for a call around all of theirs, and after it
+ * is the end. */
+static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT))) = {
+	.final = true,
+	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
+};
+
+/* The program needs its address space for itself. */
+static uint32_t most_segments(void)
 {
-	long p = pb_pages_map(0, (NR_SEGMENTS + 1ul) * PB_OPEN_SEGMENT, PROT_READ | PROT_WRITE,
+	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };
+
+	pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit);
+	limit.soft /= PART * PB_OPEN_SEGMENT;
+	return limit.soft < NR_SEGMENTS ? (uint32_t)limit.soft : NR_SEGMENTS;
+}
+
+void pb_chains_start(void)
+{
+	uint32_t nr = most_segments();
+	long p = pb_pages_map(0, (nr + 1ul) * PB_OPEN_SEGMENT, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (pb_sys_failed(p))
-		return (int)p;
+		return;
 	segments = (struct pb_open_segment *)p;
-	return 0;
+	nr_segments = nr;
 }
 
 struct pb_open_segment *pb_chain_take(void *context)
@@ -51,10 +69,10 @@ struct pb_open_segment *pb_chain_take(void *context)
 						__ATOMIC_ACQUIRE))
 			return &segments[n - 1];
 	}
-	if (__atomic_load_n(&nr_used, __ATOMIC_RELAXED) >= NR_SEGMENTS)
+	if (__atomic_load_n(&nr_used, __ATOMIC_RELAXED) >= nr_segments)
 		return NULL;
 	n = __atomic_fetch_add(&nr_used, 1, __ATOMIC_RELAXED);
-	return n < NR_SEGMENTS ? &segments[n] : NULL;
+	return n < nr_segments ? &segments[n] : NULL;
 }
 
 void pb_chain_give(void *context, struct pb_open_segment *s)
@@ -71,18 +89,18 @@ void pb_chain_give(void *context, struct pb_open_segment *s)
 
 /* ---- stacks ------------------------------------------------------------------ */
 
-bool pb_chain_begin(struct pb_stack *s)
+void pb_chain_begin(struct pb_stack *s)
 {
 	struct pb_open_segment *first = pb_chain_take(NULL);
 
+	s->top = no_segment.call;
 	if (!first)
-		return false;
+		return;
 	pb_open_segment_init(first, NULL, s->hi);
 	first->stack = s;
 	s->top = first->call;
 	if (s >= pb_stacks && s < pb_stacks + PB_MAX_STACKS)
 		kept[s - pb_stacks] = (struct kept){ s->lo, s->hi, first, pb_process->epoch };
-	return true;
 }
 
 static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
@@ -130,6 +148,8 @@ void pb_chain_end(struct pb_stack *s)
 	struct pb_open_segment *next, *seg = s->top ? first_of(pb_open_segment_of(s->top)) : NULL;
 
 	s->top = NULL;
+	if (seg == &no_segment)
+		return;
 	for (; seg; seg = next) {
 		next = seg->next;
 		pb_chain_give(NULL, seg);
@@ -145,25 +165,32 @@ void pb_chain_thread_begin(struct pb_thread *t, bool forked)
 {
 	struct pb_open_segment **first = &own_first[pb_thread_number(t)];
 
-	if (!forked && *first) {
-		t->own.top = (*first)->call;
-		pb_chain_end(&t->own);
-	}
+	if (!forked)
+		pb_chain_thread_end(t);
 	if (forked && *first) {
 		t->own.top = (*first)->call;
-	} else if (!pb_chain_begin(&t->own)) {
-		*first = NULL;
-		return;
-	}
-	*first = first_of(pb_open_segment_of(t->own.top));
-	set_stack(*first, &t->own);
-	if (forked)
+		set_stack(*first, &t->own);
 		count_in_parent(t->own.top);
+	} else {
+		pb_chain_begin(&t->own);
+		*first = t->own.top == no_segment.call ? NULL : pb_open_segment_of(t->own.top);
+	}
+	if (*first)
+		(*first)->stack = &t->own;
 	pb_barrier();
 	t->top = pb_open_innermost(t->own.top);
 }
 
+void pb_chain_thread_end(struct pb_thread *t)
+{
+	struct pb_open_segment **first = &own_first[pb_thread_number(t)];
+
+	t->own.top = *first ? (*first)->call : NULL;
+	*first = NULL;
+	pb_chain_end(&t->own);
+}
+
 bool pb_chain_holds(uint64_t address)
 {
-	return segments && address - (uint64_t)segments < NR_SEGMENTS * sizeof(*segments);
+	return address - (uint64_t)segments < nr_segments * sizeof(*segments);
 }

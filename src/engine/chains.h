@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * With return sites, where each stack's open calls (open_calls.h) are kept: their memory,
+ * Where each stack's open calls (open_calls.h) are kept: their memory,
  * and how a forked child finds them. doc/design/open-calls.md.
  * Context: hit path, unless said otherwise.
  */
@@ -13,14 +13,13 @@
 struct pb_stack;
 struct pb_thread;
 
-/* Returns are hooked at the functions' exits. Set at start, before the first hit. */
-extern bool pb_return_sites;
+/* Maps the memory for open calls. Without any, calls are recorded without their returns. Context: start, one
+ * thread. */
+void pb_chains_start(void);
 
-/* Maps the memory for open calls. Context: start, one thread. -errno. */
-int pb_chains_start(void);
-
-/* A stack's first calls may come: it has none open. False: no memory for them. */
-bool pb_chain_begin(struct pb_stack *s);
+/* A stack's first calls may come: it has none open. If there is no memory for them, they are recorded
+ * without their returns. */
+void pb_chain_begin(struct pb_stack *s);
 /* In a forked child: s is new, and holds the slot. If calls were open there before the fork, they are again. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* No call of it is open any more, nor will be: its memory serves another one. */
@@ -29,6 +28,8 @@ bool pb_chain_is_empty(const struct pb_stack *s);
 /* A thread has a state: its own stack begins, or (forked: in the child of a fork) goes on with the calls that
  * were open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);
+/* The thread is gone. */
+void pb_chain_thread_end(struct pb_thread *t);
 
 /* Memory for more calls, of any stack; NULL: there is none. */
 struct pb_open_segment *pb_chain_take(void *context);

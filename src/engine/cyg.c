@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/cyg.h"
 #include "engine/calls.h"
-#include "engine/fgraph.h"
+#include "engine/enter.h"
 #include "engine/ftrace.h"
-#include "engine/tracer.h"
 #include "abi/analysis_access.h"
 
 typedef void hook_fn(void *function, void *call_site);
@@ -43,9 +42,9 @@ static void enter(void *function, void *call_site, uint64_t at)
 			pb_record_function(s, (uint64_t)call_site);
 		return;
 	}
-	mode = pb_graph_mode_of(s, s->handler, (uint64_t)call_site);
+	mode = pb_graph_mode(s, s->handler, (uint64_t)call_site);
 	if (mode != PB_ENTER_LIST)
-		pb_hook_enter(s, at, mode & ~(unsigned)PB_ENTER_CALL);
+		pb_hook_enter(s, at, mode);
 }
 
 static void leave(void *function, uint64_t at)

@@ -4,16 +4,11 @@
  *
  *   1  no tracer: the text of traced functions is the file's, nobody new comes
  *      to a stub
- *   2  under stops, until no thread stands in a stub or in code of ours: each
- *      slot that holds its gate gets the return address that its entry keeps;
- *      under the last one the kernel gets the program's signal handlers
+ *   2  under stops, until no thread stands in a stub or in code of ours; under the
+ *      last one the kernel gets the program's signal handlers
  *   3  the text of what was replaced (sigaction, exec, the loader's hook)
  *   4  the compiled-in calls
- *
- * Open calls are safe at each moment: with the gate in its slot a call returns
- * through it, gates and entries stay; with the return address, as ever.
  */
-#include <sys/uio.h>
 #include "engine/detach.h"
 #include "arch/x86_64/hot.h"
 #include "arch/x86_64/stop.h"
@@ -32,13 +27,7 @@
 #define LAST_PAUSE_NS	10000000000ull
 #define SLICE_NS	20000000ull
 #define RUN_OUT_STOPS	16		/* a minute; who is in our code then stays there */
-#define PER_STOP	16384		/* entries looked at: a millisecond or two */
-#define PER_CALL	256
-#define MAX_IN_FLIGHT	64		/* more: another time */
-#define FLIGHT_BYTES	4096		/* how far above the stack pointer its slot may lie */
 
-static uint32_t next_entry;	/* where the next stop goes on; 0: a new pass */
-static uint32_t skipped;	/* in this pass */
 static bool may_wait;		/* for threads in our code */
 static bool finished;
 
@@ -47,101 +36,10 @@ static bool in_our_code(uint64_t pc)
 	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
 }
 
-/* A thread that is about to enter or leave a call through its gate needs the
- * slot as it is: just below its stack pointer, or above what our C code uses. */
-static bool in_flight(uint64_t slot, const struct pb_stopped *at, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (slot + 8 - at[i].sp < FLIGHT_BYTES)
-			return true;
-	return false;
-}
-
-/* Where the call of e returns to. Behind a jump between functions that looked
- * like a call, the address in e is another gate, of an entry of the same slot,
- * which is done with too. */
-static uint64_t true_return(struct pb_entry *e, uint64_t slot)
-{
-	uint64_t ret = PB_ENT_RET(e);
-
-	for (int i = 0; i < 64 && pb_is_gate(ret); i++) {
-		struct pb_entry *other = pb_entry_of(ret);
-
-		if (other == e || PB_SLOT_ADDRESS(PB_ENT_SLOT(other)) != slot)
-			break;
-		PB_ENT_SLOT(other) = 0;
-		ret = PB_ENT_RET(other);
-	}
-	return ret;
-}
-
-/* Words of the program's memory, in or out, as many as are there (a stack may
- * be gone). Returns how many. */
-static size_t transfer(long call, uint64_t *words, const struct iovec *remote, size_t nr)
-{
-	struct iovec local = { words, nr * 8 };
-	long n = pb_sys(call, pb_sys(SYS_getpid), &local, 1, remote, nr, 0);
-
-	return n < 0 ? 0 : (size_t)n / 8;
-}
-
-/* Slots that can be read and hold their gates get their return addresses. */
-static void give_back_slots(struct pb_entry *const *entries, struct iovec *slots, size_t nr)
-{
-	static uint64_t words[PER_CALL];
-
-	for (size_t i = 0; i < nr;) {
-		size_t n = transfer(SYS_process_vm_readv, words + i, slots + i, nr - i);
-
-		for (size_t k = i; k < i + n; k++) {
-			uint64_t ret;
-
-			if (words[k] != pb_gate_of(entries[k]) + PB_GATE_RETURN)
-				continue;
-			ret = true_return(entries[k], (uint64_t)slots[k].iov_base);
-			if (transfer(SYS_process_vm_writev, &ret, &slots[k], 1))
-				PB_ENT_SLOT(entries[k]) = 0;
-		}
-		i += n + 1;
-	}
-}
-
 /* Under the stop, by the agent's thread. */
-static int give_back(const struct pb_stopped *at, size_t nr)
+static int at_stop(const struct pb_stopped *at, size_t nr)
 {
-	static struct pb_entry *entries[PER_CALL];
-	static struct iovec slots[PER_CALL];
-	uint32_t end = pb_gates_used(), seen = 0;
-	size_t n = 0;
-
-	finished = false;
-	if (nr > MAX_IN_FLIGHT)
-		return 0;
-	if (!next_entry)
-		skipped = 0;
-	for (; next_entry < end && seen < PER_STOP; next_entry++) {
-		struct pb_entry *e = (struct pb_entry *)(pb_entries + (uint64_t)next_entry * 16);
-		uint64_t word = PB_ENT_SLOT(e);
-
-		if ((word & 7) != 7 || word == PB_SLOT_GUARD)
-			continue;
-		seen++;
-		if (in_flight(PB_SLOT_ADDRESS(word), at, nr)) {
-			skipped++;
-			continue;
-		}
-		entries[n] = e;
-		slots[n++] = (struct iovec){ (void *)PB_SLOT_ADDRESS(word), 8 };
-		if (n == PER_CALL) {
-			give_back_slots(entries, slots, n);
-			n = 0;
-		}
-	}
-	give_back_slots(entries, slots, n);
-	if (next_entry < end)
-		return 0;
-	next_entry = 0;
-	finished = (!nr && !skipped) || !may_wait;
+	finished = !nr || !may_wait;
 	if (finished)
 		pb_sigaction_undo();
 	return 0;
@@ -166,7 +64,7 @@ static uint64_t pause_for(uint64_t ns)
  * in our code. */
 static int run_out_of_our_code(void)
 {
-	struct pb_stop stop = { .ours = in_our_code, .stopped = give_back };
+	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };
 	uint64_t ns = FIRST_PAUSE_NS;
 	int err;
 
@@ -175,7 +73,7 @@ static int run_out_of_our_code(void)
 		err = pb_stop_world(&stop);
 		if (err || finished)
 			return err;
-		ns = next_entry ? ns : pause_for(ns);
+		ns = pause_for(ns);
 	}
 }
 

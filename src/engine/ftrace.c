@@ -12,7 +12,6 @@
 static struct ftrace_ops *ops_list;
 uint32_t pb_min_size;
 bool pb_keep_patched;
-bool pb_returns_wanted;
 
 static bool traced(const struct pb_module *m)
 {
@@ -120,7 +119,7 @@ static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
 /* Does a graph want the site, and is its return one to be hooked? */
 static bool wants_return(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
-	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT | FTRACE_FL_CALL_ONLY) || told_by_hooks(m, s) ||
+	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || told_by_hooks(m, s) ||
 	    is_too_small(m, func))
 		return false;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next)
@@ -132,7 +131,7 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 /* Before the sites of any module: functions share windows. */
 static void want_returns(struct pb_module *m)
 {
-	for (uint32_t i = 0; pb_returns_wanted && m->present && m->exits && i < m->analysis->nr_funcs; i++) {
+	for (uint32_t i = 0; m->present && m->exits && i < m->analysis->nr_funcs; i++) {
 		if (m->sites[i].flags & FTRACE_FL_RETURNS)
 			pb_text_want_tails(m, &m->sites[i]);
 		else if (wants_return(m, &m->sites[i], i))

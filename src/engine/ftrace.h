@@ -79,8 +79,6 @@ uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *repla
 unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
 /* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
 bool pb_site_is_caller(uint32_t id);
-/* The handler of sites of several ops (arch/x86_64/slow_entry.S). */
-void pb_list(void);
 
 /* Sites traced, for READY and dyn_ftrace_total_info. */
 struct pb_ftrace_totals {
@@ -90,8 +88,9 @@ struct pb_ftrace_totals pb_ftrace_totals(void);
 void pb_ftrace_totals_add(struct pb_ftrace_totals *t, const struct pb_module *m);
 
 extern uint32_t pb_min_size;	/* set_ftrace_size */
-extern bool pb_returns_wanted;	/* the returns of calls that a graph sees are hooked at their exits */
 extern bool pb_keep_patched;	/* disabled sites keep their jump */
 void pb_ftrace_register_files(void);
 void pb_direct(void);
+/* The handler of sites of several ops (arch/x86_64/slow_entry.S). */
+void pb_list(void);
 #endif

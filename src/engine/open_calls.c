@@ -69,6 +69,7 @@ void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *pre
 	s->stack = prev ? prev->stack : NULL;
 	s->depth = prev ? prev->depth + PB_OPEN_CALLS : 0;
 	s->next = NULL;
+	s->final = false;
 }
 
 struct pb_open_call *pb_open_above(struct pb_open_call *c)
@@ -175,8 +176,9 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 /* The first entry of a segment after c's. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
-	struct pb_open_segment *s = pb_open_segment_of(c), *fresh = hooks->segment(hooks->context), *old = NULL;
+	struct pb_open_segment *s = pb_open_segment_of(c), *fresh, *old = NULL;
 
+	fresh = s->final ? NULL : hooks->segment(hooks->context);
 	if (fresh) {
 		pb_open_segment_init(fresh, s, slot_of(read_word(c)));
 		__asm__ volatile("cmpxchg %2, %0" : "+m"(s->next), "+a"(old) : "r"(fresh) : "memory");
@@ -262,9 +264,11 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 {
 	struct pb_open_call *c;
 
-	do
+	do {
 		c = pb_open_at(top, slot, ret, hooks);
-	while (c && !swap(c, (int64_t)slot, ~(int64_t)(slot + 1)));
+		if (c)
+			*(volatile uint8_t *)&c->record = PB_OPEN_UNRESERVED;
+	} while (c && !swap(c, (int64_t)slot, ~(int64_t)(slot + 1)));
 	return c;
 }
 

@@ -18,15 +18,12 @@
 #include <stdint.h>
 #include "arch/x86_64/open_call.h"
 
-/* Whether room for its record was taken. */
-enum pb_open_record { PB_OPEN_UNKNOWN, PB_OPEN_UNRESERVED, PB_OPEN_RESERVED };
-
 struct pb_open_call {
 	int64_t word;		/* O_WORD: see arch/x86_64/open_call.h */
 	uint64_t start;
 	uint32_t site;
 	uint8_t state;
-	uint8_t record;		/* of an exit that was interrupted: enum pb_open_record */
+	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
 	uint16_t watch;		/* programs run at its return: whose, or PB_WATCH_BELOW; 0: none */
 	uint64_t ret;		/* the return address; while C code closes the call: that code's slot */
 };
@@ -34,6 +31,7 @@ _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, record) == O_RECORD, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 /* ret of a call whose slot isn't that of a return address. Several of them may have the same. */
 #define PB_OPEN_NO_RET	1u
@@ -44,7 +42,7 @@ struct pb_open_segment {
 	struct pb_open_segment *prev, *next;	/* next: kept for the next time */
 	void *stack;		/* whose calls these are; of the engine's interest only */
 	uint32_t depth;		/* calls in the segments before it */
-	uint32_t reserved;
+	uint32_t final;		/* there are no more */
 	struct pb_open_call call[PB_OPEN_CALLS + 2];	/* foot, calls, end */
 };
 _Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment");

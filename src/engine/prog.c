@@ -12,14 +12,13 @@
 #include "bpf/host.h"
 #include "bpf/resolve.h"
 #include "engine/calls.h"
-#include "engine/fgraph.h"
+#include "engine/enter.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
 #include "engine/prog_priv.h"
-#include "engine/sweep.h"
+#include "engine/sandbox.h"
 #include "engine/thread.h"
-#include "engine/tracer.h"
 
 #define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
 #define MOST_SITES	(PB_WATCH_BELOW - 1)
@@ -40,7 +39,6 @@ static struct link links[PB_PROGS_MAX_LINKS];
 static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
 static struct prog_site *table[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
-static bool watches_returns;		/* some program does */
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
 static uint32_t our_pid;		/* whose lanes and maps' owners these are */
@@ -103,7 +101,6 @@ static void make_links(const struct pb_prog_file *f)
 
 		l->link = &f->links[nr_links];
 		l->prog = progs[l->link->prog];
-		watches_returns |= l->link->returns;
 		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
 			l->lanes |= is_per_cpu(l->prog->maps[i]);
 	}
@@ -211,9 +208,9 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	uint32_t *nr;
 
 	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || pb_site_func(m, s)->refused != PB_REFUSED_NOT ||
-	    pb_site_func(m, s)->kind == PB_SITE_CYG || (l->link->returns && s->flags & FTRACE_FL_CALL_ONLY))
+	    pb_site_func(m, s)->kind == PB_SITE_CYG)
 		return;
-	if (l->link->returns && pb_return_sites && !pb_site_returns(m, s)) {
+	if (l->link->returns && !pb_site_returns(m, s)) {
 		pb_prog_no_return();
 		return;
 	}
@@ -238,15 +235,6 @@ static bool is_for(const struct link *l, const struct pb_module *m)
 	return m->links[i / 64] >> i % 64 & 1;
 }
 
-/* A function that may look at its return address has to find none of our gates there when
- * it is reached by a tail call from one whose return is watched: pb_prog_hit() sees to it. */
-static void guard_site(struct pb_module *m, struct pb_site *s)
-{
-	if (s->flags & FTRACE_FL_CALL_ONLY && !(s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT | FTRACE_FL_REGS)) &&
-	    pb_site_func(m, s)->kind != PB_SITE_CYG && make_site(m, s))
-		s->flags |= FTRACE_FL_REGS;
-}
-
 void pb_prog_module(struct pb_module *m)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis);
@@ -261,8 +249,6 @@ void pb_prog_module(struct pb_module *m)
 			    pb_glob_match(l->link->function, pb_func_name(m->analysis, &f[i])))
 				attach_site(m, &m->sites[i], l);
 	}
-	for (uint32_t i = 0; watches_returns && i < m->analysis->nr_funcs; i++)
-		guard_site(m, &m->sites[i]);
 }
 
 void pb_prog_module_gone(struct pb_module *m)
@@ -348,59 +334,6 @@ static void finish_regs(struct pt_regs *regs, uint64_t ip)
 	regs->ss = 0x2b;
 }
 
-/*
- * Where the return address is that a new entry keeps: in the slot, or, as the tree's own
- * entry has to be the innermost, there. *nr: how many watch this slot already. NULL: it
- * is somebody else's gate, or there are enough.
- */
-static uint64_t *return_address(uint64_t *slot, uint32_t *nr)
-{
-	uint64_t *place = slot, value = *slot;
-
-	*nr = 0;
-	for (struct pb_entry *e; pb_is_gate(value); value = PB_ENT_RET(e)) {
-		e = pb_entry_of(value);
-		if (PB_SLOT_ADDRESS(PB_ENT_SLOT(e)) != (uint64_t)slot)
-			return NULL;
-		if (pb_is_watched(e))
-			++*nr;
-		else
-			place = &PB_ENT_RET(e);
-		if (*nr == PB_MAX_WATCHED)
-			return NULL;
-	}
-	return place;
-}
-
-/* An entry of no site, not in the tree, whose return comes to pb_prog_returned(). */
-static struct pb_entry *watch_return(struct prog_site *p, struct pb_thread *t, uint64_t *slot)
-{
-	struct pb_hit h = { (uint64_t)slot, PB_SITE_PROGRAM, t->stack };
-	uint64_t *place;
-	struct pb_entry *e;
-	uint32_t nr;
-
-	place = t->cur ? return_address(slot, &nr) : NULL;
-	e = place ? pb_claim(t, &h) : NULL;
-	if (!e) {
-		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
-		return NULL;
-	}
-	PB_ENT_PARENT(e) = t->cur;
-	PB_ENT_START(e) = (uint64_t)p;
-	PB_ENT_SCRATCH(e) = 0;
-	PB_ENT_DEPTH(e) = PB_DEPTH_WATCHED + nr + 1;
-	PB_ENT_STATE(e) = PB_ENTRY_PROG;
-	PB_ENT_SITE(e) = 0;
-	PB_ENT_RET(e) = *place;
-	PB_ENT_BODY(e) = p->site->body;
-	pb_barrier();
-	*place = pb_gate_of(e) + PB_GATE_RETURN;
-	pb_barrier();
-	PB_ENT_SLOT(e) = h.slot - 1;
-	return e;
-}
-
 static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 {
 	return slot - s->lo >= STACK_ROOM + s->guard;
@@ -428,12 +361,12 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 
 	if (!p)
 		return (struct pb_prog_room){ NULL, site->body };
-	if (pb_likely(t->cur && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
+	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
 	t = pb_latched ? NULL : pb_thread_get(slot);
 	if (t)
 		after_fork();
-	s = t ? pb_fgraph_stack(t, slot) : NULL;
+	s = t ? pb_calls_stack(t, slot) : NULL;
 	if (s && s->exact && has_room(s, slot))
 		return (struct pb_prog_room){ p, 0 };
 	/* without a thread's state it isn't followed, or tracing is off */
@@ -444,9 +377,9 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 
 /* The call is put on the list of open ones, for the programs and for what the next handler is to do
  * with it. Where it goes on. */
-static uint64_t watch_at_exit(const struct prog_site *p, uint64_t *slot, uint64_t next)
+static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
-	unsigned mode = pb_graph_mode_of(p->site, next, *slot);
+	unsigned mode = pb_graph_mode(p->site, next, *slot);
 
 	if (!pb_calls_watch(p->site, slot, mode, p->watch))
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
@@ -458,7 +391,6 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	uint64_t *slot = (uint64_t *)regs->rsp, next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
 	struct pb_thread *t = pb_tls;
 	struct pb_prog_run r;
-	struct pb_entry *e;
 	bool record = true;
 
 	finish_regs(regs, p->ip);
@@ -469,24 +401,9 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
 	/* what is silent stays so, and what it calls */
-	if (!record && !pb_is_silent(next))
+	if (!record && next != (uint64_t)pb_open_silent)
 		next = p->idle;
-	if (pb_return_sites)
-		return (struct pb_prog_target){ p->nr_return ? watch_at_exit(p, slot, next) : next, PB_PROG_JUMP };
-	if (pb_unlikely(p->site->flags & FTRACE_FL_CALL_ONLY))
-		pb_gates_forget_progs(slot);
-	e = p->nr_return ? watch_return(p, t, slot) : NULL;
-	if (e && next == p->idle && *slot == pb_gate_of(e) + PB_GATE_RETURN)
-		return (struct pb_prog_target){ pb_gate_of(e), PB_PROG_GATE };
-	return (struct pb_prog_target){ next, PB_PROG_JUMP };
-}
-
-/* As many as watch one return lead to each other, and the tree's. */
-uint64_t pb_prog_real_address(uint64_t ret)
-{
-	for (int i = 0; i < PB_MAX_WATCHED + 1 && pb_is_gate(ret); i++)
-		ret = PB_ENT_RET(pb_entry_of(ret));
-	return ret;
+	return (struct pb_prog_target){ p->nr_return ? watch(p, slot, next) : next, PB_PROG_JUMP };
 }
 
 static void run_returned(struct pb_thread *t, const struct prog_site *p, struct pt_regs *regs)
@@ -497,20 +414,6 @@ static void run_returned(struct pb_thread *t, const struct prog_site *p, struct 
 	r.at_entry = false;
 	for (uint32_t i = 0; i < p->nr_return; i++)
 		run_one(&r, t, p->at_return[i], regs);
-}
-
-uint64_t pb_prog_gate_returned(struct pb_entry *e, struct pt_regs *regs)
-{
-	struct pb_thread *t = pb_latched ? NULL : pb_thread_get(regs->rsp - 8);
-	uint64_t ret = PB_ENT_RET(e);
-
-	if (!t)
-		return ret;
-	finish_regs(regs, pb_prog_real_address(ret));
-	run_returned(t, (struct prog_site *)PB_ENT_START(e), regs);
-	if (PB_ENT_OWNER(e) == t)
-		t->hint = e;
-	return ret;
 }
 
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs)

@@ -14,7 +14,6 @@
 #include "engine/text.h"
 
 struct pb_session;
-struct pb_entry;
 struct pb_open_call;
 struct pt_regs;
 struct pb_bpf_map;
@@ -49,10 +48,7 @@ struct pb_prog_room {
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
 /* Context: hit path, after it. regs: what the assembly knows of them. */
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
-/* The address to return to; the entry is freed by the assembly. */
-uint64_t pb_prog_gate_returned(struct pb_entry *e, struct pt_regs *regs);
-/* With return sites: the call's programs, and those of others that return with it. Context: hit path, at
- * the exit. */
+/* The call's programs, and those of others that return with it. Context: hit path, at the exit. */
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 
 /* A link has got one more function. */

@@ -15,7 +15,8 @@
 #include "bpf/map.h"
 #include "bpf/map_ringbuf.h"
 #include "bpf/text.h"
-#include "engine/fgraph.h"
+#include "engine/calls.h"
+#include "engine/clock.h"
 #include "engine/prog.h"
 #include "engine/prog_priv.h"
 #include "engine/thread.h"
@@ -86,8 +87,7 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 
 /*
  * Frames, by frame pointers. At a function's entry the frame pointer is its caller's: only
- * the return address at the stack pointer tells where the call comes from. Gates stand
- * for the addresses that they keep.
+ * the return address at the stack pointer tells where the call comes from.
  */
 static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
 {
@@ -97,11 +97,11 @@ static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64
 	if (nr < n)
 		ips[nr++] = regs->rip;
 	if (nr < n && pb_prog_run_of(run)->at_entry && !host.read(run, frame, regs->rsp, 8))
-		ips[nr++] = pb_prog_real_address(frame[0]);
+		ips[nr++] = frame[0];
 	for (uint64_t fp = regs->rbp; nr < n && !(fp & 7); fp = frame[0]) {
 		if (host.read(run, frame, fp, sizeof(frame)) || !frame[1])
 			break;
-		ips[nr++] = pb_prog_real_address(frame[1]);
+		ips[nr++] = frame[1];
 		if (frame[0] <= fp)
 			break;
 	}

@@ -40,9 +40,6 @@ static inline struct pb_prog_run *pb_prog_run_of(struct pb_bpf_run *run)
 	return pb_container_of(run, struct pb_prog_run, run);
 }
 
-/* Where a return address leads that may be one of our gates. Context: hit path. */
-uint64_t pb_prog_real_address(uint64_t ret);
-
 /* prog_load.c. Context: start. */
 struct pb_progs;
 struct pb_prog_file {

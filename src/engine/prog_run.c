@@ -134,7 +134,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
 	ucontext_t *uc = ucontext;
 	struct pb_thread *t = pb_tls;
 	uint64_t mask;
-	struct thread_runs *r = t->cur && thread_runs ? &thread_runs[pb_thread_number(t)] : NULL;
+	struct thread_runs *r = t->top && thread_runs ? &thread_runs[pb_thread_number(t)] : NULL;
 
 	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
 		return false;

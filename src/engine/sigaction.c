@@ -19,7 +19,7 @@
 #include "engine/sigaction.h"
 #include "engine/calls.h"
 #include "engine/creds.h"
-#include "engine/fgraph.h"
+#include "engine/clock.h"
 #include "engine/ftrace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
@@ -45,7 +45,7 @@ static sigaltstack_fn *original_sigaltstack;
 static prctl_fn *original_prctl;
 void pb_signal_entry(int sig, siginfo_t *info, void *uc);
 void pb_signal_done(void);
-struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
+uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
 void *pb_original_makecontext;
 void pb_our_makecontext(void);
 void pb_note_makecontext(const ucontext_t *uc);
@@ -151,20 +151,6 @@ static bool show_stub(greg_t *g)
 	return true;
 }
 
-/* What the interrupted code is about to claim is its own before the handler runs:
- * a stack that the handler leaves may be gone on with when its calls are open. */
-static void claim_first(const greg_t *g)
-{
-	for (const struct pb_hot_claim *c = __start_pb_hot_claims; c < __stop_pb_hot_claims; c++) {
-		uint64_t start = (uint64_t)c + (uint64_t)(int64_t)c->start, free = 0;
-
-		if ((uint64_t)g[REG_RIP] - start < c->length)
-			__atomic_compare_exchange_n(&PB_ENT_SLOT(g[REG_RCX]), &free,
-						    (uint64_t)g[REG_RSP], false,
-						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	}
-}
-
 /* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has to know. */
 static void note_exit(const greg_t *g)
 {
@@ -260,24 +246,22 @@ static handler_fn *take_handler(int sig)
 	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
 }
 
-/* Handlers know nothing of their mask: it may be that of a sigsuspend. Their
- * return is hooked, so that they see no frame of ours. */
-struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
+/* Handlers know nothing of their mask: it may be that of a sigsuspend. Where to go on. */
+uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
-	struct pb_target to = { (uint64_t)pb_signal_done, 0 };
+	uint64_t done = (uint64_t)pb_signal_done;
 	struct pb_interrupted in;
 	handler_fn *handler;
 
 	if (is_ours_first(sig) && pb_fault_fixup(sig, info, uc))
-		return to;
+		return done;
 	if (pb_unlikely(pb_prog_defer(sig, info, uc)))
-		return to;
+		return done;
 	handler = take_handler(sig);
 	if (!handler) {
 		by_default(sig, info, uc);
-		return to;
+		return done;
 	}
-	claim_first(uc->uc_mcontext.gregs);
 	note_exit(uc->uc_mcontext.gregs);
 	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
@@ -285,20 +269,15 @@ struct pb_target pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint6
 		handler(sig, info, uc);
 		pb_interrupt_end(&in, (uint64_t)slot, uc);
 		pb_unblocked.known = in.known;
-		return to;
+		return done;
 	}
 	if (pb_likely(!in.inside && !is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP]))) {
-		/* with return sites the next hit knows where it is */
-		if (pb_return_sites)
-			return (struct pb_target){ (uint64_t)handler, 0 };
-		if (pb_interrupt_watch(&in, slot, (uint64_t)handler, &to))
-			return to;
-		handler(sig, info, uc);
-	} else {
-		call_translated(handler, sig, info, uc);
+		pb_unblocked_in_handler((uint64_t)slot);
+		return (uint64_t)handler;
 	}
+	call_translated(handler, sig, info, uc);
 	pb_interrupt_end(&in, (uint64_t)slot, uc);
-	return to;
+	return done;
 }
 
 static bool is_handler(const struct sigaction *a)

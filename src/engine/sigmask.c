@@ -9,7 +9,6 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
-#include "engine/fgraph.h"
 #include "engine/ftrace.h"
 #include "engine/sigaction.h"
 #include "engine/uaccess.h"

@@ -40,7 +40,7 @@ static bool take(struct pb_stack *s, uint64_t id)
 
 static bool is_empty(const struct pb_stack *s)
 {
-	return pb_return_sites ? pb_chain_is_empty(s) : s->cur == s->root;
+	return pb_chain_is_empty(s);
 }
 
 /* One that is nobody's; else one on which no call is open (if it is used again
@@ -69,25 +69,16 @@ static struct pb_stack *take_any(void)
 	return NULL;
 }
 
-static void fill(struct pb_thread *t, struct pb_stack *s, uint64_t lo, uint64_t hi, bool exact)
+static void fill(struct pb_stack *s, uint64_t lo, uint64_t hi, bool exact)
 {
 	s->lo = lo;
 	s->hi = hi;
 	s->exact = exact;
 	s->guard = TOLD_GUARD;
 	s->within = NULL;
-	s->within_call = NULL;
 	s->thread = NULL;
-	/* now: when it is used, a deep recursion may have taken all gates */
-	if (!s->root)
-		s->root = pb_gate_root(t, hi);
-	else if (PB_ENT_SLOT(s->root) != PB_SLOT_GUARD)
-		PB_ENT_SLOT(s->root) = hi;
-	s->cur = s->root;
-	if (pb_return_sites) {
-		pb_chain_end(s);
-		pb_chain_begin(s);
-	}
+	pb_chain_end(s);
+	pb_chain_begin(s);
 }
 
 static void set_filled(struct pb_stack *s)
@@ -99,10 +90,7 @@ static void set_filled(struct pb_stack *s)
 /* The frame that it lay in was left: its memory is the own stack's again. */
 static bool frame_is_gone(const struct pb_stack *s)
 {
-	if (s->within_call)
-		return s->within_call->word < (int64_t)s->hi || s->within_call->start != s->within_start;
-	return s->within && (PB_ENT_SLOT(s->within) < s->hi ||
-			     PB_ENT_START(s->within) != s->within_start);
+	return s->within && (s->within->word < (int64_t)s->hi || s->within->start != s->within_start);
 }
 
 /* The told stack that holds the address. */
@@ -162,16 +150,15 @@ static struct pb_stack *find(struct pb_thread *t, uint64_t slot, struct pb_stack
 	s = take_any();
 	if (!s)		/* share one: only the tree suffers */
 		return &pb_stacks[(slot >> 16) % PB_MAX_STACKS];
-	fill(t, s, slot - PB_GUESS_BELOW, slot + PB_GUESS_ABOVE, false);
-	if (pb_return_sites)
-		pb_chain_inherit(s, slot);
+	fill(s, slot - PB_GUESS_BELOW, slot + PB_GUESS_ABOVE, false);
+	pb_chain_inherit(s, slot);
 	set_filled(s);
 	return s;
 }
 
 static void set_lo(struct pb_thread *t, const struct pb_stack *s)
 {
-	t->lo = t->want ? ~0ul : s->lo;
+	t->lo = s->lo;
 }
 
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
@@ -188,21 +175,10 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	return NULL;
 }
 
-/* Entries without a site are no part of any chain: watched returns. */
-static bool is_on(const struct pb_stack *s, const struct pb_entry *e)
-{
-	return e == s->root || (PB_ENT_SITE(e) && pb_stack_holds(s, PB_SLOT_ADDRESS(PB_ENT_SLOT(e))));
-}
-
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
-	/* its calls were found dead, and their entries are others' now */
-	if (!s->cur || !is_on(s, s->cur))
-		s->cur = s->root;
 	t->stack = s;
-	t->cur = s->cur;
-	if (s->top)
-		t->top = s->top;
+	t->top = s->top;
 	t->w.stack = id;
 	pb_writer_put_stack(&t->w, id);
 	set_lo(t, s);
@@ -211,20 +187,16 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 /* As a hint: the words of its calls say which one it is. */
 static void keep_top(struct pb_thread *t, struct pb_stack *s)
 {
-	if (t->top && pb_open_segment_of(t->top)->stack == s)
+	if (pb_open_segment_of(t->top)->stack == s)
 		s->top = t->top;
 }
 
 /* The stack keeps its innermost call, unless another thread has taken the stack along
- * already. If a handler has interrupted the change to this stack, t->cur is still a call
- * of the former one, whose innermost call is kept already. */
+ * already. */
 static void leave(struct pb_thread *t)
 {
-	if (t->stack->thread != t)
-		return;
-	if (is_on(t->stack, t->cur))
-		t->stack->cur = t->cur;
-	keep_top(t, t->stack);
+	if (t->stack->thread == t)
+		keep_top(t, t->stack);
 }
 
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
@@ -234,10 +206,8 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
 	uint64_t id;
 
 	leave(t);
-	if (last && last != t && last->stack == s && s != &t->own) {
-		s->cur = last->cur;
+	if (last && last != t && last->stack == s && s != &t->own)
 		keep_top(last, s);
-	}
 	t->stack = s;
 	__atomic_store_n(&s->thread, t, __ATOMIC_SEQ_CST);
 	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
@@ -281,7 +251,6 @@ void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *ba
 	uint64_t id = back->id;
 
 	if (t->stack == s) {
-		s->cur = t->cur;
 		keep_top(t, s);
 		go_to(t, back, id);
 	}
@@ -299,17 +268,7 @@ struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint6
 	return NULL;
 }
 
-/* The innermost call on t's own stack that began above the address. */
-static struct pb_entry *own_call_above(const struct pb_thread *t, uint64_t address)
-{
-	struct pb_entry *e = t->stack == &t->own ? t->cur : t->own.cur;
-	uint32_t n = 0;
-
-	while (e && !pb_is_root(e) && PB_ENT_SLOT(e) < address && n++ < PB_NR_GATES)
-		e = PB_ENT_PARENT(e);
-	return e && !pb_is_root(e) ? e : NULL;
-}
-
+/* The innermost call on t's own stack that began above s. */
 static void set_within(const struct pb_thread *t, struct pb_stack *s)
 {
 	struct pb_open_call *c = t->stack == &t->own ? t->top : t->own.top;
@@ -317,8 +276,8 @@ static void set_within(const struct pb_thread *t, struct pb_stack *s)
 	for (c = pb_open_innermost(c); !pb_open_is_root(c); c = pb_open_parent(c))
 		if (pb_open_is_live(c) && c->word >= (int64_t)s->hi)
 			break;
-	s->within_call = pb_open_is_root(c) ? NULL : c;
-	s->within_start = s->within_call ? c->start : 0;
+	s->within = pb_open_is_root(c) ? NULL : c;
+	s->within_start = s->within ? c->start : 0;
 }
 
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
@@ -327,14 +286,11 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 
 	if (!s)
 		return;
-	fill(t, s, lo, hi, true);
+	fill(s, lo, hi, true);
 	if (pb_stack_holds(&t->own, lo)) {
 		pb_process->holes = true;
 		t->w.own_lo = t->w.own_hi = 0;	/* addresses there don't nest any more */
-		s->within = own_call_above(t, hi);
-		s->within_start = s->within ? PB_ENT_START(s->within) : 0;
-		if (pb_return_sites)
-			set_within(t, s);
+		set_within(t, s);
 	}
 	set_filled(s);
 }

@@ -2,14 +2,13 @@
 /*
  * The stacks that threads run on: their own, and those that the program told
  * (makecontext, sigaltstack) or that are guessed at the first hit on them.
- * doc/design/fgraph.md, "Stacks". Context: hit path.
+ * doc/design/open-calls.md, "Threads and stacks". Context: hit path.
  */
 #ifndef PB_ENGINE_STACK_H
 #define PB_ENGINE_STACK_H
 #include <stdbool.h>
 #include <stdint.h>
 
-struct pb_entry;
 struct pb_open_call;
 struct pb_thread;
 
@@ -19,9 +18,7 @@ struct pb_thread;
 
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
-	struct pb_entry *root;	/* below all its calls; its slot is hi, its depth 0 */
-	struct pb_entry *cur;	/* innermost open call, while no thread runs on it */
-	struct pb_open_call *top; /* the same with return sites; NULL: no memory for them */
+	struct pb_open_call *top; /* innermost open call, while no thread runs on it; nearly always */
 	struct pb_thread *thread; /* that runs on it, or ran last */
 	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
 	uint64_t guard;		/* exact: bytes at lo that may not be touched */
@@ -29,8 +26,7 @@ struct pb_stack {
 	bool closing;		/* a thread closes the calls that were left there */
 	/* It lies in a frame on a thread's own stack: of this call, that began then,
 	 * or of one below. When that is over the stack is gone. */
-	struct pb_entry *within;
-	struct pb_open_call *within_call;	/* with return sites */
+	struct pb_open_call *within;
 	uint64_t within_start;
 };
 

@@ -127,8 +127,6 @@ static void init_sites(struct pb_module *m)
 		s->id = m->first_site + i;
 		if (f[i].refused != PB_REFUSED_NOT)
 			s->flags = FTRACE_FL_REFUSED | (uint64_t)f[i].refused << FTRACE_FL_REASON_SHIFT;
-		else if (f[i].flags & PB_FUNC_ENTRY_ONLY)
-			s->flags = FTRACE_FL_CALL_ONLY;
 	}
 }
 

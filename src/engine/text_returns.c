@@ -93,7 +93,7 @@ static bool all_windows(const struct pb_module *m, const struct pb_site *s,
 	const uint32_t *window;
 	uint32_t nr;
 
-	if (!(m->analysis->flags & PB_AN_RETURNS) || pb_func_inexit(m->analysis, f) != PB_INEXIT_NOT)
+	if (!pb_func_returns(m->analysis, f))
 		return false;
 	window = pb_func_left_by(m->analysis, f, &nr);
 	for (uint32_t i = 0; i < nr; i++)

@@ -34,7 +34,7 @@
 #define REFUSE		4096		/* calls without a state until one is looked for again */
 #define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
 
-static struct pb_thread no_thread;	/* what TLS says before the first hit: cur is NULL, so nothing in it is used */
+static struct pb_thread no_thread;	/* what TLS says before the first hit: top is NULL, so nothing in it is used */
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
 struct pb_process *pb_process;
@@ -45,9 +45,6 @@ static struct pb_thread *threads;	/* in wiped memory */
 static uint64_t *tcbs;			/* likewise: of the threads that have them */
 static uint32_t high_ever;		/* states below it were used, here or before a fork */
 static uint32_t last_epoch;		/* of this process and those before it */
-static struct bounds {
-	uint64_t lo, hi;		/* hi 0: not known */
-} own_bounds[PB_MAX_THREADS];		/* of their stacks; a child keeps them */
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
@@ -159,7 +156,7 @@ bool pb_on_own_stack(uint64_t address)
 	const struct pb_thread *t = pb_tls;
 	struct pb_stack s;
 
-	if (t->cur)
+	if (t->top)
 		return t->own.exact && pb_stack_holds(&t->own, address);
 	own_stack(&s, tcb_now(), address);
 	return s.exact;
@@ -183,10 +180,8 @@ static void raise_to(uint32_t *n, uint32_t to)
 /* The state of a thread that is dead, and whose word is BUSY. */
 static void abandon(struct pb_thread *t)
 {
-	t->cur = NULL;
 	t->top = NULL;
 	pb_writer_close(&t->w);
-	pb_gates_abandon(t);
 }
 
 /* A thread with its TCB was here before: it is dead. */
@@ -216,7 +211,6 @@ static struct pb_thread *free_state(uint64_t tcb)
 		raise_to(&pb_process->nr_threads, i + 1);
 		raise_to(&high_ever, i + 1);
 		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
-		threads[i].first_block = PB_NO_BLOCK;
 		return &threads[i];
 	}
 	return NULL;
@@ -244,23 +238,16 @@ static void free_dead(const struct pb_thread *self, bool now)
 		uint64_t tcb = __atomic_load_n(&tcbs[i], __ATOMIC_ACQUIRE);
 		struct pb_thread *t = &threads[i];
 
-		if (tcb <= BUSY || t == self || !t->cur || !is_dead(t) || !change_tcb(i, tcb, BUSY))
+		if (tcb <= BUSY || t == self || !t->top || !is_dead(t) || !change_tcb(i, tcb, BUSY))
 			continue;
 		abandon(t);
-		pb_gates_give_back(t);
+		pb_chain_thread_end(t);
 		t->tcb = 0;
 		__atomic_sub_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&tcbs[i], 0, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&pb_process->look_at, __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
-}
-
-bool pb_thread_own_bounds(const struct pb_thread *t, struct pb_stack *s)
-{
-	s->lo = own_bounds[t - threads].lo;
-	s->hi = own_bounds[t - threads].hi;
-	return s->hi;
 }
 
 uint32_t pb_thread_number(const struct pb_thread *t)
@@ -305,31 +292,18 @@ static struct pb_thread *state_for(uint64_t tcb, bool *forked)
 
 static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t slot)
 {
-	struct pb_entry *cur = NULL;
-
 	pb_writer_init(&t->w, pb_process->pid, tid, pb_image);
 	t->own.thread = t;
 	own_stack(&t->own, t->tcb, slot);
 	t->own.id = 1ul << 63 | t->w.serial;
 	t->w.stack = t->own.id;
 	t->stack = &t->own;
-	t->hint = NULL;
-	t->cursor = PB_NO_BLOCK;
-	if (forked)
-		cur = pb_gates_after_fork(t, slot);
-	else
-		t->own.root = pb_gate_root(t, t->own.hi);
-	own_bounds[t - threads] = (struct bounds){ t->own.lo, t->own.exact ? t->own.hi : 0 };
 	if (t->own.exact && !pb_process->holes) {
 		t->w.own_lo = t->own.lo;
 		t->w.own_hi = t->own.hi;
 	}
-	t->hint = t->own.root;
 	t->lo = t->own.lo;
-	if (pb_return_sites)
-		pb_chain_thread_begin(t, forked);
-	pb_barrier();
-	t->cur = cur ? cur : t->own.root;
+	pb_chain_thread_begin(t, forked);
 }
 
 static struct pb_thread *thread_start(uint64_t slot)
@@ -390,7 +364,7 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (pb_unlikely(!t->cur) && !(t = thread_start_masked(slot)))
+	if (pb_unlikely(!t->top) && !(t = thread_start_masked(slot)))
 		return NULL;
 	t->w.slot = slot;
 	return t;

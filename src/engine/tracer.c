@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/tracer.h"
 #include "engine/calls.h"
-#include "engine/fgraph.h"
+#include "engine/clock.h"
+#include "engine/enter.h"
 #include "engine/files.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
@@ -50,98 +51,20 @@ static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 		return PB_ENTER_SILENT;
 	if (!pb_hash_empty(&graph_functions) && !pb_hash_has(&graph_functions, m, func))
 		mode |= PB_ENTER_NESTED;
-	if (site->flags & FTRACE_FL_CALL_ONLY || (pb_return_sites && !returns_are_hooked(m, site)))
+	if (!returns_are_hooked(m, site))
 		return mode | PB_ENTER_CALL;
 	if (pb_thresh || pb_callers_only)
 		mode |= PB_ENTER_LAZY;
 	return mode;
 }
 
-static uint64_t open_handler(unsigned mode)
-{
-	bool none = pb_no_clock == PB_CLOCK_NONE && !max_depth;
-
-	switch (mode) {
-	case 0:
-		return (uint64_t)(none ? pb_open_none : pb_open_graph);
-	case PB_ENTER_NESTED:
-		return (uint64_t)(none ? pb_open_none_nested : pb_open_graph_nested);
-	case PB_ENTER_LAZY:
-		return (uint64_t)pb_open_lazy;
-	case PB_ENTER_LAZY | PB_ENTER_NESTED:
-		return (uint64_t)pb_open_lazy_nested;
-	case PB_ENTER_CALL:
-		return (uint64_t)pb_open_call;
-	case PB_ENTER_CALL | PB_ENTER_NESTED:
-		return (uint64_t)pb_open_call_nested;
-	default:
-		return (uint64_t)pb_open_silent;
-	}
-}
-
 static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 {
-	bool none;
-
 	if (pb_callers_only && pb_hash_has(&graph_callers, m, func_of(m, site)))
 		site->flags |= FTRACE_FL_CALLER;
 	else
 		site->flags &= ~FTRACE_FL_CALLER;
-	if (pb_return_sites)
-		return open_handler(graph_mode(m, site));
-	none = pb_no_clock == PB_CLOCK_NONE && !max_depth;
-	switch (graph_mode(m, site)) {
-	case 0:
-		return (uint64_t)(none ? pb_graph_none : pb_graph);
-	case PB_ENTER_NESTED:
-		return (uint64_t)(none ? pb_graph_none_nested : pb_graph_nested);
-	case PB_ENTER_LAZY:
-		return (uint64_t)pb_graph_lazy;
-	case PB_ENTER_LAZY | PB_ENTER_NESTED:
-		return (uint64_t)pb_graph_lazy_nested;
-	case PB_ENTER_CALL:
-		return (uint64_t)pb_graph_call;
-	case PB_ENTER_CALL | PB_ENTER_NESTED:
-		return (uint64_t)pb_graph_call_nested;
-	case PB_ENTER_SILENT:
-		return (uint64_t)pb_graph_silent;
-	}
-	return pb_site_idle(m, site);
-}
-
-bool pb_is_silent(uint64_t handler)
-{
-	return handler == (uint64_t)pb_graph_silent || handler == (uint64_t)pb_open_silent;
-}
-
-static const struct {
-	void (*handler)(void);
-	unsigned mode;
-} modes[] = {
-	{ pb_open_graph, 0 },
-	{ pb_open_none, 0 },
-	{ pb_open_graph_nested, PB_ENTER_NESTED },
-	{ pb_open_none_nested, PB_ENTER_NESTED },
-	{ pb_open_lazy, PB_ENTER_LAZY },
-	{ pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED },
-	{ pb_open_silent, PB_ENTER_SILENT },
-	{ pb_open_call, PB_ENTER_CALL },
-	{ pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED },
-	{ pb_graph, 0 },
-	{ pb_graph_none, 0 },
-	{ pb_graph_nested, PB_ENTER_NESTED },
-	{ pb_graph_none_nested, PB_ENTER_NESTED },
-	{ pb_graph_lazy, PB_ENTER_LAZY },
-	{ pb_graph_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED },
-	{ pb_graph_silent, PB_ENTER_SILENT },
-};
-
-unsigned pb_graph_mode_of(struct pb_site *s, uint64_t handler, uint64_t parent_ip)
-{
-	for (size_t i = 0; i < pb_array_size(modes); i++)
-		if (handler == (uint64_t)modes[i].handler)
-			return modes[i].mode;
-	return handler == (uint64_t)pb_list ? pb_ftrace_list(s, parent_ip) : PB_ENTER_LIST;
+	return pb_graph_handler(graph_mode(m, site), pb_no_clock == PB_CLOCK_NONE && !max_depth);
 }
 
 static struct ftrace_ops function_ops = {
@@ -163,14 +86,13 @@ static void apply_clock(void)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE;
 
-	if (pb_return_sites)
-		pb_text_returns((uint64_t)(none ? pb_open_ret_none : pb_open_ret),
-				(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
+	pb_text_returns((uint64_t)(none ? pb_open_ret_none : pb_open_ret),
+			(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
 }
 
 static void apply_depth(void)
 {
-	uint32_t depth = !tracing_on || pb_latched ? 0 : max_depth ? max_depth : PB_DEPTH_SILENT;
+	uint32_t depth = !tracing_on || pb_latched ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
 
 	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
 }
@@ -337,7 +259,7 @@ static int write_max_depth(char *text, bool append, bool live)
 
 	if (err)
 		return err;
-	max_depth = v < PB_DEPTH_SILENT ? (uint32_t)v : 0;
+	max_depth = v < PB_NO_MAX_DEPTH ? (uint32_t)v : 0;
 	apply_depth();
 	/* the handlers without a clock know no limit */
 	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <asm/errno.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include "engine/uaccess.h"
 #include "abi/analysis_access.h"
@@ -77,19 +78,46 @@ static bool has_room(const struct pb_hit *h)
 static bool routine_runs(void)
 {
 	const struct pb_unblocked *u = &pb_unblocked;
-	uint64_t value;
 
-	if (u->slot == PB_MAIN_THREAD)
-		return true;
-	value = *(const volatile uint64_t *)u->slot;
-	for (int i = 0; i < 64 && pb_is_gate(value); i++)
-		value = PB_ENT_RET(pb_entry_of(value));
-	return value == u->ret;
+	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
+}
+
+/* A hit further up on the same stack, or on another one: it is over. (Who changes stacks in a handler
+ * sets a mask, and is noticed.) */
+static bool handler_is_over(const struct pb_hit *h)
+{
+	uint64_t handler = pb_unblocked.handler;
+
+	return !handler || !pb_stack_holds(h->stack, handler) || h->slot > handler;
+}
+
+void pb_unblocked_in_handler(uint64_t slot)
+{
+	struct pb_thread *t = pb_tls;
+	struct pb_hit h = { slot, PB_SITE_PROGRAM, t->stack };
+
+	if (t->top && handler_is_over(&h))
+		pb_unblocked.handler = slot;
+}
+
+/* After handlers it has to ask: their ends are not seen. */
+static bool is_known(const struct pb_hit *h)
+{
+	uint64_t mask = ~0ul;
+
+	if (pb_unblocked.known || !pb_unblocked.handler)
+		return pb_unblocked.known;
+	if (!pb_calls_are_safe() || !handler_is_over(h) ||
+	    pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask)))
+		return false;
+	pb_unblocked.handler = 0;
+	pb_unblocked.known = !(mask & PB_FAULT_SIGNALS) && pb_unblocked.slot;
+	return pb_unblocked.known;
 }
 
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h)
 {
-	return on && pb_unblocked.known && routine_runs() && has_room(h) && !of_libc(h->site);
+	return on && is_known(h) && routine_runs() && has_room(h) && !of_libc(h->site);
 }
 
 bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h)
@@ -164,25 +192,4 @@ int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb
 	err = copy_faulting(to, from, n);
 	pb_reads_end();
 	return err;
-}
-
-int pb_read_slot(const struct pb_thread *t, const struct pb_hit *h, uint64_t at, uint64_t *value)
-{
-	const struct pb_stack *s = h->stack;
-	int err;
-
-	if (at & 7)
-		return -EFAULT;
-	/* what was written on a thread's stack stays mapped while it lives */
-	if (at == h->slot || (t->own.exact && pb_stack_holds(&t->own, at)) ||
-	    is_lasting_data(at, sizeof(*value))) {
-		*value = *(const volatile uint64_t *)at;
-		return 0;
-	}
-	err = pb_copy_from_user_nofault(value, at, sizeof(*value), t, h);
-	if (err != -EPERM || !s->exact || !pb_stack_holds(s, at))
-		return err;
-	/* the program told that it runs on it */
-	*value = *(const volatile uint64_t *)at;
-	return 0;
 }

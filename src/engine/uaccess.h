@@ -31,8 +31,6 @@ bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
  * not tried, as a fault might end the program. */
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
-/* The same of a slot that once held a return address. */
-int pb_read_slot(const struct pb_thread *t, const struct pb_hit *h, uint64_t at, uint64_t *value);
 
 /* What this thread knows of its mask. Whoever takes knowledge away does it
  * before the mask changes, whoever gives it does it after. */
@@ -42,7 +40,10 @@ struct pb_unblocked {
 	uint64_t slot;
 	uint64_t known;		/* neither SIGSEGV nor SIGBUS is blocked */
 	uint64_t ret;
+	uint64_t handler;	/* where the return address of a handler stands that was entered, and may run; or 0 */
 };
+/* A handler is about to be entered, and nothing of ours will see its end. */
+void pb_unblocked_in_handler(uint64_t slot);
 #define PB_MAIN_THREAD	1ul	/* in slot: no routine that ends */
 extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 

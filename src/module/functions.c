@@ -121,8 +121,6 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 			f.refused = PB_REFUSED_MEMTEST;
 		if (an->is_loader && pb_name_loader(c[i].name, c[i].len))
 			f.refused = PB_REFUSED_LOADER;
-		if (pb_name_entry_only(c[i].name, c[i].len))
-			f.flags |= PB_FUNC_ENTRY_ONLY;
 	}
 	if (cold && !(numbered && is_called(pb_range_find(an, f.addr), f.addr)))
 		return;
@@ -255,7 +253,5 @@ int pb_functions_make(struct pb_an *an, const char **why)
 		if (k >= 0 && an->fns.v[k].addr == an->ifuncs.v[i] && !an->fns.v[k].refused)
 			an->fns.v[k].refused = PB_REFUSED_IFUNC;
 	}
-	for (size_t i = 0; i < an->ra_reads.n; i++)
-		pb_own_count(an, an->ra_reads.v[i], PB_OWN_RA_READ);
 	return 0;
 }

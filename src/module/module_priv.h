@@ -61,8 +61,6 @@ struct pb_fn {
 	uint8_t flags;		/* PB_FUNC_* */
 	uint8_t kind, refused;
 	bool recorded;		/* the compiler prepared it */
-	uint32_t nr_cyg;	/* calls of __cyg_profile_func_*, which take the return address */
-	uint32_t nr_ra_reads;
 	uint8_t window, window_len;
 	uint8_t dug_len;	/* of the code that its hole is dug into, or 0 */
 	uint8_t host;		/* may code be dug away from it? PB_HOST_* */
@@ -129,7 +127,6 @@ struct pb_an {
 	pb_addr_vec ra_reads;	/* instructions that read the return address's slot */
 
 	PB_VEC(struct pb_fn) fns;
-	uint64_t own_work;	/* looking for the owners of cold parts */
 	uint64_t dig_work;	/* looking for places to dig */
 	pb_addr_vec barriers;	/* every start of anything in code */
 	PB_VEC(struct pb_nop) nops;
@@ -202,10 +199,7 @@ size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 
-/* parts.c: something at addr that counts for the function it is in, or for
- * those that its cold part belongs to. */
-enum pb_own { PB_OWN_RA_READ, PB_OWN_CYG };
-void pb_own_count(struct pb_an *an, uint64_t addr, enum pb_own what);
+/* leaps.c. */
 void pb_leaps_sort(struct pb_an *an);
 /* The index of the first that leads to an address >= to. */
 size_t pb_leap_lower(const struct pb_an *an, uint64_t to);
@@ -248,7 +242,6 @@ bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
 /* names.c: what is known by name. name need not end at len. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
-bool pb_name_entry_only(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);
 bool pb_name_memtest(const char *name, size_t len);

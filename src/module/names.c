@@ -19,29 +19,6 @@ static bool in_table(const char *const *table, size_t n, const char *name, size_
 }
 #define IN(table, name, len) in_table(table, pb_array_size(table), name, len)
 
-/*
- * Their return must not be hooked:
- * - they return twice, or with another stack, or the child runs on the
- *   parent's stack (setjmp, vfork, getcontext, clone, and kin);
- * - they ask who called them to choose a namespace or a search path (dlopen,
- *   dlsym): libc's own read their return address and are found by decoding
- *   too, but a wrapper that goes before them (sanitizers) needs the name;
- * - they copy whole stacks with return addresses in them (greenlet's
- *   slp_switch, Guile's continuations).
- */
-static const char *const entry_only[] = {
-	"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "savectx",
-	"vfork", "__vfork", "__libc_vfork",
-	"clone", "__clone", "__clone2", "clone3", "__clone3", "__clone_internal*",
-	"getcontext", "__getcontext", "swapcontext", "__swapcontext",
-	"unw_getcontext", "__unw_getcontext", "_Ux86_64_getcontext*", "_ULx86_64_getcontext*",
-	"jump_fcontext", "ontop_fcontext", "make_fcontext",
-	"dlopen", "dlmopen", "dlsym", "dlvsym", "__dlopen", "__dlmopen", "__dlsym", "__dlvsym",
-	"___dlopen", "___dlmopen", "___dlsym", "___dlvsym", "__libc_dlopen_mode", "__libc_dlsym",
-	"slp_switch", "slp_save_state*", "slp_restore_state*", "g_switchstack*",
-	"scm_i_make_continuation", "scm_call_with_continuation*", "copy_stack_and_call*",
-};
-
 /* On the way of every lazily bound call or TLS access: our own could need them. */
 static const char *const loader[] = {
 	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
@@ -74,11 +51,6 @@ static const char *const memtest[] = {
 static const char *const stubs[] = {
 	"plt_*",
 };
-
-bool pb_name_entry_only(const char *name, size_t len)
-{
-	return IN(entry_only, name, len);
-}
 
 bool pb_name_loader(const char *name, size_t len)
 {

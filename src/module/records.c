@@ -80,20 +80,9 @@ static void called_hook(struct pb_an *an, const struct pb_hook_at *h)
 
 	if (h->hook == PB_HOOK_MCOUNT || h->hook == PB_HOOK_FENTRY) {
 		hook_call(an, h->addr, h->len);
-	} else {
-		pb_own_count(an, h->addr, PB_OWN_CYG);
-		if (f && h->hook == PB_HOOK_CYG)
-			recorded(f, PB_SITE_CYG);
+	} else if (f && h->hook == PB_HOOK_CYG) {
+		recorded(f, PB_SITE_CYG);
 	}
-}
-
-/* Those who look at their return address for themselves: -finstrument-functions
- * reads it once for each of its calls. */
-static void mark_readers(struct pb_an *an)
-{
-	for (size_t i = 0; i < an->fns.n; i++)
-		if (an->fns.v[i].nr_ra_reads > an->fns.v[i].nr_cyg)
-			an->fns.v[i].flags |= PB_FUNC_ENTRY_ONLY;
 }
 
 static void mcount_record(struct pb_an *an, uint64_t addr)
@@ -214,7 +203,6 @@ int pb_records_read(struct pb_an *an, const char **why)
 	find_endbr(an);
 	for (size_t i = 0; i < an->hook_calls.n; i++)
 		called_hook(an, &an->hook_calls.v[i]);
-	mark_readers(an);
 	for (size_t i = 0; i < an->records.n; i++) {
 		const Elf64_Shdr *sh = an->records.v[i];
 		const char *name = pb_elf_section_name(&an->elf, sh);

@@ -14,7 +14,7 @@ import pbtest
 from pbtest import Failure, Skip
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtimes")
-OPTIONS = ("-q", "--no-loss", "--max-size=0", "--returns=sites")
+OPTIONS = ("-q", "--no-loss", "--max-size=0")
 EXECUTABLE, EVERYTHING = (), ("--module=*",)
 PYTHON = "/usr/bin/python3"     # the one that Debian's modules are for
 

@@ -10,7 +10,7 @@
 #include "engine/calls.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
-#include "engine/sweep.h"
+#include "engine/thread.h"
 #include "engine/uaccess.h"
 
 #define LIBC	((greg_t)0x1000)	/* a PC that isn't the agent's */
@@ -19,7 +19,8 @@
 #define HANDLER	0x7d0000000000ul
 #define SIZE	0x10000ul
 
-char pb_gates[PB_NR_GATES * PB_GATE_SIZE], pb_entries[4 * PB_ENTRY_ARRAY];
+extern char __ehdr_start[];
+#define AGENT	((greg_t)__ehdr_start)	/* this program stands for it */
 __thread struct pb_thread *pb_tls;
 __thread struct pb_unblocked pb_unblocked;
 struct pb_process *pb_process;
@@ -28,8 +29,11 @@ bool pb_latched, pb_detached;
 static struct pb_process process;
 static struct pb_thread thread;
 static struct pb_stack stacks[PB_MAX_STACKS];
-static uint32_t nr_entries;
-static unsigned nr_pending, pending_at_pop;
+static struct pb_open_segment calls_on[3] __attribute__((aligned(PB_OPEN_SEGMENT)));
+#define own_calls	calls_on[0]
+#define coro_calls	calls_on[1]
+#define handler_calls	calls_on[2]
+static unsigned nr_pending, pending_at_close;
 
 /* What the two files ask of others. */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
@@ -42,12 +46,13 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 	nr_pending = (unsigned)nr;
 }
 
-/* with return gates */
-bool pb_return_sites;
-
-bool pb_chain_begin(struct pb_stack *s)
+void pb_chain_begin(struct pb_stack *s)
 {
-	return true;
+	struct pb_open_segment *calls = s->lo == CORO ? &coro_calls : &handler_calls;
+
+	pb_open_segment_init(calls, NULL, s->hi);
+	calls->stack = s;
+	s->top = calls->call;
 }
 
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
@@ -65,6 +70,7 @@ bool pb_chain_is_empty(const struct pb_stack *s)
 
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
 {
+	pending_at_close = nr_pending;
 }
 
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
@@ -72,36 +78,11 @@ bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 	return true;
 }
 
-bool pb_fgraph_pop_to(struct pb_thread *t, const struct pb_hit *h, struct pb_entry *e, uint64_t now)
+/* A call with its slot there, innermost. */
+static struct pb_open_call *call(struct pb_open_call *below, uint64_t slot)
 {
-	pending_at_pop = nr_pending;
-	return true;
-}
-
-uint64_t pb_clock(void)
-{
-	return 0;
-}
-
-struct pb_entry *pb_claim(struct pb_thread *t, const struct pb_hit *h)
-{
-	return NULL;
-}
-
-/* A call with its slot there, or the root of the stack that ends there. */
-static struct pb_entry *entry(uint64_t slot, uint32_t depth)
-{
-	struct pb_entry *e = (struct pb_entry *)(pb_entries + 16ul * ++nr_entries);
-
-	PB_ENT_SLOT(e) = depth ? slot - PB_SLOT_LIVE : slot;
-	PB_ENT_DEPTH(e) = depth;
-	PB_ENT_SITE(e) = depth != 0;
-	return e;
-}
-
-struct pb_entry *pb_gate_root(struct pb_thread *t, uint64_t hi)
-{
-	return entry(hi, 0);
+	below[1].word = (int64_t)slot;
+	return below + 1;
 }
 
 static int begin(void **state)
@@ -113,10 +94,11 @@ static int begin(void **state)
 	thread = (struct pb_thread){
 		.own = { .lo = OWN, .hi = OWN + SIZE, .thread = &thread, .id = 1ul << 63, .exact = true },
 	};
-	thread.own.root = pb_gate_root(&thread, OWN + SIZE);
+	pb_open_segment_init(&own_calls, NULL, OWN + SIZE);
+	own_calls.stack = &thread.own;
 	thread.stack = &thread.own;
 	thread.lo = OWN;
-	thread.cur = entry(OWN + 0x8000, 1);
+	thread.top = thread.own.top = call(own_calls.call, OWN + 0x8000);
 	pb_stack_add(&thread, CORO, CORO + SIZE);
 	pb_stack_add(&thread, HANDLER, HANDLER + SIZE);
 	nr_pending = 0;
@@ -158,7 +140,7 @@ static void the_hit_goes_on(greg_t rip, bool blocked)
 
 static void the_agent_is_interrupted(void **state)
 {
-	the_hit_goes_on((greg_t)pb_gates, false);
+	the_hit_goes_on(AGENT, false);
 }
 
 /* A load of ours faulted, and its handler returns: by libc's two instructions. */
@@ -182,45 +164,33 @@ static void the_program_is_interrupted(void **state)
  * write is still known then, and its frames aren't above the hit. */
 static void what_is_closed_knows_the_interrupted(void **state)
 {
-	ucontext_t uc = context((greg_t)pb_gates, false);
+	ucontext_t uc = context(AGENT, false);
 	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
 
-	thread.cur = entry(OWN + 0x2000, 2);
-	pending_at_pop = 0;
+	pending_at_close = 0;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
-	assert_int_equal(pending_at_pop, 1);
+	assert_int_equal(pending_at_close, 1);
 	assert_int_equal(nr_pending, 0);
 }
 
 /* The thread is going to another stack, and the handler comes when t->stack is that stack, but
- * t->cur isn't its innermost call yet. */
+ * t->top isn't its innermost call yet. */
 static void a_change_of_stack_is_interrupted(void **state)
 {
-	struct pb_entry *own = thread.cur, *coro = entry(CORO + 0x8000, 1);
+	struct pb_open_call *own = thread.top, *coro = call(coro_calls.call, CORO + 0x8000);
 	struct pb_stack *c = &stacks[0], *h = &stacks[1];
 
 	assert_true(pb_thread_use_stack(&thread, c));
-	thread.cur = coro;
+	thread.top = coro;
 	assert_true(pb_thread_use_stack(&thread, &thread.own));
-	assert_ptr_equal(thread.cur, own);
+	assert_ptr_equal(thread.top, own);
 	/* to the coroutine's again: so far it has come */
 	thread.stack = c;
 	assert_true(pb_thread_use_stack(&thread, h));
 	assert_true(pb_stack_return(&thread, c));
-	assert_ptr_equal(thread.cur, coro);
+	assert_ptr_equal(thread.top, coro);
 	assert_true(pb_thread_use_stack(&thread, &thread.own));
-	assert_ptr_equal(thread.cur, own);
-}
-
-/* A stack's innermost call was found dead, and its entry watches a return on that stack now. */
-static void a_watched_return_is_no_call(void **state)
-{
-	struct pb_entry *e = entry(CORO + 0x8000, 1);
-
-	stacks[0].cur = e;
-	PB_ENT_SITE(e) = 0;
-	assert_true(pb_thread_use_stack(&thread, &stacks[0]));
-	assert_ptr_equal(thread.cur, stacks[0].root);
+	assert_ptr_equal(thread.top, own);
 }
 
 int main(void)
@@ -231,7 +201,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_program_is_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_closed_knows_the_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_interrupted, begin, end),
-		cmocka_unit_test_setup_teardown(a_watched_return_is_no_call, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,18 +172,6 @@ static void test_flags(void **unused)
 	struct view v = analyse("reasons.so", 0);
 	const struct pb_func *best = func(v, "a_best");
 
-	assert_true(func(v, "reader")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "framed")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "popper")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "setjmp")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_false(func(v, "barrier")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "locked")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "asker")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "between")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_true(func(v, "told")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_false(func(v, "noframe")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_false(func(v, "plain")->flags & PB_FUNC_ENTRY_ONLY);
-	assert_false(func(v, "argument")->flags & PB_FUNC_ENTRY_ONLY);
 	assert_true(func(v, "endbr")->flags & PB_FUNC_ENDBR);
 	assert_int_equal(func(v, "endbr")->window, 4);
 	assert_non_null(best);

@@ -52,7 +52,7 @@
 
 /* What the kernel calls in place of the program's handlers: rsp is the slot of
  * its return address. pb_signal_begin(sig, info, context, slot) gives where to go
- * on, and whether that is a gate (rdx). */
+ * on. */
 	function pb_signal_entry
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
@@ -62,26 +62,12 @@
 	.cfi_adjust_cfa_offset 8
 	lea	24(%rsp), %rcx
 	call	pb_signal_begin
-	mov	%rdx, %rcx
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	pop	%rdi
 	.cfi_adjust_cfa_offset -8
-	test	%ecx, %ecx
-	jz	1f
-	mov	%rax, -8(%rsp)
-	lea	8(%rsp), %rsp
-	/* as in the hit path, before a gate */
-	.cfi_def_cfa rsp, 8
-	.cfi_val_offset rsp, -8
-	.cfi_escape 0x10,0x10,0x0b,0x77,0x78,0x06,0x09,0xf0,0x1a,0x23,0x80,0x80,0x80,0x04
-	jmp	*-16(%rsp)
-1:
-	.cfi_def_cfa rsp, 8
-	.cfi_restore rsp
-	.cfi_offset rip, -8
 	jmp	*%rax
 	end pb_signal_entry
 

@@ -17,13 +17,6 @@ struct pb_hot_range {
 	uint32_t rdi_rsi;	/* they are in the frame, too (2: and r8); else in their registers */
 	uint32_t of;		/* PB_HOT_* */
 };
-/* Here entry rcx was found free, for a call with its slot at rsp, and isn't
- * claimed yet. */
-struct pb_hot_claim {
-	int32_t start;		/* from this member's own address */
-	uint32_t length;
-};
-
 /* Here the exit of call rcx (0: of none) is under way, and has no record reserved yet. */
 struct pb_hot_unreserved {
 	int32_t start;		/* from this member's own address */
@@ -32,7 +25,6 @@ struct pb_hot_unreserved {
 
 #define PB_HIDDEN __attribute__((visibility("hidden")))
 extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN, __stop_pb_hot_ranges[] PB_HIDDEN;
-extern const struct pb_hot_claim __start_pb_hot_claims[] PB_HIDDEN, __stop_pb_hot_claims[] PB_HIDDEN;
 extern const struct pb_hot_unreserved __start_pb_hot_unreserved[] PB_HIDDEN, __stop_pb_hot_unreserved[] PB_HIDDEN;
 extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;
 #undef PB_HIDDEN

@@ -1,41 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where the assembly of the hit path and the C code agree: gates and entries,
- * thread state, site descriptor, red-zone frame. doc/design/fgraph.md says
- * what each may hold at every instruction.
- *
- * Gate i is 16 bytes of code at pb_gates + 16 i. Entry i lies PB_GATE_DISTANCE
- * behind it, as four arrays of stride 16 that lie PB_ENTRY_ARRAY apart:
- *
- *   A  +0 return address   +8 body (what the gate calls)
- *   B  +0 start            +8 slot: 0 free; S claimed; S-1 live, and *S is the
- *                             gate's address + 6; a root: its stack's end;
- *                             ~0 the guard of a block
- *   C  +0 parent entry     +8 site (u32)  +12 state (u8), PB_ENTRY_*
- *   E  +0 owner (struct pb_thread *)  +8 depth (u32, PB_DEPTH_*)  +12 scratch (u32)
+ * Where the assembly of the hit path and the C code agree: thread state, site
+ * descriptor, stubs, red-zone frame; open calls are in open_call.h. doc/design/open-calls.md
+ * says what each may hold at every instruction.
  */
 #ifndef PB_ARCH_LAYOUT_H
 #define PB_ARCH_LAYOUT_H
 
-#define PB_NR_GATES		131072
-#define PB_GATE_SIZE		16
-#define PB_GATE_RETURN		6	/* return address in a gate: behind its call */
-#define PB_GATE_DISTANCE	0x800000
-/* not a multiple of a page: loads must not seem to hit stores of other arrays */
-#define PB_ENTRY_ARRAY		(PB_NR_GATES * 16 + 0x440)
-#define PB_GATES_PER_BLOCK	64	/* the last of each is a guard */
-
-#define A_RET			0
-#define A_BODY			8
-#define B_START			(PB_ENTRY_ARRAY + 0)
-#define B_SLOT			(PB_ENTRY_ARRAY + 8)
-#define C_PARENT		(2 * PB_ENTRY_ARRAY + 0)
-#define C_SITE			(2 * PB_ENTRY_ARRAY + 8)
-#define C_STATE			(2 * PB_ENTRY_ARRAY + 12)
-#define E_OWNER			(3 * PB_ENTRY_ARRAY + 0)
-#define E_DEPTH			(3 * PB_ENTRY_ARRAY + 8)
-#define E_SCRATCH		(3 * PB_ENTRY_ARRAY + 12)
-
+/* What is known of an open call. */
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet; its parent's stands */
 #define PB_ENTRY_EMITTED	1	/* ENTRY record written */
 #define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
@@ -45,27 +17,17 @@
 #define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
 #define PB_ENTRY_FOOT		7	/* of a segment of open calls: the call below it decides */
 
-/* Depths: a root's is 0. pb_max_depth is the first if there is no limit; so is
- * the depth of a silent call. The others stand for the parent's and one: NEXT if
- * that is also the entry before this one (in a free entry, too: then its parent is
- * written, and B_START 0), PARENT if it is another. */
+/* No call is as deep. */
 #define PB_DEPTH_MAX		0x7fffffff
-#define PB_DEPTH_NEXT		0x80000000
-#define PB_DEPTH_PARENT		0x81000000
-/* Of entries that are no part of the tree: how many of them have this slot. Unwinders
- * tell their gates by that, see gates.S. */
-#define PB_DEPTH_WATCHED	0x82000000
-#define PB_MAX_WATCHED		6	/* as many as addresses between two slots, and no frame's */
+#define PB_MAX_WATCHED		6	/* calls that wait for one return */
 
 /* struct pb_thread */
 #define T_LO			0
-#define T_CUR			8
-#define T_HINT			16
-#define T_TOP			24
-#define T_POS			32
-#define T_CHUNK			40
-#define T_LAST			48
-#define T_LEAF			56
+#define T_TOP			8
+#define T_POS			16
+#define T_CHUNK			24
+#define T_LAST			32
+#define T_LEAF			40
 
 /* struct pb_site */
 #define S_HANDLER		0
@@ -114,7 +76,7 @@
 
 /*
  * The frame in the red zone, from rsp at the slot (entry) or behind it (exit).
- * -8 holds r11 at an entry, and the slot itself at an exit.
+ * -8 holds r11 at an entry, and at an exit that isn't a ret.
  */
 #define F_R11			-8
 #define F_RAX			-16
@@ -125,9 +87,8 @@
 #define F_RSI			-56
 #define F_TARGET		-64
 #define F_R8			-72
-#define F_EXIT_R11		-64
 
-/* how pb_fgraph_enter() is to treat the call */
+/* how pb_enter() is to treat the call */
 #define PB_ENTER_NESTED		1	/* only below a call that is traced */
 #define PB_ENTER_LAZY		2
 #define PB_ENTER_CALL		4	/* record the entry only */
@@ -139,16 +100,11 @@
 #define PB_CLOCK_FROZEN		1	/* all records have the time pb_frozen_clock */
 #define PB_CLOCK_NONE		2	/* --clock=none: it is 0, and wasn't taken */
 
-/* how far the exit path had come when it gave up */
-#define PB_EXIT_WHOLE		0	/* nothing done */
-#define PB_EXIT_POPPED		1	/* current is the parent already */
-
 #define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
 
 /* pb_prog_hit(): how the call goes on */
 #define PB_PROG_JUMP		0	/* at the address, as from the stub */
-#define PB_PROG_GATE		1	/* at the gate, the slot is dropped */
-#define PB_PROG_RETURN		2	/* not at all: it returns the "address" */
+#define PB_PROG_RETURN		1	/* not at all: it returns the "address" */
 
 /* struct pt_regs, of the processor's user interface */
 #define R_R15			0

@@ -23,6 +23,7 @@
 #define O_START			8
 #define O_SITE			16
 #define O_STATE			20
+#define O_RECORD		21
 #define O_RET			24
 #define PB_OPEN_SIZE		32
 #define PB_OPEN_SHIFT		5
@@ -32,6 +33,11 @@
 #define PB_OPEN_CALLS		((PB_OPEN_SEGMENT - PB_OPEN_SIZE) / PB_OPEN_SIZE - 2)
 #define G_PREV			0
 #define G_DEPTH			24
+
+/* O_RECORD: whether room for its record was taken. */
+#define PB_OPEN_UNKNOWN		0
+#define PB_OPEN_UNRESERVED	1
+#define PB_OPEN_RESERVED	2
 
 #define PB_OPEN_FREE		-1
 #define PB_OPEN_END		0

@@ -116,7 +116,7 @@
 	.endif
 .Lslow_\name:
 	mov	$(\mode), %edx
-	jmp	pb_open_slow
+	jmp	pb_enter_slow
 	.cfi_endproc
 	hot_range .Lemit_\name, .Lemit_\name, .Lslow_end_\name
 .Lslow_end_\name:
@@ -125,51 +125,5 @@
 
 	open_entry pb_open_graph, 0, 0
 	open_entry pb_open_graph_nested, PB_ENTER_NESTED, 1
-
-/* Sites that always take the long way. */
-	slow_handler pb_open_lazy, PB_ENTER_LAZY, pb_open_slow
-	slow_handler pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, pb_open_slow
-	slow_handler pb_open_silent, PB_ENTER_SILENT, pb_open_slow
-	slow_handler pb_open_call, PB_ENTER_CALL, pb_open_slow
-	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_open_slow
-
-/* void pb_calls_enter(site, slot, mode). Nothing was done yet. */
-	.balign 16
-	.globl	pb_open_slow
-	.hidden	pb_open_slow
-	.type	pb_open_slow, @function
-pb_open_slow:
-	.cfi_startproc
-	mov	S_BODY(%r11), %rax
-	mov	%rax, F_TARGET(%rsp)
-	lea	-128(%rsp), %rsp
-.Lstepped_over:
-	hot_range pb_open_slow, pb_open_slow, .Lstepped_over
-	.cfi_adjust_cfa_offset 128
-	push_reg r8
-	push_reg r9
-	push_reg r10
-	push_reg rbp
-	.cfi_rel_offset rbp, 0
-	mov	%r11, %rdi
-	lea	160(%rsp), %rsi
-	mov	%rsp, %rbp
-	.cfi_def_cfa_register rbp
-	and	$-16, %rsp
-	call	pb_calls_enter
-	mov	%rbp, %rsp
-	.cfi_def_cfa_register rsp
-	pop_reg rbp
-	.cfi_restore rbp
-	pop_reg r10
-	pop_reg r9
-	pop_reg r8
-	lea	128(%rsp), %rsp
-	.cfi_adjust_cfa_offset -128
-	mov	F_R11(%rsp), %r11
-	restore
-	jmp	*F_TARGET(%rsp)
-	.cfi_endproc
-	.size pb_open_slow, . - pb_open_slow
 
 	.section .note.GNU-stack,"",@progbits

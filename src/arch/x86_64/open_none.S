@@ -92,7 +92,7 @@
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
 	mov	$(\mode), %edx
-	jmp	pb_open_slow
+	jmp	pb_enter_slow
 .Lslow_end_\name:
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name, 0

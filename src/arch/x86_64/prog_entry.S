@@ -56,9 +56,8 @@ pb_prog_entry:
 	lea	128(%rsp), %rsp
 	.cfi_adjust_cfa_offset -128
 	mov	%rax, F_TARGET(%rsp)
-	cmp	$PB_PROG_GATE, %edx
-	je	1f
-	ja	2f
+	test	%edx, %edx			/* PB_PROG_JUMP */
+	jnz	2f
 	restore
 	mov	F_R8(%rsp), %r11
 	jmp	*F_TARGET(%rsp)
@@ -67,12 +66,6 @@ pb_prog_entry:
 	restore
 	mov	F_TARGET(%rsp), %rax
 	ret
-1:
-	mov	F_R11(%rsp), %r11
-	restore
-	lea	8(%rsp), %rsp
-	cfi_behind_slot
-	jmp	*F_TARGET - 8(%rsp)
 	.cfi_endproc
 	.size pb_prog_entry, . - pb_prog_entry
 

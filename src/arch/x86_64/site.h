@@ -37,7 +37,6 @@ struct pb_returns {
 #define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement of ours */
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Ours. */
-#define FTRACE_FL_CALL_ONLY	(1ul << 48)	/* its return is not to be hooked */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; why: bits 56-63 */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
 #define FTRACE_FL_HOLE		(1ul << 51)	/* its jump stands in the hole */

@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The long way into a call: C decides. */
+/* Into a call other than by the fast paths: C decides; or it isn't recorded. */
 #include "arch/x86_64/hot.inc"
 
-/* Sites that always take the long way: entry only, silent, several ops. */
-	slow_handler pb_graph_call, PB_ENTER_CALL, pb_enter_slow
-	slow_handler pb_graph_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
-	slow_handler pb_graph_silent, PB_ENTER_SILENT, pb_enter_slow
+/* Sites that always take the long way. */
+	slow_handler pb_open_lazy, PB_ENTER_LAZY, pb_enter_slow
+	slow_handler pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, pb_enter_slow
+	slow_handler pb_open_silent, PB_ENTER_SILENT, pb_enter_slow
+	slow_handler pb_open_call, PB_ENTER_CALL, pb_enter_slow
+	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
 	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow
 
-	.macro call_c fn
-	mov	%rsp, %rbp
-	.cfi_def_cfa_register rbp
-	and	$-16, %rsp
-	call	\fn
-	mov	%rbp, %rsp
-	.cfi_def_cfa_register rsp
-	.endm
-
-/* struct pb_target pb_enter(site, slot, mode): rax = where to go on, rdx =
- * whether the slot is to be dropped. Nothing was done yet. */
+/* void pb_enter(site, slot, mode). Nothing was done yet. */
 	.balign 16
 	.globl	pb_enter_slow
 	.hidden	pb_enter_slow
 	.type	pb_enter_slow, @function
 pb_enter_slow:
 	.cfi_startproc
+	mov	S_BODY(%r11), %rax
+	mov	%rax, F_TARGET(%rsp)
 	lea	-128(%rsp), %rsp
 .Lstepped_over:
 	hot_range pb_enter_slow, pb_enter_slow, .Lstepped_over
@@ -36,7 +30,12 @@ pb_enter_slow:
 	.cfi_rel_offset rbp, 0
 	mov	%r11, %rdi
 	lea	160(%rsp), %rsi
-	call_c	pb_enter
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	and	$-16, %rsp
+	call	pb_enter
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
 	pop_reg rbp
 	.cfi_restore rbp
 	pop_reg r10
@@ -44,58 +43,45 @@ pb_enter_slow:
 	pop_reg r8
 	lea	128(%rsp), %rsp
 	.cfi_adjust_cfa_offset -128
-	mov	%rax, F_TARGET(%rsp)
 	mov	F_R11(%rsp), %r11
-	test	%edx, %edx
-	jz	1f
-	restore
-	lea	8(%rsp), %rsp
-	.cfi_remember_state
-	cfi_behind_slot
-	jmp	*F_TARGET - 8(%rsp)
-1:
-	.cfi_restore_state
 	restore
 	jmp	*F_TARGET(%rsp)
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
 
-/* bool pb_emit(thread, entry *parent, slot): its ENTRY and those above. rax = where to
- * go on; rcx, rdx, rdi, r11 are kept. */
+/* Not traced: on to the body. */
 	.balign 16
-	.globl	pb_emit_slow
-	.hidden	pb_emit_slow
-	.type	pb_emit_slow, @function
-pb_emit_slow:
+	.globl	pb_graph_reject
+	.hidden	pb_graph_reject
+	.type	pb_graph_reject, @function
+pb_graph_reject:
 	.cfi_startproc
+	mov	S_BODY(%r11), %rax
 	mov	%rax, F_TARGET(%rsp)
-	lea	-128(%rsp), %rsp
-	.cfi_adjust_cfa_offset 128
-	push_reg rcx
-	push_reg rdx
-	push_reg rdi
-	push_reg r11
-	push_reg r8
-	push_reg r9
-	push_reg r10
-	push_reg rbp
-	.cfi_rel_offset rbp, 0
-	mov	%rdx, %rsi
-	lea	192(%rsp), %rdx
-	call_c	pb_emit
-	pop_reg rbp
-	.cfi_restore rbp
-	pop_reg r10
-	pop_reg r9
-	pop_reg r8
-	pop_reg r11
-	pop_reg rdi
-	pop_reg rdx
-	pop_reg rcx
-	lea	128(%rsp), %rsp
-	.cfi_adjust_cfa_offset -128
+	restore
+.Lend_reject:
+	mov	F_R11(%rsp), %r11
 	jmp	*F_TARGET(%rsp)
 	.cfi_endproc
-	.size pb_emit_slow, . - pb_emit_slow
+	hot_range pb_graph_reject, pb_graph_reject, .Lend_reject
+	.size pb_graph_reject, . - pb_graph_reject
+
+/* Not traced, but replaced: on to the body that stands in for the function. */
+	.balign 16
+	.globl	pb_direct
+	.hidden	pb_direct
+	.type pb_direct, @function
+pb_direct:
+	.cfi_startproc
+	mov	%rax, F_RAX(%rsp)
+	mov	S_BODY(%r11), %rax
+	mov	%rax, F_TARGET(%rsp)
+	mov	F_RAX(%rsp), %rax
+	mov	F_R11(%rsp), %r11
+.Lend_direct:
+	jmp	*F_TARGET(%rsp)
+	.cfi_endproc
+	hot_range pb_direct, .Lend_direct, .Lend_direct
+	.size pb_direct, . - pb_direct
 
 	.section .note.GNU-stack,"",@progbits

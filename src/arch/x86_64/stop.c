@@ -93,7 +93,6 @@ static struct task tasks[MAX_TASKS];
 static unsigned nr_tasks;
 static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
 
-extern char pb_gates[];
 long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 static long trace(long request, uint32_t tid, void *addr, void *data)
@@ -280,20 +279,11 @@ static void note_place(const struct job *job, uint64_t pc, uint64_t sp)
 	nr_places++;
 }
 
-/* Whether a word of a stack, `left` words before the end of what was read, is
- * the return address of a signal's handler. Where that return is hooked it is a
- * gate, whose entry keeps the address: looked at where uc_flags and uc_link, as
- * the kernel makes them, stand behind it. */
-static bool is_restorer(const uint64_t *word, long left)
+/* Whether a word of a stack is the return address of a signal's handler. */
+static bool is_restorer(uint64_t word)
 {
-	uint64_t value = *word;
-
-	if (value - (uint64_t)pb_gates < PB_NR_GATES * PB_GATE_SIZE && left > 2 && word[1] < 64 &&
-	    !word[2])
-		for (int i = 0; i < 4 && value - (uint64_t)pb_gates < PB_NR_GATES * PB_GATE_SIZE; i++)
-			value = *(uint64_t *)((value & -16ul) + PB_GATE_DISTANCE + A_RET);
 	for (unsigned k = 0; k < nr_restorers; k++)
-		if (value == restorers[k])
+		if (word == restorers[k])
 			return true;
 	return false;
 }
@@ -316,7 +306,7 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 		for (long i = 0; i < n / 8; i++) {
 			uint64_t *frame = (uint64_t *)(rsp + done) + i, *rip, to_pc;
 
-			if (!is_restorer(buf + i, n / 8 - i))
+			if (!is_restorer(buf[i]))
 				continue;
 			/* pretcode, uc_flags, uc_link, uc_stack, r8..r15, rdi rsi
 			 * rbp rbx rdx rax rcx rsp, rip */
@@ -484,7 +474,7 @@ static void find_restorers(void)
 		struct { uint64_t handler, flags, restorer, mask; } sa;
 
 		if (!pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) && sa.handler >= 2 &&
-		    sa.restorer && !is_restorer(&sa.restorer, 1) && nr_restorers < MAX_RESTORERS)
+		    sa.restorer && !is_restorer(sa.restorer) && nr_restorers < MAX_RESTORERS)
 			restorers[nr_restorers++] = sa.restorer;
 	}
 }

@@ -3,11 +3,11 @@
  * 1,000,000 coroutines that are freed half-way, with calls open on their
  * stacks: a switch of the program's own, which tells nobody of its stacks;
  * stacks that are unmapped, and stacks of a pool that are filled again. In the
- * main thread and in another one, with signals that come all the time. Gates must
+ * main thread and in another one, with signals that come all the time. Memory for open calls must
  * not run out, and a coroutine that was kept all the time must return.
  * @markers 1000 churn/after_some
  * @calls body 1000010
- * @no_return 100 5000
+ * @no_return 2000100
  * @timeout 30
  * @slow none none-own bpf-own
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A signal handler throws at each instruction of a call, one after another: of
- * the entry, the gate, the body and the exit, on the fast paths and the long
+ * the entry, the body and the exit, on the fast paths and the long
  * ones (a function that looks at its return address; one that begins a new
  * stack of calls). The caller catches it each time, and sees no other.
  *

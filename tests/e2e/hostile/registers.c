@@ -5,7 +5,7 @@
  * them; results in the flags; xmm, ymm, zmm, mask registers, mxcsr and the x87
  * stack likewise; -fipa-ra callers; nested functions with their static chain in
  * r10; and %al of variadic calls. The first calls take slow paths (new thread,
- * new gates, deep), so every check is done on those too.
+ * deep), so every check is done on those too.
  * @flags -fipa-ra
  * @markers 400 all_checks
  * @calls asm_leaf >=2400

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler that makes calls of its own interrupts each instruction of entry,
- * gate, exit and a tail call: first all of them, so that chunks fill up at each,
+ * A handler that makes calls of its own interrupts each instruction of an
+ * entry, an exit and a tail call: first all of them, so that chunks fill up at each,
  * then one of them in a round. Nothing is lost, nothing counted twice.
  *
  * @flags -fno-omit-frame-pointer

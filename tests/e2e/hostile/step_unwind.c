@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Each instruction of entry, gate and exit, one by one: at every one of them
+ * Each instruction of entry and exit, one by one: at every one of them
  * the unwinder must reach main, through exactly one frame of each caller.
  *
  * @flags -fno-omit-frame-pointer

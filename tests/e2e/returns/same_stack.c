@@ -4,7 +4,7 @@
  * stack above it up to main: every return address, and every other word that doesn't depend on where the
  * stack or the program lies. The sums are printed; a bare run prints the same.
  *
- *   same_stack CALLS
+ *   same_stack CALLS [CALL]     in that call the return address is another one for a while
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #define NOTRACE __attribute__((no_instrument_function))
 
 static uint64_t image, image_end, top, sum, looks, words;
-static long calls, most;
+static long calls, most, other = -1;
 
 /* Addresses in the program and on the stack count from their start; other large numbers are addresses of
  * libraries, which lie elsewhere in each run. */
@@ -50,7 +50,12 @@ NOTRACE NOINLINE static void look(const uint64_t *frame)
 
 NOINLINE long v_leaf(long n)
 {
+	uint64_t *frame = __builtin_frame_address(0), ret = frame[1];
+
+	if (calls == other)
+		((volatile uint64_t *)frame)[1] = (uint64_t)look;
 	LOOK();
+	((volatile uint64_t *)frame)[1] = ret;
 	calls++;
 	LOOK();
 	return n * 3 + 1;
@@ -107,6 +112,7 @@ int main(int argc, char **argv)
 	uint64_t r = 0;
 
 	most = argc > 1 ? atol(argv[1]) : 100000;
+	other = argc > 2 ? atol(argv[2]) : -1;
 	top = (uint64_t)__builtin_frame_address(0);
 	dl_iterate_phdr(find_image, NULL);
 	while (calls < most) {

@@ -6,6 +6,7 @@ with main's registers as they are."""
 import os
 import gdb
 
+EXITS = ("pb_open_ret", "pb_open_jump")
 KEPT = ("rsp", "rbp", "rbx", "r12", "r13", "r14", "r15")
 
 
@@ -36,12 +37,13 @@ def steps(function):
     gdb.Breakpoint("*(char *)&patchbay_stub_" + function, temporary=True)
     gdb.execute("continue", to_string=True)
     stub = int(gdb.parse_and_eval("$pc"))
-    want, faults, n = None, [], 0
-    while n < 400:
+    want, faults, n, returning = None, [], 0, False
+    while n < 800:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
         # its exit was in the stub, too
-        if n and (names[0] or "").startswith("pb_gate"):
+        returning |= (names[0] or "").startswith(EXITS)
+        if returning and not (names[0] or "").startswith("pb_"):
             break
         want = want or kept
         where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))
@@ -63,15 +65,15 @@ def steps(function):
 
 
 def exit_steps(function, want, faults):
-    """The same call's exit, up to what is not of the stub nor idle code."""
+    """The same call's exit, up to what is not of the stub nor the agent's."""
     try:
         gdb.Breakpoint("*(char *)&patchbay_exit_" + function, temporary=True)
     except gdb.error:
         return 0
     gdb.execute("continue", to_string=True)
-    for n in range(100):
+    for n in range(800):
         names, kept = look()
-        if not (names[0] or "").startswith(("patchbay_exit_", "pb_exit_")):
+        if not (names[0] or "").startswith(("patchbay_exit_", "pb_")):
             return n
         if kept != want or "middle" not in names:
             where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))

@@ -2,7 +2,7 @@
 /* Functions whose names hold what each format takes for its own. */
 #define FUNCTION(name, label) \
 	__asm__(".text\n.globl \"" label "\"\n.type \"" label "\", @function\n\"" label "\":\n" \
-		"nopl 8(%rax)\nlea 1(%rdi),%eax\nret\n.size \"" label "\", .-\"" label "\"\n"); \
+		".cfi_startproc\nnopl 8(%rax)\nlea 1(%rdi),%eax\nret\n.cfi_endproc\n.size \"" label "\", .-\"" label "\"\n"); \
 	static int name(int x) \
 	{ \
 		__asm__ volatile("call \"" label "\"" : "+D"(x) : : "rax", "rcx", "rdx", "rsi", "r8", \

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The time that records have. Context: any, also the hit path. */
+#ifndef PB_ENGINE_CLOCK_H
+#define PB_ENGINE_CLOCK_H
+#include <stdint.h>
+
+extern uint8_t pb_no_clock;	/* PB_CLOCK_* (layout.h): all records have the time pb_frozen_clock */
+extern uint64_t pb_frozen_clock;
+
+uint64_t pb_clock(void);
+uint64_t pb_clock_ticks(void);	/* the TSC also with --clock=none; 0: it mustn't be read */
+/* Reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
+void pb_clock_freeze(void);
+#endif
