@@ -8,6 +8,8 @@
  * does:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
+ *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
+ *                                               offsets from a label
  *   jmp *table(,%i,8), mov (%b,%i,8),%x         pointers
  *   mov (...),%x, or nothing near               a pointer from elsewhere
  *   any other sum                               unknown
@@ -76,17 +78,55 @@ static uint64_t definition(struct slice *s, uint64_t addr, ZydisRegister reg, st
 	return 0;
 }
 
+/* Where x was set, before addr, to a word of 4 bytes from an array; or 0. */
+static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, struct decoded *d)
+{
+	struct slice t = *s;
+
+	t.steps = 0;
+	addr = definition(&t, addr, x, d);
+	return addr && d->insn.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
+	       d->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && d->op[1].mem.index != ZYDIS_REGISTER_NONE &&
+	       d->op[1].mem.scale == 4 && !d->op[1].mem.disp.value ? addr : 0;
+}
+
 /* Is x, before addr, an offset that was read from the table at `base`? */
 static bool is_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
+{
+	struct slice t = *s;
+	struct decoded d, later;
+	uint64_t at = offset_from(s, addr, x, &d);
+
+	t.steps = 0;
+	return at && d.op[1].mem.base == base && definition(&t, addr, base, &later) <= at;
+}
+
+/* The address that the register was set to, before addr, by lea; or 0. */
+static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
 {
 	struct slice t = *s;
 	struct decoded d;
 
 	t.steps = 0;
-	return definition(&t, addr, x, &d) && d.insn.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
-	       d.op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && d.op[1].mem.base == base &&
-	       d.op[1].mem.index != ZYDIS_REGISTER_NONE && d.op[1].mem.scale == 4 &&
-	       !d.op[1].mem.disp.value;
+	addr = definition(&t, addr, reg, &d);
+	if (!addr || d.insn.mnemonic != ZYDIS_MNEMONIC_LEA || d.op[1].mem.base != ZYDIS_REGISTER_RIP)
+		return 0;
+	return addr + d.insn.length + (uint64_t)d.op[1].mem.disp.value;
+}
+
+/* Is x, before addr, an offset that was read from a table, and base a label in code? */
+static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
+{
+	uint64_t label = address_in(s, addr, base), at;
+	struct decoded d;
+
+	at = label && pb_range_find(s->an, label) ? offset_from(s, addr, x, &d) : 0;
+	if (!at)
+		return false;
+	s->out->how = PB_COMPUTED_LABELS;
+	s->out->label = label;
+	s->out->table = address_in(s, at, whole(d.op[1].mem.base));
+	return true;
 }
 
 static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegister b)
@@ -94,7 +134,7 @@ static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegiste
 	a = whole(a);
 	b = whole(b);
 	if (!is_offset(s, addr, a, b) && !is_offset(s, addr, b, a))
-		return false;
+		return is_label_sum(s, addr, a, b) || is_label_sum(s, addr, b, a);
 	s->out->how = PB_COMPUTED_OFFSETS;
 	return true;
 }

@@ -199,6 +199,10 @@ static void judge_computed(struct judge *j, struct pb_fn_exit *e)
 		if (!pb_unit_has_table(j->an, e->unit))
 			flag(j, e->unit, PB_INEXIT_COMPUTED);
 		return;
+	case PB_COMPUTED_LABELS:
+		if (!pb_label_table_fits(j->an, e->unit, c.label, c.table))
+			flag(j, e->unit, PB_INEXIT_COMPUTED);
+		return;
 	case PB_COMPUTED_SLOT:
 		e->exit = e->gone;
 		if (!e->gone)

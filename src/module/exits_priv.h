@@ -12,11 +12,13 @@ enum pb_computed_how {
 	PB_COMPUTED_POINTER,	/* a pointer from somewhere */
 	PB_COMPUTED_POINTERS,	/* an array of pointers */
 	PB_COMPUTED_OFFSETS,	/* an array of offsets, counted from itself */
+	PB_COMPUTED_LABELS,	/* an array of offsets, counted from a label */
 };
 
 struct pb_computed {
 	enum pb_computed_how how;
-	uint64_t table;		/* POINTERS: address of the array, 0 if unknown */
+	uint64_t table;		/* POINTERS, LABELS: address of the array, 0 if unknown */
+	uint64_t label;		/* LABELS: what is added */
 	bool on_stack;		/* the jump itself reads it there; below rsp a stub's words lie */
 };
 
@@ -35,6 +37,8 @@ void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* Does the unit take the address of a table of offsets that lead into it? */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
+/* Do all offsets of the table lead into the unit? (labels.c) */
+bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table);
 /* The instruction before addr, not below floor; 0: none. */
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor);
 

@@ -204,6 +204,9 @@ void pb_leaps_sort(struct pb_an *an);
 /* The index of the first that leads to an address >= to. */
 size_t pb_leap_lower(const struct pb_an *an, uint64_t to);
 
+/* labels.c: marks what tables of offsets from labels lead to. */
+void pb_labels_follow(struct pb_an *an);
+
 /* holes.c. Once all windows are known (fn.window_len), those of functions that
  * will need a hole, too. */
 void pb_holes_prepare(struct pb_an *an);

@@ -490,5 +490,7 @@ int pb_sweep(struct pb_an *an, const char **why)
 		return -ENOMEM;
 	pb_leaps_sort(an);
 	follow_tables(an);
+	if (an->flags & PB_MODULE_RETURNS)
+		pb_labels_follow(an);
 	return 0;
 }

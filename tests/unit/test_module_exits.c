@@ -177,6 +177,17 @@ static const char *const exits_s = MACROS
 	"F swsum\n body\n lea table2(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea (%rax,%rdx),%rcx\n jmp *%rcx\n"
 	"3: body\n body\n ret\nE swsum\n.p2align 4\n"
 	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\nE gotos\n.p2align 4\n"
+	/* offsets from a label. What only they lead to is no dead code, and has no windows over it */
+	"F label\n body\n lea 6f(%rip),%rdx\n lea bases(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\n6: body\n body\n ret\n7: body\n mov %ecx,%eax\n mov %eax,%edx\n8: nopl (%rax)\n ret\nE label\n.p2align 4\n"
+	/* the sum is made before a jump to the jump */
+	"F label_apart\n body\n push_rbx\n test %eax,%eax\n lea 9f(%rip),%rdx\n je 11f\n lea apart(%rip),%rcx\n"
+	" movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n jmp 12f\n9: body\n pop_rbx\n body\n ret\n"
+	" .cfi_adjust_cfa_offset 8\n11: mov %rdx,%rax\n12: jmp *%rax\n10: body\n pop_rbx\n body\n ret\n"
+	"E label_apart\n.p2align 4\n"
+	/* one register for both addresses */
+	"F label_again\n body\n lea again(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea 13f(%rip),%rdx\n"
+	" add %rdx,%rax\n jmp *%rax\n13: body\n body\n ret\n14: body\n body\n ret\nE label_again\n.p2align 4\n"
 	/* its cold part jumps back; another shares it */
 	"F hot\n body\n push_rbx\n test %eax,%eax\n je hot.cold\n5: body\n pop_rbx\n body\n ret\nE hot\n.p2align 4\n"
 	"F shares\n body\n push_rbx\n jmp 5b\nE shares\n.p2align 4\n"
@@ -196,6 +207,8 @@ static const char *const exits_s = MACROS
 	"F reads\n mov (%rsp),%rax\n body\n body\n ret\nE reads\n.p2align 4\n"
 	".section .rodata\n.p2align 2\ntable: .long 1b-table,2b-table\n"
 	"table2: .long 3b-table2,3b-table2\n"
+	"bases: .long 6b-6b,7b-6b,8b-6b,-1\n"
+	"apart: .long 9b-9b,10b-9b,-1\nagain: .long 13b-13b,14b-13b,-1\n"
 	".data\n.p2align 3\nops: .quad other,tail\nlabels: .quad 4b,4b\n"
 	END;
 
@@ -215,6 +228,9 @@ static const struct expected exits[] = {
 	{ "switch", "NOT ret+47:WINDOW ret+68:WINDOW" },
 	{ "swsum", "NOT ret+47:WINDOW" },
 	{ "gotos", "NOT ret+40:WINDOW" },
+	{ "label", "NOT ret+53:WINDOW ret+71:PADDED" },
+	{ "label_apart", "NOT ret+59:WINDOW ret+86:WINDOW" },
+	{ "label_again", "NOT ret+53:WINDOW ret+74:WINDOW" },
 	{ "runs_on", "NOT jcc+12:ENTRY ret+52:ENTRY" },
 	{ "next", "NOT ret+20:ENTRY" },
 	{ "never", "NOT" },
@@ -257,8 +273,11 @@ static const char *const refused_s = MACROS
 	"F far_ret\n body\n lretq\nE far_ret\n.p2align 4\n"
 	"F iret\n body\n iretq\nE iret\n.p2align 4\n"
 	"F computed\n body\n lea 1f(%rip),%rdx\n lea (%rdx,%rax,4),%rdx\n jmp *%rdx\n1: body\n body\n ret\nE computed\n.p2align 4\n"
-	"F other_base\n body\n lea 1f(%rip),%rdx\n lea table(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
-	" jmp *%rax\n1: body\n body\n ret\nE other_base\n.p2align 4\n"
+	/* the second offset leads to another function */
+	"F other_base\n body\n lea 4f(%rip),%rdx\n lea table(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\n4: body\n body\n ret\nE other_base\n.p2align 4\n"
+	"F where_table\n body\n lea 3f(%rip),%rdx\n mov 8(%rdi),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\n3: body\n body\n ret\nE where_table\n.p2align 4\n"
 	"F no_table\n body\n mov 8(%rdi),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
 	" body\n ret\nE no_table\n.p2align 4\n"
 	"F goto_or_tail\n body\n mov labels(%rip),%rax\n cmp %rdi,%rax\n je 1f\n mov 8(%rdi),%rax\n1: jmp *%rax\n2: body\n ret\n"
@@ -278,7 +297,7 @@ static const char *const refused_s = MACROS
 	/* what counts for a part counts for its function */
 	"F uses_bad\n body\n push_rbx\n je 3f\n body\n pop_rbx\n ret\nE uses_bad\n.p2align 4\n"
 	".cfi_startproc\n .cfi_adjust_cfa_offset 8\n nop\n3: body\n ret\n.cfi_endproc\n"
-	".section .rodata\n.p2align 2\ntable: .long 0x10,0x20\n"
+	".section .rodata\n.p2align 2\ntable: .long 4b-4b,other-4b\n"
 	".data\n.p2align 3\nlabels: .quad 2b\n"
 	END;
 
@@ -292,6 +311,7 @@ static const struct expected refused[] = {
 	{ "iret", "FAR" },
 	{ "computed", "COMPUTED" },
 	{ "other_base", "COMPUTED" },
+	{ "where_table", "COMPUTED" },
 	{ "no_table", "COMPUTED" },
 	{ "goto_or_tail", "COMPUTED" },
 	{ "framed_jump", "COMPUTED" },
