@@ -96,7 +96,8 @@ void pb_unblocked_in_handler(uint64_t slot)
 	struct pb_thread *t = pb_tls;
 	struct pb_hit h = { slot, PB_SITE_PROGRAM, t->stack };
 
-	if (t->top && handler_is_over(&h))
+	/* the outermost one's end is what counts */
+	if (!t->top || handler_is_over(&h))
 		pb_unblocked.handler = slot;
 }
 
