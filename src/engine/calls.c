@@ -400,9 +400,11 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch)
 {
 	struct pb_open_call *parent, *c;
-	struct pb_thread *t = pb_tls;
+	struct pb_thread *t = pb_thread_get((uint64_t)slot);
 	bool call, outside;
 
+	if (!t)
+		return false;
 	watching = true;
 	parent = parent_at(t, slot);
 	outside = is_outside(parent, mode);
@@ -448,8 +450,10 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 {
-	struct pb_thread *t = pb_tls;
+	struct pb_thread *t = pb_thread_get((uint64_t)slot);
 
+	if (!t)
+		return NULL;
 	pb_open_release(&t->top, c);
 	return watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
 }

@@ -246,6 +246,12 @@ static handler_fn *take_handler(int sig)
 	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
 }
 
+/* Programs read memory, and what the thread knows of its mask can't be asked for again. */
+static bool must_see_the_end(void)
+{
+	return pb_ftrace_regs && !pb_calls_are_safe();
+}
+
 /* Handlers know nothing of their mask: it may be that of a sigsuspend. Where to go on. */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
@@ -271,11 +277,14 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 		pb_unblocked.known = in.known;
 		return done;
 	}
-	if (pb_likely(!in.inside && !is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP]))) {
+	if (in.inside || is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP])) {
+		call_translated(handler, sig, info, uc);
+	} else if (pb_likely(!in.known || !must_see_the_end())) {
 		pb_unblocked_in_handler((uint64_t)slot);
 		return (uint64_t)handler;
+	} else {
+		handler(sig, info, uc);
 	}
-	call_translated(handler, sig, info, uc);
 	pb_interrupt_end(&in, (uint64_t)slot, uc);
 	return done;
 }
