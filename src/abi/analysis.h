@@ -154,7 +154,8 @@ enum pb_exit_kind {
 	X(ENTRY,  "in the copy of its function's entry") \
 	X(HOLE,   "a short jump into padding") \
 	X(DUG,    "a short jump into a hole dug into code") \
-	X(RIDES,  "a jump that has its displacement in common with the next one")
+	X(RIDES,  "a jump that has its displacement in common with the next one") \
+	X(NEXT,   "the same, and the next one is that of the next function's entry")
 
 enum pb_exit_how {
 #define X(name, text) PB_EXIT_##name,
@@ -197,6 +198,8 @@ enum pb_inexit {
  *   DUG             via is not 0; the recipe of what is dug away
  *   RIDES           one byte; the recipe of the carrier, which is the code right
  *                   after it and gets its jump only together with this one
+ *   NEXT            one byte; nothing. A function begins right after it, with five bytes, no
+ *                   via and no endbr64: its jump stands whenever this one does
  *   ENTRY           the window of a function's entry, whose window_len and recipe
  *                   hold the exits, too
  *

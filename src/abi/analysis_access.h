@@ -276,6 +276,13 @@ static inline const struct pb_recipe *pb_window_second(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
 }
 
+/* The function whose entry's jump it has its displacement in common with, or NULL. */
+static inline const struct pb_func *pb_window_next(const struct pb_analysis *a,
+						   const struct pb_exit_window *w)
+{
+	return w->how == PB_EXIT_NEXT ? pb_analysis_at(a, w->start + PB_JUMP_RIDE) : 0;
+}
+
 /* The link-time address of its hole; only with via. */
 static inline uint64_t pb_window_hole(const struct pb_exit_window *w)
 {
@@ -335,6 +342,16 @@ static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysi
 	if (!(f->flags & PB_FUNC_EXITS))
 		return 0;
 	return pb_analysis_windows(a) + pb_window_lower(a, pb_func_window(f));
+}
+
+/* The window that has its displacement in common with the entry's, or NULL. */
+static inline const struct pb_exit_window *pb_func_before(const struct pb_analysis *a,
+							  const struct pb_func *f)
+{
+	int64_t i = pb_window_lower(a, f->addr - 1);
+	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
+
+	return i >= 0 && w->start == f->addr - 1 && w->how == PB_EXIT_NEXT ? w : 0;
 }
 
 /* What the agent writes over an entry of the table of nops. rest[] was made

@@ -238,7 +238,7 @@ static bool second_ok(const struct pb_analysis *a, const struct pb_exit_window *
 	const struct pb_recipe *r = pb_window_recipe(a, w);
 	uint64_t left = a->recipes_size - w->recipe;
 
-	if (w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED)
+	if (w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || w->how == PB_EXIT_NEXT)
 		return true;
 	CHECK(left >= pb_recipe_behind(r));
 	left -= pb_recipe_behind(r);
@@ -249,14 +249,24 @@ static bool second_ok(const struct pb_analysis *a, const struct pb_exit_window *
 	return recipe_ok(pb_window_second(a, w), left) && pb_window_second(a, w)->window_len >= PB_JUMP_LEN;
 }
 
+static bool next_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
+{
+	const struct pb_func *f = pb_window_next(a, w);
+
+	return f && f->refused == PB_REFUSED_NOT && !f->via && !f->window && f->kind != PB_SITE_CYG &&
+	       !(f->flags & PB_FUNC_RIDES);
+}
+
 static bool own_recipe_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	bool via = w->how == PB_EXIT_HOLE || w->how == PB_EXIT_DUG;
-	unsigned jump = via ? PB_JUMP_SHORT : w->how == PB_EXIT_RIDES ? PB_JUMP_RIDE : PB_JUMP_LEN;
+	bool rides = w->how == PB_EXIT_RIDES || w->how == PB_EXIT_NEXT;
+	unsigned jump = via ? PB_JUMP_SHORT : rides ? PB_JUMP_RIDE : PB_JUMP_LEN;
 
-	CHECK(w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || w->how == PB_EXIT_RIDES || via);
+	CHECK(w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || rides || via);
 	CHECK(via == (w->via != 0) && w->len >= jump && w->len <= PB_WINDOW_MAX);
-	CHECK(w->how != PB_EXIT_RIDES || w->len == PB_JUMP_RIDE);
+	CHECK(!rides || w->len == PB_JUMP_RIDE);
+	CHECK(w->how != PB_EXIT_NEXT || next_ok(a, w));
 	CHECK(w->recipe % 8 == 0 && w->recipe <= a->recipes_size);
 	CHECK(recipe_ok(pb_window_recipe(a, w), a->recipes_size - w->recipe));
 	CHECK(pb_window_recipe(a, w)->window_len == w->len);

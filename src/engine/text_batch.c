@@ -18,8 +18,8 @@ uint64_t pb_text_ns;
  * What fails is taken back in the other order.
  *
  *   HOLES_ON	holes get their jump; nothing leads there yet
- *   RIDES_OFF	windows of functions that ride on another's jump, which still stands
- *   WINDOWS	and the compiled-in calls; an exit that rides goes with its carrier
+ *   RIDES_OFF	windows that ride on another function's jump, which still stands
+ *   WINDOWS	and the compiled-in calls; an exit that rides on code displaced for it goes with that
  *   RIDES_ON	the jumps that are ridden on stand
  *   HOLES_OFF	holes get their bytes back; nothing leads there any more
  */
@@ -148,6 +148,12 @@ static bool carries(const struct pb_module *m, const struct pb_site *s)
 	return pb_func_carries(m->analysis, pb_site_func(m, s));
 }
 
+/* Somebody rides on its jump. */
+static bool shares(const struct pb_module *m, const struct pb_site *s)
+{
+	return carries(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
+}
+
 /* The stub of a site that has none yet. Of two that share a jump both get
  * theirs at once, as where it goes is settled then. */
 static bool make_stub(struct pb_module *m, struct pb_site *s)
@@ -156,8 +162,12 @@ static bool make_stub(struct pb_module *m, struct pb_site *s)
 
 	if (!m->stubs_used)
 		m->stubs_used = 16;
-	if (!emit_stub(m, s) || !rider || rider->flags & FTRACE_FL_REFUSED)
-		return s->stub;
+	if (!emit_stub(m, s))
+		return false;
+	if (!rider || rider->flags & FTRACE_FL_REFUSED) {
+		pb_rider_make(m, s);
+		return true;
+	}
 	if ((!rider->stub && !emit_stub(m, rider)) || (!rider[1].stub && !emit_stub(m, rider + 1)) ||
 	    !pb_ride_make(m, m->bias + pb_func_window(pb_site_func(m, rider)),
 			  (uint64_t)m->stubs + rider[0].stub, (uint64_t)m->stubs + rider[1].stub))
@@ -292,7 +302,7 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 		err = pb_text_settled(s + 1, true) ? 0 : -34;
 	}
 	stub = (uint64_t)m->stubs + s->stub;
-	to = carries(m, s) ? pb_ride_target(m->bias + pb_func_window(f)) : 0;
+	to = shares(m, s) ? pb_ride_target(m->bias + pb_func_window(f)) : 0;
 	if (!err)
 		err = pb_batch_on(m, &p, to ? to : stub, stub + PB_STUB_COPY, &has);
 	set_has(s, has);
@@ -305,7 +315,7 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
 	unsigned has = has_of(s);
 
-	if (carries(m, s) && s[-1].flags & FTRACE_FL_ENABLED)
+	if ((carries(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_rider_is_on(m, s))
 		return;
 	pb_batch_off(m, &p, &has);
 	set_has(s, has);

@@ -30,6 +30,11 @@ void pb_returns_init(struct pb_module *m, void *at);
 /* text_pc.c: the place that has its hole at this address. */
 bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
+/* An exit may ride on the jump of the site's entry: its stub, and the places where the two jumps
+ * go, once the site's stub is made. False: there is none, or it is refused. */
+bool pb_rider_make(struct pb_module *m, const struct pb_site *s);
+bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s);
+
 /* text_batch.c: what of a place's jump the text has, or will have after the batch. */
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_HOLE	2u

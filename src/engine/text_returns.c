@@ -69,6 +69,8 @@ static bool usable(const struct pb_module *m, uint32_t window)
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
 	const struct pb_func *f = pb_window_func(m->analysis, w);
 
+	if (!f)
+		f = pb_window_next(m->analysis, w);
 	if (m->exits[window].flags & PB_EXIT_FL_REFUSED)
 		return false;
 	/* what tells its calls itself isn't patched */
@@ -125,12 +127,22 @@ void pb_text_want_returns(struct pb_module *m, const struct pb_site *s)
 	m->exits_used = true;
 }
 
+static struct pb_exit_site *exit_of(const struct pb_module *m, const struct pb_exit_window *w)
+{
+	return &m->exits[w - pb_analysis_windows(m->analysis)];
+}
+
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
 
-	return m->exits_used && f->flags & PB_FUNC_EXITS &&
-	       m->exits[pb_func_exits(m->analysis, f) - pb_analysis_windows(m->analysis)].flags & PB_EXIT_FL_WANTED;
+	const struct pb_exit_window *before;
+
+	if (!m->exits_used)
+		return false;
+	before = pb_func_before(m->analysis, f);
+	return (f->flags & PB_FUNC_EXITS && exit_of(m, pb_func_exits(m->analysis, f))->flags & PB_EXIT_FL_WANTED) ||
+	       (before && exit_of(m, before)->flags & (PB_EXIT_FL_WANTED | PB_HAS_WINDOW));
 }
 
 static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p)
@@ -156,6 +168,44 @@ static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_plac
 	return true;
 }
 
+bool pb_rider_make(struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_exit_window *w = pb_func_before(m->analysis, pb_site_func(m, s));
+	struct pb_exit_site *e;
+	struct pb_place p;
+
+	if (!m->exits || !w)
+		return false;
+	e = exit_of(m, w);
+	p = pb_window_place(m->analysis, w);
+	if (!make_stub(m, (uint32_t)(e - m->exits), &p) ||
+	    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub, (uint64_t)m->stubs + s->stub)) {
+		e->flags |= PB_EXIT_FL_REFUSED;
+		return false;
+	}
+	return true;
+}
+
+bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_exit_window *w = m->exits ? pb_func_before(m->analysis, pb_site_func(m, s)) : NULL;
+
+	return w && exit_of(m, w)->flags & PB_HAS_WINDOW;
+}
+
+/* The jump of the next function's entry stands before that of a window that rides on it. */
+static bool next_is_on(struct pb_module *m, uint32_t window)
+{
+	const struct pb_func *f = pb_window_next(m->analysis, pb_analysis_windows(m->analysis) + window);
+	struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
+
+	if (!s)
+		return true;
+	if (!pb_text_settled(s, true))
+		pb_text_change(m, s, true);
+	return pb_text_settled(s, true) && m->exits[window].stub;
+}
+
 static void change(struct pb_module *m, uint32_t window, bool on)
 {
 	struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
@@ -163,7 +213,7 @@ static void change(struct pb_module *m, uint32_t window, bool on)
 	unsigned has = e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE);
 	uint64_t stub;
 
-	if (on && !e->stub && !make_stub(m, window, &p)) {
+	if (on && (!next_is_on(m, window) || (!e->stub && !make_stub(m, window, &p)))) {
 		e->flags |= PB_EXIT_FL_REFUSED;
 		return;
 	}

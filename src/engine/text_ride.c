@@ -20,7 +20,7 @@
 #include "base/sys.h"
 
 #define PAGE		4096ul
-#define MAX_RIDES	1024
+#define MAX_RIDES	2048
 #define LOW_IMAGE	0x90000000ul	/* nothing as far below as it is far above */
 #define NEAREST		0x10u		/* of d3, d2: a quarter of a gigabyte */
 #define FARTHEST	0x7eu

@@ -8,6 +8,7 @@
  *                   after it (after a conditional jump the code may continue)
  *   JOINED          the window before is made longer
  *   HOLE, DUG       a short jump, and five bytes within its reach
+ *   RIDES, NEXT     a jump of which only the first byte is its own
  *
  * Entries have chosen before, and keep what they have.
  */
@@ -486,6 +487,22 @@ static bool ride(struct placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
+/* The same, where the next one is that of an entry. */
+static bool ride_on_next(struct placer *p, struct pb_fn_exit *e)
+{
+	struct pb_an *an = p->an;
+	uint64_t next = e->addr + e->len;
+	long i = pb_fn_lower(an, next);
+	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
+
+	if (e->len != PB_JUMP_RIDE || !f || f->addr != next || f->refused || f->via || f->window ||
+	    f->kind == PB_SITE_CYG || f->flags & PB_FUNC_RIDES || is_used(an, e->addr, next) ||
+	    pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+		return false;
+	keep(p, e, e->addr, PB_EXIT_NEXT);
+	return true;
+}
+
 static void short_windows(struct placer *p, const bool *wanted)
 {
 	struct pb_an *an = p->an;
@@ -512,7 +529,7 @@ static void short_windows(struct placer *p, const bool *wanted)
 		if (!e->exit || !wanted[e->unit] || e->how || e->displaced)
 			continue;
 		set_used(an, e->addr, e->addr + e->len, false);
-		if (!short_window(p, e, true) && !ride(p, e))
+		if (!short_window(p, e, true) && !ride(p, e) && !ride_on_next(p, e))
 			set_used(an, e->addr, e->addr + e->len, true);
 	}
 }

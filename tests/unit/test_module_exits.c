@@ -128,6 +128,9 @@ static const char *const windows_s = MACROS
 	/* the code behind it carries, its own or the next function's */
 	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE rides\nfar\n"
+	/* the next function's entry carries */
+	"F crowded\n body\n call other\n ret\nE crowded\n"
+	"F next\n body\n ret\nE next\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
 	/* bytes that nobody comes to are no exits */
 	"F data\n body\n add $1,%eax\n ret\n .byte 0xc3,0xc3,0x48,0xc3\nE data\nfar\n"
@@ -145,6 +148,8 @@ static const struct expected windows[] = {
 	{ "dug", "NOT ret+31:DUG" },
 	{ "carried", "NOT ret+7:RIDES" },
 	{ "rides", "NOT ret+19:RIDES" },
+	{ "crowded", "NOT ret+15:NEXT" },
+	{ "next", "NOT ret+10:ENTRY" },
 	{ "joins", "NOT jcc+17:WINDOW ret+23:JOINED" },
 	{ "data", "NOT ret+13:ENTRY" },
 	{ NULL, NULL }

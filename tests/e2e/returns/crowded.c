@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Functions that end in a call and a ret, with the next one right behind: nothing but the ret's own byte
+ * can be replaced. Built with -O1. A thread runs through them all the time.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LEVEL(n, callee) \
+	__attribute__((noipa)) static long f##n(long x) { __asm__ volatile("nopl 8(%%rax)" : "+r"(x)); return callee; }
+
+__attribute__((noipa)) static long bottom(long x)
+{
+	__asm__ volatile("nopl 8(%%rax)\nnopl 8(%%rax)" : "+r"(x));
+	return x + 1;
+}
+LEVEL(9, bottom(x))
+LEVEL(8, f9(x))
+LEVEL(7, f8(x))
+LEVEL(6, f7(x))
+LEVEL(5, f6(x))
+LEVEL(4, f5(x))
+LEVEL(3, f4(x))
+LEVEL(2, f3(x))
+LEVEL(1, f2(x))
+
+static volatile int over;
+
+static void *run(void *arg)
+{
+	long n = 0, sum = 0;
+
+	while (!over || n < *(long *)arg)
+		sum += f1(n++);
+	return (void *)sum;
+}
+
+int main(int argc, char **argv)
+{
+	long calls = atol(argv[1]), sum = 0;
+	void *other;
+	pthread_t t;
+
+	pthread_create(&t, NULL, run, &calls);
+	for (long i = 0; i < calls; i++)
+		sum += f1(i);
+	over = 1;
+	pthread_join(t, &other);
+	printf("%ld\n", sum);
+	return 0;
+}
