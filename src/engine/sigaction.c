@@ -65,44 +65,61 @@ static bool is_ours_first(int sig)
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-static uint64_t frame(const greg_t *g, int offset)
+/* What a handler is shown of registers that lie in a frame of our code, and where; NULL: it is shown the real one. */
+struct view {
+	greg_t *g;
+	uint64_t *frame[NGREG];
+};
+
+static uint64_t *frame(const greg_t *g, int offset)
 {
-	return *(uint64_t *)((uint64_t)g[REG_RSP] + (uint64_t)(int64_t)offset);
+	return (uint64_t *)((uint64_t)g[REG_RSP] + (uint64_t)(int64_t)offset);
 }
 
-static void set_flags(greg_t *g, uint32_t saved)
+static void show_saved(struct view *v, int reg, int offset)
+{
+	v->frame[reg] = frame(v->g, offset);
+	v->g[reg] = (greg_t)*v->frame[reg];
+}
+
+#define STATUS_FLAGS	0x8d5l
+
+static void show_flags(struct view *v)
 {
 	/* lahf in ah, seto in al */
-	uint64_t flags = (uint64_t)g[REG_EFL] & ~0x8d5ul;
+	uint32_t saved = *(uint32_t *)(v->frame[REG_EFL] = frame(v->g, F_FLAGS));
 
-	g[REG_EFL] = (greg_t)(flags | (saved >> 8 & 0xd5) | (saved & 1) << 11);
+	v->g[REG_EFL] = (v->g[REG_EFL] & ~STATUS_FLAGS) | (saved >> 8 & 0xd5) | (saved & 1) << 11;
 }
 
 /* At an exit that leads to our code: the return has happened, where that is safe to say
  * (a ret may have faulted); a jump is about to. */
-static bool show_exit(int sig, greg_t *g, uint32_t of)
+static bool show_exit(int sig, struct view *v, uint32_t of)
 {
+	greg_t *g = v->g;
 	uint64_t to;
 	bool own;
 
 	if (of == PB_HOT_RET) {
 		if (is_ours_first(sig))
 			return false;
-		g[REG_RIP] = (greg_t)frame(g, 0);
+		g[REG_RIP] = (greg_t)*frame(g, 0);
 		g[REG_RSP] += 8;
 		return true;
 	}
 	to = pb_text_original_pc((uint64_t)g[REG_R11], &own);
 	if (!to)
 		return false;
-	g[REG_R11] = (greg_t)frame(g, F_R11);
+	show_saved(v, REG_R11, F_R11);
 	g[REG_RIP] = (greg_t)to;
 	return true;
 }
 
 /* In the hit path before the call is made: as at the function's entry. */
-static bool show_entry(int sig, greg_t *g)
+static bool show_entry(int sig, struct view *v)
 {
+	greg_t *g = v->g;
+
 	for (const struct pb_hot_range *r = __start_pb_hot_ranges; r < __stop_pb_hot_ranges; r++) {
 		uint64_t off = (uint64_t)g[REG_RIP] - ((uint64_t)r + (uint64_t)(int64_t)r->start);
 		const struct pb_site *s = (const struct pb_site *)g[REG_R11];
@@ -113,21 +130,21 @@ static bool show_entry(int sig, greg_t *g)
 		if (r->of == PB_HOT_ENTRY && !(m = pb_site_module(s)))
 			return false;
 		if (off || off >= r->saved)
-			g[REG_RAX] = (greg_t)frame(g, F_RAX);
+			show_saved(v, REG_RAX, F_RAX);
 		if (off >= r->saved) {
-			g[REG_RCX] = (greg_t)frame(g, F_RCX);
-			g[REG_RDX] = (greg_t)frame(g, F_RDX);
+			show_saved(v, REG_RCX, F_RCX);
+			show_saved(v, REG_RDX, F_RDX);
 			if (r->rdi_rsi) {
-				g[REG_RDI] = (greg_t)frame(g, F_RDI);
-				g[REG_RSI] = (greg_t)frame(g, F_RSI);
+				show_saved(v, REG_RDI, F_RDI);
+				show_saved(v, REG_RSI, F_RSI);
 			}
 			if (r->rdi_rsi > 1)
-				g[REG_R8] = (greg_t)frame(g, F_R8);
-			set_flags(g, (uint32_t)frame(g, F_FLAGS));
+				show_saved(v, REG_R8, F_R8);
+			show_flags(v);
 		}
 		if (!m)
-			return show_exit(sig, g, r->of);
-		g[REG_R11] = (greg_t)frame(g, F_R11);
+			return show_exit(sig, v, r->of);
+		show_saved(v, REG_R11, F_R11);
 		g[REG_RIP] = (greg_t)(m->bias + pb_site_func(m, s)->addr +
 				      pb_site_func(m, s)->window);
 		return true;
@@ -135,20 +152,36 @@ static bool show_entry(int sig, greg_t *g)
 	return false;
 }
 
-static bool show_stub(greg_t *g)
+static bool show_stub(struct view *v)
 {
 	bool own;
-	uint64_t pc = (uint64_t)g[REG_RIP], original = pb_text_original_pc(pc, &own);
+	uint64_t pc = (uint64_t)v->g[REG_RIP], original = pb_text_original_pc(pc, &own);
 
 	if (!original)
 		return false;
 	/* behind the lea, r11 is the site (layout.h) */
-	if (own && *(const uint8_t *)pc != 0x4c)
-		g[REG_R11] = (greg_t)frame(g, F_R11);
-	else if (own && ((const uint8_t *)pc)[1] == 0x8b)
-		g[REG_R11] = (greg_t)frame(g, F_R11);
-	g[REG_RIP] = (greg_t)original;
+	if (own && (*(const uint8_t *)pc != 0x4c || ((const uint8_t *)pc)[1] == 0x8b))
+		show_saved(v, REG_R11, F_R11);
+	v->g[REG_RIP] = (greg_t)original;
 	return true;
+}
+
+/* What the handler changed of a register holds for the program, and what our code was doing with it goes on. */
+static void take_back(const struct view *v, const greg_t *real, const greg_t *shown)
+{
+	greg_t *g = v->g;
+
+	for (int i = 0; i < NGREG; i++) {
+		greg_t control = i == REG_EFL ? g[i] & ~STATUS_FLAGS : 0;
+
+		if (i == REG_EFL && v->frame[i])
+			*(uint32_t *)v->frame[i] = (uint32_t)((g[i] & 0xd5) << 8 | (g[i] >> 11 & 1));
+		else if (v->frame[i] && g[i] != shown[i])
+			*v->frame[i] = (uint64_t)g[i];
+		else if (g[i] != shown[i])
+			continue;
+		g[i] = i == REG_EFL ? (real[i] & STATUS_FLAGS) | control : real[i];
+	}
 }
 
 /* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has to know. */
@@ -167,16 +200,17 @@ static bool is_ours(uint64_t pc)
 {
 	bool own;
 
-	return pb_hot_holds(pc) || pb_text_original_pc(pc, &own);
+	return pb_agent_holds(pc) || pb_text_original_pc(pc, &own);
 }
 
 static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
 {
 	greg_t *g = uc->uc_mcontext.gregs, real[NGREG], shown[NGREG];
+	struct view v = { .g = g };
 	bool moved;
 
 	memcpy(real, g, sizeof(real));
-	if (!show_entry(sig, g) && !show_stub(g)) {
+	if (!show_entry(sig, &v) && !show_stub(&v)) {
 		handler(sig, info, uc);
 		return;
 	}
@@ -194,9 +228,7 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 			g[REG_RIP] = (greg_t)to;
 		return;
 	}
-	for (int i = 0; i < NGREG; i++)
-		if (g[i] == shown[i])
-			g[i] = real[i];
+	take_back(&v, real, shown);
 }
 
 /* As the kernel has it. */
@@ -223,12 +255,12 @@ static void die(int sig, siginfo_t *info)
 static void by_default(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
-	greg_t *g = uc->uc_mcontext.gregs;
+	struct view v = { .g = uc->uc_mcontext.gregs };
 
 	if (pb_fault_fixup(sig, info, uc))
 		return;
-	if (!show_entry(sig, g))
-		show_stub(g);
+	if (!show_entry(sig, &v))
+		show_stub(&v);
 	die(sig, info);
 }
 
