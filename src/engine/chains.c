@@ -109,12 +109,18 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 		first->stack = s;
 }
 
-/* What was open at a fork is counted in the parent: here it is listed as open, and ends. */
+/* What was open at a fork is counted in the parent: here it is listed as open, and ends. So is a call whose exit a
+ * handler interrupted that forked: the record for which room was taken is the parent's. */
 static void count_in_parent(struct pb_open_call *root)
 {
-	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c); c = pb_open_parent(c))
+	uint64_t slot;
+
+	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c); c = pb_open_parent(c)) {
 		if (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE)
 			c->state = PB_ENTRY_EMITTED;
+		if (pb_open_is_leaving(c, &slot))
+			c->record = PB_OPEN_UNRESERVED;
+	}
 }
 
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot)

@@ -49,8 +49,20 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 	pb_calls_handler_over(t, slot - 8);
 }
 
+/* A child of a fork in the handler goes on with what was interrupted, which may be code that holds the
+ * address of the thread's state: that is of zeros now. So it is made here; where children aren't followed, what that
+ * code writes goes nowhere. */
+static void be_again(const struct pb_interrupted *i, uint64_t slot)
+{
+	if (i->pid == pb_process->pid || pb_tls->top)
+		return;
+	if ((pb_latched || !pb_thread_get(slot)) && !pb_thread_is_new())
+		pb_writer_void(&pb_tls->w);
+}
+
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc)
 {
+	be_again(i, slot);
 	go_back(i, slot);
 	/* only now, as go_back() may change chunks */
 	if (i->inside) {

@@ -294,7 +294,7 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 {
 	pb_writer_init(&t->w, pb_process->pid, tid, pb_image);
 	t->own.thread = t;
-	own_stack(&t->own, t->tcb, slot);
+	own_stack(&t->own, tcb_now(), slot);
 	t->own.id = 1ul << 63 | t->w.serial;
 	t->w.stack = t->own.id;
 	t->stack = &t->own;

@@ -36,6 +36,8 @@ _Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.base) == T_CHUNK, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
+_Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 
 extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
 extern char __ehdr_start[] __attribute__((visibility("hidden")));

@@ -314,15 +314,20 @@ static uint64_t next_number(const struct pb_writer *w, uint64_t full)
 	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
 }
 
+/* The chunk is left alone if it isn't w's (pb_change_owns()). */
 static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t full,
 			     const void *ending)
 {
 	uint64_t *data = (uint64_t *)(c + 1);
 	uint32_t depth = 0;
 
+	if (!pb_change_owns(w, c))
+		return data;
 	c->leaf_start = 0;
 	if (c->uses)
 		zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
+	if (!pb_change_owns(w, c))
+		return data;
 	c->uses++;
 	c->buffer = w->buffer;
 	c->image = w->image;
@@ -393,7 +398,7 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 	pb_barrier();
 	do {
 		pos = w->pos;
-		if (!still_full(pos, full)) {
+		if (!still_full(pos, full) || !pb_change_owns(w, c)) {
 			forget_taken(w, c);
 			give_back(w, c);
 			pb_change_mend(w);

@@ -34,6 +34,13 @@ static inline void pb_count_local(uint64_t *n)
 	__asm__ volatile("incq %0" : "+m"(*n) : : "cc");
 }
 
+/* Whether the chunk is the thread's. In a child that a handler forked, the code that the handler interrupted still
+ * has one of the parent's, which writes there. */
+static inline bool pb_change_owns(const struct pb_writer *w, const struct pb_chunk *c)
+{
+	return *(const volatile uint32_t *)&c->serial == *(const volatile uint32_t *)&w->serial;
+}
+
 /* Puts a new chunk in force in place of the full one at that address. True also if
  * a handler did so meanwhile; false if there is none. `ending`: see
  * pb_writer_put_end(). */

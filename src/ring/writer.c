@@ -82,6 +82,13 @@ void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t im
 	}
 }
 
+void pb_writer_void(struct pb_writer *w)
+{
+	w->pos = pb_no_chunk + PB_CHUNK_LIMIT;
+	w->base = 0;
+	w->leaf = pb_no_leaf;
+}
+
 void pb_writer_lost(struct pb_writer *w)
 {
 	*w->leaf = 0;		/* the header may name it as the one that is open */
@@ -180,20 +187,38 @@ static void end_words(struct pb_writer *w, uint64_t *p, uint64_t first, uint64_t
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
+/* Reserved words that aren't used. In a child that a handler forked they may be the parent's, which writes there. */
+static void leave_words(struct pb_writer *w, uint64_t *p, unsigned n)
+{
+	if (pb_change_owns(w, (void *)pb_chunk_of((uint64_t)p)))
+		*p = pb_ext_word(PB_EXT_PAD, n, 0, 0);
+}
+
+static uint32_t serial_now(const struct pb_writer *w)
+{
+	return *(const volatile uint32_t *)&w->serial;
+}
+
 static bool put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
 		const uint64_t *payload, unsigned nr, const void *ending)
 {
 	unsigned escape = time_fits(w, time, bits) ? 0 : PB_EXT_TIME_WORDS;
+	uint32_t serial = serial_now(w);
 	uint64_t *p, before;
 
 	for (;;) {
 		p = reserve(w, escape + 1 + nr, ending);
 		if (!p)
 			return false;
+		/* this is a child now: the record is its parent's */
+		if (pb_unlikely(serial_now(w) != serial)) {
+			leave_words(w, p, escape + 1 + nr);
+			return true;
+		}
 		if (escape || time_fits(w, time, bits))
 			break;
 		/* a handler wrote meanwhile: not in these words, then */
-		*p = pb_ext_word(PB_EXT_PAD, 1 + nr, 0, 0);
+		leave_words(w, p, 1 + nr);
 		escape = PB_EXT_TIME_WORDS;
 	}
 	w->last = time;
@@ -241,10 +266,15 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 static bool put_plain(struct pb_writer *w, uint64_t word, uint64_t last, const uint64_t *payload,
 		      unsigned nr)
 {
+	uint32_t serial = serial_now(w);
 	uint64_t *p = reserve(w, 1 + nr, NULL), before;
 
 	if (!p)
 		return false;
+	if (pb_unlikely(serial_now(w) != serial)) {
+		leave_words(w, p, 1 + nr);
+		return true;
+	}
 	w->last = last;
 	before = begin_words(w, p, 1 + nr);
 	for (unsigned i = 0; i < nr; i++)

@@ -82,6 +82,8 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 /* A new thread's writer: gives it a serial. It takes a chunk when it first
  * writes. */
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image);
+/* No record of this writer's has room: that of a thread without a serial. */
+void pb_writer_void(struct pb_writer *w);
 /* Its thread is gone, or about to leave the image: its chunks become FULL. It
  * may write again, into a new one. */
 void pb_writer_close(struct pb_writer *w);

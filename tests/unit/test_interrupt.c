@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "engine/calls.h"
@@ -33,7 +34,8 @@ static struct pb_open_segment calls_on[3] __attribute__((aligned(PB_OPEN_SEGMENT
 #define own_calls	calls_on[0]
 #define coro_calls	calls_on[1]
 #define handler_calls	calls_on[2]
-static unsigned nr_pending, pending_at_close;
+static unsigned nr_pending, pending_at_close, made_anew;
+static bool follows = true;
 
 /* What the two files ask of others. */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
@@ -66,6 +68,25 @@ void pb_chain_end(struct pb_stack *s)
 bool pb_chain_is_empty(const struct pb_stack *s)
 {
 	return true;
+}
+
+struct pb_thread *pb_thread_get(uint64_t slot)
+{
+	if (!follows)
+		return NULL;
+	made_anew++;
+	pb_tls->top = own_calls.call;
+	return pb_tls;
+}
+
+bool pb_thread_is_new(void)
+{
+	return false;
+}
+
+void pb_writer_void(struct pb_writer *w)
+{
+	w->pos = 1;
 }
 
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
@@ -193,6 +214,29 @@ static void a_change_of_stack_is_interrupted(void **state)
 	assert_ptr_equal(thread.top, own);
 }
 
+/* What was interrupted goes on in a child of a fork in the handler, with the address of the thread's state. */
+static void a_child_has_its_state_again(void **state)
+{
+	ucontext_t uc = context(AGENT, false);
+	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
+
+	made_anew = 0;
+	memset(&process, 0, sizeof(process));	/* as the kernel wipes it */
+	memset(&thread, 0, sizeof(thread));
+	follows = false;
+	pb_interrupt_end(&i, OWN + 0x3000, &uc);
+	assert_int_equal(thread.w.pos, 1);
+	assert_null(thread.top);
+	follows = true;
+	pb_interrupt_end(&i, OWN + 0x3000, &uc);
+	assert_int_equal(made_anew, 1);
+	assert_non_null(thread.top);
+	/* a handler that has made calls in the child */
+	process.pid = 2;
+	pb_interrupt_end(&i, OWN + 0x3000, &uc);
+	assert_int_equal(made_anew, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +245,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_program_is_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_closed_knows_the_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(a_child_has_its_state_again, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

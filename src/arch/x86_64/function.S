@@ -35,10 +35,10 @@ pb_function:
 	mov	%rax, (%rdx)
 	jmp	pb_graph_reject
 .Lfunction_full:
-	pad_unless_full rdx, rsi, PAD_2
+	pad_unless_full rdx, si, .Lfunction_slow, PAD_2
 	jmp	.Lfunction_slow
 .Lfunction_far:
-	movq	$PAD_2, (%rdx)
+	pad_own	rdx, si, .Lfunction_slow, PAD_2
 .Lfunction_slow:
 	mov	$PB_ENTER_FUNCTION, %edx
 	jmp	pb_enter_slow

@@ -28,13 +28,16 @@
 #define T_CHUNK			24
 #define T_LAST			32
 #define T_LEAF			40
+#define T_SERIAL		120
 
 /* struct pb_site */
 #define S_HANDLER		0
 #define S_BODY			8
 #define S_ID			16
 
-/* struct pb_chunk, from leaf_start */
+/* struct pb_chunk; */
+#define L_SERIAL		4
+/* from leaf_start */
 #define L_START			0
 #define L_SITE			8
 
@@ -87,6 +90,7 @@
 #define F_RSI			-56
 #define F_TARGET		-64
 #define F_R8			-72
+#define F_SERIAL		-80	/* only while a reserved word becomes a PAD */
 
 /* how pb_enter() is to treat the call */
 #define PB_ENTER_NESTED		1	/* only below a call that is traced */

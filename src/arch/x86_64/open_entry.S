@@ -94,10 +94,10 @@
 	mov	%rsi, (%rax)
 	jmp	.Lemitted_\name
 .Lemit_far_\name:
-	movq	$PAD_1, (%rax)
+	pad_own	rax, si, .Lslow_\name
 	jmp	.Lemit_back_\name
 .Lemit_full_\name:
-	pad_unless_full rax, rsi
+	pad_unless_full rax, si, .Lslow_\name
 .Lemit_back_\name:
 	movb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jmp	.Lslow_\name

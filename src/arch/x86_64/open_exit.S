@@ -105,10 +105,10 @@
 	jmp	.Lc_\name
 
 .Lfull_\name:
-	pad_unless_full rdx, rsi
+	pad_unless_full rdx, si, .Lc_\name
 	jmp	.Lc_\name
 .Lfar_\name:
-	movq	$PAD_1, (%rdx)
+	pad_own	rdx, si, .Lc_\name
 .Lc_\name:
 	call_exit \jump
 .Lend_\name:

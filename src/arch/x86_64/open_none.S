@@ -86,7 +86,7 @@
 	jmp	.Lslow_\name
 
 .Lfull_\name:
-	pad_unless_full rax, rdx
+	pad_unless_full rax, dx, .Lslow_\name
 	movb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 .Lslow_\name:
 	mov	%rdi, F_RDI(%rsp)
@@ -152,7 +152,7 @@
 	xor	%ecx, %ecx
 	jmp	.Lc_\name
 .Lfull_\name:
-	pad_unless_full rax, rdx
+	pad_unless_full rax, dx, .Lc_\name
 .Lc_\name:
 	.if \jump
 	hot_range \name, .Lsaved_\name, .Lc_\name, 0, PB_HOT_JUMP
