@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The traced functions of steps.cc, one for each kind of exit, and the calls that it
+ * makes of them. Each counts its calls itself, in one instruction.
+ */
+	.text
+	.p2align 4
+
+	.macro F name
+	.globl	\name
+	.type	\name, @function
+\name:
+	.cfi_startproc
+	.endm
+	.macro E name
+	.cfi_endproc
+	.size	\name, . - \name
+	.p2align 4
+	.endm
+	.macro T name, number
+	F \name
+	incq	made + 8 * \number(%rip)
+	.endm
+	.macro push_reg reg
+	push	%\reg
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset \reg, 0
+	.endm
+	.macro pop_reg reg
+	pop	%\reg
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore \reg
+	.endm
+	/* longer than an entry's window can become */
+	.macro far_away
+	.rept	6
+	lea	1(%rsi), %rsi
+	.endr
+	.endm
+
+/* its ret lies in the entry's window */
+T t_leaf, 0
+	lea	3(%rdi), %rax
+	cmp	$5, %rax
+	ret
+E t_leaf
+
+T t_far, 1
+	far_away
+	lea	1(%rdi), %rax
+	mov	$0x77, %edx
+	cmp	$4, %rax
+	ret
+E t_far
+
+T t_caller, 2
+	push_reg rbx
+	mov	%rdi, %rbx
+	call	t_far
+	add	%rbx, %rax
+	pop_reg rbx
+	ret
+E t_caller
+
+/* leaves by a conditional jump if x is odd */
+T t_cond, 3
+	far_away
+	test	$1, %dil
+	jne	t_leaf
+	lea	9(%rdi), %rax
+	inc	%r11
+	ret
+E t_cond
+
+T t_tail, 4
+	far_away
+	lea	1(%rdi), %rdi
+	inc	%r11
+	jmp	t_leaf
+E t_tail
+
+T t_pops, 5
+	mov	8(%rsp), %rax
+	add	%rdi, %rax
+	ret	$8
+E t_pops
+
+/* two levels */
+T t_tree, 6
+	push_reg rbx
+	mov	%rdi, %rbx
+	call	t_caller
+	add	%rax, %rbx
+	lea	(%rbx), %rdi
+	call	t_tail
+	add	%rbx, %rax
+	pop_reg rbx
+	ret
+E t_tree
+
+/* between two steps, in the record */
+T t_mark, 7
+	lea	1(%rdi), %rax
+	ret
+E t_mark
+
+/* as deep as anything was before: what a jump left open is closed */
+T t_flush, 8
+	test	%edi, %edi
+	jz	1f
+	dec	%edi
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	t_flush
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+1:	ret
+E t_flush
+
+/* rsi(rdx), edi calls deep */
+T t_deep, 9
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	dec	%edi
+	jz	1f
+	call	t_deep
+	jmp	2f
+1:	mov	%rdx, %rdi
+	call	*%rsi
+2:	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+E t_deep
+
+/* what handlers call */
+T t_hand, 10
+	push_reg rbx
+	mov	%rdi, %rbx
+	call	t_far
+	lea	(%rax, %rbx), %rdi
+	call	t_leaf
+	pop_reg rbx
+	ret
+E t_hand
+
+/* the same, and it leaves by a jump */
+T t_out, 11
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	jump_out
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+E t_out
+
+/* rsi(rdi) */
+T t_root, 12
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	*%rsi
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+E t_root
+
+/* takes some time */
+T t_nap, 13
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	nap
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	mov	$0x13, %eax
+	mov	$0x14, %ecx
+	mov	$0x15, %edx
+	mov	$0x16, %esi
+	mov	$0x17, %edi
+	mov	$0x18, %r8d
+	mov	$0x19, %r9d
+	mov	$0x1a, %r10d
+	mov	$0x1b, %r11d
+	cmp	$0x1b, %r11d
+	ret
+E t_nap
+
+/* its calls are too deep for -D, or aren't recorded as it is itself not (-N) */
+T t_unseen, 14
+	push_reg rbx
+	mov	%rdi, %rbx
+	call	t_hidden
+	add	%rbx, %rax
+	pop_reg rbx
+	ret
+E t_unseen
+
+T t_hidden, 15
+	lea	5(%rdi), %rax
+	ret
+E t_hidden
+
+/* has no return that could be hooked */
+T t_entry, 16
+	lea	7(%rdi), %rax
+	lea	(%rsp), %rcx
+	mov	(%rcx), %rcx
+	mov	%rcx, (%rsp)
+	cmp	$8, %rax
+	ret
+E t_entry
+
+F call_pops
+	push	$0x21
+	.cfi_adjust_cfa_offset 8
+	call	t_pops
+	.cfi_adjust_cfa_offset -8
+	ret
+E call_pops
+
+/* void run_stepped(long (*f)(long), long x, uint64_t registers[16]): calls f(x) with the trap flag set
+ * and all registers known, and tells all of them after its return. */
+F run_stepped
+	push_reg rbx
+	push_reg rbp
+	push_reg r12
+	push_reg r13
+	push_reg r14
+	push_reg r15
+	sub	$(8 + 16 * 8 + 16), %rsp
+	.cfi_adjust_cfa_offset (8 + 16 * 8 + 16)
+	mov	%rdx, 128(%rsp)
+	mov	%rdi, 136(%rsp)
+	mov	%rsi, %rdi
+	.irp	n, 8, 9, 10, 11, 12, 13, 14, 15
+	mov	$0x5000 + \n, %r\n
+	.endr
+	mov	$0x6001, %ebx
+	mov	$0x6002, %ebp
+	mov	$0x6003, %ecx
+	mov	$0x6004, %edx
+	mov	$0x6005, %esi
+	xor	%eax, %eax
+	cmp	$1, %eax
+	pushf
+	.cfi_adjust_cfa_offset 8
+	orl	$0x100, (%rsp)
+	popf
+	.cfi_adjust_cfa_offset -8
+	call	*136(%rsp)
+	pushf
+	.cfi_adjust_cfa_offset 8
+	andl	$~0x100, (%rsp)
+	popf
+	.cfi_adjust_cfa_offset -8
+	pushf
+	.cfi_adjust_cfa_offset 8
+	andl	$0x8d5, (%rsp)
+	popq	120(%rsp)
+	.cfi_adjust_cfa_offset -8
+	mov	%rax, 0(%rsp)
+	mov	%rcx, 8(%rsp)
+	mov	%rdx, 16(%rsp)
+	mov	%rsi, 24(%rsp)
+	mov	%rdi, 32(%rsp)
+	mov	%rbx, 40(%rsp)
+	mov	%rbp, 48(%rsp)
+	.irp	n, 8, 9, 10, 11, 12, 13, 14, 15
+	mov	%r\n, 56 + 8 * (\n - 8)(%rsp)
+	.endr
+	mov	128(%rsp), %rdi
+	mov	%rsp, %rsi
+	mov	$16, %ecx
+	cld
+	rep movsq
+	add	$(8 + 16 * 8 + 16), %rsp
+	.cfi_adjust_cfa_offset -(8 + 16 * 8 + 16)
+	pop_reg r15
+	pop_reg r14
+	pop_reg r13
+	pop_reg r12
+	pop_reg rbp
+	pop_reg rbx
+	ret
+E run_stepped
+
+	.section .note.GNU-stack,"",@progbits
