@@ -24,7 +24,8 @@
 	jae	\to
 	.endm
 
-	.macro open_entry name, mode, nested
+	/* lazy: what is recorded of it, its end tells; its parent's ENTRY can wait as well. */
+	.macro open_entry name, mode, nested, lazy
 	.globl	\name
 	.hidden	\name
 	.type	\name, @function
@@ -47,18 +48,28 @@
 	testb	$1, O_WORD(%rcx)		/* a foot: nothing is traced below it, or C knows */
 	jnz	.Lfoot_\name
 	.endif
+	.if \lazy
+	cmpb	$PB_ENTRY_LAZY, O_STATE(%rcx)
+	ja	.Lslow_\name
+	.else
 	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
 	jne	.Lemit_\name
+	.endif
 .Lemitted_\name:
 	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rax
 	mov	%rsi, O_SITE(%rcx)		/* and LEAF, 0, to the state */
 	mov	%rax, O_RET(%rcx)
+	.if \lazy
+	movb	$PB_ENTRY_LAZY, O_STATE(%rcx)
+	.endif
 	clock
+	.if !\lazy
 	mov	T_LEAF(%rdi), %rdx
 	mov	%esi, L_SITE(%rdx)
 	mov	%rax, L_START(%rdx)
+	.endif
 	mov	%rax, O_START(%rcx)
 	mov	S_BODY(%r11), %rdx
 	mov	%rdx, F_TARGET(%rsp)
@@ -74,6 +85,7 @@
 	 * thread, r11 site are kept. */
 	.cfi_startproc
 .Lemit_\name:
+	.if !\lazy
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jne	.Lslow_\name
 	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
@@ -101,6 +113,7 @@
 .Lemit_back_\name:
 	movb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jmp	.Lslow_\name
+	.endif
 
 	/* max_graph_depth; 0: off, and the handlers aren't changed yet. */
 .Llimited_\name:
@@ -123,7 +136,9 @@
 	.size \name, . - \name
 	.endm
 
-	open_entry pb_open_graph, 0, 0
-	open_entry pb_open_graph_nested, PB_ENTER_NESTED, 1
+	open_entry pb_open_graph, 0, 0, 0
+	open_entry pb_open_graph_nested, PB_ENTER_NESTED, 1, 0
+	open_entry pb_open_lazy, PB_ENTER_LAZY, 0, 1
+	open_entry pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, 1, 1
 
 	.section .note.GNU-stack,"",@progbits

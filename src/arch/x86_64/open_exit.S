@@ -39,7 +39,7 @@
 	mov	O_STATE(%rcx), %edx		/* with RECORD and WATCH, which are C's */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
-	ja	.Lc_\name
+	ja	.Llazy_\name
 	lea	PB_TAG_LEAF(, %r8, 4), %r8
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
@@ -84,6 +84,17 @@
 	shl	$PB_TIME_SHIFT, %rax
 	jmp	.Lwrite_\name
 
+	/* -t: it was too short, and leaves nothing. */
+.Llazy_\name:
+	cmp	$PB_ENTRY_LAZY, %edx
+	jne	.Lc_\name
+	mov	%rax, %rdx
+	sub	O_START(%rcx), %rdx
+	cmp	pb_thresh(%rip), %rdx
+	jae	.Lc_\name
+	open_free rcx, T_TOP(%rdi)
+	jmp	.Lback_\name
+
 	/* No open call returns here, nearly always: it wasn't traced. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
@@ -120,6 +131,7 @@
 	hot_range .Lfull_\name, .Lfull_\name, .Lc_\name, 2, \of
 	hot_unreserved .Lleft_\name, .Lleaf_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
+	hot_unreserved .Llazy_\name, .Lother_\name
 	hot_unreserved .Lfull_\name, .Lend_\name
 	.size \name, . - \name
 	.endm
