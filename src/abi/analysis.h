@@ -112,6 +112,8 @@ enum pb_refused {
 #define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
 #define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct pb_recipe) */
 #define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of exits */
+#define PB_FUNC_GOES_ON		128	/* complete, and without an exit control may come to an entry, its
+					 * own or the next function's */
 
 struct pb_func {
 	uint64_t addr;		/* function's entry */

@@ -103,7 +103,7 @@ static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(f->addr >= a->text_start && f->addr < a->text_end);
 	CHECK(f->name < a->strings_size && f->aliases < a->strings_size);
 	CHECK(f->kind <= PB_SITE_CYG && f->refused < PB_NR_REFUSED);
-	CHECK(!(f->flags & PB_FUNC_EXITS) || a->flags & PB_AN_RETURNS);
+	CHECK(!(f->flags & (PB_FUNC_EXITS | PB_FUNC_GOES_ON)) || a->flags & PB_AN_RETURNS);
 	if (f->refused != PB_REFUSED_NOT)
 		return f->window_len == 0 && !f->via && !(f->flags & (PB_FUNC_DUG | PB_FUNC_RIDES));
 	CHECK(f->window_len >= pb_func_jump_len(f) && f->window_len <= PB_WINDOW_MAX);

@@ -287,12 +287,13 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* A call in the slot itself has ended by going on here. */
+/* A call in the slot itself has ended by going on here, if its function can do that. If not, a jump or an
+ * exception left it, and this is the next call from the same place. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
 
-	if (!c || c->state == PB_ENTRY_PROG ||
+	if (!c || c->state == PB_ENTRY_PROG || !pb_site_goes_on(c->site) ||
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock());

@@ -73,6 +73,13 @@ bool pb_site_is_caller(uint32_t id)
 	return s && s->flags & FTRACE_FL_CALLER;
 }
 
+bool pb_site_goes_on(uint32_t id)
+{
+	struct pb_site *s = pb_site_by_id(id);
+
+	return s && s->flags & FTRACE_FL_GOES_ON;
+}
+
 static uint64_t idle_handler(const struct pb_module *m, const struct pb_site *s)
 {
 	return s->flags & FTRACE_FL_DIRECT ? (uint64_t)pb_direct : pb_site_idle(m, s);

@@ -79,6 +79,8 @@ uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *repla
 unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
 /* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
 bool pb_site_is_caller(uint32_t id);
+/* Whether it has FTRACE_FL_GOES_ON. Context: hit path. */
+bool pb_site_goes_on(uint32_t id);
 
 /* Sites traced, for READY and dyn_ftrace_total_info. */
 struct pb_ftrace_totals {

@@ -127,6 +127,8 @@ static void init_sites(struct pb_module *m)
 		s->id = m->first_site + i;
 		if (f[i].refused != PB_REFUSED_NOT)
 			s->flags = FTRACE_FL_REFUSED | (uint64_t)f[i].refused << FTRACE_FL_REASON_SHIFT;
+		else if (f[i].flags & PB_FUNC_GOES_ON)
+			s->flags = FTRACE_FL_GOES_ON;
 	}
 }
 

@@ -105,6 +105,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->exit_tables.leaves);
 	pb_vec_free(&an->exit_tables.left_by);
 	free(an->units);
+	free(an->goes_on);
 	for (unsigned i = 0; i < an->nr_debug; i++)
 		pb_elf_close(&an->debug[i]);
 	if (an->debug_fd >= 0)

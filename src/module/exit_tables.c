@@ -27,7 +27,7 @@ static void add_unit(struct maker *m, uint32_t unit, uint32_t stamp, size_t *n)
 }
 
 /* False: too many. */
-static bool list_windows(struct maker *m, const struct pb_fn *f, uint32_t stamp)
+static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 {
 	struct pb_an *an = m->an;
 	size_t n = 0;
@@ -39,6 +39,8 @@ static bool list_windows(struct maker *m, const struct pb_fn *f, uint32_t stamp)
 
 		if (pb_exit_work(an, 1 + nr))
 			return false;
+		if (an->goes_on[m->units[u]])
+			f->flags |= PB_FUNC_GOES_ON;
 		for (size_t i = 0; i < nr; i++)
 			add_unit(m, edge[i].to, stamp, &n);
 		for (size_t i = pb_exits_lower(an, m->units[u]);

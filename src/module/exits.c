@@ -128,6 +128,16 @@ static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 	return addr;
 }
 
+/* Without an exit the unit's code goes on in another unit, at `target`. */
+static void add_edge(struct judge *j, uint32_t from, uint32_t to, uint64_t target)
+{
+	long i = pb_fn_lower(j->an, target);
+
+	if (i >= 0 && target - j->an->fns.v[i].addr <= PB_ENTRY_REACH)
+		j->an->goes_on[from] = true;
+	pb_vec_push(&j->back, (struct pb_exit_edge){ from, to });
+}
+
 static void judge_jump(struct judge *j, struct pb_fn_exit *e)
 {
 	struct pb_an *an = j->an;
@@ -149,7 +159,7 @@ static void judge_jump(struct judge *j, struct pb_fn_exit *e)
 	else if (!same_frame(an, e, &an->cfi.fdes.v[to]))
 		flag(j, e->unit, PB_INEXIT_FRAME);
 	else
-		pb_vec_push(&j->back, (struct pb_exit_edge){ e->unit, (uint32_t)to });
+		add_edge(j, e->unit, (uint32_t)to, e->target);
 }
 
 /* Has a place within the unit, but a function's start, its address taken? */
@@ -426,6 +436,13 @@ static void find_reasons(struct judge *j)
 	}
 	for (size_t i = 0; i < an->exits.n; i++)
 		judge(j, &an->exits.v[i]);
+	/* several functions in one unit: how control comes from one to another isn't noted */
+	for (size_t i = 0; i < an->fns.n; i++) {
+		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
+
+		if (u >= 0)
+			an->goes_on[u] = true;
+	}
 	sort_edges(j);
 	spread(j);
 }

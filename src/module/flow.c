@@ -119,6 +119,8 @@ static void relative(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 	/* a hook at the entry would take it for a call */
 	else if (target == fde->start && fde->entry && !is_gone(row))
 		flag_unit(f, PB_INEXIT_FRAME);
+	else if (target - fde->start <= PB_ENTRY_REACH)
+		f->an->goes_on[f->fde] = true;
 }
 
 static void control_flow(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,

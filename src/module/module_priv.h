@@ -69,6 +69,8 @@ struct pb_fn {
 	uint32_t recipe;
 };
 
+#define PB_ENTRY_REACH 4	/* an entry's window begins there at the latest: after an endbr64 */
+
 enum { PB_HOST_UNKNOWN, PB_HOST_YES, PB_HOST_NO };
 
 /* What the compiler calls at a function's start (and, the last, at its end). */
@@ -135,6 +137,7 @@ struct pb_an {
 
 	/* with PB_MODULE_RETURNS */
 	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
+	bool *goes_on;		/* for each FDE: without an exit control may come from it to a function's entry */
 	pb_exit_vec exits;
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;

@@ -462,9 +462,11 @@ int pb_sweep(struct pb_an *an, const char **why)
 
 	*why = "no memory";
 	make_cuts(an, &cuts);
-	if (an->flags & PB_MODULE_RETURNS)
+	if (an->flags & PB_MODULE_RETURNS) {
 		an->units = calloc(an->cfi.fdes.n + 1, sizeof(*an->units));
-	if (cuts.failed || (an->flags & PB_MODULE_RETURNS && !an->units)) {
+		an->goes_on = calloc(an->cfi.fdes.n + 1, sizeof(*an->goes_on));
+	}
+	if (cuts.failed || (an->flags & PB_MODULE_RETURNS && (!an->units || !an->goes_on))) {
 		pb_vec_free(&cuts);
 		return -ENOMEM;
 	}

@@ -42,7 +42,7 @@ static void describe(const struct pb_an *an, const struct pb_fn *f, char *to, si
 {
 	uint32_t units[MAX_UNITS];
 	size_t n = pb_exits_units(an, f, units, MAX_UNITS);
-	int len = snprintf(to, size, "%s", whys[f->inexit]);
+	int len = snprintf(to, size, "%s%s", f->flags & PB_FUNC_GOES_ON ? "goes on, " : "", whys[f->inexit]);
 
 	for (size_t u = 0; !f->inexit && u < n; u++)
 		for (size_t k = pb_exits_lower(an, units[u]); k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
@@ -177,6 +177,11 @@ static const char *const exits_s = MACROS
 	"F tail_mem\n body\n nopl 0(%rax)\n jmp *16(%rdi)\nE tail_mem\n.p2align 4\n"
 	"F tail_ops\n body\n lea ops(%rip),%rdx\n jmp *(%rdx,%rax,8)\nE tail_ops\n.p2align 4\n"
 	"F itself\n body\n test %eax,%eax\n jne itself\n body\n ret\nE itself\n.p2align 4\n"
+	"F after_endbr\n endbr64\n6: body\n test %eax,%eax\n jne 6b\n body\n ret\nE after_endbr\n.p2align 4\n"
+	"F not_itself\n body\n6: test %eax,%eax\n jne 6b\n body\n ret\nE not_itself\n.p2align 4\n"
+	/* one unit */
+	"F one_of_two\n body\n.globl two_of_two\n.type two_of_two,@function\ntwo_of_two: body\n body\n ret\n"
+	"E one_of_two\n.size two_of_two,.-two_of_two\n.p2align 4\n"
 	"F switch\n body\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n notrack jmp *%rax\n"
 	"1: body\n body\n ret\n2: body\n body\n ret\n.p2align 4\nE switch\n"
 	"F swsum\n body\n lea table2(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea (%rax,%rdx),%rcx\n jmp *%rcx\n"
@@ -229,14 +234,18 @@ static const struct expected exits[] = {
 	{ "tail_reg", "NOT indirect+24:WINDOW" },
 	{ "tail_mem", "NOT indirect+13:ENTRY" },
 	{ "tail_ops", "NOT indirect+17:ENTRY" },
-	{ "itself", "NOT ret+24:WINDOW" },
+	{ "itself", "goes on, NOT ret+24:WINDOW" },
+	{ "after_endbr", "goes on, NOT ret+28:WINDOW" },
+	{ "not_itself", "NOT ret+24:WINDOW" },
+	{ "one_of_two", "goes on, NOT ret+30:ENTRY" },
+	{ "two_of_two", "goes on, NOT ret+20:ENTRY" },
 	{ "switch", "NOT ret+47:WINDOW ret+68:WINDOW" },
 	{ "swsum", "NOT ret+47:WINDOW" },
 	{ "gotos", "NOT ret+40:WINDOW" },
 	{ "label", "NOT ret+53:WINDOW ret+71:PADDED" },
 	{ "label_apart", "NOT ret+59:WINDOW ret+86:WINDOW" },
 	{ "label_again", "NOT ret+53:WINDOW ret+74:WINDOW" },
-	{ "runs_on", "NOT jcc+12:ENTRY ret+52:ENTRY" },
+	{ "runs_on", "goes on, NOT jcc+12:ENTRY ret+52:ENTRY" },
 	{ "next", "NOT ret+20:ENTRY" },
 	{ "never", "NOT" },
 	{ "traps", "NOT" },

@@ -41,5 +41,6 @@ struct pb_returns {
 #define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
 #define FTRACE_FL_HOLE		(1ul << 51)	/* its jump stands in the hole */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* programs watch its return, or one that ends by a jump to it */
+#define FTRACE_FL_GOES_ON	(1ul << 53)	/* its call may go on at an entry without an exit */
 #define FTRACE_FL_REASON_SHIFT	56
 #endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Tail calls of each kind, argv[1] times, and calls that end in other ways. Prints for each traced function how
+ * often it was called and how often it ended in a tail call.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NOINLINE __attribute__((noinline, noipa))
+#define FUNCTIONS(X) \
+	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
+	X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out)
+
+/* Counted by the functions themselves; the assembly names them. */
+#define X(name) unsigned long calls_##name, tails_##name;
+FUNCTIONS(X)
+#undef X
+
+NOINLINE int leaf(int x)
+{
+	calls_leaf++;
+	return x * 3 + 1;
+}
+
+/* Isn't traced, what it calls is: beside the call that ended by jumping here. */
+NOINLINE int untraced(int x)
+{
+	return leaf(x) + 1;
+}
+
+NOINLINE int plain(int x)
+{
+	calls_plain++;
+	return leaf(x) + 1;
+}
+
+NOINLINE int to_traced(int x)
+{
+	calls_to_traced++, tails_to_traced++;
+	return leaf(x + 1);
+}
+
+/* It made a call before. */
+NOINLINE int to_traced_late(int x)
+{
+	calls_to_traced_late++, tails_to_traced_late++;
+	return leaf(leaf(x));
+}
+
+NOINLINE int to_untraced(int x)
+{
+	calls_to_untraced++, tails_to_untraced++;
+	return untraced(x + 1);
+}
+
+NOINLINE int to_untraced_late(int x)
+{
+	calls_to_untraced_late++, tails_to_untraced_late++;
+	return untraced(leaf(x));
+}
+
+int (*volatile pointer)(int) = leaf;
+
+NOINLINE int by_pointer(int x)
+{
+	calls_by_pointer++, tails_by_pointer++;
+	return pointer(x);
+}
+
+/* A machine whose states call one another, as deep as its first one. */
+NOINLINE int machine_a(int x);
+
+NOINLINE int machine_c(int x)
+{
+	calls_machine_c++;
+	if (!x)
+		return leaf(x) + 1;
+	tails_machine_c++;
+	return machine_a(x - 1);
+}
+
+NOINLINE int machine_b(int x)
+{
+	calls_machine_b++, tails_machine_b++;
+	return machine_c(x);
+}
+
+NOINLINE int machine_a(int x)
+{
+	calls_machine_a++, tails_machine_a++;
+	return machine_b(x);
+}
+
+static jmp_buf out;
+
+/* Left by a jump that is no tail call. */
+NOINLINE void jumps_out(int x)
+{
+	calls_jumps_out++;
+	if (x >= 0)
+		longjmp(out, 1);
+}
+
+/*
+ * conditional: jcc out of it. again: jumps to its own entry, x times. runs_on: nothing between it and the function
+ * after it, which has an unwind table of its own.
+ */
+__asm__(
+	".text\n"
+	".macro func name\n.globl \\name\n.type \\name, @function\n\\name:\n.cfi_startproc\n.endm\n"
+	".macro endfunc name\n.cfi_endproc\n.size \\name, . - \\name\n.endm\n"
+	"func conditional\n incq calls_conditional(%rip)\n mov %edi, %eax\n and $1, %eax\n add %rax, tails_conditional(%rip)\n"
+	" test $1, %edi\n jne leaf\n mov %edi, %eax\n ret\nendfunc conditional\n .balign 16\n"
+	"func again\n incq calls_again(%rip)\n dec %edi\n js 1f\n incq tails_again(%rip)\n jmp again\n"
+	"1: mov %edi, %eax\n ret\nendfunc again\n .balign 16\n"
+	"func runs_on\n incq calls_runs_on(%rip)\n incq tails_runs_on(%rip)\nendfunc runs_on\n"
+	"func into\n incq calls_into(%rip)\n mov %edi, %eax\n ret\nendfunc into\n");
+int conditional(int x), again(int x), runs_on(int x), into(int x);
+
+int main(int argc, char **argv)
+{
+	volatile long sum = 0;
+	int n = argc > 1 ? atoi(argv[1]) : 100;
+
+	for (volatile int i = 0; i < n; i++) {
+		sum += plain(i) + to_traced(i) + to_traced_late(i) + to_untraced(i) + to_untraced_late(i);
+		sum += conditional(i) + by_pointer(i) + machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i);
+		/* from one place, one after the other */
+		for (volatile int k = 0; k < 3; k++)
+			if (!setjmp(out))
+				jumps_out(i);
+	}
+#define X(name) printf("%s %lu %lu\n", #name, calls_##name, tails_##name);
+	FUNCTIONS(X)
+#undef X
+	return 0;
+}
