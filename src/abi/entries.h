@@ -62,8 +62,13 @@
 	X(PAD,   9, 1, 0, 0, "pad") \
 	/* the same: so many words are being written, or their writer was left by a jump */ \
 	X(UNDONE, 10, 1, 0, 0, "undone") \
-	/* not a record, but how FUNC's second word begins (pb_ext_address()): found \
-	 * behind a hole it is skipped */ \
-	X(ADDRESS, 11, 1, 0, 0, "address")
+	/* not a record, but how the second word of FUNC and of TAIL_LEAF begins \
+	 * (pb_ext_address()): found after a hole it is skipped */ \
+	X(ADDRESS, 11, 1, 0, 0, "address") \
+	/* EXIT of a call that ended by a jump to another function (a tail call), at \
+	 * the jump */ \
+	X(TAIL, 12, 1, 1, 1, "tail") \
+	/* LEAF of such a call: its end, and how long it took, shifted as an address */ \
+	X(TAIL_LEAF, 13, 2, 1, 1, "tail leaf", F(duration_word, "%#llx"))
 
 #endif

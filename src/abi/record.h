@@ -55,10 +55,11 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 	       (uint64_t)site << PB_EXT_SITE_SHIFT | time << PB_EXT_TIME_SHIFT;
 }
 
-/* An address as a word that can't be taken for the beginning of a record. The hit
- * path writes it before the record's first word, and a signal handler may leave it
- * between the two. */
+/* An address, or a duration, as a word that can't be taken for the beginning of a
+ * record. The hit path writes it before the record's first word, and a signal handler
+ * may leave it between the two. */
 #define PB_EXT_ADDRESS_SHIFT 16
+#define PB_EXT_ADDRESS_BITS  48
 static inline uint64_t pb_ext_address(uint64_t address)
 {
 	return address << PB_EXT_ADDRESS_SHIFT |

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/calls.h"
+#include "arch/x86_64/stub.h"
 #include "base/base.h"
 #include "engine/chains.h"
 #include "engine/clock.h"
@@ -92,8 +93,23 @@ static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 	return room;
 }
 
-/* The record of a call that ended at `now`. */
-static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
+/* The record of a call that ended at `now` by a jump to another function. */
+static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
+{
+	uint64_t duration = now - c->start, word = pb_ext_address(duration);
+
+	if (unemitted(c) && !(duration >> PB_EXT_ADDRESS_BITS))
+		pb_writer_put(&t->w, pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0), now,
+			      PB_EXT_TIME_BITS, &word, 1);
+	else if (put_entry(t, c))
+		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0), now,
+				  PB_EXT_TIME_BITS, NULL, 0, c);
+	else
+		pb_writer_lost(&t->w);
+}
+
+/* The record of a call that ended at `now`, by a return or a jump. */
+static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	uint64_t duration = now - c->start;
 
@@ -104,7 +120,10 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 	}
 	switch (c->state) {
 	case PB_ENTRY_EMITTED:
-		pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS, NULL, 0, c);
+		if (jump)
+			put_tail(t, c, now);
+		else
+			pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS, NULL, 0, c);
 		return;
 	case PB_ENTRY_LAZY:
 		if (duration < pb_thresh || (int64_t)duration < 0 ||
@@ -118,6 +137,8 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 	}
 	if (!emitted(t, outer(c)))
 		pb_writer_lost(&t->w);
+	else if (jump)
+		put_tail(t, c, now);
 	else if (duration >> PB_DUR_BITS)
 		pb_writer_put_long(&t->w, c->site, c->start, now);
 	else
@@ -252,12 +273,12 @@ static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_c
 }
 
 /* Its exit is under way, and is recorded. */
-static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
+static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	if (pb_latched)
 		pb_writer_stay(&t->w);
 	else
-		put_end_of_call(t, c, now);
+		put_end_of_call(t, c, now, jump);
 	pb_barrier();
 	*(volatile uint8_t *)&c->record = PB_OPEN_RESERVED;
 	/* what programs do until it is released is no part of it */
@@ -296,7 +317,7 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	if (!c || c->state == PB_ENTRY_PROG || !pb_site_goes_on(c->site) ||
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
 		return;
-	put_end(t, c, pb_clock());
+	put_end(t, c, pb_clock(), true);
 	/* or a jump has left it, and it is called again from the same place: programs see no return */
 	go_on(t, c, slot, false);
 }
@@ -437,7 +458,7 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 	if (!c)
 		return NULL;
 	if (c->state != PB_ENTRY_PROG)
-		put_end(t, c, now);
+		put_end(t, c, now, from && !pb_exit_pops(from));
 	if (pb_likely(!c->watch)) {
 		pb_open_release(&t->top, c);
 		return NULL;
@@ -509,7 +530,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	}
 	if (!ended)
 		return;
-	put_end(t, c, pb_clock());
+	put_end(t, c, pb_clock(), false);
 	pb_open_release(&t->top, c);
 }
 

@@ -10,7 +10,12 @@ static void count_ext(struct pb_counts *c, const uint64_t *words, size_t left)
 	case PB_EXT_CALL:
 	case PB_EXT_FUNC:
 	case PB_EXT_LONG:
+	case PB_EXT_TAIL_LEAF:
 		c->leaves++;
+		c->records++;
+		break;
+	case PB_EXT_TAIL:
+		c->ends++;
 		c->records++;
 		break;
 	case PB_EXT_END:

@@ -175,6 +175,7 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 {
 	switch (type) {
 	case PB_EXT_CALL: case PB_EXT_FUNC: case PB_EXT_END: case PB_EXT_LONG: case PB_EXT_LOST:
+	case PB_EXT_TAIL: case PB_EXT_TAIL_LEAF:
 		return true;
 	case PB_EXT_OPEN:
 		return c->gap;
@@ -188,7 +189,8 @@ static const uint8_t ext_words[] = {
 	[PB_EXT_FUNC] = PB_EXT_FUNC_WORDS, [PB_EXT_END] = PB_EXT_END_WORDS,
 	[PB_EXT_LONG] = PB_EXT_LONG_WORDS, [PB_EXT_OPEN] = PB_EXT_OPEN_WORDS,
 	[PB_EXT_STACK] = PB_EXT_STACK_WORDS, [PB_EXT_LOST] = PB_EXT_LOST_WORDS,
-	[PB_EXT_PAD] = PB_EXT_PAD_WORDS,
+	[PB_EXT_PAD] = PB_EXT_PAD_WORDS, [PB_EXT_TAIL] = PB_EXT_TAIL_WORDS,
+	[PB_EXT_TAIL_LEAF] = PB_EXT_TAIL_LEAF_WORDS,
 };
 
 /* One EXT record or hole at pos. True if it stands for an event, and stays. */
@@ -237,7 +239,7 @@ static inline bool settle(struct pb_cursor *c)
 static void inherit(struct pb_cursor *c, struct pb_event *ev)
 {
 	c->inherited++;
-	ev->flags = PB_EV_INHERITED;
+	ev->flags |= PB_EV_INHERITED;
 	if (ev->kind == PB_EV_ENTRY) {
 		ev->kind = PB_EV_OPEN;
 		ev->time = c->born;
@@ -256,7 +258,7 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 	c->pos += words;
 }
 
-/* EXIT, and END of a call with an ENTRY. The record stays until all that it
+/* EXIT, TAIL, and END of a call with an ENTRY. The record stays until all that it
  * skipped were told. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
@@ -292,6 +294,22 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	advance(c, words, time);
 }
 
+/* The same for an EXT record, of `len` words. */
+static void close_ext(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind, uint32_t site,
+		      uint64_t time, uint32_t len)
+{
+	close_call(c, ev, kind, site, time, 1);
+	if (ev->kind == PB_EV_EXIT)
+		ev->flags |= PB_EV_TAIL;
+	if (!c->searched)
+		pb_cursor_consume(c, len - 1);
+}
+
+static uint64_t before(uint64_t time, uint64_t duration)
+{
+	return time > duration ? time - duration : 0;
+}
+
 static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 {
 	unsigned type = word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
@@ -310,14 +328,17 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 		break;
 	case PB_EXT_END:
 		if (payload == PB_END_ENTRY) {
-			uint32_t skip = len - PB_EXT_END_WORDS;
-
-			close_call(c, ev, PB_EV_END, site, time, PB_EXT_END_WORDS);
-			if (!c->searched)
-				pb_cursor_consume(c, skip);
+			close_ext(c, ev, PB_EV_END, site, time, len);
 			return;
 		}
 		pb_event_set(c, ev, PB_EV_END, site, payload, time);
+		break;
+	case PB_EXT_TAIL:
+		close_ext(c, ev, PB_EV_EXIT, site, time, len);
+		return;
+	case PB_EXT_TAIL_LEAF:
+		pb_event_set(c, ev, PB_EV_LEAF, site, before(time, payload >> PB_EXT_ADDRESS_SHIFT), time);
+		ev->flags = PB_EV_TAIL;
 		break;
 	case PB_EXT_LONG:
 		time = c->window[c->pos + 2];
@@ -390,8 +411,7 @@ again:
 	case PB_TAG_LEAF:
 		time = near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS);
 		duration = word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1);
-		pb_event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK,
-			     time > duration ? time - duration : 0, time);
+		pb_event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK, before(time, duration), time);
 		if (pb_unlikely(ev->start < c->born))
 			inherit(c, ev);
 		advance(c, 1, time);
@@ -428,6 +448,7 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 {
 	const struct pb_chunk_ref *ref;
 	uint64_t word;
+	unsigned type;
 
 	if (c->done)
 		return false;
@@ -440,6 +461,7 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 		return true;
 	}
 	word = c->window[c->pos];
+	type = word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
 	if (c->attention && !pb_gap_settled(c))
 		return true;
 	if ((word & PB_TAG_MASK) == PB_TAG_LEAF)
@@ -447,9 +469,11 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 			(word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1));
 	else if (word & PB_TAG_MASK)
 		*time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
-	else if ((word >> PB_EXT_TYPE_SHIFT & 0x3f) == PB_EXT_LONG)
+	else if (type == PB_EXT_LONG)
 		*time = c->window[c->pos + 1];
-	else if ((word >> PB_EXT_TYPE_SHIFT & 0x3f) != PB_EXT_LOST)
+	else if (type != PB_EXT_LOST)
 		*time = near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
+	if (!(word & PB_TAG_MASK) && type == PB_EXT_TAIL_LEAF)
+		*time = before(*time, c->window[c->pos + 1] >> PB_EXT_ADDRESS_SHIFT);
 	return true;
 }

@@ -11,6 +11,7 @@
  *                  in the process that forked this one (LEAF: EXIT, likewise)
  *   EXIT           for each call above the one it closes: END (skipped), then
  *                  EXIT; a call that nobody saw begin: EXIT without `call`
+ *   TAIL           EXIT, marked; TAIL_LEAF: LEAF, marked
  *   END            with an open call: likewise, END; of a leaf: END, no `call`
  *   CALL, FUNC     CALL, FUNC
  *   LOST           LOST
@@ -43,6 +44,7 @@ enum pb_event_kind {
 #define PB_EV_ELSEWHERE	8	/* EXIT, END without `call`, and no chunk is missing: it began on what the
 				 * engine took for another stack, or a STACK record is missing, and is
 				 * counted there */
+#define PB_EV_TAIL	16	/* EXIT, LEAF: it ended by a jump to another function, at `time` */
 #define PB_EV_COUNTED	(PB_EV_INHERITED | PB_EV_ELSEWHERE)
 
 struct pb_event {

@@ -78,13 +78,14 @@ static uint32_t track(struct chrome *c, struct pb_call_stack *s, uint32_t tid)
 	return TRACK_BASE + s->user;
 }
 
-enum how { WHOLE, NO_RETURN, INHERITED };
+enum how { WHOLE, NO_RETURN, INHERITED, TAIL };
 
 static void print_call(struct chrome *c, struct pb_call_stack *s, uint32_t tid, size_t image,
 		       uint32_t site, uint64_t start, uint64_t end, enum how how)
 {
 	static const char *const args[] = {
 		"}", ",\"args\":{\"no_return\":true}}", ",\"args\":{\"inherited\":true}}",
+		",\"args\":{\"tail_call\":true}}",
 	};
 	const struct pb_clock *clock = &c->v->data->clock;
 	uint64_t ns = pb_clock_ns(clock, start);
@@ -106,7 +107,7 @@ static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, b
 	if (select & PB_SEL_VISIBLE && pb_select_long(c->v, start, end) &&
 	    pb_select_clip(c->v, &start, &end))
 		print_call(c, ev->stack, ev->tid, ev->image, ev->site, start, end,
-			   inherited ? INHERITED : no_return ? NO_RETURN : WHOLE);
+			   inherited ? INHERITED : no_return ? NO_RETURN : ev->flags & PB_EV_TAIL ? TAIL : WHOLE);
 }
 
 static void lost(struct chrome *c, const struct pb_event *ev)

@@ -13,7 +13,8 @@
  *
  * What the kernel has no case for is a comment behind the function: no return
  * seen (exception, longjmp, a return that isn't hooked), return lost (among
- * lost records), still open (at the end of the data).
+ * lost records), still open (at the end of the data); these have no duration. A call
+ * that ended in a tail call has its duration up to there, and says so.
  *
  * Another stack (a signal handler's, a coroutine's) is shown below the call
  * that waits for what runs there, so that no line seems to stand in a call that
@@ -198,6 +199,14 @@ static uint64_t duration_of(struct printer *p, const struct pb_event *ev)
 	return end > start ? end - start : 0;
 }
 
+static const char tail[] = "ended in a tail call";
+
+/* The comment on a call that has a duration. */
+static const char *note_on(const struct pb_event *ev)
+{
+	return ev->flags & PB_EV_TAIL ? tail : NULL;
+}
+
 /* func(); with a duration, or with a comment in its place. */
 static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t depth,
 		       const char *comment)
@@ -210,6 +219,8 @@ static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t de
 	depth += ev->stack->shift;
 	pb_out_str(p->o, parentheses(print_name(p, depth, "", ev->image, ev->site)));
 	pb_out_char(p->o, ';');
+	if (!comment)
+		comment = note_on(ev);
 	if (comment) {
 		pb_out_str(p->o, " /* ");
 		pb_out_str(p->o, comment);
@@ -240,6 +251,8 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 		print_no_duration(p);
 	else
 		print_duration(p, duration_of(p, ev));
+	if (!comment)
+		comment = note_on(ev);
 	if (shown && !comment && !(p->flags & PB_FG_TAIL)) {
 		pb_out_spaces(p->o, (size_t)INDENT * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
 		pb_out_str(p->o, "}\n");

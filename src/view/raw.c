@@ -28,6 +28,8 @@ static void print_event(const struct pb_view *v, const struct pb_event *ev)
 		pb_out_str(v->out, " gap");
 	if (ev->flags & PB_EV_INHERITED)
 		pb_out_str(v->out, " inherited");
+	if (ev->flags & PB_EV_TAIL)
+		pb_out_str(v->out, " tail");
 	pb_out_char(v->out, '\n');
 }
 

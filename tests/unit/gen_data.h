@@ -48,6 +48,7 @@ void gen_entry(struct gen *g, uint32_t site, uint64_t time);
 void gen_exit(struct gen *g, uint32_t site, uint64_t time);
 void gen_ext(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time);
 void gen_ext1(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time, uint64_t payload);
+void gen_tail_leaf(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 void gen_long(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 
 /* A scenario by name, for golden files and benchmarks; `n` scales some. 0, or

@@ -88,6 +88,30 @@ static void skipped(const char *dir, uint64_t n)
 	end(&g, 4000);
 }
 
+/* Tail calls: of a leaf, of a call with callees, of what isn't traced, of itself. */
+static void tails(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	gen_tail_leaf(&g, PARSE, T(1100), T(1150));
+	gen_leaf(&g, HELPER, T(1160), T(1200));
+	gen_entry(&g, WORK, T(1300));
+	gen_leaf(&g, HELPER, T(1310), T(1390));
+	gen_ext(&g, PB_EXT_TAIL, WORK, T(1400));
+	gen_leaf(&g, HELPER, T(21500), T(31500));
+	for (int i = 0; i < 3; i++)
+		gen_tail_leaf(&g, FIB, T(32000 + 100 * i), T(32050 + 100 * i));
+	gen_leaf(&g, FIB, T(32300), T(32350));
+	gen_exit(&g, MAIN, T(40000));
+	gen_ext(&g, PB_EXT_TAIL, RUST, T(41000));
+	gen_chunk_write(&g);
+	end(&g, 50000);
+}
+
 /* A lost stretch between chunks, a chunk that was overwritten, losses at the end. */
 static void lost(const char *dir, uint64_t n)
 {
@@ -321,13 +345,14 @@ static void bench_threads(const char *dir, uint64_t n)
 }
 
 const char *const gen_scenarios[] = {
-	"basic", "skipped", "lost", "threads", "stacks", "killed", "buffers", "function", "bench", "bench_threads", NULL
+	"basic", "skipped", "tails", "lost", "threads", "stacks", "killed", "buffers", "function", "bench",
+	"bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
-		basic, skipped, lost, threads, stacks, killed, buffers, function, bench, bench_threads,
+		basic, skipped, tails, lost, threads, stacks, killed, buffers, function, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

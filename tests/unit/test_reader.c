@@ -50,8 +50,9 @@ static void note(const struct pb_event *ev)
 		n = sprintf(text + len, " %llu-%llu", (unsigned long long)ev->start,
 			    (unsigned long long)ev->time);
 	len += (size_t)n;
-	sprintf(text + len, " d%u%s%s%s\n", ev->depth, ev->flags & PB_EV_SKIPPED ? " skipped" : "",
-		ev->flags & PB_EV_GAP ? " gap" : "", ev->flags & PB_EV_INHERITED ? " inherited" : "");
+	sprintf(text + len, " d%u%s%s%s%s\n", ev->depth, ev->flags & PB_EV_SKIPPED ? " skipped" : "",
+		ev->flags & PB_EV_GAP ? " gap" : "", ev->flags & PB_EV_INHERITED ? " inherited" : "",
+		ev->flags & PB_EV_TAIL ? " tail" : "");
 }
 
 /* All events of the directory as lines. */
@@ -174,6 +175,60 @@ static void test_ends(void **state)
 			    "entry 2 @1070 d1\n"
 			    "end 2 1070-1080 d1 skipped\nexit 1 1010-1080 d0\n"
 			    "exit 9 0-1090 d0\nend 9 0-1100 d0\n");
+}
+
+static void test_tail_calls(void **state)
+{
+	begin_chunk(1000);
+	gen_entry(&g, 1, 1010);
+	gen_tail_leaf(&g, 2, 1020, 1030);
+	gen_leaf(&g, 3, 1040, 1050);		/* where 2 went */
+	gen_entry(&g, 4, 1060);
+	gen_entry(&g, 5, 1070);
+	gen_ext(&g, PB_EXT_TAIL, 4, 1080);	/* skips 5 */
+	gen_ext(&g, PB_EXT_TAIL, 9, 1090);	/* nobody saw it begin */
+	gen_tail_leaf(&g, 6, 500, 1ull << 40);	/* beyond what a LEAF holds */
+	gen_exit(&g, 1, (1ull << 40) + 10);
+	assert_string_equal(finish(),
+			    "entry 1 @1010 d0\nleaf 2 1020-1030 d1 tail\nleaf 3 1040-1050 d1\n"
+			    "entry 4 @1060 d1\nentry 5 @1070 d2\n"
+			    "end 5 1070-1080 d2 skipped\nexit 4 1060-1080 d1 tail\nexit 9 0-1090 d1 tail\n"
+			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
+}
+
+/* 13 << 2, two words; what a jump out of a handler leaves of them; a length of later days, none, a cut end. */
+static void test_tail_words(void **state)
+{
+	begin_chunk(0x1000);
+	g.head.tid = 101;
+	gen_word(&g, 0x0001010000070234);		/* site 7, time 0x1010 */
+	gen_word(&g, 0x000000000008012c);		/* duration 8, as an ADDRESS */
+	gen_word(&g, 0);
+	gen_word(&g, 0x000000000008012c);		/* after a hole it is nothing */
+	gen_word(&g, 0x0001020000080130);		/* TAIL: 12 << 2, one word, site 8, time 0x1020 */
+	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 3, 8, 0x1030));
+	gen_word(&g, 0x401005);
+	gen_word(&g, 0x401006);
+	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 0, 8, 0x1040));
+	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 1, 8, 0x1050));
+	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 9, 0x1060));
+	gen_word(&g, ~0ull);				/* longer than the clock runs */
+	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 8, 0x1070));
+	assert_string_equal(finish(),
+			    "leaf 7 4104-4112 d0 tail\nexit 8 0-4128 d0 tail\nexit 8 0-4144 d0 tail\n"
+			    "leaf 9 0-4192 d0 tail\n");
+}
+
+/* A leaf stands at its start, between other threads' events. */
+static void test_tail_order(void **state)
+{
+	begin_chunk(1000);
+	gen_tail_leaf(&g, 1, 1010, 1100);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, 1000);
+	gen_leaf(&g, 2, 1005, 1006);
+	gen_leaf(&g, 3, 1050, 1060);
+	assert_string_equal(finish(), "leaf 2 1005-1006 d0\nleaf 1 1010-1100 d0 tail\nleaf 3 1050-1060 d0\n");
 }
 
 static void test_stacks(void **state)
@@ -595,7 +650,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words), cmocka_unit_test(test_wraps),
-		cmocka_unit_test(test_holes), cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_holes), cmocka_unit_test(test_ends), cmocka_unit_test(test_tail_calls),
+		cmocka_unit_test(test_tail_words), cmocka_unit_test(test_tail_order),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_same_stack_number_elsewhere),
 		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),

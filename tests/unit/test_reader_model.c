@@ -158,14 +158,20 @@ static void ret(void)
 	struct call c = w.stack[w.depth - 1];
 	uint64_t end = w.now += 1 + chance(5);
 
-	if (!end_of(&c, 1))
+	bool tail = !chance(4);
+
+	if (!end_of(&c, 1 + (tail && !c.emitted)))
 		return;
-	if (c.emitted) {
+	if (c.emitted && tail)
+		gen_ext(&g, PB_EXT_TAIL, c.site, end);
+	else if (c.emitted)
 		gen_exit(&g, c.site, end);
-	} else {
+	else if (tail)
+		gen_tail_leaf(&g, c.site, c.start, end);
+	else
 		gen_leaf(&g, c.site, c.start, end);
+	if (!c.emitted)
 		expect(c.start);
-	}
 	w.last = end;
 }
 

@@ -21,12 +21,14 @@ check() {	# NAME SCENARIO COMMAND [OPTIONS]: its output, warnings and status
 	fi
 }
 
-for s in basic skipped lost threads stacks killed function; do
+for s in basic skipped tails lost threads stacks killed function; do
 	check "replay-$s" "$s" replay
 	check "report-$s.csv" "$s" report --format=csv
 	check "raw-$s" "$s" dump --format=raw
 done
 check replay-columns basic replay -O funcgraph-abstime -O funcgraph-proc -O funcgraph-tail
+check replay-tails-columns tails replay -O funcgraph-tail -O nofuncgraph-duration
+check replay-tails-time tails replay -t 60
 check replay-bare basic replay -O nofuncgraph-overhead -O nofuncgraph-duration -O nofuncgraph-tid
 check replay-time basic replay -t 10us
 check replay-time-gap lost replay -t 1us
@@ -75,6 +77,7 @@ check graph-helper threads graph helper
 check graph-nothing threads graph nothing
 check chrome-killed killed dump --format=chrome
 check chrome-threads threads dump --format=chrome
+check chrome-tails tails dump --format=chrome
 check chrome-lost lost dump --format=chrome
 check flame-threads threads dump --format=flame-graph
 check dot-threads threads dump --format=graphviz

@@ -21,7 +21,7 @@ pb_function:
 	unless_in_chunk rdx, rdi, rsi, .Lfunction_full
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
-	cmp	$NEAR_FUNC, %rsi
+	cmp	$NEAR_EXT, %rsi
 	ja	.Lfunction_far
 	mov	%rax, T_LAST(%rdi)
 	mov	S_ID(%r11), %esi

@@ -71,6 +71,7 @@
  */
 #define PB_EXIT_RET_LEN		6
 #define PB_EXIT_JUMP_LEN	23
+#define PB_EXIT_RELOAD_LEN 5	/* of that the last, where r11 leads: r11 again. Then comes the exit */
 
 /* What a range of the hit path is of (hot.h). */
 #define PB_HOT_ENTRY		0	/* r11 is the site */

@@ -11,8 +11,23 @@
 	.error "the tag is made of the state"
 	.endif
 
-	/* jump: r11 is where it goes on. What a return of a call that isn't open needs comes
-	 * first; the rest of the registers is saved only then. */
+	/* rdx becomes the address of the record, of so many words, at rax. `reserved` is set
+	 * where it is reserved; to `far` if its time can't be told from the last one's. */
+	.macro open_reserve words, near, reserved, full, far
+	mov	$(8 * \words), %edx
+	xadd	%rdx, T_POS(%rdi)
+\reserved:
+	unless_in_chunk rdx, rdi, rsi, \full
+	mov	%rax, %rsi
+	sub	T_LAST(%rdi), %rsi
+	cmp	$\near, %rsi
+	ja	\far
+	mov	%rax, T_LAST(%rdi)
+	.endm
+
+	/* jump: r11 is where it goes on, and the record is a TAIL or TAIL_LEAF. What a return
+	 * of a call that isn't open needs comes first; the rest of the registers is saved only
+	 * then. */
 	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name
@@ -35,11 +50,29 @@
 	clock
 	open_leave rcx, rdx
 .Lleft_\name:
+	.if \jump
+	open_if_pops edx, .Lc_\name
+	.endif
 	mov	O_SITE(%rcx), %r8d
 	mov	O_STATE(%rcx), %edx		/* with RECORD and WATCH, which are C's */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
 	ja	.Llazy_\name
+	.if \jump
+	mov	%rax, %rdx
+	sub	O_START(%rcx), %rdx
+	shr	$(64 - ADDRESS_SHIFT), %rdx
+	jnz	.Lc_\name
+	shl	$PB_EXT_SITE_SHIFT, %r8
+	add	$TAIL_LEAF_WORD, %r8
+	open_reserve 2, NEAR_EXT, .Lleaf_\name, .Lfull_leaf_\name, .Lfar_leaf_\name
+	mov	%rax, %rsi
+	sub	O_START(%rcx), %rsi
+	shl	$ADDRESS_SHIFT, %rsi
+	or	$ADDRESS_WORD, %rsi
+	mov	%rsi, 8(%rdx)
+	shl	$PB_EXT_TIME_SHIFT, %rax
+	.else
 	lea	PB_TAG_LEAF(, %r8, 4), %r8
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
@@ -47,16 +80,9 @@
 	ja	.Lc_\name
 	shl	$PB_DUR_SHIFT, %rdx
 	or	%rdx, %r8
-	mov	$8, %edx
-	xadd	%rdx, T_POS(%rdi)
-.Lleaf_\name:
-	unless_in_chunk rdx, rdi, rsi, .Lfull_\name
-	mov	%rax, %rsi
-	sub	T_LAST(%rdi), %rsi
-	cmp	$NEAR_LEAF, %rsi
-	ja	.Lfar_\name
-	mov	%rax, T_LAST(%rdi)
+	open_reserve 1, NEAR_LEAF, .Lleaf_\name, .Lfull_\name, .Lfar_\name
 	shl	$PB_LEAF_SHIFT, %rax
+	.endif
 .Lwrite_\name:
 	or	%r8, %rax
 	mov	%rax, (%rdx)
@@ -71,17 +97,16 @@
 	.endif
 
 .Lemitted_\name:
+	.if \jump
+	shl	$PB_EXT_SITE_SHIFT, %r8
+	add	$TAIL_WORD, %r8
+	open_reserve 1, NEAR_EXT, .Lexit_\name, .Lfull_\name, .Lfar_\name
+	shl	$PB_EXT_TIME_SHIFT, %rax
+	.else
 	lea	PB_TAG_EXIT(, %r8, 4), %r8
-	mov	$8, %edx
-	xadd	%rdx, T_POS(%rdi)
-.Lexit_\name:
-	unless_in_chunk rdx, rdi, rsi, .Lfull_\name
-	mov	%rax, %rsi
-	sub	T_LAST(%rdi), %rsi
-	cmp	$NEAR_TIME, %rsi
-	ja	.Lfar_\name
-	mov	%rax, T_LAST(%rdi)
+	open_reserve 1, NEAR_TIME, .Lexit_\name, .Lfull_\name, .Lfar_\name
 	shl	$PB_TIME_SHIFT, %rax
+	.endif
 	jmp	.Lwrite_\name
 
 	/* -t: it was too short, and leaves nothing. */
@@ -118,6 +143,14 @@
 .Lfull_\name:
 	pad_unless_full rdx, si, .Lc_\name
 	jmp	.Lc_\name
+	.if \jump
+.Lfull_leaf_\name:
+	pad_unless_full rdx, si, .Lc_\name, PAD_2
+	jmp	.Lc_\name
+.Lfar_leaf_\name:
+	pad_own	rdx, si, .Lc_\name, PAD_2
+	jmp	.Lc_\name
+	.endif
 .Lfar_\name:
 	pad_own	rdx, si, .Lc_\name
 .Lc_\name:

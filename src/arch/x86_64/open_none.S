@@ -104,7 +104,7 @@
 	open_none pb_open_none, 0, 0
 	open_none pb_open_none_nested, PB_ENTER_NESTED, 1
 
-	/* jump: r11 is where it goes on, and stays so. */
+	/* jump: r11 is where it goes on, and stays so; the record is a TAIL or TAIL_LEAF. */
 	.macro open_none_exit name, jump
 	.globl	\name
 	.hidden	\name
@@ -121,8 +121,23 @@
 	open_match rcx, rax, .Lother_\name
 	open_leave rcx, rax
 .Lleft_\name:
+	.if \jump
+	open_if_pops eax, .Lc_\name
+	.endif
 	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* with RECORD and WATCH, which are C's */
 	ja	.Lc_\name
+	.if \jump
+	je	.Lemitted_\name
+	mov	$16, %eax
+	xadd	%rax, T_POS(%rdx)
+.Lleaf_\name:
+	unless_in_chunk_of rdx, rax, .Lfull_leaf_\name
+	mov	O_SITE(%rcx), %edx
+	movq	$ADDRESS_WORD, 8(%rax)
+	shl	$PB_EXT_SITE_SHIFT, %rdx
+	add	$TAIL_LEAF_WORD, %rdx
+	mov	%rdx, (%rax)
+	.else
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdx)
 .Lleaf_\name:
@@ -132,6 +147,8 @@
 	adc	%edx, %edx
 	lea	PB_TAG_LEAF(, %rdx, 2), %rdx	/* site << 2 | state << 1 | 1 */
 	mov	%rdx, (%rax)
+	.endif
+.Lwritten_\name:
 	load_thread rdx
 	open_free rcx, T_TOP(%rdx)
 .Lpass_\name:
@@ -140,6 +157,20 @@
 	jmp	*%r11
 	.else
 	ret
+	.endif
+
+	.if \jump
+.Lemitted_\name:
+	mov	$8, %eax
+	xadd	%rax, T_POS(%rdx)
+.Lexit_\name:
+	unless_in_chunk_of rdx, rax, .Lfull_\name
+	mov	O_SITE(%rcx), %edx
+	shl	$PB_EXT_SITE_SHIFT, %rdx
+	add	$TAIL_WORD, %rdx
+	mov	%rdx, (%rax)
+	jmp	.Lwritten_\name
+	hot_unreserved .Lemitted_\name, .Lexit_\name
 	.endif
 
 	/* No open call returns here, nearly always: it wasn't traced. */
@@ -151,6 +182,11 @@
 .Lslow_\name:
 	xor	%ecx, %ecx
 	jmp	.Lc_\name
+	.if \jump
+.Lfull_leaf_\name:
+	pad_unless_full rax, dx, .Lc_\name, PAD_2
+	jmp	.Lc_\name
+	.endif
 .Lfull_\name:
 	pad_unless_full rax, dx, .Lc_\name
 .Lc_\name:
@@ -165,7 +201,11 @@
 	mov	pb_frozen_clock(%rip), %rax
 	call_exit \jump
 	hot_unreserved .Lleft_\name, .Lleaf_\name
+	.if \jump
+	hot_unreserved .Lfull_leaf_\name, .Lend_\name
+	.else
 	hot_unreserved .Lfull_\name, .Lend_\name
+	.endif
 .Lend_\name:
 	mov	F_RDI(%rsp), %rdi
 	mov	F_RSI(%rsp), %rsi

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "abi/analysis_place.h"
+#include "arch/x86_64/layout.h"
 #include "arch/x86_64/site.h"
 
 /* The code that stands in for what a place displaces: its recipe's, with its exits
@@ -24,6 +25,14 @@ int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p, const stru
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* The offset of the copy of the instruction at a link-time address, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
+
+/* Where the code in front of an exit that is no plain ret goes on: is that exit a ret N? Any context. */
+static inline bool pb_exit_pops(const void *from)
+{
+	const uint8_t *code = (const uint8_t *)from + PB_EXIT_RELOAD_LEN;
+
+	return *code == 0xc2 || ((*code == 0xf2 || *code == 0xf3) && code[1] == 0xc2);
+}
 
 /* The stub of a site: bytes that it takes, a multiple of 16; the code, with the
  * body at PB_STUB_COPY. As pb_body_emit(). */

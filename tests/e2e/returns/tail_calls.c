@@ -6,11 +6,13 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#define SLEEP_US 120000
 #define NOINLINE __attribute__((noinline, noipa))
 #define FUNCTIONS(X) \
 	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
-	X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out)
+	X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
 
 /* Counted by the functions themselves; the assembly names them. */
 #define X(name) unsigned long calls_##name, tails_##name;
@@ -58,6 +60,24 @@ NOINLINE int to_untraced_late(int x)
 {
 	calls_to_untraced_late++, tails_to_untraced_late++;
 	return untraced(leaf(x));
+}
+
+/* Once longer than the time in a record reaches. */
+NOINLINE int slow(int x)
+{
+	calls_slow++, tails_slow++;
+	if (!x)
+		usleep(SLEEP_US);
+	return leaf(x);
+}
+
+NOINLINE int slow_late(int x)
+{
+	calls_slow_late++, tails_slow_late++;
+	leaf(x);
+	if (!x)
+		usleep(SLEEP_US);
+	return leaf(x);
 }
 
 int (*volatile pointer)(int) = leaf;
@@ -114,9 +134,12 @@ __asm__(
 	" test $1, %edi\n jne leaf\n mov %edi, %eax\n ret\nendfunc conditional\n .balign 16\n"
 	"func again\n incq calls_again(%rip)\n dec %edi\n js 1f\n incq tails_again(%rip)\n jmp again\n"
 	"1: mov %edi, %eax\n ret\nendfunc again\n .balign 16\n"
+	/* returns, though not plain ones */
+	"func pops\n incq calls_pops(%rip)\n mov %edi, %eax\n ret $0\nendfunc pops\n .balign 16\n"
+	"func repz\n incq calls_repz(%rip)\n mov %edi, %eax\n rep ret\nendfunc repz\n .balign 16\n"
 	"func runs_on\n incq calls_runs_on(%rip)\n incq tails_runs_on(%rip)\nendfunc runs_on\n"
 	"func into\n incq calls_into(%rip)\n mov %edi, %eax\n ret\nendfunc into\n");
-int conditional(int x), again(int x), runs_on(int x), into(int x);
+int conditional(int x), again(int x), runs_on(int x), into(int x), pops(int x), repz(int x);
 
 int main(int argc, char **argv)
 {
@@ -125,7 +148,7 @@ int main(int argc, char **argv)
 
 	for (volatile int i = 0; i < n; i++) {
 		sum += plain(i) + to_traced(i) + to_traced_late(i) + to_untraced(i) + to_untraced_late(i);
-		sum += conditional(i) + by_pointer(i) + machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i);
+		sum += slow(i) + slow_late(i) + conditional(i) + by_pointer(i) + machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i) + pops(i) + repz(i);
 		/* from one place, one after the other */
 		for (volatile int k = 0; k < 3; k++)
 			if (!setjmp(out))
