@@ -14,7 +14,7 @@
 #include "module/module_priv.h"
 
 /* Goes up when the same file gives another analysis: then the old ones are stale. */
-#define REVISION	24
+#define REVISION	25
 
 #define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
 
