@@ -567,6 +567,8 @@ static const struct choice {
 	{ { "t_caller", "deep123", t_caller, 4, 123 }, SLOW },
 	{ { "t_caller", "deep124", t_caller, 4, 124 }, QUICK | SLOW },
 	{ { "t_caller", "deep125", t_caller, 4, 125 }, SLOW },
+	{ { "t_tail", "deep124", t_tail, 4, 124 }, SLOW },
+	{ { "t_tail", "deep125", t_tail, 4, 125 }, SLOW },
 	{ { "t_leaf", "late", t_leaf, 4, 0, false, 0, pause_1ms }, 0 },
 	{ { "t_nap", "warm", t_nap, 4 }, SLOW },
 };
