@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where tail jumps lead. Who waits for the return of a function that ends by one waits
- * for that of the function it jumps to.
+ * Where tail jumps lead. A program that runs at the return of a function which ends by one runs
+ * at the return of the function that the jump leads to.
  */
 #include "engine/text_priv.h"
 #include "base/base.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs of foreign runtimes, for run_real: each bare and traced with return sites, in the executable and in
+"""Programs of foreign runtimes, for run_real: each bare and traced, in the executable and in
 everything. Output, exit status and files must be the same, and most of the calls must have a duration: of all that
 were entered, those of functions that are entry-only included, and those that a jump ended or that were lost."""
 import collections

@@ -12,7 +12,6 @@
 #define PB_ENTRY_EMITTED	1	/* ENTRY record written */
 #define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
 #define PB_ENTRY_LATE		3	/* a callee needed the ENTRY, and there was no room for it */
-#define PB_ENTRY_CLOSED		4	/* END was written, or nothing is to be */
 #define PB_ENTRY_SILENT		5	/* not recorded, and nothing below it */
 #define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
 #define PB_ENTRY_FOOT		7	/* of a segment of open calls: the call below it decides */
@@ -79,7 +78,7 @@
 #define PB_HOT_JUMP		2	/* of another exit: r11 is where its stub goes on */
 
 /*
- * The frame in the red zone, from rsp at the slot (entry) or behind it (exit).
+ * The frame in the red zone, from rsp, which is at the slot at an entry and at an exit.
  * -8 holds r11 at an entry, and at an exit that isn't a ret.
  */
 #define F_R11			-8
