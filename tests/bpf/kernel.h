@@ -4,14 +4,34 @@
 #define TESTS_BPF_KERNEL_H
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/membarrier.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * The kernel frees a program's code after a grace period, by work that takes the
+ * lock under which code is allocated. With more than 1,024 such works waiting,
+ * an allocation that waits for its processor's work queue (purge_vmap_node) never
+ * ends: seen with Linux 6.18, and no program on that machine can be loaded from then on.
+ * So a test that loads thousands waits for a grace period now and then.
+ */
+#define LOADS_BETWEEN_GRACE_PERIODS	64
+
+static inline void kernel_pace_loads(void)
+{
+	static unsigned int loads;
+
+	if (++loads % LOADS_BETWEEN_GRACE_PERIODS == 0)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
 static inline long kernel_bpf(int cmd, union bpf_attr *a)
 {
+	if (cmd == BPF_PROG_LOAD)
+		kernel_pace_loads();
 	return syscall(SYS_bpf, cmd, a, sizeof(*a));
 }
 
