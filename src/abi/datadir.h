@@ -18,6 +18,8 @@
 #define PB_ABI_DATADIR_H
 #include <stdint.h>
 
+#define PB_DEFAULT_DIR "patchbay.data"
+
 #define PB_DATA_MAGIC_CHUNKS	0x314b4e4843425031ull	/* "1PBCHNK1" */
 #define PB_DATA_MAGIC_META	0x314154454d425031ull	/* "1PBMETA1" */
 #define PB_DATA_VERSION		1

@@ -9,6 +9,8 @@
 #include <argp.h>
 #include <stdbool.h>
 
+#include "abi/datadir.h"
+
 struct pb_command {
 	const char *name;
 	const char *summary;		/* one line, no full stop */
@@ -21,8 +23,6 @@ extern const struct pb_command pb_command_record, pb_command_live, pb_command_do
 	pb_command_control, pb_command_completion;
 extern const struct pb_command pb_command_replay, pb_command_report, pb_command_graph,
 	pb_command_dump, pb_command_info, pb_command_list, pb_command_bpf;
-
-#define PB_DEFAULT_DIR "patchbay.data"
 
 /* One line on stderr: "patchbay COMMAND: what: why; what to do". Returns 1, to
  * be returned as the exit status. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cli/bpf.h"
+#include "cli/bpf/bpf_session.h"
 
 static const struct pb_command *const subs[] = {
 	&bpf_command_load, &bpf_command_verify, &bpf_command_run, &bpf_command_dump, &bpf_command_prog,

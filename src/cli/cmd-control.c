@@ -10,11 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/control_files.h"
 #include "base/base.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/record.h"
+#include "control/control.h"
 #include "control/resolve.h"
+#include "recorder/session_dir.h"
 
 struct control_options {
 	uint32_t pid;			/* 0: any */

@@ -24,7 +24,7 @@
 #include "base/base.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/record.h"
+#include "recorder/session_dir.h"
 
 enum verdict { OK, NOTE, BAD };
 

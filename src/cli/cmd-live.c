@@ -4,9 +4,9 @@
 
 #include "base/base.h"
 #include "cli/cli.h"
-#include "cli/record.h"
 #include "cli/record_options.h"
 #include "module/demangle.h"
+#include "recorder/settings.h"
 
 enum { OPT_DEMANGLE = 0x2000, OPT_NO_PAGER };
 

@@ -7,10 +7,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/bpf_attach.h"
+#include "cli/bpf/bpf_attach.h"
 #include "cli/cli.h"
-#include "cli/record.h"
 #include "cli/record_options.h"
+#include "recorder/analyse_ahead.h"
+#include "recorder/modules.h"
+#include "recorder/patterns.h"
+#include "recorder/ring_memory.h"
+#include "recorder/run.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
+#include "recorder/target.h"
+#include "recorder/texts.h"
 
 int record_with(struct record_options *o)
 {

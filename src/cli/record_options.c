@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/messages.h"
+#include "abi/ring.h"
 #include "base/base.h"
 #include "cli/cli.h"
 #include "module/module.h"
+#include "recorder/marks.h"
+#include "recorder/texts.h"
 
 #define DEFAULT_BUFFER	 (64ull << 20)
 #define DEFAULT_MAX_SIZE (4ull << 30)
@@ -65,11 +69,6 @@ static const struct argp_option own[] = {
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
-
-unsigned record_module_flags(const struct record_options *o)
-{
-	return PB_MODULE_RETURNS | (o->all_sites ? PB_MODULE_ALL_SITES : 0u);
-}
 
 static void usage_error(struct argp_state *state, const char *fmt, const char *arg)
 {

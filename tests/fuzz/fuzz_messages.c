@@ -22,8 +22,11 @@
 
 #include "base/base.h"
 #include "cli/cli.h"
-#include "cli/record.h"
-#include "cli/record_server.h"
+#include "recorder/modules.h"
+#include "recorder/ring_memory.h"
+#include "recorder/server.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
 #include "driver.h"
 #include "module/module.h"
 #include "module/module_priv.h"

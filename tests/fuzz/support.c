@@ -242,11 +242,11 @@ const char *fuzz_directory(void)
 	return directory;
 }
 
-/* In place of pb_error(), where the linker wraps it: findings alone stand on stderr. The
+/* In place of record_error(), where the linker wraps it: findings alone stand on stderr. The
  * line is made as for the terminal (reader/say.h), and looked at. */
 void pb_say_v(const char *command, const char *fmt, va_list ap) __attribute__((weak));
-int __wrap_pb_error(const char *command, const char *fmt, ...);
-int __wrap_pb_error(const char *command, const char *fmt, ...)
+int __wrap_record_error(const char *fmt, ...);
+int __wrap_record_error(const char *fmt, ...)
 {
 	char *line = NULL;
 	size_t len = 0;
@@ -257,7 +257,7 @@ int __wrap_pb_error(const char *command, const char *fmt, ...)
 		err(2, "open_memstream");
 	stderr = f;
 	va_start(ap, fmt);
-	pb_say_v(command, fmt, ap);
+	pb_say_v("record", fmt, ap);
 	va_end(ap);
 	stderr = terminal;
 	fclose(f);

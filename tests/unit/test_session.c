@@ -21,8 +21,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/record.h"
 #include "cli/record_options.h"
+#include "recorder/modules.h"
+#include "recorder/patterns.h"
+#include "recorder/ring_memory.h"
+#include "recorder/run.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
+#include "recorder/target.h"
+#include "recorder/texts.h"
 
 #define WORDS_FULL 2000
 

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cli/bpf/bpf_attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/messages.h"
+#include "abi/progs.h"
+#include "base/base.h"
+#include "bpf/map_file.h"
+#include "bpf/map_sys.h"
+#include "cli/bpf/bpf_pin.h"
+#include "recorder/bpf_hooks.h"
+#include "recorder/texts.h"
+
+#define OUTPUT_SIZE	(1u << 20)
+#define OUTPUT		"bpf_output"	/* maps of ours; an object's have its name in front, or none */
+#define COUNTS		"bpf_counts"
+#define LANES		16		/* of per-CPU values, at least */
+
+/* ---- maps ---------------------------------------------------------------------------- */
+
+/* PINS/OBJECT-PID: agents take paths of PB_PROGS_PATH bytes, a map's name included. */
+static int make_dir(struct bpf_attach *a)
+{
+	struct pb_bpf_pins *pins = bpf_pins(a->command);
+	const char *name = record_base_name(a->path);
+	size_t room = PB_PROGS_PATH - BPF_OBJ_NAME_LEN;
+	int err;
+
+	if (!pins)
+		return 1;
+	if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d", pins->path, (int)strcspn(name, "."), name,
+			     (int)getpid()) >= room)
+		err = -ENAMETOOLONG;
+	else
+		err = pb_bpf_pins_mkdir(pins, a->dir);
+	if (err)
+		return pb_error(a->command, "%s: %s", a->dir, strerror(-err));
+	a->session.map_dir = a->dir;
+	return 0;
+}
+
+/* What programs print goes to a ring buffer; beside it agents count, what found no room there, too. */
+static int make_output(struct bpf_attach *a)
+{
+	struct pb_bpf_map_spec output = {
+		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE }, .name = OUTPUT, .lanes = 1,
+		.types = { .spin_lock_off = -1, .timer_off = -1 },
+	};
+	struct pb_bpf_map_spec counts = {
+		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4,
+			  .value_size = sizeof(struct pb_progs_counts), .max_entries = 1 }, .name = COUNTS,
+		.lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
+	};
+	int err = bpf_object_pin(&a->session, &output, &a->output);
+
+	if (!err) {
+		a->has_output = true;
+		err = bpf_object_pin(&a->session, &counts, &a->counts);
+	}
+	a->has_counts = !err;
+	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
+}
+
+/* Every processor's events go the same way. */
+static int fill_event_arrays(struct bpf_attach *a)
+{
+	uint32_t event = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+		struct pb_bpf_map *m = a->session.made->maps[i].map;
+
+		if (!m)
+			return 1;	/* it was said why */
+		if (m->attr.type != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
+			continue;
+		for (uint32_t k = 0; !err && k < m->attr.max_entries; k++)
+			err = pb_bpf_map_update_elem(m, &k, &event, BPF_ANY);
+	}
+	return err ? pb_error(a->command, "perf event array: %s", strerror(-err)) : 0;
+}
+
+/* ---- programs -------------------------------------------------------------------------- */
+
+/* Where it goes; 0, or 1 after a message. */
+static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p, struct record_hook *h)
+{
+	struct pb_bpf_target t;
+	int err = pb_bpf_object_target(p, &t);
+
+	if (err || (p->user && !t.path))
+		return pb_error(a->command, "%s: %s is wanted behind the slash", p->section,
+				p->user ? "PATH:FUNCTION" : "FUNCTION");
+	if (t.off)
+		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only, not at "
+				"offsets in them", p->section);
+	/* kept until the process ends, as the object's names are part of what was found */
+	h->section = p->section;
+	h->function = strndup(t.func, t.func_len);
+	h->module = t.path ? strndup(t.path, t.path_len) : "";
+	h->returns = p->returns;
+	return h->function && h->module ? 0 : pb_error(a->command, "out of memory");
+}
+
+/* Why a program isn't attached; NULL: it is. */
+static const char *not_attached(const struct pb_bpf_object_prog *p)
+{
+	switch (p->type) {
+	case BPF_PROG_TYPE_KPROBE:
+		break;
+	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT:
+	case BPF_PROG_TYPE_XDP: case BPF_PROG_TYPE_CGROUP_SKB:
+		return "packets pass in the kernel only; see patchbay bpf run";
+	case BPF_PROG_TYPE_TRACEPOINT: case BPF_PROG_TYPE_RAW_TRACEPOINT:
+		return "tracepoints are the kernel's";
+	case BPF_PROG_TYPE_PERF_EVENT:
+		return "perf events are the kernel's";
+	default:
+		return p->why ? p->why : "only the kernel calls programs of its type";
+	}
+	if (p->special)
+		return p->user ? "USDT markers can't be probed here; probe a function" :
+				 "system calls can't be probed here; probe the library's function that makes it";
+	if (p->session)
+		return "sessions need the kernel's functions bpf_session_is_return and bpf_session_cookie; "
+		       "probe entry and return by two programs";
+	if (!p->autoload)
+		return "its section begins with ?";
+	return p->target && *p->target ? NULL : "its section names no function";
+}
+
+static int load_prog(struct bpf_attach *a, uint32_t nr)
+{
+	const struct pb_bpf_object_prog *p = &a->session.object->progs[nr];
+	struct bpf_loaded l;
+	const char *why;
+
+	if (!bpf_object_load(&a->session, nr, &l, &why))
+		return 0;
+	bpf_session_show_log(&a->session);
+	return pb_error(a->command, "%s: refused: %s", p->name, why);
+}
+
+/* What agents get: programs that are attached, and those that they come to by tail calls. */
+static int take_loaded(struct bpf_attach *a)
+{
+	const struct pb_bpf_object *obj = a->session.object;
+
+	for (uint32_t i = 0; i < obj->nr_progs; i++) {
+		const struct pb_bpf_object_prog *p = &obj->progs[i];
+
+		a->loaded[i] = a->session.made->progs[i].prog;
+		if (a->loaded[i] && p->nr > PB_PROGS_MAX_INSNS)
+			return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
+		if (!a->loaded[i] && p->autoload)
+			pb_error(a->command, "%s: SEC(\"%s\"): not attached: %s", p->name, p->section,
+				 not_attached(p));
+	}
+	return 0;
+}
+
+static int load_progs(struct bpf_attach *a, struct record_options *o)
+{
+	const struct pb_bpf_object *obj = a->session.object;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < obj->nr_progs && !ret; i++) {
+		if (not_attached(&obj->progs[i]))
+			continue;
+		o->hooks[o->nr_hooks].prog = i;
+		ret = load_prog(a, i) || parse_target(a, &obj->progs[i], &o->hooks[o->nr_hooks++]);
+	}
+	if (!ret)
+		ret = take_loaded(a);
+	if (!ret && !o->nr_hooks)
+		ret = pb_error(a->command, "%s: no program in it is for a function", a->path);
+	return ret;
+}
+
+/* ---- the file for agents ------------------------------------------------------------------- */
+
+static bool put(FILE *f, const void *p, size_t size)
+{
+	return fwrite(p, size, 1, f) == 1;
+}
+
+static bool write_map(struct bpf_attach *a, FILE *f, const char *name)
+{
+	struct pb_progs_map m = { 0 };
+
+	return bpf_object_map_path(&a->session, name, m.path, sizeof(m.path)) && put(f, &m, sizeof(m));
+}
+
+static bool write_maps(struct bpf_attach *a, FILE *f)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++)
+		ok &= write_map(a, f, a->session.made->maps[i].map->name);
+	return ok && write_map(a, f, OUTPUT) && write_map(a, f, COUNTS);
+}
+
+/* By the object's numbers; those that aren't loaded have no instructions. */
+static bool write_progs(struct bpf_attach *a, FILE *f, uint64_t at)
+{
+	const struct pb_bpf_object *obj = a->session.object;
+	bool ok = true;
+
+	for (uint32_t i = 0; i < obj->nr_progs; i++) {
+		const struct pb_bpf_object_prog *o = &obj->progs[i];
+		struct pb_progs_prog p = {
+			.type = o->type, .attach_type = o->attach_type, .gpl = obj->gpl, .nr = o->nr,
+			.nr_funcs = o->nr_funcs, .insns = at, .funcs = at + sizeof(struct bpf_insn) * o->nr,
+		};
+
+		if (!a->loaded[i])
+			p = (struct pb_progs_prog){ 0 };
+		else
+			at = p.funcs + sizeof(struct pb_progs_func) * o->nr_funcs;
+		strncpy(p.name, o->name, sizeof(p.name) - 1);
+		ok &= put(f, &p, sizeof(p));
+	}
+	return ok;
+}
+
+static bool write_links(const struct record_options *o, FILE *f)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < o->nr_hooks; i++) {
+		const struct record_hook *h = &o->hooks[i];
+		struct pb_progs_link l = { .prog = h->prog, .returns = h->returns };
+
+		ok &= snprintf(l.function, sizeof(l.function), "%s", h->function) < (int)sizeof(l.function) &&
+		      put(f, &l, sizeof(l));
+	}
+	return ok;
+}
+
+static bool write_funcs(FILE *f, const struct pb_bpf_object_prog *p)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < p->nr_funcs; i++) {
+		const struct pb_bpf_func *from = &p->funcs[i];
+		struct pb_progs_func to = {
+			.insn = from->insn, .global = from->global, .returns_void = from->returns_void,
+			.nr_args = (uint8_t)from->nr_args,
+		};
+
+		for (int k = 0; k < 5; k++) {
+			to.kind[k] = from->args[k].kind;
+			to.size[k] = from->args[k].size;
+		}
+		ok &= put(f, &to, sizeof(to));
+	}
+	return ok;
+}
+
+static bool write_code(struct bpf_attach *a, FILE *f)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < a->session.object->nr_progs; i++) {
+		const struct pb_bpf_object_prog *p = &a->session.object->progs[i];
+
+		if (a->loaded[i])
+			ok &= put(f, p->insns, sizeof(struct bpf_insn) * p->nr) && write_funcs(f, p);
+	}
+	return ok;
+}
+
+static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE *f, uint64_t size)
+{
+	struct pb_progs head = {
+		.magic = PB_PROGS_MAGIC, .size = size, .nr_maps = a->session.object->nr_maps + 2,
+		.nr_progs = a->session.object->nr_progs, .nr_links = o->nr_hooks,
+		.output = a->session.object->nr_maps, .counts = a->session.object->nr_maps + 1,
+		.jit_enable = pb_bpf_settings.jit_enable, .jit_harden = pb_bpf_settings.jit_harden,
+		.stats = pb_bpf_settings.stats,
+	};
+	uint64_t code = sizeof(head) + head.nr_maps * sizeof(struct pb_progs_map) +
+			head.nr_progs * sizeof(struct pb_progs_prog) + head.nr_links * sizeof(struct pb_progs_link);
+
+	rewind(f);
+	return put(f, &head, sizeof(head)) && write_maps(a, f) && write_progs(a, f, code) && write_links(o, f) &&
+	       write_code(a, f) && !fflush(f);
+}
+
+/* Nobody changes it any more: agents check it once. */
+static int write_file(struct bpf_attach *a, struct record_options *o)
+{
+	int fd = memfd_create("patchbay-progs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
+	bool ok = f && write_all(a, o, f, 0);
+
+	if (ok) {
+		o->progs_size = (uint64_t)ftell(f);
+		ok = write_all(a, o, f, o->progs_size);
+	}
+	if (f)
+		fclose(f);
+	ok = ok && !fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+	o->progs_fd = fd;
+	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
+}
+
+/* A thread has a lane to itself while its program runs, and may be preempted then: others
+ * go on in further ones. */
+static uint32_t lanes(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	return n < LANES / 2 ? LANES : n < PB_BPF_MAX_LANES / 2 ? 2 * (uint32_t)n : PB_BPF_MAX_LANES;
+}
+
+/* The programs are made before the agent writes its control files. */
+static void apply_settings(const struct record_options *o)
+{
+	for (unsigned i = 0; i < o->nr_sets; i++) {
+		uint32_t *setting = o->sets[i].file == PB_CF_BPF_JIT_ENABLE ? &pb_bpf_settings.jit_enable :
+				    o->sets[i].file == PB_CF_BPF_JIT_HARDEN ? &pb_bpf_settings.jit_harden :
+				    o->sets[i].file == PB_CF_BPF_STATS_ENABLED ? &pb_bpf_settings.stats : NULL;
+
+		if (setting)
+			*setting = (uint32_t)atoi(o->sets[i].value);
+	}
+}
+
+int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
+{
+	int ret;
+
+	apply_settings(o);
+	bpf_session_init(&a->session, a->command);
+	a->session.lanes = lanes();
+	for (unsigned i = 0; i < o->nr_map_sizes; i++)
+		if (bpf_sizes_add(&a->session.sizes, a->command, o->map_sizes[i]))
+			return 2;
+	for (unsigned i = 0; i < o->nr_globals; i++)
+		if (bpf_globals_add(&a->session, o->globals[i]))
+			return 2;
+	a->session.btf = o->btf;
+	ret = make_dir(a);
+	if (!ret)
+		ret = bpf_open_object(&a->session, a->path);
+	if (!ret)
+		ret = fill_event_arrays(a) || make_output(a);
+	if (ret)
+		return ret;
+	if (a->session.object->nr_progs > PB_PROGS_MAX_PROGS || a->session.object->nr_maps + 2 > PB_PROGS_MAX_MAPS)
+		return pb_error(a->command, "%s: more than %d programs, or than %d maps", a->path, PB_PROGS_MAX_PROGS,
+				PB_PROGS_MAX_MAPS - 2);
+	o->hooks = calloc(a->session.object->nr_progs + 1, sizeof(*o->hooks));
+	return o->hooks ? load_progs(a, o) : pb_error(a->command, "out of memory");
+}
+
+int bpf_attach_publish(struct bpf_attach *a, struct record_options *o)
+{
+	struct pb_progs_counts *counts;
+	uint32_t zero = 0;
+
+	counts = a->counts.ops->lookup(&a->counts, &zero, NULL);
+	o->attached = counts ? counts->links : NULL;
+	o->welcome_flags |= PB_WELCOME_PROGS;
+	return write_file(a, o) || bpf_output_start(a);
+}
+
+static void remove_map(struct bpf_attach *a, const char *name)
+{
+	char path[PB_PROGS_PATH];
+
+	if (bpf_object_map_path(&a->session, name, path, sizeof(path)))
+		pb_bpf_pins_unlink(bpf_pins(a->command), path);
+}
+
+static void remove_maps(struct bpf_attach *a)
+{
+	for (uint32_t i = 0; a->session.made && i < a->session.object->nr_maps; i++)
+		if (a->session.made->maps[i].map)
+			remove_map(a, a->session.made->maps[i].map->name);
+	remove_map(a, OUTPUT);
+	remove_map(a, COUNTS);
+	pb_bpf_pins_rmdir(bpf_pins(a->command), a->dir);
+}
+
+void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
+{
+	o->attached = NULL;
+	bpf_output_end(a);
+	if (a->show && o->recorded)
+		bpf_output_maps(a, o->dir);
+	if (a->session.map_dir)
+		remove_maps(a);
+	if (a->has_output)
+		pb_bpf_map_close(&a->output);
+	if (a->has_counts)
+		pb_bpf_map_close(&a->counts);
+	if (o->progs_size)
+		close(o->progs_fd);
+	bpf_session_end(&a->session);
+}

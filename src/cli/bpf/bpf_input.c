@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Instructions, bytes and options from the command line and files. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bpf/bpf_session.h"
+
+enum { OPT_UNPRIV = 0x3000, OPT_CAPS, OPT_FLAGS, OPT_INTERPRET, OPT_JIT, OPT_GLOBAL, OPT_BTF };
+
+static const struct argp_option options[] = {
+	{ "type", 't', "TYPE", 0, "Type of the program, bpftool's word, or socket, cls, act, raw_tp, perf, or a "
+	  "number (socket_filter, or what the object says)", 1 },
+	{ "attach-type", 'a', "NUMBER", 0, "How it will be attached (expected_attach_type)", 1 },
+	{ "map", 'm', "MAP", 0, "NAME:max_entries=N[,value_size=N,key_size=N]: sizes of an object's map. "
+	  "TYPE,KEY,VALUE,ENTRIES[,FLAGS], in numbers: a map for instructions; the first one is 0 in a load of a "
+	  "map's descriptor", 1 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "An object's variable has this value: a number, true, false, or text "
+	  "for an array of characters", 1 },
+	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: a program with "
+	  "BTF (gcc -gbtf), or BTF alone", 1 },
+	{ "file", 'f', "FILE", 0, "Instructions in binary", 1 },
+	{ "log-level", 'l', "LEVEL", 0, "Of the verifier's log: 0, 1, 2, 4 (1)", 1 },
+	{ "quiet", 'q', NULL, 0, "No log", 1 },
+	{ "unprivileged", OPT_UNPRIV, NULL, 0, "Verify as for a user without privileges", 1 },
+	{ "caps", OPT_CAPS, "LIST", 0, "Privileges: bpf, perfmon, net_admin, with commas (all)", 1 },
+	{ "load-flags", OPT_FLAGS, "NUMBER", 0, "BPF_F_ flags of loading", 1 },
+	{ "interpret", OPT_INTERPRET, NULL, 0, "No native code", 1 },
+	{ "jit", OPT_JIT, NULL, 0, "Native code (as without it)", 1 },
+	{ 0 }
+};
+
+static void parse_caps(struct bpf_session *s, char *list, struct argp_state *state)
+{
+	static const struct { const char *name; uint32_t cap; } caps[] = {
+		{ "bpf", PB_BPF_CAP_BPF }, { "perfmon", PB_BPF_CAP_PERFMON }, { "net_admin", PB_BPF_CAP_NET_ADMIN },
+		{ "all", PB_BPF_CAP_ALL }, { "none", 0 },
+	};
+	char *save = NULL;
+
+	s->caps = 0;
+	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		size_t i = 0;
+
+		while (i < sizeof(caps) / sizeof(caps[0]) && strcmp(caps[i].name, word))
+			i++;
+		if (i == sizeof(caps) / sizeof(caps[0]))
+			argp_failure(state, BPF_USAGE, 0, "--caps=%s: choose bpf, perfmon, net_admin, all, none", word);
+		s->caps |= caps[i].cap;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct bpf_session *s = state->input;
+
+	switch (key) {
+	case 't': s->type = arg; return 0;
+	case 'a': s->attach_type = (uint32_t)strtoul(arg, NULL, 0); return 0;
+	case 'm':
+		if (bpf_is_size(arg))
+			return bpf_sizes_add(&s->sizes, s->command, arg) ? EINVAL : 0;
+		if (s->nr_map_specs == BPF_MAX_MAPS)
+			argp_failure(state, BPF_USAGE, 0, "no more than %d maps", BPF_MAX_MAPS);
+		s->map_spec[s->nr_map_specs++] = arg;
+		return 0;
+	case OPT_GLOBAL: return bpf_globals_add(s, arg) ? EINVAL : 0;
+	case OPT_BTF: s->btf = arg; return 0;
+	case 'f': s->file = arg; return 0;
+	case 'l': s->log_level = atoi(arg); return 0;
+	case 'q': s->quiet = true; return 0;
+	case OPT_UNPRIV: s->caps = 0; return 0;
+	case OPT_CAPS: parse_caps(s, arg, state); return 0;
+	case OPT_FLAGS: s->flags = (uint32_t)strtoul(arg, NULL, 0); return 0;
+	case OPT_INTERPRET: s->interpret = true; return 0;
+	case OPT_JIT: s->interpret = false; return 0;
+	case ARGP_KEY_ARG: s->args[s->nr_args++] = arg; return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp bpf_session_argp = { options, parse, NULL, NULL };
+
+int bpf_session_parse(struct bpf_session *s, const struct argp *argp, int argc, char **argv, void *input)
+{
+	s->args = calloc((size_t)argc + 1, sizeof(*s->args));
+	s->nr_args = 0;
+	return argp_parse(argp, argc, argv, 0, NULL, input) ? BPF_USAGE : 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room)
+{
+	size_t n = 0;
+	int high = -1;
+
+	for (; *text; text++) {
+		int v = hex_digit(*text);
+
+		if (v < 0 && strchr(" ,\t\r\n", *text))
+			continue;
+		if (v < 0) {
+			pb_error(command, "'%c' is no hexadecimal digit", *text);
+			return -1;
+		}
+		if (high < 0) {
+			high = v;
+			continue;
+		}
+		if (n == room) {
+			pb_error(command, "more than %zu bytes", room);
+			return -1;
+		}
+		out[n++] = (uint8_t)(high << 4 | v);
+		high = -1;
+	}
+	if (high >= 0) {
+		pb_error(command, "an odd number of hexadecimal digits");
+		return -1;
+	}
+	return (long)n;
+}
+
+static uint8_t *read_stream(FILE *f, size_t *size)
+{
+	size_t room = 1 << 16, n = 0;
+	uint8_t *p = malloc(room + 1);
+
+	while (p && (n += fread(p + n, 1, room - n, f)) == room) {
+		uint8_t *more = realloc(p, 2 * room + 1);
+
+		if (!more) {
+			free(p);
+			return NULL;
+		}
+		p = more;
+		room *= 2;
+	}
+	if (p)
+		p[n] = 0;
+	*size = n;
+	return p;
+}
+
+uint8_t *bpf_read_file(const char *command, const char *path, size_t *size)
+{
+	FILE *f = !strcmp(path, "-") ? stdin : fopen(path, "rb");
+	uint8_t *p = f ? read_stream(f, size) : NULL;
+
+	if (!p)
+		pb_error(command, "%s: %s", path, strerror(errno));
+	if (f && f != stdin)
+		fclose(f);
+	return p;
+}
+
+bool bpf_is_object(const char *path)
+{
+	char magic[SELFMAG];
+	FILE *f = fopen(path, "rb");
+	bool is = f && fread(magic, 1, SELFMAG, f) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG);
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
+/* The words of the command line as one text. */
+static char *join(char **args, int nr)
+{
+	size_t size = 1;
+	char *all;
+
+	for (int i = 0; i < nr; i++)
+		size += strlen(args[i]);
+	all = calloc(1, size);
+	for (int i = 0; all && i < nr; i++)
+		strcat(all, args[i]);
+	return all;
+}
+
+int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns, uint32_t *nr)
+{
+	uint8_t *bytes = NULL, *text = NULL;
+	size_t size = 0;
+	long n = -1;
+
+	if (s->file) {
+		bytes = bpf_read_file(s->command, s->file, &size);
+		n = bytes ? (long)size : -1;
+	} else {
+		text = nr_args ? (uint8_t *)join(args, nr_args) : bpf_read_file(s->command, "-", &size);
+		bytes = text ? malloc(strlen((char *)text) / 2 + 1) : NULL;
+		n = bytes ? bpf_unhex(s->command, (char *)text, bytes, strlen((char *)text) / 2) : -1;
+		free(text);
+	}
+	if (n < 0 || n % (long)sizeof(struct bpf_insn) || n / (long)sizeof(struct bpf_insn) > BPF_MAX_INSNS) {
+		if (n >= 0)
+			pb_error(s->command, "%ld bytes are no whole number of instructions, or too many", n);
+		free(bytes);
+		return BPF_USAGE;
+	}
+	*insns = (struct bpf_insn *)bytes;
+	*nr = (uint32_t)n / (uint32_t)sizeof(struct bpf_insn);
+	return 0;
+}

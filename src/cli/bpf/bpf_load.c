@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay bpf load`, `prog list`, `stats` and `pin`. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/map_sys.h"
+#include "cli/bpf/bpf_pin.h"
+
+/* ---- load ------------------------------------------------------------------------------ */
+
+static error_t parse_load(int key, char *arg, struct argp_state *state)
+{
+	if (key == ARGP_KEY_INIT) {
+		state->child_inputs[0] = state->input;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
+static const struct argp load_argp = {
+	NULL, parse_load, "OBJECT PATH [PROGRAM...]",
+	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, in the tree of "
+	"pins.", children
+};
+
+static int load_prog(struct bpf_session *s, uint32_t nr)
+{
+	struct bpf_loaded l;
+	const char *why;
+
+	if (!bpf_object_load(s, nr, &l, &why))
+		return 0;
+	if (!s->quiet)
+		bpf_session_show_log(s);
+	return pb_error(s->command, "%s: refused: %s", s->object->progs[nr].name, why);
+}
+
+static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint32_t *id)
+{
+	const struct pb_bpf_object_prog *p = &s->object->progs[nr];
+	struct bpf_unit u = {
+		.name = p->name, .type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .insns = p->insns,
+		.nr = p->nr, .gpl = s->object->gpl, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
+	};
+	const struct bpf_loaded l = {
+		.prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified,
+		.xlated = s->made->progs[nr].prog->nr * (uint32_t)sizeof(struct bpf_insn),
+	};
+	char path[2 * BPF_PIN_PATH];
+	uint32_t ids[BPF_MAX_MAPS];
+
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		ids[i] = s->made->maps[i].map ? s->made->maps[i].map->id : 0;
+	snprintf(path, sizeof(path), "%s/%s", dir, p->name);
+	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
+}
+
+/* What the object puts into the map, by the ids that other processes find it by. */
+static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids)
+{
+	const struct pb_bpf_object_map *o = &s->object->maps[nr];
+	struct pb_bpf_map *map = s->made->maps[nr].map;
+	int err = 0;
+
+	map->objects = &s->objects;
+	for (uint32_t i = 0; i < o->nr_slots && !err; i++) {
+		const struct pb_bpf_object_slot *slot = &o->slots[i];
+		const struct pb_bpf_map *inner = slot->prog ? NULL : s->made->maps[slot->number].map;
+		uint32_t id = slot->prog ? prog_ids[slot->number] : inner ? inner->id : 0;
+
+		if (id)
+			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
+		if (err == -E2BIG)	/* no program that is loaded uses the map: it would have been refused */
+			err = 0;
+	}
+	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;
+}
+
+/* Programs and maps, each with its name. */
+static int pin_object(struct bpf_session *s, const char *dir)
+{
+	uint32_t *ids = calloc(s->object->nr_progs + 1, sizeof(*ids));
+	int ret = 0;
+
+	if (!ids)
+		return pb_error(s->command, "out of memory");
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
+		if (s->made->progs[i].prog)
+			ret |= pin_loaded(s, i, dir, &ids[i]);
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		if (s->made->maps[i].map && s->object->maps[i].nr_slots)
+			ret |= fill_map(s, i, ids);
+	free(ids);
+	return ret;
+}
+
+static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
+{
+	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+	int ret = 0, nr = 0, err;
+
+	if (!pins || bpf_pin_place(s->command, s->args[1], dir))
+		return 1;
+	snprintf(maps, sizeof(maps), "%s/maps", dir);
+	err = pb_bpf_pins_mkdir(pins, dir);
+	if (!err || err == -EEXIST)
+		err = pb_bpf_pins_mkdir(pins, maps);
+	if (err && err != -EEXIST)
+		return pb_error(s->command, "%s: %s", dir, strerror(-err));
+	s->map_dir = maps;
+	if (bpf_open_object(s, path))
+		return 1;
+	if (s->object->nr_maps > BPF_MAX_MAPS)
+		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+	for (uint32_t i = 0; i < s->object->nr_progs; i++) {
+		s->object->progs[i].autoload = bpf_object_wants(s, i, names, nr_names) ||
+					       s->object->progs[i].autoload;
+		nr += bpf_object_wants(s, i, names, nr_names);
+	}
+	if (!nr)
+		return pb_error(s->command, "%s: no such program in it", path);
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
+		if (bpf_object_wants(s, i, names, nr_names))
+			ret |= load_prog(s, i);
+	return pin_object(s, dir) || ret;
+}
+
+static int run_load(int argc, char **argv)
+{
+	static struct bpf_session s;
+	int ret;
+
+	bpf_session_init(&s, "bpf load");
+	if (bpf_session_parse(&s, &load_argp, argc, argv, &s))
+		return 2;
+	if (s.nr_args < 2) {
+		pb_error(s.command, "which object, and where to? patchbay bpf load OBJECT PATH");
+		return 2;
+	}
+	ret = load_object(&s, s.args[0], s.args + 2, s.nr_args - 2);
+	bpf_session_end(&s);
+	return ret;
+}
+
+const struct pb_command bpf_command_load = {
+	.name = "load", .summary = "Verify an object's programs and pin them", .argp = &load_argp, .run = run_load,
+};
+
+/* ---- prog list ---------------------------------------------------------------------------- */
+
+static const struct argp list_argp = {
+	.args_doc = "list", .doc = "Lists pinned programs, as bpftool does.",
+};
+
+static int list_prog(void *arg, const struct bpf_pinned *pin)
+{
+	const struct bpf_pin_prog *p = pin->prog;
+	const struct pb_bpf_type *type = p ? pb_bpf_type_of(p->type) : NULL;
+	time_t at = p ? (time_t)p->loaded_at : 0;
+	const uint32_t *ids;
+	char when[64];
+
+	if (!p)
+		return 0;
+	printf("%u: %s  name %s%s", p->id, type ? type->name : "unknown", p->name, p->gpl ? "  gpl" : "");
+	if (p->runs)
+		printf(" run_time_ns %lu run_cnt %lu", p->ns, p->runs);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&at));
+	printf("\n\tloaded_at %s  uid %u\n\txlated %uB  jited %uB", when, (unsigned)geteuid(), p->xlated, p->jited);
+	ids = bpf_pin_map_ids(p);
+	for (uint32_t i = 0; i < p->nr_maps; i++)
+		printf("%s%u", i ? "," : "  map_ids ", ids[i]);
+	printf("\n\tpinned %s\n", pin->path);
+	return 0;
+}
+
+static int run_prog(int argc, char **argv)
+{
+	int at = 0;
+
+	if (argp_parse(&list_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
+		return 2;
+	if (at < argc && strcmp(argv[at], "list") && strcmp(argv[at], "show")) {
+		pb_error("bpf prog", "%s: there is list", argv[at]);
+		return 2;
+	}
+	return bpf_pin_each("bpf prog", list_prog, NULL) || fflush(stdout);
+}
+
+const struct pb_command bpf_command_prog = {
+	.name = "prog", .summary = "List pinned programs", .argp = &list_argp, .run = run_prog,
+};
+
+/* ---- stats ------------------------------------------------------------------------------ */
+
+static const struct argp stats_argp = {
+	.doc = "How often pinned programs ran, how long in all and on average.",
+};
+
+static int show_stats(void *arg, const struct bpf_pinned *pin)
+{
+	const struct bpf_pin_prog *p = pin->prog;
+
+	if (p)
+		printf("%6u %-16s %12lu %16lu %10lu\n", p->id, p->name, p->runs, p->ns, p->runs ? p->ns / p->runs : 0);
+	return 0;
+}
+
+static int run_stats(int argc, char **argv)
+{
+	if (argp_parse(&stats_argp, argc, argv, 0, NULL, NULL))
+		return 2;
+	printf("%6s %-16s %12s %16s %10s\n", "id", "name", "run_cnt", "run_time_ns", "avg_ns");
+	return bpf_pin_each("bpf stats", show_stats, NULL) || fflush(stdout);
+}
+
+const struct pb_command bpf_command_stats = {
+	.name = "stats", .summary = "How often and how long programs ran", .argp = &stats_argp, .run = run_stats,
+};
+
+/* ---- pin --------------------------------------------------------------------------------- */
+
+static const struct argp pin_argp = {
+	.args_doc = "prog|map ID|PATH NEWPATH",
+	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a file ends its name.",
+};
+
+/* id: NULL, it is a path. */
+static int pin_map(const char *from, const uint32_t *id, const char *to)
+{
+	static struct bpf_session s = { .command = "bpf pin" };
+	struct pb_bpf_pins *pins = bpf_pins(s.command);
+	int err;
+
+	if (!pins || (id && bpf_pin_map(&s, NULL, *id, PB_BPF_MAP_READ)))
+		return 1;
+	err = id ? pb_bpf_obj_pin(pins, s.map[0], to) : pb_bpf_pins_link(pins, from, to);
+	return err ? pb_error(s.command, "%s: %s", to, strerror(-err)) : 0;
+}
+
+static int pin_prog(const char *what, const uint32_t *id, const char *name)
+{
+	char from[BPF_PIN_PATH], to[BPF_PIN_PATH];
+
+	if (id && !bpf_pin_find("bpf pin", *id, from))
+		return pb_error("bpf pin", "%u: no pinned program has that id", *id);
+	if ((!id && bpf_pin_place("bpf pin", what, from)) || bpf_pin_place("bpf pin", name, to))
+		return 1;
+	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
+}
+
+static int run_pin(int argc, char **argv)
+{
+	uint32_t id;
+	char *end;
+	int at = 0;
+
+	if (argp_parse(&pin_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
+		return 2;
+	if (argc - at != 3 || (strcmp(argv[at], "prog") && strcmp(argv[at], "map"))) {
+		pb_error("bpf pin", "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
+		return 2;
+	}
+	id = (uint32_t)strtoul(argv[at + 1], &end, 10);
+	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], *end ? NULL : &id, argv[at + 2]);
+}
+
+const struct pb_command bpf_command_pin = {
+	.name = "pin", .summary = "Give a pinned program or map another name", .argp = &pin_argp, .run = run_pin,
+};

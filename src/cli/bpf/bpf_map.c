@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay bpf map list|dump|update|lookup|delete`: pinned maps, in bpftool's words. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/load_btf.h"
+#include "bpf/map_sys.h"
+#include "cli/bpf/bpf_pin.h"
+
+#define COMMAND "bpf map"
+
+static const char *const names[] = {
+	[BPF_MAP_TYPE_HASH] = "hash", [BPF_MAP_TYPE_ARRAY] = "array", [BPF_MAP_TYPE_PROG_ARRAY] = "prog_array",
+	[BPF_MAP_TYPE_PERF_EVENT_ARRAY] = "perf_event_array", [BPF_MAP_TYPE_PERCPU_HASH] = "percpu_hash",
+	[BPF_MAP_TYPE_PERCPU_ARRAY] = "percpu_array", [BPF_MAP_TYPE_STACK_TRACE] = "stack_trace",
+	[BPF_MAP_TYPE_CGROUP_ARRAY] = "cgroup_array", [BPF_MAP_TYPE_LRU_HASH] = "lru_hash",
+	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = "lru_percpu_hash", [BPF_MAP_TYPE_LPM_TRIE] = "lpm_trie",
+	[BPF_MAP_TYPE_ARRAY_OF_MAPS] = "array_of_maps", [BPF_MAP_TYPE_HASH_OF_MAPS] = "hash_of_maps",
+	[BPF_MAP_TYPE_QUEUE] = "queue", [BPF_MAP_TYPE_STACK] = "stack", [BPF_MAP_TYPE_RINGBUF] = "ringbuf",
+};
+
+static int list_map(void *arg, const struct bpf_pinned *pin)
+{
+	const struct pb_bpf_map_head *m = pin->map;
+	const struct pb_bpf_map_attr *a = m ? &m->spec.attr : NULL;
+	const char *type = a && a->type < sizeof(names) / sizeof(names[0]) ? names[a->type] : NULL;
+
+	if (!m)
+		return 0;
+	printf("%u: %s  name %.*s  flags %#x%s\n", m->id, type ? type : "unknown", BPF_OBJ_NAME_LEN, m->spec.name,
+	       a->flags, m->frozen ? "  frozen" : "");
+	printf("\tkey %uB  value %uB  max_entries %u  memlock %luB\n\tpinned %s\n", a->key_size, a->value_size,
+	       a->max_entries, m->size, pin->path);
+	return 0;
+}
+
+/*
+ * "hex 00 01", "0 1 0x1f": as many bytes as wanted; *at: behind them. 0, or 2 after a message.
+ */
+static int read_bytes(const char *what, char **args, int nr, int *at, uint8_t *to, uint64_t n)
+{
+	bool hex = *at < nr && !strcmp(args[*at], "hex");
+
+	*at += hex;
+	for (uint64_t i = 0; i < n; i++, ++*at) {
+		char *end;
+		unsigned long v = *at < nr ? strtoul(args[*at], &end, hex ? 16 : 0) : 256;
+
+		if (v > 255 || *end) {
+			pb_error(COMMAND, "%s: %lu bytes are wanted, each a number below 256", what, n);
+			return 2;
+		}
+		to[i] = (uint8_t)v;
+	}
+	return 0;
+}
+
+static int expect(const char *word, char **args, int nr, int *at)
+{
+	if (*at < nr && !strcmp(args[*at], word)) {
+		++*at;
+		return 0;
+	}
+	pb_error(COMMAND, "\"%s\" is wanted before its bytes", word);
+	return 2;
+}
+
+static int flags_of(const char *word, uint64_t *flags)
+{
+	static const char *const words[] = { "any", "noexist", "exist" };
+
+	for (uint64_t i = 0; i < 3; i++)
+		if (!strcmp(words[i], word)) {
+			*flags = i;
+			return 0;
+		}
+	pb_error(COMMAND, "%s: choose any, exist or noexist", word);
+	return 2;
+}
+
+/* A value of a per-CPU map is given once, for all. */
+static void spread(const struct pb_bpf_map *map, uint8_t *value)
+{
+	uint32_t each = (map->attr.value_size + 7) / 8 * 8;
+
+	for (uint32_t i = 1; bpf_map_is_per_cpu(map) && i < map->lanes; i++)
+		memcpy(value + (size_t)i * each, value, map->attr.value_size);
+}
+
+static int update(struct pb_bpf_map *map, char **args, int nr, int at, uint8_t *key, uint8_t *value)
+{
+	uint64_t flags = BPF_ANY;
+	int err = map->attr.key_size ? expect("key", args, nr, &at) : 0;
+
+	if (!err && map->attr.key_size)
+		err = read_bytes("key", args, nr, &at, key, map->attr.key_size);
+	if (!err)
+		err = expect("value", args, nr, &at);
+	if (!err)
+		err = read_bytes("value", args, nr, &at, value, map->attr.value_size);
+	if (!err && at < nr)
+		err = flags_of(args[at], &flags);
+	if (err)
+		return err;
+	spread(map, value);
+	err = pb_bpf_map_update_elem(map, map->attr.key_size ? key : NULL, value, flags);
+	return err ? pb_error(COMMAND, "update: %s", strerror(-err)) : 0;
+}
+
+static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at, uint8_t *key, uint8_t *value)
+{
+	int err = expect("key", args, nr, &at);
+
+	if (!err)
+		err = read_bytes("key", args, nr, &at, key, map->attr.key_size);
+	if (err)
+		return err;
+	err = remove ? pb_bpf_map_delete_elem(map, key) : pb_bpf_map_lookup_elem(map, key, value, 0);
+	if (err)
+		return pb_error(COMMAND, "%s: %s", remove ? "delete" : "lookup", strerror(-err));
+	if (!remove)
+		bpf_map_show_element(map, key, value, NULL);
+	return 0;
+}
+
+/* "id N", "pinned PATH", "name NAME", or a path or a number alone. */
+static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
+{
+	const char *path;
+	unsigned long id;
+	char *end;
+
+	if (*at + 1 < nr && (!strcmp(args[*at], "id") || !strcmp(args[*at], "pinned")))
+		++*at;
+	if (*at >= nr) {
+		pb_error(COMMAND, "which map? An id or a path");
+		return 2;
+	}
+	id = strtoul(args[*at], &end, 10);
+	path = *end ? args[*at] : NULL;
+	++*at;
+	return bpf_pin_map(s, path, (uint32_t)id, access);
+}
+
+enum { OPT_BTF = 0x3000 };
+
+static const struct argp_option options[] = {
+	{ "btf", OPT_BTF, "OBJECT", 0, "dump: show keys and values by the types of the object that the map is of", 0 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	const char **btf = state->input;
+
+	if (key == OPT_BTF) {
+		*btf = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "list\ndump MAP\nlookup MAP key [hex] BYTES\nupdate MAP key [hex] BYTES value [hex] BYTES "
+		    "[any|exist|noexist]\ndelete MAP key [hex] BYTES",
+	.doc = "Looks at pinned maps and changes them, while other processes use them. MAP is an id or a path.",
+};
+
+static int dump(struct bpf_session *s)
+{
+	struct bpf_words words = { 0 };
+	struct pb_bpf_btf *btf = NULL;
+	const char *why;
+	int ret;
+
+	if (s->btf && pb_bpf_btf_open_file(s->btf, &btf, &why))
+		return pb_error(COMMAND, "types of %s: %s", s->btf, why);
+	words.btf = btf;
+	ret = bpf_map_show(s->map[0], &words);
+	pb_bpf_btf_close(btf);
+	return ret;
+}
+
+static int act(struct bpf_session *s, const char *verb, char **args, int nr, int at)
+{
+	bool writes = !strcmp(verb, "update") || !strcmp(verb, "delete");
+	int ret = open_map(s, args, nr, &at, PB_BPF_MAP_READ | (writes ? PB_BPF_MAP_WRITE : 0));
+	uint8_t *key, *value;
+
+	if (ret)
+		return ret;
+	if (!strcmp(verb, "dump"))
+		return dump(s);
+	key = calloc(1, s->map[0]->attr.key_size + 8ul);
+	value = calloc(1, pb_bpf_map_value_size(s->map[0]) + 8);
+	ret = !strcmp(verb, "update") ? update(s->map[0], args, nr, at, key, value)
+				      : one(s->map[0], !strcmp(verb, "delete"), args, nr, at, key, value);
+	free(key);
+	free(value);
+	return ret;
+}
+
+static int run(int argc, char **argv)
+{
+	static const char *const verbs[] = { "dump", "lookup", "update", "delete" };
+	static struct bpf_session s;
+	const char *btf = NULL;
+	int at = 0, ret = -1;
+
+	if (argp_parse(&argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, &btf))
+		return 2;
+	bpf_session_init(&s, COMMAND);
+	s.btf = btf;
+	if (at == argc || !strcmp(argv[at], "list") || !strcmp(argv[at], "show"))
+		ret = bpf_pin_each(COMMAND, list_map, NULL);
+	for (size_t i = 0; at < argc && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(argv[at], verbs[i]))
+			ret = act(&s, verbs[i], argv, argc, at + 1);
+	if (ret < 0) {
+		pb_error(COMMAND, "%s: there are list, dump, lookup, update, delete", argv[at]);
+		ret = 2;
+	}
+	bpf_session_end(&s);
+	return fflush(stdout) ? 1 : ret;
+}
+
+const struct pb_command bpf_command_map = {
+	.name = "map", .summary = "List, show and change pinned maps", .argp = &argp, .run = run,
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Compiled objects, and where their maps are. */
+#include <errno.h>
+#include <string.h>
+
+#include "bpf/map_file.h"
+#include "cli/bpf/bpf_pin.h"
+
+bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)
+{
+	size_t n = strlen(s->map_dir);
+
+	if (snprintf(path, size, "%s/%s", s->map_dir, name) >= (int)size)
+		return false;
+	/* pins have no dots; libbpf writes them so, too */
+	for (char *p = path + n; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return true;
+}
+
+int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
+{
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+	char path[BPF_PIN_PATH];
+	int err;
+
+	if (!pins || !bpf_object_map_path(s, spec->name, path, sizeof(path)))
+		return -ENAMETOOLONG;
+	err = pb_bpf_pins_create(pins, map, spec);
+	if (err)
+		return err;
+	err = pb_bpf_obj_pin(pins, map, path);
+	if (err)
+		pb_bpf_map_close(map);
+	/* ENOENT would say that a map shall be made elsewhere */
+	return err == -ENOENT ? -ENOTDIR : err;
+}
+
+/* A new map that is pinned at once, if there is a directory for that. */
+static int make_pinned(void *arg, const struct pb_bpf_object_map *o, const struct pb_bpf_map_spec *spec,
+		       struct pb_bpf_map *map)
+{
+	const struct bpf_session *s = arg;
+	int err = s->map_dir ? bpf_object_pin(s, spec, map) : -ENOENT;
+
+	return err ? err : PB_BPF_MAP_IS_NEW;
+}
+
+int bpf_open_object(struct bpf_session *s, const char *path)
+{
+	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
+	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0, .types = s->btf };
+	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes, .find = make_pinned,
+					 .arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr };
+	char why[512] = "";
+	int err;
+
+	if (s->type && !type) {
+		pb_error(s->command, "-t %s: no such type", s->type);
+		return BPF_USAGE;
+	}
+	err = pb_bpf_object_open(path, &opts, &s->object, why, sizeof(why));
+	if (!err && (bpf_sizes_check(&s->sizes, s->command, s->object, path) || bpf_globals_set(s, path)))
+		return BPF_USAGE;
+	if (!err)
+		err = pb_bpf_make(s->object, &make, &s->made);
+	if (err) {
+		pb_error(s->command, "%s: %s", path, *why ? why : strerror(-err));
+		return BPF_USAGE;
+	}
+	for (uint32_t i = 0; i < s->object->nr_maps; i++)
+		if (s->made->maps[i].why)
+			pb_error(s->command, "%s", s->made->maps[i].why);
+	for (uint32_t i = 0; type && i < s->object->nr_progs; i++)
+		s->object->progs[i].type = type->type;
+	for (uint32_t i = 0; s->attach_type && i < s->object->nr_progs; i++)
+		s->object->progs[i].attach_type = s->attach_type;
+	return 0;
+}
+
+static int make(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why,
+		int (*how)(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level))
+{
+	struct pb_bpf_text log = bpf_session_log(s);
+	int err = how(s->made, nr, &log, (uint32_t)s->log_level);
+
+	s->log_gone = log.gone;
+	*why = s->made->progs[nr].why;
+	*out = (struct bpf_loaded){ .prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified };
+	if (!err)
+		out->xlated = out->prog->nr * (uint32_t)sizeof(struct bpf_insn);
+	return err;
+}
+
+int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why)
+{
+	return make(s, nr, out, why, pb_bpf_make_prog);
+}
+
+int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why)
+{
+	return make(s, nr, out, why, pb_bpf_make_chain);
+}
+
+bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names)
+{
+	for (int i = 0; i < nr_names; i++)
+		if (!strcmp(s->object->progs[nr].name, names[i]))
+			return true;
+	return !nr_names && s->object->progs[nr].autoload;
+}

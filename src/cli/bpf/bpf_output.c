@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What attached programs print: lines as trace_pipe has them, records as bpftool shows them. */
+#include <signal.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "abi/progs.h"
+#include "base/text.h"
+#include "bpf/map_ringbuf.h"
+#include "bpf/map_sys.h"
+#include "cli/bpf/bpf_attach.h"
+#include "reader/data.h"
+#include "reader/symbols.h"
+#include "recorder/proc.h"
+
+#define IDLE_NS		5000000
+#define MOST_TEXT	1024
+#define MOST_EVENT	65536
+#define BUFFER		(4 * MOST_EVENT)
+
+static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		fprintf(to, "%02x%c", p[i], i % 16 == 15 || i == n - 1 ? '\n' : ' ');
+}
+
+/* The thread may be gone: the kernel says <...> then, too. */
+static void read_comm(const struct pb_progs_output *r, char *comm)
+{
+	strcpy(comm, "<...>");
+	record_read_comm((pid_t)r->pid, (pid_t)r->tid, comm);
+}
+
+static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
+{
+	char comm[RECORD_COMM], text[MOST_TEXT + 1];
+	uint64_t n = size < MOST_TEXT ? size : MOST_TEXT;
+
+	memcpy(text, r + 1, n);
+	text[n] = 0;
+	n = strlen(text);
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = 0;
+	pb_text_clean(text, ' ', 0);
+	read_comm(r, comm);
+	fprintf(to, "%16s-%-7u [%03u] ..... %5lu.%06lu: bpf_trace_printk: %s\n", comm, r->tid, r->cpu,
+		r->ns / 1000000000, r->ns / 1000 % 1000000, text);
+}
+
+static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, uint64_t size)
+{
+	const char *name = r->map < a->session.object->nr_maps ? a->session.made->maps[r->map].map->name : "?";
+	char comm[RECORD_COMM];
+
+	read_comm(r, comm);
+	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000, r->ns % 1000000000,
+		r->cpu, name, comm, r->tid);
+	show_hex(a->to, (const uint8_t *)(r + 1), size);
+}
+
+/* The program may write to the same terminal or pipe: not between two halves of a line. */
+static void flush_whole(FILE *to)
+{
+	if (__fpending(to) > BUFFER / 2)
+		fflush(to);
+}
+
+/* The program may write there at any time: what is looked at is a copy. */
+static int show_output(void *arg, const void *data, uint64_t size)
+{
+	struct bpf_attach *a = arg;
+	struct {
+		struct pb_progs_output head;
+		uint8_t data[MOST_EVENT];
+	} *r = a->copy;
+
+	if (size < sizeof(r->head) || size > sizeof(*r))
+		return 0;
+	memcpy(r, data, size);
+	size -= sizeof(r->head);
+	if (r->head.size > size)
+		return 0;
+	if (r->head.kind == PB_PROGS_TEXT)
+		show_text(a->to, &r->head, r->head.size);
+	else
+		show_event(a, &r->head, r->head.size);
+	flush_whole(a->to);
+	return 0;
+}
+
+struct named {
+	FILE *to;
+	const char *name;
+};
+
+static int show_record(void *arg, const void *data, uint64_t size)
+{
+	struct named *n = arg;
+
+	fprintf(n->to, "== map: %s %lu bytes =====\n", n->name, size);
+	show_hex(n->to, data, size);
+	flush_whole(n->to);
+	return 0;
+}
+
+static bool print(struct bpf_attach *a)
+{
+	int64_t nr = 0;
+
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+		struct pb_bpf_map *map = a->session.made->maps[i].map;
+		struct named n = { a->to, map->name };
+
+		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
+			nr += pb_bpf_ringbuf_consume(map, show_record, &n);
+	}
+	nr += pb_bpf_ringbuf_consume(&a->output, show_output, a);
+	if (nr)
+		fflush(a->to);
+	return nr;
+}
+
+static void *loop(void *arg)
+{
+	struct timespec idle = { .tv_nsec = IDLE_NS };
+	struct bpf_attach *a = arg;
+
+	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE))
+		if (!print(a))
+			nanosleep(&idle, NULL);
+	print(a);
+	return NULL;
+}
+
+int bpf_output_start(struct bpf_attach *a)
+{
+	static char buffer[BUFFER];	/* the stream outlives the session */
+	sigset_t all, old;
+	int err;
+
+	a->copy = malloc(sizeof(struct pb_progs_output) + MOST_EVENT);
+	if (!a->copy)
+		return pb_error(a->command, "out of memory");
+	setvbuf(a->to, buffer, _IOFBF, BUFFER);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&a->thread, NULL, loop, a);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	a->printing = !err;
+	return err ? pb_error(a->command, "a thread for the output: %s", strerror(err)) : 0;
+}
+
+/* In bpftool's words. */
+static void show_stats(struct bpf_attach *a, const struct pb_progs_counts *counts)
+{
+	const struct pb_bpf_object_prog *p = a->session.object->progs;
+
+	for (uint32_t i = 0; i < a->session.object->nr_progs; i++)
+		if (counts->progs[i].runs)
+			fprintf(a->to, "%s  name %s  run_time_ns %lu run_cnt %lu\n", p[i].section, p[i].name,
+				counts->progs[i].ns, counts->progs[i].runs);
+}
+
+void bpf_output_end(struct bpf_attach *a)
+{
+	struct pb_progs_counts counts = { 0 };
+	uint32_t zero = 0;
+
+	if (!a->printing)
+		return;
+	__atomic_store_n(&a->stop, true, __ATOMIC_RELEASE);
+	pthread_join(a->thread, NULL);
+	free(a->copy);
+	a->printing = false;
+	pb_bpf_map_lookup_elem(&a->counts, &zero, &counts, 0);
+	if (counts.outputs)
+		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed",
+			 counts.outputs);
+	if (counts.functions)
+		pb_error(a->command, "%lu functions go without a program: more than there is room for",
+			 counts.functions);
+	if (counts.no_return)
+		pb_error(a->command, "%lu functions go without a program: their returns can't be hooked",
+			 counts.no_return);
+	if (counts.runs)
+		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too many open calls, "
+			 "or a function that ended by a jump to one whose return isn't hooked", counts.runs);
+	show_stats(a, &counts);
+}
+
+static bool has_something(const struct pb_bpf_object_map *m)
+{
+	switch (m->attr.type) {
+	case BPF_MAP_TYPE_RINGBUF:
+	case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+	case BPF_MAP_TYPE_PROG_ARRAY:
+	case BPF_MAP_TYPE_CGROUP_ARRAY:
+		return false;
+	}
+	return m->kind != PB_BPF_MAP_RODATA && m->kind != PB_BPF_MAP_KCONFIG && m->kind != PB_BPF_MAP_INNER;
+}
+
+/* Names as in the recording: that of the image mapped there last. */
+static void name_address(void *arg, uint64_t address, char *to, size_t size)
+{
+	const struct pb_data *d = arg;
+
+	*to = 0;
+	for (size_t i = d->nr_images; i-- > 0 && (!*to || !strncmp(to, "0x", 2));)
+		pb_symbols_address(d->symbols, i, 0, UINT64_MAX, address, to, size);
+	if (!strncmp(to, "0x", 2))
+		*to = 0;
+}
+
+void bpf_output_maps(struct bpf_attach *a, const char *dir)
+{
+	struct bpf_words words = { .btf = a->session.object->btf };
+	struct pb_data *data;
+	char why[256];
+
+	data = a->bytes ? NULL : pb_data_open(dir, 0, why, sizeof(why));
+	if (data) {
+		words.name = name_address;
+		words.arg = data;
+	}
+	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+		const struct pb_bpf_object_map *m = &a->session.object->maps[i];
+
+		if (has_something(m)) {
+			printf("\n%s (%s)\n", m->name, pb_bpf_object_map_type(m->attr.type));
+			bpf_map_show(a->session.made->maps[i].map, a->bytes ? NULL : &words);
+		}
+	}
+	if (data)
+		pb_data_close(data);
+}

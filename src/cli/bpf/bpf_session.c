@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Maps, verification and making of programs, for all subcommands of bpf. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "bpf/map_file.h"
+#include "bpf/resolve.h"
+#include "cli/bpf/bpf_pin.h"
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+struct pb_bpf_mem *bpf_mem(void)
+{
+	static struct pb_bpf_mem mem = { mem_alloc, mem_free };
+
+	return &mem;
+}
+
+static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	const struct bpf_session *s = o->arg;
+
+	if (kind == PB_BPF_OBJECT_MAP)
+		return bpf_session_map_of(s, id);
+	for (uint32_t i = 0; kind == PB_BPF_OBJECT_PROG && i < s->nr_progs; i++)
+		if (s->progs[i]->id == id)
+			return s->progs[i];
+	/* an event: its number is all that is known of it */
+	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
+}
+
+/* Handles are ids, also of what is pinned and isn't opened here yet; of events numbers, one less. */
+static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
+{
+	struct bpf_session *s = o->arg;
+	char path[BPF_PIN_PATH];
+	bool there;
+
+	if (kind == PB_BPF_OBJECT_EVENT)
+		return (int64_t)handle + 1;
+	there = object_find(o, kind, handle) ||
+		(kind == PB_BPF_OBJECT_MAP && bpf_pin_map_id(s, handle)) ||
+		(kind == PB_BPF_OBJECT_PROG && bpf_pin_find(s->command, handle, path));
+	return there ? (int64_t)handle : -EBADF;
+}
+
+static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+}
+
+struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->nr_maps; i++)
+		if (s->map[i] && s->map[i]->id == id)
+			return s->map[i];
+	for (uint32_t i = 0; s->made && i < s->object->nr_maps; i++)
+		if (s->made->maps[i].map && s->made->maps[i].map->id == id)
+			return s->made->maps[i].map;
+	return NULL;
+}
+
+/* Loads of programs that may fault go on behind the load. */
+static void on_fault(int sig, siginfo_t *info, void *ctx)
+{
+	greg_t *ip = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_RIP];
+	uint64_t to = pb_bpf_fault((uint64_t)*ip);
+
+	if (to)
+		*ip = (greg_t)to;
+	else
+		signal(sig, SIG_DFL);
+}
+
+void bpf_session_init(struct bpf_session *s, const char *command)
+{
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+	s->command = command;
+	s->caps = PB_BPF_CAP_ALL;
+	s->log_level = PB_BPF_LOG_REFUSAL;
+	s->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, s };
+	s->log = calloc(1, BPF_LOG_SIZE);
+	sigaction(SIGSEGV, &act, NULL);
+	sigaction(SIGBUS, &act, NULL);
+}
+
+void bpf_session_end(struct bpf_session *s)
+{
+	for (uint32_t i = 0; i < s->nr_maps; i++)
+		if (s->map[i])
+			pb_bpf_map_close(s->map[i]);
+	pb_bpf_made_free(s->made);
+	pb_bpf_object_close(s->object);
+	free(s->log);
+	free(s->args);
+	s->log = NULL;
+	s->args = NULL;
+}
+
+int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec)
+{
+	struct pb_bpf_map *map = &s->maps[s->nr_maps];
+	int err;
+
+	if (s->nr_maps == BPF_MAX_MAPS)
+		return -E2BIG;
+	err = pb_bpf_map_create(map, spec);
+	if (err)
+		return err;
+	map->objects = &s->objects;
+	s->map[s->nr_maps++] = map;
+	return 0;
+}
+
+static int make_map(struct bpf_session *s, const char *text)
+{
+	struct pb_bpf_map_spec spec = { .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map_attr *a = &spec.attr;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int err;
+
+	spec.lanes = cpus > 0 ? (uint32_t)cpus : 1;
+	if (sscanf(text, "%u,%u,%u,%u,%u", &a->type, &a->key_size, &a->value_size, &a->max_entries, &a->flags) < 4) {
+		pb_error(s->command, "-m %s: TYPE,KEY,VALUE,ENTRIES[,FLAGS] are numbers", text);
+		return BPF_USAGE;
+	}
+	err = bpf_session_map(s, &spec);
+	if (!err)
+		return 0;
+	pb_error(s->command, "map %s: %s", text, strerror(-err));
+	return BPF_USAGE;
+}
+
+int bpf_session_maps(struct bpf_session *s)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < s->nr_map_specs && !ret; i++)
+		ret = make_map(s, s->map_spec[i]);
+	return ret;
+}
+
+static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_verify *v,
+		struct bpf_loaded *out)
+{
+	struct pb_bpf_resolved r = { 0 };
+	int err = pb_bpf_resolve(v, &r);
+
+	if (err)
+		return err;
+	r.spec.name = u->name;
+	r.spec.id = u->id ? u->id : s->nr_progs + 1;
+	r.spec.privileged = s->caps & PB_BPF_CAP_BPF;
+	out->xlated = r.spec.nr * (uint32_t)sizeof(struct bpf_insn);
+	err = pb_bpf_prog_make(&r.spec, &out->prog);
+	pb_bpf_resolved_free(&r);
+	return err;
+}
+
+struct pb_bpf_text bpf_session_log(struct bpf_session *s)
+{
+	s->log[0] = 0;
+	return (struct pb_bpf_text){
+		.buf = s->log, .size = s->log_level == PB_BPF_LOG_REFUSAL ? BPF_LOG_SHORT : BPF_LOG_SIZE,
+	};
+}
+
+void bpf_session_show_log(const struct bpf_session *s)
+{
+	size_t n = strlen(s->log);
+
+	if (s->log_gone)
+		fprintf(stderr, "(the log is cut: %lu bytes before this)\n", (unsigned long)s->log_gone);
+	if (n)
+		fprintf(stderr, "%s%s", s->log, s->log[n - 1] == '\n' ? "" : "\n");
+}
+
+int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out)
+{
+	struct pb_bpf_text log = bpf_session_log(s);
+	struct pb_bpf_verify v = {
+		.type = u->type, .attach_type = u->attach_type, .flags = s->flags, .caps = s->caps, .gpl = u->gpl,
+		.insns = u->insns, .nr = u->nr, .maps = u->maps ? u->maps : s->map,
+		.nr_maps = u->maps ? u->nr_maps : s->nr_maps, .funcs = u->funcs,
+		.nr_funcs = u->nr_funcs, .lines = u->lines, .nr_lines = u->nr_lines, .log = &log,
+		.log_level = (uint32_t)s->log_level, .mem = bpf_mem(),
+	};
+	int err;
+
+	*out = (struct bpf_loaded){ 0 };
+	err = pb_bpf_verify(&v);
+	s->log_gone = log.gone;
+	if (err)
+		return err;
+	out->verified = v.stats.insns;
+	err = make(s, u, &v, out);
+	pb_bpf_facts_free(bpf_mem(), v.facts);
+	if (!err && s->nr_progs < BPF_MAX_MAPS)
+		s->progs[s->nr_progs++] = out->prog;
+	return err;
+}
+
+const char *bpf_session_reason(const struct bpf_session *s)
+{
+	char *end = s->log + strlen(s->log), *line;
+
+	for (;;) {
+		while (end > s->log && end[-1] == '\n')
+			*--end = 0;
+		line = strrchr(s->log, '\n');
+		line = line ? line + 1 : s->log;
+		if (strncmp(line, "processed ", 10) || line == s->log)
+			return line;
+		end = line;
+	}
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is in a map: by its types, as gdb prints values, or in bytes, as bpftool does. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/map_sys.h"
+#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_typed.h"
+
+bool bpf_map_is_per_cpu(const struct pb_bpf_map *map)
+{
+	return map->attr.type == BPF_MAP_TYPE_PERCPU_HASH || map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY ||
+	       map->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+}
+
+static void show_bytes(const char *what, const uint8_t *p, uint32_t n)
+{
+	bool lines = n > 16;
+
+	printf("%s:%s", what, lines ? "\n" : "");
+	for (uint32_t i = 0; i < n; i++)
+		printf("%s%02x", !lines ? " " : i % 16 ? " " : i ? "\n" : "", p[i]);
+}
+
+/* True: it is on one line. */
+static bool show_part(const char *what, const struct bpf_words *w, uint32_t type, const uint8_t *p, uint32_t n)
+{
+	if (!w || !bpf_typed_is(w->btf, type, n)) {
+		show_bytes(what, p, n);
+		return n <= 16;
+	}
+	printf("%s: ", what);
+	bpf_typed_print(stdout, w->btf, type, p, n);
+	return true;
+}
+
+static bool is_typed(const struct pb_bpf_map *map, const struct bpf_words *w)
+{
+	return w && bpf_typed_is(w->btf, map->types.btf_value, map->attr.value_size);
+}
+
+static bool is_zero(const uint8_t *p, uint32_t n)
+{
+	while (n && !p[n - 1])
+		n--;
+	return !n;
+}
+
+/* By types those that are all zeros are left out: there are more of them than processors. */
+static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *value)
+{
+	uint32_t size = map->attr.value_size, each = (size + 7) / 8 * 8;
+	bool typed = is_typed(map, w);
+	char what[32];
+
+	for (uint32_t cpu = 0; cpu < map->lanes; cpu++, value += each) {
+		if (typed && is_zero(value, size))
+			continue;
+		printf(typed ? "  " : "\n");
+		snprintf(what, sizeof(what), "value (CPU %02u)", cpu);
+		show_part(what, w, map->types.btf_value, value, size);
+	}
+	putchar('\n');
+}
+
+/* Addresses, the innermost first. All but that are behind a call. */
+static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
+		       const uint8_t *value)
+{
+	char name[256];
+	uint64_t ip;
+	uint32_t id;
+
+	memcpy(&id, key, sizeof(id));
+	printf("key: %u\n", id);
+	for (uint32_t i = 0; i < map->attr.value_size / 8; i++) {
+		memcpy(&ip, value + i * 8ul, 8);
+		if (!ip)
+			break;
+		w->name(w->arg, ip - (i != 0), name, sizeof(name));
+		printf("\t%#lx  %s\n", ip, name);
+	}
+}
+
+void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, const uint8_t *value,
+			  const struct bpf_words *w)
+{
+	uint32_t size = map->attr.value_size;
+	bool short_key;
+
+	if (w && w->name && map->attr.type == BPF_MAP_TYPE_STACK_TRACE && !(map->attr.flags & BPF_F_STACK_BUILD_ID)) {
+		show_stack(map, w, key, value);
+		return;
+	}
+	if (w && bpf_typed_is_section(w->btf, map->types.btf_value)) {
+		bpf_typed_variables(stdout, w->btf, map->types.btf_value, value, size);
+		return;
+	}
+	short_key = show_part("key", w, map->types.btf_key, key, map->attr.key_size);
+	if (bpf_map_is_per_cpu(map)) {
+		show_lanes(map, w, value);
+		return;
+	}
+	if (!short_key || (size > 16 && !is_typed(map, w)))
+		putchar('\n');
+	else
+		printf("  ");
+	show_part("value", w, map->types.btf_value, value, size);
+	putchar('\n');
+}
+
+/* Queues and stacks have no keys: what is there is looked at, and stays. */
+static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf_words *w)
+{
+	int err = pb_bpf_map_lookup_elem(map, NULL, value, 0);
+
+	if (!err)
+		show_part("value", w, map->types.btf_value, value, map->attr.value_size);
+	printf("%sFound %d element%s\n", err ? "" : "\n", !err, err ? "s" : "");
+	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
+}
+
+/* Elements that an array has from the beginning, and that nobody changed. By types they are left out. */
+static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *value)
+{
+	bool array = map->attr.type == BPF_MAP_TYPE_ARRAY || map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY;
+
+	return array && is_typed(map, w) && is_zero(value, pb_bpf_map_value_size(map));
+}
+
+static void show_number(uint32_t nr, uint32_t zeros)
+{
+	printf("Found %u element%s", nr, nr == 1 ? "" : "s");
+	if (zeros)
+		printf(", %u of them zero", zeros);
+	putchar('\n');
+}
+
+int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *w)
+{
+	uint8_t *key = calloc(2, map->attr.key_size + 1ul), *next = key + map->attr.key_size;
+	uint8_t *value = calloc(1, pb_bpf_map_value_size(map) + 8);
+	uint32_t nr = 0, zeros = 0;
+	int err = 0;
+
+	if (!map->attr.key_size) {
+		err = dump_keyless(map, value, w);
+		goto out;
+	}
+	for (bool first = true; !pb_bpf_map_get_next_key(map, first ? NULL : key, next); first = false) {
+		memcpy(key, next, map->attr.key_size);
+		err = pb_bpf_map_lookup_elem(map, key, value, 0);
+		if (err == -ENOENT)		/* it went meanwhile */
+			continue;
+		if (err) {
+			show_part("key", w, map->types.btf_key, key, map->attr.key_size);
+			printf("  value: <%s>\n", strerror(-err));
+		} else if (is_untouched(map, w, value)) {
+			zeros++;
+		} else {
+			bpf_map_show_element(map, key, value, w);
+		}
+		nr++;
+	}
+	if (!w || !bpf_typed_is_section(w->btf, map->types.btf_value))
+		show_number(nr, zeros);
+	err = 0;
+out:
+	free(key);
+	free(value);
+	return err;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay bpf trace`: a program run with eBPF programs attached to its functions. */
+#include "cli/bpf/bpf_attach.h"
+#include "cli/record_options.h"
+
+struct trace {
+	struct record_options record;
+	struct bpf_attach attach;
+};
+
+enum { OPT_GLOBAL = 0x3000, OPT_BTF, OPT_HEX };
+
+static const struct argp_option options[] = {
+	{ "map", 'm', "NAME:SIZES", 0, "The object's map NAME has these sizes: max_entries=N, value_size=N, "
+	  "key_size=N, with commas", 2 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "The object's variable NAME has this value: a number, true, false, or "
+	  "text for an array of characters", 2 },
+	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: PROG itself, if it "
+	  "has BTF (gcc -gbtf), or BTF alone", 2 },
+	{ "hex", OPT_HEX, 0, 0, "The maps in bytes, not by their types", 4 },
+	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct trace *t = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &t->record;
+		return 0;
+	case 'm':
+		return record_options_map(&t->record, arg);
+	case OPT_GLOBAL:
+		return record_options_global(&t->record, arg);
+	case OPT_BTF:
+		t->record.btf = arg;
+		return 0;
+	case OPT_HEX:
+		t->attach.bytes = true;
+		return 0;
+	case 'q':
+		t->record.quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (t->attach.path)
+			return ARGP_ERR_UNKNOWN;	/* the program: record's */
+		t->attach.path = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "OBJECT [--] PROG [ARGS]",
+	.doc = "Runs PROG with the object's programs attached to the functions that their sections name, and prints "
+	       "what they print; the maps at the end. Nothing else is recorded.\v"
+	       "Sections of programs:\n"
+	       "  kprobe/FUNCTION          at its entry, in whatever module it is\n"
+	       "  uprobe/PATH:FUNCTION     in one module: a file, or a name like libc.so.6\n"
+	       "  kprobe.multi/GLOB        all functions that match; uprobe.multi/PATH:GLOB\n"
+	       "  kretprobe, uretprobe     at the return\n\n"
+	       RECORD_HELP_END,
+	.children = children,
+};
+
+static int trace(struct trace *t)
+{
+	t->attach.show = !t->record.quiet;
+	t->record.bpf = &t->attach;
+	return record_temporary(&t->record, t->attach.command, NULL, NULL);
+}
+
+static int run(int argc, char **argv)
+{
+	static struct trace t;
+	int ret;
+
+	record_options_init(&t.record);
+	t.record.tracer = "nop";
+	t.attach.command = "bpf trace";
+	t.attach.to = stdout;
+	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &t) || t.record.usage_error ? 2 : 0;
+	if (!ret)
+		ret = trace(&t);
+	record_options_free(&t.record);
+	return ret;
+}
+
+const struct pb_command bpf_command_trace = {
+	.name = "trace", .summary = "Run a program with programs attached to its functions", .argp = &argp, .run = run,
+};

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Analyses are made before anybody asks for them, several at once: of the
+ * program and of the libraries that the loader would take, which it is asked
+ * for (ld.so --list, which is what ldd does).
+ *
+ * A file is a job. Its states, all under the lock:
+ *
+ *   NEW      nobody has looked at it
+ *   LOOKED   not in the cache; the disk reads it
+ *   BUSY     a worker is at it
+ *   DONE     its analysis is there
+ *   OVER     the main thread has it, or does it itself, or it failed
+ *
+ * The thread that has listed the files looks at them first, so that the disk is
+ * asked for all at once; looking at one may wait until the disk has brought those
+ * before it, so workers analyse where they can. The main thread waits for a job that is BUSY,
+ * and does itself what no worker has begun: so it never waits for a turn. It
+ * also does again what failed, and so has the reason.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "module/module.h"
+#include "recorder/analyse_ahead.h"
+#include "recorder/expected.h"
+#include "recorder/modules.h"
+#include "recorder/settings.h"
+#include "recorder/target.h"
+
+#define MAX_WORKERS	16
+#define MIN_FILES	128	/* open files; below that they are too few to hold some ahead */
+#define LIST_SECONDS	10	/* a loader that takes longer isn't one */
+#define MAX_AT_ONCE	(1ull << 30)	/* bytes of files in analysis; one alone may be larger */
+
+enum state { NEW, LOOKED, BUSY, DONE, OVER };
+
+struct job {
+	char *path;
+	enum state state;
+	struct stat st;		/* from LOOKED on: of the file that was opened last */
+	uint64_t weight;	/* BUSY: its part of at_work */
+	int fd;			/* DONE: the analysis */
+};
+
+struct record_ahead {
+	const struct record_options *options;
+	const struct record_target *target;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t lister, workers[MAX_WORKERS];
+	int loader;		/* pidfd of the one that lists; -1: none, or it has ended */
+	unsigned nr_workers;
+	bool listing, listed, stop, first_start;
+	struct job *jobs[RECORD_MAX_LIBRARIES + 1];
+	unsigned nr;
+	unsigned max;		/* jobs that are done ahead: each holds a descriptor */
+	struct timespec deadline; /* of the list */
+	uint64_t at_work;	/* bytes of the files that are BUSY */
+	uint64_t read_ahead;	/* bytes that may still be read ahead */
+};
+
+static struct pb_module_options module_options(const struct record_options *o)
+{
+	return (struct pb_module_options){ .flags = record_module_flags(o) };
+}
+
+/* ---- the list ------------------------------------------------------------- */
+
+/* "\tlibc.so.6 => /lib/libc.so.6 (0x...)" or "\t/lib64/ld.so (0x...)" */
+static char *path_in_line(char *line)
+{
+	char *p = strstr(line, "=> "), *end;
+
+	p = p ? p + 3 : line + strspn(line, " \t");
+	end = strstr(p, " (0x");
+	if (*p != '/' || !end)
+		return NULL;
+	*end = 0;
+	return p;
+}
+
+static FILE *list_libraries(struct record_ahead *a)
+{
+	char *argv[] = { (char *)a->target->loader, "--list", a->jobs[0]->path, NULL };
+	posix_spawn_file_actions_t actions;
+	int fds[2], ret;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return NULL;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	pthread_mutex_lock(&a->lock);
+	ret = a->stop ? ECANCELED : posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
+	if (!ret)
+		a->loader = (int)syscall(SYS_pidfd_open, pid, 0);
+	pthread_mutex_unlock(&a->lock);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	if (ret) {
+		close(fds[0]);
+		return NULL;
+	}
+	return fdopen(fds[0], "r");
+}
+
+static void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	if (j->state == DONE)
+		close(j->fd);
+	free(j->path);
+	free(j);
+}
+
+static void add_job(struct record_ahead *a, const char *path)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return;
+	j->path = strdup(path);
+	pthread_mutex_lock(&a->lock);
+	if (j->path && a->nr <= RECORD_MAX_LIBRARIES) {
+		j->state = a->nr < a->max ? NEW : OVER;
+		a->jobs[a->nr++] = j;
+		j = NULL;
+	}
+	pthread_cond_broadcast(&a->changed);
+	pthread_mutex_unlock(&a->lock);
+	job_free(j);
+}
+
+/* ---- work ----------------------------------------------------------------- */
+
+static struct job *find_state(struct record_ahead *a, enum state state)
+{
+	for (unsigned i = 0; i < a->nr; i++)
+		if (a->jobs[i]->state == state)
+			return a->jobs[i];
+	return NULL;
+}
+
+/* The first that may be begun now: the disk brings them in this order. */
+static struct job *find_work(struct record_ahead *a)
+{
+	struct job *j = find_state(a, LOOKED);
+
+	return j && (!a->at_work || a->at_work + (uint64_t)j->st.st_size <= MAX_AT_ONCE) ? j : NULL;
+}
+
+static void set_state(struct record_ahead *a, struct job *j, enum state state)
+{
+	if (j->state == BUSY) {
+		a->at_work -= j->weight;
+	} else if (state == BUSY) {
+		j->weight = (uint64_t)j->st.st_size;
+		a->at_work += j->weight;
+	}
+	j->state = state;
+	pthread_cond_broadcast(&a->changed);
+}
+
+static int open_file(struct job *j)
+{
+	int fd = open(j->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 && fstat(fd, &j->st)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Locked at both ends, not between. */
+static void look(struct record_ahead *a, struct job *j)
+{
+	struct pb_module_options o = module_options(a->options);
+	bool traced = j == a->jobs[0] || a->options->all;
+	uint64_t max = a->read_ahead, asked = 0;
+	int elf, fd = -1;
+
+	set_state(a, j, BUSY);
+	pthread_mutex_unlock(&a->lock);
+	elf = open_file(j);
+	if (elf >= 0)
+		fd = pb_module_find(elf, j->path, &o);
+	if (elf >= 0 && (fd < 0 || traced))
+		asked = pb_module_read_ahead(elf, fd >= 0, max);
+	if (elf >= 0)
+		close(elf);
+	pthread_mutex_lock(&a->lock);
+	a->read_ahead -= asked < a->read_ahead ? asked : a->read_ahead;
+	j->fd = fd;
+	if (fd < 0 && j == a->jobs[0])
+		a->first_start = true;
+	set_state(a, j, fd >= 0 ? DONE : elf >= 0 ? LOOKED : OVER);
+}
+
+static void analyse(struct record_ahead *a, struct job *j)
+{
+	struct pb_module_options o = module_options(a->options);
+	int elf, fd = -1;
+
+	set_state(a, j, BUSY);
+	pthread_mutex_unlock(&a->lock);
+	elf = open_file(j);
+	if (elf >= 0) {
+		fd = pb_module_open(elf, j->path, &o, NULL, 0);
+		close(elf);
+	}
+	pthread_mutex_lock(&a->lock);
+	j->fd = fd;
+	set_state(a, j, fd >= 0 ? DONE : OVER);
+}
+
+/* It has closed its output, or isn't waited for. The main thread waits for all
+ * children, and may have met this one: hence no PID. */
+static void end_loader(struct record_ahead *a)
+{
+	siginfo_t info;
+
+	if (a->loader < 0)
+		return;
+	syscall(SYS_pidfd_send_signal, a->loader, SIGKILL, NULL, 0);
+	waitid((idtype_t)P_PIDFD, (id_t)a->loader, &info, WEXITED);
+	close(a->loader);
+	a->loader = -1;
+}
+
+static void *list(void *arg)
+{
+	struct record_ahead *a = arg;
+	char *line = NULL, *path;
+	struct job *j;
+	size_t cap = 0;
+	FILE *f = list_libraries(a);
+
+	while (f && getline(&line, &cap, f) > 0)
+		if ((path = path_in_line(line)))
+			add_job(a, path);
+	free(line);
+	if (f)
+		fclose(f);
+	pthread_mutex_lock(&a->lock);
+	end_loader(a);
+	a->listed = true;
+	pthread_cond_broadcast(&a->changed);
+	while (!a->stop && (j = find_state(a, NEW)))
+		look(a, j);
+	pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+/* One that is BUSY may become LOOKED: then it wants a worker. */
+static bool all_done(struct record_ahead *a)
+{
+	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);
+}
+
+static void *work(void *arg)
+{
+	struct record_ahead *a = arg;
+	struct job *j;
+
+	pthread_mutex_lock(&a->lock);
+	while (!a->stop) {
+		if ((j = find_work(a)))
+			analyse(a, j);
+		else if ((j = find_state(a, NEW)))
+			look(a, j);
+		else if (all_done(a))
+			break;
+		else
+			pthread_cond_wait(&a->changed, &a->lock);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+/* ---- for the recorder's main thread ---------------------------------------- */
+
+static bool start_thread(pthread_t *t, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(t, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return !err;
+}
+
+struct record_ahead *record_ahead_start(const struct record_options *o, const struct record_target *t)
+{
+	struct record_ahead *a = calloc(1, sizeof(*a));
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_AVPHYS_PAGES);
+	struct rlimit files = { .rlim_cur = 256 };
+	char exe[PATH_MAX];
+
+	if (!a || !realpath(t->exe, exe)) {
+		free(a);
+		return NULL;
+	}
+	a->options = o;
+	a->target = t;
+	a->loader = -1;
+	getrlimit(RLIMIT_NOFILE, &files);
+	a->max = files.rlim_cur < MIN_FILES ? 0 :
+		 files.rlim_cur / 2 < UINT_MAX ? (unsigned)(files.rlim_cur / 2) : UINT_MAX;
+	a->read_ahead = pages > 0 ? (uint64_t)pages / 2 * 4096 : 0;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->changed, NULL);
+	clock_gettime(CLOCK_REALTIME, &a->deadline);
+	a->deadline.tv_sec += LIST_SECONDS;
+	add_job(a, exe);
+	if (!a->nr || !a->max)
+		return a;
+	a->listing = start_thread(&a->lister, list, a);
+	for (long i = 0; a->listing && i < cpus && i < MAX_WORKERS; i++)
+		a->nr_workers += start_thread(&a->workers[a->nr_workers], work, a);
+	return a;
+}
+
+/* Until something has changed. False: the list doesn't come. */
+static bool wait_change(struct record_ahead *a)
+{
+	if (a->listed)
+		return !pthread_cond_wait(&a->changed, &a->lock);
+	return pthread_cond_timedwait(&a->changed, &a->lock, &a->deadline) != ETIMEDOUT;
+}
+
+const char *record_ahead_path(struct record_ahead *a, unsigned i)
+{
+	const char *path = NULL;
+
+	if (!a || !a->nr)
+		return NULL;
+	if (i && !a->listing && !a->listed)
+		list(a);
+	pthread_mutex_lock(&a->lock);
+	while (i >= a->nr && !a->listed && wait_change(a))
+		;
+	if (i < a->nr)
+		path = a->jobs[i]->path;
+	pthread_mutex_unlock(&a->lock);
+	return path;
+}
+
+static struct job *find_path(struct record_ahead *a, const char *path)
+{
+	for (unsigned i = 0; i < a->nr; i++)
+		if (a->jobs[i]->state != OVER && !strcmp(a->jobs[i]->path, path))
+			return a->jobs[i];
+	return NULL;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path)
+{
+	struct job *j;
+	int fd = -1;
+
+	if (!a)
+		return -1;
+	pthread_mutex_lock(&a->lock);
+	j = find_path(a, path);
+	while (j && j->state == BUSY)
+		pthread_cond_wait(&a->changed, &a->lock);
+	if (j && j->state == DONE && same_file(&j->st, st)) {
+		fd = j->fd;
+		set_state(a, j, OVER);
+	} else if (j && j->state < BUSY) {
+		set_state(a, j, OVER);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return fd;
+}
+
+void record_ahead_wait(struct record_ahead *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->lock);
+	while (a->nr_workers && (a->jobs[0]->state == NEW || a->jobs[0]->state == BUSY ||
+				 (a->first_start && !all_done(a))) && wait_change(a))
+		;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void record_ahead_stop(struct record_ahead *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->lock);
+	a->stop = true;
+	end_loader(a);
+	pthread_cond_broadcast(&a->changed);
+	pthread_mutex_unlock(&a->lock);
+	if (a->listing)
+		pthread_join(a->lister, NULL);
+	for (unsigned i = 0; i < a->nr_workers; i++)
+		pthread_join(a->workers[i], NULL);
+	for (unsigned i = 0; i < a->nr; i++)
+		job_free(a->jobs[i]);
+	pthread_cond_destroy(&a->changed);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}

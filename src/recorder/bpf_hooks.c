@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Functions that eBPF programs are for. What can be known is settled before the program
+ * starts: a file that isn't there, a function that isn't in it. Modules that have one get
+ * sites, too; what isn't to be traced of these is left out by set_ftrace_notrace. Which
+ * module a link belongs to is decided only here; agents receive it with each module
+ * (record_hooks_links). A path means the file, however it is called: device and inode are
+ * compared. Links that never attached are reported at the end, with the reason.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/analysis_access.h"
+#include "base/text.h"
+#include "control/resolve.h"
+#include "recorder/bpf_hooks.h"
+#include "recorder/expected.h"
+#include "recorder/hints.h"
+#include "recorder/modules.h"
+#include "recorder/patterns.h"
+#include "recorder/settings.h"
+#include "recorder/target.h"
+#include "recorder/texts.h"
+
+/* What modules have of a function. */
+struct found {
+	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* those that were looked at */
+	unsigned known;
+	unsigned matched, usable, returns;	/* functions; returns: whose return can be watched */
+	int refused;				/* why one can't be probed; 0: -finstrument-functions */
+};
+
+static const char *soname(const struct record_module *m)
+{
+	return pb_analysis_string(m->map, m->map->soname);
+}
+
+/* A hook of any module is for those that the program starts with, and that have its function. */
+static bool is_of(const struct record_options *o, unsigned hook, const struct record_module *m)
+{
+	const struct record_hook *h = &o->hooks[hook];
+
+	if (!*h->module)
+		return m->links[hook / 64] >> hook % 64 & 1;
+	if (h->by_path)
+		return h->dev == m->dev && h->ino == m->ino;
+	return !strcmp(h->module, record_base_name(m->path)) || !strcmp(h->module, soname(m));
+}
+
+static int leave_out(struct record_options *o, const struct record_module *m, bool is_exe)
+{
+	char text[PATH_MAX];
+
+	if (is_exe || !strcmp(o->tracer, "nop") || record_module_traced(o, m, false))
+		return 0;
+	snprintf(text, sizeof(text), "*:mod:%s", soname(m));
+	return pb_control_writes_add(&o->writes, PB_CF_SET_FTRACE_NOTRACE, text) ?
+	       record_error("too many control writes") : 0;
+}
+
+static void count_one(void *arg, unsigned module, uint32_t func)
+{
+	struct found *f = arg;
+	const struct pb_func *fn = &pb_analysis_funcs(f->list[f->known - 1])[func];
+
+	f->matched++;
+	if (fn->refused != PB_REFUSED_NOT)
+		f->refused = fn->refused;
+	if (fn->refused != PB_REFUSED_NOT || fn->kind == PB_SITE_CYG)
+		return;
+	f->usable++;
+	f->returns += pb_func_returns(f->list[f->known - 1], fn);
+}
+
+/* Adds what a module has; its usable functions, or -1 after one line. */
+static int look(struct found *f, const struct record_hook *h, const struct record_module *m)
+{
+	unsigned usable = f->usable;
+	char err[256];
+
+	if (f->known == RECORD_MAX_LIBRARIES + 1)
+		return 0;
+	f->list[f->known++] = m->map;
+	if (pb_control_match(&m->map, 1, PB_MATCH_GLOB, h->function, count_one, f, err, sizeof(err)) < 0) {
+		record_error("%s: %s", h->section, err);
+		return -1;
+	}
+	return (int)(f->usable - usable);
+}
+
+/* Why a program can't be attached, in `text`; false: it can. */
+static bool reason(const struct found *f, const struct record_hook *h, char *text, size_t len)
+{
+	char near[4 * PB_EDIT_MAX];
+
+	if (f->usable && (!h->returns || f->returns))
+		return false;
+	if (f->usable) {
+		snprintf(text, len, "its return can't be watched: not all of its exits can be hooked "
+			 "(list --entry-only has the reason)");
+	} else if (f->matched) {
+		snprintf(text, len, "can't be probed: %s", f->refused ? record_refused_text(f->refused) :
+			 "its module is compiled with -finstrument-functions, whose calls have no registers");
+	} else {
+		pb_control_nearest_function(f->list, f->known, h->function, near, sizeof(near));
+		snprintf(text, len, *near ? "no such function; did you mean %s?" : "no such function", near);
+	}
+	return true;
+}
+
+/* --- before the program starts --------------------------------------------- */
+
+/* The file of a path: that it is there, and which it is. */
+static int find_file(struct record_hook *h)
+{
+	struct stat st;
+
+	if (!strchr(h->module, '/'))
+		return 0;
+	if (stat(h->module, &st))
+		return record_error("%s: %s: %s", h->section, h->module, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return record_error("%s: %s: not a file", h->section, h->module);
+	h->by_path = true;
+	h->dev = st.st_dev;
+	h->ino = st.st_ino;
+	return 0;
+}
+
+static int resolve(struct record_options *o, unsigned hook, const struct record_known *k, struct record_modules *m)
+{
+	struct found *f = calloc(1, sizeof(*f));
+	struct record_hook *h = &o->hooks[hook];
+	const struct record_module *file;
+	char text[600];
+	int ret = f ? find_file(h) : record_error("out of memory");
+
+	for (unsigned i = 0; i < k->nr && !ret; i++) {
+		int usable = !*h->module || is_of(o, hook, k->list[i]) ? look(f, h, k->list[i]) : 0;
+
+		if (usable > 0)
+			k->list[i]->links[hook / 64] |= 1ull << hook % 64;
+		ret = usable < 0 || (usable && leave_out(o, k->list[i], !i));
+	}
+	if (!ret && !f->known && h->by_path) {	/* a library that comes later, perhaps; what is in it is known */
+		file = record_known_file(m, h->module, text, sizeof(text));
+		ret = file ? look(f, h, file) < 0 : record_error("%s: %s: %s", h->section, h->module, text);
+	}
+	/* of a library that comes later nothing is known but its name */
+	if (!ret && (f->known || !*h->module) && reason(f, h, text, sizeof(text)))
+		ret = record_error("%s: %s", h->section, text);
+	free(f);
+	return ret;
+}
+
+int record_hooks_resolve(struct record_options *o, const struct record_target *t,
+			 struct record_modules *m)
+{
+	struct record_known *k;
+	int ret = 0;
+
+	if (!o->nr_hooks)
+		return 0;
+	if (o->nr_hooks > 64 * PB_MSG_LINKS)
+		return record_error("more than %d programs to attach", 64 * PB_MSG_LINKS);
+	k = record_known_modules(t, m, true);
+	if (!k)
+		return 1;
+	for (unsigned i = 0; i < o->nr_hooks && !ret; i++)
+		ret = resolve(o, i, k, m);
+	free(k);
+	return ret;
+}
+
+/* --- while it runs, and afterwards ------------------------------------------ */
+
+bool record_hooks_links(const struct record_options *o, const struct record_module *m, uint64_t links[PB_MSG_LINKS])
+{
+	bool any = false;
+
+	memset(links, 0, sizeof(links[0]) * PB_MSG_LINKS);
+	for (unsigned i = 0; i < o->nr_hooks; i++)
+		if (is_of(o, i, m)) {
+			links[i / 64] |= 1ull << i % 64;
+			any = true;
+		}
+	return any;
+}
+
+static void why_never(const struct record_options *o, unsigned hook, const struct record_modules *m, char *text,
+		      size_t len)
+{
+	const struct record_hook *h = &o->hooks[hook];
+	struct found *f = calloc(1, sizeof(*f));
+	char near[400];
+
+	for (uint32_t i = 0; f && i < m->nr; i++)
+		if (m->list[i]->traced && is_of(o, hook, m->list[i]))
+			look(f, h, m->list[i]);
+	if (f && f->known) {
+		if (!reason(f, h, text, len))
+			snprintf(text, len, "Patchbay has replaced the function itself, or had no room for a stub");
+	} else if (h->by_path) {
+		snprintf(text, len, "this file was not loaded");
+	} else {
+		record_hint_library(m, h->module, near, sizeof(near));
+		snprintf(text, len, "no library of this name was loaded%s%s%s", *near ? "; did you mean " : "", near,
+			 *near ? "?" : "");
+	}
+	free(f);
+}
+
+void record_hooks_never(const struct record_options *o, const struct record_modules *m,
+			void (*say)(void *arg, const char *text), void *arg)
+{
+	char why[600], text[PATH_MAX + 700];
+
+	for (unsigned i = 0; o->attached && i < o->nr_hooks; i++) {
+		if (__atomic_load_n(&o->attached[i], __ATOMIC_RELAXED))
+			continue;
+		why_never(o, i, m, why, sizeof(why));
+		snprintf(text, sizeof(text), "%.*s: never attached: %s", PATH_MAX, o->hooks[i].section, why);
+		pb_text_clean(text, '?', 0);
+		say(arg, text);
+	}
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Messages to agents and to clients of `patchbay control': never blocking. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "abi/messages.h"
+#include "recorder/connection.h"
+#include "recorder/server.h"
+
+int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
+		     const void *tail, size_t tail_len, int fd)
+{
+	struct pb_msg m = { .type = type, .len = (uint32_t)(len + tail_len) };
+	struct iovec iov[3] = {
+		{ &m, sizeof(m) }, { (void *)body, len }, { (void *)tail, tail_len },
+	};
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = { 0 };
+	struct msghdr h = { .msg_iov = iov, .msg_iovlen = 3 };
+
+	if (fd >= 0) {
+		h.msg_control = &u;
+		h.msg_controllen = sizeof(u.buf);
+		struct cmsghdr *cm = CMSG_FIRSTHDR(&h);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
+	}
+	if (sendmsg(c->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		c->dead = true;
+		return -errno;
+	}
+	return 0;
+}
+
+int record_conn_error(struct record_conn *c, int error, const char *text)
+{
+	struct pb_msg_error e = { .error = error };
+
+	return record_conn_send(c, PB_MSG_ERROR, &e, sizeof(e), text, strlen(text) + 1, -1);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Connections of agents and clients, and the images behind them. Context: the main thread. */
+#ifndef PB_RECORDER_CONNECTION_H
+#define PB_RECORDER_CONNECTION_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "recorder/proc.h"
+
+struct record_conn {
+	int fd;
+	pid_t pid;			/* of the peer, as the kernel says */
+	uint32_t image;			/* 0 until HELLO */
+	bool ready;			/* said READY */
+	bool brings;			/* asked for a module that its image didn't have */
+	bool dead;			/* to be closed by the sweep */
+
+	/* `patchbay control`: a client asks, the recorder forwards to an agent's
+	 * connection. An agent has one question at a time; other clients wait. */
+	bool client;
+	bool waiting;			/* a client: its request is under way or queued */
+	pid_t target;			/* a client: whom it talks to */
+	struct record_conn *asker;	/* an agent: who gets the next REPLY */
+	void *request;			/* a client: the queued message, whole */
+	size_t request_len;
+};
+
+struct record_image_module {
+	uint32_t module, first_site;
+};
+
+struct record_image {
+	uint32_t number;
+	pid_t pid;
+	uint32_t next_site;
+	bool ready;
+	uint32_t nr_modules;
+	struct record_image_module *modules;
+	char comm[RECORD_COMM];		/* of its first thread, at its start */
+	char path[];			/* of its executable; "": not known */
+};
+
+int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
+		     const void *tail, size_t tail_len, int fd);
+int record_conn_error(struct record_conn *c, int error, const char *text);
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the user most probably wants to know at the end of a recording that shows less
+ * than was expected: a --module that matched no library, or a program that is a small
+ * launcher of libraries, which aren't traced by default.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/analysis_access.h"
+#include "base/base.h"
+#include "base/text.h"
+#include "recorder/bpf_hooks.h"
+#include "recorder/hints.h"
+#include "recorder/modules.h"
+#include "recorder/server.h"
+#include "recorder/settings.h"
+#include "recorder/texts.h"
+
+#define FEW_CALLS	1000	/* of a program that does nothing itself */
+#define LAUNCHER	10	/* times as many functions are in what it loads */
+#define NAMED		3
+
+static const char *soname(const struct record_module *m)
+{
+	return pb_analysis_string(m->map, m->map->soname);
+}
+
+static bool is_ours(const struct record_module *m)
+{
+	return !strncmp(soname(m), "libpatchbay.so", 14) || !strncmp(soname(m), "linux-vdso.so", 13);
+}
+
+/* --- a --module that matched nothing ------------------------------------- */
+
+/* "libc" is libc.so.6, not libcrypto: names that go on with a dot come first. */
+static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near, size_t len)
+{
+	size_t n = strcspn(glob, "*?[");
+	char *names = NULL, *first = NULL;
+	size_t size;
+	FILE *f = open_memstream(&names, &size);
+
+	*near = 0;
+	if (!f)
+		return;
+	for (uint32_t i = 0; i < m->nr; i++) {
+		const char *name = soname(m->list[i]);
+
+		if (is_ours(m->list[i]))
+			continue;
+		if (!first && n && !strncmp(name, glob, n) && name[n] == '.')
+			first = strdup(name);
+		fprintf(f, "%s\n", name);
+	}
+	if (!fclose(f) && !first)
+		pb_control_nearest_name(names, glob, near, len);
+	if (first && globs && !strncmp(first + n, ".so", 3))
+		snprintf(near, len, "%s or '%.*s.so*'", first, (int)n, glob);
+	else if (first)
+		snprintf(near, len, "%s", first);
+	free(first);
+	free(names);
+}
+
+void record_hint_modules(const struct record_server *s)
+{
+	const struct record_options *o = s->options;
+	char near[400], text[800];
+
+	for (unsigned i = 0; i < o->nr_modules; i++) {
+		if (o->module_matched[i])
+			continue;
+		list_near(s->modules, o->modules[i], true, near, sizeof(near));
+		snprintf(text, sizeof(text), "--module %.200s: no library that matches was loaded; %s%s%s",
+			 o->modules[i], *near ? "did you mean " : "patchbay info lists those that were",
+			 near, *near ? "?" : "");
+		pb_text_clean(text, '?', 0);
+		record_error("%s", text);
+		pb_datadir_note(s->datadir, text);
+	}
+}
+
+void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len)
+{
+	list_near(m, name, false, near, len);
+}
+
+/* --- a program that was attached nowhere ---------------------------------- */
+
+static void say_hook(void *arg, const char *text)
+{
+	const struct record_server *s = arg;
+
+	record_error("%s", text);
+	pb_datadir_note(s->datadir, text);
+}
+
+void record_hint_hooks(const struct record_server *s)
+{
+	if (!s->agent_error)	/* already reported */
+		record_hooks_never(s->options, s->modules, say_hook, (void *)s);
+}
+
+/* --- a launcher ---------------------------------------------------------- */
+
+/* What every program loads, and few mean to trace. */
+static bool is_runtime(const struct record_module *m)
+{
+	static const char *const names[] = {
+		"libc.so.", "ld-linux", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.",
+		"libstdc++.so.", "libgcc_s.so.", "libresolv.so.", "libnss_",
+	};
+
+	for (unsigned i = 0; i < pb_array_size(names); i++)
+		if (!strncmp(soname(m), names[i], strlen(names[i])))
+			return true;
+	return is_ours(m);
+}
+
+static int by_functions(const void *a, const void *b)
+{
+	const struct record_module *const *x = a, *const *y = b;
+
+	if ((*x)->map->nr_funcs != (*y)->map->nr_funcs)
+		return (*x)->map->nr_funcs > (*y)->map->nr_funcs ? -1 : 1;
+	return (*x)->number < (*y)->number ? -1 : 1;
+}
+
+static void name_libraries(struct record_module **list, unsigned nr)
+{
+	char names[600] = "", functions[32];
+
+	for (unsigned i = 0; i < nr && i < NAMED; i++) {
+		record_format_number(list[i]->map->nr_funcs, functions, sizeof(functions));
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.100s (%s functions)",
+			 i ? ", " : "", soname(list[i]), functions);
+	}
+	pb_text_clean(names, '?', 0);
+	record_error("few calls in the program itself: its libraries weren't traced, %s%s; trace one with "
+		     "--module '%.100s', all with --all", names, nr > NAMED ? ", ..." : "", soname(list[0]));
+}
+
+void record_hint_launcher(const struct record_server *s, uint64_t calls)
+{
+	const struct record_options *o = s->options;
+	const struct record_modules *m = s->modules;
+	struct record_module **list = calloc(m->nr + 1ul, sizeof(struct record_module *));
+	uint64_t traced = 0, others = 0;
+	unsigned nr = 0;
+
+	for (uint32_t i = 0; list && i < m->nr; i++) {
+		struct record_module *e = m->list[i];
+
+		if (e->traced) {
+			traced += e->map->nr_funcs;
+		} else if (!is_runtime(e)) {
+			others += e->map->nr_funcs;
+			list[nr++] = e;
+		}
+	}
+	/* where the user chose among the functions, few calls are what was wanted */
+	if (nr && calls < FEW_CALLS && others > LAUNCHER * traced && !o->nr_patterns && !o->nr_hooks &&
+	    !o->size && !o->depth && !o->thresh[0] && strcmp(o->tracer, "nop")) {
+		qsort(list, nr, sizeof(*list), by_functions);
+		name_libraries(list, nr);
+	}
+	free(list);
+}

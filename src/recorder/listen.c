@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An agent that connects waits for a sign of life no longer than PB_PATIENCE_NS,
+ * while the recorder's main thread may analyse for seconds. So agents are accepted
+ * by a thread that does nothing else: it sends the ring, in which the heartbeat
+ * is, and hands the connection on through a pipe.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "abi/messages.h"
+#include "abi/ring.h"
+#include "recorder/connection.h"
+#include "recorder/listen.h"
+#include "recorder/processes.h"
+#include "recorder/ring_memory.h"
+#include "recorder/server.h"
+#include "recorder/session_dir.h"
+
+#define FULL_US 10000		/* no descriptor is free: until one may be */
+
+struct record_listener {
+	struct record_server *server;
+	pthread_t thread;
+	int read_fd, write_fd;
+	_Atomic bool stop;
+};
+
+bool record_listen_accept(int listen_fd, struct record_peer *peer)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	peer->fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (peer->fd < 0)
+		return false;
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+	    (geteuid() && cred.uid != geteuid())) {
+		close(peer->fd);
+		return false;
+	}
+	peer->pid = cred.pid;
+	return true;
+}
+
+static bool accept_agent(const struct record_server *s, struct record_peer *peer)
+{
+	const struct pb_ring *g = &s->ring->geometry;
+	struct pb_msg_ring ring = {
+		.mode = g->mode, .nr_buffer = g->nr_buffer, .ring_size = g->size,
+		.nr_threads = g->nr_threads, .nr_chunks = g->nr_chunks,
+		.threads_offset = g->threads_offset, .chunks_offset = g->chunks_offset,
+	};
+	struct record_conn c;
+	int fd;
+
+	if (!record_listen_accept(s->session->listen_fd, peer))
+		return false;
+	/* one that has left already is found out when it is read from */
+	c = (struct record_conn){ .fd = peer->fd };
+	fd = record_procs_share(s->ring);
+	record_conn_send(&c, PB_MSG_RING, &ring, sizeof(ring), NULL, 0, fd);
+	if (fd != s->ring->fd)
+		close(fd);
+	return true;
+}
+
+static void *listen_main(void *arg)
+{
+	struct record_listener *l = arg;
+	struct pollfd p = { l->server->session->listen_fd, POLLIN, 0 };
+
+	while (!l->stop) {
+		struct record_peer peer;
+
+		if (poll(&p, 1, -1) < 0 || l->stop)
+			continue;
+		if (!accept_agent(l->server, &peer)) {
+			if (errno != EAGAIN)
+				usleep(FULL_US);
+			continue;
+		}
+		if (write(l->write_fd, &peer, sizeof(peer)) != sizeof(peer))
+			close(peer.fd);
+	}
+	return NULL;
+}
+
+int record_listen_start(struct record_server *s)
+{
+	struct record_listener *l = calloc(1, sizeof(*l));
+	sigset_t all, old;
+	int fds[2], ret;
+
+	if (!l)
+		return -ENOMEM;
+	if (pipe2(fds, O_CLOEXEC)) {
+		ret = errno;
+		free(l);
+		return -ret;
+	}
+	*l = (struct record_listener){ .server = s, .read_fd = fds[0], .write_fd = fds[1] };
+	fcntl(l->read_fd, F_SETFL, O_NONBLOCK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&l->thread, NULL, listen_main, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret) {
+		close(fds[0]);
+		close(fds[1]);
+		free(l);
+		return -ret;
+	}
+	s->listener = l;
+	return 0;
+}
+
+int record_listen_fd(const struct record_server *s)
+{
+	return s->listener ? s->listener->read_fd : s->session->listen_fd;
+}
+
+bool record_listen_next(struct record_server *s, struct record_peer *peer)
+{
+	if (!s->listener)
+		return accept_agent(s, peer);
+	return read(s->listener->read_fd, peer, sizeof(*peer)) == sizeof(*peer);
+}
+
+void record_listen_stop(struct record_server *s)
+{
+	struct record_listener *l = s->listener;
+	struct record_peer peer;
+
+	if (!l)
+		return;
+	l->stop = true;
+	/* wakes the thread; agents that wait to be accepted get an error */
+	shutdown(s->session->listen_fd, SHUT_RDWR);
+	pthread_join(l->thread, NULL);
+	while (record_listen_next(s, &peer))
+		close(peer.fd);
+	close(l->read_fd);
+	close(l->write_fd);
+	free(l);
+	s->listener = NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Patterns that the recorder matches for the agents. Context: the main thread. */
+#ifndef PB_RECORDER_MARKS_H
+#define PB_RECORDER_MARKS_H
+#include "control/resolve.h"
+
+struct record_module;
+struct record_options;
+
+/* A pattern that the recorder matches for the agents. */
+struct record_mark {
+	enum pb_match match;
+	char *pattern;			/* without ! */
+	const char *module;		/* behind its :mod:, which is cut off; or NULL */
+	char text[192];			/* what stands for it in control files: "=ns::*" */
+};
+
+/* A word for a control file of functions, to be freed: it stands for the pattern, with
+ * its ! and :mod:. NULL: no memory, or (E2BIG) too many. */
+char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern);
+/* Makes the module's analysis for agents, if a pattern matches there; 0 or -errno. */
+int record_marks_apply(const struct record_options *o, struct record_module *m);
+void record_marks_free(struct record_options *o);
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The modules of a session: each file's analysis once, its number, and whether
+ * it is traced. A module is told by build-id and path, so that a file that was
+ * rebuilt during the session becomes another module.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/analysis_access.h"
+#include "base/glob.h"
+#include "module/module.h"
+#include "recorder/analyse_ahead.h"
+#include "recorder/modules.h"
+#include "recorder/settings.h"
+#include "recorder/texts.h"
+
+#define MAX_MODULES 65536
+
+static int64_t ctime_of(const struct stat *st)
+{
+	return (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
+}
+
+static struct record_module *find_file(struct record_modules *m, const struct stat *st,
+				       const char *path)
+{
+	for (uint32_t i = 0; i < m->nr; i++) {
+		struct record_module *e = m->list[i];
+
+		if (e->ino == st->st_ino && e->dev == st->st_dev && e->ctime_ns == ctime_of(st) &&
+		    !strcmp(e->path, path))
+			return e;
+	}
+	return NULL;
+}
+
+static struct record_module *find_build(struct record_modules *m, const struct pb_analysis *a,
+					const char *path)
+{
+	for (uint32_t i = 0; i < m->nr; i++) {
+		const struct pb_analysis *b = m->list[i]->map;
+
+		if (a->build_id_len == b->build_id_len && !strcmp(m->list[i]->path, path) &&
+		    !memcmp(a->build_id, b->build_id, sizeof(a->build_id)) &&
+		    a->nr_funcs == b->nr_funcs)
+			return m->list[i];
+	}
+	return NULL;
+}
+
+static void module_free(struct record_module *e)
+{
+	if (!e)
+		return;
+	if (e->map)
+		munmap((void *)e->map, e->size);
+	if (e->fd >= 0)
+		close(e->fd);
+	if (e->marked_fd >= 0)
+		close(e->marked_fd);
+	free(e->path);
+	free(e);
+}
+
+static struct record_module *module_load(struct record_modules *m, int elf_fd,
+					 const struct stat *elf_st, const char *path, char *err,
+					 size_t errlen)
+{
+	struct pb_module_options o = {
+		.flags = m->options ? record_module_flags(m->options) : 0,
+	};
+	struct record_module *e = calloc(1, sizeof(*e));
+	struct stat st;
+	void *map;
+
+	snprintf(err, errlen, "out of memory");
+	if (!e)
+		return NULL;
+	e->path = strdup(path);
+	e->marked_fd = -1;
+	*err = 0;
+	e->fd = record_ahead_take(m->ahead, elf_st, path);
+	if (e->fd < 0)
+		e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
+	if (e->fd < 0) {
+		if (!*err)
+			snprintf(err, errlen, "%s", strerror(-e->fd));
+		goto fail;
+	}
+	if (!e->path || fstat(e->fd, &st))
+		goto fail;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, e->fd, 0);
+	if (map == MAP_FAILED) {
+		snprintf(err, errlen, "can't map its analysis: %s", strerror(errno));
+		goto fail;
+	}
+	/* it has passed pb_analysis_check() */
+	e->map = map;
+	e->size = (uint64_t)st.st_size;
+	return e;
+fail:
+	module_free(e);
+	return NULL;
+}
+
+struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
+					char *err, size_t errlen)
+{
+	struct record_module *e, *known;
+	struct stat st;
+
+	if (fstat(elf_fd, &st)) {
+		snprintf(err, errlen, "%s", strerror(errno));
+		return NULL;
+	}
+	e = find_file(m, &st, path);
+	if (e)
+		return e;
+	e = module_load(m, elf_fd, &st, path, err, errlen);
+	if (!e)
+		return NULL;
+	known = find_build(m, e->map, path);
+	if (known) {
+		module_free(e);
+		return known;
+	}
+	struct record_module **list = m->nr < MAX_MODULES ?
+		realloc(m->list, (m->nr + 1) * sizeof(*list)) : NULL;
+	if (!list) {
+		snprintf(err, errlen, "too many modules");
+		module_free(e);
+		return NULL;
+	}
+	m->list = list;
+	list[m->nr++] = e;
+	e->number = m->nr;
+	e->dev = st.st_dev;
+	e->ino = st.st_ino;
+	e->ctime_ns = ctime_of(&st);
+	if (m->datadir)
+		pb_datadir_module(m->datadir, e->number, e->fd, e->size);
+	return e;
+}
+
+int record_modules_write(struct record_modules *m, struct pb_datadir *w)
+{
+	m->datadir = w;
+	for (uint32_t i = 0; i < m->nr; i++) {
+		int ret = pb_datadir_module(w, m->list[i]->number, m->list[i]->fd, m->list[i]->size);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+bool record_module_traced(const struct record_options *o, const struct record_module *e,
+			  bool is_exe)
+{
+	const char *soname = pb_analysis_string(e->map, e->map->soname);
+	bool traced = is_exe || o->all;
+
+	if (!strncmp(soname, "libpatchbay.so", 14) || !strncmp(soname, "linux-vdso.so", 13))
+		return false;
+	for (unsigned i = 0; i < o->nr_modules; i++)
+		if (pb_glob_match(o->modules[i], soname) ||
+		    pb_glob_match(o->modules[i], record_base_name(e->path)) ||
+		    pb_glob_match(o->modules[i], e->path))
+			o->module_matched[i] = traced = true;
+	return traced;
+}
+
+void record_modules_free(struct record_modules *m)
+{
+	record_ahead_stop(m->ahead);
+	m->ahead = NULL;
+	for (uint32_t i = 0; i < m->nr; i++)
+		module_free(m->list[i]);
+	free(m->list);
+	m->list = NULL;
+	m->nr = 0;
+}
+
+unsigned record_module_flags(const struct record_options *o)
+{
+	return PB_MODULE_RETURNS | (o->all_sites ? PB_MODULE_ALL_SITES : 0u);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Analyses of modules, and their numbers. Context: the main thread. */
+#ifndef PB_RECORDER_MODULES_H
+#define PB_RECORDER_MODULES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "abi/analysis.h"
+#include "abi/messages.h"
+#include "reader/datadir.h"
+
+struct record_ahead;
+struct record_options;
+
+struct record_module {
+	uint32_t number;	/* index + 1 */
+	char *path;
+	dev_t dev;
+	ino_t ino;
+	int64_t ctime_ns;
+	int fd;			/* analysis */
+	const struct pb_analysis *map;
+	uint64_t size;
+	bool traced;			/* in one image at least */
+	bool marked;			/* record_marks_apply() has seen it */
+	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
+	uint64_t marked_size;
+	uint64_t links[PB_MSG_LINKS];	/* hooks of any module that are for this one, a bit each */
+};
+struct record_modules {
+	struct record_module **list;
+	uint32_t nr;
+	const struct record_options *options;
+	struct record_ahead *ahead;	/* or NULL */
+	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
+};
+/* The module behind elf_fd; makes the analysis the first time. NULL with a
+ * reason in err. */
+struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
+					char *err, size_t errlen);
+/* Writes those that were looked at before the data directory was there. */
+int record_modules_write(struct record_modules *m, struct pb_datadir *w);
+bool record_module_traced(const struct record_options *o, const struct record_module *m,
+			  bool is_exe);
+void record_modules_free(struct record_modules *m);
+/* How the modules are analysed: PB_MODULE_*. */
+unsigned record_module_flags(const struct record_options *o);
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Patterns are looked up before the program starts: one that matches nothing
+ * is a typing error, and is said while nothing has happened yet.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/analysis_access.h"
+#include "control/resolve.h"
+#include "recorder/bpf_hooks.h"
+#include "recorder/expected.h"
+#include "recorder/marks.h"
+#include "recorder/modules.h"
+#include "recorder/patterns.h"
+#include "recorder/settings.h"
+#include "recorder/target.h"
+#include "recorder/texts.h"
+
+#define LIST_MAX 4000	/* bytes of names in one control write */
+
+struct known {
+	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
+	unsigned nr;
+	const char *exe;
+	bool later;			/* a --module may be for libraries that come later */
+};
+
+/* --- patterns ------------------------------------------------------------ */
+
+static int add(struct record_options *o, enum pb_control_file file, const char *value)
+{
+	if (!pb_control_writes_add(&o->writes, file, value))
+		return 0;
+	return record_error("the patterns are longer than a message holds, 64 kB; a glob names many functions at once");
+}
+
+static enum pb_control_file file_of(const struct record_options *o, char option)
+{
+	bool graph = !strcmp(o->tracer, "function_graph");
+
+	switch (option) {
+	case 'F':
+		return graph ? PB_CF_SET_GRAPH_FUNCTION : PB_CF_SET_FTRACE_FILTER;
+	case 'N':
+		return graph ? PB_CF_SET_GRAPH_NOTRACE : PB_CF_SET_FTRACE_NOTRACE;
+	case 'C':
+		return PB_CF_GRAPH_CALLERS;
+	case 'P':
+		return PB_CF_SET_FTRACE_FILTER;
+	default:
+		return PB_CF_SET_FTRACE_NOTRACE;
+	}
+}
+
+static int nothing_matches(const struct record_pattern *p, const struct known *k)
+{
+	char near[4 * PB_EDIT_MAX], where[PATH_MAX];
+
+	pb_control_nearest_function(k->list, k->nr, p->text, near, sizeof(near));
+	snprintf(where, sizeof(where), k->nr > 1 ? "%s and its libraries" : "%s", k->exe);
+	if (*near)
+		return record_error("-%c %s: no function in %s matches; did you mean %s?", p->option,
+				    p->text, where, near);
+	return record_error("-%c %s: no function in %s matches (see patchbay list%s)", p->option,
+			    p->text, where, k->later ? "; for a library that is loaded later say FUNC:mod:LIBRARY" :
+			    k->nr > 1 ? "" : "; libraries need --module or --all");
+}
+
+const char *record_refused_text(int reason)
+{
+	static const char *const texts[] = {
+#define X(name, text) text,
+		PB_REFUSED_LIST(X)
+#undef X
+	};
+
+	return reason > 0 && reason < PB_NR_REFUSED ? texts[reason] : "unknown";
+}
+
+/* Few functions are listed; a pattern for many, or for any number, becomes a mark. */
+static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
+		       const struct pb_resolved *r)
+{
+	/* of a module that comes later: its names aren't known yet */
+	if (!r->matched)
+		return true;
+	return r->listed && (strlen(r->value) > LIST_MAX ||
+			     (o->match == PB_MATCH_GLOB && strpbrk(p->text, "*?[")));
+}
+
+static int use_mark(struct record_options *o, const struct record_pattern *p, struct pb_resolved *r)
+{
+	free(r->value);
+	r->value = record_marks_add(o, o->match, p->text);
+	if (r->value)
+		return 0;
+	return record_error("-%c %s: %s", p->option, p->text, errno == E2BIG ?
+			    "more than 64 patterns of demangled names; join them by --match=regex and |" :
+			    "out of memory");
+}
+
+static int resolve_pattern(struct record_options *o, const struct record_pattern *p,
+			   const struct known *k)
+{
+	bool includes = strchr("FCP", p->option) && *p->text != '!';
+	struct pb_resolved r;
+	char err[256];
+	int ret = pb_control_resolve(k->list, k->nr, o->match, p->text, &r, err,
+				     sizeof(err));
+
+	if (ret)
+		return record_error("-%c %s: %s", p->option, p->text, err);
+	if (!r.matched && r.module_known)
+		ret = nothing_matches(p, k);
+	else if (!r.usable && r.matched && includes)
+		ret = record_error("-%c %s: can't be traced: %s", p->option, p->text,
+				   record_refused_text(r.refused));
+	else if (wants_mark(o, p, &r))
+		ret = use_mark(o, p, &r);
+	if (!ret && r.value)
+		ret = add(o, file_of(o, p->option), r.value);
+	free(r.value);
+	return ret;
+}
+
+static int resolve_patterns(struct record_options *o, const struct record_target *t,
+			    struct record_modules *m)
+{
+	struct known k = { .exe = t->exe, .later = o->nr_modules };
+	struct record_known *all;
+	int ret;
+
+	if (!o->nr_patterns)
+		return 0;
+	all = record_known_modules(t, m, o->all || o->nr_modules);
+	if (!all)
+		return 1;
+	for (unsigned i = 0; i < all->nr; i++)
+		if (!i || record_module_traced(o, all->list[i], false))
+			k.list[k.nr++] = all->list[i]->map;
+	ret = 0;
+	for (unsigned i = 0; i < o->nr_patterns && !ret; i++)
+		ret = resolve_pattern(o, &o->patterns[i], &k);
+	free(all);
+	return ret;
+}
+
+/* The agent applies them in this order: the tracer starts with all set. */
+int record_filters_resolve(struct record_options *o, const struct record_target *t,
+			   struct record_modules *m)
+{
+	int ret = 0;
+
+	if (o->clock)
+		ret = add(o, PB_CF_TRACE_CLOCK, o->clock);
+	if (!ret)
+		ret = resolve_patterns(o, t, m);
+	if (!ret)
+		ret = record_hooks_resolve(o, t, m);
+	if (o->size && !ret)
+		ret = add(o, PB_CF_SET_FTRACE_SIZE, o->size);
+	if (o->depth && !ret)
+		ret = add(o, PB_CF_MAX_GRAPH_DEPTH, o->depth);
+	if (o->thresh[0] && !ret)
+		ret = add(o, PB_CF_TRACING_THRESH, o->thresh);
+	for (unsigned i = 0; i < o->nr_sets && !ret; i++)
+		ret = add(o, o->sets[i].file, o->sets[i].value);
+	if (!ret)
+		ret = add(o, PB_CF_CURRENT_TRACER, o->tracer);
+	return ret;
+}

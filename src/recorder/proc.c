@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "recorder/proc.h"
+#include "recorder/ring_memory.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+
+#define PF_KTHREAD 0x00200000	/* in the flags of a stat file */
+
+bool record_proc_is_ours(void)
+{
+	char self[24];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+	self[n > 0 ? n : 0] = 0;
+	return atoi(self) == getpid();
+}
+
+int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *arg)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	if (!d)
+		return -errno;
+	while (errno = 0, (e = readdir(d)))
+		if (isdigit((unsigned char)e->d_name[0]) && !visit(arg, atoi(e->d_name)))
+			break;
+	int ret = e ? 0 : -errno;
+	closedir(d);
+	return ret;
+}
+
+/* --- memory --------------------------------------------------------------- */
+
+struct maps_visit {
+	const struct record_ring *r;
+	pid_t pid;
+	enum record_maps found;
+	bool any;		/* the thread had memory */
+	char *path;		/* out: its directory; may be NULL */
+};
+
+static bool is_ring(const struct record_ring *r, const char *line)
+{
+	unsigned major, minor;
+	unsigned long ino;
+
+	return strstr(line, "/memfd:patchbay-ring") &&
+	       sscanf(line, "%*s %*s %*s %x:%x %lu", &major, &minor, &ino) == 3 &&
+	       ino == r->ino && makedev(major, minor) == r->dev;
+}
+
+/* One thread's memory; *any is whether it has some. */
+static enum record_maps maps_of(const struct record_ring *r, const char *path, bool *any)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	bool found = false;
+	FILE *f = fopen(path, "re");
+
+	*any = false;
+	if (!f)
+		return errno == EACCES || errno == EPERM ? RECORD_MAPS_UNKNOWN :
+		       errno == ENOENT || errno == ESRCH ? RECORD_MAPS_NOT : RECORD_MAPS_UNKNOWN;
+	errno = 0;
+	while (!found && getline(&line, &cap, f) > 0) {
+		*any = true;
+		found = is_ring(r, line);
+	}
+	bool failed = ferror(f) && errno != ESRCH;
+	free(line);
+	fclose(f);
+	return found ? RECORD_MAPS : failed ? RECORD_MAPS_UNKNOWN : RECORD_MAPS_NOT;
+}
+
+static bool visit_maps(void *arg, pid_t tid)
+{
+	struct maps_visit *v = arg;
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", (int)v->pid, (int)tid);
+	v->found = maps_of(v->r, path, &v->any);
+	return !v->any && v->found == RECORD_MAPS_NOT;
+}
+
+/* Only the program and its descendants are traced. */
+static bool is_bystander(pid_t pid)
+{
+	static _Atomic uint64_t own_start;
+	static _Atomic pid_t own;
+	char path[RECORD_PROC_PATH];
+	struct record_stat s;
+
+	if (!own_start) {
+		ssize_t n = readlink("/proc/self", path, sizeof(path) - 1);
+
+		path[n > 0 ? n : 0] = 0;
+		if (n <= 0 || record_proc_stat("/proc/self", &s))
+			return false;
+		own = atoi(path);
+		own_start = s.start;
+	}
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return pid == own || (!record_proc_stat(path, &s) && (s.kernel || s.start < own_start));
+}
+
+/* All threads have the same memory, but the main one gives it up when it exits. */
+enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid)
+{
+	struct maps_visit v = { .r = r, .pid = pid };
+	char path[80];
+
+	if (is_bystander(pid))
+		return RECORD_MAPS_NOT;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	v.found = maps_of(r, path, &v.any);
+	if (v.any || v.found != RECORD_MAPS_NOT)
+		return v.found;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	int ret = record_proc_each(path, visit_maps, &v);
+	return ret && ret != -ENOENT && ret != -ESRCH ? RECORD_MAPS_UNKNOWN : v.found;
+}
+
+static bool has_exe(const char *dir)
+{
+	char link[RECORD_PROC_PATH + 8], path[8];
+
+	snprintf(link, sizeof(link), "%s/exe", dir);
+	return readlink(link, path, sizeof(path)) >= 0 || errno != ENOENT;
+}
+
+static bool visit_path(void *arg, pid_t tid)
+{
+	struct maps_visit *v = arg;
+
+	snprintf(v->path, RECORD_PROC_PATH, "/proc/%d/task/%d", (int)v->pid, (int)tid);
+	v->any = has_exe(v->path);
+	return !v->any;
+}
+
+void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH])
+{
+	struct maps_visit v = { .pid = pid, .path = path };
+	char dir[RECORD_PROC_PATH];
+
+	snprintf(path, RECORD_PROC_PATH, "/proc/%d", (int)pid);
+	if (has_exe(path))
+		return;
+	snprintf(dir, sizeof(dir), "/proc/%d/task", (int)pid);
+	record_proc_each(dir, visit_path, &v);
+	if (!v.any)
+		snprintf(path, RECORD_PROC_PATH, "/proc/%d", (int)pid);
+}
+
+/* --- status, stat, name --------------------------------------------------- */
+
+static bool users_are_ours(const char *text)
+{
+	unsigned real, effective, saved;
+
+	return sscanf(text, "%u %u %u", &real, &effective, &saved) == 3 &&
+	       real == getuid() && effective == geteuid() && saved == effective;
+}
+
+int record_proc_status(const char *path, struct record_status *s)
+{
+	char *line = NULL, *p, *end;
+	size_t cap = 0;
+	FILE *f = fopen(path, "re");
+
+	*s = (struct record_status){ 0 };
+	if (!f)
+		return errno == ESRCH ? -ENOENT : -errno;
+	errno = 0;
+	while (!s->nr && getline(&line, &cap, f) > 0) {
+		if (!strncmp(line, "State:\t", 7))
+			s->dead = line[7] == 'Z' || line[7] == 'X';
+		else if (!strncmp(line, "Tgid:\t", 6))
+			s->tgid = atoi(line + 6);
+		else if (!strncmp(line, "Uid:\t", 5))
+			s->same_user = users_are_ours(line + 5);
+		else if (!strncmp(line, "NSpid:", 6))
+			for (p = line + 6; s->nr < RECORD_PID_LEVELS; p = end) {
+				long id = strtol(p, &end, 10);
+
+				if (end == p)
+					break;
+				s->ids[s->nr++] = (pid_t)id;
+			}
+	}
+	int e = errno;
+	free(line);
+	fclose(f);
+	return s->nr ? 0 : e == ESRCH ? -ENOENT : e ? -e : -ENOSYS;
+}
+
+/* The number of a field after the name, which may hold anything: state is 3. */
+static uint64_t stat_field(const char *p, unsigned nr)
+{
+	for (unsigned i = 3; p && i < nr; i++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+int record_proc_stat(const char *dir, struct record_stat *s)
+{
+	char path[RECORD_PROC_PATH + 8], text[1200];
+
+	snprintf(path, sizeof(path), "%s/stat", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	int e = errno;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return n ? -e : -ENOENT;
+	text[n] = 0;
+	const char *p = strrchr(text, ')');
+	if (!p || !p[1])
+		return -EINVAL;
+	p += 2;
+	s->kernel = stat_field(p, 9) & PF_KTHREAD;
+	s->start = stat_field(p, 22);
+	s->memory = stat_field(p, 23);
+	s->env_end = stat_field(p, 51);
+	return 0;
+}
+
+void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM])
+{
+	char path[64], buf[RECORD_COMM + 1];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, buf, RECORD_COMM);
+	close(fd);
+	if (n <= 1)
+		return;
+	buf[n - 1] = 0;		/* its newline */
+	memcpy(comm, buf, (size_t)n);
+}

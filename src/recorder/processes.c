@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which processes are traced: those that map the ring. The kernel says whether
+ * there is one, exactly, whatever the recorder may look at.
+ *
+ * Each agent gets an open file of the ring that is its own, with a shared flock(). A mapping
+ * holds its file, and the file the lock: through fork, after the descriptor is closed, and
+ * until the last process with that mapping has ended, has unmapped it or called exec. So the
+ * exclusive lock is there for the taking exactly when nobody maps the ring. /proc, which
+ * hides the mappings of other users' processes, of those that aren't dumpable and of a main
+ * thread that has exited, is asked for names only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "recorder/proc.h"
+#include "recorder/processes.h"
+#include "recorder/ring_memory.h"
+#include "recorder/session_dir.h"
+
+/* --- the lock ------------------------------------------------------------- */
+
+/* Agents are accepted while another thread tries the exclusive lock. */
+static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_locked(int fd)
+{
+	pthread_mutex_lock(&trying);
+	bool locked = flock(fd, LOCK_EX | LOCK_NB) && (errno == EWOULDBLOCK || errno == EINTR);
+	flock(fd, LOCK_UN);
+	pthread_mutex_unlock(&trying);
+	return locked;
+}
+
+static bool lock_shared(int fd)
+{
+	pthread_mutex_lock(&trying);
+	bool locked = !flock(fd, LOCK_SH | LOCK_NB);
+	pthread_mutex_unlock(&trying);
+	return locked;
+}
+
+int record_procs_share(struct record_ring *r)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", r->fd);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && lock_shared(fd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	/* no /proc, no descriptor left: the agent gets ours, and the mappings are looked for */
+	r->unlocked = true;
+	return r->fd;
+}
+
+static bool visit_first(void *arg, pid_t pid)
+{
+	struct { const struct record_ring *r; bool found; } *v = arg;
+
+	v->found = record_proc_maps(v->r, pid) == RECORD_MAPS;
+	return !v->found;
+}
+
+bool record_procs_alive(const struct record_ring *r)
+{
+	struct { const struct record_ring *r; bool found; } v = { .r = r };
+
+	if (is_locked(r->fd))
+		return true;
+	if (r->unlocked)
+		record_proc_each("/proc", visit_first, &v);
+	return v.found;
+}
+
+/* --- between exec and the agent's start ----------------------------------- */
+
+struct starting {
+	const struct record_session *s;
+	const struct record_ring *r;
+	char want[sizeof(((struct record_session *)0)->sock) + 20];
+	uint64_t since;
+	bool found;
+};
+
+/* Whether the ring names a process, by its number here. */
+static bool is_known(const struct record_ring *r, pid_t pid)
+{
+	for (uint32_t i = record_ring_nr_threads(r); i-- > 0;)
+		if (record_ring_thread(r, i)->pid == (uint32_t)pid)
+			return true;
+	return false;
+}
+
+/* An image that only root may look at, as its file can't be read: it starts if it is one of
+ * ours. In an image with more rights than ours the loader ignores the agent. */
+static bool hidden_starts(const struct starting *v, pid_t pid)
+{
+	struct record_status st;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	return is_known(v->r, pid) && !record_proc_status(path, &st) && !st.dead && st.same_user;
+}
+
+/* Whether a process' first environment has the session's line: the agent takes it out of
+ * there when it has mapped the ring. While exec makes the new image, there is no environment:
+ * that process may be one, too, if it is younger than the recording. */
+static bool visit_starting(void *arg, pid_t pid)
+{
+	struct starting *v = arg;
+	struct record_stat before, after;
+	char dir[RECORD_PROC_PATH], path[RECORD_PROC_PATH + 8], *var = NULL;
+	size_t cap = 0;
+	bool any = false;
+
+	snprintf(dir, sizeof(dir), "/proc/%d", (int)pid);
+	if (pid == getpid() || record_proc_stat(dir, &before) || before.kernel ||
+	    before.start < v->since)
+		return true;
+	snprintf(path, sizeof(path), "%s/environ", dir);
+	FILE *f = fopen(path, "re");
+	if (!f) {
+		v->found = errno == EACCES && hidden_starts(v, pid);
+		return !v->found;
+	}
+	while (!v->found && getdelim(&var, &cap, 0, f) > 0) {
+		any = true;
+		v->found = !strcmp(var, v->want);
+	}
+	free(var);
+	fclose(f);
+	/* an environment that the program unmapped is empty, but has its addresses */
+	if (!any && !before.env_end && before.memory)
+		v->found = !record_proc_stat(dir, &after) && after.memory;
+	return !v->found;
+}
+
+bool record_procs_starting(const struct record_session *s, const struct record_ring *r)
+{
+	struct starting v = { .s = s, .r = r };
+	struct record_stat own;
+
+	snprintf(v.want, sizeof(v.want), "PATCHBAY_SESSION=%s", s->sock);
+	if (!record_proc_stat("/proc/self", &own))
+		v.since = own.start;
+	record_proc_each("/proc", visit_starting, &v);
+	return v.found;
+}
+
+/* --- who they are --------------------------------------------------------- */
+
+struct scan {
+	const struct record_ring *r;
+	struct record_procs *p;
+};
+
+static bool visit_scan(void *arg, pid_t pid)
+{
+	struct scan *v = arg;
+	enum record_maps maps = record_proc_maps(v->r, pid);
+
+	if (maps == RECORD_MAPS && !v->p->nr++)
+		v->p->first = pid;
+	if (maps == RECORD_MAPS_UNKNOWN && is_known(v->r, pid) && !v->p->hidden++)
+		v->p->first_hidden = pid;
+	return true;
+}
+
+void record_procs_scan(const struct record_ring *r, struct record_procs *p)
+{
+	struct scan v = { r, p };
+
+	*p = (struct record_procs){ 0 };
+	record_proc_each("/proc", visit_scan, &v);
+}

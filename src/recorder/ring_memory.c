@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes the ring: a sparse memfd that can neither shrink nor grow. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/sys.h"
+#include "recorder/ring_memory.h"
+#include "recorder/texts.h"
+
+#define BUFFER_MAX (1ull << 44)
+#define RESERVE	16384		/* chunks for threads that hold one: 256 MiB of address space */
+#define WAIT_MS	150		/* how long engines wait for a recorder without a heartbeat */
+
+/* How long that is for an engine. In pauses it is less, as there is more between
+ * them; a pause that was interrupted here is left out. */
+static void measure_wait(struct pb_ring *g)
+{
+	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_rdtsc(), ns, best = UINT64_MAX;
+	const int nr = 2000;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t t = pb_rdtsc();
+
+		for (int k = 0; k < nr; k++)
+			__builtin_ia32_pause();
+		ticks = pb_rdtsc() - t;
+		best = ticks < best ? ticks : best;
+	}
+	ticks = pb_rdtsc() - tsc;
+	ns = pb_now_ns() - start;
+	g->wait_ticks = (uint64_t)((double)ticks / (double)(ns | 1) * WAIT_MS * 1e6);
+	g->wait_pauses = (uint32_t)((double)g->wait_ticks * nr / (double)(best | 1) * 3 / 4);
+}
+
+static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t reserve, uint32_t mode)
+{
+	uint32_t nr_buffer = (uint32_t)(buffer / PB_CHUNK_SIZE);
+	uint64_t threads = pb_align_up((uint64_t)sizeof(struct pb_ring), 4096);
+	uint64_t chunks = pb_align_up(pb_ring_taken_offset(threads, RECORD_NR_THREADS) +
+				      pb_ring_taken_words(nr_buffer + reserve) * 8, PB_CHUNK_SIZE);
+
+	*g = (struct pb_ring){
+		.magic = PB_RING_MAGIC,
+		.version = PB_RING_VERSION,
+		.mode = mode,
+		.nr_threads = RECORD_NR_THREADS,
+		.nr_chunks = nr_buffer + reserve,
+		.nr_buffer = nr_buffer,
+		.usable = nr_buffer,
+		.threads_offset = threads,
+		.chunks_offset = chunks,
+	};
+	g->size = chunks + (uint64_t)g->nr_chunks * PB_CHUNK_SIZE;
+	measure_wait(g);
+}
+
+/* A limit of file sizes is an error here, not a signal. */
+static int set_size(int fd, uint64_t size)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
+	int ret;
+
+	sigaction(SIGXFSZ, &ignore, &old);
+	ret = ftruncate(fd, (off_t)size);
+	sigaction(SIGXFSZ, &old, NULL);
+	return ret;
+}
+
+/* 0, or -errno; *map: it was made, and there is no room for it. */
+static int try_create(struct record_ring *r, bool *map)
+{
+	int e = 0;
+
+	*map = false;
+	r->fd = memfd_create("patchbay-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (r->fd < 0)
+		return -errno;
+	if (set_size(r->fd, r->geometry.size) ||
+	    fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		e = errno;
+	if (!e) {
+		*map = true;
+		r->map = mmap(NULL, r->geometry.size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+		e = r->map == MAP_FAILED ? errno : 0;
+	}
+	if (e)
+		close(r->fd);
+	return -e;
+}
+
+static int say_why(const struct record_ring *r, int e, bool map)
+{
+	unsigned long long mib = (unsigned long long)r->geometry.size >> 20;
+
+	if (map)
+		return record_error("can't map a buffer of %llu MiB: %s; choose a smaller one with -b "
+				    "(or see ulimit -v)", mib, strerror(e));
+	return record_error("no buffer of %llu MiB: %s%s", mib, strerror(e),
+			    e == EFBIG ? " (see ulimit -f)" : "; choose a smaller one with -b");
+}
+
+int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
+{
+	uint32_t reserve = RESERVE;
+	struct stat st;
+	bool map;
+	int ret;
+
+	if (buffer < 4 * PB_CHUNK_SIZE || buffer > BUFFER_MAX)
+		return record_error("-b %llu: the buffer must be between 64K and 16T",
+				    (unsigned long long)buffer);
+	/* limits of memory and of file sizes are the reserve's limits first */
+	for (;; reserve /= 4) {
+		geometry_init(&r->geometry, buffer, reserve, mode);
+		ret = try_create(r, &map);
+		if (!ret || !reserve)
+			break;
+	}
+	if (ret)
+		return say_why(r, -ret, map);
+	if (fstat(r->fd, &st)) {
+		ret = errno;
+		close(r->fd);
+		return record_error("no shared memory: %s", strerror(ret));
+	}
+	r->dev = st.st_dev;
+	r->ino = st.st_ino;
+	*r->map = r->geometry;
+	return 0;
+}
+
+const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i)
+{
+	return (const void *)((const char *)r->map + r->geometry.threads_offset +
+			      i * sizeof(struct pb_ring_thread));
+}
+
+uint32_t record_ring_nr_threads(const struct record_ring *r)
+{
+	uint32_t n = __atomic_load_n(&r->map->next_serial, __ATOMIC_ACQUIRE);
+
+	return n < r->geometry.nr_threads ? n : r->geometry.nr_threads;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The shared memory of the ring. What is in it is untrusted: agents write it. Context: any
+ * thread. */
+#ifndef PB_RECORDER_RING_MEMORY_H
+#define PB_RECORDER_RING_MEMORY_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "abi/ring.h"
+
+struct record_ring {
+	int fd;
+	struct pb_ring *map;
+	struct pb_ring geometry;
+	dev_t dev;
+	ino_t ino;
+	_Atomic bool unlocked;	/* an agent has no file of its own: record_procs_share() */
+	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
+};
+#define RECORD_NR_THREADS 65536
+int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
+/* The ring's table of threads: untrusted. */
+const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);
+uint32_t record_ring_nr_threads(const struct record_ring *r);
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Starts the program, serves its agents, waits for the end. One thread polls;
+ * the drain threads move data meanwhile.
+ *
+ * Signals: the terminal's ^C and ^\ reach the program by themselves, and the
+ * recorder stays to write what it has. What someone sends to the recorder
+ * alone is passed on. Once the program has ended and only its children are
+ * left, ^C ends the recording.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "recorder/listen.h"
+#include "recorder/modules.h"
+#include "recorder/proc.h"
+#include "recorder/processes.h"
+#include "recorder/ring_memory.h"
+#include "recorder/run.h"
+#include "recorder/server.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
+#include "recorder/summary.h"
+#include "recorder/target.h"
+#include "recorder/tasks.h"
+#include "recorder/terminal.h"
+#include "recorder/texts.h"
+#include "recorder/thread_names.h"
+
+#define TICK_MS		50
+#define EXEC_NS		2000000000u	/* from exec to the agent's start, at most */
+
+struct run {
+	struct record_options *o;
+	struct record_server server;
+	struct pb_datadir datadir;
+	struct pb_drain drain;
+	struct record_threads threads;
+	struct record_outcome out;
+	sigset_t old_mask;
+	int signal_fd;
+	uint64_t next_second;
+	unsigned ticks, seconds;
+	bool told_full, told_error, told_procs, progress;
+	bool stop;		/* ^C after the program's end */
+	pid_t other;		/* one that goes on after the program's end; 0: not known */
+	uint64_t last_alive;	/* when others_live() saw one that maps the ring */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* --- before the start --------------------------------------------------- */
+
+static int write_session(struct run *r, const struct record_target *t)
+{
+	static const char *const modes[] = { "discard", "overwrite", "wait" };
+	char *text = NULL, host[256] = "", cwd[PATH_MAX] = "", when[40] = "";
+	size_t len = 0;
+	struct utsname u;
+	struct passwd *pw = getpwuid(getuid());
+	time_t now = time(NULL);
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return -ENOMEM;
+	gethostname(host, sizeof(host) - 1);
+	uname(&u);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&now));
+	fputs("cmdline=", f);
+	for (char **a = r->o->argv; *a; a++) {
+		if (a != r->o->argv)
+			putc(' ', f);
+		record_print_quoted(f, *a);
+	}
+	fprintf(f, "\nexe=%s\ncwd=%s\nhost=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n",
+		t->exe, getcwd(cwd, sizeof(cwd)) ? cwd : "", host, u.sysname, u.release,
+		pw ? pw->pw_name : "", r->o->tracer, r->o->clock ? r->o->clock : "x86-tsc",
+		modes[r->o->mode]);
+	fprintf(f, "version=%s\nstarted=%s\nbuffer=%llu\ncpus=%ld\n", PB_VERSION, when,
+		(unsigned long long)r->o->buffer, sysconf(_SC_NPROCESSORS_ONLN));
+	for (const char *p = r->o->writes.buf, *e = p + r->o->writes.len; p < e;) {
+		const char *op = p + strlen(p) + 1, *value = op + strlen(op) + 1;
+
+		fprintf(f, "option=%s %s %s\n", p, op, value);
+		p = value + strlen(value) + 1;
+	}
+	fclose(f);
+	int ret = pb_datadir_meta(&r->datadir, PB_META_SESSION, text, len, NULL, 0);
+	free(text);
+	return ret;
+}
+
+static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned nr,
+			  const _Atomic bool *stop)
+{
+	return record_tasks_alive(arg, threads, nr, stop);
+}
+
+/* In the child: only async-signal-safe calls. */
+static void run_child(const struct run *r, const char *path, char **env, int err_fd,
+		      const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
+{
+	int e;
+
+	sigaction(SIGPIPE, pipe_action, NULL);
+	sigaction(SIGXFSZ, xfsz_action, NULL);
+	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+	execve(path, r->o->argv, env);
+	e = errno;
+	if (write(err_fd, &e, sizeof(e))) {
+	}
+	_exit(127);
+}
+
+static int start_program(struct run *r, const struct record_target *t, char **env,
+			 const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
+{
+	int fds[2], e = 0;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return record_error("pipe: %s", strerror(errno));
+	pid = fork();
+	if (!pid)
+		run_child(r, t->path, env, fds[1], pipe_action, xfsz_action);
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return record_error("fork: %s", strerror(errno));
+	}
+	/* exec closes the other end; the agent can't be here before that */
+	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
+		e = 0;
+	close(fds[0]);
+	if (e) {
+		waitpid(pid, NULL, 0);
+		record_error("%s: %s", t->path, strerror(e));
+		return 126;
+	}
+	r->out.pid = pid;
+	return 0;
+}
+
+/* --- the loop ----------------------------------------------------------- */
+
+static void on_signal(struct run *r)
+{
+	struct signalfd_siginfo si;
+
+	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		int sig = (int)si.ssi_signo, status;
+
+		if (sig == SIGCHLD) {
+			pid_t pid;
+
+			/* others are the agent's helpers, which stop the program */
+			while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+				if (pid != r->out.pid)
+					continue;
+				r->out.status = status;
+				r->out.exited = true;
+			}
+		} else if (r->out.exited) {
+			r->stop = true;
+		} else if (si.ssi_code <= 0 && (pid_t)si.ssi_pid != r->out.pid) {
+			kill(r->out.pid, sig);
+		}
+	}
+}
+
+/* Only where it can't get between the program's own lines, nor damage what it draws: a
+ * terminal to which no descriptor of the program leads, in its usual line mode, with us
+ * in the foreground. */
+static bool may_show_progress(const struct run *r)
+{
+	const char *term = getenv("TERM");
+	struct termios tio;
+
+	return isatty(2) && term && strcmp(term, "dumb") && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
+	       tcgetpgrp(2) == getpgrp() &&
+	       !record_procs_have_terminal(r->out.exited ? r->other : r->out.pid, 2);
+}
+
+static void clear_progress(struct run *r)
+{
+	if (r->progress)
+		fputs("\r\033[K", stderr);
+	r->progress = false;
+}
+
+static void show_progress(struct run *r)
+{
+	char bytes[32], lost[32];
+
+	if (r->o->quiet || !may_show_progress(r)) {
+		clear_progress(r);
+		return;
+	}
+	record_format_bytes(r->drain.bytes, bytes, sizeof(bytes));
+	record_format_number(record_threads_lost(r->server.ring), lost, sizeof(lost));
+	fprintf(stderr, "\r\033[Kpatchbay: %s, %s lost ", bytes, lost);
+	r->progress = true;
+}
+
+/* Limits are told when they are met, not at the end. */
+static void tell_limits(struct run *r)
+{
+	char text[200], bytes[32];
+
+	/* --overwrite writes at the end: the closing line says what is older */
+	if (r->drain.full && !r->told_full && r->o->mode != PB_RING_OVERWRITE) {
+		r->told_full = true;
+		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
+		snprintf(text, sizeof(text), "%s recorded (--max-size); the program goes on, "
+			 "further calls are only counted", bytes);
+		clear_progress(r);
+		record_error("%s", text);
+		pb_datadir_note(&r->datadir, text);
+	}
+	if (r->drain.error && !r->told_error) {
+		r->told_error = true;
+		clear_progress(r);
+		record_error("%s/chunks: %s; what was written is kept, the program goes on. -F, -t or "
+			     "--overwrite record less",
+			     r->datadir.dir, strerror(-r->drain.error));
+	}
+}
+
+static void each_tick(struct run *r)
+{
+	uint64_t now = now_ns();
+	bool second = now >= r->next_second;
+
+	record_threads_poll(&r->threads, &r->server, second);
+	tell_limits(r);
+	if (r->ticks++ == 1)
+		pb_datadir_clock(&r->datadir);
+	if (!second)
+		return;
+	r->next_second = now + 1000000000;
+	show_progress(r);
+	/* early ones for a recorder that is killed, later ones for accuracy */
+	if (++r->seconds == 1 || r->seconds % 10 == 0)
+		pb_datadir_clock(&r->datadir);
+}
+
+/* After the program's end: who still traces? A process maps the ring, and from
+ * an exec until its agent maps it again it is starting: three looks, as it may
+ * change from the one to the other between two. One that never comes to its
+ * agent isn't waited for. */
+static bool others_live(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	if (record_procs_alive(r->server.ring)) {
+		r->last_alive = now;
+		return true;
+	}
+	r->last_alive = r->last_alive ? r->last_alive : now;
+	if (now - r->last_alive < EXEC_NS && record_procs_starting(r->server.session, r->server.ring))
+		return true;
+	return record_procs_alive(r->server.ring);
+}
+
+static void tell_others(struct run *r, uint64_t since)
+{
+	struct record_procs p;
+	char comm[RECORD_COMM] = "?";
+
+	/* one that is only starting has no name yet, and may have ended */
+	if (r->told_procs || r->o->quiet || now_ns() - since < 500000000 ||
+	    !record_procs_alive(r->server.ring))
+		return;
+	record_procs_scan(r->server.ring, &p);
+	pid_t pid = p.nr ? p.first : p.first_hidden;
+	record_read_comm(pid, pid, comm);
+	if (!record_procs_alive(r->server.ring))
+		return;
+	r->told_procs = true;
+	r->other = pid;
+	clear_progress(r);
+	if (!pid)
+		record_error("the program ended, a process goes on and is recorded; which one can't be seen "
+			     "(another user's, or not dumpable); ^C ends that");
+	else if (p.nr + p.hidden > 1)
+		record_error("the program ended, %s (%d) and %u more processes go on and are recorded; "
+			     "^C ends that", comm, (int)pid, p.nr + p.hidden - 1);
+	else
+		record_error("the program ended, %s (%d) goes on and is recorded; ^C ends that", comm,
+			     (int)pid);
+}
+
+static unsigned poll_once(struct run *r, int timeout)
+{
+	struct pollfd fds[RECORD_MAX_CONNS + 3];
+	unsigned nr = record_server_poll(&r->server, fds + 1);
+	int events;
+
+	fds[0] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
+	events = poll(fds, nr + 1, timeout);
+	if (events <= 0)
+		return 0;
+	if (fds[0].revents)
+		on_signal(r);
+	record_server_handle(&r->server, fds + 1, nr);
+	return (unsigned)events;
+}
+
+static void serve(struct run *r)
+{
+	uint64_t ended = 0;
+
+	r->next_second = now_ns() + 1000000000;
+	while (!r->stop) {
+		poll_once(r, ended ? TICK_MS / 2 : TICK_MS);
+		each_tick(r);
+		if (!r->out.exited)
+			continue;
+		/* messages that were sent before the end */
+		for (int i = 0; i < 1000 && poll_once(r, 0); i++)
+			;
+		ended = ended ? ended : now_ns();
+		if (!others_live(r))
+			break;
+		tell_others(r, ended);
+	}
+	clear_progress(r);
+}
+
+/* --- all of it ---------------------------------------------------------- */
+
+static void block_signals(struct run *r)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int start_recording(struct run *r, const struct record_target *t,
+			   struct record_modules *m)
+{
+	char err[PATH_MAX + 200];
+
+	if (pb_datadir_open(&r->datadir, r->o->dir, err, sizeof(err)))
+		return record_error("%s", err);
+	int ret = record_modules_write(m, &r->datadir);
+	if (!ret)
+		ret = write_session(r, t);
+	if (!ret)
+		ret = pb_datadir_clock(&r->datadir);
+	if (!ret)
+		ret = pb_drain_start(&r->drain);
+	if (ret) {
+		pb_datadir_undo(&r->datadir);
+		return record_error("%s: %s", r->o->dir, strerror(-ret));
+	}
+	return 0;
+}
+
+static int listen_to_agents(struct run *r)
+{
+	int ret = record_listen_start(&r->server);
+
+	return ret ? record_error("no thread: %s", strerror(-ret)) : 0;
+}
+
+int record_run(struct record_options *o, const struct record_target *t,
+	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
+	char **env = record_session_environ(s);
+	struct rlimit files;
+	struct run *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (!r || !env)
+		return record_error("out of memory");
+	r->o = o;
+	r->server = (struct record_server){
+		.options = o, .session = s, .ring = ring, .datadir = &r->datadir, .modules = m,
+	};
+	r->drain = (struct pb_drain){
+		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
+		.datadir = &r->datadir, .max_size = o->max_size,
+		.threads_alive = threads_alive, .arg = ring,
+	};
+	block_signals(r);
+	sigaction(SIGPIPE, &ignore, &pipe_action);
+	sigaction(SIGXFSZ, &ignore, &xfsz_action);
+	ret = start_recording(r, t, m);
+	if (!ret) {
+		ret = listen_to_agents(r);
+		if (!ret)
+			ret = start_program(r, t, env, &pipe_action, &xfsz_action);
+		if (ret) {
+			pb_drain_finish(&r->drain);
+			pb_datadir_undo(&r->datadir);
+		}
+	}
+	if (!ret) {
+		pb_datadir_commit(&r->datadir);
+		/* the second reading: from here on times are nanoseconds */
+		pb_datadir_clock(&r->datadir);
+		if (!getrlimit(RLIMIT_NOFILE, &files)) {
+			files.rlim_cur = files.rlim_max;
+			setrlimit(RLIMIT_NOFILE, &files);
+		}
+		serve(r);
+		record_listen_stop(&r->server);
+		pb_drain_finish(&r->drain);
+		record_threads_poll(&r->threads, &r->server, false);
+		tell_limits(r);
+		o->recorded = r->server.nr_images > 0;
+		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
+		pb_datadir_commit(&r->datadir);	/* where no descriptor was left for it */
+		pb_datadir_close(&r->datadir);
+	}
+	record_server_close(&r->server);
+	free(r->drain.discarded);
+	free(r->threads.comm);
+	free(r);
+	free(env);
+	return ret;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The `control` socket: `patchbay control` asks here, the request goes to the
+ * agent's connection that stayed open (PB_WELCOME_SERVE), the answer goes back.
+ *
+ *   client                         recorder                       agent
+ *   HELLO (pid: whom) -----------> finds its connection
+ *   <------------- READY, or ERROR
+ *   WRITE / READ ----------------> answered here, where the recorder has the
+ *                                  state; else queued while the agent is busy
+ *                                  WRITE / READ -----------------> does it
+ *                                  <---------------- REPLY, or ERROR + text
+ *   <----------------------------- the same
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "abi/messages.h"
+#include "abi/ring.h"
+#include "control/control.h"
+#include "recorder/connection.h"
+#include "recorder/ring_memory.h"
+#include "recorder/serve_control.h"
+#include "recorder/server.h"
+
+static struct record_conn *find_agent(struct record_server *s, pid_t pid)
+{
+	struct record_conn *best = NULL;
+
+	for (unsigned i = 0; i < s->nr_conns; i++) {
+		struct record_conn *c = s->conns[i];
+
+		if (c->client || c->dead || !c->ready || (pid && c->pid != pid))
+			continue;
+		if (!best || c->image < best->image)
+			best = c;
+	}
+	return best;
+}
+
+static int forward(struct record_server *s, struct record_conn *client)
+{
+	struct record_conn *agent = find_agent(s, client->target);
+	const struct pb_msg *m = client->request;
+
+	if (!agent) {
+		client->waiting = false;
+		record_conn_error(client, -ESRCH, "the process is gone");
+		goto done;
+	}
+	if (agent->asker)
+		return 0;
+	int ret = record_conn_send(agent, m->type, m + 1, m->len, NULL, 0, -1);
+	if (ret) {
+		client->waiting = false;
+		record_conn_error(client, ret, "the process doesn't answer");
+	} else {
+		agent->asker = client;
+	}
+done:
+	free(client->request);
+	client->request = NULL;
+	return 0;
+}
+
+static int on_client_hello(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
+			   const char *body)
+{
+	struct pb_msg_hello h;
+	struct record_conn *agent;
+
+	if (m->len < sizeof(h))
+		return -EPROTO;
+	memcpy(&h, body, sizeof(h));
+	if (h.protocol != PB_PROTOCOL)
+		return record_conn_error(c, -EPROTO, "another version of Patchbay records it");
+	agent = find_agent(s, (pid_t)h.pid);
+	if (!agent)
+		return record_conn_error(c, -ESRCH, h.pid ? "this session doesn't trace that process" :
+					 "no traced process is ready");
+	c->target = agent->pid;
+	struct pb_msg_ready r = { .image = agent->image, .pid = (uint32_t)agent->pid };
+	return record_conn_send(c, PB_MSG_READY, &r, sizeof(r), NULL, 0, -1);
+}
+
+static int reply(struct record_conn *c, int32_t result, const char *text, size_t len)
+{
+	struct pb_msg_file f = { .result = result };
+
+	return record_conn_send(c, PB_MSG_REPLY, &f, sizeof(f), text, len, -1);
+}
+
+/* A file that the recorder answers for. */
+static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
+		  const struct pb_msg_file *ask)
+{
+	static const char fixed[] = "can't change while the program runs; choose it with record -b";
+	uint64_t kb = (uint64_t)s->ring->geometry.nr_buffer * PB_CHUNK_SIZE >> 10;
+	char text[32];
+	size_t len = (size_t)snprintf(text, sizeof(text), "%llu\n", (unsigned long long)kb);
+
+	if (type == PB_MSG_WRITE)
+		return reply(c, -EBUSY, fixed, sizeof(fixed));
+	if (ask->offset >= len)
+		return reply(c, 0, NULL, 0);
+	len -= ask->offset;
+	len = len < ask->size ? len : ask->size;
+	return reply(c, (int32_t)len, text + ask->offset, len);
+}
+
+/* Whether a request is for one of those files: then it is answered. */
+static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
+		     const char *body, int *ret)
+{
+	const struct pb_control_info *info;
+	struct pb_msg_file ask;
+
+	if (m->len <= sizeof(ask) || !memchr(body + sizeof(ask), 0, m->len - sizeof(ask)))
+		return false;
+	memcpy(&ask, body, sizeof(ask));
+	info = pb_control_info(pb_control_find(body + sizeof(ask)));
+	if (!info || info->owner != PB_OWNER_OBSERVER)
+		return false;
+	*ret = answer(s, c, m->type, &ask);
+	return true;
+}
+
+int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
+			 const char *body)
+{
+	int ret;
+
+	if (m->type == PB_MSG_HELLO)
+		return on_client_hello(s, c, m, body);
+	if ((m->type == PB_MSG_WRITE || m->type == PB_MSG_READ) && answered(s, c, m, body, &ret))
+		return ret;
+	if ((m->type != PB_MSG_WRITE && m->type != PB_MSG_READ) || !c->target || c->request)
+		return -EPROTO;
+	c->request = malloc(sizeof(*m) + m->len);
+	if (!c->request)
+		return -ENOMEM;
+	memcpy(c->request, m, sizeof(*m));
+	memcpy((char *)c->request + sizeof(*m), body, m->len);
+	c->waiting = true;
+	return forward(s, c);
+}
+
+/* An agent is free again: the next client of it may ask. */
+static void next_client(struct record_server *s)
+{
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		if (s->conns[i]->request && !s->conns[i]->dead)
+			forward(s, s->conns[i]);
+}
+
+int record_serve_reply(struct record_server *s, struct record_conn *agent,
+		       const struct pb_msg *m, const char *body)
+{
+	struct record_conn *client = agent->asker;
+
+	agent->asker = NULL;
+	if (client && client != agent) {
+		client->waiting = false;
+		record_conn_send(client, m->type, body, m->len, NULL, 0, -1);
+	}
+	next_client(s);
+	return 0;
+}
+
+/* c is about to be freed. An answer to a client that left is dropped: asker
+ * then points to the agent itself, which stands for "nobody". */
+void record_serve_forget(struct record_server *s, struct record_conn *c)
+{
+	if (c->asker && c->asker != c) {
+		c->asker->waiting = false;
+		record_conn_error(c->asker, -ESRCH, "the process ended before it answered");
+	}
+	c->asker = NULL;
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		if (s->conns[i]->asker == c && s->conns[i] != c)
+			s->conns[i]->asker = s->conns[i];
+	if (!c->client)
+		next_client(s);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Control files for `patchbay control'. What returns int: 0, or negative to end the
+ * connection. Context: the main thread. */
+#ifndef PB_RECORDER_SERVE_CONTROL_H
+#define PB_RECORDER_SERVE_CONTROL_H
+
+struct pb_msg;
+struct record_conn;
+struct record_server;
+
+int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
+			 const char *body);
+int record_serve_reply(struct record_server *s, struct record_conn *agent,
+		       const struct pb_msg *m, const char *body);
+void record_serve_forget(struct record_server *s, struct record_conn *c);
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The observer's side of abi/messages.h: many agents at once, none of them
+ * trusted. A message that isn't well-formed ends its connection, never more;
+ * nothing here blocks on an agent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/record.h"
+#include "base/base.h"
+#include "recorder/bpf_hooks.h"
+#include "recorder/connection.h"
+#include "recorder/listen.h"
+#include "recorder/marks.h"
+#include "recorder/modules.h"
+#include "recorder/proc.h"
+#include "recorder/ring_memory.h"
+#include "recorder/serve_control.h"
+#include "recorder/server.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
+#include "recorder/texts.h"
+
+#define MAX_IMAGES	1000000
+#define MAX_SHOWN	10		/* lines for agents; all are in the data */
+
+/* --- images ------------------------------------------------------------- */
+
+static struct record_image *image_find(struct record_server *s, uint32_t number)
+{
+	return number && number <= s->nr_images ? s->images[number - 1] : NULL;
+}
+
+const struct record_image *record_server_image(const struct record_server *s, uint32_t image)
+{
+	return image && image <= s->nr_images ? s->images[image - 1] : NULL;
+}
+
+static struct record_image *image_new(struct record_server *s, const struct pb_msg_hello *h,
+				      pid_t pid)
+{
+	struct record_image *im, **list;
+	char link[40], path[PATH_MAX];
+
+	if (s->nr_images >= MAX_IMAGES)
+		return NULL;
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	im = calloc(1, sizeof(*im) + strlen(path) + 1);
+	list = realloc(s->images, (s->nr_images + 1) * sizeof(*list));
+	if (list)
+		s->images = list;
+	if (!im || !list) {
+		free(im);
+		return NULL;
+	}
+	im->number = s->nr_images + 1;
+	im->pid = pid;
+	im->next_site = 1;
+	strcpy(im->path, path);
+	/* the agent waits for its answer: the process is there */
+	record_read_comm(pid, pid, im->comm);
+	list[s->nr_images++] = im;
+
+	struct pb_meta_image meta = {
+		.image = im->number, .pid = h->pid, .ppid = h->ppid, .clock = h->clock,
+	};
+	pb_datadir_meta(s->datadir, PB_META_IMAGE, &meta, sizeof(meta), im->path,
+			strlen(im->path) + 1);
+	return im;
+}
+
+/* The image's site numbers for a module, the same whenever it is asked for. */
+static uint32_t image_first_site(struct record_server *s, struct record_image *im,
+				 const struct record_module *m)
+{
+	struct record_image_module *list;
+	uint32_t nr = m->map->nr_funcs;
+
+	for (uint32_t i = 0; i < im->nr_modules; i++)
+		if (im->modules[i].module == m->number)
+			return im->modules[i].first_site;
+	if (!nr || im->next_site >= PB_MAX_SITES)
+		return 0;
+	list = realloc(im->modules, (im->nr_modules + 1) * sizeof(*list));
+	if (!list)
+		return 0;
+	im->modules = list;
+	list[im->nr_modules++] = (struct record_image_module){ m->number, im->next_site };
+	uint32_t first = im->next_site;
+	/* functions behind the limit are refused by the agent, and listed */
+	im->next_site = nr > PB_MAX_SITES - first ? PB_MAX_SITES : first + nr;
+	return first;
+}
+
+/* --- messages ----------------------------------------------------------- */
+
+static int on_hello(struct record_server *s, struct record_conn *c, const void *body, size_t len)
+{
+	const struct pb_msg_hello *h = body;
+	const struct record_options *o = s->options;
+	struct record_image *im;
+
+	if (len < sizeof(*h) || c->image)
+		return -EPROTO;
+	if (h->protocol != PB_PROTOCOL) {
+		record_conn_error(c, -EPROTO, "the agent's version differs from the recorder's");
+		return -EPROTO;
+	}
+	im = h->image ? image_find(s, h->image) : image_new(s, h, c->pid);
+	if (!im) {
+		record_conn_error(c, -ENOENT, "no such image");
+		return -EPROTO;
+	}
+	c->image = im->number;
+	if (h->pid != (uint32_t)c->pid)
+		s->ring->nested = true;
+	struct pb_msg_welcome w = {
+		.image = im->number,
+		.flags = o->welcome_flags,
+		.nr_writes = h->image ? 0 : o->writes.nr,
+	};
+	return record_conn_send(c, PB_MSG_WELCOME, &w, sizeof(w), o->writes.buf,
+				h->image ? 0 : o->writes.len, -1);
+}
+
+static int open_regular(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EACCES;
+	}
+	return fd;
+}
+
+/* The module's file as the process sees it. The executable has no name in the
+ * loader's list; a relative path counts from the process' directory. Where the recorder may
+ * not look through the process, it takes the file by its path: the agent compares what comes
+ * with its memory. */
+static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
+		       size_t size)
+{
+	char full[PATH_MAX + 64], dir[RECORD_PROC_PATH];
+	int fd = -ENOENT;
+
+	record_proc_path(c->pid, dir);
+	if (*path) {
+		snprintf(full, sizeof(full), "%s/%s/%s", dir, *path == '/' ? "root" : "cwd", path);
+		fd = open_regular(full);
+		if (fd == -EACCES && *path == '/' && geteuid())
+			fd = open_regular(path);
+	}
+	if (fd < 0 && m->flags & PB_MODULE_EXE) {
+		snprintf(full, sizeof(full), "%s/exe", dir);
+		fd = open_regular(full);
+		if (fd >= 0 && !*path) {
+			ssize_t n = readlink(full, path, size - 1);
+
+			path[n > 0 ? n : 0] = 0;
+		}
+	}
+	return fd;
+}
+
+static void module_failed(struct record_server *s, struct record_conn *c, uint32_t flags,
+			  const char *path, int error, const char *why)
+{
+	const struct record_options *o = s->options;
+	bool asked_for = flags & PB_MODULE_EXE || o->all || o->nr_modules;
+	char text[PATH_MAX + 300];
+
+	snprintf(text, sizeof(text), "%s: not traced: %s", *path ? path : "(no name)", why);
+	record_conn_error(c, error, text);
+	pb_datadir_note(s->datadir, text);
+	if (c->image == 1 && asked_for && s->shown++ < MAX_SHOWN)
+		record_error("%s", text);
+}
+
+static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
+{
+	struct record_image *im = image_find(s, c->image);
+	struct pb_msg_module m;
+	char path[PATH_MAX], err[256];
+
+	if (!im || len <= sizeof(m) || body[len - 1])
+		return -EPROTO;
+	memcpy(&m, body, sizeof(m));
+	if (strlen(body + sizeof(m)) >= sizeof(path))
+		return -EPROTO;
+	snprintf(path, sizeof(path), "%s", body + sizeof(m));
+	int fd = open_module(c, &m, path, sizeof(path));
+	if (fd < 0) {
+		module_failed(s, c, m.flags, path, fd, strerror(-fd));
+		return 0;
+	}
+	struct record_module *mod = record_module_get(s->modules, fd, path, err, sizeof(err));
+	close(fd);
+	if (!mod) {
+		module_failed(s, c, m.flags, path, -ENOEXEC, err);
+		return 0;
+	}
+	struct pb_msg_analysis a = { .module = mod->number };
+	bool hooked = record_hooks_links(s->options, mod, a.links);
+	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) || hooked;
+	uint32_t had = im->nr_modules, first = traced ? image_first_site(s, im, mod) : 0;
+	c->brings |= im->nr_modules != had;
+	mod->traced |= first != 0;
+	struct pb_meta_module meta = {
+		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
+		.bias = m.bias, .clock = m.clock, .nr_funcs = mod->map->nr_funcs, .flags = m.flags,
+	};
+	pb_datadir_meta(s->datadir, PB_META_MODULE, &meta, sizeof(meta), path, strlen(path) + 1);
+	if (traced && !first && mod->map->nr_funcs) {
+		snprintf(err, sizeof(err), "%.180s: not traced: no site numbers are left",
+			 record_base_name(path));
+		pb_datadir_note(s->datadir, err);
+	}
+	if (first && record_marks_apply(s->options, mod)) {
+		snprintf(err, sizeof(err), "%.180s: patterns don't hold for it: out of memory", record_base_name(path));
+		pb_datadir_note(s->datadir, err);
+	}
+	bool marked = first && mod->marked_fd >= 0;
+	a.first_site = first;
+	a.size = marked ? mod->marked_size : mod->size;
+	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, marked ? mod->marked_fd : mod->fd);
+}
+
+static int on_refused(struct record_server *s, struct record_conn *c, const char *body, size_t len)
+{
+	struct pb_msg_refused r;
+
+	if (len < sizeof(r) || !c->image)
+		return -EPROTO;
+	memcpy(&r, body, sizeof(r));
+	if (r.nr > (len - sizeof(r)) / 8)
+		return -EPROTO;
+	for (uint32_t i = 0; i < r.nr; i++) {
+		struct pb_meta_refused meta = { .image = c->image, .module = r.module };
+
+		memcpy(&meta.func, body + sizeof(r) + 8 * (size_t)i, 8);
+		pb_datadir_meta(s->datadir, PB_META_REFUSED, &meta, sizeof(meta), NULL, 0);
+	}
+	return 0;
+}
+
+static int on_progs(struct record_server *s, struct record_conn *c)
+{
+	struct pb_msg_progs p = { .size = s->options->progs_size };
+
+	if (!c->image || !p.size)
+		return -EPROTO;
+	return record_conn_send(c, PB_MSG_PROGS, &p, sizeof(p), NULL, 0, s->options->progs_fd);
+}
+
+static int on_ready(struct record_server *s, struct record_conn *c, const char *body, size_t len)
+{
+	struct record_image *im = image_find(s, c->image);
+
+	if (len < sizeof(struct pb_msg_ready) || !im)
+		return -EPROTO;
+	/* later ones are of modules that came: in each process that forked from the
+	 * image, and again after a dlclose(); they count once */
+	if (im->ready && !c->brings)
+		return 0;
+	c->brings = false;
+	if (!im->ready) {
+		s->ready++;
+		im->ready = true;
+		c->ready = true;
+	}
+	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
+}
+
+/* An agent's complaint. */
+static int on_error(struct record_server *s, struct record_conn *c, const char *body, size_t len)
+{
+	char text[600];
+	size_t n = len - sizeof(struct pb_msg_error);
+
+	if (len < sizeof(struct pb_msg_error))
+		return -EPROTO;
+	n = strnlen(body + sizeof(struct pb_msg_error), n < 500 ? n : 500);
+	snprintf(text, sizeof(text), "%.*s", (int)n, body + sizeof(struct pb_msg_error));
+	pb_datadir_note(s->datadir, text);
+	if (c->image == 1)
+		s->agent_error = true;
+	if (c->image <= 1 && s->shown++ < MAX_SHOWN)
+		record_error("%s", text);
+	return 0;
+}
+
+static int on_gone(struct record_server *s, struct record_conn *c, const char *body, size_t len)
+{
+	struct pb_msg_gone g;
+
+	if (len < sizeof(g) || !c->image)
+		return -EPROTO;
+	memcpy(&g, body, sizeof(g));
+	struct pb_meta_module meta = {
+		.image = c->image, .module = g.module, .pid = g.pid, .clock = g.clock,
+	};
+	const char *path = g.module && g.module <= s->modules->nr ?
+			   s->modules->list[g.module - 1]->path : "";
+	return pb_datadir_meta(s->datadir, PB_META_MODULE_GONE, &meta, sizeof(meta), path,
+			       strlen(path) + 1);
+}
+
+static int on_message(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
+		      const char *body)
+{
+	switch (m->type) {
+	case PB_MSG_HELLO:
+		return on_hello(s, c, body, m->len);
+	case PB_MSG_MODULE:
+		return on_module(s, c, body, m->len);
+	case PB_MSG_REFUSED:
+		return on_refused(s, c, body, m->len);
+	case PB_MSG_PROGS:
+		return on_progs(s, c);
+	case PB_MSG_READY:
+		return on_ready(s, c, body, m->len);
+	case PB_MSG_ERROR:
+		/* while an answer is owed it is that answer */
+		if (c->asker)
+			return record_serve_reply(s, c, m, body);
+		return on_error(s, c, body, m->len);
+	case PB_MSG_GONE:
+		return on_gone(s, c, body, m->len);
+	case PB_MSG_REPLY:
+		return record_serve_reply(s, c, m, body);
+	default:
+		return c->image ? 0 : -EPROTO;	/* from a later version */
+	}
+}
+
+/* --- connections -------------------------------------------------------- */
+
+/* A peer that was accepted; its descriptor is closed if there is no room. */
+static void conn_add(struct record_server *s, const struct record_peer *peer, bool client)
+{
+	struct record_conn *c = calloc(1, sizeof(*c));
+	struct record_conn **list = realloc(s->conns, (s->nr_conns + 1) * sizeof(*list));
+
+	if (list)
+		s->conns = list;
+	if (!c || !list || s->nr_conns >= RECORD_MAX_CONNS) {
+		free(c);
+		close(peer->fd);
+		return;
+	}
+	c->fd = peer->fd;
+	c->pid = peer->pid;
+	c->client = client;
+	list[s->nr_conns++] = c;
+}
+
+/* Messages are at most PB_MSG_MAX; what is cut is no message. */
+static void conn_read(struct record_server *s, struct record_conn *c)
+{
+	static _Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 8];
+
+	for (int i = 0; i < 64 && !c->dead; i++) {
+		struct pb_msg m;
+		ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n < (ssize_t)sizeof(m)) {
+			c->dead = true;
+			return;
+		}
+		memcpy(&m, buf, sizeof(m));
+		int ret = m.len != (size_t)n - sizeof(m) || m.len > PB_MSG_MAX ? -EPROTO :
+			c->client ? record_serve_request(s, c, &m, buf + sizeof(m)) :
+				    on_message(s, c, &m, buf + sizeof(m));
+		if (ret)
+			c->dead = true;
+		if (c->waiting)
+			return;
+	}
+}
+
+static void conns_sweep(struct record_server *s)
+{
+	for (unsigned i = 0; i < s->nr_conns;) {
+		struct record_conn *c = s->conns[i];
+
+		if (!c->dead) {
+			i++;
+			continue;
+		}
+		record_serve_forget(s, c);
+		close(c->fd);
+		free(c->request);
+		free(c);
+		s->conns[i] = s->conns[--s->nr_conns];
+	}
+}
+
+unsigned record_server_poll(struct record_server *s, struct pollfd *fds)
+{
+	fds[0] = (struct pollfd){ record_listen_fd(s), POLLIN, 0 };
+	fds[1] = (struct pollfd){ s->session->control_fd, POLLIN, 0 };
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		fds[2 + i] = (struct pollfd){ s->conns[i]->fd,
+					      s->conns[i]->waiting ? 0 : POLLIN, 0 };
+	return 2 + s->nr_conns;
+}
+
+void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr)
+{
+	unsigned conns = nr - 2;
+	struct record_peer peer;
+
+	for (unsigned i = 0; i < conns; i++) {
+		if (fds[2 + i].revents & POLLIN)
+			conn_read(s, s->conns[i]);
+		else if (fds[2 + i].revents)
+			s->conns[i]->dead = true;
+	}
+	conns_sweep(s);
+	if (fds[0].revents & POLLIN && record_listen_next(s, &peer))
+		conn_add(s, &peer, false);
+	if (fds[1].revents & POLLIN && record_listen_accept(s->session->control_fd, &peer))
+		conn_add(s, &peer, true);
+}
+
+void record_server_close(struct record_server *s)
+{
+	record_listen_stop(s);
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		s->conns[i]->dead = true;
+	conns_sweep(s);
+	for (uint32_t i = 0; i < s->nr_images; i++) {
+		free(s->images[i]->modules);
+		free(s->images[i]);
+	}
+	free(s->images);
+	free(s->conns);
+	s->images = NULL;
+	s->conns = NULL;
+	s->nr_images = 0;
+}

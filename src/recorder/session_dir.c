@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The session's directory, BASE/PID-XXXXXX: the socket that agents look for,
+ * and with --serve the one for `patchbay control`. Nobody else may enter it.
+ *
+ * BASE is $XDG_RUNTIME_DIR/patchbay or /tmp/patchbay-UID. Where somebody else took
+ * that name, it is /tmp/patchbay-UID-XXXXXX: `patchbay control` looks in all that are ours.
+ *
+ * The recorder holds a flock() on its session's directory. A directory without
+ * is one of a recorder that was killed, and the next one removes it: the lock says so to
+ * recorders in other pid namespaces, too, which a number doesn't.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/messages.h"
+#include "recorder/session_dir.h"
+#include "recorder/texts.h"
+
+#ifndef PB_LIBDIR
+#define PB_LIBDIR "/usr/local/lib"
+#endif
+#define AGENT_NAME "libpatchbay.so.0"
+
+#define TMP "/tmp"		/* not $TMPDIR: control has to find it, from anywhere */
+#define MAX_TRIES 16		/* for a directory that stays */
+
+/* --- directories that hold sessions --------------------------------------- */
+
+static int is_private(const char *dir)
+{
+	struct stat st;
+
+	if (lstat(dir, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	/* In /tmp anyone may have been there first. */
+	if (st.st_uid != geteuid() || st.st_mode & 077)
+		return -EPERM;
+	return 0;
+}
+
+static int make_private(const char *dir)
+{
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return -errno;
+	return is_private(dir);
+}
+
+static bool runtime_base(char base[RECORD_BASE])
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+
+	/* a socket's path has 108 bytes; "/PID-XXXXXX/control" needs 32 of them */
+	if (!run || *run != '/' || strlen(run) >= 60)
+		return false;
+	snprintf(base, RECORD_BASE, "%s/patchbay", run);
+	return true;
+}
+
+/* Calls visit for /tmp/patchbay-UID-XXXXXX, those that are ours; until it returns true. */
+static bool each_spare_base(bool (*visit)(void *arg, const char *base), void *arg)
+{
+	char prefix[40], base[RECORD_BASE];
+	DIR *d = opendir(TMP);
+	bool done = false;
+
+	if (!d)
+		return false;
+	int n = snprintf(prefix, sizeof(prefix), "patchbay-%u-", (unsigned)geteuid());
+	for (struct dirent *e; !done && (e = readdir(d));)
+		if (!strncmp(e->d_name, prefix, (size_t)n) && strlen(e->d_name) == (size_t)n + 6) {
+			snprintf(base, sizeof(base), TMP "/%.40s", e->d_name);
+			done = !is_private(base) && visit(arg, base);
+		}
+	closedir(d);
+	return done;
+}
+
+static bool take_base(void *arg, const char *base)
+{
+	snprintf(arg, RECORD_BASE, "%s", base);
+	return true;
+}
+
+int record_session_base(char base[RECORD_BASE])
+{
+	if (runtime_base(base) && !make_private(base))
+		return 0;
+	snprintf(base, RECORD_BASE, TMP "/patchbay-%u", (unsigned)geteuid());
+	if (!make_private(base) || each_spare_base(take_base, base))
+		return 0;
+	snprintf(base, RECORD_BASE, TMP "/patchbay-%u-XXXXXX", (unsigned)geteuid());
+	return mkdtemp(base) ? 0 : -errno;
+}
+
+/* --- the sessions there are ----------------------------------------------- */
+
+struct sessions {
+	bool (*visit)(void *arg, const char *control);
+	void *arg;
+};
+
+static bool each_in_base(void *arg, const char *base)
+{
+	struct sessions *s = arg;
+	char path[RECORD_BASE + 300];
+	DIR *d = opendir(base);
+	bool done = false;
+
+	if (!d)
+		return false;
+	for (struct dirent *e; !done && (e = readdir(d));) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/control", base, e->d_name);
+		done = !access(path, F_OK) && s->visit(s->arg, path);
+	}
+	closedir(d);
+	return done;
+}
+
+void record_session_each(bool (*visit)(void *arg, const char *control), void *arg)
+{
+	struct sessions s = { visit, arg };
+	char base[RECORD_BASE];
+
+	if (runtime_base(base) && !is_private(base) && each_in_base(&s, base))
+		return;
+	snprintf(base, sizeof(base), TMP "/patchbay-%u", (unsigned)geteuid());
+	if (!is_private(base) && each_in_base(&s, base))
+		return;
+	each_spare_base(each_in_base, &s);
+}
+
+/* --- a session's directory ------------------------------------------------ */
+
+static void remove_files(int dir)
+{
+	static const char *const names[] = { "sock", "control", PB_MISSED_FILE, AGENT_NAME };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlinkat(dir, names[i], 0);
+}
+
+/* The directory, with its lock; -EWOULDBLOCK: another recorder has it. */
+static int lock_dir(int base, const char *name)
+{
+	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		int ret = -errno;
+
+		close(fd);
+		return ret;
+	}
+	return fd >= 0 ? fd : -errno;
+}
+
+/* What recorders that were killed left. One whose number lives is left alone, too: a file
+ * system may have no locks. */
+static void remove_stale(const char *base)
+{
+	DIR *d = opendir(base);
+
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		const char *dash = strchr(e->d_name, '-');
+		int pid = atoi(e->d_name), fd;
+
+		if (pid <= 0 || !dash || strlen(dash) != 7 || !kill(pid, 0) || errno != ESRCH)
+			continue;
+		fd = lock_dir(dirfd(d), e->d_name);
+		if (fd < 0)
+			continue;
+		remove_files(fd);
+		unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+		close(fd);
+	}
+	closedir(d);
+}
+
+/* Until it has its lock, another recorder may take it for a stale one. */
+static int make_dir(struct record_session *s, const char *base)
+{
+	struct stat made, there;
+
+	for (unsigned i = 0; i < MAX_TRIES; i++) {
+		snprintf(s->dir, sizeof(s->dir), "%s/%d-XXXXXX", base, (int)getpid());
+		if (!mkdtemp(s->dir))
+			return -errno;
+		s->lock_fd = lock_dir(AT_FDCWD, s->dir);
+		if (s->lock_fd == -ENOENT || s->lock_fd == -EWOULDBLOCK)
+			continue;
+		/* a file system without flock(): nobody takes it for stale there */
+		if (s->lock_fd < 0)
+			return 0;
+		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) && made.st_ino == there.st_ino)
+			return 0;
+		close(s->lock_fd);
+	}
+	s->lock_fd = -1;
+	return -EAGAIN;
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) || chmod(path, 0600) || listen(fd, 1024)) {
+		int ret = -errno;
+
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+/* Beside the program in a build directory, else where it was installed. The
+ * loader separates LD_PRELOAD at blanks and colons: such a path goes through a
+ * link in the session's directory. */
+int record_session_find_agent(struct record_session *s)
+{
+	char exe[PATH_MAX], path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	exe[n > 0 ? n : 0] = 0;
+	slash = strrchr(exe, '/');
+	snprintf(path, sizeof(path), "%.*s/%s", slash ? (int)(slash - exe) : 0, exe, AGENT_NAME);
+	if (access(path, R_OK))
+		snprintf(path, sizeof(path), "%s/%s", PB_LIBDIR, AGENT_NAME);
+	if (access(path, R_OK))
+		return record_error("%s: %s; is Patchbay installed completely?", path, strerror(errno));
+	if (strpbrk(path, " :\t\n")) {
+		snprintf(s->agent, sizeof(s->agent), "%s/%s", s->dir, AGENT_NAME);
+		if (symlink(path, s->agent))
+			return record_error("%s: %s", s->agent, strerror(errno));
+	} else {
+		memcpy(s->agent, path, sizeof(path));
+	}
+	return 0;
+}
+
+int record_session_open(struct record_session *s, bool serve)
+{
+	char base[RECORD_BASE];
+	int ret;
+
+	*s = (struct record_session){ .listen_fd = -1, .control_fd = -1, .lock_fd = -1 };
+	/* a spare base goes with the last session in it, which may be between the two */
+	for (unsigned i = 0; i < MAX_TRIES; i++) {
+		ret = record_session_base(base);
+		if (ret)
+			break;
+		remove_stale(base);
+		ret = make_dir(s, base);
+		if (ret != -ENOENT)
+			break;
+	}
+	if (ret) {
+		s->dir[0] = 0;
+		return record_error("%s: %s; record needs a directory there for its socket", base,
+				    strerror(-ret));
+	}
+	snprintf(s->sock, sizeof(s->sock), "%.96s/sock", s->dir);
+	ret = s->listen_fd = listen_at(s->sock);
+	if (ret >= 0 && serve) {
+		snprintf(s->control, sizeof(s->control), "%.96s/control", s->dir);
+		ret = s->control_fd = listen_at(s->control);
+	}
+	if (ret < 0)
+		ret = record_error("%s: %s", s->dir, strerror(-ret));
+	else
+		ret = 0;
+	if (ret)
+		record_session_close(s);
+	return ret;
+}
+
+/* Away with a spare base, if it is empty now. */
+static void remove_spare(const char *dir)
+{
+	char base[RECORD_BASE];
+	int n = snprintf(base, sizeof(base), TMP "/patchbay-%u-", (unsigned)geteuid());
+	const char *slash = strrchr(dir, '/');
+
+	if (!strncmp(dir, base, (size_t)n) && slash - dir == n + 6) {
+		snprintf(base, sizeof(base), "%.*s", n + 6, dir);
+		rmdir(base);
+	}
+}
+
+void record_session_close(struct record_session *s)
+{
+	if (s->listen_fd >= 0)
+		close(s->listen_fd);
+	if (s->control_fd >= 0)
+		close(s->control_fd);
+	s->listen_fd = s->control_fd = -1;
+	if (s->dir[0]) {
+		int fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0) {
+			remove_files(fd);
+			close(fd);
+		}
+		rmdir(s->dir);
+		remove_spare(s->dir);
+	}
+	s->dir[0] = 0;
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	s->lock_fd = -1;
+}
+
+static bool is_ours(const char *var)
+{
+	return !strncmp(var, "LD_PRELOAD=", 11) || !strncmp(var, "PATCHBAY_SESSION=", 17);
+}
+
+char **record_session_environ(const struct record_session *s)
+{
+	const char *former = getenv("LD_PRELOAD");
+	size_t n = 0, k = 0, text = strlen(s->agent) + (former ? strlen(former) : 0) + 256;
+	char *p, **env;
+
+	while (environ[n])
+		n++;
+	env = malloc((n + 3) * sizeof(*env) + text);
+	if (!env)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (!is_ours(environ[i]))
+			env[k++] = environ[i];
+	p = (char *)(env + n + 3);
+	env[k++] = p;
+	p += sprintf(p, "LD_PRELOAD=%s%s%s", s->agent, former && *former ? ":" : "",
+		     former ? former : "") + 1;
+	env[k++] = p;
+	sprintf(p, "PATCHBAY_SESSION=%s", s->sock);
+	env[k] = NULL;
+	return env;
+}

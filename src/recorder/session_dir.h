@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The session's directory with the agents' socket, and the environment that leads agents
+ * there. Context: the main thread. */
+#ifndef PB_RECORDER_SESSION_DIR_H
+#define PB_RECORDER_SESSION_DIR_H
+#include <limits.h>
+#include <stdbool.h>
+
+struct record_session {
+	char dir[96];
+	char sock[108];
+	char control[108];	/* "" without --serve */
+	int listen_fd, control_fd;
+	int lock_fd;		/* of dir, held while the session lives; -1: none */
+	char agent[PATH_MAX];	/* path for LD_PRELOAD */
+};
+int record_session_open(struct record_session *s, bool serve);
+int record_session_find_agent(struct record_session *s);
+void record_session_close(struct record_session *s);
+/* The directory for a new session's directory, made if need be; 0 or -errno. */
+#define RECORD_BASE 72
+int record_session_base(char base[RECORD_BASE]);
+/* Calls visit with the `control' socket of each session of this user that has one, until it
+ * returns true. Some may be of recorders that were killed. */
+void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
+/* environ with the agent's variables last; to be freed with free(). */
+char **record_session_environ(const struct record_session *s);
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is to be recorded and how, as the command line says. Context: the main thread changes
+ * it before the program runs; from then on nobody does. */
+#ifndef PB_RECORDER_SETTINGS_H
+#define PB_RECORDER_SETTINGS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "control/control.h"
+#include "control/resolve.h"
+
+struct record_pattern {
+	char option;			/* F N C P U */
+	const char *text;
+};
+
+/* --set: a control file, and what is written there. */
+struct record_set {
+	enum pb_control_file file;
+	const char *value;
+};
+
+struct bpf_attach;
+struct record_hook;
+struct record_mark;
+
+struct record_options {
+	char **argv;			/* the program and its arguments, NULL-terminated */
+	const char *dir;
+	uint64_t buffer, max_size;
+	uint32_t mode;			/* PB_RING_* */
+	uint32_t welcome_flags;		/* PB_WELCOME_* */
+	bool all, all_sites, serve, quiet, usage_error;
+	const char **modules;		/* globs */
+	bool *module_matched;		/* [nr_modules] it matched a module of an image */
+	unsigned nr_modules;
+	const char *tracer, *clock;	/* clock NULL: the default */
+	enum pb_match match;
+	struct record_pattern *patterns;
+	unsigned nr_patterns;
+	struct record_set *sets;
+	unsigned nr_sets;
+	const char *depth, *size;	/* as given, checked; NULL: not given */
+	char thresh[32];		/* in microseconds; "" not given */
+	struct pb_control_writes writes; /* what all of it comes to */
+	struct record_mark *marks;	/* that they name */
+	unsigned nr_marks;
+	const char *bpf_object;		/* as given, or NULL */
+	const char **map_sizes;		/* --map, as given */
+	unsigned nr_map_sizes;
+	const char **globals;		/* --global, as given */
+	unsigned nr_globals;
+	const char *btf;		/* --btf, as given, or NULL */
+	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
+	struct record_hook *hooks;	/* what they are for; freed with the options */
+	unsigned nr_hooks;
+	const uint32_t *attached;	/* [nr_hooks] to how many functions; agents count; NULL: nobody does */
+	int progs_fd;			/* for agents, abi/progs.h */
+	uint64_t progs_size;
+	bool recorded;			/* out: the program ran, there is data */
+};
+#endif

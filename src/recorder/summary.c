@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is written and said at the end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "abi/datadir.h"
+#include "abi/messages.h"
+#include "base/base.h"
+#include "reader/counts.h"
+#include "reader/datadir.h"
+#include "reader/drain.h"
+#include "reader/say.h"
+#include "recorder/connection.h"
+#include "recorder/hints.h"
+#include "recorder/ring_memory.h"
+#include "recorder/server.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
+#include "recorder/summary.h"
+#include "recorder/texts.h"
+#include "recorder/thread_names.h"
+
+/* Discarded records are lost ones to every view. */
+static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
+			  struct pb_meta_end *end)
+{
+	uint32_t nr = record_ring_nr_threads(s->ring);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pb_ring_thread copy;
+		const struct record_image *im;
+		const char *comm;
+
+		memcpy(&copy, record_ring_thread(s->ring, i), sizeof(copy));
+		pb_barrier();	/* what is checked is what is used */
+		im = record_server_image(s, copy.image);
+		/* one that was gone too soon had its program's name, if it took no other */
+		comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
+		if (!copy.serial)
+			continue;
+		if (copy.serial <= s->ring->geometry.nr_threads)
+			copy.lost += d->discarded[copy.serial - 1];
+		end->lost += copy.lost;
+		end->no_return += copy.no_return;
+		end->threads++;
+		pb_datadir_meta(s->datadir, PB_META_THREAD, &copy, sizeof(copy), comm,
+				strlen(comm) + 1);
+	}
+}
+
+/* Agents that gave up before they had the ring. */
+static uint64_t missed_in_file(const struct record_session *s)
+{
+	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", s->dir, PB_MISSED_FILE);
+	return lstat(path, &st) || !S_ISREG(st.st_mode) ? 0 : (uint64_t)st.st_size;
+}
+
+static void note_untraced(struct record_server *s, uint64_t nr, const char *what, const char *why)
+{
+	char text[200], number[32];
+
+	if (!nr)
+		return;
+	record_format_number(nr, number, sizeof(number));
+	snprintf(text, sizeof(text), "%s %s%s %s not traced: %s", number, what, nr == 1 ? "" : "s",
+		 nr == 1 ? "is" : "are", why);
+	pb_datadir_note(s->datadir, text);
+	record_error("%s", text);
+}
+
+/* What the program went on without. */
+static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
+{
+	static const char silent[] = "the recorder was stopped, or too slow to answer within 200 ms";
+
+	note_untraced(s, ring->missed_images + missed_in_file(s->session), "program", silent);
+	note_untraced(s, ring->missed_modules, "library load", silent);
+	note_untraced(s, ring->sandboxed_images, "program",
+		      "started under a seccomp filter, which may forbid what tracing needs");
+}
+
+/* What the ring's header says went wrong in an engine. */
+static void engine_notes(struct record_server *s, struct pb_meta_end *end)
+{
+	struct pb_ring ring;
+	char reason[sizeof(ring.latch_reason)], text[200];
+
+	memcpy(&ring, s->ring->map, sizeof(ring));
+	pb_barrier();
+	if (ring.latched) {
+		memcpy(reason, ring.latch_reason, sizeof(reason));
+		reason[sizeof(reason) - 1] = 0;
+		snprintf(text, sizeof(text), "tracing turned itself off: %s", reason);
+		pb_datadir_note(s->datadir, text);
+		record_error("%s", text);
+		end->flags |= PB_END_LATCHED;
+	}
+	end->lost += ring.calls_lost;
+	end->no_return += ring.calls_no_return;
+	end->chunks_overwritten = ring.chunks_overwritten;
+	untraced_notes(s, &ring);
+	end->max_stop_ns = ring.max_stop_ns;
+	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
+	if (ring.threads_lost) {
+		snprintf(text, sizeof(text), "%u threads have no name: the ring's table has room for %u",
+			 ring.threads_lost, s->ring->geometry.nr_threads);
+		pb_datadir_note(s->datadir, text);
+		record_error("%s", text);
+	}
+}
+
+static int exit_status(const struct record_outcome *out)
+{
+	if (!out->exited)
+		return 0;
+	return WIFSIGNALED(out->status) ? 128 + WTERMSIG(out->status) : WEXITSTATUS(out->status);
+}
+
+static void closing_line(struct record_server *s, struct pb_drain *d,
+			 const struct record_outcome *out, const struct pb_meta_end *end)
+{
+	char *next = NULL, calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
+	bool all = !d->counts.chunks_missing && !end->overwritten && !end->chunks_overwritten;
+	size_t len;
+
+	if (s->options->quiet)
+		return;
+	record_format_number(pb_counts_calls(&d->counts, all), calls, sizeof(calls));
+	record_format_number(end->lost, lost, sizeof(lost));
+	record_format_bytes(end->bytes, bytes, sizeof(bytes));
+	if (out->exited && WIFSIGNALED(out->status))
+		snprintf(killed, sizeof(killed), "killed by SIG%s%s; ",
+			 sigabbrev_np(WTERMSIG(out->status)) ?: "?",
+			 WCOREDUMP(out->status) ? " (core dumped)" : "");
+	if (end->no_return) {
+		char n[32];
+
+		record_format_number(end->no_return, n, sizeof(n));
+		snprintf(more, sizeof(more), ", %s without their return", n);
+	}
+	if (end->overwritten) {
+		char n[32];
+
+		record_format_number(end->overwritten, n, sizeof(n));
+		snprintf(more + strlen(more), sizeof(more) - strlen(more),
+			 ", older ones overwritten (%s of them by --max-size)", n);
+	} else if (!all)
+		strcat(more, s->options->mode == PB_RING_OVERWRITE ? ", older ones overwritten" :
+		       ", some missing");
+	FILE *f = open_memstream(&next, &len);
+	if (f && strcmp(s->datadir->dir, PB_DEFAULT_DIR)) {
+		fputs(" -d ", f);
+		record_print_quoted(f, s->datadir->dir);
+	}
+	if (f)
+		fclose(f);
+	pb_say(NULL, "%s%s%s calls, %s lost%s, %s in %s; next: patchbay report%s",
+	       killed, all ? "" : "about ", calls, lost, more, bytes, s->datadir->dir, next ?: "");
+	free(next);
+}
+
+int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
+	       const struct record_outcome *out)
+{
+	struct pb_meta_end end = { 0 };
+	int status = exit_status(out), error = d->error;
+
+	write_threads(s, d, t, &end);
+	engine_notes(s, &end);
+	if (out->exited) {
+		struct pb_meta_exit e = {
+			.pid = (uint32_t)out->pid, .status = out->status, .clock = pb_rdtsc(),
+		};
+		pb_datadir_meta(s->datadir, PB_META_EXIT, &e, sizeof(e), NULL, 0);
+	}
+	pb_datadir_clock(s->datadir);
+	end.records = d->counts.records;
+	end.overwritten = d->overwritten_calls;
+	end.bytes = s->datadir->chunks_size;
+	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
+	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
+	if (!s->nr_images) {
+		record_error("the program ran without the agent (did its loader ignore LD_PRELOAD?); "
+			     "nothing was recorded");
+		return status ? status : 1;
+	}
+	record_hint_modules(s);
+	record_hint_hooks(s);
+	if (!s->options->quiet)
+		record_hint_launcher(s, pb_counts_calls(&d->counts, true));
+	closing_line(s, d, out, &end);
+	return status ? status : error || ret || s->agent_error;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is written and said at the end. Context: the main thread. */
+#ifndef PB_RECORDER_SUMMARY_H
+#define PB_RECORDER_SUMMARY_H
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct pb_drain;
+struct record_server;
+struct record_threads;
+
+struct record_outcome {
+	int status;			/* of the main process, as waitpid gives it */
+	bool exited;
+	pid_t pid;
+};
+/* The last meta records and the closing line; returns the exit status. */
+int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
+	       const struct record_outcome *out);
+#endif

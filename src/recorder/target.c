@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Finds the program and says, before anything is started, why it can't be
+ * traced: the dynamic loader must be there to take LD_PRELOAD, must not be in
+ * secure-execution mode, and the code must be for this machine.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "recorder/target.h"
+#include "recorder/texts.h"
+
+#define NOT_FOUND	127
+#define NOT_TRACEABLE	126
+#define MAX_SCRIPTS	5	/* the kernel's own limit of nested interpreters */
+
+static int refuse(int status, const char *path, const char *why)
+{
+	record_error("%s: %s", path, why);
+	return status;
+}
+
+/* As execvp looks: the first that may be executed; EACCES is kept for the end. */
+static int find_in_path(const char *prog, char *out)
+{
+	const char *path = getenv("PATH");
+	bool denied = false;
+	struct stat st;
+
+	if (strchr(prog, '/')) {
+		if ((size_t)snprintf(out, PATH_MAX, "%s", prog) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		if (stat(prog, &st))
+			return -errno;
+		return !S_ISREG(st.st_mode) || access(prog, X_OK) ? -EACCES : 0;
+	}
+	if (!*prog)
+		return -ENOENT;
+	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; p;) {
+		const char *end = strchrnul(p, ':');
+		int len = (int)(end - p);
+
+		if ((size_t)snprintf(out, PATH_MAX, "%.*s%s%s", len, p, len ? "/" : "", prog) <
+		    PATH_MAX && !stat(out, &st) && S_ISREG(st.st_mode)) {
+			if (!access(out, X_OK))
+				return 0;
+			denied = true;
+		}
+		p = *end ? end + 1 : NULL;
+	}
+	return denied ? -EACCES : -ENOENT;
+}
+
+/* The loader that an ELF file asks for, of PATH_MAX bytes; false: none. */
+static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
+{
+	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {
+		Elf64_Phdr ph;
+
+		if (pread(fd, &ph, sizeof(ph), (off_t)(eh->e_phoff + (uint64_t)i * eh->e_phentsize)) !=
+		    sizeof(ph))
+			return false;
+		if (ph.p_type == PT_INTERP)
+			return ph.p_filesz && ph.p_filesz < PATH_MAX &&
+			       pread(fd, loader, ph.p_filesz, (off_t)ph.p_offset) ==
+			       (ssize_t)ph.p_filesz && memchr(loader, 0, ph.p_filesz);
+	}
+	return false;
+}
+
+static int check_privileges(int fd, const char *path, const struct stat *st)
+{
+	char cap[64];
+
+	if (st->st_mode & S_ISUID && st->st_uid != getuid())
+		return refuse(NOT_TRACEABLE, path, "is setuid: the loader takes no agent there; "
+			      "run it as its owner, or trace a copy");
+	if ((st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st->st_gid != getgid())
+		return refuse(NOT_TRACEABLE, path, "is setgid: the loader takes no agent there; "
+			      "trace a copy");
+	if (getuid() && fgetxattr(fd, "security.capability", cap, sizeof(cap)) > 0)
+		return refuse(NOT_TRACEABLE, path, "has file capabilities: the loader takes no agent "
+			      "there; trace it as root, or a copy");
+	return 0;
+}
+
+static int check_elf(struct record_target *t, int fd, const char *path, const Elf64_Ehdr *eh)
+{
+	if (eh->e_ident[EI_CLASS] == ELFCLASS32)
+		return refuse(NOT_TRACEABLE, path, "is a 32-bit program; only x86-64 can be traced, build "
+			      "it for that");
+	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
+		return refuse(NOT_TRACEABLE, path, "is for another machine; only x86-64 can be traced");
+	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
+		return refuse(NOT_TRACEABLE, path, "is no program (an object file or a core)");
+	if (!read_loader(fd, eh, t->loader))
+		return refuse(NOT_TRACEABLE, path, "is linked statically; the agent comes in through "
+			      "the dynamic loader, so link it without -static");
+	if (!strncmp(record_base_name(t->loader), "ld-musl", 7))
+		return refuse(NOT_TRACEABLE, path, "is linked with musl; only programs of glibc can be "
+			      "traced, so link it with that");
+	if (access(t->loader, X_OK)) {
+		record_error("%s: its loader %s: %s", path, t->loader, strerror(errno));
+		return NOT_TRACEABLE;
+	}
+	return 0;
+}
+
+/* "#! INTERP [ARG]": the interpreter, or what env would start. */
+static int script_interpreter(char *line, const char *script, char *out)
+{
+	char *save, *word = strtok_r(line + 2, " \t", &save);
+
+	if (!word)
+		return refuse(NOT_TRACEABLE, script, "its #! line names no interpreter");
+	if (!strcmp(record_base_name(word), "env")) {
+		char *arg = strtok_r(NULL, " \t", &save);
+
+		while (arg && (*arg == '-' || strchr(arg, '=')))
+			arg = strtok_r(NULL, " \t", &save);
+		if (arg && !find_in_path(arg, out))
+			return 0;
+	}
+	if (find_in_path(word, out)) {
+		record_error("%s: its interpreter %s: %s", script, word, strerror(errno));
+		return NOT_TRACEABLE;
+	}
+	return 0;
+}
+
+/* One step: 0 the file is the program, -1 go on with `exe`, else the status. */
+static int look_at(struct record_target *t)
+{
+	union {
+		Elf64_Ehdr eh;
+		char text[256];
+	} u = { 0 };
+	struct stat st;
+	int status;
+	int fd = open(t->exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return refuse(NOT_TRACEABLE, t->exe, errno == EACCES ?
+			      "can't be read, so what is in it can't be known" : strerror(errno));
+	ssize_t n = pread(fd, &u, sizeof(u) - 1, 0);
+
+	if (n < 0 || fstat(fd, &st)) {
+		status = refuse(NOT_TRACEABLE, t->exe, strerror(errno));
+	} else if (n >= (ssize_t)sizeof(u.eh) && !memcmp(u.text, ELFMAG, SELFMAG)) {
+		status = check_elf(t, fd, t->exe, &u.eh);
+		if (!status)
+			status = check_privileges(fd, t->exe, &st);
+	} else if (!memcmp(u.text, "#!", 2)) {
+		char script[PATH_MAX];
+
+		snprintf(script, sizeof(script), "%s", t->exe);
+		u.text[strcspn(u.text, "\n")] = 0;
+		status = script_interpreter(u.text, script, t->exe);
+		if (!status)
+			status = -1;
+	} else {
+		status = refuse(NOT_TRACEABLE, t->exe, "is neither an ELF program nor a script with "
+				"a #! line; name what runs it, as in `record sh FILE'");
+	}
+	close(fd);
+	return status;
+}
+
+int record_target_resolve(struct record_target *t, const char *prog)
+{
+	int ret = find_in_path(prog, t->path);
+
+	if (ret == -EACCES) {
+		struct stat st;
+
+		if (!stat(t->path, &st) && S_ISDIR(st.st_mode))
+			return refuse(NOT_TRACEABLE, prog, "is a directory");
+		return refuse(NOT_TRACEABLE, prog, "isn't executable; chmod +x it, or name what runs it");
+	}
+	if (ret == -ENOENT)
+		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found; check its path" : "not found in PATH; "
+			      "say ./PROG for one in this directory");
+	if (ret)
+		return refuse(NOT_FOUND, prog, strerror(-ret));
+	memcpy(t->exe, t->path, sizeof(t->exe));
+	for (int i = 0; i < MAX_SCRIPTS; i++) {
+		ret = look_at(t);
+		if (ret >= 0)
+			return ret;
+	}
+	return refuse(NOT_TRACEABLE, prog, "too many interpreters in a row");
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Threads by the numbers that engines wrote into the ring. Such a number may be wrong, or
+ * one of a pid namespace that the program made: there it says nothing outside. So
+ * a thread is looked for twice:
+ *
+ *   by its number here     /proc/TID: exact, and cheap
+ *   in other namespaces    each thread of each process that lives in one and maps the
+ *                          ring: status has all its numbers
+ *
+ * "It is dead" frees memory that a living thread writes to; "it may live" costs nothing.
+ * Each doubt is the latter.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recorder/proc.h"
+#include "recorder/ring_memory.h"
+#include "recorder/tasks.h"
+
+#define MAPS_CACHE 64		/* processes, in one search */
+
+struct search {
+	struct record_ring *r;
+	struct pb_drain_thread *threads;
+	unsigned nr, unknown;		/* threads that were asked for; those without an answer */
+	const _Atomic bool *stop;
+	bool is_ours, incomplete;
+	struct { pid_t pid; enum record_maps maps; } cache[MAPS_CACHE];
+};
+
+static enum record_maps maps_cached(struct search *s, pid_t pid)
+{
+	unsigned i = (unsigned)pid % MAPS_CACHE;
+
+	if (s->cache[i].pid != pid) {
+		s->cache[i].maps = record_proc_maps(s->r, pid);
+		s->cache[i].pid = pid;
+	}
+	return s->cache[i].maps;
+}
+
+/* Whether the thread in that directory may be the one that was seen then: it isn't if it
+ * began later. */
+static bool is_old_enough(const char *dir, uint64_t seen)
+{
+	struct record_stat st;
+	uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	return record_proc_stat(dir, &st) || st.start <= seen / tick;
+}
+
+/* --- here ----------------------------------------------------------------- */
+
+/* Whether the thread with that number here may be one of ours. */
+static bool lives_here(struct search *s, const struct pb_drain_thread *t)
+{
+	struct record_status st;
+	char dir[RECORD_PROC_PATH], path[RECORD_PROC_PATH + 8];
+
+	snprintf(dir, sizeof(dir), "/proc/%u", t->tid);
+	snprintf(path, sizeof(path), "%s/status", dir);
+	int ret = record_proc_status(path, &st);
+	if (ret == -ENOENT)		/* or hidden from us (hidepid) */
+		return !kill((pid_t)t->tid, 0) || errno != ESRCH;
+	if (ret)
+		return true;
+	if (st.dead || maps_cached(s, st.tgid) == RECORD_MAPS_NOT)
+		return false;
+	/* a thread's own directory has its own start */
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%u", (int)st.tgid, t->tid);
+	return is_old_enough(dir, t->seen);
+}
+
+/* --- in namespaces -------------------------------------------------------- */
+
+struct nested {
+	bool (*visit)(void *arg, pid_t pid, pid_t tid, const struct record_status *s);
+	void *arg;
+	struct search *s;
+	pid_t pid;
+	unsigned seen;
+};
+
+static bool nested_task(void *arg, pid_t tid)
+{
+	struct nested *n = arg;
+	struct record_status st;
+	char path[64];
+
+	n->seen++;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)n->pid, (int)tid);
+	int ret = record_proc_status(path, &st);
+	if (ret && ret != -ENOENT)
+		n->s->incomplete = true;
+	return ret || st.dead || n->visit(n->arg, n->pid, tid, &st);
+}
+
+/* A thread that ends while the kernel walks over them may end the walk: then there are
+ * fewer than the directory has links. */
+static bool nested_tasks(struct nested *n)
+{
+	char path[40];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)n->pid);
+	for (unsigned tries = 0; tries < 4; tries++) {
+		n->seen = 0;
+		int ret = record_proc_each(path, nested_task, n);
+		if (ret == -ENOENT || ret == -ESRCH || (!ret && stat(path, &st)))
+			return true;
+		if (!ret && n->seen + 2 >= st.st_nlink)
+			return true;
+	}
+	return false;
+}
+
+static bool nested_process(void *arg, pid_t pid)
+{
+	struct nested *n = arg;
+	struct record_status st;
+	char path[40];
+
+	if (n->s->stop && *n->s->stop)
+		n->s->incomplete = true;
+	if (n->s->incomplete)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	int ret = record_proc_status(path, &st);
+	if (ret && ret != -ENOENT)
+		n->s->incomplete = true;
+	if (ret || (n->s->is_ours && st.nr < 2) ||
+	    record_proc_maps(n->s->r, pid) == RECORD_MAPS_NOT)
+		return true;
+	n->pid = pid;
+	n->s->r->nested = true;
+	if (!nested_tasks(n))
+		n->s->incomplete = true;
+	return true;
+}
+
+/* --- dead or alive -------------------------------------------------------- */
+
+static bool has_number(const struct record_status *st, uint32_t tid)
+{
+	for (unsigned i = 0; i < st->nr; i++)
+		if ((uint32_t)st->ids[i] == tid)
+			return true;
+	return false;
+}
+
+static bool mark_alive(void *arg, pid_t pid, pid_t tid, const struct record_status *st)
+{
+	struct search *s = arg;
+	char dir[RECORD_PROC_PATH];
+
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", (int)pid, (int)tid);
+	for (unsigned i = 0; i < s->nr; i++) {
+		struct pb_drain_thread *t = &s->threads[i];
+
+		if (!t->alive && has_number(st, t->tid) && is_old_enough(dir, t->seen)) {
+			t->alive = true;
+			s->unknown--;
+		}
+	}
+	return true;
+}
+
+bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
+			const _Atomic bool *stop)
+{
+	struct search s = {
+		.r = r, .threads = threads, .nr = nr, .stop = stop, .is_ours = record_proc_is_ours(),
+	};
+	struct nested n = { .visit = mark_alive, .arg = &s, .s = &s };
+
+	for (unsigned i = 0; i < nr; i++) {
+		if (stop && *stop)
+			return false;
+		threads[i].alive = s.is_ours && lives_here(&s, &threads[i]);
+		s.unknown += !threads[i].alive;
+	}
+	if (s.unknown && record_proc_each("/proc", nested_process, &n))
+		s.incomplete = true;
+	return !s.incomplete;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+/* A thread of another namespace: its numbers there, and here. */
+struct nested_name {
+	uint32_t pid, tid;
+	pid_t here_pid, here_tid;
+};
+
+static bool runs(pid_t pid, pid_t tid, const char *exe)
+{
+	char link[64], path[PATH_MAX];
+
+	snprintf(link, sizeof(link), "/proc/%d/task/%d/exe", (int)pid, (int)tid);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	return !strcmp(path, exe);
+}
+
+static bool list_name(void *arg, pid_t pid, pid_t tid, const struct record_status *st)
+{
+	struct record_names *n = arg;
+	struct nested_name *list = n->list;
+	struct record_status leader;
+	char path[40];
+
+	if (!(n->nr & (n->nr - 1))) {		/* full: 0, 1, 2, 4 ... */
+		list = reallocarray(list, n->nr ? 2 * n->nr : 1, sizeof(*list));
+		if (!list)
+			return false;
+		n->list = list;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (n->nr && list[n->nr - 1].here_pid == pid)
+		leader.ids[0] = (pid_t)list[n->nr - 1].pid, leader.nr = 1;
+	else if (record_proc_status(path, &leader))
+		return true;
+	list[n->nr++] = (struct nested_name){
+		.pid = (uint32_t)leader.ids[leader.nr - 1], .tid = (uint32_t)st->ids[st->nr - 1],
+		.here_pid = pid, .here_tid = tid,
+	};
+	return true;
+}
+
+void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further)
+{
+	struct search s = { .r = r, .is_ours = record_proc_is_ours() };
+	struct nested visit = { .visit = list_name, .arg = n, .s = &s };
+
+	*n = (struct record_names){ .ring = r, .is_ours = s.is_ours };
+	if (look_further)
+		record_proc_each("/proc", nested_process, &visit);
+}
+
+void record_names_end(struct record_names *n)
+{
+	free(n->list);
+	n->list = NULL;
+}
+
+/* Whether the process maps the ring: new threads come in rows of one process. */
+static bool is_traced(struct record_names *n, pid_t pid)
+{
+	if (n->last != pid)
+		n->last_maps = record_proc_maps(n->ring, pid) == RECORD_MAPS;
+	n->last = pid;
+	return n->last_maps;
+}
+
+/* The kernel changes the executable before the name: so it is asked for last. */
+static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM])
+{
+	record_read_comm(pid, tid, comm);
+	if (*comm && !runs(pid, tid, exe))
+		comm[0] = 0;
+}
+
+/* The only thread of other namespaces with that number; two of them name no thread. pid 0: of
+ * any process there. */
+static unsigned find_nested(const struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
+			    char comm[RECORD_COMM])
+{
+	const struct nested_name *list = n->list;
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < n->nr; i++)
+		if ((!pid || list[i].pid == pid) && list[i].tid == tid &&
+		    runs(list[i].here_pid, list[i].here_tid, exe) && !found++)
+			name_of(list[i].here_pid, list[i].here_tid, exe, comm);
+	if (found > 1)
+		comm[0] = 0;
+	return found;
+}
+
+void record_names_get(struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
+		      char comm[RECORD_COMM])
+{
+	comm[0] = 0;
+	if (n->is_ours && (pid_t)pid > 0 && (pid_t)tid > 0)
+		name_of((pid_t)pid, (pid_t)tid, exe, comm);
+	if (*comm && !is_traced(n, (pid_t)pid))
+		comm[0] = 0;
+	if (!*comm && n->nr && !find_nested(n, pid, tid, exe, comm))
+		find_nested(n, 0, tid, exe, comm);
+}

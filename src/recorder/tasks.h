@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Threads by the numbers that engines know them by. Context: any thread; one record_names each. */
+#ifndef PB_RECORDER_TASKS_H
+#define PB_RECORDER_TASKS_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "reader/drain.h"
+#include "recorder/proc.h"
+
+struct record_ring;
+
+/* Finds those that are alive, or may be; false: nothing can be said. *stop ends the
+ * search. */
+bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
+			const _Atomic bool *stop);
+struct record_names {
+	/* private */
+	const struct record_ring *ring;
+	bool is_ours, last_maps;
+	pid_t last;
+	void *list;
+	unsigned nr;
+};
+/* look_further: in other pid namespaces, too. */
+void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
+void record_names_end(struct record_names *n);
+/* The name of a traced thread that runs exe; "" if there is none. */
+void record_names_get(struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
+		      char comm[RECORD_COMM]);
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whether the program shares our terminal. Context: any thread. */
+#ifndef PB_RECORDER_TERMINAL_H
+#define PB_RECORDER_TERMINAL_H
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Whether a descriptor of the process, but its standard input, is the terminal behind
+ * ours; also where that can't be seen. */
+bool record_procs_have_terminal(pid_t pid, int fd);
+#endif

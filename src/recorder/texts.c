@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Texts of the recorder: what it says, and how it reads and writes numbers. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/text.h"
+#include "reader/say.h"
+#include "recorder/texts.h"
+
+int record_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	pb_say_v("record", fmt, ap);
+	va_end(ap);
+	return 1;
+}
+
+const char *record_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+void record_format_number(uint64_t n, char *buf, size_t len)
+{
+	char digits[24], out[32], *p = out;
+	int nr = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+
+	for (int i = 0; i < nr; i++) {
+		if (i && (nr - i) % 3 == 0)
+			*p++ = ',';
+		*p++ = digits[i];
+	}
+	*p = 0;
+	snprintf(buf, len, "%s", out);
+}
+
+void record_format_bytes(uint64_t n, char *buf, size_t len)
+{
+	static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB", "PB", "EB" };
+	double v = (double)n;
+	unsigned u = 0;
+
+	while (v >= 999.95 && u + 1 < pb_array_size(units)) {
+		v /= 1000;
+		u++;
+	}
+	snprintf(buf, len, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+void record_print_quoted(FILE *f, const char *arg)
+{
+	if (*arg && !arg[strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_-+=.,/:@%")]) {
+		fputs(arg, f);
+		return;
+	}
+	putc('\'', f);
+	for (const char *from = arg; *arg; arg++) {
+		if (*arg == '\'')
+			fputs("'\\''", f);
+		else if (*arg == '\n')
+			fputs("'$'\\n''", f);
+		else if (pb_text_control(arg) || (arg > from && pb_text_control(arg - 1) > 1))
+			fprintf(f, "'$'\\%03o''", (unsigned char)*arg);
+		else
+			putc(*arg, f);
+	}
+	putc('\'', f);
+}
+
+int record_parse_size(const char *text, uint64_t *size)
+{
+	uint64_t n = 0;
+	unsigned shift = 0;
+	const char *p = text;
+
+	if (*p < '0' || *p > '9')
+		return -EINVAL;
+	for (; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+			return -EINVAL;
+	if (*p) {
+		const char *units = "KMGT", *u = strchr(units, *p & ~0x20);
+
+		if (!u || !*u)
+			return -EINVAL;
+		shift = 10 * (unsigned)(u - units + 1);
+		p++;
+		if (*p == 'i')
+			p++;
+		if (*p == 'B' || *p == 'b')
+			p++;
+	}
+	if (*p || n > UINT64_MAX >> shift)
+		return -EINVAL;
+	*size = n << shift;
+	return 0;
+}

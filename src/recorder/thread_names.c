@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Threads' names, which can be read only while the threads live. The numbers in the ring are
+ * the engines': which thread has them is tasks.c's to find. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/connection.h"
+#include "recorder/proc.h"
+#include "recorder/ring_memory.h"
+#include "recorder/server.h"
+#include "recorder/tasks.h"
+#include "recorder/thread_names.h"
+
+#define RENEW_MAX 256		/* names read again in one round */
+
+void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew)
+{
+	struct record_ring *r = s->ring;
+	uint32_t nr = record_ring_nr_threads(r), from = t->seen;
+	struct record_names names;
+
+	if (!t->comm)
+		t->comm = calloc(RECORD_NR_THREADS, sizeof(*t->comm));
+	if (!t->comm)
+		return;
+	if (renew)
+		from = nr > RENEW_MAX ? nr - RENEW_MAX : 0;
+	if (from > t->seen)
+		from = t->seen;
+	if (from >= nr)
+		return;
+	/* threads of other namespaces have to be searched for: once a second */
+	record_names_begin(&names, r, renew && r->nested);
+	for (uint32_t i = from; i < nr; i++) {
+		const struct pb_ring_thread *thread = record_ring_thread(r, i);
+		const struct record_image *im = record_server_image(s, thread->image);
+		char comm[RECORD_COMM] = "";
+
+		if (!thread->serial || !im)
+			continue;
+		record_names_get(&names, thread->pid, thread->tid, im->path, comm);
+		if (*comm)
+			memcpy(t->comm[i], comm, sizeof(comm));
+	}
+	record_names_end(&names);
+	t->seen = nr;
+}
+
+uint64_t record_threads_lost(const struct record_ring *r)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0, n = record_ring_nr_threads(r); i < n; i++)
+		lost += __atomic_load_n(&record_ring_thread(r, i)->lost, __ATOMIC_RELAXED);
+	return lost;
+}
