@@ -44,7 +44,8 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
-#define LATE_NS		50000000ull	/* then for each thread that was late */
+#define LATE_NS		50000000ull	/* then for all threads that were late, */
+#define LATE_MOST_NS	2000000000ull	/* and for those that want a processor */
 #define GROUP		6000		/* patches a stop: about a millisecond */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* that wait for handlers to end */
@@ -141,8 +142,6 @@ static int seize_new(const char *dir, bool *any)
 	return (int)n;
 }
 
-/* A thread that could not be seized: is it out of reach, or has it ended? (A
- * leader that ended before its threads stays as a zombie.) */
 /* As in its stat, 'X' if there is none such; 0: it can't be read. */
 static char task_state(const char *dir, uint32_t tid)
 {
@@ -166,6 +165,8 @@ static char task_state(const char *dir, uint32_t tid)
 	return n == -3 ? 'X' : state;
 }
 
+/* A thread that could not be seized: is it out of reach, or has it ended? (A
+ * leader that ended before its threads stays as a zombie.) */
 static bool still_runs(const char *dir, uint32_t tid)
 {
 	char state = task_state(dir, tid);
@@ -372,16 +373,30 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, regs.rsp, true);
 }
 
+/* A thread that is runnable stops as soon as it gets a processor; one that waits in the kernel, say for its
+ * vfork child, may not stop for a long time. */
+static int wait_late(const char *dir, struct task *t, uint64_t start)
+{
+	uint64_t deadline = start + LATE_NS;
+	int err;
+
+	while ((err = wait_task(t, deadline)) && deadline < start + LATE_MOST_NS && task_state(dir, t->tid) == 'R')
+		deadline = pb_now_ns() + STOP_NS;
+	return err;
+}
+
 /* Threads that had no processor until the stop was given up. The interrupt that was sent to them still ends
  * epoll_wait and its like with EINTR, so each is waited for, alone, and its call restarted. */
 static void mend_late(const struct job *job)
 {
-	uint64_t deadline = pb_now_ns() + LATE_NS;
+	uint64_t start = pb_now_ns();
+	char dir[64];
 
+	task_dir(job, dir, sizeof(dir));
 	for (unsigned i = 0; i < nr_tasks; i++) {
 		struct task *t = &tasks[i];
 
-		if (!t->seized || t->stopped || t->gone || wait_task(t, deadline) || t->gone)
+		if (!t->seized || t->stopped || t->gone || wait_late(dir, t, start) || t->gone)
 			continue;
 		fix_thread(job, t);
 		trace(PTRACE_DETACH, t->tid, NULL, (void *)(uint64_t)t->signal);

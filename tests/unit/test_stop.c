@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Stopping all threads of a process, and what they notice of it. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "arch/x86_64/stop.h"
+
+#define ROUNDS 6
+#define LATE_MOST_NS 2000000000	/* a thread that is late for longer may be interrupted */
+
+/* thunks.S has a thunk of makecontext, too */
+void *pb_original_makecontext;
+void pb_note_makecontext(void);
+void pb_note_makecontext(void)
+{
+}
+
+static int epoll_fd, event_fd;
+static volatile int interrupted, waiting, woken;	/* rounds */
+
+static void use_first_cpu(int policy)
+{
+	struct sched_param p = { 0 };
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+	sched_setscheduler(0, policy, &p);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t used_ns(void)
+{
+	return now_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Uses up what the scheduler grants it, so that after each wake-up it has to wait long for a processor. */
+static void *starved(void *arg)
+{
+	struct epoll_event e;
+
+	use_first_cpu(SCHED_IDLE);
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t end = used_ns() + 1000000, count;
+
+		while (used_ns() < end)
+			;
+		waiting++;
+		while (epoll_wait(epoll_fd, &e, 1, -1) < 0 && errno == EINTR)
+			interrupted++;
+		read(event_fd, &count, 8);
+		woken++;
+	}
+	return NULL;
+}
+
+static uint64_t stays(uint64_t pc)
+{
+	return 0;
+}
+
+static int nothing(const struct pb_stopped *at, size_t nr)
+{
+	return 0;
+}
+
+/* A thread that gets no processor for longer than a stop waits sees no EINTR. */
+static void starved_thread_sees_no_stop(void **state)
+{
+	struct pb_stop s = { .moved = stays, .stopped = nothing };
+	pid_t busy = fork();
+	pthread_t thread;
+	int seen = 0;
+
+	if (!busy) {
+		use_first_cpu(SCHED_OTHER);
+		alarm(60);
+		for (;;)
+			;
+	}
+	epoll_fd = epoll_create1(0);
+	event_fd = eventfd(0, EFD_NONBLOCK);
+	assert_return_code(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd, &(struct epoll_event){ .events = EPOLLIN }), errno);
+	assert_int_equal(pthread_create(&thread, NULL, starved, NULL), 0);
+	pb_agent_tid = (uint32_t)gettid();
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t start;
+
+		while (waiting == i)
+			usleep(1000);
+		usleep(1000);
+		interrupted = 0;
+		start = now_ns(CLOCK_MONOTONIC);
+		pb_stop_world(&s);
+		write(event_fd, &(uint64_t){ 1 }, 8);
+		while (woken == i)
+			usleep(1000);
+		if (now_ns(CLOCK_MONOTONIC) - start < LATE_MOST_NS)
+			seen += interrupted;
+	}
+	kill(busy, SIGKILL);
+	waitpid(busy, NULL, 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(seen, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(starved_thread_sees_no_stop) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
