@@ -67,11 +67,16 @@ void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, ui
 	t->nr++;
 }
 
+/* What shows in a thread's first or last chunk only. */
+struct found {
+	uint64_t inherited, running, opened;
+};
+
 /* What the reader's own decoder finds in one chunk, as if the directory held
  * nothing else. */
-static void decode_one(const struct pb_counts_place *p, uint32_t serial, int chunks_fd,
-		       uint64_t *inherited, uint64_t *running)
+static struct found decode_one(const struct pb_counts_place *p, uint32_t serial, int chunks_fd)
 {
+	struct found found = { 0 };
 	struct pb_chunk_ref ref = { .offset = p->offset, .seq = p->seq, .serial = serial,
 				    .used = p->used };
 	struct pb_image unknown = { 0 };
@@ -83,28 +88,34 @@ static void decode_one(const struct pb_counts_place *p, uint32_t serial, int chu
 	struct pb_event ev;
 
 	if (stacks && !pb_cursor_init(&cursor, &data, stacks, &thread, PB_CHUNK_SIZE)) {
-		while (pb_cursor_next(&cursor, &ev))
-			*running += ev.kind == PB_EV_LEAF_OPEN && !(ev.flags & PB_EV_INHERITED);
-		*inherited += cursor.inherited;
+		while (pb_cursor_next(&cursor, &ev)) {
+			if (ev.flags & PB_EV_INHERITED)
+				continue;
+			found.running += ev.kind == PB_EV_LEAF_OPEN;
+			found.opened += ev.kind == PB_EV_OPEN;
+		}
+		found.inherited = cursor.inherited;
+		found.opened -= cursor.entered;
 		pb_cursor_free(&cursor);
 	}
 	pb_stacks_free(stacks);
+	return found;
 }
 
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd)
 {
-	uint64_t none = 0;
-
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct pb_counts_thread *t = &threads[i];
 
 		if (!t->nr)
 			continue;
 		c->chunks_missing += t->last.seq + 1 > t->nr ? t->last.seq + 1 - t->nr : 0;
-		decode_one(&t->first, i + 1, chunks_fd, &c->inherited,
-			   t->nr == 1 ? &c->running : &none);
-		if (t->nr > 1)
-			decode_one(&t->last, i + 1, chunks_fd, &none, &c->running);
+		struct found first = decode_one(&t->first, i + 1, chunks_fd);
+
+		c->inherited += first.inherited;
+		c->opened += first.opened;
+		c->running += t->nr == 1 ? first.running :
+					   decode_one(&t->last, i + 1, chunks_fd).running;
 	}
 }

@@ -28,6 +28,7 @@ struct pb_counts {
 	uint64_t leaves;	/* LEAF, LONG, CALL, FUNC */
 	uint64_t begins;	/* ENTRY, and END of a call without ENTRY */
 	uint64_t ends;		/* EXIT, END */
+	uint64_t opened;	/* calls that the first chunk lists, and whose ENTRY is missing */
 	uint64_t running;	/* leaves that ran at their thread's end */
 	uint64_t inherited;	/* of leaves and begins: those that a forked child took along */
 	uint64_t records;	/* all that stand for an event of the program */
@@ -45,10 +46,15 @@ void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, ui
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 
-/* Each call once, also where only its beginning or only its end was kept. */
+/*
+ * Each call once, also where only its beginning or only its end was kept. A chunk
+ * lists a limited number of calls: of more that were open when the oldest chunk
+ * began, only the ends tell.
+ */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {
-	uint64_t through = all_there || c->begins > c->ends ? c->begins : c->ends;
+	uint64_t begins = c->begins + c->opened;
+	uint64_t through = all_there || begins > c->ends ? begins : c->ends;
 
 	return c->leaves + through + c->running - c->inherited;
 }

@@ -100,6 +100,7 @@ struct pb_cursor {
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
 	uint64_t inherited;	/* records of calls that began in the parent */
+	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open */
 };
 
 /* `window_bytes`: 64 at least. 0 or -ENOMEM. */

@@ -211,6 +211,7 @@ bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 	    s->calls[s->depth - 1].site != site || s->calls[s->depth - 1].start != time)
 		return false;
 	c->opened = s->depth - 1;
+	c->entered++;
 	s->calls[s->depth - 1].elsewhere = false;
 	return true;
 }

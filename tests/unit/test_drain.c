@@ -207,6 +207,33 @@ static void newest_remain(void **state)
 	}
 }
 
+/* The oldest chunk lists a call whose beginning was overwritten, and a second one
+ * whose ENTRY follows. The first ends; a third has no end. */
+static void listed_calls(void **state)
+{
+	uint64_t entry = 2ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY;
+	const uint64_t words[] = {
+		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 1, 0), 4000,
+		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 2, 0), 4800,
+		1ull << PB_SITE_SHIFT | 5100ull << PB_TIME_SHIFT | PB_TAG_LEAF,
+		entry,
+		2ull << PB_SITE_SHIFT | 5200ull << PB_TIME_SHIFT | PB_TAG_EXIT,
+		1ull << PB_SITE_SHIFT | 5300ull << PB_TIME_SHIFT | PB_TAG_EXIT,
+		3ull << PB_SITE_SHIFT | 5400ull << PB_TIME_SHIFT | PB_TAG_ENTRY,
+	};
+	struct pb_chunk *c = chunk(0);
+
+	drain.geometry.mode = PB_RING_OVERWRITE;
+	fill(0, 1, sizeof(words));
+	c->seq = 5;
+	c->start = 5000;
+	c->depth = 2;
+	memcpy(c + 1, words, sizeof(words));
+	pb_drain_rest(&drain);
+	assert_int_equal(pb_counts_calls(&drain.counts, false), 4);
+	pb_drain_fini(&drain);
+}
+
 /* A full buffer's worth is there whatever threads hold, as far as the reserve goes. */
 static void idle_threads(void **state)
 {
@@ -442,6 +469,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(used_is_not_believed, begin, end),
 		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
 		cmocka_unit_test_setup_teardown(newest_remain, begin, end),
+		cmocka_unit_test_setup_teardown(listed_calls, begin, end),
 		cmocka_unit_test_setup_teardown(idle_threads, begin, end),
 		cmocka_unit_test_setup_teardown(stopped_before_open, begin, end),
 		cmocka_unit_test_setup_teardown(given_back, begin, end),
