@@ -12,13 +12,16 @@ all: $(BUILD)/build.ninja
 	$(Q)$(NINJA) -C $(BUILD) --quiet
 
 $(BUILD)/build.ninja:
-	$(Q)scripts/setup
+	$(Q)scripts/setup --build
 	$(Q)$(MESON) setup $(BUILD) --prefix=$(PREFIX) $(MESON_ARGS) >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	$(Q)mv $(BUILD).log $(BUILD)/setup.log
 
+# the tests' packages too; the unit tests are part of the build as soon as cmocka is there
 setup:
 	$(Q)scripts/setup
+	$(Q)[ ! -f $(BUILD)/build.ninja ] || [ -d $(BUILD)/tests/unit ] || ! pkg-config --exists cmocka || \
+		$(MESON) setup --reconfigure $(BUILD) >$(BUILD)/setup.log
 
 # what must pass before a commit: a few minutes
 check: setup all
@@ -37,7 +40,11 @@ torture: setup all
 bench: setup all
 	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay bench/run $(ARGS)
 
-demo: setup all
+# only what the demo needs is installed and built
+demo:
+	$(Q)scripts/setup --demo
+	$(Q)[ -f $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
+	$(Q)$(NINJA) -C $(BUILD) --quiet patchbay libpatchbay.so.0
 	$(Q)BUILD=$(BUILD) scripts/demo
 
 # the observer's side in sanitizers' builds, and its tests
@@ -48,15 +55,18 @@ check-asan: setup
 check-tsan: setup
 	$(Q)tests/sanitize/run_sanitize tsan
 
+# the same as `meson install`; a PREFIX that is given replaces the one of the build directory
 install: all
-	$(Q)$(MESON) install -C $(BUILD) --no-rebuild
-	$(Q)install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
-		$(DESTDIR)$(PREFIX)/share/man/man1
-	$(Q)install -m 644 doc/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	$(Q)scripts/completion $(BUILD)/patchbay \
-		>$(DESTDIR)$(PREFIX)/share/bash-completion/completions/patchbay
+ifneq ($(origin PREFIX),file)
+	$(Q)$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
+	$(Q)$(NINJA) -C $(BUILD) --quiet
+endif
+	$(Q)$(MESON) install -C $(BUILD) --no-rebuild --quiet
+# what the last `make install' from this build directory installed
+uninstall:
+	$(Q)$(NINJA) -C $(BUILD) --quiet uninstall
 
 clean:
 	$(Q)rm -rf $(BUILD) build-asan build-tsan build-fuzz
 
-.PHONY: all setup check check-all check-bpf torture bench demo asan check-asan tsan check-tsan install clean
+.PHONY: all setup check check-all check-bpf torture bench demo asan check-asan tsan check-tsan install uninstall clean

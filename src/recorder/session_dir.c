@@ -27,8 +27,8 @@
 #include "recorder/session_dir.h"
 #include "recorder/texts.h"
 
-#ifndef PB_LIBDIR
-#define PB_LIBDIR "/usr/local/lib"
+#ifndef PB_AGENT_DIR
+#define PB_AGENT_DIR "../lib"
 #endif
 #define AGENT_NAME "libpatchbay.so.0"
 
@@ -232,20 +232,25 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* Beside the program in a build directory, else where it was installed. The
- * loader separates LD_PRELOAD at blanks and colons: such a path goes through a
+/* Beside the program in a build directory, else in the library directory of the same tree,
+ * wherever that tree was moved to. The loader separates LD_PRELOAD at blanks and colons: such a path goes through a
  * link in the session's directory. */
 int record_session_find_agent(struct record_session *s)
 {
-	char exe[PATH_MAX], path[PATH_MAX];
+	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash;
 
 	exe[n > 0 ? n : 0] = 0;
 	slash = strrchr(exe, '/');
-	snprintf(path, sizeof(path), "%.*s/%s", slash ? (int)(slash - exe) : 0, exe, AGENT_NAME);
-	if (access(path, R_OK))
-		snprintf(path, sizeof(path), "%s/%s", PB_LIBDIR, AGENT_NAME);
+	if (slash)
+		slash[1] = 0;
+	snprintf(beside, sizeof(beside), "%s%s", exe, AGENT_NAME);
+	if (!realpath(beside, path)) {
+		snprintf(beside, sizeof(beside), "%s%s/%s", *PB_AGENT_DIR == '/' ? "" : exe, PB_AGENT_DIR, AGENT_NAME);
+		if (!realpath(beside, path))
+			return record_error("%s: %s; is Patchbay installed completely?", beside, strerror(errno));
+	}
 	if (access(path, R_OK))
 		return record_error("%s: %s; is Patchbay installed completely?", path, strerror(errno));
 	if (strpbrk(path, " :\t\n")) {
