@@ -19,8 +19,8 @@
 #include "../tests/bpf/insns.h"
 #include "../tests/bpf/kernel.h"
 #include "base/base.h"
-#include "bpf/image.h"
-#include "bpf/map.h"
+#include "bpf/map/map.h"
+#include "bpf/run/image.h"
 
 #define MOST_ROUNDS	101
 #define SLICE_NS	20e6

@@ -27,9 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
 
 #include "../tests/bpf/kernel.h"
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "bpf/load_make.h"
+#include "bpfload/load_make.h"
 
 #define MOST_ROUNDS	31
 #define MOST_PROGS	4096

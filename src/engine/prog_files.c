@@ -2,7 +2,7 @@
 /* The kernel's settings of eBPF, for programs of this process. */
 #include <errno.h>
 #include "base/base.h"
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
 #include "engine/files.h"
 #include "engine/prog.h"
 

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
-#include "bpf/image.h"
-#include "bpf/resolve.h"
+#include "bpf/run/fixup.h"
+#include "bpf/run/image.h"
 #include "engine/prog.h"
 #include "engine/prog_priv.h"
 

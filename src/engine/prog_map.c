@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
-#include "bpf/map_owner.h"
+#include "bpf/map/map_owner.h"
 #include "engine/prog.h"
 
 /* At addresses that are the map's. Its end may be there twice, see pb_bpf_map_span(). */

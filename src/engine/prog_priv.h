@@ -3,7 +3,7 @@
 #define PB_ENGINE_PROG_PRIV_H
 #include <stddef.h>
 #include "base/base.h"
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
 
 #define PB_PROG_AT_ONE	8		/* programs at a site's entry, and at its return */
 

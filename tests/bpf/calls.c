@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bpf/helper.h"
-#include "bpf/test_run.h"
+#include "bpf/helper/helper.h"
+#include "bpf/run/test_run.h"
 #include "calls.h"
 #include "kernel.h"
 

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include "asm/asm.h"
 #include "base/base.h"
-#include "bpf/disasm.h"
+#include "bpf/core/disasm.h"
 #include "engines.h"
 #include "kernel.h"
 #include "kernel_run.h"

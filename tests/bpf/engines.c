@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "bpf/image.h"
-#include "bpf/insn.h"
+#include "bpf/core/opcodes.h"
+#include "bpf/run/image.h"
 #include "engines.h"
 #include "insns.h"
 #include "kernel_run.h"

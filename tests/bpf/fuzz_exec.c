@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "bpf/disasm.h"
+#include "bpf/core/disasm.h"
 #include "engines.h"
 #include "gen.h"
 #include "kernel.h"

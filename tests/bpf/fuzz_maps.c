@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "bpf/disasm.h"
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
+#include "bpf/core/disasm.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
 #include "gen.h"
 #include "kernel.h"
 #include "kernel_run.h"

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "bpf/image.h"
-#include "bpf/resolve.h"
-#include "bpf/test_run.h"
+#include "bpf/run/fixup.h"
+#include "bpf/run/image.h"
+#include "bpf/run/test_run.h"
 #include "kernel.h"
 #include "own.h"
 

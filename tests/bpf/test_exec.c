@@ -17,8 +17,8 @@
 #include <sys/time.h>
 #include <ucontext.h>
 #include "base/base.h"
-#include "bpf/image.h"
-#include "bpf/map.h"
+#include "bpf/map/map.h"
+#include "bpf/run/image.h"
 #include "insns.h"
 
 enum engine { INTERPRETER, JIT, BLINDED, NR_ENGINES };

@@ -13,8 +13,8 @@
 #include <string.h>
 #include "asm/asm.h"
 #include "base/base.h"
-#include "bpf/map.h"
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
+#include "bpf/map/map.h"
 #include "kernel.h"
 #include "own.h"
 

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "bpf/test_run.h"
-#include "bpf/verify.h"
+#include "bpf/run/test_run.h"
+#include "bpf/verifier/verify.h"
 #include "kernel.h"
 #include "own.h"
 

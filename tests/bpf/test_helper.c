@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "bpf/helper.h"
-#include "bpf/verify.h"
+#include "bpf/helper/helper.h"
+#include "bpf/verifier/verify.h"
 #include "kernel.h"
 
 /* Whether the kernel knows that helper for the type, whatever it says of the arguments. */

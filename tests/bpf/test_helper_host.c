@@ -14,13 +14,13 @@
 #include <cmocka.h>
 
 #include <asm/ptrace.h>
-#include "bpf/dynptr.h"
-#include "bpf/format.h"
-#include "bpf/helper_fns.h"
-#include "bpf/helper_priv.h"
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
-#include "bpf/test_run.h"
+#include "bpf/core/format.h"
+#include "bpf/helper/dynptr.h"
+#include "bpf/helper/helper_fns.h"
+#include "bpf/helper/helper_priv.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
+#include "bpf/run/test_run.h"
 
 /* ---- a host that remembers --------------------------------------------------------- */
 

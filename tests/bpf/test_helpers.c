@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "bpf/csum.h"
-#include "bpf/format.h"
-#include "bpf/helper.h"
-#include "bpf/map.h"
+#include "bpf/core/format.h"
+#include "bpf/helper/csum.h"
+#include "bpf/helper/helper.h"
+#include "bpf/map/map.h"
 #include "calls.h"
 #include "kernel.h"
 

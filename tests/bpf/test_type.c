@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "bpf/packet.h"
-#include "bpf/verify.h"
+#include "bpf/core/packet.h"
+#include "bpf/verifier/verify.h"
 #include "kernel.h"
 
 static uint8_t width_code(int size)

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "bpf/load.h"
-#include "bpf/load_btf.h"
+#include "bpfload/load.h"
+#include "bpfload/load_btf.h"
 #include "driver.h"
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)

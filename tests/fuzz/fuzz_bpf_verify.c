@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../bpf/verifier/generate.h"
-#include "bpf/resolve.h"
+#include "bpf/run/fixup.h"
 #include "driver.h"
 
 #define MOST_MAPS	8

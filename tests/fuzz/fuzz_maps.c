@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bpf/map_ringbuf.h"
-#include "bpf/map_stack.h"
-#include "bpf/map_sys.h"
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
+#include "bpf/map/map_ringbuf.h"
+#include "bpf/map/map_stack.h"
+#include "bpf/map/map_sys.h"
 #include "driver.h"
 
 #define PAGE		4096ul

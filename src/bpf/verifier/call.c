@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls of helpers: who may call, what the arguments are, what comes back. */
-#include "bpf/format.h"
+#include "bpf/core/format.h"
 #include "bpf/verifier/env.h"
 
 #define MAX_ERRNO 4095

@@ -4,7 +4,7 @@
  * reached, and where paths may meet (prune points) or the way isn't straight (jump
  * points, which the walk back for precision needs).
  */
-#include "bpf/kfunc.h"
+#include "bpf/helper/kfunc.h"
 #include "bpf/verifier/env.h"
 
 static unsigned form_at(const struct env *env, uint32_t i)

@@ -21,11 +21,11 @@
 #include <errno.h>
 #include "base/base.h"
 #include "base/mem.h"
-#include "bpf/helper.h"
-#include "bpf/insn.h"
+#include "bpf/core/opcodes.h"
+#include "bpf/helper/helper.h"
 #include "bpf/verifier/pool.h"
 #include "bpf/verifier/reg.h"
-#include "bpf/verify.h"
+#include "bpf/verifier/verify.h"
 
 #ifndef ENOTSUPP
 #define ENOTSUPP 524		/* the kernel's, which its callers see */

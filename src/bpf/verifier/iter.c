@@ -6,7 +6,7 @@
  * plain bytes, which destroy can't be given. `next` gives an element, or none
  * any more: the way forks. Turns are pruned as turns.c says.
  */
-#include "bpf/kfunc.h"
+#include "bpf/helper/kfunc.h"
 #include "bpf/verifier/env.h"
 
 bool kfunc_iterates(const struct bpf_insn *insn)

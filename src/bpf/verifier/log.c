@@ -4,8 +4,8 @@
  * and for the tools that do. Level 1 has the instructions of the path that was
  * refused, level 2 all paths and the marks.
  */
-#include "bpf/disasm.h"
-#include "bpf/kfunc.h"
+#include "bpf/core/disasm.h"
+#include "bpf/helper/kfunc.h"
 #include "bpf/verifier/env.h"
 
 #define say(env, ...) pb_bpf_printf((env)->v->log, __VA_ARGS__)

@@ -7,7 +7,7 @@
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H
-#include "bpf/verify.h"
+#include "bpf/verifier/verify.h"
 
 #define POOL_MOST	(72u << 20)	/* of all blocks and slabs */
 #define POOL_SHORT	(POOL_MOST - (8u << 20))

@@ -9,7 +9,7 @@
  */
 #ifndef PB_BPF_REG_H
 #define PB_BPF_REG_H
-#include "bpf/map.h"
+#include "bpf/map/map.h"
 #include "bpf/verifier/tnum.h"
 
 /* Types; the order is the kernel's, nothing depends on it. */

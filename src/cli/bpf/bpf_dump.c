@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/disasm.h"
-#include "bpf/helper.h"
+#include "bpf/core/disasm.h"
+#include "bpf/helper/helper.h"
 #include "cli/bpf/bpf_session.h"
 
 enum { OPT_OPCODES = 0x3200 };

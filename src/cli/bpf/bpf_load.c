@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/map_sys.h"
+#include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_pin.h"
 
 /* ---- load ------------------------------------------------------------------------------ */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/load_btf.h"
-#include "bpf/map_sys.h"
+#include "bpf/map/map_sys.h"
+#include "bpfload/load_btf.h"
 #include "cli/bpf/bpf_pin.h"
 
 #define COMMAND "bpf map"

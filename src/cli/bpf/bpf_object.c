@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bpf/map_file.h"
+#include "bpf/map/map_file.h"
 #include "cli/bpf/bpf_pin.h"
 
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)

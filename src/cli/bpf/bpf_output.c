@@ -8,8 +8,8 @@
 
 #include "abi/progs.h"
 #include "base/text.h"
-#include "bpf/map_ringbuf.h"
-#include "bpf/map_sys.h"
+#include "bpf/map/map_ringbuf.h"
+#include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_attach.h"
 #include "reader/data.h"
 #include "reader/symbols.h"

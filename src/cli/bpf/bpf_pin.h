@@ -7,7 +7,7 @@
  */
 #ifndef PB_CLI_BPF_PIN_H
 #define PB_CLI_BPF_PIN_H
-#include "bpf/pin.h"
+#include "bpf/map/pin.h"
 #include "cli/bpf/bpf_session.h"
 
 #define BPF_PIN_MAGIC	0x3147525046504250ull	/* "PBPFPRG1" */

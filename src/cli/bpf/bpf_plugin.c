@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/host.h"
-#include "bpf/packet.h"
+#include "bpf/core/host.h"
+#include "bpf/core/packet.h"
 #include "cli/bpf/bpf_session.h"
 
 #define ROOM	256u		/* before the memory; the kernel's */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bpf/test_run.h"
+#include "bpf/run/test_run.h"
 #include "cli/bpf/bpf_pin.h"
 
 #define PACKET_ROOM	(1u << 17)

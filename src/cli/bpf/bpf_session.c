@@ -7,8 +7,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "bpf/map_file.h"
-#include "bpf/resolve.h"
+#include "bpf/map/map_file.h"
+#include "bpf/run/fixup.h"
 #include "cli/bpf/bpf_pin.h"
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)

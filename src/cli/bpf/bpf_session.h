@@ -8,10 +8,10 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include "bpf/image.h"
-#include "bpf/load_make.h"
-#include "bpf/map.h"
-#include "bpf/verify.h"
+#include "bpf/map/map.h"
+#include "bpf/run/image.h"
+#include "bpf/verifier/verify.h"
+#include "bpfload/load_make.h"
 #include "cli/cli.h"
 
 /* Exit statuses of verify and run, those of a judge in a script. */

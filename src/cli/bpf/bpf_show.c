@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/map_sys.h"
+#include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_session.h"
 #include "cli/bpf/bpf_typed.h"
 

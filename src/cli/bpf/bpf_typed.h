@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "bpf/load_btf.h"
+#include "bpfload/load_btf.h"
 
 /* Whether that type's values are so many bytes, so that they can be printed. */
 bool bpf_typed_is(const struct pb_bpf_btf *btf, uint32_t type, uint32_t size);

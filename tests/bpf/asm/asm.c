@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "asm.h"
-#include "bpf/insn.h"
+#include "bpf/core/opcodes.h"
 
 struct label {
 	char name[48];

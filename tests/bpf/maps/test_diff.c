@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
 #include "kernel.h"
 
 #define LANES_MOST	64

@@ -24,10 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/map_file.h"
-#include "bpf/map_hash.h"
-#include "bpf/map_ringbuf.h"
-#include "bpf/map_sys.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_hash.h"
+#include "bpf/map/map_ringbuf.h"
+#include "bpf/map/map_sys.h"
 
 #define MAX	8
 #define KEYS	12

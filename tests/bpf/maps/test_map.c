@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/map_file.h"
-#include "bpf/map_ringbuf.h"
-#include "bpf/map_stack.h"
-#include "bpf/map_sys.h"
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_ringbuf.h"
+#include "bpf/map/map_stack.h"
+#include "bpf/map/map_sys.h"
 
 static struct pb_bpf_map_spec spec_of(uint32_t type, uint32_t key, uint32_t value, uint32_t max, uint32_t flags)
 {

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
-#include "bpf/pin.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
+#include "bpf/map/pin.h"
 #include "kernel.h"
 
 static char base[64];

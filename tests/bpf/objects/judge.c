@@ -21,8 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bpf/disasm.h"
-#include "bpf/load.h"
+#include "bpf/core/disasm.h"
+#include "bpfload/load.h"
 #include "judge.h"
 
 char judge_said[1024];			/* libbpf's first warning */

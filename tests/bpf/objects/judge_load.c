@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/disasm.h"
-#include "bpf/load.h"
+#include "bpf/core/disasm.h"
+#include "bpfload/load.h"
 #include "judge.h"
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/load_make.h"
+#include "bpfload/load_make.h"
 
 #define LOG_SIZE (16u << 20)
 

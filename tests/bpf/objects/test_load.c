@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/load.h"
-#include "bpf/load_btf.h"
-#include "bpf/load_elf.h"
-#include "bpf/load_make.h"
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
+#include "bpfload/load.h"
+#include "bpfload/load_btf.h"
+#include "bpfload/load_elf.h"
+#include "bpfload/load_make.h"
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 

@@ -24,11 +24,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bpf/disasm.h"
-#include "bpf/helper.h"
-#include "bpf/load_make.h"
-#include "bpf/map_sys.h"
-#include "bpf/test_run.h"
+#include "bpf/core/disasm.h"
+#include "bpf/helper/helper.h"
+#include "bpf/map/map_sys.h"
+#include "bpf/run/test_run.h"
+#include "bpfload/load_make.h"
 
 #define LOG_SIZE	(64u << 20)
 #define LOG_END		2000	/* bytes */

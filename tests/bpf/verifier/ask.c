@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "../kernel.h"
-#include "bpf/kfunc.h"
-#include "bpf/load_btf.h"
+#include "bpf/helper/kfunc.h"
+#include "bpfload/load_btf.h"
 #include "ask.h"
 #include "world.h"
 

@@ -32,9 +32,9 @@
 #include <unistd.h>
 #include "ask.h"
 #include "beliefs.h"
-#include "bpf/disasm.h"
-#include "bpf/helper.h"
-#include "bpf/resolve.h"
+#include "bpf/core/disasm.h"
+#include "bpf/helper/helper.h"
+#include "bpf/run/fixup.h"
 #include "guarded.h"
 #include "reduce.h"
 #include "sharper.h"

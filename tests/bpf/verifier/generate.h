@@ -9,7 +9,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "bpf/verify.h"
+#include "bpf/verifier/verify.h"
 
 enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
 #define GEN_HASH_KEY	8

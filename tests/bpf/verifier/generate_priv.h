@@ -2,7 +2,7 @@
 /* The generator's account, and what its two files share. */
 #ifndef PB_TEST_GENERATE_PRIV_H
 #define PB_TEST_GENERATE_PRIV_H
-#include "bpf/insn.h"
+#include "bpf/core/opcodes.h"
 #include "generate.h"
 
 enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, LOCKED, NR_KINDS };

@@ -2,7 +2,7 @@
 /* Subprograms, callbacks, and what programs do less often. */
 #include <stddef.h>
 #include <string.h>
-#include "bpf/kfunc.h"
+#include "bpf/helper/kfunc.h"
 #include "generate_priv.h"
 
 /* ---- what is rarer ------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <ucontext.h>
-#include "bpf/probe.h"
+#include "bpf/core/probe.h"
 #include "guarded.h"
 
 static sigjmp_buf back;

@@ -4,7 +4,7 @@
 #define PB_TEST_GUARDED_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "bpf/prog.h"
+#include "bpf/core/program.h"
 
 /* Once in each process. */
 void guarded_begin(void);

@@ -40,11 +40,11 @@ static struct bpf_test tests[] = {
 #undef FILL_ARRAY
 };
 
-#include "bpf/map_file.h"
-#include "bpf/map_sys.h"
-#include "bpf/resolve.h"
-#include "bpf/test_run.h"
-#include "bpf/verify.h"
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
+#include "bpf/run/fixup.h"
+#include "bpf/run/test_run.h"
+#include "bpf/verifier/verify.h"
 
 static int loud;
 

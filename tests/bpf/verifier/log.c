@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../insns.h"
-#include "bpf/text.h"
-#include "bpf/verify.h"
+#include "bpf/core/textbuf.h"
+#include "bpf/verifier/verify.h"
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
 {

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../insns.h"
-#include "bpf/image.h"
-#include "bpf/resolve.h"
-#include "bpf/verify.h"
+#include "bpf/run/fixup.h"
+#include "bpf/run/image.h"
+#include "bpf/verifier/verify.h"
 
 #define MOST_RESIDENT	(100l << 20)
 #define MOST_INSNS	1000000u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 #include <string.h>
-#include "bpf/disasm.h"
-#include "bpf/insn.h"
+#include "bpf/core/disasm.h"
+#include "bpf/core/opcodes.h"
 #include "reduce.h"
 
 static const struct bpf_insn nop = { .code = BPF_JMP | BPF_JA };

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "bpf/disasm.h"
-#include "bpf/helper.h"
-#include "bpf/resolve.h"
+#include "bpf/core/disasm.h"
+#include "bpf/helper/helper.h"
+#include "bpf/run/fixup.h"
 #include "guarded.h"
 #include "watch.h"
 #include "world.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "beliefs.h"
-#include "bpf/disasm.h"
+#include "bpf/core/disasm.h"
 #include "sharper.h"
 
 /* What was found behind an instruction, on all paths together that go on at the next one, or elsewhere. */

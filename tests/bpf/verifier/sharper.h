@@ -5,7 +5,7 @@
  */
 #ifndef PB_TEST_SHARPER_H
 #define PB_TEST_SHARPER_H
-#include "bpf/verify.h"
+#include "bpf/verifier/verify.h"
 
 /*
  * v: a program that we accept and that the kernel refuses; kernel_log: with level 2. out: the

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "../insns.h"
-#include "bpf/insn.h"
-#include "bpf/verify.h"
+#include "bpf/core/opcodes.h"
+#include "bpf/verifier/verify.h"
 
 #define CALL(fn)	BPF_CALL_FN(BPF_FUNC_##fn)
 #define MOV(d, s)	BPF_MOV64_REG(d, s)

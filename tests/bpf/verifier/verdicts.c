@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "ask.h"
-#include "bpf/verify.h"
+#include "bpf/verifier/verify.h"
 
 static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
 {

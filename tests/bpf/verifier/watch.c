@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "bpf/helper.h"
-#include "bpf/probe.h"
+#include "bpf/core/probe.h"
+#include "bpf/helper/helper.h"
 #include "watch.h"
 #include "world.h"
 

@@ -5,7 +5,7 @@
  */
 #ifndef PB_TEST_WATCH_H
 #define PB_TEST_WATCH_H
-#include "bpf/resolve.h"
+#include "bpf/run/fixup.h"
 
 struct machine;
 

@@ -2,7 +2,7 @@
 /* What becomes of numbers; and how a program is put together. */
 #include <stddef.h>
 #include <string.h>
-#include "bpf/kfunc.h"
+#include "bpf/helper/kfunc.h"
 #include "weave_priv.h"
 
 int weave_free(struct weave *w)

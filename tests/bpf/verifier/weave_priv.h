@@ -2,7 +2,7 @@
 /* What the second generator's files share. */
 #ifndef PB_TEST_WEAVE_PRIV_H
 #define PB_TEST_WEAVE_PRIV_H
-#include "bpf/insn.h"
+#include "bpf/core/opcodes.h"
 #include "weave.h"
 
 #define VALUE	8		/* register: the direct map's value, all the time */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "bpf/dynptr.h"
-#include "bpf/helper.h"
-#include "bpf/type.h"
+#include "bpf/helper/dynptr.h"
+#include "bpf/helper/helper.h"
+#include "bpf/helper/prog_type.h"
 #include "world.h"
 
 #define PAGE	4096u

@@ -6,9 +6,9 @@
  */
 #ifndef PB_TEST_WORLD_H
 #define PB_TEST_WORLD_H
-#include "bpf/host.h"
-#include "bpf/packet.h"
-#include "bpf/verify.h"
+#include "bpf/core/host.h"
+#include "bpf/core/packet.h"
+#include "bpf/verifier/verify.h"
 #include "generate.h"
 
 #define WORLD_MOST_AREAS 64

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The interpreter: one label for each operation and each pair of PAIRS, and a jump
+ * through the table at the end of each. It checks nothing that the verifier has: its programs are sound.
+ *
+ * A subprogram's address is a token here, a number that is no address: callbacks run
+ * in an interpreter of their own. So does what a subprogram leaves for with a tail
+ * call, as its caller goes on afterwards; the first subprogram's takes its place.
+ */
+#include "base/base.h"
+#include "bpf/core/probe.h"
+#include "bpf/core/program.h"
+
+#define TOKEN		(1ull << 63)	/* | the subprogram's first instruction */
+
+struct frame {
+	const struct pb_bpf_code *back;
+	uint64_t callee_saved[4], fp;
+};
+
+#define DST	(*(uint64_t *)((char *)r + i->dst))
+#define SRC	(*(uint64_t *)((char *)r + i->src))
+#define IMM	((uint64_t)i->imm)
+#define NEXT	do { i++; goto *labels[i->op]; } while (0)
+#define GO(by)	do { i += (by); NEXT; } while (0)
+
+#define ALU(NAME, expr64, expr32) \
+	NAME##64_K: { uint64_t d = DST, s = IMM; DST = (expr64); NEXT; } \
+	NAME##64_X: { uint64_t d = DST, s = SRC; DST = (expr64); NEXT; } \
+	NAME##32_K: { uint32_t d = (uint32_t)DST, s = (uint32_t)i->imm; DST = (uint32_t)(expr32); NEXT; } \
+	NAME##32_X: { uint32_t d = (uint32_t)DST, s = (uint32_t)SRC; DST = (uint32_t)(expr32); NEXT; }
+
+#define IF(NAME, type64, type32, cond) \
+	NAME##64_K: { type64 d = (type64)DST, s = (type64)IMM; GO((cond) ? i->off : 0); } \
+	NAME##64_X: { type64 d = (type64)DST, s = (type64)SRC; GO((cond) ? i->off : 0); } \
+	NAME##32_K: { type32 d = (type32)DST, s = (type32)i->imm; GO((cond) ? i->off : 0); } \
+	NAME##32_X: { type32 d = (type32)DST, s = (type32)SRC; GO((cond) ? i->off : 0); }
+
+/* Unaligned, and of any type. */
+#define UNALIGNED(type, addr) (((struct { type v; } __attribute__((packed, may_alias)) *)(addr))->v)
+
+#define SIZES(X) X(B, uint8_t, int8_t) X(H, uint16_t, int16_t) X(W, uint32_t, int32_t)
+#define MEMORY(S, type, sx) \
+	LDX_##S: DST = UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	ST_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)i->imm; NEXT; \
+	STX_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)SRC; NEXT;
+#define SIGNED(S, type, sx) \
+	LDSX_##S: DST = (uint64_t)(int64_t)UNALIGNED(sx, SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	PROBE_S##S: DST = (uint64_t)(int64_t)(sx)pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	PROBE_##S: DST = pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT;
+
+#define AT(type) ((type *)(DST + (uint64_t)(int64_t)i->off))
+#define ATOMIC(NAME, op) \
+	ATOMIC_##NAME##_W: __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_RELAXED); NEXT; \
+	ATOMIC_##NAME##_DW: __atomic_##op(AT(uint64_t), SRC, __ATOMIC_RELAXED); NEXT; \
+	FETCH_##NAME##_W: SRC = __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
+	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
+
+/* Byte orders are those of a little-endian machine. */
+#define ARITHMETIC \
+	ALU(ADD, d + s, d + s) \
+	ALU(SUB, d - s, d - s) \
+	ALU(MUL, d * s, d * s) \
+	ALU(DIV, s ? d / s : 0, s ? d / s : 0) \
+	ALU(SDIV, (uint64_t)sdiv64((int64_t)d, (int64_t)s), sdiv32((int32_t)d, (int32_t)s)) \
+	ALU(OR, d | s, d | s) \
+	ALU(AND, d & s, d & s) \
+	ALU(LSH, d << (s & 63), d << (s & 31)) \
+	ALU(RSH, d >> (s & 63), d >> (s & 31)) \
+	ALU(MOD, s ? d % s : d, s ? d % s : d) \
+	ALU(SMOD, (uint64_t)smod64((int64_t)d, (int64_t)s), smod32((int32_t)d, (int32_t)s)) \
+	ALU(XOR, d ^ s, d ^ s) \
+	ALU(ARSH, (uint64_t)((int64_t)d >> (s & 63)), (int32_t)d >> (s & 31)) \
+	MOV64_K: DST = IMM; NEXT; \
+	MOV64_X: DST = SRC; NEXT; \
+	MOV32_K: DST = (uint32_t)i->imm; NEXT; \
+	MOV32_X: DST = (uint32_t)SRC; NEXT; \
+	MOVSX64_8: DST = (uint64_t)(int64_t)(int8_t)SRC; NEXT; \
+	MOVSX64_16: DST = (uint64_t)(int64_t)(int16_t)SRC; NEXT; \
+	MOVSX64_32: DST = (uint64_t)(int64_t)(int32_t)SRC; NEXT; \
+	MOVSX32_8: DST = (uint32_t)(int8_t)SRC; NEXT; \
+	MOVSX32_16: DST = (uint32_t)(int16_t)SRC; NEXT; \
+	NEG64: DST = -DST; NEXT; \
+	NEG32: DST = (uint32_t)-(uint32_t)DST; NEXT; \
+	LE16: DST = (uint16_t)DST; NEXT; \
+	LE32: DST = (uint32_t)DST; NEXT; \
+	LE64: NEXT; \
+	BE16: BSWAP16: DST = __builtin_bswap16((uint16_t)DST); NEXT; \
+	BE32: BSWAP32: DST = __builtin_bswap32((uint32_t)DST); NEXT; \
+	BE64: BSWAP64: DST = __builtin_bswap64(DST); NEXT;
+
+#define MEMORY_ACCESS \
+	SIZES(MEMORY) \
+	MEMORY(DW, uint64_t, int64_t) \
+	SIZES(SIGNED) \
+	PROBE_DW: DST = pb_bpf_probe_DW(SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	ATOMIC(ADD, fetch_add) \
+	ATOMIC(OR, fetch_or) \
+	ATOMIC(AND, fetch_and) \
+	ATOMIC(XOR, fetch_xor) \
+	XCHG_W: SRC = __atomic_exchange_n(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
+	XCHG_DW: SRC = __atomic_exchange_n(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT; \
+	CMPXCHG_W: { \
+		uint32_t old = (uint32_t)r[0]; \
+		__atomic_compare_exchange_n(AT(uint32_t), &old, (uint32_t)SRC, false, \
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+		r[0] = old; \
+		NEXT; \
+	} \
+	CMPXCHG_DW: { \
+		uint64_t old = r[0]; \
+		__atomic_compare_exchange_n(AT(uint64_t), &old, SRC, false, __ATOMIC_SEQ_CST, \
+					    __ATOMIC_SEQ_CST); \
+		r[0] = old; \
+		NEXT; \
+	}
+
+#define JUMPS \
+	NOSPEC: __asm__ volatile("lfence" ::: "memory"); NEXT; \
+	JA: GO(i->off); \
+	JAL: GO(i->imm); \
+	IF(JEQ, uint64_t, uint32_t, d == s) \
+	IF(JNE, uint64_t, uint32_t, d != s) \
+	IF(JGT, uint64_t, uint32_t, d > s) \
+	IF(JGE, uint64_t, uint32_t, d >= s) \
+	IF(JLT, uint64_t, uint32_t, d < s) \
+	IF(JLE, uint64_t, uint32_t, d <= s) \
+	IF(JSET, uint64_t, uint32_t, d & s) \
+	IF(JSGT, int64_t, int32_t, d > s) \
+	IF(JSGE, int64_t, int32_t, d >= s) \
+	IF(JSLT, int64_t, int32_t, d < s) \
+	IF(JSLE, int64_t, int32_t, d <= s)
+
+/*
+ * Pairs that programs are full of go as one operation: an instruction, and the next one
+ * with the same destination, whose value needn't come back from memory. The second stays
+ * where it is, for jumps to it. X(first, its value, second, what it does with v)
+ */
+#define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
+#define THEN(expr) i++; DST = (expr); NEXT;
+#define THEN_X(expr) i++; DST = v; DST = (expr); NEXT;
+#define THEN_IF(cond) i++; DST = v; GO((cond) ? i->off : 0);
+#define PAIRS(X) \
+	X(MOV64_X, SRC, ADD64_K, THEN(v + IMM)) \
+	X(MOV64_X, SRC, AND64_K, THEN(v & IMM)) \
+	X(MOV64_X, SRC, LSH64_K, THEN(v << (IMM & 63))) \
+	X(MOV64_X, SRC, RSH64_K, THEN(v >> (IMM & 63))) \
+	X(LSH64_K, DST << (IMM & 63), RSH64_K, THEN(v >> (IMM & 63))) \
+	X(LSH64_K, DST << (IMM & 63), ARSH64_K, THEN((uint64_t)((int64_t)v >> (IMM & 63)))) \
+	X(LSH64_K, DST << (IMM & 63), ADD64_X, THEN_X(v + SRC)) \
+	X(AND64_K, DST & IMM, LSH64_K, THEN(v << (IMM & 63))) \
+	X(LDX_B, LOADED(uint8_t), AND64_K, THEN(v & IMM)) \
+	X(XOR32_X, (uint32_t)(DST ^ SRC), MUL32_K, THEN((uint32_t)v * (uint32_t)i->imm)) \
+	X(LDX_B, LOADED(uint8_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_B, LOADED(uint8_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_H, LOADED(uint16_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_H, LOADED(uint16_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_W, LOADED(uint32_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_W, LOADED(uint32_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(LDX_W, LOADED(uint32_t), JGE64_K, THEN_IF(v >= IMM)) \
+	X(LDX_DW, LOADED(uint64_t), JEQ64_K, THEN_IF(v == IMM)) \
+	X(LDX_DW, LOADED(uint64_t), JNE64_K, THEN_IF(v != IMM)) \
+	X(BE16, __builtin_bswap16((uint16_t)DST), JEQ64_K, THEN_IF(v == IMM)) \
+	X(BE16, __builtin_bswap16((uint16_t)DST), JNE64_K, THEN_IF(v != IMM)) \
+	X(AND64_K, DST & IMM, JEQ64_K, THEN_IF(v == IMM)) \
+	X(AND64_K, DST & IMM, JNE64_K, THEN_IF(v != IMM)) \
+	X(ADD64_X, DST + SRC, JA, THEN_IF(true)) \
+	X(ADD64_K, DST + IMM, JEQ64_K, THEN_IF(v == IMM)) \
+	X(ADD64_K, DST + IMM, JNE64_K, THEN_IF(v != IMM)) \
+	X(ADD64_K, DST + IMM, JLT64_K, THEN_IF(v < IMM)) \
+	X(ADD64_K, DST + IMM, JGT64_X, THEN_IF(v > SRC)) \
+	X(SUB64_K, DST - IMM, JNE64_K, THEN_IF(v != IMM))
+
+enum pair {
+	BEFORE_PAIRS = PB_BPF_NR_ALL_OPS - 1,
+#define NUMBER(first, value, second, then) PAIR_##first##_##second,
+	PAIRS(NUMBER)
+#undef NUMBER
+	ARRAY_LOOKUP,
+	NR_LABELS
+};
+_Static_assert(NR_LABELS <= 256, "struct pb_bpf_code's op is a byte");
+
+static uint8_t pair_of(uint8_t first, uint8_t second)
+{
+	static const struct { uint8_t first, second, op; } pairs[] = {
+#define PAIR(first, value, second, then) { PB_BPF_OP_##first, PB_BPF_OP_##second, PAIR_##first##_##second },
+		PAIRS(PAIR)
+#undef PAIR
+	};
+
+	for (size_t i = 0; i < pb_array_size(pairs); i++)
+		if (pairs[i].first == first && pairs[i].second == second)
+			return pairs[i].op;
+	return first;
+}
+
+/*
+ * A lookup in an array, as fixup.c writes it, is one operation, too; its factor is in
+ * the first instruction's imm:
+ *
+ *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
+ */
+#define LOOKUP_LENGTH	8
+#define LOOKUP \
+	ARRAY_LOOKUP: { \
+		uint64_t index = LOADED(uint32_t); \
+		if (index < (uint64_t)i[1].imm) { \
+			*(uint64_t *)((char *)r + i[2].dst) = (uint64_t)i[2].imm; \
+			DST = (uint64_t)i[2].imm + index * IMM; \
+		} else { \
+			DST = 0; \
+		} \
+		i += LOOKUP_LENGTH - 1; \
+		NEXT; \
+	}
+
+static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)
+{
+	uint8_t a = i->dst_reg, b = i[2].dst_reg;
+
+	return ops[0] == PB_BPF_OP_LDX_W && ops[1] == PB_BPF_OP_JGE64_K && i[1].off == 5 &&
+	       ops[2] == PB_BPF_OP_LD_IMM64 && (ops[4] == PB_BPF_OP_LSH64_K || ops[4] == PB_BPF_OP_MUL64_K) &&
+	       ops[5] == PB_BPF_OP_ADD64_X && ops[6] == PB_BPF_OP_JA && i[6].off == 1 && ops[7] == PB_BPF_OP_MOV64_K &&
+	       !i[7].imm && i[1].dst_reg == a && i[4].dst_reg == a && i[5].dst_reg == a && i[7].dst_reg == a &&
+	       i[5].src_reg == b && a != b;
+}
+
+static int64_t sdiv64(int64_t d, int64_t s)
+{
+	return !s ? 0 : s == -1 ? (int64_t)-(uint64_t)d : d / s;
+}
+
+static int64_t smod64(int64_t d, int64_t s)
+{
+	return !s ? d : s == -1 ? 0 : d % s;
+}
+
+static int32_t sdiv32(int32_t d, int32_t s)
+{
+	return !s ? 0 : s == -1 ? (int32_t)-(uint32_t)d : d / s;
+}
+
+static int32_t smod32(int32_t d, int32_t s)
+{
+	return !s ? d : s == -1 ? 0 : d % s;
+}
+
+/* r: 12 registers; those of arguments are set. From instruction `start` to the end of
+ * its frame. */
+static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
+{
+	const struct pb_bpf_prog *prog = run->prog;
+	static const void *const labels[] = {
+		[PB_BPF_OP_NONE] = &&NONE,
+#define LABEL(name, ...) [PB_BPF_OP_##name] = &&name,
+		PB_BPF_OPS(LABEL)
+		PB_BPF_RESOLVED_OPS(LABEL)
+#undef LABEL
+#define LABEL(first, value, second, then) [PAIR_##first##_##second] = &&PAIR_##first##_##second,
+		PAIRS(LABEL)
+#undef LABEL
+		[ARRAY_LOOKUP] = &&ARRAY_LOOKUP,
+	};
+	uint64_t stack[PB_BPF_WHOLE_STACK / 8];
+	struct frame frames[PB_BPF_MAX_FRAMES - 1], *frame = frames;
+	const struct pb_bpf_code *i = prog->code + start;
+	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
+
+	r[10] = (uint64_t)(stack + PB_BPF_WHOLE_STACK / 8);
+	goto *labels[i->op];
+
+	ARITHMETIC
+	MEMORY_ACCESS
+	JUMPS
+	LOOKUP
+#define BODY(first, value, second, then) PAIR_##first##_##second: { uint64_t v = (value); then }
+	PAIRS(BODY)
+#undef BODY
+	LD_IMM64: DST = IMM; GO(1);
+	CALL:
+	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
+	NEXT;
+	CALL_PC:
+	*frame++ = (struct frame){ i, { r[6], r[7], r[8], r[9] }, r[10] };
+	r[10] -= (uint64_t)i->off;
+	GO(i->imm);
+	TAIL_CALL:
+	enter = pb_bpf_tail_call((struct pb_bpf_map *)r[2], (uint32_t)r[3], run);
+	if (!enter)
+		NEXT;
+	if (frame == frames && !run->prog->jited) {
+		prog = run->prog;
+		i = prog->code;
+		r[1] = (uint64_t)run->ctx;
+		goto *labels[i->op];
+	}
+	r[0] = enter(run->ctx, run);
+	run->prog = prog;
+	/* fall through */
+	EXIT:
+	if (frame == frames)
+		return r[0];
+	frame--;
+	i = frame->back;
+	for (int k = 0; k < 4; k++)
+		r[6 + k] = frame->callee_saved[k];
+	r[10] = frame->fp;
+	NEXT;
+
+	/* resolved to calls, other loads and counted jumps, or refused */
+	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
+	CALL_KFUNC: MAY_GOTO:
+	NONE:
+	return 0;
+}
+
+void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr, struct pb_bpf_code *code)
+{
+	for (uint32_t n = 0; n < nr; n++) {
+		const struct bpf_insn *i = &insns[n];
+
+		code[n] = (struct pb_bpf_code){ .op = ops[n], .dst = (uint8_t)(i->dst_reg * 8),
+			.src = (uint8_t)(i->src_reg * 8), .off = i->off, .imm = i->imm };
+		if (n + 1 < nr && i[1].dst_reg == i->dst_reg)
+			code[n].op = pair_of(ops[n], ops[n + 1]);
+		if (n + LOOKUP_LENGTH <= nr && is_lookup(i, &ops[n])) {
+			code[n].op = ARRAY_LOOKUP;
+			code[n].imm = i[4].imm;
+			if (ops[n + 4] == PB_BPF_OP_LSH64_K)
+				code[n].imm = (int64_t)(1ull << (i[4].imm & 63));
+		}
+		if (ops[n] != PB_BPF_OP_LD_IMM64)
+			continue;
+		code[n].imm = (int64_t)((uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm);
+		if (i->src_reg == BPF_PSEUDO_FUNC)
+			code[n].imm = (int64_t)(TOKEN | (uint64_t)(n + 1 + (uint32_t)i->imm));
+	}
+}
+
+uint64_t pb_bpf_interpret(struct pb_bpf_run *run)
+{
+	uint64_t r[12];
+
+	r[1] = (uint64_t)run->ctx;
+	return interpret(run, r, 0);
+}
+
+uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run)
+{
+	return pb_bpf_interpret(run);
+}
+
+uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
+			  uint64_t r3, uint64_t r4, uint64_t r5)
+{
+	uint64_t r[12];
+
+	if (!(func & TOKEN))
+		return pb_bpf_call_native(r1, r2, r3, r4, r5, run, (pb_bpf_fn *)func);
+	r[1] = r1;
+	r[2] = r2;
+	r[3] = r3;
+	r[4] = r4;
+	r[5] = r5;
+	return interpret(run, r, (uint32_t)func);
+}

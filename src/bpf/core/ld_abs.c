@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <linux/filter.h>
+#include "bpf/core/packet.h"
+#include "bpf/core/program.h"
+
+/* Where an offset counts from; it is changed to what remains. NULL: nowhere. Negative
+ * ones name a header, as in classic filters (linux/filter.h). */
+static const uint8_t *origin(const struct pb_bpf_skb *skb, int64_t *off)
+{
+	const uint8_t *mac = skb->mac;
+
+	if (*off >= 0)
+		return skb->pkt.data;
+	if (*off >= SKF_NET_OFF) {
+		*off -= SKF_NET_OFF;
+		return skb->net;
+	}
+	if (*off >= SKF_LL_OFF && mac) {
+		*off -= SKF_LL_OFF;
+		return mac;
+	}
+	return NULL;
+}
+
+uint64_t pb_bpf_ld_abs(uint64_t ctx, uint64_t offset, uint64_t width, uint64_t r4, uint64_t r5,
+		       struct pb_bpf_run *run)
+{
+	const struct pb_bpf_skb *skb = (const struct pb_bpf_skb *)ctx;
+	int64_t off = (int32_t)offset;
+	const uint8_t *p = origin(skb, &off);
+	uint64_t v = 0;
+
+	if (!p || p < skb->pkt.head || p > skb->pkt.data_end || off + (int64_t)width > skb->pkt.data_end - p)
+		return 1ull << 63;
+	for (uint64_t i = 0; i < width; i++)
+		v = v << 8 | p[(uint64_t)off + i];
+	return v;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Every eBPF instruction once: RFC 9669, conformance groups base32, base64,
+ * divmul32, divmul64, atomic32, atomic64 and packet. Verifier, interpreter, JIT
+ * and disassembler read this table; none of them takes an opcode apart.
+ *
+ * An operation is an opcode byte and, where several share it, one value of
+ * another field. Operations are numbered by pb_bpf_op; a program is decoded once,
+ * and what has no number is no instruction.
+ *
+ * Context: any; no state.
+ */
+#ifndef PB_BPF_CORE_OPCODES_H
+#define PB_BPF_CORE_OPCODES_H
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* cpu v4, which older headers don't have */
+#ifndef BPF_MEMSX
+#define BPF_MEMSX	0x80
+#endif
+#ifndef BPF_JCOND
+#define BPF_JCOND	0xe0	/* a jump on what src names; 0 is may_goto, the only one */
+#endif
+
+#define PB_BPF_MOST_TURNS	(8 << 20)	/* of one loop: bpf_loop, may_goto, an iterator of numbers */
+
+/* What an operation does with its fields. dst, src: registers; unnamed fields are 0. */
+enum pb_bpf_form {
+	PB_BPF_NO_INSN,
+	PB_BPF_ALU_K,		/* dst = dst OP imm; a move doesn't read dst */
+	PB_BPF_ALU_X,		/* dst = dst OP src */
+	PB_BPF_NEG,		/* dst = -dst */
+	PB_BPF_MOVSX,		/* dst = src, sign-extended from `width` bytes */
+	PB_BPF_END,		/* dst: byte order of its low `width` bytes; the rest is 0 */
+	PB_BPF_LD64,		/* dst = imm and the next instruction's; src says what it means */
+	PB_BPF_LD_ABS,		/* r0 = packet[imm], network byte order; r6 is the context */
+	PB_BPF_LD_IND,		/* r0 = packet[src + imm] */
+	PB_BPF_LDX,		/* dst = *(src + off) */
+	PB_BPF_LDSX,		/* the same, sign-extended */
+	PB_BPF_ST,		/* *(dst + off) = imm */
+	PB_BPF_STX,		/* *(dst + off) = src */
+	PB_BPF_ATOMIC,		/* *(dst + off) OP= src */
+	PB_BPF_FETCH,		/* the same, src = what was there */
+	PB_BPF_XCHANGE,		/* *(dst + off) and src change places */
+	PB_BPF_COMPARE,		/* if *(dst + off) is r0, it becomes src; r0 = what was there */
+	PB_BPF_GOTO,		/* pc += off */
+	PB_BPF_GOTOL,		/* pc += imm */
+	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have let PB_BPF_MOST_TURNS pass */
+	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
+	PB_BPF_IF_X,		/* if dst OP src, pc += off */
+	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
+	PB_BPF_CALL_PC,		/* the same, of the subprogram at pc + imm */
+	PB_BPF_CALL_KFUNC,
+	PB_BPF_RETURN,		/* exit */
+};
+
+/*
+ * X(name, form, opcode, value, width, symbol): value of the field that tells
+ * operations of one opcode apart (arithmetic: off; byte order and atomics: imm;
+ * calls, may_goto: src; others have none, 0). Width of the operands in bytes, or of the part
+ * of a register that counts (moves with sign extension, byte order). Symbol as
+ * bpftool writes it.
+ */
+#define PB_BPF_ALU4(X, name, op, symbol) \
+	X(name##64_K, ALU_K, BPF_ALU64 | BPF_K | (op), 0, 8, symbol) \
+	X(name##64_X, ALU_X, BPF_ALU64 | BPF_X | (op), 0, 8, symbol) \
+	X(name##32_K, ALU_K, BPF_ALU | BPF_K | (op), 0, 4, symbol) \
+	X(name##32_X, ALU_X, BPF_ALU | BPF_X | (op), 0, 4, symbol)
+
+#define PB_BPF_SDIV4(X, name, op, symbol) \
+	X(name##64_K, ALU_K, BPF_ALU64 | BPF_K | (op), 1, 8, symbol) \
+	X(name##64_X, ALU_X, BPF_ALU64 | BPF_X | (op), 1, 8, symbol) \
+	X(name##32_K, ALU_K, BPF_ALU | BPF_K | (op), 1, 4, symbol) \
+	X(name##32_X, ALU_X, BPF_ALU | BPF_X | (op), 1, 4, symbol)
+
+#define PB_BPF_IF4(X, name, op, symbol) \
+	X(name##64_K, IF_K, BPF_JMP | BPF_K | (op), 0, 8, symbol) \
+	X(name##64_X, IF_X, BPF_JMP | BPF_X | (op), 0, 8, symbol) \
+	X(name##32_K, IF_K, BPF_JMP32 | BPF_K | (op), 0, 4, symbol) \
+	X(name##32_X, IF_X, BPF_JMP32 | BPF_X | (op), 0, 4, symbol)
+
+#define PB_BPF_SIZES3(X, name, form, code) \
+	X(name##_W, form, (code) | BPF_W, 0, 4, "") \
+	X(name##_H, form, (code) | BPF_H, 0, 2, "") \
+	X(name##_B, form, (code) | BPF_B, 0, 1, "")
+#define PB_BPF_SIZES4(X, name, form, code) \
+	PB_BPF_SIZES3(X, name, form, code) \
+	X(name##_DW, form, (code) | BPF_DW, 0, 8, "")
+
+#define PB_BPF_END3(X, name, code, symbol) \
+	X(name##16, END, code, 16, 2, symbol) \
+	X(name##32, END, code, 32, 4, symbol) \
+	X(name##64, END, code, 64, 8, symbol)
+
+#define PB_BPF_ATOMIC2(X, name, form, op, symbol) \
+	X(name##_W, form, BPF_STX | BPF_ATOMIC | BPF_W, op, 4, symbol) \
+	X(name##_DW, form, BPF_STX | BPF_ATOMIC | BPF_DW, op, 8, symbol)
+
+#define PB_BPF_OPS(X) \
+	PB_BPF_ALU4(X, ADD, BPF_ADD, "+=") \
+	PB_BPF_ALU4(X, SUB, BPF_SUB, "-=") \
+	PB_BPF_ALU4(X, MUL, BPF_MUL, "*=") \
+	PB_BPF_ALU4(X, DIV, BPF_DIV, "/=") \
+	PB_BPF_SDIV4(X, SDIV, BPF_DIV, "s/=") \
+	PB_BPF_ALU4(X, OR, BPF_OR, "|=") \
+	PB_BPF_ALU4(X, AND, BPF_AND, "&=") \
+	PB_BPF_ALU4(X, LSH, BPF_LSH, "<<=") \
+	PB_BPF_ALU4(X, RSH, BPF_RSH, ">>=") \
+	PB_BPF_ALU4(X, MOD, BPF_MOD, "%=") \
+	PB_BPF_SDIV4(X, SMOD, BPF_MOD, "s%=") \
+	PB_BPF_ALU4(X, XOR, BPF_XOR, "^=") \
+	PB_BPF_ALU4(X, ARSH, BPF_ARSH, "s>>=") \
+	PB_BPF_ALU4(X, MOV, BPF_MOV, "=") \
+	X(MOVSX64_8, MOVSX, BPF_ALU64 | BPF_X | BPF_MOV, 8, 1, "s8") \
+	X(MOVSX64_16, MOVSX, BPF_ALU64 | BPF_X | BPF_MOV, 16, 2, "s16") \
+	X(MOVSX64_32, MOVSX, BPF_ALU64 | BPF_X | BPF_MOV, 32, 4, "s32") \
+	X(MOVSX32_8, MOVSX, BPF_ALU | BPF_X | BPF_MOV, 8, 1, "s8") \
+	X(MOVSX32_16, MOVSX, BPF_ALU | BPF_X | BPF_MOV, 16, 2, "s16") \
+	X(NEG64, NEG, BPF_ALU64 | BPF_NEG, 0, 8, "-") \
+	X(NEG32, NEG, BPF_ALU | BPF_NEG, 0, 4, "-") \
+	PB_BPF_END3(X, LE, BPF_ALU | BPF_TO_LE | BPF_END, "le") \
+	PB_BPF_END3(X, BE, BPF_ALU | BPF_TO_BE | BPF_END, "be") \
+	PB_BPF_END3(X, BSWAP, BPF_ALU64 | BPF_TO_LE | BPF_END, "bswap") \
+	X(LD_IMM64, LD64, BPF_LD | BPF_IMM | BPF_DW, 0, 8, "=") \
+	PB_BPF_SIZES3(X, LD_ABS, LD_ABS, BPF_LD | BPF_ABS) \
+	PB_BPF_SIZES3(X, LD_IND, LD_IND, BPF_LD | BPF_IND) \
+	PB_BPF_SIZES4(X, LDX, LDX, BPF_LDX | BPF_MEM) \
+	PB_BPF_SIZES3(X, LDSX, LDSX, BPF_LDX | BPF_MEMSX) \
+	PB_BPF_SIZES4(X, ST, ST, BPF_ST | BPF_MEM) \
+	PB_BPF_SIZES4(X, STX, STX, BPF_STX | BPF_MEM) \
+	PB_BPF_ATOMIC2(X, ATOMIC_ADD, ATOMIC, BPF_ADD, "+=") \
+	PB_BPF_ATOMIC2(X, ATOMIC_OR, ATOMIC, BPF_OR, "|=") \
+	PB_BPF_ATOMIC2(X, ATOMIC_AND, ATOMIC, BPF_AND, "&=") \
+	PB_BPF_ATOMIC2(X, ATOMIC_XOR, ATOMIC, BPF_XOR, "^=") \
+	PB_BPF_ATOMIC2(X, FETCH_ADD, FETCH, BPF_ADD | BPF_FETCH, "add") \
+	PB_BPF_ATOMIC2(X, FETCH_OR, FETCH, BPF_OR | BPF_FETCH, "or") \
+	PB_BPF_ATOMIC2(X, FETCH_AND, FETCH, BPF_AND | BPF_FETCH, "and") \
+	PB_BPF_ATOMIC2(X, FETCH_XOR, FETCH, BPF_XOR | BPF_FETCH, "xor") \
+	PB_BPF_ATOMIC2(X, XCHG, XCHANGE, BPF_XCHG, "xchg") \
+	PB_BPF_ATOMIC2(X, CMPXCHG, COMPARE, BPF_CMPXCHG, "cmpxchg") \
+	X(JA, GOTO, BPF_JMP | BPF_JA, 0, 8, "") \
+	X(JAL, GOTOL, BPF_JMP32 | BPF_JA, 0, 8, "") \
+	X(MAY_GOTO, MAY_GOTO, BPF_JMP | BPF_JCOND, 0, 8, "") \
+	PB_BPF_IF4(X, JEQ, BPF_JEQ, "==") \
+	PB_BPF_IF4(X, JGT, BPF_JGT, ">") \
+	PB_BPF_IF4(X, JGE, BPF_JGE, ">=") \
+	PB_BPF_IF4(X, JSET, BPF_JSET, "&") \
+	PB_BPF_IF4(X, JNE, BPF_JNE, "!=") \
+	PB_BPF_IF4(X, JSGT, BPF_JSGT, "s>") \
+	PB_BPF_IF4(X, JSGE, BPF_JSGE, "s>=") \
+	PB_BPF_IF4(X, JLT, BPF_JLT, "<") \
+	PB_BPF_IF4(X, JLE, BPF_JLE, "<=") \
+	PB_BPF_IF4(X, JSLT, BPF_JSLT, "s<") \
+	PB_BPF_IF4(X, JSLE, BPF_JSLE, "s<=") \
+	X(CALL, CALL_HELPER, BPF_JMP | BPF_CALL, 0, 8, "call") \
+	X(CALL_PC, CALL_PC, BPF_JMP | BPF_CALL, BPF_PSEUDO_CALL, 8, "call") \
+	X(CALL_KFUNC, CALL_KFUNC, BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL, 8, "call") \
+	X(EXIT, RETURN, BPF_JMP | BPF_EXIT, 0, 8, "exit")
+
+enum pb_bpf_op {
+	PB_BPF_OP_NONE,
+#define PB_BPF_X_OP(name, form, code, value, width, symbol) PB_BPF_OP_##name,
+	PB_BPF_OPS(PB_BPF_X_OP)
+#undef PB_BPF_X_OP
+	PB_BPF_NR_OPS
+};
+
+struct pb_bpf_opinfo {
+	uint8_t code, form, width;
+	int16_t value;
+	char symbol[8];
+};
+extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
+
+/* The operation, by opcode and selecting field; the other fields aren't looked at. */
+enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
+
+/* Whether the fields that its form doesn't name are 0, as they have to be. */
+bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op);
+#endif

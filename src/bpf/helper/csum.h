@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The internet checksum (RFC 1071), in the kernel's two widths. Context: any. */
+#ifndef PB_BPF_HELPER_CSUM_H
+#define PB_BPF_HELPER_CSUM_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* a + b with the carry carried around. */
+static inline uint32_t pb_csum_add(uint32_t a, uint32_t b)
+{
+	uint32_t sum = a + b;
+
+	return sum + (sum < a);
+}
+
+static inline uint32_t pb_csum_sub(uint32_t a, uint32_t b)
+{
+	return pb_csum_add(a, ~b);
+}
+
+static inline uint16_t pb_csum_fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* Of bytes, added to `sum`. */
+static inline uint32_t pb_csum_partial(const void *data, uint32_t len, uint32_t sum)
+{
+	const uint8_t *p = data;
+	uint64_t total = sum;
+	uint32_t word;
+
+	for (; len >= 4; len -= 4, p += 4) {
+		__builtin_memcpy(&word, p, 4);
+		total += word;
+	}
+	word = 0;
+	for (uint32_t i = 0; i < len; i++)
+		word |= (uint32_t)p[i] << 8 * i;
+	total += word;
+	total = (total & 0xffffffff) + (total >> 32);
+	return (uint32_t)((total & 0xffffffff) + (total >> 32));
+}
+
+/* What bytes at an odd place count for. */
+static inline uint32_t pb_csum_shift(uint32_t sum, size_t offset)
+{
+	return offset & 1 ? sum >> 8 | sum << 24 : sum;
+}
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The helpers' functions, pb_bpf_do_NAME, declared by the table's rows that say DO.
+ * Context: whatever a program runs in; program.h.
+ */
+#ifndef PB_BPF_HELPER_HELPER_FNS_H
+#define PB_BPF_HELPER_HELPER_FNS_H
+#include "bpf/core/program.h"
+#include "bpf/helper/helper_table.h"
+
+#define PB_BPF_DECLARE_DO(name)	pb_bpf_fn pb_bpf_do_##name;
+#define PB_BPF_DECLARE_NO(name)
+#define PB_BPF_DECLARE(name, fn, ...)	PB_BPF_DECLARE_##fn(name)
+PB_BPF_HELPERS(PB_BPF_DECLARE)
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How the helpers' functions are written: PB_BPF_HELPER(name) and a body that sees
+ * r1 ... r5 and run. Arguments have been checked by the verifier, which the comments
+ * don't repeat; errnos are the kernel's.
+ */
+#ifndef PB_BPF_HELPER_HELPER_PRIV_H
+#define PB_BPF_HELPER_HELPER_PRIV_H
+#include <asm/errno.h>
+#include <stdbool.h>
+#include "base/mem.h"
+#include "bpf/core/host.h"
+#include "bpf/core/packet.h"
+#include "bpf/helper/helper_fns.h"
+#include "bpf/helper/prog_type.h"
+#include "bpf/map/map.h"
+
+#define PB_BPF_HELPER(name) \
+	uint64_t pb_bpf_do_##name(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, \
+				  struct pb_bpf_run *run)
+
+#define PB_BPF_PTR(r)	((void *)(r))
+#define PB_BPF_ERR(err)	((uint64_t)(int64_t)-(err))
+
+#endif

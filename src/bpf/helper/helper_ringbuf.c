@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Records for those who read ring buffers. */
+#include "bpf/helper/dynptr.h"
+#include "bpf/helper/helper_priv.h"
+#include "bpf/map/map_ringbuf.h"
+
+static void *reserve(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t size)
+{
+	void *sample = pb_bpf_ringbuf_reserve(map, size, 0);
+
+	if (sample && run->host && run->host->takes)
+		run->host->takes(run, map, sample);
+	return sample;
+}
+
+/* r1 map, r2 bytes, r3 how many, r4 flags */
+PB_BPF_HELPER(ringbuf_output)
+{
+	return (uint64_t)(int64_t)pb_bpf_ringbuf_output(PB_BPF_PTR(r1), PB_BPF_PTR(r2), r3, r4);
+}
+
+/* r1 map, r2 how many bytes, r3 flags */
+PB_BPF_HELPER(ringbuf_reserve)
+{
+	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
+}
+
+/* The record alone is known: whose it is, the program's maps say. */
+static void submit(struct pb_bpf_run *run, void *sample, uint64_t flags, bool discard)
+{
+	struct pb_bpf_map *map = pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample);
+
+	if (run->host && run->host->gives)
+		run->host->gives(run, sample);
+	pb_bpf_ringbuf_submit(map, sample, flags, discard);
+}
+
+/* r1 record, r2 flags */
+PB_BPF_HELPER(ringbuf_submit)
+{
+	submit(run, PB_BPF_PTR(r1), r2, false);
+	return 0;
+}
+
+PB_BPF_HELPER(ringbuf_discard)
+{
+	submit(run, PB_BPF_PTR(r1), r2, true);
+	return 0;
+}
+
+/* r1 map, r2 what */
+PB_BPF_HELPER(ringbuf_query)
+{
+	return pb_bpf_ringbuf_query(PB_BPF_PTR(r1), r2);
+}
+
+/* r1 map, r2 size, r3 flags, r4 dynptr */
+PB_BPF_HELPER(ringbuf_reserve_dynptr)
+{
+	struct pb_bpf_dynptr *d = PB_BPF_PTR(r4);
+	uint32_t size = (uint32_t)r2;
+
+	*d = (struct pb_bpf_dynptr){ 0 };
+	if (r3)
+		return PB_BPF_ERR(EINVAL);
+	if (size > PB_BPF_DYNPTR_MAX)
+		return PB_BPF_ERR(E2BIG);
+	d->data = reserve(run, PB_BPF_PTR(r1), size);
+	if (!d->data)
+		return PB_BPF_ERR(EINVAL);
+	d->size = size;
+	return 0;
+}
+
+static uint64_t end_dynptr(struct pb_bpf_run *run, struct pb_bpf_dynptr *d, uint64_t flags, bool discard)
+{
+	if (d->data)
+		submit(run, d->data, flags, discard);
+	*d = (struct pb_bpf_dynptr){ 0 };
+	return 0;
+}
+
+/* r1 dynptr, r2 flags */
+PB_BPF_HELPER(ringbuf_submit_dynptr)
+{
+	return end_dynptr(run, PB_BPF_PTR(r1), r2, false);
+}
+
+PB_BPF_HELPER(ringbuf_discard_dynptr)
+{
+	return end_dynptr(run, PB_BPF_PTR(r1), r2, true);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Program types: a table of what each is called, how its context is laid out and
+ * which helpers it may call.
+ *
+ * A context's shape is the kernel's (linux/bpf.h). What a program is handed is a
+ * structure of ours; the verifier's rewriting turns an access to a field into one
+ * access to the place where it lies. So a pointer can stand where the shape has a
+ * __u32, and everything else lies where the shape has it.
+ */
+#ifndef PB_BPF_HELPER_PROG_TYPE_H
+#define PB_BPF_HELPER_PROG_TYPE_H
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Privileges of who loads; the kernel's. */
+enum pb_bpf_caps {
+	PB_BPF_CAP_BPF = 1,		/* loops and calls of all kinds, larger programs */
+	PB_BPF_CAP_PERFMON = 2,		/* may learn addresses; no care about speculation */
+	PB_BPF_CAP_NET_ADMIN = 4,	/* may load types that see the network */
+	PB_BPF_CAP_ALL = 7,
+};
+
+enum pb_bpf_field_kind {
+	PB_BPF_FIELD_SCALAR,
+	PB_BPF_FIELD_PKT,		/* packet data */
+	PB_BPF_FIELD_PKT_META,
+	PB_BPF_FIELD_PKT_END,
+	PB_BPF_FIELD_FLOW_KEYS,		/* struct bpf_flow_keys */
+	PB_BPF_FIELD_SOCK_COMMON,	/* struct bpf_sock or NULL */
+	PB_BPF_FIELD_SOCKET,
+};
+
+enum pb_bpf_field_flags {
+	PB_BPF_FIELD_READ = 1,
+	PB_BPF_FIELD_WRITE = 2,
+	PB_BPF_FIELD_NARROW = 4,	/* a part of an element may be read: 1, 2, 4 bytes, aligned */
+	PB_BPF_FIELD_ANY = 8,		/* any aligned 1, 2, 4, 8 bytes inside */
+	PB_BPF_FIELD_READ_PRIV = 16,	/* read with CAP_BPF only */
+	PB_BPF_FIELD_WRITE_PRIV = 32,	/* written with CAP_BPF only */
+	PB_BPF_FIELD_NARROW_START = 64,	/* as NARROW, but only from its first byte */
+	PB_BPF_FIELD_WIDE = 128,	/* may also be read with the padding behind it, 4 bytes */
+	PB_BPF_FIELD_FULL = 256,	/* of full sockets only */
+	PB_BPF_FIELD_DEVMAP = 512,	/* of programs for BPF_XDP_DEVMAP only */
+};
+
+struct pb_bpf_field {
+	const char *name;
+	uint16_t off, size;		/* in the shape */
+	uint16_t each;			/* an element's size, of arrays: what is accessed at once */
+	uint16_t at, width;		/* in what is handed over; bytes in which the kernel keeps it */
+	uint16_t flags, kind;
+	uint32_t below;			/* with a write: other values aren't stored; 0: all are */
+};
+
+struct pb_bpf_type {
+	uint32_t type;			/* BPF_PROG_TYPE_ */
+	const char *name, *alias;	/* bpftool's word; a short one */
+	uint32_t helpers;		/* enum pb_bpf_helper_set, besides BASE, CAP_BPF, PERFMON */
+	bool unpriv;			/* may be loaded without CAP_BPF */
+	bool packet;			/* its helpers and itself access packets directly, with rights: */
+	bool packet_writable;
+	bool ld_abs;			/* LD_ABS and LD_IND may be used */
+	uint16_t ctx_size;		/* of the shape */
+	/* no fields: any aligned read from here to ctx_size is a scalar (registers, records) */
+	uint16_t any_from;
+	const struct pb_bpf_field *fields;
+	uint32_t nr_fields;
+};
+
+/* NULL: none of ours. By bpftool's name or the alias. */
+const struct pb_bpf_type *pb_bpf_type_of(uint32_t type);
+const struct pb_bpf_type *pb_bpf_type_named(const char *name);
+/* The table: NULL behind the last. */
+const struct pb_bpf_type *pb_bpf_type_at(uint32_t nr);
+
+/* An access that may be made, and what becomes of it. */
+struct pb_bpf_ctx_access {
+	uint8_t kind;			/* enum pb_bpf_field_kind; all but SCALAR are read whole */
+	uint8_t width;			/* bytes to load or store there: of pointers 8 */
+	uint16_t at;			/* in the structure that is handed over */
+	uint8_t field_size;		/* the kernel's ctx_field_size; 0: a part can't be read */
+	uint32_t below;			/* a write of another value isn't done; 0: all are */
+	const char *name;		/* of the field; NULL: has none */
+};
+
+/*
+ * Whether `size` bytes at `off` of the context's shape may be read or written, as the
+ * kernel's is_valid_access: 0 or -EACCES. caps: enum pb_bpf_caps.
+ */
+int pb_bpf_ctx_access(const struct pb_bpf_type *type, uint32_t caps, uint32_t attach_type, int off,
+		      int size, bool write, struct pb_bpf_ctx_access *out);
+
+enum pb_bpf_sock_kind {
+	PB_BPF_SOCK_COMMON,		/* struct bpf_sock, any kind of socket */
+	PB_BPF_SOCK_FULL,		/* struct bpf_sock */
+	PB_BPF_SOCK_TCP,		/* struct bpf_tcp_sock */
+	PB_BPF_SOCK_XDP,		/* struct bpf_xdp_sock */
+};
+
+/* The same of sockets: they are handed over in their shapes, and never written. */
+int pb_bpf_sock_access(enum pb_bpf_sock_kind kind, int off, int size, bool write,
+		       struct pb_bpf_ctx_access *out);
+#endif

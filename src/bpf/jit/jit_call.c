@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Frames and calls in native code. A subprogram is a function:
+ *
+ *	return address
+ *	rbp of the caller      <- rbp, r10: frames are a chain
+ *	the program's stack
+ *	registers that it changes
+ *
+ * The first also keeps its caller's r12, in which its run is from then on. One whose
+ * address is taken has an entry for C that does the same, with the run from r9.
+ */
+#include "bpf/jit/jit_priv.h"
+
+static const struct { uint8_t bit, reg; } kept[] = {
+	{ SAVE_RUN, R12 }, { SAVE_R6, RBX }, { SAVE_R7, R13 }, { SAVE_R8, R14 }, { SAVE_R9, R15 },
+};
+
+static bool is_call(uint8_t op)
+{
+	return op == PB_BPF_OP_CALL || op == PB_BPF_OP_CALL_PC || op == PB_BPF_OP_TAIL_CALL;
+}
+
+/* The register that an instruction changes, or 0: it isn't one of r6 to r9 anyhow. */
+static unsigned changed(const struct bpf_insn *i, uint8_t op)
+{
+	if (op >= PB_BPF_NR_OPS)
+		return op == PB_BPF_OP_TAIL_CALL || op == PB_BPF_OP_NOSPEC ? 0 : i->dst_reg;
+	switch (pb_bpf_ops[op].form) {
+	case PB_BPF_ALU_K: case PB_BPF_ALU_X: case PB_BPF_NEG: case PB_BPF_MOVSX: case PB_BPF_END:
+	case PB_BPF_LD64: case PB_BPF_LDX: case PB_BPF_LDSX:
+		return i->dst_reg;
+	case PB_BPF_FETCH: case PB_BPF_XCHANGE:
+		return i->src_reg;
+	default:
+		return 0;
+	}
+}
+
+void pb_jit_find_saved(struct pb_jit *j)
+{
+	const struct pb_bpf_prog *p = j->prog;
+	uint32_t sub = 0;
+
+	for (uint32_t i = 0; i < p->nr; i++) {
+		unsigned reg = changed(&p->insns[i], p->ops[i]);
+
+		if (sub + 1 < p->nr_subs && p->subs[sub + 1].start == i)
+			sub++;
+		if (reg >= 6 && reg <= 9)
+			j->subs[sub].saved |= (uint8_t)(SAVE_R6 << (reg - 6));
+		if (is_call(p->ops[i]))
+			j->subs[0].saved |= SAVE_RUN;
+		j->tail_calls |= p->ops[i] == PB_BPF_OP_TAIL_CALL;
+	}
+}
+
+static int count(unsigned bits)
+{
+	int n = 0;
+
+	for (; bits; bits &= bits - 1)
+		n++;
+	return n;
+}
+
+/* Bytes below rbp and above the registers; rsp is a multiple of 16 then. */
+static int32_t room(const struct pb_jit *j)
+{
+	int32_t stack = (int32_t)pb_align_up((uint32_t)j->prog->subs[j->sub].stack, 8u);
+
+	return stack + (stack / 8 + count(j->subs[j->sub].saved)) % 2 * 8;
+}
+
+/* A function begins: the one before it ends here. */
+static struct pb_bpf_jit_frame *note_frame(struct pb_jit *j)
+{
+	struct pb_bpf_jit *job = j->job;
+	struct pb_bpf_jit_frame *f;
+
+	if (!j->out || !job->frames || job->nr_frames == 2 * j->prog->nr_subs)
+		return &j->nowhere;
+	if (job->nr_frames)
+		job->frames[job->nr_frames - 1].end = j->at;
+	f = &job->frames[job->nr_frames++];
+	*f = (struct pb_bpf_jit_frame){ .entry = j->at };
+	return f;
+}
+
+static void callback_entry(struct pb_jit *j)
+{
+	struct pb_bpf_jit_frame *f = note_frame(j);
+
+	pb_jit_place(j, &j->subs[j->sub].callback);
+	pb_jit_push(j, RBP);
+	pb_jit_mov(j, true, RBP, RSP);
+	pb_jit_push(j, R12);
+	f->body = j->at;
+	f->saved = SAVE_RUN;
+	pb_jit_group1(j, true, 5, RSP, 8);
+	pb_jit_mov(j, true, R12, R9);
+	pb_jit_bytes(j, 0xe8, 1);
+	pb_jit_bytes(j, j->subs[j->sub].entry - (j->at + 4), 4);
+	pb_jit_rm(j, true, 0x8b, R12, RBP, -8, false);
+	pb_jit_bytes(j, 0xc3c9, 2);			/* leave; ret */
+}
+
+void pb_jit_prologue(struct pb_jit *j)
+{
+	struct pb_jit_sub *s = &j->subs[j->sub];
+	struct pb_bpf_jit_frame *f;
+	int32_t bytes = room(j);
+
+	if (j->prog->subs[j->sub].callback)
+		callback_entry(j);
+	f = note_frame(j);
+	pb_jit_place(j, &s->entry);
+	pb_jit_push(j, RBP);
+	pb_jit_mov(j, true, RBP, RSP);
+	if (bytes)
+		pb_jit_group1(j, true, 5, RSP, bytes);
+	for (size_t k = 0; k < pb_array_size(kept); k++)
+		if (s->saved & kept[k].bit)
+			pb_jit_push(j, kept[k].reg);
+	f->body = j->at;
+	f->saved = s->saved;
+	f->room = (uint16_t)bytes;
+	if (s->saved & SAVE_RUN)
+		pb_jit_mov(j, true, R12, RSI);
+}
+
+/* rsp is at the return address again. */
+static void leave(struct pb_jit *j)
+{
+	for (size_t k = pb_array_size(kept); k--;)
+		if (j->subs[j->sub].saved & kept[k].bit)
+			pb_jit_pop(j, kept[k].reg);
+	pb_jit_bytes(j, room(j) ? 0xc9 : 0x5d, 1);	/* leave, pop %rbp */
+}
+
+void pb_jit_epilogue(struct pb_jit *j)
+{
+	leave(j);
+	pb_jit_bytes(j, 0xc3, 1);
+}
+
+static void call_c(struct pb_jit *j, const void *fn)
+{
+	int64_t rel = (int64_t)((uint64_t)fn - (j->job->base + j->at + 5));
+
+	/* with a margin: whatever moves meanwhile */
+	if (j->job->base && rel > INT32_MIN + (1 << 26) && rel < INT32_MAX - (1 << 26)) {
+		pb_jit_bytes(j, 0xe8, 1);
+		pb_jit_bytes(j, (uint64_t)rel, 4);
+		return;
+	}
+	pb_jit_mov_imm(j, RAX, (uint64_t)fn);
+	pb_jit_bytes(j, 0xd0ff, 2);			/* call *%rax */
+}
+
+void pb_jit_call_helper(struct pb_jit *j, pb_bpf_fn *fn)
+{
+	pb_jit_mov(j, true, R9, R12);
+	call_c(j, (const void *)fn);
+}
+
+void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
+{
+	uint32_t s = (uint32_t)pb_bisect(n, 0, j->prog->nr_subs, j->prog->subs[n].start < target);
+
+	pb_jit_bytes(j, 0xe8, 1);
+	pb_jit_bytes(j, j->subs[s].entry - (j->at + 4), 4);
+	/* what the callee left for a tail call was entered as another program */
+	if (j->tail_calls) {
+		pb_jit_mov_imm(j, R11, (uint64_t)j->prog);
+		pb_jit_rm(j, true, 0x89, R11, R12, offsetof(struct pb_bpf_run, prog), false);
+	}
+}
+
+/* The frame is left as at its end, and the other program entered like a function
+ * that the caller called. */
+void pb_jit_tail_call(struct pb_jit *j)
+{
+	uint32_t stay;
+
+	pb_jit_mov(j, true, RDI, RSI);
+	pb_jit_mov(j, false, RSI, RDX);
+	pb_jit_mov(j, true, RDX, R12);
+	call_c(j, (const void *)pb_bpf_tail_call);
+	pb_jit_rr(j, true, 0x85, RAX, RAX);
+	stay = pb_jit_skip(j, 0x70 | CC_E);
+	pb_jit_rm(j, true, 0x8b, RDI, R12, offsetof(struct pb_bpf_run, ctx), false);
+	pb_jit_mov(j, true, RSI, R12);
+	leave(j);
+	pb_jit_bytes(j, 0xe0ff, 2);			/* jmp *%rax */
+	pb_jit_here(j, stay);
+}
+
+void pb_jit_func_address(struct pb_jit *j, int reg, uint32_t target)
+{
+	uint32_t s = (uint32_t)pb_bisect(n, 0, j->prog->nr_subs, j->prog->subs[n].start < target);
+
+	pb_jit_rex(j, true, reg, 0, false);
+	pb_jit_bytes(j, 0x8d | (5u | (reg & 7u) << 3) << 8, 2);	/* lea x(%rip), reg */
+	pb_jit_bytes(j, j->subs[s].callback - (j->at + 4), 4);
+}

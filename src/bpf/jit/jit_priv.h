@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Inside the JIT: jit_emit.c writes instructions of the processor, jit_alu.c,
+ * jit_mem.c and jit_call.c those of eBPF with them, jit_x86_64.c lays them out.
+ *
+ * Registers are the kernel's choice, so that helpers are called as they stand:
+ *
+ *   r0 rax   r1 rdi   r2 rsi   r3 rdx   r4 rcx   r5 r8   r6 rbx   r7 r13   r8 r14
+ *   r9 r15   r10 rbp   AX r10
+ *
+ * r12 is the run, r9 and r11 are scratch; a constant that is hidden is in r11. Below
+ * rsp the ABI leaves 128 bytes to us, too.
+ */
+#ifndef PB_BPF_JIT_JIT_PRIV_H
+#define PB_BPF_JIT_JIT_PRIV_H
+#include "base/base.h"
+#include "bpf/jit/jit.h"
+
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+enum { CC_B = 2, CC_AE, CC_E, CC_NE, CC_BE, CC_A, CC_S, CC_L = 12, CC_GE, CC_LE, CC_G };
+
+extern const uint8_t pb_jit_regs[12];
+#define REG(n) ((int)pb_jit_regs[n])
+
+/* A subprogram as a function. */
+struct pb_jit_sub {
+	uint32_t entry;		/* of calls, as of the last pass */
+	uint32_t callback;	/* of calls from C */
+	uint8_t saved;		/* registers that it changes and its caller keeps; SAVE_ bits */
+};
+enum { SAVE_R6 = 1, SAVE_R7 = 2, SAVE_R8 = 4, SAVE_R9 = 8, SAVE_RUN = 16 };
+
+struct pb_jit {
+	struct pb_bpf_jit *job;
+	const struct pb_bpf_prog *prog;
+	uint8_t *out;		/* NULL: lengths only */
+	uint32_t size, at;	/* of out; where the next byte goes */
+	uint32_t *addr;
+	uint32_t i;		/* the instruction */
+	uint32_t sub;		/* and its subprogram */
+	uint32_t faults;	/* loads that may fault so far */
+	uint32_t hidden;	/* constants of the instruction that were hidden so far */
+	uint8_t zero_flag;	/* register of the program that it is of, or: */
+#define PB_JIT_NO_FLAG	255
+	bool zero_wide;		/* of all its 64 bits */
+	bool tail_calls;	/* there are some in the program */
+	bool settled;		/* far jumps stay far */
+	bool moved;		/* something isn't where the last pass had it */
+	struct pb_bpf_jit_frame nowhere;	/* frames that nobody asked for */
+	struct pb_jit_sub subs[PB_BPF_MAX_SUBPROGS];
+};
+
+/* ---- jit_emit.c: the processor's instructions ----------------------------- */
+
+/* n bytes of v, the lowest first */
+void pb_jit_bytes(struct pb_jit *j, uint64_t v, int n);
+void pb_jit_rex(struct pb_jit *j, bool wide, int reg, int rm, bool always);
+void pb_jit_modrm(struct pb_jit *j, int reg, int rm);
+/* op reg, rm; op of two bytes: 0x0fXX */
+void pb_jit_rr(struct pb_jit *j, bool wide, unsigned op, int reg, int rm);
+/* op reg, off(base); byte_reg: reg is a byte's */
+void pb_jit_rm(struct pb_jit *j, bool wide, unsigned op, int reg, int base, int32_t off,
+	       bool byte_reg);
+void pb_jit_mov(struct pb_jit *j, bool wide, int to, int from);
+void pb_jit_mov_imm(struct pb_jit *j, int to, uint64_t v);
+/* op /ext imm, reg: 0 add, 1 or, 4 and, 5 sub, 6 xor, 7 cmp */
+void pb_jit_group1(struct pb_jit *j, bool wide, int ext, int reg, int32_t imm);
+/* op /ext reg: 2 not, 3 neg, 4 mul, 6 div, 7 idiv */
+void pb_jit_group3(struct pb_jit *j, bool wide, int ext, int reg);
+void pb_jit_push(struct pb_jit *j, int reg);
+void pb_jit_pop(struct pb_jit *j, int reg);
+/* A short jump over code that follows (opcode 0x70 | cc, 0xeb); here() sets where. */
+uint32_t pb_jit_skip(struct pb_jit *j, unsigned op);
+void pb_jit_here(struct pb_jit *j, uint32_t from);
+/* The instruction's jump to an offset of the image. cc: CC_, or -1: always. */
+void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
+/* Another jump; its length is always the same. */
+void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
+/* Notes that something lies at the present place; *place: as of the last pass. */
+void pb_jit_place(struct pb_jit *j, uint32_t *place);
+/* reg = v, but v can't be found in the code; the flags change */
+void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
+
+/* ---- jit_fuse.c: two instructions as one ------------------------------------- */
+
+/* In the job's notes of an instruction. */
+enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
+void pb_jit_find_targets(struct pb_jit *j);
+/* Writes this and the next ones as one, if that goes: how many, or 0. */
+unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* The instruction was just written. */
+void pb_jit_note_flags(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
+/* Whether this comparison with a constant was made by the instruction before. */
+bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool wide);
+
+/* ---- an instruction of a kind ------------------------------------------------ */
+
+void pb_jit_alu(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg);
+void pb_jit_movsx(struct pb_jit *j, const struct bpf_insn *i, bool wide, unsigned width);
+void pb_jit_swap(struct pb_jit *j, int reg, unsigned width, bool swap);
+void pb_jit_load64(struct pb_jit *j, const struct bpf_insn *i);
+void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx);
+void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx);
+void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool imm);
+void pb_jit_atomic(struct pb_jit *j, const struct bpf_insn *i, enum pb_bpf_op op);
+/* The code behind the last instruction that loads which fault go on at. */
+void pb_jit_fixups(struct pb_jit *j);
+void pb_jit_find_saved(struct pb_jit *j);
+void pb_jit_prologue(struct pb_jit *j);
+void pb_jit_epilogue(struct pb_jit *j);
+void pb_jit_call_helper(struct pb_jit *j, pb_bpf_fn *fn);
+void pb_jit_call_pc(struct pb_jit *j, uint32_t target);
+void pb_jit_tail_call(struct pb_jit *j);
+void pb_jit_func_address(struct pb_jit *j, int reg, uint32_t target);
+#endif

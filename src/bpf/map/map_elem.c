@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A hash's elements while they are in no list: taken, given back, found again. */
+#include "bpf/map/map_hash.h"
+
+/* ---- stacks: hints where free elements are ------------------------------------- */
+
+static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
+{
+	uint64_t head = pb_load(stack);
+
+	while (is_elem(m, LINK(head))) {
+		uint32_t link = LINK(head);
+		struct elem *e = elem(m, link);
+		uint64_t word = pb_load(&e->next);
+
+		if (STATE(word) != FREE || LINK(word) & END) {
+			/* not free although it is here: what lies below is found by a scan */
+			if (pb_load(stack) == head)
+				pb_replace(stack, &head, (head & TAGS) + TAG_ONE);
+			else
+				head = pb_load(stack);
+			continue;
+		}
+		if (!pb_replace(stack, &head, (head & TAGS) + TAG_ONE + LINK(word)))
+			continue;
+		if (pb_replace(&e->next, &word, owned_by(m, (word & TAGS) + TAG_ONE)))
+			return link;
+		head = pb_load(stack);
+	}
+	return 0;
+}
+
+void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
+{
+	uint64_t *stack = &hash_top(m)->shard[shard].head, head = pb_load(stack);
+	struct elem *e = elem(m, link);
+
+	do {
+		uint64_t free = (word & TAGS) | FREE | (LINK(head) & ~END);
+
+		if (!pb_replace(&e->next, &word, free))
+			return;		/* found by a scan, or by who repairs */
+		word = free;
+	} while (!pb_replace(stack, &head, (head & TAGS) + TAG_ONE + link));
+}
+
+/* ---- searches ------------------------------------------------------------------ */
+
+static bool own(struct pb_bpf_map *m, struct elem *e, uint64_t word)
+{
+	return pb_replace(&e->next, &word, owned_by(m, (word & TAGS) + TAG_ONE));
+}
+
+/* An element that is free but in no stack. */
+static uint32_t scan(struct pb_bpf_map *m)
+{
+	struct hash_top *t = hash_top(m);
+	uint32_t from = __atomic_load_n(&t->scan, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < m->nr_elems; i++) {
+		uint32_t link = (uint32_t)(((uint64_t)from + i) % m->nr_elems) + 1;
+		uint64_t word = pb_load(&elem(m, link)->next);
+
+		if (!(!word || (STATE(word) == FREE && !(LINK(word) & END))) || !own(m, elem(m, link), word))
+			continue;
+		__atomic_store_n(&t->scan, link, __ATOMIC_RELAXED);
+		return link;
+	}
+	return 0;
+}
+
+/* Two neighbours stay in one shard: processors fetch lines in pairs. */
+static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
+{
+	struct hash_top *t = hash_top(m);
+	uint32_t fresh = __atomic_load_n(&t->fresh, __ATOMIC_RELAXED);
+
+	while (fresh < m->nr_elems) {
+		uint32_t first = fresh + 1, nr = first < m->nr_elems ? 2 : 1;
+
+		if (!pb_replace32(&t->fresh, &fresh, fresh + nr))
+			continue;
+		if (nr > 1 && own(m, elem(m, first + 1), 0))
+			pb_bpf_hash_give_elem(m, first + 1, owned_by(m, TAG_ONE), shard);
+		if (own(m, elem(m, first), 0))
+			return first;
+	}
+	return 0;
+}
+
+uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
+{
+	struct hash_top *t = hash_top(m);
+	uint32_t link = pop(m, &t->shard[shard].head);
+
+	if (!link)
+		link = take_new(m, shard);
+	for (uint32_t i = 1; !link && i < SHARDS; i++)
+		link = pop(m, &t->shard[(shard + i) % SHARDS].head);
+	if (!link)
+		link = scan(m);
+	if (!link && m->alive) {
+		pb_bpf_hash_repair(m, 0);
+		link = scan(m);
+	}
+	if (link) {
+		elem(m, link)->room = 0;
+		__atomic_store_n(&elem(m, link)->owner, (uint16_t)m->owner, __ATOMIC_RELAXED);
+	}
+	return link;
+}
+
+/* ---- room for keys --------------------------------------------------------------- */
+
+bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard)
+{
+	struct hash_shard *shards = hash_top(m)->shard;
+
+	for (uint32_t i = 0; i < SHARDS; i++) {
+		uint32_t *from = &shards[(shard + i) % SHARDS].room, room = __atomic_load_n(from, __ATOMIC_RELAXED);
+
+		while (room) {
+			/* half of another's, so that it isn't asked again and again */
+			uint32_t some = i ? (room + 1) / 2 : 1;
+
+			if (!pb_replace32(from, &room, room - some))
+				continue;
+			if (some > 1)
+				__atomic_fetch_add(&shards[shard].room, some - 1, __ATOMIC_RELAXED);
+			return true;
+		}
+	}
+	return false;
+}
+
+void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard)
+{
+	__atomic_fetch_add(&hash_top(m)->shard[shard].room, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t all_room(const struct pb_bpf_map *m)
+{
+	uint32_t room = 0;
+
+	for (uint32_t i = 0; i < SHARDS; i++)
+		room += pb_load32(&hash_top(m)->shard[i].room);
+	return room;
+}
+
+uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m)
+{
+	return m->attr.max_entries - all_room(m);
+}
+
+/* ---- what dead processes left ----------------------------------------------------- */
+
+struct lives {
+	const struct pb_bpf_map *m;
+	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
+};
+
+/* Asks once for each. Who is dead stays so, and nobody else has the number, until the end. */
+static bool died(struct lives *l, uint32_t owner)
+{
+	uint32_t bit = 1u << owner % 32, i = owner / 32;
+
+	if (!owner || owner >= PB_BPF_MAX_OWNERS || !l->m->alive)
+		return false;
+	if (!(l->asked[i] & bit)) {
+		l->asked[i] |= bit;
+		if (l->m->claim ? l->m->claim(l->m, owner) : !l->m->alive(l->m, owner))
+			l->dead[i] |= bit;
+	}
+	return l->dead[i] & bit;
+}
+
+static void end_lives(struct lives *l)
+{
+	for (uint32_t i = 0; l->m->unclaim && i < PB_BPF_MAX_OWNERS / 32; i++)
+		for (uint32_t left = l->dead[i]; left; left &= left - 1)
+			l->m->unclaim(l->m, i * 32 + (uint32_t)__builtin_ctz(left));
+}
+
+/* True: an element was lost, and is free now. */
+static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
+{
+	struct elem *e = elem(m, link);
+	uint64_t word = pb_load(&e->next);
+	uint32_t bucket = e->hash & m->mask;
+
+	switch (STATE(word)) {
+	case FREE:
+		if (!(LINK(word) & END) || !died(l, LINK(word) & ~END))
+			return false;
+		break;
+	case MARK:
+		/* who unlinked it, and was about to own it, finds that we do */
+		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
+		    pb_bpf_hash_in_list(m, bucket, link))
+			return false;
+		break;
+	case 0:
+		if (!word)
+			return false;
+		if (!died(l, e->owner) || pb_bpf_hash_in_list(m, bucket, link) || pb_load(&e->next) != word)
+			return false;
+		break;
+	default:
+		return false;
+	}
+	if (!own(m, e, word))
+		return false;
+	pb_bpf_hash_give_elem(m, link, owned_by(m, (word & TAGS) + TAG_ONE), 0);
+	return true;
+}
+
+bool pb_bpf_somebody_died(struct pb_bpf_map *m)
+{
+	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
+	struct lives l = { .m = m };
+	bool any = pb_load32(&hash_top(m)->doubt);
+
+	/* so that a full map that is hit all the time doesn't ask all the time */
+	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
+		return false;
+	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
+		for (uint32_t left = pb_load32(&m->head->owners[w]); left; left &= left - 1) {
+			uint32_t owner = w * 32 + (uint32_t)__builtin_ctz(left);
+
+			if (owner == m->owner || !died(&l, owner))
+				continue;
+			__atomic_fetch_and(&m->head->owners[w], ~(1u << owner % 32), __ATOMIC_RELAXED);
+			any = true;
+		}
+	end_lives(&l);
+	if (any)
+		pb_bpf_hash_repair(m, 0);
+	return any;
+}
+
+/*
+ * Elements that have taken room, or may have: in lists, deleted but still there, or about
+ * to be a new key. sum: another one if any word changes. quiet: all are in lists.
+ */
+static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
+{
+	uint32_t held = 0;
+
+	*sum = 0;
+	*quiet = true;
+	for (uint32_t link = 1; link <= m->nr_elems; link++) {
+		struct elem *e = elem(m, link);
+		uint64_t word = pb_load(&e->next);
+
+		*sum = *sum * 31 + word;
+		if (!word || (STATE(word) == FREE && !(LINK(word) & END)))
+			continue;
+		if (STATE(word) == MARK) {
+			held += !(word & KEPT);
+			*quiet = false;
+		} else if (!STATE(word) && pb_bpf_hash_in_list(m, e->hash & m->mask, link) == 1) {
+			held++;
+		} else {
+			held += e->room;
+			*quiet = false;
+		}
+	}
+	return held;
+}
+
+/* All room becomes this much. */
+static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
+{
+	struct hash_shard *shards = hash_top(m)->shard;
+
+	if (is < room)
+		__atomic_fetch_add(&shards[0].room, room - is, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < SHARDS && is > room; i++) {
+		uint32_t there = pb_load32(&shards[i].room), less = there < is - room ? there : is - room;
+
+		if (pb_replace32(&shards[i].room, &there, there - less))
+			is -= less;
+	}
+}
+
+/*
+ * The room is right but for what died beside it. A number that is found twice, with the
+ * same words and the same room, is that of a moment in which nobody was at work, or of
+ * operations that stand still. Those hold their room here, so that there is never too
+ * much; if there is too little afterwards, it is counted again when it runs out.
+ */
+static void recount(struct pb_bpf_map *m)
+{
+	for (int tries = 0; tries < 8; tries++) {
+		uint64_t sums[2];
+		bool quiet;
+		uint32_t room = all_room(m), held = count_held(m, &sums[0], &quiet);
+
+		if (count_held(m, &sums[1], &quiet) != held || sums[0] != sums[1] || all_room(m) != room)
+			continue;
+		set_room(m, held < m->attr.max_entries ? m->attr.max_entries - held : 0, room);
+		__atomic_store_n(&hash_top(m)->doubt, !quiet, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&hash_top(m)->doubt, 1, __ATOMIC_RELAXED);
+}
+
+void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)
+{
+	struct lives l = { .m = m };
+	uint32_t found = 0;
+
+	dead %= PB_BPF_MAX_OWNERS;
+	l.asked[dead / 32] |= 1u << dead % 32;
+	l.dead[dead / 32] |= 1u << dead % 32;
+
+	for (uint32_t link = 1; link <= m->nr_elems; link++)
+		found += repair_elem(m, &l, link);
+	end_lives(&l);
+	if (found)
+		__atomic_fetch_add(&hash_top(m)->deaths, found, __ATOMIC_RELAXED);
+	recount(m);
+}

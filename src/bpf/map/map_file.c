@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_owner.h"
+
+/* ---- who lives -------------------------------------------------------------- */
+
+/* The descriptor may have become another file's: then nobody is said to be dead. */
+static bool same_file(const struct pb_bpf_map *map)
+{
+	int saved = errno;
+	struct stat st;
+	bool same = !fstat(map->fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino;
+
+	errno = saved;
+	return same;
+}
+
+static bool alive(const struct pb_bpf_map *map, uint32_t owner)
+{
+	short type = F_WRLCK;
+
+	return owner == map->owner || !same_file(map) ||
+	       pb_bpf_owner_lock(map->fd, F_OFD_GETLK, &type, owner, 1) || type != F_UNLCK;
+}
+
+bool pb_bpf_map_file_used(int fd)
+{
+	short type = F_WRLCK;
+
+	return pb_bpf_owner_lock(fd, F_OFD_GETLK, &type, 0, PB_BPF_MAX_OWNERS) || type != F_UNLCK;
+}
+
+static bool claim(const struct pb_bpf_map *map, uint32_t owner)
+{
+	short type = F_WRLCK;
+
+	return owner != map->owner && same_file(map) && !pb_bpf_owner_lock(map->fd, F_OFD_SETLK, &type, owner, 1);
+}
+
+static void unclaim(const struct pb_bpf_map *map, uint32_t owner)
+{
+	short type = F_UNLCK;
+
+	if (owner != map->owner && same_file(map))
+		pb_bpf_owner_lock(map->fd, F_OFD_SETLK, &type, owner, 1);
+}
+
+static int become_owner(struct pb_bpf_map *map)
+{
+	map->alive = alive;
+	map->claim = claim;
+	map->unclaim = unclaim;
+	return pb_bpf_become_owner(map, map->fd);
+}
+
+/* ---- mappings --------------------------------------------------------------- */
+
+static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void **block)
+{
+	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
+	char *at = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t again = span - size;
+
+	if (at == MAP_FAILED)
+		return -errno;
+	if (mmap(at, size, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    (again && mmap(at + size, again, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)(size - again)) == MAP_FAILED)) {
+		int err = errno;
+
+		munmap(at, span);
+		return -err;
+	}
+	*block = at;
+	return 0;
+}
+
+/* What is in the file is a map of just this size, whatever it was before. */
+static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint64_t span)
+{
+	struct pb_bpf_map_spec spec = { 0 };
+	struct stat st;
+	int err = pb_bpf_map_open(map, block, size);
+
+	if (!err) {
+		spec.attr = map->attr;
+		err = map->size != size || pb_bpf_map_span(&spec, size) != span ? -EINVAL :
+		      fstat(fd, &st) ? -errno : 0;
+	}
+	if (err) {
+		munmap(block, span);
+		return err;
+	}
+	map->fd = fd;
+	map->dev = st.st_dev;
+	map->ino = st.st_ino;
+	map->mapped = span;
+	return 0;
+}
+
+int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd, uint32_t id)
+{
+	uint64_t size, span;
+	void *block;
+	int err;
+
+	size = pb_bpf_map_size(spec, &err);
+	if (!size)
+		return err;
+	span = pb_bpf_map_span(spec, size);
+	if (ftruncate(fd, (off_t)size))
+		return errno == EFBIG || errno == EINVAL ? -ENOMEM : -errno;
+	err = map_block(fd, size, span, true, &block);
+	if (err)
+		return err;
+	err = pb_bpf_map_format(block, spec, id);
+	if (err) {
+		munmap(block, span);
+		return err;
+	}
+	err = view(map, fd, block, size, span);
+	if (err)
+		return err;
+	map->types = spec->types;
+	err = become_owner(map);
+	if (err)
+		munmap(block, span);
+	return err;
+}
+
+int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)
+{
+	static uint32_t ids;
+	int fd = memfd_create("bpf-map", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -errno;
+	err = pb_bpf_map_create_at(map, spec, fd, __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED));
+	if (err)
+		close(fd);
+	else
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return err;
+}
+
+int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access)
+{
+	uint64_t size, span;
+	struct stat st;
+	void *block;
+	int err;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct pb_bpf_map_head))
+		return -EINVAL;
+	size = (uint64_t)st.st_size;
+	err = map_block(fd, sizeof(struct pb_bpf_map_head), sizeof(struct pb_bpf_map_head), false, &block);
+	if (err)
+		return err;
+	size = pb_bpf_map_block_size(block, size, &span);
+	munmap(block, sizeof(struct pb_bpf_map_head));
+	if (!size)
+		return -EINVAL;
+	/* Even a reader of a ring buffer writes his position; rights are checked above pages. */
+	err = map_block(fd, size, span, true, &block);
+	if (err)
+		return err;
+	err = view(map, fd, block, size, span);
+	if (err)
+		return err;
+	map->access &= access;
+	err = become_owner(map);
+	if (err)
+		munmap(block, span);
+	return err;
+}
+
+int pb_bpf_map_reopen(int fd, uint8_t access)
+{
+	char path[32];
+	int copy;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	copy = open(path, O_RDWR | O_CLOEXEC);
+	return copy < 0 ? -errno : copy;
+}
+
+void pb_bpf_map_close(struct pb_bpf_map *map)
+{
+	if (map->owner)
+		__atomic_fetch_and(&map->head->owners[map->owner / 32], ~(1u << map->owner % 32), __ATOMIC_RELEASE);
+	munmap(map->head, map->mapped);
+	close(map->fd);
+	map->head = NULL;
+	map->fd = -1;
+}

@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * BPF_MAP_TYPE_HASH, LRU_HASH, and those with a value for each lane. map_hash.h has
+ * the layout and the states.
+ *
+ * A bucket is a word {tag, link}; link is an element's number and one, or END and the
+ * bucket's number. A new key is inserted at a bucket's word only, which then has a new tag:
+ * who replaces the word that he read before he looked through the list knows that no key
+ * came meanwhile. A present key's new element is put behind its old one by the same change
+ * of the old one's word that deletes that: who looks finds one of both. Who marks an element
+ * has deleted it; who unlinks it gives it back.
+ *
+ * An element that is free may be in another list soon, or be filled for one. So a step is
+ * believed only if the word that led to the element has no mark and is still the same when
+ * the element's own has been read: then it was in the list. Who comes to a deleted element
+ * has it unlinked before he goes on. Who finds a word changed, or walks for too long, begins
+ * anew.
+ */
+#include "bpf/map/map_hash.h"
+
+#define MANY_BUCKETS	(1u << 16)
+
+/* ---- layout --------------------------------------------------------------- */
+
+struct layout {
+	uint32_t key_room, nr_buckets, nr_elems, max;
+	uint64_t elem_size, elems, values, lane_size, size;
+};
+
+static int check(const struct pb_bpf_map_attr *a)
+{
+	bool lru = a->type == BPF_MAP_TYPE_LRU_HASH || a->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+
+	if (a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | BPF_F_NO_COMMON_LRU | BPF_F_ZERO_SEED | PB_BPF_ACCESS_FLAGS) ||
+	    !pb_bpf_access_ok(a->flags) || (!lru && a->flags & BPF_F_NO_COMMON_LRU))
+		return -EINVAL;
+	if (lru && a->flags & BPF_F_NO_PREALLOC)
+		return -PB_BPF_ENOTSUPP;
+	if (!a->max_entries || !a->key_size || !a->value_size)
+		return -EINVAL;
+	if ((uint64_t)a->key_size + a->value_size >= PB_BPF_VALUE_MOST - 48 ||
+	    (is_percpu(a->type) && pb_align_up(a->value_size, 8u) > 32768) || a->max_entries > 1u << 30)
+		return -E2BIG;
+	return 0;
+}
+
+static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layout *l)
+{
+	uint64_t buckets = 1;
+	int err = check(a);
+
+	if (err)
+		return err;
+	/* small maps' lie apart, so that threads with keys of their own seldom share a line of them */
+	while (buckets < a->max_entries || (buckets < 4ull * a->max_entries && buckets < MANY_BUCKETS))
+		buckets *= 2;
+	l->key_room = pb_align_up(a->key_size, 8u);
+	l->elem_size = offsetof(struct elem, key) + l->key_room +
+		       (is_percpu(a->type) || a->value_size <= SMALL ? 0 : pb_align_up(a->value_size, 8u));
+	/* cache lines of their own: processors that use different ones don't meet */
+	l->elem_size = pb_align_up(l->elem_size, (uint64_t)64);
+	l->nr_buckets = (uint32_t)buckets;
+	l->nr_elems = a->max_entries + SPARE;
+	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)128);
+	l->values = pb_align_up(l->elems + l->nr_elems * l->elem_size, (uint64_t)64);
+	l->lane_size = is_percpu(a->type) ?
+		       pb_align_up((uint64_t)l->nr_elems * pb_align_up(a->value_size, 8u), (uint64_t)64) : 0;
+	l->size = l->values + l->lane_size * lanes;
+	return 0;
+}
+
+static uint64_t hash_size(const struct pb_bpf_map_spec *s, int *err)
+{
+	struct layout l;
+
+	*err = lay_out(&s->attr, s->lanes, &l);
+	return *err ? 0 : l.size;
+}
+
+static void hash_format(void *block)
+{
+	struct pb_bpf_map_head *head = block;
+	uint64_t *buckets = (uint64_t *)((struct hash_top *)(head + 1) + 1);
+	struct layout l;
+
+	if (lay_out(&head->spec.attr, head->spec.lanes, &l))
+		return;
+	for (uint32_t b = 0; b < l.nr_buckets; b++)
+		buckets[b] = END | b;
+	((struct hash_top *)(head + 1))->shard[0].room = head->spec.attr.max_entries;
+}
+
+static bool hash_open(struct pb_bpf_map *m)
+{
+	struct layout l;
+
+	if (lay_out(&m->attr, m->lanes, &l))
+		return false;
+	m->buckets = (uint64_t *)(hash_top(m) + 1);
+	m->elems = (char *)m->head + l.elems;
+	m->values = (char *)m->head + l.values;
+	m->lane_size = l.lane_size;
+	m->elem_size = l.elem_size;
+	m->nr_elems = l.nr_elems;
+	m->mask = l.nr_buckets - 1;
+	m->key_room = l.key_room;
+	return true;
+}
+
+/* ---- keys ------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h)
+{
+	h *= 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 32;
+}
+
+static inline uint32_t hash_of(const struct pb_bpf_map *m, const void *key)
+{
+	uint32_t n = m->attr.key_size;
+	const char *p = key;
+	uint64_t h = n, word;
+
+	for (; n >= 8; p += 8, n -= 8) {
+		__builtin_memcpy(&word, p, 8);
+		h = mix(h ^ word);
+	}
+	if (n) {
+		word = 0;
+		if (n == 4)
+			__builtin_memcpy(&word, p, 4);
+		else
+			memcpy(&word, p, n);
+		h = mix(h ^ word);
+	}
+	return (uint32_t)(h ^ h >> 17);
+}
+
+uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key)
+{
+	return hash_of(m, key);
+}
+
+static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const void *key)
+{
+	uint64_t a, b;
+	uint32_t x, y;
+
+	switch (m->attr.key_size) {
+	case 4:
+		__builtin_memcpy(&x, e->key, 4);
+		__builtin_memcpy(&y, key, 4);
+		return x == y;
+	case 8:
+		__builtin_memcpy(&a, e->key, 8);
+		__builtin_memcpy(&b, key, 8);
+		return a == b;
+	default:
+		return !memcmp(e->key, key, m->attr.key_size);
+	}
+}
+
+/* ---- walks ------------------------------------------------------------------ */
+
+/* word: the bucket's, read before. */
+static inline __attribute__((always_inline)) struct pb_bpf_found
+find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, const void *key)
+{
+	const uint64_t *at = &m->buckets[bucket];
+
+	for (uint32_t n = 0; !(LINK(word) & END); n++) {
+		struct elem *e;
+		uint64_t next;
+		bool same;
+
+		if (!is_elem(m, LINK(word)) || n > m->nr_elems)
+			return (struct pb_bpf_found){ .lost = DAMAGED };
+		e = elem(m, LINK(word));
+		next = pb_load(&e->next);
+		same = e->hash == hash && same_key(m, e, key);
+		if (pb_load(at) != word || next & OUT)
+			return (struct pb_bpf_found){ .lost = LOST };
+		if (next & MARK)
+			return (struct pb_bpf_found){ .lost = SWEEP };
+		if (same)
+			return (struct pb_bpf_found){ .link = LINK(word), .word = next, .tag = next & TAGS };
+		at = &e->next;
+		word = next;
+	}
+	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
+}
+
+/* The same, until it says something, or for too long. *word: the bucket's. */
+static __attribute__((noinline)) struct pb_bpf_found
+find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
+{
+	uint32_t bucket = hash & m->mask;
+	struct pb_bpf_found f = { .lost = LOST };
+
+	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++) {
+		*word = pb_load(&m->buckets[bucket]);
+		f = find(m, bucket, *word, hash, key);
+		if (f.lost == DAMAGED)
+			break;
+		if (f.lost == SWEEP)
+			pb_bpf_hash_sweep(m, bucket, shard);
+	}
+	return f;
+}
+
+static inline __attribute__((always_inline)) struct pb_bpf_found
+find_again(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
+{
+	struct pb_bpf_found f;
+
+	*word = pb_load(&m->buckets[hash & m->mask]);
+	f = find(m, hash & m->mask, *word, hash, key);
+	return pb_likely(!f.lost) ? f : find_disturbed(m, hash, key, word, shard);
+}
+
+struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key)
+{
+	uint64_t word;
+
+	return find_again(m, hash, key, &word, shard_of(m, NULL));
+}
+
+/* An element that we have unlinked. While it is ours it still has its room, for who counts. */
+static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
+{
+	struct elem *e = elem(m, link);
+	uint64_t owned = owned_by(m, word & TAGS);
+	bool room = !(word & KEPT);
+
+	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
+	if (!pb_replace(&e->next, &word, owned))
+		return;		/* who repairs took us for dead */
+	if (room)
+		pb_bpf_hash_give_room(m, shard);
+	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
+	pb_bpf_hash_give_elem(m, link, owned, shard);
+}
+
+/* 0, LOST or DAMAGED */
+static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
+{
+	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
+
+	for (uint32_t n = 0; !(LINK(word) & END); n++) {
+		uint32_t link = LINK(word);
+		uint64_t next, new;
+
+		if (!is_elem(m, link) || n > m->nr_elems)
+			return DAMAGED;
+		if (STATE(word))
+			return LOST;
+		next = pb_load(&elem(m, link)->next);
+		if (pb_load(at) != word)
+			return LOST;
+		if (next & OUT)
+			return DAMAGED;
+		if (!(next & MARK)) {
+			at = &elem(m, link)->next;
+			word = next;
+			continue;
+		}
+		/* another tag: the link may come back, when the element is used again behind this one */
+		new = ((word & TAGS) + TAG_ONE) | LINK(next);
+		if (!pb_replace(at, &word, new))
+			return LOST;
+		put_away(m, link, next, shard);
+		word = new;
+	}
+	return 0;
+}
+
+bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
+{
+	int ret = LOST;
+
+	for (int walks = 0; ret == LOST && walks < MOST_WALKS; walks++)
+		ret = sweep_once(m, bucket, shard);
+	return !ret;
+}
+
+int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
+{
+	for (int walks = 0; walks < MOST_WALKS; walks++) {
+		const uint64_t *at = &m->buckets[bucket];
+		uint64_t word = pb_load(at), next;
+
+		for (uint32_t n = 0; is_elem(m, LINK(word)) && n <= m->nr_elems; n++) {
+			if (LINK(word) == link)
+				return 1;
+			next = pb_load(&elem(m, LINK(word))->next);
+			if (pb_load(at) != word || STATE(next))
+				break;
+			at = &elem(m, LINK(word))->next;
+			word = next;
+		}
+		if (LINK(word) == (END | bucket) && pb_load(at) == word)
+			return 0;
+		if (!is_elem(m, LINK(word)) && pb_load(at) == word)
+			return -1;
+		if (!pb_bpf_hash_sweep(m, bucket, 0))
+			return -1;
+	}
+	return -1;
+}
+
+bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+{
+	struct elem *e = elem(m, link);
+	uint64_t next = pb_load(&e->next);
+
+	while (!STATE(next) && (next & TAGS) == tag)
+		if (pb_replace(&e->next, &next, next | MARK))
+			return true;
+	return false;
+}
+
+/* ---- lookups -------------------------------------------------------------------- */
+
+static void touch(struct elem *e)
+{
+	if (!e->ref)
+		e->ref = 1;
+}
+
+static inline uint32_t lookup_link(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	uint64_t word;
+	struct pb_bpf_found f = find_again(m, hash_of(m, key), key, &word, shard_of(m, run));
+
+	if (f.link && run && is_lru(m))
+		touch(elem(m, f.link));
+	return f.link;
+}
+
+static void *hash_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	uint32_t link = lookup_link(m, key, run);
+
+	return link ? value_of(m, link) : NULL;
+}
+
+static void *percpu_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	uint32_t link = lookup_link(m, key, run);
+
+	return link ? lane_value(m, link, pb_bpf_map_lane(m, run)) : NULL;
+}
+
+static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	uint32_t link = lookup_link(m, key, NULL);
+
+	if (!link)
+		return -ENOENT;
+	pb_bpf_lanes_out(m, value, lane_value(m, link, 0));
+	return 0;
+}
+
+/* ---- updates -------------------------------------------------------------------- */
+
+struct change {
+	const void *key, *value;
+	uint64_t flags;
+	struct pb_bpf_run *run;
+	bool all;		/* value has those of all lanes */
+	uint32_t hash, bucket, shard;
+};
+
+static bool take_room(struct pb_bpf_map *m, uint32_t shard)
+{
+	for (int tries = 0; tries < 64; tries++) {
+		if (pb_bpf_hash_take_room(m, shard))
+			return true;
+		if (!(is_lru(m) ? pb_bpf_lru_evict(m, shard) : pb_bpf_somebody_died(m)))
+			break;
+	}
+	return false;
+}
+
+static void fill_lanes(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
+{
+	if (c->all)
+		pb_bpf_lanes_in(m, lane_value(m, link, 0), c->value);
+	else
+		memcpy(lane_value(m, link, pb_bpf_map_lane(m, c->run)), c->value, m->attr.value_size);
+}
+
+static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
+{
+	struct elem *e = elem(m, link);
+
+	e->hash = c->hash;
+	if (m->attr.key_size == 8)
+		__builtin_memcpy(e->key, c->key, 8);
+	else
+		memcpy(e->key, c->key, m->attr.key_size);
+	if (is_percpu(m->attr.type)) {
+		for (uint32_t l = 0; !c->all && l < m->lanes; l++)
+			memset(lane_value(m, link, l), 0, m->value_room);
+		fill_lanes(m, link, c);
+		return;
+	}
+	if (pb_unlikely(m->special || m->value_room <= SMALL))
+		memset(value_of(m, link), 0, m->value_room);
+	pb_bpf_value_copy(m, value_of(m, link), c->value);
+}
+
+static bool is_small(const struct pb_bpf_map *m)
+{
+	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
+}
+
+/* The value becomes another one if the element is still what it was; programs may be
+ * changing the value, too. 1: it was deleted meanwhile. */
+static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c, struct pb_bpf_found old)
+{
+	uint64_t next = old.word, was = __atomic_load_n(&e->small, __ATOMIC_RELAXED), new = 0;
+
+	pb_bpf_value_copy(m, &new, c->value);
+	while (!STATE(next) && (next & TAGS) == old.tag)
+		if (pb_replace16(&e->next, &next, &was, next, new))
+			return 0;
+	return 1;
+}
+
+/* Values that are changed where they are. 1: it was deleted meanwhile, look again. */
+static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
+{
+	struct elem *e = elem(m, old.link);
+	uint64_t next;
+	int err = 0;
+
+	if (is_small(m)) {
+		err = change_small(m, e, c, old);
+		if (!err && is_lru(m))
+			touch(e);
+		return err;
+	}
+	if (c->flags & BPF_F_LOCK)
+		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
+	else
+		fill_lanes(m, old.link, c);
+	if (is_lru(m))
+		touch(e);
+	next = pb_load(&e->next);
+	return err ? err : STATE(next) || (next & TAGS) != old.tag;
+}
+
+/* What an update may do to what it found: 0, or -errno */
+static int allowed(struct pb_bpf_found old, uint64_t flags)
+{
+	if (old.link)
+		return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_NOEXIST ? -EEXIST : 0;
+	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
+}
+
+/* What a new element needs; *new, *counted: what was got in an earlier try. */
+static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new, bool *counted)
+{
+	if (!*new)
+		*new = pb_bpf_hash_take_elem(m, c->shard);
+	if (!*new)
+		return -ENOMEM;
+	if (!key_more || *counted)
+		return 0;
+	__atomic_store_n(&elem(m, *new)->room, 1, __ATOMIC_RELEASE);
+	*counted = take_room(m, c->shard);
+	return *counted ? 0 : is_lru(m) ? -ENOMEM : -E2BIG;
+}
+
+/*
+ * Puts a new element into the list: behind the old one, which is deleted by that and leaves
+ * it its room; or in front of all. 1: somebody came first.
+ */
+static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
+		  uint32_t *new, bool *counted)
+{
+	int err = prepare(m, c, !old.link, new, counted);
+	uint64_t tag;
+	struct elem *e;
+	bool done;
+
+	if (err)
+		return err;
+	e = elem(m, *new);
+	fill(m, *new, c);
+	tag = e->next & TAGS;
+	e->ref = old.link != 0;
+	__atomic_store_n(&e->next, tag | LINK(old.link ? old.word : word), __ATOMIC_RELEASE);
+	if (old.link)
+		done = pb_replace(&elem(m, old.link)->next, &old.word,
+				  old.tag | MARK | (*counted ? 0 : KEPT) | *new);
+	else
+		done = pb_replace(&m->buckets[c->bucket], &word, (word & TAGS) + TAG_ONE + *new);
+	if (!done)
+		__atomic_store_n(&e->next, owned_by(m, tag), __ATOMIC_RELEASE);
+	return !done;
+}
+
+static int put(struct pb_bpf_map *m, struct change *c)
+{
+	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK || is_small(m), used = false;
+	struct pb_bpf_found old;
+	uint32_t new = 0;
+	uint64_t word;
+	int err = 1;
+
+	c->hash = hash_of(m, c->key);
+	c->bucket = c->hash & m->mask;
+	c->shard = shard_of(m, c->run);
+	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
+		old = find_again(m, c->hash, c->key, &word, c->shard);
+		if (old.lost)
+			break;
+		err = allowed(old, c->flags);
+		if (err)
+			break;
+		used = !old.link || !in_place;
+		err = used ? insert(m, c, word, old, &new, &counted) : change_in_place(m, c, old);
+	}
+	if (err || !used) {
+		if (counted)
+			pb_bpf_hash_give_room(m, c->shard);
+		if (new)
+			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->shard);
+	} else if (old.link) {
+		pb_bpf_hash_sweep(m, c->bucket, c->shard);
+	}
+	return err > 0 ? -EBUSY : err;
+}
+
+static int hash_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		       struct pb_bpf_run *run)
+{
+	struct change c = { key, value, flags, run, false, 0, 0, 0 };
+
+	if ((is_lru(m) ? flags : flags & ~(uint64_t)BPF_F_LOCK) > BPF_EXIST ||
+	    (flags & BPF_F_LOCK && m->types.spin_lock_off < 0))
+		return -EINVAL;
+	return put(m, &c);
+}
+
+static int percpu_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+			 struct pb_bpf_run *run)
+{
+	struct change c = { key, value, flags, run, false, 0, 0, 0 };
+
+	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
+}
+
+static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
+{
+	struct change c = { key, value, flags, NULL, true, 0, 0, 0 };
+
+	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
+}
+
+/* ---- removal ---------------------------------------------------------------------- */
+
+/* out: NULL, or where the value goes */
+static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags, uint32_t shard)
+{
+	uint32_t hash = hash_of(m, key);
+	uint64_t word;
+	int err = 0;
+
+	for (int walks = 0; walks < MOST_WALKS; walks++) {
+		struct pb_bpf_found f = find_again(m, hash, key, &word, shard);
+
+		if (f.lost)
+			break;
+		if (!f.link)
+			return -ENOENT;
+		if (out && is_percpu(m->attr.type))
+			pb_bpf_lanes_out(m, out, lane_value(m, f.link, 0));
+		else if (out && flags & BPF_F_LOCK)
+			err = pb_bpf_value_out_locked(m, out, value_of(m, f.link));
+		else if (out)
+			pb_bpf_value_out(m, out, value_of(m, f.link));
+		if (err)
+			return err;
+		if (!pb_bpf_hash_mark(m, f.link, f.tag))
+			continue;
+		pb_bpf_hash_sweep(m, hash & m->mask, shard);
+		return 0;
+	}
+	return -EBUSY;
+}
+
+static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	return take_from(m, key, NULL, 0, shard_of(m, run));
+}
+
+static int hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
+{
+	return take_from(m, key, out, flags, shard_of(m, NULL));
+}
+
+#define HASH_OPS .size = hash_size, .format = hash_format, .open = hash_open, .remove = hash_remove, \
+	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = hash_take, \
+	.repair = pb_bpf_hash_repair
+
+const struct pb_bpf_map_ops pb_bpf_hash_ops = {
+	HASH_OPS, .lookup = hash_lookup, .update = hash_update, .read = pb_bpf_read_value,
+	.write = pb_bpf_write_value,
+};
+
+const struct pb_bpf_map_ops pb_bpf_percpu_hash_ops = {
+	HASH_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read, .write = percpu_write,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A hash's elements one after the other. */
+#include "bpf/map/map_hash.h"
+#include "bpf/map/map_sys.h"
+
+#define MOST	32	/* of a bucket that are looked at together; it has one on average */
+
+struct seen {
+	uint64_t all;	/* in all looks so far: a damaged list may lead round and round */
+	uint32_t nr;
+	bool more;
+	uint32_t link[MOST];
+	uint64_t tag[MOST];
+};
+
+/* Elements of a bucket behind the one called `after`, or from the first one on (0). 0, or
+ * LOST, SWEEP, DAMAGED. */
+static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
+{
+	const uint64_t *at = &m->buckets[bucket];
+	uint64_t word = pb_load(at);
+	bool on = !after;
+
+	s->nr = 0;
+	s->more = false;
+	for (uint32_t n = 0; !(LINK(word) & END); n++) {
+		uint32_t link = LINK(word);
+		uint64_t next;
+
+		if (!is_elem(m, link) || n > m->nr_elems)
+			return DAMAGED;
+		next = pb_load(&elem(m, link)->next);
+		if (pb_load(at) != word || next & OUT)
+			return LOST;
+		if (next & MARK)
+			return SWEEP;
+		if (on) {
+			s->more = s->nr == MOST;
+			if (s->more)
+				return 0;
+			s->link[s->nr] = link;
+			s->tag[s->nr++] = next & TAGS;
+		}
+		on |= link == after;
+		at = &elem(m, link)->next;
+		word = next;
+	}
+	return LINK(word) == (END | bucket) ? 0 : LOST;
+}
+
+static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
+{
+	int ret = s->all > 8ull * m->nr_elems ? DAMAGED : LOST;
+
+	for (int walks = 0; ret && ret != DAMAGED && walks < MOST_WALKS; walks++) {
+		ret = look_once(m, bucket, after, s);
+		if (ret == SWEEP)
+			pb_bpf_hash_sweep(m, bucket, shard_of(m, NULL));
+	}
+	s->all += s->nr;
+	if (!ret)
+		return;
+	s->nr = 0;
+	s->more = false;
+}
+
+static bool lives(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+{
+	uint64_t word = pb_load(&elem(m, link)->next);
+
+	return !STATE(word) && (word & TAGS) == tag;
+}
+
+/* Copies the key of the first that is still there. */
+static bool copy_key(struct pb_bpf_map *m, const struct seen *s, void *next)
+{
+	for (uint32_t i = 0; i < s->nr; i++) {
+		memcpy(next, elem(m, s->link[i])->key, m->attr.key_size);
+		if (lives(m, s->link[i], s->tag[i]))
+			return true;
+	}
+	return false;
+}
+
+int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
+{
+	uint32_t hash = key ? pb_bpf_hash_of(m, key) : 0, after = 0;
+	uint64_t bucket = 0;
+	struct seen s = { .all = 0 };
+
+	if (key) {
+		after = pb_bpf_hash_find(m, hash, key).link;
+		if (after)
+			bucket = hash & m->mask;
+	}
+	for (; bucket <= m->mask; bucket++, after = 0) {
+		if (LINK(pb_load(&m->buckets[bucket])) & END)
+			continue;
+		/* what changed while it was copied is looked at again */
+		for (int walks = 0; walks < MOST; walks++) {
+			look(m, (uint32_t)bucket, after, &s);
+			if (copy_key(m, &s, next))
+				return 0;
+			if (!s.nr)
+				break;
+		}
+	}
+	return -ENOENT;
+}
+
+int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run)
+{
+	uint32_t lane = pb_bpf_map_lane(m, run);
+	int64_t nr = 0;
+	struct seen s = { .all = 0 };
+
+	for (uint64_t bucket = 0; bucket <= m->mask; bucket++) {
+		uint32_t after = 0;
+
+		if (LINK(pb_load(&m->buckets[bucket])) & END)
+			continue;
+		do {
+			look(m, (uint32_t)bucket, after, &s);
+			for (uint32_t i = 0; i < s.nr; i++) {
+				after = s.link[i];
+				if (!lives(m, after, s.tag[i]))
+					continue;
+				nr++;
+				if (fn(arg, m, elem(m, after)->key, is_percpu(m->attr.type) ?
+				       lane_value(m, after, lane) : value_of(m, after)))
+					return nr;
+			}
+		} while (s.more);
+	}
+	return nr;
+}
+
+/* 0: the value has been read, and the key is gone if it was to go. */
+static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags, bool take)
+{
+	int err;
+
+	if (take && m->attr.type != BPF_MAP_TYPE_HASH_OF_MAPS)
+		return m->ops->take(m, key, value, flags);
+	err = m->ops->read(m, key, value, flags);
+	return err || !take ? err : m->ops->remove(m, key, NULL);
+}
+
+/* The bucket's keys and values behind what is in `keys` already. -ENOSPC: not all would fit */
+static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values, uint32_t room,
+			    uint64_t flags, bool take)
+{
+	uint64_t value_size = pb_bpf_map_value_size(m);
+	uint32_t after = 0, nr = 0;
+	struct seen s = { .all = 0 };
+
+	do {
+		look(m, bucket, after, &s);
+		if (s.more ? s.nr >= room - nr : s.nr > room - nr)
+			return -ENOSPC;
+		for (uint32_t i = 0; i < s.nr; i++) {
+			after = s.link[i];
+			memcpy(keys + (uint64_t)nr * m->attr.key_size, elem(m, after)->key, m->attr.key_size);
+			if (lives(m, after, s.tag[i]) &&
+			    !read_or_take(m, keys + (uint64_t)nr * m->attr.key_size, values + nr * value_size,
+					  flags, take))
+				nr++;
+		}
+	} while (s.more && !take);
+	return nr;
+}
+
+int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values, uint32_t *count,
+		      uint64_t flags, bool take)
+{
+	uint64_t value_size = pb_bpf_map_value_size(m);
+	uint32_t most = *count;
+
+	*count = 0;
+	for (; *batch <= m->mask; ++*batch) {
+		int64_t nr;
+
+		if (LINK(pb_load(&m->buckets[*batch])) & END)
+			continue;
+		nr = batch_bucket(m, *batch, (char *)keys + (uint64_t)*count * m->attr.key_size,
+				  (char *)values + *count * value_size, most - *count, flags, take);
+		if (nr < 0)
+			return *count ? 0 : (int)nr;
+		*count += (uint32_t)nr;
+	}
+	return -ENOENT;
+}

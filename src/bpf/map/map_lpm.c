@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * BPF_MAP_TYPE_LPM_TRIE: a binary tree of prefixes. A node's prefix begins with its
+ * parent's; a node without a value (IM) has two children.
+ *
+ *   head | struct lpm_top | nodes
+ *
+ * Writers take turns by a lock. What they change becomes true by one store into a slot (a
+ * parent's child, or the root), so a tree is whole at every instruction; what else a
+ * writer that died left undone is done by who takes the lock after him. Readers take no
+ * lock: each node that leaves the tree changes `gone` before it may be used again, and
+ * who finds that changed behind his walk walks again.
+ */
+#include "bpf/map/map_priv.h"
+
+#define IM	1u
+#define FREE	2u
+#define MOST_WALKS 1000
+
+struct node {
+	uint32_t child[2];	/* 0: none, or a node's number and one; free: the next one in [0] */
+	uint32_t len;		/* of the prefix, bits */
+	uint32_t flags;
+	uint8_t data[];		/* key_size - 4 bytes, rounded up to 8; then the value */
+};
+
+struct lpm_top {
+	uint32_t guard, root, free, fresh, entries, pad[11];
+	uint32_t gone, pad1[15];
+};
+
+static struct lpm_top *top(const struct pb_bpf_map *m)
+{
+	return (struct lpm_top *)(m->head + 1);
+}
+
+static uint32_t most_bits(const struct pb_bpf_map *m)
+{
+	return (m->attr.key_size - 4) * 8;
+}
+
+/* NULL: no such node. */
+static struct node *node(const struct pb_bpf_map *m, uint32_t link)
+{
+	return link - 1u < m->nr_elems ? (struct node *)(m->elems + (uint64_t)(link - 1) * m->elem_size) : NULL;
+}
+
+static void *value_of(const struct pb_bpf_map *m, struct node *n)
+{
+	return n->data + m->key_room;
+}
+
+static uint64_t lpm_size(const struct pb_bpf_map_spec *s, int *err)
+{
+	const struct pb_bpf_map_attr *a = &s->attr;
+	uint64_t elem_size;
+
+	*err = !a->max_entries || !(a->flags & BPF_F_NO_PREALLOC) ||
+	       a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | PB_BPF_ACCESS_FLAGS) || !pb_bpf_access_ok(a->flags) ||
+	       a->key_size < 5 || a->key_size > 260 || !a->value_size ||
+	       a->value_size > PB_BPF_VALUE_MOST - 256 - 40 ? -EINVAL : a->max_entries > 1u << 30 ? -ENOMEM : 0;
+	if (*err)
+		return 0;
+	elem_size = sizeof(struct node) + pb_align_up(a->key_size - 4, 8u) + pb_align_up(a->value_size, 8u);
+	return sizeof(struct pb_bpf_map_head) + sizeof(struct lpm_top) + 2 * (a->max_entries + 1ull) * elem_size;
+}
+
+static void lpm_format(void *block)
+{
+}
+
+static bool lpm_open(struct pb_bpf_map *m)
+{
+	m->key_room = pb_align_up(m->attr.key_size - 4, 8u);
+	m->elem_size = sizeof(struct node) + m->key_room + m->value_room;
+	m->elems = (char *)(top(m) + 1);
+	m->nr_elems = 2 * (m->attr.max_entries + 1);
+	return true;
+}
+
+/* ---- prefixes ------------------------------------------------------------------- */
+
+struct key {
+	uint32_t len;
+	const uint8_t *data;
+};
+
+static struct key key_of(const void *key)
+{
+	struct key k = { .data = (const uint8_t *)key + 4 };
+
+	__builtin_memcpy(&k.len, key, 4);
+	return k;
+}
+
+static uint32_t bit(const uint8_t *data, uint32_t i)
+{
+	return data[i / 8] >> (7 - i % 8) & 1;
+}
+
+/* Bits that both begin with. */
+static uint32_t common(const struct node *n, uint32_t n_len, struct key k)
+{
+	uint32_t most = n_len < k.len ? n_len : k.len, i = 0;
+
+	for (; i + 8 <= most && n->data[i / 8] == k.data[i / 8]; i += 8)
+		;
+	if (i < most) {
+		uint32_t same = (uint32_t)__builtin_clz(((uint32_t)(n->data[i / 8] ^ k.data[i / 8]) << 24) | 1u << 23);
+
+		i += same;
+	}
+	return i < most ? i : most;
+}
+
+static uint32_t len_of(const struct pb_bpf_map *m, const struct node *n)
+{
+	uint32_t len = pb_load32(&n->len);
+
+	return len <= most_bits(m) ? len : most_bits(m);
+}
+
+/* ---- readers ---------------------------------------------------------------------- */
+
+static void *find(struct pb_bpf_map *m, struct key k)
+{
+	uint32_t link = pb_load32(&top(m)->root);
+	void *found = NULL;
+	struct node *n;
+
+	for (uint32_t steps = 0; (n = node(m, link)) && steps <= most_bits(m); steps++) {
+		uint32_t len = len_of(m, n);
+
+		if (common(n, len, k) < len)
+			break;
+		if (!(pb_load32(&n->flags) & IM))
+			found = value_of(m, n);
+		if (len >= k.len)
+			break;
+		link = pb_load32(&n->child[bit(k.data, len)]);
+	}
+	return found;
+}
+
+static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	struct key k = key_of(key);
+	void *found = NULL;
+
+	if (k.len > most_bits(m))
+		return NULL;
+	for (int walks = 0; walks < MOST_WALKS; walks++) {
+		uint32_t gone = pb_load32(&top(m)->gone);
+
+		found = find(m, k);
+		if (pb_load32(&top(m)->gone) == gone)
+			break;
+	}
+	return found;
+}
+
+/* The first node with a value, in an order that has longer prefixes before shorter ones. */
+static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
+{
+	struct node *n, *last = NULL;
+
+	for (uint32_t steps = 0; (n = node(m, link)) && steps <= most_bits(m); steps++) {
+		uint32_t left = pb_load32(&n->child[0]);
+
+		last = n;
+		link = left || pb_load32(&n->flags) & IM ? left : pb_load32(&n->child[1]);
+	}
+	return last;
+}
+
+/* The one behind k, or the first one if k isn't there. NULL: k is the last. */
+static struct node *behind(const struct pb_bpf_map *m, struct key k)
+{
+	uint32_t root = pb_load32(&top(m)->root), link = root;
+	struct node *n, *next = NULL;
+
+	for (uint32_t steps = 0; (n = node(m, link)) && steps <= most_bits(m); steps++) {
+		uint32_t len = len_of(m, n), same = common(n, len, k), right;
+
+		if (same < len)
+			break;
+		if (len == k.len) {
+			if (pb_load32(&n->flags) & IM)
+				break;
+			return next;
+		}
+		link = pb_load32(&n->child[bit(k.data, len)]);
+		right = pb_load32(&n->child[1]);
+		if (!bit(k.data, len) && right)
+			next = leftmost(m, right);
+		else if (!(pb_load32(&n->flags) & IM))
+			next = n;
+	}
+	return leftmost(m, root);
+}
+
+static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
+{
+	struct node *n = NULL;
+
+	for (int walks = 0; walks < MOST_WALKS; walks++) {
+		uint32_t gone = pb_load32(&top(m)->gone), len;
+
+		n = key && key_of(key).len <= most_bits(m) ? behind(m, key_of(key)) :
+		    leftmost(m, pb_load32(&top(m)->root));
+		if (n) {
+			len = len_of(m, n);
+			__builtin_memcpy(next, &len, 4);
+			memcpy((char *)next + 4, n->data, m->attr.key_size - 4);
+		}
+		if (pb_load32(&top(m)->gone) == gone)
+			break;
+	}
+	return n ? 0 : -ENOENT;
+}
+
+/* ---- nodes that are free: for who holds the lock ------------------------------------ */
+
+static void put_node(struct pb_bpf_map *m, uint32_t link)
+{
+	struct node *n = node(m, link);
+
+	if (!n)
+		return;
+	__atomic_add_fetch(&top(m)->gone, 1, __ATOMIC_ACQ_REL);
+	n->flags = FREE;
+	n->child[0] = top(m)->free;
+	top(m)->free = link;
+}
+
+static uint32_t get_node(struct pb_bpf_map *m)
+{
+	struct lpm_top *t = top(m);
+	uint32_t link = t->free;
+	struct node *n = node(m, link);
+
+	if (n && n->flags & FREE) {
+		t->free = n->child[0];
+	} else {
+		t->free = 0;
+		if (t->fresh >= m->nr_elems)
+			return 0;
+		link = ++t->fresh;
+		n = node(m, link);
+	}
+	n->child[0] = n->child[1] = 0;
+	n->flags = 0;
+	return link;
+}
+
+/* Whether one comes to a node by its own prefix. */
+static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
+{
+	struct node *n = node(m, wanted), *at;
+	struct key k = { len_of(m, n), n->data };
+	uint32_t link = pb_load32(&top(m)->root);
+
+	for (uint32_t steps = 0; (at = node(m, link)) && steps <= most_bits(m); steps++) {
+		uint32_t len = len_of(m, at);
+
+		if (link == wanted)
+			return true;
+		if (len >= k.len || common(at, len, k) < len)
+			return false;
+		link = pb_load32(&at->child[bit(k.data, len)]);
+	}
+	return false;
+}
+
+/* After a writer that died. */
+static void mend(struct pb_bpf_map *m)
+{
+	struct lpm_top *t = top(m);
+	uint32_t entries = 0;
+
+	if (t->fresh > m->nr_elems)
+		t->fresh = m->nr_elems;
+	t->free = 0;
+	for (uint32_t link = 1; link <= t->fresh; link++) {
+		if (!in_tree(m, link))
+			put_node(m, link);
+		else
+			entries += !(node(m, link)->flags & IM);
+	}
+	t->entries = entries;
+}
+
+static int begin(struct pb_bpf_map *m, struct pb_bpf_run *run)
+{
+	int err = pb_bpf_guard_take(m, &top(m)->guard, run);
+
+	if (err > 0)
+		mend(m);
+	return err < 0 ? err : 0;
+}
+
+/* ---- writers ------------------------------------------------------------------------- */
+
+/* Where a prefix is, or would be. */
+struct place {
+	uint32_t *slot, *parent_slot;
+	uint32_t link, parent;	/* what the slot has; whose slot it is */
+	uint32_t same;		/* bits in common with it */
+};
+
+static struct place place_of(struct pb_bpf_map *m, struct key k)
+{
+	struct place p = { .slot = &top(m)->root, .link = pb_load32(&top(m)->root) };
+	struct node *n;
+
+	for (uint32_t steps = 0; (n = node(m, p.link)) && steps <= most_bits(m); steps++) {
+		uint32_t len = len_of(m, n);
+
+		p.same = common(n, len, k);
+		if (p.same < len || len >= k.len)
+			break;
+		p.parent_slot = p.slot;
+		p.parent = p.link;
+		p.slot = &n->child[bit(k.data, len)];
+		p.link = pb_load32(p.slot);
+	}
+	return p;
+}
+
+static void set(uint32_t *slot, uint32_t link)
+{
+	__atomic_store_n(slot, link, __ATOMIC_RELEASE);
+}
+
+static int may_add(struct pb_bpf_map *m, uint64_t flags)
+{
+	return flags == BPF_EXIST ? -ENOENT : top(m)->entries >= m->attr.max_entries ? -ENOSPC : 0;
+}
+
+/* Between a slot and what it has: a node where that and the new one part. */
+static int split(struct pb_bpf_map *m, struct place p, struct key k, uint32_t new)
+{
+	struct node *old = node(m, p.link), *n = node(m, new), *im;
+	uint32_t link;
+
+	if (p.same == k.len) {
+		n->child[bit(old->data, p.same)] = p.link;
+		set(p.slot, new);
+		return 0;
+	}
+	link = get_node(m);
+	im = node(m, link);
+	if (!im)
+		return -ENOMEM;
+	im->flags = IM;
+	im->len = p.same;
+	memcpy(im->data, old->data, m->attr.key_size - 4);
+	im->child[bit(k.data, p.same)] = new;
+	im->child[!bit(k.data, p.same)] = p.link;
+	set(p.slot, link);
+	return 0;
+}
+
+static int insert(struct pb_bpf_map *m, struct key k, const void *value, uint64_t flags)
+{
+	struct place p = place_of(m, k);
+	struct node *old = node(m, p.link), *n;
+	bool exact = old && len_of(m, old) == k.len && p.same == k.len, there = exact && !(old->flags & IM);
+	int err = there ? (flags == BPF_NOEXIST ? -EEXIST : 0) : may_add(m, flags);
+	uint32_t new;
+
+	if (err)
+		return err;
+	new = get_node(m);
+	n = node(m, new);
+	if (!n)
+		return -ENOMEM;
+	n->len = k.len;
+	memcpy(n->data, k.data, m->attr.key_size - 4);
+	pb_bpf_value_copy(m, value_of(m, n), value);
+	if (!old) {
+		set(p.slot, new);
+	} else if (exact) {
+		n->child[0] = old->child[0];
+		n->child[1] = old->child[1];
+		set(p.slot, new);
+		put_node(m, p.link);
+	} else {
+		err = split(m, p, k, new);
+	}
+	if (err)
+		put_node(m, new);
+	else if (!there)
+		top(m)->entries++;
+	return err;
+}
+
+static int lpm_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		      struct pb_bpf_run *run)
+{
+	struct key k = key_of(key);
+	int err;
+
+	if (flags > BPF_EXIST || k.len > most_bits(m))
+		return -EINVAL;
+	err = begin(m, run);
+	if (err)
+		return err;
+	err = insert(m, k, value, flags);
+	pb_bpf_guard_give(&top(m)->guard);
+	return err;
+}
+
+static int erase(struct pb_bpf_map *m, struct key k)
+{
+	struct place p = place_of(m, k);
+	struct node *n = node(m, p.link), *parent = node(m, p.parent);
+	uint32_t child;
+
+	if (!n || len_of(m, n) != k.len || p.same != k.len || n->flags & IM)
+		return -ENOENT;
+	child = n->child[0] ? n->child[0] : n->child[1];
+	top(m)->entries--;
+	if (n->child[0] && n->child[1]) {
+		__atomic_store_n(&n->flags, IM, __ATOMIC_RELEASE);
+		return 0;
+	}
+	if (!child && parent && parent->flags & IM) {
+		/* the other child of a node that needs two */
+		set(p.parent_slot, parent->child[p.slot == &parent->child[0]]);
+		put_node(m, p.parent);
+	} else {
+		set(p.slot, child);
+	}
+	put_node(m, p.link);
+	return 0;
+}
+
+static int lpm_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	struct key k = key_of(key);
+	int err;
+
+	if (k.len > most_bits(m))
+		return -EINVAL;
+	err = begin(m, run);
+	if (err)
+		return err;
+	err = erase(m, k);
+	pb_bpf_guard_give(&top(m)->guard);
+	return err;
+}
+
+const struct pb_bpf_map_ops pb_bpf_lpm_ops = {
+	.size = lpm_size, .format = lpm_format, .open = lpm_open, .lookup = lpm_lookup, .update = lpm_update,
+	.remove = lpm_remove, .next_key = lpm_next_key, .each = pb_bpf_no_each, PB_BPF_NO_QUEUE,
+	.read = pb_bpf_read_value, .write = pb_bpf_write_value, .take = pb_bpf_no_take,
+};

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the types of maps have in common. Context: any. */
+#ifndef PB_BPF_MAP_MAP_PRIV_H
+#define PB_BPF_MAP_MAP_PRIV_H
+#include <asm/errno.h>
+
+#include "base/base.h"
+#include "base/mem.h"
+#include "bpf/core/program.h"
+#include "bpf/map/map.h"
+
+#define PB_BPF_ACCESS_FLAGS (BPF_F_RDONLY | BPF_F_WRONLY | BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)
+#define PB_BPF_VALUE_MOST (1ull << 22)	/* the kernel's KMALLOC_MAX_SIZE */
+
+static inline uint64_t pb_load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t pb_load32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline bool pb_replace(uint64_t *p, uint64_t *old, uint64_t new)
+{
+	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static inline bool pb_replace32(uint32_t *p, uint32_t *old, uint32_t new)
+{
+	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Two words at a multiple of 16. Fails: *old0 and *old1 are what is there. */
+static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0, uint64_t new1)
+{
+	bool done;
+
+	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*(struct { uint64_t v[2]; } *)p), "+a"(*old0),
+			 "+d"(*old1) : "b"(new0), "c"(new1) : "memory");
+	return done;
+}
+
+static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct pb_bpf_run *run)
+{
+	uint32_t lane = run ? run->lane : 0;
+
+	return lane < m->lanes ? lane : m->lanes - 1;
+}
+
+/* A value of all lanes: in a row, from outside; lane_size apart in the map. */
+static inline void pb_bpf_lanes_out(const struct pb_bpf_map *m, void *out, const char *lane0)
+{
+	for (uint32_t l = 0; l < m->lanes; l++)
+		memcpy((char *)out + (uint64_t)l * m->value_room, lane0 + l * m->lane_size, m->value_room);
+}
+
+static inline void pb_bpf_lanes_in(const struct pb_bpf_map *m, char *lane0, const void *in)
+{
+	for (uint32_t l = 0; l < m->lanes; l++)
+		memcpy(lane0 + l * m->lane_size, (const char *)in + (uint64_t)l * m->value_room, m->value_room);
+}
+
+/* What RDONLY_PROG and WRONLY_PROG, together, would leave of a map. */
+static inline bool pb_bpf_access_ok(uint32_t flags)
+{
+	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG);
+}
+
+/* A value of one lane, but for the fields that copying leaves alone. */
+void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void *src);
+
+static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, const void *src)
+{
+	if (pb_unlikely(m->special))
+		pb_bpf_value_copy_special(m, dst, src);
+	else if (m->attr.value_size == 8)
+		__builtin_memcpy(dst, src, 8);
+	else if (m->attr.value_size == 4)
+		__builtin_memcpy(dst, src, 4);
+	else
+		memcpy(dst, src, m->attr.value_size);
+}
+
+/* The same between a buffer outside, where the special fields are 0, and a map. */
+void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src);
+/* With the value's lock: flags BPF_F_LOCK. 0 or -EBUSY. */
+int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);
+int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src, const struct pb_bpf_run *run);
+
+/* Where a type can't do it: the kernel's errors. */
+int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run);
+int pb_bpf_no_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run);
+int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
+void *pb_bpf_no_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
+int pb_bpf_no_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		     struct pb_bpf_run *run);
+int pb_bpf_no_next_key(struct pb_bpf_map *m, const void *key, void *next);
+int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
+int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
+int pb_bpf_no_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
+int64_t pb_bpf_no_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
+/* By lookup and update. */
+int pb_bpf_read_value(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
+int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
+
+#define PB_BPF_NO_QUEUE .push = pb_bpf_no_push, .pop = pb_bpf_no_pop, .peek = pb_bpf_no_pop
+
+/*
+ * A lock that a dead process doesn't keep, for the writers of some types. 0, or -EBUSY: a
+ * handler has interrupted its holder, or the holder makes no progress; 1: it is ours, and
+ * the last holder died at his work.
+ */
+int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
+void pb_bpf_guard_give(uint32_t *word);
+
+extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb_bpf_hash_ops,
+	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops, pb_bpf_hash_of_maps_ops,
+	pb_bpf_queue_ops, pb_bpf_lpm_ops, pb_bpf_stack_trace_ops, pb_bpf_ringbuf_ops;
+/* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash, by buckets: *batch is the next. */
+int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values, uint32_t *count,
+		      uint64_t flags, bool take);
+int pb_bpf_array_next_key(struct pb_bpf_map *m, const void *key, void *next);
+#endif

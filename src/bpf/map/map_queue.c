@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * BPF_MAP_TYPE_QUEUE and STACK.
+ *
+ *   head | struct queue_top | values
+ *
+ * Values lie in a ring; `head` and `tail` count the values that were ever put in and
+ * taken out at their ends, in one word, so that each operation becomes true by one store:
+ * who dies before it has done nothing. A lock keeps the operations apart; a dead process
+ * doesn't keep it, and a handler that interrupted its holder gets -EBUSY.
+ */
+#include "bpf/map/map_priv.h"
+
+struct queue_top {
+	uint32_t guard, pad0[15];
+	uint64_t ends;		/* {count, first}: how many, and in which slot the oldest lies */
+	uint64_t pad1[7];
+};
+
+static struct queue_top *top(const struct pb_bpf_map *m)
+{
+	return (struct queue_top *)(m->head + 1);
+}
+
+static char *slot(const struct pb_bpf_map *m, uint64_t i)
+{
+	return m->elems + i % m->attr.max_entries * m->elem_size;
+}
+
+static uint64_t queue_size(const struct pb_bpf_map_spec *s, int *err)
+{
+	const struct pb_bpf_map_attr *a = &s->attr;
+
+	*err = !a->max_entries || a->key_size || !a->value_size || a->flags & ~(uint32_t)PB_BPF_ACCESS_FLAGS ||
+	       !pb_bpf_access_ok(a->flags) ? -EINVAL : a->value_size > PB_BPF_VALUE_MOST ? -E2BIG : 0;
+	return *err ? 0 : sizeof(struct pb_bpf_map_head) + sizeof(struct queue_top) +
+			  (uint64_t)a->max_entries * pb_align_up(a->value_size, 8u);
+}
+
+static void queue_format(void *block)
+{
+}
+
+static bool queue_open(struct pb_bpf_map *m)
+{
+	m->elems = (char *)(top(m) + 1);
+	m->elem_size = m->value_room;
+	return true;
+}
+
+/* What the other side may have written is made an index and a number again. */
+static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
+{
+	uint64_t word = pb_load(&top(m)->ends);
+
+	*first = (uint32_t)word % m->attr.max_entries;
+	*count = (uint32_t)(word >> 32);
+	if (*count > m->attr.max_entries)
+		*count = m->attr.max_entries;
+}
+
+static void set_ends(const struct pb_bpf_map *m, uint64_t first, uint32_t count)
+{
+	__atomic_store_n(&top(m)->ends, first % m->attr.max_entries | (uint64_t)count << 32, __ATOMIC_RELEASE);
+}
+
+static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run)
+{
+	uint32_t first, count;
+	int err;
+
+	if (flags & BPF_NOEXIST || flags > BPF_EXIST)
+		return -EINVAL;
+	err = pb_bpf_guard_take(m, &top(m)->guard, run);
+	if (err < 0)
+		return err;
+	ends(m, &first, &count);
+	err = 0;
+	if (count == m->attr.max_entries) {
+		err = flags & BPF_EXIST ? 0 : -E2BIG;
+		if (!err)
+			set_ends(m, (uint64_t)++first, --count);
+	}
+	if (!err) {
+		memcpy(slot(m, (uint64_t)first + count), value, m->attr.value_size);
+		set_ends(m, first, count + 1);
+	}
+	pb_bpf_guard_give(&top(m)->guard);
+	return err;
+}
+
+/* The oldest of a queue, the youngest of a stack. */
+static int get(struct pb_bpf_map *m, void *value, bool remove, struct pb_bpf_run *run)
+{
+	bool stack = m->attr.type == BPF_MAP_TYPE_STACK;
+	uint32_t first, count;
+	int err = pb_bpf_guard_take(m, &top(m)->guard, run);
+
+	if (err < 0)
+		return err;
+	ends(m, &first, &count);
+	if (count) {
+		memcpy(value, slot(m, (uint64_t)first + (stack ? count - 1 : 0)), m->attr.value_size);
+		if (remove)
+			set_ends(m, (uint64_t)first + !stack, count - 1);
+	} else {
+		memset(value, 0, m->attr.value_size);
+	}
+	pb_bpf_guard_give(&top(m)->guard);
+	return count ? 0 : -ENOENT;
+}
+
+static int queue_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
+{
+	return get(m, value, true, run);
+}
+
+static int queue_peek(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
+{
+	return get(m, value, false, run);
+}
+
+const struct pb_bpf_map_ops pb_bpf_queue_ops = {
+	.size = queue_size, .format = queue_format, .open = queue_open, .lookup = pb_bpf_no_lookup,
+	.update = pb_bpf_no_update, .remove = pb_bpf_no_remove, .next_key = pb_bpf_no_next_key,
+	.push = queue_push, .pop = queue_pop, .peek = queue_peek, .each = pb_bpf_no_each,
+	.read = pb_bpf_no_read, .write = pb_bpf_no_write, .take = pb_bpf_no_take,
+};

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * BPF_MAP_TYPE_RINGBUF. map_ringbuf.h has the layout.
+ *
+ * A reservation is three steps, and whoever meets one half done finishes it:
+ *
+ *   1. claim: {position, length, owner}, one cmpxchg of 16 bytes, if the last claim is done
+ *   2. the record's header becomes BUSY, if the producers' position is still the claim's
+ *   3. the producers' position goes behind the record
+ *
+ * So a consumer never sees a position whose header isn't written, and no producer waits
+ * for another one. Step 2 is a cmpxchg from what stood there; its word of ours is another
+ * one than before, so a helper that comes too late (the record may be submitted already)
+ * finds nothing that he takes for the old. A record has its owner's number: if that
+ * process dies before it submits, the record is discarded by who needs it gone.
+ */
+#include "bpf/map/map_priv.h"
+#include "bpf/map/map_ringbuf.h"
+
+#define PAGE		4096ull
+#define HEADER		8ull
+#define OWNER_BITS	10
+#define CLAIMED		(1u << 31)	/* of `owner`: it is no empty page */
+#define MOST_TRIES	100000	/* each one is somebody else's reservation */
+
+struct claim {
+	uint64_t pos;
+	uint32_t len, owner;
+} __attribute__((aligned(16)));
+
+struct producer {
+	uint64_t pos, pad[7];
+	struct claim claim;
+};
+
+static uint64_t *consumer_pos(const struct pb_bpf_map *m)
+{
+	return (uint64_t *)((char *)m->head + PAGE);
+}
+
+static struct producer *producer(const struct pb_bpf_map *m)
+{
+	return (struct producer *)((char *)m->head + 2 * PAGE);
+}
+
+static uint64_t *header_at(const struct pb_bpf_map *m, uint64_t pos)
+{
+	return (uint64_t *)(m->elems + (pos & m->mask & ~7ull));
+}
+
+static uint64_t ringbuf_size(const struct pb_bpf_map_spec *s, int *err)
+{
+	const struct pb_bpf_map_attr *a = &s->attr;
+
+	*err = a->flags || a->key_size || a->value_size || !a->max_entries || a->max_entries % PAGE ||
+	       a->max_entries & (a->max_entries - 1) ? -EINVAL : 0;
+	return *err ? 0 : 3 * PAGE + a->max_entries;
+}
+
+static void ringbuf_format(void *block)
+{
+}
+
+static bool ringbuf_open(struct pb_bpf_map *m)
+{
+	m->elems = (char *)m->head + 3 * PAGE;
+	m->mask = m->attr.max_entries - 1;
+	return true;
+}
+
+/* ---- reservations ------------------------------------------------------------------ */
+
+static bool claim_replace(struct claim *at, struct claim *old, struct claim new)
+{
+	uint64_t pos = old->pos, rest = (uint64_t)old->owner << 32 | old->len;
+
+	return pb_replace16(&at->pos, &pos, &rest, new.pos, (uint64_t)new.owner << 32 | new.len);
+}
+
+static struct claim claim_load(struct claim *at)
+{
+	struct claim c;
+	uint64_t rest;
+
+	/* positions only rise: if it is the same before and after, the rest belongs to it */
+	do {
+		c.pos = pb_load(&at->pos);
+		rest = pb_load((uint64_t *)&at->len);
+	} while (pb_load(&at->pos) != c.pos);
+	c.len = (uint32_t)rest;
+	c.owner = (uint32_t)(rest >> 32);
+	return c;
+}
+
+static uint64_t room_of(uint32_t len)
+{
+	return pb_align_up(len + HEADER, HEADER);
+}
+
+static void finish(struct pb_bpf_map *m, struct claim c)
+{
+	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
+	uint32_t turn = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
+
+	if (pb_load(&producer(m)->pos) != c.pos)
+		return;
+	pb_replace(header, &old, (uint64_t)(turn << OWNER_BITS | (c.owner & ((1u << OWNER_BITS) - 1))) << 32 |
+				 BPF_RINGBUF_BUSY_BIT | c.len);
+	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
+}
+
+/* A full buffer whose oldest record waits for a dead producer; asks, but not all the time. */
+static void mend(struct pb_bpf_map *m)
+{
+	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
+	uint64_t *header = header_at(m, pb_load(consumer_pos(m))), word = pb_load(header);
+
+	if (m->alive && word & BPF_RINGBUF_BUSY_BIT && now - asked >= 10000000 && pb_replace(&m->asked, &asked, now))
+		m->ops->repair(m, 0);
+}
+
+void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *m, uint64_t size, uint64_t flags)
+{
+	struct producer *p = producer(m);
+	struct claim new = { .len = (uint32_t)size, .owner = m->owner | CLAIMED };
+
+	if (flags || size > UINT32_MAX / 4 || room_of(new.len) > m->attr.max_entries)
+		return NULL;
+	for (int tries = 0; tries < MOST_TRIES; tries++) {
+		struct claim last = claim_load(&p->claim);
+		uint64_t pos = pb_load(&p->pos);
+
+		if (last.pos == pos && last.owner & CLAIMED) {
+			finish(m, last);
+			continue;
+		}
+		if (pos + room_of(new.len) - pb_load(consumer_pos(m)) > m->mask) {
+			mend(m);
+			return NULL;
+		}
+		new.pos = pos;
+		if (!claim_replace(&p->claim, &last, new))
+			continue;
+		finish(m, new);
+		return (char *)header_at(m, pos) + HEADER;
+	}
+	return NULL;
+}
+
+void pb_bpf_ringbuf_submit(struct pb_bpf_map *m, void *sample, uint64_t flags, bool discard)
+{
+	uint32_t *len = (uint32_t *)((char *)sample - HEADER);
+	uint32_t new = (__atomic_load_n(len, __ATOMIC_RELAXED) & ~BPF_RINGBUF_BUSY_BIT) |
+		       (discard ? BPF_RINGBUF_DISCARD_BIT : 0);
+
+	__atomic_exchange_n(len, new, __ATOMIC_SEQ_CST);
+	if (!m || !m->wake)
+		return;
+	if (flags & BPF_RB_FORCE_WAKEUP ||
+	    (!(flags & BPF_RB_NO_WAKEUP) && (uint64_t *)len == header_at(m, pb_load(consumer_pos(m)))))
+		m->wake(m);
+}
+
+int pb_bpf_ringbuf_output(struct pb_bpf_map *m, const void *data, uint64_t size, uint64_t flags)
+{
+	void *to;
+
+	if (flags & ~(uint64_t)(BPF_RB_NO_WAKEUP | BPF_RB_FORCE_WAKEUP))
+		return -EINVAL;
+	to = pb_bpf_ringbuf_reserve(m, size, 0);
+	if (!to)
+		return -EAGAIN;
+	memcpy(to, data, size);
+	pb_bpf_ringbuf_submit(m, to, flags, false);
+	return 0;
+}
+
+uint64_t pb_bpf_ringbuf_query(struct pb_bpf_map *m, uint64_t flags)
+{
+	uint64_t cons = pb_load(consumer_pos(m)), prod = pb_load(&producer(m)->pos);
+
+	switch (flags) {
+	case BPF_RB_AVAIL_DATA:
+		return prod - cons;
+	case BPF_RB_RING_SIZE:
+		return m->attr.max_entries;
+	case BPF_RB_CONS_POS:
+		return cons;
+	case BPF_RB_PROD_POS:
+		return prod;
+	default:
+		return 0;
+	}
+}
+
+struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr, const void *sample)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (maps[i]->attr.type == BPF_MAP_TYPE_RINGBUF && (uint64_t)((const char *)sample - maps[i]->elems) <=
+								   maps[i]->mask + HEADER)
+			return maps[i];
+	return NULL;
+}
+
+/* ---- the consumer -------------------------------------------------------------------- */
+
+/* Records whose producers died are discarded. */
+static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
+{
+	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
+
+	for (uint64_t walked = 0; walked <= m->mask && end - pos <= m->mask && pos != end; ) {
+		uint64_t *header = header_at(m, pos), word = pb_load(header);
+		uint32_t owner = (uint32_t)(word >> 32) & ((1u << OWNER_BITS) - 1);
+		uint64_t room = room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
+
+		if (word & BPF_RINGBUF_BUSY_BIT && owner && (owner == dead || (m->alive && !m->alive(m, owner))))
+			pb_replace(header, &word, (word & ~(uint64_t)BPF_RINGBUF_BUSY_BIT) | BPF_RINGBUF_DISCARD_BIT);
+		pos += room;
+		walked += room;
+	}
+}
+
+int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void *arg)
+{
+	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
+	int64_t nr = 0;
+
+	/* no producer of ours goes further */
+	if (end - pos > m->attr.max_entries)
+		return -EINVAL;
+	while ((int64_t)(end - pos) > 0) {
+		uint64_t word = pb_load(header_at(m, pos));
+		uint32_t len = (uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+		int ret = 0;
+
+		if (word & BPF_RINGBUF_BUSY_BIT) {
+			ringbuf_repair(m, 0);
+			if (pb_load(header_at(m, pos)) & BPF_RINGBUF_BUSY_BIT)
+				break;
+			continue;
+		}
+		if (room_of(len) > m->attr.max_entries)
+			return -EINVAL;		/* nor writes that */
+		if (!(word & BPF_RINGBUF_DISCARD_BIT)) {
+			ret = fn(arg, (char *)header_at(m, pos) + HEADER, len);
+			nr++;
+		}
+		pos += room_of(len);
+		__atomic_store_n(consumer_pos(m), pos, __ATOMIC_SEQ_CST);
+		if (ret < 0)
+			return ret;
+	}
+	return nr;
+}
+
+static int no_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		     struct pb_bpf_run *run)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+static int no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+static int no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+static int no_next_key(struct pb_bpf_map *m, const void *key, void *next)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+const struct pb_bpf_map_ops pb_bpf_ringbuf_ops = {
+	.size = ringbuf_size, .format = ringbuf_format, .open = ringbuf_open, .lookup = pb_bpf_no_lookup,
+	.update = no_update, .remove = no_remove, .next_key = no_next_key, .each = pb_bpf_no_each, PB_BPF_NO_QUEUE,
+	.read = pb_bpf_no_read, .write = no_write, .take = pb_bpf_no_take, .repair = ringbuf_repair,
+};

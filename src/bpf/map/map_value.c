@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Values: copies, their spin locks, and what types have in common otherwise. */
+#include "base/sys.h"
+#include "bpf/map/map_priv.h"
+
+/* ---- copies --------------------------------------------------------------- */
+
+struct hole {
+	uint32_t off, size;
+};
+
+/* The special fields by their place; returns how many. */
+static int holes(const struct pb_bpf_map *m, struct hole *h)
+{
+	const struct pb_bpf_map_types *t = &m->types;
+	int n = 0;
+
+	if (t->spin_lock_off >= 0)
+		h[n++] = (struct hole){ (uint32_t)t->spin_lock_off, sizeof(struct bpf_spin_lock) };
+	if (t->timer_off >= 0)
+		h[n++] = (struct hole){ (uint32_t)t->timer_off, sizeof(struct bpf_timer) };
+	for (uint32_t i = 0; i < t->nr_kptrs && i < PB_BPF_MAX_KPTRS; i++)
+		h[n++] = (struct hole){ t->kptrs[i].off, 8 };
+	for (int i = 1; i < n; i++)
+		for (int j = i; j && h[j].off < h[j - 1].off; j--) {
+			struct hole other = h[j];
+
+			h[j] = h[j - 1];
+			h[j - 1] = other;
+		}
+	return n;
+}
+
+void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void *src)
+{
+	struct hole h[PB_BPF_MAX_KPTRS + 2];
+	int n = holes(m, h);
+	uint32_t at = 0;
+
+	for (int i = 0; i <= n; i++) {
+		uint32_t to = i < n ? h[i].off : m->attr.value_size;
+
+		if (to > at)
+			memcpy((char *)dst + at, (const char *)src + at, to - at);
+		if (i < n && to + h[i].size > at)
+			at = to + h[i].size;
+	}
+}
+
+void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
+{
+	struct hole h[PB_BPF_MAX_KPTRS + 2];
+
+	pb_bpf_value_copy(m, dst, src);
+	if (pb_unlikely(m->special))
+		for (int i = holes(m, h) - 1; i >= 0; i--)
+			memset((char *)dst + h[i].off, 0, h[i].size);
+}
+
+/* ---- locks ---------------------------------------------------------------- */
+
+/* A lock's word: 0, or who holds it. Threads have 22 bits, the kernel's most. */
+#define THREAD_BITS	22
+#define THREADS		((1u << THREAD_BITS) - 1)
+#define SPINS		(1 << 10)	/* looks between two questions whether the holder lives */
+#define MOST_ROUNDS	(1 << 10)	/* some 50 ms: then the holder isn't coming back */
+
+static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
+{
+	return m->alive && word >> THREAD_BITS && !m->alive(m, word >> THREAD_BITS);
+}
+
+static uint32_t word_of(const struct pb_bpf_map *m, uint32_t thread)
+{
+	return m->owner << THREAD_BITS | (thread & THREADS ? thread & THREADS : THREADS);
+}
+
+/* 0 and the word is ours; 1, and the holder died; -EBUSY */
+static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, int rounds)
+{
+	uint32_t was;
+
+	for (int round = 0; round < rounds; round++) {
+		for (int i = 0; i < SPINS; i++) {
+			was = 0;
+			if (pb_replace32(word, &was, me))
+				return 0;
+			if (was == me)
+				return -EBUSY;
+			while (pb_load32(word) && i++ < SPINS)
+				__builtin_ia32_pause();
+		}
+		if (holder_died(m, was) && pb_replace32(word, &was, me))
+			return 1;
+	}
+	return -EBUSY;
+}
+
+uint32_t pb_bpf_thread(const struct pb_bpf_run *run)
+{
+	return run && run->thread ? run->thread : (uint32_t)pb_sys(SYS_gettid);
+}
+
+static uint32_t *lock_of(const struct pb_bpf_map *m, void *value)
+{
+	return (uint32_t *)((char *)value + m->types.spin_lock_off);
+}
+
+int pb_bpf_map_lock(const struct pb_bpf_map *m, void *value, uint32_t me)
+{
+	if (m->types.spin_lock_off < 0)
+		return -EINVAL;
+	return take_word(m, lock_of(m, value), word_of(m, me), MOST_ROUNDS) < 0 ? -EBUSY : 0;
+}
+
+void pb_bpf_map_unlock(const struct pb_bpf_map *m, void *value)
+{
+	if (m->types.spin_lock_off >= 0)
+		__atomic_store_n(lock_of(m, value), 0, __ATOMIC_RELEASE);
+}
+
+int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src)
+{
+	int err = pb_bpf_map_lock(m, src, pb_bpf_thread(NULL));
+
+	if (err)
+		return err;
+	pb_bpf_value_out(m, dst, src);
+	pb_bpf_map_unlock(m, src);
+	return 0;
+}
+
+int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src, const struct pb_bpf_run *run)
+{
+	int err = pb_bpf_map_lock(m, dst, pb_bpf_thread(run));
+
+	if (err)
+		return err;
+	pb_bpf_value_copy(m, dst, src);
+	pb_bpf_map_unlock(m, dst);
+	return 0;
+}
+
+int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run)
+{
+	uint32_t me = word_of(m, pb_bpf_thread(run));
+
+	return take_word(m, word, me, MOST_ROUNDS);
+}
+
+void pb_bpf_guard_give(uint32_t *word)
+{
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- what a type can't do ---------------------------------------------------- */
+
+int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+int pb_bpf_no_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	return -EINVAL;
+}
+
+void *pb_bpf_no_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
+{
+	return NULL;
+}
+
+int pb_bpf_no_update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		     struct pb_bpf_run *run)
+{
+	return -EINVAL;
+}
+
+int pb_bpf_no_next_key(struct pb_bpf_map *m, const void *key, void *next)
+{
+	return -EINVAL;
+}
+
+int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
+{
+	return -EINVAL;
+}
+
+int pb_bpf_no_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	return -PB_BPF_ENOTSUPP;
+}
+
+int64_t pb_bpf_no_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run)
+{
+	return -EINVAL;
+}
+
+int pb_bpf_read_value(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	void *at = m->ops->lookup(m, key, NULL);
+
+	if (!at)
+		return -ENOENT;
+	if (flags & BPF_F_LOCK)
+		return pb_bpf_value_out_locked(m, value, at);
+	pb_bpf_value_out(m, value, at);
+	return 0;
+}
+
+int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
+{
+	return m->ops->update(m, key, value, flags, NULL);
+}

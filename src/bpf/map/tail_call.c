@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A tail call: which program of a map of programs goes on in place of the one that runs. */
+#include "bpf/core/program.h"
+#include "bpf/map/map.h"
+
+uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
+	(const void *ctx, struct pb_bpf_run *run)
+{
+	const struct pb_bpf_prog *to;
+
+	if (run->tail_calls >= PB_BPF_MAX_TAIL_CALLS)
+		return NULL;
+	to = map->ops->prog(map, index);
+	/* the context is the caller's: a program of another type would take it for something else */
+	if (!to || to->type != run->prog->type)
+		return NULL;
+	run->tail_calls++;
+	run->prog = to;
+	return to->enter;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * BTF, read by ourselves: the bytes may be anybody's. What pb_bpf_btf_open() passes
+ * has every record and name inside it and every type number below `nr`; chains of
+ * types may still be circles, so who follows one counts (the functions here do).
+ * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
+ *
+ * Context: any thread, libc. Opened BTF isn't changed, but by pb_bpf_btf_index().
+ */
+#ifndef PB_BPFLOAD_LOAD_BTF_H
+#define PB_BPFLOAD_LOAD_BTF_H
+#include <linux/btf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PB_BPF_BTF_DEPTH	32	/* modifiers, typedefs, arrays behind one another */
+
+struct pb_bpf_btf {
+	uint8_t *data;			/* malloc */
+	const char *strings;
+	uint32_t strings_size;
+	uint32_t nr;			/* types; 0 is void */
+	const struct btf_type **types;
+	uint32_t *first, *next;		/* by essential name; see pb_bpf_btf_index() */
+	uint32_t mask;
+};
+
+/* A copy is made. 0, or -errno (EINVAL, ENOMEM) with *why. */
+int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, const char **why);
+/* Raw BTF, or an ELF file that has a section .BTF. */
+int pb_bpf_btf_open_file(const char *path, struct pb_bpf_btf **btf, const char **why);
+void pb_bpf_btf_close(struct pb_bpf_btf *btf);
+
+static inline uint32_t pb_btf_kind(const struct btf_type *t)
+{
+	return BTF_INFO_KIND(t->info);
+}
+static inline uint32_t pb_btf_vlen(const struct btf_type *t)
+{
+	return BTF_INFO_VLEN(t->info);
+}
+static inline bool pb_btf_is_composite(const struct btf_type *t)
+{
+	return pb_btf_kind(t) == BTF_KIND_STRUCT || pb_btf_kind(t) == BTF_KIND_UNION;
+}
+static inline bool pb_btf_is_enum(const struct btf_type *t)
+{
+	return pb_btf_kind(t) == BTF_KIND_ENUM || pb_btf_kind(t) == BTF_KIND_ENUM64;
+}
+static inline const struct btf_member *pb_btf_members(const struct btf_type *t)
+{
+	return (const struct btf_member *)(t + 1);
+}
+static inline const struct btf_param *pb_btf_params(const struct btf_type *t)
+{
+	return (const struct btf_param *)(t + 1);
+}
+static inline const struct btf_array *pb_btf_array(const struct btf_type *t)
+{
+	return (const struct btf_array *)(t + 1);
+}
+static inline const struct btf_var_secinfo *pb_btf_vars(const struct btf_type *t)
+{
+	return (const struct btf_var_secinfo *)(t + 1);
+}
+static inline uint32_t pb_btf_int(const struct btf_type *t)
+{
+	return *(const uint32_t *)(t + 1);
+}
+static inline uint32_t pb_btf_member_bits(const struct btf_type *t, uint32_t i)
+{
+	uint32_t off = pb_btf_members(t)[i].offset;
+
+	return BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BIT_OFFSET(off) : off;
+}
+static inline uint32_t pb_btf_member_bitfield(const struct btf_type *t, uint32_t i)
+{
+	return BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BITFIELD_SIZE(pb_btf_members(t)[i].offset) : 0;
+}
+
+/* NULL: void, or there is no such type. */
+const struct btf_type *pb_bpf_btf_type(const struct pb_bpf_btf *btf, uint32_t id);
+/* Never NULL. */
+const char *pb_bpf_btf_str(const struct pb_bpf_btf *btf, uint32_t off);
+static inline const char *pb_bpf_btf_name(const struct pb_bpf_btf *btf, const struct btf_type *t)
+{
+	return pb_bpf_btf_str(btf, t->name_off);
+}
+/* Behind const, volatile, restrict, type tags and, if wanted, typedefs; *id follows, may be NULL. */
+const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t type, bool typedefs,
+				       uint32_t *id);
+/* Bytes of a type, or -EINVAL. */
+int64_t pb_bpf_btf_size(const struct pb_bpf_btf *btf, uint32_t id);
+/* The i-th value of an enumeration of either size; *name too. */
+uint64_t pb_bpf_btf_enum(const struct pb_bpf_btf *btf, const struct btf_type *t, uint32_t i,
+			 const char **name);
+/* 0: none. */
+uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_t kind);
+/* "struct", "typedef", ...; what C calls it. */
+const char *pb_bpf_btf_kind_name(const struct btf_type *t);
+
+/* Length of a name without its flavour, what follows the last "___". */
+size_t pb_bpf_btf_essential(const char *name);
+/*
+ * Types by name without flavour: first[hash & mask], next[id]; 0 ends a list. 0 or
+ * -ENOMEM. Not to be called from two threads at once on the same BTF.
+ */
+int pb_bpf_btf_index(struct pb_bpf_btf *btf);
+uint32_t pb_bpf_btf_hash(const char *name, size_t n);
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bpfload/load_core.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* One relocation on its way. */
+struct core {
+	struct load *l;
+	struct load_func *f;
+	uint32_t insn;
+	struct core_path from, to;
+	struct core_value old, value;
+	bool found;
+};
+
+static void spoil(struct core *c, const char *what)
+{
+	load_spoil(c->l, &c->f->why, "%s: CO-RE relocation %s at instruction %u: %s", c->f->name,
+		   core_path_text(c->l, &c->from), c->insn, what);
+}
+
+/* A candidate that matches; all have to agree. false: they don't. */
+static bool take(struct core *c, const struct core_path *to)
+{
+	struct core_value v;
+
+	if (core_value_of(to, c->from.kind, &v)) {
+		spoil(c, "the target's member can't be read so");
+		return false;
+	}
+	if (!c->found) {
+		c->found = true;
+		c->to = *to;
+		c->value = v;
+		return true;
+	}
+	if (to->bits != c->to.bits || v.value != c->value.value || v.poison != c->value.poison) {
+		spoil(c, "types of that name in the target don't agree");
+		return false;
+	}
+	return true;
+}
+
+/* The types of that name in b, flavours aside. false: there are too many. */
+static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
+{
+	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
+	const char *name = pb_bpf_btf_name(c->from.btf, t), *why = NULL;
+	uint32_t first = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask], n = 0;
+
+	for (uint32_t id = first; id; id = b->next[id])
+		n++;
+	list->types = load_work(c->l, 64ull * n, &why) ? load_alloc(c->l, (n + 1) * sizeof(list->types[0])) : NULL;
+	if (!list->types)
+		return false;
+	list->btf = b;
+	for (uint32_t id = first; id; id = b->next[id])
+		if (core_same_kind(t, b->types[id]) && core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
+			list->types[list->nr++] = id;
+	return true;
+}
+
+/*
+ * What a type of the object may be. The program's types go first: a name that both have
+ * means the program's. Registers are the context, whose shape is the kernel's whatever
+ * the program calls so. NULL: spoilt.
+ */
+static struct core_candidates *list_candidates(struct core *c)
+{
+	const struct pb_bpf_btf *own = c->from.btf, *types = c->l->types, *target;
+	const char *name = pb_bpf_btf_name(own, pb_bpf_btf_type(own, c->from.root));
+	struct core_candidates *list;
+	bool ok = true;
+
+	if (!c->l->candidates)
+		c->l->candidates = load_alloc(c->l, own->nr * sizeof(c->l->candidates[0]));
+	list = c->l->candidates ? &c->l->candidates[c->from.root] : NULL;
+	if (list && list->types)
+		return list;
+	if (list && types && !core_same_name(name, "pt_regs"))
+		ok = fill(c, list, types);
+	target = list && ok && !list->nr ? load_target(c->l) : NULL;
+	if (target)
+		ok = fill(c, list, target);
+	if (list && ok && list->types)
+		return list;
+	spoil(c, list && ok && !types ? c->l->no_target : "there are too many types of that name");
+	return NULL;
+}
+
+/*
+ * Candidates that don't have what is asked for aren't asked again: what comes from
+ * one type must all be found in the same ones. Unless none has it: that may be what
+ * the program wanted to know.
+ */
+static bool look_up(struct core *c)
+{
+	const struct pb_bpf_btf *own = c->from.btf;
+	struct core_candidates *list;
+	struct core_path to;
+	uint32_t kept = 0;
+
+	if (!pb_bpf_btf_name(own, pb_bpf_btf_type(own, c->from.root))[0]) {
+		spoil(c, "the type has no name");
+		return false;
+	}
+	list = list_candidates(c);
+	if (!list)
+		return false;
+	for (uint32_t i = 0; i < list->nr; i++) {
+		const char *spent = NULL;
+		int ret = !load_work(c->l, 1, &spent) ? -E2BIG :
+			  core_find_path(c->l, &c->from, list->btf, list->types[i], &to);
+
+		if (ret < 0)
+			spoil(c, "the target's types can't be followed");
+		if (ret < 0 || (ret && !take(c, &to)))
+			return false;
+		if (ret)
+			list->types[kept++] = list->types[i];
+	}
+	if (kept)
+		list->nr = kept;
+	if (!c->found && core_value_of(NULL, c->from.kind, &c->value)) {
+		spoil(c, "the kind isn't known");
+		return false;
+	}
+	return true;
+}
+
+static int note_poison(struct core *c)
+{
+	struct load_func *f = c->f;
+	struct pb_bpf_object_poison *p = load_grow(c->l, f->poison, f->nr_poison, &f->room_poison, sizeof(*p));
+	const char *text = core_path_text(c->l, &c->from);
+
+	if (!p || !text)
+		return -ENOMEM;
+	f->poison = p;
+	p[f->nr_poison++] = (struct pb_bpf_object_poison){ c->insn, text };
+	return 0;
+}
+
+int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct bpf_core_relo *relo)
+{
+	const struct pb_bpf_btf *b = l->object.btf;
+	struct core c = { .l = l, .f = f, .insn = insn };
+	const char *why = "";
+
+	if (core_read_path(b, relo->type_id, relo->kind, pb_bpf_btf_str(b, relo->access_str_off), &c.from) ||
+	    core_value_of(&c.from, relo->kind, &c.old)) {
+		load_spoil(l, &f->why, "%s: a CO-RE relocation at instruction %u makes no sense", f->name, insn);
+		return 0;
+	}
+	if (relo->kind == BPF_CORE_TYPE_ID_LOCAL)
+		c.value = c.old;
+	else if (!look_up(&c))
+		return 0;
+	/* what the compiler may have put elsewhere isn't checked, whichever side says so */
+	c.value.checked = c.old.checked;
+	if (core_patch(f, insn, &c.from, &c.old, c.found ? &c.to : NULL, &c.value, &why)) {
+		spoil(&c, why);
+		return 0;
+	}
+	return c.value.poison ? note_poison(&c) : 0;
+}

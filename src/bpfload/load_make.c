@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bpfload/load_make.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/map/map_file.h"
+#include "bpf/map/map_sys.h"
+#include "bpf/run/fixup.h"
+
+#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if nobody wants it */
+
+struct making {
+	struct pb_bpf_made made;	/* first */
+	struct pb_bpf_make_opts opts;
+	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
+	bool *found;			/* it was there already, with what is in it */
+	struct pb_bpf_objects objects;
+	struct pb_bpf_mem mem;
+};
+
+static void say(const char **why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const char **why, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	free((char *)*why);
+	*why = text;
+}
+
+/* --- what maps of objects refer to: numbers, ids are one more ------------------- */
+
+static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	const struct making *m = o->arg;
+
+	if (kind == PB_BPF_OBJECT_MAP)
+		return id && id <= m->made.object->nr_maps ? m->map_of[id - 1] : NULL;
+	if (kind == PB_BPF_OBJECT_PROG)
+		return id && id <= m->made.object->nr_progs ? m->made.progs[id - 1].prog : NULL;
+	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
+}
+
+static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
+{
+	return object_find(o, kind, handle + 1) ? (int64_t)handle + 1 : -EBADF;
+}
+
+static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+}
+
+static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+/* --- maps ------------------------------------------------------------------------ */
+
+static struct pb_bpf_map_attr attr_of(const struct making *m, const struct pb_bpf_object_map *o)
+{
+	struct pb_bpf_map_attr a = o->attr;
+
+	for (uint32_t i = 0; i < m->opts.nr_sizes; i++) {
+		const struct pb_bpf_make_size *s = &m->opts.sizes[i];
+
+		if (strcmp(s->map, o->name))
+			continue;
+		a.key_size = s->key_size ? s->key_size : a.key_size;
+		a.value_size = s->value_size ? s->value_size : a.value_size;
+		a.max_entries = s->max_entries ? s->max_entries : a.max_entries;
+	}
+	return pb_bpf_map_attr_settle(a, m->opts.lanes);
+}
+
+static int make_map(struct making *m, uint32_t nr)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types, .lanes = m->opts.lanes };
+	int err = -ENOENT;
+
+	/* the object's types are of keys and values of the sizes that it declares; libbpf then
+	 * makes the map without types */
+	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
+		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
+	if (o->inner)
+		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
+	/* on which node memory is, is a wish */
+	spec.attr.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
+	spec.inner.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
+	snprintf(spec.name, sizeof(spec.name), "%s", o->name);
+	if (m->opts.adjust)
+		m->opts.adjust(m->opts.arg, o, &spec);
+	if (m->opts.find)
+		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
+	m->found[nr] = !err;
+	if (err == -ENOENT)
+		err = pb_bpf_map_create(&m->map[nr], &spec);
+	if (err < 0)
+		return err;
+	m->map[nr].objects = &m->objects;
+	m->map_of[nr] = &m->map[nr];
+	return 0;
+}
+
+/* The only value of a map of variables, cut or with zeros at its end where the map's size is another one. */
+static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
+{
+	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
+	uint8_t *value = calloc(1, size);
+	int err = -ENOMEM;
+
+	if (value) {
+		memcpy(value, o->contents, has < size ? has : size);
+		err = pb_bpf_map_update_elem(map, &zero, value, BPF_ANY);
+	}
+	free(value);
+	return err;
+}
+
+/* What is in it from the beginning; programs come when they are made. */
+static int fill_map(struct making *m, uint32_t nr)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	int err = 0;
+
+	if (o->contents)
+		err = fill_variables(&m->map[nr], o);
+	for (uint32_t i = 0; i < o->nr_slots && !err; i++)
+		if (!o->slots[i].prog)
+			err = pb_bpf_map_update_elem(&m->map[nr], &o->slots[i].index, &o->slots[i].number, BPF_ANY);
+	if (!err && (o->kind == PB_BPF_MAP_RODATA || o->kind == PB_BPF_MAP_KCONFIG))
+		err = pb_bpf_map_freeze(&m->map[nr]);
+	return err;
+}
+
+static void drop_map(struct making *m, uint32_t nr)
+{
+	if (m->map_of[nr])
+		pb_bpf_map_close(m->map_of[nr]);
+	m->map_of[nr] = NULL;
+}
+
+/* Its sizes may be the caller's: they are part of the reason. */
+static void cannot_make(struct making *m, uint32_t nr, int err)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	struct pb_bpf_map_attr a = attr_of(m, o);
+
+	say(&m->made.maps[nr].why, "map %s (%s): %s: key_size %u, value_size %u, max_entries %u", o->name,
+	    pb_bpf_object_map_type(a.type), err == -E2BIG ? "too large" :
+	    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err), a.key_size, a.value_size, a.max_entries);
+}
+
+static void make_maps(struct making *m)
+{
+	const struct pb_bpf_object *o = m->made.object;
+
+	for (uint32_t i = 0; i < o->nr_maps; i++) {
+		const char *type = pb_bpf_object_map_type(o->maps[i].attr.type);
+		int err = o->maps[i].why ? -EINVAL : make_map(m, i);
+
+		if (err && o->maps[i].why)
+			say(&m->made.maps[i].why, "%s", o->maps[i].why);
+		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
+			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here", o->maps[i].name, type);
+		else if (err == -EBADF && !o->maps[i].inner)
+			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name,
+			    type);
+		else if (err)
+			cannot_make(m, i, err);
+	}
+	for (uint32_t i = 0; i < o->nr_maps; i++) {
+		int err = m->map_of[i] && !m->found[i] ? fill_map(m, i) : 0;
+
+		if (err) {
+			say(&m->made.maps[i].why, "map %s: its contents: %s", o->maps[i].name, strerror(-err));
+			drop_map(m, i);
+		}
+		m->made.maps[i].map = m->map_of[i];
+	}
+}
+
+int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opts *opts, struct pb_bpf_made **made)
+{
+	struct making *m = calloc(1, sizeof(*m));
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	*made = NULL;
+	if (!m)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < opts->nr_sizes; i++)
+		if (pb_bpf_object_map(object, opts->sizes[i].map) < 0) {
+			free(m);
+			return -ENOENT;
+		}
+	m->made.object = object;
+	m->opts = *opts;
+	if (!m->opts.lanes)
+		m->opts.lanes = cpus > 0 ? (uint32_t)cpus : 1;
+	m->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, m };
+	m->mem = (struct pb_bpf_mem){ mem_alloc, mem_free };
+	m->made.maps = calloc(object->nr_maps + 1, sizeof(m->made.maps[0]));
+	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));
+	m->map = calloc(object->nr_maps + 1, sizeof(m->map[0]));
+	m->map_of = calloc(object->nr_maps + 1, sizeof(m->map_of[0]));
+	m->found = calloc(object->nr_maps + 1, sizeof(m->found[0]));
+	if (!m->made.maps || !m->made.progs || !m->map || !m->map_of || !m->found) {
+		pb_bpf_made_free(&m->made);
+		return -ENOMEM;
+	}
+	make_maps(m);
+	*made = &m->made;
+	return 0;
+}
+
+/* --- programs ---------------------------------------------------------------------- */
+
+/* A map that the program uses and that wasn't made, or NULL. */
+static const char *missing_map(const struct making *m, const struct pb_bpf_object_prog *p)
+{
+	for (uint32_t i = 0; i < p->nr; i++) {
+		const struct bpf_insn *in = &p->insns[i];
+
+		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		if ((in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE) && !m->map_of[in->imm])
+			return m->made.maps[in->imm].why ? m->made.maps[in->imm].why : "no memory";
+		i++;
+	}
+	return NULL;
+}
+
+/* The log's last line that isn't statistics. */
+static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
+{
+	const char *end = log->buf + log->len, *begin;
+
+	line[0] = 0;
+	while (end > log->buf) {
+		while (end > log->buf && end[-1] == '\n')
+			end--;
+		for (begin = end; begin > log->buf && begin[-1] != '\n'; begin--)
+			;
+		if (strncmp(begin, "processed ", 10) && strncmp(begin, "stack depth ", 12) && begin != end) {
+			snprintf(line, size, "%.*s", (int)(end - begin), begin);
+			return;
+		}
+		end = begin;
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr, uint64_t begin)
+{
+	struct pb_bpf_resolved r = {};
+	int err = pb_bpf_resolve(v, &r);
+
+	m->made.progs[nr].ns = now_ns() - begin;
+	if (err)
+		return err;
+	r.spec.name = m->made.object->progs[nr].name;
+	r.spec.id = nr + 1;
+	r.spec.privileged = m->opts.caps & PB_BPF_CAP_BPF;
+	err = pb_bpf_prog_make(&r.spec, &m->made.progs[nr].prog);
+	pb_bpf_resolved_free(&r);
+	return err;
+}
+
+static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	const struct pb_bpf_object *o = m->made.object;
+	const struct pb_bpf_object_prog *p = &o->progs[nr];
+	struct pb_bpf_verify v = {
+		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .flags = p->flags | m->opts.flags,
+		.caps = m->opts.caps, .gpl = o->gpl, .insns = p->insns, .nr = p->nr, .maps = m->map_of,
+		.nr_maps = o->nr_maps, .funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines,
+		.nr_lines = p->nr_lines, .log = log, .log_level = level, .mem = &m->mem,
+	};
+	uint64_t begin;
+	int err;
+
+	if (!v.type) {
+		say(&m->made.progs[nr].why, "programs of type %u aren't run here", p->type);
+		return -EINVAL;
+	}
+	begin = now_ns();
+	err = pb_bpf_verify(&v);
+	m->made.progs[nr].verified = v.stats.insns;
+	if (err)
+		return err;
+	if (!m->made.progs[nr].prog)
+		err = resolve_and_make(m, &v, nr, begin);
+	pb_bpf_facts_free(&m->mem, v.facts);
+	return err;
+}
+
+/*
+ * What is said of a refusal: the log's last line, or the CO-RE relocation behind it.
+ * Without a log the verifier is asked again, with one.
+ */
+static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
+{
+	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log && log->len ? NULL : calloc(1, OWN_LOG) };
+	const char *core = NULL;
+	char line[256] = "";
+
+	if (own.buf) {
+		log = &own;
+		verify(m, nr, &own, 1);
+	}
+	if (log && log->buf) {
+		core = pb_bpf_object_explain(&m->made.object->progs[nr], log->buf);
+		last_line(line, sizeof(line), log);
+	}
+	if (core)
+		say(&m->made.progs[nr].why, "failed to resolve CO-RE relocation %s", core);
+	else
+		say(&m->made.progs[nr].why, "%s", line[0] ? line : strerror(-err));
+	free(own.buf);
+}
+
+/* An array that can't hold it spoils the programs that use that array, see fill_slot(). */
+static void fill_slots(struct making *m, uint32_t nr)
+{
+	const struct pb_bpf_object *o = m->made.object;
+
+	for (uint32_t i = 0; i < o->nr_maps; i++)
+		for (uint32_t s = 0; s < o->maps[i].nr_slots; s++) {
+			const struct pb_bpf_object_slot *slot = &o->maps[i].slots[s];
+
+			if (m->map_of[i] && slot->prog && slot->number == nr)
+				pb_bpf_map_update_elem(m->map_of[i], &slot->index, &nr, BPF_ANY);
+		}
+}
+
+static int make_alone(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	const struct pb_bpf_object_prog *p = &m->made.object->progs[nr];
+	const char *why = p->why ? p->why : missing_map(m, p);
+	struct pb_bpf_text none = {};
+	int err;
+
+	free((char *)m->made.progs[nr].why);
+	m->made.progs[nr].why = NULL;
+	if (why) {
+		say(&m->made.progs[nr].why, "%s", why);
+		return p->why && p->err ? p->err : -EINVAL;
+	}
+	err = verify(m, nr, log ? log : &none, log ? level : 0);
+	if (err && !m->made.progs[nr].why)
+		explain(m, nr, err, log);
+	return err;
+}
+
+static int make_once(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	return m->made.progs[nr].prog && !log ? 0 : make_alone(m, nr, log, level);
+}
+
+int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	struct making *m = (struct making *)made;
+	int err = make_once(m, nr, log, level);
+
+	if (!err)
+		fill_slots(m, nr);
+	return err;
+}
+
+/* ---- chains of tail calls ------------------------------------------------------------- */
+
+/* Programs that are made together: each once, in the order in which they are met. */
+struct batch {
+	struct making *m;
+	struct {
+		uint32_t number;
+		bool was_made;		/* before */
+	} *list;
+	uint32_t nr, first;		/* first: its `why` says what is wrong with others */
+};
+
+static bool uses_map(const struct pb_bpf_object_prog *p, uint32_t map)
+{
+	for (uint32_t i = 0; i < p->nr; i++) {
+		const struct bpf_insn *in = &p->insns[i];
+
+		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		if (in->src_reg == BPF_PSEUDO_MAP_FD && in->imm == (int32_t)map)
+			return true;
+		i++;
+	}
+	return false;
+}
+
+static void batch_add(struct batch *b, uint32_t nr)
+{
+	for (uint32_t i = 0; i < b->nr; i++)
+		if (b->list[i].number == nr)
+			return;
+	b->list[b->nr].was_made = b->m->made.progs[nr].prog;
+	b->list[b->nr++].number = nr;
+}
+
+/* One slot of an array that program `from` uses: 0, or -errno with the first one's `why`. */
+static int add_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb_bpf_object_slot *slot)
+{
+	const struct pb_bpf_object_prog *progs = b->m->made.object->progs, *to = &progs[slot->number];
+	const struct pb_bpf_object_map *map = &b->m->made.object->maps[nr];
+	struct pb_bpf_made_prog *made = b->m->made.progs;
+
+	if (to->type != progs[from].type) {
+		say(&made[b->first].why, "map %s: slot %u: program %s is of another type than %s", map->name,
+		    slot->index, to->name, progs[from].name);
+		return -EINVAL;
+	}
+	if (!to->autoload && !made[slot->number].prog) {
+		say(&made[b->first].why, "map %s: slot %u: program %s isn't loaded: its section \"%s\" says so",
+		    map->name, slot->index, to->name, to->section);
+		return -EBADF;
+	}
+	batch_add(b, slot->number);
+	return 0;
+}
+
+static int fill_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb_bpf_object_slot *slot)
+{
+	int err = pb_bpf_map_update_elem(b->m->map_of[nr], &slot->index, &slot->number, BPF_ANY);
+
+	if (err)
+		say(&b->m->made.progs[b->first].why, "map %s: slot %u: %s", b->m->made.object->maps[nr].name,
+		    slot->index, strerror(-err));
+	return err;
+}
+
+/* fn for each slot of the arrays that a program uses, until one fails. */
+static int each_slot(struct batch *b, uint32_t nr,
+		     int (*fn)(struct batch *b, uint32_t from, uint32_t map, const struct pb_bpf_object_slot *slot))
+{
+	const struct pb_bpf_object *o = b->m->made.object;
+	int err = 0;
+
+	for (uint32_t i = 0; i < o->nr_maps && !err; i++) {
+		if (o->maps[i].attr.type != BPF_MAP_TYPE_PROG_ARRAY || !o->maps[i].nr_slots ||
+		    !uses_map(&o->progs[nr], i))
+			continue;
+		for (uint32_t s = 0; s < o->maps[i].nr_slots && !err; s++)
+			err = fn(b, nr, i, &o->maps[i].slots[s]);
+	}
+	return err;
+}
+
+static int make_batch(struct batch *b, struct pb_bpf_text *log, uint32_t level)
+{
+	struct pb_bpf_made_prog *progs = b->m->made.progs;
+	uint32_t nr = b->first;
+	int err = 0;
+
+	for (uint32_t i = 0; i < b->nr && !err; i++) {
+		nr = b->list[i].number;
+		err = make_once(b->m, nr, nr == b->first ? log : NULL, level);
+		if (!err)
+			err = each_slot(b, nr, add_slot);
+	}
+	for (uint32_t i = 0; i < b->nr && !err; i++)
+		err = each_slot(b, b->list[i].number, fill_slot);
+	if (err && nr != b->first && !progs[b->first].why)
+		say(&progs[b->first].why, "program %s, to which it comes by tail calls: %s",
+		    b->m->made.object->progs[nr].name, progs[nr].why ? progs[nr].why : strerror(-err));
+	return err;
+}
+
+int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+{
+	struct batch b = { .m = (struct making *)made, .first = nr };
+	int err;
+
+	b.list = calloc(made->object->nr_progs, sizeof(*b.list));
+	if (!b.list)
+		return -ENOMEM;
+	batch_add(&b, nr);
+	err = make_batch(&b, log, level);
+	/* slots that were filled have numbers of programs that aren't there: as if they were empty */
+	for (uint32_t i = 0; err && i < b.nr; i++) {
+		if (b.list[i].was_made)
+			continue;
+		pb_bpf_prog_free(made->progs[b.list[i].number].prog);
+		made->progs[b.list[i].number].prog = NULL;
+	}
+	free(b.list);
+	return err;
+}
+
+void pb_bpf_made_free(struct pb_bpf_made *made)
+{
+	struct making *m = (struct making *)made;
+
+	if (!m)
+		return;
+	for (uint32_t i = 0; made->progs && i < made->object->nr_progs; i++) {
+		pb_bpf_prog_free(made->progs[i].prog);
+		free((char *)made->progs[i].why);
+	}
+	for (uint32_t i = 0; made->maps && m->map_of && i < made->object->nr_maps; i++) {
+		drop_map(m, i);
+		free((char *)made->maps[i].why);
+	}
+	free(made->maps);
+	free(made->progs);
+	free(m->map);
+	free(m->map_of);
+	free(m->found);
+	free(m);
+}

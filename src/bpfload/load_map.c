@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Maps: the legacy section, and variables as maps. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "bpfload/load_priv.h"
+
+#define PAGE 4096u
+
+struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off, uint64_t size)
+{
+	struct pb_bpf_object *o = &l->object;
+	uint32_t room = l->room_maps;
+	struct map_place *places = load_grow(l, l->places, o->nr_maps, &room, sizeof(*places));
+	struct pb_bpf_object_map *map;
+
+	room = l->room_maps;
+	map = load_grow(l, o->maps, o->nr_maps, &room, sizeof(*map));
+	if (!places || !map)
+		return NULL;
+	l->room_maps = room;
+	l->places = places;
+	o->maps = map;
+	places[o->nr_maps] = (struct map_place){ section, off, size };
+	map += o->nr_maps++;
+	*map = (struct pb_bpf_object_map){ .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	return map;
+}
+
+/* --- struct bpf_map_def ---------------------------------------------------- */
+
+struct legacy {
+	uint32_t type, key_size, value_size, max_entries, flags;
+};
+
+static int add_legacy(struct load *l, const Elf64_Sym *s, const uint8_t *p, uint64_t size)
+{
+	struct pb_bpf_object_map *map = load_map_add(l, s->st_shndx, s->st_value, size);
+	struct legacy def = {};
+
+	if (!map)
+		return -ENOMEM;
+	map->kind = PB_BPF_MAP_LEGACY;
+	map->section = "maps";
+	map->name = load_text(l, pb_bpf_elf_sym_name(&l->elf, s));
+	if (!map->name)
+		return -ENOMEM;
+	memcpy(&def, p, size < sizeof(def) ? size : sizeof(def));
+	map->attr = (struct pb_bpf_map_attr){ def.type, def.key_size, def.value_size, def.max_entries, def.flags };
+	if (size < 16)
+		load_spoil(l, &map->why, "map %s is shorter than a definition", map->name);
+	for (uint64_t i = sizeof(def); i < size; i++)
+		if (p[i])
+			load_spoil(l, &map->why, "map %s has a definition longer than libbpf's", map->name);
+	return 0;
+}
+
+static int load_legacy_maps(struct load *l)
+{
+	uint32_t section = pb_bpf_elf_find(&l->elf, "maps"), nr = 0;
+	size_t size;
+	const uint8_t *p = pb_bpf_elf_data(&l->elf, section, &size);
+	int ret = 0;
+
+	for (uint32_t i = 1; p && i < l->elf.nr_syms; i++) {
+		Elf64_Sym s = pb_bpf_elf_sym(&l->elf, i);
+
+		nr += s.st_shndx == section && ELF64_ST_TYPE(s.st_info) != STT_SECTION;
+	}
+	for (uint32_t i = 1; nr && i < l->elf.nr_syms && !ret; i++) {
+		Elf64_Sym s = pb_bpf_elf_sym(&l->elf, i);
+
+		if (s.st_shndx != section || ELF64_ST_TYPE(s.st_info) == STT_SECTION)
+			continue;
+		if (!s.st_size)
+			s.st_size = size / nr;
+		if (s.st_value > size || s.st_size > size - s.st_value)
+			return load_refuse(l, "a map of section maps is outside it");
+		ret = add_legacy(l, &s, p + s.st_value, s.st_size);
+	}
+	return ret;
+}
+
+/* --- variables ------------------------------------------------------------- */
+
+static bool begins(const char *name, const char *section)
+{
+	size_t n = strlen(section);
+
+	return !strncmp(name, section, n) && (!name[n] || name[n] == '.');
+}
+
+/* Which kind of variables a section has; 0: none. */
+static int kind_of(const struct load *l, uint32_t section)
+{
+	const char *name = pb_bpf_elf_name(&l->elf, section);
+	uint32_t type = l->elf.sh[section].sh_type;
+
+	if (!l->elf.sh[section].sh_size)
+		return 0;
+	if (type == SHT_PROGBITS && begins(name, ".data"))
+		return PB_BPF_MAP_DATA;
+	if (type == SHT_PROGBITS && begins(name, ".rodata"))
+		return PB_BPF_MAP_RODATA;
+	if (type == SHT_NOBITS && begins(name, ".bss"))
+		return PB_BPF_MAP_BSS;
+	return 0;
+}
+
+/* "object.rodata", as libbpf cuts it; sections with a name of their own keep that. */
+static const char *variables_name(struct load *l, const char *section)
+{
+	char name[BPF_OBJ_NAME_LEN + 1];
+	size_t n = strlen(section), head = strlen(l->object.name), most;
+
+	if (strchr(section + 1, '.'))
+		return load_text(l, section);
+	most = BPF_OBJ_NAME_LEN - 1 - (n > 7 ? n < BPF_OBJ_NAME_LEN ? n : BPF_OBJ_NAME_LEN - 1 : 7);
+	head = head < most ? head : most;
+	memcpy(name, l->object.name, head);
+	n = n < BPF_OBJ_NAME_LEN - 1 - head ? n : BPF_OBJ_NAME_LEN - 1 - head;
+	memcpy(name + head, section, n);
+	name[head + n] = 0;
+	for (char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '_' && *p != '.')
+			*p = '_';
+	return load_text(l, name);
+}
+
+/* Whether any of them can be seen from outside, so that mapping them makes sense. */
+static bool has_global(const struct load *l, uint32_t datasec)
+{
+	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;
+
+	for (uint32_t i = 0; t && i < pb_btf_vlen(t); i++) {
+		const struct btf_type *v = pb_bpf_btf_type(l->object.btf, pb_btf_vars(t)[i].type);
+
+		if (v && pb_btf_kind(v) == BTF_KIND_VAR && pb_btf_int(v) != BTF_VAR_STATIC)
+			return true;
+	}
+	return false;
+}
+
+static int add_variables(struct load *l, uint32_t section, int kind)
+{
+	const char *name = pb_bpf_elf_name(&l->elf, section);
+	uint64_t bytes = l->elf.sh[section].sh_size;
+	struct pb_bpf_object_map *map = load_map_add(l, section, 0, bytes);
+	size_t size;
+
+	if (!map)
+		return -ENOMEM;
+	map->kind = (uint8_t)kind;
+	map->section = load_text(l, name);
+	map->name = variables_name(l, name);
+	if (!map->section || !map->name)
+		return -ENOMEM;
+	map->contents = pb_bpf_elf_data(&l->elf, section, &size);
+	if (bytes > INT32_MAX) {
+		load_spoil(l, &map->why, "section %s is too large for a map", name);
+		bytes = 0;
+	}
+	map->types.btf_value = l->object.btf ? pb_bpf_btf_find(l->object.btf, name, BTF_KIND_DATASEC) : 0;
+	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, (uint32_t)bytes, 1,
+		(kind == PB_BPF_MAP_RODATA ? BPF_F_RDONLY_PROG : 0) |
+		(has_global(l, map->types.btf_value) ? BPF_F_MMAPABLE : 0) };
+	load_map_types(l, map);
+	return 0;
+}
+
+static int load_variables(struct load *l)
+{
+	int ret = 0;
+
+	for (uint32_t i = 1; i < l->elf.nr && !ret; i++) {
+		int kind = kind_of(l, i);
+
+		if (kind)
+			ret = add_variables(l, i, kind);
+	}
+	return ret;
+}
+
+int load_maps(struct load *l)
+{
+	uint32_t section = pb_bpf_elf_find(&l->elf, ".maps");
+	int ret = section ? load_maps_btf(l, section) : 0;
+
+	if (!ret)
+		ret = load_legacy_maps(l);
+	if (!ret)
+		ret = load_variables(l);
+	return ret;
+}
+
+struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus)
+{
+	return pb_bpf_map_attr_settle(map->attr, cpus);
+}
+
+struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr a, uint32_t cpus)
+{
+	if (a.type == BPF_MAP_TYPE_PERF_EVENT_ARRAY && !a.max_entries)
+		a.max_entries = cpus;
+	if (a.type == BPF_MAP_TYPE_RINGBUF && a.max_entries && a.max_entries <= 1u << 31) {
+		uint32_t n = PAGE;
+
+		while (n < a.max_entries)
+			n *= 2;
+		a.max_entries = n;
+	}
+	return a;
+}

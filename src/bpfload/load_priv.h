@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Between the files of the loader. An object is opened in these steps; each leaves
+ * what the next one reads:
+ *
+ *   load.c        the file, licence, version, BTF (its own relocations applied)
+ *   load_func.c   functions: every one of the file, programs and subprograms
+ *   load_map*.c   maps, variables as maps, what BTF tells of their values
+ *   load_extern.c what others define: .kconfig, .ksyms
+ *   load_reloc.c  maps, variables and calls in each function's instructions
+ *   load_ext.c    .BTF.ext: functions, lines, CO-RE (load_core*.c) in them
+ *   load_prog.c   programs, each with the functions that it calls behind it
+ */
+#ifndef PB_BPFLOAD_LOAD_PRIV_H
+#define PB_BPFLOAD_LOAD_PRIV_H
+#include "bpfload/load.h"
+#include "bpfload/load_btf.h"
+#include "bpfload/load_elf.h"
+
+/* An instruction that refers to a function: a call, or its address. */
+struct load_ref {
+	uint32_t insn, func;
+};
+
+struct load_func {
+	const char *name;
+	uint32_t section, start, nr;	/* instructions, in their section */
+	struct bpf_insn *insns;		/* copies; relocation changes them */
+	bool global, hidden;		/* hidden: verified as if it were static */
+	bool entry;			/* a program */
+	const char *why;		/* NULL, or what spoils it and who calls it */
+	int err;			/* with why: the kernel's -errno for it, or 0 */
+	uint8_t *relocated;		/* a bit for each instruction; NULL: none */
+	struct load_ref *refs;		/* ascending */
+	uint32_t nr_refs, room_refs;
+	uint32_t btf;			/* BTF_KIND_FUNC's number, or 0 */
+	uint8_t ctx_args, sure_args;	/* a bit for each that is tagged "arg:ctx", "arg:nonnull" */
+	struct pb_bpf_line *lines;	/* ascending, counted from the function's start */
+	uint32_t nr_lines;
+	struct pb_bpf_object_poison *poison;
+	uint32_t nr_poison, room_poison;
+	uint32_t seen, at;		/* by load_prog.c: in program `seen` it begins at `at` */
+};
+
+enum load_extern_kind { LOAD_KCONFIG, LOAD_KSYM, LOAD_KFUNC, LOAD_UNKNOWN };
+
+struct load_extern {
+	const char *name;
+	uint32_t sym, kind, btf;	/* btf: of the variable or function, or 0 */
+	bool weak, known;
+	uint32_t size, align, off;	/* kconfig: in the map */
+	uint64_t value;			/* ksym */
+	int32_t kfunc;			/* one of kfunc.h, or 0 */
+};
+
+/* Types that a type of the object may be, all of one BTF; by the latter's number. */
+struct core_candidates {
+	const struct pb_bpf_btf *btf;
+	uint32_t *types, nr;		/* NULL: not looked for yet */
+};
+
+struct load_chunk;
+
+struct load {
+	struct pb_bpf_object object;	/* first: what the outside holds */
+	struct pb_bpf_object_opts opts;
+	struct load_chunk *chunks;	/* memory that goes with the object */
+	uint8_t *bytes;			/* the file, aligned to 8 */
+	struct pb_bpf_elf elf;
+	struct load_func *funcs;	/* by section, then start */
+	uint32_t nr_funcs;
+	struct map_place {		/* what symbols in a section are */
+		uint32_t section;
+		uint64_t off, size;
+	} *places;			/* of the object's maps, by number */
+	uint32_t room_maps, maps_btf;	/* maps_btf: DATASEC .maps */
+	struct load_extern *externs;
+	uint32_t *extern_of;		/* 1 + number, by symbol */
+	uint32_t nr_externs;
+	int32_t kconfig;		/* number of its map, or -1 */
+	struct pb_bpf_btf *types;	/* of opts.types */
+	struct pb_bpf_btf *own_target;	/* to be closed; target may be the caller's */
+	const struct pb_bpf_btf *target;
+	struct core_candidates *candidates;
+	const char *no_target;		/* why there is none */
+	bool target_tried;
+	uint32_t line_off;		/* the last line of source, and its text */
+	const char *line;
+	uint64_t room;			/* instructions that may still be put in programs */
+	uint64_t work;			/* steps that may still be spent, see load_work() */
+	char *err;
+	size_t err_size;
+};
+
+/* Zeros, aligned to 8; NULL: none left. */
+void *load_alloc(struct load *l, size_t size);
+/* A copy that may stand on a terminal; NULL: no memory. */
+const char *load_text(struct load *l, const char *text);
+const char *load_printf(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The object can't be opened: fills err, returns -EINVAL. */
+int load_refuse(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* One more element in an array that grows by doubling; NULL: no memory. */
+void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t size);
+
+/* The first reason stays. */
+void load_spoil(struct load *l, const char **why, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Takes n steps of what there is for files whose parts refer to each other without end;
+ * false: spent, and *why says so. */
+bool load_work(struct load *l, uint64_t n, const char **why);
+
+/* What a section's name says of its programs; the rest of prog stays. Sets prog->why. */
+void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t default_type);
+
+int load_funcs(struct load *l);
+/* The function that contains that instruction of a section, or NULL. */
+struct load_func *load_func_at(const struct load *l, uint32_t section, uint64_t insn);
+
+int load_maps(struct load *l);
+int load_maps_btf(struct load *l, uint32_t section);
+int load_map_slots(struct load *l);
+struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off, uint64_t size);
+void load_map_types(struct load *l, struct pb_bpf_object_map *map);
+
+int load_externs(struct load *l);
+struct load_extern *load_extern_of(const struct load *l, uint32_t sym);
+
+/* Calls fn for each relocation of a section; stops at its first error. */
+int load_each_rel(const struct load *l, uint32_t section,
+		  int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel));
+int load_relocs(struct load *l);
+
+int load_ext(struct load *l);
+/* A CO-RE relocation of an instruction. 0 or -ENOMEM; other errors spoil the function. */
+int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct bpf_core_relo *relo);
+/* The types that CO-RE looks at, opened when they are first asked for; NULL: none. */
+const struct pb_bpf_btf *load_target(struct load *l);
+
+int load_progs(struct load *l);
+#endif
