@@ -23,7 +23,8 @@
  * An answer may take as long as an analysis takes, so the agent waits for as
  * long as the ring's heartbeat moves, and gives up PB_PATIENCE_NS after it
  * stopped. The heartbeat is in the ring, so RING has to come within that time
- * by itself.
+ * by itself. A recorder that wants a processor and gets none is not silent: while
+ * one of its threads is runnable it is waited for, up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -34,6 +35,7 @@
 
 /* 200 ms are promised; the rest is for a busy machine. */
 #define PB_PATIENCE_NS	150000000ull
+#define PB_STARVED_NS	2000000000ull	/* for a recorder that has no processor */
 /* In the socket's directory: a byte for each image that gave up before it had the
  * ring, and so can't count itself there. */
 #define PB_MISSED_FILE	"missed"

@@ -134,6 +134,7 @@ struct pb_ring {
 	/* The recorder didn't answer in time: */
 	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; nobody waits before it moves */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
+	uint32_t waits_in_vain;	/* PB_RING_WAIT: a writer gave up waiting for a chunk, as the heartbeat stood still */
 	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their exec */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it runs */

@@ -128,16 +128,6 @@ void pb_session_missed(struct pb_session *s, const char *path)
 	unmap_ring();
 }
 
-static uint32_t peer_pid(int fd)
-{
-	struct ucred cred = { 0 };
-	socklen_t len = sizeof(cred);
-
-	if (pb_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return 0;
-	return (uint32_t)cred.pid;
-}
-
 /* The ring comes by itself, before anything is asked. */
 static int receive_ring(struct pb_session *s, bool first)
 {
@@ -199,7 +189,7 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 	w = body(s);
 	err = pb_wire_connect(&s->wire, path);
 	if (!err && first)
-		pb_observer_pid = peer_pid(s->wire.fd);
+		pb_observer_pid = s->wire.recorder;
 	if (!err)
 		err = receive_ring(s, first);
 	if (!err)

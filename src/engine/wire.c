@@ -6,6 +6,9 @@
 #include "engine/wire.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "base/task.h"
+#include "arch/x86_64/stop.h"
+#include "engine/sandbox.h"
 #include "ring/writer.h"
 
 #define SLICE_NS	10000000ull	/* between two looks at the heartbeat */
@@ -58,6 +61,30 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 	return w->silent_ns < PB_PATIENCE_NS;
 }
 
+/* It was silent for too long, but had no processor. (It may also work in one thread while
+ * the one that has to answer hangs; then this ends by time.) */
+static bool is_starved(const struct pb_wire *w)
+{
+	const struct pb_ring *ring = pb_ring_map.ring;
+
+	if (!w->recorder || w->silent_ns < PB_PATIENCE_NS || w->silent_ns >= PB_STARVED_NS || !pb_calls_are_safe())
+		return false;
+	if (ring && (pb_recording_ended() ||
+		     w->beat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
+		return false;
+	return pb_process_wants_cpu(w->recorder);
+}
+
+static uint32_t peer_pid(int fd)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (pb_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return 0;
+	return (uint32_t)cred.pid;
+}
+
 /* One slice of a wait for events on fd, or for time only (fd -1). */
 static void poll_slice(int fd, short events, uint64_t ns)
 {
@@ -82,13 +109,13 @@ static int wait_idle(struct pb_wire *w, short events)
 /* Until there may be events on fd, for a slice at most. */
 static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 {
-	uint64_t left = PB_PATIENCE_NS - w->silent_ns, start;
+	uint64_t left = w->silent_ns < PB_PATIENCE_NS ? PB_PATIENCE_NS - w->silent_ns : slice_ns, start;
 
 	if (w->idle)
 		return wait_idle(w, events);
 	start = pb_now_ns();
 	poll_slice(fd, events, slice_ns < left ? slice_ns : left);
-	return may_wait(w, pb_now_ns() - start) ? 0 : give_up(w);
+	return may_wait(w, pb_now_ns() - start) || is_starved(w) ? 0 : give_up(w);
 }
 
 int pb_wire_connect(struct pb_wire *w, const char *path)
@@ -100,6 +127,7 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	w->fd = -1;
 	w->gave_up = false;
 	w->silent_ns = 0;
+	w->recorder = 0;
 	w->beat = pb_ring_map.ring ? heartbeat(pb_ring_map.ring) : 0;
 	if (n >= sizeof(addr.sun_path))
 		return -36;
@@ -129,6 +157,8 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	w->fd = (int)fd;
 	if (err)
 		pb_wire_close(w);
+	else
+		w->recorder = peer_pid(w->fd);
 	return (int)err;
 }
 
@@ -221,7 +251,7 @@ bool pb_wire_missed(const struct pb_wire *w)
 bool pb_recorder_lives(void)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
-	struct pb_wire w = { .fd = -1, .beat = heartbeat(ring) };
+	struct pb_wire w = { .fd = -1, .beat = heartbeat(ring), .recorder = pb_observer_pid };
 	uint64_t first = w.beat;
 
 	if (!may_wait(&w, 0))

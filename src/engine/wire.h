@@ -3,7 +3,8 @@
  * The agent's socket to the recorder. The descriptor never blocks; each wait
  * lasts as long as the recorder shows that it lives, and PB_PATIENCE_NS more.
  * A recorder that works for seconds goes on beating (pb_ring.heartbeat), a
- * stopped or killed one doesn't. The first engine that gives up leaves the
+ * stopped or killed one doesn't. On a busy machine one that works may be without
+ * a processor for longer than that: then one of its threads is runnable. The first engine that gives up leaves the
  * heartbeat in the ring, and no other waits again before it moves.
  *
  * Context: start, the loader's hook, the agent's thread; functions for
@@ -24,6 +25,7 @@ struct pb_wire {
 	bool gave_up;		/* for good: nothing is sent, nothing comes */
 	uint64_t beat;		/* the last heartbeat */
 	uint64_t silent_ns;	/* waited without another one */
+	uint32_t recorder;	/* its process; 0: unknown */
 	/* Not NULL: waits for ever, and calls this each PB_WIRE_IDLE_MS. */
 	void (*idle)(void);
 	uint8_t *buffer;	/* PB_WIRE_BUFFER bytes, for one message */

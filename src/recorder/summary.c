@@ -106,6 +106,13 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	end->no_return += ring.calls_no_return;
 	end->chunks_overwritten = ring.chunks_overwritten;
 	untraced_notes(s, &ring);
+	if (ring.waits_in_vain) {
+		snprintf(text, sizeof(text), "calls are lost though --no-loss was given: %u time%s the recorder was "
+			 "stopped, or had no processor, for 200 ms", ring.waits_in_vain,
+			 ring.waits_in_vain == 1 ? "" : "s");
+		pb_datadir_note(s->datadir, text);
+		record_error("%s", text);
+	}
 	end->max_stop_ns = ring.max_stop_ns;
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
 	if (ring.threads_lost) {

@@ -199,7 +199,8 @@ static bool reader_lives(struct wait *w)
 	pass(w, time);
 	see(w, beat);
 	if (too_long(&seen.with_beat, w->with_beat)) {
-		__atomic_store_n(&dead_beat, beat, __ATOMIC_RELAXED);
+		if (__atomic_exchange_n(&dead_beat, beat, __ATOMIC_RELAXED) != beat)
+			__atomic_fetch_add(&ring->waits_in_vain, 1, __ATOMIC_RELAXED);
 		return false;
 	}
 	if (!too_long(&seen.in_vain, w->in_vain) && !__atomic_load_n(&starved, __ATOMIC_RELAXED))

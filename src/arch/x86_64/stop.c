@@ -41,6 +41,7 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "base/task.h"
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
@@ -142,45 +143,13 @@ static int seize_new(const char *dir, bool *any)
 	return (int)n;
 }
 
-/* As in its stat, 'X' if there is none such; 0: it can't be read. */
-static char task_state(const char *dir, uint32_t tid)
-{
-	char path[96], stat[256], state = 0;
-	size_t at = 0;
-	long fd, n, i;
-
-	pb_put_str(path, sizeof(path), &at, dir);
-	pb_put_str(path, sizeof(path), &at, "/");
-	pb_put_u64(path, sizeof(path), &at, tid);
-	pb_put_str(path, sizeof(path), &at, "/stat");
-	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	if (pb_sys_failed(fd))
-		return fd == -2 || fd == -3 ? 'X' : 0;
-	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
-	pb_sys(SYS_close, fd);
-	/* TID (comm) STATE: comm may hold anything */
-	for (i = 0; i + 2 < n; i++)
-		if (stat[i] == ')')
-			state = stat[i + 2];
-	return n == -3 ? 'X' : state;
-}
-
 /* A thread that could not be seized: is it out of reach, or has it ended? (A
  * leader that ended before its threads stays as a zombie.) */
 static bool still_runs(const char *dir, uint32_t tid)
 {
-	char state = task_state(dir, tid);
+	char state = pb_task_state(dir, tid);
 
 	return state && state != 'X' && state != 'Z';
-}
-
-static void task_dir(const struct job *job, char *dir, size_t size)
-{
-	size_t at = 0;
-
-	pb_put_str(dir, size, &at, "/proc/");
-	pb_put_u64(dir, size, &at, job->pid);
-	pb_put_str(dir, size, &at, "/task");
 }
 
 static int wait_task(struct task *t, uint64_t deadline)
@@ -227,7 +196,7 @@ static int stop_all(struct job *job)
 	char dir[64];
 	bool any;
 
-	task_dir(job, dir, sizeof(dir));
+	pb_task_dir(dir, sizeof(dir), job->pid);
 	nr_tasks = 0;
 	do {
 		int err = seize_new(dir, &any);
@@ -380,7 +349,7 @@ static int wait_late(const char *dir, struct task *t, uint64_t start)
 	uint64_t deadline = start + LATE_NS;
 	int err;
 
-	while ((err = wait_task(t, deadline)) && deadline < start + LATE_MOST_NS && task_state(dir, t->tid) == 'R')
+	while ((err = wait_task(t, deadline)) && deadline < start + LATE_MOST_NS && pb_task_state(dir, t->tid) == 'R')
 		deadline = pb_now_ns() + STOP_NS;
 	return err;
 }
@@ -392,7 +361,7 @@ static void mend_late(const struct job *job)
 	uint64_t start = pb_now_ns();
 	char dir[64];
 
-	task_dir(job, dir, sizeof(dir));
+	pb_task_dir(dir, sizeof(dir), job->pid);
 	for (unsigned i = 0; i < nr_tasks; i++) {
 		struct task *t = &tasks[i];
 
@@ -408,8 +377,8 @@ static bool caller_is_gone(const struct job *job)
 {
 	char dir[64], state;
 
-	task_dir(job, dir, sizeof(dir));
-	state = task_state(dir, job->tid);
+	pb_task_dir(dir, sizeof(dir), job->pid);
+	state = pb_task_state(dir, job->tid);
 	return state == 'X' || state == 'Z';
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include "base/mem.h"
+#include "base/sys.h"
+#include "base/task.h"
+
+void pb_task_dir(char *dir, size_t size, uint32_t pid)
+{
+	size_t at = 0;
+
+	pb_put_str(dir, size, &at, "/proc/");
+	pb_put_u64(dir, size, &at, pid);
+	pb_put_str(dir, size, &at, "/task");
+}
+
+char pb_task_state(const char *dir, uint32_t tid)
+{
+	char path[96], stat[256], state = 0;
+	size_t at = 0;
+	long fd, n, i;
+
+	pb_put_str(path, sizeof(path), &at, dir);
+	pb_put_str(path, sizeof(path), &at, "/");
+	pb_put_u64(path, sizeof(path), &at, tid);
+	pb_put_str(path, sizeof(path), &at, "/stat");
+	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (pb_sys_failed(fd))
+		return fd == -ENOENT || fd == -ESRCH ? 'X' : 0;
+	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
+	pb_sys(SYS_close, fd);
+	/* TID (comm) STATE: comm may hold anything */
+	for (i = 0; i + 2 < n; i++)
+		if (stat[i] == ')')
+			state = stat[i + 2];
+	return n == -ESRCH ? 'X' : state;
+}
+
+bool pb_process_wants_cpu(uint32_t pid)
+{
+	char dir[64], buf[1024] __attribute__((aligned(8)));
+	bool wants = false;
+	long fd, n;
+
+	pb_task_dir(dir, sizeof(dir), pid);
+	fd = pb_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (pb_sys_failed(fd))
+		return false;
+	while (!wants && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		/* struct linux_dirent64: the record's length at 16, the name at 19 */
+		for (long at = 0; at < n && !wants; at += *(uint16_t *)(buf + at + 16)) {
+			const char *name = buf + at + 19;
+			int64_t tid = pb_parse_u64(name, strlen(name));
+
+			wants = tid > 0 && pb_task_state(dir, (uint32_t)tid) == 'R';
+		}
+	}
+	pb_sys(SYS_close, fd);
+	return wants;
+}
