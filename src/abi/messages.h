@@ -14,6 +14,8 @@
  *   <--------------------------------- WELCOME, or ERROR
  *   MODULE (each) --------------------> analysis from the cache, or made
  *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
+ *   STUBS ----------------------------> of a module that is to be patched; from the cache, or made
+ *   <--------------------------------- STUBS + fd (abi/stubs.h), or ERROR
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED* (what the agent refused)
@@ -30,7 +32,7 @@
 #define PB_ABI_MESSAGES_H
 #include <stdint.h>
 
-#define PB_PROTOCOL	3
+#define PB_PROTOCOL	4
 #define PB_MSG_MAX	65536
 
 /* 200 ms are promised; the rest is for a busy machine. */
@@ -44,7 +46,7 @@ enum pb_msg_type {
 	PB_MSG_HELLO = 1, PB_MSG_WELCOME, PB_MSG_MODULE, PB_MSG_ANALYSIS,
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
-	PB_MSG_PROGS, PB_MSG_RING,
+	PB_MSG_PROGS, PB_MSG_RING, PB_MSG_STUBS,
 };
 
 struct pb_msg {
@@ -106,6 +108,12 @@ struct pb_msg_analysis {
 	uint32_t module;	/* the module's number in the session */
 	uint64_t size;
 	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h is for this module */
+};
+
+/* Asked with the module's number, answered with the size. fd: read-only. */
+struct pb_msg_stubs {
+	uint32_t image, module;
+	uint64_t size;
 };
 
 /* What the agent refuses in a module, above the analysis' own refusals. */

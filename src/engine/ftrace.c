@@ -364,7 +364,7 @@ uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *repla
 	const struct pb_func *f = pb_analysis_at(m->analysis, address - m->bias);
 	struct pb_site *s;
 
-	if (!f || !m->sites || f->refused != PB_REFUSED_NOT)
+	if (!f || f->refused != PB_REFUSED_NOT || (!m->sites && !pb_text_ask(m)))
 		return 0;
 	s = &m->sites[f - pb_analysis_funcs(m->analysis)];
 	if (!s->stub)

@@ -111,8 +111,6 @@ static void check_syscalls(struct pb_module *m)
 void pb_hook_module(struct pb_module *m)
 {
 	check_syscalls(m);
-	if (!m->sites)
-		return;
 	pb_sigaction_hook(m);
 	pb_exec_hook(m);
 	pb_creds_hook(m);

@@ -178,6 +178,9 @@ static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char 
 	return 0;
 }
 
+/* The conversation that is open, while text is changed for the first time. */
+static struct pb_session *talking;
+
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes)
 {
@@ -195,6 +198,7 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 	if (!err)
 		err = say_hello(s, first, &len);
 	if (!err) {
+		talking = s;
 		s->flags = w->flags;
 		s->serve = w->flags & PB_WELCOME_SERVE;
 		if (first)
@@ -207,6 +211,8 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 
 void pb_session_close(struct pb_session *s)
 {
+	if (talking == s)
+		talking = NULL;
 	pb_wire_close(&s->wire);
 }
 
@@ -222,41 +228,92 @@ int pb_session_error(struct pb_session *s, int error, const char *what, const ch
 	return pb_wire_send(&s->wire, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
 }
 
+/* A message that asks for a file, and what comes with the answer: 0 and its descriptor, 1 if the
+ * observer hasn't got it (and knows why), or -errno. */
+static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t len,
+		    const char *path, uint32_t answer, size_t answer_len, int *fd)
+{
+	int got, err = pb_wire_send(&s->wire, type, ask, len, path, path ? strlen(path) + 1 : 0);
+	uint32_t got_len;
+
+	if (err)
+		return err;
+	got = pb_wire_receive(&s->wire, fd, &got_len);
+	if (got == (int)answer && got_len >= answer_len && *fd >= 0)
+		return 0;
+	if (*fd >= 0)
+		pb_sys(SYS_close, *fd);
+	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -71;
+}
+
+/* Gives the module its sites. */
+static int ask_stubs(struct pb_session *s, struct pb_module *m, const char **why)
+{
+	struct pb_msg_stubs ask = { .image = pb_image, .module = m->number };
+	const struct pb_msg_stubs *answer = body(s);
+	int fd, err = ask_file(s, PB_MSG_STUBS, &ask, sizeof(ask), NULL, PB_MSG_STUBS,
+			       sizeof(*answer), &fd);
+
+	*why = NULL;
+	if (err)
+		return err < 0 ? err : 0;
+	*why = pb_stubs_map(m, fd, answer->size);
+	pb_sys(SYS_close, fd);
+	return 0;
+}
+
+static bool ask_late(struct pb_module *m)
+{
+	const char *why;
+
+	return talking && m->analysis->nr_sites && !ask_stubs(talking, m, &why) && m->sites;
+}
+
+static int add_module(struct pb_session *s, const struct pb_msg_analysis *a,
+		      const void *analysis, uint64_t bias, uint64_t link_map,
+		      struct pb_module **m, const char **why)
+{
+	int err = 0;
+
+	*m = pb_text_add(analysis, a->size, bias, link_map, a->first_site, a->module, why);
+	if (!*m)
+		return 0;
+	memcpy((*m)->links, a->links, sizeof(a->links));
+	if (a->first_site && (*m)->analysis->nr_sites)
+		err = ask_stubs(s, *m, why);
+	if (err || *why) {
+		(*m)->present = false;
+		*m = NULL;
+	}
+	return err;
+}
+
 int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 		      uint64_t link_map, uint32_t flags, struct pb_module **m)
 {
 	struct pb_msg_module ask = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
 				     .bias = bias, .clock = pb_rdtsc(), .flags = flags };
-	const struct pb_msg_analysis *a = body(s);
 	struct pb_msg_analysis answer;
 	const char *why = NULL;
-	uint32_t len;
-	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_MODULE, &ask, sizeof(ask), path, strlen(path) + 1);
+	int fd, err;
 	long p;
 
 	*m = NULL;
+	pb_text_ask = ask_late;
+	err = ask_file(s, PB_MSG_MODULE, &ask, sizeof(ask), path, PB_MSG_ANALYSIS, sizeof(answer), &fd);
 	if (err)
-		return err;
-	type = pb_wire_receive(&s->wire, &fd, &len);
-	if (type == PB_MSG_ERROR)
-		return 0;	/* not traced; the observer knows why */
-	if (type != PB_MSG_ANALYSIS || len < sizeof(*a) || fd < 0)
-		return type < 0 ? type : -71;
-	answer = *a;
+		return err < 0 ? err : 0;
+	memcpy(&answer, body(s), sizeof(answer));
 	p = pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	pb_sys(SYS_close, fd);
 	if (pb_sys_failed(p))
 		return (int)p;
-	*m = pb_text_add((void *)p, answer.size, bias, link_map, answer.first_site,
-			 answer.module, &why);
-	if (*m) {
-		memcpy((*m)->links, answer.links, sizeof(answer.links));
-	} else {
+	err = add_module(s, &answer, (void *)p, bias, link_map, m, &why);
+	if (!*m)
 		pb_pages_unmap((uint64_t)p, answer.size);
-		if (answer.first_site)
-			return pb_session_error(s, -8, path, why);
-	}
-	return 0;
+	if (why && answer.first_site)
+		return pb_session_error(s, -8, path, why);
+	return err;
 }
 
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)

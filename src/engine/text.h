@@ -34,15 +34,15 @@ struct pb_module {
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
 	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
-	uint32_t *exit_order;		/* [nr_exit_stubs]: windows in the order of their stubs */
-	uint32_t nr_exit_stubs;
 	bool exits_used;		/* some were wanted once */
-	uint8_t *stubs;			/* within reach of text and sites */
-	size_t stubs_size, stubs_used;
-	size_t stubs_sealed;		/* executable, whole pages; the last may have room */
-	size_t region_size;		/* of sites and stubs together */
+	const struct pb_stubs *stub_file; /* mapped; with sites */
+	uint8_t *stubs;			/* its code, within reach of text and sites */
+	size_t stubs_size;
+	bool stubs_placed;		/* they lie where the file's code is right */
+	bool stubs_used;		/* one was made */
+	bool stubs_sealed;		/* executable */
+	uint64_t region, region_size;	/* of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
-	size_t jit_size, jit_stubs;	/* stubs_used when they were told */
 	bool present;
 	bool libc;			/* or the loader: see doc/design/reads.md */
 	bool lasting;			/* there since the start: it isn't unmapped */
@@ -57,11 +57,15 @@ extern const uint32_t *pb_text_pid;
 extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */
 
-/* Checks that the analysis is of what is mapped at bias, and maps memory for
- * sites and stubs. NULL: can't be traced (reason in *why). */
+/* Checks that the analysis is of what is mapped at bias. It has no sites yet. NULL: can't
+ * be traced (reason in *why). */
 struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
 			      uint64_t link_map, uint32_t first_site, uint32_t number,
 			      const char **why);
+/* Asks the recorder for the stubs of a module that has none, and gives it sites; whether it has. */
+extern bool (*pb_text_ask)(struct pb_module *m);
+/* Maps them, and memory for sites. Returns why not, or NULL. */
+const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size);
 /* It is about to be unmapped: no text is written. */
 void pb_text_remove(struct pb_module *m);
 

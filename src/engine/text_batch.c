@@ -8,8 +8,6 @@
 #include "base/sys.h"
 #include "ring/writer.h"
 
-#define PAGE		4096ul
-
 uint64_t pb_text_ns;
 
 /*
@@ -101,40 +99,25 @@ bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p)
 	return !p->via || !pb_hole_is_patched(m, p);
 }
 
-bool pb_stub_put(struct pb_module *m, const uint8_t *code, size_t size)
-{
-	uint8_t *at = m->stubs + m->stubs_used;
-
-	/* what lies in pages that are executable already was never run */
-	if (m->stubs_used < m->stubs_sealed)
-		return !pb_text_write((uint64_t)at, code, size);
-	memcpy(at, code, size);
-	return true;
-}
-
 static bool emit_stub(struct pb_module *m, struct pb_site *s)
 {
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
-	size_t at = pb_align_up(m->stubs_used, (size_t)16), size = pb_stub_size(&p);
-	uint8_t code[PB_STUB_MAX] = { 0 };
+	uint32_t stub;
 
 	if (!pb_place_as_in_file(m, &p)) {
 		refuse(s, PB_REFUSED_DIFFERS);
 		return false;
 	}
-	m->stubs_used = at;
-	if (at + size > m->stubs_size ||
-	    pb_stub_emit(code, (uint64_t)m->stubs + at, s, &p, m->returns, m->bias) ||
-	    !pb_stub_put(m, code, size)) {
+	stub = pb_stub_of_site(m, s, &p);
+	if (!stub) {
 		refuse(s, PB_REFUSED_RANGE);
 		return false;
 	}
-	/* offset 0 means none: the first stub stands behind a gap */
-	s->stub = (uint32_t)at;
+	m->stubs_used = true;
+	s->stub = stub;
 	if (!(s->flags & FTRACE_FL_DIRECT))
-		s->body = (uint64_t)m->stubs + s->stub + PB_STUB_COPY;
+		s->body = (uint64_t)m->stubs + stub + PB_STUB_COPY;
 	s->handler = pb_site_idle(m, s);
-	m->stubs_used = at + size;
 	return true;
 }
 
@@ -160,8 +143,6 @@ static bool make_stub(struct pb_module *m, struct pb_site *s)
 {
 	struct pb_site *rider = rides(m, s) ? s : carries(m, s) ? s - 1 : NULL;
 
-	if (!m->stubs_used)
-		m->stubs_used = 16;
 	if (!emit_stub(m, s))
 		return false;
 	if (!rider || rider->flags & FTRACE_FL_REFUSED) {
@@ -389,25 +370,6 @@ static void sort_patches(struct pb_patch *p, size_t nr)
 	}
 }
 
-/* New stubs become executable. */
-static int seal_stubs(void)
-{
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
-		size_t end = pb_align_up(m->stubs_used, PAGE);
-		long err;
-
-		if (!m->present || m->stubs_sealed == end)
-			continue;
-		err = pb_sys(SYS_mprotect, m->stubs, end, PROT_READ | PROT_EXEC);
-		if (err)
-			return (int)err;
-		pb_pages_dump((uint64_t)m->stubs, end);
-		m->stubs_sealed = end;
-	}
-	return 0;
-}
-
 static int write_part(struct part *part, bool live)
 {
 	struct pb_stop stop = { .p = part->p, .nr = part->nr, .moved = pb_text_moved_pc };
@@ -469,7 +431,7 @@ static void take_back(bool live)
 int pb_text_commit(bool live)
 {
 	uint64_t t0 = pb_now_ns();
-	int err = batch_error ? batch_error : seal_stubs();
+	int err = batch_error ? batch_error : pb_stubs_seal();
 
 	for (int i = 0; i < NR_PARTS; i++) {
 		sort_patches(batch[i].p, batch[i].nr);
@@ -480,7 +442,7 @@ int pb_text_commit(bool live)
 	if (err)
 		take_back(live);
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
-		if (m->present && m->stubs_used != m->jit_stubs)
+		if (m->present && m->stubs_used && !m->jit)
 			pb_jit_announce(m);
 	pb_text_ns += pb_now_ns() - t0;
 	if (pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)

@@ -2,7 +2,9 @@
 /* From program counters in stubs, holes and displaced instructions to those
  * that they stand for, and back. */
 #include "engine/text_priv.h"
+#include "abi/stubs.h"
 #include "arch/x86_64/stub.h"
+#include "base/base.h"
 
 /* A jump, and where its stub is. */
 struct found {
@@ -61,23 +63,15 @@ static bool at_hole(const struct pb_module *m, uint64_t pc, struct found *found)
 /* The window of exits in whose stub the code at `off` lies, or NULL. */
 static const struct pb_exit_window *window_of_stub(const struct pb_module *m, uint64_t off)
 {
-	uint32_t low = 0, high = m->exits ? __atomic_load_n(&m->nr_exit_stubs, __ATOMIC_ACQUIRE) : 0;
-	const struct pb_exit_window *w;
+	const uint32_t *at = pb_stubs_windows(m->stub_file);
+	uint32_t i = (uint32_t)pb_bisect(k, 0, m->analysis->nr_windows, at[k] <= off);
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + i - 1;
 	struct pb_place p;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (m->exits[m->exit_order[mid]].stub <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low)
+	if (!i || w->how == PB_EXIT_ENTRY)
 		return NULL;
-	w = pb_analysis_windows(m->analysis) + m->exit_order[low - 1];
 	p = pb_window_place(m->analysis, w);
-	return off - m->exits[m->exit_order[low - 1]].stub < pb_body_size(&p) ? w : NULL;
+	return off - at[i - 1] < pb_body_size(&p) ? w : NULL;
 }
 
 /* The site in whose stub the code at `off` lies, or NULL. */
@@ -119,7 +113,7 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 		const struct pb_module *m = &pb_modules[i];
 		uint64_t off = pc - (uint64_t)m->stubs, is;
 
-		if (!m->sites || off >= m->stubs_used)
+		if (!m->sites || off >= m->stubs_size)
 			continue;
 		is = original(m, off, own);
 		if (is)

@@ -21,11 +21,15 @@ static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb
 	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe), PB_JUMP_LEN);
 }
 
-/* text_returns.c: bytes that a module needs behind its sites, and for stubs of exits;
- * the former, zeroed, are at `at`. */
-size_t pb_returns_size(const struct pb_analysis *a);
-size_t pb_returns_stubs(const struct pb_analysis *a);
-void pb_returns_init(struct pb_module *m, void *at);
+/* text_returns.c: sets where the exits of a new module go. */
+void pb_returns_init(struct pb_module *m);
+
+/* text_stubs.c. The stub's offset, whose code is there then; 0: it can't be had. */
+uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
+uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
+/* Those of all modules become executable. */
+int pb_stubs_seal(void);
+void pb_stubs_unmap(const struct pb_module *m);
 
 /* text_pc.c: the place that has its hole at this address. */
 bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
@@ -47,8 +51,6 @@ void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
 unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
 /* Are the bytes in memory those of the file? */
 bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
-/* Puts code behind the stubs, where m->stubs_used says. */
-bool pb_stub_put(struct pb_module *m, const uint8_t *code, size_t size);
 
 /* text_ride.c: the jump at `rider` of one byte, whose displacement is the first four bytes of
  * the next one's. Finds the places where the two can go, and puts jumps there, on to `to` and

@@ -8,9 +8,6 @@
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
 
-#define STUB_ALIGN	4	/* cold code, densely */
-#define SITE_ALIGN	16	/* pb_stub_size() */
-
 void pb_exit_ret_idle(void);
 void pb_exit_jump_idle(void);
 
@@ -30,37 +27,9 @@ void pb_text_returns(uint64_t ret, uint64_t jump)
 			set_words(m->returns);
 }
 
-size_t pb_returns_size(const struct pb_analysis *a)
+void pb_returns_init(struct pb_module *m)
 {
-	return sizeof(struct pb_returns) +
-	       a->nr_windows * (sizeof(struct pb_exit_site) + sizeof(uint32_t));
-}
-
-size_t pb_returns_stubs(const struct pb_analysis *a)
-{
-	const struct pb_exit_window *w = pb_analysis_windows(a);
-	size_t size = 0;
-
-	for (uint32_t i = 0; i < a->nr_windows; i++) {
-		struct pb_place p;
-
-		if (w[i].how == PB_EXIT_ENTRY)
-			continue;
-		p = pb_window_place(a, &w[i]);
-		/* sites' stubs come between them */
-		size += pb_align_up(pb_body_size(&p), (size_t)SITE_ALIGN);
-	}
-	return size;
-}
-
-void pb_returns_init(struct pb_module *m, void *at)
-{
-	m->returns = at;
 	set_words(m->returns);
-	if (!m->analysis->nr_windows)
-		return;
-	m->exits = (struct pb_exit_site *)(m->returns + 1);
-	m->exit_order = (uint32_t *)(m->exits + m->analysis->nr_windows);
 }
 
 /* Nothing is written there: its bytes differ, or no stub can be had. */
@@ -147,24 +116,13 @@ bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
 
 static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p)
 {
-	struct pb_exit_site *e = &m->exits[window];
-	size_t at = m->stubs_used ? pb_align_up(m->stubs_used, (size_t)STUB_ALIGN) : 16;
-	size_t size = pb_body_size(p);
-	uint8_t code[PB_STUB_MAX];
+	uint32_t stub = pb_place_as_in_file(m, p) ? pb_stub_of_exits(m, window, p) : 0;
+	uint64_t at = (uint64_t)m->stubs + stub;
 
-	if (!pb_place_as_in_file(m, p) || at + size > m->stubs_size ||
-	    pb_body_emit(code, (uint64_t)m->stubs + at, p, m->returns, m->bias))
+	if (!stub || (pb_place_carries(p) && !pb_ride_make(m, m->bias + p->window, at, at + pb_body_second(p))))
 		return false;
-	m->stubs_used = at;
-	if (!pb_stub_put(m, code, size))
-		return false;
-	m->stubs_used = at + size;
-	if (pb_place_carries(p) && !pb_ride_make(m, m->bias + p->window, (uint64_t)m->stubs + at,
-						 (uint64_t)m->stubs + at + pb_body_second(p)))
-		return false;
-	e->stub = (uint32_t)at;
-	m->exit_order[m->nr_exit_stubs] = window;
-	__atomic_store_n(&m->nr_exit_stubs, m->nr_exit_stubs + 1, __ATOMIC_RELEASE);
+	m->stubs_used = true;
+	__atomic_store_n(&m->exits[window].stub, stub, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -242,11 +200,13 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 
 void pb_text_look_returns(struct pb_module *m)
 {
-	for (uint32_t i = 0; i < m->nr_exit_stubs; i++) {
-		uint32_t window = m->exit_order[i];
-		struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
+	for (uint32_t i = 0; m->exits && i < m->analysis->nr_windows; i++) {
+		struct pb_place p;
 
-		m->exits[window].flags &= ~(PB_HAS_WINDOW | PB_HAS_HOLE);
-		m->exits[window].flags |= pb_place_look(m, &p);
+		if (!m->exits[i].stub)
+			continue;
+		p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + i);
+		m->exits[i].flags &= ~(PB_HAS_WINDOW | PB_HAS_HOLE);
+		m->exits[i].flags |= pb_place_look(m, &p);
 	}
 }

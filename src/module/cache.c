@@ -12,9 +12,13 @@
 #include <unistd.h>
 #include "abi/analysis_check.h"
 #include "module/module_priv.h"
+#include "module/stub_image.h"
 
 /* Goes up when the same file gives another analysis: then the old ones are stale. */
 #define REVISION	25
+/* Goes up when the same analysis gives another file of stubs: any change of what arch/x86_64/stub.c,
+ * stub_image.c or stub_rows.c write. */
+#define STUBS_REVISION	2
 
 #define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
 
@@ -193,6 +197,7 @@ void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struc
 	const char *why;
 
 	c->dir = -1;
+	c->stubs = false;
 	c->limit = LIMIT;
 	if ((o && o->flags & PB_MODULE_NO_CACHE) || !read_setting(&c->limit) ||
 	    pb_elf_open(&e, elf_fd, false, &why))
@@ -200,6 +205,16 @@ void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struc
 	if (make_name(c, &e, elf_fd, path, o ? o->flags & (PB_MODULE_ALL_SITES | PB_MODULE_RETURNS) : 0))
 		c->dir = open_cache_dir(o);
 	pb_elf_close(&e);
+}
+
+void pb_cache_stubs(struct pb_cache *c)
+{
+	size_t len = strlen(c->name);
+	int n = snprintf(c->name + len, sizeof(c->name) - len, ".s%u", STUBS_REVISION);
+
+	c->stubs = true;
+	if (n < 0 || (size_t)n >= sizeof(c->name) - len)
+		pb_cache_close(c);
 }
 
 void pb_cache_close(struct pb_cache *c)
@@ -220,23 +235,32 @@ static void note_use(int fd, const struct stat *st)
 	}
 }
 
+static bool is_sound(const struct pb_cache *c, const void *map, size_t size)
+{
+	const struct pb_stubs *s = (const void *)((const char *)map + PB_STUBS_AT);
+
+	if (!c->stubs)
+		return size >= sizeof(struct pb_analysis) && !pb_analysis_check(map, size);
+	return size >= PB_STUBS_AT + sizeof(*s) && pb_stubs_fit(s, size) && pb_stubs_sum(s) == s->sum;
+}
+
 int pb_cache_find(const struct pb_cache *c)
 {
 	int fd = c->dir < 0 ? -1 : openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 	void *map;
-	int bad;
+	bool sound;
 
 	if (fd < 0)
 		return -1;
-	if (!is_ours(fd, S_IFREG, &st) || st.st_size < (off_t)sizeof(struct pb_analysis))
+	if (!is_ours(fd, S_IFREG, &st) || !st.st_size)
 		goto no;
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		goto no;
-	bad = pb_analysis_check(map, (size_t)st.st_size);
+	sound = is_sound(c, map, (size_t)st.st_size);
 	munmap(map, (size_t)st.st_size);
-	if (!bad) {
+	if (sound) {
 		note_use(fd, &st);
 		return fd;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Analyses kept on disk between recordings. A cache file is named
- * BUILDID-FILE-FLAGS-vVERSION.REVISION. FILE is made from device, inode, size,
- * change time and path, because a file can claim another's build-id, and a
- * stripped or patched copy keeps it.
+ * Analyses, and files of stubs made of them, kept on disk between recordings. A file is named
+ * BUILDID-FILE-FLAGS-vVERSION.REVISION, that of the stubs has .sREVISION after it. FILE is made
+ * from device, inode, size, change time and path, because a file can claim another's build-id,
+ * and a stripped or patched copy keeps it.
  *
  * The directory and the files in it must be ours, and nobody else may write
  * them. Files appear by rename and are never written again, so recorders that
@@ -26,13 +26,16 @@ struct pb_cache {
 	uint64_t identity;	/* of the ELF file */
 	uint64_t limit;		/* bytes that all files may take */
 	bool settled;		/* a later change of the ELF file changes its identity */
+	bool stubs;		/* it is about the stubs */
 };
 
 /* To be closed in any case. */
 void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struct pb_module_options *o);
-/* A descriptor of the sound analysis that is there, or -1. */
+/* From now on about the file of stubs. */
+void pb_cache_stubs(struct pb_cache *c);
+/* A descriptor of the sound file that is there, or -1. */
 int pb_cache_find(const struct pb_cache *c);
-/* Keeps the analysis, unless the ELF file changed while it was analysed. A
+/* Keeps the file, unless the ELF file changed while it was analysed. A
  * descriptor of what is kept, or -1. Removes the files that were not used for
  * longest where there is too much. */
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,

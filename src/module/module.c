@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "module/cache.h"
 #include "module/module_priv.h"
+#include "module/stub_image.h"
 
 static int failed(int err, char *text, size_t len, const char *why)
 {
@@ -33,9 +34,9 @@ bool pb_write_all(int fd, const uint8_t *p, size_t n)
 }
 
 /* Sealed, and read-only where /proc allows to say so. */
-static int make_memfd(const uint8_t *blob, size_t size)
+static int make_memfd(const char *name, const uint8_t *blob, size_t size)
 {
-	int fd = memfd_create("patchbay-analysis", MFD_CLOEXEC | MFD_ALLOW_SEALING), ro;
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), ro;
 	char self[64];
 
 	if (fd < 0)
@@ -83,7 +84,7 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	if (!ret) {
 		fd = pb_cache_store(&c, elf_fd, path, blob, size);
 		if (fd < 0)
-			fd = make_memfd(blob, size);
+			fd = make_memfd("patchbay-analysis", blob, size);
 		if (fd < 0)
 			why = "no memory file for the analysis";
 		ret = fd;
@@ -91,4 +92,28 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	}
 	pb_cache_close(&c);
 	return ret < 0 ? failed(ret, err, errlen, why) : ret;
+}
+
+int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o, const struct pb_analysis *a)
+{
+	struct pb_cache c;
+	uint8_t *file;
+	size_t size;
+	int fd;
+
+	pb_cache_open(&c, elf_fd, path, o);
+	if (c.dir >= 0)
+		pb_cache_stubs(&c);
+	fd = pb_cache_find(&c);
+	if (fd < 0) {
+		fd = pb_stub_image(a, &file, &size);
+		if (!fd) {
+			fd = pb_cache_store(&c, elf_fd, path, file, size);
+			if (fd < 0)
+				fd = make_memfd("patchbay-stubs", file, size);
+			free(file);
+		}
+	}
+	pb_cache_close(&c);
+	return fd;
 }

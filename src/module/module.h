@@ -41,6 +41,13 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 /* The same where the analysis is in the cache already, else -1. */
 int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o);
 
+/*
+ * The file of the stubs (abi/stubs.h) of that ELF file, whose analysis is `a`: cached or sealed
+ * likewise, or -errno. A cached one has a path, by which profilers find its unwind tables.
+ */
+struct pb_analysis;
+int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o, const struct pb_analysis *a);
+
 /* Has the disk begin to read what the analysis (or, with code_only, writing its
  * text) will read of the file; at most max bytes. Returns how many. Doesn't
  * wait for them. */

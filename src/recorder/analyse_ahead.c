@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -51,7 +52,8 @@ struct job {
 	enum state state;
 	struct stat st;		/* from LOOKED on: of the file that was opened last */
 	uint64_t weight;	/* BUSY: its part of at_work */
-	int fd;			/* DONE: the analysis */
+	int fd;			/* DONE: the analysis, */
+	int stubs_fd;		/* and the file of stubs, or -1 */
 };
 
 struct record_ahead {
@@ -124,6 +126,8 @@ static void job_free(struct job *j)
 		return;
 	if (j->state == DONE)
 		close(j->fd);
+	if (j->state == DONE && j->stubs_fd >= 0)
+		close(j->stubs_fd);
 	free(j->path);
 	free(j);
 }
@@ -187,13 +191,36 @@ static int open_file(struct job *j)
 	return fd;
 }
 
+/* Other libraries are mostly not patched. */
+static bool is_traced(const struct record_ahead *a, const struct job *j)
+{
+	return j == a->jobs[0] || a->options->all;
+}
+
+/* Of a file that is traced: the stubs, made if they aren't in the cache. Not locked. */
+static int open_stubs(struct job *j, int elf, int fd, const struct pb_module_options *o)
+{
+	struct stat st;
+	void *map;
+	int stubs;
+
+	if (fstat(fd, &st))
+		return -1;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return -1;
+	stubs = pb_module_stubs(elf, j->path, o, map);
+	munmap(map, (size_t)st.st_size);
+	return stubs;
+}
+
 /* Locked at both ends, not between. */
 static void look(struct record_ahead *a, struct job *j)
 {
 	struct pb_module_options o = module_options(a->options);
-	bool traced = j == a->jobs[0] || a->options->all;
+	bool traced = is_traced(a, j);
 	uint64_t max = a->read_ahead, asked = 0;
-	int elf, fd = -1;
+	int elf, fd = -1, stubs = -1;
 
 	set_state(a, j, BUSY);
 	pthread_mutex_unlock(&a->lock);
@@ -202,11 +229,14 @@ static void look(struct record_ahead *a, struct job *j)
 		fd = pb_module_find(elf, j->path, &o);
 	if (elf >= 0 && (fd < 0 || traced))
 		asked = pb_module_read_ahead(elf, fd >= 0, max);
+	if (fd >= 0 && traced)
+		stubs = open_stubs(j, elf, fd, &o);
 	if (elf >= 0)
 		close(elf);
 	pthread_mutex_lock(&a->lock);
 	a->read_ahead -= asked < a->read_ahead ? asked : a->read_ahead;
 	j->fd = fd;
+	j->stubs_fd = stubs;
 	if (fd < 0 && j == a->jobs[0])
 		a->first_start = true;
 	set_state(a, j, fd >= 0 ? DONE : elf >= 0 ? LOOKED : OVER);
@@ -215,17 +245,20 @@ static void look(struct record_ahead *a, struct job *j)
 static void analyse(struct record_ahead *a, struct job *j)
 {
 	struct pb_module_options o = module_options(a->options);
-	int elf, fd = -1;
+	int elf, fd = -1, stubs = -1;
 
 	set_state(a, j, BUSY);
 	pthread_mutex_unlock(&a->lock);
 	elf = open_file(j);
 	if (elf >= 0) {
 		fd = pb_module_open(elf, j->path, &o, NULL, 0);
+		if (fd >= 0 && is_traced(a, j))
+			stubs = open_stubs(j, elf, fd, &o);
 		close(elf);
 	}
 	pthread_mutex_lock(&a->lock);
 	j->fd = fd;
+	j->stubs_fd = stubs;
 	set_state(a, j, fd >= 0 ? DONE : OVER);
 }
 
@@ -377,7 +410,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path)
+int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path, int *stubs_fd)
 {
 	struct job *j;
 	int fd = -1;
@@ -390,6 +423,7 @@ int record_ahead_take(struct record_ahead *a, const struct stat *st, const char 
 		pthread_cond_wait(&a->changed, &a->lock);
 	if (j && j->state == DONE && same_file(&j->st, st)) {
 		fd = j->fd;
+		*stubs_fd = j->stubs_fd;
 		set_state(a, j, OVER);
 	} else if (j && j->state < BUSY) {
 		set_state(a, j, OVER);

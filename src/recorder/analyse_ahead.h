@@ -13,8 +13,9 @@ struct record_ahead *record_ahead_start(const struct record_options *o, const st
 /* The program (0) and the libraries that it is linked with; NULL: no more. May
  * wait for the list. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
-/* A descriptor of the file's analysis if one was made (may wait for it), or -1. */
-int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path);
+/* A descriptor of the file's analysis if one was made (may wait for it), or -1; *stubs_fd is set where
+ * the file of its stubs was made, too. */
+int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path, int *stubs_fd);
 /* On the program's first start until all is analysed: then its agent never waits. */
 void record_ahead_wait(struct record_ahead *a);
 void record_ahead_stop(struct record_ahead *a);

@@ -64,6 +64,8 @@ static void module_free(struct record_module *e)
 		close(e->fd);
 	if (e->marked_fd >= 0)
 		close(e->marked_fd);
+	if (e->stubs_fd >= 0)
+		close(e->stubs_fd);
 	free(e->path);
 	free(e);
 }
@@ -83,9 +85,9 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd,
 	if (!e)
 		return NULL;
 	e->path = strdup(path);
-	e->marked_fd = -1;
+	e->marked_fd = e->stubs_fd = -1;
 	*err = 0;
-	e->fd = record_ahead_take(m->ahead, elf_st, path);
+	e->fd = record_ahead_take(m->ahead, elf_st, path, &e->stubs_fd);
 	if (e->fd < 0)
 		e->fd = pb_module_open(elf_fd, path, &o, err, errlen);
 	if (e->fd < 0) {
@@ -146,6 +148,33 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	if (m->datadir)
 		pb_datadir_module(m->datadir, e->number, e->fd, e->size);
 	return e;
+}
+
+/* The cache is for the file that was analysed. */
+static bool is_its_file(const struct record_module *e, int elf_fd)
+{
+	struct stat st;
+
+	return elf_fd >= 0 && !fstat(elf_fd, &st) && e->ino == st.st_ino && e->dev == st.st_dev &&
+	       e->ctime_ns == ctime_of(&st);
+}
+
+int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd)
+{
+	struct pb_module_options o = { .flags = m->options ? record_module_flags(m->options) : 0 };
+	struct stat st;
+
+	if (e->stubs_fd < 0) {
+		if (!is_its_file(e, elf_fd))
+			o.flags |= PB_MODULE_NO_CACHE;
+		e->stubs_fd = pb_module_stubs(elf_fd, e->path, &o, e->map);
+	}
+	if (e->stubs_fd < 0)
+		return e->stubs_fd;
+	if (fstat(e->stubs_fd, &st))
+		return -errno;
+	e->stubs_size = (uint64_t)st.st_size;
+	return 0;
 }
 
 int record_modules_write(struct record_modules *m, struct pb_datadir *w)

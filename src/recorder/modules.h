@@ -23,6 +23,8 @@ struct record_module {
 	int fd;			/* analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
+	int stubs_fd;		/* file of its stubs, once an agent has asked for it; -1 */
+	uint64_t stubs_size;
 	bool traced;			/* in one image at least */
 	bool marked;			/* record_marks_apply() has seen it */
 	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
@@ -40,6 +42,9 @@ struct record_modules {
  * reason in err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);
+/* Makes the file of the module's stubs the first time (src/abi/stubs.h); elf_fd: the module's file, or
+ * -1. 0, or -errno. */
+int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd);
 /* Writes those that were looked at before the data directory was there. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 bool record_module_traced(const struct record_options *o, const struct record_module *m,

@@ -240,6 +240,37 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, marked ? mod->marked_fd : mod->fd);
 }
 
+static int on_stubs(struct record_server *s, struct record_conn *c, const char *body, size_t len)
+{
+	struct pb_msg_stubs m;
+	struct record_module *e;
+	char full[PATH_MAX];
+	int fd, err;
+
+	if (!image_find(s, c->image) || len < sizeof(m))
+		return -EPROTO;
+	memcpy(&m, body, sizeof(m));
+	if (!m.module || m.module > s->modules->nr)
+		return -EPROTO;
+	e = s->modules->list[m.module - 1];
+	record_proc_path(c->pid, full);
+	snprintf(full + strlen(full), sizeof(full) - strlen(full), "/root%s", e->path);
+	fd = open_regular(full);
+	if (fd < 0)
+		fd = open_regular(e->path);
+	err = record_module_stubs(s->modules, e, fd);
+	if (fd >= 0)
+		close(fd);
+	if (err) {
+		snprintf(full, sizeof(full), "%.180s: its stubs could not be made: %s", record_base_name(e->path),
+			 strerror(-err));
+		pb_datadir_note(s->datadir, full);
+		return record_conn_error(c, err, full);
+	}
+	m.size = e->stubs_size;
+	return record_conn_send(c, PB_MSG_STUBS, &m, sizeof(m), NULL, 0, e->stubs_fd);
+}
+
 static int on_refused(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	struct pb_msg_refused r;
@@ -328,6 +359,8 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 		return on_hello(s, c, body, m->len);
 	case PB_MSG_MODULE:
 		return on_module(s, c, body, m->len);
+	case PB_MSG_STUBS:
+		return on_stubs(s, c, body, m->len);
 	case PB_MSG_REFUSED:
 		return on_refused(s, c, body, m->len);
 	case PB_MSG_PROGS:

@@ -3,6 +3,7 @@
  * (engine/text_pc.c), of a module with every kind of site. */
 #include "module_files.h"
 
+#include "abi/stubs.h"
 #include "arch/x86_64/stub.h"
 #include "engine/text_priv.h"
 
@@ -61,6 +62,13 @@ uint64_t pb_ride_at(uint64_t pc)
 #define IMAGE	0x10000000ul
 #define REGION	0x20000000ul	/* sites and stubs */
 
+/* What the file of the stubs says of windows. */
+static struct {
+	uint8_t before[PB_STUBS_AT];
+	struct pb_stubs head;
+	uint32_t windows[64];
+} stub_file;
+
 static void *map_at(uint64_t address, size_t size)
 {
 	void *p = mmap((void *)address, size, PROT_READ | PROT_WRITE,
@@ -95,7 +103,8 @@ static void add_module(void)
 	build("gcc -shared -nostdlib pc.s -o pc.so");
 	v = analyse("pc.so", 0);
 	f = pb_analysis_funcs(v.a);
-	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stubs_used = 16 };
+	stub_file.head.windows = offsetof(__typeof__(stub_file), windows);
+	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stub_file = &stub_file.head, .stubs_size = 16 };
 	map_at(IMAGE, v.a->image_end);
 	m->sites = map_at(REGION, 8192);
 	m->stubs = (uint8_t *)REGION + 4096;
@@ -107,10 +116,10 @@ static void add_module(void)
 		p = pb_func_place(v.a, &f[i]);
 		if (f[i].via)
 			write_hole(&f[i], false);
-		m->sites[i].stub = (uint32_t)m->stubs_used;
-		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_used, (uint64_t)m->stubs + m->stubs_used,
+		m->sites[i].stub = (uint32_t)m->stubs_size;
+		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_size, (uint64_t)m->stubs + m->stubs_size,
 					      &m->sites[i], &p, m->returns, m->bias), 0);
-		m->stubs_used += pb_stub_size(&p);
+		m->stubs_size += pb_stub_size(&p);
 	}
 	pb_nr_modules = 1;
 }
@@ -225,7 +234,6 @@ static void test_without_a_stub(void **unused)
 }
 
 static struct pb_exit_site exit_sites[64];
-static uint32_t exit_order[64];
 
 /* The file's bytes, and all stubs: of sites, then of windows. */
 static void use_exits(void)
@@ -239,27 +247,27 @@ static void use_exits(void)
 	v = analyse("exits.so", PB_MODULE_RETURNS);
 	w = pb_analysis_windows(v.a);
 	assert_true(v.a->nr_windows && v.a->nr_windows <= 64);
-	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stubs_used = 16, .sites = m->sites, .stubs = m->stubs,
-				 .returns = (struct pb_returns *)(REGION + 4000), .exits = exit_sites, .exit_order = exit_order };
+	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stubs_size = 16, .sites = m->sites, .stubs = m->stubs,
+				 .returns = (struct pb_returns *)(REGION + 4000), .exits = exit_sites,
+				 .stub_file = &stub_file.head };
 	memset(m->sites, 0, 4096);
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_place p = pb_window_place(v.a, &w[i]);
 		const struct pb_func *f = pb_window_func(v.a, &w[i]);
 		struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(v.a)] : NULL;
-		size_t at = pb_align_up(m->stubs_used, f ? (size_t)16 : 4), size = f ? pb_stub_size(&p) : pb_body_size(&p);
+		size_t at = pb_align_up(m->stubs_size, f ? (size_t)16 : 4), size = f ? pb_stub_size(&p) : pb_body_size(&p);
 
 		memcpy((void *)(IMAGE + p.window), pb_recipe_rest(p.recipe), p.recipe->window_len);
 		if (f)
 			s->stub = (uint32_t)at;
 		else
 			exit_sites[i].stub = (uint32_t)at;
-		if (!f)
-			exit_order[m->nr_exit_stubs++] = i;
+		stub_file.windows[i] = (uint32_t)(f ? at + size : at);
 		assert_int_equal(f ? pb_stub_emit(m->stubs + at, (uint64_t)m->stubs + at, s, &p, m->returns, IMAGE) :
 				 pb_body_emit(m->stubs + at, (uint64_t)m->stubs + at, &p, m->returns, IMAGE), 0);
-		m->stubs_used = at + size;
+		m->stubs_size = at + size;
 	}
-	assert_true(m->stubs_used < 4096);
+	assert_true(m->stubs_size < 4096);
 }
 
 /* Everywhere in a stub: the instruction that it stands for. */

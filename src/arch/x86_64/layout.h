@@ -50,6 +50,8 @@
  *   15  mov  -8(%rsp),%r11        <- handler of a disabled site
  *   20  the displaced instructions, and the way back   <- site->body
  */
+/* Before the first stub of a module. */
+#define PB_STUBS_HEAD		16
 #define PB_STUB_IDLE		15
 #define PB_STUB_COPY		20
 

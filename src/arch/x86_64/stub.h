@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Making a site's stub from its recipe (abi/analysis.h, arch/x86_64/layout.h).
- * Context: agent thread or start; not on a hit. */
+ * Most stubs are made ahead, into a file that is kept (module/stub_image.c): a change of what is
+ * written here raises STUBS_REVISION (module/cache.c).
+ * Context: agent thread or start, the recorder; not on a hit. */
 #ifndef PB_ARCH_STUB_H
 #define PB_ARCH_STUB_H
 #include <stdbool.h>

@@ -10,9 +10,8 @@
  * and all registers are the caller's: a pop before it finds the register on the
  * stack, `leave` and its kin find the frame by rbp.
  */
-#include "engine/text_rows.h"
+#include "module/stub_rows.h"
 #include "arch/x86_64/stub.h"
-#include "base/mem.h"
 
 #define DW_RBX		3
 #define DW_RBP		6
@@ -20,13 +19,12 @@
 
 static void put(struct pb_rows *t, const void *bytes, size_t n)
 {
-	memcpy(t->at, bytes, n);
-	t->at += n;
+	pb_vec_append(&t->out, (const uint8_t *)bytes, n);
 }
 
 static void put_byte(struct pb_rows *t, unsigned v)
 {
-	*t->at++ = (uint8_t)v;
+	pb_vec_push(&t->out, (uint8_t)v);
 }
 
 static void put_u32(struct pb_rows *t, uint64_t v)
@@ -44,14 +42,15 @@ static void put_uleb(struct pb_rows *t, uint32_t v)
 }
 
 /* The record that began at `start` ends: its length, padded. */
-static void close_record(struct pb_rows *t, uint8_t *start)
+static void close_record(struct pb_rows *t, size_t start)
 {
 	uint32_t len;
 
-	while ((t->at - start) % 4)
+	while ((t->out.n - start) % 4)
 		put_byte(t, 0);	/* DW_CFA_nop */
-	len = (uint32_t)(t->at - start) - 4;
-	memcpy(start, &len, 4);
+	len = (uint32_t)(t->out.n - start) - 4;
+	if (!t->out.failed)
+		memcpy(t->out.v + start, &len, 4);
 }
 
 void pb_rows_begin(struct pb_rows *t)
@@ -59,28 +58,29 @@ void pb_rows_begin(struct pb_rows *t)
 	static const uint8_t cie[] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0,
 		1, 0x78, 16,	/* factors 1 and -8, return address is column 16 */
-		1, 0x23,	/* addresses: 4 bytes, relative to .text */
+		1, 0x1b,	/* addresses: 4 bytes, relative to where they stand */
 		0x0c, DW_RSP, 8, 0x90, 1,	/* CFA = rsp + 8, r16 at CFA - 8 */
 	};
 
-	t->cie = t->at;
 	put(t, cie, sizeof(cie));
-	close_record(t, t->cie);
+	close_record(t, 0);
 }
 
-static uint8_t *open_fde(struct pb_rows *t, uint64_t start, uint64_t size)
+/* Where it begins is put in when it is known where the table is. */
+static size_t open_fde(struct pb_rows *t, uint32_t start, uint32_t size)
 {
-	uint8_t *fde = t->at;
+	size_t fde = t->out.n;
 
+	pb_vec_push(&t->fdes, (struct pb_rows_fde){ start, (uint32_t)fde });
 	put_u32(t, 0);
-	put_u32(t, (uint64_t)(t->at - t->cie));
-	put_u32(t, start - t->text);
+	put_u32(t, fde + 4);	/* back to the CIE */
+	put_u32(t, 0);
 	put_u32(t, size);
 	put_byte(t, 0);
 	return fde;
 }
 
-static void end_run(struct pb_rows *t, uint64_t end)
+static void end_run(struct pb_rows *t, uint32_t end)
 {
 	if (t->plain)
 		close_record(t, open_fde(t, t->plain, end - t->plain));
@@ -214,19 +214,19 @@ static void put_exits(struct pb_rows *t, struct rows *rows, uint32_t at)
 	put_row(t, rows, &none, at);
 }
 
-void pb_rows_stub(struct pb_rows *t, uint64_t stub, const struct pb_place *place)
+void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *place)
 {
 	const struct pb_recipe *r = place->recipe;
 	const struct pb_pair *p = pb_recipe_pairs(r);
 	struct rows rows = { 0, 8, 0 };
-	uint8_t *fde;
+	size_t fde;
 
 	if (is_plain(r) && !place->second) {
 		t->plain = t->plain ? t->plain : stub;
 		return;
 	}
 	end_run(t, stub);
-	fde = open_fde(t, stub, (uint64_t)PB_STUB_COPY + pb_body_second(place));
+	fde = open_fde(t, stub, PB_STUB_COPY + pb_body_second(place));
 	for (unsigned i = 0; i + 1 < r->nr_pairs; i++) {
 		struct effect e = effect_of(pb_recipe_orig(r) + p[i].orig);
 
@@ -352,13 +352,13 @@ static bool same_frames(const struct frame *at, unsigned n)
 	return true;
 }
 
-void pb_rows_exit(struct pb_rows *t, uint64_t stub, const struct pb_place *p)
+void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p)
 {
 	const struct pb_pair *pair = pb_recipe_pairs(p->recipe);
 	struct frame at[PB_WINDOW_MAX + 2];
 	unsigned n = frames_of(p, at), from = 0;
 	struct frame now = gone;
-	uint8_t *fde;
+	size_t fde;
 
 	if (!p->second && same_frames(at, n)) {
 		t->plain = t->plain ? t->plain : stub;
@@ -387,8 +387,41 @@ void pb_rows_exit(struct pb_rows *t, uint64_t stub, const struct pb_place *p)
 	close_record(t, fde);
 }
 
-void pb_rows_end(struct pb_rows *t, uint64_t end)
+/* The table of all FDEs for .eh_frame_hdr's search, in the order of their addresses. */
+static void put_search(struct pb_rows *t, uint8_t *hdr, uint32_t hdr_at, uint32_t frame_at)
+{
+	static const uint8_t head[] = { 1, 0x1b, 0x03, 0x3b };
+	uint32_t nr = (uint32_t)t->fdes.n, frame = frame_at - (hdr_at + 4);
+
+	memcpy(hdr, head, 4);
+	memcpy(hdr + 4, &frame, 4);
+	memcpy(hdr + 8, &nr, 4);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t pair[2] = { t->fdes.v[i].start - hdr_at, frame_at + t->fdes.v[i].fde - hdr_at };
+
+		memcpy(hdr + 12 + 8 * i, pair, 8);
+	}
+}
+
+void pb_rows_end(struct pb_rows *t, uint32_t end)
 {
 	end_run(t, end);
 	put_u32(t, 0);
+}
+
+void pb_rows_place(struct pb_rows *t, uint8_t *file, uint32_t hdr_at, uint32_t frame_at)
+{
+	memcpy(file + frame_at, t->out.v, t->out.n);
+	for (size_t i = 0; i < t->fdes.n; i++) {
+		uint32_t field = frame_at + t->fdes.v[i].fde + 8, rel = t->fdes.v[i].start - field;
+
+		memcpy(file + field, &rel, 4);
+	}
+	put_search(t, file + hdr_at, hdr_at, frame_at);
+}
+
+void pb_rows_free(struct pb_rows *t)
+{
+	pb_vec_free(&t->out);
+	pb_vec_free(&t->fdes);
 }
