@@ -7,6 +7,8 @@
 #include "engine/ftrace.h"
 #include "engine/latch.h"
 
+#define MOST_TRIES	4	/* to go to a stack that other threads come to */
+
 uint32_t pb_max_depth;
 uint64_t pb_thresh;
 uint8_t pb_callers_only;
@@ -229,14 +231,14 @@ size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *d
 
 /* ---- stacks ------------------------------------------------------------------ */
 
-void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s)
+void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
 	struct pb_stack *back = t->stack;
 
 	if (!pb_stack_visit(t, s))
 		return;
 	if (t->stack == s)
-		pb_open_close(&t->top, s->hi - 8, HOOKS(t));
+		pb_open_close(&t->top, slot, HOOKS(t));
 	pb_stack_leave(t, s, back);
 }
 
@@ -246,7 +248,7 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *gone, *s;
 
-	for (int tries = 0; tries < 4; tries++) {
+	for (int tries = 0; ; tries++) {
 		struct pb_open_call *c = pb_open_innermost(t->top);
 
 		s = pb_thread_other_stack(t, slot, &gone);
@@ -254,11 +256,17 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 			emitted(t, c);
 		if (!s || pb_thread_use_stack(t, s))
 			break;
+		if (tries == MOST_TRIES) {
+			pb_thread_no_stack(t, slot);
+			break;
+		}
 	}
 	if (gone) {
-		pb_calls_close_stack(t, gone);
+		pb_calls_close_stack(t, gone, gone->hi - 8);
 		pb_stack_drop(gone);
 	}
+	if (s)
+		pb_stacks_look(t);
 }
 
 /* ---- entries and exits ------------------------------------------------------- */
@@ -552,7 +560,7 @@ void pb_stack_told(uint64_t lo, uint64_t size)
 	while ((s = pb_stack_overlapping(s, lo, lo + size))) {
 		if (!pb_stack_is_idle(s))
 			continue;
-		pb_calls_close_stack(t, s);
+		pb_calls_close_stack(t, s, s->hi - 8);
 		pb_stack_drop(s);
 	}
 	pb_stack_add(t, lo, lo + size);

@@ -32,8 +32,8 @@ void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* A handler has interrupted the assembly of an exit: of the call at that address, if there
  * is one, with its slot at the stack pointer. */
 void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved);
-/* END for all calls on a stack on which nobody runs. */
-void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s);
+/* END for the calls at or below the slot, on a stack on which nobody runs. */
+void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
 /* For pb_ring_open_calls: what is open when a chunk begins, outermost first. */
 size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth, const void *ending);

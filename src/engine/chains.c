@@ -9,6 +9,7 @@
 
 #define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
 #define PART		32	/* at most that part of a limited address space */
+#define FIRST_EPOCH	1u	/* of a process that no fork made */
 #define NONE		0u	/* no segment has this index */
 
 /* ---- segments ---------------------------------------------------------------- */
@@ -125,6 +126,8 @@ static void count_in_parent(struct pb_open_call *root)
 
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
 {
+	if (pb_likely(pb_process->epoch == FIRST_EPOCH))
+		return;
 	for (struct kept *k = kept; k < kept + PB_MAX_STACKS; k++) {
 		uint32_t epoch = k->epoch;
 
@@ -165,6 +168,45 @@ void pb_chain_end(struct pb_stack *s)
 bool pb_chain_is_empty(const struct pb_stack *s)
 {
 	return !s->top || pb_open_is_root(pb_open_innermost(s->top));
+}
+
+void pb_chain_none(struct pb_stack *s)
+{
+	s->top = no_segment.call;
+}
+
+struct pb_open_call *pb_chain_first(const struct pb_stack *s)
+{
+	struct pb_open_segment *first = s->top ? first_of(pb_open_segment_of(s->top)) : &no_segment;
+
+	for (unsigned i = 1; i <= PB_OPEN_CALLS && first != &no_segment; i++)
+		if (pb_open_is_live(&first->call[i]))
+			return &first->call[i];
+	return NULL;
+}
+
+static uint64_t slot_of(const struct pb_open_call *c)
+{
+	int64_t word = *(volatile const int64_t *)&c->word;
+
+	return word > 0 && !(word & 7) ? (uint64_t)word : 0;
+}
+
+uint64_t pb_chain_outermost(const struct pb_stack *s)
+{
+	const struct pb_open_call *c = pb_chain_first(s);
+
+	return c ? slot_of(c) : 0;
+}
+
+uint64_t pb_chain_innermost(const struct pb_stack *s)
+{
+	struct pb_open_call *top = s->thread && s->thread->stack == s ? s->thread->top : s->top, *c;
+
+	if (!top || pb_open_segment_of(top)->stack != s)
+		return 0;
+	c = pb_open_innermost(top);
+	return pb_open_is_root(c) ? 0 : slot_of(c);
 }
 
 void pb_chain_thread_begin(struct pb_thread *t, bool forked)

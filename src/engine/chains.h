@@ -25,6 +25,13 @@ void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* No call of it is open any more, nor will be: its memory serves another one. */
 void pb_chain_end(struct pb_stack *s);
 bool pb_chain_is_empty(const struct pb_stack *s);
+/* There is no memory for its calls: they are recorded without their returns. */
+void pb_chain_none(struct pb_stack *s);
+/* The outermost call that is open on it; NULL: there is none. */
+struct pb_open_call *pb_chain_first(const struct pb_stack *s);
+/* The slots of the outermost and the innermost one; 0: there is none. Another thread may be running there. */
+uint64_t pb_chain_outermost(const struct pb_stack *s);
+uint64_t pb_chain_innermost(const struct pb_stack *s);
 /* A thread has a state: its own stack begins, or (forked: in the child of a fork) goes on with the calls that
  * were open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);

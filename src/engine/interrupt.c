@@ -46,7 +46,9 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 	t->w.slot = slot - 8;	/* in the handler: what it interrupted isn't gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack))
 		return;
-	pb_calls_handler_over(t, slot - 8);
+	/* an alternate stack's addresses say nothing of what is open here */
+	if (pb_stack_holds(t->stack, slot))
+		pb_calls_handler_over(t, slot - 8);
 }
 
 /* A child of a fork in the handler goes on with what was interrupted, which may be code that holds the

@@ -3,16 +3,11 @@
 #include "engine/chains.h"
 #include "engine/thread.h"
 
-#define GUESS_NEAR	(256ul << 10)
 #define TOLD_GUARD	4096		/* a told stack's first page may be its guard */
-#define FILLED		2		/* ids from here on */
+#define FULL		1024		/* so often a full table isn't searched */
+#define UNSETTLED	(~0ul)		/* t->lo while t goes to another stack: each hit looks where it is */
 
 struct pb_stack *pb_stacks;
-
-static bool is_filled(const struct pb_stack *s)
-{
-	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= FILLED;
-}
 
 bool pb_stack_is_idle(const struct pb_stack *s)
 {
@@ -28,8 +23,13 @@ void pb_stack_drop(struct pb_stack *s)
 	if (s->closing)
 		return;
 	id = __atomic_exchange_n(&s->id, 0, __ATOMIC_SEQ_CST);
-	if (!pb_stack_is_idle(s))
+	if (!pb_stack_is_idle(s)) {
 		__atomic_store_n(&s->id, id, __ATOMIC_SEQ_CST);
+		return;
+	}
+	if (s - pb_stacks < pb_process->stack_hint)
+		pb_process->stack_hint = (uint32_t)(s - pb_stacks);
+	pb_process->no_stack = 0;
 }
 
 static bool take(struct pb_stack *s, uint64_t id)
@@ -43,29 +43,47 @@ static bool is_empty(const struct pb_stack *s)
 	return pb_chain_is_empty(s);
 }
 
+static struct pb_stack *take_free(void)
+{
+	uint32_t from = __atomic_load_n(&pb_process->stack_hint, __ATOMIC_RELAXED);
+
+	for (uint32_t n = 0; n < PB_MAX_STACKS; n++) {
+		uint32_t i = (from + n) % PB_MAX_STACKS, nr;
+
+		if (pb_stacks[i].id || !take(&pb_stacks[i], 0))
+			continue;
+		nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_RELAXED);
+		while (nr <= i && !__atomic_compare_exchange_n(&pb_process->nr_stacks, &nr, i + 1,
+				false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		__atomic_store_n(&pb_process->stack_hint, i + 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&pb_process->new_stacks, 1, __ATOMIC_RELAXED);
+		return &pb_stacks[i];
+	}
+	return NULL;
+}
+
 /* One that is nobody's; else one on which no call is open (if it is used again
  * it is a new one, whose bounds are guessed). NULL: all have open calls. */
 static struct pb_stack *take_any(void)
 {
-	for (uint32_t i = 0; i < PB_MAX_STACKS; i++) {
-		uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_RELAXED);
+	struct pb_stack *s;
 
-		if (!take(&pb_stacks[i], 0))
-			continue;
-		while (nr <= i && !__atomic_compare_exchange_n(&pb_process->nr_stacks, &nr, i + 1,
-				false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-			;
-		return &pb_stacks[i];
+	if (pb_unlikely(pb_process->no_stack)) {
+		pb_process->no_stack--;
+		return NULL;
 	}
+	s = take_free();
+	if (s)
+		return s;
 	for (int exact = 0; exact < 2; exact++) {
-		for (uint32_t i = 0; i < PB_MAX_STACKS; i++) {
-			struct pb_stack *s = &pb_stacks[i];
-
-			if (is_filled(s) && s->exact == exact && is_empty(s) &&
+		for (s = pb_stacks; s < pb_stacks + PB_MAX_STACKS; s++)
+			if (pb_stack_is_filled(s) && s->exact == exact && is_empty(s) &&
 			    !s->closing && pb_stack_is_idle(s) && take(s, s->id))
 				return s;
-		}
 	}
+	__atomic_store_n(&pb_process->new_stacks, PB_MAX_STACKS, __ATOMIC_RELAXED);
+	__atomic_store_n(&pb_process->no_stack, FULL, __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -81,84 +99,37 @@ static void fill(struct pb_stack *s, uint64_t lo, uint64_t hi, bool exact)
 	pb_chain_begin(s);
 }
 
-static void set_filled(struct pb_stack *s)
+struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi)
+{
+	struct pb_stack *s = take_any();
+
+	if (s)
+		fill(s, lo, hi, false);
+	return s;
+}
+
+void pb_stack_set_filled(struct pb_stack *s)
 {
 	__atomic_store_n(&s->id, (uint64_t)pb_process->pid << 24 | (uint64_t)(s - pb_stacks + 1),
 			 __ATOMIC_RELEASE);
 }
 
-/* The frame that it lay in was left: its memory is the own stack's again. */
-static bool frame_is_gone(const struct pb_stack *s)
+bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot)
 {
-	return s->within && (s->within->word < (int64_t)s->hi || s->within->start != s->within_start);
+	const struct pb_thread *other = s->thread;
+	uint64_t innermost;
+
+	if (s->exact || s == &t->own || !other || other == t || other->stack != s)
+		return false;
+	innermost = pb_chain_innermost(s);
+	return !innermost || slot < innermost || slot > pb_chain_outermost(s);
 }
 
-/* The told stack that holds the address. */
-static struct pb_stack *find_told(uint64_t slot, struct pb_stack **gone)
+static void set_lo(struct pb_thread *t, uint64_t lo)
 {
-	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < nr; i++) {
-		struct pb_stack *s = &pb_stacks[i];
-
-		if (!is_filled(s) || s->closing || !s->exact || !pb_stack_holds(s, slot))
-			continue;
-		if (!frame_is_gone(s))
-			return s;
-		*gone = s;
-	}
-	return NULL;
-}
-
-/* One with guessed bounds that holds the address, or is near enough to. */
-static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
-{
-	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
-
-	*near = NULL;
-	for (uint32_t i = 0; i < nr; i++) {
-		struct pb_stack *s = &pb_stacks[i];
-
-		if (!is_filled(s) || s->closing)
-			continue;
-		if (pb_stack_holds(s, slot))
-			return s;
-		if (!s->exact && slot < s->lo && s->lo - slot < GUESS_NEAR)
-			*near = s;
-	}
-	return NULL;
-}
-
-/* The stack that holds the address, else a new one with guessed bounds. */
-static struct pb_stack *find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
-{
-	struct pb_stack *s = find_told(slot, gone), *near;
-
-	if (s)
-		return s;
-	if (pb_stack_holds(&t->own, slot) && t->own.exact)
-		return &t->own;
-	s = find_guessed(slot, &near);
-	if (s)
-		return s;
-	if (pb_stack_holds(&t->own, slot))
-		return &t->own;
-	if (near) {
-		near->lo = slot - 4096;
-		return near;
-	}
-	s = take_any();
-	if (!s)		/* share one: only the tree suffers */
-		return &pb_stacks[(slot >> 16) % PB_MAX_STACKS];
-	fill(s, slot - PB_GUESS_BELOW, slot + PB_GUESS_ABOVE, false);
-	pb_chain_inherit(s, slot);
-	set_filled(s);
-	return s;
-}
-
-static void set_lo(struct pb_thread *t, const struct pb_stack *s)
-{
-	t->lo = s->lo;
+	pb_barrier();
+	*(volatile uint64_t *)&t->lo = lo;
+	pb_barrier();
 }
 
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
@@ -168,20 +139,27 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	*gone = NULL;
 	if (slot >= t->lo && slot < old->hi && !(pb_process->holes && old == &t->own))
 		return NULL;
-	s = find(t, slot, gone);
-	if (s != old)
+	s = pb_stack_find(t, slot, gone);
+	if (!s) {
+		pb_thread_no_stack(t, slot);
+		return NULL;
+	}
+	if (s != old || t->lo == UNSETTLED)
 		return s;
-	set_lo(t, s);		/* it may have grown */
+	set_lo(t, s->lo);	/* it may have grown */
 	return NULL;
 }
 
+/* A handler may interrupt this and leave by a jump: until all is stored each hit finds its stack anew. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
+	set_lo(t, UNSETTLED);
 	t->stack = s;
+	pb_barrier();
 	t->top = s->top;
 	t->w.stack = id;
 	pb_writer_put_stack(&t->w, id);
-	set_lo(t, s);
+	set_lo(t, s->lo);
 }
 
 /* As a hint: the words of its calls say which one it is. */
@@ -201,22 +179,38 @@ static void leave(struct pb_thread *t)
 
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
 {
-	struct pb_thread *last = s->thread;
+	struct pb_thread *last = __atomic_load_n(&s->thread, __ATOMIC_ACQUIRE);
 	struct pb_stack *old = t->stack;
 	uint64_t id;
 
 	leave(t);
 	if (last && last != t && last->stack == s && s != &t->own)
 		keep_top(last, s);
+	set_lo(t, UNSETTLED);
 	t->stack = s;
-	__atomic_store_n(&s->thread, t, __ATOMIC_SEQ_CST);
-	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
-	if (id < FILLED || __atomic_load_n(&s->closing, __ATOMIC_SEQ_CST)) {
-		t->stack = old;
-		return false;
+	/* of two threads that come to it at once one goes elsewhere */
+	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
+		if (id >= PB_STACK_FILLED && !__atomic_load_n(&s->closing, __ATOMIC_SEQ_CST)) {
+			go_to(t, s, id);
+			return true;
+		}
 	}
-	go_to(t, s, id);
-	return true;
+	t->stack = old;
+	set_lo(t, old->lo);
+	return false;
+}
+
+void pb_thread_no_stack(struct pb_thread *t, uint64_t slot)
+{
+	struct pb_stack *s = &t->nowhere;
+
+	leave(t);
+	s->lo = slot - PB_GUESS_BELOW;
+	s->hi = slot + PB_GUESS_ABOVE;
+	s->thread = t;
+	pb_chain_none(s);
+	go_to(t, s, 1ul << 62 | t->w.serial);
 }
 
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s)
@@ -236,7 +230,7 @@ bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 	if (!__atomic_compare_exchange_n(&s->closing, &no, true, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return false;
-	if (id < FILLED || !pb_stack_is_idle(s) || is_empty(s) || t->visiting) {
+	if (id < PB_STACK_FILLED || !pb_stack_is_idle(s) || is_empty(s) || t->visiting) {
 		__atomic_store_n(&s->closing, false, __ATOMIC_RELEASE);
 		return false;
 	}
@@ -263,7 +257,7 @@ struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint6
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = after ? (uint32_t)(after - pb_stacks) + 1 : 0; i < nr; i++)
-		if (is_filled(&pb_stacks[i]) && pb_stacks[i].lo < hi && lo < pb_stacks[i].hi)
+		if (pb_stack_is_filled(&pb_stacks[i]) && pb_stacks[i].lo < hi && lo < pb_stacks[i].hi)
 			return &pb_stacks[i];
 	return NULL;
 }
@@ -287,10 +281,11 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 	if (!s)
 		return;
 	fill(s, lo, hi, true);
+	pb_stack_forget_found();
 	if (pb_stack_holds(&t->own, lo)) {
 		pb_process->holes = true;
 		t->w.own_lo = t->w.own_hi = 0;	/* addresses there don't nest any more */
 		set_within(t, s);
 	}
-	set_filled(s);
+	pb_stack_set_filled(s);
 }

@@ -12,9 +12,10 @@
 struct pb_open_call;
 struct pb_thread;
 
-#define PB_MAX_STACKS	4096
+#define PB_MAX_STACKS	16384
 #define PB_GUESS_BELOW	(64ul << 10)
 #define PB_GUESS_ABOVE	(4ul << 10)
+#define PB_STACK_FILLED	2	/* ids from here on */
 
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
@@ -32,6 +33,11 @@ struct pb_stack {
 
 extern struct pb_stack *pb_stacks;	/* in wiped memory */
 
+static inline bool pb_stack_is_filled(const struct pb_stack *s)
+{
+	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= PB_STACK_FILLED;
+}
+
 static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 {
 	return address - s->lo < s->hi - s->lo;
@@ -40,8 +46,20 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 /* The stack that holds `slot`, if it is another one than t's present one (*gone:
  * one that is no longer there, to be closed and dropped); and t goes on there. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
-/* False: it isn't to be used any more, t is where it was. */
+/* The same without regard of where t is. A new one if need be; NULL: there is no place for it. stack_find.c. */
+struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
+/* Whatever pb_stack_find() has found before is looked for again. */
+void pb_stack_forget_found(void);
+/* False: it isn't to be used any more, or another thread is there; t is where it was. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s);
+/* t goes on where calls are recorded without their returns, as there is no place for the stack at the slot. */
+void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
+/* A stack with guessed bounds that isn't filled yet; NULL: there is no place. */
+struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
+void pb_stack_set_filled(struct pb_stack *s);
+/* Another thread runs there, as far as is known, and nothing says that the slot is on the same stack: it may be
+ * one of the neighbourhood, whose bounds were guessed wrongly. */
+bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
 /* t goes to a stack on which nobody runs, and back, to close the calls that were
  * left there; between them no thread comes to it. false: one did. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
@@ -59,6 +77,8 @@ bool pb_stack_is_idle(const struct pb_stack *s);
 /* Nobody's from now on, unless a thread just came to it: its memory is gone, or
  * another stack's. */
 void pb_stack_drop(struct pb_stack *s);
+/* Stacks whose memory is gone, or serves something else, are found and closed once there are many. stack_gone.c */
+void pb_stacks_look(struct pb_thread *t);
 /* There is a stack there, without any call; t is the calling thread. */
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi);
 #endif

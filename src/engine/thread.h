@@ -25,6 +25,7 @@ struct pb_thread {
 	uint64_t starting;	/* the slot of the hit that made the state */
 	struct pb_stack *stack;
 	struct pb_stack own;
+	struct pb_stack nowhere;	/* while its stack has no place in the table */
 	struct pb_stack *visiting;	/* pb_stack_visit() */
 	void *exec_area;	/* for the environment of an exec */
 	uint64_t exec_size;
@@ -57,7 +58,10 @@ struct pb_process {
 	uint32_t nr_threads;	/* states at or above it are free */
 	uint32_t refuse;	/* so many hits of threads without a state are lost unasked */
 	uint32_t nr_live, look_at;	/* threads with a state; at the last look for dead ones */
-	uint32_t nr_stacks;
+	uint32_t nr_stacks;	/* those at or above it were never used */
+	uint32_t stack_hint;	/* about where one is free */
+	uint32_t new_stacks, look_stacks;	/* since the last look for stacks that are gone; how many until the next */
+	uint32_t no_stack;	/* so often no place is looked for, as there was none */
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
 	bool holes;		/* a stack was told that lies inside a thread's own */
 };

@@ -146,6 +146,16 @@ def unanswered(err):
     return b"too slow to answer within" in err
 
 
+def closing_line(err):
+    """(calls, lost, without their return) as `record` says at its end."""
+    m = re.search(r"^patchbay: (?:killed by \S+ )?(?:about )?([\d,]+) calls, ([\d,]+) lost(.*?), [\d.]+ \S+ in ",
+                  err.decode(errors="replace"), re.M)
+    if not m:
+        raise Failure("no closing line:\n%s" % tail(err))
+    unreturned = re.search(r"([\d,]+) without their return", m.group(3))
+    return [int(n.replace(",", "")) for n in (*m.group(1, 2), unreturned.group(1) if unreturned else "0")]
+
+
 def view(*argv, timeout=300):
     r = run([PATCHBAY, *argv], timeout)
     if r.status:

@@ -18,6 +18,7 @@
 #define OWN	0x7f0000000000ul
 #define CORO	0x7e0000000000ul
 #define HANDLER	0x7d0000000000ul
+#define HIGH	0x7f8000000000ul
 #define SIZE	0x10000ul
 
 extern char __ehdr_start[];
@@ -34,7 +35,9 @@ static struct pb_open_segment calls_on[3] __attribute__((aligned(PB_OPEN_SEGMENT
 #define own_calls	calls_on[0]
 #define coro_calls	calls_on[1]
 #define handler_calls	calls_on[2]
-static unsigned nr_pending, pending_at_close, made_anew;
+static unsigned nr_pending, pending_at_close, nr_closed, made_anew;
+static jmp_buf left;
+static bool leaves;
 static bool follows = true;
 
 /* What the two files ask of others. */
@@ -70,6 +73,20 @@ bool pb_chain_is_empty(const struct pb_stack *s)
 	return true;
 }
 
+void pb_chain_none(struct pb_stack *s)
+{
+}
+
+uint64_t pb_chain_outermost(const struct pb_stack *s)
+{
+	return 0;
+}
+
+uint64_t pb_chain_innermost(const struct pb_stack *s)
+{
+	return 0;
+}
+
 struct pb_thread *pb_thread_get(uint64_t slot)
 {
 	if (!follows)
@@ -92,10 +109,13 @@ void pb_writer_void(struct pb_writer *w)
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
 {
 	pending_at_close = nr_pending;
+	nr_closed++;
 }
 
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 {
+	if (leaves)
+		longjmp(left, 1);
 	return true;
 }
 
@@ -128,6 +148,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
+	leaves = false;
 	stacks[0] = stacks[1] = (struct pb_stack){ 0 };
 	return 0;
 }
@@ -214,6 +235,43 @@ static void a_change_of_stack_is_interrupted(void **state)
 	assert_ptr_equal(thread.top, own);
 }
 
+/* A handler comes at the worst instruction of a change of stacks, and leaves by a jump: the stack is the new one, whose
+ * addresses lie above, and the calls on the former one are at or above its low end. */
+static void a_change_of_stack_is_left(void **state)
+{
+	struct pb_open_call *own = thread.top;
+	struct pb_stack *gone, *s;
+
+	pb_stack_add(&thread, HIGH, HIGH + SIZE);
+	s = pb_thread_other_stack(&thread, HIGH + 0x1000, &gone);
+	assert_int_equal(s->lo, HIGH);
+	leaves = true;
+	if (!setjmp(left))
+		pb_thread_use_stack(&thread, s);
+	leaves = false;
+	assert_true(thread.lo > OWN + 0x7000);		/* the assembly doesn't go on with what it finds */
+	s = pb_thread_other_stack(&thread, OWN + 0x7000, &gone);
+	assert_ptr_equal(s, &thread.own);
+	assert_true(pb_thread_use_stack(&thread, s));
+	assert_ptr_equal(thread.top, own);
+	assert_int_equal(thread.lo, OWN);
+	stacks[2] = (struct pb_stack){ 0 };
+}
+
+/* On an alternate stack above the thread's: nothing that is open is below the handler. */
+static void a_handler_on_another_stack_closes_nothing(void **state)
+{
+	ucontext_t uc = context(AGENT, false);
+	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
+
+	nr_closed = 0;
+	pb_interrupt_end(&i, OWN + 0x3000, &uc);
+	assert_int_equal(nr_closed, 1);
+	i = pb_interrupt_begin(&uc, HIGH + 0x3000);
+	pb_interrupt_end(&i, HIGH + 0x3000, &uc);
+	assert_int_equal(nr_closed, 1);
+}
+
 /* What was interrupted goes on in a child of a fork in the handler, with the address of the thread's state. */
 static void a_child_has_its_state_again(void **state)
 {
@@ -245,6 +303,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_program_is_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_closed_knows_the_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(a_change_of_stack_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(a_handler_on_another_stack_closes_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(a_child_has_its_state_again, begin, end),
 	};
 

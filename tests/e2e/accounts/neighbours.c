@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Eight threads, each on a stack of its own that nobody tells of, one beside the other: so near that the engine takes them
+ * for one. Each goes there and back argv[1] times. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THREADS 8
+#define SIZE 16384
+
+static char stacks[THREADS][SIZE] __attribute__((aligned(4096)));
+static unsigned long calls;
+static long rounds;
+struct side {
+	void *here, *there;
+	unsigned long calls;
+};
+static __thread struct side *side;
+
+/* Goes on where the other side did this before. Not traced. */
+#define SWITCH(from, to) __asm__ volatile( \
+	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
+	"1: pop %%rbp; add $128, %%rsp" \
+	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
+	"memory", "cc")
+
+__attribute__((noinline)) static void go_back(void)
+{
+	SWITCH(&side->there, side->here);
+}
+
+__attribute__((noinline)) long leaf(long i)
+{
+	if (++side->calls % 13 == 0)
+		sched_yield();		/* with calls open */
+	__asm__ volatile("" : "+r"(i));
+	return i + 1;
+}
+
+__attribute__((noinline)) long nested_leaf(long depth)
+{
+	long r = depth;
+
+	side->calls++;
+	if (depth)
+		r += leaf(nested_leaf(depth - 1));
+	else
+		go_back();
+	__asm__ volatile("" : "+r"(r));
+	return r;
+}
+
+__attribute__((noinline)) long outer(long n)
+{
+	long r = 0;
+
+	side->calls++;
+	for (long i = 0; i < n; i++)
+		r += nested_leaf(i % 5);
+	return r;
+}
+
+__attribute__((used)) static void begin(void)
+{
+	outer(rounds);
+	go_back();
+	abort();
+}
+
+static void *thread(void *arg)
+{
+	void **sp = (void **)((char *)arg + SIZE - 64);
+	struct side s = { .calls = 0 };
+
+	side = &s;
+	*--sp = NULL;
+	*--sp = (void *)begin;
+	s.there = sp;
+	for (long i = 0; i < rounds + 1; i++) {
+		if (i % 7 == 0)
+			leaf(i);
+		SWITCH(&s.here, s.there);
+	}
+	__atomic_fetch_add(&calls, s.calls, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t[THREADS];
+
+	rounds = argc > 1 ? atol(argv[1]) : 10000;
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, thread, stacks[i]);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	printf("calls %lu %lu\n", calls, calls);
+	return 0;
+}
