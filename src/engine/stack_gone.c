@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stacks that are gone: nobody tells that a coroutine is destroyed, with calls open. But as long as a call is
- * open its return address is in its slot. So once there are twice as many stacks as after the last look, these words are read
- * on each stack on which nobody runs. A call whose word is another one by now, or can't be read, is over, and so are the
- * calls that it made. A stack without calls gives its place to others.
+ * Stacks that are gone: nobody tells that a coroutine is destroyed, with calls open. But as long as a
+ * call is open its return address is in its slot. So once there are twice as many stacks as after
+ * the last look, these words are read on each stack on which nobody runs. A call whose word is another
+ * one by now, or can't be read, is over, and so are the calls that it made. A stack without calls
+ * gives its place to others.
  *
  * The words are read by a system call, so where one may end the program nothing is looked at.
  */

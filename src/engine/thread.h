@@ -60,7 +60,8 @@ struct pb_process {
 	uint32_t nr_live, look_at;	/* threads with a state; at the last look for dead ones */
 	uint32_t nr_stacks;	/* those at or above it were never used */
 	uint32_t stack_hint;	/* about where one is free */
-	uint32_t new_stacks, look_stacks;	/* since the last look for stacks that are gone; how many until the next */
+	uint32_t new_stacks;	/* since the last look for those that are gone */
+	uint32_t look_stacks;	/* so many new ones until the next look */
 	uint32_t no_stack;	/* so often no place is looked for, as there was none */
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
 	bool holes;		/* a stack was told that lies inside a thread's own */

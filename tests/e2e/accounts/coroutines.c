@@ -3,6 +3,7 @@
  * half-way, with calls open, until another one takes the stack; at the end none is. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "../switch_stack.h"
 
 #define STACKS 64
 #define SIZE 16384
@@ -10,13 +11,6 @@
 
 static unsigned long calls;
 static void *here, *there;		/* where the other side goes on */
-
-/* Goes on where the other side did this before. Not traced. */
-#define SWITCH(from, to) __asm__ volatile( \
-	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
-	"1: pop %%rbp; add $128, %%rsp" \
-	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
-	"memory", "cc")
 
 __attribute__((noinline)) long leaf(long i)
 {
@@ -54,13 +48,9 @@ __attribute__((noinline, used)) static void begin(void)
 /* Starts a coroutine, and goes on when it yields. */
 __attribute__((noinline)) void outer(char *stack, long depth)
 {
-	void **sp = (void **)(stack + SIZE - 64);
-
 	calls++;
-	*--sp = NULL;			/* begin() has no caller */
-	*--sp = (void *)begin;
 	depth_of_next = depth;
-	SWITCH(&here, sp);
+	SWITCH(&here, stack_begin(stack + SIZE, begin));
 }
 
 int main(int argc, char **argv)

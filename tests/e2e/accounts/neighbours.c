@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "../switch_stack.h"
 
 #define THREADS 8
 #define SIZE 16384
@@ -17,13 +18,6 @@ struct side {
 	unsigned long calls;
 };
 static __thread struct side *side;
-
-/* Goes on where the other side did this before. Not traced. */
-#define SWITCH(from, to) __asm__ volatile( \
-	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
-	"1: pop %%rbp; add $128, %%rsp" \
-	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
-	"memory", "cc")
 
 __attribute__((noinline)) static void go_back(void)
 {
@@ -70,13 +64,9 @@ __attribute__((used)) static void begin(void)
 
 static void *thread(void *arg)
 {
-	void **sp = (void **)((char *)arg + SIZE - 64);
-	struct side s = { .calls = 0 };
+	struct side s = { .there = stack_begin((char *)arg + SIZE, begin) };
 
 	side = &s;
-	*--sp = NULL;
-	*--sp = (void *)begin;
-	s.there = sp;
 	for (long i = 0; i < rounds + 1; i++) {
 		if (i % 7 == 0)
 			leaf(i);

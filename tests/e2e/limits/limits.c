@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <ucontext.h>
+#include "../switch_stack.h"
 
 #define STACK		16384ul		/* of a thread or coroutine */
 #define NOINLINE	__attribute__((noinline))
@@ -139,13 +140,6 @@ static void *here, *there;	/* where the other side goes on */
 static ucontext_t context_here, context_there;
 static int told;
 
-/* Goes on where the other side did this before. Not traced. */
-#define SWITCH(from, to) __asm__ volatile( \
-	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
-	"1: pop %%rbp; add $128, %%rsp" \
-	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
-	"memory", "cc")
-
 NOINLINE long in_third(long x)
 {
 	calls++;
@@ -182,8 +176,6 @@ __attribute__((used)) static void begin(void)
 /* Runs a coroutine until it is half-way. */
 NOINLINE void start(char *stack)
 {
-	void **sp = (void **)(stack + STACK - 64);
-
 	calls += 2;
 	leaf(2);
 	if (told) {
@@ -193,9 +185,7 @@ NOINLINE void start(char *stack)
 		makecontext(&context_there, begin, 0);
 		swapcontext(&context_here, &context_there);
 	} else {
-		*--sp = NULL;			/* begin() has no caller */
-		*--sp = (void *)begin;
-		SWITCH(&here, sp);
+		SWITCH(&here, stack_begin(stack + STACK, begin));
 	}
 }
 

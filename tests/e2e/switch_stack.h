@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Goes on on another stack, where the other side did this before, and keeps in `from` where this side goes on. A new stack
+ * begins with the address of a function that has no caller. Nobody tells the tracer; the function isn't traced with its
+ * returns. */
+#ifndef SWITCH_STACK_H
+#define SWITCH_STACK_H
+
+#define SWITCH(from, to) __asm__ volatile( \
+	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
+	"1: pop %%rbp; add $128, %%rsp" \
+	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
+	"memory", "cc")
+
+/* Where a stack with that upper end begins, in begin(). */
+static inline void *stack_begin(char *end, void (*begin)(void))
+{
+	void **sp = (void **)(end - 64);
+
+	*--sp = (void *)0;
+	*--sp = (void *)begin;
+	return sp;
+}
+#endif

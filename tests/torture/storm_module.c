@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Loaded and unloaded by storm.c; counts its calls there. */
+long c_m_leaf(long x, long *calls)
+{
+	__asm__ volatile("lock incq %0" : "+m"(*calls));
+	return x + 5;
+}
+
+long c_m_two(long x, long *calls)
+{
+	__asm__ volatile("lock incq %0" : "+m"(*calls));
+	return c_m_leaf(x, calls) + c_m_leaf(x + 1, calls);
+}
