@@ -30,6 +30,8 @@ int pb_error(const char *command, const char *fmt, ...) __attribute__((format(pr
 
 /* Whether replay knows that trace option: "funcgraph-tail", "nofuncgraph-tail". */
 bool pb_replay_option(const char *name);
+/* The i-th format of dump; NULL after the last. */
+const char *pb_dump_format(size_t i);
 
 /* The table entry of that name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);

@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "control/control.h"
+#include "view/view.h"
 
 extern char **environ;
 
@@ -118,6 +119,8 @@ struct line {
 
 #define FUNCTIONS	":functions"
 #define CONTROL_FILES	":control"
+#define TRACE_OPTIONS	":options"
+#define DUMP_FORMATS	":formats"
 #define FILES		":files"
 
 /* Values of options; the first row that fits. A NULL command is any. */
@@ -128,10 +131,9 @@ static const struct {
 	{ NULL, "match", "glob regex simple" },
 	{ NULL, "clock", "x86-tsc local global perf mono mono_raw boot uptime none" },
 	{ NULL, "demangle", "simple full no" },
-	{ NULL, "option", "funcgraph-abstime funcgraph-proc funcgraph-tail nofuncgraph-overhead "
-	  "nofuncgraph-duration nofuncgraph-tid" },
+	{ NULL, "option", TRACE_OPTIONS },
 	{ NULL, "sort", "total self calls min max avg func" },
-	{ "dump", "format", "raw chrome flame-graph graphviz" },
+	{ "dump", "format", DUMP_FORMATS },
 	{ "info", "format", "text json" },
 	{ NULL, "format", "text csv json" },
 	{ NULL, "filter", FUNCTIONS }, { NULL, "notrace", FUNCTIONS }, { NULL, "caller-filter", FUNCTIONS },
@@ -272,6 +274,14 @@ static void offer_control_files(const char *before, const char *cur, const char 
 	}
 }
 
+static void offer_each(const char *(*name)(size_t i), const char *before, const char *cur)
+{
+	const char *n;
+
+	for (size_t i = 0; (n = name(i)); i++)
+		offer(before, n, strlen(n), cur);
+}
+
 /* `before` is what stands in the same word before the value. */
 static void offer_value(const struct line *l, const char *option, const char *before, const char *cur)
 {
@@ -287,6 +297,10 @@ static void offer_value(const struct line *l, const char *option, const char *be
 		offer_functions(l, before, cur);
 	} else if (!strcmp(v, CONTROL_FILES)) {
 		offer_control_files(before, cur, "=");
+	} else if (!strcmp(v, TRACE_OPTIONS)) {
+		offer_each(pb_fg_name, before, cur);
+	} else if (!strcmp(v, DUMP_FORMATS)) {
+		offer_each(pb_dump_format, before, cur);
 	} else if (!strcmp(v, FILES)) {
 		puts(FILES);
 	} else {

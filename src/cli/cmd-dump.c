@@ -13,6 +13,11 @@ static const struct {
 	{ "flame-graph", pb_view_flame }, { "graphviz", pb_view_dot },
 };
 
+const char *pb_dump_format(size_t i)
+{
+	return i < sizeof(formats) / sizeof(formats[0]) ? formats[i].name : NULL;
+}
+
 struct dump {
 	struct pb_view_options common;
 	int (*view)(const struct pb_view *v);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay replay`: the recorded calls, in the kernel's trace format. */
-#include <string.h>
-
 #include "cli/cli.h"
 #include "view/options.h"
 
@@ -11,42 +9,17 @@ struct replay {
 	size_t nr_options;
 };
 
-static const struct {
-	const char *name;
-	unsigned flag;
-} flags[] = {
-	{ "funcgraph-overhead", PB_FG_OVERHEAD }, { "funcgraph-duration", PB_FG_DURATION },
-	{ "funcgraph-tid", PB_FG_TID }, { "funcgraph-cpu", PB_FG_TID },
-	{ "funcgraph-proc", PB_FG_PROC }, { "funcgraph-abstime", PB_FG_ABSTIME },
-	{ "funcgraph-tail", PB_FG_TAIL },
-};
-
 static const struct argp_option options[] = {
-	{ "option", 'O', "NAME", 0, "A trace option, as funcgraph-abstime, funcgraph-proc, "
-	  "funcgraph-tail, nofuncgraph-overhead, nofuncgraph-duration, nofuncgraph-tid", 1 },
+	{ "option", 'O', "NAME", 0, "A trace option: funcgraph-abstime, -proc, -tail, -overhead, -duration, -tid; "
+	  "no in front switches it off (nofuncgraph-tid)", 1 },
 	{ 0 }
 };
-
-/* "funcgraph-tail" or "nofuncgraph-tail"; false if there is no such option. */
-static bool set_flag(unsigned *set, const char *name, bool on)
-{
-	if (!strncmp(name, "no", 2)) {
-		on = !on;
-		name += 2;
-	}
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (!strcmp(name, flags[i].name)) {
-			*set = on ? *set | flags[i].flag : *set & ~flags[i].flag;
-			return true;
-		}
-	return false;
-}
 
 bool pb_replay_option(const char *name)
 {
 	unsigned dummy = 0;
 
-	return set_flag(&dummy, name, true);
+	return pb_fg_set(&dummy, name);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -83,7 +56,7 @@ static int show(void *input, struct pb_view *v)
 	if (pb_data_is_function_tracer(v->data))
 		return pb_view_function_text(v);
 	for (size_t i = 0; i < r->nr_options; i++)
-		set_flag(&set, r->options[i], true);
+		pb_fg_set(&set, r->options[i]);
 	return pb_view_graph_text(v, set);
 }
 

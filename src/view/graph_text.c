@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "view/select.h"
 
 #define INDENT		2
@@ -415,6 +416,35 @@ static void print_header(struct printer *p)
 	if (p->flags & PB_FG_DURATION)
 		pb_out_str(o, "   |   |      ");
 	pb_out_str(o, "               |   |   |   |\n");
+}
+
+static const struct {
+	const char *name;		/* "no" in front switches it off */
+	unsigned flag;
+} options[] = {
+	{ "nofuncgraph-overhead", PB_FG_OVERHEAD }, { "nofuncgraph-duration", PB_FG_DURATION },
+	{ "nofuncgraph-tid", PB_FG_TID }, { "nofuncgraph-cpu", PB_FG_TID },
+	{ "nofuncgraph-proc", PB_FG_PROC }, { "nofuncgraph-abstime", PB_FG_ABSTIME },
+	{ "nofuncgraph-tail", PB_FG_TAIL },
+};
+
+bool pb_fg_set(unsigned *flags, const char *name)
+{
+	bool on = strncmp(name, "no", 2) != 0;
+
+	for (size_t i = 0; i < pb_array_size(options); i++)
+		if (!strcmp(name, options[i].name + (on ? 2 : 0))) {
+			*flags = on ? *flags | options[i].flag : *flags & ~options[i].flag;
+			return true;
+		}
+	return false;
+}
+
+const char *pb_fg_name(size_t i)
+{
+	if (i >= pb_array_size(options))
+		return NULL;
+	return options[i].name + (options[i].flag & PB_FG_DEFAULT ? 0 : 2);
 }
 
 static unsigned tid_width(const struct pb_data *d)

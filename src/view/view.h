@@ -34,6 +34,11 @@ struct pb_view {
 #define PB_FG_TAIL	32
 #define PB_FG_DEFAULT	(PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID)
 
+/* Sets or clears the flag that "funcgraph-tail" or "nofuncgraph-tail" names; false: no such option. */
+bool pb_fg_set(unsigned *flags, const char *name);
+/* The i-th option's name, as it changes the default; NULL after the last. */
+const char *pb_fg_name(size_t i);
+
 int pb_view_graph_text(const struct pb_view *v, unsigned flags);
 int pb_view_function_text(const struct pb_view *v);
 int pb_view_chrome(const struct pb_view *v);
