@@ -185,12 +185,11 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 }
 
 static const uint8_t ext_words[] = {
-	[PB_EXT_TIME] = PB_EXT_TIME_WORDS, [PB_EXT_CALL] = PB_EXT_CALL_WORDS,
-	[PB_EXT_FUNC] = PB_EXT_FUNC_WORDS, [PB_EXT_END] = PB_EXT_END_WORDS,
-	[PB_EXT_LONG] = PB_EXT_LONG_WORDS, [PB_EXT_OPEN] = PB_EXT_OPEN_WORDS,
-	[PB_EXT_STACK] = PB_EXT_STACK_WORDS, [PB_EXT_LOST] = PB_EXT_LOST_WORDS,
-	[PB_EXT_PAD] = PB_EXT_PAD_WORDS, [PB_EXT_TAIL] = PB_EXT_TAIL_WORDS,
-	[PB_EXT_TAIL_LEAF] = PB_EXT_TAIL_LEAF_WORDS,
+#define F(name, format)
+#define X(name, number, words, ...) [number] = words,
+	PB_EXT_RECORDS(X, F)
+#undef X
+#undef F
 };
 
 /* One EXT record or hole at pos. True if it stands for an event, and stays. */
