@@ -28,12 +28,18 @@
 #include "reader/data.h"
 #include "reader/stack.h"
 
+/* X(kind, name that raw output has)
+ * OPEN: an open call whose beginning isn't in the data. LEAF_OPEN: ran, without a
+ * traced callee, when the data ends. */
+#define PB_EVENTS(X) \
+	X(LEAF, "leaf") X(ENTRY, "entry") X(EXIT, "exit") X(END, "end") X(CALL, "call") \
+	X(FUNC, "function") X(OPEN, "open") X(LOST, "lost") X(LEAF_OPEN, "running")
+
 enum pb_event_kind {
 	PB_EV_NONE,		/* the end */
-	PB_EV_LEAF, PB_EV_ENTRY, PB_EV_EXIT, PB_EV_END, PB_EV_CALL, PB_EV_FUNC,
-	PB_EV_OPEN,		/* an open call whose beginning isn't in the data */
-	PB_EV_LOST,
-	PB_EV_LEAF_OPEN,	/* ran, without a traced callee, when the data ends */
+#define X(kind, name) PB_EV_##kind,
+	PB_EVENTS(X)
+#undef X
 };
 
 #define PB_EV_SKIPPED	1	/* END: an outer call ended first */

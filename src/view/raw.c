@@ -5,9 +5,9 @@
 #include "view/view.h"
 
 static const char *const kinds[] = {
-	[PB_EV_LEAF] = "leaf", [PB_EV_ENTRY] = "entry", [PB_EV_EXIT] = "exit", [PB_EV_END] = "end",
-	[PB_EV_CALL] = "call", [PB_EV_FUNC] = "function", [PB_EV_OPEN] = "open",
-	[PB_EV_LOST] = "lost", [PB_EV_LEAF_OPEN] = "running",
+#define X(kind, name) [PB_EV_##kind] = name,
+	PB_EVENTS(X)
+#undef X
 };
 
 static void print_event(const struct pb_view *v, const struct pb_event *ev)
