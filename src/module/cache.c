@@ -18,7 +18,7 @@
 #define REVISION	25
 /* Goes up when the same analysis gives another file of stubs: any change of what arch/x86_64/stub.c,
  * stub_image.c or stub_rows.c write. */
-#define STUBS_REVISION	2
+#define STUBS_REVISION	3
 
 #define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
 

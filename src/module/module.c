@@ -94,6 +94,22 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	return ret < 0 ? failed(ret, err, errlen, why) : ret;
 }
 
+/* With the rows of the file's unwind table, if it is there and has one. */
+static int make_stubs(int elf_fd, const struct pb_analysis *a, uint8_t **file, size_t *size)
+{
+	struct pb_cfi cfi = { 0 };
+	const char *why;
+	struct pb_elf e;
+	int err;
+
+	if (elf_fd < 0 || pb_elf_open(&e, elf_fd, false, &why))
+		return pb_stub_image(a, NULL, file, size);
+	err = pb_cfi_read(&cfi, &e) ? pb_stub_image(a, &cfi, file, size) : -ENOMEM;
+	pb_cfi_free(&cfi);
+	pb_elf_close(&e);
+	return err;
+}
+
 int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o, const struct pb_analysis *a)
 {
 	struct pb_cache c;
@@ -106,7 +122,7 @@ int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options
 		pb_cache_stubs(&c);
 	fd = pb_cache_find(&c);
 	if (fd < 0) {
-		fd = pb_stub_image(a, &file, &size);
+		fd = make_stubs(elf_fd, a, &file, &size);
 		if (!fd) {
 			fd = pb_cache_store(&c, elf_fd, path, file, size);
 			if (fd < 0)

@@ -44,6 +44,7 @@ int pb_module_find(int elf_fd, const char *path, const struct pb_module_options 
 /*
  * The file of the stubs (abi/stubs.h) of that ELF file, whose analysis is `a`: cached or sealed
  * likewise, or -errno. A cached one has a path, by which profilers find its unwind tables.
+ * Without the ELF file (-1) these have no rows of displaced code.
  */
 struct pb_analysis;
 int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o, const struct pb_analysis *a);

@@ -27,6 +27,7 @@ static const uint8_t section_name_at[] = { 0, 1, 7, 26, 40, 50, 58, 66 };
 
 struct image {
 	const struct pb_analysis *a;
+	const struct pb_cfi *cfi;
 	struct pb_stubs head;
 	uint32_t at;		/* the file's offset of the next stub */
 	uint32_t *funcs, *windows;
@@ -107,7 +108,7 @@ static void lay_stubs(struct image *im)
 	uint32_t window = 0;
 
 	im->at = im->head.text + PB_STUBS_HEAD;
-	pb_rows_begin(&im->rows);
+	pb_rows_begin(&im->rows, im->cfi);
 	im->rows.plain = im->head.text;
 	pb_vec_push(&im->symbols, (Elf64_Sym){ 0 });
 	pb_vec_push(&im->names, '\0');
@@ -300,11 +301,12 @@ static int make(struct image *im)
 	return 0;
 }
 
-int pb_stub_image(const struct pb_analysis *a, uint8_t **file, size_t *size)
+int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t **file,
+		  size_t *size)
 {
 	uint64_t tables = PB_STUBS_AT + sizeof(struct pb_stubs), windows = tables + 4ull * a->nr_funcs;
 	uint64_t words = a->nr_funcs * sizeof(struct pb_site) + sizeof(struct pb_returns);
-	struct image im = { .a = a };
+	struct image im = { .a = a, .cfi = cfi };
 	int err;
 
 	im.head = (struct pb_stubs){

@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include "abi/analysis.h"
 #include "abi/stubs.h"
+#include "module/cfi.h"
 
-/* 0, -ENOMEM or -EFBIG. *file is to be freed. */
-int pb_stub_image(const struct pb_analysis *a, uint8_t **file, size_t *size);
+/* cfi: the module's unwind table; NULL: there is none. 0, -ENOMEM or -EFBIG. *file is to be freed. */
+int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t **file,
+		  size_t *size);
 /* Of s->size bytes, which are there; s->sum counts as 0. */
 uint64_t pb_stubs_sum(const struct pb_stubs *s);
 #endif

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The unwind table of a module's stubs (.eh_frame). It follows what displaced
- * instructions do to the stack, as far as their first bytes tell: push and pop; sub,
- * add and lea of a constant to rsp; rsp realigned when rbp is the frame's base. Behind
- * anything else that changes rsp the frame is taken to be where it was. Code dug away
- * for a hole has no entry.
+ * The unwind table of a module's stubs (.eh_frame). The copy of a displaced instruction has the row
+ * that the module's own table has at the original: the program's stack is the same there. The
+ * stub's own code runs where the return address is on top (CFA = rsp + 8), and a displaced call
+ * pushes its return address in a step of its own.
  *
- * In the stub of an exit it is told backwards, from the exit, where CFA = rsp + 8
- * and all registers are the caller's: a pop before it finds the register on the
- * stack, `leave` and its kin find the frame by rbp.
+ * Where the module has no row the last one goes on.
  */
 #include "module/stub_rows.h"
 #include "arch/x86_64/stub.h"
+#include "module/cfi_ops.h"
 
-#define DW_RBX		3
-#define DW_RBP		6
-#define DW_RSP		7
+#define WORD		8
+#define PUSH_LEN	5	/* push $imm32: the return address' low half */
+#define POP_LEN		4	/* pop -16(%rsp), before it where a call's target was pushed */
 
 static void put(struct pb_rows *t, const void *bytes, size_t n)
 {
@@ -34,11 +32,18 @@ static void put_u32(struct pb_rows *t, uint64_t v)
 	put(t, &v32, 4);
 }
 
-static void put_uleb(struct pb_rows *t, uint32_t v)
+static void put_uleb(struct pb_rows *t, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
 		put_byte(t, (v & 0x7f) | 0x80);
-	put_byte(t, v);
+	put_byte(t, (unsigned)v);
+}
+
+static void put_sleb(struct pb_rows *t, int64_t v)
+{
+	for (; v < -0x40 || v >= 0x40; v >>= 7)
+		put_byte(t, (v & 0x7f) | 0x80);
+	put_byte(t, v & 0x7f);
 }
 
 /* The record that began at `start` ends: its length, padded. */
@@ -47,21 +52,33 @@ static void close_record(struct pb_rows *t, size_t start)
 	uint32_t len;
 
 	while ((t->out.n - start) % 4)
-		put_byte(t, 0);	/* DW_CFA_nop */
+		put_byte(t, CFA_nop);
 	len = (uint32_t)(t->out.n - start) - 4;
 	if (!t->out.failed)
 		memcpy(t->out.v + start, &len, 4);
 }
 
-void pb_rows_begin(struct pb_rows *t)
+static void make_gone(struct pb_rules *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->cfa.kind = PB_RULE_REGISTER;
+	r->cfa.reg = PB_DWARF_RSP;
+	r->cfa.value = WORD;
+	r->regs[PB_DWARF_RA].kind = PB_RULE_OFFSET;
+	r->regs[PB_DWARF_RA].value = -WORD;
+}
+
+void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 {
 	static const uint8_t cie[] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0,
-		1, 0x78, 16,	/* factors 1 and -8, return address is column 16 */
-		1, 0x1b,	/* addresses: 4 bytes, relative to where they stand */
-		0x0c, DW_RSP, 8, 0x90, 1,	/* CFA = rsp + 8, r16 at CFA - 8 */
+		1, 0x78, PB_DWARF_RA,	/* factors 1 and -8 */
+		1, 0x1b,		/* addresses: 4 bytes, relative to where they stand */
+		CFA_def_cfa, PB_DWARF_RSP, WORD, CFA_offset | PB_DWARF_RA, 1,
 	};
 
+	t->program.cfi = cfi;
+	make_gone(&t->gone);
 	put(t, cie, sizeof(cie));
 	close_record(t, 0);
 }
@@ -87,305 +104,170 @@ static void end_run(struct pb_rows *t, uint32_t end)
 	t->plain = 0;
 }
 
-/* What one instruction does to the frame. */
-struct effect {
-	int32_t bytes;		/* that rsp goes down */
-	int8_t saved;		/* register that is pushed (DWARF), or -1 */
-	bool to_rbp;		/* rbp := rsp */
-	bool realigned;		/* rsp &= a constant */
-};
+/* ---- one row --------------------------------------------------------------- */
 
-static int32_t imm(const uint8_t *p, bool wide)
+static void put_cfa(struct pb_rows *t, const struct pb_rule *r)
 {
-	int32_t v;
-
-	memcpy(&v, p, 4);
-	return wide ? v : (int8_t)*p;
-}
-
-static struct effect effect_of(const uint8_t *p)
-{
-	static const int8_t dwarf[8] = { 0, 2, 1, 3, 7, 6, 4, 5 };
-	struct effect e = { .saved = -1 };
-	unsigned rex = *p >= 0x40 && *p < 0x50 ? *p++ : 0, op = p[0], reg = op & 7;
-
-	if ((op & 0xf8) == 0x50) {
-		e.bytes = 8;
-		e.saved = rex & 1 ? (int8_t)(8 + reg) : dwarf[reg];
-	} else if (op == 0x6a || op == 0x68 || op == 0x9c || (op == 0xff && (p[1] & 0x38) == 0x30)) {
-		e.bytes = 8;
-	} else if ((op & 0xf8) == 0x58 || op == 0x9d) {
-		e.bytes = -8;
-	} else if (rex == 0x48 && (op == 0x83 || op == 0x81)) {
-		if (p[1] == 0xec)
-			e.bytes = imm(p + 2, op == 0x81);
-		else if (p[1] == 0xc4)
-			e.bytes = -imm(p + 2, op == 0x81);
-		e.realigned = p[1] == 0xe4;
-	} else if (rex == 0x48 && op == 0x8d && (p[1] & 0x3f) == 0x24 && p[2] == 0x24) {
-		e.bytes = -imm(p + 3, p[1] >> 6 == 2);
-	} else if (rex == 0x48 && ((op == 0x89 && p[1] == 0xe5) || (op == 0x8b && p[1] == 0xec))) {
-		e.to_rbp = true;
+	if (r->kind == PB_RULE_EXPR) {
+		put_byte(t, CFA_def_cfa_expression);
+		put_uleb(t, (uint64_t)r->value);
+		put(t, r->block, (size_t)r->value);
+	} else if (r->value >= 0) {
+		put_byte(t, CFA_def_cfa);
+		put_uleb(t, r->reg);
+		put_uleb(t, (uint64_t)r->value);
+	} else {
+		put_byte(t, CFA_def_cfa_sf);
+		put_uleb(t, r->reg);
+		put_sleb(t, r->value / -WORD);
 	}
-	return e;
 }
 
-static bool is_kept(int reg)
+static void put_reg(struct pb_rows *t, unsigned reg, const struct pb_rule *r)
 {
-	return reg == DW_RBX || reg == DW_RBP || reg >= 12;
+	bool whole = r->value % WORD == 0;
+
+	if (r->kind == PB_RULE_SAME) {
+		put_byte(t, CFA_same_value);
+		put_uleb(t, reg);
+	} else if (r->kind == PB_RULE_OFFSET && whole && r->value <= 0) {
+		put_byte(t, CFA_offset | reg);
+		put_uleb(t, (uint64_t)(r->value / -WORD));
+	} else if ((r->kind == PB_RULE_OFFSET || r->kind == PB_RULE_VAL_OFFSET) && whole) {
+		put_byte(t, r->kind == PB_RULE_OFFSET ? CFA_offset_extended_sf : CFA_val_offset_sf);
+		put_uleb(t, reg);
+		put_sleb(t, r->value / -WORD);
+	} else if (r->kind == PB_RULE_REGISTER) {
+		put_byte(t, CFA_register);
+		put_uleb(t, reg);
+		put_uleb(t, (uint64_t)r->value);
+	} else if (r->kind == PB_RULE_EXPR || r->kind == PB_RULE_VAL_EXPR) {
+		put_byte(t, r->kind == PB_RULE_EXPR ? CFA_expression : CFA_val_expression);
+		put_uleb(t, reg);
+		put_uleb(t, (uint64_t)r->value);
+		put(t, r->block, (size_t)r->value);
+	} else {
+		put_byte(t, CFA_undefined);
+		put_uleb(t, reg);
+	}
 }
 
-/* From here on, `bytes` have been pushed since the entry. */
-struct rows {
-	uint32_t at;		/* the last row's place in the copy */
-	uint32_t cfa;
-	uint32_t rbp_cfa;	/* CFA = rbp + this; 0: not known */
-	bool last;		/* rsp says nothing any more */
-};
-
-static void new_row(struct pb_rows *t, struct rows *r, uint32_t at)
+static void advance(struct pb_rows *t, uint32_t by)
 {
-	put_byte(t, 0x02);	/* DW_CFA_advance_loc1 */
-	put_byte(t, at - r->at);
-	r->at = at;
-}
-
-static void put_row(struct pb_rows *t, struct rows *r, const struct effect *e, uint32_t at)
-{
-	if (r->last)
-		return;
-	new_row(t, r, at);
-	r->last = e->realigned;
-	if (e->realigned && r->rbp_cfa) {
-		put_byte(t, 0x0c);	/* DW_CFA_def_cfa */
-		put_byte(t, DW_RBP);
-		put_uleb(t, r->rbp_cfa);
+	if (by < 64) {
+		put_byte(t, CFA_advance_loc | by);
 		return;
 	}
-	put_byte(t, 0x0e);	/* DW_CFA_def_cfa_offset */
-	put_uleb(t, r->cfa);
-	if (e->saved >= 0 && is_kept(e->saved)) {
-		put_byte(t, 0x80u | (unsigned)e->saved);	/* DW_CFA_offset */
-		put_uleb(t, r->cfa / 8);
-	}
+	put_byte(t, CFA_advance_loc2);
+	put_byte(t, by & 0xff);
+	put_byte(t, by >> 8);
 }
 
-/* A call's return address is pushed in two steps, in the middle of its copy. */
-static void put_calls(struct pb_rows *t, struct rows *rows, const struct pb_recipe *r)
+/* From `at` on. The first one that isn't as at an entry opens the FDE. */
+static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 {
+	if (!memcmp(r, &t->now, sizeof(*r)))
+		return;
+	if (!t->is_open) {
+		end_run(t, t->start);
+		t->fde = open_fde(t, t->start, t->end - t->start);
+		t->is_open = true;
+		t->at = t->start;
+	}
+	if (at > t->at)
+		advance(t, at - t->at);
+	t->at = at;
+	if (memcmp(&r->cfa, &t->now.cfa, sizeof(r->cfa)))
+		put_cfa(t, &r->cfa);
+	for (unsigned i = 0; i < PB_RULE_REGS; i++)
+		if (memcmp(&r->regs[i], &t->now.regs[i], sizeof(r->regs[i])))
+			put_reg(t, i, &r->regs[i]);
+	t->now = *r;
+}
+
+/* The last row, with a word more on the stack, or again without. */
+static void pushed(struct pb_rows *t, uint32_t at, int by)
+{
+	struct pb_rules r = t->now;
+
+	if (r.cfa.kind != PB_RULE_REGISTER || r.cfa.reg != PB_DWARF_RSP)
+		return;
+	r.cfa.value += by;
+	row(t, at, &r);
+}
+
+/* ---- a stub ---------------------------------------------------------------- */
+
+/* A call, whose copy begins at `copy`, pushes its return address at `push`. */
+static void call(struct pb_rows *t, uint32_t copy, uint32_t push)
+{
+	if (copy < push) {
+		pushed(t, push - POP_LEN, WORD);
+		pushed(t, push, -WORD);
+	}
+	pushed(t, push + PUSH_LEN, WORD);
+}
+
+static bool is_exit(const struct pb_place *p, unsigned off)
+{
+	for (unsigned i = 0; p && i < p->nr_exits; i++)
+		if (p->exits[i].off == off)
+			return p->exits[i].kind != PB_EXIT_JCC;
+	return false;
+}
+
+/* exits: the place, where they are in this recipe; else NULL. */
+static void recipe(struct pb_rows *t, uint32_t body, const struct pb_recipe *r, uint64_t window,
+		   const struct pb_place *exits)
+{
+	const struct pb_pair *p = pb_recipe_pairs(r);
+	const struct pb_rules *rules;
+
+	for (unsigned i = 0; i < r->nr_pairs; i++) {
+		if (is_exit(exits, p[i].orig)) {
+			row(t, body + p[i].copy, &t->gone);
+			return;
+		}
+		rules = pb_rules_at(&t->program, window + p[i].orig);
+		if (rules && (p[i].orig < r->window_len || p[i].copy < r->len))
+			row(t, body + p[i].copy, rules);
+	}
 	for (unsigned i = 0; i < r->nr_fixups; i++) {
 		const struct pb_fixup *f = &pb_recipe_fixups(r)[i];
-		static const struct effect push = { .saved = -1 };
 
-		if (f->kind != PB_FIX_LO32 || PB_STUB_COPY + f->off + 4u <= rows->at)
-			continue;
-		rows->cfa += 8;
-		put_row(t, rows, &push, PB_STUB_COPY + f->off + 4u);
+		if (f->kind == PB_FIX_LO32)
+			call(t, body + p[r->nr_pairs - 1].copy, body + f->off - 1);
 	}
 }
 
-static bool has_effect(const struct effect *e)
+static void whole(struct pb_rows *t, uint32_t stub, uint32_t body, const struct pb_place *p)
 {
-	return e->bytes || e->realigned;
+	t->start = stub;
+	t->end = body + (uint32_t)pb_body_size(p);
+	t->is_open = false;
+	t->now = t->gone;
+	recipe(t, body, p->recipe, p->window, p);
+	if (pb_body_exits(p) < pb_body_second(p))
+		row(t, body + pb_body_exits(p), &t->gone);
+	if (p->second)
+		recipe(t, body + pb_body_second(p), p->second, pb_place_second(p), NULL);
+	if (t->is_open)
+		close_record(t, t->fde);
+	else if (!t->plain)
+		t->plain = stub;
 }
 
-static bool is_plain(const struct pb_recipe *r)
+void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p)
 {
-	for (unsigned i = 0; i < r->nr_pairs; i++) {
-		struct effect e = effect_of(pb_recipe_orig(r) + pb_recipe_pairs(r)[i].orig);
-
-		if (pb_recipe_pairs(r)[i].orig < r->window_len && has_effect(&e))
-			return false;
-	}
-	for (unsigned i = 0; i < r->nr_fixups; i++)
-		if (pb_recipe_fixups(r)[i].kind == PB_FIX_LO32)
-			return false;
-	return true;
-}
-
-/* What conditional exits lead to, where the frame is gone. */
-static void put_exits(struct pb_rows *t, struct rows *rows, uint32_t at)
-{
-	static const struct effect none = { .saved = -1 };
-
-	if (at <= rows->at || at - rows->at > 255)
-		return;
-	rows->cfa = 8;
-	put_row(t, rows, &none, at);
-}
-
-void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *place)
-{
-	const struct pb_recipe *r = place->recipe;
-	const struct pb_pair *p = pb_recipe_pairs(r);
-	struct rows rows = { 0, 8, 0 };
-	size_t fde;
-
-	if (is_plain(r) && !place->second) {
-		t->plain = t->plain ? t->plain : stub;
-		return;
-	}
-	end_run(t, stub);
-	fde = open_fde(t, stub, PB_STUB_COPY + pb_body_second(place));
-	for (unsigned i = 0; i + 1 < r->nr_pairs; i++) {
-		struct effect e = effect_of(pb_recipe_orig(r) + p[i].orig);
-
-		rows.cfa += (uint32_t)e.bytes;
-		if (e.to_rbp)
-			rows.rbp_cfa = rows.cfa;
-		if (has_effect(&e))
-			put_row(t, &rows, &e, PB_STUB_COPY + p[i + 1].copy);
-	}
-	put_calls(t, &rows, r);
-	if (place->nr_exits && rows.cfa != 8)
-		put_exits(t, &rows, PB_STUB_COPY + pb_body_exits(place));
-	close_record(t, fde);
-}
-
-/* ---- stubs of exits ------------------------------------------------------ */
-
-/* CFA = reg + off; of each register how many words below it lies, 0: it is as in the
- * caller. */
-struct frame {
-	uint8_t reg;
-	int32_t off;
-	uint8_t saved[16];
-};
-
-static const struct frame gone = { .reg = DW_RSP, .off = 8 };
-
-/* The register that is popped (DWARF), or -1. */
-static int popped(const uint8_t *p)
-{
-	static const int8_t dwarf[8] = { 0, 2, 1, 3, 7, 6, 4, 5 };
-	unsigned rex = *p >= 0x40 && *p < 0x50 ? *p++ : 0;
-
-	return (*p & 0xf8) != 0x58 ? -1 : rex & 1 ? 8 + (*p & 7) : dwarf[*p & 7];
-}
-
-/* Is rsp := rbp + *by? */
-static bool from_rbp(const uint8_t *p, int32_t *by)
-{
-	*by = 0;
-	if (p[0] != 0x48)
-		return false;
-	if (p[1] == 0x8d && (p[2] == 0x65 || p[2] == 0xa5))
-		*by = imm(p + 3, p[2] == 0xa5);
-	else if (!(p[1] == 0x89 && p[2] == 0xec) && !(p[1] == 0x8b && p[2] == 0xe5))
-		return false;
-	return true;
-}
-
-/* From the frame behind an instruction to that before it. */
-static void step_back(struct frame *f, const uint8_t *insn)
-{
-	struct effect e = effect_of(insn);
-	int reg = popped(insn);
-	bool leave = *insn == 0xc9;
-	int32_t by;
-
-	if (f->reg != DW_RSP)
-		return;
-	if (from_rbp(insn, &by) || leave) {
-		f->reg = DW_RBP;
-		f->off += leave ? 8 : by;
-		if (leave)
-			f->saved[DW_RBP] = (uint8_t)(f->off / 8);
-		return;
-	}
-	f->off -= e.bytes;
-	if (reg >= 0 && is_kept(reg))
-		f->saved[reg] = (uint8_t)(f->off / 8);
-}
-
-/* The frame before each instruction of the window. Their number. */
-static unsigned frames_of(const struct pb_place *p, struct frame *at)
-{
-	const struct pb_recipe *r = p->recipe;
-	const struct pb_pair *pair = pb_recipe_pairs(r);
-	unsigned first = 0;
-
-	while (pair[first].orig != p->exits[0].off)
-		first++;
-	at[first] = gone;
-	for (unsigned i = first; i--;) {
-		at[i] = at[i + 1];
-		step_back(&at[i], pb_recipe_orig(r) + pair[i].orig);
-	}
-	for (unsigned i = first + 1, k = 1; i < r->nr_pairs; i++) {
-		at[i] = at[i - 1];
-		at[i].off += effect_of(pb_recipe_orig(r) + pair[i - 1].orig).bytes;
-		if (k < p->nr_exits && p->exits[k].off == pair[i].orig) {
-			at[i] = gone;
-			k++;
-		}
-	}
-	return r->nr_pairs;
-}
-
-static void put_frame(struct pb_rows *t, const struct frame *was, const struct frame *is)
-{
-	if (was->reg != is->reg || was->off != is->off) {
-		put_byte(t, 0x0c);	/* DW_CFA_def_cfa */
-		put_byte(t, is->reg);
-		put_uleb(t, (uint32_t)is->off);
-	}
-	for (unsigned reg = 0; reg < 16; reg++) {
-		if (was->saved[reg] == is->saved[reg])
-			continue;
-		put_byte(t, (is->saved[reg] ? 0x80u : 0xc0u) | reg);	/* DW_CFA_offset, DW_CFA_restore */
-		if (is->saved[reg])
-			put_uleb(t, is->saved[reg]);
-	}
-}
-
-static bool same_frame(const struct frame *a, const struct frame *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-static bool same_frames(const struct frame *at, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (!same_frame(&at[i], &gone))
-			return false;
-	return true;
+	whole(t, stub, stub + PB_STUB_COPY, p);
 }
 
 void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p)
 {
-	const struct pb_pair *pair = pb_recipe_pairs(p->recipe);
-	struct frame at[PB_WINDOW_MAX + 2];
-	unsigned n = frames_of(p, at), from = 0;
-	struct frame now = gone;
-	size_t fde;
-
-	if (!p->second && same_frames(at, n)) {
-		t->plain = t->plain ? t->plain : stub;
-		return;
-	}
-	end_run(t, stub);
-	fde = open_fde(t, stub, pb_body_second(p));
-	for (unsigned i = 0; i <= n; i++) {
-		const struct frame *is = i < n ? &at[i] : &gone;
-		unsigned to;
-
-		if (same_frame(&now, is))
-			continue;
-		to = i < n ? pair[i].copy : pb_body_exits(p);
-		if (to < from)
-			continue;
-		if (to > from) {
-			put_byte(t, 0x03);	/* DW_CFA_advance_loc2 */
-			put_byte(t, (to - from) & 0xff);
-			put_byte(t, (to - from) >> 8);
-		}
-		put_frame(t, &now, is);
-		now = *is;
-		from = to;
-	}
-	close_record(t, fde);
+	whole(t, stub, stub, p);
 }
+
+/* ---- the sections ---------------------------------------------------------- */
 
 /* The table of all FDEs for .eh_frame_hdr's search, in the order of their addresses. */
 static void put_search(struct pb_rows *t, uint8_t *hdr, uint32_t hdr_at, uint32_t frame_at)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writing the unwind table of stubs. Stubs come in the order of their addresses; runs of
- * those whose frame is the entry's all along share an entry. Context: any thread. */
+ * those whose row is an entry's all along share an FDE. Context: any thread. */
 #ifndef PB_MODULE_STUB_ROWS_H
 #define PB_MODULE_STUB_ROWS_H
 #include "abi/analysis_place.h"
+#include "module/cfi_rules.h"
 #include "module/vec.h"
 
 struct pb_rows_fde {
@@ -16,9 +17,18 @@ struct pb_rows {
 	PB_VEC(uint8_t) out;
 	PB_VEC(struct pb_rows_fde) fdes;
 	uint32_t plain;		/* a run of stubs with one row starts here; 0: none */
+	struct pb_rules_cursor program;
+	struct pb_rules gone;	/* the row at an entry and an exit */
+	/* the stub: */
+	uint32_t start, end;
+	bool is_open;		/* it has an FDE of its own, whose last row is `now`, from `at` on */
+	size_t fde;
+	uint32_t at;
+	struct pb_rules now;
 };
 
-void pb_rows_begin(struct pb_rows *t);
+/* cfi: the module's own table, or NULL. */
+void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi);
 /* The stub of a site, and of a window of exits. */
 void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p);

@@ -165,8 +165,10 @@ int record_module_stubs(struct record_modules *m, struct record_module *e, int e
 	struct stat st;
 
 	if (e->stubs_fd < 0) {
-		if (!is_its_file(e, elf_fd))
+		if (!is_its_file(e, elf_fd)) {
 			o.flags |= PB_MODULE_NO_CACHE;
+			elf_fd = -1;
+		}
 		e->stubs_fd = pb_module_stubs(elf_fd, e->path, &o, e->map);
 	}
 	if (e->stubs_fd < 0)

@@ -34,7 +34,7 @@ static int set_up(void **state)
 	write_file("image.s", code_s);
 	build("gcc -shared -nostdlib -Wl,-Bsymbolic image.s -o image.so");
 	t.v = analyse("image.so", PB_MODULE_RETURNS);
-	if (pb_stub_image(t.v.a, &t.file, &t.size))
+	if (pb_stub_image(t.v.a, NULL, &t.file, &t.size))
 		return -1;
 	t.head = (const struct pb_stubs *)(t.file + PB_STUBS_AT);
 	return 0;
