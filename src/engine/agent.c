@@ -24,6 +24,7 @@
 #include "engine/thread.h"
 #include "engine/tracer.h"
 #include "ring/supply.h"
+#include "base/first_library.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
@@ -62,7 +63,6 @@ static void remove_var(char **envp, size_t i)
 
 static const char session_var[] = "PATCHBAY_SESSION=", preload_var[] = "LD_PRELOAD=";
 
-/* Our library is the first of LD_PRELOAD. */
 static size_t first_length(const char *list)
 {
 	size_t n = 0;
@@ -72,15 +72,24 @@ static size_t first_length(const char *list)
 	return n;
 }
 
+/* Our library is the first of LD_PRELOAD, or comes after one that must be. */
+static const char *own_part(const char *list)
+{
+	size_t n = first_length(list);
+
+	return pb_is_first_library(list) && list[n] ? list + n + 1 : list;
+}
+
 static bool read_variables(char **envp, const char **path, const char **preload)
 {
-	char **session = find_var(envp, session_var), **var = find_var(envp, preload_var), *list;
+	char **session = find_var(envp, session_var), **var = find_var(envp, preload_var);
+	const char *list;
 
 	if (!session || !var)
 		return false;
 	*path = copy_string(*session + sizeof(session_var) - 1,
 			    strlen(*session) - (sizeof(session_var) - 1));
-	list = *var + sizeof(preload_var) - 1;
+	list = own_part(*var + sizeof(preload_var) - 1);
 	*preload = copy_string(list, first_length(list));
 	return *path && *preload;
 }
@@ -90,7 +99,8 @@ static bool read_variables(char **envp, const char **path, const char **preload)
 static void remove_variables(char **envp)
 {
 	char **var = find_var(envp, preload_var), *list = *var + sizeof(preload_var) - 1;
-	size_t n = first_length(list), rest;
+	const char *own = own_part(list);
+	size_t n = (size_t)(own - list) + first_length(own), rest;
 
 	if (list[n] && list[n + 1]) {
 		rest = strlen(list + n + 1);

@@ -20,6 +20,7 @@
 #include "engine/uaccess.h"
 #include "engine/wire.h"
 #include "base/base.h"
+#include "base/first_library.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "ring/writer.h"
@@ -114,8 +115,8 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 }
 
 /* Whether the image can load the agent: 64-bit, dynamic, without privileges to
- * gain; through "#!" lines. */
-static bool can_load(int dir, const char *path, int flags)
+ * gain; through "#!" lines. first: what is to be preloaded before it, or "". */
+static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
 {
 	union { char text[256]; Elf64_Ehdr elf; } head;
 	char script[256];
@@ -131,6 +132,8 @@ static bool can_load(int dir, const char *path, int flags)
 		if (n >= (long)sizeof(Elf64_Ehdr))
 			ok = loads_libraries((int)fd, &head.elf) &&
 			     !(st.st_mode & (S_ISUID | S_ISGID));
+		if (!ok || !pb_first_library((int)fd, first))
+			*first = 0;
 		pb_sys(SYS_close, fd);
 		if (ok || n < 3 || head.text[0] != '#' || head.text[1] != '!')
 			return ok;
@@ -164,15 +167,21 @@ static void *area(size_t size)
 	return (void *)p;
 }
 
-static char *put_var(char *at, const char *name, const char *value, const char *more)
+/* name=, and those of the parts that aren't empty, with colons between them. */
+static char *put_var(char *at, const char *name, const char *const parts[3])
 {
-	size_t used = 0, size = strlen(name) + strlen(value) + (more ? strlen(more) + 1 : 0) + 1;
+	size_t used = 0, size = strlen(name) + 1;
+	bool any = false;
 
+	for (int i = 0; i < 3; i++)
+		size += parts[i] ? strlen(parts[i]) + 1 : 0;
 	pb_put_str(at, size, &used, name);
-	pb_put_str(at, size, &used, value);
-	if (more) {
-		pb_put_str(at, size, &used, ":");
-		pb_put_str(at, size, &used, more);
+	for (int i = 0; i < 3; i++) {
+		if (!parts[i] || !*parts[i])
+			continue;
+		pb_put_str(at, size, &used, any ? ":" : "");
+		pb_put_str(at, size, &used, parts[i]);
+		any = true;
 	}
 	return at + used + 1;
 }
@@ -242,15 +251,16 @@ static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size
 }
 
 /* envp with LD_PRELOAD (in front of the program's own) and PATCHBAY_SESSION. */
-static char *const *with_ours(char *const envp[])
+static char *const *with_ours(char *const envp[], const char *first)
 {
+	const char *parts[3] = { session_path };
 	size_t nr, out = 0, text, their_len;
 	const char *theirs;
 	char **new, *strings;
 
 	if (!count_vars(envp, &nr, &theirs, &their_len))
 		return envp;
-	text = strlen(preload_path) + strlen(session_path) + their_len + 64;
+	text = strlen(preload_path) + strlen(session_path) + their_len + PB_FIRST_MAX + 64;
 	new = area((nr + 3) * sizeof(*new) + text);
 	if (!new)
 		return envp;
@@ -259,19 +269,21 @@ static char *const *with_ours(char *const envp[])
 		if (!pb_has_prefix(envp[i], preload))
 			new[out++] = envp[i];
 	new[out++] = strings;
-	strings = put_var(strings, preload, preload_path, their_len ? theirs : NULL);
+	strings = put_var(strings, preload,
+			  (const char *[3]){ first, preload_path, their_len ? theirs : NULL });
 	new[out++] = strings;
-	put_var(strings, "PATCHBAY_SESSION=", session_path, NULL);
+	put_var(strings, "PATCHBAY_SESSION=", parts);
 	new[out] = NULL;
 	return new;
 }
 
-static bool wanted(int dir, const char *path, int flags)
+static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
 {
 	/* a child that is not followed, by fork or vfork */
 	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
 		return false;
-	return follow_exec && !pb_latched && !pb_detached && path && can_load(dir, path, flags);
+	return follow_exec && !pb_latched && !pb_detached && path &&
+	       can_load(dir, path, flags, first);
 }
 
 /* The thread lives on in the next image, so nobody would find that its chunk
@@ -297,14 +309,15 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 {
 	struct pb_ring *ring = pb_ring_map.ring;
 	struct exec e = { envp, NULL };
+	char first[PB_FIRST_MAX];
 
 	if (pb_sandboxed) {
 		e.counter = follow_exec && pb_follow_fork && !pb_latched ? &ring->sandboxed_images : NULL;
 	} else {
 		leave_image();
-		if (wanted(dir, path, flags)) {
+		if (wanted(dir, path, flags, first)) {
 			if (pb_recorder_lives())
-				e.envp = with_ours(envp);
+				e.envp = with_ours(envp, first);
 			else
 				e.counter = pb_recording_ended() ? NULL : &ring->missed_images;
 		}

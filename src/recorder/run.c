@@ -396,7 +396,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
-	char **env = record_session_environ(s);
+	char **env = record_session_environ(s, t->exe);
 	struct rlimit files;
 	struct run *r = calloc(1, sizeof(*r));
 	int ret;

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "abi/messages.h"
+#include "base/first_library.h"
 #include "recorder/session_dir.h"
 #include "recorder/texts.h"
 
@@ -340,12 +341,27 @@ static bool is_ours(const char *var)
 	return !strncmp(var, "LD_PRELOAD=", 11) || !strncmp(var, "PATCHBAY_SESSION=", 17);
 }
 
-char **record_session_environ(const struct record_session *s)
+/* "NAME:" of what has to be preloaded before the agent, or "". */
+static void first_of(const char *exe, char first[PB_FIRST_MAX + 1])
 {
+	int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 && pb_first_library(fd, first))
+		strcat(first, ":");
+	else
+		*first = 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+char **record_session_environ(const struct record_session *s, const char *exe)
+{
+	char first[PB_FIRST_MAX + 1];
 	const char *former = getenv("LD_PRELOAD");
 	size_t n = 0, k = 0, text = strlen(s->agent) + (former ? strlen(former) : 0) + 256;
 	char *p, **env;
 
+	first_of(exe, first);
 	while (environ[n])
 		n++;
 	env = malloc((n + 3) * sizeof(*env) + text);
@@ -356,7 +372,7 @@ char **record_session_environ(const struct record_session *s)
 			env[k++] = environ[i];
 	p = (char *)(env + n + 3);
 	env[k++] = p;
-	p += sprintf(p, "LD_PRELOAD=%s%s%s", s->agent, former && *former ? ":" : "",
+	p += sprintf(p, "LD_PRELOAD=%s%s%s%s", first, s->agent, former && *former ? ":" : "",
 		     former ? former : "") + 1;
 	env[k++] = p;
 	sprintf(p, "PATCHBAY_SESSION=%s", s->sock);

@@ -23,6 +23,6 @@ int record_session_base(char base[RECORD_BASE]);
 /* Calls visit with the `control' socket of each session of this user that has one, until it
  * returns true. Some may be of recorders that were killed. */
 void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
-/* environ with the agent's variables last; to be freed with free(). */
-char **record_session_environ(const struct record_session *s);
+/* environ with the agent's variables last, for that program; to be freed with free(). */
+char **record_session_environ(const struct record_session *s, const char *exe);
 #endif

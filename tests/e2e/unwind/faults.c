@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What sanitizers and valgrind find: faults heap | use | leak | ub | init | race | abort | none. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N __attribute__((noinline))
+
+static int shared;
+static int *volatile kept;
+
+N static int faulty(const char *what, int n)
+{
+	int *p = malloc(40), shift = 33 + n;
+
+	kept = p;
+	if (!strcmp(what, "heap"))
+		return p[10 + n];
+	if (!strcmp(what, "use")) {
+		free(p);
+		return p[n];
+	}
+	if (!strcmp(what, "ub"))
+		return 1 << shift;
+	if (!strcmp(what, "init") && kept[n])
+		puts("set");
+	if (!strcmp(what, "abort"))
+		abort();
+	free(p);
+	kept = NULL;
+	return 0;
+}
+
+N int outer(const char *what, int n)
+{
+	return faulty(what, n) + 1;
+}
+
+/* Overwrites what the stack and registers still hold of the last block. */
+N static int *leak(int n)
+{
+	kept = malloc(40);
+	kept[0] = n;
+	return n ? leak(n - 1) : kept;
+}
+
+static void *racer(void *arg)
+{
+	for (int i = 0; i < 1000; i++)
+		shared++;
+	return arg;
+}
+
+N static int race(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, racer, NULL);
+	racer(NULL);
+	pthread_join(t, NULL);
+	return shared > 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "none";
+	int r = 0;
+
+	if (!strcmp(what, "race"))
+		r = race();
+	else if (!strcmp(what, "leak"))
+		r = leak(20) == NULL;
+	else
+		r = outer(what, argc > 2);
+	printf("end %d\n", r != 77);
+	return 0;
+}
