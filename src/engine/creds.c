@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/types.h>
 #include "engine/creds.h"
-#include "engine/ftrace.h"
+#include "engine/replace.h"
 #include "engine/thread.h"
 #include "engine/uaccess.h"
 #include "base/mem.h"
@@ -222,16 +222,16 @@ void pb_creds_hook(struct pb_module *m)
 {
 	if (!pb_creds_wanted || original_setuid)
 		return;
-	pb_ftrace_replace(m, "setuid", our_setuid, &original_setuid);
+	pb_replace(m, "setuid", our_setuid, &original_setuid);
 	if (!original_setuid)
 		return;
-	pb_ftrace_replace(m, "setgid", our_setgid, &original_setgid);
-	pb_ftrace_replace(m, "seteuid", our_seteuid, &original_seteuid);
-	pb_ftrace_replace(m, "setegid", our_setegid, &original_setegid);
-	pb_ftrace_replace(m, "setreuid", our_setreuid, &original_setreuid);
-	pb_ftrace_replace(m, "setregid", our_setregid, &original_setregid);
-	pb_ftrace_replace(m, "setresuid", our_setresuid, &original_setresuid);
-	pb_ftrace_replace(m, "setresgid", our_setresgid, &original_setresgid);
-	pb_ftrace_replace(m, "setgroups", our_setgroups, &original_setgroups);
-	pb_ftrace_replace(m, "capset", our_capset, &original_capset);
+	pb_replace(m, "setgid", our_setgid, &original_setgid);
+	pb_replace(m, "seteuid", our_seteuid, &original_seteuid);
+	pb_replace(m, "setegid", our_setegid, &original_setegid);
+	pb_replace(m, "setreuid", our_setreuid, &original_setreuid);
+	pb_replace(m, "setregid", our_setregid, &original_setregid);
+	pb_replace(m, "setresuid", our_setresuid, &original_setresuid);
+	pb_replace(m, "setresgid", our_setresgid, &original_setresgid);
+	pb_replace(m, "setgroups", our_setgroups, &original_setgroups);
+	pb_replace(m, "capset", our_capset, &original_capset);
 }

@@ -88,7 +88,7 @@ void pb_cyg_hook(struct pb_module *m)
 
 	if (!enter_at || !exit_at || enter_at == exit_at || own_enter)
 		return;
-	own_exit = (hook_fn *)pb_ftrace_replace_at(m, exit_at, replaced_exit);
+	own_exit = (hook_fn *)pb_ftrace_replace_at(m, exit_at, replaced_exit, 0);
 	if (own_exit)
-		own_enter = (hook_fn *)pb_ftrace_replace_at(m, enter_at, replaced_enter);
+		own_enter = (hook_fn *)pb_ftrace_replace_at(m, enter_at, replaced_enter, 0);
 }

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "engine/exec.h"
-#include "engine/ftrace.h"
+#include "engine/replace.h"
 #include "engine/latch.h"
 #include "engine/thread.h"
 #include "engine/uaccess.h"
@@ -360,9 +360,9 @@ void pb_exec_hook(struct pb_module *m)
 {
 	if (original_execve)
 		return;
-	pb_ftrace_replace(m, "execve", our_execve, &original_execve);
+	pb_replace(m, "execve", our_execve, &original_execve);
 	if (!original_execve)
 		return;
-	pb_ftrace_replace(m, "execveat", our_execveat, &original_execveat);
-	pb_ftrace_replace(m, "fexecve", our_fexecve, &original_fexecve);
+	pb_replace(m, "execveat", our_execveat, &original_execveat);
+	pb_replace(m, "fexecve", our_fexecve, &original_fexecve);
 }

@@ -126,7 +126,7 @@ static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
 /* Does a graph want the site, and is its return one to be hooked? */
 static bool wants_return(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
-	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || told_by_hooks(m, s) ||
+	if (s->flags & FTRACE_FL_REFUSED || !pb_site_exits_itself(s) || told_by_hooks(m, s) ||
 	    is_too_small(m, func))
 		return false;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next)
@@ -266,7 +266,7 @@ int pb_ftrace_stop(bool live)
 
 static void no_direct(const struct pb_module *m, struct pb_site *s)
 {
-	s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN);
+	s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN | FTRACE_FL_ENDS | FTRACE_FL_PASSES);
 	s->body = pb_site_idle(m, s) + PB_STUB_COPY - PB_STUB_IDLE;
 	set_handler(s, pb_site_idle(m, s));
 }
@@ -359,7 +359,7 @@ int unregister_ftrace_function(struct ftrace_ops *ops, bool live)
 	return pb_ftrace_exchange(ops, NULL, live);
 }
 
-uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement)
+uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body, uint64_t ends)
 {
 	const struct pb_func *f = pb_analysis_at(m->analysis, address - m->bias);
 	struct pb_site *s;
@@ -371,8 +371,8 @@ uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *repla
 		pb_text_change(m, s, true);
 	if (s->flags & FTRACE_FL_REFUSED)
 		return 0;
-	s->flags |= FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN;
-	s->body = (uint64_t)replacement;
+	s->flags |= FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN | ends;
+	s->body = (uint64_t)body;
 	set_handler(s, (uint64_t)pb_direct);
 	return (uint64_t)m->stubs + s->stub + PB_STUB_COPY;
 }
@@ -412,16 +412,6 @@ uint64_t pb_function_named(const struct pb_module *m, const char *name)
 		if (pb_function_has_name(m, &f[i], name))
 			return m->bias + f[i].addr;
 	return 0;
-}
-
-bool pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement, void *original)
-{
-	uint64_t address = pb_function_named(m, name);
-	uint64_t body = address ? pb_ftrace_replace_at(m, address, replacement) : 0;
-
-	if (body)
-		__atomic_store_n((uint64_t *)original, body, __ATOMIC_RELEASE);
-	return body;
 }
 
 void pb_ftrace_totals_add(struct pb_ftrace_totals *t, const struct pb_module *m)

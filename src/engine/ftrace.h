@@ -66,13 +66,10 @@ void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_
 /* The address of a function of m by any of its names; 0: none. */
 uint64_t pb_function_named(const struct pb_module *m, const char *name);
 bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
-/* The function, wherever it is called, runs `replacement` (C ABI) instead, when
- * the open batch is in force; the original is called through the pointer that
- * `original` points to, which is set before. False: not found or refused, and the
- * pointer is as it was. The site is patched even if its module is not traced. */
-bool pb_ftrace_replace(struct pb_module *m, const char *name, void *replacement, void *original);
-/* The same by the function's address; returns where the original is called, 0. */
-uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, void *replacement);
+/* For engine/replace.c: the function at the address goes on at `body` instead. ends:
+ * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0: its returns aren't seen. Returns where the
+ * original is called, 0: it can't be. */
+uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body, uint64_t ends);
 
 /* The list function: calls all ops that want the site but the graph's; how the
  * graph is to enter (PB_ENTER_*), PB_ENTER_LIST: not at all. Context: hit path. */

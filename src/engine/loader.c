@@ -10,6 +10,7 @@
 #include "engine/latch.h"
 #include "engine/memlock.h"
 #include "engine/prog.h"
+#include "engine/replace.h"
 #include "engine/sigaction.h"
 #include "engine/thread.h"
 #include "engine/uaccess.h"
@@ -345,7 +346,7 @@ void pb_loader_hook(const char *path)
 
 	session_path = path;
 	if (m)
-		original_hook = (void (*)(void))pb_ftrace_replace_at(m, _r_debug.r_brk, debug_state);
+		original_hook = (void (*)(void))pb_replace_at(m, _r_debug.r_brk, debug_state);
 	hooked = original_hook;
 }
 

@@ -19,7 +19,7 @@
 #include "engine/memlock.h"
 #include "base/pages.h"
 #include "base/sys.h"
-#include "engine/ftrace.h"
+#include "engine/replace.h"
 #include "engine/sandbox.h"
 
 #define ALL_FLAGS	(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
@@ -188,5 +188,5 @@ static int our_mlockall(int flags)
 void pb_memlock_hook(struct pb_module *m)
 {
 	if (!original_mlockall)
-		pb_ftrace_replace(m, "mlockall", our_mlockall, &original_mlockall);
+		pb_replace(m, "mlockall", our_mlockall, &original_mlockall);
 }

@@ -21,6 +21,7 @@
 #include "engine/creds.h"
 #include "engine/clock.h"
 #include "engine/ftrace.h"
+#include "engine/replace.h"
 #include "engine/interrupt.h"
 #include "engine/latch.h"
 #include "engine/prog.h"
@@ -529,11 +530,11 @@ void pb_sigaction_hook(struct pb_module *m)
 {
 	if (original_sigaction)
 		return;
-	pb_ftrace_replace(m, "sigaction", our_sigaction, &original_sigaction);
+	pb_replace(m, "sigaction", our_sigaction, &original_sigaction);
 	if (!original_sigaction)
 		return;
-	pb_ftrace_replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
-	pb_ftrace_replace(m, "prctl", our_prctl, &original_prctl);
-	pb_ftrace_replace(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
+	pb_replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
+	pb_replace(m, "prctl", our_prctl, &original_prctl);
+	pb_replace_passing(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
 	hooked = original_sigaltstack && original_prctl && pb_sigmask_hook(m);
 }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 #include "engine/ftrace.h"
+#include "engine/replace.h"
 #include "engine/sigaction.h"
 #include "engine/uaccess.h"
 
@@ -210,15 +211,16 @@ bool pb_sigmask_hook(struct pb_module *libc)
 	const struct {
 		const char *name;
 		void *ours, *original;
+		bool (*replace)(struct pb_module *m, const char *name, void *ours, void *original);
 	} hooks[] = {
-		{ "pthread_sigmask", our_sigmask, &original_sigmask },
-		{ "pthread_create", our_create, &original_create },
-		{ "pthread_exit", pb_our_pthread_exit, &pb_original_pthread_exit },
-		{ "pthread_cancel", pb_our_pthread_cancel, &pb_original_pthread_cancel },
-		{ "setcontext", pb_our_setcontext, &pb_original_setcontext },
-		{ "swapcontext", pb_our_swapcontext, &pb_original_swapcontext },
-		{ "vfork", pb_our_vfork, &pb_original_vfork },
-		{ "syscall", pb_our_syscall, &pb_original_syscall },
+		{ "pthread_sigmask", our_sigmask, &original_sigmask, pb_replace },
+		{ "pthread_create", our_create, &original_create, pb_replace },
+		{ "pthread_exit", pb_our_pthread_exit, &pb_original_pthread_exit, pb_replace_passing },
+		{ "pthread_cancel", pb_our_pthread_cancel, &pb_original_pthread_cancel, pb_replace_passing },
+		{ "setcontext", pb_our_setcontext, &pb_original_setcontext, pb_replace_passing },
+		{ "swapcontext", pb_our_swapcontext, &pb_original_swapcontext, pb_replace_passing },
+		{ "vfork", pb_our_vfork, &pb_original_vfork, pb_replace_passing },
+		{ "syscall", pb_our_syscall, &pb_original_syscall, pb_replace_passing },
 	};
 
 	if (!pb_function_named(libc, "gnu_get_libc_version"))
@@ -227,7 +229,7 @@ bool pb_sigmask_hook(struct pb_module *libc)
 		if (!is_unique(libc, hooks[i].name))
 			return false;
 	for (size_t i = 0; i < pb_array_size(hooks); i++)
-		if (!pb_ftrace_replace(libc, hooks[i].name, hooks[i].ours, hooks[i].original))
+		if (!hooks[i].replace(libc, hooks[i].name, hooks[i].ours, hooks[i].original))
 			return false;
 	return true;
 }

@@ -11,25 +11,25 @@
 void pb_exit_ret_idle(void);
 void pb_exit_jump_idle(void);
 
-static struct pb_returns words = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
+struct pb_returns pb_returns_now = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
 
-static void set_words(struct pb_returns *r)
+static void set_words(struct pb_returns *r, uint64_t ret, uint64_t jump)
 {
-	__atomic_store_n(&r->ret, words.ret, __ATOMIC_RELEASE);
-	__atomic_store_n(&r->jump, words.jump, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->ret, ret, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->jump, jump, __ATOMIC_RELEASE);
 }
 
 void pb_text_returns(uint64_t ret, uint64_t jump)
 {
-	words = (struct pb_returns){ ret, jump };
+	set_words(&pb_returns_now, ret, jump);
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
 		if (m->present && m->sites)
-			set_words(m->returns);
+			set_words(m->returns, ret, jump);
 }
 
 void pb_returns_init(struct pb_module *m)
 {
-	set_words(m->returns);
+	set_words(m->returns, pb_returns_now.ret, pb_returns_now.jump);
 }
 
 /* Nothing is written there: its bytes differ, or no stub can be had. */

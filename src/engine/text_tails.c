@@ -114,7 +114,9 @@ bool pb_text_tail_returns_on(uint64_t from)
 	struct pb_module *m;
 	struct exit e;
 
-	return find(from, &e) && (s = target(&e, &m)) && !(s->flags & FTRACE_FL_DIRECT) && pb_site_returns_on(m, s);
+	if (!find(from, &e) || !(s = target(&e, &m)))
+		return false;
+	return pb_site_exits_itself(s) ? pb_site_returns_on(m, s) : s->flags & FTRACE_FL_ENDS;
 }
 
 static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
@@ -133,7 +135,7 @@ static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
 			struct pb_module *in;
 			struct pb_site *to = is_tail(e.exit) ? target(&e, &in) : NULL;
 
-			if (!to || to->flags & (FTRACE_FL_RETURNS | FTRACE_FL_REFUSED | FTRACE_FL_DIRECT))
+			if (!to || !pb_site_exits_itself(to) || to->flags & (FTRACE_FL_RETURNS | FTRACE_FL_REFUSED))
 				continue;
 			to->flags |= FTRACE_FL_RETURNS;
 			follow(in, to, depth - 1);

@@ -35,11 +35,12 @@ static uint64_t function_trampoline(struct pb_module *m, struct pb_site *site)
 	return (uint64_t)pb_function;
 }
 
-/* A replacement returns by its own code; the compiler's hooks tell the returns of their functions. */
+/* The compiler's hooks tell the returns of their functions. */
 static bool returns_are_hooked(struct pb_module *m, const struct pb_site *site)
 {
-	return !(site->flags & FTRACE_FL_DIRECT) &&
-	       (pb_site_func(m, site)->kind == PB_SITE_CYG || pb_site_returns(m, site));
+	if (!pb_site_exits_itself(site))
+		return site->flags & FTRACE_FL_ENDS;
+	return pb_site_func(m, site)->kind == PB_SITE_CYG || pb_site_returns(m, site);
 }
 
 static unsigned graph_mode(struct pb_module *m, struct pb_site *site)

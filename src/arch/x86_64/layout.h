@@ -106,6 +106,9 @@
 #define PB_CLOCK_FROZEN		1	/* all records have the time pb_frozen_clock */
 #define PB_CLOCK_NONE		2	/* --clock=none: it is 0, and wasn't taken */
 
+#define PB_MAX_REPLACED		32	/* functions that C code of the agent replaces */
+#define PB_THUNK_SIZE		32	/* of replaced.S */
+
 #define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
 
 /* pb_prog_hit(): how the call goes on */

@@ -5,6 +5,7 @@
  */
 #ifndef PB_ARCH_SITE_H
 #define PB_ARCH_SITE_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "arch/x86_64/layout.h"
 
@@ -19,7 +20,7 @@ _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout
 _Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 
-/* Where the stubs of exits go, of all of a module: beside its sites. */
+/* Where the stubs of exits go, of all of a module: beside its sites. replaced.S uses the first member. */
 struct pb_returns {
 	uint64_t ret;		/* a plain ret, registers as they are; ends in the `ret` itself */
 	uint64_t jump;		/* all else, r11 at -8(%rsp); ends in a jump to r11 */
@@ -42,5 +43,14 @@ struct pb_returns {
 #define FTRACE_FL_HOLE		(1ul << 51)	/* its jump stands in the hole */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* programs watch its return, or one that ends by a jump to it */
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* its call may go on at an entry without an exit */
+#define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends as an exit's stub does */
+#define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: it goes on to the original, at whose exits the call ends */
 #define FTRACE_FL_REASON_SHIFT	56
+
+/* Do the exits of the site's function itself end its calls? Not where the agent stands in
+ * for it and returns by itself. */
+static inline bool pb_site_exits_itself(const struct pb_site *s)
+{
+	return !(s->flags & FTRACE_FL_DIRECT) || s->flags & FTRACE_FL_PASSES;
+}
 #endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What stands between a function's entry and the C code that replaces it
+ * (engine/replace.c): its return goes where those of the stubs of exits go, so that
+ * the call has an end. rsp is the slot at both ends. Thunk i calls pb_replacements[i],
+ * which may have up to six arguments, none on the stack.
+ */
+#include "arch/x86_64/layout.h"
+
+	.text
+	.balign PB_THUNK_SIZE
+	.globl	pb_replaced_thunks
+	.hidden	pb_replaced_thunks
+	.type	pb_replaced_thunks, @function
+pb_replaced_thunks:
+	.cfi_startproc
+	.set	i, 0
+	.rept	PB_MAX_REPLACED
+	.balign PB_THUNK_SIZE
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	*pb_replacements + 8 * i(%rip)
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	jmp	*pb_returns_now(%rip)
+	.set	i, i + 1
+	.endr
+	.cfi_endproc
+	.size	pb_replaced_thunks, . - pb_replaced_thunks
+
+	.section .note.GNU-stack,"",@progbits
