@@ -6,6 +6,7 @@
 #include "abi/analysis_check.h"
 #include "base/base.h"
 #include "base/text.h"
+#include "module/depth.h"
 #include "module/module_priv.h"
 
 static bool starts_with(const char *s, const char *prefix)
@@ -39,7 +40,7 @@ static void read_identity(struct pb_an *an)
 static int run_stages(struct pb_an *an, const char **why)
 {
 	static int (*const stages[])(struct pb_an *, const char **) = {
-		pb_symbols_read, pb_imports_read, pb_lsda_read, pb_sweep,
+		pb_symbols_read, pb_imports_read, pb_depths_find, pb_lsda_read, pb_sweep,
 		pb_functions_make, pb_records_read, pb_sites_make, pb_exits_make,
 	};
 	int err = pb_ranges_read(an, why);
@@ -97,6 +98,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->nops);
 	pb_vec_free(&an->recipes);
 	pb_vec_free(&an->exits);
+	pb_vec_free(&an->depth_rows);
 	pb_vec_free(&an->edges);
 	pb_vec_free(&an->pads);
 	pb_vec_free(&an->exit_windows);

@@ -8,6 +8,7 @@
  *   symbols   candidates for functions, and labels, from every symbol table
  *   imports   compiler hooks (mcount, __fentry__, ...): their slots and stubs;
  *             what relocations say of code addresses
+ *   depth     the stack's depth in assembly without .eh_frame, as FDEs
  *   lsda      where exceptions land
  *   sweep     decodes all code once: branch targets, calls of hooks, readers
  *             of the return address, padding
@@ -138,6 +139,7 @@ struct pb_an {
 	/* with PB_MODULE_RETURNS */
 	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
 	bool *goes_on;		/* for each FDE: without an exit control may come from it to a function's entry */
+	PB_VEC(uint8_t) depth_rows; /* what FDEs that depth.c makes execute */
 	pb_exit_vec exits;
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
