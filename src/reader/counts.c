@@ -74,7 +74,8 @@ struct found {
 
 /* What the reader's own decoder finds in one chunk, as if the directory held
  * nothing else. */
-static struct found decode_one(const struct pb_counts_place *p, uint32_t serial, int chunks_fd)
+static struct found decode_one(const struct pb_counts_place *p, uint32_t serial, uint64_t born,
+			       int chunks_fd)
 {
 	struct found found = { 0 };
 	struct pb_chunk_ref ref = { .offset = p->offset, .seq = p->seq, .serial = serial,
@@ -82,7 +83,7 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 	struct pb_image unknown = { 0 };
 	struct pb_data data = { .chunks_fd = chunks_fd, .chunks = &ref, .nr_chunks = 1,
 				.images = &unknown, .nr_images = 1 };
-	struct pb_thread thread = { .serial = serial, .nr = 1 };
+	struct pb_thread thread = { .serial = serial, .nr = 1, .born = born };
 	struct pb_stacks *stacks = pb_stacks_new();
 	struct pb_cursor cursor;
 	struct pb_event ev;
@@ -95,7 +96,9 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 			found.opened += ev.kind == PB_EV_OPEN;
 		}
 		found.inherited = cursor.inherited;
-		found.opened -= cursor.entered;
+		/* nothing of a thread's is missing before its first chunk: what that lists has its
+		 * beginning in another thread's chunks, or here */
+		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}
 	pb_stacks_free(stacks);
@@ -111,11 +114,11 @@ void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *thread
 		if (!t->nr)
 			continue;
 		c->chunks_missing += t->last.seq + 1 > t->nr ? t->last.seq + 1 - t->nr : 0;
-		struct found first = decode_one(&t->first, i + 1, chunks_fd);
+		struct found first = decode_one(&t->first, i + 1, t->born, chunks_fd);
 
 		c->inherited += first.inherited;
 		c->opened += first.opened;
 		c->running += t->nr == 1 ? first.running :
-					   decode_one(&t->last, i + 1, chunks_fd).running;
+					   decode_one(&t->last, i + 1, t->born, chunks_fd).running;
 	}
 }

@@ -120,8 +120,8 @@ static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool firs
 		c->lost_due = h->lost - c->lost_seen;
 	c->attention = c->gap || c->gap_due || c->lost_due;
 	c->chunk = *h;
-	if (first && !h->seq && h->pid == h->tid)
-		c->born = h->start;
+	if (first && h->pid == h->tid)
+		c->born = c->thread->born ? c->thread->born : h->seq ? 0 : h->start;
 	if (first || c->gap || !c->image)
 		c->image = pb_data_image(c->data, h->image);
 	c->last = c->latest = h->start;

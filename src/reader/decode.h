@@ -79,7 +79,7 @@ struct pb_cursor {
 	size_t image;
 	uint64_t last;			/* time of the record before */
 	uint64_t latest;		/* highest time in this chunk */
-	uint64_t born;			/* when its process began, if it is the first thread */
+	uint64_t born;			/* when its process began, if it is the first thread; 0: unknown */
 	struct pb_call_stack *stack;
 	struct pb_call_stack *shown;	/* of the last event */
 
@@ -106,7 +106,7 @@ struct pb_cursor {
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
 	uint64_t inherited;	/* records of calls that began in the parent */
-	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open */
+	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open; not inherited ones */
 };
 
 /* `window_bytes`: 64 at least. 0 or -ENOMEM. */

@@ -139,7 +139,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 	} else {
 		if (c->base_due) {
 			s->base = c->base_due;
-			s->base_inherited = !c->chunk.seq;
+			s->base_inherited = pb_cursor_inherits(c, start);
 			c->base_due = 0;
 		}
 		pb_event_set(c, ev, PB_EV_OPEN, site, start, c->last);
@@ -150,7 +150,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 			call->elsewhere = c->data->whole;
 		c->opened = s->depth;
 		c->opened_on = s;
-		if (!c->chunk.seq)
+		if (pb_cursor_inherits(c, start))
 			ev->flags = PB_EV_INHERITED;
 		c->open_seen++;
 		pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
@@ -211,7 +211,10 @@ bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 	    s->calls[s->depth - 1].site != site || s->calls[s->depth - 1].start != time)
 		return false;
 	c->opened = s->depth - 1;
-	c->entered++;
+	if (pb_cursor_inherits(c, time))
+		c->inherited++;
+	else
+		c->entered++;
 	s->calls[s->depth - 1].elsewhere = false;
 	return true;
 }

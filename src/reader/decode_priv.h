@@ -30,6 +30,15 @@ static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum p
 	ev->image = c->image;
 }
 
+/* Did a call that began then begin in the process that forked the thread's? Where nobody can
+ * tell, what the first chunk lists did. */
+static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
+{
+	if (c->chunk.pid != c->chunk.tid)
+		return false;
+	return c->born ? start < c->born : !c->chunk.seq;
+}
+
 /* The innermost open call ends without its own record. */
 void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags);
 void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);

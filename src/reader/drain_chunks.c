@@ -295,6 +295,15 @@ static void take_overwritten(struct pb_drain *d)
 	free(list);
 }
 
+/* As the threads' table has it; anybody may write there. */
+static void note_births(struct pb_drain *d)
+{
+	const struct pb_ring_thread *t = (const void *)((char *)d->ring + d->geometry.threads_offset);
+
+	for (uint32_t i = 0; i < d->geometry.nr_threads; i++)
+		d->lasts[i].born = __atomic_load_n(&t[i].serial, __ATOMIC_ACQUIRE) == i + 1 ? t[i].start : 0;
+}
+
 void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
@@ -313,6 +322,7 @@ void pb_drain_rest(struct pb_drain *d)
 	else
 		take_rest(d, NULL);
 	batch_flush(d, PB_CHUNK_READING);
+	note_births(d);
 	pb_counts_finish(&d->counts, d->lasts, d->geometry.nr_threads, d->datadir->chunks_fd);
 }
 

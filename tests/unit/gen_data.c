@@ -150,10 +150,17 @@ void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, cons
 {
 	struct pb_ring_thread t = {
 		.serial = serial, .pid = pid, .tid = tid, .image = 1, .lost = lost,
-		.no_return = no_return, .start = GEN_START,
+		.no_return = no_return,
 	};
 
 	gen_meta(g, PB_META_THREAD, &t, sizeof(t), comm);
+}
+
+void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start)
+{
+	struct pb_ring_thread t = { .serial = serial, .pid = pid, .tid = tid, .image = 1, .start = start };
+
+	gen_meta(g, PB_META_THREAD, &t, sizeof(t), "t");
 }
 
 void gen_chunk(struct gen *g, uint32_t serial, uint32_t tid, uint64_t seq, uint64_t start)

@@ -39,6 +39,9 @@ void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, ui
 void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, const char *comm,
 		uint64_t lost, uint64_t no_return);
 
+/* The same, and when it had its first hit. */
+void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start);
+
 /* Begins a chunk; the head may be changed until it is written. */
 void gen_chunk(struct gen *g, uint32_t serial, uint32_t tid, uint64_t seq, uint64_t start);
 void gen_chunk_write(struct gen *g);

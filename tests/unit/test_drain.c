@@ -234,6 +234,58 @@ static void listed_calls(void **state)
 	pb_drain_fini(&drain);
 }
 
+static void born(uint64_t start)
+{
+	struct pb_ring_thread *t = (void *)((char *)drain.ring + drain.geometry.threads_offset);
+
+	*t = (struct pb_ring_thread){ .serial = 1, .start = start };
+}
+
+/* A forked process whose first chunks were overwritten. What it lists and what began before it did is counted
+ * in its parent. */
+static void listed_in_child(void **state)
+{
+	const uint64_t words[] = {
+		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 1, 0), 500,
+		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 2, 0), 4100,
+		3ull << PB_SITE_SHIFT | 5100ull << PB_LEAF_SHIFT | PB_TAG_LEAF,
+	};
+	struct pb_chunk *c = chunk(0);
+
+	drain.geometry.mode = PB_RING_OVERWRITE;
+	fill(0, 1, sizeof(words));
+	born(4000);
+	c->seq = 5;
+	c->start = 5000;
+	c->depth = 2;
+	memcpy(c + 1, words, sizeof(words));
+	pb_drain_rest(&drain);
+	assert_int_equal(pb_counts_calls(&drain.counts, false), 2);
+	pb_drain_fini(&drain);
+}
+
+/* A handler came before the ENTRY of the process' first call was written, and had the first chunk opened, which
+ * lists the call: it is the process' own. */
+static void listed_first(void **state)
+{
+	const uint64_t words[] = {
+		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 1, 0), 4800,
+		2ull << PB_SITE_SHIFT | 5100ull << PB_LEAF_SHIFT | PB_TAG_LEAF,
+		1ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY,
+		1ull << PB_SITE_SHIFT | 5300ull << PB_TIME_SHIFT | PB_TAG_EXIT,
+	};
+	struct pb_chunk *c = chunk(0);
+
+	fill(0, 1, sizeof(words));
+	born(4700);
+	c->start = 5000;
+	c->depth = 1;
+	memcpy(c + 1, words, sizeof(words));
+	pb_drain_rest(&drain);
+	assert_int_equal(pb_counts_calls(&drain.counts, true), 2);
+	pb_drain_fini(&drain);
+}
+
 /* A full buffer's worth is there whatever threads hold, as far as the reserve goes. */
 static void idle_threads(void **state)
 {
@@ -470,6 +522,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
 		cmocka_unit_test_setup_teardown(newest_remain, begin, end),
 		cmocka_unit_test_setup_teardown(listed_calls, begin, end),
+		cmocka_unit_test_setup_teardown(listed_in_child, begin, end),
+		cmocka_unit_test_setup_teardown(listed_first, begin, end),
 		cmocka_unit_test_setup_teardown(idle_threads, begin, end),
 		cmocka_unit_test_setup_teardown(stopped_before_open, begin, end),
 		cmocka_unit_test_setup_teardown(given_back, begin, end),

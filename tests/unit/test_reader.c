@@ -357,6 +357,42 @@ static void test_inherited_without_entry(void **state)
 	assert_string_equal(finish(), "entry 4 @4000 d0\n");
 }
 
+/* The chunks in which a forked process began were overwritten: its THREAD record says when it did. */
+static void test_inherited_later(void **state)
+{
+	begin();
+	gen_chunk(&g, 1, 100, 7, 5000);
+	g.head.depth = 2;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 500);
+	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 4100);
+	gen_exit(&g, 2, 5100);
+	gen_exit(&g, 1, 5200);
+	gen_born(&g, 1, 100, 100, 4000);
+	assert_string_equal(finish(), "open 1 500-5000 d0 inherited\nopen 2 4100-5000 d1\n"
+			    "exit 2 4100-5100 d1\nexit 1 500-5200 d0\n");
+}
+
+/* A first chunk may also list calls of the thread's own process: of a coroutine that another thread left, or
+ * one for which a handler came before its ENTRY was written. */
+static void test_listed_not_inherited(void **state)
+{
+	begin_chunk(1000);
+	g.head.tid = 101;
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 500);
+	gen_exit(&g, 1, 1100);
+	assert_string_equal(finish(), "open 1 500-1000 d0\nexit 1 500-1100 d0\n");
+
+	begin_chunk(1000);
+	g.head.depth = 1;
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 950);
+	gen_leaf(&g, 2, 1010, 1020);
+	gen_entry(&g, 1, 950);
+	gen_exit(&g, 1, 1100);
+	gen_born(&g, 1, 100, 100, 900);
+	assert_string_equal(finish(), "open 1 950-1000 d0\nleaf 2 1010-1020 d1\nexit 1 950-1100 d0\n");
+}
+
 /* More open calls than the list holds: those outside of it are inherited, too. */
 static void test_inherited_deep(void **state)
 {
@@ -656,6 +692,7 @@ int main(void)
 		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
 		cmocka_unit_test(test_inherited), cmocka_unit_test(test_inherited_deep),
+		cmocka_unit_test(test_inherited_later), cmocka_unit_test(test_listed_not_inherited),
 		cmocka_unit_test(test_inherited_without_entry), cmocka_unit_test(test_open_before_its_entry),
 		cmocka_unit_test(test_open_list_cut),
 		cmocka_unit_test(test_open_list_whole),
