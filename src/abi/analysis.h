@@ -48,7 +48,8 @@ struct pb_analysis {
 	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where each function's windows begin */
 	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
 	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
-	uint32_t nr_windows, nr_exits, nr_left_by, pad2;
+	uint32_t nr_windows, nr_exits, nr_left_by;
+	uint32_t runtimes;		/* bits (module/runtimes.h); whatever the flags say */
 };
 
 /* A call that the compiler put in (__fentry__, mcount, through the GOT or not):

@@ -21,9 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/analysis.h"
 #include "base/base.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "module/module.h"
+#include "module/runtimes.h"
 #include "recorder/session_dir.h"
 
 enum verdict { OK, NOTE, BAD };
@@ -290,8 +293,43 @@ static void check_preload(void)
 		say(NOTE, "LD_PRELOAD", "%s: stays, behind the agent", p);
 }
 
+/* A program or library: can it be traced, and what is to be known of it? */
+static void check_file(const char *path)
+{
+	struct pb_module_options options = { .flags = PB_MODULE_RETURNS };
+	int elf = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fd;
+	char err[256] = "";
+	struct pb_analysis a;
+
+	fd = elf < 0 ? -1 : pb_module_open(elf, path, &options, err, sizeof(err));
+	if (fd < 0)
+		say(BAD, path, "%s", elf < 0 ? strerror(errno) : err);
+	if (elf >= 0)
+		close(elf);
+	if (fd < 0)
+		return;
+	if (pread(fd, &a, sizeof(a), 0) == sizeof(a)) {
+		say(a.flags & PB_AN_STATIC ? BAD : OK, path, "%u functions, %u can be traced%s", a.nr_funcs, a.nr_sites,
+		    a.flags & PB_AN_STATIC ? "; it is static: no agent can be loaded into it" : "");
+		for (unsigned i = 0; pb_runtime_name(i); i++)
+			if (a.runtimes >> i & 1)
+				say(NOTE, pb_runtime_name(i), "%s", pb_runtime_policy(i));
+	}
+	close(fd);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	check_file(arg);
+	return 0;
+}
+
 static const struct argp doctor_argp = {
-	.doc = "Check what this machine allows. Exits with 1 if recording can't work.",
+	.parser = parse, .args_doc = "[FILE...]",
+	.doc = "Check what this machine allows, and what is to be known of each FILE, a program or library. "
+		"Exits with 1 if recording can't work.",
 };
 
 static int run_doctor(int argc, char **argv)

@@ -19,12 +19,14 @@
 #include "module/demangle.h"
 #include "module/module.h"
 #include "module/needed.h"
+#include "module/runtimes.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 struct list {
 	const char *file;
 	bool refused, entry_only, total, libs;
+	uint32_t runtimes;	/* of all files */
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;
@@ -195,12 +197,25 @@ static uint64_t entry_only(const struct list *l)
 	return n;
 }
 
+static void print_runtimes(struct list *l)
+{
+	for (unsigned i = 0; pb_runtime_name(i); i++) {
+		if (!(l->runtimes >> i & 1))
+			continue;
+		if (l->format == FORMAT_TEXT)
+			printf("%s: %s\n", pb_runtime_name(i), pb_runtime_policy(i));
+		else
+			print_total_line(l, pb_runtime_name(i), pb_runtime_policy(i), 1);
+	}
+}
+
 static void print_totals(struct list *l)
 {
 	uint64_t all = 0;
 
 	for (unsigned i = 0; i < PB_NR_REFUSED; i++)
 		all += l->count[i];
+	print_runtimes(l);
 	print_total_line(l, "", "functions", all);
 	print_total_line(l, "", "can be traced", l->count[PB_REFUSED_NOT]);
 	for (unsigned i = 1; i < PB_NR_REFUSED; i++)
@@ -222,6 +237,7 @@ static void list_analysis(struct list *l, const struct pb_analysis *a)
 	const struct pb_func *f = pb_analysis_funcs(a);
 	const char *module = pb_analysis_string(a, a->soname);
 
+	l->runtimes |= a->runtimes;
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
 		enum pb_inexit in = inexit(a, &f[i]);
 

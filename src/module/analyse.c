@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "module/depth.h"
 #include "module/module_priv.h"
+#include "module/runtimes.h"
 
 static bool starts_with(const char *s, const char *prefix)
 {
@@ -46,6 +47,9 @@ static int run_stages(struct pb_an *an, const char **why)
 	int err = pb_ranges_read(an, why);
 
 	read_identity(an);
+	an->runtimes = pb_runtimes_find(&an->elf);
+	for (unsigned i = 0; i < an->nr_debug; i++)
+		an->runtimes |= pb_runtimes_find(&an->debug[i]);
 	*why = err ? *why : "no memory";
 	if (!err && !pb_cfi_read(&an->cfi, &an->elf))
 		err = -ENOMEM;

@@ -9,11 +9,12 @@
  * What it finds is written as an FDE, one for each symbol, so that all that asks the CFI asks
  * this, too: the sweep holds it against the code as it does with any other.
  *
- * Big programs without CFI are no assembly but come from compilers (Go), whose runtimes do
+ * Big programs without CFI are no assembly but come from compilers (Go, GHC), whose runtimes do
  * with stacks what they like. They are left alone.
  */
 #include <errno.h>
 #include "module/depth.h"
+#include "module/runtimes.h"
 #include <Zydis/Zydis.h>
 
 #define MAX_CODE	(1u << 20)	/* bytes without CFI */
@@ -383,7 +384,7 @@ int pb_depths_find(struct pb_an *an, const char **why)
 	bool ok;
 
 	*why = "no memory";
-	if (!(an->flags & PB_MODULE_RETURNS) || pb_elf_section(&an->elf, ".gopclntab"))
+	if (!(an->flags & PB_MODULE_RETURNS) || pb_runtime_has_own_stacks(an->runtimes))
 		return 0;
 	ok = find_pieces(&d);
 	if (ok && d.pieces.n && d.nr_states <= MAX_CODE) {

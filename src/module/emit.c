@@ -194,6 +194,7 @@ int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 {
 	struct pb_analysis a = {
 		.magic = PB_ANALYSIS_MAGIC, .version = PB_ANALYSIS_VERSION, .flags = an->an_flags,
+		.runtimes = an->runtimes,
 		.nr_funcs = (uint32_t)an->fns.n, .nr_nops = (uint32_t)an->nops.n,
 		.recipes_size = an->recipes.n,
 	};

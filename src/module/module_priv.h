@@ -109,6 +109,7 @@ struct pb_an {
 	const char *path;
 	unsigned flags;		/* PB_MODULE_* */
 	uint32_t an_flags;	/* PB_AN_* */
+	uint32_t runtimes;	/* bits of runtimes.h */
 	const char *soname;
 	bool is_loader, is_agent;
 

@@ -11,6 +11,7 @@
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/text.h"
+#include "module/runtimes.h"
 #include "recorder/bpf_hooks.h"
 #include "recorder/hints.h"
 #include "recorder/modules.h"
@@ -85,6 +86,30 @@ void record_hint_modules(const struct record_server *s)
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len)
 {
 	list_near(m, name, false, near, len);
+}
+
+/* --- runtimes ------------------------------------------------------------ */
+
+void record_hint_runtimes(const struct record_server *s)
+{
+	const struct record_modules *m = s->modules;
+
+	for (unsigned bit = 0; pb_runtime_name(bit); bit++) {
+		const struct record_module *in = NULL;
+		char text[600];
+
+		for (uint32_t i = 0; i < m->nr && !in; i++)
+			if (m->list[i]->map && m->list[i]->map->runtimes >> bit & 1)
+				in = m->list[i];
+		if (!in)
+			continue;
+		snprintf(text, sizeof(text), "%s in %.100s: %s", pb_runtime_name(bit), soname(in),
+			 pb_runtime_policy(bit));
+		pb_text_clean(text, '?', 0);
+		if (!s->options->quiet)
+			record_error("%s", text);
+		pb_datadir_note(s->datadir, text);
+	}
 }
 
 /* --- a program that was attached nowhere ---------------------------------- */

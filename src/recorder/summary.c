@@ -199,6 +199,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 		return status ? status : 1;
 	}
 	record_hint_modules(s);
+	record_hint_runtimes(s);
 	record_hint_hooks(s);
 	if (!s->options->quiet)
 		record_hint_launcher(s, pb_counts_calls(&d->counts, true));
