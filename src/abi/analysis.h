@@ -158,7 +158,7 @@ enum pb_exit_kind {
 	X(HOLE,   "a short jump into padding") \
 	X(DUG,    "a short jump into a hole dug into code") \
 	X(RIDES,  "a jump that has its displacement in common with the next one") \
-	X(NEXT,   "the same, and the next one is that of the next function's entry")
+	X(NEXT,   "the same, and the next one is that of the next function's entry or of another exit")
 
 enum pb_exit_how {
 #define X(name, text) PB_EXIT_##name,
@@ -202,7 +202,8 @@ enum pb_inexit {
  *   RIDES           one byte; the recipe of the carrier, which is the code right
  *                   after it and gets its jump only together with this one
  *   NEXT            one byte; nothing. A function begins right after it, with five bytes, no
- *                   via and no endbr64: its jump stands whenever this one does
+ *                   via and no endbr64, or if none does, a WINDOW or PADDED one: its jump
+ *                   stands whenever this one does. Who is left by this one is left by that
  *   ENTRY           the window of a function's entry, whose window_len and recipe
  *                   hold the exits, too
  *

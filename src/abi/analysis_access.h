@@ -283,6 +283,25 @@ static inline const struct pb_func *pb_window_next(const struct pb_analysis *a,
 	return w->how == PB_EXIT_NEXT ? pb_analysis_at(a, w->start + PB_JUMP_RIDE) : 0;
 }
 
+/* The window of exits whose jump it has its displacement in common with, or NULL. */
+static inline const struct pb_exit_window *pb_window_carrier(const struct pb_analysis *a,
+							     const struct pb_exit_window *w)
+{
+	const struct pb_exit_window *next = w + 1;
+
+	if (w->how != PB_EXIT_NEXT || pb_window_next(a, w) || next == pb_analysis_windows(a) + a->nr_windows ||
+	    next->start != w->start + PB_JUMP_RIDE || (next->how != PB_EXIT_WINDOW && next->how != PB_EXIT_PADDED))
+		return 0;
+	return next;
+}
+
+/* The window that has its displacement in common with that one's, or NULL. */
+static inline const struct pb_exit_window *pb_window_rider(const struct pb_analysis *a,
+							   const struct pb_exit_window *w)
+{
+	return w > pb_analysis_windows(a) && pb_window_carrier(a, w - 1) == w ? w - 1 : 0;
+}
+
 /* The link-time address of its hole; only with via. */
 static inline uint64_t pb_window_hole(const struct pb_exit_window *w)
 {

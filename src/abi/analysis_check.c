@@ -253,7 +253,9 @@ static bool next_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	const struct pb_func *f = pb_window_next(a, w);
 
-	return f && f->refused == PB_REFUSED_NOT && !f->via && !f->window && f->kind != PB_SITE_CYG &&
+	if (!f)
+		return pb_window_carrier(a, w) && pb_window_carrier(a, w)->len >= PB_JUMP_LEN;
+	return f->refused == PB_REFUSED_NOT && !f->via && !f->window && f->kind != PB_SITE_CYG &&
 	       !(f->flags & PB_FUNC_RIDES);
 }
 

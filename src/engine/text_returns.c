@@ -151,12 +151,49 @@ bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s)
 	return w && exit_of(m, w)->flags & PB_HAS_WINDOW;
 }
 
+static void change(struct pb_module *m, uint32_t window, bool on);
+
+/* Where the jump of a window of exits goes if another one rides on it, which has its stub from the same moment
+ * on; else to its own stub. */
+static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_exit_window *before = pb_window_rider(m->analysis, w);
+	uint64_t stub = (uint64_t)m->stubs + m->exits[window].stub, to;
+	struct pb_exit_site *rider = before ? exit_of(m, before) : NULL;
+	struct pb_place p;
+
+	if (!rider)
+		return stub;
+	if (is_new && !rider->stub) {
+		p = pb_window_place(m->analysis, before);
+		if (!make_stub(m, window - 1, &p) ||
+		    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + rider->stub, stub))
+			rider->flags |= PB_EXIT_FL_REFUSED;
+	}
+	to = pb_ride_target(m->bias + w->start);
+	return to ? to : stub;
+}
+
+/* The jump that it rides on, of a window of exits, stands. */
+static bool carrier_is_on(struct pb_module *m, uint32_t window)
+{
+	struct pb_exit_site *carrier = &m->exits[window + 1];
+
+	if (!(carrier->flags & (PB_HAS_WINDOW | PB_EXIT_FL_REFUSED)))
+		change(m, window + 1, true);
+	return carrier->flags & PB_HAS_WINDOW && m->exits[window].stub &&
+	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
+}
+
 /* The jump of the next function's entry stands before that of a window that rides on it. */
 static bool next_is_on(struct pb_module *m, uint32_t window)
 {
 	const struct pb_func *f = pb_window_next(m->analysis, pb_analysis_windows(m->analysis) + window);
 	struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
 
+	if (!s && pb_window_carrier(m->analysis, pb_analysis_windows(m->analysis) + window))
+		return carrier_is_on(m, window);
 	if (!s)
 		return true;
 	if (!pb_text_settled(s, true))
@@ -169,13 +206,14 @@ static void change(struct pb_module *m, uint32_t window, bool on)
 	struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
 	struct pb_exit_site *e = &m->exits[window];
 	unsigned has = e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE);
+	bool is_new = !e->stub;
 	uint64_t stub;
 
 	if (on && (!next_is_on(m, window) || (!e->stub && !make_stub(m, window, &p)))) {
 		e->flags |= PB_EXIT_FL_REFUSED;
 		return;
 	}
-	stub = (uint64_t)m->stubs + e->stub;
+	stub = on ? through_landing(m, window, is_new) : 0;
 	if (!on)
 		pb_batch_off(m, &p, &has);
 	else if (pb_batch_on(m, &p, stub, stub, &has))

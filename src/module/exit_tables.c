@@ -26,6 +26,14 @@ static void add_unit(struct maker *m, uint32_t unit, uint32_t stamp, size_t *n)
 	m->units[(*n)++] = unit;
 }
 
+static void add_window(struct maker *m, uint32_t window, uint32_t stamp)
+{
+	if (m->window_seen[window] == stamp)
+		return;
+	m->window_seen[window] = stamp;
+	pb_vec_push(&m->t->left_by, window);
+}
+
 /* False: too many. */
 static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 {
@@ -49,10 +57,12 @@ static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 
 			if (pb_exit_work(an, 1))
 				return false;
-			if (!e->how || m->window_seen[e->window] == stamp)
+			if (!e->how)
 				continue;
-			m->window_seen[e->window] = stamp;
-			pb_vec_push(&m->t->left_by, e->window);
+			add_window(m, e->window, stamp);
+			/* wanted together */
+			if (an->exit_windows.v[e->window].on >= 0)
+				add_window(m, (uint32_t)an->exit_windows.v[e->window].on, stamp);
 		}
 	}
 	return m->t->left_by.n <= MAX_LEFT_BY;

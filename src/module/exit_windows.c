@@ -168,7 +168,7 @@ static bool fits(struct placer *p, const struct pb_fn_exit *e, uint64_t start, u
 static void keep(struct placer *p, struct pb_fn_exit *e, uint64_t start, enum pb_exit_how how)
 {
 	struct pb_an_window w = { .start = start, .len = p->out.head.window_len, .how = (uint8_t)how,
-				    .fn = -1, .recipe = add_recipe(p->an, &p->out) };
+				    .fn = -1, .on = -1, .recipe = add_recipe(p->an, &p->out) };
 
 	set_used(p->an, start, start + w.len, true);
 	p->last = (long)p->an->exit_windows.n;
@@ -209,7 +209,7 @@ static struct pb_an_window *entry_window(struct placer *p, const struct pb_fn *f
 		p->last = (long)an->exit_windows.n;
 		pb_vec_push(&an->exit_windows, (struct pb_an_window){
 			.start = f->addr + f->window, .len = f->window_len, .how = PB_EXIT_ENTRY,
-			.fn = fn, .via = f->via, .dug_len = f->dug_len, .recipe = f->recipe });
+			.fn = fn, .on = -1, .via = f->via, .dug_len = f->dug_len, .recipe = f->recipe });
 	}
 	return an->exit_windows.failed ? NULL : &an->exit_windows.v[p->last];
 }
@@ -503,6 +503,64 @@ static bool ride_on_next(struct placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
+/* The window of exits that begins at addr or a little after it, and has a jump of its own; -1. *last: the exit that
+ * ends it. */
+static long window_after(struct placer *p, uint64_t addr, const struct pb_fn_exit **last)
+{
+	struct pb_an *an = p->an;
+	long found = -1;
+
+	*last = NULL;
+	if (pb_exit_work(an, an->exits.n))
+		return -1;
+	for (size_t i = 0; i < an->exits.n; i++) {
+		const struct pb_fn_exit *e = &an->exits.v[i];
+		const struct pb_an_window *w = e->how ? &an->exit_windows.v[e->window] : NULL;
+
+		if (!w || w->start < addr || w->start - addr > PB_WINDOW_MAX || w->fn >= 0 ||
+		    (w->how != PB_EXIT_WINDOW && w->how != PB_EXIT_PADDED) ||
+		    (found >= 0 && w->start > an->exit_windows.v[found].start))
+			continue;
+		if (found != (long)e->window || e->addr > (*last)->addr)
+			*last = e;
+		found = (long)e->window;
+	}
+	return found;
+}
+
+/* The same, where the next one is that of a window of exits, which is made to begin there. */
+static bool ride_on_exit(struct placer *p, struct pb_fn_exit *e)
+{
+	struct pb_an *an = p->an;
+	uint64_t next = e->addr + e->len;
+	const struct pb_range *r = pb_range_find(an, next);
+	const struct pb_fn_exit *last;
+	struct pb_an_window *w;
+	long i;
+
+	if (e->len != PB_JUMP_RIDE || !r || !pb_bit_test(r->starts, next - r->addr) || is_used(an, e->addr, next))
+		return false;
+	i = window_after(p, next, &last);
+	w = i >= 0 ? &an->exit_windows.v[i] : NULL;
+	if (!w || (w->start > next && is_used(an, next, w->start)))
+		return false;
+	if (w->start > next) {
+		if (!fits(p, last, next, PB_JUMP_LEN, w->start + w->len))
+			return false;
+		set_used(an, next, w->start, true);
+		w->start = next;
+		w->len = p->out.head.window_len;
+		w->how = p->out.padded ? PB_EXIT_PADDED : PB_EXIT_WINDOW;
+		w->recipe = add_recipe(an, &p->out);
+	}
+	if (pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+		return false;
+	keep(p, e, e->addr, PB_EXIT_NEXT);
+	if (!an->exit_windows.failed)
+		an->exit_windows.v[p->last].on = (int32_t)i;
+	return true;
+}
+
 static void short_windows(struct placer *p, const bool *wanted)
 {
 	struct pb_an *an = p->an;
@@ -529,7 +587,7 @@ static void short_windows(struct placer *p, const bool *wanted)
 		if (!e->exit || !wanted[e->unit] || e->how || e->displaced)
 			continue;
 		set_used(an, e->addr, e->addr + e->len, false);
-		if (!short_window(p, e, true) && !ride(p, e) && !ride_on_next(p, e))
+		if (!short_window(p, e, true) && !ride(p, e) && !ride_on_next(p, e) && !ride_on_exit(p, e))
 			set_used(an, e->addr, e->addr + e->len, true);
 	}
 }

@@ -53,6 +53,7 @@ struct pb_an_window {
 	uint8_t dug_len;
 	int16_t via;
 	int32_t fn;		/* ENTRY: whose */
+	int32_t on;		/* NEXT: the window of exits whose jump it rides on, or -1: an entry's */
 	uint32_t recipe;
 };
 

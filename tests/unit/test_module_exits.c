@@ -40,6 +40,11 @@ static const char *const windows_s = MACROS
 	/* the code behind it carries, its own or the next function's */
 	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE rides\nfar\n"
+	/* another exit's jump carries, where it is and where it is made to begin earlier */
+	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
+	" jmp 1b\nE on_exit\nfar\n"
+	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
+	" jmp 1b\nE earlier\nfar\n"
 	/* the next function's entry carries */
 	"F crowded\n body\n call other\n ret\nE crowded\n"
 	"F next\n body\n ret\nE next\nfar\n"
@@ -60,6 +65,8 @@ static const struct expected windows[] = {
 	{ "dug", "NOT ret+31:DUG" },
 	{ "carried", "NOT ret+7:RIDES" },
 	{ "rides", "NOT ret+19:RIDES" },
+	{ "on_exit", "NOT ret+19:NEXT ret+26:WINDOW" },
+	{ "earlier", "NOT ret+19:NEXT ret+28:WINDOW" },
 	{ "crowded", "NOT ret+15:NEXT" },
 	{ "next", "NOT ret+10:ENTRY" },
 	{ "joins", "NOT jcc+17:WINDOW ret+23:JOINED" },
@@ -330,6 +337,20 @@ static void check_apart(struct pb_an *an, void *arg)
 	free(joined);
 }
 
+static size_t add_start(uint64_t start, uint64_t *to, size_t n, size_t max)
+{
+	size_t at = 0;
+
+	while (at < n && to[at] < start)
+		at++;
+	if (at < n && to[at] == start)
+		return n;
+	assert_true(n < max);
+	memmove(to + at + 1, to + at, (n - at) * sizeof(*to));
+	to[at] = start;
+	return n + 1;
+}
+
 /* The windows of the exits of f, as a sorted list of starts without repetition. */
 static size_t starts_of(const struct pb_an *an, const struct pb_fn *f, uint64_t *to, size_t max)
 {
@@ -340,19 +361,12 @@ static size_t starts_of(const struct pb_an *an, const struct pb_fn *f, uint64_t 
 	for (size_t u = 0; u < nr; u++)
 		for (size_t k = pb_exits_lower(an, units[u]); k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
 			const struct pb_fn_exit *e = &an->exits.v[k];
-			uint64_t start;
-			size_t at = 0;
 
 			if (!e->exit)
 				continue;
-			start = an->exit_windows.v[e->window].start;
-			while (at < n && to[at] < start)
-				at++;
-			if (at < n && to[at] == start)
-				continue;
-			assert_true(n < max);
-			memmove(to + at + 1, to + at, (n++ - at) * sizeof(*to));
-			to[at] = start;
+			if (an->exit_windows.v[e->window].on >= 0)
+				n = add_start(an->exit_windows.v[an->exit_windows.v[e->window].on].start, to, n, max);
+			n = add_start(an->exit_windows.v[e->window].start, to, n, max);
 		}
 	return n;
 }

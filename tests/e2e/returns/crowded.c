@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that end in a call and a ret, with the next one right behind: nothing but the ret's own byte
- * can be replaced. Built with -O1. A thread runs through them all the time.
+ * Functions that end in a call and a ret, with the next one right after it, or another exit: nothing but the ret's
+ * own byte can be replaced. Built with -O1. A thread runs through them all the time.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -25,6 +25,14 @@ LEVEL(3, f4(x))
 LEVEL(2, f3(x))
 LEVEL(1, f2(x))
 
+/* A ret that is led to, and another exit right after it */
+__asm__(
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
+	".text\nfar\n.globl by_exit\n.type by_exit,@function\nby_exit: .cfi_startproc\n mov %rdi,%rax\n add $1,%rax\n"
+	" imul $3,%rax,%rax\n test $1,%dil\n je 2f\n1: ret\n2: neg %rax\n add $7,%rax\n ret\n jmp 1b\n.cfi_endproc\n"
+	".size by_exit,.-by_exit\nfar\n");
+long by_exit(long x);
+
 static volatile int over;
 
 static void *run(void *arg)
@@ -32,7 +40,7 @@ static void *run(void *arg)
 	long n = 0, sum = 0;
 
 	while (!over || n < *(long *)arg)
-		sum += f1(n++);
+		sum += f1(n) + by_exit(n), n++;
 	return (void *)sum;
 }
 
@@ -44,7 +52,7 @@ int main(int argc, char **argv)
 
 	pthread_create(&t, NULL, run, &calls);
 	for (long i = 0; i < calls; i++)
-		sum += f1(i);
+		sum += f1(i) + by_exit(i);
 	over = 1;
 	pthread_join(t, &other);
 	printf("%ld\n", sum);

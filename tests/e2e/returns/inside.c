@@ -29,8 +29,10 @@ __asm__(
 	/* the division is dug away for the ret's hole */
 	"F dug\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE dug\nfar\n"
 	/* or displaced by the jump that the ret's rides on */
-	"F rides\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE rides\nfar\n");
-long own(long x), tail(long x), cond(long x), dug(long x), rides(long x);
+	"F rides\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE rides\nfar\n"
+	/* or in the window of the exit whose jump it rides on */
+	"F by_exit\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n ret\n jmp 1b\nE by_exit\nfar\n");
+long own(long x), tail(long x), cond(long x), dug(long x), rides(long x), by_exit(long x);
 
 static void *run(void *arg)
 {
@@ -38,7 +40,7 @@ static void *run(void *arg)
 
 	for (; !stop; x = x % 1000 + 1) {
 		if (own(x) != x / 3 || tail(x) != x / 3 + 1 || cond(x) != (x & 1 ? x / 3 + 1 : x / 3 / 3) ||
-		    dug(x) != 10 * x / 3 + 0x12345 || rides(x) != (x & 1 ? x / 3 + 5 : x)) {
+		    dug(x) != 10 * x / 3 + 0x12345 || rides(x) != (x & 1 ? x / 3 + 5 : x) || by_exit(x) != (x & 1 ? x / 3 : x)) {
 			printf("wrong with %ld\n", x);
 			exit(1);
 		}
