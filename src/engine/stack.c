@@ -146,6 +146,7 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	}
 	if (s != old || t->lo == UNSETTLED)
 		return s;
+	t->bottom = pb_stack_bottom(s);
 	set_lo(t, s->lo);	/* it may have grown */
 	return NULL;
 }
@@ -159,6 +160,7 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	t->top = s->top;
 	t->w.stack = id;
 	pb_writer_put_stack(&t->w, id);
+	t->bottom = pb_stack_bottom(s);
 	set_lo(t, s->lo);
 }
 

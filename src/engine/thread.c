@@ -303,6 +303,7 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 		t->w.own_hi = t->own.hi;
 	}
 	t->lo = t->own.lo;
+	t->bottom = pb_stack_bottom(&t->own);
 	pb_chain_thread_begin(t, forked);
 }
 

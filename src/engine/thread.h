@@ -20,6 +20,7 @@
 struct pb_thread {
 	uint64_t lo;		/* of the current stack */
 	struct pb_open_call *top; /* the innermost open call on it, nearly always; NULL: not initialised */
+	uint64_t bottom;	/* nothing below it may be touched; 0: that isn't known of this stack */
 	struct pb_writer w;
 	uint64_t tcb;
 	uint64_t starting;	/* the slot of the hit that made the state */
@@ -33,10 +34,16 @@ struct pb_thread {
 
 _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
 _Static_assert(offsetof(struct pb_thread, top) == T_TOP, "layout.h");
+_Static_assert(offsetof(struct pb_thread, bottom) == T_BOTTOM, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.base) == T_CHUNK, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.thread) == T_COUNTS, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.lost) == T_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_ring_map, ring) == 0, "slow_entry.S");
+_Static_assert(offsetof(struct pb_ring, calls_lost) == R_CALLS_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_ring_thread, lost) == H_LOST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
 _Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 

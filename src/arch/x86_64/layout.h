@@ -19,15 +19,26 @@
 /* No call is as deep. */
 #define PB_DEPTH_MAX		0x7fffffff
 #define PB_MAX_WATCHED		6	/* calls that wait for one return */
+/* Bytes of the stack, from the slot, that C code of a slow path has for itself; scripts/check-stack
+ * adds up what it needs. */
+#define PB_HIT_ROOM		1536
 
 /* struct pb_thread */
 #define T_LO			0
 #define T_TOP			8
-#define T_POS			16
-#define T_CHUNK			24
-#define T_LAST			32
-#define T_LEAF			40
-#define T_SERIAL		120
+#define T_BOTTOM		16
+#define T_POS			24
+#define T_CHUNK			32
+#define T_LAST			40
+#define T_LEAF			48
+#define T_COUNTS		56
+#define T_LOST			72
+#define T_SERIAL		128
+
+/* struct pb_ring_thread; */
+#define H_LOST			16
+/* struct pb_ring; */
+#define R_CALLS_LOST		192
 
 /* struct pb_site */
 #define S_HANDLER		0

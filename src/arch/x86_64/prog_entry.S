@@ -13,6 +13,8 @@ pb_prog_entry:
 	.cfi_startproc
 	save
 .Lsaved:
+	load_thread
+	unless_room rdi, rax, .Lcramped
 	mov	%r11, F_R8(%rsp)
 	lea	-128(%rsp), %rsp
 .Lstepped_over:
@@ -67,6 +69,19 @@ pb_prog_entry:
 	mov	F_TARGET(%rsp), %rax
 	ret
 	.cfi_endproc
+
+	/* No room on the stack even for a look: the programs miss it, and the graph, if it records calls, loses it. */
+	.cfi_startproc
+.Lcramped:
+	mov	pb_prog_missed(%rip), %rax
+	lock incq (%rax)
+	cmpl	$0, pb_max_depth(%rip)
+	je	pb_graph_reject
+	xor	%edx, %edx
+	jmp	pb_enter_cramped
+	.cfi_endproc
+.Lcramped_end:
+	hot_range .Lcramped, .Lcramped, .Lcramped_end
 	.size pb_prog_entry, . - pb_prog_entry
 
 	.section .note.GNU-stack,"",@progbits

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Into a call other than by the fast paths: C decides; or it isn't recorded. */
 #include "arch/x86_64/hot.inc"
+#include "arch/x86_64/open_call.h"
 
 /* Sites that always take the long way. */
 	slow_handler pb_open_silent, PB_ENTER_SILENT, pb_enter_slow
@@ -15,6 +16,10 @@
 	.type	pb_enter_slow, @function
 pb_enter_slow:
 	.cfi_startproc
+	cmpl	$0, pb_max_depth(%rip)		/* off */
+	je	pb_graph_reject
+	load_thread
+	unless_room rdi, rax, pb_enter_cramped
 	mov	S_BODY(%r11), %rax
 	mov	%rax, F_TARGET(%rsp)
 	lea	-128(%rsp), %rsp
@@ -46,6 +51,56 @@ pb_enter_slow:
 	jmp	*F_TARGET(%rsp)
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
+
+/* There is no room for C code on the stack: the call is counted as lost, where it is known to be one of the tree.
+ * rdi is the thread, edx the mode. */
+	.balign 16
+	.globl	pb_enter_cramped
+	.hidden	pb_enter_cramped
+	.type	pb_enter_cramped, @function
+pb_enter_cramped:
+	.cfi_startproc
+	stay	rcx
+	mov	T_TOP(%rdi), %rcx
+	test	%rcx, %rcx
+	jz	pb_graph_reject
+	test	$(PB_ENTER_SILENT | PB_ENTER_LAZY), %dl
+	jnz	pb_graph_reject
+	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
+	je	pb_graph_reject
+	test	$PB_ENTER_NESTED, %dl
+	jz	.Lin_tree
+	mov	%rcx, %rax
+	and	$-PB_OPEN_SEGMENT, %rax
+	testb	$1, O_WORD(%rcx)
+	jz	.Lin_tree
+	cmpq	$0, G_PREV(%rax)
+	je	pb_graph_reject
+.Lin_tree:
+	/* its parent is no leaf */
+	cmp	%rsp, O_WORD(%rcx)
+	jle	.Lcount
+	mov	$PB_ENTRY_LEAF, %eax
+	mov	$PB_ENTRY_LATE, %esi
+	cmpxchg	%sil, O_STATE(%rcx)
+.Lcount:
+	mov	T_LEAF(%rdi), %rax
+	movq	$0, (%rax)
+	mov	T_COUNTS(%rdi), %rax
+	test	%rax, %rax
+	jz	.Luncounted
+	incq	H_LOST(%rax)
+	incq	T_LOST(%rdi)
+	jmp	pb_graph_reject
+.Luncounted:
+	mov	pb_ring_map(%rip), %rax		/* .ring */
+	lock incq R_CALLS_LOST(%rax)
+	incq	T_LOST(%rdi)
+	jmp	pb_graph_reject
+	.cfi_endproc
+.Lcramped_end:
+	hot_range pb_enter_cramped, pb_enter_cramped, .Lcramped_end
+	.size pb_enter_cramped, . - pb_enter_cramped
 
 /* Not traced: on to the body. */
 	.balign 16

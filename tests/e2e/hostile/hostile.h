@@ -18,6 +18,7 @@
  *			PATHs are alternatives, none means any
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
+ *   @lost N		at most N calls may be lost with the program's own functions only
  *   @serve N		run under control; while it runs (see told()), N batches of text changes
  *   @timeout N		seconds that the bare run never needs on an idle machine (a hang is longer than
  *			pbtest.PATIENCE times that), traced ones have four times as many

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A runtime that finds the end of its stack by the guard page, as OCaml's does: the handler believes a fault there
+ * only if the program's own code made it, and jumps out. Where the stack is at its end the tool must not touch it
+ * before the program does. The functions write their return address, so that each entry takes the slow path.
+ * @markers 200 thread_main/one_overflow
+ * @no_return 200000
+ * @lost 20000
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include "hostile.h"
+
+static sigjmp_buf env;
+static char *stack_low;
+static int by_others;
+extern char __executable_start[], etext[];
+
+/* Goes down by rsi bytes more each time, for ever. */
+void endless(long n, long step);
+void leaf(void);
+__asm__(".text\n"
+	".p2align 4\n"
+	".type endless, @function\n"
+	".globl endless\n"
+	"endless:\n"
+	"	.cfi_startproc\n"
+	"	mov (%rsp), %rax\n"
+	"	mov %rax, (%rsp)\n"
+	"	push %rbp\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	.cfi_rel_offset rbp, 0\n"
+	"	mov %rsp, %rbp\n"
+	"	.cfi_def_cfa_register rbp\n"
+	"	sub %rsi, %rsp\n"
+	"	inc %rdi\n"
+	"	call leaf\n"
+	"	call endless\n"
+	"	leave\n"
+	"	.cfi_def_cfa rsp, 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size endless, . - endless\n"
+	".p2align 4\n"
+	".type leaf, @function\n"
+	".globl leaf\n"
+	"leaf:\n"
+	"	.cfi_startproc\n"
+	"	mov (%rsp), %rax\n"
+	"	mov %rax, (%rsp)\n"
+	"	nop\n"
+	"	nop\n"
+	"	nop\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size leaf, . - leaf\n");
+
+static void on_segv(int sig, siginfo_t *si, void *context)
+{
+	ucontext_t *uc = context;
+	char *pc = (char *)uc->uc_mcontext.gregs[REG_RIP], *fault = si->si_addr;
+
+	if (fault >= stack_low || fault < stack_low - 65536)
+		die("a fault at %p", fault);
+	by_others += pc < __executable_start || pc >= etext;
+	siglongjmp(env, 1);
+}
+
+static KEEP void one_overflow(int n)
+{
+	if (!sigsetjmp(env, 1))
+		endless(0, 16 + n % 50 * 16);
+	marker_begin(n);
+}
+
+static KEEP void *thread_main(void *arg)
+{
+	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
+	int n;
+
+	check(!sigaltstack(&ss, NULL));
+	for (n = 0; n < 200; n++)
+		one_overflow(n);
+	return NULL;
+}
+
+int main(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	size_t size = 64 << 10;
+	char *m = mmap(NULL, size + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attr;
+	pthread_t t;
+
+	check(m != MAP_FAILED);
+	stack_low = m + 65536;
+	check(!mprotect(stack_low, size, PROT_READ | PROT_WRITE));
+	check(!sigaction(SIGSEGV, &sa, NULL));
+	check(!pthread_attr_init(&attr));
+	check(!pthread_attr_setstack(&attr, stack_low, size));
+	check(!pthread_create(&t, &attr, thread_main, NULL));
+	check(!pthread_join(t, NULL));
+	if (by_others)
+		die("%d of 200 faults at the stack's end are none of the program's code", by_others);
+	puts("200 overflows");
+	return 0;
+}
