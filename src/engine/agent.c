@@ -250,6 +250,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	prepare_text(path);
 	if (session.flags & PB_WELCOME_PROGS)
 		progs = start_progs(&session);
+	pb_tracer_programs();
 	apply_writes(&session, writes, nr_writes);
 	if (progs)
 		pb_ftrace_update(false);

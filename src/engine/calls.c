@@ -6,6 +6,7 @@
 #include "engine/clock.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
+#include "engine/period.h"
 
 #define MOST_TRIES	4	/* to go to a stack that other threads come to */
 
@@ -242,6 +243,18 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 	pb_stack_leave(t, s, back);
 }
 
+/* Returns are hooked again, and calls of before may be over unseen. Where code that was interrupted is in the middle of
+ * one it stays so for now: each hit comes here until that code is over. */
+static void begin_period(struct pb_thread *t, uint64_t slot)
+{
+	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
+
+	if (pb_likely(t->stack->period == period) || !pb_open_forget(&t->top, slot, HOOKS(t)))
+		return;
+	pb_chain_set_period(t->stack, period);
+	pb_period_set_lo(t);
+}
+
 /* The slot's stack becomes t's. What waits on the one before has an ENTRY, so that it
  * stands before what runs there. */
 static void switch_stack(struct pb_thread *t, uint64_t slot)
@@ -265,6 +278,7 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 		pb_calls_close_stack(t, gone, gone->hi - 8);
 		pb_stack_drop(gone);
 	}
+	begin_period(t, slot);
 	if (s)
 		pb_stacks_look(t);
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"
+#include "engine/period.h"
 #include "engine/thread.h"
 
 #define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
@@ -95,9 +96,11 @@ void pb_chain_begin(struct pb_stack *s)
 	struct pb_open_segment *first = pb_chain_take(NULL);
 
 	s->top = no_segment.call;
+	s->period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
 	if (!first)
 		return;
 	pb_open_segment_init(first, NULL, s->hi);
+	first->call[0].start = s->period;
 	first->stack = s;
 	s->top = first->call;
 	if (s >= pb_stacks && s < pb_stacks + PB_MAX_STACKS)
@@ -138,6 +141,7 @@ void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
 		s->lo = k->lo;
 		s->hi = k->hi;
 		s->top = k->first->call;
+		s->period = (uint32_t)s->top->start;
 		set_stack(k->first, s);
 		count_in_parent(s->top);
 		kept[s - pb_stacks] = (struct kept){ s->lo, s->hi, k->first, pb_process->epoch };
@@ -150,6 +154,25 @@ static struct pb_open_segment *first_of(struct pb_open_segment *s)
 	while (s->prev)
 		s = s->prev;
 	return s;
+}
+
+void pb_chain_set_period(struct pb_stack *s, uint32_t period)
+{
+	s->period = period;
+	if (s->top != no_segment.call)
+		first_of(pb_open_segment_of(s->top))->call[0].start = period;
+}
+
+void pb_chain_forget_returns(void)
+{
+	uint32_t nr = __atomic_load_n(&nr_used, __ATOMIC_ACQUIRE);
+
+	if (nr > nr_segments)
+		nr = nr_segments;
+	for (struct pb_open_segment *s = segments; s < segments + nr; s++)
+		for (struct pb_open_call *c = s->call + 1; c <= s->call + PB_OPEN_CALLS; c++)
+			if (pb_open_is_live(c) && __atomic_load_n(&c->ret, __ATOMIC_RELAXED) != PB_OPEN_NO_RET)
+				__atomic_store_n(&c->ret, 0, __ATOMIC_RELAXED);
 }
 
 void pb_chain_end(struct pb_stack *s)
@@ -217,6 +240,7 @@ void pb_chain_thread_begin(struct pb_thread *t, bool forked)
 		pb_chain_thread_end(t);
 	if (forked && *first) {
 		t->own.top = (*first)->call;
+		t->own.period = (uint32_t)t->own.top->start;
 		set_stack(*first, &t->own);
 		count_in_parent(t->own.top);
 	} else {
@@ -225,8 +249,6 @@ void pb_chain_thread_begin(struct pb_thread *t, bool forked)
 	}
 	if (*first)
 		(*first)->stack = &t->own;
-	pb_barrier();
-	t->top = pb_open_innermost(t->own.top);
 }
 
 void pb_chain_thread_end(struct pb_thread *t)

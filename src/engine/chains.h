@@ -38,6 +38,11 @@ void pb_chain_thread_begin(struct pb_thread *t, bool forked);
 /* The thread is gone. */
 void pb_chain_thread_end(struct pb_thread *t);
 
+/* Exits don't find the calls that are open now. Context: the agent's thread. */
+void pb_chain_forget_returns(void);
+/* The stack's calls of former periods are closed. */
+void pb_chain_set_period(struct pb_stack *s, uint32_t period);
+
 /* Memory for more calls, of any stack; NULL: there is none. */
 struct pb_open_segment *pb_chain_take(void *context);
 void pb_chain_give(void *context, struct pb_open_segment *segment);

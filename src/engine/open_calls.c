@@ -242,6 +242,23 @@ void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_ope
 	set_top(top, close_above(*top, slot, true, hooks));
 }
 
+bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks)
+{
+	struct pb_open_call *c;
+
+	for (c = pb_open_innermost(*top); !pb_open_is_root(c); c = pb_open_below(c)) {
+		int64_t word = read_word(c);
+
+		if (word == PB_OPEN_FREE)
+			continue;
+		if (state_of(word) != OPEN_LIVE && !abandoned(c, word, slot))
+			return false;
+		close_call(c, word, slot, hooks);
+	}
+	set_top(top, c);
+	return true;
+}
+
 struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				const struct pb_open_hooks *hooks)
 {

@@ -98,6 +98,9 @@ static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 }
 /* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
+/* Closes all calls, wherever their slots lie. False: code that was interrupted is in the middle of one; those
+ * below it stay. slot: of the hit. */
+bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
 /* The call that returns through `slot` to `ret`, after those above it were closed;
  * NULL: none is open there. */

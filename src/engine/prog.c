@@ -36,6 +36,7 @@ struct link {
 static struct pb_bpf_map maps[PB_PROGS_MAX_MAPS];
 static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
 static struct link links[PB_PROGS_MAX_LINKS];
+bool pb_prog_returns;
 static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
 static struct prog_site *table[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
@@ -101,6 +102,7 @@ static void make_links(const struct pb_prog_file *f)
 
 		l->link = &f->links[nr_links];
 		l->prog = progs[l->link->prog];
+		pb_prog_returns |= l->link->returns;
 		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
 			l->lanes |= is_per_cpu(l->prog->maps[i]);
 	}

@@ -51,6 +51,9 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* The call's programs, and those of others that return with it. Context: hit path, at the exit. */
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 
+/* Some of them run at returns. */
+extern bool pb_prog_returns;
+
 /* A link has got one more function. */
 void pb_prog_attached(uint32_t link);
 /* A function that a program isn't attached to, for want of room: the observer will say so. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/stack.h"
 #include "engine/chains.h"
+#include "engine/period.h"
 #include "engine/thread.h"
 
 #define TOLD_GUARD	4096		/* a told stack's first page may be its guard */
 #define FULL		1024		/* so often a full table isn't searched */
-#define UNSETTLED	(~0ul)		/* t->lo while t goes to another stack: each hit looks where it is */
 
 struct pb_stack *pb_stacks;
 
@@ -125,11 +125,19 @@ bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, u
 	return !innermost || slot < innermost || slot > pb_chain_outermost(s);
 }
 
-static void set_lo(struct pb_thread *t, uint64_t lo)
+/* While t goes to another stack each hit looks where it is. */
+static void unsettle(struct pb_thread *t)
 {
 	pb_barrier();
-	*(volatile uint64_t *)&t->lo = lo;
+	*(volatile uint64_t *)&t->lo = PB_LO_UNSETTLED;
 	pb_barrier();
+}
+
+static void settle(struct pb_thread *t)
+{
+	pb_barrier();
+	t->bottom = pb_stack_bottom(t->stack);
+	pb_period_set_lo(t);
 }
 
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
@@ -144,24 +152,22 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 		pb_thread_no_stack(t, slot);
 		return NULL;
 	}
-	if (s != old || t->lo == UNSETTLED)
+	if (s != old || t->lo == PB_LO_UNSETTLED)
 		return s;
-	t->bottom = pb_stack_bottom(s);
-	set_lo(t, s->lo);	/* it may have grown */
+	settle(t);		/* it may have grown */
 	return NULL;
 }
 
 /* A handler may interrupt this and leave by a jump: until all is stored each hit finds its stack anew. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
-	set_lo(t, UNSETTLED);
+	unsettle(t);
 	t->stack = s;
 	pb_barrier();
 	t->top = s->top;
 	t->w.stack = id;
 	pb_writer_put_stack(&t->w, id);
-	t->bottom = pb_stack_bottom(s);
-	set_lo(t, s->lo);
+	settle(t);
 }
 
 /* As a hint: the words of its calls say which one it is. */
@@ -188,7 +194,7 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
 	leave(t);
 	if (last && last != t && last->stack == s && s != &t->own)
 		keep_top(last, s);
-	set_lo(t, UNSETTLED);
+	unsettle(t);
 	t->stack = s;
 	/* of two threads that come to it at once one goes elsewhere */
 	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
@@ -199,7 +205,7 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
 		}
 	}
 	t->stack = old;
-	set_lo(t, old->lo);
+	settle(t);
 	return false;
 }
 

@@ -22,6 +22,7 @@ struct pb_stack {
 	struct pb_open_call *top; /* innermost open call, while no thread runs on it; nearly always */
 	struct pb_thread *thread; /* that runs on it, or ran last */
 	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
+	uint32_t period;	/* of its open calls (period.h) */
 	uint64_t guard;		/* exact: bytes at lo that may not be touched */
 	bool exact;		/* bounds were told, not guessed */
 	bool closing;		/* a thread closes the calls that were left there */

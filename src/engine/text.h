@@ -112,6 +112,9 @@ bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
 /* Where the stubs of exits go from now on, in all modules (layout.h): the idle code at
  * first. */
 void pb_text_returns(uint64_t ret, uint64_t jump);
+/* The idle code (arch/x86_64/exit_idle.S). */
+void pb_exit_ret_idle(void);
+void pb_exit_jump_idle(void);
 /* In a batch, first: the windows of the site's exits are to be patched, if they all can
  * be. */
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);

@@ -8,9 +8,6 @@
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
 
-void pb_exit_ret_idle(void);
-void pb_exit_jump_idle(void);
-
 struct pb_returns pb_returns_now = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
 
 static void set_words(struct pb_returns *r, uint64_t ret, uint64_t jump)

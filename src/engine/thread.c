@@ -24,6 +24,7 @@
 #include "base/pages.h"
 #include "base/sys.h"
 #include "engine/latch.h"
+#include "engine/period.h"
 #include "engine/sandbox.h"
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
@@ -52,6 +53,14 @@ static uint64_t main_stack_hi, main_stack_limit, main_tcb;
 bool pb_thread_is_new(void)
 {
 	return pb_tls == &no_thread;
+}
+
+struct pb_thread *pb_thread_next(struct pb_thread *t)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_SEQ_CST);
+
+	t = t ? t + 1 : threads;
+	return t < threads + nr ? t : NULL;
 }
 
 static uint64_t tcb_now(void)
@@ -302,9 +311,11 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 		t->w.own_lo = t->own.lo;
 		t->w.own_hi = t->own.hi;
 	}
-	t->lo = t->own.lo;
 	t->bottom = pb_stack_bottom(&t->own);
 	pb_chain_thread_begin(t, forked);
+	pb_period_set_lo(t);
+	pb_barrier();
+	t->top = pb_open_innermost(t->own.top);
 }
 
 static struct pb_thread *thread_start(uint64_t slot)

@@ -85,6 +85,9 @@ int pb_threads_start(uint64_t stack_top);
  * traced. slot: any address on its stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
+/* All states that a thread has or had, from NULL on; then NULL. Context: any. */
+struct pb_thread *pb_thread_next(struct pb_thread *t);
+
 /* It had no hit yet, nor had the thread that forked it. */
 bool pb_thread_is_new(void);
 

@@ -6,6 +6,8 @@
 #include "engine/files.h"
 #include "engine/ftrace.h"
 #include "engine/latch.h"
+#include "engine/period.h"
+#include "engine/prog.h"
 #include "abi/analysis_access.h"
 #include "arch/x86_64/stop.h"
 #include "base/base.h"
@@ -75,6 +77,7 @@ static struct ftrace_ops graph_ops = {
 	.name = "function_graph", .trampoline = graph_trampoline, .graph_mode = graph_mode,
 };
 static struct ftrace_ops *current;
+static bool returns_hooked;
 
 static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "function_graph", &graph_ops },
@@ -82,18 +85,31 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "nop", NULL },
 };
 
-/* Where exits lead. They stay hooked as long as a function wants it. */
-static void apply_clock(void)
+/* Where exits lead. They stay patched as long as a function wants it, and lead to idle code while nobody wants
+ * returns. Before entries open calls; after they did the last time. */
+static void apply_returns(const struct ftrace_ops *tracer)
 {
-	bool none = pb_no_clock == PB_CLOCK_NONE;
+	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;
 
+	returns_hooked = pb_prog_returns || (tracing_on && tracer == &graph_ops);
+	if (!returns_hooked) {
+		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
+		return;
+	}
+	if (!was)
+		pb_period_begin();
 	pb_text_returns((uint64_t)(none ? pb_open_ret_none : pb_open_ret),
 			(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
 }
 
-static void apply_depth(void)
+void pb_tracer_programs(void)
 {
-	uint32_t depth = !tracing_on || pb_latched ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
+	apply_returns(current);
+}
+
+static void apply_depth(const struct ftrace_ops *tracer)
+{
+	uint32_t depth = !tracing_on || !tracer || pb_latched ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
 
 	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
 }
@@ -136,13 +152,16 @@ static int write_current_tracer(char *text, bool append, bool live)
 
 		if (!pb_streq(tracers[i].name, text))
 			continue;
-		apply_depth();
-		apply_clock();
-		if (tracers[i].ops == current)
-			return explained(pb_ftrace_update(live));
-		err = pb_ftrace_exchange(current, tracers[i].ops, live);
+		/* the new one's calls and the former one's have their returns */
+		if (tracers[i].ops == &graph_ops || current != &graph_ops)
+			apply_returns(tracers[i].ops);
+		apply_depth(tracers[i].ops ? tracers[i].ops : current);
+		err = tracers[i].ops == current ? pb_ftrace_update(live) :
+						  pb_ftrace_exchange(current, tracers[i].ops, live);
 		if (!err)
 			current = tracers[i].ops;
+		apply_depth(current);
+		apply_returns(current);
 		return explained(err);
 	}
 	pb_file_error = "no such tracer (see available_tracers)";
@@ -261,7 +280,7 @@ static int write_max_depth(char *text, bool append, bool live)
 	if (err)
 		return err;
 	max_depth = v < PB_NO_MAX_DEPTH ? (uint32_t)v : 0;
-	apply_depth();
+	apply_depth(current);
 	/* the handlers without a clock know no limit */
 	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;
 }
@@ -278,8 +297,14 @@ static int write_tracing_on(char *text, bool append, bool live)
 
 	if (err)
 		return err;
+	if (tracing_on == (v != 0))
+		return 0;
 	tracing_on = v != 0;
-	apply_depth();
+	if (tracing_on)
+		apply_returns(current);
+	apply_depth(current);
+	if (!tracing_on)
+		apply_returns(current);
 	return 0;
 }
 
@@ -357,7 +382,7 @@ static int write_clock(char *text, bool append, bool live)
 		trace_clock = clocks[i];
 		pb_frozen_clock = 0;
 		pb_no_clock = pb_streq(text, "none") ? PB_CLOCK_NONE : 0;
-		apply_clock();
+		apply_returns(current);
 		return update_if_tracing(live);
 	}
 	pb_file_error = "no such clock";
