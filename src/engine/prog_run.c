@@ -115,7 +115,15 @@ static void let_signals_in(struct thread_runs *r)
 #define BIT(sig)	(1ull << ((sig) - 1))
 #define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
 
-/* Once more, behind a mask of all. Not with SA_RESETHAND: it would not come a second time,
+/* All signals, until the handler returns. */
+static bool blocked(void)
+{
+	uint64_t mask = ~FAULTS;
+
+	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
+}
+
+/* Once more, behind a mask of all: of the handler, too, as its own signal isn't in its mask with SA_NODEFER. Not with SA_RESETHAND: it would not come a second time,
  * the kernel has forgotten the handler. Without SA_SIGINFO there is no siginfo. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
@@ -124,9 +132,9 @@ static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 	if (pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1)
 		return false;
 	if (now.flags & SA_SIGINFO)
-		return !(BIT(sig) & FAULTS && info->si_code > 0) &&
+		return !(BIT(sig) & FAULTS && info->si_code > 0) && blocked() &&
 		       !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
-	return !(BIT(sig) & FAULTS) && !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
+	return !(BIT(sig) & FAULTS) && blocked() && !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
 }
 
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
