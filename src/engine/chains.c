@@ -120,7 +120,8 @@ static void count_in_parent(struct pb_open_call *root)
 	uint64_t slot;
 
 	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c); c = pb_open_parent(c)) {
-		if (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE)
+		/* one whose entry the handler interrupted is the child's own */
+		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
 			c->state = PB_ENTRY_EMITTED;
 		if (pb_open_is_leaving(c, &slot))
 			c->record = PB_OPEN_UNRESERVED;

@@ -50,7 +50,7 @@
 	.endif
 	.if \lazy
 	cmpb	$PB_ENTRY_LAZY, O_STATE(%rcx)
-	ja	.Lslow_\name
+	ja	.Lbelow_\name
 	.else
 	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
 	jne	.Lemit_\name
@@ -87,7 +87,7 @@
 .Lemit_\name:
 	.if !\lazy
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
-	jne	.Lslow_\name
+	jne	.Lbelow_\name
 	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
 	jc	.Lemitted_\name
 	mov	$8, %eax
@@ -115,6 +115,12 @@
 	jmp	.Lslow_\name
 	.endif
 
+	/* Nothing below a call of set_graph_notrace is recorded. */
+.Lbelow_\name:
+	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
+	je	pb_graph_reject
+	jmp	.Lslow_\name
+
 	/* max_graph_depth; 0: off, and the handlers aren't changed yet. */
 .Llimited_\name:
 	open_depth pb_graph_reject
@@ -140,5 +146,53 @@
 	open_entry pb_open_graph_nested, PB_ENTER_NESTED, 1, 0
 	open_entry pb_open_lazy, PB_ENTER_LAZY, 0, 1
 	open_entry pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, 1, 1
+
+/* set_graph_notrace: neither the call is recorded nor what is below it. It needs no time, and its parent no ENTRY. */
+	.globl	pb_open_silent
+	.hidden	pb_open_silent
+	.type	pb_open_silent, @function
+	.balign 64
+pb_open_silent:
+	.cfi_startproc
+	save
+.Lsaved_silent:
+	load_thread
+	mov	T_TOP(%rdi), %rcx
+	test	%rcx, %rcx
+	jz	.Lslow_silent
+	cmp	T_LO(%rdi), %rsp
+	jb	.Lslow_silent
+	open_check rcx, .Lslow_silent
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	jne	.Llimited_silent
+.Lunlimited_silent:
+	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
+	je	pb_graph_reject
+	ja	.Lslow_silent			/* of programs; a foot */
+	open_claim rcx, rax, .Lslow_silent, T_TOP(%rdi)
+	mov	S_ID(%r11), %esi
+	mov	(%rsp), %rax
+	mov	%rsi, O_SITE(%rcx)		/* and 0 to RECORD and WATCH */
+	movb	$PB_ENTRY_SILENT, O_STATE(%rcx)
+	mov	%rax, O_RET(%rcx)
+	movq	$0, O_START(%rcx)
+	mov	S_BODY(%r11), %rdx
+	mov	%rdx, F_TARGET(%rsp)
+	open_live rcx
+	restore
+.Lend_silent:
+	mov	F_R11(%rsp), %r11
+	jmp	*F_TARGET(%rsp)
+.Llimited_silent:
+	open_depth pb_graph_reject
+	jmp	.Lunlimited_silent
+.Lslow_silent:
+	mov	$PB_ENTER_SILENT, %edx
+	jmp	pb_enter_slow
+.Lslow_end_silent:
+	.cfi_endproc
+	hot_range pb_open_silent, .Lsaved_silent, .Lend_silent
+	hot_range .Llimited_silent, .Llimited_silent, .Lslow_end_silent
+	.size pb_open_silent, . - pb_open_silent
 
 	.section .note.GNU-stack,"",@progbits

@@ -57,7 +57,8 @@
 	mov	O_STATE(%rcx), %edx		/* with RECORD and WATCH, which are C's */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
-	ja	.Llazy_\name
+	ja	.Lother_state_\name
+.Lleaf_state_\name:
 	.if \jump
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
@@ -109,14 +110,27 @@
 	.endif
 	jmp	.Lwrite_\name
 
+.Lother_state_\name:
+	cmp	$PB_ENTRY_SILENT, %edx
+	je	.Lnothing_\name
+	cmp	$PB_ENTRY_LAZY, %edx
+	je	.Llazy_\name
+	/* RECORD, by a handler that has interrupted this exit, is none of its business */
+	test	$0xff00, %edx
+	jz	.Lc_\name
+	and	$~0xff00, %edx
+	cmp	$PB_ENTRY_EMITTED, %edx
+	je	.Lemitted_\name
+	jb	.Lleaf_state_\name
+	jmp	.Lc_\name
+
 	/* -t: it was too short, and leaves nothing. */
 .Llazy_\name:
-	cmp	$PB_ENTRY_LAZY, %edx
-	jne	.Lc_\name
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
 	cmp	pb_thresh(%rip), %rdx
 	jae	.Lc_\name
+.Lnothing_\name:
 	open_free rcx, T_TOP(%rdi)
 	jmp	.Lback_\name
 
@@ -164,7 +178,7 @@
 	hot_range .Lfull_\name, .Lfull_\name, .Lc_\name, 2, \of
 	hot_unreserved .Lleft_\name, .Lleaf_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
-	hot_unreserved .Llazy_\name, .Lother_\name
+	hot_unreserved .Lother_state_\name, .Lother_\name
 	hot_unreserved .Lfull_\name, .Lend_\name
 	.size \name, . - \name
 	.endm

@@ -53,7 +53,7 @@
 	/* Its parent's ENTRY first. */
 .Lemit_\name:
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
-	jne	.Lslow_\name
+	jne	.Lbelow_\name
 	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
 	jc	.Lemitted_\name
 	mov	$8, %eax
@@ -71,8 +71,12 @@
 	and	$-PB_OPEN_SEGMENT, %rax
 	cmpq	$0, G_PREV(%rax)
 	jne	.Lslow_\name
+	jmp	.Lreject_\name
 	.endif
-	/* Not traced; or off, and the handlers aren't changed yet. */
+	/* Not traced; below a call of set_graph_notrace; or off, and the handlers aren't changed yet. */
+.Lbelow_\name:
+	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
+	jne	.Lslow_\name
 .Lreject_\name:
 	mov	S_BODY(%r11), %rax
 	mov	%rax, F_TARGET(%rsp)
@@ -125,7 +129,8 @@
 	open_if_pops eax, .Lc_\name
 	.endif
 	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* with RECORD and WATCH, which are C's */
-	ja	.Lc_\name
+	ja	.Lother_state_\name
+.Lrecorded_\name:
 	.if \jump
 	je	.Lemitted_\name
 	mov	$16, %eax
@@ -172,6 +177,17 @@
 	jmp	.Lwritten_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
 	.endif
+
+.Lother_state_\name:
+	cmpl	$PB_ENTRY_SILENT, O_STATE(%rcx)
+	je	.Lwritten_\name
+	/* RECORD, by a handler that has interrupted this exit, is none of its business */
+	mov	O_STATE(%rcx), %eax
+	and	$~0xff00, %eax
+	cmp	$PB_ENTRY_EMITTED, %eax
+	jbe	.Lrecorded_\name
+	jmp	.Lc_\name
+	hot_unreserved .Lother_state_\name, .Lother_\name
 
 	/* No open call returns here, nearly always: it wasn't traced. */
 .Lother_\name:

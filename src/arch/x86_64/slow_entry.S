@@ -4,7 +4,6 @@
 #include "arch/x86_64/open_call.h"
 
 /* Sites that always take the long way. */
-	slow_handler pb_open_silent, PB_ENTER_SILENT, pb_enter_slow
 	slow_handler pb_open_call, PB_ENTER_CALL, pb_enter_slow
 	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
 	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Calls below functions of set_graph_notrace (run_returns notrace): nothing below hidden() and jumping() is recorded.
+ * Prints for each function how many calls are.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KEEP __attribute__((noipa))
+
+static jmp_buf env;
+
+KEEP long leaf(long i)
+{
+	__asm__ volatile("" : : "r"(i));
+	return i + 1;
+}
+
+KEEP long hidden(long depth)
+{
+	return depth ? hidden(depth - 1) + leaf(depth) : leaf(0) + 1;
+}
+
+KEEP long jumping(long i)
+{
+	if (leaf(i) > 0)
+		longjmp(env, 1);
+	return 1;
+}
+
+/* It ends by a jump to one of the others. */
+KEEP long tail(long i)
+{
+	return hidden(i);
+}
+
+KEEP long outer(long i)
+{
+	return leaf(i) + hidden(i) + leaf(i) + tail(i % 3) + leaf(i);
+}
+
+int main(int argc, char **argv)
+{
+	volatile long n = atol(argv[1]), i, sum = 0;
+
+	for (i = 0; i < n; i++) {
+		sum += outer(i % 3 ? i % 7 : i % 400);
+		if (!setjmp(env))
+			sum += jumping(i);
+		sum += leaf(i);
+	}
+	printf("outer %ld\nleaf %ld\ntail %ld\n", n, 4 * n, n);
+	return sum == 42;
+}
