@@ -2,7 +2,6 @@
 #include "engine/clock.h"
 #include "arch/x86_64/layout.h"
 #include "base/base.h"
-#include <stdbool.h>
 
 uint8_t pb_no_clock;
 uint64_t pb_frozen_clock;
@@ -19,12 +18,28 @@ uint64_t pb_clock_ticks(void)
 	return no_tsc ? 0 : pb_rdtsc();
 }
 
+static void freeze_at(uint64_t time, uint8_t how)
+{
+	pb_frozen_clock = time;
+	pb_barrier();
+	__atomic_store_n(&pb_no_clock, how, __ATOMIC_RELEASE);
+}
+
+void pb_clock_set(bool none, bool live)
+{
+	if (no_tsc || (none && pb_no_clock == PB_CLOCK_NONE))
+		return;
+	if (!none)
+		__atomic_store_n(&pb_no_clock, 0, __ATOMIC_RELEASE);
+	else if (live)
+		freeze_at(pb_rdtsc(), PB_CLOCK_FROZEN);
+	else
+		freeze_at(0, PB_CLOCK_NONE);
+}
+
 void pb_clock_freeze(void)
 {
 	no_tsc = true;
-	if (pb_no_clock)
-		return;
-	pb_frozen_clock = pb_rdtsc();
-	pb_barrier();
-	pb_no_clock = PB_CLOCK_FROZEN;
+	if (!pb_no_clock)
+		freeze_at(pb_rdtsc(), PB_CLOCK_FROZEN);
 }

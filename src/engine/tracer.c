@@ -380,8 +380,7 @@ static int write_clock(char *text, bool append, bool live)
 		if (!pb_streq(clocks[i], text))
 			continue;
 		trace_clock = clocks[i];
-		pb_frozen_clock = 0;
-		pb_no_clock = pb_streq(text, "none") ? PB_CLOCK_NONE : 0;
+		pb_clock_set(pb_streq(text, "none"), live);
 		apply_returns(current);
 		return update_if_tracing(live);
 	}

@@ -4,6 +4,7 @@
  *
  *   spans N     2 N calls that begin while returns are hooked and end while they are not, and N the other way round; it
  *               prints "0" or "1" where it wants them so, and goes on after a byte
+ *   rounds      1,000 rounds of calls, after each byte
  *   storm       threads whose calls handlers interrupt, and leave by jumps; one forks. It is told by '1' that
  *               calls are recorded from now on, by '0' that they may not be, and answers each. At the end of its
  *               input it prints "calls LOW HIGH": at least and at most so many are recorded.
@@ -70,6 +71,21 @@ static void spans(int n)
 	}
 }
 
+KEEP long outer(long i)
+{
+	return leaf(i) + leaf(i + 1);
+}
+
+static void rounds(void)
+{
+	char one = '1', c;
+
+	do {
+		for (int i = 0; i < 1000; i++)
+			outer(i);
+	} while (write(1, &one, 1) == 1 && read(0, &c, 1) == 1);
+}
+
 /* ---- storm ---------------------------------------------------------------- */
 
 static struct shared {
@@ -86,11 +102,6 @@ KEEP long nested_leaf(long i)
 {
 	__asm__ volatile("" : : "r"(i));
 	return i + 1;
-}
-
-KEEP long outer(long i)
-{
-	return leaf(i) + leaf(i + 1);
 }
 
 static unsigned long epoch(void)
@@ -205,6 +216,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "spans"))
 		spans(atoi(argv[2]));
+	else if (argc > 1 && !strcmp(argv[1], "rounds"))
+		rounds();
 	else
 		storm();
 	return 0;
