@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's thread changes pb_period and then stores PB_LO_FORMER to each thread's `lo`, which sends its next hit to C. A
- * thread that stores its `lo` at the same time looks at pb_period afterwards. So one of the two sees what the
- * other did.
+ * The agent's thread changes pb_period and then stores PB_LO_FORMER to each thread's `lo`, which sends its
+ * next hit to C. A thread that stores its `lo` at the same time looks at pb_period afterwards. So one of the
+ * two sees what the other did.
  *
- * An exit finds its call without a look at `lo`: by slot and return address, which a call of the same place may
- * have had before. So the return addresses of all calls that are open are taken away, too. If their thread is in the
- * middle of one of them at that moment, that call ends as one that was skipped.
+ * An exit finds its call without a look at `lo`: by slot and return address, which a call of the same place
+ * may have had before. So the return addresses of all calls that are open are taken away, too. If their
+ * thread is in the middle of one of them at that moment, that call ends as one that was skipped.
  */
 #include "engine/period.h"
 #include "engine/chains.h"

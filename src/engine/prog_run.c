@@ -123,8 +123,9 @@ static bool blocked(void)
 	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
 }
 
-/* Once more, behind a mask of all: of the handler, too, as its own signal isn't in its mask with SA_NODEFER. Not with SA_RESETHAND: it would not come a second time,
- * the kernel has forgotten the handler. Without SA_SIGINFO there is no siginfo. */
+/* Once more, behind a mask of all: of the handler, too, as with SA_NODEFER its own signal isn't in its mask. Not
+ * with SA_RESETHAND: it would not come a second time, the kernel has forgotten the handler. Without SA_SIGINFO
+ * there is no siginfo. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;
