@@ -354,6 +354,28 @@ static void after_fork(void)
 		pb_prog_map_again(&maps[i], map_paths[i].path);
 }
 
+static struct pb_prog_room missed(struct prog_site *p)
+{
+	__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+}
+
+/* The thread is new, or on another stack; or there isn't room enough. */
+static __attribute__((noinline)) struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
+{
+	const struct pb_stack *s;
+	struct pb_thread *t;
+
+	t = pb_latched ? NULL : pb_thread_get(slot);
+	if (t)
+		after_fork();
+	s = t ? pb_calls_stack(t, slot) : NULL;
+	if (s && s->exact && has_room(s, slot))
+		return (struct pb_prog_room){ p, 0 };
+	/* without a thread's state it isn't followed, or tracing is off */
+	return t ? missed(p) : (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+}
+
 /* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 {
@@ -365,16 +387,10 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 		return (struct pb_prog_room){ NULL, site->body };
 	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
-	t = pb_latched ? NULL : pb_thread_get(slot);
-	if (t)
-		after_fork();
-	s = t ? pb_calls_stack(t, slot) : NULL;
-	if (s && s->exact && has_room(s, slot))
-		return (struct pb_prog_room){ p, 0 };
-	/* without a thread's state it isn't followed, or tracing is off */
-	if (t)
-		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
-	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+	/* nor for a look at it */
+	if (slot - t->bottom < PB_HIT_ROOM)
+		return missed(p);
+	return room_elsewhere(p, slot);
 }
 
 /* The call is put on the list of open ones, for the programs and for what the next handler is to do

@@ -22,6 +22,8 @@
 /* Bytes of the stack, from the slot, that C code of a slow path has for itself; scripts/check-stack
  * adds up what it needs. */
 #define PB_HIT_ROOM		1536
+/* The same, of pb_prog_room() where it finds less than that. */
+#define PB_LOOK_ROOM		384
 
 /* struct pb_thread */
 #define T_LO			0

@@ -14,7 +14,7 @@ pb_prog_entry:
 	save
 .Lsaved:
 	load_thread
-	unless_room rdi, rax, .Lcramped
+	unless_room rdi, rax, .Lcramped, PB_LOOK_ROOM
 	mov	%r11, F_R8(%rsp)
 	lea	-128(%rsp), %rsp
 .Lstepped_over:
