@@ -163,13 +163,16 @@ T t_root, 12
 	ret
 E t_root
 
-/* takes some time */
-T t_nap, 13
+	/* with a call of an odd number of words pushed */
+	.macro call_aligned function
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	nap
+	call	\function
 	add	$8, %rsp
 	.cfi_adjust_cfa_offset -8
+	.endm
+	/* what C code may have left in them isn't the same each time */
+	.macro known_registers
 	mov	$0x13, %eax
 	mov	$0x14, %ecx
 	mov	$0x15, %edx
@@ -180,6 +183,12 @@ T t_nap, 13
 	mov	$0x1a, %r10d
 	mov	$0x1b, %r11d
 	cmp	$0x1b, %r11d
+	.endm
+
+/* takes some time */
+T t_nap, 13
+	call_aligned nap
+	known_registers
 	ret
 E t_nap
 
@@ -207,6 +216,75 @@ T t_entry, 16
 	cmp	$8, %rax
 	ret
 E t_entry
+
+/* has made a call when it leaves by a jump */
+T t_calls_tail, 17
+	call_aligned t_far
+	lea	(%rax), %rdi
+	inc	%r11
+	jmp	t_leaf
+E t_calls_tail
+
+/* another stack is the thread's when it returns, as far as can be known */
+T t_away, 18
+	call_aligned on_other_stack
+	ret
+E t_away
+
+T t_away_tail, 19
+	call_aligned on_other_stack
+	jmp	t_leaf
+E t_away_tail
+
+/* its call is long ago when it ends */
+T t_late, 20
+	call_aligned t_far
+	call_aligned long_nap
+	known_registers
+	ret
+E t_late
+
+T t_late_tail, 21
+	call_aligned t_far
+	call_aligned long_nap
+	known_registers
+	jmp	t_leaf
+E t_late_tail
+
+/* steps only its exit: a call that is stepped whole takes longer than a LEAF tells */
+T t_traps, 22
+	pushf
+	.cfi_adjust_cfa_offset 8
+	orl	$0x100, (%rsp)
+	popf
+	.cfi_adjust_cfa_offset -8
+	cmp	$4, %rdi
+	ret
+E t_traps
+
+F call_traps
+	pushf
+	.cfi_adjust_cfa_offset 8
+	andl	$~0x100, (%rsp)
+	popf
+	.cfi_adjust_cfa_offset -8
+	call	t_traps
+	ret
+E call_traps
+
+F on_other_stack
+	push_reg rbp
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	lea	other_stack + 16384 - 64(%rip), %rsp
+	call	t_leaf
+	mov	%rbp, %rsp
+	.cfi_def_cfa_register rsp
+	pop_reg rbp
+	ret
+E on_other_stack
+
+	.lcomm	other_stack, 16384
 
 F call_pops
 	push	$0x21

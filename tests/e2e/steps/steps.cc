@@ -11,7 +11,7 @@
  *   x ACTION FUNCTION STATE K STATUS	a child died
  *   v OFFSET	an address of the agent's code at which an instruction was stepped
  *
- *   steps libc|raw POINTS all|quick|brief|observe
+ *   steps libc|raw POINTS all|quick|brief|observe|stepped|late
  *
  * POINTS: so many instructions of a call on a slow path (all others: each one).
  * raw: the handler is installed past libc, so that nothing tells the tracer of it.
@@ -34,7 +34,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#define NR_FUNCTIONS	17
+#define NR_FUNCTIONS	23
 #define TRAP_FLAG	0x100
 #define FLAGS		0x8d5
 #define MAX_FRAMES	40
@@ -44,16 +44,17 @@
 
 extern "C" {
 long t_leaf(long), t_far(long), t_caller(long), t_cond(long), t_tail(long), t_tree(long), t_mark(long), t_hand(long),
-	t_out(long), t_nap(long), t_unseen(long), t_entry(long), call_pops(long), t_flush(long);
+	t_out(long), t_nap(long), t_unseen(long), t_entry(long), call_pops(long), t_flush(long), t_calls_tail(long), t_away(long),
+	t_away_tail(long), t_late(long), t_late_tail(long), call_traps(long);
 long t_root(long, long (*)(long)), t_deep(long calls, long (*)(long), long);
 void run_stepped(long (*f)(long), long x, uint64_t registers[16]);
-void jump_out(void), nap(void);
+void jump_out(void), nap(void), long_nap(void);
 uint64_t made[NR_FUNCTIONS];
 extern char __executable_start, etext;
 }
 
-enum act { NOTHING, LOOK, CALLS, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, FORK_CALLS, THROW, CANCEL, CANCELLED, NR_ACTS };
-static const char *const act_names[] = { "nothing", "look", "calls", "jump", "calls-jump", "jump-inside", "fork", "fork-calls",
+enum act { NOTHING, LOOK, CALLS, FILL, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, FORK_CALLS, THROW, CANCEL, CANCELLED, NR_ACTS };
+static const char *const act_names[] = { "nothing", "look", "calls", "fill", "jump", "calls-jump", "jump-inside", "fork", "fork-calls",
 					 "throw", "cancel", "cancelled" };
 
 struct thrown { long at; };
@@ -61,6 +62,7 @@ struct thrown { long at; };
 static bool raw, all;
 static enum act act;
 static volatile long step, step_at;
+static uint64_t last_pc;		/* of the step before */
 static const char *function, *state;
 static sigjmp_buf out, *inside;
 static volatile bool happened, cancel_now, cancel_sent;
@@ -183,6 +185,14 @@ void nap(void)
 	nanosleep(&t, NULL);
 }
 
+/* after which a time can't be told from the last record's */
+void long_nap(void)
+{
+	struct timespec t = { 1, 0 };
+
+	nanosleep(&t, NULL);
+}
+
 static void jump_inside(void)
 {
 	sigjmp_buf here;
@@ -241,6 +251,11 @@ static void act_now(void)
 		t_root(5, t_hand);
 		t_root(6, t_leaf);
 		break;
+	case FILL:
+		/* more records than a chunk has room for */
+		for (int i = 0; i < 2100; i++)
+			t_flush(0);
+		break;
 	case CALLS_JUMP:
 		t_root(5, t_out);
 		break;
@@ -272,6 +287,14 @@ static void act_now(void)
 	}
 }
 
+/* xadd of a register of 64 bits. */
+static bool is_reservation(uint64_t pc)
+{
+	const unsigned char *code = (const unsigned char *)pc;
+
+	return in_agent(pc) && code[0] == 0x48 && code[1] == 0x0f && code[2] == 0xc1;
+}
+
 static void on_step(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -280,6 +303,9 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	step++;
 	if (raw && in_agent((uint64_t)g[REG_RIP]))
 		visited[(uint64_t)g[REG_RIP] - agent] = 1;
+	if (act == FILL && is_reservation(last_pc))
+		act_now();
+	last_pc = (uint64_t)g[REG_RIP];
 	if (observing)
 		look(g);
 	if (step == step_at) {
@@ -535,23 +561,30 @@ static void pause_1ms(void)
 	nanosleep(&t, NULL);
 }
 
-static void pause_1s(void)
+static void pause_100ms(void)
 {
-	struct timespec t = { 1, 0 };
+	struct timespec t = { 0, 100000000 };
 
 	nanosleep(&t, NULL);
 }
 
-/* in a quick run; in one that is shorter still; on a slow path */
-enum { QUICK = 1, BRIEF = 2, SLOW = 4 };
+static long call_sigaction(long)
+{
+	return sigaction(SIGUSR2, NULL, NULL);
+}
+
+/* in a quick run; in one that is shorter still; on a slow path; only to see which instructions are reached; there the chunk
+ * is also filled where a record was just reserved; and only then, as they take seconds */
+enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32 };
 static const struct choice {
 	struct scenario s;
 	int flags;
 } choices[] = {
 	{ { "t_leaf", "warm", t_leaf, 4 }, 0 },
 	{ { "t_far", "warm", t_far, 4 }, 0 },
-	{ { "t_caller", "warm", t_caller, 4 }, QUICK | BRIEF },
-	{ { "t_cond", "odd", t_cond, 5 }, QUICK },
+	{ { "t_caller", "warm", t_caller, 4 }, QUICK | BRIEF | FILLED },
+	{ { "t_cond", "odd", t_cond, 5 }, QUICK | FILLED },
+	{ { "t_calls_tail", "warm", t_calls_tail, 4 }, QUICK | FILLED },
 	{ { "t_cond", "even", t_cond, 4 }, QUICK },
 	{ { "t_tail", "warm", t_tail, 4 }, 0 },
 	{ { "t_pops", "warm", call_pops, 4 }, QUICK },
@@ -571,11 +604,21 @@ static const struct choice {
 	{ { "t_tail", "deep125", t_tail, 4, 125 }, SLOW },
 	{ { "t_leaf", "late", t_leaf, 4, 0, false, 0, pause_1ms }, 0 },
 	{ { "t_nap", "warm", t_nap, 4 }, SLOW },
+	{ { "t_cond", "late", t_cond, 5, 0, false, 0, pause_100ms }, LATE },
+	{ { "t_caller", "late", t_caller, 4, 0, false, 0, long_nap }, LATE },
+	{ { "t_away", "warm", t_away, 4 }, STEPPED },
+	{ { "t_away_tail", "warm", t_away_tail, 4 }, STEPPED },
+	{ { "t_late", "warm", t_late, 4 }, LATE },
+	{ { "t_late_tail", "warm", t_late_tail, 4 }, LATE },
+	{ { "t_traps", "warm", call_traps, 4 }, STEPPED | FILLED },
+	{ { "sigaction", "direct", call_sigaction, 4 }, STEPPED },
 };
 
 static void each_choice(const struct choice *c, long steps, long points)
 {
 	for (int a = CALLS; a < NR_ACTS; a++) {
+		if (a == FILL)
+			continue;
 		bool in_a_thread = a == CANCEL || a == CANCELLED;
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
@@ -584,6 +627,17 @@ static void each_choice(const struct choice *c, long steps, long points)
 			continue;
 		each_step(&c->s, (enum act)a, steps > most ? steps / most : 1);
 	}
+}
+
+/* Each instruction that these calls reach: when nothing happens, and when a handler fills the chunk in which a record
+ * was just reserved. */
+static void step_only(const struct choice *c)
+{
+	/* twice, as on a busy machine one may take long */
+	for (int i = 0; i < (c->flags & LATE ? 1 : 2); i++)
+		run(&c->s, NOTHING, 0);
+	if (c->flags & FILLED)
+		run(&c->s, FILL, 0);
 }
 
 static void find_agent(void)
@@ -603,7 +657,7 @@ int main(int argc, char **argv)
 	long points = argc > 2 ? atol(argv[2]) : 1;
 	const char *what = argc > 3 ? argv[3] : "all";
 	int flags = !strcmp(what, "quick") ? QUICK : !strcmp(what, "brief") ? BRIEF : 0;
-	bool only = !strcmp(what, "observe");
+	bool only = !strcmp(what, "observe"), late = !strcmp(what, "late"), stepped = late || !strcmp(what, "stepped");
 
 	raw = argc > 1 && !strcmp(argv[1], "raw");
 	all = !strcmp(what, "all");
@@ -611,11 +665,17 @@ int main(int argc, char **argv)
 	install();
 	mark("begin", 0, 200);
 	for (const struct choice &c : choices) {
-		if (flags && !(c.flags & flags))
+		if ((flags && !(c.flags & flags)) || (c.flags & STEPPED && !stepped) || (c.flags & LATE && !late) ||
+		    (c.s.filled && stepped))
 			continue;
 		if (c.s.filled && !calls_to_fill) {
 			set(&c.s);
 			run_thread(&c.s, NOTHING, 0, in_filling_thread);
+		}
+		if (stepped) {
+			set(&c.s);
+			step_only(&c);
+			continue;
 		}
 		observe(&c.s);
 		if (!only)
