@@ -51,7 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'p':
 		if (pb_control_parse_u64(arg, INT32_MAX, &n))
-			return bad(o, "-p %s: is no process number", arg);
+			return bad(o, "-p %s: not a process number", arg);
 		o->pid = (uint32_t)n;
 		return 0;
 	case 's':

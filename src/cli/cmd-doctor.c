@@ -107,7 +107,7 @@ static void check_memfd(void)
 	struct rlimit as, files;
 
 	if (fd < 0 || ftruncate(fd, 64 << 20) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
-		say(BAD, "memfd", "%s: there is no shared memory for a ring", strerror(errno));
+		say(BAD, "memfd", "%s: shared memory for the ring cannot be created", strerror(errno));
 	else
 		say(OK, "memfd", "sealed shared memory of 64 MiB");
 	if (fd >= 0)
@@ -182,7 +182,7 @@ static void check_ptrace(void)
 	else
 		say(NOTE, "yama", "ptrace_scope %d: %s", s, s == 1 ?
 		    "attaching to a running process needs root (or sysctl kernel.yama.ptrace_scope=0)" :
-		    s == 2 ? "only root may attach" : "nobody may attach until the next boot");
+		    s == 2 ? "only root may attach" : "attaching is disabled until the next boot");
 }
 
 static void check_seccomp(void)
@@ -290,7 +290,7 @@ static void check_preload(void)
 	if (session)
 		say(NOTE, "session", "this shell is traced itself (PATCHBAY_SESSION=%s)", session);
 	if (p && *p)
-		say(NOTE, "LD_PRELOAD", "%s: stays, behind the agent", p);
+		say(NOTE, "LD_PRELOAD", "%s: kept, after the agent", p);
 }
 
 /* A program or library: can it be traced, and what is to be known of it? */

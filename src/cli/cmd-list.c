@@ -316,7 +316,7 @@ static const struct argp_option options[] = {
 	  "Functions that the compiler left out in an instrumented program, too", 0 },
 	{ "format", OPT_FORMAT, "text|json|csv", 0, "Default: text", 0 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full or no (no)", 0 },
-	{ "no-cache", OPT_NO_CACHE, NULL, 0, "Analyse anew, and keep nothing", 0 },
+	{ "no-cache", OPT_NO_CACHE, NULL, 0, "Analyse the file again, and do not use the cache", 0 },
 	{ 0 }
 };
 

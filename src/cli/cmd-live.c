@@ -64,7 +64,7 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "[--] PROG [ARGS]",
-	.doc = "Run PROG, and show its calls when it has ended. Nothing is kept.\v" RECORD_HELP_END,
+	.doc = "Run PROG and show its calls when it exits. No data is kept.\v" RECORD_HELP_END,
 	.children = children,
 };
 
@@ -96,7 +96,7 @@ static int run_live(int argc, char **argv)
 
 const struct pb_command pb_command_live = {
 	.name = "live",
-	.summary = "Run a program and show its calls at once",
+	.summary = "Run a program and show its calls when it exits",
 	.argp = &argp,
 	.run = run_live,
 };

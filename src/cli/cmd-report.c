@@ -17,7 +17,7 @@ struct report {
 static const struct argp_option options[] = {
 	{ "sort", 's', "KEY", 0, "total, self, calls, min, max, avg or func (total)", 1 },
 	{ "format", 'f', "FORMAT", 0, "text, csv or json (text)", 1 },
-	{ "diff", OPT_DIFF, "DIR", 0, "Compare with the run in DIR, which is taken for the former one", 1 },
+	{ "diff", OPT_DIFF, "DIR", 0, "Compare with the earlier recording in DIR", 1 },
 	{ 0 }
 };
 

@@ -26,28 +26,29 @@ enum {
 /* What live has, too. */
 static const struct argp_option common[] = {
 	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
-	{ 0, 0, 0, 0, "What is recorded (patterns; repeatable):", 2 },
-	{ "filter", 'F', "FUNC", 0, "Only these functions and what they call", 2 },
-	{ "notrace", 'N', "FUNC", 0, "Not these nor what they call", 2 },
-	{ "caller-filter", 'C', "FUNC", 0, "Only these and what leads to them", 2 },
-	{ "patch", 'P', "FUNC", 0, "Patch only these", 2 },
-	{ "unpatch", 'U', "FUNC", 0, "Leave these unpatched", 2 },
-	{ "size-filter", 'Z', "BYTES", 0, "Only functions of at least so many bytes", 2 },
+	{ 0, 0, 0, 0, "What is recorded (FUNC is a pattern; options may be repeated):", 2 },
+	{ "filter", 'F', "FUNC", 0, "Record FUNC and what it calls, nothing else", 2 },
+	{ "notrace", 'N', "FUNC", 0, "Leave out FUNC and what it calls", 2 },
+	{ "caller-filter", 'C', "FUNC", 0, "Record FUNC and its callers only", 2 },
+	{ "patch", 'P', "FUNC", 0, "Patch FUNC only; other functions stay as they are", 2 },
+	{ "unpatch", 'U', "FUNC", 0, "Do not patch FUNC", 2 },
+	{ "size-filter", 'Z', "BYTES", 0, "Only functions of at least BYTES bytes of code", 2 },
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
-	{ "depth", 'D', "N", 0, "Not deeper than N calls", 2 },
-	{ "time-filter", 't', "TIME", 0, "Only calls longer than TIME (5us, 1.5ms, 2s; else ns)", 2 },
-	{ "module", OPT_MODULE, "GLOB", 0, "Trace these libraries too ('libssl.so*')", 2 },
-	{ "all", OPT_ALL, 0, 0, "Trace all libraries, libc and ld.so included", 2 },
-	{ "all-sites", OPT_ALL_SITES, 0, 0, "Also functions that the compiler didn't instrument, "
-	  "in modules where it did others", 2 },
-	{ "no-fork", OPT_NO_FORK, 0, 0, "Don't follow child processes", 2 },
-	{ "no-exec", OPT_NO_EXEC, 0, 0, "Don't follow into other programs", 2 },
+	{ "depth", 'D', "N", 0, "Record N levels of calls only", 2 },
+	{ "time-filter", 't', "TIME", 0, "Record calls longer than TIME only: 5us, 1.5ms, 2s; without a unit ns", 2 },
+	{ "module", OPT_MODULE, "GLOB", 0, "Trace the libraries that match too, for example 'libssl.so*'", 2 },
+	{ "all", OPT_ALL, 0, 0, "Trace all libraries too, including libc and ld.so", 2 },
+	{ "all-sites", OPT_ALL_SITES, 0, 0, "In a program built with -pg or the like, also trace functions "
+	  "that the compiler did not instrument", 2 },
+	{ "no-fork", OPT_NO_FORK, 0, 0, "Do not trace child processes", 2 },
+	{ "no-exec", OPT_NO_EXEC, 0, 0, "Do not trace programs that PROG executes", 2 },
 	{ 0, 0, 0, 0, "How it is recorded:", 3 },
 	{ "buffer", 'b', "SIZE", 0, "Size of the ring buffer (64M)", 3 },
-	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at this size (4G; 0: no limit)", 3 },
-	{ "no-loss", OPT_NO_LOSS, 0, 0, "The program waits when the buffer is full", 3 },
-	{ "overwrite", OPT_OVERWRITE, 0, 0, "Flight recorder: keep the newest only", 3 },
-	{ "clock", OPT_CLOCK, "NAME", 0, "Trace clock, as in trace_clock (x86-tsc)", 3 },
+	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at SIZE of data (4G; 0: no limit)", 3 },
+	{ "no-loss", OPT_NO_LOSS, 0, 0, "Make the program wait when the buffer is full, instead of losing records", 3 },
+	{ "overwrite", OPT_OVERWRITE, 0, 0, "Keep the newest records only (flight recorder)", 3 },
+	{ "clock", OPT_CLOCK, "NAME", 0, "Trace clock (x86-tsc): local, global, perf, mono, mono_raw, boot, "
+	  "uptime or none", 3 },
 	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
 	{ "set", OPT_SET, "FILE=VALUE", 0, "Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
@@ -58,7 +59,8 @@ static const struct argp_option common[] = {
 };
 
 static const struct argp_option own[] = {
-	{ "directory", 'd', "DIR", 0, "Where the data goes (" PB_DEFAULT_DIR "; an old one becomes DIR.old)", 1 },
+	{ "directory", 'd', "DIR", 0, "Data directory (" PB_DEFAULT_DIR "); an existing recording is "
+	  "renamed to DIR.old", 1 },
 	{ "data", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "bpf", OPT_BPF, "OBJECT", 0, "Attach the object's eBPF programs to functions; one that returns 0 "
 	  "keeps the call out of the record", 2 },
@@ -152,19 +154,19 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		return add_pattern(o, key, arg);
 	case 'Z':
 		if (pb_control_parse_u64(arg, UINT32_MAX, &n))
-			usage_error(state, "-Z %s: is no number of bytes", arg);
+			usage_error(state, "-Z %s: not a number of bytes; give for example -Z 64", arg);
 		o->size = arg;
 		return 0;
 	case 'D':
 		if (pb_control_parse_u64(arg, INT32_MAX, &n))
-			usage_error(state, "-D %s: is no depth", arg);
+			usage_error(state, "-D %s: not a depth; give a number, for example -D 3", arg);
 		o->depth = arg;
 		return 0;
 	case 't':
 		/* uftrace's unit on the command line, the kernel's in the file */
 		if (strspn(arg, "0123456789") == strlen(arg) ? pb_control_parse_u64(arg, INT64_MAX, &n) :
 		    pb_control_parse_duration(arg, &n))
-			usage_error(state, "-t %s: is no time; say 500, 10us, 1.5ms or 2s", arg);
+			usage_error(state, "-t %s: not a time; give for example 500, 10us, 1.5ms or 2s", arg);
 		else
 			pb_control_format_us(n, o->thresh, sizeof(o->thresh));
 		return 0;
@@ -231,11 +233,11 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'b':
 		if (record_parse_size(arg, &o->buffer))
-			usage_error(state, "-b %s: is no size; say 512K, 64M or 2G", arg);
+			usage_error(state, "-b %s: not a size; give for example 512K, 64M or 2G", arg);
 		return 0;
 	case OPT_MAX_SIZE:
 		if (record_parse_size(arg, &o->max_size))
-			usage_error(state, "--max-size=%s: is no size; say 500M or 10G", arg);
+			usage_error(state, "--max-size=%s: not a size; give for example 500M or 10G", arg);
 		return 0;
 	case OPT_NO_LOSS:
 		set_mode(o, PB_RING_WAIT, state);
@@ -301,7 +303,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 		if (o->nr_globals && !o->bpf_object)
 			usage_error(state, "--global %s: there are no variables without --bpf", o->globals[0]);
 		if (o->btf && !o->bpf_object)
-			usage_error(state, "--btf %s: nobody looks at it without --bpf", o->btf);
+			usage_error(state, "--btf %s: has no effect without --bpf; add --bpf OBJECT", o->btf);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

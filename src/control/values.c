@@ -101,20 +101,20 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	out->text_len = (size_t)(colon - s);
 	if (colon < end) {
 		if ((size_t)(end - colon) < 5 || strncmp(colon, ":mod:", 5)) {
-			snprintf(err, errlen, "'%.*s': the only command behind a pattern is :mod:MODULE",
+			snprintf(err, errlen, "'%.*s': only :mod:MODULE may follow a pattern",
 				 (int)(end - s), s);
 			return -EINVAL;
 		}
 		out->module = colon + 5;
 		out->module_len = (size_t)(end - out->module);
 		if (!out->module_len) {
-			snprintf(err, errlen, "'%.*s': no module behind :mod:", (int)(end - s), s);
+			snprintf(err, errlen, "'%.*s': no module after :mod:", (int)(end - s), s);
 			return -EINVAL;
 		}
 	}
 	/* ":mod:M" is all of M, as in the kernel */
 	if (!out->text_len && !out->module) {
-		snprintf(err, errlen, "'!': no pattern behind it");
+		snprintf(err, errlen, "'!': no pattern after it");
 		return -EINVAL;
 	}
 	return 1;
@@ -146,7 +146,7 @@ static int validate_tracer(const char *value, char *err, size_t errlen)
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 			if (len == strlen(names[i]) && !strncmp(names[i], value, len))
 				return 0;
-	return invalid(value, "is no tracer; there are nop, function and function_graph", err, errlen);
+	return invalid(value, "is not a tracer; choose nop, function or function_graph", err, errlen);
 }
 
 static int validate_number(const char *value, uint64_t max, char *err, size_t errlen)
@@ -156,7 +156,7 @@ static int validate_number(const char *value, uint64_t max, char *err, size_t er
 
 	if (!pb_control_parse_u64(value, max, &n))
 		return 0;
-	snprintf(text, sizeof(text), "is no number from 0 to %llu", (unsigned long long)max);
+	snprintf(text, sizeof(text), "is not a number from 0 to %llu", (unsigned long long)max);
 	return invalid(value, text, err, errlen);
 }
 
@@ -169,8 +169,8 @@ static int validate_clock(const char *value, char *err, size_t errlen)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], value))
 			return 0;
-	return invalid(value, "is no clock; there are x86-tsc, local, global, perf, mono, mono_raw, "
-		       "boot, uptime and none", err, errlen);
+	return invalid(value, "is not a clock; choose x86-tsc, local, global, perf, mono, mono_raw, "
+		       "boot, uptime or none", err, errlen);
 }
 
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
@@ -212,7 +212,7 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 		copy[strcspn(copy, " \t\n")] = 0;
 		if (!pb_control_parse_duration(copy, &ns))
 			return 0;
-		return invalid(value, "is no time in microseconds", err, errlen);
+		return invalid(value, "is not a time in microseconds", err, errlen);
 	case PB_CF_TRACE_CLOCK:
 		return validate_clock(value, err, errlen);
 	default:

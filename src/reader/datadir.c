@@ -106,7 +106,7 @@ static int move_away(const char *from, const char *to, char *err, size_t errlen)
 	if (lstat(from, &st))
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISDIR(st.st_mode) || !is_datadir(from)) {
-		snprintf(err, errlen, "%s: exists and is no Patchbay data directory; move it, or choose "
+		snprintf(err, errlen, "%s: exists and is not a Patchbay data directory; move it, or choose "
 			 "another name with -d", from);
 		return -EEXIST;
 	}

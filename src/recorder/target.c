@@ -100,7 +100,7 @@ static int check_elf(struct record_target *t, int fd, const char *path, const El
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
 		return refuse(NOT_TRACEABLE, path, "is for another machine; only x86-64 can be traced");
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
-		return refuse(NOT_TRACEABLE, path, "is no program (an object file or a core)");
+		return refuse(NOT_TRACEABLE, path, "is not a program but an object file or a core");
 	if (!read_loader(fd, eh, t->loader))
 		return refuse(NOT_TRACEABLE, path, "is linked statically; the agent comes in through "
 			      "the dynamic loader, so link it without -static");

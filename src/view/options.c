@@ -18,20 +18,20 @@ static const struct argp_option common[] = {
 	{ "data", 'd', "DIR", 0, "Data directory (patchbay.data)", 8 },
 	{ "directory", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "pid", 'p', "PID", OPTION_HIDDEN, NULL, 8 },
-	{ "tid", OPT_TID, "ID[,ID...]", 0, "Only these threads or processes", 8 },
-	{ "buffer", OPT_BUFFER, "ID", 0, "An instance's or snapshot's buffer (0, the main one)", 8 },
-	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 8 },
-	{ "no-pager", OPT_NO_PAGER, NULL, 0, "No pager on a terminal", 8 },
+	{ "tid", OPT_TID, "ID[,ID...]", 0, "Show these threads or processes only", 8 },
+	{ "buffer", OPT_BUFFER, "ID", 0, "Buffer of an instance or snapshot (0: the main buffer)", 8 },
+	{ "demangle", OPT_DEMANGLE, "HOW", 0, "C++ and Rust names: simple, full (with parameters) or no", 8 },
+	{ "no-pager", OPT_NO_PAGER, NULL, 0, "Do not start a pager on a terminal", 8 },
 	{ 0 }
 };
 
 static const struct argp_option selection[] = {
-	{ "filter", 'F', "FUNC", 0, "Only these functions and what they call", 4 },
-	{ "notrace", 'N', "FUNC", 0, "Not these functions, nor what they call", 4 },
+	{ "filter", 'F', "FUNC", 0, "Show FUNC and what it calls, nothing else", 4 },
+	{ "notrace", 'N', "FUNC", 0, "Leave out FUNC and what it calls", 4 },
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 4 },
-	{ "depth", 'D', "N", 0, "Calls down to this depth", 4 },
-	{ "time-filter", 't', "TIME", 0, "Calls that took at least TIME (5us, 1.5ms, 2s; else ns)", 4 },
-	{ "range", OPT_RANGE, "FROM~TO", 0, "This part of the trace's time; either may be left out", 4 },
+	{ "depth", 'D', "N", 0, "Show N levels of calls only", 4 },
+	{ "time-filter", 't', "TIME", 0, "Show calls of at least TIME only: 5us, 1.5ms, 2s; without a unit ns", 4 },
+	{ "range", OPT_RANGE, "FROM~TO", 0, "Show this part of the trace only; FROM or TO may be left out", 4 },
 	{ 0 }
 };
 
@@ -122,7 +122,7 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 	case 'D':
 		depth = strtoul(arg, &end, 10);
 		if (end == arg || *end || !depth || depth > UINT32_MAX)
-			argp_failure(state, 2, 0, "-D %s: not a depth", arg);
+			argp_failure(state, 2, 0, "-D %s: not a depth; give a number, for example -D 3", arg);
 		o->max_depth = (uint32_t)depth;
 		return 0;
 	case 't':
@@ -132,7 +132,7 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_RANGE:
 		if (!strchr(arg, '~'))
-			argp_failure(state, 2, 0, "--range=%s: say FROM~TO, as 1.5ms~2ms", arg);
+			argp_failure(state, 2, 0, "--range=%s: give FROM~TO, for example 1.5ms~2ms", arg);
 		o->range = arg;
 		return 0;
 	}

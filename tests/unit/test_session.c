@@ -267,7 +267,7 @@ static void old_directory_is_kept_once(void **state)
 	strcat(strcpy(old, data), "/precious");
 	close(open(old, O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(run("chunks=1", "/bin/true", NULL), 1);
-	assert_non_null(strstr(text, "is no Patchbay data directory"));
+	assert_non_null(strstr(text, "is not a Patchbay data directory"));
 	assert_int_equal(access(old, F_OK), 0);
 	unlink(old);
 	rmdir(data);

@@ -96,7 +96,7 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 	int err = pb_bpf_object_target(p, &t);
 
 	if (err || (p->user && !t.path))
-		return pb_error(a->command, "%s: %s is wanted behind the slash", p->section,
+		return pb_error(a->command, "%s: needs %s after the slash", p->section,
 				p->user ? "PATH:FUNCTION" : "FUNCTION");
 	if (t.off)
 		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only, not at "

@@ -107,7 +107,7 @@ long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room)
 		if (v < 0 && strchr(" ,\t\r\n", *text))
 			continue;
 		if (v < 0) {
-			pb_error(command, "'%c' is no hexadecimal digit", *text);
+			pb_error(command, "'%c' is not a hexadecimal digit", *text);
 			return -1;
 		}
 		if (high < 0) {
