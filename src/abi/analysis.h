@@ -109,7 +109,7 @@ enum pb_refused {
 
 #define PB_FUNC_GLOBAL		2
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
-#define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins behind it */
+#define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins after it */
 #define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
 #define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct pb_recipe) */
 #define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of exits */
@@ -134,7 +134,7 @@ struct pb_func {
 /*
  * Exits: the instructions that end a call, `ret` and tail jumps. Where a window
  * holds some, a jump to a stub replaces it as at an entry, and the stub runs a
- * protocol in front of each. A function is complete (PB_INEXIT_NOT) if all of
+ * protocol before each. A function is complete (PB_INEXIT_NOT) if all of
  * its exits lie in such windows; left_by[leaves[i]] .. left_by[leaves[i + 1] - 1]
  * are the windows of function i. Functions share windows. Those that no complete
  * function needs aren't in the file. doc/design/returns.md.
@@ -260,7 +260,7 @@ struct pb_window_exit {
  *
  * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
  * orig bytes (window_len), rest bytes (window_len); no padding between them.
- * Behind them, aligned to 8: with via the hole's bytes in the file
+ * After them, aligned to 8: with via the hole's bytes in the file
  * (PB_JUMP_LEN), with PB_FUNC_DUG a second recipe, of the code that is dug away.
  *
  * Where five bytes can't be displaced, the jump takes two steps:
@@ -281,7 +281,7 @@ struct pb_window_exit {
  * there is the jump's, never the program's own. A dig lies outside of all
  * windows and of other holes and digs.
  *
- * A function of one byte, with the next function right behind, has its jump's
+ * A function of one byte, with the next function right after, has its jump's
  * displacement in common with the next one's jump, which stands whenever its
  * own does (PB_FUNC_RIDES; the next one has five bytes, no via, no endbr64):
  *
@@ -304,7 +304,7 @@ struct pb_recipe {
 struct pb_fixup {
 	uint64_t value;		/* link-time address */
 	uint8_t off, kind;
-	uint8_t addend;		/* REL32: bytes of the instruction behind the displacement */
+	uint8_t addend;		/* REL32: bytes of the instruction after the displacement */
 	uint8_t pad[5];
 };
 

@@ -67,7 +67,7 @@ static inline const struct pb_func *pb_analysis_at(const struct pb_analysis *a, 
 	return i >= 0 && f->addr == addr ? f : 0;
 }
 
-/* The link-time address of the first displaced byte, and of the first behind. */
+/* The link-time address of the first displaced byte, and of the first after. */
 static inline uint64_t pb_func_window(const struct pb_func *f)
 {
 	return f->addr + f->window;
@@ -168,7 +168,7 @@ static inline const struct pb_recipe *pb_func_dug(const struct pb_analysis *a,
 
 /* Where in the program a PC at code + offset stands, as an offset from the
  * window's start. The jump that ends a recipe stands for the first instruction
- * behind the window. */
+ * after the window. */
 static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -191,7 +191,7 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 	return -1;
 }
 
-/* The function that has its hole behind `from` and not behind `to`, link-time
+/* The function that has its hole after `from` and not after `to`, link-time
  * addresses no more than PB_DIG_LEN apart, or NULL. */
 static inline const struct pb_func *pb_analysis_hole_in(const struct pb_analysis *a, uint64_t from,
 							uint64_t to)
@@ -338,7 +338,7 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
-/* The window that has its hole behind `from` and not behind `to`, or NULL; as
+/* The window that has its hole after `from` and not after `to`, or NULL; as
  * pb_analysis_hole_in(), of windows of exits that aren't entries'. */
 static inline const struct pb_exit_window *pb_window_hole_in(const struct pb_analysis *a,
 							     uint64_t from, uint64_t to)

@@ -42,7 +42,7 @@ static bool header_ok(const struct pb_analysis *a, uint64_t size)
 	CHECK(a->data_start <= a->data_end);
 	CHECK(a->data_start == a->data_end ||
 	      (a->data_start >= a->image_start && a->data_end <= a->image_end));
-	/* "" in front and a NUL at the end: then every offset is a string */
+	/* "" at the start and a NUL at the end: then every offset is a string */
 	CHECK(a->strings_size && a->strings_size <= UINT32_MAX);
 	CHECK(!*pb_analysis_string(a, 0));
 	CHECK(!*pb_analysis_string(a, (uint32_t)(a->strings_size - 1)));
@@ -122,7 +122,7 @@ static bool hole_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 	return a->text_end - hole >= PB_JUMP_LEN;
 }
 
-/* What is nobody else's: the hole, or the dig. */
+/* What no other site may use: the hole, or the dig. */
 static uint64_t hole_start(const struct pb_func *f)
 {
 	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) : pb_func_hole(f);
@@ -339,7 +339,7 @@ static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct a
 	return true;
 }
 
-/* What it takes besides is nobody else's; and within reach. */
+/* What it takes besides must belong to no other site and lie within reach. */
 static bool second_apart(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a) + i;

@@ -5,7 +5,7 @@
  * The agent maps a file that another process wrote. After this check every
  * accessor of abi/analysis_access.h stays inside the map, strings end, tables
  * are sorted, windows and holes lie in the text, in reach, and don't overlap,
- * and a recipe's parts lie inside the recipe. What it can't tell is whether the file is about the
+ * and a recipe's parts lie inside the recipe. It can't tell whether the file describes the
  * module in memory: for that compare the build-id and, before writing, orig[].
  *
  * Context: any (no libc, no allocation, no locks, no SSE). One pass, linear in

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control tree: every file, who answers for it, how it may be opened, and
- * what it means. Names and meanings are the kernel's (Documentation/trace/
+ * The control tree: every file, its owner, how it may be opened, and its
+ * meaning. Names and meanings are the kernel's (Documentation/trace/
  * ftrace.rst). Paths are relative to tracing/.
  *
  * X(path, id, owner, mode, summary); owner AGENT: the agent holds the state

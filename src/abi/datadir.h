@@ -48,7 +48,7 @@ enum pb_meta_type {
 
 struct pb_meta {
 	uint32_t type;
-	uint32_t len;		/* of the body behind this, padded to 8 in the file */
+	uint32_t len;		/* of the body after this, padded to 8 in the file */
 };
 
 /* The same instant on several clocks, ns; tsc in its own unit. */

@@ -25,8 +25,8 @@
  * An answer may take as long as an analysis takes, so the agent waits for as
  * long as the ring's heartbeat moves, and gives up PB_PATIENCE_NS after it
  * stopped. The heartbeat is in the ring, so RING has to come within that time
- * by itself. A recorder that wants a processor and gets none is not silent: while
- * one of its threads is runnable it is waited for, up to PB_STARVED_NS.
+ * by itself. A starved recorder is not silent: while one of its threads is runnable,
+ * the agent waits for it, up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an agent is told of eBPF: one file, read-only, that comes with PB_MSG_PROGS.
+ * What an agent learns of eBPF: one file, read-only, that comes with PB_MSG_PROGS.
  *
  *   struct pb_progs | struct pb_progs_map [nr_maps] | struct pb_progs_prog [nr_progs] |
  *   struct pb_progs_link [nr_links] | instructions and functions of the programs
@@ -10,7 +10,7 @@
  *
  * Maps are files that the agent maps by their paths (bpf/map_file.h says what is in
  * them). What programs print, and events for perf_event_arrays, go to the map `output`,
- * a ring buffer: each record is a struct pb_progs_output and what it tells.
+ * a ring buffer: each record is a struct pb_progs_output and its text or event.
  */
 #ifndef PB_ABI_PROGS_H
 #define PB_ABI_PROGS_H
@@ -74,6 +74,6 @@ struct pb_progs_output {
 	uint32_t kind, map;		/* map: of an event; number in the file */
 	uint32_t pid, tid, cpu, pad;
 	uint64_t ns;			/* CLOCK_MONOTONIC */
-	uint64_t size;			/* bytes behind this */
+	uint64_t size;			/* bytes after this */
 };
 #endif

@@ -13,7 +13,7 @@
  * shrinking), the engine maps it. The engine only trusts its own copy of the
  * sizes; the reader trusts nothing it reads.
  *
- * States of a chunk, and who may make each transition:
+ * States of a chunk, and the owner of each transition:
  *
  *          engine (cmpxchg)             engine (store-release)
  *   FREE ------------------> OPEN ------------------------------> FULL
@@ -39,8 +39,8 @@
  *
  * A chunk that isn't FREE has its bit in taken[] set, so that both sides find what
  * they look for without a look at each chunk. The engine sets the bit before it
- * changes FREE to TAKEN, and looks afterwards whether it is still set. Whoever frees
- * a chunk from READING clears the bit, then stores FREE. A bit that is set of a
+ * changes FREE to TAKEN, and looks afterwards whether it is still set. To free
+ * a chunk from READING, the reader clears the bit, then stores FREE. A bit that is set of a
  * chunk that is FREE is an engine about to take it, one that was stopped there, or
  * one that gave it back: the reader takes such a chunk and frees it.
  *
@@ -132,7 +132,7 @@ struct pb_ring {
 	uint64_t calls_lost, calls_no_return;
 	uint64_t chunks_overwritten;	/* overwrite mode: FULL ones that were taken over */
 	/* The recorder didn't answer in time: */
-	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; nobody waits before it moves */
+	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; no writer waits until it moves */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
 	uint32_t waits_in_vain;	/* PB_RING_WAIT: a writer gave up waiting for a chunk, as the heartbeat stood still */
 	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their exec */

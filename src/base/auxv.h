@@ -3,7 +3,7 @@
 #define PB_BASE_AUXV_H
 #include <stdint.h>
 
-/* What the kernel told the process at exec, AT_* of <sys/auxv.h>, by its file and without
+/* The kernel's auxiliary vector of the process, AT_* of <sys/auxv.h>, by its file and without
  * libc. Context: not on a hit. */
 uint64_t pb_auxv(uint64_t type, uint64_t if_unknown);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/glob.h"
 
-/* One bracket class; *pp stands behind '['. Returns whether c is in it and
- * moves *pp behind ']'; a class that never ends is an ordinary '['. */
+/* One bracket class; *pp stands after '['. Returns whether c is in it and
+ * moves *pp after ']'; a class that never ends is an ordinary '['. */
 static bool match_class(const char **pp, char c, bool *literal)
 {
 	const char *p = *pp;
@@ -31,7 +31,7 @@ static bool match_class(const char **pp, char c, bool *literal)
 
 bool pb_glob_match(const char *pat, const char *str)
 {
-	/* where to try again: one character further behind the last '*' */
+	/* where to try again: one character further after the last '*' */
 	const char *back_pat = 0, *back_str = 0;
 
 	for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Memory and strings for the agent, which may call nothing of libc. The
- * compiler itself emits calls to memcpy and kin: mem.c defines them hidden.
+ * compiler itself emits calls to memcpy and the like: mem.c defines them hidden.
  * Context: any.
  */
 #ifndef PB_MEM_H

@@ -14,6 +14,6 @@ void pb_task_dir(char *dir, size_t size, uint32_t pid);
  * such; 0: it can't be read. */
 char pb_task_state(const char *dir, uint32_t tid);
 
-/* Whether a thread of the process has or wants a processor. */
+/* Whether a thread of the process runs or is runnable. */
 bool pb_process_wants_cpu(uint32_t pid);
 #endif

@@ -15,7 +15,7 @@ struct pb_command {
 	const char *name;
 	const char *summary;		/* one line, no full stop */
 	const struct argp *argp;	/* its options, for completion */
-	const struct pb_command *const *subs;	/* its own commands, behind the last NULL; or NULL */
+	const struct pb_command *const *subs;	/* its own commands, after the last NULL; or NULL */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
 };
 
@@ -35,6 +35,6 @@ const char *pb_dump_format(size_t i);
 
 /* The table entry of that name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);
-/* The table in order: the first for NULL, NULL behind the last. */
+/* The table in order: the first for NULL, NULL after the last. */
 const struct pb_command *pb_command_each(const struct pb_command *previous);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay live`: record into a directory that nobody keeps, then replay. */
+/* `patchbay live`: record into a temporary directory, then replay. */
 #include <string.h>
 
 #include "base/base.h"

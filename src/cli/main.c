@@ -78,7 +78,7 @@ static int unknown(const char *name)
 }
 
 /* argp's note on options in general would be a tenth of each help. It ends the
- * program, so nobody inherits the variable. */
+ * program, so no child inherits the variable. */
 static void shorten_help(int argc, char **argv)
 {
 	for (int i = 2; i < argc && *argv[i] == '-'; i++)

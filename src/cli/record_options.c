@@ -261,7 +261,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->welcome_flags |= PB_WELCOME_SERVE;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* the program: everything behind it is its own */
+		/* the program: everything after it is its own */
 		o->argv = state->argv + state->next - 1;
 		state->next = state->argc;
 		return 0;

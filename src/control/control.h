@@ -30,14 +30,14 @@ struct pb_control_info {
 };
 
 const struct pb_control_info *pb_control_info(enum pb_control_file file);
-/* "tracing/" in front is allowed. PB_NR_CONTROL_FILES if there is none. */
+/* A leading "tracing/" is allowed. PB_NR_CONTROL_FILES if there is none. */
 enum pb_control_file pb_control_find(const char *path);
 
 /* --- values --- */
 
 /*
  * One write, cut up as the kernel does: a leading '!' removes, "PAT:mod:GLOB"
- * confines to modules, "PAT:COMMAND..." is anything else behind a colon (not
+ * confines to modules, "PAT:COMMAND..." is anything else after a colon (not
  * taken yet). Patterns are separated by white space; each is one element.
  */
 struct pb_control_pattern {

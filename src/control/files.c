@@ -66,7 +66,7 @@ int pb_control_writes_add(struct pb_control_writes *w, enum pb_control_file file
 	return 0;
 }
 
-/* A string that ends before end; *p goes behind it. */
+/* A string that ends before end; *p goes after it. */
 static const char *take(const char **p, const char *end)
 {
 	const char *s = *p, *nul = memchr(s, 0, (size_t)(end - s));

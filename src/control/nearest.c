@@ -74,7 +74,7 @@ static void consider(struct nearest *n, const char *name)
 	snprintf(n->name[i], sizeof(n->name[i]), "%s", name);
 }
 
-/* Nobody means a mangled name, and parameters only make names unlike. */
+/* No user types a mangled name, and parameters only make names unlike. */
 static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 {
 	bool mangled = name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');

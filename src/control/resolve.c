@@ -107,7 +107,7 @@ static int match_name(void *arg, const char *name, enum pb_name_kind kind)
 struct job {
 	struct matcher matcher;
 	char *copy;
-	const char *module;		/* behind :mod:, or NULL */
+	const char *module;		/* after :mod:, or NULL */
 	bool demangle, module_known;
 	void (*fn)(void *arg, unsigned module, uint32_t func);
 	void *arg;

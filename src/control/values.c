@@ -89,7 +89,7 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	*out = (struct pb_control_pattern){ .remove = *s == '!' };
 	if (out->remove)
 		s++;
-	/* C++ names hold "::"; a command stands behind a single colon */
+	/* C++ names hold "::"; a command stands after a single colon */
 	for (colon = s; colon < end; colon++) {
 		if (*colon != ':')
 			continue;

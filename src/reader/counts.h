@@ -50,7 +50,7 @@ void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *thread
 /*
  * Each call once, also where only its beginning or only its end was kept. A chunk
  * lists a limited number of calls: of more that were open when the oldest chunk
- * began, only the ends tell.
+ * began, only their ends are known.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

@@ -3,7 +3,7 @@
  * An open data directory (abi/datadir.h): its meta data, its chunks' index,
  * its modules. Everything in it is outside bytes: each number is checked
  * before use, and nothing is allocated that the files' own size doesn't pay
- * for. What is missing or damaged is left out and told in `notes`.
+ * for. Missing or damaged parts are left out and reported in `notes`.
  *
  * Context: the observer, one thread. Strings belong to the directory object.
  */
@@ -89,7 +89,7 @@ struct pb_data {
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 
-	/* Called now and then while chunks are read. NULL: nobody asks. */
+	/* Called from time to time while chunks are read. NULL: not called. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
 	uint64_t bytes_read, bytes_to_read;	/* of the present pass */

@@ -16,7 +16,7 @@
 #include "base/base.h"
 
 #define META_RESERVE (128 << 10)
-#define NAME_ROOM 8		/* for what is put behind the directory's name */
+#define NAME_ROOM 8		/* for what is put after the directory's name */
 
 /* A data directory has a meta file that begins with our magic, or is empty. */
 static bool is_datadir(const char *dir)

@@ -258,7 +258,7 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 }
 
 /* EXIT, TAIL, and END of a call with an ENTRY. The record stays until all that it
- * skipped were told. */
+ * skipped were returned. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
 {

@@ -10,7 +10,7 @@
  *   ENTRY          ENTRY, and the call is pushed on its stack; OPEN, if it began
  *                  in the process that forked this one (LEAF: EXIT, likewise)
  *   EXIT           for each call above the one it closes: END (skipped), then
- *                  EXIT; a call that nobody saw begin: EXIT without `call`
+ *                  EXIT; a call whose beginning was not seen: EXIT without `call`
  *   TAIL           EXIT, marked; TAIL_LEAF: LEAF, marked
  *   END            with an open call: likewise, END; of a leaf: END, no `call`
  *   CALL, FUNC     CALL, FUNC
@@ -86,7 +86,7 @@ struct pb_cursor {
 	uint64_t *window;		/* words of the chunk's data */
 	uint32_t window_words;		/* its size */
 	uint32_t pos, end;		/* next word, words in it */
-	uint64_t file_at, file_left;	/* behind the window, bytes */
+	uint64_t file_at, file_left;	/* after the window, bytes */
 
 	bool gap;			/* OPEN records are to be believed */
 	uint32_t open_seen;		/* that many of the stack agree with them */
@@ -101,7 +101,7 @@ struct pb_cursor {
 	bool searched;			/* skip_to holds for the record at pos */
 	int64_t skip_to;		/* index of the call that it closes, or -1 */
 	bool shared;			/* used a stack that another thread used */
-	int finish;			/* what was told at the end */
+	int finish;			/* what was returned at the end */
 
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;

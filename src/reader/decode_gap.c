@@ -46,9 +46,9 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 		l->nr--;
 }
 
-/* A call that is listed in front of ones that are known, and isn't known
- * itself: a handler came before its ENTRY was written. That will still come,
- * or was lost, and then nobody misses the call. */
+/* An unknown call that is listed before known ones: a handler interrupted
+ * before its ENTRY was written. The ENTRY follows, or was lost, and then
+ * the call is not counted. */
 static void find_unwritten(struct pb_cursor *c, const struct list *l)
 {
 	const struct pb_call_stack *s = c->stack;
@@ -201,7 +201,7 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 }
 
 /* A handler that came before the record was written had the chunk opened: then
- * the list names the call, and its ENTRY stands behind the handler's later
+ * the list names the call, and its ENTRY stands after the handler's later
  * records. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 {

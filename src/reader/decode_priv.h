@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "reader/decode.h"
 
-/* Goes so many words on, also behind what is in the window. */
+/* Advances by so many words, also past the window. */
 void pb_cursor_consume(struct pb_cursor *c, uint32_t words);
 
 static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
@@ -43,7 +43,7 @@ static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags);
 void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
 
-/* --- decode_gap.c: records are missing in front of a chunk --- */
+/* --- decode_gap.c: records are missing before a chunk --- */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref);
 
 enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };

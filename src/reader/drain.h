@@ -2,8 +2,8 @@
 /*
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
- * Three threads: the drain thread moves chunks, the heartbeat thread only tells
- * waiting engines that a reader lives, so that a slow disk isn't taken for a
+ * Three threads: the drain thread moves chunks, the heartbeat thread only shows
+ * waiting engines that a reader lives, so that a slow disk is not mistaken for a
  * dead recorder, and the reaper looks for chunks whose thread is dead
  * (drain_dead.c). Everything in the ring is untrusted: headers are copied, then
  * checked; geometry comes from our own copy.
@@ -17,8 +17,8 @@
  * what max_size has no room for is the oldest, and counts as overwritten.
  *
  * At the end, when the FULL ones of before were freed, a chunk is never freed:
- * a thread that still runs may write into what it holds open, and nobody else
- * must get it.
+ * a thread that still runs may write into its open chunk, and no other thread
+ * may get it.
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H
@@ -58,7 +58,7 @@ struct pb_drain {
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* of what was kept */
-	uint64_t discarded_calls;	/* behind max_size or a full disk, or of no thread */
+	uint64_t discarded_calls;	/* after max_size or a full disk, or of no thread */
 	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
@@ -69,7 +69,7 @@ struct pb_drain {
 	uint32_t ahead;			/* chunks below it have memory; of the buffer */
 	uint32_t serials[2];		/* next_serial up to 250 and up to 500 ms ago */
 	uint32_t most_usable;		/* since memory was last given back */
-	struct robust_list_head robust;	/* by which the kernel tells engines of our death */
+	struct robust_list_head robust;	/* by which the kernel notifies engines of our death */
 	struct robust_list robust_entry;
 	struct pb_drain_dead *dead;
 	struct pb_counts_thread *lasts;	/* [nr_threads] by serial - 1 */

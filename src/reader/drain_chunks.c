@@ -150,7 +150,7 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 }
 
 /*
- * A chunk that nobody used has no memory yet, and a look at it would give it
+ * A chunk that was never used has no memory yet, and reading it would allocate
  * some. So only those below the highest one that has memory are looked at.
  */
 void pb_drain_look(struct pb_drain *d)
@@ -308,7 +308,7 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* no more than there can have been at the end: who goes on writing could
+	/* no more than there can have been at the end: a thread that goes on writing could
 	 * keep us here for ever */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {

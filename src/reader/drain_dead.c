@@ -33,7 +33,7 @@
 #define FOUND_MAX	1024	/* dead ones for the drain thread, in one look */
 
 struct suspect {
-	uint32_t serial;	/* whose chunk it is; 0: nobody's */
+	uint32_t serial;	/* the owner of the chunk; 0: none */
 	uint8_t missing;	/* looks in a row without its thread */
 	bool misleading;	/* tgkill() doesn't find it, but it lives */
 	uint64_t seen;		/* when it was first seen, CLOCK_BOOTTIME */

@@ -49,7 +49,7 @@ void pb_drain_serials(struct pb_drain *d)
 	d->serials[0] = __atomic_load_n(&d->ring->next_serial, __ATOMIC_ACQUIRE);
 }
 
-/* Behind the highest chunk of the buffer that isn't free. */
+/* After the highest chunk of the buffer that isn't free. */
 static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;

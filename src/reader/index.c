@@ -77,7 +77,7 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 	return 0;
 }
 
-/* A recorder that was killed has told no threads' names: the program's, then. */
+/* A recorder that was killed wrote no threads' names: use the program's. */
 static void name_after_image(struct pb_thread *t, const struct pb_image *image)
 {
 	const char *slash = image->path ? strrchr(image->path, '/') : NULL;
@@ -169,8 +169,8 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 	}
 }
 
-/* What meta says of losses is the main buffer's; who has nothing in another one
- * is none of its threads. */
+/* What meta says of losses is the main buffer's; a thread without chunks in another
+ * buffer does not belong to it. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)

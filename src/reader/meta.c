@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "reader/data.h"
 
-#define META_MAX (64u << 20)	/* what is behind it is left out */
+#define META_MAX (64u << 20)	/* what is after it is left out */
 
 struct loader {
 	struct pb_data *d;

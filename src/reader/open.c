@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens a data directory: its files, what they hold, what is to be said of it. */
+/* Opens a data directory: its files, their contents, the notes on it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -32,7 +32,7 @@ struct pb_call_stack {
 	uint32_t pid, serial;	/* serial: of the thread that used it last */
 	uint64_t id;
 	/* The stack from which the thread came here, whose innermost call waits for
-	 * what runs on this one; NULL: a thread's own. Not changed when an inner one
+	 * the code on this one; NULL: a thread's own. Not changed when an inner one
 	 * is left. */
 	struct pb_call_stack *from;
 	bool entered;		/* `from` was set; the view clears it */
@@ -53,7 +53,7 @@ void pb_stacks_free(struct pb_stacks *s);
 /* id 0: key is the serial, else the pid. NULL: no memory. Past a million
  * stacks, further ones share one. */
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial, uint64_t id);
-/* For each stack in the order in which they first appeared; NULL behind the last. */
+/* For each stack in the order in which they first appeared; NULL after the last. */
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);
 
 /* Whether it is a thread's own, not one that a program switches to. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The function tracer's text, as the kernel's trace file has it. A record has
+ * The function tracer's text, in the format of the kernel's trace file. A record has
  * no processor and no interrupt state: these columns are zero and dots.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The call tree as text, of the whole program or of one function: who called
- * it, and what it called on all these paths together.
+ * The call tree as text, of the whole program or of one function: its callers,
+ * and what it called on all these paths together.
  *
  *   # TOTAL TIME : (CALLS) FUNCTION
  *       3.012 ms : (1) main

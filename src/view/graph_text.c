@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The function_graph tracer's text, as the kernel's trace file has it, with
+ * The function_graph tracer's text, in the format of the kernel's trace file, with
  * the thread in place of the processor:
  *
  *   # tracer: function_graph
@@ -11,7 +11,7 @@
  *    1234)   0.123 us    |    leaf();
  *    1234) + 12.345 us   |  }
  *
- * What the kernel has no case for is a comment behind the function: no return
+ * What the kernel has no case for is a comment after the function: no return
  * seen (exception, longjmp, a return that isn't hooked), return lost (among
  * lost records), still open (at the end of the data); these have no duration. A call
  * that ended in a tail call has its duration up to there, and says so.
@@ -171,7 +171,7 @@ static void print_duration(struct printer *p, uint64_t ns)
 	pb_out_mem(p->o, "|  ", 3);
 }
 
-/* "()" behind a name, unless it was demangled to one with its parameters. */
+/* "()" after a name, unless it was demangled to one with its parameters. */
 static const char *parentheses(const char *name)
 {
 	static const char call[] = "operator()";
@@ -419,7 +419,7 @@ static void print_header(struct printer *p)
 }
 
 static const struct {
-	const char *name;		/* "no" in front switches it off */
+	const char *name;		/* without "no" it switches the option on */
 	unsigned flag;
 } options[] = {
 	{ "nofuncgraph-overhead", PB_FG_OVERHEAD }, { "nofuncgraph-duration", PB_FG_DURATION },

@@ -69,7 +69,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* whose command takes arguments has taken it */
+		/* a command that takes arguments has taken it */
 		if (o->selects)
 			argp_failure(state, 2, 0, "%s: %s takes no argument; for a function say -F %s, for a "
 				     "recording -d %s", arg, o->command, arg, arg);
@@ -142,7 +142,7 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 const struct argp pb_view_argp = { common, parse_common };
 const struct argp pb_view_argp_select = { selection, parse_selection };
 
-/* The digits behind a point, as thousandths of thousandths of the unit. */
+/* The digits after a point, as thousandths of thousandths of the unit. */
 static int parse_fraction(const char **text, uint64_t unit, uint64_t *ns)
 {
 	uint64_t weight = unit;
@@ -218,7 +218,7 @@ static int fail(const struct pb_view_options *o, const char *fmt, ...)
 	return 1;
 }
 
-/* What is wrong with the directory, as far as it was not said yet. */
+/* Prints what is wrong with the directory and was not printed yet. */
 static void show_notes(struct pb_view *v, const struct pb_view_options *o)
 {
 	if (!v->data->damaged && v->data->ended)
@@ -356,7 +356,7 @@ static int close_view(struct pb_view *v, const struct pb_view_options *o, int re
 	pb_view_close_other(v);
 	if (ret > 0)
 		return ret;
-	/* all that is left was shown, and the warning said what is missing */
+	/* all that is left was shown, and the warning named what is missing */
 	if (!ret && !written)
 		return damaged;
 	if (ret)

@@ -51,8 +51,8 @@ struct pb_view_command {
 	int (*check)(void *input);
 	int (*show)(void *input, struct pb_view *v);
 };
-/* Another directory with the same choice, to be compared with; what isn't there
- * isn't missed. 0 or 1 after one line. */
+/* Another directory with the same choice, to be compared with; missing parts are
+ * ignored. 0 or 1 after one line. */
 int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		       struct pb_out *out);
 void pb_view_close_other(struct pb_view *v);

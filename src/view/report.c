@@ -13,8 +13,8 @@
  * its time runs from the fork (`call->aux`).
  *
  * Where the user chose among the calls (view/select.h), those that aren't
- * visible are sums of number 0, which is nobody's: their callees' times go on
- * to the visible call around them.
+ * visible are sums of number 0, which belongs to no function: the times of their callees
+ * count in the visible call around them.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The views of a data directory: each turns the one decoded stream
  * (reader/stream.h) into one output format. Context: the observer, one thread.
  *
- * Each returns 0 or -errno (-ENOMEM; a failed write is the output's to tell).
+ * Each returns 0 or -errno (-ENOMEM; a failed write is reported by the output).
  */
 #ifndef PB_VIEW_H
 #define PB_VIEW_H
@@ -89,9 +89,9 @@ int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* --- parts that views share --- */
 
-/* "# 3 records lost ..." lines, each behind `prefix`, if there is any reason. */
+/* "# 3 records lost ..." lines, each after `prefix`, if there is any reason. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
-/* The calls that were open at the end, by stack, each line behind `prefix`. */
+/* The calls that were open at the end, by stack, each line after `prefix`. */
 void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
 /* ns as ten columns, "  1.234 ms", into buf, which is returned. */

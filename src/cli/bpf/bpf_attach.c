@@ -19,7 +19,7 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-#define OUTPUT		"bpf_output"	/* maps of ours; an object's have its name in front, or none */
+#define OUTPUT		"bpf_output"	/* our own maps; an object's names begin with its own, or have no prefix */
 #define COUNTS		"bpf_counts"
 #define LANES		16		/* of per-CPU values, at least */
 
@@ -294,7 +294,7 @@ static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE
 	       write_code(a, f) && !fflush(f);
 }
 
-/* Nobody changes it any more: agents check it once. */
+/* It does not change any more, so agents check it once. */
 static int write_file(struct bpf_attach *a, struct record_options *o)
 {
 	int fd = memfd_create("patchbay-progs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -312,8 +312,8 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
 }
 
-/* A thread has a lane to itself while its program runs, and may be preempted then: others
- * go on in further ones. */
+/* A thread owns a per-CPU slot while its program runs, and may be preempted then: other
+ * threads use further slots. */
 static uint32_t lanes(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);

@@ -2,7 +2,7 @@
 /*
  * An object whose programs are attached to functions of a program that `record` starts:
  * its maps as files that agents and others open, its programs verified, and the file
- * that tells agents of them (abi/progs.h). The agents verify once more.
+ * that describes them to agents (abi/progs.h). The agents verify once more.
  *
  * Context: the recorder's main thread. What returns int: 0, or an exit status after one
  * line.

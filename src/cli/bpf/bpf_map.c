@@ -36,7 +36,7 @@ static int list_map(void *arg, const struct bpf_pinned *pin)
 }
 
 /*
- * "hex 00 01", "0 1 0x1f": as many bytes as wanted; *at: behind them. 0, or 2 after a message.
+ * "hex 00 01", "0 1 0x1f": as many bytes as needed; *at: after them. 0, or 2 after a message.
  */
 static int read_bytes(const char *what, char **args, int nr, int *at, uint8_t *to, uint64_t n)
 {

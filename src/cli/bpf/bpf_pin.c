@@ -360,7 +360,7 @@ int bpf_pin_elements(struct bpf_session *s)
 {
 	int ret = 0;
 
-	/* what is opened on the way is looked at in its turn */
+	/* files opened on the way are handled when the loop reaches them */
 	for (uint32_t i = 0; i < s->nr_maps && !ret; i++) {
 		uint32_t type = s->map[i] ? s->map[i]->attr.type : 0;
 

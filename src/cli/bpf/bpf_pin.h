@@ -3,7 +3,7 @@
  * Programs and maps that have a name in the tree of pins (bpf/pin.h), which lies in the
  * runtime directory; paths are those below its root, or absolute ones that lie in it. A
  * map's file is its memory; a program's is what its loader gave, is verified again by
- * everybody who runs it, and counts its runs.
+ * each process that runs it, and counts its runs.
  */
 #ifndef PB_CLI_BPF_PIN_H
 #define PB_CLI_BPF_PIN_H

@@ -71,7 +71,7 @@ struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
 	return NULL;
 }
 
-/* Loads of programs that may fault go on behind the load. */
+/* Loads of programs that may fault go on after the load. */
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	greg_t *ip = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_RIP];

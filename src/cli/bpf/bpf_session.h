@@ -120,7 +120,7 @@ int bpf_session_maps(struct bpf_session *s);
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
 /* The one of that id among them and the object's; NULL: none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
-/* Verifies, resolves, makes: 0 or -errno; what was said is in s->log. */
+/* Verifies, resolves, makes: 0 or -errno; messages are in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* To standard error, if there is any. */
 void bpf_session_show_log(const struct bpf_session *s);
@@ -140,7 +140,7 @@ uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
 bool bpf_is_object(const char *path);
 
 /* Opens an object and makes its maps into s->object and s->made; the exit status after a
- * message, or 0. Maps that can't be made spoil only the programs that use them. */
+ * message, or 0. If a map can't be made, only the programs that use it fail. */
 int bpf_open_object(struct bpf_session *s, const char *path);
 /* Its program of that number: 0 or -errno; *why says why, and s->log. */
 int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);

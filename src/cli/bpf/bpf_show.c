@@ -64,7 +64,7 @@ static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w, 
 	putchar('\n');
 }
 
-/* Addresses, the innermost first. All but that are behind a call. */
+/* Addresses, the innermost first. All but that are after a call. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {
@@ -121,7 +121,7 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* Elements that an array has from the beginning, and that nobody changed. By types they are left out. */
+/* Elements of an array that are still zero. They are left out when printed by type. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *value)
 {
 	bool array = map->attr.type == BPF_MAP_TYPE_ARRAY || map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY;
