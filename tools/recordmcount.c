@@ -4,7 +4,7 @@
  * tool of that name adds: __mcount_loc, the addresses of its calls of mcount
  * and __fentry__. For compilers without -mrecord-mcount.
  *
- * A text section gets a table of its own, ordered behind it and in the same
+ * A text section gets a table of its own, ordered after it and in the same
  * group (SHF_LINK_ORDER, SHF_GROUP): what the linker discards takes its table
  * with it. The tables are writable, so that a PIE needs no text relocations.
  * The object is replaced only once the new one is complete.
@@ -82,7 +82,7 @@ static bool is_hook(struct object *o, size_t symbol)
 }
 
 /* A symbol to count a section's offsets from: its own, or else a local one, or
- * a global one that nobody else can define. 0: none. */
+ * a global one that no other object can define. 0: none. */
 static size_t anchor(struct object *o, size_t section, uint64_t *value)
 {
 	size_t best = 0;

@@ -42,13 +42,13 @@ struct pb_bpf_machine_opts {
 	const char *kconfig;
 	/* BPF_PROG_TYPE_ of programs whose section doesn't say; 0: they are refused. */
 	uint32_t type;
-	/* Rules for programs that nobody trusts: no loops but bounded ones, no addresses told. */
+	/* Rules for untrusted programs: bounded loops only, no addresses shown. */
 	bool unprivileged;
 	/* Native code isn't made. */
 	bool interpret;
 	/* Entries of maps that were left open; NULL: they can't be made. */
 	uint32_t (*entries)(void *arg, const char *map);
-	/* bpf_trace_printk's text, len bytes without a 0 behind them; NULL: nobody hears it.
+	/* bpf_trace_printk's text, len bytes without a 0 after them; NULL: output is discarded.
 	 * Called inside runs, in any context. */
 	void (*trace)(void *arg, const char *text, uint32_t len);
 	void *arg;
@@ -59,7 +59,7 @@ struct pb_bpf_machine_opts {
 
 /*
  * Opens an object and makes its maps. What can't be done with one of its programs or
- * maps is that one's `why` and spoils no other.
+ * maps is reported in its `why` and does not affect others.
  * -ENOENT, -EACCES, ...: open(2)'s. -EINVAL: no object for eBPF, or an inconsistent
  * one, or opts->sizes names a map that isn't in it; the bytes may be anybody's. -ENOMEM.
  * why: a sentence goes there (size bytes, may be 0). Context: any thread, not in a signal

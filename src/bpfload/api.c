@@ -24,7 +24,7 @@ struct pb_bpf_machine {
 	uint32_t lanes;
 	bool *asked;			/* programs that pb_bpf_machine_load() was called for */
 	bool locks;			/* values have spin locks: runs need their thread's number */
-	uint64_t busy[LANE_WORDS];	/* lanes that runs have to themselves */
+	uint64_t busy[LANE_WORDS];	/* per-CPU slots (lanes) that a run owns */
 };
 
 /* --- opening ------------------------------------------------------------------------ */
@@ -195,7 +195,7 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 	return err;
 }
 
-/* One bit of `busy`; the last lane is shared when there is no other. */
+/* One bit of `busy`; runs share the last slot when no other is free. */
 static uint32_t lane_take(struct pb_bpf_machine *m, uint32_t first)
 {
 	for (uint32_t i = 0; i < m->lanes; i++) {

@@ -2,11 +2,11 @@
 /*
  * Objects: a compiled .bpf.o becomes programs whose instructions only need maps.
  * All relocation is done here: maps and variables are numbers of the object's maps,
- * subprograms stand behind the program that calls them, CO-RE has been resolved
+ * subprograms stand after the program that calls them, CO-RE has been resolved
  * against the types of a target.
  *
  * An object opens when its file makes sense; what we can't do with one of its
- * programs or maps is said in that one's `why` and spoils no other.
+ * programs or maps is reported in its `why` and does not affect others.
  *
  * Context: any thread, libc; one thread at a time for one object. The bytes may be
  * anybody's. Texts are printable, and live as long as the object.
@@ -82,11 +82,11 @@ struct pb_bpf_object_prog {
 	uint32_t nr_poison;
 };
 
-/* Where a program wants to be attached: pieces of `target`, without a 0 behind them. */
+/* Where a program is to be attached: pieces of `target`, without a 0 after them. */
 struct pb_bpf_target {
 	const char *path, *func;	/* path NULL: not said. func of a .multi: a pattern */
 	size_t path_len, func_len;
-	uint64_t off;			/* behind the function's start */
+	uint64_t off;			/* after the function's start */
 };
 
 struct pb_bpf_object {
@@ -109,7 +109,7 @@ struct pb_bpf_object_opts {
 					 * NULL: none */
 	const char *kconfig;		/* lines CONFIG_X=value, for what the object asks */
 	uint32_t kernel_version;	/* what LINUX_KERNEL_VERSION is; 0: the running kernel's */
-	uint32_t type;			/* of programs whose section says none */
+	uint32_t type;			/* of programs whose section names none */
 };
 
 /*
@@ -146,7 +146,7 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 const char *pb_bpf_object_map_type(uint32_t type);
 
 /*
- * The relocation behind a verifier's refusal, or NULL: its log says that function
+ * The relocation after a verifier's refusal, or NULL: its log says that function
  * PB_BPF_POISON is unknown, "12: (85) call unknown#195896080".
  */
 const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const char *log);

@@ -2,7 +2,7 @@
 /*
  * BTF, read by ourselves: the bytes may be anybody's. What pb_bpf_btf_open() passes
  * has every record and name inside it and every type number below `nr`; chains of
- * types may still be circles, so who follows one counts (the functions here do).
+ * types may still form circles, so code that follows them counts steps (the functions here do).
  * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, but by pb_bpf_btf_index().
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PB_BPF_BTF_DEPTH	32	/* modifiers, typedefs, arrays behind one another */
+#define PB_BPF_BTF_DEPTH	32	/* modifiers, typedefs, arrays after one another */
 
 struct pb_bpf_btf {
 	uint8_t *data;			/* malloc */
@@ -87,7 +87,7 @@ static inline const char *pb_bpf_btf_name(const struct pb_bpf_btf *btf, const st
 {
 	return pb_bpf_btf_str(btf, t->name_off);
 }
-/* Behind const, volatile, restrict, type tags and, if wanted, typedefs; *id follows, may be NULL. */
+/* After const, volatile, restrict, type tags and, if wanted, typedefs; *id follows, may be NULL. */
 const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t type, bool typedefs,
 				       uint32_t *id);
 /* Bytes of a type, or -EINVAL. */

@@ -64,7 +64,7 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 /*
  * What a type of the object may be. The program's types go first: a name that both have
  * means the program's. Registers are the context, whose shape is the kernel's whatever
- * the program calls so. NULL: spoilt.
+ * the program calls so. NULL: invalid.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {

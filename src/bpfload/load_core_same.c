@@ -26,7 +26,7 @@ bool core_same_name(const char *a, const char *b)
 	return n == pb_bpf_btf_essential(b) && !strncmp(a, b, n);
 }
 
-/* Behind modifiers and typedefs; NULL is void. false: it doesn't end. */
+/* After modifiers and typedefs; NULL is void. false: it doesn't end. */
 static bool behind(const struct pb_bpf_btf *b, uint32_t id, const struct btf_type **t, uint32_t *to)
 {
 	*t = pb_bpf_btf_skip(b, id, true, to);
@@ -179,7 +179,7 @@ static int composites_match(struct load *l, const struct pb_bpf_btf *a, const st
 	return 1;
 }
 
-/* Behind a pointer a declaration is as good as the structure. */
+/* After a pointer a declaration is as good as the structure. */
 static int composite_or_fwd(const struct btf_type *s, const struct btf_type *t)
 {
 	uint32_t k = kind_of(s), m = kind_of(t);
@@ -199,7 +199,7 @@ static int ints_match(const struct btf_type *s, const struct btf_type *t)
 	       !((BTF_INT_ENCODING(x) ^ BTF_INT_ENCODING(y)) & BTF_INT_SIGNED);
 }
 
-/* 2: what is behind has to be looked at, too. */
+/* 2: what is after has to be looked at, too. */
 static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		      const struct pb_bpf_btf *b, const struct btf_type *t, bool behind_pointer, int depth)
 {

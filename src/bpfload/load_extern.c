@@ -89,7 +89,7 @@ static uint64_t kernel_version(const struct load *l)
 	return a << 16 | b << 8 | (c > 255 ? 255 : c);
 }
 
-/* The text behind "NAME=" in the caller's lines. */
+/* The text after "NAME=" in the caller's lines. */
 static bool config_text(const struct load *l, const char *name, char *text, size_t size)
 {
 	size_t n = strlen(name);

@@ -13,7 +13,7 @@
 #include "bpf/map/map_sys.h"
 #include "bpf/run/fixup.h"
 
-#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if nobody wants it */
+#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if the caller gave no buffer */
 
 struct making {
 	struct pb_bpf_made made;	/* first */
@@ -318,7 +318,7 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 }
 
 /*
- * What is said of a refusal: the log's last line, or the CO-RE relocation behind it.
+ * The message of a refusal: the log's last line, or the CO-RE relocation after it.
  * Without a log the verifier is asked again, with one.
  */
 static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
@@ -342,7 +342,7 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-/* An array that can't hold it spoils the programs that use that array, see fill_slot(). */
+/* If an array can't hold it, the programs that use that array fail, see fill_slot(). */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;

@@ -78,6 +78,6 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level);
 
-/* Nobody runs the programs any more, nor uses the maps. NULL: nothing. */
+/* Call it when no run uses the programs or maps any more. NULL: nothing. */
 void pb_bpf_made_free(struct pb_bpf_made *made);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Maps that a structure's type declares: each member of a variable in .maps is an
- * attribute. Numbers are lengths of arrays behind pointers (__uint), types are what
+ * attribute. Numbers are lengths of arrays after pointers (__uint), types are what
  * pointers point to (__type), and __array(values, ...) says of what kind the maps or
  * programs are that are kept in the map, and which are in it from the beginning.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What BTF tells of a map's values: where locks, timers and kernel pointers lie. */
+/* What BTF says of a map's values: where locks, timers and kernel pointers lie. */
 #include <string.h>
 
 #include "bpfload/load_priv.h"

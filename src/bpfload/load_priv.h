@@ -5,11 +5,11 @@
  *
  *   load.c        the file, licence, version, BTF (its own relocations applied)
  *   load_func.c   functions: every one of the file, programs and subprograms
- *   load_map*.c   maps, variables as maps, what BTF tells of their values
+ *   load_map*.c   maps, variables as maps, what BTF says of their values
  *   load_extern.c what others define: .kconfig, .ksyms
  *   load_reloc.c  maps, variables and calls in each function's instructions
  *   load_ext.c    .BTF.ext: functions, lines, CO-RE (load_core*.c) in them
- *   load_prog.c   programs, each with the functions that it calls behind it
+ *   load_prog.c   programs, each with the functions that it calls after it
  */
 #ifndef PB_BPFLOAD_LOAD_PRIV_H
 #define PB_BPFLOAD_LOAD_PRIV_H
@@ -28,7 +28,7 @@ struct load_func {
 	struct bpf_insn *insns;		/* copies; relocation changes them */
 	bool global, hidden;		/* hidden: verified as if it were static */
 	bool entry;			/* a program */
-	const char *why;		/* NULL, or what spoils it and who calls it */
+	const char *why;		/* NULL, or why it and its callers fail */
 	int err;			/* with why: the kernel's -errno for it, or 0 */
 	uint8_t *relocated;		/* a bit for each instruction; NULL: none */
 	struct load_ref *refs;		/* ascending */
@@ -132,7 +132,7 @@ int load_each_rel(const struct load *l, uint32_t section,
 int load_relocs(struct load *l);
 
 int load_ext(struct load *l);
-/* A CO-RE relocation of an instruction. 0 or -ENOMEM; other errors spoil the function. */
+/* A CO-RE relocation of an instruction. 0 or -ENOMEM; other errors make the function invalid. */
 int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct bpf_core_relo *relo);
 /* The types that CO-RE looks at, opened when they are first asked for; NULL: none. */
 const struct pb_bpf_btf *load_target(struct load *l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs: a function and, behind it, each function that it calls, once. */
+/* Programs: a function and, after it, each function that it calls, once. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * What the compiler left open in instructions: which map, which variable, which
  * function. Maps and variables have numbers that are the same in all programs and
- * are put in here; functions are told by load_func.refs, as where they stand
+ * are put in here; functions are identified by load_func.refs, as their place
  * depends on the program.
  */
 #include <errno.h>
@@ -42,7 +42,7 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	}
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
-	/* weak ones stay: whoever comes to the call isn't verified */
+	/* weak ones stay: a program that reaches the call is rejected */
 	if (!e->weak && !e->kfunc)
 		load_spoil(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
 			   "%s calls %s, which isn't defined", f->name, e->name);

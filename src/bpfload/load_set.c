@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Variables of an object that whoever loads it gives values to, before anything of it runs. */
+/* Variables of an object that the loader sets, before anything of it runs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  *
  * A file is a job. Its states, all under the lock:
  *
- *   NEW      nobody has looked at it
+ *   NEW      no thread has looked at it yet
  *   LOOKED   not in the cache; the disk reads it
  *   BUSY     a worker is at it
  *   DONE     its analysis is there
@@ -300,7 +300,7 @@ static void *list(void *arg)
 	return NULL;
 }
 
-/* One that is BUSY may become LOOKED: then it wants a worker. */
+/* A BUSY file may become LOOKED: then it needs a worker. */
 static bool all_done(struct record_ahead *a)
 {
 	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);

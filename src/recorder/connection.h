@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Connections of agents and clients, and the images behind them. Context: the main thread. */
+/* Connections of agents and clients, and the images after them. Context: the main thread. */
 #ifndef PB_RECORDER_CONNECTION_H
 #define PB_RECORDER_CONNECTION_H
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct record_conn {
 	bool client;
 	bool waiting;			/* a client: its request is under way or queued */
 	pid_t target;			/* a client: whom it talks to */
-	struct record_conn *asker;	/* an agent: who gets the next REPLY */
+	struct record_conn *asker;	/* the agent that gets the next REPLY */
 	void *request;			/* a client: the queued message, whole */
 	size_t request_len;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the user most probably wants to know at the end of a recording that shows less
+ * What the user most probably needs to know at the end of a recording that shows less
  * than was expected: a --module that matched no library, or a program that is a small
  * launcher of libraries, which aren't traced by default.
  */

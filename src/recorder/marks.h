@@ -11,7 +11,7 @@ struct record_options;
 struct record_mark {
 	enum pb_match match;
 	char *pattern;			/* without ! */
-	const char *module;		/* behind its :mod:, which is cut off; or NULL */
+	const char *module;		/* after its :mod:, which is cut off; or NULL */
 	char text[192];			/* what stands for it in control files: "=ns::*" */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The modules of a session: each file's analysis once, its number, and whether
- * it is traced. A module is told by build-id and path, so that a file that was
+ * it is traced. A module is identified by build-id and path, so that a file that was
  * rebuilt during the session becomes another module.
  */
 #include <errno.h>

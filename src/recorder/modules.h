@@ -38,7 +38,7 @@ struct record_modules {
 	struct record_ahead *ahead;	/* or NULL */
 	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
 };
-/* The module behind elf_fd; makes the analysis the first time. NULL with a
+/* The module after elf_fd; makes the analysis the first time. NULL with a
  * reason in err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Patterns are looked up before the program starts: one that matches nothing
- * is a typing error, and is said while nothing has happened yet.
+ * is a typing error, and is reported before anything has started.
  */
 #include <errno.h>
 #include <stdio.h>

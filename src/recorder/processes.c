@@ -6,7 +6,7 @@
  * Each agent gets an open file of the ring that is its own, with a shared flock(). A mapping
  * holds its file, and the file the lock: through fork, after the descriptor is closed, and
  * until the last process with that mapping has ended, has unmapped it or called exec. So the
- * exclusive lock is there for the taking exactly when nobody maps the ring. /proc, which
+ * exclusive lock can be taken exactly when no process maps the ring. /proc, which
  * hides the mappings of other users' processes, of those that aren't dumpable and of a main
  * thread that has exited, is asked for names only.
  */
@@ -155,7 +155,7 @@ bool record_procs_starting(const struct record_session *s, const struct record_r
 	return v.found;
 }
 
-/* --- who they are --------------------------------------------------------- */
+/* --- their identity --------------------------------------------------------- */
 
 struct scan {
 	const struct record_ring *r;

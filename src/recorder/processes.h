@@ -12,10 +12,10 @@ struct record_session;
 int record_procs_share(struct record_ring *r);
 /* Whether some process still maps the ring. */
 bool record_procs_alive(const struct record_ring *r);
-/* Whether a process was just handed on by exec to an image whose agent hasn't
+/* Whether a process has just executed an image whose agent hasn't
  * mapped the ring yet: a look at record_procs_alive() alone would miss it. */
 bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
-/* Who maps the ring, for messages. Hidden are those that seem to, but may not be looked at. */
+/* The processes that map the ring, for messages. Hidden are those that seem to, but may not be looked at. */
 struct record_procs {
 	pid_t first, first_hidden;
 	unsigned nr, hidden;

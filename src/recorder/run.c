@@ -221,7 +221,7 @@ static void show_progress(struct run *r)
 	r->progress = true;
 }
 
-/* Limits are told when they are met, not at the end. */
+/* A limit is reported when it is met, not at the end. */
 static void tell_limits(struct run *r)
 {
 	char text[200], bytes[32];
@@ -263,7 +263,7 @@ static void each_tick(struct run *r)
 		pb_datadir_clock(&r->datadir);
 }
 
-/* After the program's end: who still traces? A process maps the ring, and from
+/* After the program's end: which processes are still traced? A process maps the ring, and from
  * an exec until its agent maps it again it is starting: three looks, as it may
  * change from the one to the other between two. One that never comes to its
  * agent isn't waited for. */

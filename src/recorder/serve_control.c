@@ -171,7 +171,7 @@ int record_serve_reply(struct record_server *s, struct record_conn *agent,
 }
 
 /* c is about to be freed. An answer to a client that left is dropped: asker
- * then points to the agent itself, which stands for "nobody". */
+ * then points to the agent itself, which stands for "none". */
 void record_serve_forget(struct record_server *s, struct record_conn *c)
 {
 	if (c->asker && c->asker != c) {

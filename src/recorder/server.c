@@ -98,7 +98,7 @@ static uint32_t image_first_site(struct record_server *s, struct record_image *i
 	im->modules = list;
 	list[im->nr_modules++] = (struct record_image_module){ m->number, im->next_site };
 	uint32_t first = im->next_site;
-	/* functions behind the limit are refused by the agent, and listed */
+	/* functions after the limit are refused by the agent, and listed */
 	im->next_site = nr > PB_MAX_SITES - first ? PB_MAX_SITES : first + nr;
 	return first;
 }

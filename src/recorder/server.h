@@ -27,7 +27,7 @@ struct record_server {
 	unsigned ready;			/* images that said READY */
 	bool agent_error;		/* the first image refused a control write */
 	unsigned shown;			/* lines printed for agents */
-	struct record_listener *listener;	/* NULL: agents are accepted by who polls */
+	struct record_listener *listener;	/* NULL: the polling thread accepts agents */
 };
 struct pollfd;
 /* Fills fds (at least nr_conns + 2); returns how many. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The session's directory, BASE/PID-XXXXXX: the socket that agents look for,
- * and with --serve the one for `patchbay control`. Nobody else may enter it.
+ * and with --serve the one for `patchbay control`. No other user may enter it.
  *
  * BASE is $XDG_RUNTIME_DIR/patchbay or /tmp/patchbay-UID. Where somebody else took
  * that name, it is /tmp/patchbay-UID-XXXXXX: `patchbay control` looks in all that are ours.
@@ -169,7 +169,7 @@ static int lock_dir(int base, const char *name)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* What recorders that were killed left. One whose number lives is left alone, too: a file
+/* Removes what killed recorders left. A directory whose process number is in use stays: a file
  * system may have no locks. */
 static void remove_stale(const char *base)
 {
@@ -205,7 +205,7 @@ static int make_dir(struct record_session *s, const char *base)
 		s->lock_fd = lock_dir(AT_FDCWD, s->dir);
 		if (s->lock_fd == -ENOENT || s->lock_fd == -EWOULDBLOCK)
 			continue;
-		/* a file system without flock(): nobody takes it for stale there */
+		/* a file system without flock(): it never counts as stale there */
 		if (s->lock_fd < 0)
 			return 0;
 		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) && made.st_ino == there.st_ino)

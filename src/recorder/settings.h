@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What is to be recorded and how, as the command line says. Context: the main thread changes
- * it before the program runs; from then on nobody does. */
+ * it before the program runs; from then on no thread does. */
 #ifndef PB_RECORDER_SETTINGS_H
 #define PB_RECORDER_SETTINGS_H
 #include <stdbool.h>
@@ -56,7 +56,7 @@ struct record_options {
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they are for; freed with the options */
 	unsigned nr_hooks;
-	const uint32_t *attached;	/* [nr_hooks] to how many functions; agents count; NULL: nobody does */
+	const uint32_t *attached;	/* [nr_hooks] to how many functions; agents count; NULL: not counted */
 	int progs_fd;			/* for agents, abi/progs.h */
 	uint64_t progs_size;
 	bool recorded;			/* out: the program ran, there is data */

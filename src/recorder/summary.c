@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is written and said at the end. */
+/* The end of a recording: what is written, and the closing lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is written and said at the end. Context: the main thread. */
+/* The end of a recording: what is written, and the closing lines. Context: the main thread. */
 #ifndef PB_RECORDER_SUMMARY_H
 #define PB_RECORDER_SUMMARY_H
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who else writes to our terminal: what a program prints and the progress line would mix. */
+/* Other writers to our terminal: a program's output and the progress line would mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>

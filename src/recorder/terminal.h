@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether a descriptor of the process, but its standard input, is the terminal behind
+/* Whether a descriptor of the process, but its standard input, is the terminal after
  * ours; also where that can't be seen. */
 bool record_procs_have_terminal(pid_t pid, int fd);
 #endif

@@ -220,7 +220,7 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
-/* Hands over what was left. It is out of left[] first: whoever takes it out, an
+/* Hands over what was left. It leaves left[] first: an
  * activation or a handler that interrupts it, is the only one to hand it over. */
 static void tidy(struct pb_writer *w)
 {

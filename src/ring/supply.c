@@ -115,7 +115,7 @@ static struct {
 	uint64_t in_vain;	/* ticks since a waiting thread got a chunk */
 } seen;
 
-/* The heartbeat at which a wait was given up: nobody waits again before it moves. */
+/* The heartbeat at which a wait was given up: no writer waits again until it moves. */
 static uint64_t dead_beat = ~0ull;
 
 /* A wait was in vain as threads that do nothing hold all chunks of this mapping,
@@ -140,7 +140,7 @@ static void pass(struct wait *w, uint64_t time)
 	if ((int64_t)step <= 0 ||
 	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;		/* somebody looked later */
-	/* not all of a time in which nobody came to run: the machine stood still, perhaps */
+	/* do not count a time in which no thread ran: perhaps the machine stood still */
 	step = step < most ? step : most;
 	__atomic_fetch_add(&seen.with_beat, step, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);

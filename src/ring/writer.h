@@ -51,7 +51,7 @@ struct pb_writer {
 	struct pb_pending pending[PB_WRITER_PENDING];
 };
 
-/* This process's mapping of the ring; sizes as the observer told them. */
+/* This process's mapping of the ring; sizes as the observer sent them. */
 struct pb_ring_map {
 	struct pb_ring *ring;
 	struct pb_ring_thread *threads;
@@ -97,7 +97,7 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
 
 /* One record: `word` (whose time bits are empty), at `time`, then payload words.
  * time_bits: 22, 28 or 42, the record's field; its shift follows. A PB_EXT_TIME
- * goes in front where the time doesn't fit. False: there was no room, and
+ * goes before it if the time doesn't fit. False: there was no room, and
  * nothing was written. Then pb_writer_put() has counted a call as lost. */
 bool pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		   const uint64_t *payload, unsigned nr_payload);

@@ -15,7 +15,7 @@ struct spec {
 	unsigned width, base;
 	bool has_width;
 	uint8_t size;			/* of a number: 4, 8 */
-	char how[2];			/* letters behind %p */
+	char how[2];			/* letters after %p */
 };
 
 struct out {
@@ -43,7 +43,7 @@ static bool ends_word(char c)
 	return !c || is_space(c) || is_punct(c);
 }
 
-/* Behind "%p": the last letter that belongs to it, or NULL. */
+/* After "%p": the last letter that belongs to it, or NULL. */
 static const char *read_pointer(const char *f, struct spec *s)
 {
 	s->kind = POINTER;
@@ -81,7 +81,7 @@ static const char *read_number(const char *f, struct spec *s)
 	return s->is_signed || s->base == 16 || *f == 'u' ? f : NULL;
 }
 
-/* f: behind the %. The conversion's last letter, or NULL: none that may be used. */
+/* f: after the %. The conversion's last letter, or NULL: none that may be used. */
 static const char *read_spec(const char *f, struct spec *s)
 {
 	*s = (struct spec){ 0 };
@@ -272,7 +272,7 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 	char text[256];
 	uint32_t n = 0;
 
-	/* what returns to v was called in front of it */
+	/* what returns to v was called before it */
 	if (run->host->symbol)
 		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'), s->how[0] != 's');
 	if (n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a run meets of the world. Who runs programs gives one; host_linux.c has one
+ * The environment of a run. The process that runs programs supplies one; host_linux.c has one
  * that asks the kernel. Functions are called wherever programs run: in signal
  * handlers, nested, on several threads at once; they allocate nothing and wait for
  * nobody. One that is NULL isn't there: the helper says what the comment says.
@@ -45,7 +45,7 @@ struct pb_bpf_host {
 	int (*signal)(struct pb_bpf_run *run, uint32_t sig, bool thread);
 	/* The cgroup's id; level: that many below the root, ~0: its own. NULL, or none: 0 */
 	uint64_t (*cgroup)(struct pb_bpf_run *run, uint32_t level);
-	/* NULL: nobody hears it */
+	/* NULL: output is discarded */
 	void (*trace)(struct pb_bpf_run *run, const char *text, uint32_t len);
 	/* Name of a place, with +offset/size if wanted; bytes written, at most n with a 0.
 	 * 0, or NULL: unknown */
@@ -77,7 +77,7 @@ struct pb_bpf_host {
 	void (*override)(struct pb_bpf_run *run, uint64_t value);
 	/*
 	 * What the run has until it gives it back: a record reserved in a ring buffer, a value
-	 * whose lock it holds. A run that ends by a jump gives nothing back. NULL: nobody minds
+	 * whose lock it holds. A run that ends by a jump gives nothing back. NULL: not called
 	 */
 	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 	void (*gives)(struct pb_bpf_run *run, void *what);

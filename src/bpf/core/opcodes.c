@@ -9,7 +9,7 @@ const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS] = {
 #undef PB_BPF_X_ROW
 };
 
-/* The field that tells operations of one opcode apart. */
+/* The field that distinguishes operations of one opcode. */
 static int32_t selecting(const struct bpf_insn *insn)
 {
 	switch (BPF_CLASS(insn->code)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What programs that see packets are handed: the kernel's shape, as they see its
- * fields, and behind it what its pointers stand for. Whoever runs such a program
+ * fields, and after it what its pointers stand for. The process that runs such a program
  * fills it; helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
@@ -31,7 +31,7 @@ struct pb_bpf_sock {
 	uint64_t cookie;
 };
 
-struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key tells and _set_ says */
+struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns and _set_ stores */
 	struct bpf_tunnel_key key;
 	bool known, ipv6, has_opt;
 	uint64_t flags;			/* of bpf_skb_set_tunnel_key */
@@ -56,8 +56,8 @@ struct pb_bpf_skb {
 	uint32_t classid, realm, uid;
 	const struct bpf_xfrm_state *xfrm;
 	uint32_t nr_xfrm;
-	struct pb_bpf_tunnel rx, tx;	/* rx: it came through; tx: what the program wants */
-	/* what else the program wants */
+	struct pb_bpf_tunnel rx, tx;	/* rx: where it came in; tx: what the program chooses */
+	/* the program's other choices */
 	uint32_t redirect_ifindex;
 	uint64_t redirect_flags;
 	uint32_t clones;

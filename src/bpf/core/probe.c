@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bpf/core/probe.h"
 
-/* Each begins with its load; a fault leaves rax, which is 0, and goes on behind it. */
+/* Each begins with its load; a fault leaves rax, which is 0, and goes on after it. */
 __asm__(
 "	.text\n"
 "	.macro	pb_probe name, load\n"

@@ -102,7 +102,7 @@ struct pb_bpf_prog {
 	uint32_t nr_maps, id;
 	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
 	char name[BPF_OBJ_NAME_LEN];
-	/* runs it: `jited`, or the interpreter behind the same arguments. Never NULL */
+	/* runs it: `jited`, or the interpreter after the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 	/* the JIT's, or NULL */
 	uint64_t (*jited)(const void *ctx, struct pb_bpf_run *run);
@@ -112,17 +112,17 @@ struct pb_bpf_prog {
 	struct pb_bpf_prog_stats *stats;	/* writable */
 };
 
-/* What a program meets of the world around it, from whoever runs it. */
+/* The environment of a program, supplied by the process that runs it. */
 struct pb_bpf_host;
 
-/* One run; on the stack of who starts it. */
+/* One run; on the stack of the thread that starts it. */
 struct pb_bpf_run {
 	const struct pb_bpf_prog *prog;	/* the one under way: a tail call changes it */
 	void *ctx;
 	const struct pb_bpf_host *host;
 	uint64_t cookie;		/* of the attachment */
-	uint32_t lane;			/* whose per-CPU values it has to itself */
-	uint32_t thread;		/* the thread's id: who holds spin locks in values */
+	uint32_t lane;			/* the per-CPU slot that it owns */
+	uint32_t thread;		/* the thread's id, the owner of spin locks in values */
 	uint32_t tail_calls;		/* so far */
 	bool lock_missed;		/* it goes on without a lock that its own thread holds */
 };
@@ -132,7 +132,7 @@ struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0, 1, 2: the code is shown, too */
 	uint32_t jit_harden;		/* bpf_jit_harden: 1: without privilege, 2: all */
 	uint32_t jit_baseline;		/* only instructions that every x86-64 has */
-	uint32_t debugger;		/* gdb is told of programs that are made from now on */
+	uint32_t debugger;		/* gdb learns of programs that are made from now on */
 	uint32_t stats;			/* bpf_stats_enabled */
 	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1: for good, 2 */
 	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */

@@ -12,7 +12,7 @@
 /* What an argument has to be. */
 enum pb_bpf_arg {
 	PB_BPF_ARG_DONTCARE,		/* none */
-	PB_BPF_ARG_CONST_MAP_PTR,	/* the map of the key and value arguments behind it */
+	PB_BPF_ARG_CONST_MAP_PTR,	/* the map of the key and value arguments after it */
 	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* on the stack, in a packet, a map or memory */
 	PB_BPF_ARG_PTR_TO_MAP_VALUE,
 	PB_BPF_ARG_PTR_TO_MEM,		/* its length is the next argument, or `size` bytes */

@@ -282,7 +282,7 @@ PB_BPF_HELPER(skb_vlan_push)
 	return (uint64_t)(int64_t)err;
 }
 
-/* What is in a frame behind its type: lengths and Novell's have names of their own. */
+/* What is in a frame after its type: lengths and Novell's have names of their own. */
 static uint16_t inner_protocol(const struct pb_bpf_skb *skb, uint16_t type)
 {
 	const uint8_t *rest = skb->pkt.data + 12 + VLAN_HEADER + 2;

@@ -40,7 +40,7 @@ enum pb_bpf_field_flags {
 	PB_BPF_FIELD_READ_PRIV = 16,	/* read with CAP_BPF only */
 	PB_BPF_FIELD_WRITE_PRIV = 32,	/* written with CAP_BPF only */
 	PB_BPF_FIELD_NARROW_START = 64,	/* as NARROW, but only from its first byte */
-	PB_BPF_FIELD_WIDE = 128,	/* may also be read with the padding behind it, 4 bytes */
+	PB_BPF_FIELD_WIDE = 128,	/* may also be read with the padding after it, 4 bytes */
 	PB_BPF_FIELD_FULL = 256,	/* of full sockets only */
 	PB_BPF_FIELD_DEVMAP = 512,	/* of programs for BPF_XDP_DEVMAP only */
 };
@@ -72,7 +72,7 @@ struct pb_bpf_type {
 /* NULL: none of ours. By bpftool's name or the alias. */
 const struct pb_bpf_type *pb_bpf_type_of(uint32_t type);
 const struct pb_bpf_type *pb_bpf_type_named(const char *name);
-/* The table: NULL behind the last. */
+/* The table: NULL after the last. */
 const struct pb_bpf_type *pb_bpf_type_at(uint32_t nr);
 
 /* An access that may be made, and what becomes of it. */

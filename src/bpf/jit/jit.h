@@ -13,7 +13,7 @@ struct pb_bpf_jit_fault {
 
 /* A function of the code, for unwinding; offsets. */
 struct pb_bpf_jit_frame {
-	uint32_t entry, body, end;	/* body: the first instruction behind the prologue */
+	uint32_t entry, body, end;	/* body: the first instruction after the prologue */
 	uint16_t room;			/* bytes below rbp, above the registers it saves */
 	uint8_t saved;
 };

@@ -103,7 +103,7 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx);
 void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool imm);
 void pb_jit_atomic(struct pb_jit *j, const struct bpf_insn *i, enum pb_bpf_op op);
-/* The code behind the last instruction that loads which fault go on at. */
+/* The code after the last instruction that loads which fault go on at. */
 void pb_jit_fixups(struct pb_jit *j);
 void pb_jit_find_saved(struct pb_jit *j);
 void pb_jit_prologue(struct pb_jit *j);

@@ -2,8 +2,8 @@
 /*
  * A program's native code. Offsets of jumps settle in passes: each lays out the code
  * with the last one's addresses, until none moves; code only shrinks. Where each jump
- * becomes short only when the one behind it has, that would take as many passes as
- * there are jumps; so after some passes far ones stay far. Behind the last instruction
+ * becomes short only when the one after it has, that would take as many passes as
+ * there are jumps; so after some passes far ones stay far. After the last instruction
  * stands what loads that fault go on with.
  */
 #include <cpuid.h>

@@ -62,7 +62,7 @@ static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame 
 	put1(b, 0x41), put1(b, 0x0e), put1(b, 16);		/* after push: CFA = rsp + 16 */
 	put1(b, 0x86), put1(b, 2);				/* rbp is at CFA - 16 */
 	put1(b, 0x43), put1(b, 0x0d), put1(b, 6);		/* after mov: CFA = rbp + 16 */
-	put1(b, 0x02), put1(b, f->body - f->entry - 4);		/* behind the pushes */
+	put1(b, 0x02), put1(b, f->body - f->entry - 4);		/* after the pushes */
 	for (size_t k = 0; k < pb_array_size(kept); k++)
 		if (f->saved & kept[k].bit)
 			put1(b, 0x80u | kept[k].reg), put1(b, slot++);

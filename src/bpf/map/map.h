@@ -23,12 +23,12 @@ struct pb_bpf_map_attr {
 /* A pointer in values that only bpf_kptr_xchg and loads reach. */
 struct pb_bpf_kptr {
 	uint32_t off, btf_id, size;	/* in the value; of the structure */
-	const char *name;		/* the structure's; known to who made the map, "" to others */
+	const char *name;		/* the structure's; known to the process that made the map, "" in others */
 	bool referenced;
 };
 #define PB_BPF_MAX_KPTRS 8
 
-/* What BTF tells of the values. */
+/* What BTF says of the values. */
 struct pb_bpf_map_types {
 	int32_t spin_lock_off, timer_off;	/* -1: none */
 	uint32_t nr_kptrs;
@@ -55,7 +55,7 @@ struct pb_bpf_map_head {
 	uint64_t magic, size;
 	struct pb_bpf_map_spec spec;
 	uint32_t version, id;
-	uint32_t frozen;		/* nobody may write it from outside any more */
+	uint32_t frozen;		/* no longer writable from outside */
 	uint32_t next_owner;		/* numbers are used again as late as can be */
 	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* processes that have it, a bit each */
 	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4];
@@ -70,16 +70,16 @@ struct pb_bpf_run;
 typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key, void *value);
 
 /*
- * Of a type. run: whose lane (run->lane) of per-CPU values is meant, and which thread
- * (run->thread) takes locks; may be NULL, from outside: lane 0, and the thread asks. Runs
- * of processes that share a map lose each other's increments if they have the same lane.
+ * Of a type. run: names the per-CPU slot (run->lane), and which thread
+ * (run->thread) takes locks; may be NULL, from outside: slot 0, and the thread asks. Runs
+ * of processes that share a map lose each other's increments if they have the same slot.
  * What a type can't do returns what its kernel's counterpart does. Only the last three may
  * be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Bytes of a block for it; 0 with *err set: can't be. */
 	uint64_t (*size)(const struct pb_bpf_map_spec *spec, int *err);
-	/* A block of zeros behind its header becomes an empty map. */
+	/* A block of zeros after its header becomes an empty map. */
 	void (*format)(void *block);
 	/* Whether a block that somebody else formatted can be used; fills map. map->attr,
 	 * inner, types and lanes are copied and checked already, and fit the block's size. */
@@ -96,12 +96,12 @@ struct pb_bpf_map_ops {
 	int (*peek)(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
 	/* Calls fn for the elements, as bpf_for_each_map_elem does; returns their number, or -errno */
 	int64_t (*each)(struct pb_bpf_map *map, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
-	/* From outside (map_sys.h): values of all lanes, numbers for objects; flags are checked. */
+	/* From outside (map_sys.h): values of all per-CPU slots, numbers for objects; flags are checked. */
 	int (*read)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* The same as read, and it is gone. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
-	/* Finds what processes that died at their work left; asks the kernel who lives. dead: one
+	/* Finds what processes left that died at work; asks the kernel which live. dead: one
 	 * that died for certain, although another one has its number now; 0: none. NULL: such a
 	 * map needs none */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
@@ -140,23 +140,23 @@ struct pb_bpf_map {
 	struct pb_bpf_map_types types;
 	uint32_t id;
 	char name[BPF_OBJ_NAME_LEN];
-	bool frozen;			/* nobody may write it from outside any more */
+	bool frozen;			/* no longer writable from outside */
 	uint8_t access;			/* enum pb_bpf_map_access, of this view from outside */
 	bool special;			/* values have fields that copying leaves out */
 	/*
-	 * Who this process is to the others (1 ... 1023), and whether somebody of them still
+	 * This process's number among those that share the map (1 ... 1023), and whether a process still
 	 * lives: a system call, when elements run out, a full map refuses a key (at most some
-	 * hundred times a second), or a lock isn't given back. NULL: nobody can tell, or runs may
+	 * hundred times a second), or a lock isn't given back. NULL: not known, or runs may
 	 * make no system calls; what a dead process left is found by others, then, or by `repair`.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
-	/* True: it is dead, and nobody gets its number until unclaim. With `alive`. */
+	/* True: it is dead, and no process gets its number until unclaim. With `alive`. */
 	bool (*claim)(const struct pb_bpf_map *map, uint32_t owner);
 	void (*unclaim)(const struct pb_bpf_map *map, uint32_t owner);
 	uint64_t asked;			/* when that was last asked */
 	const struct pb_bpf_objects *objects;
-	/* Tells those who wait for a ring buffer's data; NULL: they look by themselves */
+	/* Wakes consumers of a ring buffer; NULL: they poll */
 	void (*wake)(struct pb_bpf_map *map);
 	int fd;				/* of the block's file, or -1 */
 	uint64_t dev, ino;		/* which file that was */
@@ -164,10 +164,10 @@ struct pb_bpf_map {
 	/* of the type */
 	uint32_t lanes;			/* 1 but for per-CPU types */
 	uint32_t value_room;		/* bytes of a value, rounded up to 8 */
-	uint64_t lane_size;		/* bytes from a lane's values to the next one's */
+	uint64_t lane_size;		/* bytes from a per-CPU slot's values to the next one's */
 	char *elems;			/* arrays: element i is at elems + i * elem_size; of lane l
 					 * at elems + l * lane_size + i * elem_size */
-	char *values;			/* per-CPU hashes: those of lane 0 */
+	char *values;			/* per-CPU hashes: those of slot 0 */
 	uint64_t *buckets;
 	uint64_t size;			/* bytes of the block that are looked at */
 	uint64_t elem_size;
@@ -183,7 +183,7 @@ const struct pb_bpf_map_ops *pb_bpf_map_ops_of(uint32_t type);
 /* Bytes of the block; 0: can't be, *err says why. Context: any. */
 uint64_t pb_bpf_map_size(const struct pb_bpf_map_spec *spec, int *err);
 /* Bytes of addresses that the block takes: its end may be mapped twice (a ring buffer's
- * data), right behind it. size: of the block. */
+ * data), right after it. size: of the block. */
 uint64_t pb_bpf_map_span(const struct pb_bpf_map_spec *spec, uint64_t size);
 
 /* Makes a map of a block of pb_bpf_map_size bytes of zeros. */
@@ -193,7 +193,7 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
  * A view of a block of `size` bytes whose addresses are mapped as pb_bpf_map_span says.
  * The block may have been made by anybody, and may change at any time: nothing in it
  * is followed unchecked. -EINVAL: it is no map. owner, alive, objects, wake, fd are left
- * for the caller to set. Context: any; nobody else uses `map` meanwhile.
+ * for the caller to set. Context: any; no other thread uses `map` meanwhile.
  */
 int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
 /* Bytes of this block, and its span, or 0: it is no map. block: the first 512 bytes; size: at most */
@@ -202,7 +202,7 @@ uint64_t pb_bpf_map_block_size(const void *block, uint64_t size, uint64_t *span)
 /* Whether a map may be put into `outer`, a map of maps. */
 bool pb_bpf_map_fits(const struct pb_bpf_map *outer, const struct pb_bpf_map *inner);
 
-/* The thread that a lock belongs to; from outside a system call tells. */
+/* The thread that a lock belongs to; from outside a system call finds it. */
 uint32_t pb_bpf_thread(const struct pb_bpf_run *run);
 /*
  * Spin locks in values. me: the calling thread, unique among those that live (its tid).

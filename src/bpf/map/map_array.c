@@ -2,7 +2,7 @@
 /*
  * BPF_MAP_TYPE_ARRAY and PERCPU_ARRAY.
  *
- *   head | to a page's end | values, or those of lane 0, of lane 1, ...
+ *   head | to a page's end | values, or those of slot 0, of slot 1, ...
  *
  * Values begin at a page, so that another process can map them and nothing else.
  */

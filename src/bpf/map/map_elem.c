@@ -39,7 +39,7 @@ void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, u
 		uint64_t free = (word & TAGS) | FREE | (LINK(head) & ~END);
 
 		if (!pb_replace(&e->next, &word, free))
-			return;		/* found by a scan, or by who repairs */
+			return;		/* found by a scan, or by a repair */
 		word = free;
 	} while (!pb_replace(stack, &head, (head & TAGS) + TAG_ONE + link));
 }
@@ -159,7 +159,7 @@ struct lives {
 	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
 };
 
-/* Asks once for each. Who is dead stays so, and nobody else has the number, until the end. */
+/* Asks once for each. A dead process stays dead, and no other gets its number, until the end. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;
@@ -194,7 +194,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 			return false;
 		break;
 	case MARK:
-		/* who unlinked it, and was about to own it, finds that we do */
+		/* the thread that unlinked it, and was about to own it, finds that we do */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;
@@ -285,7 +285,7 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 
 /*
  * The room is right but for what died beside it. A number that is found twice, with the
- * same words and the same room, is that of a moment in which nobody was at work, or of
+ * same words and the same room, is that of a moment in which no operation was under way, or of
  * operations that stand still. Those hold their room here, so that there is never too
  * much; if there is too little afterwards, it is counted again when it runs out.
  */

@@ -9,9 +9,9 @@
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_owner.h"
 
-/* ---- who lives -------------------------------------------------------------- */
+/* ---- which processes live -------------------------------------------------------------- */
 
-/* The descriptor may have become another file's: then nobody is said to be dead. */
+/* The descriptor may have become another file's: then no process counts as dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;

@@ -2,7 +2,7 @@
 /*
  * Maps in files: memory that processes share. Uses libc.
  *
- * Each process that may write a map holds a lock on one byte of its file behind all
+ * Each process that may write a map holds a lock on one byte of its file after all
  * data, the byte's number being its `owner`. The lock belongs to the open file, which
  * lives as long as the mapping does, whatever becomes of descriptors: so it tells others
  * that this process lives, in any PID namespace, and is gone with it.
@@ -26,7 +26,7 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
  */
 int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
 
-/* Opens the file behind a descriptor once more; -errno, or a descriptor. */
+/* Opens the file after a descriptor once more; -errno, or a descriptor. */
 int pb_bpf_map_reopen(int fd, uint8_t access);
 
 /* Whether any process has the map in this file, opened by open(). */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_HASH, LRU_HASH, and those with a value for each lane. map_hash.h has
+ * BPF_MAP_TYPE_HASH, LRU_HASH, and those with a value for each per-CPU slot. map_hash.h has
  * the layout and the states.
  *
  * A bucket is a word {tag, link}; link is an element's number and one, or END and the
  * bucket's number. A new key is inserted at a bucket's word only, which then has a new tag:
- * who replaces the word that he read before he looked through the list knows that no key
- * came meanwhile. A present key's new element is put behind its old one by the same change
- * of the old one's word that deletes that: who looks finds one of both. Who marks an element
- * has deleted it; who unlinks it gives it back.
+ * a thread that replaces the word that it read before it searched the list knows that no key
+ * came meanwhile. A present key's new element is put after its old one by the same change
+ * of the old one's word that deletes that: a lookup finds one or the other. Marking an element
+ * deletes it; the thread that unlinks it gives it back.
  *
  * An element that is free may be in another list soon, or be filled for one. So a step is
  * believed only if the word that led to the element has no mark and is still the same when
- * the element's own has been read: then it was in the list. Who comes to a deleted element
- * has it unlinked before he goes on. Who finds a word changed, or walks for too long, begins
- * anew.
+ * the element's own has been read: then it was in the list. A thread that comes to a deleted element
+ * unlinks it before it goes on. A walk that sees a changed word, or exceeds its step limit, starts
+ * again.
  */
 #include "bpf/map/map_hash.h"
 
@@ -225,7 +225,7 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 	return find_again(m, hash, key, &word, shard_of(m, NULL));
 }
 
-/* An element that we have unlinked. While it is ours it still has its room, for who counts. */
+/* An element that we have unlinked. While it is ours it still has its room, for the counts. */
 static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
 {
 	struct elem *e = elem(m, link);
@@ -234,7 +234,7 @@ static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_
 
 	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
 	if (!pb_replace(&e->next, &word, owned))
-		return;		/* who repairs took us for dead */
+		return;		/* a repair took us for dead */
 	if (room)
 		pb_bpf_hash_give_room(m, shard);
 	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
@@ -264,7 +264,7 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 			word = next;
 			continue;
 		}
-		/* another tag: the link may come back, when the element is used again behind this one */
+		/* another tag: the link may come back, when the element is used again after this one */
 		new = ((word & TAGS) + TAG_ONE) | LINK(next);
 		if (!pb_replace(at, &word, new))
 			return LOST;
@@ -367,7 +367,7 @@ struct change {
 	const void *key, *value;
 	uint64_t flags;
 	struct pb_bpf_run *run;
-	bool all;		/* value has those of all lanes */
+	bool all;		/* value has those of all per-CPU slots */
 	uint32_t hash, bucket, shard;
 };
 
@@ -474,8 +474,8 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 }
 
 /*
- * Puts a new element into the list: behind the old one, which is deleted by that and leaves
- * it its room; or in front of all. 1: somebody came first.
+ * Puts a new element into the list: after the old one, which is deleted by that and leaves
+ * it its room; or before all. 1: another thread came first.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)

@@ -3,7 +3,7 @@
  * A hash's block, and the states of its elements. For map_hash.c, map_lru.c and
  * map_elem.c only.
  *
- *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of lane 0, 1 ...
+ *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *
  * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. What an element is stands in
  * it and nowhere else, so that a process may die between any two instructions:
@@ -22,8 +22,8 @@
  * Each arrow but update's is one cmpxchg of the word; update's last step is that of the
  * bucket's word. The tag is another one in each life, and whenever
  * the link changes. Stacks of free elements are hints
- * where to look: who takes an element off a stack has it only when its word has become
- * `owned`. What a dead process left is told by its word (and e->owner): map_elem.c.
+ * where to look: a thread that takes an element off a stack owns it only when its word has become
+ * `owned`. Its word (and e->owner) shows what a dead process left: map_elem.c.
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H
@@ -39,9 +39,9 @@
 #define STATE(word)	((word) & (MARK | OUT))
 #define FREE		(MARK | OUT)	/* with a link that isn't END */
 #define SPARE		64	/* elements for updates that are under way */
-#define SHARDS		16	/* each run takes and gives by its lane, so that processors meet seldom */
+#define SHARDS		16	/* each run takes and gives by its per-CPU slot, so that processors meet seldom */
 #define SMALL		8	/* bytes of a value that is changed where it is */
-#define MOST_WALKS	1000	/* each was disturbed by somebody who got further */
+#define MOST_WALKS	1000	/* each was disturbed by a thread that got further */
 
 enum { LOST = 1, SWEEP, DAMAGED };	/* the last: what no process of ours does */
 
@@ -65,10 +65,10 @@ struct elem {
 	uint64_t next;
 	uint64_t small;		/* a value of up to SMALL bytes: changes together with `next` */
 	uint32_t hash;
-	uint16_t owner;		/* who filled it */
+	uint16_t owner;		/* the thread that filled it */
 	uint8_t ref;		/* LRU: was looked up since the hand passed */
 	uint8_t room;		/* while it is somebody's: has room for a key, or is about to take it */
-	char key[];		/* rounded up to 8, then a larger value; those of lanes lie elsewhere */
+	char key[];		/* rounded up to 8, then a larger value; those of per-CPU slots lie elsewhere */
 } __attribute__((aligned(16)));
 
 static inline struct hash_top *hash_top(const struct pb_bpf_map *m)
@@ -130,7 +130,7 @@ bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
 void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard);
 /* Keys, but for those that are under way. */
 uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m);
-/* Finds what dead processes left, and counts the keys anew if nobody changes them. */
+/* Finds what dead processes left, and counts the keys again if no thread changes them. */
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
 /* Whether, since this process last asked, another one may have died at its work, and the map
@@ -150,7 +150,7 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
 /* Whether the element is in its bucket's list: 1, 0; -1: can't be said. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
-/* Deletes an element that has that tag; false: somebody else has. Who frees it gives its room
+/* Deletes an element that has that tag; false: another thread has. The thread that frees it gives its room
  * back. */
 bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
 

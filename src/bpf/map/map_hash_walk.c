@@ -13,7 +13,7 @@ struct seen {
 	uint64_t tag[MOST];
 };
 
-/* Elements of a bucket behind the one called `after`, or from the first one on (0). 0, or
+/* Elements of a bucket after the one called `after`, or from the first one on (0). 0, or
  * LOST, SWEEP, DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
@@ -146,7 +146,7 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 	return err || !take ? err : m->ops->remove(m, key, NULL);
 }
 
-/* The bucket's keys and values behind what is in `keys` already. -ENOSPC: not all would fit */
+/* The bucket's keys and values after what is in `keys` already. -ENOSPC: not all would fit */
 static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values, uint32_t room,
 			    uint64_t flags, bool take)
 {

@@ -5,11 +5,11 @@
  *
  *   head | struct lpm_top | nodes
  *
- * Writers take turns by a lock. What they change becomes true by one store into a slot (a
+ * A lock serialises writers. What they change becomes true by one store into a slot (a
  * parent's child, or the root), so a tree is whole at every instruction; what else a
- * writer that died left undone is done by who takes the lock after him. Readers take no
+ * writer that died left undone is done by the next owner of the lock. Readers take no
  * lock: each node that leaves the tree changes `gone` before it may be used again, and
- * who finds that changed behind his walk walks again.
+ * a reader that finds it changed after its walk restarts.
  */
 #include "bpf/map/map_priv.h"
 
@@ -173,7 +173,7 @@ static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 	return last;
 }
 
-/* The one behind k, or the first one if k isn't there. NULL: k is the last. */
+/* The one after k, or the first one if k isn't there. NULL: k is the last. */
 static struct node *behind(const struct pb_bpf_map *m, struct key k)
 {
 	uint32_t root = pb_load32(&top(m)->root), link = root;
@@ -219,7 +219,7 @@ static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	return n ? 0 : -ENOENT;
 }
 
-/* ---- nodes that are free: for who holds the lock ------------------------------------ */
+/* ---- nodes that are free: for the owner of the lock ------------------------------------ */
 
 static void put_node(struct pb_bpf_map *m, uint32_t link)
 {

@@ -6,7 +6,7 @@
  *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
  * The block has ids, 0: nothing; struct pb_bpf_objects says what they are in this
- * process. Whoever puts an id into a map keeps the object, whoever takes it out lets go:
+ * process. Putting an id into a map takes a reference to the object, taking it out drops it:
  * in his own process. What another process alone has is not found, and is as if nothing
  * were there.
  */
@@ -190,7 +190,7 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 	return 0;
 }
 
-/* Writers take turns, so that each lets go of what he took out. */
+/* Writers are serialised, so that each drops the reference that it took out. */
 static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
 	int64_t id = get(m, value);

@@ -29,7 +29,7 @@ int pb_bpf_become_owner(struct pb_bpf_map *map, int fd)
 		if (err)
 			return (int)err;
 		map->owner = owner;
-		/* set already: who had the number before us died, perhaps at his work */
+		/* set already: the previous owner of the number died, perhaps at work */
 		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) & bit && map->ops->repair)
 			map->ops->repair(map, owner);
 		return 0;

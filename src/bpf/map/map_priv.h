@@ -49,7 +49,7 @@ static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct 
 	return lane < m->lanes ? lane : m->lanes - 1;
 }
 
-/* A value of all lanes: in a row, from outside; lane_size apart in the map. */
+/* The values of all per-CPU slots: in a row, from outside; lane_size apart in the map. */
 static inline void pb_bpf_lanes_out(const struct pb_bpf_map *m, void *out, const char *lane0)
 {
 	for (uint32_t l = 0; l < m->lanes; l++)
@@ -68,7 +68,7 @@ static inline bool pb_bpf_access_ok(uint32_t flags)
 	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG);
 }
 
-/* A value of one lane, but for the fields that copying leaves alone. */
+/* A value of one per-CPU slot, but for the fields that copying leaves alone. */
 void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void *src);
 
 static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, const void *src)

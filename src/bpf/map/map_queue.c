@@ -6,7 +6,7 @@
  *
  * Values lie in a ring; `head` and `tail` count the values that were ever put in and
  * taken out at their ends, in one word, so that each operation becomes true by one store:
- * who dies before it has done nothing. A lock keeps the operations apart; a dead process
+ * a process that dies before it has done nothing. A lock keeps the operations apart; a dead process
  * doesn't keep it, and a handler that interrupted its holder gets -EBUSY.
  */
 #include "bpf/map/map_priv.h"

@@ -2,17 +2,17 @@
 /*
  * BPF_MAP_TYPE_RINGBUF. map_ringbuf.h has the layout.
  *
- * A reservation is three steps, and whoever meets one half done finishes it:
+ * A reservation is three steps, and a producer that meets one half done finishes it:
  *
  *   1. claim: {position, length, owner}, one cmpxchg of 16 bytes, if the last claim is done
  *   2. the record's header becomes BUSY, if the producers' position is still the claim's
- *   3. the producers' position goes behind the record
+ *   3. the producers' position goes after the record
  *
  * So a consumer never sees a position whose header isn't written, and no producer waits
  * for another one. Step 2 is a cmpxchg from what stood there; its word of ours is another
  * one than before, so a helper that comes too late (the record may be submitted already)
  * finds nothing that he takes for the old. A record has its owner's number: if that
- * process dies before it submits, the record is discarded by who needs it gone.
+ * process dies before it submits, the record is discarded by the thread that needs its room.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"

@@ -8,7 +8,7 @@
  * the bucket. A reader discards what it read if the word has changed. A thread that finds a
  * bucket BUSY with the hash of its own stack takes the number: another thread is putting
  * the same stack in, as happens when several threads come to a place for the first time.
- * A BUSY bucket whose owner died is filled anew.
+ * A BUSY bucket whose owner died is filled again.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
@@ -25,7 +25,7 @@ struct bucket {
 	uint64_t ip[];
 };
 
-/* The next turn, of a stack with that hash; EMPTY, and nobody's. */
+/* The next generation, of a stack with that hash; EMPTY, without owner. */
 static uint64_t next_turn(uint64_t word, uint32_t hash)
 {
 	return (uint64_t)hash << 32 | (((uint32_t)word & ~4095u) + 4096u);

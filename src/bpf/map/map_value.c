@@ -59,7 +59,7 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 
 /* ---- locks ---------------------------------------------------------------- */
 
-/* A lock's word: 0, or who holds it. Threads have 22 bits, the kernel's most. */
+/* A lock's word: 0, or its owner. Threads have 22 bits, the kernel's most. */
 #define THREAD_BITS	22
 #define THREADS		((1u << THREAD_BITS) - 1)
 #define SPINS		(1 << 10)	/* looks between two questions whether the holder lives */

@@ -142,7 +142,7 @@ static int default_path(char *path, size_t size)
 	return 0;
 }
 
-/* Ids of maps that nobody has and nothing names. */
+/* Ids of maps that no process has and nothing names. */
 static void remove_unused(struct pb_bpf_pins *p)
 {
 	int copy = openat(p->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -210,7 +210,7 @@ static int link_fd(int fd, int dir, const char *name)
 }
 
 /* Maps of maps and of programs hold ids: what comes later must not be taken for what went. So
- * they are counted, in a file, and begin anew only after the last. */
+ * they are counted, in a file, and begin again only after the last. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

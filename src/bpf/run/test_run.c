@@ -232,7 +232,7 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t, co
 	read_ethernet(skb);
 }
 
-/* The packet without its link's header, for types that begin behind it. */
+/* The packet without its link's header, for types that begin after it. */
 static void begin_at_net(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data = skb->pkt.data_meta = skb->net;
