@@ -57,7 +57,7 @@ enum pb_bpf_form {
 };
 
 /*
- * X(name, form, opcode, value, width, symbol): value of the field that tells
+ * X(name, form, opcode, value, width, symbol): value of the field that distinguishes
  * operations of one opcode apart (arithmetic: off; byte order and atomics: imm;
  * calls, may_goto: src; others have none, 0). Width of the operands in bytes, or of the part
  * of a register that counts (moves with sign extension, byte order). Symbol as

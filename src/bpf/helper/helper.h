@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Helpers: for each of the kernel's numbers its prototype, who may call it and the
+ * Helpers: for each of the kernel's numbers its prototype, the programs that may call it, and the
  * function that does it. Source of numbers and names: linux/bpf.h; of prototypes:
  * the kernel's, whose names these are (ARG_, RET_).
  */
@@ -113,6 +113,6 @@ struct pb_bpf_helper {
 const struct pb_bpf_helper *pb_bpf_helper_for(const struct pb_bpf_type *type, uint32_t attach_type,
 					      uint32_t caps, uint32_t id);
 
-/* By number alone, whoever may call it. Never NULL: unknown numbers have no name. */
+/* By number alone, without a check of permission. Never NULL: unknown numbers have no name. */
 const struct pb_bpf_helper *pb_bpf_helper_of(uint32_t id);
 #endif

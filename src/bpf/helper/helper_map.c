@@ -48,7 +48,7 @@ PB_BPF_HELPER(map_peek_elem)
 	return (uint64_t)(int64_t)map->ops->peek(map, PB_BPF_PTR(r2), run);
 }
 
-/* r2 key, r3 processor: its lane's value */
+/* r2 key, r3 processor: the value of its slot */
 PB_BPF_HELPER(map_lookup_percpu_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
@@ -110,7 +110,7 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * Nothing can be told to the program. In a handler that has interrupted the lock's
+ * The program can't be notified. In a handler that has interrupted the lock's
  * holder it goes on without it, and lets it alone at the end.
  */
 PB_BPF_HELPER(spin_lock)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Records for those who read ring buffers. */
+/* Records for readers of ring buffers. */
 #include "bpf/helper/dynptr.h"
 #include "bpf/helper/helper_priv.h"
 #include "bpf/map/map_ringbuf.h"

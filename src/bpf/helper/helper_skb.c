@@ -210,7 +210,7 @@ PB_BPF_HELPER(csum_update)
 
 PB_BPF_HELPER(csum_level)
 {
-	/* nobody has looked at the checksums of our packets */
+	/* the checksums of our packets were not verified */
 	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) : r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
 }
 

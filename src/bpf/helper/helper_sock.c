@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sockets, as far as who runs the program tells of them; and tunnels. */
+/* Sockets, as far as the host describes them; and tunnels. */
 #include <stddef.h>
 #include "bpf/helper/helper_priv.h"
 

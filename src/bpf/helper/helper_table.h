@@ -6,7 +6,7 @@
  *
  * DO: src/bpf has a function for it. NO: the resolver and the JIT know what it does
  * (tail_call), or nothing can be done outside of the kernel: programs that call it
- * are judged, not run. Without a set nobody may call it; its name is known.
+ * are verified, not run. Without a set no program may call it; its name is known.
  * Prototypes and sets are Linux 6.1's. helper.c gives the words their meaning.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H

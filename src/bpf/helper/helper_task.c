@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Time, randomness, processors, and who is running. */
+/* Time, randomness, processors, and the current task. */
 #include "bpf/helper/helper_priv.h"
 
 PB_BPF_HELPER(ktime_get_ns)

@@ -109,7 +109,7 @@ PB_BPF_HELPER(get_stack)
 	uint64_t ips[PB_BPF_MAX_STACK];
 	int nr = -EINVAL;
 
-	/* build ids need files; offsets in them are for who reads the addresses */
+	/* build ids need files; offsets in them are for the reader of the addresses */
 	if (!(r4 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK)) && !(size % each))
 		nr = walk(run, ips, depth(size / each, skip));
 	if (nr >= 0 && (uint32_t)nr < skip)

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Privileges of who loads; the kernel's. */
+/* The loader's privileges; the kernel's names. */
 enum pb_bpf_caps {
 	PB_BPF_CAP_BPF = 1,		/* loops and calls of all kinds, larger programs */
 	PB_BPF_CAP_PERFMON = 2,		/* may learn addresses; no care about speculation */

@@ -68,7 +68,7 @@ void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bo
 	pb_jit_bytes(j, (uint32_t)i->imm, width == 8 ? 4 : (int)width);
 }
 
-/* What the processor has no instruction for: until nobody came in between. */
+/* Operations without a processor instruction: retried until no other thread interferes. */
 static void fetch_loop(struct pb_jit *j, const struct bpf_insn *i, bool wide, unsigned op)
 {
 	int dst = REG(i->dst_reg), src = REG(i->src_reg);

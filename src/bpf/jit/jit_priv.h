@@ -46,7 +46,7 @@ struct pb_jit {
 	bool tail_calls;	/* there are some in the program */
 	bool settled;		/* far jumps stay far */
 	bool moved;		/* something isn't where the last pass had it */
-	struct pb_bpf_jit_frame nowhere;	/* frames that nobody asked for */
+	struct pb_bpf_jit_frame nowhere;	/* frames that were not asked for */
 	struct pb_jit_sub subs[PB_BPF_MAX_SUBPROGS];
 };
 

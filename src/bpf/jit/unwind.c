@@ -24,7 +24,7 @@ static void put4(struct bytes *b, uint32_t v)
 	b->n += 4;
 }
 
-/* Its length stands in front. */
+/* Its length stands before it. */
 static void end_entry(struct bytes *b, uint32_t start)
 {
 	uint32_t len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What debuggers and unwinders are told of native code: its frames as .eh_frame, and,
+ * What debuggers and unwinders read about native code: its frames as .eh_frame, and,
  * for gdb, an object file in memory. Context: not on a hit.
  */
 #ifndef PB_BPF_JIT_UNWIND_H
@@ -19,7 +19,7 @@ uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_ji
 /*
  * gdb's interface for native code that was made at run time: it stops in a function of
  * ours and reads an object file of symbols and frames. `entry` is that one's room:
- * PB_BPF_DEBUG_SIZE bytes, in front of the .eh_frame and in one mapping with it, which
+ * PB_BPF_DEBUG_SIZE bytes, before the .eh_frame and in one mapping with it, which
  * stay until it is taken away. One thread at a time.
  */
 #define PB_BPF_DEBUG_SIZE	1024

@@ -165,7 +165,7 @@ struct pb_bpf_map {
 	uint32_t lanes;			/* 1 but for per-CPU types */
 	uint32_t value_room;		/* bytes of a value, rounded up to 8 */
 	uint64_t lane_size;		/* bytes from a per-CPU slot's values to the next one's */
-	char *elems;			/* arrays: element i is at elems + i * elem_size; of lane l
+	char *elems;			/* arrays: element i is at elems + i * elem_size; of slot l
 					 * at elems + l * lane_size + i * elem_size */
 	char *values;			/* per-CPU hashes: those of slot 0 */
 	uint64_t *buckets;

@@ -4,7 +4,7 @@
  *
  * Each process that may write a map holds a lock on one byte of its file after all
  * data, the byte's number being its `owner`. The lock belongs to the open file, which
- * lives as long as the mapping does, whatever becomes of descriptors: so it tells others
+ * lives as long as the mapping does, whatever becomes of descriptors: so it shows others
  * that this process lives, in any PID namespace, and is gone with it.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.

@@ -10,10 +10,10 @@
  *
  *   0                     never used
  *   MARK OUT link         free; link: the next one in its stack, a hint
- *   MARK OUT END owner    somebody fills it, or puts it away
+ *   MARK OUT END owner    a thread fills it, or puts it away
  *   link                  in its bucket's list; or filled, and about to be put there by
  *                         e->owner
- *   MARK link             deleted; in its list, until somebody unlinks it and owns it then
+ *   MARK link             deleted; in its list, until a thread unlinks it and owns it then
  *
  *          take_elem        update             mark             sweep         give_elem
  *   free ───────────▶ owned ──────▶ in list ───────▶ deleted ───────▶ owned ─────────▶ free

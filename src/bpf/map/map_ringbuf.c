@@ -100,11 +100,11 @@ static uint64_t room_of(uint32_t len)
 static void finish(struct pb_bpf_map *m, struct claim c)
 {
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
-	uint32_t turn = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
+	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
-	pb_replace(header, &old, (uint64_t)(turn << OWNER_BITS | (c.owner & ((1u << OWNER_BITS) - 1))) << 32 |
+	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS | (c.owner & ((1u << OWNER_BITS) - 1))) << 32 |
 				 BPF_RINGBUF_BUSY_BIT | c.len);
 	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
 }

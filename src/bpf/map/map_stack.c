@@ -4,7 +4,7 @@
  *
  *   head | buckets: struct bucket, value_size / 8 addresses
  *
- * A bucket's word is {hash, turn, owner, state}. The thread that changes it to BUSY fills
+ * A bucket's word is {hash, generation, owner, state}. The thread that changes it to BUSY fills
  * the bucket. A reader discards what it read if the word has changed. A thread that finds a
  * bucket BUSY with the hash of its own stack takes the number: another thread is putting
  * the same stack in, as happens when several threads come to a place for the first time.
@@ -13,7 +13,7 @@
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
 
-enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner, 20 of the turn, 32 of the hash */
+enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner, 20 of the generation, 32 of the hash */
 #define STATE(word)	((word) & 3)
 #define OWNER(word)	((uint32_t)((word) >> 2 & 1023))
 #define HASH(word)	((uint32_t)((word) >> 32))
@@ -26,7 +26,7 @@ struct bucket {
 };
 
 /* The next generation, of a stack with that hash; EMPTY, without owner. */
-static uint64_t next_turn(uint64_t word, uint32_t hash)
+static uint64_t next_generation(uint64_t word, uint32_t hash)
 {
 	return (uint64_t)hash << 32 | (((uint32_t)word & ~4095u) + 4096u);
 }
@@ -115,7 +115,7 @@ static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const 
 		   uint64_t flags)
 {
 	for (int tries = 0; tries < MOST_TRIES; tries++) {
-		uint64_t word = pb_load(&b->word), busy = next_turn(word, hash) | (uint64_t)m->owner << 2 | BUSY;
+		uint64_t word = pb_load(&b->word), busy = next_generation(word, hash) | (uint64_t)m->owner << 2 | BUSY;
 		bool filling = is_being_filled(m, word);
 
 		if ((STATE(word) == FULL || filling) && same(b, word, hash, ips, nr, flags)) {
@@ -131,7 +131,7 @@ static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const 
 			continue;
 		b->nr = nr;
 		memcpy(b->ip, ips, nr * 8ull);
-		__atomic_store_n(&b->word, next_turn(busy, hash) | FULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&b->word, next_generation(busy, hash) | FULL, __ATOMIC_RELEASE);
 		return 0;
 	}
 	return -EBUSY;
@@ -195,7 +195,7 @@ static int stack_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 		return -E2BIG;
 	word = pb_load(&b->word);
 	while (STATE(word) == FULL)
-		if (pb_replace(&b->word, &word, next_turn(word, 0)))
+		if (pb_replace(&b->word, &word, next_generation(word, 0)))
 			return 0;
 	return -ENOENT;
 }

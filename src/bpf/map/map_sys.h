@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Maps from outside: what bpf(2) does, with its rights, flags and errors. Values of
- * per-CPU types are those of all lanes, each rounded up to 8 bytes; values of maps of
+ * per-CPU types are those of all slots, each rounded up to 8 bytes; values of maps of
  * objects are handles when they are written and ids when they are read.
  *
  * Context: any thread, not inside a run: may make system calls. Return 0 or -errno;

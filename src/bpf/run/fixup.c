@@ -297,7 +297,7 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 }
 
 /*
- * A frame with may_gotos has a counter below its stack: turns that they still let pass.
+ * A frame with may_gotos has a counter below its stack: iterations that they still allow.
  * It is set before the subprogram's first instruction; jumps to that go past it.
  */
 static void emit_counter(struct out *o)
@@ -391,7 +391,7 @@ static int emit_all(struct out *o)
 			if (err)
 				return err;
 		} else if (sub) {
-			/* its address may be taken, but nobody calls it */
+			/* its address may be taken, but it is never called */
 			ALU64(BPF_MOV, BPF_K, 0, 0, 0);
 			emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 		}

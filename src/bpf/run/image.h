@@ -6,7 +6,7 @@
  *	| writable    | read-only: struct pb_bpf_prog,  | read-only,|
  *	|             | instructions, tables            | executable|
  *
- * written while nobody can execute it. Context: not on a hit, not in a signal handler
+ * written while no thread can execute it. Context: not on a hit, not in a signal handler
  * unless said; any thread.
  */
 #ifndef PB_BPF_RUN_IMAGE_H
@@ -36,7 +36,7 @@ struct pb_bpf_prog_spec {
 	uint32_t ctx_needed;			/* bytes of the context that it accesses */
 	const char *name;
 	struct pb_bpf_prog_stats *stats;	/* where it counts; NULL: a place of its own */
-	bool privileged;			/* who loads it may learn addresses */
+	bool privileged;			/* the loader may learn addresses */
 };
 
 /*
@@ -46,6 +46,6 @@ struct pb_bpf_prog_spec {
  */
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog);
 
-/* Nobody runs it any more, nor will. NULL: nothing. */
+/* Call it when no run uses it any more. NULL: nothing. */
 void pb_bpf_prog_free(struct pb_bpf_prog *prog);
 #endif

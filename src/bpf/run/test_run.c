@@ -150,7 +150,7 @@ static int take_fields(struct pb_bpf_skb *skb, const struct __sk_buff *in)
 	return 0;
 }
 
-/* What the kernel tells back. */
+/* What the kernel returns. */
 static void tell_fields(const struct pb_bpf_skb *skb, struct __sk_buff *out)
 {
 	const struct __sk_buff *s = &skb->s;

@@ -32,7 +32,7 @@ struct pb_bpf_test_run {
 	 * `tight`: none at all, so that it begins (begin_tight) or ends at the untouchable page
 	 */
 	bool tight, begin_tight;
-	/* what helpers are told about a packet of the sk_buff kind: all after `csum`. May be NULL */
+	/* what helpers know about a packet of the sk_buff kind: all after `csum`. May be NULL */
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
 	/* out, if not NULL; sizes: their room, then what there would be */

@@ -118,7 +118,7 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 {
 	const struct reg *o = &old->reg, *c = &cur->reg;
 
-	/* how many elements an iterator has given needn't be the same: turns.c */
+	/* how many elements an iterator has given needn't be the same: iterations.c */
 	if (slot_iterates(old))
 		return o->drained == c->drained && same_id(env, o->ref, c->ref);
 	return o->dynptr == c->dynptr && o->first_slot == c->first_slot && same_id(env, o->id, c->id) &&
@@ -127,7 +127,7 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 
 /*
  * What a load of the whole slot gives, if that is a number: the one that was spilled, or
- * any, where all bytes are numbers' or nobody's. NULL: neither.
+ * any, where all bytes are numbers or uninitialised. NULL: neither.
  */
 static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
 {
@@ -183,9 +183,9 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* fewer turns may be left there: how many there are at most is the caller's r1, which no
+	/* fewer iterations may be left there: how many there are at most is the caller's r1, which no
 	 * register of the callback comes from, so nothing else compares it */
-	if ((int64_t)old->most_turns - old->turns < (int64_t)cur->most_turns - cur->turns)
+	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations - cur->iterations)
 		return false;
 	for (uint32_t i = 0; i < 11; i++)
 		if (regs >> i & 1 && !reg_safe(env, rest_reg(old, i), m->precise >> i & 1, &cur->regs[i]))

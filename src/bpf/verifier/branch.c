@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Conditional jumps: which way it goes if that is known, and what each way says of
+ * Conditional jumps: which branch is taken if that is known, and what each branch implies for
  * the operands, their copies, pointers that may be NULL, and packets. What it says of
  * numbers is compare.c's.
  */
@@ -33,7 +33,7 @@ static int decide_null(const struct reg *r, const struct reg *number, unsigned o
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
 }
 
-/* A packet pointer that was found at or behind the end stays there. */
+/* A packet pointer that was found at or after the end stays there. */
 static int decide_packet(const struct reg *dst, const struct reg *src, unsigned op)
 {
 	const struct reg *p = dst;
@@ -188,7 +188,7 @@ static void known_pointer(struct env *env, struct reg *r)
 			break;
 		}
 	}
-	/* values with a lock are told apart */
+	/* values with a lock are distinguished */
 	if (!(reg_is(r, TO_MAP_VALUE) && r->map->types.spin_lock_off >= 0))
 		r->id = 0;
 }
@@ -276,7 +276,7 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 	}
 	/* p > end and p >= end: what follows (here) is inside */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
-	/* p > end: elsewhere p is behind it, here p <= end. p >= end: here p < end */
+	/* p > end: elsewhere p is after it, here p <= end. p >= end: here p < end */
 	found_bytes(inside_here ? here : there, p, op == BPF_JGE || op == BPF_JLT);
 	found_end(inside_here ? there : here, n, op == BPF_JGT || op == BPF_JLE);
 	return true;

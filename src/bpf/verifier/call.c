@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls of helpers: who may call, what the arguments are, what comes back. */
+/* Calls of helpers: permission, arguments, return value. */
 #include "bpf/core/format.h"
 #include "bpf/verifier/env.h"
 

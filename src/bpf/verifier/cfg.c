@@ -43,7 +43,7 @@ static int add_subprog(struct env *env, int64_t at)
 	return 0;
 }
 
-/* 0 and 0: one that isn't there; nobody may come to it. */
+/* 0 and 0: no instruction; reaching it is an error. */
 static int check_kfunc_call(struct env *env, const struct bpf_insn *insn)
 {
 	if (!insn->imm && !insn->off)
@@ -114,7 +114,7 @@ static bool calls_mover(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].moves_packet;
 }
 
-/* Whoever calls a subprogram that moves the packet moves it. */
+/* A call of a subprogram that moves the packet moves the packet. */
 static void spread_moves(struct env *env)
 {
 	bool more = env->nr_subs > 1;
@@ -252,7 +252,7 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	case BPF_CALL:
 		if (!insn->src_reg && helper_calls_back(insn->imm)) {
 			env->aux[i].prune_point = env->aux[i].jump_point = true;
-			/* not at once, and it comes back to nobody: a timer's */
+			/* runs later, and returns to no frame: a timer's */
 			env->aux[i].calls_back = env->aux[i].head = insn->imm != BPF_FUNC_timer_set_callback;
 		}
 		if (kfunc_iterates(insn))
@@ -337,7 +337,7 @@ static int callee_at(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
 }
 
-/* What is known of a chain behind `callee` is part of what `s` begins. */
+/* What is known of a chain after `callee` is part of what `s` begins. */
 static void deepen(struct subprog *s, const struct subprog *callee)
 {
 	uint32_t own = frame_size(s), tail = callee->has_tail_call ? own : 0;

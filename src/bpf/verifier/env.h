@@ -14,7 +14,7 @@
  * slots can be changed in place. All others are at rest (kept.c): their frames hold
  * numbers of values, and states share them.
  *
- * Errors are negative; whoever finds one has told the log.
+ * Errors are negative; the function that finds one writes to the log.
  */
 #ifndef PB_BPF_ENV_H
 #define PB_BPF_ENV_H
@@ -47,7 +47,7 @@
 #define MOST_STEPS	40	/* of a path without a state, at a prune point */
 #define LONG_WAY	1000	/* instructions of one, anywhere */
 #define KEEP_AGAIN	2000	/* instructions after memory was short */
-#define MAX_LINKED	6	/* copies of a scalar that are told what it is told */
+#define MAX_LINKED	6	/* copies of a scalar that learn the same bounds */
 
 /* What a byte of stack is. */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
@@ -70,13 +70,13 @@ struct frame {
 	int32_t callsite;	/* MAIN: none */
 	uint32_t number, subprog;
 	uint32_t async_entries;
-	/* budgets of turns, as turns.c has them */
+	/* budgets of iterations: iterations.c */
 	uint32_t budget;	/* of its may_gotos */
-	uint32_t passed;	/* turns that these let pass */
+	uint32_t passed;	/* iterations that these allow */
 	uint32_t series;	/* of the callback of a helper that it calls: a new one when it comes to the
 				 * call another way */
-	uint32_t turns;		/* of that, in a row */
-	uint32_t most_turns;	/* of it, while it runs; else 0 */
+	uint32_t iterations;		/* of that, in a row */
+	uint32_t most_iterations;	/* of it, while it runs; else 0 */
 	bool in_callback, in_async;
 	uint32_t most_ret;	/* of a callback: it returns a number from 0 to this */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
@@ -87,14 +87,14 @@ struct frame {
 };
 #define MAIN (-1)
 
-/* An instruction on the way: one that didn't come from the one above it, or that knows
+/* An instruction on the path: one that didn't come from the one above it, or that knows
  * what its bits don't say. */
 struct step {
 	uint32_t insn, from;
 	bool stack;		/* it filled, or spilled to, a slot of stack */
 	bool dst_stack, src_stack;	/* it compares a pointer to the stack */
 	uint8_t frame, slot;	/* which */
-	uint8_t nr_linked;	/* scalars that were told the same, all at once */
+	uint8_t nr_linked;	/* scalars that learned the same bounds, at the same time */
 	uint16_t linked[MAX_LINKED];
 };
 
@@ -119,12 +119,12 @@ struct state {
 	uint32_t insn;		/* of an explored state */
 	uint32_t first;		/* instruction at which it began */
 	int32_t last;		/* the last one before its child */
-	uint32_t turns;		/* of all loops with a budget, on the whole way */
+	uint32_t iterations;		/* of all loops with a budget, on the whole path */
 	uint32_t number;	/* of an explored state: how many there were before it */
 	uint32_t budgets;	/* of one: how many there were */
 	uint32_t until;		/* of a whole one: what it needs is known when that state is done; 0: never */
 	bool speculative;	/* only a processor may come here, guessing */
-	bool head;		/* of an explored state: a turn of such a loop begins */
+	bool head;		/* of an explored state: an iteration of such a loop begins */
 	bool whole;		/* of one: all of it may matter, read or not, precise or not */
 	bool awaited;		/* of one: others depend on it (pending.c) */
 	bool all_precise;	/* of one: its scalars and those of all before it are marked */
@@ -153,7 +153,7 @@ struct explored {
 struct aux {
 	struct pb_bpf_fact fact;
 	bool prune_point : 1, jump_point : 1, calls_back : 1;
-	bool head : 1;			/* a turn of a loop with a budget begins here */
+	bool head : 1;			/* an iteration of a loop with a budget begins here */
 	bool saves : 1;			/* or restores a register around a fast call */
 	bool ptr_known : 1, loop_known : 1, map_known : 1;
 	uint8_t ptr_type, ptr_flags;	/* that it accessed memory through */
@@ -215,7 +215,7 @@ struct env {
 	uint32_t nr_pending, room_pending;
 	uint32_t marks_made;
 	int error;			/* such as -ENOMEM, from a function without a result */
-	bool alu_limits;		/* scalars are told apart, for the masks' sake */
+	bool alu_limits;		/* scalars are distinguished, for the masks */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
@@ -445,8 +445,8 @@ bool maybe_looping(const struct state *old, const struct state *cur);
 
 /* 1: what comes from here is known to be safe. */
 int prune_visit(struct env *env);
-/* A turn begins in st: what differs from the turn before, and decides nothing, is anything,
- * so that turns become alike. That one's beginning is sought from `past` on towards the root. */
+/* An iteration begins in st: what differs from the iteration before, and decides nothing, is anything,
+ * so that iterations become alike. That one's beginning is sought from `past` on towards the root. */
 void prune_widen(struct env *env, const struct state *past, struct state *st);
 /* Memory is short: kept states are given up. false: there are none to give up. */
 bool prune_make_room(struct env *env);
@@ -567,13 +567,13 @@ void pending_give_up(struct env *env);
 /* A state that is pending is done: all paths from it have ended. */
 int pending_done(struct env *env, struct state *st);
 
-/* ---- turns.c ------------------------------------------------------------------------------ */
+/* ---- iterations.c ------------------------------------------------------------------------------ */
 
-/* On the way from an explored state to the present one, with the same calls, a turn was taken
+/* On the path from an explored state to the present one, with the same calls, an iteration was taken
  * of a loop that takes only so many. */
-bool turn_taken(const struct env *env, const struct state *old);
+bool iteration_taken(const struct env *env, const struct state *old);
 /* Going on in `old`, which is done, in place of the present one makes no loop that has no end. */
-bool turns_no_fewer(const struct env *env, const struct state *old);
+bool iterations_no_fewer(const struct env *env, const struct state *old);
 int check_may_goto(struct env *env, const struct bpf_insn *insn);
 bool has_may_goto(const struct env *env, uint32_t sub);
 

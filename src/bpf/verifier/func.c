@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Calls of subprograms, and of callbacks by helpers. A static function is looked
- * at anew for each call, with what its caller gives; a global one is looked at alone,
+ * at again for each call, with what its caller gives; a global one is looked at alone,
  * by its prototype, and calls of it are only checked against that.
  */
 #include "bpf/verifier/env.h"
@@ -248,8 +248,8 @@ static int check_async(struct env *env, const struct helper_call *call)
 /*
  * A helper calls back as often as it likes. So the way forks: past the call, and into
  * the callback, which comes back to the call itself, where it forks again, until a
- * turn begins like one before it (prune.c). bpf_loop makes no more turns than it is
- * told to.
+ * iteration begins like one before it (prune.c). bpf_loop makes at most as many iterations as
+ * its argument says.
  */
 int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {
@@ -260,14 +260,14 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 
 	if (call->id == BPF_FUNC_timer_set_callback)
 		return check_async(env, call);
-	/* of an address nobody knows how many that is */
+	/* of an address the number is unknown */
 	if (call->id == BPF_FUNC_loop && caller->regs[1].type == SCALAR) {
 		err = precise_reg(env, 1);
 		if (err)
 			return err;
 		most = caller->regs[1].wide.umax < most ? caller->regs[1].wide.umax : most;
-		if (caller->turns >= caller->regs[1].wide.umax) {
-			caller->turns = caller->series = 0;
+		if (caller->iterations >= caller->regs[1].wide.umax) {
+			caller->iterations = caller->series = 0;
 			return 0;
 		}
 	}
@@ -285,11 +285,11 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 	}
 	callee->in_callback = true;
 	callee->most_ret = 1;
-	st->frames[st->cur]->turns++;
-	st->frames[st->cur]->most_turns = (uint32_t)most;
-	st->turns++;
+	st->frames[st->cur]->iterations++;
+	st->frames[st->cur]->most_iterations = (uint32_t)most;
+	st->iterations++;
 	st->frames[++st->cur] = callee;
-	caller->turns = caller->series = 0;
+	caller->iterations = caller->series = 0;
 	return 0;
 }
 
@@ -330,7 +330,7 @@ int leave_frame(struct env *env)
 	}
 	back = callee->in_callback;
 	if (back)
-		caller->most_turns = 0;
+		caller->most_iterations = 0;
 	frame_free(env, callee);
 	st->frames[st->cur--] = NULL;
 	if (back)

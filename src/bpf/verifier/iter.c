@@ -2,9 +2,9 @@
 /*
  * Calls of the kernel's functions that are there (kfunc.h): iterators of numbers, one slot
  * of stack each. From `new` to `destroy` the slot is the iterator's (S_ITER), and a
- * reference is held, so that nobody forgets `destroy`; what writes over it makes it
+ * reference is held, so that a missing `destroy` is an error; what writes over it makes it
  * plain bytes, which destroy can't be given. `next` gives an element, or none
- * any more: the way forks. Turns are pruned as turns.c says.
+ * any more: the path forks. Iterations are pruned as iterations.c says.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/env.h"
@@ -121,7 +121,7 @@ static void give_element(struct reg *r0, const struct slot *s)
 	r0->ref = s->reg.ref;
 }
 
-/* One more element on the way that is pushed; none on the one that goes on. */
+/* One more element on the path that is pushed; none on the one that continues. */
 static int next(struct env *env, struct slot *s)
 {
 	const struct state *kept = env->cur->parent;
@@ -138,7 +138,7 @@ static int next(struct env *env, struct slot *s)
 	if (!st)
 		return -ENOMEM;
 	st->frames[frame]->slots[n].reg.depth++;
-	st->turns++;
+	st->iterations++;
 	give_element(&st->frames[st->cur]->regs[0], s);
 	/* the state before this call has just been kept */
 	if (kept && kept->insn == env->insn)

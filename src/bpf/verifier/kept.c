@@ -273,7 +273,7 @@ static void mark_frame(struct marks *m, const struct frame *f)
 		mark_slot(m, i, &f->slots[i]);
 }
 
-/* base: what the frame probably still is; NULL: nobody knows. */
+/* base: what the frame probably still is; NULL: not known. */
 static struct frame *rest_of(struct env *env, const struct frame *f, struct frame *base)
 {
 	struct values_piece *pieces[PIECES] = { 0 };
@@ -332,7 +332,7 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k, c
 
 /* ---- states --------------------------------------------------------------------------------------- */
 
-/* A walk back finds by itself the way from the instruction above. */
+/* A walk back finds by itself the path from the instruction above. */
 static bool says_something(const struct step *s)
 {
 	const struct step plain = { .insn = s->insn, .from = s->insn - 1 };
@@ -341,7 +341,7 @@ static bool says_something(const struct step *s)
 }
 
 /* To the steps of a kept state nothing is added: those that say nothing are left out, but the first,
- * by which the walk tells when it is back at `first`. */
+ * by which the walk recognises `first`. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;
@@ -448,7 +448,7 @@ static void trim_frame(struct env *env, struct frame *k, const struct marks *m)
 
 void state_trim(struct env *env, struct state *rest)
 {
-	/* nobody walks back over it, and only what was read is compared */
+	/* no walk goes back over it, and only what was read is compared */
 	forget_steps(env, rest);
 	for (uint32_t n = 0; n <= rest->cur && !rest->whole; n++)
 		trim_frame(env, rest->frames[n], &rest->marks[n]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Liveness. Who reads a register marks it as read in the state that the path comes
- * from, and further up until a state in which it was written behind its beginning:
- * what came earlier can't be seen here. A write marks the present state only.
+ * Liveness. A read marks the register as read in the parent state, and in its ancestors
+ * up to the first state that wrote it after its beginning: earlier values can't be seen
+ * here. A write marks the present state only.
  */
 #include "bpf/verifier/env.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The log's text: the kernel's words and forms, for those who know how to read them
+ * The log's text: the kernel's words and forms, for users that know them
  * and for the tools that do. Level 1 has the instructions of the path that was
  * refused, level 2 all paths and the marks.
  */
@@ -277,7 +277,7 @@ void log_insn(struct env *env)
 	env->insn_len = (uint32_t)(env->insn_log_at - before);
 }
 
-/* What changed, behind the instruction that did it if that is the last line. */
+/* What changed, after the instruction that did it if that is the last line. */
 void log_insn_state(struct env *env)
 {
 	struct pb_bpf_text *t = env->v->log;

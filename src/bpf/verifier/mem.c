@@ -312,7 +312,7 @@ static int access_map_value(struct env *env, const struct reg *r, const struct a
 	k = tnum_is_const(r->var) ? kptr_at(m, (uint64_t)(int64_t)a->off + r->var.value) : NULL;
 	if (k)
 		return access_kptr(env, k, a);
-	/* nobody can change it any more: its values are known */
+	/* it can't change any more: its values are known */
 	values = !a->write && a->value >= 0 && tnum_is_const(r->var) && map_is_constant(m) && m->ops && m->ops->direct ?
 		 m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
 	if (values)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a turn needs that ends in one before it. A path that jumps back to a kept state needs
- * what that one needs: reads, and numbers whose value decides. But that isn't known before
- * all paths from there are done, of which this is one. Until then the states on the way
- * between the two are pending (`whole`): others are compared with all of them.
+ * Needs of loops. A path that jumps back to a kept state needs what that state needs:
+ * reads, and scalars whose exact value matters. But these needs are known only when all
+ * paths from that state are done, and this path is one of them. Until then the states on
+ * the path between the two are pending (`whole`): they are compared in full.
  *
- * So the jump is noted, with the state that jumped. When the state jumped to is done, and
- * waits for none above it, the needs of each noted jump's target are taken over to where it
- * came from, again and again until no mark is new. Then they are known, and the states are like
- * all others. A state may be waiting for one further up that another path from it
- * jumped to: `until` is the number of the topmost one that it depends on.
+ * So each jump back is recorded with the state that jumped. When its target is done and
+ * depends on no pending state above it, the target's needs are propagated to each state
+ * that jumped, until no mark is new. Then the states are compared as all others. A
+ * state may depend on one further up that another of its paths jumped to: `until` is the
+ * number of the topmost state that it depends on.
  *
- * Marks only become more, so this ends; after MOST_ROUNDS, or with too many jumps, all of
+ * Marks are only added, so this ends. After MOST_ROUNDS rounds, or with too many jumps,
  * everything is taken to matter, for good (`until` 0).
  */
 #include "bpf/verifier/env.h"
@@ -192,7 +192,7 @@ int pending_done(struct env *env, struct state *st)
 	int err;
 
 	if (st->until < st->number) {
-		/* who waited for it waits on */
+		/* states that waited for it still wait */
 		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
 			if (env->pending[i]->number > st->number && env->pending[i]->until > st->until)
 				env->pending[i]->until = st->until;

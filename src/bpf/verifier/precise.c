@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Precision. Of two scalars one is as good as the other, unless its value has decided
- * what is safe: a length, an offset, a branch that was taken without looking at the
- * other one. Then the way is walked back, instruction by instruction, over what the
- * value was made of, and in each state on the way those registers and slots are
- * marked: paths that come there with other values are no longer alike.
+ * Precision. Two scalars are alike, unless the program's safety depends on the value: a
+ * length, an offset, or a branch of which only one side was followed. Then the path is
+ * walked back, instruction by instruction, over the registers and slots from which the
+ * value was computed. Each state on the path marks them: a path that arrives there with
+ * other values is no longer alike.
  *
- * Marks in the present state have no meaning, nobody will compare with it.
+ * Marks in the present state have no meaning, since nothing is compared with it.
  *
- * A walk is bounded. It goes over the present state's path, of about LONG_WAY instructions at
+ * A walk is bounded. It covers the present state's path, of about LONG_WAY instructions at
  * most (prune.c), and then over another such path for each state in which it marks something
  * that wasn't marked. So all walks of a verification together go over no more than LONG_WAY
  * instructions for each walk and for each mark.
@@ -116,7 +116,7 @@ static int back_out(struct wanted *w, bool pass)
 	return 0;
 }
 
-/* From behind a call to the end of what was called; its r0 is the caller's, if pass. */
+/* From after a call to the end of what was called; its r0 is the caller's, if pass. */
 static int back_in(struct wanted *w, bool pass)
 {
 	uint32_t *regs = &w->regs[w->frame], r0 = *regs & 1;
@@ -178,7 +178,7 @@ static int back_packet(uint32_t at, uint32_t next, struct wanted *w)
 	return next == at + 1 ? 0 : back_in(w, false);
 }
 
-/* What was told to one scalar was told to its copies. */
+/* What one scalar learned, its copies learned too. */
 static void want_copies(const struct step *step, struct wanted *w)
 {
 	bool any = false;
@@ -199,7 +199,7 @@ static void want_copies(const struct step *step, struct wanted *w)
 		}
 }
 
-/* What has to be wanted before the instruction for what is wanted behind it; `next` came
+/* What has to be wanted before the instruction for what is wanted after it; `next` came
  * after it. */
 static int back_one(struct env *env, uint32_t at, uint32_t next, const struct step *step, struct wanted *w)
 {

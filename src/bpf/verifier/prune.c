@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pruning: where paths meet, a path whose state is no weaker than one that has been
- * followed to its end (or in which nothing else may come) needn't be followed.
+ * Pruning. Where paths meet, a path is not followed if its state is covered by a kept
+ * state whose paths were all found safe.
  *
- * A kept state says what is needed from there on: what is read, and of scalars
- * whether their value matters. So it is compared only in that (alike.c); and a state
- * that is found to be alike takes over its needs, as if it had gone the same way.
+ * A kept state records what its paths need: which registers and slots they read, and
+ * which scalars must have their exact value. Only these are compared (alike.c). A state
+ * that is found alike takes over these needs, as if its path had been followed.
  */
 #include "bpf/verifier/env.h"
 
-/* ---- what a found state needs, the path that came to it needs, too ------------------------ */
+/* ---- the present path takes over the needs of the state that it is found alike ------------------------ */
 
 /* A caller's registers that a call leaves alone; all, while a helper may go on. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
@@ -98,7 +98,7 @@ static struct explored **kept_at(struct env *env)
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
-		/* paths from it may still mark it, and later turns be widened by it; a walk back
+		/* paths from it may still mark it, and later iterations be widened by it; a walk back
 		 * that comes to the first state of all asks what function it is in */
 		e->aside = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
@@ -121,7 +121,7 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* States kept before that number; those that helped, and that turns begin with, only if `all`. */
+/* States kept before that number; those that helped, and that begin iterations, only if `all`. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
@@ -273,7 +273,7 @@ static int keep(struct env *env, bool compare)
 	return 0;
 }
 
-/* ---- turns of loops ---------------------------------------------------------------------------- */
+/* ---- iterations of loops ---------------------------------------------------------------------------- */
 
 static void widen(struct env *env, const struct reg *old, bool precise, struct reg *cur)
 {
@@ -318,16 +318,16 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	if (!e->st.branches) {
 		if (!state_safe(env, &e->st, env->cur, e->st.whole))
 			return MISS;
-		return !e->st.whole || turns_no_fewer(env, &e->st) ? ALIKE : MISS;
+		return !e->st.whole || iterations_no_fewer(env, &e->st) ? ALIKE : MISS;
 	}
-	/* one more turn that begins like this one, in all, needs no look */
-	if (e->st.head && same_calls(&e->st, env->cur) && turn_taken(env, &e->st))
+	/* one more iteration that begins like this one, in all, needs no look */
+	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
 		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
-	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.turns == env->cur->turns &&
+	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.iterations == env->cur->iterations &&
 	    maybe_looping(&e->st, env->cur) && state_same(env, &e->st, env->cur))
 		return LOOP;
-	/* states of the turns of a loop rarely help others */
+	/* states of a loop's iterations rarely help other paths */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
 	    env->processed - env->prev_processed < 100)
 		*add = false;
@@ -348,7 +348,7 @@ static int found(struct env *env, struct explored *e)
 }
 
 /* How often a state may be compared in vain, for each time that it wasn't. The beginnings of
- * turns under way are what the loop ends by. */
+ * iterations under way are what bounds the loop. */
 static uint32_t patience(const struct explored *e)
 {
 	return e->st.head && e->st.branches ? 64 : 3;

@@ -63,7 +63,7 @@ enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
-/* A packet pointer's range when it was found at, or behind, the end. */
+/* A packet pointer's range when it was found at, or after, the end. */
 enum { AT_END = -1, BEHIND_END = -2 };
 
 struct reg {
@@ -111,7 +111,7 @@ struct reg {
 	uint32_t frame;		/* of TO_STACK */
 	uint16_t parent;	/* enum place: where it was in the state that this one comes from */
 	uint8_t live;		/* enum liveness */
-	bool precise;		/* its value matters for what is safe behind it */
+	bool precise;		/* its value matters for what is safe after it */
 };
 #define REG_KIND	offsetof(struct reg, id)	/* what it is, without its value */
 #define REG_ALL		offsetof(struct reg, frame)

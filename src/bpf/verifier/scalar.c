@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Arithmetic on scalars: what is known of the result. Each operation works on the
- * bits and on both ranges; the ranges' functions are told the width that they are
+ * bits and on both ranges; the ranges' functions get the width that they are
  * of. What an operation can't say precisely it says widely, and reg_sync sharpens.
  */
 #include "bpf/verifier/env.h"

@@ -122,7 +122,7 @@ static bool wider_than(const struct reg *r, int size)
 
 /*
  * A store into one of a dynptr's two slots ends it, and what it gave; of a record in a
- * ring buffer nobody could say any more whose it is.
+ * ring buffer its owner would be unknown.
  */
 static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 {

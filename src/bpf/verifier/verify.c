@@ -2,7 +2,7 @@
 /* A verification from its beginning to its end. */
 #include "bpf/verifier/env.h"
 
-/* Types that only those may load who may see the network, or others' memory. */
+/* Types that need the privilege to see the network or other processes' memory. */
 static bool needs(uint32_t type, uint32_t cap)
 {
 	switch (type) {

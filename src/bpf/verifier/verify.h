@@ -66,7 +66,7 @@ struct pb_bpf_verify {
 #define PB_BPF_LOG_REFUSAL	8	/* 1 if it is refused: it is verified once more then */
 	struct pb_bpf_mem *mem;
 	/* For tests of what is deduced: env.h says what env has. Called before each instruction of
-	 * each path that isn't speculation; not 0: verifying ends with that. NULL: nobody listens. */
+	 * each path that isn't speculation; not 0: verifying ends with that. NULL: not called. */
 	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
 	void *visitor;			/* visit's own */
 	bool whole;			/* a path ends at a state only if that contains all of it, read or not */
@@ -90,7 +90,7 @@ enum pb_bpf_access {
 	PB_BPF_ACCESS_NONE,		/* not looked at yet, or no access */
 	PB_BPF_ACCESS_PLAIN,		/* as it stands */
 	PB_BPF_ACCESS_CTX,		/* a field of the context: to be rewritten */
-	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and its kin, as it stands */
+	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and related structures, as it stands */
 	PB_BPF_ACCESS_PROBE,		/* may fault, and reads 0 then */
 };
 

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops whose number of turns is bounded when they run, so that a turn that begins like
- * one before it needs no second look. What bounds them is used up, and never refilled:
+ * Loops whose number of iterations is bounded at run time. The verifier accepts an
+ * iteration that begins in the same state as an earlier one. Each bound is a budget,
+ * which an iteration consumes and which is never refilled:
  *
- *   a frame		the turns that its may_gotos let pass, together
- *   a call of bpf_loop or another helper with a callback	turns of the callback
+ *   a frame		all iterations that its may_gotos allow, together
+ *   a call of bpf_loop or another helper with a callback	calls of the callback
  *   an iterator	its elements
  *
- * Each such budget has a number of its own in env->budgets, larger than those of all
- * older ones; a frame that is entered again, or an iterator that is made again in the same
- * place, is another one. A state says how much of each was used on the way to it.
+ * Each budget has a number in env->budgets, larger than those of all older budgets. A
+ * frame that is entered again, or an iterator that is made again in the same place, has
+ * a new budget. A state records how much of each budget its path has consumed.
  *
- * Why a program whose paths all end, or come back to a kept state ("jump back") with
- * turn_taken(), ends when it runs: take a run without end, and of the states that it jumps
- * back to again and again the one nearest to the root, S. Between two jumps to S the
- * run goes down every edge of the tree from S to the state that jumps. On that way the oldest
- * budget that changed was used, not replaced; so the remains of S's budgets, the oldest
- * first, become smaller in the order of words in a dictionary. Jumps back to states
- * below S don't enlarge them: what these replace is younger than what they use.
+ * Claim: a program terminates if each path ends, or jumps back to a kept state with
+ * iteration_taken(). Proof: assume a run without end. Of the states that it jumps back to
+ * infinitely often, let S be the one nearest to the root. Between two jumps to S the run
+ * follows the tree from S to the jumping state. On that path the oldest budget that
+ * changed was consumed, not replaced. So the remains of S's budgets, oldest first,
+ * decrease in lexicographic order. Jumps back to states below S don't increase them:
+ * they replace only budgets that are younger than those they consume.
  *
- * A run may also go on in another state D, that was done with, in place of the present one,
- * C (prune.c). From behind D it may jump back to S, above both: that was found to be a turn of
- * the way S ... D ..., but what it goes now is S ... C, D .... turns_no_fewer() asks that it
- * is one of this way, too: C has used up no less than D of all that S has, or the way from S
- * to C is a turn, by a budget that is no younger than any that was used between S and D.
+ * Pruning adds a case. A run in the present state C may continue as a finished state D
+ * (prune.c). After D it may jump back to S, above both. That jump was checked as an
+ * iteration of the path S ... D ..., but the run's path is S ... C, D .... So
+ * iterations_no_fewer() requires one of two things. Either C has consumed at least as much as
+ * D of every budget of S. Or the path from S to C is itself an iteration, by a budget
+ * that is no younger than any that was consumed between S and D.
  */
 #include "bpf/verifier/env.h"
 
@@ -34,7 +36,7 @@ static uint32_t older(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The oldest budget that was used between two states, and the oldest that wasn't kept. */
+/* The oldest budget that was consumed between two states, and the oldest that wasn't kept. */
 struct spent {
 	uint32_t used, lost;
 	uint32_t newest;	/* younger ones don't count */
@@ -68,7 +70,7 @@ static struct spent spent_between(const struct env *env, const struct state *old
 		const struct frame *f = old->frames[n], *c = n <= cur->cur ? cur->frames[n] : &none;
 
 		spend(&s, f->budget, f->passed, c->budget, c->passed);
-		spend(&s, f->series, f->turns, c->series, c->turns);
+		spend(&s, f->series, f->iterations, c->series, c->iterations);
 		for (uint32_t i = 0; i < f->nr_slots; i++) {
 			const struct reg *was = iterator(env, old, f, i), *is = was ? iterator(env, cur, c, i) : NULL;
 
@@ -79,7 +81,7 @@ static struct spent spent_between(const struct env *env, const struct state *old
 	return s;
 }
 
-bool turn_taken(const struct env *env, const struct state *old)
+bool iteration_taken(const struct env *env, const struct state *old)
 {
 	struct spent s = spent_between(env, old, env->cur, NONE_YET);
 
@@ -98,15 +100,16 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* The way from `top` to the present state is a turn, and so by a budget no younger than any used before `old`. */
-static bool is_turn_too(const struct env *env, const struct state *old, const struct state *top)
+/* The path from `top` to the present state is an iteration, and so by a budget no younger than any used before
+ * `old`. */
+static bool is_iteration_too(const struct env *env, const struct state *old, const struct state *top)
 {
 	struct spent o = spent_between(env, top, old, NONE_YET), c = spent_between(env, top, env->cur, NONE_YET);
 
 	return c.used < c.lost && c.used <= o.used;
 }
 
-bool turns_no_fewer(const struct env *env, const struct state *old)
+bool iterations_no_fewer(const struct env *env, const struct state *old)
 {
 	const struct state *top = env->cur->parent;
 
@@ -121,13 +124,13 @@ bool turns_no_fewer(const struct env *env, const struct state *old)
 		/* and of each further up, whose budgets are some of these, the oldest */
 		if (used_no_less(env, old, top->budgets))
 			return true;
-		if (!top->frames[0] || !is_turn_too(env, old, top))
+		if (!top->frames[0] || !is_iteration_too(env, old, top))
 			return false;
 	}
 	return true;
 }
 
-/* One path takes the jump at once; the other falls through while turns are left. */
+/* One path takes the jump at once; the other falls through while iterations are left. */
 int check_may_goto(struct env *env, const struct bpf_insn *insn)
 {
 	struct state *st = branch_push(env, env->insn + 1, env->insn, false);
@@ -136,7 +139,7 @@ int check_may_goto(struct env *env, const struct bpf_insn *insn)
 	if (!st)
 		return -ENOMEM;
 	st->frames[st->cur]->passed++;
-	st->turns++;
+	st->iterations++;
 	/* the state before this instruction has just been kept */
 	if (kept && kept->insn == env->insn)
 		prune_widen(env, kept->parent, st);
