@@ -16,7 +16,7 @@
  *   cost mix N M          N calls of leaf, then fib(M)
  *
  * Functions to trace: leaf, fib, their loops (so that a depth or a filter can
- * reject the calls in them) and other, which nobody calls. Everything else has
+ * reject the calls in them) and other, which is never called. Everything else has
  * no patchable entry, whatever the command line says, and the two limits are
  * assembly: no tracer changes them.
  *

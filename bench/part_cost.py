@@ -17,12 +17,12 @@ VARIANTS = {
     "no clock": ([*GRAPH, "--clock=none"], {"calls": ANY, "patched": ANY}),
     "idle agent": (["--tracer=nop"], {"records": NONE, "patched": NONE}),
     "depth": ([*GRAPH, "-D", "1"], {"calls": (1, 1000), "patched": ANY}),   # leaf_loop and fib_loop are depth 1
-    "filter -F": ([*GRAPH, "-F", "other"], {"calls": NONE, "patched": ANY}),    # which nobody calls
+    "filter -F": ([*GRAPH, "-F", "other"], {"calls": NONE, "patched": ANY}),    # which is never called
     "filter -N": ([*GRAPH, "-N", "leaf_loop", "-N", "fib_loop"], {"calls": NONE, "patched": ANY}),
 }
 
 # name: the control files and what is written to them before the first slice, so
-# that the sites are patched and nobody is there.
+# that the sites are patched and no callback is set.
 DISABLED = {
     "disabled": (("trace_options", "keep-patched"), ("current_tracer", "nop")),
     "tracing_on=0": (("tracing_on", "0"),),

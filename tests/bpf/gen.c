@@ -324,7 +324,7 @@ static void loop(struct gen *g, int depth)
 	g->busy &= (uint16_t)~(1u << counter);
 }
 
-/* Counters that a call would lose are saved on the stack by nobody: none is there. */
+/* Counters that a call would lose are not saved on the stack: there is none. */
 static void call(struct gen *g)
 {
 	if (g->sub >= g->nr_subs || g->busy & 0x3f || g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))
@@ -497,7 +497,7 @@ uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns)
 
 	g.nr_subs = one_in(&g, 3) ? (int)below(&g, MOST_SUBS) + 1 : 0;
 	for (g.sub = 0; g.sub <= g.nr_subs; g.sub++) {
-		/* a function that nobody calls is none */
+		/* a function that is never called is none */
 		for (uint32_t c = 0; c < g.nr_calls; c++)
 			used[g.calls[c].sub] = true;
 		if (!used[g.sub])

@@ -273,7 +273,7 @@ TC int reads(struct __sk_buff *skb)
 	MIX(h, bpf_probe_read_kernel(buf, 8, p));
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 0, p));
-	/* the kernel tells processes' memory from its own: another error */
+	/* the kernel distinguishes processes' memory from its own: another error */
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)8) < 0);
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)0xdead000000000000) < 0);

@@ -63,7 +63,7 @@ static uint64_t run_with(const struct pb_bpf_prog *p, void *ctx)
 
 static uint64_t sum(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
 {
-	/* frames are aligned as C wants them */
+	/* frames are aligned as C requires */
 	assert_int_equal((uint64_t)__builtin_frame_address(0) % 16, 0);
 	return a + 2 * b + 3 * c + 4 * d + 5 * e + run->cookie;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The table of helpers: who may call what, against the kernel. */
+/* The table of helpers: which program may call which, against the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

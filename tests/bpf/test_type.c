@@ -37,7 +37,7 @@ static int verdict(uint32_t type, uint32_t attach_type, int off, int size, bool 
 
 /*
  * The kernel compares a signed offset with a size there, so that it lets tracepoints
- * read in front of their record. Ours are stricter in this, and nowhere else.
+ * read before their record. Ours are stricter in this, and nowhere else.
  */
 static bool is_stricter(uint32_t type, int off, bool write)
 {

@@ -191,7 +191,7 @@ def calls_by_function(data):
 
 
 # A line of function_graph text: "  1234)   0.5 us  |    name() {", also with
-# other columns in front of the last '|'.
+# other columns before the last '|'.
 INDENT_LEVELS = 256     # replay moves deeper calls no further right
 TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
@@ -246,7 +246,7 @@ def function_name(text):
     if text.endswith("()"):
         text = text[:-2]
     text = re.sub(r" \[[^\]]*\]$", "", text)        # module
-    # C++: the tests' own names are told by their last part without arguments
+    # C++: the tests' own names are identified by their last part without arguments
     return re.sub(r"\(.*\)(?: const)?$", "", text).split("::")[-1] or text
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Goes on on another stack, where the other side did this before, and keeps in `from` where this side goes on. A new stack
- * begins with the address of a function that has no caller. Nobody tells the tracer; the function isn't traced with its
+ * begins with the address of a function that has no caller. The tracer isn't notified; the function isn't traced with its
  * returns. */
 #ifndef SWITCH_STACK_H
 #define SWITCH_STACK_H

@@ -3,7 +3,7 @@
  * Hostile objects for the eBPF loader: ELF, BTF, .BTF.ext and CO-RE. An input is an
  * object, its length before it in four bytes, and the BTF of the target behind it.
  * Whatever the bytes, opening ends soon with a reason, or with programs and maps
- * that whoever comes next can take as they are.
+ * that the next run can take as they are.
  */
 #include <elf.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@ struct ground {
 	uint8_t *keys, *values;
 };
 
-/* Nobody else: locks of others are waited for otherwise, milliseconds each. */
+/* No other process: locks of others are waited for otherwise, milliseconds each. */
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
 	return owner == map->owner;

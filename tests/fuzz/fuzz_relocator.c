@@ -69,7 +69,7 @@ static const struct pb_recipe *const recipe = (const struct pb_recipe *)stored;
 
 /* --- what may be run ---------------------------------------------------- */
 
-/* Whether an instruction does the same each time and harms nobody. */
+/* Whether an instruction does the same each time and does no harm. */
 static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
 {
 	switch (i->mnemonic) {
@@ -218,7 +218,7 @@ static uint64_t copy_at(const struct place *p)
 }
 
 /* As the agent does: the stub, and the jump to it over the window. What the
- * jump leaves of the window nobody may reach. */
+ * jump leaves of the window may be reached. */
 static bool patch(uint64_t bias, const struct place *p)
 {
 	struct pb_site *site = (struct pb_site *)(p->stub + SANDBOX / 2);

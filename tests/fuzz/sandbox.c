@@ -201,7 +201,7 @@ void sandbox_random_start(uint64_t seed)
 	memcpy(start.fp + XSTATE_BV, &start.features, 8);
 }
 
-/* As text is: nobody writes it where it runs. */
+/* As text is: never written where it runs. */
 static void map_text(void)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC);

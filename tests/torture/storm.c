@@ -246,7 +246,7 @@ static void *canceller(void *arg)
 /* ---- coroutines ------------------------------------------------------------------ */
 
 static struct coroutine {
-	void *sp, *back;		/* where it goes on, and who resumed it */
+	void *sp, *back;		/* where it goes on, and which one resumed it */
 	char *stack;
 	int busy;			/* a thread has it */
 	unsigned steps;
@@ -288,7 +288,7 @@ __attribute__((used)) static void begin(void)
 	die("no coroutine");
 }
 
-/* Its stack is overwritten, or another one, and nobody says so. Neighbours are side by side. */
+/* Its stack is overwritten, or another one, without notice. Neighbours are side by side. */
 static void renew(struct coroutine *c)
 {
 	if (c->sp)

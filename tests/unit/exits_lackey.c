@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads what `valgrind --tool=lackey --trace-mem=yes -v -v` says of a program, for
- * exits_oracle.h. It tells no stack pointers: they are made up, one word for each
+ * exits_oracle.h. It reports no stack pointers: they are made up, one word for each
  * call and return, and put right where a return goes to.
  */
 #include "exits_oracle.h"

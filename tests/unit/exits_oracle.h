@@ -3,14 +3,14 @@
  * Holds what a program does, instruction by instruction, against what the
  * analysis says of functions' exits:
  *
- *   - a call of a function whose exits are said to be all hooked ends at one of
+ *   - a call of a function whose exits are claimed to be all hooked ends at one of
  *     the exits that are listed for it, with the stack pointer at the slot that
  *     it had at the entry;
  *   - at a listed return that is executed, the top of the stack is the slot of a
  *     call that is open;
  *   - nothing comes to the inside of a window, a hole or a dig but from the
  *     instruction before it;
- *   - a jump that is said to leave its function doesn't land in it.
+ *   - a jump that is claimed to leave its function doesn't land in it.
  *
  * The one who includes it says what is executed: before() and after() each
  * instruction, drop() before that. find_other() loads the module of an address.

@@ -273,7 +273,7 @@ __attribute__((constructor)) static void start(void)
 
 	if (!path || option("quiet", 0) || nr > 64)
 		return;
-	alarm(60);	/* who waits for a chunk of a recorder that was killed waits for ever */
+	alarm(60);	/* a writer that waits for a killed recorder waits for ever */
 	if (option("garbage", 0))
 		send_garbage(path);
 	if (hello(path))

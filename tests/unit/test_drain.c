@@ -133,7 +133,7 @@ int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int 
 	return __real_pb_datadir_chunks(w, iov, nr, bytes);
 }
 
-/* Who goes on writing as fast as the recorder reads can't keep the session open. */
+/* A writer that is as fast as the recorder can't keep the session open. */
 static void ends_under_fire(void **state)
 {
 	for (uint32_t i = 0; i < CHUNKS; i++)

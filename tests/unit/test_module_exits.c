@@ -49,7 +49,7 @@ static const char *const windows_s = MACROS
 	"F crowded\n body\n call other\n ret\nE crowded\n"
 	"F next\n body\n ret\nE next\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
-	/* bytes that nobody comes to are no exits */
+	/* bytes that are never reached are no exits */
 	"F data\n body\n add $1,%eax\n ret\n .byte 0xc3,0xc3,0x48,0xc3\nE data\nfar\n"
 	END;
 

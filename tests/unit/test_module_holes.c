@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Where there is no room for the long jump: which hole is taken, in padding and
- * in code, and which isn't; who has its jump in common with the next one; and
+ * in code, and which isn't; which function shares its jump with the next one; and
  * what the check of an analysis says of them. */
 #include "module_files.h"
 
@@ -238,7 +238,7 @@ static void test_rides(void **unused)
 	assert_true(pb_func_carries(v.a, func(v, "carrier")));
 	assert_false(pb_func_carries(v.a, f));
 	assert_int_equal(pb_func_jump_len(func(v, "carrier")), 5);
-	/* who rides can't carry */
+	/* a rider can't carry */
 	assert_refused(v, "first", SHORT);
 	assert_site(v, "second", PB_SITE_SYMBOL);
 	assert_true(pb_func_carries(v.a, func(v, "third")));

@@ -9,7 +9,7 @@
  *
  * With an argument: more pairs of steps, for half an hour.
  *
- * The handler is installed past libc, as Go's are: nothing tells the protocol of it.
+ * The handler is installed past libc, as Go's are: the protocol doesn't learn of it.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -166,7 +166,7 @@ static void test_ends(void **state)
 	gen_ext1(&g, PB_EXT_END, 2, 1060, PB_END_ENTRY);		/* skips 3 */
 	gen_entry(&g, 2, 1070);
 	gen_exit(&g, 1, 1080);				/* skips 2 */
-	gen_exit(&g, 9, 1090);				/* nobody saw it begin */
+	gen_exit(&g, 9, 1090);				/* its beginning wasn't seen */
 	gen_ext1(&g, PB_EXT_END, 9, 1100, PB_END_ENTRY);
 	assert_string_equal(finish(),
 			    "entry 1 @1010 d0\nentry 2 @1020 d1\nentry 3 @1030 d2\n"
@@ -186,7 +186,7 @@ static void test_tail_calls(void **state)
 	gen_entry(&g, 4, 1060);
 	gen_entry(&g, 5, 1070);
 	gen_ext(&g, PB_EXT_TAIL, 4, 1080);	/* skips 5 */
-	gen_ext(&g, PB_EXT_TAIL, 9, 1090);	/* nobody saw it begin */
+	gen_ext(&g, PB_EXT_TAIL, 9, 1090);	/* its beginning wasn't seen */
 	gen_tail_leaf(&g, 6, 500, 1ull << 40);	/* beyond what a LEAF holds */
 	gen_exit(&g, 1, (1ull << 40) + 10);
 	assert_string_equal(finish(),

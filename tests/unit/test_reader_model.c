@@ -39,7 +39,7 @@ static unsigned chance(unsigned n)
 struct call {
 	uint64_t start;
 	uint32_t site;
-	bool emitted;		/* it is told to the world ... */
+	bool emitted;		/* its record was written ... */
 	bool written;		/* ... and so it was */
 };
 
@@ -190,7 +190,7 @@ static void jump(unsigned depth)
 
 static unsigned floor_of_handler(void)
 {
-	/* what a handler interrupted stays: the innermost call being told */
+	/* what a handler interrupted stays: the innermost call being written */
 	for (unsigned i = w.depth; i--;)
 		if (w.stack[i].emitted && !w.stack[i].written)
 			return i + 1;
@@ -219,7 +219,7 @@ static const struct expected *find(uint64_t leaf)
 	return NULL;
 }
 
-/* All open calls in their order; those being told may be missing. */
+/* All open calls in their order; those being written may be missing. */
 static void check_stack(const struct pb_event *ev)
 {
 	const struct expected *e = find(ev->start);

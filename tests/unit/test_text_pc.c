@@ -19,7 +19,7 @@ static const char *const code_s =
 	"F dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-/* Windows of exits of each kind, 10 bytes of body in front. */
+/* Windows of exits of each kind, 10 bytes of body before it. */
 static const char *const exits_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
@@ -136,7 +136,7 @@ static uint64_t stub_of(const struct pb_func *f)
 	return (uint64_t)m->stubs + m->sites[f - pb_analysis_funcs(m->analysis)].stub;
 }
 
-/* original PC of pc; what else is said of it is in *own. */
+/* original PC of pc; what else is known of it is in *own. */
 static uint64_t original(uint64_t pc, bool own)
 {
 	bool is_own = !own;

@@ -26,7 +26,7 @@ struct as {
 	struct asm_out *out;
 	int line;
 	bool failed;
-	int code;		/* "(xx)" in front, or -1 */
+	int code;		/* of "(xx)" before it, or -1 */
 	struct label labels[ASM_MOST_LABELS];
 	struct use uses[4096];
 	uint32_t nr_labels, nr_uses;
@@ -291,7 +291,7 @@ static bool store(struct as *a, bool locked)
 	return true;
 }
 
-/* r1 = atomic64_fetch_add((u64 *)(r2 +0), r1) and kin */
+/* r1 = atomic64_fetch_add((u64 *)(r2 +0), r1) and the like */
 static bool fetch(struct as *a, uint8_t dst)
 {
 	static const struct { const char *word; uint8_t op; } ops[] = {

@@ -4,7 +4,7 @@
  *
  *	# comment          ; separates instructions as a new line does
  *	again:             a label, at the beginning of a line
- *	r1 = 0x1234 ll     64-bit load; with "(18)" in front the ll may be missing
+ *	r1 = 0x1234 ll     64-bit load; after "(18)" the ll may be missing
  *	r1 = func again    address of a subprogram
  *	r1 = map 3         pseudo source MAP_FD
  *	if w1 s< -5 goto again

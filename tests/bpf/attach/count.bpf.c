@@ -41,7 +41,7 @@ SEC("uprobe/target:add") int on_add(struct pt_regs *ctx)
 
 	more(ADD, 1);
 	if (lane)
-		(*lane)++;	/* nobody else has the lane meanwhile */
+		(*lane)++;	/* no other run has the slot meanwhile */
 	return 1;
 }
 

@@ -51,7 +51,7 @@ SEC("kprobe") int third(void *ctx)
 	return count(2);
 }
 
-/* what nothing comes to spoils nothing */
+/* code that is not reached does no harm */
 SEC("kprobe") int broken(void *ctx)
 {
 	return **(int **)ctx;

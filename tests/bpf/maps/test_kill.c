@@ -96,7 +96,7 @@ static struct pb_bpf_map_spec spec_of(const struct type *t)
 	return s;
 }
 
-/* Key and value of a number: whoever wrote it, whole. */
+/* Key and value of a number: whole, whichever thread wrote it. */
 struct pairing {
 	uint64_t key, value[2 * WORDS];
 };
@@ -121,7 +121,7 @@ static void check_value(const struct pb_bpf_map *m, uint64_t n, const uint64_t *
 	int words = (int)(m->attr.value_size / 8);
 
 	for (int i = 0; i < words; i++) {
-		/* lanes are filled one by one; an array has all keys from the beginning */
+		/* slots are filled one by one; an array has all keys from the beginning */
 		if (!value[i] && (percpu(m) || m->attr.type == BPF_MAP_TYPE_ARRAY))
 			continue;
 		CHECK(n == UINT64_MAX || value[i] >> 32 == n, "key %llu value %llx", (unsigned long long)n,
@@ -262,7 +262,7 @@ static void check_ringbuf(struct pb_bpf_map *m)
 }
 
 /*
- * Nobody else is at work. A process that was waited for may still hold its lock for a moment: the lock goes with the
+ * No other process is at work. A process that was waited for may still hold its lock for a moment: the lock goes with the
  * process' memory, and another process that looks at that (a reader of /proc/PID/stat) keeps it until it is done.
  */
 static void check(struct pb_bpf_map *m)

@@ -44,7 +44,7 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Each key's value is the key in both halves, whoever writes it. */
+/* Each key's value is the key in both halves, whichever thread writes it. */
 static void *change_keys(void *arg)
 {
 	struct worker *w = arg;

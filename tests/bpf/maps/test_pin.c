@@ -229,7 +229,7 @@ static void shared(void **state)
 	assert_int_equal(value_at(&other, 7), 2);
 	assert_int_equal(pb_bpf_map_update_elem(&other, &key, &value, 0), -EPERM);
 	pb_bpf_map_close(&other);
-	/* it outlives who made it */
+	/* it outlives its maker */
 	pb_bpf_map_close(&map);
 	assert_int_equal(pb_bpf_obj_get(&pins, &other, "shared", 0), 0);
 	assert_int_equal(value_at(&other, 7), 2);

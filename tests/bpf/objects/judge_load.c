@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Relocated instructions: libbpf shows them only to who loads. So we are what loads:
+ * Relocated instructions: libbpf shows them only to the loader. So we are the loader:
  * a handler of our own for each section, called when libbpf has made the maps and
  * relocated the program. It compares and says no; nothing gets into the kernel but
  * maps and BTF, for that moment. Needs root.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Objects that nobody here wrote: Debian's linux-source-6.1, its samples/bpf and
+"""Objects that were not written here: Debian's linux-source-6.1, its samples/bpf and
 tools/testing/selftests/bpf/progs, compiled by Debian's clang. Nothing of it is in
 our repository; it is unpacked and compiled under the build directory, once."""
 import collections

@@ -129,7 +129,7 @@ static void asked(void **state)
 	pb_bpf_machine_close(m);
 }
 
-/* The context is of the caller's type: nobody else's program gets it. */
+/* The context is of the caller's type: no other program gets it. */
 static void mixed(void **state)
 {
 	struct pb_bpf_machine_test t = { .data_in = (char[64]){}, .data_size_in = 64 };

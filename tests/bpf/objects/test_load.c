@@ -98,7 +98,7 @@ static void variables(void **state)
 	memcpy(&v, m->contents, 4);
 	assert_int_equal(v, 5);
 	m = map(o, "longer_n.data");
-	assert_int_equal(m->attr.flags, 0);	/* only a static one: nobody could find it */
+	assert_int_equal(m->attr.flags, 0);	/* only a static one: it could not be found */
 	memcpy(&v, m->contents, 4);
 	assert_int_equal(v, 7);
 	m = map(o, ".data.separate");

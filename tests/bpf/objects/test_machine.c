@@ -142,7 +142,7 @@ static void threads(void **state)
 		assert_null(bad);
 	}
 	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key, &n, 0), 0);
-	/* who finds no element makes one; the others' attempts at that fail and aren't counted */
+	/* a thread that finds no element makes one; the others' attempts at that fail and aren't counted */
 	assert_in_range(n, 80000 - 3, 80000);
 	pb_bpf_machine_close(m);
 }

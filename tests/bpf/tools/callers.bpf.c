@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who calls a function, by the return address, in a map that keeps the latest ones; a stack of raw addresses. */
+/* The callers of a function, by the return address, in a map that keeps the latest ones; a stack of raw addresses. */
 #include "tool.h"
 
 struct {

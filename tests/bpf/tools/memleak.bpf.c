@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocks that malloc and its kin gave and nobody freed, by the stack that asked for them.
+ * Blocks that malloc and the like gave and that were not freed, by the stack that allocated them.
  * How many blocks and stacks there may be, and how deep these are, user space says.
  */
 #include "tool.h"

@@ -15,7 +15,7 @@ struct call {
 	const char *text;
 };
 
-/* Preparing one statement prepares others: a call is told by where its return address stands, too. */
+/* Preparing one statement prepares others: a call is identified by the place of its return address, too. */
 struct key {
 	u64 thread, slot;
 };

@@ -309,7 +309,7 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* What the kernel asks of who may do all that here. */
+/* The privileges that the kernel requires here. */
 #define CAPS ((1ull << CAP_SYS_ADMIN) | (1ull << CAP_NET_ADMIN) | (1ull << CAP_PERFMON) | (1ull << CAP_BPF))
 
 static void set_caps(bool on)

@@ -491,7 +491,7 @@ static enum finding run_once(struct subject *s, int n)
 	f = run_watched(s, input, 1, &b);
 	if (f || b.endless)
 		return f;
-	/* what depends on addresses, or on what nobody wrote, is another thing in each run */
+	/* what depends on addresses, or on memory that was not written, is another thing in each run */
 	if (a.r0 != b.r0 || a.sum != b.sum)
 		return s->v.caps & PB_BPF_CAP_PERFMON ? NOTHING :
 		       find(ADDRESSES, "r0 %#lx and %#lx, memory %#lx and %#lx", a.r0, b.r0, a.sum, b.sum);

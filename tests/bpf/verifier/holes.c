@@ -251,7 +251,7 @@ static void test_helper_writes_constants(void **state)
 	assert_int_equal(VERDICT(RAW_TRACEPOINT, q), 0);
 }
 
-/* ---- what nobody wrote ---------------------------------------------------------------------- */
+/* ---- memory that was not written ---------------------------------------------------------------------- */
 
 /* Two bytes of eight; without PERFMON the rest of the stack isn't to be read. */
 static void test_rest_of_narrow_spill(void **state)
@@ -270,7 +270,7 @@ static void test_rest_of_narrow_spill(void **state)
 
 /* ---- a number that is good only as it is ------------------------------------------------------- */
 
-/* 0 stands for a pointer; on the other way it's another number, of which nobody asks. */
+/* 0 stands for a pointer; on the other path it's another number, which is never used. */
 static void test_null_on_one_way(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {

@@ -368,7 +368,7 @@ static bool newer_instruction(const struct bpf_test *t)
 	return !strcmp(t->descr, "invalid 64-bit BPF_END");
 }
 
-/* 6.1 takes them from who has the rights, as it reads stack that nobody wrote; some of
+/* 6.1 accepts them from privileged loaders, as it reads stack that was not written; some of
  * Debian's packages have the tests from before that. */
 static bool reads_uninit_stack(const struct bpf_test *t)
 {
@@ -413,7 +413,7 @@ static const struct change {
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
 	/* a spilled number has an id */
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
-	/* of copies the walk back marks those that were told the same, where they were; registers by name */
+	/* of copies the walk back marks those that learned the same, where they were; registers by name */
 	{ "precise: test 1", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 20\t"
 	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tregs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\t"
 	  "last_idx 19 first_idx 10\tregs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\t"

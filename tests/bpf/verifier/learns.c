@@ -136,7 +136,7 @@ static void test_constant_more(void **state)
 	     7, 8, 4), USE(6), END());
 }
 
-/* 32 bits of a sum aren't the sum; and what isn't kept isn't told. */
+/* 32 bits of a sum aren't the sum; and what isn't kept isn't propagated. */
 static void test_no_link(void **state)
 {
 	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), BPF_ALU64_IMM(BPF_LSH,

@@ -231,7 +231,7 @@ static void test_states(void **state)
 	refused(AT(8) "r2 = r10; r3 = 1; call kernel-function#1\nr0 = 0; exit", "R2 is not a scalar");
 	refused("call kernel-function#9\nr0 = 0; exit", "calling kernel function is not allowed");
 	refused("call kernel-function#0\nr0 = 0; exit", "invalid kernel function call not eliminated");
-	/* if the branch isn't taken nobody minds */
+	/* if the branch isn't taken it is accepted */
 	gives("r0 = 3; if r0 == 3 goto out; call kernel-function#0\nout: exit", 3);
 }
 

@@ -47,7 +47,7 @@ static void put(struct bpf_insn i)
 		put(list[k]); \
 } while (0)
 
-/* A number that nobody knows is in r6. */
+/* An unknown number is in r6. */
 static void unknown(void)
 {
 	PUT(CALL(get_prandom_u32), MOV(6, 0));

@@ -113,7 +113,7 @@ static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 	}
 }
 
-/* A subprogram that nobody calls is no function any more. */
+/* A subprogram that is not called is no function any more. */
 static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;

@@ -8,7 +8,7 @@
  *
  * A number that a program makes of addresses is another one in each run. So the
  * checking interpreter runs twice, with other addresses; only where both agree the
- * others have to; nor are results compared of what nobody wrote. Without CAP_PERFMON no address may show, and both have to agree.
+ * others have to; nor are results compared of memory that was not written. Without CAP_PERFMON no address may show, and both have to agree.
  *
  * Exit 1: an access outside, or a difference.
  */

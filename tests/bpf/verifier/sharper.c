@@ -258,7 +258,7 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 }
 
 /*
- * A branch tells the registers that are linked to one of its operands, too, but the log shows only the operands.
+ * A branch narrows the registers that are linked to one of its operands, too, but the log shows only the operands.
  * What it took from a linked one shows where that is read next. So each register has its last shown link, and
  * whether a branch compared another one of that link since.
  */

@@ -73,7 +73,7 @@ static void describe(struct reg *r, uint64_t v, uint64_t w)
 	r->low = (struct range){ ls < lt ? ls : lt, ls < lt ? lt : ls, lu < lw ? lu : lw, lu < lw ? lw : lu };
 }
 
-/* ---- what the operations do, and what is said of them -------------------------------------- */
+/* ---- what the operations do, and what is recorded of them -------------------------------------- */
 
 static const uint8_t alu_ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_AND, BPF_OR, BPF_XOR, BPF_LSH, BPF_RSH, BPF_ARSH };
 static const uint8_t jump_ops[] = { BPF_JEQ, BPF_JNE, BPF_JSET, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE, BPF_JSGT,

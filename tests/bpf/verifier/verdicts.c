@@ -5,7 +5,7 @@
  *
  *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: without privileges, in a process that has none. The kernel has to be told that
+ * -u: without privileges, in a process that has none. The kernel needs to know that
  * it may be asked (unprivileged_bpf_disabled), if that can be taken back.
  *
  * Exit 1: a laxer verdict; 77: the kernel can't be asked.

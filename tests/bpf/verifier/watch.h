@@ -22,7 +22,7 @@ struct watch {
 	/* out */
 	uint64_t r0;
 	bool endless;		/* it took most_steps */
-	bool vague;		/* it read stack that nobody wrote, jumped by an address, or combined memory with one, as the
+	bool vague;		/* it read stack that was not written, jumped by an address, or combined memory with one, as the
 				 * privileged may */
 	char why[200];
 };

@@ -413,7 +413,7 @@ static void edge_record(struct weave *w)
 	called(w, false);
 }
 
-/* A helper is told how many bytes there are. */
+/* A helper gets the number of bytes. */
 static void edge_size(struct weave *w)
 {
 	bool skb = w->type == BPF_PROG_TYPE_SCHED_CLS || w->type == BPF_PROG_TYPE_SOCKET_FILTER;

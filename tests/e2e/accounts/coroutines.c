@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Coroutines on a pool of stacks that nobody tells of, argv[1] of them. Most are left
+/* Coroutines on a pool of stacks that are not announced, argv[1] of them. Most are left
  * half-way, with calls open, until another one takes the stack; at the end none is. */
 #include <stdio.h>
 #include <stdlib.h>

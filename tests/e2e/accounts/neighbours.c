@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Eight threads, each on a stack of its own that nobody tells of, one beside the other: so near that the engine takes them
+/* Eight threads, each on a stack of its own that is not announced, one beside the other: so near that the engine takes them
  * for one. Each goes there and back argv[1] times. */
 #include <pthread.h>
 #include <sched.h>

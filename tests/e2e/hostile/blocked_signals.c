@@ -2,7 +2,7 @@
 /*
  * A thread with every signal blocked (also the two that libc keeps for
  * itself) calls hooked functions while text changes; signals sent to the
- * process are for sigwaitinfo and signalfd, nobody else takes them.
+ * process are for sigwaitinfo and signalfd, no other thread takes them.
  * @markers 1000 blocked_main
  * @serve 200
  * @timeout 20

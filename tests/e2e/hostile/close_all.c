@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Closes every descriptor from 3 up at start and takes their numbers for files
- * of its own: nobody else may write to, read from, or close them afterwards,
+ * of its own: no one else may write to, read from, or close them afterwards,
  * not even when modules come and go or a child is forked.
  * @plugin plugin.c
  * @libs -ldl

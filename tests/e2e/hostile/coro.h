@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines with a switch of the program's own, which tells nobody of their
+ * Coroutines with a switch of the program's own, which announces none of their
  * stacks: resume() runs one until it yields from inside nested calls.
  */
 #ifndef CORO_H

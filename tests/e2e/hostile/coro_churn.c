@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * 1,000,000 coroutines that are freed half-way, with calls open on their
- * stacks: a switch of the program's own, which tells nobody of its stacks;
+ * stacks: a switch of the program's own, which announces none of its stacks;
  * stacks that are unmapped, and stacks of a pool that are filled again. In the
  * main thread and in another one, with signals that come all the time. Memory for open calls must
  * not run out, and a coroutine that was kept all the time must return.

@@ -3,7 +3,7 @@
  * What the kernel does where the program has no handler of SIGSEGV or SIGBUS:
  * children that die of faults of their own and of signals that are sent, with
  * the siginfo and at the instruction that they have without us (a tracer sees
- * it, as a core dump would); dispositions as sigaction tells them, and as a
+ * it, as a core dump would); dispositions as sigaction reports them, and as a
  * child of fork, vfork and exec has them.
  * @markers 60 main/one_turn
  */
@@ -126,7 +126,7 @@ static KEEP void die_traced(int k)
 	check_eq(info.si_code, ways[k].code);
 	if (ways[k].addr) {
 		check(info.si_addr == *ways[k].addr);
-		/* where the signal is blocked or was ignored, nobody gets to show it */
+		/* where the signal is blocked or was ignored, no handler gets to show it */
 		if (ways[k].run != blocked && ways[k].run != set_again)
 			check_eq(regs.rip, (uintptr_t)load_insn);
 		check_eq(regs.rdi, (uintptr_t)*ways[k].addr);

@@ -2,7 +2,7 @@
 /*
  * Threads blocked in epoll_wait, poll, nanosleep, clock_nanosleep, futex,
  * sem_wait, sem_timedwait, pause, read, accept, recv, msgrcv, select and
- * wait: nobody sends them a signal, so none may see EINTR, a time-out that
+ * wait: no one sends them a signal, so none may see EINTR, a time-out that
  * comes early, or a short read. Runs until a byte arrives on stdin; the harness
  * changes text meanwhile. Each thread then gets what it waits for.
  * @serve 1000

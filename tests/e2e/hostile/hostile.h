@@ -101,7 +101,7 @@ static inline uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* A small deterministic generator (the seed is printed by who uses one). */
+/* A small deterministic generator (the program that uses it prints the seed). */
 static inline uint32_t next_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;

@@ -35,7 +35,7 @@ KEEP __attribute__((used)) void on_trap(int sig)
 	marks += mark(sig) - sig - 1;
 }
 
-/* Nobody's symbol, so not traced. */
+/* Without a symbol, so not traced. */
 __asm__("	.text\n"
 	".Lstepped:\n"
 	"	incl	step(%rip)\n"

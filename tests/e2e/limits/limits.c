@@ -5,8 +5,8 @@
  *
  *   limits threads N		N threads at the same time, each with two calls open
  *   limits deep N		N calls, each in the one before
- *   limits told N AT KIND	N coroutines one after the other, AT of them at a time, on stacks that makecontext tells
- *   limits guessed N AT KIND	the same, by a switch of stacks that nobody tells of
+ *   limits told N AT KIND	N coroutines one after the other, AT of them at a time, on stacks that makecontext announces
+ *   limits guessed N AT KIND	the same, by a switch of stacks that is not announced
  *
  * Each coroutine is destroyed half-way, with calls open. KIND is what becomes of its stack: unmapped, overwritten (by
  * other data; it is never a stack again) or reused (of the next coroutine).

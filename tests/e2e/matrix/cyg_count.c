@@ -2,7 +2,7 @@
 /*
  * Counts __cyg_profile_func_enter by function and by caller; preloaded into the
  * victim. The caller is known from the hooks alone: the last function that was
- * entered and not left. Who is jumped out of is left with whom it is jumped to.
+ * entered and not left. A function that is left by a jump is left together with those it jumps over.
  * Written to $CYG_COUNT at the end, link-time addresses, 0 for no caller:
  * "caller function count" lines.
  */

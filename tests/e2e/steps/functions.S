@@ -295,7 +295,7 @@ F call_pops
 E call_pops
 
 /* void run_stepped(long (*f)(long), long x, uint64_t registers[16]): calls f(x) with the trap flag set
- * and all registers known, and tells all of them after its return. */
+ * and all registers known, and reports all of them after its return. */
 F run_stepped
 	push_reg rbx
 	push_reg rbp

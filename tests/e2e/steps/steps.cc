@@ -14,7 +14,7 @@
  *   steps libc|raw POINTS all|quick|brief|observe|stepped|late
  *
  * POINTS: so many instructions of a call on a slow path (all others: each one).
- * raw: the handler is installed past libc, so that nothing tells the tracer of it.
+ * raw: the handler is installed past libc, so that the tracer doesn't learn of it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -622,7 +622,7 @@ static void each_choice(const struct choice *c, long steps, long points)
 		bool in_a_thread = a == CANCEL || a == CANCELLED;
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
-		/* of a fork that nobody tells it of the tracer knows nothing before the child's next call */
+		/* of a fork that it isn't notified of the tracer knows nothing before the child's next call */
 		if ((in_a_thread && (c->s.depth || c->s.fresh)) || (raw && (a == FORK || a == FORK_CALLS)))
 			continue;
 		each_step(&c->s, (enum act)a, steps > most ? steps / most : 1);

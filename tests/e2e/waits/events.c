@@ -322,7 +322,7 @@ static void run(const char *name)
 			loaded = dlopen(plugin, RTLD_NOW);
 		disturb();
 		ns = events[i].run(&result);
-		/* the same again: nobody waits twice for who is gone */
+		/* the same again: no one waits twice for a recorder that is gone */
 		for (int k = 1; k <= 3 && events[i].run != ev_dlclose; k++) {
 			uint64_t again = events[i].run(&result);
 
