@@ -129,7 +129,7 @@ struct pb_bpf_machine_test {
 int pb_bpf_machine_test(struct pb_bpf_machine *machine, uint32_t program, struct pb_bpf_machine_test *test);
 
 /*
- * Programs may read memory that isn't there (bpf_core_read without a call). Whoever
+ * Programs may read memory that isn't there (bpf_core_read without a call). A process that
  * handles SIGSEGV and SIGBUS asks this with the instruction's address before anything
  * else: true: *ip is where to go on. Without a handler that asks, such a read ends the
  * process. Context: signal handlers.

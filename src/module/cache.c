@@ -24,7 +24,7 @@
 
 #define LIMIT		(512ull << 20)	/* where PATCHBAY_CACHE says nothing else */
 #define USED_AGAIN	3600	/* seconds; a use is noted no more often than that */
-#define ABANDONED	3600	/* age of a temporary file that nobody will rename any more */
+#define ABANDONED	3600	/* age of a temporary file that will not be renamed any more */
 /* A file system's clock: two changes within one tick leave the same time. */
 #define TICK_NS		20000000
 #define COARSE_NS	2000000000	/* a file system that keeps no nanoseconds */

@@ -5,7 +5,7 @@
  * from device, inode, size, change time and path, because a file can claim another's build-id,
  * and a stripped or patched copy keeps it.
  *
- * The directory and the files in it must be ours, and nobody else may write
+ * The directory and the files in it must be ours, and no other user may write
  * them. Files appear by rename and are never written again, so recorders that
  * run at the same time don't disturb each other. What is read back is checked
  * like bytes from anywhere else.

@@ -324,8 +324,8 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		rule(cur, b, op);
 		break;
 	default:
-		/* set_loc (its encoding is nobody's here) and what is unknown:
-		 * nothing behind it can be believed */
+		/* set_loc (no compiler here encodes it) and what is unknown:
+		 * nothing after it can be believed */
 		row->cfa_reg = PB_REG_NONE;
 		b->p = b->end;
 	}

@@ -21,7 +21,7 @@
  * CFA-8 unless ra_moved. cfa_reg is PB_REG_NONE where it is an expression. */
 struct pb_cfi_row {
 	uint8_t cfa_reg;
-	bool ra_undefined;	/* nobody to return to: _start, clone's child */
+	bool ra_undefined;	/* no caller to return to: _start, clone's child */
 	bool ra_moved;		/* the return address isn't at CFA-8 */
 	int32_t cfa_off;
 };

@@ -40,7 +40,7 @@ static void put_cfa(struct pb_rules_cursor *c, uint64_t reg, int64_t off)
 	c->now.cfa = (struct pb_rule){ .kind = PB_RULE_REGISTER, .reg = (uint32_t)reg, .value = off };
 }
 
-/* What is said of the frame. False: none of these. */
+/* A rule for the frame. False: none of these. */
 static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	const uint8_t *at;
@@ -134,7 +134,7 @@ static void extended(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 		uleb(b);
 		return;
 	}
-	/* set_loc, and what is unknown: nothing behind it can be believed */
+	/* set_loc, and what is unknown: nothing after it can be believed */
 	if (!frame(c, b, op) && (op < CFA_offset_extended || !reg_rule(c, b, op)))
 		c->lost = true;
 }

@@ -12,7 +12,7 @@
 #define PB_DWARF_RA	16
 
 enum pb_rule_kind {
-	PB_RULE_SAME,		/* as in the caller, or nothing is said of it */
+	PB_RULE_SAME,		/* as in the caller, or without a rule */
 	PB_RULE_UNDEFINED,
 	PB_RULE_OFFSET,		/* at CFA + value */
 	PB_RULE_VAL_OFFSET,	/* is CFA + value */
@@ -27,7 +27,7 @@ struct pb_rule {
 	const uint8_t *block;
 };
 
-/* Zeroed bytes between and behind: to be compared as bytes. */
+/* Zeroed bytes between and after: to be compared as bytes. */
 struct pb_rules {
 	struct pb_rule cfa, regs[PB_RULE_REGS];
 };

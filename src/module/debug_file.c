@@ -30,7 +30,7 @@ static int open_by_build_id(struct pb_elf *e)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* The link's file name and, behind it, aligned to 4, the CRC of the file. */
+/* The link's file name and, after it, aligned to 4, the CRC of the file. */
 static const char *debug_link(struct pb_elf *e, uint32_t *crc)
 {
 	const Elf64_Shdr *sh = pb_elf_section(e, ".gnu_debuglink");

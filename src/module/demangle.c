@@ -36,7 +36,7 @@ static bool word_char(char c)
 }
 
 /* The characters of an operator's name that would count as brackets: of
- * "operator<<", "operator->", ... behind the word. */
+ * "operator<<", "operator->", ... after the word. */
 static size_t operator_length(const char *start, const char *p)
 {
 	if (p - start < 8 || strncmp(p - 8, "operator", 8) || (p - start > 8 && word_char(p[-9])))
@@ -44,7 +44,7 @@ static size_t operator_length(const char *start, const char *p)
 	return strspn(p, "<>=-*");
 }
 
-/* For each '<' that isn't an operator's: where it ends, behind the '>' that
+/* For each '<' that isn't an operator's: where it ends, after the '>' that
  * closes it; 0: there is none. To be freed. */
 static uint32_t *list_ends(const char *text)
 {
@@ -72,7 +72,7 @@ static uint32_t *list_ends(const char *text)
 	return ends;
 }
 
-/* A list of template arguments stands behind a word, Rust's "::", or an
+/* A list of template arguments stands after a word, Rust's "::", or an
  * operator and a blank. A bracket elsewhere is Rust's <Type as Trait>, which
  * stays. */
 static bool begins_list(const char *start, const char *p)
@@ -163,7 +163,7 @@ static char *demangle(const char *name, int options)
 	return text;
 }
 
-/* Behind a name without parameters there is no "[clone .part.0]": as C's
+/* After a name without parameters there is no "[clone .part.0]": as C's
  * functions have it, it becomes ".part.0". */
 static char *add_clone(char *text, const char *name)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Holes dug into code (abi/analysis.h), for short jumps that reach no padding.
- * Where instructions begin, and that nobody arrives between them, must be
- * certain far behind an entry as well. So a dig lies
+ * Where instructions begin, and that no jump leads between them, must be
+ * certain far after an entry as well. So a dig lies
  *
  *   - in a function whose whole code an FDE names and decoding confirms, between
  *     the entry and the first instruction that doesn't fall through;
  *   - where no place has its address taken but as a landing pad or in a switch's
  *     table, and nothing jumps to a computed address: what leads there is known,
- *     and is behind or before the ten bytes, or at the first;
+ *     and is after or before the ten bytes, or at the first;
  *   - outside of windows, holes, other digs and calls that become nops;
  *   - where no call returns from, as its return would be mispredicted each time.
  */
@@ -84,7 +84,7 @@ static bool hole_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 	return k->via && from < end && start < to;
 }
 
-/* Is [start, end) nobody's? Windows and holes are near their functions. */
+/* Is [start, end) free? Windows and holes are near their functions. */
 static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 {
 	for (long i = pb_fn_lower(an, end + PB_HOLE_REACH); i >= 0; i--) {
@@ -157,7 +157,7 @@ static uint64_t dig_in(struct pb_an *an, struct pb_fn *host, uint64_t window,
 	return 0;
 }
 
-/* Rather in the function itself: then who wants others pays nothing. */
+/* Prefer the function itself: then other functions' places stay free. */
 uint64_t pb_dig(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w)
 {
 	uint64_t window = f->addr + f->window, at = 0;

@@ -29,7 +29,7 @@ static bool same_name(const struct pb_cand *a, const struct pb_cand *b)
 	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
-/* The names behind the best one; .symtab and .dynsym mostly repeat each other,
+/* The names after the best one; .symtab and .dynsym mostly repeat each other,
  * and equal names of one binding are neighbours. */
 static uint32_t add_aliases(text *t, const struct pb_cand *c, size_t n)
 {
@@ -74,7 +74,7 @@ static void fill_func(const struct pb_an *an, const struct pb_fn *f, struct pb_f
 	}
 }
 
-/* Not for secrets: tells files without a build-id apart. Two lanes of
+/* Not for secrets: distinguishes files without a build-id. Two streams of
  * multiply-and-fold over the whole file. */
 static void hash_file(struct pb_elf *e, uint8_t out[16])
 {

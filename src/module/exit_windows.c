@@ -302,7 +302,7 @@ static unsigned candidates(struct placer *p, const struct pb_fn_exit *e, uint64_
 }
 
 /* In a short function the entry's window can go on up to the exit: the call then needs no
- * jump back to the text, and none out of it again. (A function that tells its calls
+ * jump back to the text, and none out of it again. (A function that reports its calls
  * itself has no jump at its entry.) */
 static bool in_entry(struct placer *p, struct pb_fn_exit *e)
 {

@@ -4,7 +4,7 @@
  * sweep has noted every instruction through which control may leave a unit.
  * Each of these is one of
  *
- *   dead        nothing leads to it: data, or code that nobody runs
+ *   dead        nothing leads to it: data, or code that is never run
  *   an exit     a return, or a tail jump, with the return address on top
  *   an edge     a jump into another unit with the frame as it is: a part of the
  *               function (foo.cold), or code that it shares

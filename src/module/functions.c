@@ -81,7 +81,7 @@ static bool is_stub(const struct pb_range *r, uint64_t addr)
 /*
  * nop; call: the bottom of a stack that the program makes itself (Go's goexit). Nothing calls
  * it. The address after the nop is put on the new stack as a return address, so that unwinders,
- * which look up the byte before, find the function. No instruction tells: it is computed.
+ * which look up the byte before, find the function. No instruction shows it: it is computed.
  */
 static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
 {
@@ -146,7 +146,7 @@ static void from_fde(struct pb_an *an, size_t i)
 		return;
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
-	/* in a stripped loader the resolver can't be told from the rest */
+	/* in a stripped loader the resolver can't be distinguished from the rest */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);

@@ -28,7 +28,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* An address that the loader will store at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	/* a record tells where something stands, not that anyone goes there */
+	/* a record says where something stands, not that it is reached */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	else
@@ -77,7 +77,7 @@ static void rela_table(struct pb_an *an, const Elf64_Rela *r, uint64_t n)
 		one_rela(an, &r[i], &syms);
 }
 
-/* Packed relative relocations: an address, then bitmaps of the 63 words behind. */
+/* Packed relative relocations: an address, then bitmaps of the 63 words after. */
 static void relr_table(struct pb_an *an, const uint64_t *r, uint64_t n)
 {
 	uint64_t next = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the sweep wants to know of an instruction: less than a decoder tells,
+ * What the sweep needs to know of an instruction: less than a decoder returns,
  * and so in a tenth of the time. The frequent opcodes are decoded by a table
  * here; all others by Zydis, which is also what the table is tested against.
  *

@@ -26,7 +26,7 @@ struct pb_module_options {
 };
 
 /*
- * Analyses the file behind elf_fd (its offset is neither used nor moved); path
+ * Analyses the file after elf_fd (its offset is neither used nor moved); path
  * is recorded, and is where a debug link is looked for. Returns a descriptor
  * (close-on-exec, read-only) of the analysis: the cached file, or a sealed
  * memfd where nothing can be cached. It has passed pb_analysis_check().

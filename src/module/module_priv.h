@@ -13,7 +13,7 @@
  *   sweep     decodes all code once: branch targets, calls of hooks, readers
  *             of the return address, padding
  *   functions candidates and FDEs become functions
- *   records   __mcount_loc and kin say which of them the compiler prepared
+ *   records   __mcount_loc and the like say which of them the compiler prepared
  *   sites     window, recipe, hole, or the reason to refuse
  *   exits     where functions are left, and how that is hooked
  *   emit      the file
@@ -33,7 +33,7 @@
 struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
-	bool stubs;		/* .plt and kin: nothing in it is a function */
+	bool stubs;		/* .plt and the like: nothing in it is a function */
 	/* a bit for each byte: control may come here; and that by a call */
 	uint64_t *reached, *called;
 	/* with PB_MODULE_RETURNS: an instruction begins (in code with an FDE); part of a
@@ -230,7 +230,7 @@ bool pb_dig_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 /* The same of a jump in its place, and no hole. */
 bool pb_carrier_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
-/* sites.c. A window at `start`, behind the entry `from` or at it, for jump_len
+/* sites.c. A window at `start`, after the entry `from` or at it, for jump_len
  * bytes; enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);

@@ -37,7 +37,7 @@ static const char *const start[] = {
 
 /*
  * They fill all of a process' writable memory with patterns, and put back what was
- * there (the crash report of Redis and its kin). While they run, the TLS word that
+ * there (the crash report of Redis, for example). While they run, the TLS word that
  * leads to the thread's state is a pattern. Not even a fault of a hit could be
  * caught: the kernel kills a process that has a pattern for its struct rseq when a
  * signal is delivered.

@@ -13,7 +13,7 @@
  *                                 push $lo; movl $hi,4(%rsp); jmp *-8(%rsp)
  *   other, not PC-relative        the same bytes
  *
- * A call pushes the address behind the original call: a callee, an unwinder
+ * A call pushes the address after the original call: a callee, an unwinder
  * and a return find what they'd find without us. push takes the low half
  * (sign-extended) and the move repairs the high half; neither touches flags.
  * An operand in memory is read before rsp has moved and waits below it, in the
@@ -214,7 +214,7 @@ static bool knows_its_place(const ZydisDecodedInstruction *i)
 static bool never_falls_through(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {
-	/* not UD2 and kin: a handler may step over them */
+	/* not UD2 and the like: a handler may step over them */
 	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP:
 		return true;
 	default:
@@ -278,7 +278,7 @@ static enum pb_refused displace(struct state *s)
 	return copy(s, bytes, i->length);
 }
 
-/* Behind an instruction that doesn't fall through: padding that nobody runs,
+/* After an instruction that doesn't fall through: padding that is never run,
  * up to the next entry. */
 static enum pb_refused pad(struct state *s)
 {

@@ -30,7 +30,7 @@ struct pb_window_out {
 	uint8_t code[PB_RECIPE_MAX + 32];
 	uint8_t orig[PB_WINDOW_MAX], rest[PB_WINDOW_MAX];
 	bool all_nops;		/* nothing of the window has an effect */
-	bool padded;		/* padding that nobody runs is part of the window */
+	bool padded;		/* padding that is never run is part of the window */
 };
 
 /*
@@ -40,7 +40,7 @@ struct pb_window_out {
  *
  * Pairs: one for each displaced instruction, and a last one for the jump that
  * ends the recipe, {window_len, its offset}, which stands for the first
- * instruction behind the window.
+ * instruction after the window.
  */
 enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_out *out);
 

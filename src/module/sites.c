@@ -7,7 +7,7 @@
 #include "module/relocate.h"
 
 /* Does anything in the module lead strictly inside [start, start + len)? Only
- * the jump's bytes matter: what a window has behind them stays what it is, and
+ * the jump's bytes matter: what a window has after them stays what it is, and
  * none of its instructions begins there. */
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
@@ -203,7 +203,7 @@ static void make_short_sites(struct pb_an *an)
 	}
 }
 
-/* A function of one byte, and the next one right behind. */
+/* A function of one byte, and the next one right after. */
 static void ride(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
 {
 	struct pb_window_out w;

@@ -137,7 +137,7 @@ static void put_section(struct image *im, unsigned i, uint32_t type, uint32_t *a
 	*at = start + (uint32_t)size;
 }
 
-/* All sections, behind the code. */
+/* All sections, after the code. */
 static void lay_sections(struct image *im)
 {
 	uint32_t at = im->head.text;

@@ -176,7 +176,7 @@ static bool is_barrier(const struct pb_insn *i)
 }
 
 /* lea of the slot's address for rsp itself, or for the register that the frame
- * is counted from behind it (hand-written code): nobody looks into the slot. */
+ * is counted from after it (hand-written code): the slot is not examined. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
 	const struct pb_insn *i = &w->insn;
@@ -326,7 +326,7 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Symbols without an FDE vouch for their size; behind it the unknown begins. */
+/* Symbols without an FDE vouch for their size; after it the unknown begins. */
 static void make_cuts(struct pb_an *an, cut_vec *cuts)
 {
 	size_t n = 0;
