@@ -22,7 +22,7 @@
 #include "bpf/map/map.h"
 #include "bpf/run/image.h"
 
-#define MOST_ROUNDS	101
+#define MAX_ROUNDS	101
 #define SLICE_NS	20e6
 #define ELEMENTS	1024
 #define MOST_ENTERING	0.1
@@ -39,7 +39,7 @@ struct bench {
 	int fd;
 	struct pb_bpf_prog *progs[NR_SIDES];
 	uint32_t repeat[NR_SIDES];
-	double ns[NR_SIDES][MOST_ROUNDS];	/* a run, all of it */
+	double ns[NR_SIDES][MAX_ROUNDS];	/* a run, all of it */
 };
 
 static struct pb_bpf_map maps[2];
@@ -334,7 +334,7 @@ static int ascending(const void *a, const void *b)
 
 static double median(const double *values, int n)
 {
-	double sorted[MOST_ROUNDS];
+	double sorted[MAX_ROUNDS];
 
 	memcpy(sorted, values, (size_t)n * sizeof(*values));
 	qsort(sorted, (size_t)n, sizeof(*sorted), ascending);
@@ -343,7 +343,7 @@ static double median(const double *values, int n)
 
 static void print(const struct bench *b, int rounds)
 {
-	double net[NR_SIDES][MOST_ROUNDS], ratio[NR_SIDES][MOST_ROUNDS], entering = 0;
+	double net[NR_SIDES][MAX_ROUNDS], ratio[NR_SIDES][MAX_ROUNDS], entering = 0;
 
 	for (enum side e = 0; e < NR_SIDES; e++) {
 		double share = median(benches[0].ns[e], rounds) / median(b->ns[e], rounds);
@@ -372,7 +372,7 @@ int main(int argc, char **argv)
 	static const uint8_t head[] = { [12] = 8, [14] = 0x45, [23] = 6, [30] = 10, [33] = 1, [37] = 80 };
 
 	memcpy(packet, head, sizeof(head));
-	if (rounds < 1 || rounds > MOST_ROUNDS || !kernel_is_there() || !make_map(0, BPF_MAP_TYPE_ARRAY) ||
+	if (rounds < 1 || rounds > MAX_ROUNDS || !kernel_is_there() || !make_map(0, BPF_MAP_TYPE_ARRAY) ||
 	    !make_map(1, BPF_MAP_TYPE_HASH)) {
 		printf("not measured: no right to load programs\n");
 		return 77;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "bpfload/load_make.h"
 
-#define MOST_ROUNDS	31
+#define MAX_ROUNDS	31
 #define MOST_PROGS	4096
 #define LOG_SIZE	(1u << 20)
 
@@ -100,7 +100,7 @@ static int by_number(const void *a, const void *b)
 static void measure(const char *path, struct pb_bpf_made *made, uint32_t nr, unsigned rounds)
 {
 	const struct pb_bpf_object_prog *prog = &made->object->progs[nr];
-	double ours[MOST_ROUNDS], kernel[MOST_ROUNDS];
+	double ours[MAX_ROUNDS], kernel[MAX_ROUNDS];
 	struct row *r = &rows[nr_rows];
 
 	for (unsigned i = 0; i < rounds; i++) {
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 			most = (unsigned)atoi(optarg);
 		else
 			return 2;
-	if (!rounds || rounds > MOST_ROUNDS || optind == argc)
+	if (!rounds || rounds > MAX_ROUNDS || optind == argc)
 		return 2;
 	libbpf_set_print(silent);
 	for (int i = optind; i < argc; i++)

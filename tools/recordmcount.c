@@ -206,7 +206,8 @@ static bool add_table(struct object *o, size_t text, bool grouped, Elf64_Rela *r
 static bool record_section(struct object *o, Elf_Scn *scn, const GElf_Shdr *rel)
 {
 	Elf_Scn *target = elf_getscn(o->elf, rel->sh_info);
-	Elf_Data *relocs = elf_getdata(scn, NULL), *text = target ? elf_getdata(target, NULL) : NULL;
+	Elf_Data *relocs = elf_getdata(scn, NULL), *text = target ? elf_getdata(target, NULL) :
+			   NULL;
 	uint64_t base = 0, call;
 	size_t n = 0, sym;
 	Elf64_Rela *out;
@@ -315,7 +316,8 @@ static int one_file(const char *path)
 	if (ok && !o.names_at)
 		unlink(temp);	/* as it was */
 	else if (!ok || rename(temp, path)) {
-		fprintf(stderr, "recordmcount: %s: %s\n", path, o.error ? o.error : strerror(errno));
+		fprintf(stderr, "recordmcount: %s: %s\n", path, o.error ? o.error :
+			strerror(errno));
 		unlink(temp);
 		ok = false;
 	}

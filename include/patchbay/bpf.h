@@ -26,7 +26,8 @@ extern "C" {
 
 struct pb_bpf_machine;
 
-/* Sizes of a map, in place of those in the object, for example where it leaves them to user space. */
+/* Sizes of a map, in place of those in the object, for example where it leaves them to user
+ * space. */
 struct pb_bpf_map_sizes {
 	const char *map;		/* its name */
 	uint32_t key_size, value_size, max_entries;	/* 0: as the object says */
@@ -52,7 +53,8 @@ struct pb_bpf_machine_opts {
 	 * Called inside runs, in any context. */
 	void (*trace)(void *arg, const char *text, uint32_t len);
 	void *arg;
-	/* Sizes of nr_sizes maps, set before they are made, like libbpf's bpf_map__set_max_entries(). */
+	/* Sizes of nr_sizes maps, set before they are made, like libbpf's
+	 * bpf_map__set_max_entries(). */
 	const struct pb_bpf_map_sizes *sizes;
 	size_t nr_sizes;
 };
@@ -104,7 +106,8 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * Writing one takes several times as long as the rest: info.why has the reason without it,
  * too. Context: setup.
  */
-int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32_t level, char *log, size_t size);
+int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32_t level, char *log,
+			size_t size);
 
 /*
  * Runs a loaded program with a context of its type: struct pt_regs of kprobes, the
@@ -112,11 +115,13 @@ int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32
  * packets run by pb_bpf_machine_test only. -ENOENT: it isn't loaded. -EOPNOTSUPP: it
  * sees packets. Context: any; allocates nothing and takes no lock.
  */
-int pb_bpf_machine_run(struct pb_bpf_machine *machine, uint32_t program, void *ctx, uint64_t *result);
+int pb_bpf_machine_run(struct pb_bpf_machine *machine, uint32_t program, void *ctx,
+		       uint64_t *result);
 
 /* The kernel's BPF_PROG_TEST_RUN. */
 struct pb_bpf_machine_test {
-	const void *data_in, *ctx_in;	/* packet; struct __sk_buff or xdp_md, or the context itself */
+	const void *data_in, *ctx_in;	/* packet; struct __sk_buff or xdp_md, or the context
+					 * itself */
 	uint32_t data_size_in, ctx_size_in;
 	void *data_out, *ctx_out;	/* may be NULL */
 	uint32_t data_size_out, ctx_size_out;	/* their room; then what there is */
@@ -126,7 +131,8 @@ struct pb_bpf_machine_test {
 
 /* -ENOENT: it isn't loaded; -EINVAL, -ENOSPC, ...: the kernel's. Context: any thread,
  * not in a signal handler. */
-int pb_bpf_machine_test(struct pb_bpf_machine *machine, uint32_t program, struct pb_bpf_machine_test *test);
+int pb_bpf_machine_test(struct pb_bpf_machine *machine, uint32_t program,
+			struct pb_bpf_machine_test *test);
 
 /*
  * Programs may read memory that isn't there (bpf_core_read without a call). A process that
@@ -149,7 +155,8 @@ struct pb_bpf_map_info {
 
 /* Context: any. */
 uint32_t pb_bpf_machine_maps(const struct pb_bpf_machine *machine);
-int pb_bpf_machine_map_info(const struct pb_bpf_machine *machine, uint32_t map, struct pb_bpf_map_info *info);
+int pb_bpf_machine_map_info(const struct pb_bpf_machine *machine, uint32_t map,
+			    struct pb_bpf_map_info *info);
 /* The number of that name; -ENOENT. */
 int pb_bpf_machine_map(const struct pb_bpf_machine *machine, const char *name);
 
@@ -158,12 +165,13 @@ int pb_bpf_machine_map(const struct pb_bpf_machine *machine, const char *name);
  * 2, BPF_F_LOCK 4. -ENOENT: no such key (or, of a map's number: it wasn't made).
  * next_key with key NULL: the first one. Context: any thread, not inside a run.
  */
-int pb_bpf_machine_lookup(struct pb_bpf_machine *machine, uint32_t map, const void *key, void *value,
-			  uint64_t flags);
-int pb_bpf_machine_update(struct pb_bpf_machine *machine, uint32_t map, const void *key, const void *value,
-			  uint64_t flags);
+int pb_bpf_machine_lookup(struct pb_bpf_machine *machine, uint32_t map, const void *key,
+			  void *value, uint64_t flags);
+int pb_bpf_machine_update(struct pb_bpf_machine *machine, uint32_t map, const void *key,
+			  const void *value, uint64_t flags);
 int pb_bpf_machine_delete(struct pb_bpf_machine *machine, uint32_t map, const void *key);
-int pb_bpf_machine_next_key(struct pb_bpf_machine *machine, uint32_t map, const void *key, void *next);
+int pb_bpf_machine_next_key(struct pb_bpf_machine *machine, uint32_t map, const void *key,
+			    void *next);
 
 #ifdef __cplusplus
 }

@@ -45,7 +45,8 @@ struct pb_analysis {
 	/* With PB_AN_RETURNS; else all of it is 0. */
 	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
 	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the windows' order */
-	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where each function's windows begin */
+	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where each function's windows
+					 * begin */
 	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
 	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
 	uint32_t nr_windows, nr_exits, nr_left_by;
@@ -64,7 +65,8 @@ struct pb_nop {
 #define PB_AN_PIE		1	/* ET_DYN */
 #define PB_AN_STATIC		2	/* no PT_INTERP and no PT_DYNAMIC */
 #define PB_AN_TEXTREL		4
-#define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug info) */
+#define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug
+					 * info) */
 
 #define PB_AN_SYSCALLS		16	/* it may make system calls past libc */
 #define PB_AN_RETURNS		32	/* functions' exits were looked for */
@@ -73,8 +75,9 @@ struct pb_nop {
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
 #define PB_SITE_NOP		1	/* nops left by the compiler: nothing to keep */
 #define PB_SITE_FENTRY		2	/* call __fentry__ at entry, any form */
-#define PB_SITE_MCOUNT		3	/* calls mcount after the frame was set up; the window is at the
-				 * entry all the same, the call is in the table of nops */
+/* calls mcount after the frame was set up; the window is at the entry all the same, the call is
+ * in the table of nops */
+#define PB_SITE_MCOUNT	3
 #define PB_SITE_XRAY		4	/* XRay entry sled */
 #define PB_SITE_CYG		5	/* plain code in an -finstrument-functions module */
 
@@ -111,10 +114,12 @@ enum pb_refused {
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins after it */
 #define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
-#define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct pb_recipe) */
-#define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of exits */
-#define PB_FUNC_GOES_ON		128	/* complete, and without an exit control may come to an entry, its
-					 * own or the next function's */
+#define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct
+					 * pb_recipe) */
+#define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of
+					 * exits */
+/* complete, and without an exit control may come to an entry, its own or the next function's */
+#define PB_FUNC_GOES_ON	128
 
 struct pb_func {
 	uint64_t addr;		/* function's entry */
@@ -158,7 +163,8 @@ enum pb_exit_kind {
 	X(HOLE,   "a short jump into padding") \
 	X(DUG,    "a short jump into a hole dug into code") \
 	X(RIDES,  "a jump that has its displacement in common with the next one") \
-	X(NEXT,   "the same, and the next one is that of the next function's entry or of another exit")
+	X(NEXT, \
+	  "the same, and the next one is that of the next function's entry or of another exit")
 
 enum pb_exit_how {
 #define X(name, text) PB_EXIT_##name,

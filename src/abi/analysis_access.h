@@ -289,8 +289,9 @@ static inline const struct pb_exit_window *pb_window_carrier(const struct pb_ana
 {
 	const struct pb_exit_window *next = w + 1;
 
-	if (w->how != PB_EXIT_NEXT || pb_window_next(a, w) || next == pb_analysis_windows(a) + a->nr_windows ||
-	    next->start != w->start + PB_JUMP_RIDE || (next->how != PB_EXIT_WINDOW && next->how != PB_EXIT_PADDED))
+	if (w->how != PB_EXIT_NEXT || pb_window_next(a, w) ||
+	    next == pb_analysis_windows(a) + a->nr_windows || next->start != w->start +
+	    PB_JUMP_RIDE || (next->how != PB_EXIT_WINDOW && next->how != PB_EXIT_PADDED))
 		return 0;
 	return next;
 }

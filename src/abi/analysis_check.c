@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Checks an analysis table by table: bounds first, then order, then what entries say of each
+ * other.
+ */
 #include "abi/analysis_check.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -19,7 +23,8 @@ static bool table_ok(const struct pb_analysis *a, uint64_t offset, uint64_t nr, 
 static bool exits_placed(const struct pb_analysis *a)
 {
 	if (!(a->flags & PB_AN_RETURNS))
-		return !a->windows_offset && !a->exits_offset && !a->leaves_offset && !a->left_by_offset &&
+		return !a->windows_offset && !a->exits_offset && !a->leaves_offset &&
+		!a->left_by_offset &&
 		       !a->inexits_offset && !a->nr_windows && !a->nr_exits && !a->nr_left_by;
 	CHECK(table_ok(a, a->windows_offset, a->nr_windows, sizeof(struct pb_exit_window), 8));
 	CHECK(table_ok(a, a->exits_offset, a->nr_exits, sizeof(struct pb_window_exit), 1));
@@ -246,7 +251,8 @@ static bool second_ok(const struct pb_analysis *a, const struct pb_exit_window *
 		return left >= PB_JUMP_LEN;
 	if (w->how == PB_EXIT_DUG)
 		return dug_ok(pb_window_second(a, w), left);
-	return recipe_ok(pb_window_second(a, w), left) && pb_window_second(a, w)->window_len >= PB_JUMP_LEN;
+	return recipe_ok(pb_window_second(a, w), left) &&
+	       pb_window_second(a, w)->window_len >= PB_JUMP_LEN;
 }
 
 static bool next_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
@@ -297,9 +303,11 @@ static struct area second_area(const struct pb_analysis *a, const struct pb_exit
 	case PB_EXIT_HOLE:
 		return (struct area){ hole, hole + PB_JUMP_LEN };
 	case PB_EXIT_DUG:
-		return (struct area){ hole - PB_JUMP_LEN, hole - PB_JUMP_LEN + pb_window_second(a, w)->window_len };
+		return (struct area){ hole - PB_JUMP_LEN,
+			hole - PB_JUMP_LEN + pb_window_second(a, w)->window_len };
 	case PB_EXIT_RIDES:
-		return (struct area){ w->start + 1, w->start + 1 + pb_window_second(a, w)->window_len };
+		return (struct area){ w->start + 1,
+			w->start + 1 + pb_window_second(a, w)->window_len };
 	default:
 		return (struct area){ w->start, w->start };
 	}
@@ -316,10 +324,12 @@ static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 	const struct pb_func *f = pb_analysis_funcs(a);
 
 	for (int64_t k = pb_analysis_lower(a, x.end + PB_HOLE_REACH); k >= 0; k--) {
-		if (f[k].addr + 2 * PB_HOLE_REACH < x.start && k + 1 < a->nr_funcs && f[k + 1].addr <= x.start)
+		if (f[k].addr + 2 * PB_HOLE_REACH < x.start && k + 1 < a->nr_funcs &&
+		    f[k + 1].addr <= x.start)
 			break;
 		if (f[k].window_len)
-			CHECK(apart(x, (struct area){ pb_func_window(&f[k]), pb_func_window_end(&f[k]) }));
+			CHECK(apart(x, (struct area){ pb_func_window(&f[k]),
+				pb_func_window_end(&f[k]) }));
 		if (f[k].via)
 			CHECK(apart(x, (struct area){ hole_start(&f[k]), hole_end(a, &f[k]) }));
 	}
@@ -349,7 +359,8 @@ static bool second_apart(const struct pb_analysis *a, uint32_t i)
 		return true;
 	if (w->via)
 		CHECK(w->via - PB_JUMP_SHORT >= INT8_MIN && w->via - PB_JUMP_SHORT <= INT8_MAX);
-	CHECK(second.start >= a->text_start && second.end > second.start && second.end <= a->text_end);
+	CHECK(second.start >= a->text_start && second.end > second.start &&
+	      second.end <= a->text_end);
 	return apart_from_entries(a, second) && apart_from_windows(a, i, second);
 }
 
@@ -366,11 +377,13 @@ static bool windows_apart(const struct pb_analysis *a)
 		if (w[i].how == PB_EXIT_ENTRY)
 			continue;	/* its function's */
 		/* windows of entries end before the next function begins */
-		while (k < a->nr_funcs && (!f[k].window_len || pb_func_window_end(&f[k]) <= own.start))
+		while (k < a->nr_funcs &&
+		       (!f[k].window_len || pb_func_window_end(&f[k]) <= own.start))
 			k++;
 		for (uint32_t n = k; n < a->nr_funcs && f[n].addr < own.end; n++)
 			CHECK(!f[n].window_len ||
-			      apart(own, (struct area){ pb_func_window(&f[n]), pb_func_window_end(&f[n]) }));
+			      apart(own, (struct area){ pb_func_window(&f[n]),
+				      pb_func_window_end(&f[n]) }));
 	}
 	return true;
 }
@@ -381,8 +394,10 @@ static bool hole_apart(const struct pb_analysis *a, const struct pb_func *f)
 	const struct pb_exit_window *w = pb_analysis_windows(a);
 	struct area hole = { hole_start(f), hole_end(a, f) };
 
-	for (int64_t i = pb_window_lower(a, hole.end); i >= 0 && w[i].start + PB_WINDOW_MAX > hole.start; i--)
-		CHECK(w[i].how == PB_EXIT_ENTRY || apart(hole, (struct area){ w[i].start, w[i].start + w[i].len }));
+	for (int64_t i = pb_window_lower(a, hole.end); i >= 0 &&
+	     w[i].start + PB_WINDOW_MAX > hole.start; i--)
+		CHECK(w[i].how == PB_EXIT_ENTRY ||
+		      apart(hole, (struct area){ w[i].start, w[i].start + w[i].len }));
 	return true;
 }
 
@@ -394,8 +409,10 @@ static bool windows_ok(const struct pb_analysis *a)
 	for (uint32_t i = 0; i < a->nr_windows; i++) {
 		CHECK(w[i].start >= a->text_start && w[i].start < a->text_end);
 		CHECK(a->text_end - w[i].start >= w[i].len);
-		CHECK(!i || (w[i].start > w[i - 1].start && w[i].start >= w[i - 1].start + w[i - 1].len));
-		CHECK(w[i].how == PB_EXIT_ENTRY ? entry_window_ok(a, &w[i]) : own_recipe_ok(a, &w[i]));
+		CHECK(!i ||
+		      (w[i].start > w[i - 1].start && w[i].start >= w[i - 1].start + w[i - 1].len));
+		CHECK(w[i].how == PB_EXIT_ENTRY ? entry_window_ok(a, &w[i]) :
+		      own_recipe_ok(a, &w[i]));
 		CHECK(w[i].first == exits && w[i].nr <= a->nr_exits - exits);
 		exits += w[i].nr;
 		entries += w[i].how == PB_EXIT_ENTRY;

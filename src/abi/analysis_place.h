@@ -30,7 +30,8 @@ static inline struct pb_place pb_window_place(const struct pb_analysis *a,
 		.window = w->start, .recipe = pb_window_recipe(a, w),
 		.second = f ? pb_func_dug(a, f) : pb_window_second(a, w),
 		.exits = pb_window_exits(a, w), .nr_exits = w->nr,
-		.rides = f ? f->flags & PB_FUNC_RIDES : w->how == PB_EXIT_RIDES || w->how == PB_EXIT_NEXT,
+		.rides = f ? f->flags & PB_FUNC_RIDES : w->how == PB_EXIT_RIDES ||
+		w->how == PB_EXIT_NEXT,
 		.via = f ? f->via : w->via,
 	};
 }

@@ -4,38 +4,75 @@
  * meaning. Names and meanings are the kernel's (Documentation/trace/
  * ftrace.rst). Paths are relative to tracing/.
  *
- * X(path, id, owner, mode, summary); owner AGENT: the agent holds the state
- * (observers forward reads and writes), OBSERVER: rendered from ring and data.
- * mode: R, W or RW.
+ * X(path, id, owner, mode, type, most, summary)
+ *   owner  AGENT: the agent holds the state (observers forward reads and writes),
+ *          OBSERVER: rendered from ring and data
+ *   mode   R, W or RW
+ *   type   what is written there, which is checked before it is sent:
+ *            NUMBER    from 0 to `most`. In the agent such a file is a word (engine/files.h):
+ *                      reading, checking and writing follow
+ *            PATTERNS  of functions
+ *            TIME      microseconds, with decimals
+ *            TRACER, CLOCK  one of the names below
+ *            TEXT      as whoever has it says
  */
 #ifndef PB_ABI_CONTROL_FILES_H
 #define PB_ABI_CONTROL_FILES_H
 
 #define PB_CONTROL_FILES(X) \
-	X("available_tracers", AVAILABLE_TRACERS, AGENT, R, "tracers that current_tracer takes") \
-	X("current_tracer", CURRENT_TRACER, AGENT, RW, "nop, function or function_graph") \
-	X("available_filter_functions", AVAILABLE_FILTER_FUNCTIONS, AGENT, R, "functions that can be traced") \
-	X("enabled_functions", ENABLED_FUNCTIONS, AGENT, R, "functions with callbacks, and which") \
-	X("dyn_ftrace_total_info", DYN_FTRACE_TOTAL_INFO, AGENT, R, "how many sites, patched, refused") \
-	X("set_ftrace_filter", SET_FTRACE_FILTER, AGENT, RW, "trace only these functions") \
-	X("set_ftrace_notrace", SET_FTRACE_NOTRACE, AGENT, RW, "don't trace these functions") \
-	X("set_graph_function", SET_GRAPH_FUNCTION, AGENT, RW, "trace only these and what they call") \
-	X("set_graph_notrace", SET_GRAPH_NOTRACE, AGENT, RW, "don't trace these nor what they call") \
-	X("max_graph_depth", MAX_GRAPH_DEPTH, AGENT, RW, "trace only so deep; 0 is no limit") \
-	X("tracing_on", TRACING_ON, AGENT, RW, "0 stops recording") \
-	X("tracing_thresh", TRACING_THRESH, AGENT, RW, "microseconds: only calls that took longer") \
-	X("trace_options", TRACE_OPTIONS, AGENT, RW, "options, one a line; 'no' in front clears") \
-	X("trace_clock", TRACE_CLOCK, AGENT, RW, "the clock in use stands in brackets") \
-	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, "the ring's size") \
-	X("graph_callers", GRAPH_CALLERS, AGENT, RW, "trace only these and what leads to them (-C)") \
-	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, "only functions of at least so many bytes (-Z)") \
-	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, "native code for eBPF: 0, 1, 2: and show it") \
-	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, "its constants blinded: 1: without privilege, 2: all") \
-	X("bpf_stats_enabled", BPF_STATS_ENABLED, AGENT, RW, "1: count eBPF programs' runs and their time") \
-	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, "1, 2: privileged eBPF only")
+	X("available_tracers", AVAILABLE_TRACERS, AGENT, R, TEXT, 0, \
+	  "tracers that current_tracer takes") \
+	X("current_tracer", CURRENT_TRACER, AGENT, RW, TRACER, 0, \
+	  "nop, function or function_graph") \
+	X("available_filter_functions", AVAILABLE_FILTER_FUNCTIONS, AGENT, R, TEXT, 0, \
+	  "functions that can be traced") \
+	X("enabled_functions", ENABLED_FUNCTIONS, AGENT, R, TEXT, 0, \
+	  "functions with callbacks, and which") \
+	X("dyn_ftrace_total_info", DYN_FTRACE_TOTAL_INFO, AGENT, R, TEXT, 0, \
+	  "how many sites, patched, refused") \
+	X("set_ftrace_filter", SET_FTRACE_FILTER, AGENT, RW, PATTERNS, 0, \
+	  "trace only these functions") \
+	X("set_ftrace_notrace", SET_FTRACE_NOTRACE, AGENT, RW, PATTERNS, 0, \
+	  "don't trace these functions") \
+	X("set_graph_function", SET_GRAPH_FUNCTION, AGENT, RW, PATTERNS, 0, \
+	  "trace only these and what they call") \
+	X("set_graph_notrace", SET_GRAPH_NOTRACE, AGENT, RW, PATTERNS, 0, \
+	  "don't trace these nor what they call") \
+	X("max_graph_depth", MAX_GRAPH_DEPTH, AGENT, RW, NUMBER, 0x7fffffff, \
+	  "trace only so deep; 0 is no limit") \
+	X("tracing_on", TRACING_ON, AGENT, RW, NUMBER, 1, "0 stops recording") \
+	X("tracing_thresh", TRACING_THRESH, AGENT, RW, TIME, 0, \
+	  "microseconds: only calls that took longer") \
+	X("trace_options", TRACE_OPTIONS, AGENT, RW, TEXT, 0, \
+	  "options, one a line; 'no' in front clears") \
+	X("trace_clock", TRACE_CLOCK, AGENT, RW, CLOCK, 0, "the clock in use stands in brackets") \
+	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, NUMBER, 0xffffffff, "the ring's size") \
+	X("graph_callers", GRAPH_CALLERS, AGENT, RW, PATTERNS, 0, \
+	  "trace only these and what leads to them (-C)") \
+	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, NUMBER, 0xffffffff, \
+	  "only functions of at least so many bytes (-Z)") \
+	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \
+	  "native code for eBPF: 0, 1, 2: and show it") \
+	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, NUMBER, 2, \
+	  "its constants blinded: 1: without privilege, 2: all") \
+	X("bpf_stats_enabled", BPF_STATS_ENABLED, AGENT, RW, NUMBER, 1, \
+	  "1: count eBPF programs' runs and their time") \
+	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, NUMBER, 2, \
+	  "1, 2: privileged eBPF only")
+
+/* All clocks but none are stamped with the TSC; readers convert. */
+#define PB_TRACE_CLOCKS(X) \
+	X("x86-tsc") X("local") X("global") X("perf") X("mono") X("mono_raw") X("boot") \
+	X("uptime") X("none")
+#define PB_TRACERS(X) X("nop") X("function") X("function_graph")
+
+enum pb_control_type {
+	PB_CONTROL_TEXT, PB_CONTROL_NUMBER, PB_CONTROL_PATTERNS, PB_CONTROL_TIME,
+	PB_CONTROL_TRACER, PB_CONTROL_CLOCK,
+};
 
 enum pb_control_file {
-#define X(path, id, owner, mode, text) PB_CF_##id,
+#define X(path, id, ...) PB_CF_##id,
 	PB_CONTROL_FILES(X)
 #undef X
 	PB_NR_CONTROL_FILES

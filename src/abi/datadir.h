@@ -31,10 +31,12 @@ struct pb_data_header {
 };
 
 enum pb_meta_type {
-	PB_META_SESSION = 1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
+	PB_META_SESSION =
+		1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
 				 * clock, mode, version, started (ISO time), buffer, cpus; an
 				 * "option=PATH OP VALUE" for each control write) */
-	PB_META_CLOCK,		/* struct pb_meta_clock: two at the start, one at the end, more between */
+	PB_META_CLOCK,		/* struct pb_meta_clock: two at the start, one at the end, more
+				 * between */
 	PB_META_IMAGE,		/* struct pb_meta_image + exe path */
 	PB_META_MODULE,		/* struct pb_meta_module + path */
 	PB_META_MODULE_GONE,	/* struct pb_meta_module + path */
@@ -63,7 +65,8 @@ struct pb_meta_image {
 
 struct pb_meta_module {
 	uint32_t image, module, pid;
-	uint32_t first_site;	/* site of funcs[i] is first_site + i within the image; 0: names only */
+	uint32_t first_site;	/* site of funcs[i] is first_site + i within the image; 0: names
+				 * only */
 	uint64_t bias, clock;
 	uint32_t nr_funcs, flags;	/* PB_MODULE_* */
 };

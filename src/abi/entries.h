@@ -29,7 +29,10 @@
  * EXT records: len counts 64-bit words, the first included; a reader skips
  * types that it does not know. `site` and `time` are zero where unused.
  *
- * X(name, number, words, has_site, has_time, text, payload fields...)
+ * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
+ *   event  whether it is an event of the trace: NOTHING, EVENT, AFTER_GAP (only after a gap)
+ *   count  what it is in the number of calls: LEAF, a whole one; END, the end of one whose
+ *          beginning was counted, if it has no payload but PB_END_ENTRY; NOTHING
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H
@@ -37,38 +40,38 @@
 
 #define PB_EXT_RECORDS(X, F) \
 	/* all times after this one are relative to `time` */ \
-	X(TIME,  1, 2, 0, 0, "time", F(time, "%llu")) \
+	X(TIME,  1, 2, 0, 0, NOTHING, NOTHING, "time", F(time, "%llu")) \
 	/* a call whose return is not observed (an exit that isn't hooked, no room) */ \
-	X(CALL,  2, 1, 1, 1, "call") \
+	X(CALL,  2, 1, 1, 1, EVENT, LEAF, "call") \
 	/* function tracer: entry only, with the caller's address */ \
-	X(FUNC,  3, 2, 1, 1, "function", F(parent_ip_word, "%#llx")) \
+	X(FUNC,  3, 2, 1, 1, EVENT, LEAF, "function", F(parent_ip_word, "%#llx")) \
 	/* a call that was left without a return: exception, longjmp, thread end;
 	 * closes the innermost open call of that site on this stack. If it has no
 	 * ENTRY (it was a leaf so far), `start` is its start, else PB_END_ENTRY.
 	 * (No payload word of any record is zero: a chunk ends with its last word
 	 * that is not.) */ \
-	X(END,   4, 2, 1, 1, "end", F(start, "%llu")) \
+	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
 	/* a LEAF whose numbers do not fit */ \
-	X(LONG,  5, 3, 1, 0, "leaf", F(start, "%llu") F(end, "%llu")) \
+	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \
 	/* at a chunk's start only: the open calls whose ENTRY stands in an earlier
 	 * chunk, outermost first; of more than PB_CHUNK_OPEN_MAX the innermost. A
 	 * reader that has that chunk ignores them. */ \
-	X(OPEN,  6, 2, 1, 0, "open", F(start, "%llu")) \
+	X(OPEN,  6, 2, 1, 0, AFTER_GAP, NOTHING, "open", F(start, "%llu")) \
 	/* the following records belong to this stack (coroutine, alternate) */ \
-	X(STACK, 7, 2, 0, 0, "stack", F(stack, "%llu")) \
+	X(STACK, 7, 2, 0, 0, NOTHING, NOTHING, "stack", F(stack, "%llu")) \
 	/* this many records of the thread were lost just before this point */ \
-	X(LOST,  8, 2, 0, 0, "lost", F(count, "%llu")) \
+	X(LOST,  8, 2, 0, 0, EVENT, NOTHING, "lost", F(count, "%llu")) \
 	/* words to be skipped; len may be 1..255 */ \
-	X(PAD,   9, 1, 0, 0, "pad") \
+	X(PAD,   9, 1, 0, 0, NOTHING, NOTHING, "pad") \
 	/* the same: so many words are being written, or their writer was left by a jump */ \
-	X(UNDONE, 10, 1, 0, 0, "undone") \
+	X(UNDONE, 10, 1, 0, 0, NOTHING, NOTHING, "undone") \
 	/* not a record, but how the second word of FUNC and of TAIL_LEAF begins \
 	 * (pb_ext_address()): found after a hole it is skipped */ \
-	X(ADDRESS, 11, 1, 0, 0, "address") \
+	X(ADDRESS, 11, 1, 0, 0, NOTHING, NOTHING, "address") \
 	/* EXIT of a call that ended by a jump to another function (a tail call), at \
 	 * the jump */ \
-	X(TAIL, 12, 1, 1, 1, "tail") \
+	X(TAIL, 12, 1, 1, 1, EVENT, END, "tail") \
 	/* LEAF of such a call: its end, and how long it took, shifted as an address */ \
-	X(TAIL_LEAF, 13, 2, 1, 1, "tail leaf", F(duration_word, "%#llx"))
+	X(TAIL_LEAF, 13, 2, 1, 1, EVENT, LEAF, "tail leaf", F(duration_word, "%#llx"))
 
 #endif

@@ -81,7 +81,8 @@ struct pb_msg_welcome {
 /* fd: the ring (abi/ring.h). Sent on every connection, before anything is asked. */
 struct pb_msg_ring {
 	uint32_t mode;		/* PB_RING_* */
-	uint32_t nr_buffer;	/* of nr_chunks; where there is little room, the others can stay unmapped */
+	uint32_t nr_buffer;	/* of nr_chunks; where there is little room, the others can stay
+				 * unmapped */
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;
@@ -119,7 +120,8 @@ struct pb_msg_stubs {
 /* What the agent refuses in a module, above the analysis' own refusals. */
 struct pb_msg_refused {
 	uint32_t image, module, nr, pad;
-	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[], PB_REFUSED_* */
+	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[],
+								 * PB_REFUSED_* */
 };
 
 /* At the start, of all modules; on a later connection of those that it asked for. */

@@ -60,13 +60,16 @@ struct pb_progs_link {
 struct pb_progs_counts {
 	uint64_t outputs;		/* that found no room */
 	uint64_t functions;		/* that a program isn't attached to, for want of room */
-	uint64_t no_return;		/* functions that a program isn't attached to: their returns can't be hooked */
-	uint64_t runs;			/* programs that weren't run: no stack left, no entry for a return, or
-					 * a tail jump to a function whose return isn't hooked */
+	uint64_t no_return;		/* functions that a program isn't attached to: their returns
+					 * can't be hooked */
+	uint64_t runs;			/* programs that weren't run: no stack left, no
+					 * entry for a return, or a tail jump to a function
+					 * whose return isn't hooked */
 	struct {			/* as struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */
-	uint32_t links[PB_PROGS_MAX_LINKS];	/* functions that each was attached to, in all processes */
+	uint32_t links[PB_PROGS_MAX_LINKS];	/* functions that each was attached to, in all
+						 * processes */
 };
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };

@@ -39,7 +39,10 @@
 #define PB_X_NUMBER(name, nr, ...) PB_EXT_##name = (nr),
 #define PB_X_WORDS(name, nr, words, ...) PB_EXT_##name##_WORDS = (words),
 #define PB_X_NOFIELD(...)
-enum pb_ext_type { PB_EXT_HOLE = 0, PB_EXT_RECORDS(PB_X_NUMBER, PB_X_NOFIELD) };
+enum pb_ext_type {
+	PB_EXT_HOLE = 0, PB_EXT_RECORDS(PB_X_NUMBER, PB_X_NOFIELD)
+	PB_NR_EXT_TYPES
+};
 enum pb_ext_words { PB_EXT_RECORDS(PB_X_WORDS, PB_X_NOFIELD) };
 #undef PB_X_NUMBER
 #undef PB_X_WORDS
@@ -54,6 +57,10 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 	       (uint64_t)words << PB_EXT_LEN_SHIFT |
 	       (uint64_t)site << PB_EXT_SITE_SHIFT | time << PB_EXT_TIME_SHIFT;
 }
+
+/* The first word of a record of entries.h, with the length that it has there. */
+#define pb_ext_record(name, site, time) \
+	pb_ext_word(PB_EXT_##name, PB_EXT_##name##_WORDS, site, time)
 
 /* An address, or a duration, as a word that can't be taken for the beginning of a
  * record. The hit path writes it before the record's first word, and a signal handler

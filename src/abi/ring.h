@@ -91,7 +91,8 @@ struct pb_chunk {
 	 * Stale, if a record with a later time follows. start is written last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t missed;	/* its records that weren't written, of calls that aren't lost, in all */
+	uint32_t missed;	/* its records that weren't written, of calls that aren't lost, in
+				 * all */
 	uint32_t uses;		/* times this chunk was opened */
 	uint32_t pad[9];
 };
@@ -117,12 +118,14 @@ struct pb_ring {
 	uint32_t version, mode;			/* PB_RING_* */
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset, size;
-	uint64_t wait_ticks;			/* of the TSC, without heartbeat: the reader is gone */
+	uint64_t wait_ticks;			/* of the TSC, without heartbeat: the reader is
+						 * gone */
 	uint32_t wait_pauses;			/* as long, where the TSC mustn't be read */
 	uint32_t nr_buffer;
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* fetch_add; serial = old + 1 */
-	uint32_t next_chunk;			/* overwrite mode: rotating, the next one to take over */
+	uint32_t next_chunk;			/* overwrite mode: rotating, the next one to take
+						 * over */
 	uint32_t threads_lost;			/* threads that found no pb_ring_thread */
 	uint32_t processes;			/* images started and children forked */
 	uint32_t latched;			/* an engine turned itself off; reason below */
@@ -132,17 +135,23 @@ struct pb_ring {
 	uint64_t calls_lost, calls_no_return;
 	uint64_t chunks_overwritten;	/* overwrite mode: FULL ones that were taken over */
 	/* The recorder didn't answer in time: */
-	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; no writer waits until it moves */
+	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; no writer waits until
+				 * it moves */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
-	uint32_t waits_in_vain;	/* PB_RING_WAIT: a writer gave up waiting for a chunk, as the heartbeat stood still */
-	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their exec */
+	uint32_t waits_in_vain;	/* PB_RING_WAIT: a writer gave up waiting for a chunk, as the
+				 * heartbeat stood still */
+	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their
+					 * exec */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it runs */
 	uint32_t closing;			/* session ends: waiters give up, and count */
-	uint32_t owner;				/* its thread; the kernel sets PB_OWNER_DIED there */
+	uint32_t owner;				/* its thread; the kernel sets PB_OWNER_DIED
+						 * there */
 	uint64_t usable;			/* chunks | next_serial as of then << 32 */
-	uint32_t free_word;			/* hint: of taken[], the first with a free chunk; both write it */
-	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer reads it */
+	uint32_t free_word;			/* hint: of taken[], the first with a free chunk;
+						 * both write it */
+	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer
+						 * reads it */
 };
 _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 
@@ -164,7 +173,8 @@ static inline uint64_t pb_ring_taken_words(uint32_t nr_chunks)
 static inline uint32_t pb_ring_usable(const struct pb_ring *ring, uint32_t nr)
 {
 	uint64_t word = __atomic_load_n(&ring->usable, __ATOMIC_RELAXED);
-	uint32_t more = __atomic_load_n(&ring->next_serial, __ATOMIC_RELAXED) - (uint32_t)(word >> 32);
+	uint32_t more = __atomic_load_n(&ring->next_serial, __ATOMIC_RELAXED) -
+			(uint32_t)(word >> 32);
 	uint64_t all = (uint64_t)(uint32_t)word + more;
 
 	return all < 1 ? 1 : all < nr ? (uint32_t)all : nr;

@@ -29,10 +29,12 @@
 #define PB_STUBS_NR_SECTIONS 8
 
 /*
- * Its place: PB_STUBS_BELOW the image's start, from there up, where nothing is mapped mostly. Images
- * that lie close together have their stubs as far apart, so they don't meet. Above an image that
+ * Its place: PB_STUBS_BELOW the image's start, from there up, where nothing is mapped mostly.
+ * Images that lie close together have their stubs as far apart, so they don't meet. Above an image
+ * that
  * lies so low that there is no room, at the far end of a rel32, as its heap grows there. Where the
- * place is taken the agent looks from the gap below the image on, where only the loader puts things.
+ * place is taken the agent looks from the gap below the image on, where only the loader puts
+ * things.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* of a rel32, with room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul
@@ -41,7 +43,8 @@
 #define PB_STUBS_GAP	0x10000ul
 
 /* The sections, in this order. */
-enum { PB_STUBS_NONE, PB_STUBS_TEXT, PB_STUBS_NOTE, PB_STUBS_EH_HDR, PB_STUBS_EH_FRAME, PB_STUBS_SYMTAB,
+enum { PB_STUBS_NONE, PB_STUBS_TEXT, PB_STUBS_NOTE, PB_STUBS_EH_HDR, PB_STUBS_EH_FRAME,
+	PB_STUBS_SYMTAB,
        PB_STUBS_STRTAB, PB_STUBS_SHSTRTAB };
 
 struct pb_stubs {
@@ -55,9 +58,10 @@ struct pb_stubs {
 	uint8_t build_id[PB_BUILD_ID_MAX];
 	uint64_t recipes_size;
 	uint32_t nr_funcs, nr_windows;
-	uint32_t funcs, windows;	/* the file's offsets of uint32_t[nr_funcs], [nr_windows]: where in
-					 * .text the stub begins. Of functions: 0 is none. Windows' rise; one
-					 * of an entry has none */
+	uint32_t funcs,
+		windows;	/* the file's offsets of uint32_t[nr_funcs], [nr_windows]: where in
+					 * .text the stub begins. Of functions: 0 is none. Windows'
+					 * rise; one of an entry has none */
 	uint32_t sections;		/* the file's offset of section headers */
 	uint32_t pad;
 };
@@ -75,16 +79,18 @@ static inline bool pb_stubs_are_of(const struct pb_stubs *s, const struct pb_ana
 	       s->recipes_size == a->recipes_size;
 }
 
-/* A file of `size` bytes, whose header this is: are the code, tables and section headers that it names in it? */
+/* A file of `size` bytes, whose header this is: are the code, tables and section headers that it
+ * names in it? */
 static inline bool pb_stubs_fit(const struct pb_stubs *s, uint64_t size)
 {
 	return s->magic == PB_STUBS_MAGIC && s->size == size && size < 1u << 31 &&
 	       s->text % PB_STUBS_PAGE == 0 && s->text_size % PB_STUBS_PAGE == 0 && s->text_size &&
-	       s->place % PB_STUBS_PAGE == 0 && s->front % PB_STUBS_PAGE == 0 && s->front < 1u << 31 &&
-	       s->text >= PB_STUBS_AT + sizeof(*s) && (uint64_t)s->text + s->text_size <= size &&
-	       s->funcs % 4 == 0 && s->funcs + 4ull * s->nr_funcs <= s->text &&
-	       s->windows % 4 == 0 && s->windows + 4ull * s->nr_windows <= s->text &&
-	       s->sections % 8 == 0 && s->sections <= PB_STUBS_AT - PB_STUBS_NR_SECTIONS * 64u;
+	       s->place % PB_STUBS_PAGE == 0 && s->front % PB_STUBS_PAGE == 0 &&
+	       s->front < 1u << 31 && s->text >= PB_STUBS_AT + sizeof(*s) &&
+	       (uint64_t)s->text + s->text_size <= size && s->funcs % 4 == 0 &&
+	       s->funcs + 4ull * s->nr_funcs <= s->text && s->windows % 4 == 0 &&
+	       s->windows + 4ull * s->nr_windows <= s->text && s->sections % 8 == 0 &&
+	       s->sections <= PB_STUBS_AT - PB_STUBS_NR_SECTIONS * 64u;
 }
 
 static inline const uint32_t *pb_stubs_funcs(const struct pb_stubs *s)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads /proc/self/auxv once for each question. */
 #include <fcntl.h>
 #include <stddef.h>
 #include "base/auxv.h"

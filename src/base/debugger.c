@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The function and the list that gdb looks for. */
 #include <stddef.h>
 #include "base/debugger.h"
 

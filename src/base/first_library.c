@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Compares names, and finds a library among those that an ELF file is linked with. */
 #include <elf.h>
 #include "base/first_library.h"
 #include "base/mem.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Globs by one position to come back to: that of the last '*'. */
 #include "base/glob.h"
 
 /* One bracket class; *pp stands after '['. Returns whether c is in it and

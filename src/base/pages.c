@@ -24,7 +24,8 @@ static bool take(struct mapping *m, uint64_t at)
 {
 	uint64_t free = 0;
 
-	return __atomic_compare_exchange_n(&m->at, &free, at, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&m->at, &free, at, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
 }
 
 static void enter(uint64_t at, uint64_t size)
@@ -34,8 +35,8 @@ static void enter(uint64_t at, uint64_t size)
 
 		if (!take(&mappings[i], at))
 			continue;
-		while (nr <= i && !__atomic_compare_exchange_n(&nr_mappings, &nr, i + 1, false, __ATOMIC_RELEASE,
-							       __ATOMIC_RELAXED))
+		while (nr <= i && !__atomic_compare_exchange_n(&nr_mappings, &nr, i + 1, false,
+							       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 			;
 		__atomic_store_n(&mappings[i].size, size, __ATOMIC_RELEASE);
 		return;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads /proc/PID/task: the threads there are, and the state of each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

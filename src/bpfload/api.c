@@ -23,7 +23,8 @@ struct pb_bpf_machine {
 	struct pb_bpf_host host;
 	uint32_t lanes;
 	bool *asked;			/* programs that pb_bpf_machine_load() was called for */
-	bool locks;			/* values have spin locks: runs need their thread's number */
+	bool locks;			/* values have spin locks: runs need their thread's
+					 * number */
 	uint64_t busy[LANE_WORDS];	/* per-CPU slots (lanes) that a run owns */
 };
 
@@ -52,7 +53,8 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 	if (!m)
 		return NULL;
 	if (opts)
-		memcpy(&m->opts, opts, opts->size && opts->size < sizeof(*opts) ? opts->size : sizeof(*opts));
+		memcpy(&m->opts, opts, opts->size && opts->size < sizeof(*opts) ? opts->size :
+		       sizeof(*opts));
 	m->lanes = cpus < 1 ? 1 : cpus > PB_BPF_MAX_LANES ? PB_BPF_MAX_LANES : (uint32_t)cpus;
 	m->host = *pb_bpf_host_linux();
 	m->host.arg = m;
@@ -62,7 +64,8 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 }
 
 /* The caller's sizes, each of a map that there is. */
-static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *sizes, char *why, size_t size)
+static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *sizes, char *why,
+		      size_t size)
 {
 	for (size_t i = 0; i < m->opts.nr_sizes; i++) {
 		const struct pb_bpf_map_sizes *s = &m->opts.sizes[i];
@@ -73,17 +76,19 @@ static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *s
 					 s->map ? s->map : "(null)");
 			return -EINVAL;
 		}
-		sizes[i] = (struct pb_bpf_make_size){ s->map, s->key_size, s->value_size, s->max_entries };
+		sizes[i] = (struct pb_bpf_make_size){ s->map, s->key_size, s->value_size,
+			s->max_entries };
 	}
 	return 0;
 }
 
-static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machine, char *why, size_t size)
+static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machine, char *why,
+		size_t size)
 {
 	struct pb_bpf_make_size *sizes = calloc(m->opts.nr_sizes + 1, sizeof(*sizes));
 	struct pb_bpf_make_opts opts = {
-		.caps = m->opts.unprivileged ? 0 : PB_BPF_CAP_ALL, .lanes = m->lanes, .adjust = adjust, .arg = m,
-		.sizes = sizes, .nr_sizes = (uint32_t)m->opts.nr_sizes,
+		.caps = m->opts.unprivileged ? 0 : PB_BPF_CAP_ALL, .lanes = m->lanes,
+		.adjust = adjust, .arg = m, .sizes = sizes, .nr_sizes = (uint32_t)m->opts.nr_sizes,
 	};
 
 	if (!err)
@@ -135,7 +140,8 @@ int pb_bpf_machine_open_memory(const void *bytes, size_t nr, const struct pb_bpf
 	if (!m)
 		return -ENOMEM;
 	o = object_opts(m);
-	return make(m, pb_bpf_object_open_memory(bytes, nr, &o, &m->object, why, size), machine, why, size);
+	return make(m, pb_bpf_object_open_memory(bytes, nr, &o, &m->object, why, size), machine,
+		    why, size);
 }
 
 void pb_bpf_machine_close(struct pb_bpf_machine *m)
@@ -160,7 +166,8 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *m, const char *name)
 	return pb_bpf_object_prog(m->object, name);
 }
 
-int pb_bpf_machine_program_info(const struct pb_bpf_machine *m, uint32_t nr, struct pb_bpf_program_info *info)
+int pb_bpf_machine_program_info(const struct pb_bpf_machine *m, uint32_t nr,
+				struct pb_bpf_program_info *info)
 {
 	const struct pb_bpf_object_prog *p;
 	const struct pb_bpf_made_prog *made;
@@ -171,15 +178,18 @@ int pb_bpf_machine_program_info(const struct pb_bpf_machine *m, uint32_t nr, str
 	made = &m->made->progs[nr];
 	*info = (struct pb_bpf_program_info){
 		.name = p->name, .section = p->section, .target = p->target, .type = p->type,
-		.attach_type = p->attach_type, .loaded = made->prog, .native = made->prog && made->prog->jited,
+		.attach_type = p->attach_type, .loaded = made->prog, .native = made->prog &&
+		made->prog->jited,
 		.why = made->why ? made->why : p->why, .insns = p->nr,
 	};
 	return 0;
 }
 
-int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, char *log, size_t size)
+int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, char *log,
+			size_t size)
 {
-	struct pb_bpf_text text = { .buf = log, .size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size };
+	struct pb_bpf_text text = { .buf = log, .size = size > UINT32_MAX ? UINT32_MAX :
+		(uint32_t)size };
 	int err;
 
 	if (nr >= m->object->nr_progs)
@@ -219,7 +229,8 @@ static bool sees_packets(uint32_t type)
 {
 	const struct pb_bpf_type *t = pb_bpf_type_of(type);
 
-	return !t || t->packet || type == BPF_PROG_TYPE_SOCKET_FILTER || type == BPF_PROG_TYPE_CGROUP_SKB;
+	return !t || t->packet || type == BPF_PROG_TYPE_SOCKET_FILTER ||
+	       type == BPF_PROG_TYPE_CGROUP_SKB;
 }
 
 int pb_bpf_machine_run(struct pb_bpf_machine *m, uint32_t nr, void *ctx, uint64_t *result)
@@ -245,10 +256,11 @@ int pb_bpf_machine_run(struct pb_bpf_machine *m, uint32_t nr, void *ctx, uint64_
 int pb_bpf_machine_test(struct pb_bpf_machine *m, uint32_t nr, struct pb_bpf_machine_test *test)
 {
 	struct pb_bpf_test_run t = {
-		.host = &m->host, .interpret = m->opts.interpret, .data_in = test->data_in, .ctx_in = test->ctx_in,
-		.data_size_in = test->data_size_in, .ctx_size_in = test->ctx_size_in, .repeat = test->repeat,
-		.data_out = test->data_out, .ctx_out = test->ctx_out, .data_size_out = test->data_size_out,
-		.ctx_size_out = test->ctx_size_out,
+		.host = &m->host, .interpret = m->opts.interpret, .data_in = test->data_in,
+		.ctx_in = test->ctx_in, .data_size_in = test->data_size_in,
+		.ctx_size_in = test->ctx_size_in, .repeat = test->repeat,
+		.data_out = test->data_out, .ctx_out = test->ctx_out,
+		.data_size_out = test->data_size_out, .ctx_size_out = test->ctx_size_out,
 	};
 	uint32_t lane;
 	int err;
@@ -297,7 +309,8 @@ static struct pb_bpf_map *map_of(const struct pb_bpf_machine *m, uint32_t nr, in
 	return nr < m->object->nr_maps ? m->made->maps[nr].map : NULL;
 }
 
-int pb_bpf_machine_map_info(const struct pb_bpf_machine *m, uint32_t nr, struct pb_bpf_map_info *info)
+int pb_bpf_machine_map_info(const struct pb_bpf_machine *m, uint32_t nr,
+			    struct pb_bpf_map_info *info)
 {
 	int err;
 	const struct pb_bpf_map *map = map_of(m, nr, &err);
@@ -307,14 +320,16 @@ int pb_bpf_machine_map_info(const struct pb_bpf_machine *m, uint32_t nr, struct 
 		return err;
 	a = map ? map->attr : m->object->maps[nr].attr;
 	*info = (struct pb_bpf_map_info){
-		.name = m->object->maps[nr].name, .type = a.type, .key_size = a.key_size, .value_size = a.value_size,
-		.max_entries = a.max_entries, .flags = a.flags, .outside_size = map ? pb_bpf_map_value_size(map) : 0,
-		.made = map, .why = m->made->maps[nr].why,
+		.name = m->object->maps[nr].name, .type = a.type, .key_size = a.key_size,
+		.value_size = a.value_size, .max_entries = a.max_entries, .flags = a.flags,
+		.outside_size = map ? pb_bpf_map_value_size(map) : 0, .made = map,
+		.why = m->made->maps[nr].why,
 	};
 	return 0;
 }
 
-int pb_bpf_machine_lookup(struct pb_bpf_machine *m, uint32_t nr, const void *key, void *value, uint64_t flags)
+int pb_bpf_machine_lookup(struct pb_bpf_machine *m, uint32_t nr, const void *key, void *value,
+			  uint64_t flags)
 {
 	int err;
 	struct pb_bpf_map *map = map_of(m, nr, &err);
@@ -322,7 +337,8 @@ int pb_bpf_machine_lookup(struct pb_bpf_machine *m, uint32_t nr, const void *key
 	return map ? pb_bpf_map_lookup_elem(map, key, value, flags) : err;
 }
 
-int pb_bpf_machine_update(struct pb_bpf_machine *m, uint32_t nr, const void *key, const void *value, uint64_t flags)
+int pb_bpf_machine_update(struct pb_bpf_machine *m, uint32_t nr, const void *key, const void *value,
+			  uint64_t flags)
 {
 	int err;
 	struct pb_bpf_map *map = map_of(m, nr, &err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Opens an object step by step; load_priv.h has the order. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "bpfload/load_priv.h"
 
 #ifndef EM_BPF
@@ -143,7 +144,8 @@ int load_refuse(struct load *l, const char *format, ...)
 static bool gpl_compatible(const char *license)
 {
 	static const char *const names[] = {
-		"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL",
+		"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL",
+		"Dual MPL/GPL",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -174,7 +176,8 @@ static int name_object(struct load *l, const char *path)
 	const char *base = path ? strrchr(path, '/') : NULL;
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s", l->opts.name ? l->opts.name : base ? base + 1 : path ? path : "object");
+	snprintf(name, sizeof(name), "%s", l->opts.name ? l->opts.name : base ? base + 1 :
+		 path ? path : "object");
 	if (!l->opts.name && strchr(name, '.'))
 		*strchr(name, '.') = 0;
 	l->object.name = load_text(l, name);
@@ -265,7 +268,8 @@ static int read_types(struct load *l)
 	if (!l->opts.types)
 		return 0;
 	ret = pb_bpf_btf_open_file(l->opts.types, &l->types, &why);
-	return ret ? load_refuse(l, "types of %s: %s", l->opts.types, why) : pb_bpf_btf_index(l->types);
+	return ret ? load_refuse(l, "types of %s: %s", l->opts.types, why) :
+	       pb_bpf_btf_index(l->types);
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -287,8 +291,8 @@ static int open_elf(struct load *l, size_t nr)
 static int open_object(struct load *l, const char *path, size_t nr)
 {
 	static int (*const steps[])(struct load *) = {
-		read_license, read_btf, read_types, load_funcs, load_maps, load_externs, load_relocs, load_ext,
-		load_map_slots, load_progs,
+		read_license, read_btf, read_types, load_funcs, load_maps, load_externs,
+		load_relocs, load_ext, load_map_slots, load_progs,
 	};
 	int ret = name_object(l, path);
 
@@ -419,7 +423,8 @@ static int number_of(const char *name, const char *const *first, size_t stride, 
 
 int pb_bpf_object_prog(const struct pb_bpf_object *o, const char *name)
 {
-	return o->nr_progs ? number_of(name, &o->progs->name, sizeof(*o->progs), o->nr_progs) : -ENOENT;
+	return o->nr_progs ? number_of(name, &o->progs->name, sizeof(*o->progs), o->nr_progs) :
+	       -ENOENT;
 }
 
 int pb_bpf_object_map(const struct pb_bpf_object *o, const char *name)

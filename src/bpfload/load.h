@@ -66,9 +66,11 @@ struct pb_bpf_object_prog {
 	bool returns;			/* kretprobe, uretprobe, and their .multi */
 	bool user;			/* uprobe, uretprobe, and theirs; usdt */
 	bool multi;			/* kprobe.multi, uprobe.multi, ... */
-	bool session;			/* kprobe.session, uprobe.session: one program at both ends of a call */
+	bool session;			/* kprobe.session, uprobe.session: one program at both ends
+					 * of a call */
 	bool special;			/* ksyscall, kretsyscall, usdt: the target is no function */
-	bool guessed;			/* by how the section's name begins, as libbpf did before 1.0 */
+	bool guessed;			/* by how the section's name begins, as libbpf did before
+					 * 1.0 */
 	bool autoload;			/* false: SEC("?...") */
 	const char *why;		/* NULL, or why it can't be loaded */
 	int err;			/* with why: the kernel's -errno; 0: -EINVAL */
@@ -103,10 +105,11 @@ struct pb_bpf_object {
 /* All zeros will do. */
 struct pb_bpf_object_opts {
 	const char *name;		/* NULL: the file's, to the first dot */
-	const char *target;		/* file whose BTF is the target's; NULL: /sys/kernel/btf/vmlinux */
+	const char *target;		/* file whose BTF is the target's; NULL:
+					 * /sys/kernel/btf/vmlinux */
 	const struct pb_bpf_btf *target_btf;	/* instead of it; indexed if it wasn't */
-	const char *types;		/* file whose BTF is looked in before the target's, the traced program's;
-					 * NULL: none */
+	const char *types;		/* file whose BTF is looked in before the target's,
+					 * the traced program's; NULL: none */
 	const char *kconfig;		/* lines CONFIG_X=value, for what the object asks */
 	uint32_t kernel_version;	/* what LINUX_KERNEL_VERSION is; 0: the running kernel's */
 	uint32_t type;			/* of programs whose section names none */
@@ -142,8 +145,6 @@ struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint3
  */
 int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *target);
 
-/* bpftool's word for a type of maps, "hash"; "unknown" for others. Context: any. */
-const char *pb_bpf_object_map_type(uint32_t type);
 
 /*
  * The relocation after a verifier's refusal, or NULL: its log says that function

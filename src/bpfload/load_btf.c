@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Opens BTF, and finds types, members and names in it. */
 #include "bpfload/load_btf.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t ty
 {
 	const struct btf_type *t = pb_bpf_btf_type(btf, type);
 
-	for (int n = 0; t && (is_modifier(t) || (typedefs && pb_btf_kind(t) == BTF_KIND_TYPEDEF)); n++) {
+	for (int n = 0; t && (is_modifier(t) || (typedefs && pb_btf_kind(t) == BTF_KIND_TYPEDEF));
+	     n++) {
 		if (n == PB_BPF_BTF_DEPTH)
 			return NULL;
 		type = t->type;
@@ -98,7 +100,8 @@ uint64_t pb_bpf_btf_enum(const struct pb_bpf_btf *btf, const struct btf_type *t,
 
 uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_t kind)
 {
-	uint32_t id = btf->first ? btf->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & btf->mask] : 1;
+	uint32_t id = btf->first ? btf->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) &
+					      btf->mask] : 1;
 
 	for (; id && id < btf->nr; id = btf->first ? btf->next[id] : id + 1)
 		if (pb_btf_kind(btf->types[id]) == kind &&
@@ -110,7 +113,8 @@ uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_
 const char *pb_bpf_btf_kind_name(const struct btf_type *t)
 {
 	static const char *const names[] = {
-		"void", "int", "ptr", "array", "struct", "union", "enum", "fwd", "typedef", "volatile",
+		"void", "int", "ptr", "array", "struct", "union", "enum", "fwd", "typedef",
+		"volatile",
 		"const", "restrict", "func", "func_proto", "var", "datasec", "float", "decl_tag",
 		"type_tag", "enum64",
 	};
@@ -159,12 +163,14 @@ static bool refs_are_inside(const struct pb_bpf_btf *b, const struct btf_type *t
 		return pb_btf_array(t)->type < b->nr && pb_btf_array(t)->index_type < b->nr;
 	case BTF_KIND_STRUCT: case BTF_KIND_UNION:
 		for (uint32_t i = 0; i < n; i++)
-			if (pb_btf_members(t)[i].type >= b->nr || pb_btf_members(t)[i].name_off >= b->strings_size)
+			if (pb_btf_members(t)[i].type >= b->nr ||
+			    pb_btf_members(t)[i].name_off >= b->strings_size)
 				return false;
 		return true;
 	case BTF_KIND_FUNC_PROTO:
 		for (uint32_t i = 0; i < n; i++)
-			if (pb_btf_params(t)[i].type >= b->nr || pb_btf_params(t)[i].name_off >= b->strings_size)
+			if (pb_btf_params(t)[i].type >= b->nr ||
+			    pb_btf_params(t)[i].name_off >= b->strings_size)
 				return false;
 		return t->type < b->nr;
 	case BTF_KIND_DATASEC:

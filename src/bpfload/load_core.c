@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A note of CO-RE looked up in a target: candidates by name, and what they agree on. */
 #include "bpfload/load_core.h"
 
 #include <errno.h>
@@ -47,16 +48,19 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
 	const char *name = pb_bpf_btf_name(c->from.btf, t), *why = NULL;
-	uint32_t first = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask], n = 0;
+	uint32_t first = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask],
+		n = 0;
 
 	for (uint32_t id = first; id; id = b->next[id])
 		n++;
-	list->types = load_work(c->l, 64ull * n, &why) ? load_alloc(c->l, (n + 1) * sizeof(list->types[0])) : NULL;
+	list->types = load_work(c->l, 64ull * n,
+				&why) ? load_alloc(c->l, (n + 1) * sizeof(list->types[0])) : NULL;
 	if (!list->types)
 		return false;
 	list->btf = b;
 	for (uint32_t id = first; id; id = b->next[id])
-		if (core_same_kind(t, b->types[id]) && core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
+		if (core_same_kind(t, b->types[id]) &&
+		    core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
 			list->types[list->nr++] = id;
 	return true;
 }
@@ -132,7 +136,8 @@ static bool look_up(struct core *c)
 static int note_poison(struct core *c)
 {
 	struct load_func *f = c->f;
-	struct pb_bpf_object_poison *p = load_grow(c->l, f->poison, f->nr_poison, &f->room_poison, sizeof(*p));
+	struct pb_bpf_object_poison *p = load_grow(c->l, f->poison, f->nr_poison, &f->room_poison,
+						   sizeof(*p));
 	const char *text = core_path_text(c->l, &c->from);
 
 	if (!p || !text)
@@ -148,9 +153,11 @@ int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct b
 	struct core c = { .l = l, .f = f, .insn = insn };
 	const char *why = "";
 
-	if (core_read_path(b, relo->type_id, relo->kind, pb_bpf_btf_str(b, relo->access_str_off), &c.from) ||
+	if (core_read_path(b, relo->type_id, relo->kind, pb_bpf_btf_str(b, relo->access_str_off),
+			   &c.from) ||
 	    core_value_of(&c.from, relo->kind, &c.old)) {
-		load_spoil(l, &f->why, "%s: a CO-RE relocation at instruction %u makes no sense", f->name, insn);
+		load_spoil(l, &f->why, "%s: a CO-RE relocation at instruction %u makes no sense",
+			   f->name, insn);
 		return 0;
 	}
 	if (relo->kind == BPF_CORE_TYPE_ID_LOCAL)

@@ -43,7 +43,8 @@ struct core_value {
 static inline bool core_is_type(uint32_t kind)
 {
 	return kind == BPF_CORE_TYPE_ID_LOCAL || kind == BPF_CORE_TYPE_ID_TARGET ||
-	       kind == BPF_CORE_TYPE_EXISTS || kind == BPF_CORE_TYPE_SIZE || kind == BPF_CORE_TYPE_MATCHES;
+	       kind == BPF_CORE_TYPE_EXISTS || kind == BPF_CORE_TYPE_SIZE ||
+	       kind == BPF_CORE_TYPE_MATCHES;
 }
 static inline bool core_is_enumval(uint32_t kind)
 {
@@ -60,8 +61,8 @@ const char *core_path_text(struct load *l, const struct core_path *path);
 
 /* 1, 0, or -EINVAL for types that don't end. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
-int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x, const struct pb_bpf_btf *b,
-		    uint32_t y, int depth);
+int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
+		    const struct pb_bpf_btf *b, uint32_t y, int depth);
 int core_matches(struct load *l, const struct pb_bpf_btf *a, uint32_t x, const struct pb_bpf_btf *b,
 		 uint32_t y, bool behind_pointer, int depth);
 int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
@@ -71,6 +72,7 @@ bool core_same_name(const char *a, const char *b);
 /* to NULL: nothing matches. 0, or -errno. */
 int core_value_of(const struct core_path *path, uint32_t kind, struct core_value *v);
 /* 0, or -errno: *why says what is wrong with the instruction. */
-int core_patch(struct load_func *f, uint32_t at, const struct core_path *from, const struct core_value *old,
-	       const struct core_path *to, struct core_value *v, const char **why);
+int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
+	       const struct core_value *old, const struct core_path *to, struct core_value *v,
+	       const char **why);
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Puts what CO-RE found into the instruction, in place of the constant it was compiled with. */
 #include <errno.h>
 #include <string.h>
 
@@ -67,7 +68,8 @@ static int member_value(const struct core_path *p, uint32_t kind, struct core_va
 		ret = size < 0 ? -EINVAL : 0;
 	}
 	/* the compiler may see a bit field in another word */
-	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED || kind == BPF_CORE_FIELD_RSHIFT_U64;
+	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED ||
+		     kind == BPF_CORE_FIELD_RSHIFT_U64;
 	switch (kind) {
 	case BPF_CORE_FIELD_BYTE_OFFSET:
 		v->value = at.off;
@@ -164,8 +166,8 @@ static bool width_may_change(const struct core_path *from, const struct core_val
 }
 
 static int patch_memory(struct load_func *f, uint32_t at, const struct core_path *from,
-			const struct core_value *old, const struct core_path *to, struct core_value *v,
-			const char **why)
+			const struct core_value *old, const struct core_path *to,
+			struct core_value *v, const char **why)
 {
 	static const uint8_t widths[] = { [1] = BPF_B, [2] = BPF_H, [4] = BPF_W, [8] = BPF_DW };
 	struct bpf_insn *insn = &f->insns[at];
@@ -197,11 +199,12 @@ static int patch_imm64(struct load_func *f, uint32_t at, const struct core_value
 	struct bpf_insn *insn = &f->insns[at];
 
 	*why = "the instruction is none that CO-RE can change";
-	if (insn->code != (BPF_LD | BPF_IMM | BPF_DW) || at + 1 >= f->nr || insn->src_reg || insn->off ||
-	    insn[1].code || insn[1].dst_reg || insn[1].src_reg || insn[1].off)
+	if (insn->code != (BPF_LD | BPF_IMM | BPF_DW) || at + 1 >= f->nr || insn->src_reg ||
+	    insn->off || insn[1].code || insn[1].dst_reg || insn[1].src_reg || insn[1].off)
 		return -EINVAL;
 	*why = "the instruction has another value than it should";
-	if (!v->poison && v->checked && ((uint32_t)insn[0].imm | (uint64_t)(uint32_t)insn[1].imm << 32) != old->value)
+	if (!v->poison && v->checked &&
+	    ((uint32_t)insn[0].imm | (uint64_t)(uint32_t)insn[1].imm << 32) != old->value)
 		return -EINVAL;
 	if (!v->poison) {
 		insn[0].imm = (int32_t)(uint32_t)v->value;
@@ -210,8 +213,9 @@ static int patch_imm64(struct load_func *f, uint32_t at, const struct core_value
 	return 0;
 }
 
-int core_patch(struct load_func *f, uint32_t at, const struct core_path *from, const struct core_value *old,
-	       const struct core_path *to, struct core_value *v, const char **why)
+int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
+	       const struct core_value *old, const struct core_path *to, struct core_value *v,
+	       const char **why)
 {
 	struct bpf_insn *insn = &f->insns[at];
 	int ret = 0;

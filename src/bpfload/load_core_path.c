@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The path of members that a note of CO-RE means, read, found again and shown. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@ static bool flexible(const struct core_path *p, const struct btf_type *array)
 	const struct core_step *last = p->nr ? &p->steps[p->nr - 1] : NULL;
 	const struct btf_type *t = last ? pb_bpf_btf_type(p->btf, last->type) : NULL;
 
-	return last && last->name && !pb_btf_array(array)->nelems && t && last->index + 1 == pb_btf_vlen(t);
+	return last && last->name && !pb_btf_array(array)->nelems && t &&
+	       last->index + 1 == pb_btf_vlen(t);
 }
 
 static int add_bits(struct core_path *p, uint64_t bits)
@@ -77,7 +79,8 @@ static int read_step(struct core_path *p, uint32_t *id, uint32_t index)
 			return -EINVAL;
 		m = &pb_btf_members(t)[index];
 		if (m->name_off)
-			p->steps[p->nr++] = (struct core_step){ *id, index, pb_bpf_btf_str(p->btf, m->name_off) };
+			p->steps[p->nr++] = (struct core_step){ *id, index,
+				pb_bpf_btf_str(p->btf, m->name_off) };
 		*id = m->type;
 		return 0;
 	}
@@ -143,7 +146,8 @@ static int find_member(struct load *l, const struct core_path *from, const struc
 			found = find_member(l, from, step, to, id);
 		} else if (!strcmp(name, step->name)) {
 			to->steps[to->nr++] = (struct core_step){ composite, i, name };
-			found = core_member_compatible(l, from->btf, pb_btf_members(own)[step->index].type,
+			found = core_member_compatible(l, from->btf,
+						       pb_btf_members(own)[step->index].type,
 						       to->btf, m->type);
 			to->nr -= found <= 0;
 			return found;
@@ -156,7 +160,8 @@ static int find_member(struct load *l, const struct core_path *from, const struc
 	return 0;
 }
 
-static int find_element(const struct core_path *from, uint32_t step, struct core_path *to, uint32_t *id)
+static int find_element(const struct core_path *from, uint32_t step, struct core_path *to,
+			uint32_t *id)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(to->btf, *id, true, id);
 	uint32_t index = from->steps[step].index;
@@ -164,7 +169,8 @@ static int find_element(const struct core_path *from, uint32_t step, struct core
 	if (!t)
 		return -EINVAL;
 	if (step) {
-		if (pb_btf_kind(t) != BTF_KIND_ARRAY || (index >= pb_btf_array(t)->nelems && !flexible(to, t)))
+		if (pb_btf_kind(t) != BTF_KIND_ARRAY ||
+		    (index >= pb_btf_array(t)->nelems && !flexible(to, t)))
 			return 0;
 		if (!pb_bpf_btf_skip(to->btf, pb_btf_array(t)->type, true, id))
 			return -EINVAL;
@@ -206,7 +212,8 @@ int core_find_path(struct load *l, const struct core_path *from, const struct pb
 	to->kind = from->kind;
 	to->root = candidate;
 	if (from->kind == BPF_CORE_TYPE_MATCHES)
-		return core_matches(l, from->btf, from->root, btf, candidate, false, PB_BPF_BTF_DEPTH);
+		return core_matches(l, from->btf, from->root, btf, candidate, false,
+				    PB_BPF_BTF_DEPTH);
 	if (core_is_type(from->kind))
 		return core_compatible(l, from->btf, from->root, btf, candidate, PB_BPF_BTF_DEPTH);
 	if (core_is_enumval(from->kind))
@@ -233,7 +240,8 @@ static const char *const kinds[] = {
 	[BPF_CORE_TYPE_MATCHES] = "type_matches",
 };
 
-static void append(char *buf, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *buf, size_t size, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
 static void append(char *buf, size_t size, const char *format, ...)
 {
 	size_t n = strlen(buf);
@@ -250,9 +258,10 @@ const char *core_path_text(struct load *l, const struct core_path *p)
 	const char *name;
 	char buf[512];
 
-	snprintf(buf, sizeof(buf), "<%s> [%u] %s %.100s", p->kind < sizeof(kinds) / sizeof(kinds[0]) ?
-		 kinds[p->kind] : "unknown", p->root, pb_bpf_btf_kind_name(t), t && pb_bpf_btf_name(p->btf, t)[0] ?
-		 pb_bpf_btf_name(p->btf, t) : "<anon>");
+	snprintf(buf, sizeof(buf), "<%s> [%u] %s %.100s",
+		 p->kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[p->kind] : "unknown", p->root,
+		 pb_bpf_btf_kind_name(t), t &&
+		 pb_bpf_btf_name(p->btf, t)[0] ? pb_bpf_btf_name(p->btf, t) : "<anon>");
 	if (core_is_type(p->kind) || !p->nr)
 		return load_text(l, buf);
 	if (core_is_enumval(p->kind)) {
@@ -269,6 +278,7 @@ const char *core_path_text(struct load *l, const struct core_path *p)
 	append(buf, sizeof(buf), " (");
 	for (uint32_t i = 0; i < p->nr_raw; i++)
 		append(buf, sizeof(buf), "%s%u", i ? ":" : "", p->raw[i]);
-	append(buf, sizeof(buf), p->bits % 8 ? " @ offset %u.%u)" : " @ offset %u)", p->bits / 8, p->bits % 8);
+	append(buf, sizeof(buf), p->bits % 8 ? " @ offset %u.%u)" : " @ offset %u)", p->bits / 8,
+	       p->bits % 8);
 	return load_text(l, buf);
 }

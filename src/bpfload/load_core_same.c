@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whether types of an object and of a target are compatible, or match. */
 #include <errno.h>
 #include <string.h>
 
@@ -72,7 +73,8 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 
 /* Each parameter by fn. */
 static int params(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
-		  const struct pb_bpf_btf *b, const struct btf_type *t, bool match, bool behind_pointer, int depth)
+		  const struct pb_bpf_btf *b, const struct btf_type *t, bool match,
+		  bool behind_pointer, int depth)
 {
 	if (pb_btf_vlen(s) != pb_btf_vlen(t))
 		return 0;
@@ -87,8 +89,8 @@ static int params(struct load *l, const struct pb_bpf_btf *a, const struct btf_t
 	return 1;
 }
 
-int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x, const struct pb_bpf_btf *b,
-		    uint32_t y, int depth)
+int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
+		    const struct pb_bpf_btf *b, uint32_t y, int depth)
 {
 	const char *spent = NULL;
 
@@ -170,7 +172,8 @@ static int composites_match(struct load *l, const struct pb_bpf_btf *a, const st
 
 			if (!load_work(l, 1, &spent))
 				return -EINVAL;
-			if (core_same_name(pb_bpf_btf_str(a, x->name_off), pb_bpf_btf_str(b, y->name_off)))
+			if (core_same_name(pb_bpf_btf_str(a, x->name_off),
+					   pb_bpf_btf_str(b, y->name_off)))
 				ret = core_matches(l, a, x->type, b, y->type, false, depth - 1);
 		}
 		if (ret <= 0)
@@ -201,7 +204,8 @@ static int ints_match(const struct btf_type *s, const struct btf_type *t)
 
 /* 2: what is after has to be looked at, too. */
 static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
-		      const struct pb_bpf_btf *b, const struct btf_type *t, bool behind_pointer, int depth)
+		      const struct pb_bpf_btf *b, const struct btf_type *t, bool behind_pointer,
+		      int depth)
 {
 	uint32_t k = kind_of(s);
 	int ret;
@@ -222,7 +226,8 @@ static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct b
 	case BTF_KIND_PTR:
 		return k == kind_of(t) ? 2 : 0;
 	case BTF_KIND_ARRAY:
-		return k == kind_of(t) && pb_btf_array(s)->nelems == pb_btf_array(t)->nelems ? 2 : 0;
+		return k == kind_of(t) && pb_btf_array(s)->nelems == pb_btf_array(t)->nelems ? 2 :
+		       0;
 	case BTF_KIND_FUNC_PROTO:
 		ret = k == kind_of(t) ? params(l, a, s, b, t, true, behind_pointer, depth) : 0;
 		return ret == 1 ? 2 : ret;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Sections and symbols of an ELF file, each checked before it is handed out. */
 #include "bpfload/load_elf.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ static const char *read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h)
 	Elf64_Shdr first;
 
 	memcpy(&first, e->data + h->e_shoff, sizeof(first));
-	e->nr = h->e_shnum ? h->e_shnum : first.sh_size > UINT32_MAX ? UINT32_MAX : (uint32_t)first.sh_size;
+	e->nr = h->e_shnum ? h->e_shnum : first.sh_size > UINT32_MAX ? UINT32_MAX :
+		(uint32_t)first.sh_size;
 	e->names = h->e_shstrndx == SHN_XINDEX ? first.sh_link : h->e_shstrndx;
 	if (!e->nr || e->nr > (e->size - h->e_shoff) / sizeof(Elf64_Shdr))
 		return "the ELF file's table of sections is cut off";
@@ -40,7 +42,8 @@ static const char *read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h)
 	for (uint32_t i = 0; i < e->nr; i++) {
 		Elf64_Shdr *s = &e->sh[i];
 
-		if (s->sh_type != SHT_NOBITS && (s->sh_offset > e->size || s->sh_size > e->size - s->sh_offset))
+		if (s->sh_type != SHT_NOBITS &&
+		    (s->sh_offset > e->size || s->sh_size > e->size - s->sh_offset))
 			s->sh_offset = s->sh_size = 0;
 		if (s->sh_type == SHT_SYMTAB && !e->symtab) {
 			e->symtab = i;
@@ -80,7 +83,8 @@ static const char *text_at(const struct pb_bpf_elf *e, uint32_t section, uint64_
 	size_t size;
 	const uint8_t *p = pb_bpf_elf_data(e, section, &size);
 
-	if (!p || off >= size || !memchr(p + off, 0, size - off < NAME_SIZE ? size - off : NAME_SIZE))
+	if (!p || off >= size ||
+	    !memchr(p + off, 0, size - off < NAME_SIZE ? size - off : NAME_SIZE))
 		return "";
 	return (const char *)p + off;
 }
@@ -120,6 +124,7 @@ Elf64_Sym pb_bpf_elf_sym(const struct pb_bpf_elf *e, uint32_t i)
 	Elf64_Sym sym = {};
 
 	if (i < e->nr_syms)
-		memcpy(&sym, e->data + e->sh[e->symtab].sh_offset + (uint64_t)i * sizeof(sym), sizeof(sym));
+		memcpy(&sym, e->data + e->sh[e->symtab].sh_offset + (uint64_t)i * sizeof(sym),
+		       sizeof(sym));
 	return sym;
 }

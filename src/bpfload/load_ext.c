@@ -106,7 +106,8 @@ static const char *line_text(struct load *l, const char *text)
 static int line_record(struct load *l, struct load_func *f, uint32_t insn, const uint8_t *p)
 {
 	uint32_t off = word(p + 8), n = f->nr_lines;
-	const char *text = off == l->line_off ? l->line : line_text(l, pb_bpf_btf_str(l->object.btf, off));
+	const char *text = off == l->line_off ? l->line :
+			   line_text(l, pb_bpf_btf_str(l->object.btf, off));
 
 	if (!f->lines) {	/* room for those that were counted */
 		f->lines = load_alloc(l, f->nr_lines * sizeof(f->lines[0]));
@@ -142,8 +143,10 @@ static int set_table(struct table *t, const uint8_t *p, uint64_t size, uint32_t 
 
 int load_ext(struct load *l)
 {
-	struct table funcs = { .least = 8, .fn = func_record }, counts = { .least = 16, .fn = count_line };
-	struct table lines = { .least = 16, .fn = line_record }, core = { .least = 16, .fn = core_record };
+	struct table funcs = { .least = 8, .fn = func_record },
+		counts = { .least = 16, .fn = count_line };
+	struct table lines = { .least = 16, .fn = line_record },
+		core = { .least = 16, .fn = core_record };
 	struct header h = {};
 	size_t size;
 	const uint8_t *p = pb_bpf_elf_data(&l->elf, pb_bpf_elf_find(&l->elf, ".BTF.ext"), &size);
@@ -160,8 +163,10 @@ int load_ext(struct load *l)
 		h.core_off = h.core_len = 0;
 	p += h.size;
 	size -= h.size;
-	if (set_table(&funcs, p, size, h.func_off, h.func_len) || set_table(&counts, p, size, h.line_off, h.line_len) ||
-	    set_table(&lines, p, size, h.line_off, h.line_len) || set_table(&core, p, size, h.core_off, h.core_len))
+	if (set_table(&funcs, p, size, h.func_off, h.func_len) ||
+	    set_table(&counts, p, size, h.line_off, h.line_len) ||
+	    set_table(&lines, p, size, h.line_off, h.line_len) ||
+	    set_table(&core, p, size, h.core_off, h.core_len))
 		return load_refuse(l, ".BTF.ext has tables outside it");
 	l->line_off = UINT32_MAX;
 	ret = walk(l, &funcs);

@@ -38,7 +38,8 @@ static uint32_t align_of(const struct pb_bpf_btf *b, uint32_t id)
 		if (t && pb_btf_kind(t) == BTF_KIND_ARRAY)
 			id = pb_btf_array(t)->type;
 		else
-			return size == 2 || size == 4 || size == 8 ? (uint32_t)size : size > 8 ? 8 : 1;
+			return size == 2 || size == 4 || size == 8 ? (uint32_t)size : size > 8 ? 8 :
+			1;
 	}
 	return 8;
 }
@@ -69,7 +70,8 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 	}
 	e->btf = in_section(b, ksyms, e->name);
 	if (e->btf)
-		e->kind = pb_btf_kind(pb_bpf_btf_type(b, e->btf)) == BTF_KIND_FUNC ? LOAD_KFUNC : LOAD_KSYM;
+		e->kind = pb_btf_kind(pb_bpf_btf_type(b, e->btf)) == BTF_KIND_FUNC ? LOAD_KFUNC :
+			  LOAD_KSYM;
 	if (e->kind == LOAD_KFUNC)
 		e->kfunc = pb_bpf_kfunc_find(e->name);
 	return 0;
@@ -94,7 +96,8 @@ static bool config_text(const struct load *l, const char *name, char *text, size
 {
 	size_t n = strlen(name);
 
-	for (const char *p = l->opts.kconfig; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
+	for (const char *p = l->opts.kconfig; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 :
+	     NULL) {
 		if (strncmp(p, name, n) || p[n] != '=')
 			continue;
 		snprintf(text, size, "%.*s", (int)strcspn(p + n + 1, "\n"), p + n + 1);
@@ -114,7 +117,8 @@ static bool store(uint8_t *at, uint32_t size, uint64_t v)
 }
 
 /* y, m, n; "text"; a number. */
-static bool store_text(const struct load *l, const struct load_extern *e, const char *text, uint8_t *at)
+static bool store_text(const struct load *l, const struct load_extern *e, const char *text,
+		       uint8_t *at)
 {
 	const struct pb_bpf_btf *b = l->object.btf;
 	const struct btf_type *t = pb_bpf_btf_skip(b, pb_bpf_btf_type(b, e->btf)->type, true, NULL);
@@ -132,7 +136,8 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 		memcpy(at, text + 1, n);
 		return true;
 	}
-	number = pb_btf_kind(t) == BTF_KIND_INT && !(BTF_INT_ENCODING(pb_btf_int(t)) & BTF_INT_BOOL);
+	number = pb_btf_kind(t) == BTF_KIND_INT &&
+		 !(BTF_INT_ENCODING(pb_btf_int(t)) & BTF_INT_BOOL);
 	if (n == 1 && strchr("ymn", text[0])) {
 		if (pb_btf_is_enum(t))		/* enum libbpf_tristate */
 			return store(at, e->size, text[0] == 'y' ? 1 : text[0] == 'm' ? 2 : 0);
@@ -155,10 +160,12 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
 		if (!strcmp(e->name, machine[i]))
-			return store_text(l, e, "y", at);	/* a boolean, or what stands for one */
+			return store_text(l, e, "y", at);	/* a boolean, or what stands for
+								 * one */
 	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
 		return store(at, e->size, kernel_version(l));
-	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") || !strcmp(e->name, "LINUX_HAS_SYSCALL_WRAPPER"))
+	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") ||
+	    !strcmp(e->name, "LINUX_HAS_SYSCALL_WRAPPER"))
 		return store(at, e->size, 1);
 	return config_text(l, e->name, text, sizeof(text)) && store_text(l, e, text, at);
 }
@@ -205,7 +212,8 @@ static int add_kconfig(struct load *l, uint32_t datasec)
 	map->kind = PB_BPF_MAP_KCONFIG;
 	map->contents = values;
 	map->types.btf_value = datasec;
-	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, size, 1, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE };
+	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, size, 1,
+		BPF_F_RDONLY_PROG | BPF_F_MMAPABLE };
 	for (uint32_t i = 0; i < l->nr_externs && l->externs[i].kind == LOAD_KCONFIG; i++)
 		l->externs[i].known = store_known(l, &l->externs[i], values + l->externs[i].off);
 	return 0;

@@ -26,7 +26,8 @@ static int add_func(struct load *l, const Elf64_Sym *s)
 	f->name = load_text(l, pb_bpf_elf_sym_name(&l->elf, s));
 	if (!f->name)
 		return -ENOMEM;
-	if (s->st_value % 8 || s->st_size % 8 || s->st_value > size || s->st_size > size - s->st_value)
+	if (s->st_value % 8 || s->st_size % 8 || s->st_value > size ||
+	    s->st_size > size - s->st_value)
 		return load_refuse(l, "function %s isn't inside its section", f->name);
 	f->section = s->st_shndx;
 	f->start = (uint32_t)(s->st_value / 8);
@@ -78,7 +79,8 @@ static int copy_insns(struct load *l, struct load_func *f)
 		return -ENOMEM;
 	memcpy(f->insns, p + f->start * 8ull, f->nr * 8ull);
 	/* alone in .text it can only be meant as a program */
-	f->entry = f->global && (l->nr_funcs == 1 || strcmp(pb_bpf_elf_name(&l->elf, f->section), ".text"));
+	f->entry = f->global &&
+		   (l->nr_funcs == 1 || strcmp(pb_bpf_elf_name(&l->elf, f->section), ".text"));
 	return 0;
 }
 

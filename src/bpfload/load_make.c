@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes an object's maps, fills them, then makes its programs and those that they call. */
 #include "bpfload/load_make.h"
 
 #include <errno.h>
@@ -10,10 +11,13 @@
 #include <unistd.h>
 
 #include "bpf/map/map_file.h"
+#include "bpf/map/map_names.h"
 #include "bpf/map/map_sys.h"
 #include "bpf/run/fixup.h"
+#include "bpf/run/heap.h"
 
-#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if the caller gave no buffer */
+#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if the caller gave no
+				 * buffer */
 
 struct making {
 	struct pb_bpf_made made;	/* first */
@@ -21,7 +25,6 @@ struct making {
 	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
 	bool *found;			/* it was there already, with what is in it */
 	struct pb_bpf_objects objects;
-	struct pb_bpf_mem mem;
 };
 
 static void say(const char **why, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -60,16 +63,6 @@ static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t i
 {
 }
 
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
 /* --- maps ------------------------------------------------------------------------ */
 
 static struct pb_bpf_map_attr attr_of(const struct making *m, const struct pb_bpf_object_map *o)
@@ -91,7 +84,8 @@ static struct pb_bpf_map_attr attr_of(const struct making *m, const struct pb_bp
 static int make_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
-	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types, .lanes = m->opts.lanes };
+	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types,
+		.lanes = m->opts.lanes };
 	int err = -ENOENT;
 
 	/* the object's types are of keys and values of the sizes that it declares; libbpf then
@@ -118,7 +112,8 @@ static int make_map(struct making *m, uint32_t nr)
 	return 0;
 }
 
-/* The only value of a map of variables, cut or with zeros at its end where the map's size is another one. */
+/* The only value of a map of variables, cut or with zeros at its end where the map's size is
+ * another one. */
 static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
 {
 	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
@@ -143,7 +138,8 @@ static int fill_map(struct making *m, uint32_t nr)
 		err = fill_variables(&m->map[nr], o);
 	for (uint32_t i = 0; i < o->nr_slots && !err; i++)
 		if (!o->slots[i].prog)
-			err = pb_bpf_map_update_elem(&m->map[nr], &o->slots[i].index, &o->slots[i].number, BPF_ANY);
+			err = pb_bpf_map_update_elem(&m->map[nr], &o->slots[i].index,
+						     &o->slots[i].number, BPF_ANY);
 	if (!err && (o->kind == PB_BPF_MAP_RODATA || o->kind == PB_BPF_MAP_KCONFIG))
 		err = pb_bpf_map_freeze(&m->map[nr]);
 	return err;
@@ -162,9 +158,10 @@ static void cannot_make(struct making *m, uint32_t nr, int err)
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
 	struct pb_bpf_map_attr a = attr_of(m, o);
 
-	say(&m->made.maps[nr].why, "map %s (%s): %s: key_size %u, value_size %u, max_entries %u", o->name,
-	    pb_bpf_object_map_type(a.type), err == -E2BIG ? "too large" :
-	    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err), a.key_size, a.value_size, a.max_entries);
+	say(&m->made.maps[nr].why, "map %s (%s): %s: key_size %u, value_size %u, max_entries %u",
+	    o->name, pb_bpf_map_type_name(a.type), err == -E2BIG ? "too large" :
+	    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err), a.key_size, a.value_size,
+	    a.max_entries);
 }
 
 static void make_maps(struct making *m)
@@ -172,15 +169,17 @@ static void make_maps(struct making *m)
 	const struct pb_bpf_object *o = m->made.object;
 
 	for (uint32_t i = 0; i < o->nr_maps; i++) {
-		const char *type = pb_bpf_object_map_type(o->maps[i].attr.type);
+		const char *type = pb_bpf_map_type_name(o->maps[i].attr.type);
 		int err = o->maps[i].why ? -EINVAL : make_map(m, i);
 
 		if (err && o->maps[i].why)
 			say(&m->made.maps[i].why, "%s", o->maps[i].why);
 		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
-			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here", o->maps[i].name, type);
+			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here",
+			    o->maps[i].name, type);
 		else if (err == -EBADF && !o->maps[i].inner)
-			say(&m->made.maps[i].why, "map %s (%s): nothing says what its maps are like", o->maps[i].name,
+			say(&m->made.maps[i].why,
+			    "map %s (%s): nothing says what its maps are like", o->maps[i].name,
 			    type);
 		else if (err)
 			cannot_make(m, i, err);
@@ -189,14 +188,16 @@ static void make_maps(struct making *m)
 		int err = m->map_of[i] && !m->found[i] ? fill_map(m, i) : 0;
 
 		if (err) {
-			say(&m->made.maps[i].why, "map %s: its contents: %s", o->maps[i].name, strerror(-err));
+			say(&m->made.maps[i].why, "map %s: its contents: %s", o->maps[i].name,
+			    strerror(-err));
 			drop_map(m, i);
 		}
 		m->made.maps[i].map = m->map_of[i];
 	}
 }
 
-int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opts *opts, struct pb_bpf_made **made)
+int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opts *opts,
+		struct pb_bpf_made **made)
 {
 	struct making *m = calloc(1, sizeof(*m));
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -214,7 +215,6 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 	if (!m->opts.lanes)
 		m->opts.lanes = cpus > 0 ? (uint32_t)cpus : 1;
 	m->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, m };
-	m->mem = (struct pb_bpf_mem){ mem_alloc, mem_free };
 	m->made.maps = calloc(object->nr_maps + 1, sizeof(m->made.maps[0]));
 	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));
 	m->map = calloc(object->nr_maps + 1, sizeof(m->map[0]));
@@ -239,7 +239,8 @@ static const char *missing_map(const struct making *m, const struct pb_bpf_objec
 
 		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
 			continue;
-		if ((in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE) && !m->map_of[in->imm])
+		if ((in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE) &&
+		    !m->map_of[in->imm])
 			return m->made.maps[in->imm].why ? m->made.maps[in->imm].why : "no memory";
 		i++;
 	}
@@ -257,7 +258,8 @@ static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 			end--;
 		for (begin = end; begin > log->buf && begin[-1] != '\n'; begin--)
 			;
-		if (strncmp(begin, "processed ", 10) && strncmp(begin, "stack depth ", 12) && begin != end) {
+		if (strncmp(begin, "processed ", 10) && strncmp(begin, "stack depth ", 12) &&
+		    begin != end) {
 			snprintf(line, size, "%.*s", (int)(end - begin), begin);
 			return;
 		}
@@ -273,7 +275,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr, uint64_t begin)
+static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr,
+			    uint64_t begin)
 {
 	struct pb_bpf_resolved r = {};
 	int err = pb_bpf_resolve(v, &r);
@@ -294,10 +297,11 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 	const struct pb_bpf_object *o = m->made.object;
 	const struct pb_bpf_object_prog *p = &o->progs[nr];
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .flags = p->flags | m->opts.flags,
-		.caps = m->opts.caps, .gpl = o->gpl, .insns = p->insns, .nr = p->nr, .maps = m->map_of,
-		.nr_maps = o->nr_maps, .funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines,
-		.nr_lines = p->nr_lines, .log = log, .log_level = level, .mem = &m->mem,
+		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type,
+		.flags = p->flags | m->opts.flags, .caps = m->opts.caps, .gpl = o->gpl,
+		.insns = p->insns, .nr = p->nr, .maps = m->map_of, .nr_maps = o->nr_maps,
+		.funcs = p->funcs, .nr_funcs = p->nr_funcs, .lines = p->lines,
+		.nr_lines = p->nr_lines, .log = log, .log_level = level, .mem = &pb_bpf_heap,
 	};
 	uint64_t begin;
 	int err;
@@ -313,7 +317,7 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 		return err;
 	if (!m->made.progs[nr].prog)
 		err = resolve_and_make(m, &v, nr, begin);
-	pb_bpf_facts_free(&m->mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	return err;
 }
 
@@ -323,7 +327,8 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
  */
 static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
 {
-	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log && log->len ? NULL : calloc(1, OWN_LOG) };
+	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log &&
+		log->len ? NULL : calloc(1, OWN_LOG) };
 	const char *core = NULL;
 	char line[256] = "";
 
@@ -426,19 +431,22 @@ static void batch_add(struct batch *b, uint32_t nr)
 }
 
 /* One slot of an array that program `from` uses: 0, or -errno with the first one's `why`. */
-static int add_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb_bpf_object_slot *slot)
+static int add_slot(struct batch *b, uint32_t from, uint32_t nr,
+		    const struct pb_bpf_object_slot *slot)
 {
-	const struct pb_bpf_object_prog *progs = b->m->made.object->progs, *to = &progs[slot->number];
+	const struct pb_bpf_object_prog *progs = b->m->made.object->progs,
+		*to = &progs[slot->number];
 	const struct pb_bpf_object_map *map = &b->m->made.object->maps[nr];
 	struct pb_bpf_made_prog *made = b->m->made.progs;
 
 	if (to->type != progs[from].type) {
-		say(&made[b->first].why, "map %s: slot %u: program %s is of another type than %s", map->name,
-		    slot->index, to->name, progs[from].name);
+		say(&made[b->first].why, "map %s: slot %u: program %s is of another type than %s",
+		    map->name, slot->index, to->name, progs[from].name);
 		return -EINVAL;
 	}
 	if (!to->autoload && !made[slot->number].prog) {
-		say(&made[b->first].why, "map %s: slot %u: program %s isn't loaded: its section \"%s\" says so",
+		say(&made[b->first].why,
+		    "map %s: slot %u: program %s isn't loaded: its section \"%s\" says so",
 		    map->name, slot->index, to->name, to->section);
 		return -EBADF;
 	}
@@ -446,19 +454,21 @@ static int add_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb
 	return 0;
 }
 
-static int fill_slot(struct batch *b, uint32_t from, uint32_t nr, const struct pb_bpf_object_slot *slot)
+static int fill_slot(struct batch *b, uint32_t from, uint32_t nr,
+		     const struct pb_bpf_object_slot *slot)
 {
 	int err = pb_bpf_map_update_elem(b->m->map_of[nr], &slot->index, &slot->number, BPF_ANY);
 
 	if (err)
-		say(&b->m->made.progs[b->first].why, "map %s: slot %u: %s", b->m->made.object->maps[nr].name,
-		    slot->index, strerror(-err));
+		say(&b->m->made.progs[b->first].why, "map %s: slot %u: %s",
+		    b->m->made.object->maps[nr].name, slot->index, strerror(-err));
 	return err;
 }
 
 /* fn for each slot of the arrays that a program uses, until one fails. */
 static int each_slot(struct batch *b, uint32_t nr,
-		     int (*fn)(struct batch *b, uint32_t from, uint32_t map, const struct pb_bpf_object_slot *slot))
+		     int (*fn)(struct batch *b, uint32_t from, uint32_t map,
+			       const struct pb_bpf_object_slot *slot))
 {
 	const struct pb_bpf_object *o = b->m->made.object;
 	int err = 0;
@@ -489,11 +499,13 @@ static int make_batch(struct batch *b, struct pb_bpf_text *log, uint32_t level)
 		err = each_slot(b, b->list[i].number, fill_slot);
 	if (err && nr != b->first && !progs[b->first].why)
 		say(&progs[b->first].why, "program %s, to which it comes by tail calls: %s",
-		    b->m->made.object->progs[nr].name, progs[nr].why ? progs[nr].why : strerror(-err));
+		    b->m->made.object->progs[nr].name, progs[nr].why ? progs[nr].why :
+		    strerror(-err));
 	return err;
 }
 
-int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log, uint32_t level)
+int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *log,
+		      uint32_t level)
 {
 	struct batch b = { .m = (struct making *)made, .first = nr };
 	int err;
@@ -503,7 +515,8 @@ int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text 
 		return -ENOMEM;
 	batch_add(&b, nr);
 	err = make_batch(&b, log, level);
-	/* slots that were filled have numbers of programs that aren't there: as if they were empty */
+	/* slots that were filled have numbers of programs that aren't there: as if they were
+	 * empty */
 	for (uint32_t i = 0; err && i < b.nr; i++) {
 		if (b.list[i].was_made)
 			continue;

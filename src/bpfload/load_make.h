@@ -42,7 +42,8 @@ struct pb_bpf_make_opts {
 	const struct pb_bpf_make_size *sizes;
 	uint32_t nr_sizes;
 	/* Before a map is made: *spec may be changed (how many entries). May be NULL */
-	void (*adjust)(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf_map_spec *spec);
+	void (*adjust)(void *arg, const struct pb_bpf_object_map *map,
+		       struct pb_bpf_map_spec *spec);
 	/*
 	 * Maps that already are (pinned by name, shared with another object): fills *found as
 	 * pb_bpf_map_attach() does and returns 0: it stays as it is, and is closed with the
@@ -50,8 +51,8 @@ struct pb_bpf_make_opts {
 	 * made; other errors: the map can't be had.
 	 * May be NULL
 	 */
-	int (*find)(void *arg, const struct pb_bpf_object_map *map, const struct pb_bpf_map_spec *spec,
-		    struct pb_bpf_map *found);
+	int (*find)(void *arg, const struct pb_bpf_object_map *map,
+		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found);
 	void *arg;
 };
 
@@ -68,7 +69,8 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
  * asked why if it refuses. Puts the program into the maps that have a slot for it. One
  * that is made already stays; it is verified again if there is a log.
  */
-int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level);
+int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
+		     uint32_t level);
 
 /*
  * The same with all programs that it may come to by tail calls: those that the object
@@ -76,7 +78,8 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
  * if one can't be made, or put where the object says, that is this program's error.
  * -EBADF: an array's program isn't loaded by itself (autoload); -EINVAL: it is of another type.
  */
-int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level);
+int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
+		      uint32_t level);
 
 /* Call it when no run uses the programs or maps any more. NULL: nothing. */
 void pb_bpf_made_free(struct pb_bpf_made *made);

@@ -8,7 +8,8 @@
 
 #define PAGE 4096u
 
-struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off, uint64_t size)
+struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off,
+				       uint64_t size)
 {
 	struct pb_bpf_object *o = &l->object;
 	uint32_t room = l->room_maps;
@@ -47,12 +48,14 @@ static int add_legacy(struct load *l, const Elf64_Sym *s, const uint8_t *p, uint
 	if (!map->name)
 		return -ENOMEM;
 	memcpy(&def, p, size < sizeof(def) ? size : sizeof(def));
-	map->attr = (struct pb_bpf_map_attr){ def.type, def.key_size, def.value_size, def.max_entries, def.flags };
+	map->attr = (struct pb_bpf_map_attr){ def.type, def.key_size, def.value_size,
+		def.max_entries, def.flags };
 	if (size < 16)
 		load_spoil(l, &map->why, "map %s is shorter than a definition", map->name);
 	for (uint64_t i = sizeof(def); i < size; i++)
 		if (p[i])
-			load_spoil(l, &map->why, "map %s has a definition longer than libbpf's", map->name);
+			load_spoil(l, &map->why, "map %s has a definition longer than libbpf's",
+				   map->name);
 	return 0;
 }
 
@@ -161,7 +164,8 @@ static int add_variables(struct load *l, uint32_t section, int kind)
 		load_spoil(l, &map->why, "section %s is too large for a map", name);
 		bytes = 0;
 	}
-	map->types.btf_value = l->object.btf ? pb_bpf_btf_find(l->object.btf, name, BTF_KIND_DATASEC) : 0;
+	map->types.btf_value =
+		l->object.btf ? pb_bpf_btf_find(l->object.btf, name, BTF_KIND_DATASEC) : 0;
 	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, (uint32_t)bytes, 1,
 		(kind == PB_BPF_MAP_RODATA ? BPF_F_RDONLY_PROG : 0) |
 		(has_global(l, map->types.btf_value) ? BPF_F_MMAPABLE : 0) };

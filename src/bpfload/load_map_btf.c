@@ -69,10 +69,12 @@ static bool read_type(struct load *l, const struct btf_member *m, bool key, stru
 	uint32_t id = 0;
 
 	return pointee(l->object.btf, m->type, &id) && set_size(key ? &d->key_size : &d->value_size,
-		pb_bpf_btf_size(l->object.btf, id)) && ((key ? (d->key = id) : (d->value = id)), true);
+		pb_bpf_btf_size(l->object.btf, id)) &&
+		((key ? (d->key = id) : (d->value = id)), true);
 }
 
-static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_object_map *map, bool inner);
+static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_object_map *map,
+		     bool inner);
 
 /* __array(values, ...): an array of pointers to a map's structure or to functions. */
 static bool read_values(struct load *l, const struct btf_type *t, uint32_t i,
@@ -83,7 +85,8 @@ static bool read_values(struct load *l, const struct btf_type *t, uint32_t i,
 	struct pb_bpf_object_map *inner;
 	uint32_t id;
 
-	if (i + 1 != pb_btf_vlen(t) || !a || pb_btf_kind(a) != BTF_KIND_ARRAY || pb_btf_array(a)->nelems)
+	if (i + 1 != pb_btf_vlen(t) || !a || pb_btf_kind(a) != BTF_KIND_ARRAY ||
+	    pb_btf_array(a)->nelems)
 		return false;
 	p = pointee(b, pb_btf_array(a)->type, &id);
 	p = p ? pb_bpf_btf_skip(b, id, true, NULL) : NULL;
@@ -127,7 +130,8 @@ static bool read_member(struct load *l, const struct btf_type *t, uint32_t i,
 	return d->value_size == 4 && read_values(l, t, i, map, d->type);
 }
 
-static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_object_map *map, bool inner)
+static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_object_map *map,
+		     bool inner)
 {
 	struct def d = {};
 
@@ -135,7 +139,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 		const char *name = pb_bpf_btf_str(l->object.btf, pb_btf_members(t)[i].name_off);
 
 		if (!load_work(l, 1, &map->why) || !read_member(l, t, i, map, &d, inner))
-			load_spoil(l, &map->why, "map %s: attribute %s isn't understood", map->name, name);
+			load_spoil(l, &map->why, "map %s: attribute %s isn't understood", map->name,
+				   name);
 	}
 	if (!d.type)
 		load_spoil(l, &map->why, "map %s has no type", map->name);
@@ -143,7 +148,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 		load_spoil(l, &map->why, "map %s: pinning %u isn't known", map->name, d.pinning);
 	if (map->inner && map->inner->why)
 		load_spoil(l, &map->why, "%s", map->inner->why);
-	map->attr = (struct pb_bpf_map_attr){ d.type, d.key_size, d.value_size, d.max_entries, d.map_flags };
+	map->attr = (struct pb_bpf_map_attr){ d.type, d.key_size, d.value_size, d.max_entries,
+		d.map_flags };
 	map->numa_node = d.numa_node;
 	map->extra = d.map_extra;
 	map->pin_by_name = d.pinning == 1;
@@ -270,7 +276,8 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	at = rel->r_offset - l->places[number].off;
 	if (at < values || (at - values) % 8 ||
 	    !slot_of(l, &s, map->attr.type == BPF_MAP_TYPE_PROG_ARRAY, &slot)) {
-		load_spoil(l, &map->why, "map %s: %s can't be in it", map->name, pb_bpf_elf_sym_name(&l->elf, &s));
+		load_spoil(l, &map->why, "map %s: %s can't be in it", map->name,
+			   pb_bpf_elf_sym_name(&l->elf, &s));
 		return 0;
 	}
 	slot.index = (uint32_t)((at - values) / 8);

@@ -9,7 +9,8 @@ struct value {
 	struct pb_bpf_object_map *map;
 };
 
-static bool is_struct(const struct load *l, const struct btf_type *t, const char *name, uint32_t size)
+static bool is_struct(const struct load *l, const struct btf_type *t, const char *name,
+		      uint32_t size)
 {
 	return t && pb_btf_kind(t) == BTF_KIND_STRUCT && t->size == size &&
 	       !strcmp(pb_bpf_btf_name(l->object.btf, t), name);
@@ -30,7 +31,8 @@ static void found(struct value *v, int32_t *off, uint32_t at, uint32_t size, con
 	if (!inside(v, at, size))
 		return;
 	if (*off >= 0)
-		load_spoil(v->l, &v->map->why, "map %s has more than one %s in a value", v->map->name, what);
+		load_spoil(v->l, &v->map->why, "map %s has more than one %s in a value",
+			   v->map->name, what);
 	if (at % align)
 		load_spoil(v->l, &v->map->why, "map %s: its %s isn't aligned", v->map->name, what);
 	*off = (int32_t)at;
@@ -54,15 +56,17 @@ static void find_kptr(struct value *v, uint32_t type, uint32_t at)
 		return;
 	to = pb_bpf_btf_skip(b, t->type, false, NULL);
 	target = load_target(v->l);
-	if (types->nr_kptrs == PB_BPF_MAX_KPTRS || at % 8 || !to || pb_btf_kind(to) != BTF_KIND_STRUCT || !target) {
-		load_spoil(v->l, &v->map->why, "map %s: a kernel pointer at byte %u can't be used", v->map->name, at);
+	if (types->nr_kptrs == PB_BPF_MAX_KPTRS || at % 8 || !to ||
+	    pb_btf_kind(to) != BTF_KIND_STRUCT || !target) {
+		load_spoil(v->l, &v->map->why, "map %s: a kernel pointer at byte %u can't be used",
+			   v->map->name, at);
 		return;
 	}
 	types->kptrs[types->nr_kptrs++] = (struct pb_bpf_kptr){ .off = at, .referenced = referenced,
 		.btf_id = pb_bpf_btf_find(target, pb_bpf_btf_name(b, to), BTF_KIND_STRUCT) };
 	if (!types->kptrs[types->nr_kptrs - 1].btf_id)
-		load_spoil(v->l, &v->map->why, "map %s: struct %s isn't among the target's types", v->map->name,
-			   pb_bpf_btf_name(b, to));
+		load_spoil(v->l, &v->map->why, "map %s: struct %s isn't among the target's types",
+			   v->map->name, pb_bpf_btf_name(b, to));
 }
 
 static void look_at(struct value *v, uint32_t type, uint32_t at)
@@ -90,7 +94,8 @@ void load_map_types(struct load *l, struct pb_bpf_object_map *map)
 	if (pb_btf_kind(t) == BTF_KIND_STRUCT) {
 		for (uint32_t i = 0; i < pb_btf_vlen(t); i++)
 			if (pb_btf_member_bits(t, i) % 8 == 0)
-				look_at(&v, pb_btf_members(t)[i].type, pb_btf_member_bits(t, i) / 8);
+				look_at(&v, pb_btf_members(t)[i].type,
+					pb_btf_member_bits(t, i) / 8);
 	} else if (pb_btf_kind(t) == BTF_KIND_DATASEC) {
 		for (uint32_t i = 0; i < pb_btf_vlen(t); i++) {
 			const struct btf_type *var = pb_bpf_btf_type(b, pb_btf_vars(t)[i].type);

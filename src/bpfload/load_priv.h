@@ -96,7 +96,8 @@ struct load {
 void *load_alloc(struct load *l, size_t size);
 /* A copy that may stand on a terminal; NULL: no memory. */
 const char *load_text(struct load *l, const char *text);
-const char *load_printf(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *load_printf(struct load *l, const char *format,
+			...) __attribute__((format(printf, 2, 3)));
 /* The object can't be opened: fills err, returns -EINVAL. */
 int load_refuse(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One more element in an array that grows by doubling; NULL: no memory. */
@@ -120,7 +121,8 @@ struct load_func *load_func_at(const struct load *l, uint32_t section, uint64_t 
 int load_maps(struct load *l);
 int load_maps_btf(struct load *l, uint32_t section);
 int load_map_slots(struct load *l);
-struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off, uint64_t size);
+struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off,
+				       uint64_t size);
 void load_map_types(struct load *l, struct pb_bpf_object_map *map);
 
 int load_externs(struct load *l);

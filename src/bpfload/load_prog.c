@@ -65,7 +65,8 @@ static void collect(struct chain *c, struct load_func *f)
 static const char *context_name(uint32_t type)
 {
 	switch (type) {
-	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT:
+	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS:
+	case BPF_PROG_TYPE_SCHED_ACT:
 	case BPF_PROG_TYPE_CGROUP_SKB:
 		return "__sk_buff";
 	case BPF_PROG_TYPE_XDP:
@@ -109,7 +110,8 @@ static void read_tags(struct load *l)
 	}
 }
 
-static void set_arg(const struct pb_bpf_btf *b, uint32_t prog_type, uint32_t type, uint8_t *kind, uint32_t *size)
+static void set_arg(const struct pb_bpf_btf *b, uint32_t prog_type, uint32_t type, uint8_t *kind,
+		    uint32_t *size)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(b, type, true, NULL), *to;
 	const char *context = context_name(prog_type);
@@ -121,7 +123,8 @@ static void set_arg(const struct pb_bpf_btf *b, uint32_t prog_type, uint32_t typ
 	if (!t || pb_btf_kind(t) != BTF_KIND_PTR)
 		return;
 	to = pb_bpf_btf_skip(b, t->type, true, NULL);
-	if (to && context && pb_btf_kind(to) == BTF_KIND_STRUCT && !strcmp(pb_bpf_btf_name(b, to), context)) {
+	if (to && context && pb_btf_kind(to) == BTF_KIND_STRUCT &&
+	    !strcmp(pb_bpf_btf_name(b, to), context)) {
 		*kind = PB_BPF_FUNC_CTX;
 		return;
 	}
@@ -135,7 +138,8 @@ static void set_arg(const struct pb_bpf_btf *b, uint32_t prog_type, uint32_t typ
 static bool fill_func(struct chain *c, struct load_func *f, struct pb_bpf_func *out)
 {
 	const struct pb_bpf_btf *b = c->l->object.btf;
-	const struct btf_type *t = pb_bpf_btf_type(b, f->btf), *proto = pb_bpf_btf_type(b, t->type), *ret;
+	const struct btf_type *t = pb_bpf_btf_type(b, f->btf), *proto = pb_bpf_btf_type(b, t->type),
+		*ret;
 
 	*out = (struct pb_bpf_func){ .insn = f->at };
 	out->name = load_text(c->l, pb_bpf_btf_name(b, t));
@@ -146,9 +150,11 @@ static bool fill_func(struct chain *c, struct load_func *f, struct pb_bpf_func *
 	out->returns_void = !ret || (pb_btf_kind(ret) != BTF_KIND_INT && !pb_btf_is_enum(ret));
 	out->nr_args = pb_btf_vlen(proto);
 	for (uint32_t i = 0; i < out->nr_args && i < 5; i++) {
-		const struct btf_type *arg = pb_bpf_btf_skip(b, pb_btf_params(proto)[i].type, true, NULL);
+		const struct btf_type *arg =
+			pb_bpf_btf_skip(b, pb_btf_params(proto)[i].type, true, NULL);
 
-		set_arg(b, c->prog->type, pb_btf_params(proto)[i].type, &out->args[i].kind, &out->args[i].size);
+		set_arg(b, c->prog->type, pb_btf_params(proto)[i].type, &out->args[i].kind,
+			&out->args[i].size);
 		if (f->ctx_args >> i & 1 && arg && pb_btf_kind(arg) == BTF_KIND_PTR)
 			out->args[i].kind = PB_BPF_FUNC_CTX;
 		else if (f->sure_args >> i & 1 && out->args[i].kind == PB_BPF_FUNC_MEM)
@@ -196,7 +202,8 @@ static void check_maps(struct chain *c)
 			continue;
 		if ((insn->src_reg == BPF_PSEUDO_MAP_FD || insn->src_reg == BPF_PSEUDO_MAP_VALUE)) {
 			if (insn->imm < 0 || (uint32_t)insn->imm >= o->nr_maps)
-				load_spoil(c->l, &p->why, "%s: instruction %u has no map", p->name, i);
+				load_spoil(c->l, &p->why, "%s: instruction %u has no map", p->name,
+					   i);
 			else if (o->maps[insn->imm].why)
 				load_spoil(c->l, &p->why, "%s", o->maps[insn->imm].why);
 		}

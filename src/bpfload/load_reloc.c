@@ -14,13 +14,15 @@
 #define CALL	(BPF_JMP | BPF_CALL)
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 
-static int add_ref(struct load *l, struct load_func *f, uint32_t insn, uint32_t section, uint64_t target)
+static int add_ref(struct load *l, struct load_func *f, uint32_t insn, uint32_t section,
+		   uint64_t target)
 {
 	struct load_func *to = load_func_at(l, section, target);
 	struct load_ref *refs;
 
 	if (!to || target != to->start) {
-		load_spoil(l, &f->why, "%s: instruction %u refers to a place that is no function", f->name, insn);
+		load_spoil(l, &f->why, "%s: instruction %u refers to a place that is no function",
+			   f->name, insn);
 		return 0;
 	}
 	refs = load_grow(l, f->refs, f->nr_refs, &f->room_refs, sizeof(*refs));
@@ -31,7 +33,8 @@ static int add_ref(struct load *l, struct load_func *f, uint32_t insn, uint32_t 
 	return 0;
 }
 
-static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const Elf64_Sym *s, uint32_t sym)
+static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const Elf64_Sym *s,
+			 uint32_t sym)
 {
 	struct bpf_insn *insn = &f->insns[at];
 	const struct load_extern *e = load_extern_of(l, sym);
@@ -52,7 +55,8 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	return 0;
 }
 
-static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn *insn, const struct load_extern *e)
+static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn *insn,
+			    const struct load_extern *e)
 {
 	if (e->kind == LOAD_KCONFIG && (e->known || e->weak)) {
 		insn[0].src_reg = BPF_PSEUDO_MAP_VALUE;
@@ -75,12 +79,14 @@ static struct pb_bpf_object_map *map_at(const struct load *l, uint32_t section, 
 {
 	for (uint32_t i = 0; section && i < l->object.nr_maps; i++)
 		if (l->places[i].section == section && (off == l->places[i].off ||
-		    (l->object.maps[i].kind != PB_BPF_MAP_DECLARED && l->object.maps[i].kind != PB_BPF_MAP_LEGACY)))
+		    (l->object.maps[i].kind != PB_BPF_MAP_DECLARED &&
+		     l->object.maps[i].kind != PB_BPF_MAP_LEGACY)))
 			return &l->object.maps[i];
 	return NULL;
 }
 
-static int relocate_imm64(struct load *l, struct load_func *f, uint32_t at, const Elf64_Sym *s, uint32_t sym)
+static int relocate_imm64(struct load *l, struct load_func *f, uint32_t at, const Elf64_Sym *s,
+			  uint32_t sym)
 {
 	struct bpf_insn *insn = &f->insns[at];
 	const struct load_extern *e = load_extern_of(l, sym);
@@ -91,7 +97,8 @@ static int relocate_imm64(struct load *l, struct load_func *f, uint32_t at, cons
 		relocate_extern(l, f, insn, e);
 		return 0;
 	}
-	if (s->st_shndx && s->st_shndx < l->elf.nr && (l->elf.sh[s->st_shndx].sh_flags & SHF_EXECINSTR)) {
+	if (s->st_shndx && s->st_shndx < l->elf.nr &&
+	    (l->elf.sh[s->st_shndx].sh_flags & SHF_EXECINSTR)) {
 		insn->src_reg = BPF_PSEUDO_FUNC;
 		return add_ref(l, f, at, s->st_shndx, (s->st_value + (uint64_t)insn->imm) / 8);
 	}
@@ -99,8 +106,8 @@ static int relocate_imm64(struct load *l, struct load_func *f, uint32_t at, cons
 		off += (uint64_t)insn->imm;
 	map = map_at(l, s->st_shndx, off);
 	if (!map) {
-		load_spoil(l, &f->why, "%s refers to %s, which is no map, variable or function", f->name,
-			   pb_bpf_elf_sym_name(&l->elf, s));
+		load_spoil(l, &f->why, "%s refers to %s, which is no map, variable or function",
+			   f->name, pb_bpf_elf_sym_name(&l->elf, s));
 		return 0;
 	}
 	if (map->kind == PB_BPF_MAP_DECLARED || map->kind == PB_BPF_MAP_LEGACY) {
@@ -143,7 +150,8 @@ static int by_insn(const void *a, const void *b)
 {
 	const struct load_ref *x = a, *y = b;
 
-	return x->insn != y->insn ? x->insn < y->insn ? -1 : 1 : x->func < y->func ? -1 : x->func > y->func;
+	return x->insn != y->insn ? x->insn < y->insn ? -1 : 1 : x->func < y->func ? -1 :
+	       x->func > y->func;
 }
 
 static bool has_ref(const struct load_func *f, uint32_t nr, uint32_t *next, uint32_t insn)
@@ -164,9 +172,11 @@ static int near_calls(struct load *l, struct load_func *f)
 	for (uint32_t i = 0; i < f->nr && !ret; i++) {
 		const struct bpf_insn *insn = &f->insns[i];
 
-		if (insn->code == CALL && insn->src_reg == BPF_PSEUDO_CALL && !has_ref(f, nr, &next, i))
+		if (insn->code == CALL && insn->src_reg == BPF_PSEUDO_CALL &&
+		    !has_ref(f, nr, &next, i))
 			ret = add_ref(l, f, i, f->section, f->start + i + (uint64_t)insn->imm + 1);
-		else if (insn->code == LD_IMM64 && insn->src_reg == BPF_PSEUDO_FUNC && !has_ref(f, nr, &next, i))
+		else if (insn->code == LD_IMM64 && insn->src_reg == BPF_PSEUDO_FUNC &&
+			 !has_ref(f, nr, &next, i))
 			load_spoil(l, &f->why, "%s: a callback has no relocation", f->name);
 		i += insn->code == LD_IMM64;
 	}
@@ -188,11 +198,13 @@ static void own_descriptors(struct load *l, struct load_func *f)
 {
 	for (uint32_t i = 0; i < f->nr; i++) {
 		const struct bpf_insn *insn = &f->insns[i];
-		bool index = insn->src_reg == BPF_PSEUDO_MAP_IDX || insn->src_reg == BPF_PSEUDO_MAP_IDX_VALUE;
+		bool index = insn->src_reg == BPF_PSEUDO_MAP_IDX ||
+			     insn->src_reg == BPF_PSEUDO_MAP_IDX_VALUE;
 
 		if (insn->code != LD_IMM64)
 			continue;
-		if ((index || insn->src_reg == BPF_PSEUDO_MAP_FD || insn->src_reg == BPF_PSEUDO_MAP_VALUE) &&
+		if ((index || insn->src_reg == BPF_PSEUDO_MAP_FD ||
+		     insn->src_reg == BPF_PSEUDO_MAP_VALUE) &&
 		    !(f->relocated && f->relocated[i / 8] & 1 << i % 8) && !f->why) {
 			f->err = index ? -EPROTO : -EBADF;
 			load_spoil(l, &f->why, index ? "fd_idx without fd_array is invalid" :

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names: what SEC("...") says of a program, in libbpf's words; types of maps, in bpftool's. */
+/* Names: what SEC("...") says of a program, in libbpf's words. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +27,10 @@ struct sec {
 /* Of later kernels than the headers may be; numbers that don't change any more. */
 enum {
 	NETFILTER_TYPE = 32,
-	NETFILTER = 45, TCX_INGRESS, TCX_EGRESS, UPROBE_MULTI, UNIX_CONNECT, UNIX_SENDMSG, UNIX_RECVMSG,
-	UNIX_GETPEERNAME, UNIX_GETSOCKNAME, NETKIT_PRIMARY, NETKIT_PEER, KPROBE_SESSION, UPROBE_SESSION,
+	NETFILTER = 45, TCX_INGRESS, TCX_EGRESS, UPROBE_MULTI, UNIX_CONNECT, UNIX_SENDMSG,
+		UNIX_RECVMSG,
+	UNIX_GETPEERNAME, UNIX_GETSOCKNAME, NETKIT_PRIMARY, NETKIT_PEER, KPROBE_SESSION,
+		UPROBE_SESSION,
 };
 
 /* libbpf's, in its order, with uprobe.session of its version 1.6. */
@@ -48,8 +50,10 @@ static const struct sec secs[] = {
 	{ "uretprobe.multi", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI | RETURNS },
 	{ "uprobe.session", T(KPROBE), UPROBE_SESSION, OURS | TARGET | USER | MULTI | SESSION },
 	{ "uprobe.multi.s", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI | SLEEPS },
-	{ "uretprobe.multi.s", T(KPROBE), UPROBE_MULTI, OURS | TARGET | USER | MULTI | RETURNS | SLEEPS },
-	{ "uprobe.session.s", T(KPROBE), UPROBE_SESSION, OURS | TARGET | USER | MULTI | SESSION | SLEEPS },
+	{ "uretprobe.multi.s", T(KPROBE), UPROBE_MULTI,
+		OURS | TARGET | USER | MULTI | RETURNS | SLEEPS },
+	{ "uprobe.session.s", T(KPROBE), UPROBE_SESSION,
+		OURS | TARGET | USER | MULTI | SESSION | SLEEPS },
 	{ "ksyscall", T(KPROBE), 0, OURS | TARGET | SPECIAL },
 	{ "kretsyscall", T(KPROBE), 0, OURS | TARGET | RETURNS | SPECIAL },
 	{ "usdt", T(KPROBE), 0, OURS | TARGET | USER | SPECIAL },
@@ -161,7 +165,8 @@ static const struct sec *sec_guessed(const char *name)
 	const struct sec *best = NULL;
 
 	for (size_t i = 0; i < NR_SECS; i++)
-		if ((secs[i].flags & PREFIX) && !strncmp(name, secs[i].name, strlen(secs[i].name)) &&
+		if ((secs[i].flags & PREFIX) &&
+		    !strncmp(name, secs[i].name, strlen(secs[i].name)) &&
 		    (!best || strlen(best->name) < strlen(secs[i].name)))
 			best = &secs[i];
 	return best;
@@ -191,9 +196,11 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 	prog->multi = s->flags & MULTI;
 	prog->special = s->flags & SPECIAL;
 	prog->session = s->flags & SESSION;
-	prog->flags = (s->flags & SLEEPS ? BPF_F_SLEEPABLE : 0) | (s->flags & FRAGS ? BPF_F_XDP_HAS_FRAGS : 0);
+	prog->flags = (s->flags & SLEEPS ? BPF_F_SLEEPABLE : 0) |
+		      (s->flags & FRAGS ? BPF_F_XDP_HAS_FRAGS : 0);
 	if (!(s->flags & OURS))
-		load_spoil(l, &prog->why, "programs of section \"%s\" aren't run here: only the kernel calls them",
+		load_spoil(l, &prog->why,
+			   "programs of section \"%s\" aren't run here: only the kernel calls them",
 			   s->name);
 }
 
@@ -224,27 +231,4 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 			return -EINVAL;
 	}
 	return t->func_len ? 0 : -EINVAL;
-}
-
-const char *pb_bpf_object_map_type(uint32_t type)
-{
-	static const char *const names[] = {
-		[BPF_MAP_TYPE_HASH] = "hash", [BPF_MAP_TYPE_ARRAY] = "array", [BPF_MAP_TYPE_PROG_ARRAY] = "prog_array",
-		[BPF_MAP_TYPE_PERF_EVENT_ARRAY] = "perf_event_array", [BPF_MAP_TYPE_PERCPU_HASH] = "percpu_hash",
-		[BPF_MAP_TYPE_PERCPU_ARRAY] = "percpu_array", [BPF_MAP_TYPE_STACK_TRACE] = "stack_trace",
-		[BPF_MAP_TYPE_CGROUP_ARRAY] = "cgroup_array", [BPF_MAP_TYPE_LRU_HASH] = "lru_hash",
-		[BPF_MAP_TYPE_LRU_PERCPU_HASH] = "lru_percpu_hash", [BPF_MAP_TYPE_LPM_TRIE] = "lpm_trie",
-		[BPF_MAP_TYPE_ARRAY_OF_MAPS] = "array_of_maps", [BPF_MAP_TYPE_HASH_OF_MAPS] = "hash_of_maps",
-		[BPF_MAP_TYPE_DEVMAP] = "devmap", [BPF_MAP_TYPE_DEVMAP_HASH] = "devmap_hash",
-		[BPF_MAP_TYPE_SOCKMAP] = "sockmap", [BPF_MAP_TYPE_CPUMAP] = "cpumap", [BPF_MAP_TYPE_XSKMAP] = "xskmap",
-		[BPF_MAP_TYPE_SOCKHASH] = "sockhash", [BPF_MAP_TYPE_CGROUP_STORAGE] = "cgroup_storage",
-		[BPF_MAP_TYPE_REUSEPORT_SOCKARRAY] = "reuseport_sockarray",
-		[BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE] = "percpu_cgroup_storage", [BPF_MAP_TYPE_QUEUE] = "queue",
-		[BPF_MAP_TYPE_STACK] = "stack", [BPF_MAP_TYPE_SK_STORAGE] = "sk_storage",
-		[BPF_MAP_TYPE_STRUCT_OPS] = "struct_ops", [BPF_MAP_TYPE_RINGBUF] = "ringbuf",
-		[BPF_MAP_TYPE_INODE_STORAGE] = "inode_storage", [BPF_MAP_TYPE_TASK_STORAGE] = "task_storage",
-		[BPF_MAP_TYPE_BLOOM_FILTER] = "bloom_filter", [BPF_MAP_TYPE_USER_RINGBUF] = "user_ringbuf",
-	};
-
-	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
 }

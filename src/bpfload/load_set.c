@@ -13,7 +13,8 @@ struct variable {
 	const struct btf_type *type;
 };
 
-static bool find_in(struct pb_bpf_object *o, struct pb_bpf_object_map *map, const char *name, struct variable *v)
+static bool find_in(struct pb_bpf_object *o, struct pb_bpf_object_map *map, const char *name,
+		    struct variable *v)
 {
 	const struct btf_type *t = pb_bpf_btf_type(o->btf, map->types.btf_value);
 
@@ -23,11 +24,13 @@ static bool find_in(struct pb_bpf_object *o, struct pb_bpf_object_map *map, cons
 		const struct btf_var_secinfo *s = &pb_btf_vars(t)[i];
 		const struct btf_type *var = pb_bpf_btf_type(o->btf, s->type);
 
-		if (!var || pb_btf_kind(var) != BTF_KIND_VAR || strcmp(pb_bpf_btf_name(o->btf, var), name))
+		if (!var || pb_btf_kind(var) != BTF_KIND_VAR ||
+		    strcmp(pb_bpf_btf_name(o->btf, var), name))
 			continue;
 		if (s->offset > map->attr.value_size || s->size > map->attr.value_size - s->offset)
 			return false;
-		*v = (struct variable){ map, s->offset, s->size, pb_bpf_btf_skip(o->btf, var->type, true, NULL) };
+		*v = (struct variable){ map, s->offset, s->size,
+			pb_bpf_btf_skip(o->btf, var->type, true, NULL) };
 		return true;
 	}
 	return false;
@@ -107,5 +110,6 @@ int pb_bpf_object_set(struct pb_bpf_object *o, const char *name, const char *val
 	/* what a file has of it is a part of the file's bytes, which are ours */
 	if (!v.map->contents)
 		v.map->contents = load_alloc(l, v.map->attr.value_size);
-	return v.map->contents ? put((uint8_t *)v.map->contents + v.off, &v, o->btf, value) : -ENOMEM;
+	return v.map->contents ? put((uint8_t *)v.map->contents + v.off, &v, o->btf, value) :
+	       -ENOMEM;
 }

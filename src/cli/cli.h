@@ -16,7 +16,8 @@ struct pb_command {
 	const char *summary;		/* one line, no full stop */
 	const struct argp *argp;	/* its options, for completion */
 	const struct pb_command *const *subs;	/* its own commands, after the last NULL; or NULL */
-	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit
+					    * status */
 };
 
 extern const struct pb_command pb_command_record, pb_command_live, pb_command_doctor,

@@ -4,14 +4,15 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 
 static const struct pb_command *const subs[] = {
-	&bpf_command_load, &bpf_command_verify, &bpf_command_run, &bpf_command_dump, &bpf_command_prog,
-	&bpf_command_map, &bpf_command_pin, &bpf_command_stats, &bpf_command_trace, NULL
+	&bpf_command_load, &bpf_command_verify, &bpf_command_run, &bpf_command_dump,
+	&bpf_command_prog, &bpf_command_map, &bpf_command_pin, &bpf_command_stats,
+	&bpf_command_trace, NULL
 };
 
-static int help(void)
+static int bpf_help(void)
 {
 	puts("Usage: patchbay bpf COMMAND [OPTION...] [ARGS]\n"
 	     "eBPF programs in this process: verified, compiled and run without the kernel.\n");
@@ -21,12 +22,13 @@ static int help(void)
 	return fflush(stdout) ? 1 : 0;
 }
 
-static int run(int argc, char **argv)
+static int bpf_run(int argc, char **argv)
 {
 	static char name[64];
 
-	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help"))
-		return argc < 2 ? help(), BPF_USAGE : help();
+	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") ||
+	    !strcmp(argv[1], "help"))
+		return argc < 2 ? bpf_help(), BPF_USAGE : bpf_help();
 	for (size_t i = 0; subs[i]; i++)
 		if (!strcmp(subs[i]->name, argv[1])) {
 			snprintf(name, sizeof(name), "%s %s", argv[0], argv[1]);
@@ -41,5 +43,5 @@ const struct pb_command pb_command_bpf = {
 	.name = "bpf",
 	.summary = "Verify, run and look at eBPF programs",
 	.subs = subs,
-	.run = run,
+	.run = bpf_run,
 };

@@ -89,8 +89,8 @@ static const char fish_script[] =
 	"		switch $line\n"
 	"			case :files\n"
 	"				set -l option (string match -r -- '^-[^=]*=' $cur)\n"
-	"				for path in (__fish_complete_path (string replace -r -- '^-[^=]*=' '' $cur))\n"
-	"					echo -- \"$option$path\"\n"
+	"				for path in (__fish_complete_path (string replace -r -- "
+	"'^-[^=]*=' '' $cur))\n					echo -- \"$option$path\"\n"
 	"				end\n"
 	"			case :commands\n"
 	"				__fish_complete_command\n"
@@ -136,11 +136,14 @@ static const struct {
 	{ "dump", "format", DUMP_FORMATS },
 	{ "info", "format", "text json" },
 	{ NULL, "format", "text csv json" },
-	{ NULL, "filter", FUNCTIONS }, { NULL, "notrace", FUNCTIONS }, { NULL, "caller-filter", FUNCTIONS },
+	{ NULL, "filter", FUNCTIONS }, { NULL, "notrace", FUNCTIONS },
+	{ NULL, "caller-filter", FUNCTIONS },
 	{ NULL, "patch", FUNCTIONS }, { NULL, "unpatch", FUNCTIONS },
 	{ NULL, "set", CONTROL_FILES },
-	{ NULL, "directory", FILES }, { NULL, "data", FILES }, { NULL, "diff", FILES }, { NULL, "bpf", FILES },
-	{ NULL, "btf", FILES }, { NULL, "session", FILES }, { NULL, "file", FILES }, { NULL, "data-in", FILES },
+	{ NULL, "directory", FILES }, { NULL, "data", FILES }, { NULL, "diff", FILES },
+	{ NULL, "bpf", FILES },
+	{ NULL, "btf", FILES }, { NULL, "session", FILES }, { NULL, "file", FILES },
+	{ NULL, "data-in", FILES },
 	{ NULL, "data-out", FILES }, { NULL, "ctx-in", FILES }, { NULL, "ctx-out", FILES },
 };
 
@@ -153,13 +156,15 @@ static void offer(const char *before, const char *word, size_t len, const char *
 /* --- options ---------------------------------------------------------------- */
 
 /* The option of that name or letter, also of a child parser. */
-static const struct argp_option *find_option(const struct argp *argp, const char *name, size_t len, int key)
+static const struct argp_option *find_option(const struct argp *argp, const char *name, size_t len,
+					     int key)
 {
 	const struct argp_option *o = argp ? argp->options : NULL, *found = NULL;
 	const struct argp_child *c = argp ? argp->children : NULL;
 
 	for (; o && (o->name || o->key || o->doc); o++)
-		if (name ? o->name && strlen(o->name) == len && !strncmp(o->name, name, len) : o->key == key)
+		if (name ? o->name && strlen(o->name) == len &&
+		    !strncmp(o->name, name, len) : o->key == key)
 			return o;
 	for (; c && c->argp && !found; c++)
 		found = find_option(c->argp, name, len, key);
@@ -232,7 +237,8 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
 		/* names made from addresses only where one was begun; not the heading of csv */
-		if (strncmp(text, "function,module,", 16) && (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
+		if (strncmp(text, "function,module,", 16) &&
+		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);
 	free(text);
 	if (in)
@@ -247,9 +253,11 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 static void offer_functions(const struct line *l, const char *before, const char *cur)
 {
 	char *list[] = { "patchbay", "list", "--demangle=no", "--", NULL, NULL };
-	char *views[] = { "patchbay", "report", "--format=csv", "--no-pager", "-d", PB_DEFAULT_DIR, NULL };
+	char *views[] = { "patchbay", "report", "--format=csv", "--no-pager", "-d", PB_DEFAULT_DIR,
+		NULL };
 
-	if (!strcmp(l->command, "record") || !strcmp(l->command, "live") || !strcmp(l->command, "trace")) {
+	if (!strcmp(l->command, "record") || !strcmp(l->command, "live") ||
+	    !strcmp(l->command, "trace")) {
 		list[4] = l->prog ? l->words[l->prog] : NULL;
 		for (int i = l->first; i < l->prog; i++)
 			if (!strncmp(l->words[i], "--module", 8) || !strcmp(l->words[i], "--all"))
@@ -283,7 +291,8 @@ static void offer_each(const char *(*name)(size_t i), const char *before, const 
 }
 
 /* `before` is what stands in the same word before the value. */
-static void offer_value(const struct line *l, const char *option, const char *before, const char *cur)
+static void offer_value(const struct line *l, const char *option, const char *before,
+			const char *cur)
 {
 	const char *v = NULL;
 
@@ -343,7 +352,8 @@ static void offer_operand(const struct line *l, const char *cur)
 static void offer_arguments(struct line *l)
 {
 	const char *cur = l->words[l->at], *value = strchr(cur, '=');
-	const struct argp_option *o = l->at > l->first ? waits_for_value(l, l->words[l->at - 1]) : NULL;
+	const struct argp_option *o = l->at > l->first ? waits_for_value(l, l->words[l->at - 1]) :
+				      NULL;
 	char option[64], before[80];
 
 	l->prog = next_operand(l, l->first);
@@ -412,7 +422,7 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t completion_parse(int key, char *arg, struct argp_state *state)
 {
 	struct completion *c = state->input;
 
@@ -437,12 +447,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp completion_argp = {
-	options, parse, "bash|zsh|fish",
+	options, completion_parse, "bash|zsh|fish",
 	"Print a completion script. For this shell: source <(patchbay completion bash).\v"
 	"`make install' installs all three where the shells look for them.", NULL, NULL, NULL,
 };
 
-static int run_completion(int argc, char **argv)
+static int completion_run(int argc, char **argv)
 {
 	struct completion c = { .at = 0 };
 
@@ -453,7 +463,8 @@ static int run_completion(int argc, char **argv)
 	for (size_t i = 0; c.shell && i < pb_array_size(shells); i++)
 		if (!strcmp(c.shell, shells[i].name))
 			return fputs(shells[i].script, stdout) < 0 || fflush(stdout) ? 1 : 0;
-	pb_error("completion", "%s: not a supported shell; give bash, zsh or fish", c.shell ? c.shell : "no name");
+	pb_error("completion", "%s: not a supported shell; give bash, zsh or fish",
+		 c.shell ? c.shell : "no name");
 	return 2;
 }
 
@@ -461,5 +472,5 @@ const struct pb_command pb_command_completion = {
 	.name = "completion",
 	.summary = "Print shell completion for bash, zsh or fish",
 	.argp = &completion_argp,
-	.run = run_completion,
+	.run = completion_run,
 };

@@ -12,7 +12,7 @@
 
 #include "abi/control_files.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "cli/cli.h"
 #include "control/control.h"
 #include "control/resolve.h"
@@ -43,7 +43,7 @@ static int bad(struct control_options *o, const char *fmt, const char *arg)
 	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t control_parse(int key, char *arg, struct argp_state *state)
 {
 	struct control_options *o = state->input;
 	uint64_t n;
@@ -71,7 +71,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp control_argp = {
 	.options = options,
-	.parser = parse,
+	.parser = control_parse,
 	.args_doc = "[PID] list\n[PID] [read] FILE\n[PID] [write] FILE VALUE",
 	.doc = "Read and write the control files of a program that runs under "
 	       "`patchbay record --serve'.\v"
@@ -113,9 +113,11 @@ static int find_session(struct control_options *o, struct pb_control **c)
 		return 0;
 	pb_control_close(f.first);
 	if (f.nr)
-		return pb_error("control", "%u sessions run; choose one with -p PID or --session", f.nr);
+		return pb_error("control", "%u sessions run; choose one with -p PID or --session",
+				f.nr);
 	if (o->pid)
-		return pb_error("control", "%u: no `patchbay record --serve' traces this process", o->pid);
+		return pb_error("control", "%u: no `patchbay record --serve' traces this process",
+				o->pid);
 	return pb_error("control", "no `patchbay record --serve' runs%s%s", *f.err ? ": " : "",
 			f.err);
 }
@@ -243,7 +245,7 @@ static int usage(const char *why)
 	return 2;
 }
 
-static int run_control(int argc, char **argv)
+static int control_run(int argc, char **argv)
 {
 	struct control_options o = { 0 };
 	enum pb_control_file file;
@@ -280,5 +282,5 @@ const struct pb_command pb_command_control = {
 	.name = "control",
 	.summary = "Read and write the control files of a running program",
 	.argp = &control_argp,
-	.run = run_control,
+	.run = control_run,
 };

@@ -23,7 +23,7 @@
 
 #include "abi/analysis.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "cli/cli.h"
 #include "module/module.h"
 #include "module/runtimes.h"
@@ -49,8 +49,8 @@ static void say(enum verdict v, const char *what, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	pb_text_clean(text, '?', 0);
-	printf("%s%-4s%s  %-12s %s\n", colour ? colours[v] : "", words[v], colour ? "\033[m" : "", what,
-	       text);
+	printf("%s%-4s%s  %-12s %s\n", colour ? colours[v] : "", words[v], colour ? "\033[m" : "",
+	       what, text);
 }
 
 /* A one-line file without its newline; "" if it can't be read. */
@@ -107,7 +107,8 @@ static void check_memfd(void)
 	struct rlimit as, files;
 
 	if (fd < 0 || ftruncate(fd, 64 << 20) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
-		say(BAD, "memfd", "%s: shared memory for the ring cannot be created", strerror(errno));
+		say(BAD, "memfd", "%s: shared memory for the ring cannot be created",
+		    strerror(errno));
 	else
 		say(OK, "memfd", "sealed shared memory of 64 MiB");
 	if (fd >= 0)
@@ -172,16 +173,19 @@ static void check_ptrace(void)
 	int s = *scope ? atoi(scope) : 0;
 
 	if (!ptrace_works())
-		say(NOTE, "ptrace", "not allowed (a container's seccomp profile?): what is traced is set "
+		say(NOTE, "ptrace",
+		    "not allowed (a container's seccomp profile?): what is traced is set "
 		    "at start; it can't be changed while several threads run");
 	else
-		say(OK, "ptrace", "a process may stop its own threads' helper: tracing can change any time");
+		say(OK, "ptrace",
+		    "a process may stop its own threads' helper: tracing can change any time");
 	if (s == 0)
 		say(OK, "yama", *scope ? "ptrace_scope 0: any process of yours can be attached to" :
 		    "not there: any process of yours can be attached to");
 	else
 		say(NOTE, "yama", "ptrace_scope %d: %s", s, s == 1 ?
-		    "attaching to a running process needs root (or sysctl kernel.yama.ptrace_scope=0)" :
+		    "attaching to a running process needs root (or sysctl "
+		    "kernel.yama.ptrace_scope=0)" :
 		    s == 2 ? "only root may attach" : "attaching is disabled until the next boot");
 }
 
@@ -196,7 +200,8 @@ static void check_seccomp(void)
 	if (f)
 		fclose(f);
 	if (mode > 0)
-		say(NOTE, "seccomp", "mode %d is on here: system calls may be refused in ways that only "
+		say(NOTE, "seccomp",
+		    "mode %d is on here: system calls may be refused in ways that only "
 		    "trying tells", mode);
 	else
 		say(OK, "seccomp", "off");
@@ -220,7 +225,8 @@ static void check_tsc(void)
 		fclose(f);
 	source = line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource");
 	if (constant && nonstop)
-		say(OK, "TSC", "constant and nonstop; the kernel's clock source is %s", *source ? source : "?");
+		say(OK, "TSC", "constant and nonstop; the kernel's clock source is %s",
+		    *source ? source : "?");
 	else
 		say(NOTE, "TSC", "%s: durations may be off when the processor's frequency changes",
 		    constant ? "stops in deep sleep" : "isn't constant");
@@ -229,8 +235,8 @@ static void check_tsc(void)
 static void check_perf(void)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_TASK_CLOCK,
-		.exclude_kernel = 1,
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+		.config = PERF_COUNT_SW_TASK_CLOCK, .exclude_kernel = 1,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 
@@ -239,7 +245,8 @@ static void check_perf(void)
 		say(OK, "perf", "perf_event_open works (paranoid %s)",
 		    line_of("/proc/sys/kernel/perf_event_paranoid"));
 	} else {
-		say(NOTE, "perf", "perf_event_open: %s; tracing needs it for nothing", strerror(errno));
+		say(NOTE, "perf", "perf_event_open: %s; tracing needs it for nothing",
+		    strerror(errno));
 	}
 }
 
@@ -252,7 +259,8 @@ static void check_fuse(void)
 	if (fd >= 0)
 		say(OK, "FUSE", "/dev/fuse can be opened");
 	else
-		say(NOTE, "FUSE", "/dev/fuse: %s; the control tree can't be mounted, patchbay control "
+		say(NOTE, "FUSE",
+		    "/dev/fuse: %s; the control tree can't be mounted, patchbay control "
 		    "works without", strerror(errno));
 }
 
@@ -271,16 +279,21 @@ static void check_cache(void)
 		parent[0] = 0;
 	snprintf(dir, sizeof(dir), "%.4000s/patchbay", parent);
 	if (setting && (!strcmp(setting, "off") || !strcmp(setting, "0")))
-		say(NOTE, "cache", "PATCHBAY_CACHE is %s: each run analyses its modules again", setting);
+		say(NOTE, "cache", "PATCHBAY_CACHE is %s: each run analyses its modules again",
+		    setting);
 	else if (*parent && !stat(dir, &st) && (st.st_uid != geteuid() || st.st_mode & 022))
-		say(NOTE, "cache", "%s: not used, as it isn't yours alone; chmod go-w it, or set XDG_CACHE_HOME", dir);
+		say(NOTE, "cache",
+		    "%s: not used, as it isn't yours alone; chmod go-w it, or set XDG_CACHE_HOME",
+		    dir);
 	else if (!*parent)
-		say(NOTE, "cache", "neither HOME nor XDG_CACHE_HOME: each run analyses its modules again");
+		say(NOTE, "cache",
+		    "neither HOME nor XDG_CACHE_HOME: each run analyses its modules again");
 	else if (!access(dir, W_OK | X_OK) || !access(parent, W_OK | X_OK) ||
 		 (access(parent, F_OK) && home && !access(home, W_OK | X_OK)))
 		say(OK, "cache", "%s", dir);
 	else
-		say(NOTE, "cache", "%s: %s; each run analyses its modules again", dir, strerror(errno));
+		say(NOTE, "cache", "%s: %s; each run analyses its modules again", dir,
+		    strerror(errno));
 }
 
 static void check_preload(void)
@@ -309,7 +322,8 @@ static void check_file(const char *path)
 	if (fd < 0)
 		return;
 	if (pread(fd, &a, sizeof(a), 0) == sizeof(a)) {
-		say(a.flags & PB_AN_STATIC ? BAD : OK, path, "%u functions, %u can be traced%s", a.nr_funcs, a.nr_sites,
+		say(a.flags & PB_AN_STATIC ? BAD : OK, path, "%u functions, %u can be traced%s",
+		    a.nr_funcs, a.nr_sites,
 		    a.flags & PB_AN_STATIC ? "; it is static: no agent can be loaded into it" : "");
 		for (unsigned i = 0; pb_runtime_name(i); i++)
 			if (a.runtimes >> i & 1)
@@ -328,11 +342,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp doctor_argp = {
 	.parser = parse, .args_doc = "[FILE...]",
-	.doc = "Check what this machine allows, and what is to be known of each FILE, a program or library. "
-		"Exits with 1 if recording can't work.",
+	.doc = "Check what this machine allows, and what is to be known of each FILE, a program or "
+	       "library. Exits with 1 if recording can't work.",
 };
 
-static int run_doctor(int argc, char **argv)
+static int doctor_run(int argc, char **argv)
 {
 	int rest;
 
@@ -360,5 +374,5 @@ const struct pb_command pb_command_doctor = {
 	.name = "doctor",
 	.summary = "Say what this machine allows, and what will work",
 	.argp = &doctor_argp,
-	.run = run_doctor,
+	.run = doctor_run,
 };

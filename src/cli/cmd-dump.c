@@ -24,12 +24,13 @@ struct dump {
 };
 
 static const struct argp_option options[] = {
-	{ "format", 'f', "FORMAT", 0, "raw, chrome (Trace Event JSON), flame-graph (folded stacks, self "
+	{ "format", 'f', "FORMAT", 0,
+		"raw, chrome (Trace Event JSON), flame-graph (folded stacks, self "
 	  "time in ns), graphviz (raw)", 1 },
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t dump_parse(int key, char *arg, struct argp_state *state)
 {
 	struct dump *d = state->input;
 
@@ -43,7 +44,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				d->view = formats[i].view;
 				return 0;
 			}
-		argp_failure(state, 2, 0, "--format=%s: choose raw, chrome, flame-graph or graphviz", arg);
+		argp_failure(state, 2, 0,
+			     "--format=%s: choose raw, chrome, flame-graph or graphviz", arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -53,7 +55,8 @@ static const struct argp_child children[] = {
 	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
 };
 static const struct argp argp = {
-	options, parse, NULL, "Writes the recorded calls in a format for other programs.", children
+	options, dump_parse, NULL, "Writes the recorded calls in a format for other programs.",
+	children
 };
 
 static int check(void *input)
@@ -62,7 +65,8 @@ static int check(void *input)
 	bool raw = d->view == pb_view_raw;
 
 	if (raw && (d->common.nr_filters || d->common.max_depth || d->common.min_time)) {
-		pb_error("dump", "raw shows each record as it is: -F, -N, -D and -t are for the other "
+		pb_error("dump",
+			 "raw shows each record as it is: -F, -N, -D and -t are for the other "
 			 "formats");
 		return 2;
 	}
@@ -70,18 +74,19 @@ static int check(void *input)
 	return 0;
 }
 
-static int show(void *input, struct pb_view *v)
+static int dump_show(void *input, struct pb_view *v)
 {
 	const struct dump *d = input;
 
 	if (d->view == pb_view_chrome && v->data->clock.none)
-		return pb_error("dump", "chrome needs times, and none were recorded (--clock=none)");
+		return pb_error("dump",
+				"chrome needs times, and none were recorded (--clock=none)");
 	return d->view(v);
 }
 
-static int run(int argc, char **argv)
+static int dump_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, check, show };
+	static const struct pb_view_command command = { &argp, check, dump_show };
 	static struct dump d = { .common.command = "dump", .view = pb_view_raw };
 
 	return pb_view_run(&command, argc, argv, &d, &d.common);
@@ -91,5 +96,5 @@ const struct pb_command pb_command_dump = {
 	.name = "dump",
 	.summary = "Write the recorded calls for other programs",
 	.argp = &argp,
-	.run = run,
+	.run = dump_run,
 };

@@ -8,7 +8,7 @@ struct graph {
 	bool focus;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t graph_parse(int key, char *arg, struct argp_state *state)
 {
 	struct graph *g = state->input;
 
@@ -28,21 +28,21 @@ static const struct argp_child children[] = {
 	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
 };
 static const struct argp argp = {
-	NULL, parse, "[FUNC...]",
+	NULL, graph_parse, "[FUNC...]",
 	"Shows the tree of calls with their times; with FUNC, who called it and what it called.",
 	children
 };
 
-static int show(void *input, struct pb_view *v)
+static int graph_show(void *input, struct pb_view *v)
 {
 	const struct graph *g = input;
 
 	return pb_view_graph(v, g->focus);
 }
 
-static int run(int argc, char **argv)
+static int graph_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, NULL, show };
+	static const struct pb_view_command command = { &argp, NULL, graph_show };
 	static struct graph g = { .common.command = "graph" };
 
 	return pb_view_run(&command, argc, argv, &g, &g.common);
@@ -52,5 +52,5 @@ const struct pb_command pb_command_graph = {
 	.name = "graph",
 	.summary = "Show the tree of calls",
 	.argp = &argp,
-	.run = run,
+	.run = graph_run,
 };

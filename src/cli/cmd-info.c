@@ -14,11 +14,12 @@ struct info {
 
 static const struct argp_option options[] = {
 	{ "format", 'f', "FORMAT", 0, "text or json (text)", 1 },
-	{ "open", OPT_OPEN, NULL, 0, "The calls that each thread was in when the recording ended", 1 },
+	{ "open", OPT_OPEN, NULL, 0, "The calls that each thread was in when the recording ended",
+		1 },
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t info_parse(int key, char *arg, struct argp_state *state)
 {
 	struct info *i = state->input;
 
@@ -40,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &pb_view_argp }, { 0 } };
 static const struct argp argp = {
-	options, parse, NULL,
+	options, info_parse, NULL,
 	"Shows what was recorded: the program, how it ended, calls, losses, modules.", children
 };
 
@@ -52,16 +53,16 @@ static int check(void *input)
 	return 0;
 }
 
-static int show(void *input, struct pb_view *v)
+static int info_show(void *input, struct pb_view *v)
 {
 	const struct info *i = input;
 
 	return pb_view_info(v, i->json, i->open);
 }
 
-static int run(int argc, char **argv)
+static int info_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, check, show };
+	static const struct pb_view_command command = { &argp, check, info_show };
 	static struct info i = { .common.command = "info" };
 
 	return pb_view_run(&command, argc, argv, &i, &i.common);
@@ -71,5 +72,5 @@ const struct pb_command pb_command_info = {
 	.name = "info",
 	.summary = "Show what was recorded and how it ended",
 	.argp = &argp,
-	.run = run,
+	.run = info_run,
 };

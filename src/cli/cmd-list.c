@@ -14,7 +14,7 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "cli/cli.h"
 #include "module/demangle.h"
 #include "module/module.h"
@@ -117,7 +117,8 @@ static void print_json(struct list *l, const char *module, const char *name,
 	putchar('}');
 }
 
-static void print_csv(const char *module, const char *name, const struct pb_func *f, enum pb_inexit in)
+static void print_csv(const char *module, const char *name, const struct pb_func *f,
+		      enum pb_inexit in)
 {
 	csv_string(name);
 	putchar(',');
@@ -178,7 +179,8 @@ static void print_total_line(struct list *l, const char *name, const char *text,
 		break;
 	case FORMAT_JSON:
 		json_separator(l);
-		printf("{\"refused\":\"%s\",\"reason\":\"%s\",\"count\":%" PRIu64 "}", name, text, n);
+		printf("{\"refused\":\"%s\",\"reason\":\"%s\",\"count\":%" PRIu64 "}", name, text,
+		       n);
 		break;
 	case FORMAT_CSV:
 		printf("%s,", name);
@@ -225,7 +227,8 @@ static void print_totals(struct list *l)
 		if (!l->count_in[i])
 			continue;
 		if (!all++)
-			print_total_line(l, "", "of those that can be, by their entries only", entry_only(l));
+			print_total_line(l, "", "of those that can be, by their entries only",
+					 entry_only(l));
 		print_total_line(l, inexits[i].name, inexits[i].text, l->count_in[i]);
 	}
 }
@@ -243,7 +246,8 @@ static void list_analysis(struct list *l, const struct pb_analysis *a)
 
 		l->count[f[i].refused]++;
 		l->count_in[in]++;
-		if (!l->total && (l->entry_only ? in : l->refused == (f[i].refused != PB_REFUSED_NOT)))
+		if (!l->total &&
+		    (l->entry_only ? in : l->refused == (f[i].refused != PB_REFUSED_NOT)))
 			print_func(l, module, pb_func_name(a, &f[i]), &f[i], in);
 	}
 }
@@ -304,23 +308,26 @@ static const char *find_program(const char *name, char *out)
 
 /* --------------------------------------------------------------- arguments */
 
-enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_ENTRY_ONLY, OPT_TOTAL, OPT_LIBS, OPT_NO_CACHE,
+enum { OPT_REFUSED = 256, OPT_ALL_SITES, OPT_FORMAT, OPT_ENTRY_ONLY, OPT_TOTAL, OPT_LIBS,
+	OPT_NO_CACHE,
        OPT_DEMANGLE };
 
 static const struct argp_option options[] = {
 	{ "refused", OPT_REFUSED, NULL, 0, "Functions that can't be traced, and why", 0 },
-	{ "entry-only", OPT_ENTRY_ONLY, NULL, 0, "Functions whose returns can't be hooked, and why", 0 },
+	{ "entry-only", OPT_ENTRY_ONLY, NULL, 0, "Functions whose returns can't be hooked, and why",
+		0 },
 	{ "total", OPT_TOTAL, NULL, 0, "Numbers only, by reason", 0 },
 	{ "libs", OPT_LIBS, NULL, 0, "The shared libraries it needs, too", 0 },
 	{ "all-sites", OPT_ALL_SITES, NULL, 0,
 	  "Functions that the compiler left out in an instrumented program, too", 0 },
 	{ "format", OPT_FORMAT, "text|json|csv", 0, "Default: text", 0 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full or no (no)", 0 },
-	{ "no-cache", OPT_NO_CACHE, NULL, 0, "Analyse the file again, and do not use the cache", 0 },
+	{ "no-cache", OPT_NO_CACHE, NULL, 0, "Analyse the file again, and do not use the cache",
+		0 },
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t list_parse(int key, char *arg, struct argp_state *state)
 {
 	struct list *l = state->input;
 
@@ -371,14 +378,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "PROG|FILE",
+	options, list_parse, "PROG|FILE",
 	"List the functions of a program or library that can be traced.", NULL, NULL, NULL
 };
 
-static int run(int argc, char **argv)
+static int list_run(int argc, char **argv)
 {
 	static const struct pb_needed_ops ops = { list_file, missing };
-	struct list l = { .first = true, .demangle = PB_DEMANGLE_NO, .module.flags = PB_MODULE_RETURNS };
+	struct list l = { .first = true, .demangle = PB_DEMANGLE_NO,
+		.module.flags = PB_MODULE_RETURNS };
 	char found[PATH_MAX];
 	const char *path;
 
@@ -404,5 +412,5 @@ const struct pb_command pb_command_list = {
 	.name = "list",
 	.summary = "List the functions that can be traced, or why others can't",
 	.argp = &argp,
-	.run = run,
+	.run = list_run,
 };

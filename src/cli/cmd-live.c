@@ -33,7 +33,7 @@ static void pass_on(struct argp_state *state, struct live *l, const char *option
 		l->argv[l->argc++] = arg;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t live_parse(int key, char *arg, struct argp_state *state)
 {
 	struct live *l = state->input;
 	enum pb_demangle how;
@@ -62,7 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = live_parse,
 	.args_doc = "[--] PROG [ARGS]",
 	.doc = "Run PROG and show its calls when it exits. No data is kept.\v" RECORD_HELP_END,
 	.children = children,
@@ -81,13 +81,14 @@ static int replay(void *arg, const char *dir)
 	return c->run(l->argc, l->argv);
 }
 
-static int run_live(int argc, char **argv)
+static int live_run(int argc, char **argv)
 {
 	struct live l = { .argv = { "patchbay replay" }, .argc = 1 };
 	int ret;
 
 	record_options_init(&l.record);
-	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) || l.record.usage_error ? 2 : 0;
+	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) ||
+	      l.record.usage_error ? 2 : 0;
 	if (!ret)
 		ret = record_temporary(&l.record, "live", replay, &l);
 	record_options_free(&l.record);
@@ -98,5 +99,5 @@ const struct pb_command pb_command_live = {
 	.name = "live",
 	.summary = "Run a program and show its calls when it exits",
 	.argp = &argp,
-	.run = run_live,
+	.run = live_run,
 };

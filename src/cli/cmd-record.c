@@ -69,9 +69,11 @@ int record_temporary(struct record_options *o, const char *command,
 	char dir[PATH_MAX], data[PATH_MAX + 8];
 	int ret, shown = 0;
 
-	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= sizeof(dir) ||
+	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-XXXXXX", tmp &&
+			     *tmp ? tmp : "/tmp") >= sizeof(dir) ||
 	    !mkdtemp(dir))
-		return pb_error(command, "%s: %s; set TMPDIR to a directory that can be written", dir, strerror(errno));
+		return pb_error(command, "%s: %s; set TMPDIR to a directory that can be written",
+				dir, strerror(errno));
 	snprintf(data, sizeof(data), "%s/data", dir);
 	o->dir = data;
 	o->quiet = true;
@@ -83,7 +85,7 @@ int record_temporary(struct record_options *o, const char *command,
 	return ret ? ret : shown;
 }
 
-static int run_record(int argc, char **argv)
+static int record_command_run(int argc, char **argv)
 {
 	static struct bpf_attach attach = { .command = "record" };
 	struct record_options o;
@@ -104,5 +106,5 @@ const struct pb_command pb_command_record = {
 	.name = "record",
 	.summary = "Run a program and record its calls",
 	.argp = &record_argp,
-	.run = run_record,
+	.run = record_command_run,
 };

@@ -10,7 +10,8 @@ struct replay {
 };
 
 static const struct argp_option options[] = {
-	{ "option", 'O', "NAME", 0, "A trace option: funcgraph-abstime, -proc, -tail, -overhead, -duration, -tid; "
+	{ "option", 'O', "NAME", 0,
+		"A trace option: funcgraph-abstime, -proc, -tail, -overhead, -duration, -tid; "
 	  "no in front switches it off (nofuncgraph-tid)", 1 },
 	{ 0 }
 };
@@ -22,7 +23,7 @@ bool pb_replay_option(const char *name)
 	return pb_fg_set(&dummy, name);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t replay_parse(int key, char *arg, struct argp_state *state)
 {
 	struct replay *r = state->input;
 
@@ -43,12 +44,12 @@ static const struct argp_child children[] = {
 	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
 };
 static const struct argp argp = {
-	options, parse, NULL,
+	options, replay_parse, NULL,
 	"Shows the recorded calls, thread by thread and merged by time, in the format of the "
 	"kernel's trace file.", children
 };
 
-static int show(void *input, struct pb_view *v)
+static int replay_show(void *input, struct pb_view *v)
 {
 	const struct replay *r = input;
 	unsigned set = PB_FG_DEFAULT;
@@ -60,9 +61,9 @@ static int show(void *input, struct pb_view *v)
 	return pb_view_graph_text(v, set);
 }
 
-static int run(int argc, char **argv)
+static int replay_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, NULL, show };
+	static const struct pb_view_command command = { &argp, NULL, replay_show };
 	static struct replay r = { .common.command = "replay" };
 
 	return pb_view_run(&command, argc, argv, &r, &r.common);
@@ -72,5 +73,5 @@ const struct pb_command pb_command_replay = {
 	.name = "replay",
 	.summary = "Show the recorded calls",
 	.argp = &argp,
-	.run = run,
+	.run = replay_run,
 };

@@ -29,9 +29,10 @@ static int choose(const char *arg, const char *const *names)
 	return -1;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t report_parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const sorts[] = { "total", "self", "calls", "min", "max", "avg", "func", NULL };
+	static const char *const sorts[] = { "total", "self", "calls", "min", "max", "avg", "func",
+		NULL };
 	static const char *const formats[] = { "text", "csv", "json", NULL };
 	struct report *r = state->input;
 	int n;
@@ -43,7 +44,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 's':
 		n = choose(arg, sorts);
 		if (n < 0)
-			argp_failure(state, 2, 0, "--sort=%s: choose total, self, calls, min, max, avg or func",
+			argp_failure(state, 2, 0,
+				     "--sort=%s: choose total, self, calls, min, max, avg or func",
 				   arg);
 		r->sort = (enum pb_report_sort)n;
 		return 0;
@@ -64,7 +66,8 @@ static const struct argp_child children[] = {
 	{ &pb_view_argp_select }, { &pb_view_argp }, { 0 }
 };
 static const struct argp argp = {
-	options, parse, NULL, "Shows, for each function, its calls and the time spent in it.", children
+	options, report_parse, NULL,
+	"Shows, for each function, its calls and the time spent in it.", children
 };
 
 static int print_diff(struct pb_view *now, const struct report *r, struct pb_report *report)
@@ -109,7 +112,7 @@ static int check(void *input)
 	return 0;
 }
 
-static int show(void *input, struct pb_view *v)
+static int report_show(void *input, struct pb_view *v)
 {
 	struct pb_report report;
 	int ret = pb_report_make(v, &report);
@@ -121,9 +124,9 @@ static int show(void *input, struct pb_view *v)
 	return ret;
 }
 
-static int run(int argc, char **argv)
+static int report_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, check, show };
+	static const struct pb_view_command command = { &argp, check, report_show };
 	static struct report r = { .common.command = "report" };
 
 	return pb_view_run(&command, argc, argv, &r, &r.common);
@@ -133,5 +136,5 @@ const struct pb_command pb_command_report = {
 	.name = "report",
 	.summary = "Show calls and times by function",
 	.argp = &argp,
-	.run = run,
+	.run = report_run,
 };

@@ -11,7 +11,8 @@
 const char *argp_program_version = "patchbay " PB_VERSION;
 
 #define COMMANDS(X) \
-	X(record) X(live) X(replay) X(report) X(graph) X(dump) X(info) X(list) X(control) X(doctor) \
+	X(record) X(live) X(replay) X(report) X(graph) X(dump) X(info) X(list) X(control) X( \
+			doctor) \
 	X(bpf) X(completion)
 
 static const struct pb_command *const commands[] = {
@@ -40,7 +41,7 @@ const struct pb_command *pb_command_each(const struct pb_command *previous)
 	return NULL;
 }
 
-static int help(void)
+static int main_help(void)
 {
 	const struct pb_command *c = NULL;
 
@@ -99,11 +100,11 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		return puts(argp_program_version) < 0;
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "-h"))
-		return help();
+		return main_help();
 	if (!strcmp(argv[1], "help")) {
 		c = argc > 2 ? pb_command_find(argv[2]) : NULL;
 		if (!c)
-			return argc > 2 ? unknown(argv[2]) : help();
+			return argc > 2 ? unknown(argv[2]) : main_help();
 		argv[2] = "--help";
 		argc = 3;
 	} else {

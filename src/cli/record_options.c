@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The options of recording commands as argp tables, and what each sets. */
 #include "cli/record_options.h"
 
 #include <errno.h>
@@ -18,8 +19,10 @@
 #define DEFAULT_MAX_SIZE (4ull << 30)
 
 enum {
-	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK, OPT_NO_EXEC,
-	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_GLOBAL, OPT_BTF,
+	OPT_TRACER = 256, OPT_MATCH, OPT_CLOCK, OPT_NO_LOSS, OPT_OVERWRITE, OPT_NO_FORK,
+		OPT_NO_EXEC,
+	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_GLOBAL,
+		OPT_BTF,
 	OPT_SET, OPT_ATTACH,
 };
 
@@ -35,22 +38,30 @@ static const struct argp_option common[] = {
 	{ "size-filter", 'Z', "BYTES", 0, "Only functions of at least BYTES bytes of code", 2 },
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
 	{ "depth", 'D', "N", 0, "Record N levels of calls only", 2 },
-	{ "time-filter", 't', "TIME", 0, "Record calls longer than TIME only: 5us, 1.5ms, 2s; without a unit ns", 2 },
-	{ "module", OPT_MODULE, "GLOB", 0, "Trace the libraries that match too, for example 'libssl.so*'", 2 },
+	{ "time-filter", 't', "TIME", 0,
+		"Record calls longer than TIME only: 5us, 1.5ms, 2s; without a unit ns", 2 },
+	{ "module", OPT_MODULE, "GLOB", 0,
+		"Trace the libraries that match too, for example 'libssl.so*'", 2 },
 	{ "all", OPT_ALL, 0, 0, "Trace all libraries too, including libc and ld.so", 2 },
-	{ "all-sites", OPT_ALL_SITES, 0, 0, "In a program built with -pg or the like, also trace functions "
+	{ "all-sites", OPT_ALL_SITES, 0, 0,
+		"In a program built with -pg or the like, also trace functions "
 	  "that the compiler did not instrument", 2 },
 	{ "no-fork", OPT_NO_FORK, 0, 0, "Do not trace child processes", 2 },
 	{ "no-exec", OPT_NO_EXEC, 0, 0, "Do not trace programs that PROG executes", 2 },
 	{ 0, 0, 0, 0, "How it is recorded:", 3 },
 	{ "buffer", 'b', "SIZE", 0, "Size of the ring buffer (64M)", 3 },
-	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at SIZE of data (4G; 0: no limit)", 3 },
-	{ "no-loss", OPT_NO_LOSS, 0, 0, "Make the program wait when the buffer is full, instead of losing records", 3 },
+	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at SIZE of data (4G; 0: no limit)",
+		3 },
+	{ "no-loss", OPT_NO_LOSS, 0, 0,
+		"Make the program wait when the buffer is full, instead of losing records", 3 },
 	{ "overwrite", OPT_OVERWRITE, 0, 0, "Keep the newest records only (flight recorder)", 3 },
-	{ "clock", OPT_CLOCK, "NAME", 0, "Trace clock (x86-tsc): local, global, perf, mono, mono_raw, boot, "
+	{ "clock", OPT_CLOCK, "NAME", 0,
+		"Trace clock (x86-tsc): local, global, perf, mono, mono_raw, boot, "
 	  "uptime or none", 3 },
-	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing", 3 },
-	{ "set", OPT_SET, "FILE=VALUE", 0, "Write VALUE to the control file (see `patchbay control list') before "
+	{ "serve", OPT_SERVE, 0, 0, "Let `patchbay control' change the running program's tracing",
+		3 },
+	{ "set", OPT_SET, "FILE=VALUE", 0,
+		"Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
 	/* other tracers have these: they are answered, not offered */
 	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
@@ -59,15 +70,20 @@ static const struct argp_option common[] = {
 };
 
 static const struct argp_option own[] = {
-	{ "directory", 'd', "DIR", 0, "Data directory (" PB_DEFAULT_DIR "); an existing recording is "
+	{ "directory", 'd', "DIR", 0,
+		"Data directory (" PB_DEFAULT_DIR "); an existing recording is "
 	  "renamed to DIR.old", 1 },
 	{ "data", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
-	{ "bpf", OPT_BPF, "OBJECT", 0, "Attach the object's eBPF programs to functions; one that returns 0 "
+	{ "bpf", OPT_BPF, "OBJECT", 0,
+		"Attach the object's eBPF programs to functions; one that returns 0 "
 	  "keeps the call out of the record", 2 },
-	{ "map", OPT_MAP, "NAME:SIZES", 0, "With --bpf: the object's map NAME has these sizes: max_entries=N, "
+	{ "map", OPT_MAP, "NAME:SIZES", 0,
+		"With --bpf: the object's map NAME has these sizes: max_entries=N, "
 	  "value_size=N, key_size=N, with commas", 2 },
-	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "With --bpf: the object's variable NAME has this value", 2 },
-	{ "btf", OPT_BTF, "FILE", 0, "With --bpf: where CO-RE looks for types before it looks for the kernel's", 2 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
+		"With --bpf: the object's variable NAME has this value", 2 },
+	{ "btf", OPT_BTF, "FILE", 0,
+		"With --bpf: where CO-RE looks for types before it looks for the kernel's", 2 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
@@ -154,19 +170,23 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		return add_pattern(o, key, arg);
 	case 'Z':
 		if (pb_control_parse_u64(arg, UINT32_MAX, &n))
-			usage_error(state, "-Z %s: not a number of bytes; give for example -Z 64", arg);
+			usage_error(state, "-Z %s: not a number of bytes; give for example -Z 64",
+				    arg);
 		o->size = arg;
 		return 0;
 	case 'D':
 		if (pb_control_parse_u64(arg, INT32_MAX, &n))
-			usage_error(state, "-D %s: not a depth; give a number, for example -D 3", arg);
+			usage_error(state, "-D %s: not a depth; give a number, for example -D 3",
+				    arg);
 		o->depth = arg;
 		return 0;
 	case 't':
 		/* uftrace's unit on the command line, the kernel's in the file */
-		if (strspn(arg, "0123456789") == strlen(arg) ? pb_control_parse_u64(arg, INT64_MAX, &n) :
-		    pb_control_parse_duration(arg, &n))
-			usage_error(state, "-t %s: not a time; give for example 500, 10us, 1.5ms or 2s", arg);
+		if (strspn(arg, "0123456789") == strlen(arg) ?
+		    pb_control_parse_u64(arg, INT64_MAX, &n) : pb_control_parse_duration(arg, &n))
+			usage_error(state,
+				    "-t %s: not a time; give for example 500, 10us, 1.5ms or 2s",
+				    arg);
 		else
 			pb_control_format_us(n, o->thresh, sizeof(o->thresh));
 		return 0;
@@ -208,7 +228,8 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 		usage_error(state, "--set=%s: say FILE=VALUE", arg);
 	} else if (file == PB_NR_CONTROL_FILES) {
 		usage_error(state, "--set=%s: no such file; see patchbay control list", arg);
-	} else if (file == PB_CF_BUFFER_SIZE_KB || file == PB_CF_CURRENT_TRACER || file == PB_CF_TRACE_CLOCK) {
+	} else if (file == PB_CF_BUFFER_SIZE_KB || file == PB_CF_CURRENT_TRACER ||
+		   file == PB_CF_TRACE_CLOCK) {
 		usage_error(state, "--set=%s: there are the options -b, --tracer and --clock", arg);
 	} else if (pb_control_validate(file, value + 1, false, err, sizeof(err))) {
 		snprintf(name, sizeof(name), "--set: %.40s: %%s", pb_control_info(file)->path);
@@ -229,15 +250,18 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	case OPT_TRACER:
 		o->tracer = one_of(arg, tracers);
 		if (!o->tracer)
-			usage_error(state, "--tracer=%s: choose function_graph, function or nop", arg);
+			usage_error(state, "--tracer=%s: choose function_graph, function or nop",
+				    arg);
 		return 0;
 	case 'b':
 		if (record_parse_size(arg, &o->buffer))
-			usage_error(state, "-b %s: not a size; give for example 512K, 64M or 2G", arg);
+			usage_error(state, "-b %s: not a size; give for example 512K, 64M or 2G",
+				    arg);
 		return 0;
 	case OPT_MAX_SIZE:
 		if (record_parse_size(arg, &o->max_size))
-			usage_error(state, "--max-size=%s: not a size; give for example 500M or 10G", arg);
+			usage_error(state,
+				    "--max-size=%s: not a size; give for example 500M or 10G", arg);
 		return 0;
 	case OPT_NO_LOSS:
 		set_mode(o, PB_RING_WAIT, state);
@@ -251,7 +275,8 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->clock = arg;
 		return 0;
 	case 'p': case OPT_ATTACH:
-		usage_error(state, "-p %s: a running process can't be attached to yet; start it with "
+		usage_error(state,
+			    "-p %s: a running process can't be attached to yet; start it with "
 			    "patchbay record -- PROG", arg);
 		return 0;
 	case OPT_SET:
@@ -267,7 +292,8 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!o->argv && !o->usage_error)
-			usage_error(state, "no program to run; say patchbay record PROG [ARGS]%s", "");
+			usage_error(state, "no program to run; say patchbay record PROG [ARGS]%s",
+				    "");
 		return 0;
 	}
 	return parse_filter(key, arg, state);
@@ -299,11 +325,15 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (o->nr_map_sizes && !o->bpf_object)
-			usage_error(state, "--map %s: there are no maps without --bpf", o->map_sizes[0]);
+			usage_error(state, "--map %s: there are no maps without --bpf",
+				    o->map_sizes[0]);
 		if (o->nr_globals && !o->bpf_object)
-			usage_error(state, "--global %s: there are no variables without --bpf", o->globals[0]);
+			usage_error(state, "--global %s: there are no variables without --bpf",
+				    o->globals[0]);
 		if (o->btf && !o->bpf_object)
-			usage_error(state, "--btf %s: has no effect without --bpf; add --bpf OBJECT", o->btf);
+			usage_error(state,
+				    "--btf %s: has no effect without --bpf; add --bpf OBJECT",
+				    o->btf);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

@@ -25,7 +25,9 @@ enum pb_control_owner { PB_OWNER_AGENT, PB_OWNER_OBSERVER };
 struct pb_control_info {
 	const char *path;		/* relative to tracing/ */
 	enum pb_control_owner owner;
-	unsigned mode;			/* PB_CONTROL_* */
+	unsigned mode;			/* PB_CONTROL_R, W, RW */
+	enum pb_control_type type;
+	uint32_t most;			/* of a number */
 	const char *summary;
 };
 

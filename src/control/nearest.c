@@ -6,7 +6,7 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
-#include "control/names.h"
+#include "control/function_names.h"
 #include "control/resolve.h"
 
 #define NEAREST 3
@@ -119,7 +119,8 @@ void pb_control_nearest_function(const struct pb_analysis *const *modules, unsig
 	nr = begin(&n, pattern) ? nr : 0;
 	for (unsigned m = 0; m < nr; m++)
 		for (uint32_t i = 0; i < modules[m]->nr_funcs; i++)
-			pb_names_each(modules[m], pb_analysis_funcs(modules[m]) + i, true, each_name, &n);
+			pb_names_each(modules[m], pb_analysis_funcs(modules[m]) + i, true,
+				      each_name, &n);
 	print(&n, out, len);
 }
 

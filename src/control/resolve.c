@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Looks patterns up in analyses: which functions they mean, or why they mean none. */
 #include "control/resolve.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/glob.h"
-#include "control/names.h"
+#include "control/function_names.h"
 #include "module/demangle.h"
 
 /* --- names --------------------------------------------------------------- */

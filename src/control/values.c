@@ -55,7 +55,8 @@ int pb_control_parse_duration(const char *text, uint64_t *ns)
 		if (strcmp(p, units[i].name))
 			continue;
 		if (__builtin_mul_overflow(whole, units[i].ns, ns) ||
-		    __builtin_add_overflow(*ns, (uint64_t)((unsigned __int128)part * units[i].ns / scale), ns))
+		    __builtin_add_overflow(*ns, (uint64_t)((unsigned __int128)part *
+							   units[i].ns / scale), ns))
 			return -EINVAL;
 		return 0;
 	}
@@ -89,7 +90,7 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	*out = (struct pb_control_pattern){ .remove = *s == '!' };
 	if (out->remove)
 		s++;
-	/* C++ names hold "::"; a command stands after a single colon */
+	/* C++ names hold "::"; a command stands behind a single colon */
 	for (colon = s; colon < end; colon++) {
 		if (*colon != ':')
 			continue;
@@ -101,20 +102,21 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	out->text_len = (size_t)(colon - s);
 	if (colon < end) {
 		if ((size_t)(end - colon) < 5 || strncmp(colon, ":mod:", 5)) {
-			snprintf(err, errlen, "'%.*s': only :mod:MODULE may follow a pattern",
+			snprintf(err, errlen,
+				 "'%.*s': the only command behind a pattern is :mod:MODULE",
 				 (int)(end - s), s);
 			return -EINVAL;
 		}
 		out->module = colon + 5;
 		out->module_len = (size_t)(end - out->module);
 		if (!out->module_len) {
-			snprintf(err, errlen, "'%.*s': no module after :mod:", (int)(end - s), s);
+			snprintf(err, errlen, "'%.*s': no module behind :mod:", (int)(end - s), s);
 			return -EINVAL;
 		}
 	}
 	/* ":mod:M" is all of M, as in the kernel */
 	if (!out->text_len && !out->module) {
-		snprintf(err, errlen, "'!': no pattern after it");
+		snprintf(err, errlen, "'!': no pattern behind it");
 		return -EINVAL;
 	}
 	return 1;
@@ -137,18 +139,6 @@ static int validate_patterns(const char *value, char *err, size_t errlen)
 	return ret;
 }
 
-static int validate_tracer(const char *value, char *err, size_t errlen)
-{
-	static const char *const names[] = { "nop", "function", "function_graph" };
-	size_t len = strcspn(value, " \t\n");
-
-	if (!value[len + strspn(value + len, " \t\n")])
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			if (len == strlen(names[i]) && !strncmp(names[i], value, len))
-				return 0;
-	return invalid(value, "is not a tracer; choose nop, function or function_graph", err, errlen);
-}
-
 static int validate_number(const char *value, uint64_t max, char *err, size_t errlen)
 {
 	char text[100];
@@ -156,29 +146,48 @@ static int validate_number(const char *value, uint64_t max, char *err, size_t er
 
 	if (!pb_control_parse_u64(value, max, &n))
 		return 0;
-	snprintf(text, sizeof(text), "is not a number from 0 to %llu", (unsigned long long)max);
+	snprintf(text, sizeof(text), "is no number from 0 to %llu", (unsigned long long)max);
 	return invalid(value, text, err, errlen);
 }
 
-static int validate_clock(const char *value, char *err, size_t errlen)
+static int validate_time(const char *value, char *err, size_t errlen)
 {
-	/* all but none are stamped with the TSC; readers convert */
-	static const char *const names[] = { "x86-tsc", "local", "global", "perf", "mono", "mono_raw",
-					     "boot", "uptime", "none" };
+	char copy[64];
+	uint64_t ns;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(names[i], value))
-			return 0;
-	return invalid(value, "is not a clock; choose x86-tsc, local, global, perf, mono, mono_raw, "
-		       "boot, uptime or none", err, errlen);
+	snprintf(copy, sizeof(copy), "%s", value);
+	copy[strcspn(copy, " \t\n")] = 0;
+	if (!pb_control_parse_duration(copy, &ns))
+		return 0;
+	return invalid(value, "is no time in microseconds", err, errlen);
+}
+
+/* One of the names, the last of which is NULL; what: "a tracer". */
+static int validate_name(const char *value, const char *what, const char *const *names,
+			 char *err, size_t errlen)
+{
+	size_t len = strcspn(value, " \t\n"), at;
+	char text[200];
+
+	if (!value[len + strspn(value + len, " \t\n")])
+		for (size_t i = 0; names[i]; i++)
+			if (len == strlen(names[i]) && !strncmp(names[i], value, len))
+				return 0;
+	at = (size_t)snprintf(text, sizeof(text), "is no %s; there are ", what);
+	for (size_t i = 0; names[i]; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", names[i],
+				       !names[i + 1] ? "" : names[i + 2] ? ", " : " and ");
+	return invalid(value, text, err, errlen);
 }
 
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen)
 {
+#define NAME(name) name,
+	static const char *const tracers[] = { PB_TRACERS(NAME) NULL };
+	static const char *const clocks[] = { PB_TRACE_CLOCKS(NAME) NULL };
+#undef NAME
 	const struct pb_control_info *info = pb_control_info(file);
-	uint64_t ns;
-	char copy[64];
 
 	if (!info)
 		return -ENOENT;
@@ -186,36 +195,19 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 		snprintf(err, errlen, "can only be read");
 		return -EACCES;
 	}
-	switch (file) {
-	case PB_CF_SET_FTRACE_FILTER:
-	case PB_CF_SET_FTRACE_NOTRACE:
-	case PB_CF_SET_GRAPH_FUNCTION:
-	case PB_CF_SET_GRAPH_NOTRACE:
-	case PB_CF_GRAPH_CALLERS:
+	switch (info->type) {
+	case PB_CONTROL_PATTERNS:
 		return validate_patterns(value, err, errlen);
-	case PB_CF_CURRENT_TRACER:
-		return validate_tracer(value, err, errlen);
-	case PB_CF_MAX_GRAPH_DEPTH:
-		return validate_number(value, INT32_MAX, err, errlen);
-	case PB_CF_TRACING_ON:
-	case PB_CF_BPF_STATS_ENABLED:
-		return validate_number(value, 1, err, errlen);
-	case PB_CF_BPF_JIT_ENABLE:
-	case PB_CF_BPF_JIT_HARDEN:
-	case PB_CF_UNPRIVILEGED_BPF_DISABLED:
-		return validate_number(value, 2, err, errlen);
-	case PB_CF_SET_FTRACE_SIZE:
-	case PB_CF_BUFFER_SIZE_KB:
-		return validate_number(value, UINT32_MAX, err, errlen);
-	case PB_CF_TRACING_THRESH:
-		snprintf(copy, sizeof(copy), "%s", value);
-		copy[strcspn(copy, " \t\n")] = 0;
-		if (!pb_control_parse_duration(copy, &ns))
-			return 0;
-		return invalid(value, "is not a time in microseconds", err, errlen);
-	case PB_CF_TRACE_CLOCK:
-		return validate_clock(value, err, errlen);
-	default:
-		return 0;	/* the agent knows */
+	case PB_CONTROL_NUMBER:
+		return validate_number(value, info->most, err, errlen);
+	case PB_CONTROL_TIME:
+		return validate_time(value, err, errlen);
+	case PB_CONTROL_TRACER:
+		return validate_name(value, "tracer", tracers, err, errlen);
+	case PB_CONTROL_CLOCK:
+		return validate_name(value, "clock", clocks, err, errlen);
+	case PB_CONTROL_TEXT:
+		break;		/* the agent knows */
 	}
+	return 0;
 }

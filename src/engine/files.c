@@ -6,8 +6,8 @@
 #include "base/pages.h"
 #include "base/sys.h"
 
-static const char *const paths[] = {
-#define X(path, ...) path,
+static const struct { const char *path; uint8_t type; uint32_t most; } table[] = {
+#define X(path, id, owner, mode, type, most, text) { path, PB_CONTROL_##type, most },
 	PB_CONTROL_FILES(X)
 #undef X
 };
@@ -21,8 +21,8 @@ void pb_file_register(enum pb_control_file id, const struct pb_file *file)
 
 static struct pb_file *find(const char *path)
 {
-	for (size_t i = 0; i < pb_array_size(paths); i++)
-		if (pb_streq(path, paths[i]))
+	for (size_t i = 0; i < pb_array_size(table); i++)
+		if (pb_streq(path, table[i].path))
 			return &files[i];
 	return NULL;
 }
@@ -34,10 +34,38 @@ long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset)
 
 	if (!f)
 		return -2;
-	if (!f->read)
+	if (!f->read && !f->word)
 		return -22;
-	f->read(&s);
+	if (f->read) {
+		f->read(&s);
+	} else {
+		pb_seq_u64(&s, *f->word);
+		pb_seq_puts(&s, "\n");
+	}
 	return (long)s.used;
+}
+
+static int write_word(const struct pb_file *f, const char *text, bool live)
+{
+	static char error[64];
+	uint32_t most = table[f - files].most, before = *f->word;
+	int64_t n = pb_parse_u64(text, strlen(text));
+	size_t at = 0;
+	int err;
+
+	if (n < 0 || n > most) {
+		pb_put_str(error, sizeof(error), &at, "is no number from 0 to ");
+		pb_put_u64(error, sizeof(error), &at, most);
+		pb_file_error = error;
+		return -22;
+	}
+	*f->word = (uint32_t)n;
+	err = f->changed ? f->changed(before, live) : 0;
+	if (err) {
+		*f->word = before;
+		f->changed(before, live);
+	}
+	return err;
 }
 
 int pb_file_write(const char *path, char *text, bool append, bool live)
@@ -48,13 +76,13 @@ int pb_file_write(const char *path, char *text, bool append, bool live)
 	pb_file_error = NULL;
 	if (!f)
 		return -2;
-	if (!f->write) {
+	if (!f->write && !f->word) {
 		pb_file_error = "can't be written";
 		return -22;
 	}
 	while (n && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\t'))
 		text[--n] = 0;
-	return f->write(text, append, live);
+	return f->word ? write_word(f, text, live) : f->write(text, append, live);
 }
 
 void pb_seq_putn(struct pb_seq *s, const char *text, size_t n)

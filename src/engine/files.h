@@ -28,11 +28,18 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 /* What is wrong with a write, for people; set by a failing write function. */
 extern const char *pb_file_error;
 
+/*
+ * A file is two functions, or, where its type is NUMBER, a word: reading and checking, by its
+ * row in abi/control_files.h, are done here. live: the program runs already.
+ */
 struct pb_file {
 	void (*read)(struct pb_seq *s);
-	/* text: NUL-terminated, white space at the end stripped. append: >>.
-	 * 0 or -errno. live: the program runs already. */
+	/* text: NUL-terminated, white space at the end stripped. append: >>. 0 or -errno. */
 	int (*write)(char *text, bool append, bool live);
+	uint32_t *word;
+	/* The word has its new value; may be NULL. 0, or -errno: it gets `before` back, and this
+	 * is called once more. */
+	int (*changed)(uint32_t before, bool live);
 };
 void pb_file_register(enum pb_control_file id, const struct pb_file *file);
 

@@ -22,8 +22,8 @@
 #include "engine/thread.h"
 #include "engine/uaccess.h"
 
-#define MOST_TEXT	1024
-#define MOST_EVENT	65536
+#define MAX_TEXT	1024
+#define MAX_EVENT	65536
 #define CODE_ROW	16
 
 static struct pb_bpf_map *output, *all_maps;
@@ -42,7 +42,7 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 
 	if (!output)
 		return -ENOENT;
-	if (na + nb > MOST_EVENT)
+	if (na + nb > MAX_EVENT)
 		return -E2BIG;
 	record = pb_bpf_ringbuf_reserve(output, sizeof(*record) + na + nb, 0);
 	if (!record) {
@@ -65,7 +65,7 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 
 static void trace(struct pb_bpf_run *run, const char *text, uint32_t len)
 {
-	put(run, PB_PROGS_TEXT, 0, text, len < MOST_TEXT ? len : MOST_TEXT, NULL, 0);
+	put(run, PB_PROGS_TEXT, 0, text, len < MAX_TEXT ? len : MAX_TEXT, NULL, 0);
 }
 
 static int event_output(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index, void *object,

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "abi/analysis_check.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "module/depth.h"
 #include "module/module_priv.h"
 #include "module/runtimes.h"

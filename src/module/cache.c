@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Finds, checks, writes and prunes the files of the cache. */
 #include "module/cache.h"
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads FDEs and runs the instructions of their tables. */
 #include "module/cfi.h"
 #include <string.h>
 #include "module/cfi_ops.h"

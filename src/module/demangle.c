@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Leaves lists and clones out of what libiberty makes of a mangled name. */
 #include "module/demangle.h"
 
 #include <ctype.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
 #define TEXT_MAX_BYTES	65536	/* and those of which more than that would become */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads blocks of a file when they are asked for, and checks ranges. */
 #include "module/elf_file.h"
 #include <errno.h>
 #include <stdlib.h>

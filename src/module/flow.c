@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Notes where control leaves a function, and holds CFI against the code. */
 #include "module/flow.h"
 
 void pb_flow_flush(struct pb_flow *f)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A table of the frequent opcodes, and Zydis for the rest. */
 #include "module/insn.h"
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Follows DT_NEEDED from file to file, each looked for as ld.so does. */
 #include "module/needed.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Candidates for functions from every symbol table that belongs to the file. */
 #include <errno.h>
 #include <string.h>
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "module/module_priv.h"
 
 #define MAX_NAME 4096	/* C++ mangles to a few thousand */

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Counts events of a chunk that goes by, by the decoder's own rules. */
 #include "reader/counts.h"
 
 #include "abi/record.h"
 #include "reader/decode.h"
+#include "reader/record_table.h"
 
 static void count_ext(struct pb_counts *c, const uint64_t *words, size_t left)
 {
-	switch (words[0] >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1)) {
-	case PB_EXT_CALL:
-	case PB_EXT_FUNC:
-	case PB_EXT_LONG:
-	case PB_EXT_TAIL_LEAF:
+	switch (pb_ext_infos[pb_ext_type_of(words[0])].count) {
+	case PB_EXT_COUNT_LEAF:
 		c->leaves++;
 		c->records++;
 		break;
-	case PB_EXT_TAIL:
+	case PB_EXT_COUNT_END:
 		c->ends++;
-		c->records++;
-		break;
-	case PB_EXT_END:
-		c->ends++;
-		c->begins += left > 1 && words[1] != PB_END_ENTRY;
+		c->begins += pb_ext_infos[pb_ext_type_of(words[0])].words > 1 && left > 1 &&
+			     words[1] != PB_END_ENTRY;
 		c->records++;
 		break;
 	}
@@ -38,7 +34,7 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr)
 		unsigned tag = w & PB_TAG_MASK;
 
 		if (tag == PB_TAG_EXT) {
-			size_t len = w >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);
+			size_t len = pb_ext_len_of(w);
 
 			if (w)
 				count_ext(c, words + i, nr - i);
@@ -48,7 +44,8 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr)
 		tags += 1ull << (16 * tag);
 		i++;
 	}
-	uint64_t leaf = tags >> 16 * PB_TAG_LEAF & 0xffff, entry = tags >> 16 * PB_TAG_ENTRY & 0xffff,
+	uint64_t leaf = tags >> 16 * PB_TAG_LEAF & 0xffff,
+		entry = tags >> 16 * PB_TAG_ENTRY & 0xffff,
 		 exit = tags >> 16 * PB_TAG_EXIT & 0xffff;
 	c->leaves += leaf;
 	c->begins += entry;

@@ -22,7 +22,8 @@ struct pb_counts_place {
 struct pb_counts_thread {
 	struct pb_counts_place first, last;
 	uint32_t nr;
-	uint64_t born;		/* clock of its first hit; 0: unknown. Set before pb_counts_finish() */
+	uint64_t born;		/* clock of its first hit; 0: unknown. Set before
+				 * pb_counts_finish() */
 };
 
 struct pb_counts {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Answers by thread, image and word of the session, and keeps the directory's notes. */
 #include "reader/data.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 
 #define MAX_NOTES 64
 
@@ -44,8 +45,8 @@ int pb_data_check_header(const struct pb_data *d, const char *name, int fd, uint
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		snprintf(err, errlen, "%s/%s: not a file; is this a Patchbay data directory?", d->dir,
-			 name);
+		snprintf(err, errlen, "%s/%s: not a file; is this a Patchbay data directory?",
+			 d->dir, name);
 		return -EINVAL;
 	}
 	if (pread(fd, &h, sizeof(h), 0) != sizeof(h)) {
@@ -54,12 +55,14 @@ int pb_data_check_header(const struct pb_data *d, const char *name, int fd, uint
 		return -ENODATA;
 	}
 	if (h.magic != magic) {
-		snprintf(err, errlen, "%s/%s: not written by Patchbay; give its data directory with -d",
-			 d->dir, name);
+		snprintf(err, errlen,
+			 "%s/%s: not written by Patchbay; give its data directory with -d", d->dir,
+			 name);
 		return -EINVAL;
 	}
 	if (h.version != PB_DATA_VERSION) {
-		snprintf(err, errlen, "%s: written in format %u, this patchbay reads format %u; use the "
+		snprintf(err, errlen,
+			 "%s: written in format %u, this patchbay reads format %u; use the "
 			 "version that recorded it", d->dir, h.version, PB_DATA_VERSION);
 		return -EPROTO;
 	}

@@ -15,7 +15,7 @@
 #include "abi/datadir.h"
 #include "abi/messages.h"
 #include "abi/ring.h"
-#include "reader/clock.h"
+#include "reader/trace_clock.h"
 
 struct pb_symbols;
 

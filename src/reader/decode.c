@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* From words to events: one function for each kind of record. */
 #include "reader/decode_priv.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 
 #include "abi/record.h"
 #include "base/base.h"
+#include "reader/record_table.h"
 
 #define RECORD_WORDS 3		/* the most of a record that is looked at */
 
@@ -173,31 +175,17 @@ static uint64_t near(uint64_t last, uint64_t low, unsigned bits)
 
 static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 {
-	switch (type) {
-	case PB_EXT_CALL: case PB_EXT_FUNC: case PB_EXT_END: case PB_EXT_LONG: case PB_EXT_LOST:
-	case PB_EXT_TAIL: case PB_EXT_TAIL_LEAF:
-		return true;
-	case PB_EXT_OPEN:
-		return c->gap;
-	default:
-		return false;
-	}
-}
+	unsigned event = pb_ext_infos[type].event;
 
-static const uint8_t ext_words[] = {
-#define F(name, format)
-#define X(name, number, words, ...) [number] = words,
-	PB_EXT_RECORDS(X, F)
-#undef X
-#undef F
-};
+	return event == PB_EXT_EVENT_EVENT || (event == PB_EXT_EVENT_AFTER_GAP && c->gap);
+}
 
 /* One EXT record or hole at pos. True if it stands for an event, and stays. */
 static bool settle_ext(struct pb_cursor *c, uint64_t word)
 {
-	unsigned type = word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
-	unsigned len = word >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);
-	unsigned need = type < pb_array_size(ext_words) ? ext_words[type] : 1;
+	unsigned type = pb_ext_type_of(word);
+	unsigned len = pb_ext_len_of(word);
+	unsigned need = pb_ext_infos[type].words;
 
 	if (!word || !len) {
 		pb_cursor_consume(c, 1);
@@ -294,8 +282,8 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 }
 
 /* The same for an EXT record, of `len` words. */
-static void close_ext(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind, uint32_t site,
-		      uint64_t time, uint32_t len)
+static void close_ext(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
+		      uint32_t site, uint64_t time, uint32_t len)
 {
 	close_call(c, ev, kind, site, time, 1);
 	if (ev->kind == PB_EV_EXIT)
@@ -311,8 +299,8 @@ static uint64_t before(uint64_t time, uint64_t duration)
 
 static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 {
-	unsigned type = word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
-	unsigned len = word >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);
+	unsigned type = pb_ext_type_of(word);
+	unsigned len = pb_ext_len_of(word);
 	uint32_t site = word >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
 	uint64_t time = near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
 	uint64_t payload = len > 1 ? c->window[c->pos + 1] : 0;
@@ -336,7 +324,8 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 		close_ext(c, ev, PB_EV_EXIT, site, time, len);
 		return;
 	case PB_EXT_TAIL_LEAF:
-		pb_event_set(c, ev, PB_EV_LEAF, site, before(time, payload >> PB_EXT_ADDRESS_SHIFT), time);
+		pb_event_set(c, ev, PB_EV_LEAF, site, before(time, payload >> PB_EXT_ADDRESS_SHIFT),
+			     time);
 		ev->flags = PB_EV_TAIL;
 		break;
 	case PB_EXT_LONG:
@@ -360,11 +349,13 @@ static bool finish(struct pb_cursor *c, struct pb_event *ev)
 
 	switch (c->finish++) {
 	case 0:
-		if (h->leaf_start > c->latest && (h->leaf_site & ~PB_SITE_MASK) == 0 && h->leaf_site) {
+		if (h->leaf_start > c->latest && (h->leaf_site & ~PB_SITE_MASK) == 0 &&
+		    h->leaf_site) {
 			c->stack->leaf_site = h->leaf_site;
 			c->stack->leaf_start = h->leaf_start;
 			c->stack->leaf_inherited = h->leaf_start < c->born;
-			pb_event_set(c, ev, PB_EV_LEAF_OPEN, h->leaf_site, h->leaf_start, h->leaf_start);
+			pb_event_set(c, ev, PB_EV_LEAF_OPEN, h->leaf_site, h->leaf_start,
+				     h->leaf_start);
 			if (c->stack->leaf_inherited)
 				ev->flags = PB_EV_INHERITED;
 			return true;
@@ -410,7 +401,8 @@ again:
 	case PB_TAG_LEAF:
 		time = near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS);
 		duration = word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1);
-		pb_event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK, before(time, duration), time);
+		pb_event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK,
+			     before(time, duration), time);
 		if (pb_unlikely(ev->start < c->born))
 			inherit(c, ev);
 		advance(c, 1, time);
@@ -460,7 +452,7 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 		return true;
 	}
 	word = c->window[c->pos];
-	type = word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
+	type = pb_ext_type_of(word);
 	if (c->attention && !pb_gap_settled(c))
 		return true;
 	if ((word & PB_TAG_MASK) == PB_TAG_LEAF)

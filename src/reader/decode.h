@@ -25,8 +25,8 @@
  */
 #ifndef PB_READER_DECODE_H
 #define PB_READER_DECODE_H
+#include "reader/call_stacks.h"
 #include "reader/data.h"
-#include "reader/stack.h"
 
 /* X(kind, name that raw output has)
  * OPEN: an open call whose beginning isn't in the data. LEAF_OPEN: ran, without a
@@ -45,11 +45,12 @@ enum pb_event_kind {
 #define PB_EV_SKIPPED	1	/* END: an outer call ended first */
 #define PB_EV_GAP	2	/* END: its end is among lost records. LOST: count unknown */
 
-#define PB_EV_INHERITED	4	/* OPEN; EXIT, END without `call`: it began in the process that forked
-				 * this one, and is counted there */
-#define PB_EV_ELSEWHERE	8	/* EXIT, END without `call`, and no chunk is missing: it began on what the
-				 * engine took for another stack, or a STACK record is missing, and is
-				 * counted there */
+/* OPEN; EXIT, END without `call`: it began in the process that forked this one, and is counted
+ * there */
+#define PB_EV_INHERITED	4
+/* EXIT, END without `call`, and no chunk is missing: it began on what the engine took for
+ * another stack, or a STACK record is missing, and is counted there */
+#define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: it ended by a jump to another function, at `time` */
 #define PB_EV_COUNTED	(PB_EV_INHERITED | PB_EV_ELSEWHERE)
 
@@ -79,7 +80,8 @@ struct pb_cursor {
 	size_t image;
 	uint64_t last;			/* time of the record before */
 	uint64_t latest;		/* highest time in this chunk */
-	uint64_t born;			/* when its process began, if it is the first thread; 0: unknown */
+	uint64_t born;			/* when its process began, if it is the first thread; 0:
+					 * unknown */
 	struct pb_call_stack *stack;
 	struct pb_call_stack *shown;	/* of the last event */
 
@@ -94,7 +96,8 @@ struct pb_cursor {
 	uint32_t open_at;		/* which one of the list is next */
 	uint64_t open_unwritten[2];	/* those that it has too early */
 	uint32_t base_due;		/* open calls around them that nothing is known of */
-	uint32_t opened;		/* calls down to this depth may have been opened by the list */
+	uint32_t opened;		/* calls down to this depth may have been opened by the
+					 * list */
 	struct pb_call_stack *opened_on;
 	uint64_t lost_seen, lost_due;
 	bool gap_due;
@@ -106,7 +109,8 @@ struct pb_cursor {
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
 	uint64_t inherited;	/* records of calls that began in the parent */
-	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open; not inherited ones */
+	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open; not
+				 * inherited ones */
 };
 
 /* `window_bytes`: 64 at least. 0 or -ENOMEM. */

@@ -7,6 +7,7 @@
 
 #include "abi/record.h"
 #include "reader/decode_priv.h"
+#include "reader/record_table.h"
 
 /* The OPEN records at a chunk's start. */
 struct list {
@@ -29,13 +30,13 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 	for (i = 0; i + 1 < n / 8; i += 2) {
 		unsigned head = words[i] & 0xffff;
 
-		if (head == pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0)) {
+		if (head == pb_ext_record(OPEN, 0, 0)) {
 			if (l->listed == PB_CHUNK_OPEN_MAX)
 				break;
 			l->call[l->listed].site = words[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
 			l->call[l->listed++].start = words[i + 1];
-		} else if (head != pb_ext_word(PB_EXT_LOST, PB_EXT_LOST_WORDS, 0, 0) &&
-			   head != pb_ext_word(PB_EXT_TIME, PB_EXT_TIME_WORDS, 0, 0)) {
+		} else if (head != pb_ext_record(LOST, 0, 0) &&
+			   head != pb_ext_record(TIME, 0, 0)) {
 			break;
 		}
 	}
@@ -60,7 +61,8 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 		const struct pb_open_call *known = &s->calls[seen];
 		uint32_t n = i;
 
-		while (n < l->nr && (l->call[n].site != known->site || l->call[n].start != known->start))
+		while (n < l->nr &&
+		       (l->call[n].site != known->site || l->call[n].start != known->start))
 			n++;
 		if (n == l->nr)
 			return;
@@ -125,7 +127,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 	if (!c->open_left || c->open_unwritten[c->open_at / 64 % 2] >> c->open_at % 64 & 1) {
 		c->open_left -= c->open_left != 0;
 		c->open_at++;
-		pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+		pb_cursor_consume(c, pb_ext_len_of(word));
 		return PB_GAP_AGAIN;
 	}
 	if (c->open_seen < s->depth && s->calls[c->open_seen].site == site &&
@@ -153,10 +155,10 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 		if (pb_cursor_inherits(c, start))
 			ev->flags = PB_EV_INHERITED;
 		c->open_seen++;
-		pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+		pb_cursor_consume(c, pb_ext_len_of(word));
 		return call ? PB_GAP_EVENT : PB_GAP_AGAIN;
 	}
-	pb_cursor_consume(c, word >> PB_EXT_LEN_SHIFT & 0xff);
+	pb_cursor_consume(c, pb_ext_len_of(word));
 	return PB_GAP_AGAIN;
 }
 
@@ -165,7 +167,7 @@ static unsigned ext_type(const struct pb_cursor *c)
 {
 	uint64_t word = c->window[c->pos];
 
-	return word & PB_TAG_MASK ? 0 : word >> PB_EXT_TYPE_SHIFT & 0x3f;
+	return word & PB_TAG_MASK ? 0 : pb_ext_type_of(word);
 }
 
 bool pb_gap_settled(const struct pb_cursor *c)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Starts and stops the threads that empty a ring; their loops. */
 #include "reader/drain.h"
 
 #include <errno.h>
@@ -10,7 +11,8 @@
 
 #define SLEEP_MIN_NS	200000
 #define SLEEP_MAX_NS	10000000
-#define HEARTBEAT_NS	10000000	/* 50 ms late were seen, with five busy programs a processor */
+#define HEARTBEAT_NS	10000000	/* 50 ms late were seen, with five busy programs a
+					 * processor */
 #define COUNT_NS	250000000	/* between two looks at what threads hold */
 #define MANY		32		/* chunks of a round: more are to be expected at once */
 

@@ -29,11 +29,12 @@
 #include <stdint.h>
 #include "abi/ring.h"
 #include "reader/counts.h"
-#include "reader/datadir.h"
+#include "reader/datadir_writer.h"
 
 /* A thread that the ring names. */
 struct pb_drain_thread {
-	uint32_t tid;			/* as engines wrote it: maybe one of another pid namespace */
+	uint32_t tid;			/* as engines wrote it: maybe one of another pid
+					 * namespace */
 	bool alive;			/* the answer: it lives, or may live */
 	uint64_t seen;			/* CLOCK_BOOTTIME, ns: it had begun by then */
 };

@@ -92,7 +92,8 @@ static void batch_flush(struct pb_drain *d, uint32_t next_state)
 	uint64_t offset = d->datadir->chunks_size;
 	int written = batch_write(d, b);
 	for (int i = 0; i < written; i++) {
-		pb_counts_add(&d->counts, b->iov[2 * i + 1].iov_base, b->iov[2 * i + 1].iov_len / 8);
+		pb_counts_add(&d->counts, b->iov[2 * i + 1].iov_base,
+			      b->iov[2 * i + 1].iov_len / 8);
 		note_chunk(d, &b->head[i], offset);
 		offset += chunk_bytes(b, i);
 	}
@@ -224,7 +225,8 @@ void pb_drain_count(struct pb_drain *d)
  * moved on since the reaper looked. */
 static bool take_from(struct pb_chunk *c, uint32_t state, uint32_t serial)
 {
-	uint64_t from = (uint64_t)serial << 32 | state, to = (uint64_t)serial << 32 | PB_CHUNK_READING;
+	uint64_t from = (uint64_t)serial << 32 | state,
+		to = (uint64_t)serial << 32 | PB_CHUNK_READING;
 
 	return __atomic_compare_exchange_n((uint64_t *)c, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
@@ -298,10 +300,12 @@ static void take_overwritten(struct pb_drain *d)
 /* As the threads' table has it; anybody may write there. */
 static void note_births(struct pb_drain *d)
 {
-	const struct pb_ring_thread *t = (const void *)((char *)d->ring + d->geometry.threads_offset);
+	const struct pb_ring_thread *t =
+		(const void *)((char *)d->ring + d->geometry.threads_offset);
 
 	for (uint32_t i = 0; i < d->geometry.nr_threads; i++)
-		d->lasts[i].born = __atomic_load_n(&t[i].serial, __ATOMIC_ACQUIRE) == i + 1 ? t[i].start : 0;
+		d->lasts[i].born = __atomic_load_n(&t[i].serial, __ATOMIC_ACQUIRE) == i + 1 ?
+				   t[i].start : 0;
 }
 
 void pb_drain_rest(struct pb_drain *d)

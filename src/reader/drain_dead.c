@@ -15,7 +15,8 @@
  *
  * The search may take long, where there are many processes, so it is a thread of its own,
  * and sleeps twenty times as long as it worked. It only reads the ring; the drain thread takes
- * what it found (pb_drain_take_from), by chunk and serial: a serial is never given to another thread.
+ * what it found (pb_drain_take_from), by chunk and serial: a serial is never given to another
+ * thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,13 +75,15 @@ static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *t
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
 	/* a free one may have no memory, and a look would give it some */
-	uint64_t word = pb_drain_is_taken(d, i) ? __atomic_load_n((uint64_t *)c, __ATOMIC_ACQUIRE) : 0;
+	uint64_t word = pb_drain_is_taken(d, i) ? __atomic_load_n((uint64_t *)c, __ATOMIC_ACQUIRE) :
+			0;
 	uint32_t state = (uint32_t)word, serial = (uint32_t)(word >> 32);
 
 	if (state != PB_CHUNK_OPEN && state != PB_CHUNK_HELD && state != PB_CHUNK_TAKEN)
 		return 0;
 	if (serial - 1 < d->geometry.nr_threads) {
-		const struct pb_ring_thread *t = (const void *)((char *)d->ring + d->geometry.threads_offset);
+		const struct pb_ring_thread *t =
+			(const void *)((char *)d->ring + d->geometry.threads_offset);
 
 		t += serial - 1;
 		/* written last */

@@ -80,14 +80,16 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 
 	memcpy(&head, c, sizeof(head));
 	pb_barrier();		/* what is compared doesn't change meanwhile */
-	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq, .start = head.start,
+	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq,
+		.start = head.start,
 			      .end = head.start };
 }
 
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)
 {
 	/* all fit: their order matters only on a full disk */
-	bool exact = d->max_size && d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
+	bool exact = d->max_size &&
+		     d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
 	struct aged *aged = calloc(nr + 1ul, sizeof(*aged));
 
 	if (!aged)

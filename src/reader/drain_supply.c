@@ -125,7 +125,8 @@ void pb_drain_trim(struct pb_drain *d)
 void pb_drain_own(struct pb_drain *d)
 {
 	d->robust = (struct robust_list_head){
-		.list = { &d->robust_entry }, .futex_offset = (char *)&d->ring->owner - (char *)&d->robust_entry,
+		.list = { &d->robust_entry },
+		.futex_offset = (char *)&d->ring->owner - (char *)&d->robust_entry,
 	};
 	d->robust_entry.next = &d->robust.list;
 	if (!syscall(SYS_set_robust_list, &d->robust, sizeof(d->robust)))

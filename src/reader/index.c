@@ -72,7 +72,8 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 		s->room = room;
 	}
 	d->chunks[d->nr_chunks++] = (struct pb_chunk_ref){
-		.offset = offset, .seq = c->seq, .start = c->start, .serial = c->serial, .used = used,
+		.offset = offset, .seq = c->seq, .start = c->start, .serial = c->serial,
+		.used = used,
 	};
 	return 0;
 }
@@ -145,7 +146,8 @@ static int scan_file(struct scan *s)
 	if (at < d->chunks_size || cut) {
 		/* a recorder that was killed leaves such an end; else somebody cut it */
 		d->damaged |= d->ended;
-		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't shown",
+		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't "
+				"shown",
 			     (unsigned long long)at, (unsigned long long)d->chunks_size);
 	}
 	return 0;

@@ -13,7 +13,7 @@
 
 #include "abi/record.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "reader/data.h"
 
 #define META_MAX (64u << 20)	/* what is after it is left out */
@@ -132,7 +132,8 @@ static void load_thread(struct loader *l, const char *body, size_t len)
 		return;
 	*t = (struct pb_thread){
 		.serial = m.serial, .pid = m.pid, .tid = m.tid, .start = m.start, .born = m.start,
-		.parent = m.parent, .lost = m.lost, .no_return = m.no_return, .missed = m.missed, .jumps = m.jumps,
+		.parent = m.parent, .lost = m.lost, .no_return = m.no_return, .missed = m.missed,
+		.jumps = m.jumps,
 	};
 	comm = text_of(body, len, sizeof(m));
 	snprintf(t->comm, sizeof(t->comm), "%s", comm ? comm : "");
@@ -231,8 +232,8 @@ static void assign_maps(struct pb_data *d)
 
 /* The same number once each; an image that only modules name is added by the
  * recorder first, so it needs no care here. */
-static size_t unique(void *array, size_t nr, size_t size, int (*compare)(const void *, const void *),
-		     void (*drop)(void *))
+static size_t unique(void *array, size_t nr, size_t size,
+		     int (*compare)(const void *, const void *), void (*drop)(void *))
 {
 	char *p = array;
 	size_t to = nr != 0;
@@ -271,7 +272,8 @@ static void parse(struct loader *l, const char *buf, size_t size)
 	}
 	if (at < size) {
 		l->d->damaged = true;
-		pb_data_note(l->d, "meta is cut off or damaged at byte %zu: names or threads may be missing",
+		pb_data_note(l->d, "meta is cut off or damaged at byte %zu: names or threads may "
+				   "be missing",
 			     at);
 	}
 }
@@ -321,13 +323,14 @@ int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen)
 	free(buf);
 	if (!l.nomem) {
 		qsort(d->images + 1, d->nr_images - 1, sizeof(*d->images), by_image);
-		d->nr_images = 1 + unique(d->images + 1, d->nr_images - 1, sizeof(*d->images), by_image,
-					  drop_image);
+		d->nr_images = 1 + unique(d->images + 1, d->nr_images - 1, sizeof(*d->images),
+					  by_image, drop_image);
 		if (d->nr_maps)
 			qsort(d->maps, d->nr_maps, sizeof(*d->maps), by_site);
 		if (d->nr_threads)
 			qsort(d->threads, d->nr_threads, sizeof(*d->threads), pb_data_by_serial);
-		d->nr_threads = unique(d->threads, d->nr_threads, sizeof(*d->threads), pb_data_by_serial, NULL);
+		d->nr_threads = unique(d->threads, d->nr_threads, sizeof(*d->threads),
+				       pb_data_by_serial, NULL);
 		assign_maps(d);
 		pb_data_session(d, "clock", clock, sizeof(clock));
 		ret = pb_clock_init(&d->clock, clock, l.pairs, l.nr_pairs);

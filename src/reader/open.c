@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "reader/data.h"
-#include "reader/symbols.h"
+#include "reader/site_names.h"
 
 static int open_files(struct pb_data *d, char *err, size_t errlen)
 {
@@ -20,8 +20,8 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 	if (d->dir_fd < 0) {
 		ret = -errno;
 		if (ret == -ENOENT)
-			snprintf(err, errlen, "%s: no such directory; record first, or give it with -d",
-				 d->dir);
+			snprintf(err, errlen,
+				 "%s: no such directory; record first, or give it with -d", d->dir);
 		else
 			snprintf(err, errlen, "%s: can't open it: %s", d->dir, strerror(-ret));
 		return ret;
@@ -29,7 +29,8 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 	d->chunks_fd = openat(d->dir_fd, "chunks", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (d->chunks_fd < 0) {
 		ret = -errno;
-		snprintf(err, errlen, "%s: holds no readable chunks file (%s); is it a Patchbay data "
+		snprintf(err, errlen,
+			 "%s: holds no readable chunks file (%s); is it a Patchbay data "
 			 "directory?", d->dir, strerror(-ret));
 		return ret;
 	}
@@ -55,8 +56,9 @@ static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 		if (b->id)
 			snprintf(known + len, sizeof(known) - len, ", %u", b->id);
 		if (!d->buffer)
-			pb_data_note(d, "buffer %u has %llu chunk%s more: --buffer=%u shows it", b->id,
-				     (unsigned long long)b->chunks, b->chunks == 1 ? "" : "s", b->id);
+			pb_data_note(d, "buffer %u has %llu chunk%s more: --buffer=%u shows it",
+				     b->id, (unsigned long long)b->chunks, b->chunks == 1 ? "" :
+				     "s", b->id);
 	}
 	if (!d->buffer || d->nr_chunks)
 		return 0;
@@ -91,9 +93,11 @@ struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t
 	if (!d->symbols)
 		goto fail;
 	if (d->clock.uncalibrated && d->nr_chunks)
-		pb_data_note(d, "the clock was read only once: times are in TSC cycles, not nanoseconds");
+		pb_data_note(d, "the clock was read only once: times are in TSC cycles, not "
+				"nanoseconds");
 	if (!d->ended && !d->damaged)
-		pb_data_note(d, "the recording didn't end in order (the recorder was killed, or still "
+		pb_data_note(d,
+			     "the recording didn't end in order (the recorder was killed, or still "
 			     "runs): this is what it left");
 	return d;
 fail:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Cleans a message, and writes it in one piece. */
 #include "reader/say.h"
 
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 
 void pb_say_v(const char *command, const char *fmt, va_list ap)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Merges the threads' cursors by time, with a heap. */
 #include "reader/stream.h"
 
 #include <errno.h>
@@ -149,7 +150,8 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 {
 	struct pb_stream_totals *t = &s->totals;
 
-	t->records = t->lost = t->no_return = t->missed = t->jumps = t->chunks_missing = t->read_errors = 0;
+	t->records = t->lost = t->no_return = t->missed = t->jumps = t->chunks_missing =
+		t->read_errors = 0;
 	for (size_t i = 0; i < s->nr; i++) {
 		const struct pb_cursor *c = &s->cursors[i];
 

@@ -35,8 +35,6 @@
 
 #include "module/module.h"
 #include "recorder/analyse_ahead.h"
-#include "recorder/expected.h"
-#include "recorder/modules.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
 
@@ -72,6 +70,11 @@ struct record_ahead {
 	uint64_t at_work;	/* bytes of the files that are BUSY */
 	uint64_t read_ahead;	/* bytes that may still be read ahead */
 };
+
+unsigned record_module_flags(const struct record_options *o)
+{
+	return PB_MODULE_RETURNS | (o->all_sites ? PB_MODULE_ALL_SITES : 0u);
+}
 
 static struct pb_module_options module_options(const struct record_options *o)
 {
@@ -340,7 +343,8 @@ static bool start_thread(pthread_t *t, void *(*fn)(void *), void *arg)
 	return !err;
 }
 
-struct record_ahead *record_ahead_start(const struct record_options *o, const struct record_target *t)
+struct record_ahead *record_ahead_start(const struct record_options *o,
+					const struct record_target *t)
 {
 	struct record_ahead *a = calloc(1, sizeof(*a));
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_AVPHYS_PAGES);
@@ -410,7 +414,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path, int *stubs_fd)
+int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
+		      int *stubs_fd)
 {
 	struct job *j;
 	int fd = -1;

@@ -16,23 +16,27 @@
 #include <unistd.h>
 
 #include "abi/analysis_access.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "control/resolve.h"
+#include "reader/datadir_writer.h"
 #include "recorder/bpf_hooks.h"
 #include "recorder/expected.h"
 #include "recorder/hints.h"
 #include "recorder/modules.h"
-#include "recorder/patterns.h"
+#include "recorder/recording.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
 /* What modules have of a function. */
 struct found {
-	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* those that were looked at */
+	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* those that were looked
+									 * at */
 	unsigned known;
-	unsigned matched, usable, returns;	/* functions; returns: whose return can be watched */
-	int refused;				/* why one can't be probed; 0: -finstrument-functions */
+	unsigned matched, usable, returns;	/* functions; returns: whose return can be
+						 * watched */
+	int refused;				/* why one can't be probed; 0:
+						 * -finstrument-functions */
 };
 
 static const char *soname(const struct record_module *m)
@@ -86,7 +90,8 @@ static int look(struct found *f, const struct record_hook *h, const struct recor
 	if (f->known == RECORD_MAX_LIBRARIES + 1)
 		return 0;
 	f->list[f->known++] = m->map;
-	if (pb_control_match(&m->map, 1, PB_MATCH_GLOB, h->function, count_one, f, err, sizeof(err)) < 0) {
+	if (pb_control_match(&m->map, 1, PB_MATCH_GLOB, h->function, count_one, f, err,
+			     sizeof(err)) < 0) {
 		record_error("%s: %s", h->section, err);
 		return -1;
 	}
@@ -101,14 +106,18 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 	if (f->usable && (!h->returns || f->returns))
 		return false;
 	if (f->usable) {
-		snprintf(text, len, "its return can't be watched: not all of its exits can be hooked "
+		snprintf(text, len,
+			 "its return can't be watched: not all of its exits can be hooked "
 			 "(list --entry-only has the reason)");
 	} else if (f->matched) {
-		snprintf(text, len, "can't be probed: %s", f->refused ? record_refused_text(f->refused) :
-			 "its module is compiled with -finstrument-functions, whose calls have no registers");
+		snprintf(text, len, "can't be probed: %s",
+			 f->refused ? record_refused_text(f->refused) :
+			 "its module is compiled with -finstrument-functions, whose calls have no "
+			 "registers");
 	} else {
 		pb_control_nearest_function(f->list, f->known, h->function, near, sizeof(near));
-		snprintf(text, len, *near ? "no such function; did you mean %s?" : "no such function", near);
+		snprintf(text, len, *near ? "no such function; did you mean %s?" :
+			 "no such function", near);
 	}
 	return true;
 }
@@ -132,7 +141,8 @@ static int find_file(struct record_hook *h)
 	return 0;
 }
 
-static int resolve(struct record_options *o, unsigned hook, const struct record_known *k, struct record_modules *m)
+static int resolve(struct record_options *o, unsigned hook, const struct record_known *k,
+		   struct record_modules *m)
 {
 	struct found *f = calloc(1, sizeof(*f));
 	struct record_hook *h = &o->hooks[hook];
@@ -147,9 +157,11 @@ static int resolve(struct record_options *o, unsigned hook, const struct record_
 			k->list[i]->links[hook / 64] |= 1ull << hook % 64;
 		ret = usable < 0 || (usable && leave_out(o, k->list[i], !i));
 	}
-	if (!ret && !f->known && h->by_path) {	/* a library that comes later, perhaps; what is in it is known */
+	if (!ret && !f->known && h->by_path) {	/* a library that comes later, perhaps; what is in
+						 * it is known */
 		file = record_known_file(m, h->module, text, sizeof(text));
-		ret = file ? look(f, h, file) < 0 : record_error("%s: %s: %s", h->section, h->module, text);
+		ret = file ? look(f, h, file) < 0 :
+		      record_error("%s: %s: %s", h->section, h->module, text);
 	}
 	/* of a library that comes later nothing is known but its name */
 	if (!ret && (f->known || !*h->module) && reason(f, h, text, sizeof(text)))
@@ -179,7 +191,8 @@ int record_hooks_resolve(struct record_options *o, const struct record_target *t
 
 /* --- while it runs, and afterwards ------------------------------------------ */
 
-bool record_hooks_links(const struct record_options *o, const struct record_module *m, uint64_t links[PB_MSG_LINKS])
+bool record_hooks_links(const struct record_options *o, const struct record_module *m,
+			uint64_t links[PB_MSG_LINKS])
 {
 	bool any = false;
 
@@ -192,8 +205,8 @@ bool record_hooks_links(const struct record_options *o, const struct record_modu
 	return any;
 }
 
-static void why_never(const struct record_options *o, unsigned hook, const struct record_modules *m, char *text,
-		      size_t len)
+static void why_never(const struct record_options *o, unsigned hook, const struct record_modules *m,
+		      char *text, size_t len)
 {
 	const struct record_hook *h = &o->hooks[hook];
 	struct found *f = calloc(1, sizeof(*f));
@@ -204,13 +217,14 @@ static void why_never(const struct record_options *o, unsigned hook, const struc
 			look(f, h, m->list[i]);
 	if (f && f->known) {
 		if (!reason(f, h, text, len))
-			snprintf(text, len, "Patchbay has replaced the function itself, or had no room for a stub");
+			snprintf(text, len, "Patchbay has replaced the function itself, or had no "
+					    "room for a stub");
 	} else if (h->by_path) {
 		snprintf(text, len, "this file was not loaded");
 	} else {
 		record_hint_library(m, h->module, near, sizeof(near));
-		snprintf(text, len, "no library of this name was loaded%s%s%s", *near ? "; did you mean " : "", near,
-			 *near ? "?" : "");
+		snprintf(text, len, "no library of this name was loaded%s%s%s",
+			 *near ? "; did you mean " : "", near, *near ? "?" : "");
 	}
 	free(f);
 }
@@ -224,8 +238,23 @@ void record_hooks_never(const struct record_options *o, const struct record_modu
 		if (__atomic_load_n(&o->attached[i], __ATOMIC_RELAXED))
 			continue;
 		why_never(o, i, m, why, sizeof(why));
-		snprintf(text, sizeof(text), "%.*s: never attached: %s", PATH_MAX, o->hooks[i].section, why);
+		snprintf(text, sizeof(text), "%.*s: never attached: %s", PATH_MAX,
+			 o->hooks[i].section, why);
 		pb_text_clean(text, '?', 0);
 		say(arg, text);
 	}
+}
+
+static void say_hook(void *arg, const char *text)
+{
+	const struct record_server *s = arg;
+
+	record_error("%s", text);
+	pb_datadir_note(s->datadir, text);
+}
+
+void record_hint_hooks(const struct record_server *s)
+{
+	if (!s->agent_error)	/* already reported */
+		record_hooks_never(s->options, s->modules, say_hook, (void *)s);
 }

@@ -11,6 +11,7 @@
 struct record_module;
 struct record_modules;
 struct record_options;
+struct record_server;
 struct record_target;
 
 /* A function that an eBPF program is for. */
@@ -29,8 +30,11 @@ struct record_hook {
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
 /* Which of them are for m, a bit each; whether any is: then it has to have sites. */
-bool record_hooks_links(const struct record_options *o, const struct record_module *m, uint64_t links[PB_MSG_LINKS]);
+bool record_hooks_links(const struct record_options *o, const struct record_module *m,
+			uint64_t links[PB_MSG_LINKS]);
 /* A sentence for each that was attached nowhere, at the end. */
 void record_hooks_never(const struct record_options *o, const struct record_modules *m,
 			void (*say)(void *arg, const char *text), void *arg);
+/* Each eBPF program that was attached nowhere: one line, and a note in the data. */
+void record_hint_hooks(const struct record_server *s);
 #endif

@@ -6,7 +6,6 @@
 
 #include "abi/messages.h"
 #include "recorder/connection.h"
-#include "recorder/server.h"
 
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
 		     const void *tail, size_t tail_len, int fd)

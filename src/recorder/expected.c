@@ -28,7 +28,8 @@ static struct record_module *analyse(struct record_modules *m, const char *path,
 	return mod;
 }
 
-const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err, size_t errlen)
+const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err,
+					      size_t errlen)
 {
 	char full[PATH_MAX];
 
@@ -38,7 +39,8 @@ const struct record_module *record_known_file(struct record_modules *m, const ch
 	return NULL;
 }
 
-struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m, bool libraries)
+struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,
+					  bool libraries)
 {
 	struct record_known *k = calloc(1, sizeof(*k));
 	char exe[PATH_MAX], err[256] = "";

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "recorder/analyse_ahead.h"
 #include "recorder/modules.h"
 
 struct record_target;
 
-#define RECORD_MAX_LIBRARIES 512
 struct record_known {
 	struct record_module *list[RECORD_MAX_LIBRARIES + 1];	/* the executable first */
 	unsigned nr;
@@ -20,5 +20,6 @@ struct record_known {
 struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,
 					  bool libraries);
 /* One file; NULL with a reason in err. */
-const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err, size_t errlen);
+const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err,
+					      size_t errlen);
 #endif

@@ -10,12 +10,11 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "module/runtimes.h"
-#include "recorder/bpf_hooks.h"
 #include "recorder/hints.h"
 #include "recorder/modules.h"
-#include "recorder/server.h"
+#include "recorder/recording.h"
 #include "recorder/settings.h"
 #include "recorder/texts.h"
 
@@ -30,13 +29,15 @@ static const char *soname(const struct record_module *m)
 
 static bool is_ours(const struct record_module *m)
 {
-	return !strncmp(soname(m), "libpatchbay.so", 14) || !strncmp(soname(m), "linux-vdso.so", 13);
+	return !strncmp(soname(m), "libpatchbay.so", 14) ||
+	       !strncmp(soname(m), "linux-vdso.so", 13);
 }
 
 /* --- a --module that matched nothing ------------------------------------- */
 
 /* "libc" is libc.so.6, not libcrypto: names that go on with a dot come first. */
-static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near, size_t len)
+static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
+		      size_t len)
 {
 	size_t n = strcspn(glob, "*?[");
 	char *names = NULL, *first = NULL;
@@ -74,9 +75,10 @@ void record_hint_modules(const struct record_server *s)
 		if (o->module_matched[i])
 			continue;
 		list_near(s->modules, o->modules[i], true, near, sizeof(near));
-		snprintf(text, sizeof(text), "--module %.200s: no library that matches was loaded; %s%s%s",
-			 o->modules[i], *near ? "did you mean " : "patchbay info lists those that were",
-			 near, *near ? "?" : "");
+		snprintf(text, sizeof(text),
+			 "--module %.200s: no library that matches was loaded; %s%s%s",
+			 o->modules[i], *near ? "did you mean " :
+			 "patchbay info lists those that were", near, *near ? "?" : "");
 		pb_text_clean(text, '?', 0);
 		record_error("%s", text);
 		pb_datadir_note(s->datadir, text);
@@ -112,22 +114,6 @@ void record_hint_runtimes(const struct record_server *s)
 	}
 }
 
-/* --- a program that was attached nowhere ---------------------------------- */
-
-static void say_hook(void *arg, const char *text)
-{
-	const struct record_server *s = arg;
-
-	record_error("%s", text);
-	pb_datadir_note(s->datadir, text);
-}
-
-void record_hint_hooks(const struct record_server *s)
-{
-	if (!s->agent_error)	/* already reported */
-		record_hooks_never(s->options, s->modules, say_hook, (void *)s);
-}
-
 /* --- a launcher ---------------------------------------------------------- */
 
 /* What every program loads, and few mean to trace. */
@@ -159,12 +145,13 @@ static void name_libraries(struct record_module **list, unsigned nr)
 
 	for (unsigned i = 0; i < nr && i < NAMED; i++) {
 		record_format_number(list[i]->map->nr_funcs, functions, sizeof(functions));
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.100s (%s functions)",
-			 i ? ", " : "", soname(list[i]), functions);
+		snprintf(names + strlen(names), sizeof(names) - strlen(names),
+			 "%s%.100s (%s functions)", i ? ", " : "", soname(list[i]), functions);
 	}
 	pb_text_clean(names, '?', 0);
-	record_error("few calls in the program itself: its libraries weren't traced, %s%s; trace one with "
-		     "--module '%.100s', all with --all", names, nr > NAMED ? ", ..." : "", soname(list[0]));
+	record_error("few calls in the program itself: its libraries weren't traced, %s%s; trace "
+		     "one with --module '%.100s', all with --all", names, nr > NAMED ? ", ..." : "",
+		     soname(list[0]));
 }
 
 void record_hint_launcher(const struct record_server *s, uint64_t calls)
@@ -186,8 +173,8 @@ void record_hint_launcher(const struct record_server *s, uint64_t calls)
 		}
 	}
 	/* where the user chose among the functions, few calls are what was wanted */
-	if (nr && calls < FEW_CALLS && others > LAUNCHER * traced && !o->nr_patterns && !o->nr_hooks &&
-	    !o->size && !o->depth && !o->thresh[0] && strcmp(o->tracer, "nop")) {
+	if (nr && calls < FEW_CALLS && others > LAUNCHER * traced && !o->nr_patterns &&
+	    !o->nr_hooks && !o->size && !o->depth && !o->thresh[0] && strcmp(o->tracer, "nop")) {
 		qsort(list, nr, sizeof(*list), by_functions);
 		name_libraries(list, nr);
 	}

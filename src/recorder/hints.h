@@ -13,8 +13,6 @@ struct record_server;
 void record_hint_modules(const struct record_server *s);
 /* Names the runtimes among the modules, and what of each is traced. */
 void record_hint_runtimes(const struct record_server *s);
-/* Each eBPF program that was attached nowhere: one line, and a note in the data. */
-void record_hint_hooks(const struct record_server *s);
 /* The library that was loaded whose name is next to that one; "": none. */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
 /* One line if the program's work is in libraries that weren't traced. */

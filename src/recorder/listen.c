@@ -20,7 +20,7 @@
 #include "recorder/listen.h"
 #include "recorder/processes.h"
 #include "recorder/ring_memory.h"
-#include "recorder/server.h"
+#include "recorder/recording.h"
 #include "recorder/session_dir.h"
 
 #define FULL_US 10000		/* no descriptor is free: until one may be */

@@ -43,7 +43,8 @@ static void make_text(const struct record_options *o, struct record_mark *m)
 		if ((unsigned char)*p <= ' ')
 			*p = '_';
 	if (is_known(o, m->text))
-		snprintf(m->text + strlen(m->text), sizeof(m->text) - strlen(m->text), "'%u", o->nr_marks);
+		snprintf(m->text + strlen(m->text), sizeof(m->text) - strlen(m->text), "'%u",
+			 o->nr_marks);
 }
 
 char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern)
@@ -72,7 +73,8 @@ char *record_marks_add(struct record_options *o, enum pb_match match, const char
 	}
 	make_text(o, m);
 	o->nr_marks++;
-	return asprintf(&value, "%s%s%s", removes ? "!" : "", m->text, mod ? mod : "") < 0 ? NULL : value;
+	return asprintf(&value, "%s%s%s", removes ? "!" : "", m->text, mod ? mod : "") < 0 ? NULL :
+	       value;
 }
 
 void record_marks_free(struct record_options *o)
@@ -109,8 +111,8 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 		if (module && !pb_glob_match(module, pb_analysis_string(m->map, m->map->soname)))
 			continue;
 		k.bit = 1ull << i;
-		ret = pb_control_match(&m->map, 1, o->marks[i].match, o->marks[i].pattern, mark, &k, err,
-				       sizeof(err));
+		ret = pb_control_match(&m->map, 1, o->marks[i].match, o->marks[i].pattern, mark, &k,
+				       err, sizeof(err));
 		found = ret < 0 ? ret : found + (ret > 0);
 	}
 	return found > 0;
@@ -154,8 +156,8 @@ static bool put_aliases(FILE *f, const struct record_options *o, const struct pb
 }
 
 /* The whole analysis with longer strings, which go to its end; to be freed. */
-static struct pb_analysis *marked_copy(const struct record_options *o, const struct record_module *m,
-				       const uint64_t *marks)
+static struct pb_analysis *marked_copy(const struct record_options *o,
+				       const struct record_module *m, const uint64_t *marks)
 {
 	const struct pb_analysis *a = m->map;
 	size_t nr = (size_t)a->nr_funcs * sizeof(struct pb_func), len = 0;
@@ -200,7 +202,8 @@ static int publish(const struct pb_analysis *a)
 		done += (size_t)n;
 	}
 	if (fd >= 0 && (done < a->size ||
-			fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))) {
+			fcntl(fd, F_ADD_SEALS,
+			      F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))) {
 		close(fd);
 		fd = -1;
 	}

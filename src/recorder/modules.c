@@ -183,7 +183,8 @@ int record_modules_write(struct record_modules *m, struct pb_datadir *w)
 {
 	m->datadir = w;
 	for (uint32_t i = 0; i < m->nr; i++) {
-		int ret = pb_datadir_module(w, m->list[i]->number, m->list[i]->fd, m->list[i]->size);
+		int ret = pb_datadir_module(w, m->list[i]->number, m->list[i]->fd,
+					    m->list[i]->size);
 
 		if (ret)
 			return ret;
@@ -216,9 +217,4 @@ void record_modules_free(struct record_modules *m)
 	free(m->list);
 	m->list = NULL;
 	m->nr = 0;
-}
-
-unsigned record_module_flags(const struct record_options *o)
-{
-	return PB_MODULE_RETURNS | (o->all_sites ? PB_MODULE_ALL_SITES : 0u);
 }

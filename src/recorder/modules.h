@@ -9,7 +9,7 @@
 
 #include "abi/analysis.h"
 #include "abi/messages.h"
-#include "reader/datadir.h"
+#include "reader/datadir_writer.h"
 
 struct record_ahead;
 struct record_options;
@@ -42,7 +42,8 @@ struct record_modules {
  * reason in err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);
-/* Makes the file of the module's stubs the first time (src/abi/stubs.h); elf_fd: the module's file, or
+/* Makes the file of the module's stubs the first time (src/abi/stubs.h); elf_fd: the module's file,
+ * or
  * -1. 0, or -errno. */
 int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd);
 /* Writes those that were looked at before the data directory was there. */
@@ -50,6 +51,4 @@ int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 bool record_module_traced(const struct record_options *o, const struct record_module *m,
 			  bool is_exe);
 void record_modules_free(struct record_modules *m);
-/* How the modules are analysed: PB_MODULE_*. */
-unsigned record_module_flags(const struct record_options *o);
 #endif

@@ -34,7 +34,8 @@ static int add(struct record_options *o, enum pb_control_file file, const char *
 {
 	if (!pb_control_writes_add(&o->writes, file, value))
 		return 0;
-	return record_error("the patterns are longer than a message holds, 64 kB; a glob names many functions at once");
+	return record_error("the patterns are longer than a message holds, 64 kB; a glob names "
+			    "many functions at once");
 }
 
 static enum pb_control_file file_of(const struct record_options *o, char option)
@@ -62,22 +63,12 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 	pb_control_nearest_function(k->list, k->nr, p->text, near, sizeof(near));
 	snprintf(where, sizeof(where), k->nr > 1 ? "%s and its libraries" : "%s", k->exe);
 	if (*near)
-		return record_error("-%c %s: no function in %s matches; did you mean %s?", p->option,
-				    p->text, where, near);
+		return record_error("-%c %s: no function in %s matches; did you mean %s?",
+				    p->option, p->text, where, near);
 	return record_error("-%c %s: no function in %s matches (see patchbay list%s)", p->option,
-			    p->text, where, k->later ? "; for a library that is loaded later say FUNC:mod:LIBRARY" :
+			    p->text, where,
+			    k->later ? "; for a library that is loaded later say FUNC:mod:LIBRARY" :
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
-}
-
-const char *record_refused_text(int reason)
-{
-	static const char *const texts[] = {
-#define X(name, text) text,
-		PB_REFUSED_LIST(X)
-#undef X
-	};
-
-	return reason > 0 && reason < PB_NR_REFUSED ? texts[reason] : "unknown";
 }
 
 /* Few functions are listed; a pattern for many, or for any number, becomes a mark. */
@@ -98,7 +89,8 @@ static int use_mark(struct record_options *o, const struct record_pattern *p, st
 	if (r->value)
 		return 0;
 	return record_error("-%c %s: %s", p->option, p->text, errno == E2BIG ?
-			    "more than 64 patterns of demangled names; join them by --match=regex and |" :
+			    "more than 64 patterns of demangled names; join them by --match=regex "
+			    "and |" :
 			    "out of memory");
 }
 

@@ -8,8 +8,6 @@ struct record_modules;
 struct record_options;
 struct record_target;
 
-/* Why a function isn't traced: PB_REFUSED_*. */
-const char *record_refused_text(int reason);
 /* Checks and resolves the patterns of o against the program and the libraries
  * that it is linked with, and makes o->writes of all options. 0, or 1 after one
  * line. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads and parses files of /proc. */
 #include "recorder/proc.h"
 #include "recorder/ring_memory.h"
 

@@ -15,7 +15,8 @@ bool record_procs_alive(const struct record_ring *r);
 /* Whether a process has just executed an image whose agent hasn't
  * mapped the ring yet: a look at record_procs_alive() alone would miss it. */
 bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
-/* The processes that map the ring, for messages. Hidden are those that seem to, but may not be looked at. */
+/* The processes that map the ring, for messages. Hidden are those that seem to, but may not be
+ * looked at. */
 struct record_procs {
 	pid_t first, first_hidden;
 	unsigned nr, hidden;

@@ -99,7 +99,8 @@ static int say_why(const struct record_ring *r, int e, bool map)
 	unsigned long long mib = (unsigned long long)r->geometry.size >> 20;
 
 	if (map)
-		return record_error("can't map a buffer of %llu MiB: %s; choose a smaller one with -b "
+		return record_error(
+				"can't map a buffer of %llu MiB: %s; choose a smaller one with -b "
 				    "(or see ulimit -v)", mib, strerror(e));
 	return record_error("no buffer of %llu MiB: %s%s", mib, strerror(e),
 			    e == EFBIG ? " (see ulimit -f)" : "; choose a smaller one with -b");

@@ -30,6 +30,7 @@
 #include "recorder/processes.h"
 #include "recorder/ring_memory.h"
 #include "recorder/run.h"
+#include "recorder/recording.h"
 #include "recorder/server.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
@@ -91,7 +92,8 @@ static int write_session(struct run *r, const struct record_target *t)
 			putc(' ', f);
 		record_print_quoted(f, *a);
 	}
-	fprintf(f, "\nexe=%s\ncwd=%s\nhost=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n",
+	fprintf(f,
+		"\nexe=%s\ncwd=%s\nhost=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n",
 		t->exe, getcwd(cwd, sizeof(cwd)) ? cwd : "", host, u.sysname, u.release,
 		pw ? pw->pw_name : "", r->o->tracer, r->o->clock ? r->o->clock : "x86-tsc",
 		modes[r->o->mode]);
@@ -195,8 +197,8 @@ static bool may_show_progress(const struct run *r)
 	const char *term = getenv("TERM");
 	struct termios tio;
 
-	return isatty(2) && term && strcmp(term, "dumb") && !tcgetattr(2, &tio) && tio.c_lflag & ICANON &&
-	       tcgetpgrp(2) == getpgrp() &&
+	return isatty(2) && term && strcmp(term, "dumb") && !tcgetattr(2, &tio) &&
+	       tio.c_lflag & ICANON && tcgetpgrp(2) == getpgrp() &&
 	       !record_procs_have_terminal(r->out.exited ? r->other : r->out.pid, 2);
 }
 
@@ -239,8 +241,8 @@ static void tell_limits(struct run *r)
 	if (r->drain.error && !r->told_error) {
 		r->told_error = true;
 		clear_progress(r);
-		record_error("%s/chunks: %s; what was written is kept, the program goes on. -F, -t or "
-			     "--overwrite record less",
+		record_error("%s/chunks: %s; what was written is kept, the program goes on. -F, -t "
+			     "or --overwrite record less",
 			     r->datadir.dir, strerror(-r->drain.error));
 	}
 }
@@ -276,7 +278,8 @@ static bool others_live(struct run *r)
 		return true;
 	}
 	r->last_alive = r->last_alive ? r->last_alive : now;
-	if (now - r->last_alive < EXEC_NS && record_procs_starting(r->server.session, r->server.ring))
+	if (now - r->last_alive < EXEC_NS &&
+	    record_procs_starting(r->server.session, r->server.ring))
 		return true;
 	return record_procs_alive(r->server.ring);
 }
@@ -299,14 +302,14 @@ static void tell_others(struct run *r, uint64_t since)
 	r->other = pid;
 	clear_progress(r);
 	if (!pid)
-		record_error("the program ended, a process goes on and is recorded; which one can't be seen "
-			     "(another user's, or not dumpable); ^C ends that");
+		record_error("the program ended, a process goes on and is recorded; which one "
+			     "can't be seen (another user's, or not dumpable); ^C ends that");
 	else if (p.nr + p.hidden > 1)
-		record_error("the program ended, %s (%d) and %u more processes go on and are recorded; "
-			     "^C ends that", comm, (int)pid, p.nr + p.hidden - 1);
+		record_error("the program ended, %s (%d) and %u more processes go on and are "
+			     "recorded; ^C ends that", comm, (int)pid, p.nr + p.hidden - 1);
 	else
-		record_error("the program ended, %s (%d) goes on and is recorded; ^C ends that", comm,
-			     (int)pid);
+		record_error("the program ended, %s (%d) goes on and is recorded; ^C ends that",
+			     comm, (int)pid);
 }
 
 static unsigned poll_once(struct run *r, int timeout)

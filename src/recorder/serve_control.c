@@ -24,7 +24,7 @@
 #include "recorder/connection.h"
 #include "recorder/ring_memory.h"
 #include "recorder/serve_control.h"
-#include "recorder/server.h"
+#include "recorder/recording.h"
 
 static struct record_conn *find_agent(struct record_server *s, pid_t pid)
 {
@@ -79,7 +79,8 @@ static int on_client_hello(struct record_server *s, struct record_conn *c, const
 		return record_conn_error(c, -EPROTO, "another version of Patchbay records it");
 	agent = find_agent(s, (pid_t)h.pid);
 	if (!agent)
-		return record_conn_error(c, -ESRCH, h.pid ? "this session doesn't trace that process" :
+		return record_conn_error(c, -ESRCH,
+					 h.pid ? "this session doesn't trace that process" :
 					 "no traced process is ready");
 	c->target = agent->pid;
 	struct pb_msg_ready r = { .image = agent->image, .pid = (uint32_t)agent->pid };

@@ -25,6 +25,7 @@
 #include "recorder/proc.h"
 #include "recorder/ring_memory.h"
 #include "recorder/serve_control.h"
+#include "recorder/recording.h"
 #include "recorder/server.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
@@ -231,13 +232,15 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		pb_datadir_note(s->datadir, err);
 	}
 	if (first && record_marks_apply(s->options, mod)) {
-		snprintf(err, sizeof(err), "%.180s: patterns don't hold for it: out of memory", record_base_name(path));
+		snprintf(err, sizeof(err), "%.180s: patterns don't hold for it: out of memory",
+			 record_base_name(path));
 		pb_datadir_note(s->datadir, err);
 	}
 	bool marked = first && mod->marked_fd >= 0;
 	a.first_site = first;
 	a.size = marked ? mod->marked_size : mod->size;
-	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0, marked ? mod->marked_fd : mod->fd);
+	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0,
+				marked ? mod->marked_fd : mod->fd);
 }
 
 static int on_stubs(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -262,8 +265,8 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 	if (fd >= 0)
 		close(fd);
 	if (err) {
-		snprintf(full, sizeof(full), "%.180s: its stubs could not be made: %s", record_base_name(e->path),
-			 strerror(-err));
+		snprintf(full, sizeof(full), "%.180s: its stubs could not be made: %s",
+			 record_base_name(e->path), strerror(-err));
 		pb_datadir_note(s->datadir, full);
 		return record_conn_error(c, err, full);
 	}
@@ -314,7 +317,8 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 		im->ready = true;
 		c->ready = true;
 	}
-	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL, 0);
+	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL,
+			       0);
 }
 
 /* An agent's complaint. */

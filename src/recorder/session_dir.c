@@ -208,7 +208,8 @@ static int make_dir(struct record_session *s, const char *base)
 		/* a file system without flock(): it never counts as stale there */
 		if (s->lock_fd < 0)
 			return 0;
-		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) && made.st_ino == there.st_ino)
+		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) &&
+		    made.st_ino == there.st_ino)
 			return 0;
 		close(s->lock_fd);
 	}
@@ -234,8 +235,8 @@ static int listen_at(const char *path)
 }
 
 /* Beside the program in a build directory, else in the library directory of the same tree,
- * wherever that tree was moved to. The loader separates LD_PRELOAD at blanks and colons: such a path goes through a
- * link in the session's directory. */
+ * wherever that tree was moved to. The loader separates LD_PRELOAD at blanks and colons: such a
+ * path goes through a link in the session's directory. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];
@@ -248,12 +249,15 @@ int record_session_find_agent(struct record_session *s)
 		slash[1] = 0;
 	snprintf(beside, sizeof(beside), "%s%s", exe, AGENT_NAME);
 	if (!realpath(beside, path)) {
-		snprintf(beside, sizeof(beside), "%s%s/%s", *PB_AGENT_DIR == '/' ? "" : exe, PB_AGENT_DIR, AGENT_NAME);
+		snprintf(beside, sizeof(beside), "%s%s/%s", *PB_AGENT_DIR == '/' ? "" : exe,
+			 PB_AGENT_DIR, AGENT_NAME);
 		if (!realpath(beside, path))
-			return record_error("%s: %s; is Patchbay installed completely?", beside, strerror(errno));
+			return record_error("%s: %s; is Patchbay installed completely?", beside,
+					    strerror(errno));
 	}
 	if (access(path, R_OK))
-		return record_error("%s: %s; is Patchbay installed completely?", path, strerror(errno));
+		return record_error("%s: %s; is Patchbay installed completely?", path,
+				    strerror(errno));
 	if (strpbrk(path, " :\t\n")) {
 		snprintf(s->agent, sizeof(s->agent), "%s/%s", s->dir, AGENT_NAME);
 		if (symlink(path, s->agent))

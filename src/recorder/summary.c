@@ -11,11 +11,13 @@
 #include "abi/messages.h"
 #include "base/base.h"
 #include "reader/counts.h"
-#include "reader/datadir.h"
+#include "reader/datadir_writer.h"
 #include "reader/drain.h"
 #include "reader/say.h"
+#include "recorder/bpf_hooks.h"
 #include "recorder/connection.h"
 #include "recorder/hints.h"
+#include "recorder/recording.h"
 #include "recorder/ring_memory.h"
 #include "recorder/server.h"
 #include "recorder/session_dir.h"
@@ -78,7 +80,8 @@ static void note_untraced(struct record_server *s, uint64_t nr, const char *what
 /* What the program went on without. */
 static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 {
-	static const char silent[] = "the recorder was stopped, or too slow to answer within 200 ms";
+	static const char silent[] =
+		"the recorder was stopped, or too slow to answer within 200 ms";
 
 	note_untraced(s, ring->missed_images + missed_in_file(s->session), "program", silent);
 	note_untraced(s, ring->missed_modules, "library load", silent);
@@ -107,7 +110,8 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	end->chunks_overwritten = ring.chunks_overwritten;
 	untraced_notes(s, &ring);
 	if (ring.waits_in_vain) {
-		snprintf(text, sizeof(text), "calls are lost though --no-loss was given: %u time%s the recorder was "
+		snprintf(text, sizeof(text),
+			 "calls are lost though --no-loss was given: %u time%s the recorder was "
 			 "stopped, or had no processor, for 200 ms", ring.waits_in_vain,
 			 ring.waits_in_vain == 1 ? "" : "s");
 		pb_datadir_note(s->datadir, text);
@@ -116,7 +120,8 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	end->max_stop_ns = ring.max_stop_ns;
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
 	if (ring.threads_lost) {
-		snprintf(text, sizeof(text), "%u threads have no name: the ring's table has room for %u",
+		snprintf(text, sizeof(text),
+			 "%u threads have no name: the ring's table has room for %u",
 			 ring.threads_lost, s->ring->geometry.nr_threads);
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
@@ -194,8 +199,8 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {
-		record_error("the program ran without the agent (did its loader ignore LD_PRELOAD?); "
-			     "nothing was recorded");
+		record_error("the program ran without the agent (did its loader ignore "
+			     "LD_PRELOAD?); nothing was recorded");
 		return status ? status : 1;
 	}
 	record_hint_modules(s);

@@ -65,7 +65,8 @@ static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
 	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {
 		Elf64_Phdr ph;
 
-		if (pread(fd, &ph, sizeof(ph), (off_t)(eh->e_phoff + (uint64_t)i * eh->e_phentsize)) !=
+		if (pread(fd, &ph, sizeof(ph),
+			  (off_t)(eh->e_phoff + (uint64_t)i * eh->e_phentsize)) !=
 		    sizeof(ph))
 			return false;
 		if (ph.p_type == PT_INTERP)
@@ -87,7 +88,8 @@ static int check_privileges(int fd, const char *path, const struct stat *st)
 		return refuse(NOT_TRACEABLE, path, "is setgid: the loader takes no agent there; "
 			      "trace a copy");
 	if (getuid() && fgetxattr(fd, "security.capability", cap, sizeof(cap)) > 0)
-		return refuse(NOT_TRACEABLE, path, "has file capabilities: the loader takes no agent "
+		return refuse(NOT_TRACEABLE, path,
+			      "has file capabilities: the loader takes no agent "
 			      "there; trace it as root, or a copy");
 	return 0;
 }
@@ -95,17 +97,21 @@ static int check_privileges(int fd, const char *path, const struct stat *st)
 static int check_elf(struct record_target *t, int fd, const char *path, const Elf64_Ehdr *eh)
 {
 	if (eh->e_ident[EI_CLASS] == ELFCLASS32)
-		return refuse(NOT_TRACEABLE, path, "is a 32-bit program; only x86-64 can be traced, build "
+		return refuse(NOT_TRACEABLE, path,
+			      "is a 32-bit program; only x86-64 can be traced, build "
 			      "it for that");
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64)
-		return refuse(NOT_TRACEABLE, path, "is for another machine; only x86-64 can be traced");
+		return refuse(NOT_TRACEABLE, path,
+			      "is for another machine; only x86-64 can be traced");
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return refuse(NOT_TRACEABLE, path, "is not a program but an object file or a core");
 	if (!read_loader(fd, eh, t->loader))
-		return refuse(NOT_TRACEABLE, path, "is linked statically; the agent comes in through "
+		return refuse(NOT_TRACEABLE, path,
+			      "is linked statically; the agent comes in through "
 			      "the dynamic loader, so link it without -static");
 	if (!strncmp(record_base_name(t->loader), "ld-musl", 7))
-		return refuse(NOT_TRACEABLE, path, "is linked with musl; only programs of glibc can be "
+		return refuse(NOT_TRACEABLE, path,
+			      "is linked with musl; only programs of glibc can be "
 			      "traced, so link it with that");
 	if (access(t->loader, X_OK)) {
 		record_error("%s: its loader %s: %s", path, t->loader, strerror(errno));
@@ -167,7 +173,8 @@ static int look_at(struct record_target *t)
 		if (!status)
 			status = -1;
 	} else {
-		status = refuse(NOT_TRACEABLE, t->exe, "is neither an ELF program nor a script with "
+		status = refuse(NOT_TRACEABLE, t->exe,
+				"is neither an ELF program nor a script with "
 				"a #! line; name what runs it, as in `record sh FILE'");
 	}
 	close(fd);
@@ -183,10 +190,12 @@ int record_target_resolve(struct record_target *t, const char *prog)
 
 		if (!stat(t->path, &st) && S_ISDIR(st.st_mode))
 			return refuse(NOT_TRACEABLE, prog, "is a directory");
-		return refuse(NOT_TRACEABLE, prog, "isn't executable; chmod +x it, or name what runs it");
+		return refuse(NOT_TRACEABLE, prog,
+			      "isn't executable; chmod +x it, or name what runs it");
 	}
 	if (ret == -ENOENT)
-		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found; check its path" : "not found in PATH; "
+		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found; check its path" :
+			      "not found in PATH; "
 			      "say ./PROG for one in this directory");
 	if (ret)
 		return refuse(NOT_FOUND, prog, strerror(-ret));

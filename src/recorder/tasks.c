@@ -176,7 +176,8 @@ bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, 
 			const _Atomic bool *stop)
 {
 	struct search s = {
-		.r = r, .threads = threads, .nr = nr, .stop = stop, .is_ours = record_proc_is_ours(),
+		.r = r, .threads = threads, .nr = nr, .stop = stop,
+		.is_ours = record_proc_is_ours(),
 	};
 	struct nested n = { .visit = mark_alive, .arg = &s, .s = &s };
 
@@ -269,8 +270,8 @@ static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM
 
 /* The only thread of other namespaces with that number; two of them name no thread. pid 0: of
  * any process there. */
-static unsigned find_nested(const struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
-			    char comm[RECORD_COMM])
+static unsigned find_nested(const struct record_names *n, uint32_t pid, uint32_t tid,
+			    const char *exe, char comm[RECORD_COMM])
 {
 	const struct nested_name *list = n->list;
 	unsigned found = 0;

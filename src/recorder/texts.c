@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "abi/analysis.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "reader/say.h"
 #include "recorder/texts.h"
 
@@ -103,4 +104,15 @@ int record_parse_size(const char *text, uint64_t *size)
 		return -EINVAL;
 	*size = n << shift;
 	return 0;
+}
+
+const char *record_refused_text(int reason)
+{
+	static const char *const texts[] = {
+#define X(name, text) text,
+		PB_REFUSED_LIST(X)
+#undef X
+	};
+
+	return reason > 0 && reason < PB_NR_REFUSED ? texts[reason] : "unknown";
 }

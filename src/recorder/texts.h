@@ -15,4 +15,6 @@ void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
 void record_print_quoted(FILE *f, const char *arg);
 /* SIZE with K, M, G, T; 0 or -EINVAL */
 int record_parse_size(const char *text, uint64_t *size);
+/* Why a function isn't traced: PB_REFUSED_*. */
+const char *record_refused_text(int reason);
 #endif

@@ -8,6 +8,7 @@
 #include "recorder/connection.h"
 #include "recorder/proc.h"
 #include "recorder/ring_memory.h"
+#include "recorder/recording.h"
 #include "recorder/server.h"
 #include "recorder/tasks.h"
 #include "recorder/thread_names.h"

@@ -106,7 +106,8 @@ static bool no_zero(const uint64_t *p, uint32_t n)
 	const uint64_t *end = p + n;
 
 	for (; p + 8 <= end; p += 8)
-		if (pb_unlikely(!p[0] || !p[1] || !p[2] || !p[3] || !p[4] || !p[5] || !p[6] || !p[7]))
+		if (pb_unlikely(!p[0] || !p[1] || !p[2] || !p[3] || !p[4] || !p[5] || !p[6] ||
+				!p[7]))
 			return false;
 	while (p < end)
 		if (pb_unlikely(!*p++))
@@ -131,7 +132,7 @@ static bool no_hole(const uint64_t *data, uint32_t n)
 /* Words of the list of open calls, whose starts may be zeros. */
 static uint32_t listed(const uint64_t *data)
 {
-	uint16_t head = (uint16_t)pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 0, 0);
+	uint16_t head = (uint16_t)pb_ext_record(OPEN, 0, 0);
 	uint32_t n = 0;
 
 	while (n < OPEN_MAX_WORDS && (uint16_t)data[n] == head)

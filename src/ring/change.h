@@ -2,6 +2,9 @@
 /*
  * How a writer comes from a full chunk to the next one, and hands the full one
  * over. For writer.c. Context of all: hit path, as in writer.h.
+ *
+ * Circle: a full chunk is changed in the middle of a write, and the first records of the new
+ * one are written by the writer; what the three share is the writer's state.
  */
 #ifndef PB_RING_CHANGE_H
 #define PB_RING_CHANGE_H
@@ -34,8 +37,8 @@ static inline void pb_count_local(uint64_t *n)
 	__asm__ volatile("incq %0" : "+m"(*n) : : "cc");
 }
 
-/* Whether the chunk is the thread's. In a child that a handler forked, the code that the handler interrupted still
- * has one of the parent's, which writes there. */
+/* Whether the chunk is the thread's. In a child that a handler forked, the code that the handler
+ * interrupted still has one of the parent's, which writes there. */
 static inline bool pb_change_owns(const struct pb_writer *w, const struct pb_chunk *c)
 {
 	return *(const volatile uint32_t *)&c->serial == *(const volatile uint32_t *)&w->serial;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Takes free chunks by compare and exchange, and waits for the reader where that is wanted. */
 #include "ring/supply.h"
 #include "base/base.h"
 #include "ring/writer.h"
@@ -7,7 +8,8 @@
 #define PAUSES		64		/* between two looks of a waiting thread */
 #define TICKS_MAX	(1ull << 32)	/* of a wait: a second or so, whatever the ring says */
 #define PAUSES_MAX	(1u << 26)
-#define STEPS		10		/* what passes between two looks counts as at most 1/STEPS of it */
+#define STEPS		10		/* what passes between two looks counts as at most 1/STEPS
+					 * of it */
 
 uint64_t (*pb_supply_ticks)(void);
 
@@ -16,8 +18,9 @@ bool pb_chunk_change_state(struct pb_chunk *c, uint32_t state, uint32_t serial, 
 {
 	uint64_t old = (uint64_t)serial << 32 | state;
 
-	return __atomic_compare_exchange_n((uint64_t *)c, &old, (uint64_t)new_serial << 32 | new_state,
-					   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n((uint64_t *)c, &old,
+					   (uint64_t)new_serial << 32 | new_state, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 static struct pb_chunk *take_chunk(uint32_t index, uint32_t from, uint32_t serial)
@@ -27,7 +30,8 @@ static struct pb_chunk *take_chunk(uint32_t index, uint32_t from, uint32_t seria
 
 	if ((uint32_t)word != from)
 		return NULL;
-	return pb_chunk_change_state(c, from, (uint32_t)(word >> 32), PB_CHUNK_TAKEN, serial) ? c : NULL;
+	return pb_chunk_change_state(c, from, (uint32_t)(word >> 32), PB_CHUNK_TAKEN, serial) ? c :
+	       NULL;
 }
 
 /* --- free chunks -------------------------------------------------------- */
@@ -138,7 +142,8 @@ static void pass(struct wait *w, uint64_t time)
 		return;
 	}
 	if ((int64_t)step <= 0 ||
-	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return;		/* somebody looked later */
 	/* do not count a time in which no thread ran: perhaps the machine stood still */
 	step = step < most ? step : most;
@@ -163,7 +168,8 @@ static bool too_long(const uint64_t *ticks, uint64_t pauses)
 	const struct pb_ring *ring = pb_ring_map.ring;
 	uint64_t t = __atomic_load_n(ticks, __ATOMIC_RELAXED);
 
-	return t >= ring->wait_ticks || t >= TICKS_MAX || pauses >= ring->wait_pauses || pauses >= PAUSES_MAX;
+	return t >= ring->wait_ticks || t >= TICKS_MAX || pauses >= ring->wait_pauses ||
+	       pauses >= PAUSES_MAX;
 }
 
 static void end_in_vain(struct wait *w)

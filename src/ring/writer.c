@@ -15,6 +15,7 @@
  * the slow path, which masks. change.c has the change of chunks.
  */
 #include "ring/writer.h"
+#include <asm/errno.h>
 #include "base/base.h"
 #include "base/mem.h"
 #include "ring/change.h"
@@ -35,18 +36,20 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 	struct pb_ring *ring = base;
 
 	if (ring->magic != PB_RING_MAGIC || ring->version != PB_RING_VERSION)
-		return -22;
+		return -EINVAL;
 	if (threads_offset > mapped || chunks_offset > mapped || chunks_offset % PB_CHUNK_SIZE ||
 	    (uintptr_t)base % PB_CHUNK_SIZE ||
 	    nr_threads > (mapped - threads_offset) / sizeof(struct pb_ring_thread) ||
 	    nr_chunks > (mapped - chunks_offset) / PB_CHUNK_SIZE || nr_chunks < 1 ||
-	    pb_ring_taken_offset(threads_offset, nr_threads) + pb_ring_taken_words(nr_chunks) * 8 > chunks_offset)
-		return -22;
+	    pb_ring_taken_offset(threads_offset, nr_threads) + pb_ring_taken_words(nr_chunks) *
+	    8 > chunks_offset)
+		return -EINVAL;
 	pb_no_chunk = pb_align_up((uint64_t)no_chunk_space, (uint64_t)PB_CHUNK_SIZE);
 	pb_ring_map = (struct pb_ring_map){
 		.ring = ring, .nr_threads = nr_threads, .nr_chunks = nr_chunks, .mode = mode,
 		.threads = (void *)((uint8_t *)base + threads_offset),
-		.taken = (void *)((uint8_t *)base + pb_ring_taken_offset(threads_offset, nr_threads)),
+		.taken = (void *)((uint8_t *)base +
+				  pb_ring_taken_offset(threads_offset, nr_threads)),
 		.chunks = (uint8_t *)base + chunks_offset,
 	};
 	return 0;
@@ -187,7 +190,8 @@ static void end_words(struct pb_writer *w, uint64_t *p, uint64_t first, uint64_t
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
-/* Reserved words that aren't used. In a child that a handler forked they may be the parent's, which writes there. */
+/* Reserved words that aren't used. In a child that a handler forked they may be the parent's, which
+ * writes there. */
 static void leave_words(struct pb_writer *w, uint64_t *p, unsigned n)
 {
 	if (pb_change_owns(w, (void *)pb_chunk_of((uint64_t)p)))
@@ -233,7 +237,7 @@ static bool put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits
 	if (escape) {
 		p[1] = time;
 		p[escape] = word;
-		word = pb_ext_word(PB_EXT_TIME, PB_EXT_TIME_WORDS, 0, 0);
+		word = pb_ext_record(TIME, 0, 0);
 	}
 	end_words(w, p, word, before);
 	return true;
@@ -287,7 +291,7 @@ bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint
 {
 	uint64_t payload[] = { start, end };
 
-	if (put_plain(w, pb_ext_word(PB_EXT_LONG, PB_EXT_LONG_WORDS, site, 0), end, payload, 2))
+	if (put_plain(w, pb_ext_record(LONG, site, 0), end, payload, 2))
 		return true;
 	pb_writer_lost(w);
 	return false;
@@ -295,7 +299,7 @@ bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint
 
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 {
-	if (put_plain(w, pb_ext_word(PB_EXT_STACK, PB_EXT_STACK_WORDS, 0, 0), w->last, &stack, 1))
+	if (put_plain(w, pb_ext_record(STACK, 0, 0), w->last, &stack, 1))
 		return true;
 	missed(w);
 	return false;

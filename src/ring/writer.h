@@ -41,7 +41,8 @@ struct pb_writer {
 	uint64_t no_return;
 	uint64_t stack;
 	uint64_t slot;		/* of the hit that is being recorded */
-	uint64_t own_lo, own_hi;	/* the thread's own stack; 0, 0 if that isn't exactly known */
+	uint64_t own_lo, own_hi;	/* the thread's own stack; 0, 0 if that isn't exactly
+					 * known */
 	uint32_t serial, pid, tid, image, buffer;
 	uint32_t backoff;	/* reservations to fail before looking for a chunk again */
 	struct pb_chunk *left[PB_WRITER_LEFT];
@@ -58,19 +59,21 @@ struct pb_ring_map {
 	uint64_t *taken;
 	uint8_t *chunks;
 	uint32_t nr_threads, nr_chunks;
-	uint32_t mode;		/* PB_RING_DISCARD from when this process' reader is known to be gone */
+	uint32_t mode;		/* PB_RING_DISCARD from when this process' reader is known to be
+				 * gone */
 };
 extern struct pb_ring_map pb_ring_map;
 
 /* Handlers may run that pb_writer_interrupted() isn't called for: each chunk that is
  * left is searched for holes. */
 #define PB_UNSEEN_PROGRAM	1	/* the program may install some past sigaction */
-#define PB_UNSEEN_LIBC		2	/* libc's own (thread cancellation, setxid) make traced calls */
+#define PB_UNSEEN_LIBC		2	/* libc's own (thread cancellation, setxid) make traced
+					 * calls */
 extern uint8_t pb_ring_unseen;
 
 /* Fills out with PB_EXT_OPEN records of the calls that are open, at most max
- * words, and leaves zeros in the rest of them; *depth: how many are open in all. `ending`: of pb_writer_put_end(), it
- * is open as well. Registered by the engine. */
+ * words, and leaves zeros in the rest of them; *depth: how many are open in all. `ending`: of
+ * pb_writer_put_end(), it is open as well. Registered by the engine. */
 extern size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max,
 				    uint32_t *depth, const void *ending);
 extern uint64_t (*pb_ring_clock)(void);

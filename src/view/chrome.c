@@ -101,13 +101,15 @@ static void print_call(struct chrome *c, struct pb_call_stack *s, uint32_t tid, 
 static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, bool no_return)
 {
 	bool inherited = (ev->call && ev->call->aux) || ev->flags & PB_EV_INHERITED;
-	uint64_t start = ev->call && ev->call->aux ? ev->call->aux : ev->start ? ev->start : ev->time;
+	uint64_t start = ev->call && ev->call->aux ? ev->call->aux : ev->start ? ev->start :
+			 ev->time;
 	uint64_t end = ev->time > start ? ev->time : start;
 
 	if (select & PB_SEL_VISIBLE && pb_select_long(c->v, start, end) &&
 	    pb_select_clip(c->v, &start, &end))
 		print_call(c, ev->stack, ev->tid, ev->image, ev->site, start, end,
-			   inherited ? INHERITED : no_return ? NO_RETURN : ev->flags & PB_EV_TAIL ? TAIL : WHOLE);
+			   inherited ? INHERITED : no_return ? NO_RETURN :
+			   ev->flags & PB_EV_TAIL ? TAIL : WHOLE);
 }
 
 static void lost(struct chrome *c, const struct pb_event *ev)
@@ -179,7 +181,8 @@ static void open_call(struct chrome *c, struct pb_call_stack *s, uint32_t select
 	uint64_t end = life && life->latest > start ? life->latest : start;
 
 	if (pb_select_open(c->v, select, start, end) && pb_select_clip(c->v, &start, &end))
-		print_call(c, s, s->tid, s->image, site, start, end, inherited ? INHERITED : NO_RETURN);
+		print_call(c, s, s->tid, s->image, site, start, end, inherited ? INHERITED :
+			   NO_RETURN);
 }
 
 static void open_calls(struct chrome *c, struct pb_stream *stream)
@@ -193,7 +196,8 @@ static void open_calls(struct chrome *c, struct pb_stream *stream)
 				  s->calls[n].aux ? s->calls[n].aux : s->calls[n].start,
 				  s->calls[n].aux != 0);
 		if (s->leaf_site)
-			open_call(c, s, s->leaf_select, s->leaf_site, s->leaf_start, s->leaf_inherited);
+			open_call(c, s, s->leaf_select, s->leaf_site, s->leaf_start,
+				  s->leaf_inherited);
 	}
 }
 
@@ -226,7 +230,8 @@ static void print_names(struct chrome *c)
 		    list[i]->pid == list[i + 1]->pid)
 			continue;
 		if (list[i]->tid == list[i]->pid)
-			print_name(c, "process_name", list[i]->pid, list[i]->tid, pb_view_comm(list[i]));
+			print_name(c, "process_name", list[i]->pid, list[i]->tid,
+				   pb_view_comm(list[i]));
 		print_name(c, "thread_name", list[i]->pid, list[i]->tid, pb_view_comm(list[i]));
 	}
 	free(list);

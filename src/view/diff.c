@@ -82,7 +82,8 @@ static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;
 
-	return (struct pb_function){ r->name, r->module, r->raw, d->now != &none ? r->id : UINT64_MAX };
+	return (struct pb_function){ r->name, r->module, r->raw, d->now != &none ? r->id :
+		UINT64_MAX };
 }
 
 static void print_text(const struct pb_view *v, const struct difference *list, size_t nr,
@@ -103,7 +104,8 @@ static void print_text(const struct pb_view *v, const struct difference *list, s
 		f[i] = function_of(&list[i]);
 	if (f)
 		pb_distinct_array(&distinct, v->data, f, nr);
-	pb_out_fmt(o, "  %s base   %s now   Difference  Calls base   Calls now   Difference  Function\n",
+	pb_out_fmt(o, "  %s base   %s now   Difference  Calls base   Calls "
+		      "now   Difference  Function\n",
 		   what[key], what[key]);
 	pb_out_str(o, "  ==========  ==========  ===========  ==========  ==========  ==========="
 		   "  ====================\n");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Compares names that look the same, and lengthens each until it differs. */
 #include "view/distinct.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "reader/data.h"
 
 /* How the names of a run are made longer, one after the other, until all differ. */
@@ -16,7 +17,8 @@ static const struct {
 	unsigned depth;			/* of lists of template arguments that are shown */
 } levels[] = {
 	{ TEMPLATES, 1 }, { TEMPLATES, 2 }, { TEMPLATES, 3 }, { TEMPLATES, 4 },
-	{ PARAMETERS, 0 }, { PARAMETERS, 1 }, { PARAMETERS, 2 }, { PARAMETERS, 3 }, { PARAMETERS, 4 },
+	{ PARAMETERS, 0 }, { PARAMETERS, 1 }, { PARAMETERS, 2 }, { PARAMETERS, 3 },
+	{ PARAMETERS, 4 },
 	{ PARAMETERS, 99 },
 	{ MODULE, 0 }, { ADDRESS, 0 },
 };
@@ -29,7 +31,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* A longer form of the demangled name; NULL: there is none. */
-static char *demangled(struct pb_data *data, const struct pb_function *f, enum pb_demangle how, unsigned depth)
+static char *demangled(struct pb_data *data, const struct pb_function *f, enum pb_demangle how,
+		       unsigned depth)
 {
 	char *text = NULL;
 
@@ -72,8 +75,8 @@ static char *longer(struct pb_data *data, const struct pb_function *f, unsigned 
 
 /* Of equal names. A level that tells none of them from the others isn't used: what
  * makes them differ follows. */
-static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_function **run, size_t nr,
-		     unsigned level)
+static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_function **run,
+		     size_t nr, unsigned level)
 {
 	char **made = realloc(d->made, (d->nr + nr) * sizeof(*made)), **texts;
 	bool differ = false;
@@ -84,7 +87,8 @@ static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_func
 	texts = made + d->nr;
 	for (size_t i = 0; i < nr; i++) {
 		texts[i] = longer(data, run[i], level);
-		differ |= strcmp(texts[i] ? texts[i] : run[i]->name, texts[0] ? texts[0] : run[0]->name) != 0;
+		differ |= strcmp(texts[i] ? texts[i] : run[i]->name, texts[0] ? texts[0] :
+				 run[0]->name) != 0;
 	}
 	for (size_t i = 0; i < nr; i++) {
 		char *text = texts[i];
@@ -96,7 +100,8 @@ static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_func
 	}
 }
 
-void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_function **list, size_t nr)
+void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_function **list,
+		       size_t nr)
 {
 	*d = (struct pb_distinct){ 0 };
 	for (unsigned level = 0; level < pb_array_size(levels); level++) {
@@ -104,7 +109,8 @@ void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_fu
 
 		qsort(list, nr, sizeof(*list), by_name);
 		for (size_t from = 0, to; from < nr; from = to) {
-			for (to = from + 1; to < nr && !strcmp(list[to]->name, list[from]->name); to++)
+			for (to = from + 1; to < nr && !strcmp(list[to]->name, list[from]->name);
+			     to++)
 				;
 			if (to - from < 2)
 				continue;
@@ -124,7 +130,8 @@ void pb_distinct_free(struct pb_distinct *d)
 	*d = (struct pb_distinct){ 0 };
 }
 
-void pb_distinct_array(struct pb_distinct *d, struct pb_data *data, struct pb_function *functions, size_t nr)
+void pb_distinct_array(struct pb_distinct *d, struct pb_data *data, struct pb_function *functions,
+		       size_t nr)
 {
 	struct pb_function **list = calloc(nr + 1, sizeof(*list));
 

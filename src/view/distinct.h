@@ -9,7 +9,7 @@
  */
 #ifndef PB_VIEW_DISTINCT_H
 #define PB_VIEW_DISTINCT_H
-#include "reader/symbols.h"
+#include "reader/site_names.h"
 
 struct pb_distinct {
 	char **made;		/* texts, which the names point to */
@@ -18,9 +18,11 @@ struct pb_distinct {
 
 /* Lengthens the names of list that are equal, and orders it. Each function may stand
  * there once only. Where memory is short names stay as they are. */
-void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_function **list, size_t nr);
+void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_function **list,
+		       size_t nr);
 void pb_distinct_free(struct pb_distinct *d);
 
 /* The same for nr functions that stand one after the other. */
-void pb_distinct_array(struct pb_distinct *d, struct pb_data *data, struct pb_function *functions, size_t nr);
+void pb_distinct_array(struct pb_distinct *d, struct pb_data *data, struct pb_function *functions,
+		       size_t nr);
 #endif

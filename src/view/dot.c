@@ -28,7 +28,8 @@ static size_t collect(const struct pb_tree *t, struct edge *edges)
 		const struct pb_tree_node *n = &t->nodes[i];
 
 		if (n->parent != PB_TREE_ROOT && n->calls)
-			edges[nr++] = (struct edge){ t->nodes[n->parent].number, n->number, n->calls,
+			edges[nr++] = (struct edge){ t->nodes[n->parent].number, n->number,
+				n->calls,
 						     n->total };
 	}
 	qsort(edges, nr, sizeof(*edges), by_ends);
@@ -93,8 +94,8 @@ int pb_view_dot(const struct pb_view *v)
 		pb_out_str(v->out, "digraph patchbay {\n\tnode [shape=box];\n");
 		print_nodes(v, &t);
 		for (size_t i = 0; i < nr; i++)
-			pb_out_fmt(v->out, "\tn%u -> n%u [label=\"%llu\"];\n", edges[i].from, edges[i].to,
-				   (unsigned long long)edges[i].calls);
+			pb_out_fmt(v->out, "\tn%u -> n%u [label=\"%llu\"];\n", edges[i].from,
+				   edges[i].to, (unsigned long long)edges[i].calls);
 		pb_out_str(v->out, "}\n");
 		free(edges);
 	} else {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Resolves the views' patterns to bits, one for each function. */
 #include "view/filter.h"
 
 #include <errno.h>
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reader/symbols.h"
-#include "view/sites.h"
+#include "reader/site_names.h"
+#include "view/site_numbers.h"
 
 struct pb_filters {
 	struct pb_sites sites;
@@ -84,8 +85,8 @@ int pb_filters_add(struct pb_filters *f, unsigned marks, enum pb_match match, co
 	if (ret)
 		return ret < 0 ? ret : 0;
 	pb_control_nearest_function(f->modules, f->nr, pattern, near, sizeof(near));
-	snprintf(err, errlen, "no recorded function matches%s%s%s", *near ? "; did you mean " : "", near,
-		 *near ? "?" : " (patchbay report lists them)");
+	snprintf(err, errlen, "no recorded function matches%s%s%s", *near ? "; did you mean " : "",
+		 near, *near ? "?" : " (patchbay report lists them)");
 	return -ENOENT;
 }
 

@@ -22,7 +22,7 @@ void pb_filters_free(struct pb_filters *f);
 int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, const char *pattern,
 		   char *err, size_t errlen);
 
-/* PB_FILTER_* of a function: by site, or by its number (view/sites.h). */
+/* PB_FILTER_* of a function: by site, or by its number (view/site_numbers.h). */
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site);
 unsigned pb_filters_number(const struct pb_filters *f, uint32_t number);
 bool pb_filters_has_in(const struct pb_filters *f);

@@ -96,7 +96,8 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 		uint32_t up = t->nodes[n->parent].mark;
 
 		if (up) {
-			n->mark = up == HIDDEN || (v->max_depth && merged->nodes[up].depth >= v->max_depth) ?
+			n->mark = up == HIDDEN ||
+				  (v->max_depth && merged->nodes[up].depth >= v->max_depth) ?
 				  HIDDEN : pb_tree_child(merged, up, n->number);
 		} else if (pb_filters_number(v->filters, n->number) & PB_FILTER_FOCUS) {
 			n->mark = pb_tree_child(merged, PB_TREE_ROOT, n->number);
@@ -113,7 +114,8 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 /* Whether calls of the function may be left out. */
 static bool chooses(const struct pb_view *v)
 {
-	return v->nr_tids || v->min_ns || v->from || v->to != UINT64_MAX || pb_filters_chooses(v->filters);
+	return v->nr_tids || v->min_ns || v->from || v->to != UINT64_MAX ||
+	       pb_filters_chooses(v->filters);
 }
 
 static int print_focus(const struct pb_view *v, struct pb_tree *t)

@@ -179,7 +179,8 @@ static const char *parentheses(const char *name)
 
 	if (!last || (last - name >= 9 && !last[1] && !memcmp(last - 9, call, sizeof(call) - 1)))
 		return "()";
-	return !last[1] || !strncmp(last, ") const", 7) || !strncmp(last, ") [clone", 8) ? "" : "()";
+	return !last[1] || !strncmp(last, ") const", 7) ||
+	       !strncmp(last, ") [clone", 8) ? "" : "()";
 }
 
 static const char *print_name(struct printer *p, uint32_t depth, const char *before, size_t image,
@@ -255,7 +256,8 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	if (!comment)
 		comment = note_on(ev);
 	if (shown && !comment && !(p->flags & PB_FG_TAIL)) {
-		pb_out_spaces(p->o, (size_t)INDENT * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
+		pb_out_spaces(p->o,
+			      (size_t)INDENT * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
 		pb_out_str(p->o, "}\n");
 		return;
 	}
@@ -268,7 +270,8 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 }
 
 /* A call of another stack, which is found to be gone here: it is no callee of what is open. */
-static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth, const char *comment)
+static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth,
+			    const char *comment)
 {
 	print_prologue(p, ev, ev->time);
 	print_no_duration(p);

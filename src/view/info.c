@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay info`: what a data directory holds, in lines or as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,9 +247,11 @@ static void json_status(const struct pb_view *v)
 	if (!e)
 		pb_out_str(v->out, ",\n \"exit_status\": null, \"signal\": null");
 	else if (WIFSIGNALED(e->status))
-		pb_out_fmt(v->out, ",\n \"exit_status\": null, \"signal\": %d", WTERMSIG(e->status));
+		pb_out_fmt(v->out, ",\n \"exit_status\": null, \"signal\": %d",
+			   WTERMSIG(e->status));
 	else
-		pb_out_fmt(v->out, ",\n \"exit_status\": %d, \"signal\": null", WEXITSTATUS(e->status));
+		pb_out_fmt(v->out, ",\n \"exit_status\": %d, \"signal\": null",
+			   WEXITSTATUS(e->status));
 }
 
 static void json_open(const struct pb_view *v, struct pb_stream *s)
@@ -260,8 +263,8 @@ static void json_open(const struct pb_view *v, struct pb_stream *s)
 	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
 		if (!c->depth && !c->leaf_site)
 			continue;
-		pb_out_fmt(v->out, "%s{\"tid\": %u, \"stack\": %llu, \"calls\": [", any ? ",\n  " : "\n  ",
-			   c->tid, (ull)c->id);
+		pb_out_fmt(v->out, "%s{\"tid\": %u, \"stack\": %llu, \"calls\": [", any ? ",\n  " :
+			   "\n  ", c->tid, (ull)c->id);
 		any = true;
 		for (uint32_t n = 0; n < c->depth; n++) {
 			if (n)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Parses the options of views, opens the directory, and runs the view. */
 #include "view/options.h"
 
 #include <errno.h>
@@ -19,8 +20,10 @@ static const struct argp_option common[] = {
 	{ "directory", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "pid", 'p', "PID", OPTION_HIDDEN, NULL, 8 },
 	{ "tid", OPT_TID, "ID[,ID...]", 0, "Show these threads or processes only", 8 },
-	{ "buffer", OPT_BUFFER, "ID", 0, "Buffer of an instance or snapshot (0: the main buffer)", 8 },
-	{ "demangle", OPT_DEMANGLE, "HOW", 0, "C++ and Rust names: simple, full (with parameters) or no", 8 },
+	{ "buffer", OPT_BUFFER, "ID", 0, "Buffer of an instance or snapshot (0: the main buffer)",
+		8 },
+	{ "demangle", OPT_DEMANGLE, "HOW", 0,
+		"C++ and Rust names: simple, full (with parameters) or no", 8 },
 	{ "no-pager", OPT_NO_PAGER, NULL, 0, "Do not start a pager on a terminal", 8 },
 	{ 0 }
 };
@@ -30,8 +33,10 @@ static const struct argp_option selection[] = {
 	{ "notrace", 'N', "FUNC", 0, "Leave out FUNC and what it calls", 4 },
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 4 },
 	{ "depth", 'D', "N", 0, "Show N levels of calls only", 4 },
-	{ "time-filter", 't', "TIME", 0, "Show calls of at least TIME only: 5us, 1.5ms, 2s; without a unit ns", 4 },
-	{ "range", OPT_RANGE, "FROM~TO", 0, "Show this part of the trace only; FROM or TO may be left out", 4 },
+	{ "time-filter", 't', "TIME", 0,
+		"Show calls of at least TIME only: 5us, 1.5ms, 2s; without a unit ns", 4 },
+	{ "range", OPT_RANGE, "FROM~TO", 0,
+		"Show this part of the trace only; FROM or TO may be left out", 4 },
 	{ 0 }
 };
 
@@ -71,12 +76,16 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		/* a command that takes arguments has taken it */
 		if (o->selects)
-			argp_failure(state, 2, 0, "%s: %s takes no argument; for a function say -F %s, for a "
+			argp_failure(state, 2, 0,
+				     "%s: %s takes no argument; for a function say -F %s, for a "
 				     "recording -d %s", arg, o->command, arg, arg);
-		argp_failure(state, 2, 0, "%s: %s takes no argument; for a recording say -d %s", arg, o->command, arg);
+		argp_failure(state, 2, 0, "%s: %s takes no argument; for a recording say -d %s",
+			     arg, o->command, arg);
 		return 0;
 	case 'p':
-		argp_failure(state, 2, 0, "-p %s: for a process or thread of the recording say --tid=%s", arg, arg);
+		argp_failure(state, 2, 0,
+			     "-p %s: for a process or thread of the recording say --tid=%s", arg,
+			     arg);
 		return 0;
 	case OPT_NO_PAGER:
 		o->no_pager = true;
@@ -122,17 +131,20 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 	case 'D':
 		depth = strtoul(arg, &end, 10);
 		if (end == arg || *end || !depth || depth > UINT32_MAX)
-			argp_failure(state, 2, 0, "-D %s: not a depth; give a number, for example -D 3", arg);
+			argp_failure(state, 2, 0,
+				     "-D %s: not a depth; give a number, for example -D 3", arg);
 		o->max_depth = (uint32_t)depth;
 		return 0;
 	case 't':
 		if (pb_view_parse_time(arg, &ns))
-			argp_failure(state, 2, 0, "-t %s: not a time; say 500ns, 5us, 1.5ms or 2s", arg);
+			argp_failure(state, 2, 0, "-t %s: not a time; say 500ns, 5us, 1.5ms or 2s",
+				     arg);
 		o->min_time = arg;
 		return 0;
 	case OPT_RANGE:
 		if (!strchr(arg, '~'))
-			argp_failure(state, 2, 0, "--range=%s: give FROM~TO, for example 1.5ms~2ms", arg);
+			argp_failure(state, 2, 0, "--range=%s: give FROM~TO, for example 1.5ms~2ms",
+				     arg);
 		o->range = arg;
 		return 0;
 	}
@@ -248,10 +260,10 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool 
 	if (!v->filters)
 		return fail(o, "out of memory");
 	for (size_t i = 0; i < o->nr_filters; i++)
-		if (pb_filters_add(v->filters, o->filters[i].mark, o->match, o->filters[i].pattern, err,
-				   sizeof(err)) && !other)
-			return fail(o, "%s%s: %s", option_of(o->filters[i].mark), o->filters[i].pattern,
-				    err);
+		if (pb_filters_add(v->filters, o->filters[i].mark, o->match, o->filters[i].pattern,
+				   err, sizeof(err)) && !other)
+			return fail(o, "%s%s: %s", option_of(o->filters[i].mark),
+				    o->filters[i].pattern, err);
 	return 0;
 }
 
@@ -295,7 +307,8 @@ static int choose(struct pb_view *v, const struct pb_view_options *o, bool other
 	return (!other && check_tids(v, o)) || add_filters(v, o, other);
 }
 
-static int open_data(struct pb_view *v, const struct pb_view_options *o, const char *dir, bool other)
+static int open_data(struct pb_view *v, const struct pb_view_options *o, const char *dir,
+		     bool other)
 {
 	char err[4600];
 

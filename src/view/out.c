@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Buffers output, converts numbers, and starts the pager. */
 #include "view/out.h"
 
 #include <errno.h>
@@ -174,7 +175,8 @@ void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill)
 
 void pb_out_spaces(struct pb_out *o, size_t nr)
 {
-	static const char spaces[64] = "                                                               ";
+	static const char spaces[64] =
+		"                                                               ";
 
 	for (; nr > 63; nr -= 63)
 		pb_out_mem(o, spaces, 63);
@@ -207,8 +209,8 @@ void pb_out_fmt(struct pb_out *o, const char *fmt, ...)
 /* Length of the UTF-8 sequence at s, or 0. */
 static size_t utf8_len(const unsigned char *s)
 {
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 :
-		   s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 &&
+		   s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)

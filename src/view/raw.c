@@ -12,8 +12,9 @@ static const char *const kinds[] = {
 
 static void print_event(const struct pb_view *v, const struct pb_event *ev)
 {
-	pb_out_fmt(v->out, "%llu %u %u %#llx %u %s", (unsigned long long)ev->time, ev->thread->serial,
-		   ev->tid, (unsigned long long)ev->stack->id, ev->depth, kinds[ev->kind]);
+	pb_out_fmt(v->out, "%llu %u %u %#llx %u %s", (unsigned long long)ev->time,
+		   ev->thread->serial, ev->tid, (unsigned long long)ev->stack->id, ev->depth,
+		   kinds[ev->kind]);
 	if (ev->kind != PB_EV_LOST)
 		pb_out_fmt(v->out, " %u %s", ev->site,
 			   pb_symbols_site(v->data->symbols, ev->image, ev->site).name);

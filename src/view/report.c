@@ -23,7 +23,7 @@
 
 #include "base/base.h"
 #include "view/select.h"
-#include "view/sites.h"
+#include "view/site_numbers.h"
 
 #define BUDGET		(1ll << 26)	/* steps of changing stacks that are free */
 #define BUDGET_RECORD	64		/* and for each record */
@@ -273,7 +273,8 @@ static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *str
 			}
 		if (!s->leaf_site || !open_counts(m, s->leaf_select, s->leaf_start))
 			continue;
-		m->sums[pb_sites_number(&m->sites, s->image, s->leaf_site)].calls += !s->leaf_inherited;
+		m->sums[pb_sites_number(&m->sites, s->image, s->leaf_site)].calls +=
+			!s->leaf_inherited;
 		r->open++;
 	}
 }

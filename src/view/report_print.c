@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay report`'s rows: sorted, and printed as a table, CSV or JSON. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,8 @@ static void print_rule(struct pb_out *o, unsigned columns)
 	pb_out_str(o, "  ====================\n");
 }
 
-static void print_row(const struct pb_view *v, const struct pb_report_row *row, const char *name, bool spread)
+static void print_row(const struct pb_view *v, const struct pb_report_row *row, const char *name,
+		      bool spread)
 {
 	struct pb_out *o = v->out;
 	bool known = row->timed;
@@ -92,7 +94,8 @@ static void print_rows(const struct pb_view *v, const struct pb_report *r, bool 
 	struct pb_distinct distinct = { 0 };
 
 	for (size_t i = 0; f && i < r->nr; i++)
-		f[i] = (struct pb_function){ r->rows[i].name, r->rows[i].module, r->rows[i].raw, r->rows[i].id };
+		f[i] = (struct pb_function){ r->rows[i].name, r->rows[i].module, r->rows[i].raw,
+			r->rows[i].id };
 	if (f)
 		pb_distinct_array(&distinct, v->data, f, r->nr);
 	for (size_t i = 0; i < r->nr; i++)
@@ -130,8 +133,9 @@ void pb_report_csv(const struct pb_view *v, const struct pb_report *r)
 		pb_out_csv(v->out, row->name);
 		pb_out_char(v->out, ',');
 		pb_out_csv(v->out, row->module);
-		pb_out_fmt(v->out, ",%llu,%llu,%llu,%llu,%llu,%llu\n", (ull)row->calls, (ull)row->total,
-			   (ull)row->self, (ull)row->min, (ull)row->max, (ull)row->timed);
+		pb_out_fmt(v->out, ",%llu,%llu,%llu,%llu,%llu,%llu\n", (ull)row->calls,
+			   (ull)row->total, (ull)row->self, (ull)row->min, (ull)row->max,
+			   (ull)row->timed);
 	}
 }
 
@@ -149,7 +153,8 @@ void pb_report_json(const struct pb_view *v, const struct pb_report *r)
 		pb_out_json(o, row->module);
 		pb_out_fmt(o, ", \"calls\": %llu, \"total_ns\": %llu, \"self_ns\": %llu, "
 			   "\"min_ns\": %llu, \"max_ns\": %llu, \"timed\": %llu}", (ull)row->calls,
-			   (ull)row->total, (ull)row->self, (ull)row->min, (ull)row->max, (ull)row->timed);
+			   (ull)row->total, (ull)row->self, (ull)row->min, (ull)row->max,
+			   (ull)row->timed);
 	}
 	pb_out_str(o, "\n], \"totals\": {");
 	pb_view_json_totals(v, r->calls, &r->totals);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Decides on each call by what was decided on the calls around it. */
 #include "view/select.h"
 
 #include "view/filter.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Adds calls to the tree; children of a node are a list, found by a hash. */
 #include "view/tree.h"
 #include "view/select.h"
 
@@ -105,8 +106,8 @@ const char *pb_tree_name(const struct pb_tree *t, uint32_t number)
 
 	if (number == PB_TREE_DEEPER)
 		return "[deeper]";
-	return at < t->nr_functions && t->numbers[at] == number ? t->functions[at].name :
-								 pb_sites_function(&t->sites, number).name;
+	return at < t->nr_functions && t->numbers[at] == number ?
+	       t->functions[at].name : pb_sites_function(&t->sites, number).name;
 }
 
 static int by_value(const void *a, const void *b)
@@ -172,7 +173,8 @@ static uint32_t node_of(struct pb_tree *t, const struct pb_event *ev)
 }
 
 /* A call that isn't chosen has the node of the one around it. */
-static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev, bool visible)
+static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev,
+		   bool visible)
 {
 	const struct pb_open_call *call = ev->call;
 	uint64_t start = call->aux ? call->aux : ev->start, end = ev->time;
@@ -226,7 +228,8 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 	default:
 		break;
 	}
-	if (visible && !v->min_ns && !(ev->flags & PB_EV_COUNTED) && pb_select_clip(v, &start, &end)) {
+	if (visible && !v->min_ns && !(ev->flags & PB_EV_COUNTED) &&
+	    pb_select_clip(v, &start, &end)) {
 		node = node_of(t, ev);		/* may move the nodes */
 		t->nodes[node].calls++;
 	}
@@ -239,7 +242,8 @@ static bool open_counts(const struct pb_tree *t, const struct pb_view *v, uint32
 }
 
 /* The calls that were still open. */
-static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_stream *s, uint64_t latest)
+static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_stream *s,
+		     uint64_t latest)
 {
 	struct pb_call_stack *c;
 

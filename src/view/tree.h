@@ -9,7 +9,7 @@
 #ifndef PB_VIEW_TREE_H
 #define PB_VIEW_TREE_H
 #include "view/distinct.h"
-#include "view/sites.h"
+#include "view/site_numbers.h"
 #include "view/view.h"
 
 #define PB_TREE_DEPTH	512
@@ -18,7 +18,7 @@
 #define PB_TREE_DEEPER	0xffffffffu	/* the number of a node for what is too much */
 
 struct pb_tree_node {
-	uint32_t number;		/* of the function (view/sites.h) */
+	uint32_t number;		/* of the function (view/site_numbers.h) */
 	uint32_t parent;		/* always below the node's own index */
 	uint32_t child, next;		/* lists, 0 ends them */
 	uint32_t depth;

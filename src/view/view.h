@@ -7,8 +7,8 @@
  */
 #ifndef PB_VIEW_H
 #define PB_VIEW_H
+#include "reader/site_names.h"
 #include "reader/stream.h"
-#include "reader/symbols.h"
 #include "view/out.h"
 
 struct pb_filters;
@@ -34,7 +34,8 @@ struct pb_view {
 #define PB_FG_TAIL	32
 #define PB_FG_DEFAULT	(PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID)
 
-/* Sets or clears the flag that "funcgraph-tail" or "nofuncgraph-tail" names; false: no such option. */
+/* Sets or clears the flag that "funcgraph-tail" or "nofuncgraph-tail" names; false: no such
+ * option. */
 bool pb_fg_set(unsigned *flags, const char *name);
 /* The i-th option's name, as it changes the default; NULL after the last. */
 const char *pb_fg_name(size_t i);

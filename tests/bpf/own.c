@@ -3,22 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bpf/run/fixup.h"
+#include "bpf/run/heap.h"
 #include "bpf/run/image.h"
 #include "bpf/run/test_run.h"
 #include "kernel.h"
 #include "own.h"
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
 static int make_all(struct own_prog *p, const struct pb_bpf_prog_spec *spec)
 {
@@ -63,7 +52,7 @@ int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, ui
 {
 	struct pb_bpf_text text = { .buf = log, .size = log_size };
 	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
-		.nr = nr, .maps = maps, .nr_maps = nr_maps, .mem = &mem, .log = log ? &text : NULL, .log_level = !!log };
+		.nr = nr, .maps = maps, .nr_maps = nr_maps, .mem = &pb_bpf_heap, .log = log ? &text : NULL, .log_level = !!log };
 	struct pb_bpf_func funcs[OWN_MOST_FUNCS];
 	struct pb_bpf_resolved r;
 	int err;
@@ -84,7 +73,7 @@ int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, ui
 			pb_bpf_resolved_free(&r);
 		}
 	}
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	if (err)
 		own_free(p);
 	return err;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "bpfload/load.h"
 #include "bpfload/load_btf.h"
 #include "driver.h"

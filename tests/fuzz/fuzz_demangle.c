@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "driver.h"
 #include "module/demangle.h"
 

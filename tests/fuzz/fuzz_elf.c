@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 #include "driver.h"
 #include "module/module_priv.h"
 #include "seeds.h"

@@ -31,6 +31,7 @@
 #include "module/module.h"
 #include "module/module_priv.h"
 #include "reader/data.h"
+#include "recorder/recording.h"
 #include "seeds.h"
 
 #define PEERS	12

@@ -28,6 +28,7 @@
 #include "driver.h"
 #include "reader/data.h"
 #include "reader/drain_priv.h"
+#include "recorder/recording.h"
 #include "views.h"
 
 #define CHUNKS		24

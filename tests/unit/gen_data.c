@@ -240,13 +240,13 @@ void gen_ext1(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time
 void gen_tail_leaf(struct gen *g, uint32_t site, uint64_t start, uint64_t end)
 {
 	reach(g, end, PB_EXT_TIME_BITS);
-	gen_word(g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, site, end));
+	gen_word(g, pb_ext_record(TAIL_LEAF, site, end));
 	gen_word(g, pb_ext_address(end - start));
 }
 
 void gen_long(struct gen *g, uint32_t site, uint64_t start, uint64_t end)
 {
-	gen_word(g, pb_ext_word(PB_EXT_LONG, 3, site, 0));
+	gen_word(g, pb_ext_record(LONG, site, 0));
 	gen_word(g, start);
 	gen_word(g, end);
 	g->last = end;

@@ -213,8 +213,8 @@ static void listed_calls(void **state)
 {
 	uint64_t entry = 2ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY;
 	const uint64_t words[] = {
-		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 1, 0), 4000,
-		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 2, 0), 4800,
+		pb_ext_record(OPEN, 1, 0), 4000,
+		pb_ext_record(OPEN, 2, 0), 4800,
 		1ull << PB_SITE_SHIFT | 5100ull << PB_TIME_SHIFT | PB_TAG_LEAF,
 		entry,
 		2ull << PB_SITE_SHIFT | 5200ull << PB_TIME_SHIFT | PB_TAG_EXIT,

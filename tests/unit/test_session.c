@@ -24,6 +24,7 @@
 #include "cli/record_options.h"
 #include "recorder/modules.h"
 #include "recorder/patterns.h"
+#include "recorder/recording.h"
 #include "recorder/ring_memory.h"
 #include "recorder/run.h"
 #include "recorder/session_dir.h"

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/clean_text.h"
 
 static void cleaned(void **state)
 {

@@ -51,7 +51,7 @@ static uint64_t no_time(void)
 static size_t one_open_call(struct pb_writer *writer, uint64_t *data, size_t max, uint32_t *depth,
 			    const void *ending)
 {
-	data[0] = pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 1, 0);
+	data[0] = pb_ext_record(OPEN, 1, 0);
 	data[1] = TIME;
 	*depth = 1;
 	return 2;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Instructions as text: one format for each form of the table of opcodes. */
 #include <stddef.h>
 #include "bpf/core/disasm.h"
 
@@ -66,7 +67,8 @@ static void call(struct pb_bpf_text *t, const struct bpf_insn *i, const struct p
 	}
 }
 
-static void arithmetic(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
+static void arithmetic(struct pb_bpf_text *t, const struct bpf_insn *i,
+		       const struct pb_bpf_opinfo *o)
 {
 	int dst = i->dst_reg, src = i->src_reg;
 	char r = reg(o);
@@ -89,7 +91,8 @@ static void arithmetic(struct pb_bpf_text *t, const struct bpf_insn *i, const st
 	}
 }
 
-static void access_memory(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_opinfo *o)
+static void access_memory(struct pb_bpf_text *t, const struct bpf_insn *i,
+			  const struct pb_bpf_opinfo *o)
 {
 	int dst = i->dst_reg, src = i->src_reg;
 
@@ -130,14 +133,16 @@ static void jump(struct pb_bpf_text *t, const struct bpf_insn *i, const struct p
 		pb_bpf_printf(t, "may_goto pc%+d", i->off);
 		break;
 	case PB_BPF_IF_K:
-		pb_bpf_printf(t, "if %c%d %s 0x%x goto pc%+d", r, dst, o->symbol, (unsigned)i->imm, i->off);
+		pb_bpf_printf(t, "if %c%d %s 0x%x goto pc%+d", r, dst, o->symbol, (unsigned)i->imm,
+			      i->off);
 		break;
 	default:
 		pb_bpf_printf(t, "if %c%d %s %c%d goto pc%+d", r, dst, o->symbol, r, src, i->off);
 	}
 }
 
-void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct pb_bpf_names *names)
+void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i,
+		   const struct pb_bpf_names *names)
 {
 	static const struct pb_bpf_names none;
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[pb_bpf_decode(i)];
@@ -155,10 +160,12 @@ void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *i, const struct
 	case PB_BPF_LD64:
 		load64(t, i, n);
 		break;
-	case PB_BPF_LD_ABS: case PB_BPF_LD_IND: case PB_BPF_LDX: case PB_BPF_LDSX: case PB_BPF_ST: case PB_BPF_STX:
+	case PB_BPF_LD_ABS: case PB_BPF_LD_IND: case PB_BPF_LDX: case PB_BPF_LDSX: case PB_BPF_ST:
+	case PB_BPF_STX:
 		access_memory(t, i, o);
 		break;
-	case PB_BPF_GOTO: case PB_BPF_GOTOL: case PB_BPF_MAY_GOTO: case PB_BPF_IF_K: case PB_BPF_IF_X:
+	case PB_BPF_GOTO: case PB_BPF_GOTOL: case PB_BPF_MAY_GOTO: case PB_BPF_IF_K:
+	case PB_BPF_IF_X:
 		jump(t, i, o);
 		break;
 	case PB_BPF_CALL_HELPER: case PB_BPF_CALL_PC: case PB_BPF_CALL_KFUNC:

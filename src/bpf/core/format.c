@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Formats of programs: checked as a whole first, then printed piece by piece. */
 #include <asm/errno.h>
 #include <stdbool.h>
 #include "base/mem.h"
@@ -34,7 +35,8 @@ static bool is_punct(char ch)
 	uint8_t c = (uint8_t)ch;
 
 	if (c < 0x80)
-		return c > ' ' && c < 0x7f && !(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z');
+		return c > ' ' && c < 0x7f && !(c >= '0' && c <= '9') &&
+		!((c | 32) >= 'a' && (c | 32) <= 'z');
 	return (c > 0xa0 && c < 0xc0) || c == 0xd7 || c == 0xf7;
 }
 
@@ -169,7 +171,8 @@ static void put_number(struct out *o, const struct spec *s, uint64_t v)
 {
 	const char *digit = s->upper ? "0123456789ABCDEF" : "0123456789abcdef";
 	bool minus = s->is_signed && (int64_t)v < 0;
-	char sign = minus ? '-' : s->is_signed && s->plus ? '+' : s->is_signed && s->space ? ' ' : 0;
+	char sign = minus ? '-' : s->is_signed && s->plus ? '+' : s->is_signed &&
+		    s->space ? ' ' : 0;
 	char digits[24];
 	unsigned n = 0, fill;
 
@@ -274,7 +277,8 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 
 	/* what returns to v was called before it */
 	if (run->host->symbol)
-		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'), s->how[0] != 's');
+		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'),
+				      s->how[0] != 's');
 	if (n)
 		put_text(o, s, text, n);
 	else {
@@ -318,7 +322,8 @@ static int put_arg(struct pb_bpf_run *run, struct out *o, const struct spec *s, 
 	else if (s->kind == SYMBOL)
 		put_symbol(run, o, s, v);
 	else
-		put_number(o, s, s->size == 8 ? v : s->is_signed ? (uint64_t)(int32_t)v : (uint32_t)v);
+		put_number(o, s, s->size == 8 ? v : s->is_signed ? (uint64_t)(int32_t)v :
+			   (uint32_t)v);
 	return 0;
 }
 

@@ -40,7 +40,8 @@ struct pb_bpf_host {
 	/* Stands for the thread; address of something to read from, or any number. NULL: 0 */
 	uint64_t (*task)(struct pb_bpf_run *run);
 	/* In the namespace that this device and inode mean; NULL: -EINVAL */
-	int (*ns_pid_tgid)(struct pb_bpf_run *run, uint64_t dev, uint64_t ino, struct bpf_pidns_info *info);
+	int (*ns_pid_tgid)(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
+			   struct bpf_pidns_info *info);
 	/* NULL: -EPERM */
 	int (*signal)(struct pb_bpf_run *run, uint32_t sig, bool thread);
 	/* The cgroup's id; level: that many below the root, ~0: its own. NULL, or none: 0 */
@@ -49,14 +50,16 @@ struct pb_bpf_host {
 	void (*trace)(struct pb_bpf_run *run, const char *text, uint32_t len);
 	/* Name of a place, with +offset/size if wanted; bytes written, at most n with a 0.
 	 * 0, or NULL: unknown */
-	uint32_t (*symbol)(struct pb_bpf_run *run, char *to, uint32_t n, uint64_t addr, bool offset);
+	uint32_t (*symbol)(struct pb_bpf_run *run, char *to, uint32_t n, uint64_t addr,
+			   bool offset);
 	/*
 	 * A record for what `object` stands for, an event in a perf_event_array at index; in
 	 * two pieces, of which the second (of a packet) may be empty. 0 or -errno. NULL:
 	 * -EOPNOTSUPP
 	 */
-	int (*event_output)(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index, void *object,
-			    const void *data, uint64_t size, const void *more, uint64_t more_size);
+	int (*event_output)(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index,
+			    void *object, const void *data, uint64_t size, const void *more,
+			    uint64_t more_size);
 	int (*event_read)(struct pb_bpf_run *run, void *object, struct bpf_perf_event_value *value);
 	/* The event that a perf_event program belongs to. NULL: -EINVAL */
 	int (*event_own)(struct pb_bpf_run *run, struct bpf_perf_event_value *value);
@@ -67,7 +70,8 @@ struct pb_bpf_host {
 	int (*stack)(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n);
 	/* Registers of the program's context, if that isn't them (raw tracepoints). NULL: none */
 	const struct pt_regs *(*regs)(struct pb_bpf_run *run);
-	/* Where the function begins that the program is attached to the entry of. NULL, or 0: none */
+	/* Where the function begins that the program is attached to the entry of. NULL, or 0:
+	 * none */
 	uint64_t (*func_ip)(struct pb_bpf_run *run);
 	/* Arguments of that function, as at its entry, and its result: 0, -EINVAL, -EOPNOTSUPP */
 	int (*func_arg)(struct pb_bpf_run *run, uint32_t n, uint64_t *value);

@@ -118,15 +118,18 @@ static int host_signal(struct pb_bpf_run *run, uint32_t sig, bool thread)
 {
 	long pid = pb_sys(SYS_getpid);
 
-	return (int)(thread ? pb_sys(SYS_tgkill, pid, pb_sys(SYS_gettid), sig) : pb_sys(SYS_kill, pid, sig));
+	return (int)(thread ? pb_sys(SYS_tgkill, pid, pb_sys(SYS_gettid), sig) :
+		     pb_sys(SYS_kill, pid, sig));
 }
 
-static int host_ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino, struct bpf_pidns_info *info)
+static int host_ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
+			    struct bpf_pidns_info *info)
 {
 	uint64_t ids = host_pid_tgid(run);
 	struct stat st;
 
-	if (pb_sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) || st.st_dev != dev || st.st_ino != ino)
+	if (pb_sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) || st.st_dev != dev ||
+	    st.st_ino != ino)
 		return -EINVAL;
 	info->pid = (uint32_t)ids;
 	info->tgid = (uint32_t)(ids >> 32);
@@ -136,15 +139,17 @@ static int host_ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino, 
 const struct pb_bpf_host *pb_bpf_host_linux(void)
 {
 	static const struct pb_bpf_host host = {
-		.clock = host_clock, .read = host_read, .read_str = host_read_str, .write = host_write,
-		.pid_tgid = host_pid_tgid, .uid_gid = host_uid_gid, .comm = host_comm, .cpu = host_cpu,
-		.numa_node = host_node, .task = host_task, .signal = host_signal,
-		.ns_pid_tgid = host_ns_pid_tgid,
+		.clock = host_clock, .read = host_read, .read_str = host_read_str,
+		.write = host_write, .pid_tgid = host_pid_tgid, .uid_gid = host_uid_gid,
+		.comm = host_comm, .cpu = host_cpu, .numa_node = host_node, .task = host_task,
+		.signal = host_signal, .ns_pid_tgid = host_ns_pid_tgid,
 	};
 
 	if (!vdso_clock) {
-		vdso_getcpu = (long (*)(unsigned *, unsigned *, void *))pb_bpf_vdso("__vdso_getcpu");
-		vdso_clock = (long (*)(clockid_t, struct timespec *))pb_bpf_vdso("__vdso_clock_gettime");
+		vdso_getcpu =
+			(long (*)(unsigned *, unsigned *, void *))pb_bpf_vdso("__vdso_getcpu");
+		vdso_clock =
+			(long (*)(clockid_t, struct timespec *))pb_bpf_vdso("__vdso_clock_gettime");
 	}
 	return &host;
 }

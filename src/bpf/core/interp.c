@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The interpreter: one label for each operation and each pair of PAIRS, and a jump
- * through the table at the end of each. It checks nothing that the verifier has: its programs are sound.
+ * through the table at the end of each. It checks nothing that the verifier has: its programs are
+ * sound.
  *
  * A subprogram's address is a token here, a number that is no address: callbacks run
  * in an interpreter of their own. So does what a subprogram leaves for with a tail
@@ -27,8 +28,10 @@ struct frame {
 #define ALU(NAME, expr64, expr32) \
 	NAME##64_K: { uint64_t d = DST, s = IMM; DST = (expr64); NEXT; } \
 	NAME##64_X: { uint64_t d = DST, s = SRC; DST = (expr64); NEXT; } \
-	NAME##32_K: { uint32_t d = (uint32_t)DST, s = (uint32_t)i->imm; DST = (uint32_t)(expr32); NEXT; } \
-	NAME##32_X: { uint32_t d = (uint32_t)DST, s = (uint32_t)SRC; DST = (uint32_t)(expr32); NEXT; }
+	NAME##32_K: { uint32_t d = (uint32_t)DST, s = (uint32_t)i->imm; \
+		DST = (uint32_t)(expr32); NEXT; } \
+	NAME##32_X: { uint32_t d = (uint32_t)DST, s = (uint32_t)SRC; \
+		DST = (uint32_t)(expr32); NEXT; }
 
 #define IF(NAME, type64, type32, cond) \
 	NAME##64_K: { type64 d = (type64)DST, s = (type64)IMM; GO((cond) ? i->off : 0); } \
@@ -46,90 +49,17 @@ struct frame {
 	STX_##S: UNALIGNED(type, DST + (uint64_t)(int64_t)i->off) = (type)SRC; NEXT;
 #define SIGNED(S, type, sx) \
 	LDSX_##S: DST = (uint64_t)(int64_t)UNALIGNED(sx, SRC + (uint64_t)(int64_t)i->off); NEXT; \
-	PROBE_S##S: DST = (uint64_t)(int64_t)(sx)pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT; \
+	PROBE_S##S: DST = \
+		(uint64_t)(int64_t)(sx)pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT; \
 	PROBE_##S: DST = pb_bpf_probe_##S(SRC + (uint64_t)(int64_t)i->off); NEXT;
 
 #define AT(type) ((type *)(DST + (uint64_t)(int64_t)i->off))
 #define ATOMIC(NAME, op) \
 	ATOMIC_##NAME##_W: __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_RELAXED); NEXT; \
 	ATOMIC_##NAME##_DW: __atomic_##op(AT(uint64_t), SRC, __ATOMIC_RELAXED); NEXT; \
-	FETCH_##NAME##_W: SRC = __atomic_##op(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
+	FETCH_##NAME##_W: SRC = __atomic_##op(AT(uint32_t), (uint32_t)SRC, \
+					      __ATOMIC_SEQ_CST); NEXT; \
 	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
-
-/* Byte orders are those of a little-endian machine. */
-#define ARITHMETIC \
-	ALU(ADD, d + s, d + s) \
-	ALU(SUB, d - s, d - s) \
-	ALU(MUL, d * s, d * s) \
-	ALU(DIV, s ? d / s : 0, s ? d / s : 0) \
-	ALU(SDIV, (uint64_t)sdiv64((int64_t)d, (int64_t)s), sdiv32((int32_t)d, (int32_t)s)) \
-	ALU(OR, d | s, d | s) \
-	ALU(AND, d & s, d & s) \
-	ALU(LSH, d << (s & 63), d << (s & 31)) \
-	ALU(RSH, d >> (s & 63), d >> (s & 31)) \
-	ALU(MOD, s ? d % s : d, s ? d % s : d) \
-	ALU(SMOD, (uint64_t)smod64((int64_t)d, (int64_t)s), smod32((int32_t)d, (int32_t)s)) \
-	ALU(XOR, d ^ s, d ^ s) \
-	ALU(ARSH, (uint64_t)((int64_t)d >> (s & 63)), (int32_t)d >> (s & 31)) \
-	MOV64_K: DST = IMM; NEXT; \
-	MOV64_X: DST = SRC; NEXT; \
-	MOV32_K: DST = (uint32_t)i->imm; NEXT; \
-	MOV32_X: DST = (uint32_t)SRC; NEXT; \
-	MOVSX64_8: DST = (uint64_t)(int64_t)(int8_t)SRC; NEXT; \
-	MOVSX64_16: DST = (uint64_t)(int64_t)(int16_t)SRC; NEXT; \
-	MOVSX64_32: DST = (uint64_t)(int64_t)(int32_t)SRC; NEXT; \
-	MOVSX32_8: DST = (uint32_t)(int8_t)SRC; NEXT; \
-	MOVSX32_16: DST = (uint32_t)(int16_t)SRC; NEXT; \
-	NEG64: DST = -DST; NEXT; \
-	NEG32: DST = (uint32_t)-(uint32_t)DST; NEXT; \
-	LE16: DST = (uint16_t)DST; NEXT; \
-	LE32: DST = (uint32_t)DST; NEXT; \
-	LE64: NEXT; \
-	BE16: BSWAP16: DST = __builtin_bswap16((uint16_t)DST); NEXT; \
-	BE32: BSWAP32: DST = __builtin_bswap32((uint32_t)DST); NEXT; \
-	BE64: BSWAP64: DST = __builtin_bswap64(DST); NEXT;
-
-#define MEMORY_ACCESS \
-	SIZES(MEMORY) \
-	MEMORY(DW, uint64_t, int64_t) \
-	SIZES(SIGNED) \
-	PROBE_DW: DST = pb_bpf_probe_DW(SRC + (uint64_t)(int64_t)i->off); NEXT; \
-	ATOMIC(ADD, fetch_add) \
-	ATOMIC(OR, fetch_or) \
-	ATOMIC(AND, fetch_and) \
-	ATOMIC(XOR, fetch_xor) \
-	XCHG_W: SRC = __atomic_exchange_n(AT(uint32_t), (uint32_t)SRC, __ATOMIC_SEQ_CST); NEXT; \
-	XCHG_DW: SRC = __atomic_exchange_n(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT; \
-	CMPXCHG_W: { \
-		uint32_t old = (uint32_t)r[0]; \
-		__atomic_compare_exchange_n(AT(uint32_t), &old, (uint32_t)SRC, false, \
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-		r[0] = old; \
-		NEXT; \
-	} \
-	CMPXCHG_DW: { \
-		uint64_t old = r[0]; \
-		__atomic_compare_exchange_n(AT(uint64_t), &old, SRC, false, __ATOMIC_SEQ_CST, \
-					    __ATOMIC_SEQ_CST); \
-		r[0] = old; \
-		NEXT; \
-	}
-
-#define JUMPS \
-	NOSPEC: __asm__ volatile("lfence" ::: "memory"); NEXT; \
-	JA: GO(i->off); \
-	JAL: GO(i->imm); \
-	IF(JEQ, uint64_t, uint32_t, d == s) \
-	IF(JNE, uint64_t, uint32_t, d != s) \
-	IF(JGT, uint64_t, uint32_t, d > s) \
-	IF(JGE, uint64_t, uint32_t, d >= s) \
-	IF(JLT, uint64_t, uint32_t, d < s) \
-	IF(JLE, uint64_t, uint32_t, d <= s) \
-	IF(JSET, uint64_t, uint32_t, d & s) \
-	IF(JSGT, int64_t, int32_t, d > s) \
-	IF(JSGE, int64_t, int32_t, d >= s) \
-	IF(JSLT, int64_t, int32_t, d < s) \
-	IF(JSLE, int64_t, int32_t, d <= s)
 
 /*
  * Pairs that programs are full of go as one operation: an instruction, and the next one
@@ -184,7 +114,8 @@ _Static_assert(NR_LABELS <= 256, "struct pb_bpf_code's op is a byte");
 static uint8_t pair_of(uint8_t first, uint8_t second)
 {
 	static const struct { uint8_t first, second, op; } pairs[] = {
-#define PAIR(first, value, second, then) { PB_BPF_OP_##first, PB_BPF_OP_##second, PAIR_##first##_##second },
+#define PAIR(first, value, second, then) \
+	{ PB_BPF_OP_##first, PB_BPF_OP_##second, PAIR_##first##_##second },
 		PAIRS(PAIR)
 #undef PAIR
 	};
@@ -202,28 +133,16 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  */
 #define LOOKUP_LENGTH	8
-#define LOOKUP \
-	ARRAY_LOOKUP: { \
-		uint64_t index = LOADED(uint32_t); \
-		if (index < (uint64_t)i[1].imm) { \
-			*(uint64_t *)((char *)r + i[2].dst) = (uint64_t)i[2].imm; \
-			DST = (uint64_t)i[2].imm + index * IMM; \
-		} else { \
-			DST = 0; \
-		} \
-		i += LOOKUP_LENGTH - 1; \
-		NEXT; \
-	}
-
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)
 {
 	uint8_t a = i->dst_reg, b = i[2].dst_reg;
 
 	return ops[0] == PB_BPF_OP_LDX_W && ops[1] == PB_BPF_OP_JGE64_K && i[1].off == 5 &&
-	       ops[2] == PB_BPF_OP_LD_IMM64 && (ops[4] == PB_BPF_OP_LSH64_K || ops[4] == PB_BPF_OP_MUL64_K) &&
-	       ops[5] == PB_BPF_OP_ADD64_X && ops[6] == PB_BPF_OP_JA && i[6].off == 1 && ops[7] == PB_BPF_OP_MOV64_K &&
-	       !i[7].imm && i[1].dst_reg == a && i[4].dst_reg == a && i[5].dst_reg == a && i[7].dst_reg == a &&
-	       i[5].src_reg == b && a != b;
+	       ops[2] == PB_BPF_OP_LD_IMM64 &&
+	       (ops[4] == PB_BPF_OP_LSH64_K || ops[4] == PB_BPF_OP_MUL64_K) &&
+	       ops[5] == PB_BPF_OP_ADD64_X && ops[6] == PB_BPF_OP_JA && i[6].off == 1 &&
+	       ops[7] == PB_BPF_OP_MOV64_K && !i[7].imm && i[1].dst_reg == a && i[4].dst_reg == a &&
+	       i[5].dst_reg == a && i[7].dst_reg == a && i[5].src_reg == b && a != b;
 }
 
 static int64_t sdiv64(int64_t d, int64_t s)
@@ -270,44 +189,10 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	r[10] = (uint64_t)(stack + PB_BPF_WHOLE_STACK / 8);
 	goto *labels[i->op];
 
-	ARITHMETIC
-	MEMORY_ACCESS
-	JUMPS
-	LOOKUP
+#include "bpf/core/interp_template.h"
 #define BODY(first, value, second, then) PAIR_##first##_##second: { uint64_t v = (value); then }
 	PAIRS(BODY)
 #undef BODY
-	LD_IMM64: DST = IMM; GO(1);
-	CALL:
-	r[0] = prog->calls[i->imm](r[1], r[2], r[3], r[4], r[5], run);
-	NEXT;
-	CALL_PC:
-	*frame++ = (struct frame){ i, { r[6], r[7], r[8], r[9] }, r[10] };
-	r[10] -= (uint64_t)i->off;
-	GO(i->imm);
-	TAIL_CALL:
-	enter = pb_bpf_tail_call((struct pb_bpf_map *)r[2], (uint32_t)r[3], run);
-	if (!enter)
-		NEXT;
-	if (frame == frames && !run->prog->jited) {
-		prog = run->prog;
-		i = prog->code;
-		r[1] = (uint64_t)run->ctx;
-		goto *labels[i->op];
-	}
-	r[0] = enter(run->ctx, run);
-	run->prog = prog;
-	/* fall through */
-	EXIT:
-	if (frame == frames)
-		return r[0];
-	frame--;
-	i = frame->back;
-	for (int k = 0; k < 4; k++)
-		r[6 + k] = frame->callee_saved[k];
-	r[10] = frame->fp;
-	NEXT;
-
 	/* resolved to calls, other loads and counted jumps, or refused */
 	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
 	CALL_KFUNC: MAY_GOTO:
@@ -315,7 +200,8 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 	return 0;
 }
 
-void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr, struct pb_bpf_code *code)
+void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr,
+		   struct pb_bpf_code *code)
 {
 	for (uint32_t n = 0; n < nr; n++) {
 		const struct bpf_insn *i = &insns[n];

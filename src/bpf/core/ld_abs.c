@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* LD_ABS and LD_IND: loads from a packet, in network order; beyond its end there is nothing. */
 #include <linux/filter.h>
 #include "bpf/core/packet.h"
 #include "bpf/core/program.h"
@@ -30,7 +31,8 @@ uint64_t pb_bpf_ld_abs(uint64_t ctx, uint64_t offset, uint64_t width, uint64_t r
 	const uint8_t *p = origin(skb, &off);
 	uint64_t v = 0;
 
-	if (!p || p < skb->pkt.head || p > skb->pkt.data_end || off + (int64_t)width > skb->pkt.data_end - p)
+	if (!p || p < skb->pkt.head || p > skb->pkt.data_end ||
+	    off + (int64_t)width > skb->pkt.data_end - p)
 		return 1ull << 63;
 	for (uint64_t i = 0; i < width; i++)
 		v = v << 8 | p[(uint64_t)off + i];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The table of opcodes, made of its rows, and the decoder of an instruction's number. */
 #include "bpf/core/opcodes.h"
 
 const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS] = {
@@ -18,7 +19,8 @@ static int32_t selecting(const struct bpf_insn *insn)
 	case BPF_STX:
 		return BPF_MODE(insn->code) == BPF_ATOMIC ? insn->imm : 0;
 	case BPF_JMP:
-		return BPF_OP(insn->code) == BPF_CALL || BPF_OP(insn->code) == BPF_JCOND ? insn->src_reg : 0;
+		return BPF_OP(insn->code) == BPF_CALL ||
+		       BPF_OP(insn->code) == BPF_JCOND ? insn->src_reg : 0;
 	default:
 		return 0;
 	}

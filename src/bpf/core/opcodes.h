@@ -24,7 +24,8 @@
 #define BPF_JCOND	0xe0	/* a jump on what src names; 0 is may_goto, the only one */
 #endif
 
-#define PB_BPF_MOST_TURNS	(8 << 20)	/* of one loop: bpf_loop, may_goto, an iterator of numbers */
+#define PB_BPF_MAX_TURNS	(8 << 20)	/* of one loop: bpf_loop, may_goto, an iterator of
+						 * numbers */
 
 /* What an operation does with its fields. dst, src: registers; unnamed fields are 0. */
 enum pb_bpf_form {
@@ -47,7 +48,8 @@ enum pb_bpf_form {
 	PB_BPF_COMPARE,		/* if *(dst + off) is r0, it becomes src; r0 = what was there */
 	PB_BPF_GOTO,		/* pc += off */
 	PB_BPF_GOTOL,		/* pc += imm */
-	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have let PB_BPF_MOST_TURNS pass */
+	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have let PB_BPF_MAX_TURNS
+				 * pass */
 	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */

@@ -43,10 +43,12 @@ enum { PB_BPF_MAX_CGROUPS = 16 };
 
 /* Of socket_filter, sched_cls, sched_act, cgroup_skb. */
 struct pb_bpf_skb {
-	struct __sk_buff s;		/* s.sk: struct pb_bpf_sock * or NULL; s.len goes with pkt */
+	struct __sk_buff s;		/* s.sk: struct pb_bpf_sock * or NULL; s.len goes with
+					 * pkt */
 	struct pb_bpf_pkt pkt;
 	uint8_t *mac, *net;		/* the headers; mac may be NULL: there is none */
-	uint32_t csum;			/* with has_csum: the sum of all bytes (CHECKSUM_COMPLETE) */
+	uint32_t csum;			/* with has_csum: the sum of all bytes
+					 * (CHECKSUM_COMPLETE) */
 	bool has_csum;
 	bool hash_known;		/* s.hash, as the card or a program has it */
 	bool encapsulated;

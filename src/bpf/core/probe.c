@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Loads that may fault, in assembly, so that the address of each is known. */
 #include "bpf/core/probe.h"
 
 /* Each begins with its load; a fault leaves rax, which is 0, and goes on after it. */

@@ -33,7 +33,8 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* of all frames together */
 #define PB_BPF_COUNTER		8	/* bytes below a frame, of its may_gotos */
-#define PB_BPF_SAVED		40	/* bytes of it that aren't counted: r1 ... r5 around calls */
+#define PB_BPF_SAVED		40	/* bytes of it that aren't counted: r1 ... r5 around
+					 * calls */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
 #define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, whatever frames they were in */
 #define PB_BPF_MAX_SUBPROGS	256
@@ -92,7 +93,8 @@ struct pb_bpf_prog {
 	uint32_t nr;			/* instructions */
 	uint32_t stack;			/* bytes that its deepest chain of frames takes */
 	const struct bpf_insn *insns;	/* resolved */
-	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; LD_IMM64's second: NONE */
+	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; LD_IMM64's
+					 * second: NONE */
 	const struct pb_bpf_code *code;	/* both once more, for the interpreter */
 	const struct pb_bpf_sub *subs;	/* ascending; the first begins at 0 */
 	uint32_t nr_subs, nr_calls;
@@ -100,7 +102,8 @@ struct pb_bpf_prog {
 	const struct pb_bpf_type *type;
 	struct pb_bpf_map *const *maps;	/* that it uses */
 	uint32_t nr_maps, id;
-	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
+	uint32_t ctx_needed;		/* bytes of the context, from its start, that are
+					 * accessed */
 	char name[BPF_OBJ_NAME_LEN];
 	/* runs it: `jited`, or the interpreter after the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
@@ -155,7 +158,8 @@ static inline uint64_t pb_bpf_enter(struct pb_bpf_run *run)
 /* The same on the interpreter in any case. Context: any. */
 uint64_t pb_bpf_interpret(struct pb_bpf_run *run);
 /* Writes the interpreter's form of a program: nr elements. Context: any. */
-void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr, struct pb_bpf_code *code);
+void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr,
+		   struct pb_bpf_code *code);
 /* `enter` of a program without native code. */
 uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Text that is written into a buffer: printf's conversions as far as they are needed. */
 #include "bpf/core/textbuf.h"
 
 #include "base/mem.h"
@@ -123,8 +124,8 @@ void pb_bpf_vprintf(struct pb_bpf_text *t, const char *f, va_list ap)
 		case 'u': case 'x':
 			if (s.prefix)
 				puts_text(t, "0x");
-			put_number(t, &s, "", s.longs ? va_arg(ap, unsigned long) : va_arg(ap, unsigned),
-				   *f == 'x' ? 16 : 10);
+			put_number(t, &s, "", s.longs ? va_arg(ap, unsigned long) :
+				   va_arg(ap, unsigned), *f == 'x' ? 16 : 10);
 			break;
 		case 0:
 			return;

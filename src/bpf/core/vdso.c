@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Looks a function up in the vDSO, by the symbols of its dynamic section. */
 #include <elf.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -66,27 +66,6 @@ enum pb_bpf_ret {
 	PB_BPF_RET_BASE = 0xff,		/* with | PB_BPF_MAYBE_NULL, PB_BPF_RDONLY */
 };
 
-/* Sets that program types allow whole. A helper is in one or more. */
-enum pb_bpf_helper_set {
-	PB_BPF_SET_BASE = 1u << 0,	/* every type, without any privilege */
-	PB_BPF_SET_CAP_BPF = 1u << 1,	/* every type, with CAP_BPF */
-	PB_BPF_SET_PERFMON = 1u << 2,	/* every type, with CAP_BPF and CAP_PERFMON */
-	PB_BPF_SET_NET_PERFMON = 1u << 3,/* those of NET, with CAP_PERFMON */
-	/* what types have in pb_bpf_type's `helpers`, whatever the privilege */
-	PB_BPF_SET_TRACING = 1u << 4,	/* kprobe, tracepoint, raw_tracepoint, perf_event */
-	PB_BPF_SET_KPROBE = 1u << 5,
-	PB_BPF_SET_KPROBE_MULTI = 1u << 6,	/* kprobe attached to many functions */
-	PB_BPF_SET_TRACEPOINT = 1u << 7,
-	PB_BPF_SET_RAW_TRACEPOINT = 1u << 8,
-	PB_BPF_SET_PERF_EVENT = 1u << 9,
-	PB_BPF_SET_NET = 1u << 10,	/* socket_filter, xdp, sched_cls, cgroup_skb */
-	PB_BPF_SET_SOCKET_FILTER = 1u << 11,	/* and cgroup_skb */
-	PB_BPF_SET_XDP = 1u << 12,
-	PB_BPF_SET_SCHED_CLS = 1u << 13,
-	PB_BPF_SET_CGROUP_SKB = 1u << 14,
-	PB_BPF_SET_FENTRY = 1u << 15,	/* no type has it yet */
-};
-
 enum pb_bpf_helper_flags {
 	PB_BPF_HELPER_GPL = 1,		/* gpl_only */
 	PB_BPF_HELPER_PKT = 2,		/* may be given packet memory (pkt_access) */
@@ -96,12 +75,14 @@ enum pb_bpf_helper_flags {
 
 struct pb_bpf_helper {
 	const char *name;		/* with bpf_; NULL: no such number */
-	pb_bpf_fn *fn;			/* NULL: the resolver knows what it does, or it can't be here */
+	pb_bpf_fn *fn;			/* NULL: the resolver knows what it does, or it can't be
+					 * here */
 	uint32_t sets;			/* enum pb_bpf_helper_set; 0: of types that aren't here */
 	uint32_t ret, flags;
 	uint32_t arg[5];
 	uint16_t size[5];		/* with PB_BPF_FIXED_SIZE */
-	const char *btf[5];		/* a structure's name, for PTR_TO_BTF_ID; NULL: the map's kptr's */
+	const char *btf[5];		/* a structure's name, for PTR_TO_BTF_ID; NULL: the map's
+					 * kptr's */
 	const char *ret_btf;
 };
 

@@ -50,5 +50,6 @@ PB_BPF_HELPER(dynptr_data)
 {
 	const struct pb_bpf_dynptr *d = PB_BPF_PTR(r1);
 
-	return !d->data || check(d, (uint32_t)r2, (uint32_t)r3) ? 0 : (uint64_t)(d->data + (uint32_t)r2);
+	return !d->data || check(d, (uint32_t)r2, (uint32_t)r3) ? 0 :
+	       (uint64_t)(d->data + (uint32_t)r2);
 }

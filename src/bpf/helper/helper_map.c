@@ -69,8 +69,8 @@ static int64_t call_for(void *arg, struct pb_bpf_map *map, const void *key, void
 {
 	const struct callback *c = arg;
 
-	return (int64_t)pb_bpf_call_back(c->run, c->func, (uint64_t)map, (uint64_t)key, (uint64_t)value,
-					 c->ctx, 0);
+	return (int64_t)pb_bpf_call_back(c->run, c->func, (uint64_t)map, (uint64_t)key,
+					 (uint64_t)value, c->ctx, 0);
 }
 
 /* r2 callback, r3 its context, r4 flags */

@@ -84,7 +84,8 @@ PB_BPF_HELPER(strncmp)
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'z' ? (c | 32) - 'a' + 10 : 99;
+	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' &&
+	       (c | 32) <= 'z' ? (c | 32) - 'a' + 10 : 99;
 }
 
 struct number {
@@ -130,7 +131,8 @@ static int64_t parse(const char *text, uint64_t len, uint64_t flags, struct numb
 	*n = (struct number){ .at = text, .end = text + len };
 	if (flags != 0 && flags != 8 && flags != 10 && flags != 16)
 		return -EINVAL;
-	while (n->at < n->end && (*n->at == ' ' || (*n->at >= '\t' && *n->at <= '\r') || (uint8_t)*n->at == 0xa0))
+	while (n->at < n->end && (*n->at == ' ' || (*n->at >= '\t' && *n->at <= '\r') ||
+				  (uint8_t)*n->at == 0xa0))
 		n->at++;
 	n->minus = look(n, 0) == '-';
 	n->at += n->minus;
@@ -174,14 +176,15 @@ PB_BPF_HELPER(strtoul)
 	return (uint64_t)used;
 }
 
-static uint64_t trace(struct pb_bpf_run *run, const char *format, uint32_t size, const uint64_t *args,
-		      uint32_t nr)
+static uint64_t trace(struct pb_bpf_run *run, const char *format, uint32_t size,
+		      const uint64_t *args, uint32_t nr)
 {
 	char line[PB_BPF_FORMAT_BUF];
 	int64_t len = pb_bpf_format(run, line, sizeof(line), format, size, args, nr);
 
 	if (len >= 0 && run->host->trace)
-		run->host->trace(run, line, len < (int64_t)sizeof(line) ? (uint32_t)len : sizeof(line) - 1);
+		run->host->trace(run, line, len < (int64_t)sizeof(line) ? (uint32_t)len :
+				 sizeof(line) - 1);
 	return (uint64_t)len;
 }
 
@@ -214,6 +217,7 @@ PB_BPF_HELPER(snprintf)
 
 	if (!are_args(r4, bytes))
 		return PB_BPF_ERR(EINVAL);
-	len = pb_bpf_format(run, PB_BPF_PTR(r1), (uint32_t)r2, PB_BPF_PTR(r3), ~0u, PB_BPF_PTR(r4), bytes / 8);
+	len = pb_bpf_format(run, PB_BPF_PTR(r1), (uint32_t)r2, PB_BPF_PTR(r3), ~0u, PB_BPF_PTR(r4),
+			    bytes / 8);
 	return (uint64_t)(len < 0 ? len : len + 1);
 }

@@ -72,7 +72,8 @@ PB_BPF_HELPER(ringbuf_reserve_dynptr)
 	return 0;
 }
 
-static uint64_t end_dynptr(struct pb_bpf_run *run, struct pb_bpf_dynptr *d, uint64_t flags, bool discard)
+static uint64_t end_dynptr(struct pb_bpf_run *run, struct pb_bpf_dynptr *d, uint64_t flags,
+			   bool discard)
 {
 	if (d->data)
 		submit(run, d->data, flags, discard);

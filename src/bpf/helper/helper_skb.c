@@ -211,7 +211,8 @@ PB_BPF_HELPER(csum_update)
 PB_BPF_HELPER(csum_level)
 {
 	/* the checksums of our packets were not verified */
-	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) : r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
+	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) :
+	       r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
 }
 
 /* Addresses, protocol and ports, in some order. */

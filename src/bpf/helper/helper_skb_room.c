@@ -67,7 +67,8 @@ static int pop(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 	if (length(skb) < off + len)
 		return -ENOMEM;
 	if (skb->has_csum)
-		skb->csum = pb_csum_sub(skb->csum, pb_csum_shift(pb_csum_partial(data + off, len, 0), off));
+		skb->csum = pb_csum_sub(skb->csum,
+					pb_csum_shift(pb_csum_partial(data + off, len, 0), off));
 	memmove(data + len, data, off);
 	skb->pkt.data += len;
 	moved(skb);
@@ -205,7 +206,8 @@ PB_BPF_HELPER(skb_change_tail)
 	if (len > old)
 		memset(skb->pkt.data_end, 0, len - old);
 	else if (skb->has_csum)
-		skb->csum = pb_csum_sub(skb->csum, pb_csum_shift(pb_csum_partial(end, old - len, 0), len));
+		skb->csum = pb_csum_sub(skb->csum,
+					pb_csum_shift(pb_csum_partial(end, old - len, 0), len));
 	skb->pkt.data_end = end;
 	moved(skb);
 	return 0;
@@ -250,7 +252,8 @@ static void set_tag(struct pb_bpf_skb *skb, uint32_t proto, uint16_t tci)
 /* The tag that is beside the packet goes into it. */
 static int insert_tag(struct pb_bpf_skb *skb)
 {
-	uint16_t proto = (uint16_t)skb->s.vlan_proto, tci = __builtin_bswap16((uint16_t)skb->s.vlan_tci);
+	uint16_t proto = (uint16_t)skb->s.vlan_proto,
+		tci = __builtin_bswap16((uint16_t)skb->s.vlan_tci);
 	uint8_t *tag;
 	int err;
 
@@ -352,7 +355,8 @@ PB_BPF_HELPER(skb_ecn_set_ce)
 		if (ecn != 1 && ecn != 2)
 			return ecn == 3;
 		memcpy(&sum, ip + 10, 2);
-		sum = pb_csum_fold(pb_csum_add(pb_csum_sub((uint32_t)~(uint32_t)sum, (uint32_t)ip[1] << 8),
+		sum = pb_csum_fold(pb_csum_add(pb_csum_sub((uint32_t)~(uint32_t)sum,
+							   (uint32_t)ip[1] << 8),
 					       (uint32_t)(ip[1] | 3) << 8));
 		memcpy(ip + 10, &sum, 2);
 		ip[1] |= 3;

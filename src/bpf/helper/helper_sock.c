@@ -61,7 +61,8 @@ static bool is_older_key(uint32_t size, bool ipv6)
 	return false;
 }
 
-static int get_key(const struct pb_bpf_tunnel *t, struct bpf_tunnel_key *key, uint32_t size, uint64_t flags)
+static int get_key(const struct pb_bpf_tunnel *t, struct bpf_tunnel_key *key, uint32_t size,
+		   uint64_t flags)
 {
 	bool ipv6 = flags & BPF_F_TUNINFO_IPV6;
 
@@ -125,7 +126,8 @@ PB_BPF_HELPER(skb_set_tunnel_key)
 	struct bpf_tunnel_key key = { 0 };
 	uint32_t size = (uint32_t)r3;
 
-	if (r4 & ~(uint64_t)(BPF_F_TUNINFO_IPV6 | BPF_F_ZERO_CSUM_TX | BPF_F_DONT_FRAGMENT | BPF_F_SEQ_NUMBER))
+	if (r4 & ~(uint64_t)(BPF_F_TUNINFO_IPV6 | BPF_F_ZERO_CSUM_TX | BPF_F_DONT_FRAGMENT |
+			     BPF_F_SEQ_NUMBER))
 		return PB_BPF_ERR(EINVAL);
 	if (size != sizeof(key) && !is_older_key(size, false))
 		return PB_BPF_ERR(EINVAL);

@@ -72,7 +72,8 @@ static const struct pt_regs *regs_of(struct pb_bpf_run *run)
 }
 
 /* Frames that hold a caller's frame pointer and the address of return. */
-static int follow_frames(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
+static int follow_frames(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips,
+			 uint32_t n)
 {
 	uint64_t fp, next[2];
 	uint32_t nr = 0;
@@ -94,7 +95,8 @@ static int walk(struct pb_bpf_run *run, uint64_t *ips, uint32_t n)
 {
 	const struct pt_regs *regs = regs_of(run);
 
-	return run->host->stack ? run->host->stack(run, regs, ips, n) : follow_frames(run, regs, ips, n);
+	return run->host->stack ? run->host->stack(run, regs, ips, n) :
+	       follow_frames(run, regs, ips, n);
 }
 
 static uint32_t depth(uint64_t wanted, uint32_t skip)
@@ -140,7 +142,8 @@ PB_BPF_HELPER(get_stackid)
 	nr = walk(run, ips, depth(map->attr.value_size / 8, skip));
 	if (nr < 0 || (uint32_t)nr <= skip)
 		return PB_BPF_ERR(EFAULT);
-	return (uint64_t)pb_bpf_stack_put(map, ips + skip, (uint32_t)nr - skip, r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
+	return (uint64_t)pb_bpf_stack_put(map, ips + skip, (uint32_t)nr - skip,
+					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
 }
 
 /* There are no records of branches: the processor's are the kernel's. */
@@ -153,14 +156,15 @@ PB_BPF_HELPER(get_branch_snapshot)
 /* r2 buffer or NULL, r3 its size, r4 flags */
 PB_BPF_HELPER(read_branch_records)
 {
-	return r4 & ~(uint64_t)BPF_F_GET_BRANCH_RECORDS_SIZE ? PB_BPF_ERR(EINVAL) : PB_BPF_ERR(ENOENT);
+	return r4 & ~(uint64_t)BPF_F_GET_BRANCH_RECORDS_SIZE ? PB_BPF_ERR(EINVAL) :
+	       PB_BPF_ERR(ENOENT);
 }
 
 /* ---- events ------------------------------------------------------------------------ */
 
 /* What is in a perf_event_array; *index: the one that is meant. */
-static int find_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t flags, uint32_t *index,
-		      void **object)
+static int find_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t flags,
+		      uint32_t *index, void **object)
 {
 	uint64_t i = flags & BPF_F_INDEX_MASK;
 
@@ -187,7 +191,8 @@ PB_BPF_HELPER(perf_event_output)
 	struct pb_bpf_map *map = PB_BPF_PTR(r2);
 	uint64_t more = has_packet(type) ? (r3 & BPF_F_CTXLEN_MASK) >> 32 : 0;
 	uint64_t known = BPF_F_INDEX_MASK | (has_packet(type) ? BPF_F_CTXLEN_MASK : 0);
-	const struct pb_bpf_pkt *pkt = has_packet(type) ? pb_bpf_pkt_of(type, PB_BPF_PTR(r1)) : NULL;
+	const struct pb_bpf_pkt *pkt = has_packet(type) ? pb_bpf_pkt_of(type, PB_BPF_PTR(r1)) :
+				       NULL;
 	void *object;
 	int err;
 
@@ -203,7 +208,8 @@ PB_BPF_HELPER(perf_event_output)
 	return (uint64_t)(int64_t)err;
 }
 
-static int read_event(struct pb_bpf_run *run, uint64_t map, uint64_t flags, struct bpf_perf_event_value *v)
+static int read_event(struct pb_bpf_run *run, uint64_t map, uint64_t flags,
+		      struct bpf_perf_event_value *v)
 {
 	uint32_t index;
 	void *object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * An iterator of numbers lies on the program's stack, where only these functions change
- * it: the verifier sees to that. It gives start ... end - 1, at most PB_BPF_MOST_TURNS
+ * it: the verifier sees to that. It gives start ... end - 1, at most PB_BPF_MAX_TURNS
  * of them, so that a loop that calls `next` ends.
  */
 #include <errno.h>
@@ -13,7 +13,8 @@ struct numbers {
 	int32_t now, end;	/* `now` was given last; both 0: no more */
 };
 
-static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			struct pb_bpf_run *run)
 {
 	struct numbers *n = PB_BPF_PTR(r1);
 	int32_t start = (int32_t)r2, end = (int32_t)r3;
@@ -21,14 +22,15 @@ static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint
 	*n = (struct numbers){ 0, 0 };
 	if (start > end)
 		return PB_BPF_ERR(EINVAL);
-	if ((int64_t)end - start > PB_BPF_MOST_TURNS)
+	if ((int64_t)end - start > PB_BPF_MAX_TURNS)
 		return PB_BPF_ERR(E2BIG);
 	/* the one before the first, which wraps around at the least number */
 	*n = (struct numbers){ (int32_t)((uint32_t)start - 1), end };
 	return 0;
 }
 
-static uint64_t num_next(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t num_next(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			 struct pb_bpf_run *run)
 {
 	struct numbers *n = PB_BPF_PTR(r1);
 	int32_t next = (int32_t)((uint32_t)n->now + 1);
@@ -41,7 +43,8 @@ static uint64_t num_next(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uin
 	return (uint64_t)&n->now;
 }
 
-static uint64_t num_destroy(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t num_destroy(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			    struct pb_bpf_run *run)
 {
 	*(struct numbers *)PB_BPF_PTR(r1) = (struct numbers){ 0, 0 };
 	return 0;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include "base/mem.h"
 #include "bpf/core/packet.h"
-#include "bpf/helper/helper.h"
+#include "bpf/helper/prog_type.h"
 
 #define TRACE_SIZE	8192	/* of a tracepoint's record at most (PERF_MAX_TRACE_SIZE) */
 #define RAW_TP_ARGS	12	/* MAX_BPF_FUNC_ARGS */
@@ -26,8 +26,10 @@
 /* A pointer of pb_bpf_pkt. */
 #define FIELD_PKT(shape, handed, member, flags_, kind_) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = 4, \
-	  .at = offsetof(struct handed, pkt.member), .flags = (flags_), .kind = PB_BPF_FIELD_##kind_ }
-#define SKB(member, flags_, ...)	FIELD(__sk_buff, member, SIZE(__sk_buff, member), flags_, __VA_ARGS__)
+	  .at = offsetof(struct handed, pkt.member), .flags = (flags_), \
+		  .kind = PB_BPF_FIELD_##kind_ }
+#define SKB(member, flags_, ...) \
+	FIELD(__sk_buff, member, SIZE(__sk_buff, member), flags_, __VA_ARGS__)
 /* Of 16 bits where it is kept. */
 #define SKB16(member, flags_, ...)	FIELD(__sk_buff, member, 2, flags_, __VA_ARGS__)
 #define SKB_PKT(member, flags_, kind_)	FIELD_PKT(__sk_buff, pb_bpf_skb, member, flags_, kind_)
@@ -37,7 +39,8 @@
 	SKB(len, RN), FIELD(__sk_buff, pkt_type, 1, RN), SKB(mark, mark_), \
 	SKB16(queue_mapping, queue_mapping_, .below = 0xffff), \
 	SKB16(protocol, RN), SKB(vlan_present, RN), SKB16(vlan_tci, RN), SKB16(vlan_proto, RN), \
-	SKB(priority, priority_), SKB(ingress_ifindex, RN), SKB(ifindex, RN), SKB16(tc_index, tc_index_), \
+	SKB(priority, priority_), SKB(ingress_ifindex, RN), SKB(ifindex, RN), \
+	SKB16(tc_index, tc_index_), \
 	SKB(cb, R | W | PB_BPF_FIELD_ANY), SKB(hash, RN), SKB(napi_id, RN), SKB16(gso_segs, RN), \
 	SKB16(gso_size, RN), SKB(sk, R, .kind = PB_BPF_FIELD_SOCK_COMMON)
 
@@ -66,7 +69,8 @@ static const struct pb_bpf_field cgroup_skb_fields[] = {
 
 static const struct pb_bpf_field xdp_fields[] = {
 	XDP_PKT(data, PKT), XDP_PKT(data_end, PKT_END), XDP_PKT(data_meta, PKT_META),
-	XDP(ingress_ifindex, R), XDP(rx_queue_index, R), XDP(egress_ifindex, R | PB_BPF_FIELD_DEVMAP),
+	XDP(ingress_ifindex, R), XDP(rx_queue_index, R),
+	XDP(egress_ifindex, R | PB_BPF_FIELD_DEVMAP),
 };
 
 static const struct pb_bpf_field perf_event_fields[] = {
@@ -79,7 +83,8 @@ static const struct pb_bpf_field perf_event_fields[] = {
 
 static const struct pb_bpf_type types[] = {
 	{ BPF_PROG_TYPE_SOCKET_FILTER, "socket_filter", "socket", SET(NET) | SET(SOCKET_FILTER),
-	  .unpriv = true, .ld_abs = true, .ctx_size = sizeof(struct __sk_buff), FIELDS(socket_filter_fields) },
+	  .unpriv = true, .ld_abs = true, .ctx_size = sizeof(struct __sk_buff),
+	  FIELDS(socket_filter_fields) },
 	{ BPF_PROG_TYPE_KPROBE, "kprobe", "uprobe", SET(TRACING) | SET(KPROBE),
 	  .ctx_size = sizeof(struct pt_regs) },
 	{ BPF_PROG_TYPE_SCHED_CLS, "sched_cls", "cls", SET(NET) | SET(SCHED_CLS), .packet = true,
@@ -90,14 +95,16 @@ static const struct pb_bpf_type types[] = {
 	  FIELDS(sched_cls_fields) },
 	{ BPF_PROG_TYPE_TRACEPOINT, "tracepoint", "tp", SET(TRACING) | SET(TRACEPOINT),
 	  .ctx_size = TRACE_SIZE, .any_from = 8 },
-	{ BPF_PROG_TYPE_XDP, "xdp", "xdp", SET(NET) | SET(XDP), .packet = true, .packet_writable = true,
+	{ BPF_PROG_TYPE_XDP, "xdp", "xdp", SET(NET) | SET(XDP), .packet = true,
+		.packet_writable = true,
 	  .ctx_size = sizeof(struct xdp_md), FIELDS(xdp_fields) },
 	{ BPF_PROG_TYPE_PERF_EVENT, "perf_event", "perf", SET(TRACING) | SET(PERF_EVENT),
 	  .ctx_size = sizeof(struct bpf_perf_event_data), FIELDS(perf_event_fields) },
 	{ BPF_PROG_TYPE_CGROUP_SKB, "cgroup_skb", "cgroup/skb",
 	  SET(NET) | SET(SOCKET_FILTER) | SET(CGROUP_SKB), .unpriv = true, .packet = true,
 	  .ctx_size = sizeof(struct __sk_buff), FIELDS(cgroup_skb_fields) },
-	{ BPF_PROG_TYPE_RAW_TRACEPOINT, "raw_tracepoint", "raw_tp", SET(TRACING) | SET(RAW_TRACEPOINT),
+	{ BPF_PROG_TYPE_RAW_TRACEPOINT, "raw_tracepoint", "raw_tp",
+		SET(TRACING) | SET(RAW_TRACEPOINT),
 	  .ctx_size = RAW_TP_ARGS * 8 },
 };
 
@@ -166,8 +173,8 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 		.field_size = (uint8_t)(part ? each(f) : 0), .below = write ? f->below : 0,
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
-		/* of a field that is kept in fewer bytes, parts as large are all of them, wherever they
-		 * are said to begin: so the kernel reads */
+		/* of a field that is kept in fewer bytes, parts as large are all of them, wherever
+		 * they are said to begin: so the kernel reads */
 		if (write || size < f->width || size == each(f) || !part)
 			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);
@@ -175,7 +182,8 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 	return 0;
 }
 
-static bool has_rights(const struct pb_bpf_field *f, uint32_t caps, uint32_t attach_type, bool write)
+static bool has_rights(const struct pb_bpf_field *f, uint32_t caps, uint32_t attach_type,
+		       bool write)
 {
 	uint32_t priv = write ? PB_BPF_FIELD_WRITE_PRIV : PB_BPF_FIELD_READ_PRIV;
 
@@ -221,7 +229,8 @@ static const struct pb_bpf_field sock_fields[] = {
 };
 
 static const struct pb_bpf_field tcp_fields[] = {
-	TCP(snd_cwnd, sacked_out, 4), TCP(bytes_received, bytes_acked, 8), TCP(dsack_dups, icsk_retransmits, 4),
+	TCP(snd_cwnd, sacked_out, 4), TCP(bytes_received, bytes_acked, 8),
+	TCP(dsack_dups, icsk_retransmits, 4),
 };
 
 static const struct pb_bpf_field xdp_sock_fields[] = { FIELD(bpf_xdp_sock, queue_id, 4, R) };
@@ -235,7 +244,8 @@ int pb_bpf_sock_access(enum pb_bpf_sock_kind kind, int off, int size, bool write
 		[PB_BPF_SOCK_TCP] = TABLE(tcp_fields), [PB_BPF_SOCK_XDP] = TABLE(xdp_sock_fields),
 #undef TABLE
 	};
-	const struct pb_bpf_field *f = off < 0 || off % size ? NULL : field_at(of[kind].fields, of[kind].nr, off);
+	const struct pb_bpf_field *f = off < 0 || off % size ? NULL :
+				       field_at(of[kind].fields, of[kind].nr, off);
 
 	if (!f || (kind == PB_BPF_SOCK_COMMON && f->flags & PB_BPF_FIELD_FULL))
 		return -EACCES;

@@ -22,6 +22,27 @@ enum pb_bpf_caps {
 	PB_BPF_CAP_ALL = 7,
 };
 
+/* Sets that program types allow whole. A helper is in one or more. */
+enum pb_bpf_helper_set {
+	PB_BPF_SET_BASE = 1u << 0,	/* every type, without any privilege */
+	PB_BPF_SET_CAP_BPF = 1u << 1,	/* every type, with CAP_BPF */
+	PB_BPF_SET_PERFMON = 1u << 2,	/* every type, with CAP_BPF and CAP_PERFMON */
+	PB_BPF_SET_NET_PERFMON = 1u << 3,/* those of NET, with CAP_PERFMON */
+	/* what types have in pb_bpf_type's `helpers`, whatever the privilege */
+	PB_BPF_SET_TRACING = 1u << 4,	/* kprobe, tracepoint, raw_tracepoint, perf_event */
+	PB_BPF_SET_KPROBE = 1u << 5,
+	PB_BPF_SET_KPROBE_MULTI = 1u << 6,	/* kprobe attached to many functions */
+	PB_BPF_SET_TRACEPOINT = 1u << 7,
+	PB_BPF_SET_RAW_TRACEPOINT = 1u << 8,
+	PB_BPF_SET_PERF_EVENT = 1u << 9,
+	PB_BPF_SET_NET = 1u << 10,	/* socket_filter, xdp, sched_cls, cgroup_skb */
+	PB_BPF_SET_SOCKET_FILTER = 1u << 11,	/* and cgroup_skb */
+	PB_BPF_SET_XDP = 1u << 12,
+	PB_BPF_SET_SCHED_CLS = 1u << 13,
+	PB_BPF_SET_CGROUP_SKB = 1u << 14,
+	PB_BPF_SET_FENTRY = 1u << 15,	/* no type has it yet */
+};
+
 enum pb_bpf_field_kind {
 	PB_BPF_FIELD_SCALAR,
 	PB_BPF_FIELD_PKT,		/* packet data */
@@ -35,7 +56,8 @@ enum pb_bpf_field_kind {
 enum pb_bpf_field_flags {
 	PB_BPF_FIELD_READ = 1,
 	PB_BPF_FIELD_WRITE = 2,
-	PB_BPF_FIELD_NARROW = 4,	/* a part of an element may be read: 1, 2, 4 bytes, aligned */
+	PB_BPF_FIELD_NARROW = 4,	/* a part of an element may be read: 1, 2, 4 bytes,
+					 * aligned */
 	PB_BPF_FIELD_ANY = 8,		/* any aligned 1, 2, 4, 8 bytes inside */
 	PB_BPF_FIELD_READ_PRIV = 16,	/* read with CAP_BPF only */
 	PB_BPF_FIELD_WRITE_PRIV = 32,	/* written with CAP_BPF only */
@@ -49,7 +71,8 @@ struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* in the shape */
 	uint16_t each;			/* an element's size, of arrays: what is accessed at once */
-	uint16_t at, width;		/* in what is handed over; bytes in which the kernel keeps it */
+	uint16_t at, width;		/* in what is handed over; bytes in which the kernel keeps
+					 * it */
 	uint16_t flags, kind;
 	uint32_t below;			/* with a write: other values aren't stored; 0: all are */
 };
@@ -59,7 +82,8 @@ struct pb_bpf_type {
 	const char *name, *alias;	/* bpftool's word; a short one */
 	uint32_t helpers;		/* enum pb_bpf_helper_set, besides BASE, CAP_BPF, PERFMON */
 	bool unpriv;			/* may be loaded without CAP_BPF */
-	bool packet;			/* its helpers and itself access packets directly, with rights: */
+	bool packet;			/* its helpers and itself access packets directly, with
+					 * rights: */
 	bool packet_writable;
 	bool ld_abs;			/* LD_ABS and LD_IND may be used */
 	uint16_t ctx_size;		/* of the shape */

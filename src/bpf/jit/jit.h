@@ -26,7 +26,8 @@ struct pb_bpf_jit {
 	uint8_t *out;		/* NULL: to learn the lengths */
 	uint32_t size;		/* of out */
 	uint64_t base;		/* where it will run, or 0: anywhere */
-	struct pb_bpf_jit_fault *faults;	/* with out: room for nr_faults, ascending by `at` */
+	struct pb_bpf_jit_fault *faults;	/* with out: room for nr_faults, ascending by
+						 * `at` */
 	struct pb_bpf_jit_frame *frames;	/* with out: room for two a subprogram */
 	uint64_t seed;		/* of blinding, the same both times */
 	bool blind;		/* no constant of the program stands in its code */

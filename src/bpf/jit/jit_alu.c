@@ -46,8 +46,8 @@ static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, 
 
 /* dst = dst / src or dst % src. Divided by 0: 0, or dst as it is; the processor
  * traps there, and where the least number is divided by -1. */
-static void divide(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool is_signed, bool modulo,
-		   bool by_reg)
+static void divide(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool is_signed,
+		   bool modulo, bool by_reg)
 {
 	int dst = REG(i->dst_reg);
 	bool may_be_0 = by_reg || !i->imm, may_be_m1 = is_signed && (by_reg || i->imm == -1);
@@ -181,7 +181,8 @@ void pb_jit_alu(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_r
 {
 	static const uint8_t codes[16] = { [BPF_ADD >> 4] = 0x01, [BPF_SUB >> 4] = 0x29,
 		[BPF_OR >> 4] = 0x09, [BPF_AND >> 4] = 0x21, [BPF_XOR >> 4] = 0x31 };
-	static const uint8_t shifts[16] = { [BPF_LSH >> 4] = 4, [BPF_RSH >> 4] = 5, [BPF_ARSH >> 4] = 7 };
+	static const uint8_t shifts[16] = { [BPF_LSH >> 4] = 4, [BPF_RSH >> 4] = 5,
+		[BPF_ARSH >> 4] = 7 };
 	bool from_reg = by_reg || j->job->blind;
 	int dst = REG(i->dst_reg);
 	unsigned op = BPF_OP(i->code) >> 4;

@@ -55,7 +55,8 @@ static void modrm_mem(struct pb_jit *j, int reg, int base, int32_t off)
 		pb_jit_bytes(j, (uint32_t)off, small ? 1 : 4);
 }
 
-void pb_jit_rm(struct pb_jit *j, bool wide, unsigned op, int reg, int base, int32_t off, bool byte_reg)
+void pb_jit_rm(struct pb_jit *j, bool wide, unsigned op, int reg, int base, int32_t off,
+	       bool byte_reg)
 {
 	pb_jit_rex(j, wide, reg, base, byte_reg && (reg & 15) >= RSP && reg < R8);
 	opcode(j, op);

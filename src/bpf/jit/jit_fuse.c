@@ -13,7 +13,8 @@ void pb_jit_find_targets(struct pb_jit *j)
 	for (uint32_t i = 0; i < p->nr; i++)
 		j->job->notes[i] = 0;
 	for (uint32_t i = 0; i < p->nr; i++) {
-		uint8_t form = p->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[p->ops[i]].form : PB_BPF_NO_INSN;
+		uint8_t form = p->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[p->ops[i]].form :
+			       PB_BPF_NO_INSN;
 		int64_t to = (int64_t)i + 1;
 
 		if (form == PB_BPF_GOTOL)
@@ -36,7 +37,8 @@ static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32
 		pb_jit_rm(j, true, 0x8d, dst, base, off, false);
 		return;
 	}
-	pb_jit_bytes(j, 0x48u | (dst & 8 ? 4 : 0) | (index & 8 ? 2 : 0) | (base >= 0 && base & 8 ? 1 : 0), 1);
+	pb_jit_bytes(j, 0x48u | (dst & 8 ? 4 : 0) | (index & 8 ? 2 : 0) |
+		     (base >= 0 && base & 8 ? 1 : 0), 1);
 	pb_jit_bytes(j, 0x8d, 1);
 	pb_jit_bytes(j, mod | (dst & 7u) << 3 | 4, 1);
 	pb_jit_bytes(j, (unsigned)scale << 6 | (index & 7u) << 3 | (base < 0 ? 5u : base & 7u), 1);
@@ -49,8 +51,9 @@ static int added_then(const struct pb_jit *j, const struct bpf_insn *i)
 {
 	const struct pb_bpf_prog *p = j->prog;
 
-	if (j->i + 2 >= p->nr || p->ops[j->i + 2] != PB_BPF_OP_ADD64_X || j->job->notes[j->i + 2] & PB_JIT_TARGET ||
-	    i[2].dst_reg != i->dst_reg || i[2].src_reg == i->dst_reg)
+	if (j->i + 2 >= p->nr || p->ops[j->i + 2] != PB_BPF_OP_ADD64_X ||
+	    j->job->notes[j->i + 2] & PB_JIT_TARGET || i[2].dst_reg != i->dst_reg ||
+	    i[2].src_reg == i->dst_reg)
 		return -1;
 	return REG(i[2].src_reg);
 }
@@ -61,8 +64,9 @@ unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	uint8_t next = j->i + 1 < p->nr ? p->ops[j->i + 1] : 0;
 	int dst = REG(i->dst_reg), more;
 
-	if ((next != PB_BPF_OP_ADD64_K && next != PB_BPF_OP_ADD64_X) || j->job->notes[j->i + 1] & PB_JIT_TARGET ||
-	    i[1].dst_reg != i->dst_reg || (next == PB_BPF_OP_ADD64_K && j->job->blind))
+	if ((next != PB_BPF_OP_ADD64_K && next != PB_BPF_OP_ADD64_X) ||
+	    j->job->notes[j->i + 1] & PB_JIT_TARGET || i[1].dst_reg != i->dst_reg ||
+	    (next == PB_BPF_OP_ADD64_K && j->job->blind))
 		return 0;
 	if (op == PB_BPF_OP_MOV64_X && next == PB_BPF_OP_ADD64_K) {
 		more = added_then(j, i);

@@ -17,8 +17,8 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 	static const uint16_t zero[] = { [1] = 0x0fb6, [2] = 0x0fb7, [4] = 0x8b, [8] = 0x8b };
 	static const uint16_t sign[] = { [1] = 0x0fbe, [2] = 0x0fbf, [4] = 0x63 };
 
-	pb_jit_rm(j, sx || width == 8, sx ? sign[width] : zero[width], REG(i->dst_reg), REG(i->src_reg),
-		  i->off, false);
+	pb_jit_rm(j, sx || width == 8, sx ? sign[width] : zero[width], REG(i->dst_reg),
+		  REG(i->src_reg), i->off, false);
 }
 
 /* A fault goes on at code of its own, after the last instruction:
@@ -55,13 +55,15 @@ void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bo
 
 	if (imm && j->job->blind) {
 		from = R11;
-		pb_jit_hide_imm(j, width == 8, R11, width == 8 ? (uint64_t)(int64_t)i->imm : (uint32_t)i->imm);
+		pb_jit_hide_imm(j, width == 8, R11, width == 8 ? (uint64_t)(int64_t)i->imm :
+				(uint32_t)i->imm);
 		imm = false;
 	}
 	if (width == 2)
 		pb_jit_bytes(j, 0x66, 1);
 	if (!imm) {
-		pb_jit_rm(j, width == 8, width == 1 ? 0x88 : 0x89, from, REG(i->dst_reg), i->off, width == 1);
+		pb_jit_rm(j, width == 8, width == 1 ? 0x88 : 0x89, from, REG(i->dst_reg), i->off,
+			  width == 1);
 		return;
 	}
 	pb_jit_rm(j, width == 8, width == 1 ? 0xc6 : 0xc7, 0, REG(i->dst_reg), i->off, false);

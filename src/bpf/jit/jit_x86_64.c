@@ -15,14 +15,16 @@
 static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
 	static const uint8_t conditions[16] = {
-		[BPF_JEQ >> 4] = CC_E, [BPF_JNE >> 4] = CC_NE, [BPF_JGT >> 4] = CC_A, [BPF_JGE >> 4] = CC_AE,
-		[BPF_JLT >> 4] = CC_B, [BPF_JLE >> 4] = CC_BE, [BPF_JSET >> 4] = CC_NE,
-		[BPF_JSGT >> 4] = CC_G, [BPF_JSGE >> 4] = CC_GE, [BPF_JSLT >> 4] = CC_L, [BPF_JSLE >> 4] = CC_LE };
+		[BPF_JEQ >> 4] = CC_E, [BPF_JNE >> 4] = CC_NE, [BPF_JGT >> 4] = CC_A,
+		[BPF_JGE >> 4] = CC_AE, [BPF_JLT >> 4] = CC_B, [BPF_JLE >> 4] = CC_BE,
+		[BPF_JSET >> 4] = CC_NE, [BPF_JSGT >> 4] = CC_G, [BPF_JSGE >> 4] = CC_GE,
+		[BPF_JSLT >> 4] = CC_L, [BPF_JSLE >> 4] = CC_LE };
 	int dst = REG(i->dst_reg), src = REG(i->src_reg);
 	bool test = BPF_OP(i->code) == BPF_JSET;
 
 	if (!by_reg && pb_jit_flags_are_of(j, i, wide)) {
-		pb_jit_jump(j, BPF_OP(i->code) == BPF_JEQ ? CC_E : CC_NE, j->addr[(int64_t)j->i + 1 + i->off]);
+		pb_jit_jump(j, BPF_OP(i->code) == BPF_JEQ ? CC_E : CC_NE,
+			    j->addr[(int64_t)j->i + 1 + i->off]);
 		return;
 	}
 	if (!by_reg && j->job->blind) {
@@ -67,7 +69,8 @@ static bool resolved(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	else if (op == PB_BPF_OP_NOSPEC)
 		pb_jit_bytes(j, 0xe8ae0f, 3);		/* lfence */
 	else
-		pb_jit_probe(j, i, probes[op - PB_BPF_NR_OPS].width, probes[op - PB_BPF_NR_OPS].sign);
+		pb_jit_probe(j, i, probes[op - PB_BPF_NR_OPS].width,
+			     probes[op - PB_BPF_NR_OPS].sign);
 	return true;
 }
 
@@ -106,7 +109,8 @@ static bool insn(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 		pb_jit_atomic(j, i, op);
 		return true;
 	case PB_BPF_GOTO: case PB_BPF_GOTOL:
-		pb_jit_jump(j, -1, j->addr[(int64_t)j->i + 1 + (o->form == PB_BPF_GOTO ? i->off : i->imm)]);
+		pb_jit_jump(j, -1, j->addr[(int64_t)j->i + 1 +
+					   (o->form == PB_BPF_GOTO ? i->off : i->imm)]);
 		return true;
 	case PB_BPF_IF_K: case PB_BPF_IF_X:
 		branch(j, i, wide, o->form == PB_BPF_IF_X);

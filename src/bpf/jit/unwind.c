@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Writes .eh_frame for native code, and the ELF file that gdb reads. */
 #include <elf.h>
 #include "base/debugger.h"
 #include "base/mem.h"
@@ -51,7 +52,8 @@ static void common(struct bytes *b)
 static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame *f)
 {
 	static const struct { uint8_t bit, reg; } kept[] = {
-		{ SAVE_RUN, 12 }, { SAVE_R6, 3 }, { SAVE_R7, 13 }, { SAVE_R8, 14 }, { SAVE_R9, 15 } };
+		{ SAVE_RUN, 12 }, { SAVE_R6, 3 }, { SAVE_R7, 13 }, { SAVE_R8, 14 },
+		{ SAVE_R9, 15 } };
 	uint32_t start = b->n, slot = 3 + f->room / 8;
 
 	put4(b, 0);
@@ -69,7 +71,8 @@ static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame 
 	end_entry(b, start);
 }
 
-uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames, uint32_t nr)
+uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames,
+			     uint32_t nr)
 {
 	struct bytes b = { .p = out };
 
@@ -97,35 +100,41 @@ _Static_assert(sizeof(struct object) <= PB_BPF_DEBUG_SIZE, "an entry has room");
 #define SECTION_NAMES	"\0.text\0.eh_frame\0.symtab\0.strtab\0"
 #define NAME_AT		(sizeof(SECTION_NAMES) - 1)
 
-static void fill_sections(struct object *o, uint64_t code, uint64_t len, const uint8_t *unwind, uint32_t unwind_len)
+static void fill_sections(struct object *o, uint64_t code, uint64_t len, const uint8_t *unwind,
+			  uint32_t unwind_len)
 {
 	const uint64_t base = (uint64_t)&o->elf;
 
 	o->sections[TEXT] = (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_NOBITS,
-		.sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = code, .sh_size = len, .sh_addralign = 1 };
-	o->sections[EH_FRAME] = (Elf64_Shdr){ .sh_name = 7, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC,
-		.sh_addr = (uint64_t)unwind, .sh_offset = (uint64_t)unwind - base, .sh_size = unwind_len,
-		.sh_addralign = 8 };
+		.sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = code, .sh_size = len,
+		.sh_addralign = 1 };
+	o->sections[EH_FRAME] = (Elf64_Shdr){ .sh_name = 7, .sh_type = SHT_PROGBITS,
+		.sh_flags = SHF_ALLOC, .sh_addr = (uint64_t)unwind,
+		.sh_offset = (uint64_t)unwind - base, .sh_size = unwind_len, .sh_addralign = 8 };
 	o->sections[SYMTAB] = (Elf64_Shdr){ .sh_name = 17, .sh_type = SHT_SYMTAB,
-		.sh_offset = (uint64_t)o->symbols - base, .sh_size = sizeof(o->symbols), .sh_link = STRTAB,
-		.sh_info = 1, .sh_entsize = sizeof(Elf64_Sym), .sh_addralign = 8 };
+		.sh_offset = (uint64_t)o->symbols - base, .sh_size = sizeof(o->symbols),
+		.sh_link = STRTAB, .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym),
+		.sh_addralign = 8 };
 	o->sections[STRTAB] = (Elf64_Shdr){ .sh_name = 25, .sh_type = SHT_STRTAB,
-		.sh_offset = (uint64_t)o->names - base, .sh_size = sizeof(o->names), .sh_addralign = 1 };
-	o->symbols[1] = (Elf64_Sym){ .st_name = NAME_AT, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-		.st_shndx = TEXT, .st_value = 0, .st_size = len };
+		.sh_offset = (uint64_t)o->names - base, .sh_size = sizeof(o->names),
+		.sh_addralign = 1 };
+	o->symbols[1] = (Elf64_Sym){ .st_name = NAME_AT,
+		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = TEXT, .st_value = 0,
+		.st_size = len };
 }
 
-void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len, const uint8_t *unwind,
-			 uint32_t unwind_len)
+void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len,
+			 const uint8_t *unwind, uint32_t unwind_len)
 {
 	struct object *o = entry;
 	struct pb_bpf_text text = { .buf = o->names + NAME_AT, .size = sizeof(o->names) - NAME_AT };
 
-	o->elf = (Elf64_Ehdr){ .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+	o->elf = (Elf64_Ehdr){ .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
+		EV_CURRENT },
 		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
 		.e_shoff = offsetof(struct object, sections) - offsetof(struct object, elf),
-		.e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = NR_SECTIONS,
-		.e_shstrndx = STRTAB };
+		.e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = NR_SECTIONS, .e_shstrndx = STRTAB };
 	memcpy(o->names, SECTION_NAMES, sizeof(SECTION_NAMES));
 	pb_bpf_printf(&text, "bpf_prog_%s", name);
 	fill_sections(o, code, len, unwind, unwind_len);

@@ -14,7 +14,8 @@ static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 }
 
 /* Writes it for code at `code`; out is where it will be read. Returns its length. */
-uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames, uint32_t nr);
+uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames,
+			     uint32_t nr);
 
 /*
  * gdb's interface for native code that was made at run time: it stops in a function of
@@ -23,7 +24,7 @@ uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_ji
  * stay until it is taken away. One thread at a time.
  */
 #define PB_BPF_DEBUG_SIZE	1024
-void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len, const uint8_t *unwind,
-			 uint32_t unwind_len);
+void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len,
+			 const uint8_t *unwind, uint32_t unwind_len);
 void pb_bpf_debugger_remove(void *entry);
 #endif

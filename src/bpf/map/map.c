@@ -50,7 +50,8 @@ static bool types_fit(const struct pb_bpf_map_types *t, uint32_t value_size)
 	    t->nr_kptrs > PB_BPF_MAX_KPTRS)
 		return false;
 	for (uint32_t i = 0; i < t->nr_kptrs; i++)
-		if (t->kptrs[i].off > INT32_MAX || !field_fits((int32_t)t->kptrs[i].off, 8, 8, value_size))
+		if (t->kptrs[i].off > INT32_MAX ||
+		    !field_fits((int32_t)t->kptrs[i].off, 8, 8, value_size))
 			return false;
 	return true;
 }
@@ -107,7 +108,8 @@ static bool spec_of(const void *block, uint64_t size, struct pb_bpf_map_spec *sp
 	uint64_t wanted;
 	int err;
 
-	if (size < sizeof(*head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PB_BPF_MAP_MAGIC ||
+	if (size < sizeof(*head) ||
+	    __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PB_BPF_MAP_MAGIC ||
 	    head->version != PB_BPF_MAP_VERSION)
 		return false;
 	*spec = head->spec;
@@ -144,7 +146,8 @@ int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size)
 	map->attr = spec.attr;
 	map->inner = spec.inner;
 	map->types = spec.types;
-	map->special = spec.types.spin_lock_off >= 0 || spec.types.timer_off >= 0 || spec.types.nr_kptrs;
+	map->special = spec.types.spin_lock_off >= 0 || spec.types.timer_off >= 0 ||
+		       spec.types.nr_kptrs;
 	memcpy(map->name, spec.name, sizeof(map->name));
 	map->id = map->head->id;
 	map->frozen = map->head->frozen;
@@ -161,8 +164,9 @@ bool pb_bpf_map_fits(const struct pb_bpf_map *outer, const struct pb_bpf_map *in
 {
 	const struct pb_bpf_map_attr *want = &outer->inner, *is = &inner->attr;
 
-	if (want->type != is->type || want->key_size != is->key_size || want->value_size != is->value_size ||
-	    want->flags != is->flags)
+	if (want->type != is->type || want->key_size != is->key_size ||
+	    want->value_size != is->value_size || want->flags != is->flags)
 		return false;
-	return is->type != BPF_MAP_TYPE_ARRAY || is->flags & BPF_F_INNER_MAP || want->max_entries == is->max_entries;
+	return is->type != BPF_MAP_TYPE_ARRAY || is->flags & BPF_F_INNER_MAP ||
+	       want->max_entries == is->max_entries;
 }

@@ -23,7 +23,8 @@ struct pb_bpf_map_attr {
 /* A pointer in values that only bpf_kptr_xchg and loads reach. */
 struct pb_bpf_kptr {
 	uint32_t off, btf_id, size;	/* in the value; of the structure */
-	const char *name;		/* the structure's; known to the process that made the map, "" in others */
+	const char *name;		/* the structure's; known to the process that made the map,
+					 * "" in others */
 	bool referenced;
 };
 #define PB_BPF_MAX_KPTRS 8
@@ -39,7 +40,8 @@ struct pb_bpf_map_types {
 /* What a new map is to be like. */
 struct pb_bpf_map_spec {
 	struct pb_bpf_map_attr attr;
-	struct pb_bpf_map_attr inner;	/* of maps of maps: what their maps are like; type 0: none */
+	struct pb_bpf_map_attr inner;	/* of maps of maps: what their maps are like; type 0:
+					 * none */
 	struct pb_bpf_map_types types;	/* spin_lock_off and timer_off have to be said */
 	char name[BPF_OBJ_NAME_LEN];
 	uint32_t lanes;			/* of per-CPU values: possible processors */
@@ -91,12 +93,16 @@ struct pb_bpf_map_ops {
 	int (*remove)(struct pb_bpf_map *map, const void *key, struct pb_bpf_run *run);
 	int (*next_key)(struct pb_bpf_map *map, const void *key, void *next);
 	/* Queues and stacks. */
-	int (*push)(struct pb_bpf_map *map, const void *value, uint64_t flags, struct pb_bpf_run *run);
+	int (*push)(struct pb_bpf_map *map, const void *value, uint64_t flags,
+		    struct pb_bpf_run *run);
 	int (*pop)(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
 	int (*peek)(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
-	/* Calls fn for the elements, as bpf_for_each_map_elem does; returns their number, or -errno */
-	int64_t (*each)(struct pb_bpf_map *map, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
-	/* From outside (map_sys.h): values of all per-CPU slots, numbers for objects; flags are checked. */
+	/* Calls fn for the elements, as bpf_for_each_map_elem does; returns their number, or
+	 * -errno */
+	int64_t (*each)(struct pb_bpf_map *map, pb_bpf_map_fn *fn, void *arg,
+			struct pb_bpf_run *run);
+	/* From outside (map_sys.h): values of all per-CPU slots, numbers for objects; flags are
+	 * checked. */
 	int (*read)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* The same as read, and it is gone. */
@@ -144,8 +150,8 @@ struct pb_bpf_map {
 	uint8_t access;			/* enum pb_bpf_map_access, of this view from outside */
 	bool special;			/* values have fields that copying leaves out */
 	/*
-	 * This process's number among those that share the map (1 ... 1023), and whether a process still
-	 * lives: a system call, when elements run out, a full map refuses a key (at most some
+	 * This process's number among those that share the map (1 ... 1023), and whether a process
+	 * still lives: a system call, when elements run out, a full map refuses a key (at most some
 	 * hundred times a second), or a lock isn't given back. NULL: not known, or runs may
 	 * make no system calls; what a dead process left is found by others, then, or by `repair`.
 	 */
@@ -196,7 +202,8 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
  * for the caller to set. Context: any; no other thread uses `map` meanwhile.
  */
 int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
-/* Bytes of this block, and its span, or 0: it is no map. block: the first 512 bytes; size: at most */
+/* Bytes of this block, and its span, or 0: it is no map. block: the first 512 bytes; size: at
+ * most */
 uint64_t pb_bpf_map_block_size(const void *block, uint64_t size, uint64_t *span);
 
 /* Whether a map may be put into `outer`, a map of maps. */

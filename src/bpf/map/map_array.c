@@ -20,16 +20,19 @@ static int check(const struct pb_bpf_map_attr *a)
 	uint32_t known = BPF_F_MMAPABLE | BPF_F_INNER_MAP | PB_BPF_ACCESS_FLAGS;
 
 	if (!a->max_entries || a->key_size != 4 || !a->value_size || a->flags & ~known ||
-	    !pb_bpf_access_ok(a->flags) || (is_percpu(a->type) && a->flags & (BPF_F_MMAPABLE | BPF_F_INNER_MAP)))
+	    !pb_bpf_access_ok(a->flags) ||
+	    (is_percpu(a->type) && a->flags & (BPF_F_MMAPABLE | BPF_F_INNER_MAP)))
 		return -EINVAL;
-	if (a->value_size > INT32_MAX || (is_percpu(a->type) && pb_align_up(a->value_size, 8u) > 32768))
+	if (a->value_size > INT32_MAX ||
+	    (is_percpu(a->type) && pb_align_up(a->value_size, 8u) > 32768))
 		return -E2BIG;
 	return 0;
 }
 
 static uint64_t lane_size(const struct pb_bpf_map_attr *a)
 {
-	return pb_align_up((uint64_t)a->max_entries * pb_align_up((uint64_t)a->value_size, (uint64_t)8), (uint64_t)64);
+	return pb_align_up((uint64_t)a->max_entries * pb_align_up((uint64_t)a->value_size,
+								  (uint64_t)8), (uint64_t)64);
 }
 
 static uint64_t array_size(const struct pb_bpf_map_spec *s, int *err)
@@ -39,7 +42,8 @@ static uint64_t array_size(const struct pb_bpf_map_spec *s, int *err)
 	*err = check(&s->attr);
 	if (!*err && values > 1ull << 46)
 		*err = -ENOMEM;
-	return *err ? 0 : PAGE + pb_align_up(values * (is_percpu(s->attr.type) ? s->lanes : 1), PAGE);
+	return *err ? 0 : PAGE + pb_align_up(values * (is_percpu(s->attr.type) ? s->lanes : 1),
+					     PAGE);
 }
 
 static void array_format(void *block)
@@ -80,7 +84,8 @@ static int array_update(struct pb_bpf_map *m, const void *key, const void *value
 	if (flags & BPF_NOEXIST)
 		return -EEXIST;
 	if (flags & BPF_F_LOCK)
-		return m->types.spin_lock_off < 0 ? -EINVAL : pb_bpf_value_in_locked(m, to, value, run);
+		return m->types.spin_lock_off < 0 ? -EINVAL :
+		pb_bpf_value_in_locked(m, to, value, run);
 	pb_bpf_value_copy(m, to, value);
 	return 0;
 }
@@ -98,9 +103,11 @@ int pb_bpf_array_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	return 0;
 }
 
-static int64_t array_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run)
+static int64_t array_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg,
+			  struct pb_bpf_run *run)
 {
-	char *lane = m->elems + (is_percpu(m->attr.type) ? pb_bpf_map_lane(m, run) * m->lane_size : 0);
+	char *lane = m->elems + (is_percpu(m->attr.type) ? pb_bpf_map_lane(m, run) * m->lane_size :
+				 0);
 
 	for (uint32_t i = 0; i < m->attr.max_entries; i++) {
 		uint32_t key = i;
@@ -163,8 +170,11 @@ static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint6
 	return 0;
 }
 
-#define ARRAY_OPS .size = array_size, .format = array_format, .open = array_open, .remove = pb_bpf_no_remove, \
-	.next_key = pb_bpf_array_next_key, .each = array_each, PB_BPF_NO_QUEUE, .take = pb_bpf_no_take
+#define ARRAY_OPS \
+	.size = array_size, .format = array_format, .open = array_open, \
+		.remove = pb_bpf_no_remove, \
+	.next_key = pb_bpf_array_next_key, .each = array_each, PB_BPF_NO_QUEUE, \
+		.take = pb_bpf_no_take
 
 const struct pb_bpf_map_ops pb_bpf_array_ops = {
 	ARRAY_OPS, .lookup = array_lookup, .update = array_update, .read = pb_bpf_read_value,
@@ -172,5 +182,6 @@ const struct pb_bpf_map_ops pb_bpf_array_ops = {
 };
 
 const struct pb_bpf_map_ops pb_bpf_percpu_array_ops = {
-	ARRAY_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read, .write = percpu_write,
+	ARRAY_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read,
+	.write = percpu_write,
 };

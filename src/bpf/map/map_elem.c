@@ -61,7 +61,8 @@ static uint32_t scan(struct pb_bpf_map *m)
 		uint32_t link = (uint32_t)(((uint64_t)from + i) % m->nr_elems) + 1;
 		uint64_t word = pb_load(&elem(m, link)->next);
 
-		if (!(!word || (STATE(word) == FREE && !(LINK(word) & END))) || !own(m, elem(m, link), word))
+		if (!(!word || (STATE(word) == FREE && !(LINK(word) & END))) ||
+		    !own(m, elem(m, link), word))
 			continue;
 		__atomic_store_n(&t->scan, link, __ATOMIC_RELAXED);
 		return link;
@@ -117,7 +118,8 @@ bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard)
 	struct hash_shard *shards = hash_top(m)->shard;
 
 	for (uint32_t i = 0; i < SHARDS; i++) {
-		uint32_t *from = &shards[(shard + i) % SHARDS].room, room = __atomic_load_n(from, __ATOMIC_RELAXED);
+		uint32_t *from = &shards[(shard + i) % SHARDS].room,
+			room = __atomic_load_n(from, __ATOMIC_RELAXED);
 
 		while (room) {
 			/* half of another's, so that it isn't asked again and again */
@@ -202,7 +204,8 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 	case 0:
 		if (!word)
 			return false;
-		if (!died(l, e->owner) || pb_bpf_hash_in_list(m, bucket, link) || pb_load(&e->next) != word)
+		if (!died(l, e->owner) || pb_bpf_hash_in_list(m, bucket, link) ||
+		    pb_load(&e->next) != word)
 			return false;
 		break;
 	default:
@@ -229,7 +232,8 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 
 			if (owner == m->owner || !died(&l, owner))
 				continue;
-			__atomic_fetch_and(&m->head->owners[w], ~(1u << owner % 32), __ATOMIC_RELAXED);
+			__atomic_fetch_and(&m->head->owners[w], ~(1u << owner % 32),
+					   __ATOMIC_RELAXED);
 			any = true;
 		}
 	end_lives(&l);
@@ -276,7 +280,8 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 	if (is < room)
 		__atomic_fetch_add(&shards[0].room, room - is, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < SHARDS && is > room; i++) {
-		uint32_t there = pb_load32(&shards[i].room), less = there < is - room ? there : is - room;
+		uint32_t there = pb_load32(&shards[i].room), less = there < is - room ? there :
+				 is - room;
 
 		if (pb_replace32(&shards[i].room, &there, there - less))
 			is -= less;
@@ -296,7 +301,8 @@ static void recount(struct pb_bpf_map *m)
 		bool quiet;
 		uint32_t room = all_room(m), held = count_held(m, &sums[0], &quiet);
 
-		if (count_held(m, &sums[1], &quiet) != held || sums[0] != sums[1] || all_room(m) != room)
+		if (count_held(m, &sums[1], &quiet) != held || sums[0] != sums[1] ||
+		    all_room(m) != room)
 			continue;
 		set_room(m, held < m->attr.max_entries ? m->attr.max_entries - held : 0, room);
 		__atomic_store_n(&hash_top(m)->doubt, !quiet, __ATOMIC_RELAXED);

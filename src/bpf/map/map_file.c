@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes and opens files of maps, and takes an owner's number in them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,7 +42,8 @@ static bool claim(const struct pb_bpf_map *map, uint32_t owner)
 {
 	short type = F_WRLCK;
 
-	return owner != map->owner && same_file(map) && !pb_bpf_owner_lock(map->fd, F_OFD_SETLK, &type, owner, 1);
+	return owner != map->owner && same_file(map) &&
+	       !pb_bpf_owner_lock(map->fd, F_OFD_SETLK, &type, owner, 1);
 }
 
 static void unclaim(const struct pb_bpf_map *map, uint32_t owner)
@@ -71,7 +73,8 @@ static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void *
 	if (at == MAP_FAILED)
 		return -errno;
 	if (mmap(at, size, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-	    (again && mmap(at + size, again, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)(size - again)) == MAP_FAILED)) {
+	    (again && mmap(at + size, again, prot, MAP_SHARED | MAP_FIXED, fd,
+			   (off_t)(size - again)) == MAP_FAILED)) {
 		int err = errno;
 
 		munmap(at, span);
@@ -104,7 +107,8 @@ static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint
 	return 0;
 }
 
-int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd, uint32_t id)
+int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
+			 uint32_t id)
 {
 	uint64_t size, span;
 	void *block;
@@ -161,7 +165,8 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access)
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct pb_bpf_map_head))
 		return -EINVAL;
 	size = (uint64_t)st.st_size;
-	err = map_block(fd, sizeof(struct pb_bpf_map_head), sizeof(struct pb_bpf_map_head), false, &block);
+	err = map_block(fd, sizeof(struct pb_bpf_map_head), sizeof(struct pb_bpf_map_head), false,
+			&block);
 	if (err)
 		return err;
 	size = pb_bpf_map_block_size(block, size, &span);
@@ -195,7 +200,8 @@ int pb_bpf_map_reopen(int fd, uint8_t access)
 void pb_bpf_map_close(struct pb_bpf_map *map)
 {
 	if (map->owner)
-		__atomic_fetch_and(&map->head->owners[map->owner / 32], ~(1u << map->owner % 32), __ATOMIC_RELEASE);
+		__atomic_fetch_and(&map->head->owners[map->owner / 32], ~(1u << map->owner % 32),
+				   __ATOMIC_RELEASE);
 	munmap(map->head, map->mapped);
 	close(map->fd);
 	map->head = NULL;

@@ -16,7 +16,8 @@
 /* A new map in memory of its own, which other processes get by its descriptor. */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
 /* The same in this file, which is empty and open for reading and writing; it is kept. */
-int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd, uint32_t id);
+int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
+			 uint32_t id);
 
 /*
  * A view of the map in a file that another process made. fd is kept, and must be of an

@@ -12,100 +12,12 @@
  *
  * An element that is free may be in another list soon, or be filled for one. So a step is
  * believed only if the word that led to the element has no mark and is still the same when
- * the element's own has been read: then it was in the list. A thread that comes to a deleted element
- * unlinks it before it goes on. A walk that sees a changed word, or exceeds its step limit, starts
+ * the element's own has been read: then it was in the list. A thread that comes to a deleted
+ * element unlinks it before it goes on. A walk that sees a changed word, or exceeds its step limit,
+ * starts
  * again.
  */
 #include "bpf/map/map_hash.h"
-
-#define MANY_BUCKETS	(1u << 16)
-
-/* ---- layout --------------------------------------------------------------- */
-
-struct layout {
-	uint32_t key_room, nr_buckets, nr_elems, max;
-	uint64_t elem_size, elems, values, lane_size, size;
-};
-
-static int check(const struct pb_bpf_map_attr *a)
-{
-	bool lru = a->type == BPF_MAP_TYPE_LRU_HASH || a->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
-
-	if (a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | BPF_F_NO_COMMON_LRU | BPF_F_ZERO_SEED | PB_BPF_ACCESS_FLAGS) ||
-	    !pb_bpf_access_ok(a->flags) || (!lru && a->flags & BPF_F_NO_COMMON_LRU))
-		return -EINVAL;
-	if (lru && a->flags & BPF_F_NO_PREALLOC)
-		return -PB_BPF_ENOTSUPP;
-	if (!a->max_entries || !a->key_size || !a->value_size)
-		return -EINVAL;
-	if ((uint64_t)a->key_size + a->value_size >= PB_BPF_VALUE_MOST - 48 ||
-	    (is_percpu(a->type) && pb_align_up(a->value_size, 8u) > 32768) || a->max_entries > 1u << 30)
-		return -E2BIG;
-	return 0;
-}
-
-static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layout *l)
-{
-	uint64_t buckets = 1;
-	int err = check(a);
-
-	if (err)
-		return err;
-	/* small maps' lie apart, so that threads with keys of their own seldom share a line of them */
-	while (buckets < a->max_entries || (buckets < 4ull * a->max_entries && buckets < MANY_BUCKETS))
-		buckets *= 2;
-	l->key_room = pb_align_up(a->key_size, 8u);
-	l->elem_size = offsetof(struct elem, key) + l->key_room +
-		       (is_percpu(a->type) || a->value_size <= SMALL ? 0 : pb_align_up(a->value_size, 8u));
-	/* cache lines of their own: processors that use different ones don't meet */
-	l->elem_size = pb_align_up(l->elem_size, (uint64_t)64);
-	l->nr_buckets = (uint32_t)buckets;
-	l->nr_elems = a->max_entries + SPARE;
-	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) + buckets * 8, (uint64_t)128);
-	l->values = pb_align_up(l->elems + l->nr_elems * l->elem_size, (uint64_t)64);
-	l->lane_size = is_percpu(a->type) ?
-		       pb_align_up((uint64_t)l->nr_elems * pb_align_up(a->value_size, 8u), (uint64_t)64) : 0;
-	l->size = l->values + l->lane_size * lanes;
-	return 0;
-}
-
-static uint64_t hash_size(const struct pb_bpf_map_spec *s, int *err)
-{
-	struct layout l;
-
-	*err = lay_out(&s->attr, s->lanes, &l);
-	return *err ? 0 : l.size;
-}
-
-static void hash_format(void *block)
-{
-	struct pb_bpf_map_head *head = block;
-	uint64_t *buckets = (uint64_t *)((struct hash_top *)(head + 1) + 1);
-	struct layout l;
-
-	if (lay_out(&head->spec.attr, head->spec.lanes, &l))
-		return;
-	for (uint32_t b = 0; b < l.nr_buckets; b++)
-		buckets[b] = END | b;
-	((struct hash_top *)(head + 1))->shard[0].room = head->spec.attr.max_entries;
-}
-
-static bool hash_open(struct pb_bpf_map *m)
-{
-	struct layout l;
-
-	if (lay_out(&m->attr, m->lanes, &l))
-		return false;
-	m->buckets = (uint64_t *)(hash_top(m) + 1);
-	m->elems = (char *)m->head + l.elems;
-	m->values = (char *)m->head + l.values;
-	m->lane_size = l.lane_size;
-	m->elem_size = l.elem_size;
-	m->nr_elems = l.nr_elems;
-	m->mask = l.nr_buckets - 1;
-	m->key_room = l.key_room;
-	return true;
-}
 
 /* ---- keys ------------------------------------------------------------------- */
 
@@ -183,7 +95,8 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 		if (next & MARK)
 			return (struct pb_bpf_found){ .lost = SWEEP };
 		if (same)
-			return (struct pb_bpf_found){ .link = LINK(word), .word = next, .tag = next & TAGS };
+			return (struct pb_bpf_found){ .link = LINK(word), .word = next,
+				.tag = next & TAGS };
 		at = &e->next;
 		word = next;
 	}
@@ -197,7 +110,7 @@ find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *w
 	uint32_t bucket = hash & m->mask;
 	struct pb_bpf_found f = { .lost = LOST };
 
-	for (int walks = 0; f.lost && walks < MOST_WALKS; walks++) {
+	for (int walks = 0; f.lost && walks < MAX_WALKS; walks++) {
 		*word = pb_load(&m->buckets[bucket]);
 		f = find(m, bucket, *word, hash, key);
 		if (f.lost == DAMAGED)
@@ -264,7 +177,8 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 			word = next;
 			continue;
 		}
-		/* another tag: the link may come back, when the element is used again after this one */
+		/* another tag: the link may come back, when the element is used again after this
+		 * one */
 		new = ((word & TAGS) + TAG_ONE) | LINK(next);
 		if (!pb_replace(at, &word, new))
 			return LOST;
@@ -278,14 +192,14 @@ bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	int ret = LOST;
 
-	for (int walks = 0; ret == LOST && walks < MOST_WALKS; walks++)
+	for (int walks = 0; ret == LOST && walks < MAX_WALKS; walks++)
 		ret = sweep_once(m, bucket, shard);
 	return !ret;
 }
 
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link)
 {
-	for (int walks = 0; walks < MOST_WALKS; walks++) {
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		const uint64_t *at = &m->buckets[bucket];
 		uint64_t word = pb_load(at), next;
 
@@ -387,7 +301,8 @@ static void fill_lanes(const struct pb_bpf_map *m, uint32_t link, const struct c
 	if (c->all)
 		pb_bpf_lanes_in(m, lane_value(m, link, 0), c->value);
 	else
-		memcpy(lane_value(m, link, pb_bpf_map_lane(m, c->run)), c->value, m->attr.value_size);
+		memcpy(lane_value(m, link, pb_bpf_map_lane(m, c->run)), c->value,
+		       m->attr.value_size);
 }
 
 static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
@@ -417,7 +332,8 @@ static bool is_small(const struct pb_bpf_map *m)
 
 /* The value becomes another one if the element is still what it was; programs may be
  * changing the value, too. 1: it was deleted meanwhile. */
-static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c, struct pb_bpf_found old)
+static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c,
+			struct pb_bpf_found old)
 {
 	uint64_t next = old.word, was = __atomic_load_n(&e->small, __ATOMIC_RELAXED), new = 0;
 
@@ -460,7 +376,8 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 }
 
 /* What a new element needs; *new, *counted: what was got in an earlier try. */
-static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new, bool *counted)
+static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new,
+		   bool *counted)
 {
 	if (!*new)
 		*new = pb_bpf_hash_take_elem(m, c->shard);
@@ -504,7 +421,8 @@ static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct 
 
 static int put(struct pb_bpf_map *m, struct change *c)
 {
-	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK || is_small(m), used = false;
+	bool counted = false, in_place = is_percpu(m->attr.type) || c->flags & BPF_F_LOCK ||
+		       is_small(m), used = false;
 	struct pb_bpf_found old;
 	uint32_t new = 0;
 	uint64_t word;
@@ -513,7 +431,7 @@ static int put(struct pb_bpf_map *m, struct change *c)
 	c->hash = hash_of(m, c->key);
 	c->bucket = c->hash & m->mask;
 	c->shard = shard_of(m, c->run);
-	for (int walks = 0; err > 0 && walks < MOST_WALKS; walks++) {
+	for (int walks = 0; err > 0 && walks < MAX_WALKS; walks++) {
 		old = find_again(m, c->hash, c->key, &word, c->shard);
 		if (old.lost)
 			break;
@@ -527,7 +445,8 @@ static int put(struct pb_bpf_map *m, struct change *c)
 		if (counted)
 			pb_bpf_hash_give_room(m, c->shard);
 		if (new)
-			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS), c->shard);
+			pb_bpf_hash_give_elem(m, new, owned_by(m, elem(m, new)->next & TAGS),
+					      c->shard);
 	} else if (old.link) {
 		pb_bpf_hash_sweep(m, c->bucket, c->shard);
 	}
@@ -563,13 +482,14 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 /* ---- removal ---------------------------------------------------------------------- */
 
 /* out: NULL, or where the value goes */
-static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags, uint32_t shard)
+static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags,
+		     uint32_t shard)
 {
 	uint32_t hash = hash_of(m, key);
 	uint64_t word;
 	int err = 0;
 
-	for (int walks = 0; walks < MOST_WALKS; walks++) {
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		struct pb_bpf_found f = find_again(m, hash, key, &word, shard);
 
 		if (f.lost)
@@ -602,9 +522,10 @@ static int hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t 
 	return take_from(m, key, out, flags, shard_of(m, NULL));
 }
 
-#define HASH_OPS .size = hash_size, .format = hash_format, .open = hash_open, .remove = hash_remove, \
-	.next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, PB_BPF_NO_QUEUE, .take = hash_take, \
-	.repair = pb_bpf_hash_repair
+#define HASH_OPS \
+	.size = pb_bpf_hash_size, .format = pb_bpf_hash_format, .open = pb_bpf_hash_open, \
+	.remove = hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, \
+	PB_BPF_NO_QUEUE, .take = hash_take, .repair = pb_bpf_hash_repair
 
 const struct pb_bpf_map_ops pb_bpf_hash_ops = {
 	HASH_OPS, .lookup = hash_lookup, .update = hash_update, .read = pb_bpf_read_value,
@@ -612,5 +533,6 @@ const struct pb_bpf_map_ops pb_bpf_hash_ops = {
 };
 
 const struct pb_bpf_map_ops pb_bpf_percpu_hash_ops = {
-	HASH_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read, .write = percpu_write,
+	HASH_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read,
+	.write = percpu_write,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A hash's block, and the states of its elements. For map_hash.c, map_lru.c and
- * map_elem.c only.
+ * A hash's block, and the states of its elements. For map_hash.c, map_hash_layout.c,
+ * map_hash_walk.c, map_lru.c and map_elem.c only.
  *
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *
@@ -39,9 +39,10 @@
 #define STATE(word)	((word) & (MARK | OUT))
 #define FREE		(MARK | OUT)	/* with a link that isn't END */
 #define SPARE		64	/* elements for updates that are under way */
-#define SHARDS		16	/* each run takes and gives by its per-CPU slot, so that processors meet seldom */
+#define SHARDS		16	/* each run takes and gives by its per-CPU slot, so that processors
+				 * meet seldom */
 #define SMALL		8	/* bytes of a value that is changed where it is */
-#define MOST_WALKS	1000	/* each was disturbed by a thread that got further */
+#define MAX_WALKS	1000	/* each was disturbed by a thread that got further */
 
 enum { LOST = 1, SWEEP, DAMAGED };	/* the last: what no process of ours does */
 
@@ -67,8 +68,10 @@ struct elem {
 	uint32_t hash;
 	uint16_t owner;		/* the thread that filled it */
 	uint8_t ref;		/* LRU: was looked up since the hand passed */
-	uint8_t room;		/* while it is somebody's: has room for a key, or is about to take it */
-	char key[];		/* rounded up to 8, then a larger value; those of per-CPU slots lie elsewhere */
+	uint8_t room;		/* while it is somebody's: has room for a key, or is about to take
+				 * it */
+	char key[];		/* rounded up to 8, then a larger value; those of per-CPU slots lie
+				 * elsewhere */
 } __attribute__((aligned(16)));
 
 static inline struct hash_top *hash_top(const struct pb_bpf_map *m)
@@ -111,7 +114,8 @@ static inline char *lane_value(const struct pb_bpf_map *m, uint32_t link, uint32
 
 static inline bool is_lru(const struct pb_bpf_map *m)
 {
-	return m->attr.type == BPF_MAP_TYPE_LRU_HASH || m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+	return m->attr.type == BPF_MAP_TYPE_LRU_HASH ||
+	       m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 }
 
 /* The word of an element that this process fills. */
@@ -150,13 +154,19 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
 /* Whether the element is in its bucket's list: 1, 0; -1: can't be said. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
-/* Deletes an element that has that tag; false: another thread has. The thread that frees it gives its room
- * back. */
+/* Deletes an element that has that tag; false: another thread has. The thread that frees it gives
+ * its room back. */
 bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
+
+/* map_hash_layout.c */
+uint64_t pb_bpf_hash_size(const struct pb_bpf_map_spec *s, int *err);
+void pb_bpf_hash_format(void *block);
+bool pb_bpf_hash_open(struct pb_bpf_map *m);
 
 /* map_hash_walk.c */
 int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next);
-int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
+int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg,
+			 struct pb_bpf_run *run);
 
 /* map_lru.c */
 /* Deletes one key that wasn't used lately; false: there is none. */

@@ -52,7 +52,7 @@ static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct s
 {
 	int ret = s->all > 8ull * m->nr_elems ? DAMAGED : LOST;
 
-	for (int walks = 0; ret && ret != DAMAGED && walks < MOST_WALKS; walks++) {
+	for (int walks = 0; ret && ret != DAMAGED && walks < MAX_WALKS; walks++) {
 		ret = look_once(m, bucket, after, s);
 		if (ret == SWEEP)
 			pb_bpf_hash_sweep(m, bucket, shard_of(m, NULL));
@@ -136,7 +136,8 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 }
 
 /* 0: the value has been read, and the key is gone if it was to go. */
-static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags, bool take)
+static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags,
+			bool take)
 {
 	int err;
 
@@ -147,8 +148,8 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 }
 
 /* The bucket's keys and values after what is in `keys` already. -ENOSPC: not all would fit */
-static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values, uint32_t room,
-			    uint64_t flags, bool take)
+static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
+			    uint32_t room, uint64_t flags, bool take)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t after = 0, nr = 0;
@@ -160,18 +161,19 @@ static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, c
 			return -ENOSPC;
 		for (uint32_t i = 0; i < s.nr; i++) {
 			after = s.link[i];
-			memcpy(keys + (uint64_t)nr * m->attr.key_size, elem(m, after)->key, m->attr.key_size);
+			memcpy(keys + (uint64_t)nr * m->attr.key_size, elem(m, after)->key,
+			       m->attr.key_size);
 			if (lives(m, after, s.tag[i]) &&
-			    !read_or_take(m, keys + (uint64_t)nr * m->attr.key_size, values + nr * value_size,
-					  flags, take))
+			    !read_or_take(m, keys + (uint64_t)nr * m->attr.key_size,
+					  values + nr * value_size, flags, take))
 				nr++;
 		}
 	} while (s.more && !take);
 	return nr;
 }
 
-int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values, uint32_t *count,
-		      uint64_t flags, bool take)
+int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values,
+		      uint32_t *count, uint64_t flags, bool take)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t most = *count;

@@ -15,7 +15,7 @@
 
 #define IM	1u
 #define FREE	2u
-#define MOST_WALKS 1000
+#define MAX_WALKS 1000
 
 struct node {
 	uint32_t child[2];	/* 0: none, or a node's number and one; free: the next one in [0] */
@@ -42,7 +42,8 @@ static uint32_t most_bits(const struct pb_bpf_map *m)
 /* NULL: no such node. */
 static struct node *node(const struct pb_bpf_map *m, uint32_t link)
 {
-	return link - 1u < m->nr_elems ? (struct node *)(m->elems + (uint64_t)(link - 1) * m->elem_size) : NULL;
+	return link - 1u < m->nr_elems ?
+	       (struct node *)(m->elems + (uint64_t)(link - 1) * m->elem_size) : NULL;
 }
 
 static void *value_of(const struct pb_bpf_map *m, struct node *n)
@@ -56,13 +57,16 @@ static uint64_t lpm_size(const struct pb_bpf_map_spec *s, int *err)
 	uint64_t elem_size;
 
 	*err = !a->max_entries || !(a->flags & BPF_F_NO_PREALLOC) ||
-	       a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | PB_BPF_ACCESS_FLAGS) || !pb_bpf_access_ok(a->flags) ||
-	       a->key_size < 5 || a->key_size > 260 || !a->value_size ||
-	       a->value_size > PB_BPF_VALUE_MOST - 256 - 40 ? -EINVAL : a->max_entries > 1u << 30 ? -ENOMEM : 0;
+	       a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | PB_BPF_ACCESS_FLAGS) ||
+	       !pb_bpf_access_ok(a->flags) || a->key_size < 5 || a->key_size > 260 ||
+	       !a->value_size || a->value_size > PB_BPF_MAX_VALUE - 256 - 40 ? -EINVAL :
+	       a->max_entries > 1u << 30 ? -ENOMEM : 0;
 	if (*err)
 		return 0;
-	elem_size = sizeof(struct node) + pb_align_up(a->key_size - 4, 8u) + pb_align_up(a->value_size, 8u);
-	return sizeof(struct pb_bpf_map_head) + sizeof(struct lpm_top) + 2 * (a->max_entries + 1ull) * elem_size;
+	elem_size = sizeof(struct node) + pb_align_up(a->key_size - 4,
+						      8u) + pb_align_up(a->value_size, 8u);
+	return sizeof(struct pb_bpf_map_head) + sizeof(struct lpm_top) + 2 *
+	       (a->max_entries + 1ull) * elem_size;
 }
 
 static void lpm_format(void *block)
@@ -106,7 +110,8 @@ static uint32_t common(const struct node *n, uint32_t n_len, struct key k)
 	for (; i + 8 <= most && n->data[i / 8] == k.data[i / 8]; i += 8)
 		;
 	if (i < most) {
-		uint32_t same = (uint32_t)__builtin_clz(((uint32_t)(n->data[i / 8] ^ k.data[i / 8]) << 24) | 1u << 23);
+		uint32_t same = (uint32_t)__builtin_clz(
+				((uint32_t)(n->data[i / 8] ^ k.data[i / 8]) << 24) | 1u << 23);
 
 		i += same;
 	}
@@ -149,7 +154,7 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 
 	if (k.len > most_bits(m))
 		return NULL;
-	for (int walks = 0; walks < MOST_WALKS; walks++) {
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		uint32_t gone = pb_load32(&top(m)->gone);
 
 		found = find(m, k);
@@ -203,7 +208,7 @@ static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
 {
 	struct node *n = NULL;
 
-	for (int walks = 0; walks < MOST_WALKS; walks++) {
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		uint32_t gone = pb_load32(&top(m)->gone), len;
 
 		n = key && key_of(key).len <= most_bits(m) ? behind(m, key_of(key)) :
@@ -365,7 +370,8 @@ static int insert(struct pb_bpf_map *m, struct key k, const void *value, uint64_
 {
 	struct place p = place_of(m, k);
 	struct node *old = node(m, p.link), *n;
-	bool exact = old && len_of(m, old) == k.len && p.same == k.len, there = exact && !(old->flags & IM);
+	bool exact = old && len_of(m, old) == k.len && p.same == k.len, there = exact &&
+		     !(old->flags & IM);
 	int err = there ? (flags == BPF_NOEXIST ? -EEXIST : 0) : may_add(m, flags);
 	uint32_t new;
 
@@ -452,7 +458,8 @@ static int lpm_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *
 }
 
 const struct pb_bpf_map_ops pb_bpf_lpm_ops = {
-	.size = lpm_size, .format = lpm_format, .open = lpm_open, .lookup = lpm_lookup, .update = lpm_update,
-	.remove = lpm_remove, .next_key = lpm_next_key, .each = pb_bpf_no_each, PB_BPF_NO_QUEUE,
-	.read = pb_bpf_read_value, .write = pb_bpf_write_value, .take = pb_bpf_no_take,
+	.size = lpm_size, .format = lpm_format, .open = lpm_open, .lookup = lpm_lookup,
+	.update = lpm_update, .remove = lpm_remove, .next_key = lpm_next_key,
+	.each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = pb_bpf_read_value,
+	.write = pb_bpf_write_value, .take = pb_bpf_no_take,
 };

@@ -72,8 +72,10 @@ static uint64_t array_size(const struct pb_bpf_map_spec *s, int *err)
 	uint32_t known = BPF_F_RDONLY | BPF_F_WRONLY |
 			 (a->type == BPF_MAP_TYPE_PERF_EVENT_ARRAY ? BPF_F_PRESERVE_ELEMS : 0);
 
-	*err = !a->max_entries || a->key_size != 4 || a->value_size != 4 || a->flags & ~known ? -EINVAL : 0;
-	return *err ? 0 : pb_align_up(sizeof(struct pb_bpf_map_head) + 4ull * a->max_entries, 64ull);
+	*err = !a->max_entries || a->key_size != 4 || a->value_size != 4 ||
+	       a->flags & ~known ? -EINVAL : 0;
+	return *err ? 0 : pb_align_up(sizeof(struct pb_bpf_map_head) + 4ull * a->max_entries,
+				      64ull);
 }
 
 static void array_format(void *block)
@@ -228,15 +230,18 @@ static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run 
 	return err;
 }
 
-#define ARRAY_OPS .size = array_size, .format = array_format, .open = array_open, .lookup = array_lookup, \
+#define ARRAY_OPS \
+	.size = array_size, .format = array_format, .open = array_open, .lookup = array_lookup, \
 	.update = pb_bpf_no_update, .remove = array_remove, .next_key = pb_bpf_array_next_key, \
-	.each = pb_bpf_no_each, .read = array_read, .write = array_write, .take = pb_bpf_no_take, PB_BPF_NO_QUEUE
+	.each = pb_bpf_no_each, .read = array_read, .write = array_write, .take = pb_bpf_no_take, \
+		PB_BPF_NO_QUEUE
 
 const struct pb_bpf_map_ops pb_bpf_prog_array_ops = { ARRAY_OPS, .prog = array_prog };
 const struct pb_bpf_map_ops pb_bpf_object_array_ops = { ARRAY_OPS };
 
 const struct pb_bpf_map_ops pb_bpf_hash_of_maps_ops = {
-	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup, .update = pb_bpf_no_update,
-	.remove = hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_no_each, .read = hash_read,
-	.write = hash_write, .take = pb_bpf_no_take, PB_BPF_NO_QUEUE, .repair = pb_bpf_hash_repair,
+	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup,
+	.update = pb_bpf_no_update, .remove = hash_remove, .next_key = pb_bpf_hash_next_key,
+	.each = pb_bpf_no_each, .read = hash_read, .write = hash_write, .take = pb_bpf_no_take,
+	PB_BPF_NO_QUEUE, .repair = pb_bpf_hash_repair,
 };

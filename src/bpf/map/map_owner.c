@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Locks on single bytes by fcntl. */
 #include <asm/errno.h>
 #include <fcntl.h>
 #include "base/sys.h"
@@ -8,7 +9,8 @@
 
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr)
 {
-	struct flock l = { .l_type = *type, .l_whence = 0, .l_start = OWNERS_AT + first, .l_len = nr };
+	struct flock l = { .l_type = *type, .l_whence = 0, .l_start = OWNERS_AT + first,
+		.l_len = nr };
 	long err = pb_sys(SYS_fcntl, fd, cmd, &l);
 
 	*type = l.l_type;
@@ -30,7 +32,8 @@ int pb_bpf_become_owner(struct pb_bpf_map *map, int fd)
 			return (int)err;
 		map->owner = owner;
 		/* set already: the previous owner of the number died, perhaps at work */
-		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) & bit && map->ops->repair)
+		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) &
+		    bit && map->ops->repair)
 			map->ops->repair(map, owner);
 		return 0;
 	}

@@ -10,7 +10,7 @@
 #include "bpf/map/map.h"
 
 #define PB_BPF_ACCESS_FLAGS (BPF_F_RDONLY | BPF_F_WRONLY | BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)
-#define PB_BPF_VALUE_MOST (1ull << 22)	/* the kernel's KMALLOC_MAX_SIZE */
+#define PB_BPF_MAX_VALUE (1ull << 22)	/* the kernel's KMALLOC_MAX_SIZE */
 
 static inline uint64_t pb_load(const uint64_t *p)
 {
@@ -33,11 +33,13 @@ static inline bool pb_replace32(uint32_t *p, uint32_t *old, uint32_t new)
 }
 
 /* Two words at a multiple of 16. Fails: *old0 and *old1 are what is there. */
-static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0, uint64_t new1)
+static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0,
+				uint64_t new1)
 {
 	bool done;
 
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done), "+m"(*(struct { uint64_t v[2]; } *)p), "+a"(*old0),
+	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done),
+			 "+m"(*(struct { uint64_t v[2]; } *)p), "+a"(*old0),
 			 "+d"(*old1) : "b"(new0), "c"(new1) : "memory");
 	return done;
 }
@@ -53,19 +55,22 @@ static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct 
 static inline void pb_bpf_lanes_out(const struct pb_bpf_map *m, void *out, const char *lane0)
 {
 	for (uint32_t l = 0; l < m->lanes; l++)
-		memcpy((char *)out + (uint64_t)l * m->value_room, lane0 + l * m->lane_size, m->value_room);
+		memcpy((char *)out + (uint64_t)l * m->value_room, lane0 + l * m->lane_size,
+		       m->value_room);
 }
 
 static inline void pb_bpf_lanes_in(const struct pb_bpf_map *m, char *lane0, const void *in)
 {
 	for (uint32_t l = 0; l < m->lanes; l++)
-		memcpy(lane0 + l * m->lane_size, (const char *)in + (uint64_t)l * m->value_room, m->value_room);
+		memcpy(lane0 + l * m->lane_size, (const char *)in + (uint64_t)l * m->value_room,
+		       m->value_room);
 }
 
 /* What RDONLY_PROG and WRONLY_PROG, together, would leave of a map. */
 static inline bool pb_bpf_access_ok(uint32_t flags)
 {
-	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG);
+	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (
+			BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG);
 }
 
 /* A value of one per-CPU slot, but for the fields that copying leaves alone. */
@@ -87,7 +92,8 @@ static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, cons
 void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src);
 /* With the value's lock: flags BPF_F_LOCK. 0 or -EBUSY. */
 int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);
-int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src, const struct pb_bpf_run *run);
+int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
+			   const struct pb_bpf_run *run);
 
 /* Where a type can't do it: the kernel's errors. */
 int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run);
@@ -116,10 +122,11 @@ int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct p
 void pb_bpf_guard_give(uint32_t *word);
 
 extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb_bpf_hash_ops,
-	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops, pb_bpf_hash_of_maps_ops,
-	pb_bpf_queue_ops, pb_bpf_lpm_ops, pb_bpf_stack_trace_ops, pb_bpf_ringbuf_ops;
+	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops,
+	pb_bpf_hash_of_maps_ops, pb_bpf_queue_ops, pb_bpf_lpm_ops, pb_bpf_stack_trace_ops,
+	pb_bpf_ringbuf_ops;
 /* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash, by buckets: *batch is the next. */
-int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values, uint32_t *count,
-		      uint64_t flags, bool take);
+int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values,
+		      uint32_t *count, uint64_t flags, bool take);
 int pb_bpf_array_next_key(struct pb_bpf_map *m, const void *key, void *next);
 #endif

@@ -31,8 +31,9 @@ static uint64_t queue_size(const struct pb_bpf_map_spec *s, int *err)
 {
 	const struct pb_bpf_map_attr *a = &s->attr;
 
-	*err = !a->max_entries || a->key_size || !a->value_size || a->flags & ~(uint32_t)PB_BPF_ACCESS_FLAGS ||
-	       !pb_bpf_access_ok(a->flags) ? -EINVAL : a->value_size > PB_BPF_VALUE_MOST ? -E2BIG : 0;
+	*err = !a->max_entries || a->key_size || !a->value_size ||
+	       a->flags & ~(uint32_t)PB_BPF_ACCESS_FLAGS || !pb_bpf_access_ok(a->flags) ? -EINVAL :
+	       a->value_size > PB_BPF_MAX_VALUE ? -E2BIG : 0;
 	return *err ? 0 : sizeof(struct pb_bpf_map_head) + sizeof(struct queue_top) +
 			  (uint64_t)a->max_entries * pb_align_up(a->value_size, 8u);
 }
@@ -61,10 +62,12 @@ static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
 
 static void set_ends(const struct pb_bpf_map *m, uint64_t first, uint32_t count)
 {
-	__atomic_store_n(&top(m)->ends, first % m->attr.max_entries | (uint64_t)count << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(&top(m)->ends, first % m->attr.max_entries | (uint64_t)count << 32,
+			 __ATOMIC_RELEASE);
 }
 
-static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run)
+static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags,
+		      struct pb_bpf_run *run)
 {
 	uint32_t first, count;
 	int err;
@@ -100,7 +103,8 @@ static int get(struct pb_bpf_map *m, void *value, bool remove, struct pb_bpf_run
 		return err;
 	ends(m, &first, &count);
 	if (count) {
-		memcpy(value, slot(m, (uint64_t)first + (stack ? count - 1 : 0)), m->attr.value_size);
+		memcpy(value, slot(m, (uint64_t)first + (stack ? count - 1 : 0)),
+		       m->attr.value_size);
 		if (remove)
 			set_ends(m, (uint64_t)first + !stack, count - 1);
 	} else {

@@ -21,7 +21,7 @@
 #define HEADER		8ull
 #define OWNER_BITS	10
 #define CLAIMED		(1u << 31)	/* of `owner`: it is no empty page */
-#define MOST_TRIES	100000	/* each one is somebody else's reservation */
+#define MAX_TRIES	100000	/* each one is somebody else's reservation */
 
 struct claim {
 	uint64_t pos;
@@ -52,8 +52,8 @@ static uint64_t ringbuf_size(const struct pb_bpf_map_spec *s, int *err)
 {
 	const struct pb_bpf_map_attr *a = &s->attr;
 
-	*err = a->flags || a->key_size || a->value_size || !a->max_entries || a->max_entries % PAGE ||
-	       a->max_entries & (a->max_entries - 1) ? -EINVAL : 0;
+	*err = a->flags || a->key_size || a->value_size || !a->max_entries ||
+	       a->max_entries % PAGE || a->max_entries & (a->max_entries - 1) ? -EINVAL : 0;
 	return *err ? 0 : 3 * PAGE + a->max_entries;
 }
 
@@ -104,7 +104,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
-	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS | (c.owner & ((1u << OWNER_BITS) - 1))) << 32 |
+	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
+					    (c.owner & ((1u << OWNER_BITS) - 1))) << 32 |
 				 BPF_RINGBUF_BUSY_BIT | c.len);
 	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
 }
@@ -115,7 +116,8 @@ static void mend(struct pb_bpf_map *m)
 	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
 	uint64_t *header = header_at(m, pb_load(consumer_pos(m))), word = pb_load(header);
 
-	if (m->alive && word & BPF_RINGBUF_BUSY_BIT && now - asked >= 10000000 && pb_replace(&m->asked, &asked, now))
+	if (m->alive && word & BPF_RINGBUF_BUSY_BIT && now - asked >= 10000000 &&
+	    pb_replace(&m->asked, &asked, now))
 		m->ops->repair(m, 0);
 }
 
@@ -126,7 +128,7 @@ void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *m, uint64_t size, uint64_t flags
 
 	if (flags || size > UINT32_MAX / 4 || room_of(new.len) > m->attr.max_entries)
 		return NULL;
-	for (int tries = 0; tries < MOST_TRIES; tries++) {
+	for (int tries = 0; tries < MAX_TRIES; tries++) {
 		struct claim last = claim_load(&p->claim);
 		uint64_t pos = pb_load(&p->pos);
 
@@ -157,7 +159,8 @@ void pb_bpf_ringbuf_submit(struct pb_bpf_map *m, void *sample, uint64_t flags, b
 	if (!m || !m->wake)
 		return;
 	if (flags & BPF_RB_FORCE_WAKEUP ||
-	    (!(flags & BPF_RB_NO_WAKEUP) && (uint64_t *)len == header_at(m, pb_load(consumer_pos(m)))))
+	    (!(flags & BPF_RB_NO_WAKEUP) &&
+	     (uint64_t *)len == header_at(m, pb_load(consumer_pos(m)))))
 		m->wake(m);
 }
 
@@ -193,10 +196,12 @@ uint64_t pb_bpf_ringbuf_query(struct pb_bpf_map *m, uint64_t flags)
 	}
 }
 
-struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr, const void *sample)
+struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr,
+				     const void *sample)
 {
 	for (uint32_t i = 0; i < nr; i++)
-		if (maps[i]->attr.type == BPF_MAP_TYPE_RINGBUF && (uint64_t)((const char *)sample - maps[i]->elems) <=
+		if (maps[i]->attr.type == BPF_MAP_TYPE_RINGBUF &&
+		    (uint64_t)((const char *)sample - maps[i]->elems) <=
 								   maps[i]->mask + HEADER)
 			return maps[i];
 	return NULL;
@@ -212,10 +217,13 @@ static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 	for (uint64_t walked = 0; walked <= m->mask && end - pos <= m->mask && pos != end; ) {
 		uint64_t *header = header_at(m, pos), word = pb_load(header);
 		uint32_t owner = (uint32_t)(word >> 32) & ((1u << OWNER_BITS) - 1);
-		uint64_t room = room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
+		uint64_t room =
+			room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
 
-		if (word & BPF_RINGBUF_BUSY_BIT && owner && (owner == dead || (m->alive && !m->alive(m, owner))))
-			pb_replace(header, &word, (word & ~(uint64_t)BPF_RINGBUF_BUSY_BIT) | BPF_RINGBUF_DISCARD_BIT);
+		if (word & BPF_RINGBUF_BUSY_BIT && owner &&
+		    (owner == dead || (m->alive && !m->alive(m, owner))))
+			pb_replace(header, &word, (word & ~(uint64_t)BPF_RINGBUF_BUSY_BIT) |
+				   BPF_RINGBUF_DISCARD_BIT);
 		pos += room;
 		walked += room;
 	}
@@ -276,7 +284,8 @@ static int no_next_key(struct pb_bpf_map *m, const void *key, void *next)
 }
 
 const struct pb_bpf_map_ops pb_bpf_ringbuf_ops = {
-	.size = ringbuf_size, .format = ringbuf_format, .open = ringbuf_open, .lookup = pb_bpf_no_lookup,
-	.update = no_update, .remove = no_remove, .next_key = no_next_key, .each = pb_bpf_no_each, PB_BPF_NO_QUEUE,
-	.read = pb_bpf_no_read, .write = no_write, .take = pb_bpf_no_take, .repair = ringbuf_repair,
+	.size = ringbuf_size, .format = ringbuf_format, .open = ringbuf_open,
+	.lookup = pb_bpf_no_lookup, .update = no_update, .remove = no_remove,
+	.next_key = no_next_key, .each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = pb_bpf_no_read,
+	.write = no_write, .take = pb_bpf_no_take, .repair = ringbuf_repair,
 };

@@ -23,7 +23,8 @@ int pb_bpf_ringbuf_output(struct pb_bpf_map *map, const void *data, uint64_t siz
 /* flags: BPF_RB_AVAIL_DATA and the like; others give 0. Context: any. */
 uint64_t pb_bpf_ringbuf_query(struct pb_bpf_map *map, uint64_t flags);
 /* The one that a record lies in; NULL: none of them. Context: any. */
-struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr, const void *sample);
+struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr,
+				     const void *sample);
 
 /*
  * Hands what has come until now to fn, which ends it by a value < 0. Returns how many, or that

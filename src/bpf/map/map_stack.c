@@ -13,11 +13,12 @@
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
 
-enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner, 20 of the generation, 32 of the hash */
+enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner, 20 of the generation, 32 of
+				 * the hash */
 #define STATE(word)	((word) & 3)
 #define OWNER(word)	((uint32_t)((word) >> 2 & 1023))
 #define HASH(word)	((uint32_t)((word) >> 32))
-#define MOST_TRIES	16
+#define MAX_TRIES	16
 
 struct bucket {
 	uint64_t word;
@@ -50,11 +51,13 @@ static uint64_t stack_size(const struct pb_bpf_map_spec *s, int *err)
 {
 	const struct pb_bpf_map_attr *a = &s->attr;
 
-	*err = a->flags & ~(uint32_t)(BPF_F_RDONLY | BPF_F_WRONLY | BPF_F_STACK_BUILD_ID) || !a->max_entries ||
-	       a->key_size != 4 || a->value_size < 8 || a->value_size % unit(a) ||
-	       a->value_size / unit(a) > PB_BPF_STACK_MOST ? -EINVAL : a->max_entries > 1u << 30 ? -E2BIG : 0;
+	*err = a->flags & ~(uint32_t)(BPF_F_RDONLY | BPF_F_WRONLY | BPF_F_STACK_BUILD_ID) ||
+	       !a->max_entries || a->key_size != 4 || a->value_size < 8 ||
+	       a->value_size % unit(a) || a->value_size / unit(a) > PB_BPF_STACK_MOST ? -EINVAL :
+	       a->max_entries > 1u << 30 ? -E2BIG : 0;
 	return *err ? 0 : sizeof(struct pb_bpf_map_head) +
-			  nr_buckets(a->max_entries) * (sizeof(struct bucket) + (uint64_t)a->value_size);
+			  nr_buckets(a->max_entries) *
+			  (sizeof(struct bucket) + (uint64_t)a->value_size);
 }
 
 static void stack_format(void *block)
@@ -95,8 +98,8 @@ static uint32_t hash_of(const uint64_t *ips, uint32_t nr)
 	return (uint32_t)(h ^ h >> 17);
 }
 
-static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uint64_t *ips, uint32_t nr,
-		 uint64_t flags)
+static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uint64_t *ips,
+		 uint32_t nr, uint64_t flags)
 {
 	if (STATE(word) == EMPTY || HASH(word) != hash)
 		return false;
@@ -111,11 +114,12 @@ static bool is_being_filled(const struct pb_bpf_map *m, uint64_t word)
 	return STATE(word) == BUSY && !(m->alive && OWNER(word) && !m->alive(m, OWNER(word)));
 }
 
-static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const uint64_t *ips, uint32_t nr,
-		   uint64_t flags)
+static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const uint64_t *ips,
+		   uint32_t nr, uint64_t flags)
 {
-	for (int tries = 0; tries < MOST_TRIES; tries++) {
-		uint64_t word = pb_load(&b->word), busy = next_generation(word, hash) | (uint64_t)m->owner << 2 | BUSY;
+	for (int tries = 0; tries < MAX_TRIES; tries++) {
+		uint64_t word = pb_load(&b->word),
+			busy = next_generation(word, hash) | (uint64_t)m->owner << 2 | BUSY;
 		bool filling = is_being_filled(m, word);
 
 		if ((STATE(word) == FULL || filling) && same(b, word, hash, ips, nr, flags)) {
@@ -142,7 +146,8 @@ int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr,
 	uint32_t most = m->attr.value_size / unit(&m->attr), hash, id;
 	int64_t err;
 
-	if (flags & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP | BPF_F_REUSE_STACKID))
+	if (flags & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP |
+				BPF_F_REUSE_STACKID))
 		return -EINVAL;
 	nr = nr < most ? nr : most;
 	hash = hash_of(ips, nr);
@@ -222,6 +227,7 @@ static int stack_take(struct pb_bpf_map *m, const void *key, void *value, uint64
 
 const struct pb_bpf_map_ops pb_bpf_stack_trace_ops = {
 	.size = stack_size, .format = stack_format, .open = stack_open, .lookup = pb_bpf_no_lookup,
-	.update = pb_bpf_no_update, .remove = stack_remove, .next_key = stack_next_key, .each = pb_bpf_no_each,
+	.update = pb_bpf_no_update, .remove = stack_remove, .next_key = stack_next_key,
+	.each = pb_bpf_no_each,
 	PB_BPF_NO_QUEUE, .read = stack_read, .write = pb_bpf_no_write, .take = stack_take,
 };

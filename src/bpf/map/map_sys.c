@@ -68,7 +68,8 @@ int pb_bpf_map_lookup_elem(struct pb_bpf_map *m, const void *key, void *value, u
 
 static int update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
-	return is_queue(m) ? m->ops->push(m, value, flags, NULL) : m->ops->write(m, key, value, flags);
+	return is_queue(m) ? m->ops->push(m, value, flags, NULL) :
+	       m->ops->write(m, key, value, flags);
 }
 
 int pb_bpf_map_update_elem(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
@@ -98,7 +99,8 @@ int pb_bpf_map_get_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	return m->ops->next_key(m, key, next);
 }
 
-int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *m, const void *key, void *value,
+				      uint64_t flags)
 {
 	if (flags & ~(uint64_t)BPF_F_LOCK)
 		return -EINVAL;

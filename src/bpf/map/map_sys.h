@@ -15,11 +15,13 @@
 uint64_t pb_bpf_map_value_size(const struct pb_bpf_map *map);
 
 int pb_bpf_map_lookup_elem(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
-int pb_bpf_map_update_elem(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
+int pb_bpf_map_update_elem(struct pb_bpf_map *map, const void *key, const void *value,
+			   uint64_t flags);
 int pb_bpf_map_delete_elem(struct pb_bpf_map *map, const void *key);
 /* key NULL, or not there: the first one. -ENOENT: it was the last */
 int pb_bpf_map_get_next_key(struct pb_bpf_map *map, const void *key, void *next);
-int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
+int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, void *value,
+				      uint64_t flags);
 /* Makes it read-only from outside. */
 int pb_bpf_map_freeze(struct pb_bpf_map *map);
 

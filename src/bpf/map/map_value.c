@@ -63,7 +63,7 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 #define THREAD_BITS	22
 #define THREADS		((1u << THREAD_BITS) - 1)
 #define SPINS		(1 << 10)	/* looks between two questions whether the holder lives */
-#define MOST_ROUNDS	(1 << 10)	/* some 50 ms: then the holder isn't coming back */
+#define MAX_ROUNDS	(1 << 10)	/* some 50 ms: then the holder isn't coming back */
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {
@@ -110,7 +110,7 @@ int pb_bpf_map_lock(const struct pb_bpf_map *m, void *value, uint32_t me)
 {
 	if (m->types.spin_lock_off < 0)
 		return -EINVAL;
-	return take_word(m, lock_of(m, value), word_of(m, me), MOST_ROUNDS) < 0 ? -EBUSY : 0;
+	return take_word(m, lock_of(m, value), word_of(m, me), MAX_ROUNDS) < 0 ? -EBUSY : 0;
 }
 
 void pb_bpf_map_unlock(const struct pb_bpf_map *m, void *value)
@@ -130,7 +130,8 @@ int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src)
 	return 0;
 }
 
-int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src, const struct pb_bpf_run *run)
+int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
+			   const struct pb_bpf_run *run)
 {
 	int err = pb_bpf_map_lock(m, dst, pb_bpf_thread(run));
 
@@ -145,7 +146,7 @@ int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct p
 {
 	uint32_t me = word_of(m, pb_bpf_thread(run));
 
-	return take_word(m, word, me, MOST_ROUNDS);
+	return take_word(m, word, me, MAX_ROUNDS);
 }
 
 void pb_bpf_guard_give(uint32_t *word)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Walks paths of pins part by part, and makes, lists and removes pins. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,8 @@ static int err_of(int ret)
 
 static int open_beneath(int dir, const char *path, uint64_t flags)
 {
-	struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = { .flags = flags | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
 
 	return err_of((int)syscall(SYS_openat2, dir, path, &how, sizeof(how)));
 }
@@ -52,7 +54,8 @@ struct place {
 	char path[PATH_MAX], *name;
 };
 
-/* Looks a path's directory up. Parts are looked at in their order: what is found out first counts. */
+/* Looks a path's directory up. Parts are looked at in their order: what is found out first
+ * counts. */
 static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place *at)
 {
 	size_t n, dot;
@@ -156,11 +159,13 @@ static void remove_unused(struct pb_bpf_pins *p)
 		int fd = -1;
 
 		if (*e->d_name != '.')
-			fd = openat(p->ids, e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+			fd = openat(p->ids, e->d_name,
+				    O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && !pb_bpf_map_file_used(fd))
+		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+		    !pb_bpf_map_file_used(fd))
 			unlinkat(p->ids, e->d_name, 0);
 		close(fd);
 	}
@@ -249,7 +254,8 @@ static int take_id(struct pb_bpf_pins *p, struct pb_bpf_map *map)
 	return err;
 }
 
-int pb_bpf_pins_create(struct pb_bpf_pins *p, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)
+int pb_bpf_pins_create(struct pb_bpf_pins *p, struct pb_bpf_map *map,
+		       const struct pb_bpf_map_spec *spec)
 {
 	int fd = openat(p->root, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), err;
 
@@ -300,11 +306,13 @@ int pb_bpf_obj_pin(struct pb_bpf_pins *p, const struct pb_bpf_map *map, const ch
 int pb_bpf_obj_get(struct pb_bpf_pins *p, struct pb_bpf_map *map, const char *path, uint32_t flags)
 {
 	uint8_t access = flags & BPF_F_RDONLY ? PB_BPF_MAP_READ :
-			 flags & BPF_F_WRONLY ? PB_BPF_MAP_WRITE : PB_BPF_MAP_READ | PB_BPF_MAP_WRITE;
+			 flags & BPF_F_WRONLY ? PB_BPF_MAP_WRITE :
+				 PB_BPF_MAP_READ | PB_BPF_MAP_WRITE;
 	struct place at = { 0 };
 	int err, fd;
 
-	if (flags & ~(uint32_t)(BPF_F_RDONLY | BPF_F_WRONLY) || flags == (BPF_F_RDONLY | BPF_F_WRONLY))
+	if (flags & ~(uint32_t)(BPF_F_RDONLY | BPF_F_WRONLY) ||
+	    flags == (BPF_F_RDONLY | BPF_F_WRONLY))
 		return -EINVAL;
 	err = find_place(p, path, &at);
 	if (err)

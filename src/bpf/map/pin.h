@@ -26,17 +26,22 @@ struct pb_bpf_pins {
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
-/* A number that nothing here had as its id since the tree was made: for maps and programs. 0: -errno in *err. */
+/* A number that nothing here had as its id since the tree was made: for maps and programs. 0:
+ * -errno in *err. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
 /* A new map that can be pinned; its id is none of any other map here. */
-int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
+int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,
+		       const struct pb_bpf_map_spec *spec);
 /* The map of that id; -ENOENT: none. */
-int pb_bpf_pins_get_id(struct pb_bpf_pins *pins, struct pb_bpf_map *map, uint32_t id, uint8_t access);
+int pb_bpf_pins_get_id(struct pb_bpf_pins *pins, struct pb_bpf_map *map, uint32_t id,
+		       uint8_t access);
 
-/* -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: it wasn't made by pb_bpf_pins_create here. */
+/* -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: it wasn't made by pb_bpf_pins_create
+ * here. */
 int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const char *path);
 /* flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT; -EACCES: no map; -EINVAL; -EUSERS. */
-int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path, uint32_t flags);
+int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
+		   uint32_t flags);
 
 /* Two names of one map are links to one file: a rename of one to the other leaves both, which
  * is so in the kernel only for names that were made by link. */

@@ -11,7 +11,8 @@ uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bp
 	if (run->tail_calls >= PB_BPF_MAX_TAIL_CALLS)
 		return NULL;
 	to = map->ops->prog(map, index);
-	/* the context is the caller's: a program of another type would take it for something else */
+	/* the context is the caller's: a program of another type would take it for something
+	 * else */
 	if (!to || to->type != run->prog->type)
 		return NULL;
 	run->tail_calls++;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Emits what each verified instruction becomes, then aims jumps and calls at the new places. */
 #include <errno.h>
 #include "base/base.h"
 #include "base/mem.h"
@@ -8,7 +9,7 @@
 
 #define AX		PB_BPF_REG_AX
 #define NO_TARGET	UINT32_MAX
-#define MOST_FOR_ONE	12	/* instructions that one becomes */
+#define MAX_FOR_ONE	12	/* instructions that one becomes */
 
 struct out {
 	const struct pb_bpf_verify *v;
@@ -37,7 +38,8 @@ static void emit(struct out *o, struct bpf_insn insn)
 	emit_op(o, insn, pb_bpf_decode(&insn));
 }
 
-#define INSN(code_, dst, src, off_, imm_) ((struct bpf_insn){ .code = (code_), .dst_reg = (dst) & 15, \
+#define INSN(code_, dst, src, off_, imm_) \
+	((struct bpf_insn){ .code = (code_), .dst_reg = (dst) & 15, \
 	.src_reg = (src) & 15, .off = (int16_t)(off_), .imm = (int32_t)(imm_) })
 #define ALU64(op, kind, dst, src, imm) emit(o, INSN(BPF_ALU64 | (kind) | (op), dst, src, 0, imm))
 #define ALU32(op, kind, dst, src, imm) emit(o, INSN(BPF_ALU | (kind) | (op), dst, src, 0, imm))
@@ -99,7 +101,8 @@ static void emit_tail_call(struct out *o, const struct bpf_insn *insn, const str
 static int emit_helper(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_verify *v = o->v;
-	const struct pb_bpf_helper *h = pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)insn->imm);
+	const struct pb_bpf_helper *h = pb_bpf_helper_for(v->type, v->attach_type, v->caps,
+							  (uint32_t)insn->imm);
 
 	if (insn->imm == BPF_FUNC_tail_call) {
 		emit_tail_call(o, insn, f);
@@ -140,19 +143,21 @@ static void emit_subprog_call(struct out *o, const struct bpf_insn *insn)
 	o->target[o->nr - 1] = o->from + 1 + (uint32_t)insn->imm;
 }
 
-/* ---- loads and stores ------------------------------------------------------------------------- */
+/* ---- loads and stores ---------------------------------------------------------------------- */
 
 static unsigned size_code(unsigned bytes)
 {
 	return bytes == 1 ? BPF_B : bytes == 2 ? BPF_H : bytes == 4 ? BPF_W : BPF_DW;
 }
 
-static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_opinfo *info, bool write)
+static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_opinfo *info,
+		    bool write)
 {
 	struct pb_bpf_ctx_access a;
 	struct bpf_insn i = *insn;
 
-	if (pb_bpf_ctx_access(o->v->type, o->v->caps, o->v->attach_type, insn->off, info->width, write, &a))
+	if (pb_bpf_ctx_access(o->v->type, o->v->caps, o->v->attach_type, insn->off, info->width,
+			      write, &a))
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
@@ -168,7 +173,8 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 static unsigned probe_op(const struct pb_bpf_opinfo *info)
 {
 	if (info->form == PB_BPF_LDSX)
-		return info->width == 1 ? PB_BPF_OP_PROBE_SB : info->width == 2 ? PB_BPF_OP_PROBE_SH :
+		return info->width == 1 ? PB_BPF_OP_PROBE_SB :
+		info->width == 2 ? PB_BPF_OP_PROBE_SH :
 		       PB_BPF_OP_PROBE_SW;
 	return info->width == 1 ? PB_BPF_OP_PROBE_B : info->width == 2 ? PB_BPF_OP_PROBE_H :
 	       info->width == 4 ? PB_BPF_OP_PROBE_W : PB_BPF_OP_PROBE_DW;
@@ -192,7 +198,8 @@ static int emit_memory(struct out *o, const struct bpf_insn *insn, const struct 
 }
 
 /* r0 = packet[offset]; outside of it the program ends with 0. */
-static void emit_packet_load(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_opinfo *info)
+static void emit_packet_load(struct out *o, const struct bpf_insn *insn,
+			     const struct pb_bpf_opinfo *info)
 {
 	if (info->form == PB_BPF_LD_IND) {
 		ALU64(BPF_MOV, BPF_X, 2, insn->src_reg, 0);
@@ -230,14 +237,15 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 	}
 	if (m)
 		note_map(o, m);
-	if (m && (insn->src_reg == BPF_PSEUDO_MAP_VALUE || insn->src_reg == BPF_PSEUDO_MAP_IDX_VALUE))
+	if (m && (insn->src_reg == BPF_PSEUDO_MAP_VALUE ||
+		  insn->src_reg == BPF_PSEUDO_MAP_IDX_VALUE))
 		v = (uint64_t)m->ops->direct(m, 0) + f->off;
 	else if (m)
 		v = (uint64_t)m;
 	emit_const(o, insn->dst_reg, v);
 }
 
-/* ---- arithmetic ----------------------------------------------------------------------------------- */
+/* ---- arithmetic ---------------------------------------------------------------------------- */
 
 /*
  * AX = the number if it is in 0 ... limit, else 0, without a branch:
@@ -272,7 +280,7 @@ static void emit_masked(struct out *o, const struct bpf_insn *insn, const struct
 		ALU64(BPF_MUL, BPF_K, number, 0, -1);
 }
 
-/* ---- jumps -------------------------------------------------------------------------------------------- */
+/* ---- jumps --------------------------------------------------------------------------------- */
 
 static bool seen(const struct out *o, int64_t i)
 {
@@ -302,7 +310,8 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
  */
 static void emit_counter(struct out *o)
 {
-	emit(o, INSN(BPF_ST | BPF_MEM | BPF_DW, 10, 0, -(int32_t)stack_of(o, o->from), PB_BPF_MOST_TURNS));
+	emit(o, INSN(BPF_ST | BPF_MEM | BPF_DW, 10, 0, -(int32_t)stack_of(o, o->from),
+		     PB_BPF_MAX_TURNS));
 }
 
 static void emit_may_goto(struct out *o, const struct bpf_insn *insn)
@@ -316,7 +325,7 @@ static void emit_may_goto(struct out *o, const struct bpf_insn *insn)
 	emit(o, INSN(BPF_STX | BPF_MEM | BPF_DW, 10, AX, counter, 0));
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------ */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
 static int emit_insn(struct out *o, uint32_t at)
 {
@@ -381,7 +390,7 @@ static int emit_all(struct out *o)
 		int err;
 
 		o->from = i;
-		if (o->nr + MOST_FOR_ONE + 1 > o->room)
+		if (o->nr + MAX_FOR_ONE + 1 > o->room)
 			return -ENOMEM;
 		if (sub && sub->counts)
 			emit_counter(o);
@@ -412,8 +421,10 @@ static int aim(struct out *o)
 
 		if (o->target[i] == NO_TARGET)
 			continue;
-		is_entry = insn->code == (BPF_JMP | BPF_CALL) || insn->code == (BPF_LD | BPF_IMM | BPF_DW);
-		by = (int64_t)(is_entry ? entry_of(o, o->target[i]) : o->place[o->target[i]]) - i - 1;
+		is_entry = insn->code == (BPF_JMP | BPF_CALL) ||
+			   insn->code == (BPF_LD | BPF_IMM | BPF_DW);
+		by = (int64_t)(is_entry ? entry_of(o, o->target[i]) : o->place[o->target[i]]) - i -
+		     1;
 		if (insn->code == (BPF_JMP32 | BPF_JA) && by == (int16_t)by) {
 			*insn = INSN(BPF_JMP | BPF_JA, 0, 0, by, 0);
 			o->ops[i] = PB_BPF_OP_JA;
@@ -423,7 +434,8 @@ static int aim(struct out *o)
 			insn->off = (int16_t)by;
 		} else {
 			if (o->v->log && o->v->log_level)
-				pb_bpf_printf(o->v->log, "insn %d cannot be patched due to 16-bit range\n",
+				pb_bpf_printf(o->v->log,
+					      "insn %d cannot be patched due to 16-bit range\n",
 					      (int)o->origin[i]);
 			return -ERANGE;
 		}
@@ -440,13 +452,14 @@ static struct pb_bpf_sub *subs_of(const struct out *o, struct pb_bpf_sub *subs)
 					       .stack = (uint16_t)f->subprogs[i].stack };
 	/* whoever's address is taken */
 	for (uint32_t i = 0; i < o->nr; i++)
-		if (o->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) && o->insns[i].src_reg == BPF_PSEUDO_FUNC)
+		if (o->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
+		    o->insns[i].src_reg == BPF_PSEUDO_FUNC)
 			for (uint32_t n = 0; n < f->nr_subprogs; n++)
 				subs[n].callback |= f->subprogs[n].start == o->target[i];
 	return subs;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------- */
 
 static void *block(struct pb_bpf_resolved *r, int n, size_t size)
 {
@@ -467,15 +480,16 @@ void pb_bpf_resolved_free(struct pb_bpf_resolved *r)
 /* How much it may become at most. */
 static uint32_t room_for(const struct pb_bpf_verify *v)
 {
-	uint32_t room = MOST_FOR_ONE + 1 + v->facts->nr_subprogs;
+	uint32_t room = MAX_FOR_ONE + 1 + v->facts->nr_subprogs;
 
 	for (uint32_t i = 0; i < v->nr; i++) {
 		const struct pb_bpf_fact *f = &v->facts->insns[i];
 		unsigned form = pb_bpf_ops[pb_bpf_decode(&v->insns[i])].form;
-		bool grows = f->mask || f->fence || f->access == PB_BPF_ACCESS_CTX || form == PB_BPF_LD_ABS ||
-			     form == PB_BPF_LD_IND || form == PB_BPF_CALL_HELPER || form == PB_BPF_MAY_GOTO;
+		bool grows = f->mask || f->fence || f->access == PB_BPF_ACCESS_CTX ||
+			     form == PB_BPF_LD_ABS || form == PB_BPF_LD_IND ||
+			     form == PB_BPF_CALL_HELPER || form == PB_BPF_MAY_GOTO;
 
-		room += grows ? MOST_FOR_ONE : 2;
+		room += grows ? MAX_FOR_ONE : 2;
 	}
 	return room;
 }
@@ -507,10 +521,10 @@ int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *r)
 	}
 	r->origin = o.origin;
 	r->spec = (struct pb_bpf_prog_spec){
-		.nr = o.nr, .nr_subs = subs, .nr_calls = o.nr_calls, .nr_maps = o.nr_maps, .insns = o.insns,
-		.ops = o.ops, .subs = subs_of(&o, sub), .calls = o.calls, .maps = o.maps, .type = v->type,
-		.stack = v->facts->stack, .ctx_needed = v->facts->ctx_needed,
-		.privileged = v->caps & PB_BPF_CAP_PERFMON,
+		.nr = o.nr, .nr_subs = subs, .nr_calls = o.nr_calls, .nr_maps = o.nr_maps,
+		.insns = o.insns, .ops = o.ops, .subs = subs_of(&o, sub), .calls = o.calls,
+		.maps = o.maps, .type = v->type, .stack = v->facts->stack,
+		.ctx_needed = v->facts->ctx_needed, .privileged = v->caps & PB_BPF_CAP_PERFMON,
 	};
 	return 0;
 }

@@ -13,7 +13,8 @@
 
 struct pb_bpf_resolved {
 	struct pb_bpf_prog_spec spec;	/* id, name and `privileged` are the caller's to set */
-	uint32_t *origin;		/* of each instruction: the verified one that it comes from */
+	uint32_t *origin;		/* of each instruction: the verified one that it comes
+					 * from */
 	struct pb_bpf_mem *mem;
 	struct {
 		void *p;

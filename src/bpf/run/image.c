@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Lays a program out in one mapping, and finds the program of an address after a fault. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "base/base.h"
@@ -172,7 +173,8 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 			i++;
 		} else if (op == PB_BPF_OP_NONE || op >= PB_BPF_NR_ALL_OPS) {
 			return false;
-		} else if (!stays_inside(s, i) || (op == PB_BPF_OP_CALL && (uint32_t)s->insns[i].imm >= s->nr_calls) ||
+		} else if (!stays_inside(s, i) ||
+			   (op == PB_BPF_OP_CALL && (uint32_t)s->insns[i].imm >= s->nr_calls) ||
 			   (op == PB_BPF_OP_CALL_PC && !names_sub(s, i, false))) {
 			return false;
 		}
@@ -194,7 +196,8 @@ static uint32_t part(uint64_t *at, uint64_t bytes)
 	return off;
 }
 
-static bool lay_out(struct layout *l, const struct pb_bpf_prog_spec *s, const struct pb_bpf_jit *job)
+static bool lay_out(struct layout *l, const struct pb_bpf_prog_spec *s,
+		    const struct pb_bpf_jit *job)
 {
 	uint64_t at = PAGE;
 
@@ -247,7 +250,8 @@ static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_s
 }
 
 /* Whether the program is to have native code; asks how much. */
-static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft, const struct pb_bpf_prog_spec *s)
+static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft,
+			const struct pb_bpf_prog_spec *s)
 {
 	uint32_t harden = pb_bpf_settings.jit_harden;
 
@@ -257,7 +261,8 @@ static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft, const
 	job->prog = draft;
 	job->bmi2 = !pb_bpf_settings.jit_baseline && pb_bpf_jit_has_bmi2();
 	job->blind = harden > 1 || (harden && !s->privileged);
-	if (job->blind && pb_sys(SYS_getrandom, &job->seed, sizeof(job->seed), 0) != sizeof(job->seed))
+	if (job->blind &&
+	    pb_sys(SYS_getrandom, &job->seed, sizeof(job->seed), 0) != sizeof(job->seed))
 		return false;
 	return !pb_bpf_jit(job);
 }
@@ -284,7 +289,8 @@ static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job
 	m->faults = job->faults;
 	m->nr_faults = job->nr_faults;
 	p->unwind = block + l->unwind;
-	m->unwind_len = pb_bpf_unwind_write((uint8_t *)block + l->unwind, m->code, job->frames, job->nr_frames);
+	m->unwind_len = pb_bpf_unwind_write((uint8_t *)block + l->unwind, m->code, job->frames,
+					    job->nr_frames);
 }
 
 static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct pb_bpf_prog **prog)
@@ -323,8 +329,9 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog)
 {
-	size_t notes = ((size_t)spec->nr + 1) * (sizeof(uint32_t) + 1), room = pb_align_up(notes, (size_t)8) +
-		2 * (spec->nr_subs ? spec->nr_subs : 1) * sizeof(struct pb_bpf_jit_frame);
+	size_t notes = ((size_t)spec->nr + 1) * (sizeof(uint32_t) + 1),
+		room = pb_align_up(notes, (size_t)8) + 2 * (spec->nr_subs ? spec->nr_subs : 1) *
+		       sizeof(struct pb_bpf_jit_frame);
 	struct pb_bpf_sub whole = { .stack = (uint16_t)spec->stack };
 	struct pb_bpf_prog_spec s = *spec;
 	struct pb_bpf_jit job = { 0 };

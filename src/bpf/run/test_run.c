@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes up packets and contexts, runs a program on them, and copies out what it did. */
 #include <asm/errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -23,7 +24,8 @@
 #define TCP_CLOSE	7
 #define NET16(v)	__builtin_bswap16(v)
 #define LOW_OF(member)	offsetof(struct __sk_buff, member)
-#define END_OF(member)	(offsetof(struct __sk_buff, member) + sizeof(((struct __sk_buff *)0)->member))
+#define END_OF(member) \
+	(offsetof(struct __sk_buff, member) + sizeof(((struct __sk_buff *)0)->member))
 
 /* | can't be touched | slack | head room | packet | tail room | slack | can't be touched | */
 struct buffer {
@@ -32,7 +34,8 @@ struct buffer {
 	uint8_t *head, *data, *end;
 };
 
-static int buffer_make(struct buffer *b, const struct pb_bpf_test_run *t, uint32_t head, uint32_t tail)
+static int buffer_make(struct buffer *b, const struct pb_bpf_test_run *t, uint32_t head,
+		       uint32_t tail)
 {
 	uint32_t n = t->data_size_in;
 	size_t used;
@@ -75,7 +78,8 @@ static int read_ctx(const struct pb_bpf_test_run *t, void *ctx, uint32_t size)
 {
 	if (!t->ctx_in)
 		return 0;
-	if (t->ctx_size_in > PAGE || (t->ctx_size_in > size && !is_zero(t->ctx_in, size, t->ctx_size_in)))
+	if (t->ctx_size_in > PAGE ||
+	    (t->ctx_size_in > size && !is_zero(t->ctx_in, size, t->ctx_size_in)))
 		return -E2BIG;
 	memcpy(ctx, t->ctx_in, t->ctx_size_in < size ? t->ctx_size_in : size);
 	return 0;
@@ -127,7 +131,8 @@ static bool may_be_set(const struct __sk_buff *s)
 {
 	return is_zero(s, 0, LOW_OF(mark)) && is_zero(s, END_OF(mark), LOW_OF(priority)) &&
 	       is_zero(s, END_OF(ifindex), LOW_OF(cb)) && is_zero(s, END_OF(cb), LOW_OF(tstamp)) &&
-	       is_zero(s, END_OF(gso_segs), LOW_OF(gso_size)) && is_zero(s, END_OF(gso_size), LOW_OF(hwtstamp)) &&
+	       is_zero(s, END_OF(gso_segs), LOW_OF(gso_size)) &&
+	       is_zero(s, END_OF(gso_size), LOW_OF(hwtstamp)) &&
 	       is_zero(s, END_OF(hwtstamp), sizeof(*s));
 }
 
@@ -135,7 +140,8 @@ static int take_fields(struct pb_bpf_skb *skb, const struct __sk_buff *in)
 {
 	struct __sk_buff *s = &skb->s;
 
-	if (!may_be_set(in) || (in->wire_len && (in->wire_len < s->len || in->wire_len > MAX_PACKET)) ||
+	if (!may_be_set(in) ||
+	    (in->wire_len && (in->wire_len < s->len || in->wire_len > MAX_PACKET)) ||
 	    in->gso_segs > MAX_SEGS)
 		return -EINVAL;
 	s->mark = in->mark;
@@ -215,8 +221,8 @@ static bool is_link_level(uint32_t type)
 	return type == BPF_PROG_TYPE_SCHED_CLS || type == BPF_PROG_TYPE_SCHED_ACT;
 }
 
-static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t, const struct buffer *b,
-		     const struct __sk_buff *ctx)
+static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t,
+		     const struct buffer *b, const struct __sk_buff *ctx)
 {
 	if (t->about) {
 		*skb = *t->about;
@@ -226,7 +232,8 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t, co
 	}
 	skb->s = (struct __sk_buff){ .ifindex = ctx->ifindex > LOOPBACK ? ctx->ifindex : LOOPBACK,
 				     .sk = t->about ? t->about->s.sk : NULL };
-	skb->pkt = (struct pb_bpf_pkt){ b->data, b->data + t->data_size_in, b->data, b->head, b->end };
+	skb->pkt = (struct pb_bpf_pkt){ b->data, b->data + t->data_size_in, b->data, b->head,
+		b->end };
 	skb->mac = b->data;
 	skb->net = b->data + ETH_HEADER;
 	read_ethernet(skb);
@@ -305,7 +312,8 @@ static int check_md(const struct pb_bpf_test_run *t, const struct xdp_md *md)
 	if (!t->ctx_in && !t->ctx_out)
 		return 0;
 	if (md->data_meta || md->data_end > t->data_size_in || md->data > md->data_end ||
-	    md->data % 4 || md->data > MAX_META || md->egress_ifindex || (!md->ingress_ifindex && md->rx_queue_index))
+	    md->data % 4 || md->data > MAX_META || md->egress_ifindex ||
+	    (!md->ingress_ifindex && md->rx_queue_index))
 		return -EINVAL;
 	if (md->ingress_ifindex > LOOPBACK)
 		return -ENODEV;
@@ -320,7 +328,8 @@ static int run_xdp(struct pb_bpf_test_run *t)
 	uint32_t room;
 	int err;
 
-	if (t->attach_type == BPF_XDP_DEVMAP || t->attach_type == BPF_XDP_CPUMAP || t->flags || t->batch_size)
+	if (t->attach_type == BPF_XDP_DEVMAP || t->attach_type == BPF_XDP_CPUMAP || t->flags ||
+	    t->batch_size)
 		return -EINVAL;
 	err = read_ctx(t, &md, sizeof(md));
 	if (!err)
@@ -330,11 +339,13 @@ static int run_xdp(struct pb_bpf_test_run *t)
 	room = PAGE - XDP_ROOM - SHARED_INFO;
 	if (!err)
 		err = buffer_make(&b, t, XDP_ROOM - XDP_FRAME - md.data,
-				  t->data_size_in - md.data < room ? room - (t->data_size_in - md.data) : 0);
+				  t->data_size_in - md.data < room ? room -
+				  (t->data_size_in - md.data) : 0);
 	if (err)
 		return err;
 	x.md.ingress_ifindex = md.ingress_ifindex ? md.ingress_ifindex : LOOPBACK;
-	x.pkt = (struct pb_bpf_pkt){ b.data + md.data, b.data + t->data_size_in, b.data, b.head, b.end };
+	x.pkt = (struct pb_bpf_pkt){ b.data + md.data, b.data + t->data_size_in, b.data, b.head,
+		b.end };
 	run_all(t, &x);
 	md.data = (uint32_t)(x.pkt.data - x.pkt.data_meta);
 	md.data_end = (uint32_t)(x.pkt.data_end - x.pkt.data_meta);
@@ -354,7 +365,8 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 
 	if (t->data_in || t->data_out || t->ctx_out || t->duration || t->repeat || t->batch_size)
 		return -EINVAL;
-	if (t->ctx_size_in < t->prog->ctx_needed || t->ctx_size_in < t->ctx_needed || t->ctx_size_in > sizeof(args))
+	if (t->ctx_size_in < t->prog->ctx_needed || t->ctx_size_in < t->ctx_needed ||
+	    t->ctx_size_in > sizeof(args))
 		return -EINVAL;
 	if (!(t->flags & BPF_F_TEST_RUN_ON_CPU) && t->cpu)
 		return -EINVAL;
@@ -391,7 +403,8 @@ int pb_bpf_test_run(struct pb_bpf_test_run *t)
 	if (!t->ctx_in != !t->ctx_size_in || !t->ctx_out != !t->ctx_size_out)
 		return -EINVAL;
 	switch (t->prog->type->type) {
-	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT:
+	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS:
+	case BPF_PROG_TYPE_SCHED_ACT:
 	case BPF_PROG_TYPE_CGROUP_SKB:
 		return run_skb(t);
 	case BPF_PROG_TYPE_XDP:

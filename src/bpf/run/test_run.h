@@ -22,7 +22,8 @@ struct pb_bpf_test_run {
 	const struct pb_bpf_host *host;
 	bool interpret;			/* even if there is native code */
 	uint32_t attach_type, lane;
-	uint32_t ctx_needed;		/* bytes of the context at least, besides the program's own need */
+	uint32_t ctx_needed;		/* bytes of the context at least, besides the program's own
+					 * need */
 	const void *data_in, *ctx_in;
 	uint32_t data_size_in, ctx_size_in;
 	uint32_t repeat;		/* 0: once */

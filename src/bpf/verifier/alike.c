@@ -5,7 +5,10 @@
  * whose value matters lies in the bounds of the kept one, a pointer points into the same
  * thing, and what was the same (ids) is the same still.
  */
+#include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/state.h"
 
 #define ALONE (1u << 31)
 
@@ -60,7 +63,8 @@ static bool value_in(const struct env *env, const struct reg *old, const struct 
 {
 	if (env->exact)
 		return !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var));
-	return range_in(&old->wide, &cur->wide) && range_in(&old->low, &cur->low) && tnum_in(old->var, cur->var);
+	return range_in(&old->wide, &cur->wide) && range_in(&old->low, &cur->low) &&
+	       tnum_in(old->var, cur->var);
 }
 
 static bool packet_safe(struct env *env, const struct reg *old, const struct reg *cur)
@@ -79,13 +83,15 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 {
 	if (memcmp(old, cur, REG_KIND))
 		return false;
-	return same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref) && value_in(env, old, cur);
+	return same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref) &&
+	       value_in(env, old, cur);
 }
 
 /* Equal but for the names of what is the same. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
-	return !memcmp(old, cur, REG_KIND) && !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)) &&
+	return !memcmp(old, cur, REG_KIND) &&
+	       !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)) &&
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
@@ -93,7 +99,8 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
 	if (env->exact)
-		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
+		return reg_same(env, old, cur) &&
+		(old->type != TO_STACK || old->frame == cur->frame);
 	if (old->type == NOT_INIT)
 		return true;
 	if (cur->type == NOT_INIT)
@@ -103,13 +110,15 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 		/* a pointer in place of a number could leak */
 		if (cur->type != SCALAR || env->alu_limits)
 			return cur->type == SCALAR && reg_same(env, old, cur);
-		return (!precise && !env->whole) || (value_in(env, old, cur) && same_copies(env, old, cur));
+		return (!precise && !env->whole) ||
+		       (value_in(env, old, cur) && same_copies(env, old, cur));
 	case TO_MAP_KEY: case TO_MAP_VALUE: case TO_MEM: case TO_BUF:
 		return memory_safe(env, old, cur);
 	case TO_PACKET: case TO_PACKET_META:
 		return packet_safe(env, old, cur);
 	default:
-		return reg_same(env, old, cur) && (old->type != TO_STACK || old->frame == cur->frame);
+		return reg_same(env, old, cur) &&
+		       (old->type != TO_STACK || old->frame == cur->frame);
 	}
 }
 
@@ -121,8 +130,8 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 	/* how many elements an iterator has given needn't be the same: iterations.c */
 	if (slot_iterates(old))
 		return o->drained == c->drained && same_id(env, o->ref, c->ref);
-	return o->dynptr == c->dynptr && o->first_slot == c->first_slot && same_id(env, o->id, c->id) &&
-	       same_id(env, o->dynptr_id, c->dynptr_id);
+	return o->dynptr == c->dynptr && o->first_slot == c->first_slot &&
+	       same_id(env, o->id, c->id) && same_id(env, o->dynptr_id, c->dynptr_id);
 }
 
 /*
@@ -137,7 +146,7 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 		if (s->type[b] != S_MISC && !(s->type[b] == S_INVALID && env->uninit_stack))
 			return NULL;
 	memset(any, 0, sizeof *any);
-	reg_make_scalar(any, false);
+	pbv_reg_make_scalar(any, false);
 	return any;
 }
 
@@ -178,17 +187,20 @@ static bool slot_safe(struct env *env, const struct slot *old, bool precise, con
 	return !slot_spilled(old) || reg_safe(env, &old->reg, precise, &cur->reg);
 }
 
-static bool frame_safe(struct env *env, const struct frame *old, const struct marks *m, const struct frame *cur)
+static bool frame_safe(struct env *env, const struct frame *old, const struct marks *m,
+		       const struct frame *cur)
 {
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* fewer iterations may be left there: how many there are at most is the caller's r1, which no
-	 * register of the callback comes from, so nothing else compares it */
-	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations - cur->iterations)
+	/* fewer iterations may be left there: how many there are at most is the caller's r1, which
+	 * no register of the callback comes from, so nothing else compares it */
+	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
+	    cur->iterations)
 		return false;
 	for (uint32_t i = 0; i < 11; i++)
-		if (regs >> i & 1 && !reg_safe(env, rest_reg(old, i), m->precise >> i & 1, &cur->regs[i]))
+		if (regs >> i & 1 &&
+		    !reg_safe(env, rest_reg(old, i), m->precise >> i & 1, &cur->regs[i]))
 			return false;
 	for (uint32_t i = 0; i < old->nr_slots; i++)
 		if (slots >> i & 1 && !slot_safe(env, rest_slot(old, i), m->precise_slots >> i & 1,
@@ -197,7 +209,8 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	if (old->nr_refs != cur->nr_refs)
 		return false;
 	for (uint32_t i = 0; i < old->nr_refs; i++)
-		if (old->refs[i].callback != cur->refs[i].callback || !same_id(env, old->refs[i].id, cur->refs[i].id))
+		if (old->refs[i].callback != cur->refs[i].callback ||
+		    !same_id(env, old->refs[i].id, cur->refs[i].id))
 			return false;
 	return true;
 }
@@ -217,25 +230,26 @@ static bool compare_states(struct env *env, const struct state *old, const struc
 	return true;
 }
 
-bool state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole)
+bool pbv_state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole)
 {
 	env->whole = whole;
 	env->exact = false;
 	return compare_states(env, old, cur);
 }
 
-bool state_same(struct env *env, const struct state *old, const struct state *cur)
+bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur)
 {
 	env->whole = env->exact = true;
 	return compare_states(env, old, cur);
 }
 
-bool maybe_looping(const struct state *old, const struct state *cur)
+bool pbv_maybe_looping(const struct state *old, const struct state *cur)
 {
 	if (old->cur != cur->cur)
 		return false;
 	for (uint32_t i = 0; i < 11; i++)
-		if (memcmp(rest_reg(old->frames[old->cur], i), &cur->frames[cur->cur]->regs[i], REG_ALL))
+		if (memcmp(rest_reg(old->frames[old->cur], i), &cur->frames[cur->cur]->regs[i],
+			   REG_ALL))
 			return false;
 	return true;
 }

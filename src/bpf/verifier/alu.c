@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Arithmetic instructions: operands, moves, and which of the two kinds it is. */
+#include "bpf/verifier/access.h"
+#include "bpf/verifier/alu.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/pointer.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/scalar.h"
+#include "bpf/verifier/state.h"
 
 static int check_unary(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
 	struct reg *dst = &cur_regs(env)[insn->dst_reg];
-	int err = reg_use(env, insn->dst_reg, READ);
+	int err = pbv_reg_use(env, insn->dst_reg, READ);
 
 	if (err)
 		return err;
-	if (leaks(env, insn->dst_reg))
+	if (pbv_leaks(env, insn->dst_reg))
 		return refuse(env, EACCES, "R%d pointer arithmetic prohibited\n", insn->dst_reg);
 	if (o->form != PB_BPF_NEG || dst->type != SCALAR)
-		return reg_use(env, insn->dst_reg, WRITE);
-	err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+		return pbv_reg_use(env, insn->dst_reg, WRITE);
+	err = pbv_reg_use(env, insn->dst_reg, WRITE_KEEP);
 	if (err)
 		return err;
 	reg_unlink(dst);
-	scalar_negate(dst, BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32);
+	pbv_scalar_negate(dst, BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32);
 	return 0;
 }
 
@@ -25,48 +33,50 @@ static void move64(struct env *env, struct reg *dst, struct reg *src)
 {
 	if (src->type == SCALAR)
 		reg_name(env, src);
-	reg_copy(dst, src);
+	pbv_reg_copy(dst, src);
 	dst->live |= LIVE_WRITTEN;
 }
 
 static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst, struct reg *src)
 {
-	if (leaks(env, insn->src_reg))
+	if (pbv_leaks(env, insn->src_reg))
 		return refuse(env, EACCES, "R%d partial copy of pointer\n", insn->src_reg);
 	if (src->type == SCALAR && src->wide.umax <= UINT32_MAX) {
 		move64(env, dst, src);
 	} else if (src->type == SCALAR) {
-		reg_copy(dst, src);
+		pbv_reg_copy(dst, src);
 		reg_unlink(dst);
 		dst->live |= LIVE_WRITTEN;
 	} else {
-		reg_make_scalar(dst, !env->capable);
+		pbv_reg_make_scalar(dst, !env->capable);
 	}
-	reg_zero_extend(dst);
-	reg_sync(dst);
+	pbv_reg_zero_extend(dst);
+	pbv_reg_sync(dst);
 	return 0;
 }
 
 /* A number whose sign bit there is 0 stays what it is: it becomes a copy. */
-static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst, struct reg *src, int bytes)
+static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
+			 struct reg *src, int bytes)
 {
-	bool wide = BPF_CLASS(insn->code) == BPF_ALU64, same = src->wide.umax < 1ull << (bytes * 8 - 1);
+	bool wide = BPF_CLASS(insn->code) == BPF_ALU64,
+		same = src->wide.umax < 1ull << (bytes * 8 - 1);
 
-	if (leaks(env, insn->src_reg))
+	if (pbv_leaks(env, insn->src_reg))
 		return refuse(env, EACCES, "R%d sign-extension part of pointer\n", insn->src_reg);
 	if (src->type != SCALAR) {
-		reg_make_scalar(dst, !env->capable);
+		pbv_reg_make_scalar(dst, !env->capable);
 	} else if (same) {
 		move64(env, dst, src);
 	} else {
-		reg_copy(dst, src);
+		pbv_reg_copy(dst, src);
 		reg_unlink(dst);
 		dst->live |= LIVE_WRITTEN;
-		reg_sign_extend(dst, bytes);
+		pbv_reg_sign_extend(dst, bytes);
 	}
 	if (!wide) {
-		reg_zero_extend(dst);
-		reg_sync(dst);
+		pbv_reg_zero_extend(dst);
+		pbv_reg_sync(dst);
 	}
 	return 0;
 }
@@ -75,17 +85,17 @@ static int check_move(struct env *env, const struct bpf_insn *insn, const struct
 {
 	struct reg *regs = cur_regs(env), *dst = &regs[insn->dst_reg], *src = &regs[insn->src_reg];
 	bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
-	int err = o->form == PB_BPF_ALU_K ? 0 : reg_use(env, insn->src_reg, READ);
+	int err = o->form == PB_BPF_ALU_K ? 0 : pbv_reg_use(env, insn->src_reg, READ);
 
 	if (!err)
-		err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+		err = pbv_reg_use(env, insn->dst_reg, WRITE_KEEP);
 	if (err)
 		return err;
 	if (o->form == PB_BPF_MOVSX)
 		return move_extended(env, insn, dst, src, o->width);
 	if (o->form == PB_BPF_ALU_K) {
-		reg_make_scalar(dst, !env->capable);
-		reg_make_const(dst, wide ? (uint64_t)(int64_t)insn->imm : (uint32_t)insn->imm);
+		pbv_reg_make_scalar(dst, !env->capable);
+		pbv_reg_make_const(dst, wide ? (uint64_t)(int64_t)insn->imm : (uint32_t)insn->imm);
 		return 0;
 	}
 	if (!wide)
@@ -99,11 +109,12 @@ static int two_pointers(struct env *env, const struct bpf_insn *insn)
 	if (BPF_OP(insn->code) != BPF_SUB || !env->ptr_leaks)
 		return refuse(env, EACCES, "R%d pointer %s pointer prohibited\n", insn->dst_reg,
 			      pb_bpf_ops[env->ops[env->insn]].symbol);
-	reg_make_scalar(&cur_regs(env)[insn->dst_reg], !env->capable);
+	pbv_reg_make_scalar(&cur_regs(env)[insn->dst_reg], !env->capable);
 	return 0;
 }
 
-static int with_register(struct env *env, const struct bpf_insn *insn, struct reg *dst, struct reg *src)
+static int with_register(struct env *env, const struct bpf_insn *insn, struct reg *dst,
+			 struct reg *src)
 {
 	struct reg off;
 	int err = 0;
@@ -112,17 +123,18 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
 		return two_pointers(env, insn);
 	if (src->type != SCALAR) {
 		/* number += pointer */
-		err = precise_reg(env, insn->dst_reg);
+		err = pbv_precise_reg(env, insn->dst_reg);
 		if (err)
 			return err;
 		off = *dst;
-		return pointer_alu(env, insn, src, &off);
+		return pbv_pointer_alu(env, insn, src, &off);
 	}
 	if (dst->type != SCALAR || dst->precise)
-		err = precise_reg(env, insn->src_reg);
+		err = pbv_precise_reg(env, insn->src_reg);
 	if (err)
 		return err;
-	return dst->type != SCALAR ? pointer_alu(env, insn, dst, src) : scalar_alu(env, insn, dst, src);
+	return dst->type != SCALAR ? pbv_pointer_alu(env, insn, dst, src) :
+	       pbv_scalar_alu(env, insn, dst, src);
 }
 
 /*
@@ -131,10 +143,11 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
  * operation has to be of 64 bits: one of 32 cuts the sum. As in the kernel only one constant
  * that isn't negative is kept.
  */
-static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *src)
+static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst,
+		      const struct reg *src)
 {
-	if (!env->capable || BPF_OP(insn->code) != BPF_ADD || BPF_CLASS(insn->code) != BPF_ALU64 || dst->moved ||
-	    !reg_is_const(src) || src->var.value > INT32_MAX) {
+	if (!env->capable || BPF_OP(insn->code) != BPF_ADD || BPF_CLASS(insn->code) != BPF_ALU64 ||
+	    dst->moved || !reg_is_const(src) || src->var.value > INT32_MAX) {
 		reg_unlink(dst);
 	} else if (dst->id) {
 		dst->delta = (int32_t)src->var.value;
@@ -146,10 +159,10 @@ static int check_binary(struct env *env, const struct bpf_insn *insn, const stru
 {
 	struct reg *dst = &cur_regs(env)[insn->dst_reg], *src = &cur_regs(env)[insn->src_reg], k;
 	unsigned op = BPF_OP(insn->code);
-	int err = o->form == PB_BPF_ALU_X ? reg_use(env, insn->src_reg, READ) : 0;
+	int err = o->form == PB_BPF_ALU_X ? pbv_reg_use(env, insn->src_reg, READ) : 0;
 
 	if (!err)
-		err = reg_use(env, insn->dst_reg, READ);
+		err = pbv_reg_use(env, insn->dst_reg, READ);
 	if (err)
 		return err;
 	if (o->form == PB_BPF_ALU_K && (op == BPF_MOD || op == BPF_DIV) && !insn->imm)
@@ -157,22 +170,23 @@ static int check_binary(struct env *env, const struct bpf_insn *insn, const stru
 	if (o->form == PB_BPF_ALU_K && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH) &&
 	    (uint32_t)insn->imm >= o->width * 8u)
 		return refuse(env, EINVAL, "invalid shift %d\n", insn->imm);
-	err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+	err = pbv_reg_use(env, insn->dst_reg, WRITE_KEEP);
 	if (err)
 		return err;
 	if (o->form == PB_BPF_ALU_K) {
 		memset(&k, 0, sizeof k);
-		reg_make_const(&k, (uint64_t)(int64_t)insn->imm);
+		pbv_reg_make_const(&k, (uint64_t)(int64_t)insn->imm);
 		src = &k;
 	}
 	if (dst->type == SCALAR)
 		move_link(env, insn, dst, src);
 	if (o->form == PB_BPF_ALU_X)
 		return with_register(env, insn, dst, src);
-	return dst->type == SCALAR ? scalar_alu(env, insn, dst, &k) : pointer_alu(env, insn, dst, &k);
+	return dst->type == SCALAR ? pbv_scalar_alu(env, insn, dst, &k) :
+	       pbv_pointer_alu(env, insn, dst, &k);
 }
 
-int check_alu(struct env *env, const struct bpf_insn *insn)
+int pbv_check_alu(struct env *env, const struct bpf_insn *insn)
 {
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
 
@@ -180,6 +194,7 @@ int check_alu(struct env *env, const struct bpf_insn *insn)
 	case PB_BPF_NEG: case PB_BPF_END:
 		return check_unary(env, insn, o);
 	default:
-		return BPF_OP(insn->code) == BPF_MOV ? check_move(env, insn, o) : check_binary(env, insn, o);
+		return BPF_OP(insn->code) == BPF_MOV ? check_move(env, insn, o) :
+		       check_binary(env, insn, o);
 	}
 }

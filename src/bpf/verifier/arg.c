@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A helper's arguments, by its prototype. */
+#include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/stack_slots.h"
+#include "bpf/verifier/state.h"
 
 struct accepted {
 	uint8_t type, flags;
 };
-#define MOST_ACCEPTED 8
+#define MAX_ACCEPTED 8
 #define MEMORY { TO_STACK }, { TO_PACKET }, { TO_PACKET_META }, { TO_MAP_KEY }, { TO_MAP_VALUE }
 #define SOCKETS { TO_SOCK_COMMON }, { TO_SOCKET }, { TO_TCP_SOCK }, { TO_XDP_SOCK }
 
 /* What each kind of argument takes; ends at NOT_INIT. */
-static const struct accepted accepted[PB_BPF_NR_ARGS][MOST_ACCEPTED + 1] = {
+static const struct accepted accepted[PB_BPF_NR_ARGS][MAX_ACCEPTED + 1] = {
 	[PB_BPF_ARG_PTR_TO_MAP_KEY] = { MEMORY },
 	[PB_BPF_ARG_PTR_TO_MAP_VALUE] = { MEMORY },
 	[PB_BPF_ARG_CONST_SIZE] = { { SCALAR } },
@@ -40,16 +47,19 @@ static int refuse_type(struct env *env, unsigned n, const struct reg *r, const s
 {
 	log(env, "R%d type=%s expected=", n, type_name(r));
 	for (int i = 0; a[i].type; i++)
-		log(env, "%s%s", i ? ", " : "", log_type_name(a[i].type, a[i].flags).s);
+		log(env, "%s%s", i ? ", " : "", pbv_log_type_name(a[i].type, a[i].flags).s);
 	/* the kernel's own structures, which no program has here */
-	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" : "");
+	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" :
+		      "");
 }
 
 static bool is_a(const char *name, const char *wanted, bool release_sock)
 {
 	/* all begin with a struct sock_common */
-	static const char *const socks[] = { "sock_common", "sock", "tcp_sock", "tcp6_sock", "udp_sock", "udp6_sock",
-					     "tcp_timewait_sock", "tcp_request_sock", "mptcp_sock", "unix_sock" };
+	static const char *const socks[] = { "sock_common", "sock", "tcp_sock", "tcp6_sock",
+		"udp_sock", "udp6_sock",
+					     "tcp_timewait_sock", "tcp_request_sock", "mptcp_sock",
+					     "unix_sock" };
 
 	if (!name || !wanted)
 		return false;
@@ -61,7 +71,8 @@ static bool is_a(const char *name, const char *wanted, bool release_sock)
 	return false;
 }
 
-static int check_btf_arg(struct env *env, unsigned n, const struct reg *r, const struct helper_call *call)
+static int check_btf_arg(struct env *env, unsigned n, const struct reg *r,
+			 const struct helper_call *call)
 {
 	unsigned arg = call->proto->arg[n - 1] & PB_BPF_ARG_BASE;
 	bool sock = arg == PB_BPF_ARG_PTR_TO_BTF_ID_SOCK_COMMON;
@@ -70,12 +81,13 @@ static int check_btf_arg(struct env *env, unsigned n, const struct reg *r, const
 	if (call->id == BPF_FUNC_kptr_xchg) {
 		if (call->kptr && !strcmp(r->btf, call->kptr->name))
 			return 0;
-		return refuse(env, EACCES, "invalid kptr access, R%d type=%s%s expected=ptr_%s\n", n, type_name(r),
-			      r->btf, call->kptr ? call->kptr->name : "");
+		return refuse(env, EACCES, "invalid kptr access, R%d type=%s%s expected=ptr_%s\n",
+			      n, type_name(r), r->btf, call->kptr ? call->kptr->name : "");
 	}
 	if (is_a(r->btf, wanted, sock))
 		return 0;
-	return refuse(env, EACCES, "R%d is of type %s but %s is expected\n", n, r->btf, wanted ? wanted : "another");
+	return refuse(env, EACCES, "R%d is of type %s but %s is expected\n", n, r->btf,
+		      wanted ? wanted : "another");
 }
 
 static int check_type(struct env *env, unsigned n, unsigned arg, const struct helper_call *call)
@@ -100,57 +112,64 @@ static int check_offset(struct env *env, unsigned n, const struct reg *r, unsign
 	bool null = r->flags & MAYBE_NULL;
 
 	if (arg & PB_BPF_RELEASE && r->off && base != PB_BPF_ARG_PTR_TO_DYNPTR)
-		return refuse(env, EINVAL, "R%d must have zero offset when passed to release func\n", n);
+		return refuse(env, EINVAL,
+			      "R%d must have zero offset when passed to release func\n", n);
 	switch (null ? NOT_INIT : r->type) {
 	case TO_STACK:
 		if (base == PB_BPF_ARG_PTR_TO_DYNPTR && r->off % SLOT)
 			return refuse(env, EINVAL, "cannot pass in dynptr at an offset\n");
-		return base == PB_BPF_ARG_PTR_TO_ALLOC_MEM ? check_unmodified(env, r, n, false) : 0;
-	case TO_PACKET: case TO_PACKET_META: case TO_MAP_KEY: case TO_MAP_VALUE: case TO_MEM: case TO_BUF: case SCALAR:
-		return base == PB_BPF_ARG_PTR_TO_ALLOC_MEM ? check_unmodified(env, r, n, false) : 0;
+		return base == PB_BPF_ARG_PTR_TO_ALLOC_MEM ?
+		       pbv_check_unmodified(env, r, n, false) : 0;
+	case TO_PACKET: case TO_PACKET_META: case TO_MAP_KEY: case TO_MAP_VALUE: case TO_MEM:
+	case TO_BUF: case SCALAR:
+		return base == PB_BPF_ARG_PTR_TO_ALLOC_MEM ?
+		       pbv_check_unmodified(env, r, n, false) : 0;
 	case TO_BTF:
-		return check_unmodified(env, r, n, true);
+		return pbv_check_unmodified(env, r, n, true);
 	default:
-		return check_unmodified(env, r, n, false);
+		return pbv_check_unmodified(env, r, n, false);
 	}
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-int helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok, struct helper_call *call)
+int pbv_helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok,
+		      struct helper_call *call)
 {
 	const struct reg *r = &cur_regs(env)[n];
 	int err;
 
 	switch (r->type) {
 	case TO_PACKET: case TO_PACKET_META:
-		return check_packet(env, n, r->off, size, zero_ok);
+		return pbv_check_packet(env, n, r->off, size, zero_ok);
 	case TO_MAP_KEY:
 		if (write)
 			return refuse(env, EACCES, "R%d cannot write into %s\n", n, type_name(r));
-		return check_region(env, n, r->off, size, r->map->attr.key_size, false);
+		return pbv_check_region(env, n, r->off, size, r->map->attr.key_size, false);
 	case TO_MAP_VALUE:
-		err = check_map_rights(env, n, r->off, size, write);
-		return err ? err : check_map_access(env, n, r->off, size, zero_ok, true);
+		err = pbv_check_map_rights(env, n, r->off, size, write);
+		return err ? err : pbv_check_map_access(env, n, r->off, size, zero_ok, true);
 	case TO_MEM:
 		if (write && r->flags & RDONLY)
 			return refuse(env, EACCES, "R%d cannot write into %s\n", n, type_name(r));
-		return check_region(env, n, r->off, size, r->mem_size, zero_ok);
+		return pbv_check_region(env, n, r->off, size, r->mem_size, zero_ok);
 	case TO_BUF:
 		if (write && r->flags & RDONLY)
 			return refuse(env, EACCES, "R%d cannot write into %s\n", n, type_name(r));
-		return check_buffer(env, r, n, r->off, size, r->flags & RDONLY ? "rdonly" : "rdwr");
+		return pbv_check_buffer(env, r, n, r->off, size, r->flags & RDONLY ? "rdonly" :
+					"rdwr");
 	case TO_STACK:
-		return stack_initialized(env, n, r->off, size, zero_ok, true, call);
+		return pbv_stack_initialized(env, n, r->off, size, zero_ok, true, call);
 	default:
 		if (zero_ok && !size && reg_is_null(r))
-			return precise_reg(env, n);
+			return pbv_precise_reg(env, n);
 		return refuse(env, EACCES, "R%d type=%s expected=fp\n", n, type_name(r));
 	}
 }
 
 /* Memory of register n - 1, of as many bytes as register n may say. */
-static int check_size(struct env *env, unsigned n, bool write, bool zero_ok, struct helper_call *call)
+static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
+		      struct helper_call *call)
 {
 	const struct reg *r = &cur_regs(env)[n];
 	int err;
@@ -160,35 +179,45 @@ static int check_size(struct env *env, unsigned n, bool write, bool zero_ok, str
 	if (!tnum_is_const(r->var))
 		call = NULL;
 	if (r->wide.smin < 0)
-		return refuse(env, EACCES, "R%d min value is negative, either use unsigned or 'var &= const'\n", n);
+		return refuse(env, EACCES,
+			      "R%d min value is negative, either use unsigned or 'var &= const'\n",
+			      n);
 	if (!r->wide.umin && !zero_ok)
-		return refuse(env, EACCES, "R%d invalid zero-sized read: u64=[%ld,%ld]\n", n, (int64_t)r->wide.umin,
-			      (int64_t)r->wide.umax);
+		return refuse(env, EACCES, "R%d invalid zero-sized read: u64=[%ld,%ld]\n", n,
+			      (int64_t)r->wide.umin, (int64_t)r->wide.umax);
 	if (r->wide.umax >= MAX_VAR_SIZE)
 		return refuse(env, EACCES,
-			      "R%d unbounded memory access, use 'var &= const' or 'if (var < const)'\n", n);
-	err = helper_memory(env, n - 1, (int)r->wide.umax, write, zero_ok, call);
-	return err ? err : precise_reg(env, n);
+			      "R%d unbounded memory access, use 'var &= const' or 'if (var < "
+			      "const)'\n", n);
+	err = pbv_helper_memory(env, n - 1, (int)r->wide.umax, write, zero_ok, call);
+	return err ? err : pbv_precise_reg(env, n);
 }
 
-/* ---- parts of values --------------------------------------------------------------------------- */
+/* ---- parts of values ----------------------------------------------------------------------- */
 
 /* Where in the map's value: lock, timer and kptr have to be just there. */
-static int part_of_value(struct env *env, unsigned n, const struct reg *r, const char *what, int32_t at)
+static int part_of_value(struct env *env, unsigned n, const struct reg *r, const char *what,
+			 int32_t at)
 {
 	int64_t off = (int64_t)r->var.value + r->off;
 
 	if (!tnum_is_const(r->var))
 		return refuse(env, EACCES,
-			      "R%d doesn't have constant offset. bpf_%s has to be at the constant offset\n", n, what);
+			      "R%d doesn't have constant offset. bpf_%s has to be at the constant "
+			      "offset\n", n, what);
 	if (!r->map->types.btf_value)
-		return refuse(env, EACCES, "map '%s' has to have BTF in order to use bpf_%s\n", r->map->name, what);
+		return refuse(env, EACCES, "map '%s' has to have BTF in order to use bpf_%s\n",
+			      r->map->name, what);
 	if (at < 0)
-		return refuse(env, EACCES, "map '%s' doesn't have 'struct bpf_%s'\n", r->map->name, what);
+		return refuse(env, EACCES, "map '%s' doesn't have 'struct bpf_%s'\n", r->map->name,
+			      what);
 	if (at != off && !strcmp(what, "timer"))
-		return refuse(env, EACCES, "off %ld doesn't point to 'struct bpf_timer' that is at %d\n", off, at);
+		return refuse(env, EACCES,
+			      "off %ld doesn't point to 'struct bpf_timer' that is at %d\n", off,
+			      at);
 	if (at != off)
-		return refuse(env, EACCES, "off %ld doesn't point to 'struct bpf_spin_lock'\n", off);
+		return refuse(env, EACCES, "off %ld doesn't point to 'struct bpf_spin_lock'\n",
+			      off);
 	return 0;
 }
 
@@ -216,9 +245,12 @@ static int check_kptr(struct env *env, unsigned n, const struct reg *r, struct h
 
 	if (!tnum_is_const(r->var))
 		return refuse(env, EACCES,
-			      "R%d doesn't have constant offset. kptr has to be at the constant offset\n", n);
+			      "R%d doesn't have constant offset. kptr has to be at the constant "
+			      "offset\n", n);
 	if (!t->btf_value)
-		return refuse(env, EACCES, "map '%s' has to have BTF in order to use bpf_kptr_xchg\n", r->map->name);
+		return refuse(env, EACCES,
+			      "map '%s' has to have BTF in order to use bpf_kptr_xchg\n",
+			      r->map->name);
 	if (!t->nr_kptrs)
 		return refuse(env, EACCES, "map '%s' has no valid kptr\n", r->map->name);
 	call->map = r->map;
@@ -235,17 +267,18 @@ static int check_kptr(struct env *env, unsigned n, const struct reg *r, struct h
 static int check_string(struct env *env, unsigned n, const struct reg *r)
 {
 	const struct pb_bpf_map *m = r->map;
-	const char *values = m->ops && m->ops->direct ? m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
+	const char *values = m->ops && m->ops->direct ? m->ops->direct((struct pb_bpf_map *)m, 0) :
+			     NULL;
 	int64_t off = r->off + (int64_t)r->var.value;
 	int err;
 
-	if (!map_is_constant(m))
+	if (!pbv_map_is_constant(m))
 		return refuse(env, EACCES, "R%d does not point to a readonly map'\n", n);
 	if (!tnum_is_const(r->var))
 		return refuse(env, EACCES, "R%d is not a constant address'\n", n);
 	if (!values)
 		return refuse(env, EACCES, "no direct value access support for this map type\n");
-	err = check_map_access(env, n, r->off, (int)m->attr.value_size - r->off, false, true);
+	err = pbv_check_map_access(env, n, r->off, (int)m->attr.value_size - r->off, false, true);
 	if (err)
 		return err;
 	for (; off < (int64_t)m->attr.value_size; off++)
@@ -254,7 +287,7 @@ static int check_string(struct env *env, unsigned n, const struct reg *r)
 	return refuse(env, EINVAL, "string is not zero-terminated\n");
 }
 
-/* ---- dynptrs: two slots of stack ------------------------------------------------------------------ */
+/* ---- dynptrs: two slots of stack ----------------------------------------------------------- */
 
 static struct slot *dynptr_slots(struct env *env, const struct reg *r)
 {
@@ -278,7 +311,8 @@ static unsigned dynptr_kind(unsigned arg)
 	return arg & PB_BPF_DYNPTR_LOCAL ? 1 : arg & PB_BPF_DYNPTR_RINGBUF ? 2 : 0;
 }
 
-static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsigned arg, struct helper_call *call)
+static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsigned arg,
+			struct helper_call *call)
 {
 	static const char *const names[] = { "<unknown>", "local", "ringbuf" };
 	unsigned kind = dynptr_kind(arg);
@@ -295,27 +329,30 @@ static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsign
 	}
 	if (!s || !s->reg.first_slot || !dynptr_bytes(s, true))
 		return refuse(env, EINVAL, "Expected an initialized dynptr as arg #%d\n", n);
-	live_read_slot(env, frame_of(env, r), s);
-	live_read_slot(env, frame_of(env, r), s - 1);
+	pbv_live_read_slot(env, frame_of(env, r), s);
+	pbv_live_read_slot(env, frame_of(env, r), s - 1);
 	if (kind && s->reg.dynptr != kind)
-		return refuse(env, EINVAL, "Expected a dynptr of type %s as arg #%d\n", names[kind], n);
+		return refuse(env, EINVAL, "Expected a dynptr of type %s as arg #%d\n", names[kind],
+			      n);
 	return 0;
 }
 
-/* ---- one argument ------------------------------------------------------------------------------------ */
+/* ---- one argument -------------------------------------------------------------------------- */
 
 static int note_map(struct env *env, const struct reg *r, struct helper_call *call)
 {
 	if (call->map && (call->map != r->map || call->map_uid != r->map_uid))
 		return refuse(env, EINVAL,
-			      "timer pointer in R1 map_uid=%d doesn't match map pointer in R2 map_uid=%d\n",
+			      "timer pointer in R1 map_uid=%d doesn't match map pointer in R2 "
+			      "map_uid=%d\n",
 			      (int)call->map_uid, (int)r->map_uid);
 	call->map = r->map;
 	call->map_uid = r->map_uid;
 	return 0;
 }
 
-static int note_release(struct env *env, unsigned n, const struct reg *r, unsigned arg, struct helper_call *call)
+static int note_release(struct env *env, unsigned n, const struct reg *r, unsigned arg,
+			struct helper_call *call)
 {
 	struct slot *s;
 
@@ -324,10 +361,12 @@ static int note_release(struct env *env, unsigned n, const struct reg *r, unsign
 		if (!s || !s->reg.id)
 			return refuse(env, EINVAL, "arg %d is an unacquired reference\n", n);
 	} else if (!r->ref && !reg_is_null(r)) {
-		return refuse(env, EINVAL, "R%d must be referenced when passed to release function\n", n);
+		return refuse(env, EINVAL,
+			      "R%d must be referenced when passed to release function\n", n);
 	}
 	if (call->release_reg)
-		return refuse(env, EFAULT, "verifier internal error: more than one release argument\n");
+		return refuse(env, EFAULT,
+			      "verifier internal error: more than one release argument\n");
 	call->release_reg = n;
 	return 0;
 }
@@ -337,7 +376,8 @@ static int note_ref(struct env *env, unsigned n, const struct reg *r, struct hel
 	if (!r->ref)
 		return 0;
 	if (call->ref)
-		return refuse(env, EFAULT, "verifier internal error: more than one arg with ref_obj_id R%d %u %u\n", n,
+		return refuse(env, EFAULT, "verifier internal error: more than one arg with "
+					   "ref_obj_id R%d %u %u\n", n,
 			      r->ref, call->ref);
 	call->ref = r->ref;
 	return 0;
@@ -350,17 +390,19 @@ static int check_memory_arg(struct env *env, unsigned n, unsigned arg, struct he
 	call->raw = arg & PB_BPF_UNINIT;
 	if (!(arg & PB_BPF_FIXED_SIZE))
 		return 0;	/* with its size, the next argument */
-	return helper_memory(env, n, p->size[n - 1], arg & PB_BPF_MEM_WRITE, false, call);
+	return pbv_helper_memory(env, n, p->size[n - 1], arg & PB_BPF_MEM_WRITE, false, call);
 }
 
-static int check_sized(struct env *env, unsigned n, int size, unsigned arg, struct helper_call *call)
+static int check_sized(struct env *env, unsigned n, int size, unsigned arg,
+		       struct helper_call *call)
 {
 	const struct reg *r = &cur_regs(env)[n];
-	int err = helper_memory(env, n, size, arg & PB_BPF_MEM_WRITE, false, call);
+	int err = pbv_helper_memory(env, n, size, arg & PB_BPF_MEM_WRITE, false, call);
 
-	if (err || !tnum_aligned(tnum_add(r->var, tnum_of((uint64_t)(int64_t)r->off)), (uint64_t)size))
-		return err ? err : refuse(env, EACCES, "misaligned access off %s+%d+0 size %d\n", tnum_text(r->var),
-					  r->off, size);
+	if (err ||
+	    !tnum_aligned(tnum_add(r->var, tnum_of((uint64_t)(int64_t)r->off)), (uint64_t)size))
+		return err ? err : refuse(env, EACCES, "misaligned access off %s+%d+0 size %d\n",
+					  tnum_text(r->var), r->off, size);
 	return 0;
 }
 
@@ -374,14 +416,15 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 	case PB_BPF_ARG_PTR_TO_MAP_KEY:
 		if (!call->map)
 			return refuse(env, EACCES, "invalid map_ptr to access map->key\n");
-		return helper_memory(env, n, (int)call->map->attr.key_size, false, false, NULL);
+		return pbv_helper_memory(env, n, (int)call->map->attr.key_size, false, false, NULL);
 	case PB_BPF_ARG_PTR_TO_MAP_VALUE:
 		if (arg & PB_BPF_MAYBE_NULL && reg_is_null(r))
 			return 0;
 		if (!call->map)
 			return refuse(env, EACCES, "invalid map_ptr to access map->value\n");
 		call->raw = arg & PB_BPF_UNINIT;
-		return helper_memory(env, n, (int)call->map->attr.value_size, arg & PB_BPF_MEM_WRITE, false, call);
+		return pbv_helper_memory(env, n, (int)call->map->attr.value_size,
+					 arg & PB_BPF_MEM_WRITE, false, call);
 	case PB_BPF_ARG_PTR_TO_PERCPU_BTF_ID:
 		call->btf = r->btf;
 		return 0;
@@ -409,7 +452,7 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 		if (!tnum_is_const(r->var))
 			return refuse(env, EACCES, "R%d is not a known constant'\n", n);
 		call->mem_size = (uint32_t)r->var.value;
-		return precise_reg(env, n);
+		return pbv_precise_reg(env, n);
 	case PB_BPF_ARG_PTR_TO_CONST_STR:
 		return check_string(env, n, r);
 	case PB_BPF_ARG_PTR_TO_KPTR:
@@ -437,7 +480,7 @@ static int arg_of_map(struct env *env, const struct helper_call *call, unsigned 
 	}
 }
 
-int check_arg(struct env *env, unsigned i, struct helper_call *call)
+int pbv_check_arg(struct env *env, unsigned i, struct helper_call *call)
 {
 	unsigned arg = call->proto->arg[i], n = i + 1;
 	const struct reg *r = &cur_regs(env)[n];
@@ -445,18 +488,19 @@ int check_arg(struct env *env, unsigned i, struct helper_call *call)
 
 	if (!arg)
 		return 0;
-	err = reg_use(env, n, READ);
+	err = pbv_reg_use(env, n, READ);
 	if (err)
 		return err;
 	if (arg == PB_BPF_ARG_ANYTHING)
-		return leaks(env, n) ? refuse(env, EACCES, "R%d leaks addr into helper function\n", n) : 0;
-	if (reg_is_packet(r) && !may_access_packet(env, call->proto, false))
+		return pbv_leaks(env, n) ? refuse(env, EACCES,
+						  "R%d leaks addr into helper function\n", n) : 0;
+	if (reg_is_packet(r) && !pbv_may_access_packet(env, call->proto, false))
 		return refuse(env, EACCES, "helper access to the packet is not allowed\n");
 	if ((arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_MAP_VALUE)
 		err = arg_of_map(env, call, &arg);
 	if (!err && reg_is_null(r) && arg & PB_BPF_MAYBE_NULL) {
 		/* only 0 may stand in a pointer's place */
-		err = precise_reg(env, n);
+		err = pbv_precise_reg(env, n);
 	} else if (!err) {
 		err = check_type(env, n, arg, call);
 		if (!err)

@@ -4,7 +4,17 @@
  * the operands, their copies, pointers that may be NULL, and packets. What it says of
  * numbers is compare.c's.
  */
+#include "bpf/verifier/access.h"
+#include "bpf/verifier/branch.h"
+#include "bpf/verifier/compare.h"
+#include "bpf/verifier/constant.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/scalar.h"
+#include "bpf/verifier/speculate.h"
+#include "bpf/verifier/state.h"
 
 #define UNKNOWN COMPARE_UNKNOWN
 
@@ -16,7 +26,8 @@ static bool never_null(const struct reg *r)
 	if (r->flags & MAYBE_NULL || r->wide.smin <= -MAX_VAR_OFF || r->wide.smax >= MAX_VAR_OFF)
 		return false;
 	switch (r->type) {
-	case TO_SOCKET: case TO_TCP_SOCK: case TO_XDP_SOCK: case TO_SOCK_COMMON: case TO_MAP_VALUE: case TO_MAP_KEY:
+	case TO_SOCKET: case TO_TCP_SOCK: case TO_XDP_SOCK: case TO_SOCK_COMMON: case TO_MAP_VALUE:
+	case TO_MAP_KEY:
 	case TO_MEM: case TO_BUF: case MAP_PTR:
 		return true;
 	default:
@@ -42,7 +53,7 @@ static int decide_packet(const struct reg *dst, const struct reg *src, unsigned 
 		if (dst->type != TO_PACKET_END)
 			return UNKNOWN;
 		p = src;
-		op = compare_flip(op);
+		op = pbv_compare_flip(op);
 	}
 	if (p->range >= 0)
 		return UNKNOWN;
@@ -56,7 +67,7 @@ static int decide_packet(const struct reg *dst, const struct reg *src, unsigned 
 static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op, int bits)
 {
 	if (dst->type == SCALAR && src->type == SCALAR)
-		return compare_decide(dst, src, op, bits);
+		return pbv_compare_decide(dst, src, op, bits);
 	if (src->type == SCALAR)
 		return decide_null(dst, src, op, bits);
 	if (dst->type == SCALAR)
@@ -75,15 +86,15 @@ static void tell_copy(struct reg *r, const struct reg *known)
 	const struct reg link = *r;
 	struct reg add;
 
-	reg_copy(r, known);
+	pbv_reg_copy(r, known);
 	r->delta = link.delta;
 	r->moved = link.moved;
 	if (!delta)
 		return;
 	memset(&add, 0, sizeof add);
-	reg_make_const(&add, (uint64_t)delta);
-	scalar_add(r, &add);
-	reg_sync(r);
+	pbv_reg_make_const(&add, (uint64_t)delta);
+	pbv_scalar_add(r, &add);
+	pbv_reg_sync(r);
 }
 
 /* What is known of one is known of its copies. */
@@ -110,14 +121,16 @@ static void link_copies(struct state *st, uint32_t id, struct step *step)
 				reg_unlink(r);
 			else
 				step->linked[step->nr_linked++] =
-					(uint16_t)(f->number << 8 | (r_n < 11 ? r_n : 0x80 | (r_n - 11)));
+					(uint16_t)(f->number << 8 |
+						   (r_n < 11 ? r_n : 0x80 | (r_n - 11)));
 		}
 	}
 }
 
 static int note_copies(struct env *env, const struct reg *dst, const struct reg *src)
 {
-	uint32_t id = dst->type == SCALAR ? dst->id : 0, other = src && src->type == SCALAR ? src->id : 0;
+	uint32_t id = dst->type == SCALAR ? dst->id : 0, other = src &&
+		      src->type == SCALAR ? src->id : 0;
 	struct step step = { 0 }, *last;
 
 	if (!id && !other)
@@ -127,7 +140,7 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 		link_copies(env->cur, other, &step);
 	if (step.nr_linked < 2)
 		return 0;
-	if (step_push(env))
+	if (pbv_step_push(env))
 		return -ENOMEM;
 	last = &env->cur->steps[env->cur->nr_steps - 1];
 	last->nr_linked = step.nr_linked;
@@ -140,24 +153,24 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
  * that was left last. Messages logged here stay in that path's log, as they may be the reason
  * if the path is refused.
  */
-static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2, struct reg *src2,
-			 unsigned op, int bits)
+static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
+			 struct reg *src2, unsigned op, int bits)
 {
 	int err;
 
-	compare_learn(dst, src, op, false, bits);
-	compare_learn(dst2, src2, op, true, bits);
-	err = check_consistent(env, dst2, "true_reg1");
+	pbv_compare_learn(dst, src, op, false, bits);
+	pbv_compare_learn(dst2, src2, op, true, bits);
+	err = pbv_check_consistent(env, dst2, "true_reg1");
 	if (!err)
-		err = check_consistent(env, src2, "true_reg2");
+		err = pbv_check_consistent(env, src2, "true_reg2");
 	if (err)
 		return err;
 	env->waiting->log_at = env->v->log ? pb_bpf_text_at(env->v->log) : 0;
-	err = check_consistent(env, dst, "false_reg1");
-	return err ? err : check_consistent(env, src, "false_reg2");
+	err = pbv_check_consistent(env, dst, "false_reg1");
+	return err ? err : pbv_check_consistent(env, src, "false_reg2");
 }
 
-/* ---- NULL or not -------------------------------------------------------------------------------- */
+/* ---- NULL or not --------------------------------------------------------------------------- */
 
 static void known_null(struct reg *r)
 {
@@ -176,7 +189,7 @@ static void known_pointer(struct env *env, struct reg *r)
 		switch (m->attr.type) {
 		case BPF_MAP_TYPE_ARRAY_OF_MAPS: case BPF_MAP_TYPE_HASH_OF_MAPS:
 			r->type = MAP_PTR;
-			r->map = inner_map(env, m);
+			r->map = pbv_inner_map(env, m);
 			if (r->map->types.timer_off >= 0)
 				r->map_uid = r->id;
 			break;
@@ -199,7 +212,7 @@ static void learn_null(struct env *env, struct state *st, unsigned n, bool null)
 	uint32_t id = of->id, ref = of->ref;
 
 	if (null && ref && ref == id)
-		(void)ref_release_id(st->frames[st->cur], id);
+		(void)pbv_ref_release_id(st->frames[st->cur], id);
 	for_each_reg(st, f, r) {
 		if (!(r->flags & MAYBE_NULL) || r->id != id || !id || r->off || !tnum_is(r->var, 0))
 			continue;
@@ -215,12 +228,12 @@ static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
 {
 	struct reg *unsure = a->flags & MAYBE_NULL ? a : b, *sure = unsure == a ? b : a;
 
-	if (unsure->flags & MAYBE_NULL && !(sure->flags & MAYBE_NULL) && sure->type != SCALAR && !sure->off &&
-	    tnum_is(sure->var, 0) && sure->type != TO_BTF && unsure->type != TO_BTF)
+	if (unsure->flags & MAYBE_NULL && !(sure->flags & MAYBE_NULL) && sure->type != SCALAR &&
+	    !sure->off && tnum_is(sure->var, 0) && sure->type != TO_BTF && unsure->type != TO_BTF)
 		known_pointer(env, unsure);
 }
 
-/* ---- packets ---------------------------------------------------------------------------------------- */
+/* ---- packets ------------------------------------------------------------------------------- */
 
 /* The bytes before p are there; one more if p is less than the end. */
 static void found_bytes(struct state *st, const struct reg *p, bool one_more)
@@ -272,7 +285,7 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 			return false;
 		p = src;
 		n = insn->src_reg;
-		op = compare_flip(op);
+		op = pbv_compare_flip(op);
 	}
 	/* p > end and p >= end: what follows (here) is inside */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
@@ -282,17 +295,18 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 	return true;
 }
 
-/* ---- the instruction ----------------------------------------------------------------------------------- */
+/* ---- the instruction ----------------------------------------------------------------------- */
 
 static int check_operands(struct env *env, const struct bpf_insn *insn)
 {
 	const struct reg *dst = &cur_regs(env)[insn->dst_reg], *src = &cur_regs(env)[insn->src_reg];
-	int err = reg_use(env, insn->dst_reg, READ);
+	int err = pbv_reg_use(env, insn->dst_reg, READ);
 
 	if (err || BPF_SRC(insn->code) == BPF_K)
 		return err;
-	err = reg_use(env, insn->src_reg, READ);
-	if (!err && leaks(env, insn->src_reg) && !(reg_is_packet_or_end(dst) && reg_is_packet_or_end(src)))
+	err = pbv_reg_use(env, insn->src_reg, READ);
+	if (!err && pbv_leaks(env, insn->src_reg) &&
+	    !(reg_is_packet_or_end(dst) && reg_is_packet_or_end(src)))
 		err = refuse(env, EACCES, "R%d pointer comparison prohibited\n", insn->src_reg);
 	return err;
 }
@@ -304,7 +318,7 @@ static int note_stack(struct env *env, const struct reg *dst, const struct reg *
 
 	if (!src || (dst->type != TO_STACK && src->type != TO_STACK))
 		return 0;
-	if (step_push(env))
+	if (pbv_step_push(env))
 		return -ENOMEM;
 	last = &env->cur->steps[env->cur->nr_steps - 1];
 	last->dst_stack = dst->type == TO_STACK;
@@ -312,30 +326,31 @@ static int note_stack(struct env *env, const struct reg *dst, const struct reg *
 	return 0;
 }
 
-static int go_one_way(struct env *env, const struct bpf_insn *insn, bool taken, const struct reg *dst,
-		      const struct reg *src)
+static int go_one_way(struct env *env, const struct bpf_insn *insn, bool taken,
+		      const struct reg *dst, const struct reg *src)
 {
 	uint32_t target = env->insn + 1 + (uint32_t)(int32_t)insn->off;
-	int err = dst->type == SCALAR ? precise_reg(env, insn->dst_reg) : 0;
+	int err = dst->type == SCALAR ? pbv_precise_reg(env, insn->dst_reg) : 0;
 
 	if (!err && src && src->type == SCALAR)
-		err = precise_reg(env, insn->src_reg);
+		err = pbv_precise_reg(env, insn->src_reg);
 	if (err)
 		return err;
 	/* a processor may go the other one for a while */
-	if (!env->trust_v1 && !speculate(env, insn, taken ? env->insn + 1 : target))
+	if (!env->trust_v1 && !pbv_speculate(env, insn, taken ? env->insn + 1 : target))
 		return -EFAULT;
-	log_insn_state(env);
+	pbv_log_insn_state(env);
 	if (taken)
 		env->insn = target - 1;
 	return 0;
 }
 
-int check_branch(struct env *env, const struct bpf_insn *insn)
+int pbv_check_branch(struct env *env, const struct bpf_insn *insn)
 {
 	struct reg *regs = cur_regs(env), *dst = &regs[insn->dst_reg], *regs2, known[2];
 	struct reg *src = BPF_SRC(insn->code) == BPF_X ? &regs[insn->src_reg] : NULL;
-	int bits = BPF_CLASS(insn->code) == BPF_JMP32 ? 32 : 64, way, err = check_operands(env, insn);
+	int bits = BPF_CLASS(insn->code) == BPF_JMP32 ? 32 : 64, way,
+		err = check_operands(env, insn);
 	unsigned op = BPF_OP(insn->code);
 	struct state *there;
 
@@ -344,15 +359,16 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 	if (err)
 		return err;
 	memset(known, 0, sizeof known);
-	reg_make_const(&known[0], (uint64_t)(int64_t)insn->imm);
-	reg_make_const(&known[1], (uint64_t)(int64_t)insn->imm);
+	pbv_reg_make_const(&known[0], (uint64_t)(int64_t)insn->imm);
+	pbv_reg_make_const(&known[1], (uint64_t)(int64_t)insn->imm);
 	way = decide_insn(dst, src ? src : known, op, bits);
 	if (way != UNKNOWN)
 		return go_one_way(env, insn, way, dst, src);
 	err = note_copies(env, dst, src);
 	if (err)
 		return err;
-	there = branch_push(env, env->insn + 1 + (uint32_t)(int32_t)insn->off, env->insn, false);
+	there = pbv_branch_push(env, env->insn + 1 + (uint32_t)(int32_t)insn->off, env->insn,
+				false);
 	if (!there)
 		return -EFAULT;
 	regs2 = there->frames[there->cur]->regs;
@@ -368,16 +384,18 @@ int check_branch(struct env *env, const struct bpf_insn *insn)
 		tell_copies(env->cur, dst);
 		tell_copies(there, &regs2[insn->dst_reg]);
 	}
-	if (!src && bits == 64 && !insn->imm && (op == BPF_JEQ || op == BPF_JNE) && dst->flags & MAYBE_NULL) {
+	if (!src && bits == 64 && !insn->imm && (op == BPF_JEQ || op == BPF_JNE) &&
+	    dst->flags & MAYBE_NULL) {
 		learn_null(env, env->cur, insn->dst_reg, op == BPF_JNE);
 		learn_null(env, there, insn->dst_reg, op == BPF_JEQ);
 	} else if (src && bits == 64 && dst->type != SCALAR && src->type != SCALAR &&
-		   (op == BPF_JEQ || op == BPF_JNE) && !leaks(env, insn->dst_reg)) {
+		   (op == BPF_JEQ || op == BPF_JNE) && !pbv_leaks(env, insn->dst_reg)) {
 		learn_equal_pointers(env, op == BPF_JEQ ? &regs2[insn->dst_reg] : dst,
 				     op == BPF_JEQ ? &regs2[insn->src_reg] : src);
-	} else if (!learn_packet(insn, dst, &regs[insn->src_reg], env->cur, there) && leaks(env, insn->dst_reg)) {
+	} else if (!learn_packet(insn, dst, &regs[insn->src_reg], env->cur, there) &&
+		   pbv_leaks(env, insn->dst_reg)) {
 		return refuse(env, EACCES, "R%d pointer comparison prohibited\n", insn->dst_reg);
 	}
-	log_insn_state(env);
+	pbv_log_insn_state(env);
 	return 0;
 }

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls of helpers: permission, arguments, return value. */
 #include "bpf/core/format.h"
+#include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/func.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/state.h"
 
 #define MAX_ERRNO 4095
 
@@ -19,23 +26,25 @@ static bool acquires(const struct helper_call *c)
 {
 	uint32_t map = c->map ? c->map->attr.type : 0;
 
-	return is_one_of(c->id, BPF_FUNC_sk_lookup_tcp, BPF_FUNC_sk_lookup_udp, BPF_FUNC_skc_lookup_tcp,
-			 BPF_FUNC_ringbuf_reserve, BPF_FUNC_kptr_xchg) ||
-	       (c->id == BPF_FUNC_map_lookup_elem && (map == BPF_MAP_TYPE_SOCKMAP || map == BPF_MAP_TYPE_SOCKHASH));
+	return is_one_of(c->id, BPF_FUNC_sk_lookup_tcp, BPF_FUNC_sk_lookup_udp,
+			 BPF_FUNC_skc_lookup_tcp, BPF_FUNC_ringbuf_reserve, BPF_FUNC_kptr_xchg) ||
+	       (c->id == BPF_FUNC_map_lookup_elem &&
+		(map == BPF_MAP_TYPE_SOCKMAP || map == BPF_MAP_TYPE_SOCKHASH));
 }
 
 /* What is returned is what was given, seen as another type. */
 static bool casts(int32_t id)
 {
 	return is_one_of(id, BPF_FUNC_tcp_sock, BPF_FUNC_sk_fullsock, BPF_FUNC_skc_to_tcp_sock,
-			 BPF_FUNC_skc_to_tcp6_sock, BPF_FUNC_skc_to_udp6_sock, BPF_FUNC_skc_to_mptcp_sock,
-			 BPF_FUNC_skc_to_tcp_timewait_sock, BPF_FUNC_skc_to_tcp_request_sock);
+			 BPF_FUNC_skc_to_tcp6_sock, BPF_FUNC_skc_to_udp6_sock,
+			 BPF_FUNC_skc_to_mptcp_sock, BPF_FUNC_skc_to_tcp_timewait_sock,
+			 BPF_FUNC_skc_to_tcp_request_sock);
 }
 
-bool helper_calls_back(int32_t id)
+bool pbv_helper_calls_back(int32_t id)
 {
-	return is_one_of(id, BPF_FUNC_for_each_map_elem, BPF_FUNC_timer_set_callback, BPF_FUNC_find_vma,
-			 BPF_FUNC_loop, BPF_FUNC_user_ringbuf_drain);
+	return is_one_of(id, BPF_FUNC_for_each_map_elem, BPF_FUNC_timer_set_callback,
+			 BPF_FUNC_find_vma, BPF_FUNC_loop, BPF_FUNC_user_ringbuf_drain);
 }
 
 static int check_allowed(struct env *env, struct helper_call *c)
@@ -43,12 +52,14 @@ static int check_allowed(struct env *env, struct helper_call *c)
 	const struct pb_bpf_verify *v = env->v;
 
 	if (c->id < 0 || !pb_bpf_helper_of((uint32_t)c->id)->name)
-		return refuse(env, EINVAL, "invalid func %s#%d\n", helper_name(c->id), c->id);
+		return refuse(env, EINVAL, "invalid func %s#%d\n", pbv_helper_name(c->id), c->id);
 	c->proto = pb_bpf_helper_for(v->type, v->attach_type, v->caps, (uint32_t)c->id);
 	if (!c->proto)
-		return refuse(env, EINVAL, "program of this type cannot use helper %s#%d\n", helper_name(c->id), c->id);
+		return refuse(env, EINVAL, "program of this type cannot use helper %s#%d\n",
+			      pbv_helper_name(c->id), c->id);
 	if (!env->v->gpl && c->proto->flags & PB_BPF_HELPER_GPL)
-		return refuse(env, EINVAL, "cannot call GPL-restricted function from non-GPL compatible program\n");
+		return refuse(env, EINVAL, "cannot call GPL-restricted function from non-GPL "
+					   "compatible program\n");
 	return 0;
 }
 
@@ -58,14 +69,14 @@ static int note_map_of_call(struct env *env, const struct helper_call *c)
 {
 	struct aux *aux = &env->aux[env->insn];
 
-	if (!is_one_of(c->id, BPF_FUNC_tail_call, BPF_FUNC_map_lookup_elem, BPF_FUNC_map_update_elem,
-		       BPF_FUNC_map_delete_elem, BPF_FUNC_map_push_elem, BPF_FUNC_map_pop_elem,
-		       BPF_FUNC_map_peek_elem, BPF_FUNC_for_each_map_elem, BPF_FUNC_redirect_map,
-		       BPF_FUNC_map_lookup_percpu_elem))
+	if (!is_one_of(c->id, BPF_FUNC_tail_call, BPF_FUNC_map_lookup_elem,
+		       BPF_FUNC_map_update_elem, BPF_FUNC_map_delete_elem, BPF_FUNC_map_push_elem,
+		       BPF_FUNC_map_pop_elem, BPF_FUNC_map_peek_elem, BPF_FUNC_for_each_map_elem,
+		       BPF_FUNC_redirect_map, BPF_FUNC_map_lookup_percpu_elem))
 		return 0;
 	if (c->map->attr.flags & BPF_F_RDONLY_PROG &&
-	    is_one_of(c->id, BPF_FUNC_map_update_elem, BPF_FUNC_map_delete_elem, BPF_FUNC_map_push_elem,
-		      BPF_FUNC_map_pop_elem))
+	    is_one_of(c->id, BPF_FUNC_map_update_elem, BPF_FUNC_map_delete_elem,
+		      BPF_FUNC_map_push_elem, BPF_FUNC_map_pop_elem))
 		return refuse(env, EACCES, "write into map forbidden\n");
 	if (!aux->map_known)
 		aux->func_map = c->map;
@@ -89,7 +100,7 @@ static int note_tail_call_index(struct env *env, const struct helper_call *c)
 		fact->key_known = false;
 		return 0;
 	}
-	err = precise_reg(env, 3);
+	err = pbv_precise_reg(env, 3);
 	if (first) {
 		fact->key = (uint32_t)r->var.value;
 		fact->key_known = true;
@@ -109,7 +120,7 @@ static int note_loop(struct env *env, const struct helper_call *c)
 	if (aux->loop_known && !aux->fact.loop_fits)
 		return 0;
 	if (no_flags)
-		err = precise_reg(env, 4);
+		err = pbv_precise_reg(env, 4);
 	aux->fact.loop_fits = no_flags && (!aux->loop_known || aux->fact.loop_func == func);
 	aux->fact.loop_func = func;
 	aux->loop_known = true;
@@ -123,7 +134,7 @@ static int write_raw(struct env *env, const struct helper_call *c)
 	int err = 0;
 
 	for (int i = 0; i < c->raw_size && !err; i++)
-		err = check_mem(env, (unsigned)c->raw_reg, i, 1, true, -1, false);
+		err = pbv_check_mem(env, (unsigned)c->raw_reg, i, 1, true, -1, false);
 	return err;
 }
 
@@ -137,20 +148,21 @@ static int make_dynptr(struct env *env, const struct helper_call *c)
 	if (!c->dynptr_reg)
 		return 0;
 	for (int i = 0; i < 2 * SLOT && !err; i += SLOT)
-		err = check_mem(env, c->dynptr_reg, i, SLOT, true, -1, false);
+		err = pbv_check_mem(env, c->dynptr_reg, i, SLOT, true, -1, false);
 	if (err)
 		return err;
 	if ((-r->off - 1) / SLOT < 1 || !(arg & (PB_BPF_DYNPTR_LOCAL | PB_BPF_DYNPTR_RINGBUF)))
 		return -EINVAL;
 	if (arg & PB_BPF_DYNPTR_RINGBUF)
-		id = ref_acquire(env);
+		id = pbv_ref_acquire(env);
 	if (id < 0)
 		return id;
 	s = &frame_of(env, r)->slots[(-r->off - 1) / SLOT];
 	for (int i = 0; i < SLOT; i++)
 		s[0].type[i] = s[-1].type[i] = S_DYNPTR;
 	s[0].reg.first_slot = true;
-	s[0].reg.dynptr = s[-1].reg.dynptr = arg & PB_BPF_DYNPTR_LOCAL ? LOCAL_DYNPTR : RINGBUF_DYNPTR;
+	s[0].reg.dynptr = s[-1].reg.dynptr = arg & PB_BPF_DYNPTR_LOCAL ? LOCAL_DYNPTR :
+			  RINGBUF_DYNPTR;
 	s[0].reg.dynptr_id = s[-1].reg.dynptr_id = ++env->ids;
 	s[0].reg.id = s[-1].reg.id = (uint32_t)id;
 	return 0;
@@ -164,7 +176,7 @@ static int end_dynptr(struct env *env, const struct reg *r)
 	memset(s[0].type, S_INVALID, SLOT);
 	memset(s[-1].type, S_INVALID, SLOT);
 	if (s[0].reg.dynptr == RINGBUF_DYNPTR)
-		err = ref_release(env, s[0].reg.id);
+		err = pbv_ref_release(env, s[0].reg.id);
 	s[0].reg.id = s[-1].reg.id = 0;
 	s[0].reg.first_slot = false;
 	s[0].reg.dynptr = s[-1].reg.dynptr = 0;
@@ -181,11 +193,12 @@ static int release(struct env *env, const struct helper_call *c)
 	if ((c->proto->arg[c->release_reg - 1] & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_DYNPTR)
 		err = end_dynptr(env, r);
 	else if (c->ref)
-		err = ref_release(env, c->ref);
+		err = pbv_ref_release(env, c->ref);
 	else if (reg_is_null(r))
 		err = 0;
 	if (err)
-		log(env, "func %s#%d reference has not been acquired before\n", c->proto->name, (int)c->id);
+		log(env, "func %s#%d reference has not been acquired before\n", c->proto->name,
+		    (int)c->id);
 	return err;
 }
 
@@ -210,30 +223,33 @@ static int check_special(struct env *env, const struct bpf_insn *insn, struct he
 
 	switch (c->id) {
 	case BPF_FUNC_tail_call:
-		err = ref_check_leak(env);
+		err = pbv_ref_check_leak(env);
 		if (err)
 			log(env, "tail_call would lead to reference leak\n");
 		return err;
 	case BPF_FUNC_get_local_storage:
 		if (!reg_is_null(&regs[2]))
-			return refuse(env, EINVAL, "get_local_storage() doesn't support non-zero flags\n");
-		return precise_reg(env, 2);
+			return refuse(env, EINVAL,
+				      "get_local_storage() doesn't support non-zero flags\n");
+		return pbv_precise_reg(env, 2);
 	case BPF_FUNC_snprintf:
 		return check_format(env);
 	case BPF_FUNC_loop:
 		err = note_loop(env, c);
-		return err ? err : check_callback(env, insn, c);
+		return err ? err : pbv_check_callback(env, insn, c);
 	case BPF_FUNC_for_each_map_elem: case BPF_FUNC_timer_set_callback: case BPF_FUNC_find_vma:
 	case BPF_FUNC_user_ringbuf_drain:
-		return check_callback(env, insn, c);
+		return pbv_check_callback(env, insn, c);
 	case BPF_FUNC_dynptr_from_mem:
 		if (!reg_is(&regs[1], TO_MAP_VALUE))
-			return refuse(env, EACCES, "Unsupported reg type %s for bpf_dynptr_from_mem data\n",
+			return refuse(env, EACCES,
+				      "Unsupported reg type %s for bpf_dynptr_from_mem data\n",
 				      type_name(&regs[1]));
 		return 0;
 	case BPF_FUNC_dynptr_data:
 		if (regs[1].type == TO_STACK) {
-			const struct slot *s = &frame_of(env, &regs[1])->slots[(-regs[1].off - 1) / SLOT];
+			const struct slot *s =
+				&frame_of(env, &regs[1])->slots[(-regs[1].off - 1) / SLOT];
 
 			c->ref = s->reg.id;
 			c->slice_of = s->reg.dynptr_id;
@@ -242,32 +258,33 @@ static int check_special(struct env *env, const struct bpf_insn *insn, struct he
 	case BPF_FUNC_get_func_ip:
 		if (env->v->type->type == BPF_PROG_TYPE_KPROBE)
 			return 0;
-		return refuse(env, ENOTSUPP, "func %s#%d not supported for program type %d\n", c->proto->name,
-			      (int)c->id, (int)env->v->type->type);
+		return refuse(env, ENOTSUPP, "func %s#%d not supported for program type %d\n",
+			      c->proto->name, (int)c->id, (int)env->v->type->type);
 	default:
 		return 0;
 	}
 }
 
-/* ---- what comes back ---------------------------------------------------------------------------- */
+/* ---- what comes back ----------------------------------------------------------------------- */
 
 static int make_result(struct env *env, const struct helper_call *c, struct reg *r0)
 {
 	static const uint8_t types[] = {
 		[PB_BPF_RET_MAP_VALUE] = TO_MAP_VALUE, [PB_BPF_RET_SOCKET] = TO_SOCKET,
 		[PB_BPF_RET_TCP_SOCK] = TO_TCP_SOCK, [PB_BPF_RET_SOCK_COMMON] = TO_SOCK_COMMON,
-		[PB_BPF_RET_MEM] = TO_MEM, [PB_BPF_RET_ALLOC_MEM] = TO_MEM, [PB_BPF_RET_BTF_ID] = TO_BTF,
-		[PB_BPF_RET_MEM_OR_BTF_ID] = TO_BTF,
+		[PB_BPF_RET_MEM] = TO_MEM, [PB_BPF_RET_ALLOC_MEM] = TO_MEM,
+		[PB_BPF_RET_BTF_ID] = TO_BTF, [PB_BPF_RET_MEM_OR_BTF_ID] = TO_BTF,
 	};
-	unsigned ret = c->proto->ret & PB_BPF_RET_BASE, flags = c->proto->ret & PB_BPF_MAYBE_NULL ? MAYBE_NULL : 0;
+	unsigned ret = c->proto->ret & PB_BPF_RET_BASE,
+		flags = c->proto->ret & PB_BPF_MAYBE_NULL ? MAYBE_NULL : 0;
 
 	if (ret == PB_BPF_RET_VOID)
 		return 0;
 	if (ret == PB_BPF_RET_INTEGER) {
-		reg_make_scalar(r0, !env->capable);
+		pbv_reg_make_scalar(r0, !env->capable);
 		return 0;
 	}
-	reg_make(r0, types[ret], flags | (ret == PB_BPF_RET_ALLOC_MEM ? RESERVED : 0));
+	pbv_reg_make(r0, types[ret], flags | (ret == PB_BPF_RET_ALLOC_MEM ? RESERVED : 0));
 	switch (ret) {
 	case PB_BPF_RET_MAP_VALUE:
 		r0->map = c->map;
@@ -298,7 +315,7 @@ static int make_reference(struct env *env, const struct helper_call *c, struct r
 	if (casts(c->id) || c->id == BPF_FUNC_dynptr_data) {
 		r0->ref = c->ref;
 	} else if (acquires(c)) {
-		id = ref_acquire(env);
+		id = pbv_ref_acquire(env);
 		if (id < 0)
 			return id;
 		r0->id = r0->ref = (uint32_t)id;
@@ -316,7 +333,7 @@ static void refine_result(const struct helper_call *c, struct reg *r0)
 	r0->wide.smax = (int64_t)c->most_size;
 	r0->low.smax = (int32_t)c->most_size;
 	r0->wide.smin = r0->low.smin = -MAX_ERRNO;
-	reg_sync(r0);
+	pbv_reg_sync(r0);
 }
 
 /* In a subprogram: another program may return in its place, with whatever it likes. */
@@ -327,28 +344,28 @@ static int return_of_other(struct env *env)
 
 	if (!env->cur->cur)
 		return 0;
-	if (!branch_push(env, env->insn + 1, env->insn, false))
+	if (!pbv_branch_push(env, env->insn + 1, env->insn, false))
 		return -EFAULT;
-	forget_packets(env);
-	reg_make_scalar(&f->regs[0], !env->capable);
+	pbv_forget_packets(env);
+	pbv_reg_make_scalar(&f->regs[0], !env->capable);
 	if (f->in_callback) {
 		/* helpers ask only whether it is 0 */
 		f->regs[0].var = tnum_range(0, f->most_ret);
-		reg_sync(&f->regs[0]);
+		pbv_reg_sync(&f->regs[0]);
 	}
-	err = leave_frame(env);
+	err = pbv_leave_frame(env);
 	env->insn--;
 	return err;
 }
 
-int check_helper(struct env *env, const struct bpf_insn *insn)
+int pbv_check_helper(struct env *env, const struct bpf_insn *insn)
 {
 	struct helper_call c = { .id = insn->imm };
 	struct reg *regs = cur_regs(env);
 	int err = check_allowed(env, &c);
 
 	for (unsigned i = 0; i < 5 && !err; i++)
-		err = check_arg(env, i, &c);
+		err = pbv_check_arg(env, i, &c);
 	if (!err)
 		err = note_map_of_call(env, &c);
 	if (!err)
@@ -363,15 +380,15 @@ int check_helper(struct env *env, const struct bpf_insn *insn)
 		err = check_special(env, insn, &c);
 	if (err)
 		return err;
-	regs_clobber(env, regs);
+	pbv_regs_clobber(env, regs);
 	err = make_result(env, &c, &regs[0]);
 	if (!err)
 		err = make_reference(env, &c, &regs[0]);
 	if (err)
 		return err;
 	refine_result(&c, &regs[0]);
-	err = check_map_helper(env, c.map, c.id);
+	err = pbv_check_map_helper(env, c.map, c.id);
 	if (!err && c.proto->flags & PB_BPF_HELPER_MOVES_PKT)
-		forget_packets(env);
+		pbv_forget_packets(env);
 	return err || c.id != BPF_FUNC_tail_call ? err : return_of_other(env);
 }

@@ -5,7 +5,13 @@
  * points, which the walk back for precision needs).
  */
 #include "bpf/helper/kfunc.h"
+#include "bpf/verifier/cfg.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/fastcall.h"
+#include "bpf/verifier/func.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/iter.h"
+#include "bpf/verifier/log.h"
 
 static unsigned form_at(const struct env *env, uint32_t i)
 {
@@ -51,11 +57,12 @@ static int check_kfunc_call(struct env *env, const struct bpf_insn *insn)
 	if (insn->off || !pb_bpf_kfunc_of(insn->imm))
 		return refuse(env, EINVAL, "calling kernel function is not allowed\n");
 	if (!env->v->gpl)
-		return refuse(env, EINVAL, "cannot call kernel function from non-GPL compatible program\n");
+		return refuse(env, EINVAL,
+			      "cannot call kernel function from non-GPL compatible program\n");
 	return 0;
 }
 
-int find_subprogs(struct env *env)
+int pbv_find_subprogs(struct env *env)
 {
 	int err = add_subprog(env, 0);
 
@@ -65,8 +72,8 @@ int find_subprogs(struct env *env)
 		if (!call && !loads_func(env, i) && form_at(env, i) != PB_BPF_CALL_KFUNC)
 			continue;
 		if (!env->capable)
-			return refuse(env, EPERM, "loading/calling other bpf or kernel functions are allowed for "
-				      "CAP_BPF and CAP_SYS_ADMIN\n");
+			return refuse(env, EPERM, "loading/calling other bpf or kernel functions "
+						  "are allowed for CAP_BPF and CAP_SYS_ADMIN\n");
 		if (form_at(env, i) == PB_BPF_CALL_KFUNC) {
 			err = check_kfunc_call(env, &env->insns[i]);
 			continue;
@@ -92,7 +99,8 @@ static int check_last(struct env *env, uint32_t i)
 {
 	uint8_t code = env->insns[i].code;
 
-	if (code == (BPF_JMP | BPF_EXIT) || code == (BPF_JMP | BPF_JA) || code == (BPF_JMP32 | BPF_JA))
+	if (code == (BPF_JMP | BPF_EXIT) || code == (BPF_JMP | BPF_JA) ||
+	    code == (BPF_JMP32 | BPF_JA))
 		return 0;
 	return refuse(env, EINVAL, "last insn is not an exit or jmp\n");
 }
@@ -109,7 +117,7 @@ static bool moves_packet(const struct bpf_insn *insn)
 static bool calls_mover(const struct env *env, uint32_t i)
 {
 	bool calls = form_at(env, i) == PB_BPF_CALL_PC || loads_func(env, i);
-	int sub = calls ? find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm) : -1;
+	int sub = calls ? pbv_find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm) : -1;
 
 	return sub >= 0 && env->subs[sub].moves_packet;
 }
@@ -131,7 +139,7 @@ static void spread_moves(struct env *env)
 	}
 }
 
-int check_subprogs(struct env *env)
+int pbv_check_subprogs(struct env *env)
 {
 	for (uint32_t n = 0; n < env->nr_subs; n++) {
 		uint32_t start = env->subs[n].start, end = env->subs[n + 1].start;
@@ -148,7 +156,8 @@ int check_subprogs(struct env *env)
 			    (BPF_MODE(insn->code) == BPF_ABS || BPF_MODE(insn->code) == BPF_IND))
 				env->subs[n].has_ld_abs = true;
 			if (jumps(insn) && (to < start || to >= end))
-				return refuse(env, EINVAL, "jump out of range from insn %d to %d\n", (int)i, (int)to);
+				return refuse(env, EINVAL, "jump out of range from insn %d to %d\n",
+					      (int)i, (int)to);
 		}
 		if (check_last(env, end - 1))
 			return -EINVAL;
@@ -157,29 +166,35 @@ int check_subprogs(struct env *env)
 	return 0;
 }
 
-int check_funcs(struct env *env)
+int pbv_check_funcs(struct env *env)
 {
 	const struct pb_bpf_verify *v = env->v;
 
 	if (!v->nr_funcs) {
 		for (uint32_t i = 1; i < env->nr_subs; i++) {
 			if (env->subs[i].has_ld_abs)
-				return refuse(env, EINVAL, "LD_ABS is not allowed in subprogs without BTF\n");
+				return refuse(env, EINVAL,
+					      "LD_ABS is not allowed in subprogs without BTF\n");
 			if (env->subs[i].has_tail_call)
-				return refuse(env, EINVAL, "tail_call is not allowed in subprogs without BTF\n");
+				return refuse(env, EINVAL,
+					      "tail_call is not allowed in subprogs without BTF\n");
 		}
 		return 0;
 	}
 	if (v->nr_funcs != env->nr_subs)
-		return refuse(env, EINVAL, "number of funcs in func_info doesn't match number of subprogs\n");
+		return refuse(env, EINVAL,
+			      "number of funcs in func_info doesn't match number of subprogs\n");
 	for (uint32_t i = 0; i < env->nr_subs; i++) {
 		if (v->funcs[i].insn != env->subs[i].start)
 			return refuse(env, EINVAL,
-				      "func_info BTF section doesn't match subprog layout in BPF program\n");
+				      "func_info BTF section doesn't match subprog layout in BPF "
+				      "program\n");
 		if (env->subs[i].has_ld_abs && i && v->funcs[i].returns_void)
-			return refuse(env, EINVAL, "LD_ABS is only allowed in functions that return 'int'.\n");
+			return refuse(env, EINVAL,
+				      "LD_ABS is only allowed in functions that return 'int'.\n");
 		if (env->subs[i].has_tail_call && i && v->funcs[i].returns_void)
-			return refuse(env, EINVAL, "tail_call is only allowed in functions that return 'int'.\n");
+			return refuse(env, EINVAL, "tail_call is only allowed in functions that "
+						   "return 'int'.\n");
 		env->funcs[i] = &v->funcs[i];
 	}
 	return 0;
@@ -196,13 +211,15 @@ struct walk {
 	uint32_t *stack, depth;
 };
 
-static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth, bool branch)
+static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth,
+		bool branch)
 {
 	if (w->mark[from] >= (ON_WAY | nth))
 		return 0;
 	if (to < 0 || to >= env->nr) {
-		log_line(env, from, "%d: ", (int)from);
-		return refuse(env, EINVAL, "jump out of range from insn %d to %d\n", (int)from, (int)to);
+		pbv_log_line(env, from, "%d: ", (int)from);
+		return refuse(env, EINVAL, "jump out of range from insn %d to %d\n", (int)from,
+			      (int)to);
 	}
 	if (branch)
 		env->aux[to].prune_point = env->aux[to].jump_point = true;
@@ -213,8 +230,8 @@ static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsi
 		return 1;
 	}
 	if (w->mark[to] != DONE && !env->capable) {
-		log_line(env, from, "%d: ", (int)from);
-		log_line(env, (uint32_t)to, "%d: ", (int)to);
+		pbv_log_line(env, from, "%d: ", (int)from);
+		pbv_log_line(env, (uint32_t)to, "%d: ", (int)to);
 		return refuse(env, EINVAL, "back-edge from insn %d to %d\n", (int)from, (int)to);
 	}
 	if (w->mark[to] == DONE)
@@ -245,17 +262,19 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	if (loads_func(env, i))
 		return visit_call(env, w, i, 2, true);
 	if (BPF_CLASS(insn->code) != BPF_JMP && BPF_CLASS(insn->code) != BPF_JMP32)
-		return step(env, w, i, (int64_t)i + (form_at(env, i) == PB_BPF_LD64 ? 2 : 1), 1, false);
+		return step(env, w, i, (int64_t)i + (form_at(env, i) == PB_BPF_LD64 ? 2 : 1), 1,
+			    false);
 	switch (BPF_OP(insn->code)) {
 	case BPF_EXIT:
 		return 0;
 	case BPF_CALL:
-		if (!insn->src_reg && helper_calls_back(insn->imm)) {
+		if (!insn->src_reg && pbv_helper_calls_back(insn->imm)) {
 			env->aux[i].prune_point = env->aux[i].jump_point = true;
 			/* runs later, and returns to no frame: a timer's */
-			env->aux[i].calls_back = env->aux[i].head = insn->imm != BPF_FUNC_timer_set_callback;
+			env->aux[i].calls_back = env->aux[i].head =
+				insn->imm != BPF_FUNC_timer_set_callback;
 		}
-		if (kfunc_iterates(insn))
+		if (pbv_kfunc_iterates(insn))
 			env->aux[i].prune_point = env->aux[i].head = true;
 		return visit_call(env, w, i, 1, insn->src_reg == BPF_PSEUDO_CALL);
 	case BPF_JA:
@@ -281,16 +300,18 @@ static int check_reached(struct env *env, const struct walk *w)
 		if (form_at(env, i) != PB_BPF_LD64)
 			continue;
 		if (w->mark[i + 1] != NEW)
-			return refuse(env, EINVAL, "jump into the middle of ldimm64 insn %d\n", (int)i);
+			return refuse(env, EINVAL, "jump into the middle of ldimm64 insn %d\n",
+				      (int)i);
 		i++;
 	}
 	return 0;
 }
 
-int check_cfg(struct env *env)
+int pbv_check_cfg(struct env *env)
 {
-	struct walk w = { .mark = pool_zero(&env->pool, env->nr),
-			  .stack = pool_get(&env->pool, (env->nr + 1) * sizeof(uint32_t), NULL) };
+	struct walk w = { .mark = pbv_pool_zero(&env->pool, env->nr),
+			  .stack = pbv_pool_get(&env->pool, (env->nr + 1) * sizeof(uint32_t),
+						NULL) };
 	int r = w.mark && w.stack ? 0 : -ENOMEM;
 
 	if (!r) {
@@ -308,12 +329,12 @@ int check_cfg(struct env *env)
 	}
 	if (r >= 0)
 		r = check_reached(env, &w);
-	pool_put(&env->pool, w.mark, env->nr);
-	pool_put(&env->pool, w.stack, (env->nr + 1) * sizeof(uint32_t));
+	pbv_pool_put(&env->pool, w.mark, env->nr);
+	pbv_pool_put(&env->pool, w.stack, (env->nr + 1) * sizeof(uint32_t));
 	return r;
 }
 
-/* ---- the deepest chain of frames -------------------------------------------------------------- */
+/* ---- the deepest chain of frames ----------------------------------------------------------- */
 
 struct chain {
 	uint32_t insn, sub;
@@ -321,7 +342,7 @@ struct chain {
 
 static uint32_t frame_size(const struct subprog *s)
 {
-	return pb_align_up(counted_stack(s), 16u);
+	return pb_align_up(pbv_counted_stack(s), 16u);
 }
 
 /* The subprogram that the instruction calls, or whose address it takes for a helper to call. */
@@ -332,7 +353,7 @@ static int callee_at(const struct env *env, uint32_t i)
 
 	if (!call && !loads_func(env, i))
 		return -1;
-	sub = find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
+	sub = pbv_find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
 	/* it runs later, on a stack of its own */
 	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
 }
@@ -355,8 +376,9 @@ static void deepen(struct subprog *s, const struct subprog *callee)
 /* A chain that has been walked down needn't be again where it fits. */
 static bool known_to_fit(const struct subprog *s, uint32_t depth, uint32_t frames)
 {
-	return s->depth_known && depth + s->depth <= PB_BPF_STACK && frames + s->frames <= PB_BPF_MAX_FRAMES &&
-	       !(s->has_tail_call && depth >= 256) && !(s->tail_depth && depth + s->tail_depth >= 256);
+	return s->depth_known && depth + s->depth <= PB_BPF_STACK &&
+	       frames + s->frames <= PB_BPF_MAX_FRAMES && !(s->has_tail_call && depth >= 256) &&
+	       !(s->tail_depth && depth + s->tail_depth >= 256);
 }
 
 static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth, uint32_t n)
@@ -365,12 +387,13 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
 	/* each program of a chain of tail calls keeps its callers' frames */
 	if (s->has_tail_call && *depth >= 256)
-		return refuse(env, EACCES, "tail_calls are not allowed when call stack of previous frames "
+		return refuse(env, EACCES,
+			      "tail_calls are not allowed when call stack of previous frames "
 			      "is %d bytes. Too large\n", (int)*depth);
 	*depth += frame_size(s);
 	if (*depth > PB_BPF_STACK)
-		return refuse(env, EACCES, "combined stack size of %d calls is %d. Too large\n", (int)n + 1,
-			      (int)*depth);
+		return refuse(env, EACCES, "combined stack size of %d calls is %d. Too large\n",
+			      (int)n + 1, (int)*depth);
 	return 0;
 }
 
@@ -416,7 +439,7 @@ static int depth_from(struct env *env, uint32_t root)
 	return 0;
 }
 
-int check_stack_depth(struct env *env)
+int pbv_check_stack_depth(struct env *env)
 {
 	int err = depth_from(env, 0);
 

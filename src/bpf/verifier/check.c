@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The walk over all paths, and what it begins and ends with. */
+#include "bpf/verifier/access.h"
+#include "bpf/verifier/alu.h"
+#include "bpf/verifier/branch.h"
+#include "bpf/verifier/check.h"
+#include "bpf/verifier/constant.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/func.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/iter.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
+#include "bpf/verifier/iterations.h"
 
 /* ---- instructions that are none ---------------------------------------------------------- */
 
@@ -14,11 +28,13 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 	case BPF_ALU: case BPF_ALU64:
 		if (op > BPF_END)
 			return refuse(env, EINVAL, "invalid BPF_ALU opcode %x\n", op);
-		what = op == BPF_END ? "BPF_END" : op == BPF_NEG ? "BPF_NEG" : op == BPF_MOV ? "BPF_MOV" : "BPF_ALU";
+		what = op == BPF_END ? "BPF_END" : op == BPF_NEG ? "BPF_NEG" :
+		       op == BPF_MOV ? "BPF_MOV" : "BPF_ALU";
 		break;
 	case BPF_STX:
 		if (BPF_MODE(insn->code) == BPF_ATOMIC && !env->ops[env->insn])
-			return refuse(env, EINVAL, "BPF_ATOMIC uses invalid atomic opcode %02x\n", (unsigned)insn->imm);
+			return refuse(env, EINVAL, "BPF_ATOMIC uses invalid atomic opcode %02x\n",
+				      (unsigned)insn->imm);
 		what = "BPF_STX";
 		break;
 	case BPF_ST:
@@ -35,7 +51,8 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 	default:
 		if (op == BPF_JCOND)
 			return refuse(env, EINVAL, "invalid may_goto imm %d\n", (int)insn->imm);
-		what = op == BPF_CALL ? "BPF_CALL" : op == BPF_EXIT ? "BPF_EXIT" : op == BPF_JA ? "BPF_JA" : what;
+		what = op == BPF_CALL ? "BPF_CALL" : op == BPF_EXIT ? "BPF_EXIT" :
+		       op == BPF_JA ? "BPF_JA" : what;
 	}
 	return refuse(env, EINVAL, "%s uses reserved fields\n", what);
 }
@@ -70,28 +87,29 @@ static void sign_loaded(struct reg *r, int bytes)
 		return;
 	/* it is another value than that which was spilled */
 	reg_unlink(r);
-	reg_sign_extend(r, bytes);
+	pbv_reg_sign_extend(r, bytes);
 }
 
 static int check_load(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
 	struct reg *regs = cur_regs(env);
 	unsigned type, flags;
-	int err = reg_use(env, insn->src_reg, READ);
+	int err = pbv_reg_use(env, insn->src_reg, READ);
 
 	if (!err)
-		err = reg_use(env, insn->dst_reg, WRITE_KEEP);
+		err = pbv_reg_use(env, insn->dst_reg, WRITE_KEEP);
 	if (err)
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
 	/* fields of a context may lie elsewhere, in another width */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
-		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off, o->width);
+		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
+			      o->width);
 	if (o->form == PB_BPF_LDSX && rewritten(type) && type != TO_CTX)
 		return refuse(env, EACCES, "sign-extending load from %s isn't possible\n",
 			      type_name(&regs[insn->src_reg]));
-	err = check_mem(env, insn->src_reg, insn->off, o->width, false, insn->dst_reg, false);
+	err = pbv_check_mem(env, insn->src_reg, insn->off, o->width, false, insn->dst_reg, false);
 	if (err)
 		return err;
 	if (o->form == PB_BPF_LDSX)
@@ -102,17 +120,17 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 static int check_store(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
 	struct reg *regs = cur_regs(env);
-	int err = o->form == PB_BPF_STX ? reg_use(env, insn->src_reg, READ) : 0;
+	int err = o->form == PB_BPF_STX ? pbv_reg_use(env, insn->src_reg, READ) : 0;
 	unsigned type, flags;
 
 	if (!err)
-		err = reg_use(env, insn->dst_reg, READ);
+		err = pbv_reg_use(env, insn->dst_reg, READ);
 	if (err)
 		return err;
 	type = regs[insn->dst_reg].type;
 	flags = regs[insn->dst_reg].flags;
-	err = check_mem(env, insn->dst_reg, insn->off, o->width, true, o->form == PB_BPF_STX ? insn->src_reg : -1,
-			false);
+	err = pbv_check_mem(env, insn->dst_reg, insn->off, o->width, true,
+			    o->form == PB_BPF_STX ? insn->src_reg : -1, false);
 	return err ? err : note_access(env, type, flags);
 }
 
@@ -120,79 +138,83 @@ static int refuse_atomic(struct env *env, unsigned n)
 {
 	const struct reg *r = &cur_regs(env)[n];
 
-	if (!reg_is(r, TO_CTX) && !(reg_is_packet(r) && !r->flags) && !reg_is(r, TO_FLOW_KEYS) && !reg_is_sock(r))
+	if (!reg_is(r, TO_CTX) && !(reg_is_packet(r) && !r->flags) && !reg_is(r, TO_FLOW_KEYS) &&
+	    !reg_is_sock(r))
 		return 0;
-	return refuse(env, EACCES, "BPF_ATOMIC stores into R%d %s is not allowed\n", n, type_name(r));
+	return refuse(env, EACCES, "BPF_ATOMIC stores into R%d %s is not allowed\n", n,
+		      type_name(r));
 }
 
-int check_atomic(struct env *env, const struct bpf_insn *insn)
+int pbv_check_atomic(struct env *env, const struct bpf_insn *insn)
 {
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
 	int loaded = o->form == PB_BPF_COMPARE ? 0 : o->form == PB_BPF_ATOMIC ? -1 : insn->src_reg;
 	unsigned dst = insn->dst_reg, src = insn->src_reg;
-	int err = reg_use(env, src, READ);
+	int err = pbv_reg_use(env, src, READ);
 
 	if (!err)
-		err = reg_use(env, dst, READ);
+		err = pbv_reg_use(env, dst, READ);
 	if (!err && o->form == PB_BPF_COMPARE)
-		err = reg_use(env, 0, READ);
-	if (!err && o->form == PB_BPF_COMPARE && leaks(env, 0))
+		err = pbv_reg_use(env, 0, READ);
+	if (!err && o->form == PB_BPF_COMPARE && pbv_leaks(env, 0))
 		err = refuse(env, EACCES, "R0 leaks addr into mem\n");
-	if (!err && leaks(env, src))
+	if (!err && pbv_leaks(env, src))
 		err = refuse(env, EACCES, "R%d leaks addr into mem\n", src);
 	if (!err)
 		err = refuse_atomic(env, dst);
 	if (!err && loaded >= 0)
-		err = reg_use(env, (unsigned)loaded, WRITE);
+		err = pbv_reg_use(env, (unsigned)loaded, WRITE);
 	if (!err)
-		err = check_mem(env, dst, insn->off, o->width, false, -1, true);
+		err = pbv_check_mem(env, dst, insn->off, o->width, false, -1, true);
 	if (!err && loaded >= 0)
-		err = check_mem(env, dst, insn->off, o->width, false, loaded, true);
-	return err ? err : check_mem(env, dst, insn->off, o->width, true, -1, true);
+		err = pbv_check_mem(env, dst, insn->off, o->width, false, loaded, true);
+	return err ? err : pbv_check_mem(env, dst, insn->off, o->width, true, -1, true);
 }
 
 /* LD_ABS, LD_IND: a call of a helper in all but its form. */
-int check_packet_load(struct env *env, const struct bpf_insn *insn)
+int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 {
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
 	struct reg *regs = cur_regs(env);
 	int err;
 
 	if (!env->v->type->ld_abs)
-		return refuse(env, EINVAL, "BPF_LD_[ABS|IND] instructions not allowed for this program type\n");
-	err = reg_use(env, 6, READ);
+		return refuse(env, EINVAL,
+			      "BPF_LD_[ABS|IND] instructions not allowed for this program type\n");
+	err = pbv_reg_use(env, 6, READ);
 	if (err)
 		return err;
 	/* outside the packet the program ends */
-	err = ref_check_leak(env);
+	err = pbv_ref_check_leak(env);
 	if (err) {
 		log(env, "BPF_LD_[ABS|IND] cannot be mixed with socket references\n");
 		return err;
 	}
 	if (env->cur->lock)
-		return refuse(env, EINVAL, "BPF_LD_[ABS|IND] cannot be used inside bpf_spin_lock-ed region\n");
+		return refuse(env, EINVAL,
+			      "BPF_LD_[ABS|IND] cannot be used inside bpf_spin_lock-ed region\n");
 	if (!reg_is(&regs[6], TO_CTX))
 		return refuse(env, EINVAL, "at the time of BPF_LD_ABS|IND R6 != pointer to skb\n");
 	if (o->form == PB_BPF_LD_IND)
-		err = reg_use(env, insn->src_reg, READ);
+		err = pbv_reg_use(env, insn->src_reg, READ);
 	if (!err)
-		err = check_unmodified(env, &regs[6], 6, false);
+		err = pbv_check_unmodified(env, &regs[6], 6, false);
 	if (err)
 		return err;
-	regs_clobber(env, regs);
-	reg_make_scalar(&regs[0], !env->capable);
+	pbv_regs_clobber(env, regs);
+	pbv_reg_make_scalar(&regs[0], !env->capable);
 	if (!env->cur->cur)
 		return 0;
 	/* or, in a subprogram, the subprogram: with 0 */
-	if (!branch_push(env, env->insn + 1, env->insn, false))
+	if (!pbv_branch_push(env, env->insn + 1, env->insn, false))
 		return -EFAULT;
-	reg_make_const(&regs[0], 0);
-	err = leave_frame(env);
+	pbv_reg_make_const(&regs[0], 0);
+	err = pbv_leave_frame(env);
 	env->insn--;
 	return err;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 /* The most that the program may return; negative: anything. */
 static int most_returned(const struct pb_bpf_verify *v)
@@ -202,60 +224,64 @@ static int most_returned(const struct pb_bpf_verify *v)
 	return v->attach_type == BPF_CGROUP_INET_EGRESS ? 3 : 1;
 }
 
-int check_return(struct env *env)
+int pbv_check_return(struct env *env)
 {
 	const struct frame *f = env->cur->frames[0];
 	const struct reg *r0 = &cur_regs(env)[0];
 	const char *where = f->in_async ? "At async callback return" : "At program exit";
-	int err = reg_use(env, 0, READ), most = f->in_async ? 0 : most_returned(env->v);
+	int err = pbv_reg_use(env, 0, READ), most = f->in_async ? 0 : most_returned(env->v);
 
 	if (err)
 		return err;
-	if (leaks(env, 0))
+	if (pbv_leaks(env, 0))
 		return refuse(env, EACCES, "R0 leaks addr as return value\n");
 	if (f->subprog && !f->in_async)
 		return r0->type == SCALAR ? 0 :
-		       refuse(env, EINVAL, "At subprogram exit the register R0 is not a scalar value (%s)\n",
+		       refuse(env, EINVAL,
+			      "At subprogram exit the register R0 is not a scalar value (%s)\n",
 			      type_name(r0));
 	if (most < 0)
 		return 0;
 	if (r0->type != SCALAR)
-		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where, type_name(r0));
+		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where,
+			      type_name(r0));
 	/* on another path that ends here it may be out of range */
-	err = precise_reg(env, 0);
+	err = pbv_precise_reg(env, 0);
 	if (err || (r0->wide.smin >= 0 && r0->wide.smax <= most))
 		return err;
-	log_scalar(env, r0, 0, most, where);
+	pbv_log_scalar(env, r0, 0, most, where);
 	return -EINVAL;
 }
 
-/* ---- one instruction ------------------------------------------------------------------------------ */
+/* ---- one instruction ----------------------------------------------------------------------- */
 
 static int check_call(struct env *env, const struct bpf_insn *insn, const struct pb_bpf_opinfo *o)
 {
-	if (env->cur->lock && (o->form == PB_BPF_CALL_KFUNC ? !kfunc_fits_lock(insn) :
+	if (env->cur->lock && (o->form == PB_BPF_CALL_KFUNC ? !pbv_kfunc_fits_lock(insn) :
 			       o->form != PB_BPF_CALL_PC && insn->imm != BPF_FUNC_spin_unlock))
 		return refuse(env, EINVAL, "function calls are not allowed while holding a lock\n");
 	if (o->form == PB_BPF_CALL_KFUNC)
-		return check_kfunc(env, insn);
-	return o->form == PB_BPF_CALL_PC ? check_subprog_call(env, insn) : check_helper(env, insn);
+		return pbv_check_kfunc(env, insn);
+	return o->form == PB_BPF_CALL_PC ? pbv_check_subprog_call(env, insn) :
+	       pbv_check_helper(env, insn);
 }
 
 static int check_exit(struct env *env, bool *end)
 {
 	int err;
 
-	/* a subprogram may leave it to its caller; a helper that calls back may not be left with it */
+	/* a subprogram may leave it to its caller; a helper that calls back may not be left with
+	 * it */
 	if (env->cur->lock && (!env->cur->cur || cur_frame(env)->in_callback))
 		return refuse(env, EINVAL, "bpf_spin_unlock is missing\n");
-	err = ref_check_leak(env);
+	err = pbv_ref_check_leak(env);
 	if (err)
 		return err;
 	if (!env->cur->cur) {
 		*end = true;
-		return check_return(env);
+		return pbv_check_return(env);
 	}
-	err = leave_frame(env);
+	err = pbv_leave_frame(env);
 	env->insn--;	/* it points at what comes next */
 	return err;
 }
@@ -273,15 +299,15 @@ static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, b
 		return refuse_fields(env, insn);
 	switch (o->form) {
 	case PB_BPF_ALU_K: case PB_BPF_ALU_X: case PB_BPF_NEG: case PB_BPF_MOVSX: case PB_BPF_END:
-		return check_alu(env, insn);
+		return pbv_check_alu(env, insn);
 	case PB_BPF_LDX: case PB_BPF_LDSX:
 		return check_load(env, insn, o);
 	case PB_BPF_ST: case PB_BPF_STX:
 		return check_store(env, insn, o);
 	case PB_BPF_ATOMIC: case PB_BPF_FETCH: case PB_BPF_XCHANGE: case PB_BPF_COMPARE:
-		return check_atomic(env, insn);
+		return pbv_check_atomic(env, insn);
 	case PB_BPF_LD_ABS: case PB_BPF_LD_IND:
-		return check_packet_load(env, insn);
+		return pbv_check_packet_load(env, insn);
 	case PB_BPF_GOTO:
 		env->insn += (uint32_t)(int32_t)insn->off;
 		return 0;
@@ -289,9 +315,9 @@ static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, b
 		env->insn += (uint32_t)insn->imm;
 		return 0;
 	case PB_BPF_MAY_GOTO:
-		return check_may_goto(env, insn);
+		return pbv_check_may_goto(env, insn);
 	case PB_BPF_IF_K: case PB_BPF_IF_X:
-		return check_branch(env, insn);
+		return pbv_check_branch(env, insn);
 	case PB_BPF_CALL_HELPER: case PB_BPF_CALL_PC: case PB_BPF_CALL_KFUNC:
 		return check_call(env, insn, o);
 	case PB_BPF_RETURN:
@@ -304,7 +330,7 @@ static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, b
 
 static int check_ld64_insn(struct env *env, const struct bpf_insn *insn)
 {
-	int err = check_ld64(env, insn);
+	int err = pbv_check_ld64(env, insn);
 
 	env->insn++;
 	if (!env->cur->speculative)
@@ -317,15 +343,15 @@ static void log_before(struct env *env, bool *show)
 	if (env->v->log_level & 2 && *show) {
 		log(env, "\nfrom %d to %d%s:", env->prev_insn, (int)env->insn,
 		    env->cur->speculative ? " (speculative execution)" : "");
-		log_state(env, cur_frame(env), true);
+		pbv_log_state(env, cur_frame(env), true);
 		*show = false;
 	}
 	if (!log_on(env))
 		return;
 	if (env->touched_regs || env->touched_slots)
-		log_insn_state(env);
-	log_line(env, env->insn, "; ");
-	log_insn(env);
+		pbv_log_insn_state(env);
+	pbv_log_line(env, env->insn, "; ");
+	pbv_log_insn(env);
 }
 
 static void log_safe(struct env *env, bool show)
@@ -339,7 +365,7 @@ static void log_safe(struct env *env, bool show)
 		log(env, "%d: safe\n", (int)env->insn);
 }
 
-int check_paths(struct env *env)
+int pbv_check_paths(struct env *env)
 {
 	bool show = false;
 	int32_t prev = -1;
@@ -352,11 +378,13 @@ int check_paths(struct env *env)
 		env->prev_insn = prev;
 		env->step_here = false;
 		if (env->insn >= env->nr)
-			return refuse(env, EFAULT, "invalid insn idx %d insn_cnt %d\n", (int)env->insn, (int)env->nr);
+			return refuse(env, EFAULT, "invalid insn idx %d insn_cnt %d\n",
+				      (int)env->insn, (int)env->nr);
 		insn = &env->insns[env->insn];
 		if (++env->processed > PB_BPF_COMPLEXITY)
-			return refuse(env, E2BIG, "BPF program is too large. Processed %d insn\n", (int)env->processed);
-		err = prune_visit(env);
+			return refuse(env, E2BIG, "BPF program is too large. Processed %d insn\n",
+				      (int)env->processed);
+		err = pbv_prune_visit(env);
 		if (err < 0)
 			return err;
 		if (err) {
@@ -371,8 +399,8 @@ int check_paths(struct env *env)
 					return err;
 			}
 			prev = (int32_t)env->insn;
-			err = env->ops[env->insn] == PB_BPF_OP_LD_IMM64 ? check_ld64_insn(env, insn) :
-			      check_insn(env, insn, &end, &show);
+			err = env->ops[env->insn] == PB_BPF_OP_LD_IMM64 ?
+			      check_ld64_insn(env, insn) : check_insn(env, insn, &end, &show);
 			if (err)
 				return err;
 		}
@@ -381,10 +409,10 @@ int check_paths(struct env *env)
 			continue;
 		}
 		touch_all(env);
-		branches_end(env);
+		pbv_branches_end(env);
 		if (env->error)
 			return env->error;
-		err = branch_pop(env, !(env->v->log_level & 2));
+		err = pbv_branch_pop(env, !(env->v->log_level & 2));
 		if (err)
 			return err == -ENOENT ? 0 : err;
 		prev = env->prev_insn;

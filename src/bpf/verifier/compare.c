@@ -4,9 +4,11 @@
  * says of both. A constant is a scalar of one value. `bits` is 64 or 32: then the low
  * halves are compared, and nothing else is looked at or learned directly.
  */
+#include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/log.h"
 
-unsigned compare_flip(unsigned op)
+unsigned pbv_compare_flip(unsigned op)
 {
 	switch (op) {
 	case BPF_JGT: return BPF_JLT;
@@ -75,7 +77,8 @@ static int decide_equal(const struct reg *a, const struct reg *b, int bits)
 {
 	struct tnum s = tnum_in_bits(a, bits), t = tnum_in_bits(b, bits);
 
-	return which(tnum_is_const(s) && tnum_is_const(t) && s.value == t.value, never_equal(a, b, bits));
+	return which(tnum_is_const(s) && tnum_is_const(t) &&
+		     s.value == t.value, never_equal(a, b, bits));
 }
 
 static int decide_set(struct tnum a, struct tnum b)
@@ -85,9 +88,10 @@ static int decide_set(struct tnum a, struct tnum b)
 	return which(a.value & b.value, !(tnum_max(a) & tnum_max(b)));
 }
 
-int compare_decide(const struct reg *a, const struct reg *b, unsigned op, int bits)
+int pbv_compare_decide(const struct reg *a, const struct reg *b, unsigned op, int bits)
 {
-	const struct range *g = bits == 64 ? &a->wide : &a->low, *h = bits == 64 ? &b->wide : &b->low;
+	const struct range *g = bits == 64 ? &a->wide : &a->low, *h = bits == 64 ? &b->wide :
+				&b->low;
 	int equal;
 
 	switch (op) {
@@ -117,7 +121,7 @@ int compare_decide(const struct reg *a, const struct reg *b, unsigned op, int bi
 	}
 }
 
-/* ---- what a way says -------------------------------------------------------------------------- */
+/* ---- what a way says ----------------------------------------------------------------------- */
 
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -159,7 +163,8 @@ static void is_not(struct reg *r, uint64_t v, int bits)
 static void is_below(struct reg *a, struct reg *b, bool or_equal, int bits)
 {
 	struct range *g = range_in_bits(a, bits), *h = range_in_bits(b, bits);
-	uint64_t most = cut_to(h->umax - !or_equal, bits), least = cut_to(g->umin + !or_equal, bits);
+	uint64_t most = cut_to(h->umax - !or_equal, bits),
+		least = cut_to(g->umin + !or_equal, bits);
 
 	g->umax = less(g->umax, most);
 	h->umin = greater(h->umin, least);
@@ -222,27 +227,29 @@ static void holds(struct reg *a, struct reg *b, unsigned op, int bits)
 		is_below_signed(a, b, op == BPF_JSLE, bits);
 		break;
 	}
-	reg_sync(a);
-	reg_sync(b);
+	pbv_reg_sync(a);
+	pbv_reg_sync(b);
 }
 
-void compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits)
+void pbv_compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits)
 {
 	holds(a, b, taken ? op : opposite(op), bits);
 }
 
-int check_consistent(struct env *env, struct reg *r, const char *where)
+int pbv_check_consistent(struct env *env, struct reg *r, const char *where)
 {
 	const struct range *w = &r->wide, *l = &r->low;
 
-	if (!reg_contradicts(r))
+	if (!pbv_reg_contradicts(r))
 		return 0;
-	log(env, "REG INVARIANTS VIOLATION (%s): %s u64=[%#lx, %#lx] s64=[%#lx, %#lx] u32=[%#x, %#x] s32=[%#x, %#x] "
-	    "var_off=%s\n", where, range_broken(w) || range_broken(l) ? "range bounds violation" :
-	    "const tnum out of sync with range bounds", w->umin, w->umax, (uint64_t)w->smin, (uint64_t)w->smax,
-	    (unsigned)l->umin, (unsigned)l->umax, (unsigned)l->smin, (unsigned)l->smax, tnum_text(r->var));
+	log(env, "REG INVARIANTS VIOLATION (%s): %s u64=[%#lx, %#lx] s64=[%#lx, %#lx] u32=[%#x, "
+		 "%#x] s32=[%#x, %#x] var_off=%s\n", where, range_broken(w) ||
+	    range_broken(l) ? "range bounds violation" :
+	    "const tnum out of sync with range bounds", w->umin, w->umax, (uint64_t)w->smin,
+	    (uint64_t)w->smax, (unsigned)l->umin, (unsigned)l->umax, (unsigned)l->smin,
+	    (unsigned)l->smax, tnum_text(r->var));
 	if (env->v->flags & BPF_F_TEST_REG_INVARIANTS)
 		return -EFAULT;
-	reg_any_value(r);
+	pbv_reg_any_value(r);
 	return 0;
 }

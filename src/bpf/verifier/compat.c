@@ -4,6 +4,8 @@
  * are all that may be called with it), its helper (likewise), or both.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/log.h"
 
 enum { M = 1, H = 2 };
 
@@ -80,13 +82,14 @@ static bool sock_update_elsewhere(struct env *env, uint32_t map, int32_t id)
 
 	if ((map != BPF_MAP_TYPE_SOCKMAP && map != BPF_MAP_TYPE_SOCKHASH) ||
 	    (id != BPF_FUNC_map_update_elem && id != BPF_FUNC_map_delete_elem) ||
-	    type == BPF_PROG_TYPE_SOCKET_FILTER || type == BPF_PROG_TYPE_SCHED_CLS || type == BPF_PROG_TYPE_XDP)
+	    type == BPF_PROG_TYPE_SOCKET_FILTER || type == BPF_PROG_TYPE_SCHED_CLS ||
+	    type == BPF_PROG_TYPE_XDP)
 		return false;
 	log(env, "cannot update sockmap in this context\n");
 	return true;
 }
 
-int check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id)
+int pbv_check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id)
 {
 	unsigned restricted = 0, allowed = 0;
 	uint32_t type;
@@ -97,11 +100,13 @@ int check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id)
 	for (size_t i = 0; i < pb_array_size(rows); i++) {
 		bool is_map = rows[i].map == type, is_helper = rows[i].helper == (uint32_t)id;
 
-		restricted |= (is_map ? rows[i].restricts & M : 0u) | (is_helper ? rows[i].restricts & H : 0u);
+		restricted |= (is_map ? rows[i].restricts & M : 0u) |
+			      (is_helper ? rows[i].restricts & H : 0u);
 		if (is_map && is_helper)
 			allowed |= rows[i].restricts;
 	}
 	if (!(restricted & ~allowed) && !sock_update_elsewhere(env, type, id))
 		return 0;
-	return refuse(env, EINVAL, "cannot pass map_type %d into func %s#%d\n", (int)type, helper_name(id), (int)id);
+	return refuse(env, EINVAL, "cannot pass map_type %d into func %s#%d\n", (int)type,
+		      pbv_helper_name(id), (int)id);
 }

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* 64-bit loads: numbers, maps, their values, functions. */
+#include "bpf/verifier/constant.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/func.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/state.h"
 
 static bool of_map(unsigned src)
 {
@@ -39,7 +44,8 @@ static int check_value_offset(struct env *env, const struct pb_bpf_map *m, uint3
 		return refuse(env, EINVAL, "no direct value access support for this map type\n");
 	/* one value, whose address doesn't depend on the key */
 	if (off >= m->attr.value_size || m->attr.max_entries != 1)
-		return refuse(env, EINVAL, "invalid access to map value pointer, value_size=%u off=%u\n",
+		return refuse(env, EINVAL,
+			      "invalid access to map value pointer, value_size=%u off=%u\n",
 			      m->attr.value_size, off);
 	return 0;
 }
@@ -65,7 +71,7 @@ static int check_map_load(struct env *env, uint32_t i)
 	return 0;
 }
 
-const struct pb_bpf_map *inner_map(struct env *env, const struct pb_bpf_map *outer)
+const struct pb_bpf_map *pbv_inner_map(struct env *env, const struct pb_bpf_map *outer)
 {
 	for (uint32_t i = 0; i < env->v->nr_maps; i++)
 		if (env->v->maps[i] == outer)
@@ -77,7 +83,7 @@ static int describe_inner(struct env *env)
 {
 	const struct pb_bpf_verify *v = env->v;
 
-	env->inner = pool_zero(&env->pool, (v->nr_maps + 1) * sizeof *env->inner);
+	env->inner = pbv_pool_zero(&env->pool, (v->nr_maps + 1) * sizeof *env->inner);
 	for (uint32_t i = 0; env->inner && i < v->nr_maps; i++) {
 		if (v->maps[i])
 			env->inner[i].attr = v->maps[i]->inner;
@@ -93,7 +99,8 @@ static int check_one(struct env *env, uint32_t i)
 	if (i + 1 >= env->nr || insn[1].code || insn[1].dst_reg || insn[1].src_reg || insn[1].off)
 		return refuse(env, EINVAL, "invalid bpf_ld_imm64 insn\n");
 	if (insn->src_reg == BPF_PSEUDO_BTF_ID)
-		return refuse(env, EINVAL, "ldimm64 of a kernel variable: there is no kernel here\n");
+		return refuse(env, EINVAL,
+			      "ldimm64 of a kernel variable: there is no kernel here\n");
 	if (!insn->src_reg || insn->src_reg == BPF_PSEUDO_FUNC)
 		return 0;
 	return check_map_load(env, i);
@@ -108,7 +115,7 @@ static bool known_opcode(uint8_t code)
 	return false;
 }
 
-int check_constants(struct env *env)
+int pbv_check_constants(struct env *env)
 {
 	if (describe_inner(env))
 		return -ENOMEM;
@@ -117,7 +124,8 @@ int check_constants(struct env *env)
 		unsigned mode = BPF_MODE(insn->code);
 		int err;
 
-		if (BPF_CLASS(insn->code) == BPF_LDX && ((mode != BPF_MEM && mode != BPF_MEMSX) || insn->imm))
+		if (BPF_CLASS(insn->code) == BPF_LDX && ((mode != BPF_MEM && mode != BPF_MEMSX) ||
+							 insn->imm))
 			return refuse(env, EINVAL, "BPF_LDX uses reserved fields\n");
 		if (insn->code == (BPF_LD | BPF_IMM | BPF_DW)) {
 			err = check_one(env, i);
@@ -133,7 +141,7 @@ int check_constants(struct env *env)
 
 static int load_func(struct env *env, const struct bpf_insn *insn, struct reg *dst)
 {
-	int sub = find_subprog(env, env->insn + 1 + (uint32_t)insn->imm);
+	int sub = pbv_find_subprog(env, env->insn + 1 + (uint32_t)insn->imm);
 
 	if (!env->v->nr_funcs)
 		return refuse(env, EINVAL, "missing btf func_info\n");
@@ -146,7 +154,7 @@ static int load_func(struct env *env, const struct bpf_insn *insn, struct reg *d
 	return 0;
 }
 
-int check_ld64(struct env *env, const struct bpf_insn *insn)
+int pbv_check_ld64(struct env *env, const struct bpf_insn *insn)
 {
 	const struct pb_bpf_fact *fact = &env->aux[env->insn].fact;
 	struct reg *dst = &cur_regs(env)[insn->dst_reg];
@@ -154,14 +162,15 @@ int check_ld64(struct env *env, const struct bpf_insn *insn)
 
 	if (insn->off)
 		return refuse(env, EINVAL, "BPF_LD_IMM64 uses reserved fields\n");
-	err = reg_use(env, insn->dst_reg, WRITE);
+	err = pbv_reg_use(env, insn->dst_reg, WRITE);
 	if (err)
 		return err;
 	if (!insn->src_reg) {
-		reg_make_const(dst, (uint64_t)(uint32_t)insn[1].imm << 32 | (uint32_t)insn->imm);
+		pbv_reg_make_const(dst,
+				   (uint64_t)(uint32_t)insn[1].imm << 32 | (uint32_t)insn->imm);
 		return 0;
 	}
-	reg_make(dst, NOT_INIT, 0);
+	pbv_reg_make(dst, NOT_INIT, 0);
 	if (insn->src_reg == BPF_PSEUDO_FUNC)
 		return load_func(env, insn, dst);
 	dst->map = env->v->maps[fact->map - 1];

@@ -11,7 +11,7 @@
 #include "bpf/verifier/reg.h"
 
 /* Of a rule that would go on for very long; more is never needed, less never wrong. */
-#define MOST_ROUNDS	8
+#define MAX_ROUNDS	8
 
 /* The bound becomes v if that says more; whether it does. */
 static bool raise_s(int64_t *min, int64_t v)
@@ -59,12 +59,13 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 /* ---- one range ---------------------------------------------------------------------------- */
 
 /* The least signed number has the sign, if it may, and of the rest only what it must. */
-bool range_learn_bits(struct range *r, struct tnum t, int bits)
+bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);
 
 	return narrow_s(r, sign_extend(t.value | (t.mask & sign), bits),
-			sign_extend(t.value | (t.mask & ~sign), bits)) | narrow_u(r, t.value, tnum_max(t));
+			sign_extend(t.value | (t.mask & ~sign), bits)) |
+			narrow_u(r, t.value, tnum_max(t));
 }
 
 /*
@@ -98,7 +99,8 @@ static bool learn_sign(struct range *r, int bits)
  */
 static bool low_from_wide(struct range *low, const struct range *wide)
 {
-	const uint64_t ends[2][2] = { { wide->umin, wide->umax }, { (uint64_t)wide->smin, (uint64_t)wide->smax } };
+	const uint64_t ends[2][2] = { { wide->umin, wide->umax },
+		{ (uint64_t)wide->smin, (uint64_t)wide->smax } };
 	bool more = false;
 
 	for (int i = 0; i < 2; i++) {
@@ -106,7 +108,8 @@ static bool low_from_wide(struct range *low, const struct range *wide)
 
 		if (min >> 32 == max >> 32)
 			more |= narrow_u(low, (uint32_t)min, (uint32_t)max);
-		else if ((uint32_t)(min >> 32) + 1 == (uint32_t)(max >> 32) && (int32_t)min < 0 && (int32_t)max >= 0)
+		else if ((uint32_t)(min >> 32) + 1 == (uint32_t)(max >> 32) && (int32_t)min < 0 &&
+			 (int32_t)max >= 0)
 			more |= narrow_s(low, (int32_t)min, (int32_t)max);
 	}
 	return more;
@@ -125,7 +128,8 @@ static uint64_t with_low(uint64_t wide, uint64_t low)
  */
 static bool wide_from_low(struct range *wide, const struct range *low)
 {
-	bool more = narrow_u(wide, with_low(wide->umin, low->umin), with_low(wide->umax, low->umax)) |
+	bool more = narrow_u(wide, with_low(wide->umin, low->umin),
+			     with_low(wide->umax, low->umax)) |
 		    narrow_s(wide, (int64_t)with_low((uint64_t)wide->smin, low->umin),
 			     (int64_t)with_low((uint64_t)wide->smax, low->umax));
 
@@ -135,11 +139,12 @@ static bool wide_from_low(struct range *wide, const struct range *low)
 	return more;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
-bool reg_learn_bits(struct reg *r)
+bool pbv_reg_learn_bits(struct reg *r)
 {
-	return range_learn_bits(&r->low, tnum_low(r->var), 32) | range_learn_bits(&r->wide, r->var, 64);
+	return pbv_range_learn_bits(&r->low, tnum_low(r->var),
+				    32) | pbv_range_learn_bits(&r->wide, r->var, 64);
 }
 
 static bool bits_from_ranges(struct reg *r)
@@ -161,19 +166,20 @@ static bool allows(const struct range *r, uint64_t v, int bits)
 	return r->smin <= s && s <= r->smax && r->umin <= u && u <= r->umax;
 }
 
-void reg_sync(struct reg *r)
+void pbv_reg_sync(struct reg *r)
 {
 	bool more = true;
 
-	if (tnum_is_const(r->var) && allows(&r->wide, r->var.value, 64) && allows(&r->low, r->var.value, 32)) {
-		reg_known_value(r, r->var.value);
+	if (tnum_is_const(r->var) && allows(&r->wide, r->var.value, 64) &&
+	    allows(&r->low, r->var.value, 32)) {
+		pbv_reg_known_value(r, r->var.value);
 		return;
 	}
-	reg_learn_bits(r);
-	for (int i = 0; more && i < MOST_ROUNDS; i++) {
+	pbv_reg_learn_bits(r);
+	for (int i = 0; more && i < MAX_ROUNDS; i++) {
 		more = learn_sign(&r->wide, 64) | low_from_wide(&r->low, &r->wide);
 		more |= learn_sign(&r->low, 32) | wide_from_low(&r->wide, &r->low);
 		more |= bits_from_ranges(r);
-		more |= reg_learn_bits(r);
+		more |= pbv_reg_learn_bits(r);
 	}
 }

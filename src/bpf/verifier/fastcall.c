@@ -15,6 +15,7 @@
  * r1 to r5, so they stay; but a frame is counted as there, and the engines have room.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/fastcall.h"
 
 #define ARGS_AND_R0	0x3fu
 
@@ -42,16 +43,19 @@ static bool is_restore(const struct bpf_insn *i, int32_t off)
 }
 
 /* From the call outwards, pairs of the lowest slot and those above it. */
-static void find_pairs(struct env *env, struct subprog *s, uint32_t call, int32_t lowest, const uint8_t *targets)
+static void find_pairs(struct env *env, struct subprog *s, uint32_t call, int32_t lowest,
+		       const uint8_t *targets)
 {
 	uint32_t regs = left_alone(env, &env->insns[call]), n;
 	int32_t off = lowest;
 
 	for (n = 1; n <= 6 && call >= n && call + n < env->nr; n++, off += SLOT) {
-		const struct bpf_insn *save = &env->insns[call - n], *restore = &env->insns[call + n];
+		const struct bpf_insn *save = &env->insns[call - n],
+			*restore = &env->insns[call + n];
 
-		if (targets[call - n + 1] || targets[call + n] || !is_save(save, off) || !is_restore(restore, off) ||
-		    save->src_reg != restore->dst_reg || !(regs >> save->src_reg & 1))
+		if (targets[call - n + 1] || targets[call + n] || !is_save(save, off) ||
+		    !is_restore(restore, off) || save->src_reg != restore->dst_reg ||
+		    !(regs >> save->src_reg & 1))
 			break;
 		regs &= ~(1u << save->src_reg);
 		env->aux[call - n].saves = env->aux[call + n].saves = true;
@@ -85,16 +89,17 @@ static void find_targets(const struct env *env, uint8_t *targets)
 		unsigned form = pb_bpf_ops[env->ops[i]].form;
 
 		/* they are inside: check_subprogs */
-		if (form == PB_BPF_GOTO || form == PB_BPF_IF_K || form == PB_BPF_IF_X || form == PB_BPF_MAY_GOTO)
+		if (form == PB_BPF_GOTO || form == PB_BPF_IF_K || form == PB_BPF_IF_X ||
+		    form == PB_BPF_MAY_GOTO)
 			targets[i + 1 + (uint32_t)(int32_t)env->insns[i].off] = true;
 		else if (form == PB_BPF_GOTOL)
 			targets[i + 1 + (uint32_t)env->insns[i].imm] = true;
 	}
 }
 
-int find_fast_calls(struct env *env)
+int pbv_find_fast_calls(struct env *env)
 {
-	uint8_t *targets = pool_zero(&env->pool, env->nr);
+	uint8_t *targets = pbv_pool_zero(&env->pool, env->nr);
 
 	if (!targets)
 		return -ENOMEM;
@@ -107,11 +112,11 @@ int find_fast_calls(struct env *env)
 			if (env->insns[i].code == (BPF_JMP | BPF_CALL))
 				find_pairs(env, s, i, lowest, targets);
 	}
-	pool_put(&env->pool, targets, env->nr);
+	pbv_pool_put(&env->pool, targets, env->nr);
 	return 0;
 }
 
-void touch_saved(struct env *env, const struct frame *f, int64_t off)
+void pbv_touch_saved(struct env *env, const struct frame *f, int64_t off)
 {
 	struct subprog *s = &env->subs[f->subprog];
 
@@ -119,7 +124,7 @@ void touch_saved(struct env *env, const struct frame *f, int64_t off)
 		s->saves_stay = true;
 }
 
-uint32_t counted_stack(const struct subprog *s)
+uint32_t pbv_counted_stack(const struct subprog *s)
 {
 	uint32_t others = (uint32_t)-s->saved_below;
 

@@ -4,9 +4,17 @@
  * at again for each call, with what its caller gives; a global one is looked at alone,
  * by its prototype, and calls of it are only checked against that.
  */
+#include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/func.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
 
-int find_subprog(const struct env *env, uint32_t insn)
+int pbv_find_subprog(const struct env *env, uint32_t insn)
 {
 	size_t n = pb_bisect(i, 0, env->nr_subs, env->subs[i].start < insn);
 
@@ -28,19 +36,20 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 		return refuse(env, EINVAL, "R%d is not a scalar\n", n);
 	case PB_BPF_FUNC_CTX:
 		if (!reg_is(r, TO_CTX))
-			return refuse(env, EINVAL, "arg#%d expected pointer to ctx, but got %s\n", (int)n - 1,
-				      type_name(r));
-		return check_unmodified(env, r, n, false);
+			return refuse(env, EINVAL, "arg#%d expected pointer to ctx, but got %s\n",
+				      (int)n - 1, type_name(r));
+		return pbv_check_unmodified(env, r, n, false);
 	default:
-		if (f->args[n - 1].kind == PB_BPF_FUNC_MEM_SURE && (r->flags & MAYBE_NULL || r->type == SCALAR))
+		if (f->args[n - 1].kind == PB_BPF_FUNC_MEM_SURE &&
+		    (r->flags & MAYBE_NULL || r->type == SCALAR))
 			return refuse(env, EINVAL, "arg#%d expected to be non-NULL\n", (int)n - 1);
 		if (reg_is_null(r))
-			return precise_reg(env, n);
+			return pbv_precise_reg(env, n);
 		/* the function looks itself whether it is NULL */
 		r->flags &= (uint8_t)~MAYBE_NULL;
-		err = helper_memory(env, n, (int)size, false, true, NULL);
+		err = pbv_helper_memory(env, n, (int)size, false, true, NULL);
 		if (!err)
-			err = helper_memory(env, n, (int)size, true, true, NULL);
+			err = pbv_helper_memory(env, n, (int)size, true, true, NULL);
 		*r = keep;
 		return err;
 	}
@@ -52,45 +61,48 @@ static int call_global(struct env *env, uint32_t sub)
 	int err = 0;
 
 	if (env->cur->lock)
-		return refuse(env, EINVAL, "global function calls are not allowed while holding a lock,\n"
+		return refuse(env, EINVAL,
+			      "global function calls are not allowed while holding a lock,\n"
 			      "use static function instead\n");
 	for (unsigned n = 1; n <= f->nr_args && !err; n++) {
-		err = reg_use(env, n, READ);
+		err = pbv_reg_use(env, n, READ);
 		if (!err)
 			err = check_global_arg(env, n, f);
 	}
 	if (err)
-		return refuse(env, -err, "Caller passes invalid args into func#%d ('%s')\n", (int)sub, f->name);
+		return refuse(env, -err, "Caller passes invalid args into func#%d ('%s')\n",
+			      (int)sub, f->name);
 	log(env, "Func#%d ('%s') is global and assumed valid.\n", (int)sub, f->name);
 	env->subs[sub].called = true;
-	regs_clobber(env, cur_regs(env));
-	reg_make_scalar(&cur_regs(env)[0], !env->capable);
+	pbv_regs_clobber(env, cur_regs(env));
+	pbv_reg_make_scalar(&cur_regs(env)[0], !env->capable);
 	if (env->subs[sub].moves_packet)
-		forget_packets(env);
+		pbv_forget_packets(env);
 	return 0;
 }
 
-/* ---- what a callback is given ------------------------------------------------------------------ */
+/* ---- what a callback is given -------------------------------------------------------------- */
 
 static void none_from(struct env *env, struct frame *callee, int n)
 {
 	for (; n <= 5; n++)
-		reg_make_none(&callee->regs[n], !env->capable);
+		pbv_reg_make_none(&callee->regs[n], !env->capable);
 }
 
-static void give_key_and_value(struct frame *callee, int n, const struct pb_bpf_map *map, uint32_t uid)
+static void give_key_and_value(struct frame *callee, int n, const struct pb_bpf_map *map,
+			       uint32_t uid)
 {
-	reg_make(&callee->regs[n], TO_MAP_KEY, 0);
+	pbv_reg_make(&callee->regs[n], TO_MAP_KEY, 0);
 	callee->regs[n].map = map;
-	reg_make(&callee->regs[n + 1], TO_MAP_VALUE, 0);
+	pbv_reg_make(&callee->regs[n + 1], TO_MAP_VALUE, 0);
 	callee->regs[n + 1].map = map;
 	callee->regs[n + 1].map_uid = uid;
 }
 
 static int give_loop(struct env *env, const struct frame *caller, struct frame *callee)
 {
-	reg_make_scalar(&callee->regs[1], !env->capable);
-	reg_hand_over(callee, 2, caller, 3);
+	pbv_reg_make_scalar(&callee->regs[1], !env->capable);
+	pbv_reg_hand_over(callee, 2, caller, 3);
 	none_from(env, callee, 3);
 	return 0;
 }
@@ -102,12 +114,13 @@ static int give_map_elem(struct env *env, const struct frame *caller, struct fra
 
 	if (env->aux[env->insn].fact.poisoned)
 		return refuse(env, EINVAL, "tail_call abusing map_ptr\n");
-	if (type != BPF_MAP_TYPE_ARRAY && type != BPF_MAP_TYPE_PERCPU_ARRAY && type != BPF_MAP_TYPE_HASH &&
-	    type != BPF_MAP_TYPE_PERCPU_HASH && type != BPF_MAP_TYPE_LRU_HASH && type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
+	if (type != BPF_MAP_TYPE_ARRAY && type != BPF_MAP_TYPE_PERCPU_ARRAY &&
+	    type != BPF_MAP_TYPE_HASH && type != BPF_MAP_TYPE_PERCPU_HASH &&
+	    type != BPF_MAP_TYPE_LRU_HASH && type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		return refuse(env, ENOTSUPP, "callback function not allowed for map\n");
-	reg_hand_over(callee, 1, caller, 1);
+	pbv_reg_hand_over(callee, 1, caller, 1);
 	give_key_and_value(callee, 2, map, 0);
-	reg_hand_over(callee, 4, caller, 3);
+	pbv_reg_hand_over(callee, 4, caller, 3);
 	none_from(env, callee, 5);
 	return 0;
 }
@@ -116,7 +129,7 @@ static int give_timer(struct env *env, const struct frame *caller, struct frame 
 {
 	const struct pb_bpf_map *map = caller->regs[1].map;
 
-	reg_make(&callee->regs[1], MAP_PTR, 0);
+	pbv_reg_make(&callee->regs[1], MAP_PTR, 0);
 	callee->regs[1].map = map;
 	give_key_and_value(callee, 2, map, 0);
 	none_from(env, callee, 4);
@@ -125,18 +138,18 @@ static int give_timer(struct env *env, const struct frame *caller, struct frame 
 
 static int give_vma(struct env *env, const struct frame *caller, struct frame *callee)
 {
-	reg_hand_over(callee, 1, caller, 1);
-	reg_make(&callee->regs[2], TO_BTF, 0);
+	pbv_reg_hand_over(callee, 1, caller, 1);
+	pbv_reg_make(&callee->regs[2], TO_BTF, 0);
 	callee->regs[2].btf = "vm_area_struct";
-	reg_hand_over(callee, 3, caller, 4);
+	pbv_reg_hand_over(callee, 3, caller, 4);
 	none_from(env, callee, 4);
 	return 0;
 }
 
 static int give_record(struct env *env, const struct frame *caller, struct frame *callee)
 {
-	reg_make(&callee->regs[1], TO_DYNPTR, 0);
-	reg_hand_over(callee, 2, caller, 3);
+	pbv_reg_make(&callee->regs[1], TO_DYNPTR, 0);
+	pbv_reg_hand_over(callee, 2, caller, 3);
 	none_from(env, callee, 3);
 	return 0;
 }
@@ -157,16 +170,16 @@ static int give(struct env *env, int32_t id, const struct frame *caller, struct 
 	}
 }
 
-/* ---- entering and leaving -------------------------------------------------------------------------- */
+/* ---- entering and leaving ------------------------------------------------------------------ */
 
 static void log_call(struct env *env, const struct frame *caller, const struct frame *callee)
 {
 	if (!log_on(env))
 		return;
 	log(env, "caller:\n");
-	log_state(env, caller, true);
+	pbv_log_state(env, caller, true);
 	log(env, "callee:\n");
-	log_state(env, callee, true);
+	pbv_log_state(env, callee, true);
 }
 
 static struct frame *new_callee(struct env *env, const struct state *st, uint32_t sub)
@@ -177,9 +190,9 @@ static struct frame *new_callee(struct env *env, const struct state *st, uint32_
 		log(env, "the call stack of %d frames is too deep\n", (int)st->cur + 2);
 		return NULL;
 	}
-	callee = frame_new(env, (int32_t)env->insn, st->cur + 1, sub);
-	if (callee && frame_copy_refs(env, callee, st->frames[st->cur])) {
-		frame_free(env, callee);
+	callee = pbv_frame_new(env, (int32_t)env->insn, st->cur + 1, sub);
+	if (callee && pbv_frame_copy_refs(env, callee, st->frames[st->cur])) {
+		pbv_frame_free(env, callee);
 		return NULL;
 	}
 	return callee;
@@ -190,9 +203,9 @@ static int no_callee(const struct state *st)
 	return st->cur + 1 >= PB_BPF_MAX_FRAMES ? -E2BIG : -ENOMEM;
 }
 
-int check_subprog_call(struct env *env, const struct bpf_insn *insn)
+int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 {
-	int sub = find_subprog(env, env->insn + (uint32_t)insn->imm + 1);
+	int sub = pbv_find_subprog(env, env->insn + (uint32_t)insn->imm + 1);
 	struct frame *callee, *caller;
 
 	if (sub < 0)
@@ -205,9 +218,9 @@ int check_subprog_call(struct env *env, const struct bpf_insn *insn)
 		return no_callee(env->cur);
 	/* with their parents: what the callee reads of them, the caller's past has to have */
 	for (unsigned i = 1; i <= 5; i++)
-		reg_hand_over(callee, i, cur_frame(env), i);
+		pbv_reg_hand_over(callee, i, cur_frame(env), i);
 	caller = cur_frame(env);
-	regs_clobber(env, caller->regs);
+	pbv_regs_clobber(env, caller->regs);
 	env->cur->frames[++env->cur->cur] = callee;
 	env->insn = env->subs[sub].start - 1;	/* the loop goes to the next one */
 	log_call(env, caller, callee);
@@ -223,15 +236,15 @@ static int check_async(struct env *env, const struct helper_call *call)
 	int err;
 
 	env->subs[call->subprog].is_async = true;
-	st = branch_push(env, start, env->insn, false);
+	st = pbv_branch_push(env, start, env->insn, false);
 	if (!st)
 		return -EFAULT;
 	/* it has no past */
 	if (st->parent)
 		st->parent->branches--;
-	state_clear(env, st);
+	pbv_state_clear(env, st);
 	*st = (struct state){ .branches = 1, .first = start, .last = -1 };
-	callee = frame_new(env, MAIN, 0, call->subprog);
+	callee = pbv_frame_new(env, MAIN, 0, call->subprog);
 	if (!callee)
 		return -ENOMEM;
 	st->frames[0] = callee;
@@ -240,8 +253,8 @@ static int check_async(struct env *env, const struct helper_call *call)
 	err = give(env, call->id, caller, callee);
 	if (err)
 		return err;
-	regs_clobber(env, caller->regs);
-	reg_make_scalar(&caller->regs[0], !env->capable);
+	pbv_regs_clobber(env, caller->regs);
+	pbv_reg_make_scalar(&caller->regs[0], !env->capable);
 	return 0;
 }
 
@@ -251,7 +264,7 @@ static int check_async(struct env *env, const struct helper_call *call)
  * iteration begins like one before it (prune.c). bpf_loop makes at most as many iterations as
  * its argument says.
  */
-int check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
+int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {
 	struct frame *callee, *caller = cur_frame(env);
 	uint64_t most = UINT32_MAX;
@@ -262,7 +275,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 		return check_async(env, call);
 	/* of an address the number is unknown */
 	if (call->id == BPF_FUNC_loop && caller->regs[1].type == SCALAR) {
-		err = precise_reg(env, 1);
+		err = pbv_precise_reg(env, 1);
 		if (err)
 			return err;
 		most = caller->regs[1].wide.umax < most ? caller->regs[1].wide.umax : most;
@@ -272,7 +285,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 		}
 	}
 	env->subs[call->subprog].is_callback = true;
-	st = branch_push(env, env->subs[call->subprog].start, env->insn, false);
+	st = pbv_branch_push(env, env->subs[call->subprog].start, env->insn, false);
 	if (!st)
 		return -EFAULT;
 	callee = new_callee(env, st, call->subprog);
@@ -280,7 +293,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 		return no_callee(st);
 	err = give(env, call->id, st->frames[st->cur], callee);
 	if (err) {
-		frame_free(env, callee);
+		pbv_frame_free(env, callee);
 		return err;
 	}
 	callee->in_callback = true;
@@ -293,7 +306,7 @@ int check_callback(struct env *env, const struct bpf_insn *insn, const struct he
 	return 0;
 }
 
-int leave_frame(struct env *env)
+int pbv_leave_frame(struct env *env)
 {
 	struct state *st = env->cur;
 	struct frame *callee = cur_frame(env), *caller = st->frames[st->cur - 1];
@@ -306,17 +319,17 @@ int leave_frame(struct env *env)
 	if (callee->in_callback) {
 		if (r0->type != SCALAR)
 			return refuse(env, EACCES, "R0 not a scalar value\n");
-		live_read(env, callee, 0);
-		err = precise_reg(env, 0);
+		pbv_live_read(env, callee, 0);
+		err = pbv_precise_reg(env, 0);
 		if (err)
 			return err;
 		if (r0->wide.smin < 0 || r0->wide.smax > callee->most_ret) {
-			log_scalar(env, r0, 0, (int)callee->most_ret, "At callback return");
+			pbv_log_scalar(env, r0, 0, (int)callee->most_ret, "At callback return");
 			return -EINVAL;
 		}
 	} else {
-		reg_hand_over(caller, 0, callee, 0);
-		err = frame_copy_refs(env, caller, callee);
+		pbv_reg_hand_over(caller, 0, callee, 0);
+		err = pbv_frame_copy_refs(env, caller, callee);
 		if (err)
 			return err;
 	}
@@ -324,17 +337,17 @@ int leave_frame(struct env *env)
 	env->insn = (uint32_t)callee->callsite + !callee->in_callback;
 	if (log_on(env)) {
 		log(env, "returning from callee:\n");
-		log_state(env, callee, true);
+		pbv_log_state(env, callee, true);
 		log(env, "to caller at %d:\n", (int)env->insn);
-		log_state(env, caller, true);
+		pbv_log_state(env, caller, true);
 	}
 	back = callee->in_callback;
 	if (back)
 		caller->most_iterations = 0;
-	frame_free(env, callee);
+	pbv_frame_free(env, callee);
 	st->frames[st->cur--] = NULL;
 	if (back)
-		prune_widen(env, st->parent, st);
+		pbv_prune_widen(env, st->parent, st);
 	env->returned = back;
 	return 0;
 }

@@ -7,15 +7,21 @@
  * any more: the path forks. Iterations are pruned as iterations.c says.
  */
 #include "bpf/helper/kfunc.h"
+#include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/iter.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
 
-bool kfunc_iterates(const struct bpf_insn *insn)
+bool pbv_kfunc_iterates(const struct bpf_insn *insn)
 {
-	return insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_KFUNC_CALL && !insn->off &&
-	       insn->imm == PB_BPF_KFUNC_ITER_NUM_NEXT;
+	return insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_KFUNC_CALL &&
+	       !insn->off && insn->imm == PB_BPF_KFUNC_ITER_NUM_NEXT;
 }
 
-bool kfunc_fits_lock(const struct bpf_insn *insn)
+bool pbv_kfunc_fits_lock(const struct bpf_insn *insn)
 {
 	return insn->src_reg == BPF_PSEUDO_KFUNC_CALL && !insn->off && pb_bpf_kfunc_of(insn->imm);
 }
@@ -53,14 +59,14 @@ static struct slot *initialized(struct env *env)
 		log(env, "expected an initialized iter_num as arg #0\n");
 		return NULL;
 	}
-	live_read_slot(env, f, &f->slots[n]);
+	pbv_live_read_slot(env, f, &f->slots[n]);
 	touch_slot(env, n);
 	return &f->slots[n];
 }
 
 static int check_number(struct env *env, unsigned n)
 {
-	int err = reg_use(env, n, READ);
+	int err = pbv_reg_use(env, n, READ);
 
 	if (!err && cur_regs(env)[n].type != SCALAR)
 		err = refuse(env, EINVAL, "R%d is not a scalar\n", n);
@@ -81,19 +87,19 @@ static int make(struct env *env)
 	for (int i = 0; (-off - 1) / SLOT < (int)f->nr_slots && i < SLOT; i++)
 		if (f->slots[(-off - 1) / SLOT].type[i] == S_ITER)
 			return refuse(env, EINVAL, "expected uninitialized iter_num as arg #0\n");
-	err = check_mem(env, 1, 0, SLOT, true, -1, false);
+	err = pbv_check_mem(env, 1, 0, SLOT, true, -1, false);
 	if (!err)
 		err = check_number(env, 2);
 	if (!err)
 		err = check_number(env, 3);
 	if (err)
 		return err;
-	id = ref_acquire(env);
+	id = pbv_ref_acquire(env);
 	if (id < 0)
 		return id;
 	s = &f->slots[(-off - 1) / SLOT];
 	memset(s->type, S_ITER, SLOT);
-	reg_make_none(&s->reg, !env->capable);
+	pbv_reg_make_none(&s->reg, !env->capable);
 	s->reg.live |= LIVE_WRITTEN;
 	s->reg.ref = (uint32_t)id;
 	s->reg.iter = ++env->budgets;
@@ -107,16 +113,17 @@ static int destroy(struct env *env, struct slot *s)
 	uint32_t ref = s->reg.ref;
 
 	memset(s->type, S_INVALID, SLOT);
-	reg_make_none(&s->reg, !env->capable);
+	pbv_reg_make_none(&s->reg, !env->capable);
 	s->reg.live |= LIVE_WRITTEN;
-	if (!ref_release(env, ref))
+	if (!pbv_ref_release(env, ref))
 		return 0;
-	return refuse(env, EINVAL, "an iterator of the caller's cannot be destroyed in a callback\n");
+	return refuse(env, EINVAL,
+		      "an iterator of the caller's cannot be destroyed in a callback\n");
 }
 
 static void give_element(struct reg *r0, const struct slot *s)
 {
-	reg_make(r0, TO_MEM, RDONLY);
+	pbv_reg_make(r0, TO_MEM, RDONLY);
 	r0->mem_size = 4;
 	r0->ref = s->reg.ref;
 }
@@ -130,11 +137,11 @@ static int next(struct env *env, struct slot *s)
 	size_t n = (size_t)(s - env->cur->frames[frame]->slots);
 	struct state *st;
 
-	regs_clobber(env, cur_regs(env));
-	reg_make_const(r0, 0);
+	pbv_regs_clobber(env, cur_regs(env));
+	pbv_reg_make_const(r0, 0);
 	if (s->reg.drained)
 		return 0;
-	st = branch_push(env, env->insn + 1, env->insn, false);
+	st = pbv_branch_push(env, env->insn + 1, env->insn, false);
 	if (!st)
 		return -ENOMEM;
 	st->frames[frame]->slots[n].reg.depth++;
@@ -142,7 +149,7 @@ static int next(struct env *env, struct slot *s)
 	give_element(&st->frames[st->cur]->regs[0], s);
 	/* the state before this call has just been kept */
 	if (kept && kept->insn == env->insn)
-		prune_widen(env, kept->parent, st);
+		pbv_prune_widen(env, kept->parent, st);
 	s->reg.drained = true;
 	return 0;
 }
@@ -150,7 +157,7 @@ static int next(struct env *env, struct slot *s)
 static int check_iter(struct env *env, int32_t id)
 {
 	struct slot *s = NULL;
-	int err = reg_use(env, 1, READ);
+	int err = pbv_reg_use(env, 1, READ);
 
 	if (err)
 		return err;
@@ -167,16 +174,17 @@ static int check_iter(struct env *env, int32_t id)
 		err = destroy(env, s);
 	if (err)
 		return err;
-	regs_clobber(env, cur_regs(env));
+	pbv_regs_clobber(env, cur_regs(env));
 	if (id == PB_BPF_KFUNC_ITER_NUM_NEW)
-		reg_make_scalar(&cur_regs(env)[0], !env->capable);
+		pbv_reg_make_scalar(&cur_regs(env)[0], !env->capable);
 	return 0;
 }
 
-int check_kfunc(struct env *env, const struct bpf_insn *insn)
+int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn)
 {
 	/* where an object asks first whether a function is there, none is called */
 	if (!insn->imm && !insn->off)
-		return refuse(env, EINVAL, "invalid kernel function call not eliminated in verifier pass\n");
+		return refuse(env, EINVAL,
+			      "invalid kernel function call not eliminated in verifier pass\n");
 	return check_iter(env, insn->imm);
 }

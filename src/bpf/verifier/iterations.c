@@ -28,6 +28,10 @@
  * that is no younger than any that was consumed between S and D.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
+#include "bpf/verifier/iterations.h"
 
 #define NONE_YET UINT32_MAX
 
@@ -53,15 +57,16 @@ static void spend(struct spent *s, uint32_t old, uint32_t old_used, uint32_t cur
 }
 
 /* Slot i of a state's frame; NULL: it has none, or it is no iterator. */
-static const struct reg *iterator(const struct env *env, const struct state *st, const struct frame *f, uint32_t i)
+static const struct reg *iterator(const struct env *env, const struct state *st,
+				  const struct frame *f, uint32_t i)
 {
 	const struct slot *s = i >= f->nr_slots ? NULL : st->marks ? rest_slot(f, i) : &f->slots[i];
 
 	return s && slot_iterates(s) ? &s->reg : NULL;
 }
 
-static struct spent spent_between(const struct env *env, const struct state *old, const struct state *cur,
-				  uint32_t newest)
+static struct spent spent_between(const struct env *env, const struct state *old,
+				  const struct state *cur, uint32_t newest)
 {
 	struct spent s = { .used = NONE_YET, .lost = NONE_YET, .newest = newest };
 	static const struct frame none;
@@ -72,10 +77,12 @@ static struct spent spent_between(const struct env *env, const struct state *old
 		spend(&s, f->budget, f->passed, c->budget, c->passed);
 		spend(&s, f->series, f->iterations, c->series, c->iterations);
 		for (uint32_t i = 0; i < f->nr_slots; i++) {
-			const struct reg *was = iterator(env, old, f, i), *is = was ? iterator(env, cur, c, i) : NULL;
+			const struct reg *was = iterator(env, old, f, i),
+				*is = was ? iterator(env, cur, c, i) : NULL;
 
 			if (was)
-				spend(&s, was->iter, was->depth, is ? is->iter : 0, is ? is->depth : 0);
+				spend(&s, was->iter, was->depth, is ? is->iter : 0, is ? is->depth :
+				      0);
 		}
 	}
 	return s;
@@ -100,11 +107,13 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* The path from `top` to the present state is an iteration, and so by a budget no younger than any used before
- * `old`. */
-static bool is_iteration_too(const struct env *env, const struct state *old, const struct state *top)
+/* The path from `top` to the present state is an iteration, and so by a budget no younger than any
+ * used before `old`. */
+static bool is_iteration_too(const struct env *env, const struct state *old,
+			     const struct state *top)
 {
-	struct spent o = spent_between(env, top, old, NONE_YET), c = spent_between(env, top, env->cur, NONE_YET);
+	struct spent o = spent_between(env, top, old, NONE_YET),
+		c = spent_between(env, top, env->cur, NONE_YET);
 
 	return c.used < c.lost && c.used <= o.used;
 }
@@ -131,9 +140,9 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 }
 
 /* One path takes the jump at once; the other falls through while iterations are left. */
-int check_may_goto(struct env *env, const struct bpf_insn *insn)
+int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 {
-	struct state *st = branch_push(env, env->insn + 1, env->insn, false);
+	struct state *st = pbv_branch_push(env, env->insn + 1, env->insn, false);
 	struct state *kept = env->cur->parent;
 
 	if (!st)
@@ -142,12 +151,12 @@ int check_may_goto(struct env *env, const struct bpf_insn *insn)
 	st->iterations++;
 	/* the state before this instruction has just been kept */
 	if (kept && kept->insn == env->insn)
-		prune_widen(env, kept->parent, st);
+		pbv_prune_widen(env, kept->parent, st);
 	env->insn += (uint32_t)(int32_t)insn->off;
 	return 0;
 }
 
-bool has_may_goto(const struct env *env, uint32_t sub)
+bool pbv_has_may_goto(const struct env *env, uint32_t sub)
 {
 	for (uint32_t i = env->subs[sub].start; i < env->subs[sub + 1].start; i++)
 		if (env->ops[i] == PB_BPF_OP_MAY_GOTO && env->aux[i].fact.seen)

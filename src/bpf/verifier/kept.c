@@ -11,12 +11,15 @@
  * state has for itself: 80 bytes a frame.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/state.h"
 
 #define FIRST_BUCKETS	256u
 #define STORED		offsetof(struct reg, parent)	/* of a register: what a value is */
 
 struct value {
-	struct slot is;		/* first; without a register's last members: STORED bytes, and types */
+	struct slot is;		/* first; without a register's last members: STORED bytes, and
+				 * types */
 	uint32_t users;
 	uint32_t hash;
 	struct value *next;	/* of the same bucket */
@@ -55,7 +58,8 @@ static uint32_t hash(const struct reg *r, uint64_t types)
 	a += b * 31;
 	return (uint32_t)(a ^ a >> 32);
 }
-_Static_assert(STORED / 8 % 2 == 0 && STORED % 8 == 4, "hash and same go over words, two at a time, and `frame`");
+_Static_assert(STORED / 8 % 2 == 0 &&
+	       STORED % 8 == 4, "hash and same go over words, two at a time, and `frame`");
 
 /* ---- the table of values -------------------------------------------------------------------- */
 
@@ -64,7 +68,8 @@ static bool more_buckets(struct env *env)
 {
 	struct values *t = &env->values;
 	uint32_t nr = t->nr_buckets ? t->nr_buckets * 4 : FIRST_BUCKETS;
-	struct value **buckets = pool_is_short(&env->pool) ? NULL : pool_zero(&env->pool, nr * sizeof(*buckets));
+	struct value **buckets = pool_is_short(&env->pool) ? NULL :
+				 pbv_pool_zero(&env->pool, nr * sizeof(*buckets));
 
 	if (!buckets)
 		return t->nr_buckets;
@@ -74,7 +79,7 @@ static bool more_buckets(struct env *env)
 			v->next = buckets[v->hash % nr];
 			buckets[v->hash % nr] = v;
 		}
-	pool_put(&env->pool, t->buckets, t->nr_buckets * sizeof(*buckets));
+	pbv_pool_put(&env->pool, t->buckets, t->nr_buckets * sizeof(*buckets));
 	t->buckets = buckets;
 	t->nr_buckets = nr;
 	return true;
@@ -83,7 +88,7 @@ static bool more_buckets(struct env *env)
 static struct value *new_value(struct env *env, const struct reg *r, uint64_t types, uint32_t h)
 {
 	struct values *t = &env->values;
-	struct value *v = pool_get(&env->pool, sizeof *v, NULL);
+	struct value *v = pbv_pool_get(&env->pool, sizeof *v, NULL);
 
 	if (!v)
 		return NULL;
@@ -99,7 +104,8 @@ static struct value *new_value(struct env *env, const struct reg *r, uint64_t ty
 }
 
 /* With one user more; NULL: no memory. hint: it was that before. */
-static struct value *value_get(struct env *env, const struct reg *r, uint64_t types, struct value *hint)
+static struct value *value_get(struct env *env, const struct reg *r, uint64_t types,
+			       struct value *hint)
 {
 	struct values *t = &env->values;
 	uint32_t h;
@@ -131,11 +137,11 @@ static void value_put(struct env *env, struct value *v)
 	for (link = &t->buckets[v->hash % t->nr_buckets]; *link != v;)
 		link = &(*link)->next;
 	*link = v->next;
-	pool_put(&env->pool, v, sizeof *v);
+	pbv_pool_put(&env->pool, v, sizeof *v);
 	t->nr--;
 }
 
-/* ---- lists of values ------------------------------------------------------------------------------ */
+/* ---- lists of values ----------------------------------------------------------------------- */
 
 /* A piece of a frame's list: registers, then slots. Those without a change are shared, too. */
 struct values_piece {
@@ -147,7 +153,7 @@ static struct values_piece empty = { .value = {
 	NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING,
 	NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING } };
 
-const struct slot *rest_value(const struct frame *f, uint32_t n)
+const struct slot *pbv_rest_value(const struct frame *f, uint32_t n)
 {
 	return &f->pieces[n / PIECE]->value[n % PIECE]->is;
 }
@@ -158,10 +164,11 @@ static void piece_put(struct env *env, struct values_piece *p)
 		return;
 	for (uint32_t i = 0; i < PIECE; i++)
 		value_put(env, p->value[i]);
-	pool_put(&env->pool, p, sizeof *p);
+	pbv_pool_put(&env->pool, p, sizeof *p);
 }
 
-/* There are only bytes, of which the types say all: a register is spilled, or a dynptr is there, otherwise. */
+/* There are only bytes, of which the types say all: a register is spilled, or a dynptr is there,
+ * otherwise. */
 static bool only_bytes(const struct slot *s)
 {
 	for (int i = 0; i < SLOT; i++)
@@ -187,7 +194,8 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 }
 
 /* base: what it was. NULL: no memory. */
-static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first, struct values_piece *base)
+static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
+				     struct values_piece *base)
 {
 	struct values_piece *p;
 	uint64_t types;
@@ -203,7 +211,7 @@ static struct values_piece *piece_of(struct env *env, const struct frame *f, uin
 		base->users += base != &empty;
 		return base;
 	}
-	p = pool_get(&env->pool, sizeof *p, NULL);
+	p = pbv_pool_get(&env->pool, sizeof *p, NULL);
 	if (!p)
 		return NULL;
 	p->users = 1;
@@ -221,7 +229,7 @@ static struct values_piece *piece_of(struct env *env, const struct frame *f, uin
 	return p;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------ */
+/* ---- frames -------------------------------------------------------------------------------- */
 
 static void rest_put(struct env *env, struct frame *k)
 {
@@ -229,8 +237,8 @@ static void rest_put(struct env *env, struct frame *k)
 		return;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece_put(env, k->pieces[i]);
-	pool_put(&env->pool, k->refs, k->room_refs * sizeof *k->refs);
-	pool_put(&env->pool, k, sizeof *k);
+	pbv_pool_put(&env->pool, k->refs, k->room_refs * sizeof *k->refs);
+	pbv_pool_put(&env->pool, k, sizeof *k);
 }
 
 #define FACTS		offsetof(struct frame, callsite)
@@ -288,13 +296,13 @@ static struct frame *rest_of(struct env *env, const struct frame *f, struct fram
 		changed |= pieces[i] != was;
 	}
 	if (ok && changed)
-		k = pool_zero(&env->pool, sizeof *k);
+		k = pbv_pool_zero(&env->pool, sizeof *k);
 	if (k) {
 		memcpy((char *)k + FACTS, (const char *)f + FACTS, FACTS_SIZE);
 		memcpy(k->pieces, pieces, sizeof pieces);
 		k->nr_slots = f->nr_slots;
 		k->users = 1;
-		if (!frame_copy_refs(env, k, f))
+		if (!pbv_frame_copy_refs(env, k, f))
 			return k;
 		rest_put(env, k);
 		return NULL;
@@ -307,16 +315,18 @@ static struct frame *rest_of(struct env *env, const struct frame *f, struct fram
 	return base;
 }
 
-static int wake_frame(struct env *env, struct frame *f, const struct frame *k, const struct marks *m)
+static int wake_frame(struct env *env, struct frame *f, const struct frame *k,
+		      const struct marks *m)
 {
 	memcpy((char *)f + FACTS, (const char *)k + FACTS, FACTS_SIZE);
 	f->nr_slots = 0;
-	if (frame_room(env, f, k->nr_slots))
+	if (pbv_frame_room(env, f, k->nr_slots))
 		return -ENOMEM;
 	f->nr_slots = k->nr_slots;
 	for (uint32_t i = 0; i < 11; i++) {
 		f->regs[i] = *rest_reg(k, i);
-		f->regs[i].live = (m->written >> i & 1 ? LIVE_WRITTEN : 0) | (m->read >> i & 1 ? LIVE_READ : 0);
+		f->regs[i].live = (m->written >> i & 1 ? LIVE_WRITTEN : 0) |
+				  (m->read >> i & 1 ? LIVE_READ : 0);
 		f->regs[i].precise = m->precise >> i & 1;
 		f->regs[i].parent = m->parent[i];
 	}
@@ -327,10 +337,10 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k, c
 		f->slots[i].reg.precise = m->precise_slots >> i & 1;
 		f->slots[i].reg.parent = m->linked_slots >> i & 1 ? PLACE_SAME : PLACE_NONE;
 	}
-	return frame_copy_refs(env, f, k);
+	return pbv_frame_copy_refs(env, f, k);
 }
 
-/* ---- states --------------------------------------------------------------------------------------- */
+/* ---- states -------------------------------------------------------------------------------- */
 
 /* A walk back finds by itself the path from the instruction above. */
 static bool says_something(const struct step *s)
@@ -340,15 +350,15 @@ static bool says_something(const struct step *s)
 	return memcmp(s, &plain, sizeof plain);
 }
 
-/* To the steps of a kept state nothing is added: those that say nothing are left out, but the first,
- * by which the walk recognises `first`. */
+/* To the steps of a kept state nothing is added: those that say nothing are left out, but the
+ * first, by which the walk recognises `first`. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < st->nr_steps; i++)
 		n += !kept || !i || says_something(&st->steps[i]);
-	rest->steps = n ? pool_get(&env->pool, n * sizeof *rest->steps, NULL) : NULL;
+	rest->steps = n ? pbv_pool_get(&env->pool, n * sizeof *rest->steps, NULL) : NULL;
 	if (n && !rest->steps)
 		return -ENOMEM;
 	rest->room_steps = n;
@@ -359,35 +369,37 @@ static int rest_steps(struct env *env, struct state *rest, const struct state *s
 	return 0;
 }
 
-int state_rest(struct env *env, struct state *rest, const struct state *st, bool kept)
+int pbv_state_rest(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	const struct state *base = st->parent;
 	bool ok;
 
-	state_copy_facts(rest, st);
-	rest->marks = pool_get(&env->pool, (st->cur + 1) * sizeof *rest->marks, NULL);
+	pbv_state_copy_facts(rest, st);
+	rest->marks = pbv_pool_get(&env->pool, (st->cur + 1) * sizeof *rest->marks, NULL);
 	ok = rest->marks && !rest_steps(env, rest, st, kept);
 	for (uint32_t n = 0; n <= st->cur && ok; n++) {
 		mark_frame(&rest->marks[n], st->frames[n]);
-		rest->frames[n] = rest_of(env, st->frames[n], base && n <= base->cur ? base->frames[n] : NULL);
+		rest->frames[n] = rest_of(env, st->frames[n], base &&
+					  n <= base->cur ? base->frames[n] : NULL);
 		ok = rest->frames[n];
 	}
 	if (ok)
 		return 0;
-	state_forget(env, rest);
+	pbv_state_forget(env, rest);
 	return -ENOMEM;
 }
 
-int state_wake(struct env *env, struct state *st, const struct state *rest)
+int pbv_state_wake(struct env *env, struct state *st, const struct state *rest)
 {
-	state_copy_facts(st, rest);
+	pbv_state_copy_facts(st, rest);
 	for (uint32_t n = 0; n <= rest->cur; n++) {
 		if (!st->frames[n])
-			st->frames[n] = frame_blank(env);
-		if (!st->frames[n] || wake_frame(env, st->frames[n], rest->frames[n], &rest->marks[n]))
+			st->frames[n] = pbv_frame_blank(env);
+		if (!st->frames[n] ||
+		    wake_frame(env, st->frames[n], rest->frames[n], &rest->marks[n]))
 			return -ENOMEM;
 	}
-	return state_copy_steps(env, st, rest);
+	return pbv_state_copy_steps(env, st, rest);
 }
 
 static void forget_frames(struct env *env, struct state *rest)
@@ -400,32 +412,34 @@ static void forget_frames(struct env *env, struct state *rest)
 
 static void forget_steps(struct env *env, struct state *rest)
 {
-	pool_put(&env->pool, rest->steps, rest->room_steps * sizeof *rest->steps);
+	pbv_pool_put(&env->pool, rest->steps, rest->room_steps * sizeof *rest->steps);
 	rest->steps = NULL;
 	rest->nr_steps = rest->room_steps = 0;
 }
 
-void state_forget(struct env *env, struct state *rest)
+void pbv_state_forget(struct env *env, struct state *rest)
 {
 	forget_frames(env, rest);
 	forget_steps(env, rest);
-	pool_put(&env->pool, rest->marks, (rest->cur + 1) * sizeof *rest->marks);
+	pbv_pool_put(&env->pool, rest->marks, (rest->cur + 1) * sizeof *rest->marks);
 	rest->marks = NULL;
 }
 
-void state_only_marks(struct env *env, struct state *rest)
+void pbv_state_only_marks(struct env *env, struct state *rest)
 {
 	forget_frames(env, rest);
 }
 
 /* Of a frame that no other state has, what wasn't read goes. */
-static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m, uint32_t first)
+static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
+		       uint32_t first)
 {
 	struct values_piece *p = *piece;
 	bool any = false;
 
 	for (uint32_t i = 0, n = first; i < PIECE; i++, n++) {
-		bool read = n < 11 ? m->read >> n & 1 : n < 11 + MAX_SLOTS && m->read_slots >> (n - 11) & 1;
+		bool read = n < 11 ? m->read >> n & 1 : n < 11 + MAX_SLOTS &&
+			    m->read_slots >> (n - 11) & 1;
 
 		any |= read;
 		if (read || p == &empty || p->users > 1)
@@ -446,7 +460,7 @@ static void trim_frame(struct env *env, struct frame *k, const struct marks *m)
 			trim_piece(env, &k->pieces[i], m, i * PIECE);
 }
 
-void state_trim(struct env *env, struct state *rest)
+void pbv_state_trim(struct env *env, struct state *rest)
 {
 	/* no walk goes back over it, and only what was read is compared */
 	forget_steps(env, rest);

@@ -5,14 +5,20 @@
  * here. A write marks the present state only.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/state.h"
 
-/* Up the tree from register (slot, if is_slot) n of the present state's frame; steps: of the walk, so far. */
-static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot, uint32_t steps)
+/* Up the tree from register (slot, if is_slot) n of the present state's frame; steps: of the walk,
+ * so far. */
+static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot,
+		    uint32_t steps)
 {
 	bool written = r->live & LIVE_WRITTEN;
 	uint32_t parent = r->parent;
 
-	for (struct state *st = env->cur->parent; st && parent != PLACE_NONE && !written; st = st->parent, steps++) {
+	for (struct state *st = env->cur->parent; st && parent != PLACE_NONE &&
+	     !written; st = st->parent, steps++) {
 		struct marks *m;
 
 		if (parent >= PLACE_OF) {
@@ -39,17 +45,17 @@ static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32
 		env->v->stats.mark_read = steps;
 }
 
-void live_read(struct env *env, const struct frame *f, unsigned n)
+void pbv_live_read(struct env *env, const struct frame *f, unsigned n)
 {
 	read_up(env, &f->regs[n], f->number, n, false, 0);
 }
 
-void live_read_slot(struct env *env, const struct frame *f, const struct slot *s)
+void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s)
 {
 	read_up(env, &s->reg, f->number, (uint32_t)(s - f->slots), true, 0);
 }
 
-void live_take_over(struct env *env, const struct frame *f, uint32_t n)
+void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n)
 {
 	if (n < 11)
 		read_up(env, &f->regs[n], f->number, n, false, 1);
@@ -57,14 +63,14 @@ void live_take_over(struct env *env, const struct frame *f, uint32_t n)
 		read_up(env, &f->slots[n - 11].reg, f->number, n - 11, true, 1);
 }
 
-void reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m)
+void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m)
 {
 	to->regs[n] = from->regs[m];
 	if (to->regs[n].parent == PLACE_SAME)
 		to->regs[n].parent = PLACE(from->number, m);
 }
 
-int reg_use(struct env *env, unsigned n, enum use use)
+int pbv_reg_use(struct env *env, unsigned n, enum use use)
 {
 	struct reg *r = &cur_regs(env)[n];
 
@@ -75,21 +81,21 @@ int reg_use(struct env *env, unsigned n, enum use use)
 		if (r->type == NOT_INIT)
 			return refuse(env, EACCES, "R%d !read_ok\n", n);
 		if (n != FP)
-			live_read(env, cur_frame(env), n);
+			pbv_live_read(env, cur_frame(env), n);
 		return 0;
 	}
 	if (n == FP)
 		return refuse(env, EACCES, "frame pointer is read only\n");
 	r->live |= LIVE_WRITTEN;
 	if (use == WRITE)
-		reg_make_scalar(r, !env->capable);
+		pbv_reg_make_scalar(r, !env->capable);
 	return 0;
 }
 
-void regs_clobber(struct env *env, struct reg *regs)
+void pbv_regs_clobber(struct env *env, struct reg *regs)
 {
 	for (unsigned i = 0; i < 6; i++) {
-		reg_make_none(&regs[i], !env->capable);
+		pbv_reg_make_none(&regs[i], !env->capable);
 		regs[i].live |= LIVE_WRITTEN;
 		env->touched_regs |= 1u << i;
 	}

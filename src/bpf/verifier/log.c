@@ -7,10 +7,14 @@
 #include "bpf/core/disasm.h"
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/fastcall.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/state.h"
+#include "bpf/verifier/iterations.h"
 
 #define say(env, ...) pb_bpf_printf((env)->v->log, __VA_ARGS__)
 
-void log_text(struct env *env, const char *format, ...)
+void pbv_log_text(struct env *env, const char *format, ...)
 {
 	va_list ap;
 
@@ -21,30 +25,32 @@ void log_text(struct env *env, const char *format, ...)
 	va_end(ap);
 }
 
-const char *helper_name(int32_t id)
+const char *pbv_helper_name(int32_t id)
 {
 	const struct pb_bpf_helper *h = id >= 0 ? pb_bpf_helper_of((uint32_t)id) : NULL;
 
 	return h && h->name ? h->name : "unknown";
 }
 
-struct type_text log_type_name(unsigned type, unsigned flags)
+struct type_text pbv_log_type_name(unsigned type, unsigned flags)
 {
 	static const char *const names[NR_REG_TYPES] = {
 		[NOT_INIT] = "?", [SCALAR] = "scalar", [TO_CTX] = "ctx", [MAP_PTR] = "map_ptr",
 		[TO_MAP_VALUE] = "map_value", [TO_MAP_KEY] = "map_key", [TO_STACK] = "fp",
 		[TO_PACKET] = "pkt", [TO_PACKET_META] = "pkt_meta", [TO_PACKET_END] = "pkt_end",
-		[TO_FLOW_KEYS] = "flow_keys", [TO_SOCKET] = "sock", [TO_SOCK_COMMON] = "sock_common",
-		[TO_TCP_SOCK] = "tcp_sock", [TO_XDP_SOCK] = "xdp_sock", [TO_BTF] = "ptr_",
-		[TO_MEM] = "mem", [TO_BUF] = "buf", [TO_FUNC] = "func", [TO_DYNPTR] = "dynptr_ptr",
+		[TO_FLOW_KEYS] = "flow_keys", [TO_SOCKET] = "sock",
+		[TO_SOCK_COMMON] = "sock_common", [TO_TCP_SOCK] = "tcp_sock",
+		[TO_XDP_SOCK] = "xdp_sock", [TO_BTF] = "ptr_", [TO_MEM] = "mem", [TO_BUF] = "buf",
+		[TO_FUNC] = "func", [TO_DYNPTR] = "dynptr_ptr",
 	};
 	struct type_text out;
 	struct pb_bpf_text t = { .buf = out.s, .size = sizeof out.s };
 
-	pb_bpf_printf(&t, "%s%s%s%s%s%s%s", flags & RDONLY ? "rdonly_" : "", flags & RESERVED ? "ringbuf_" : "",
-		      flags & USER ? "user_" : "", flags & PERCPU ? "percpu_" : "",
-		      flags & UNTRUSTED ? "untrusted_" : "", names[type],
-		      !(flags & MAYBE_NULL) ? "" : type == TO_BTF ? "or_null_" : "_or_null");
+	pb_bpf_printf(&t, "%s%s%s%s%s%s%s", flags & RDONLY ? "rdonly_" : "",
+		      flags & RESERVED ? "ringbuf_" : "", flags & USER ? "user_" : "",
+		      flags & PERCPU ? "percpu_" : "", flags & UNTRUSTED ? "untrusted_" : "",
+		      names[type], !(flags & MAYBE_NULL) ? "" : type == TO_BTF ? "or_null_" :
+		      "_or_null");
 	return out;
 }
 
@@ -70,7 +76,7 @@ static void put_signed(struct pb_bpf_text *t, int64_t v)
 		pb_bpf_printf(t, "%#lx", (uint64_t)v);
 }
 
-struct tnum_text log_tnum_text(struct tnum v)
+struct tnum_text pbv_log_tnum_text(struct tnum v)
 {
 	struct tnum_text out;
 	struct pb_bpf_text t = { .buf = out.s, .size = sizeof out.s };
@@ -98,12 +104,13 @@ static void say_live(struct env *env, unsigned live)
  */
 static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 {
-	static const char *const names[] = { "smin", "smax", "umin", "umax", "smin32", "smax32", "umin32", "umax32" };
+	static const char *const names[] = { "smin", "smax", "umin", "umax", "smin32", "smax32",
+		"umin32", "umax32" };
 	const struct range *w = &r->wide, *l = &r->low;
 	const int64_t values[] = {
 		w->smin, w->smax, (int64_t)w->umin, (int64_t)w->umax,
-		is_small(l->smin) ? l->smin : (uint32_t)l->smin, is_small(l->smax) ? l->smax : (uint32_t)l->smax,
-		(int64_t)l->umin, (int64_t)l->umax,
+		is_small(l->smin) ? l->smin : (uint32_t)l->smin, is_small(l->smax) ? l->smax :
+		(uint32_t)l->smax, (int64_t)l->umin, (int64_t)l->umax,
 	};
 	bool said[] = {
 		w->smin == INT64_MIN, w->smax == INT64_MAX, !w->umin, w->umax == UINT64_MAX,
@@ -117,7 +124,8 @@ static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 			continue;
 		attribute("%s=", names[i]);
 		for (int j = i + 2; j < 8; j += 2) {
-			if (said[j] || values[j] != values[i] || (!(j & 2) && values[j] < 0) != negative)
+			if (said[j] || values[j] != values[i] ||
+			    (!(j & 2) && values[j] < 0) != negative)
 				continue;
 			said[j] = true;
 			say(env, "%s=", names[j]);
@@ -140,7 +148,8 @@ static const char *say_attributes(struct env *env, const struct reg *r)
 		attribute("id=%d", (int)r->id);
 	if (r->type == SCALAR && r->id && r->moved)
 		say(env, "%+d", r->delta);
-	if (r->ref && (r->type == TO_SOCKET || r->type == TO_TCP_SOCK || r->type == TO_MEM || r->type == TO_BTF))
+	if (r->ref && (r->type == TO_SOCKET || r->type == TO_TCP_SOCK || r->type == TO_MEM ||
+		       r->type == TO_BTF))
 		attribute("ref_obj_id=%d", (int)r->ref);
 	if (r->type == MAP_PTR || r->type == TO_MAP_KEY || r->type == TO_MAP_VALUE) {
 		if (r->map->name[0])
@@ -215,7 +224,7 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 		say_reg(env, f, &s->reg);
 }
 
-void log_state(struct env *env, const struct frame *f, bool all)
+void pbv_log_state(struct env *env, const struct frame *f, bool all)
 {
 	if (log_none(env))
 		return;
@@ -243,7 +252,7 @@ void log_state(struct env *env, const struct frame *f, bool all)
 
 static const char *name_of_helper(void *arg, int32_t id)
 {
-	return helper_name(id);
+	return pbv_helper_name(id);
 }
 
 static const char *name_of_kfunc(void *arg, int32_t id)
@@ -253,7 +262,7 @@ static const char *name_of_kfunc(void *arg, int32_t id)
 	return k ? k->name : NULL;
 }
 
-void log_disasm(struct env *env, uint32_t insn)
+void pbv_log_disasm(struct env *env, uint32_t insn)
 {
 	const struct pb_bpf_names names = { .helper = name_of_helper, .kfunc = name_of_kfunc,
 					    .hide = !env->ptr_leaks };
@@ -265,20 +274,20 @@ void log_disasm(struct env *env, uint32_t insn)
 	say(env, "\n");
 }
 
-void log_insn(struct env *env)
+void pbv_log_insn(struct env *env)
 {
 	uint64_t before;
 
 	if (!log_on(env))
 		return;
 	before = pb_bpf_text_at(env->v->log);
-	log_disasm(env, env->insn);
+	pbv_log_disasm(env, env->insn);
 	env->insn_log_at = pb_bpf_text_at(env->v->log);
 	env->insn_len = (uint32_t)(env->insn_log_at - before);
 }
 
 /* What changed, after the instruction that did it if that is the last line. */
-void log_insn_state(struct env *env)
+void pbv_log_insn_state(struct env *env)
 {
 	struct pb_bpf_text *t = env->v->log;
 
@@ -294,10 +303,10 @@ void log_insn_state(struct env *env)
 	} else {
 		say(env, "%d:", (int)env->insn);
 	}
-	log_state(env, cur_frame(env), false);
+	pbv_log_state(env, cur_frame(env), false);
 }
 
-void log_line(struct env *env, uint32_t insn, const char *prefix, ...)
+void pbv_log_line(struct env *env, uint32_t insn, const char *prefix, ...)
 {
 	const struct pb_bpf_verify *v = env->v;
 	size_t n = pb_bisect(i, 0, v->nr_lines, v->lines[i].insn <= insn);
@@ -315,7 +324,7 @@ void log_line(struct env *env, uint32_t insn, const char *prefix, ...)
 	env->last_line = &v->lines[n - 1];
 }
 
-void log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where)
+void pbv_log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where)
 {
 	log(env, "%s the register R0 has", where);
 	if (r->wide.smin > INT64_MIN)
@@ -327,18 +336,20 @@ void log_scalar(struct env *env, const struct reg *r, int min, int max, const ch
 	log(env, " should have been in [%d, %d]\n", min, max);
 }
 
-void log_stats(struct env *env)
+void pbv_log_stats(struct env *env)
 {
 	const struct pb_bpf_verify *v = env->v;
 
 	if (v->log_level & 4) {
 		log(env, "stack depth ");
 		for (uint32_t i = 0; i < env->nr_subs; i++)
-			log(env, i ? "+%d" : "%d", (int)counted_stack(&env->subs[i]) +
-			    (has_may_goto(env, i) ? PB_BPF_COUNTER : 0));
+			log(env, i ? "+%d" : "%d", (int)pbv_counted_stack(&env->subs[i]) +
+			    (pbv_has_may_goto(env, i) ? PB_BPF_COUNTER : 0));
 		log(env, "\n");
 	}
-	log(env, "processed %d insns (limit %d) max_states_per_insn %d total_states %d peak_states %d "
-	    "mark_read %d\n", (int)env->processed, PB_BPF_COMPLEXITY, (int)v->stats.max_states_per_insn,
-	    (int)v->stats.total_states, (int)v->stats.peak_states, (int)v->stats.mark_read);
+	log(env,
+	    "processed %d insns (limit %d) max_states_per_insn %d total_states %d peak_states %d "
+	    "mark_read %d\n", (int)env->processed, PB_BPF_COMPLEXITY,
+	    (int)v->stats.max_states_per_insn, (int)v->stats.total_states,
+	    (int)v->stats.peak_states, (int)v->stats.mark_read);
 }

@@ -15,9 +15,13 @@
  * everything is taken to matter, for good (`until` 0).
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/pending.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
 
-#define MOST_ROUNDS	64
-#define MOST_JUMPS	4096
+#define MAX_ROUNDS	64
+#define MAX_JUMPS	4096
 
 struct jump {
 	struct jump *next;
@@ -30,8 +34,8 @@ static void free_jump(struct env *env, struct jump *j)
 {
 	env->jumps = j->next;
 	env->nr_jumps--;
-	state_forget(env, &j->from);
-	pool_put(&env->pool, j, sizeof *j);
+	pbv_state_forget(env, &j->from);
+	pbv_pool_put(&env->pool, j, sizeof *j);
 }
 
 /* ---- giving up -------------------------------------------------------------------------- */
@@ -57,7 +61,7 @@ static void give_up(struct state *st)
 		need_all(st);
 }
 
-void pending_give_up(struct env *env)
+void pbv_pending_give_up(struct env *env)
 {
 	while (env->jumps)
 		free_jump(env, env->jumps);
@@ -74,13 +78,13 @@ static bool add_pending(struct env *env, struct state *st)
 {
 	if (env->nr_pending == env->room_pending) {
 		uint32_t room = env->room_pending * 2 + 30;
-		struct state **p = pool_get(&env->pool, room * sizeof(*p), NULL);
+		struct state **p = pbv_pool_get(&env->pool, room * sizeof(*p), NULL);
 
 		if (!p)
 			return false;
 		if (env->nr_pending)
 			memcpy(p, env->pending, env->nr_pending * sizeof(*p));
-		pool_put(&env->pool, env->pending, env->room_pending * sizeof(*p));
+		pbv_pool_put(&env->pool, env->pending, env->room_pending * sizeof(*p));
 		env->pending = p;
 		env->room_pending = room;
 	}
@@ -103,22 +107,23 @@ static int wait_for(struct env *env, uint32_t until)
 	return 0;
 }
 
-int pending_jump(struct env *env, struct state *to)
+int pbv_pending_jump(struct env *env, struct state *to)
 {
 	uint32_t until = to->whole && to->until < to->number ? to->until : to->number;
 	struct jump *j;
 	int err;
 
-	if (env->nr_jumps >= MOST_JUMPS)
-		pending_give_up(env);
-	/* The target was given up: so is all that leads to it. Every pending state waits for a state of the
-	 * present path, as those of other paths are done. None of these will be settled any more. */
+	if (env->nr_jumps >= MAX_JUMPS)
+		pbv_pending_give_up(env);
+	/* The target was given up: so is all that leads to it. Every pending state waits for a
+	 * state of the present path, as those of other paths are done. None of these will be
+	 * settled any more. */
 	if (!until || (to->whole && !to->until)) {
-		pending_give_up(env);
+		pbv_pending_give_up(env);
 		give_up(env->cur->parent);
 		return 0;
 	}
-	j = pool_zero(&env->pool, sizeof *j);
+	j = pbv_pool_zero(&env->pool, sizeof *j);
 	if (!j)
 		return -ENOMEM;
 	j->to = to;
@@ -128,10 +133,10 @@ int pending_jump(struct env *env, struct state *to)
 	env->nr_jumps++;
 	to->awaited = true;
 	err = wait_for(env, until);
-	return err ? err : state_rest(env, &j->from, env->cur, true);
+	return err ? err : pbv_state_rest(env, &j->from, env->cur, true);
 }
 
-/* ---- the end of it ---------------------------------------------------------------------------- */
+/* ---- the end of it ------------------------------------------------------------------------- */
 
 /* One round over the jumps of the paths from `top`. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
@@ -139,12 +144,12 @@ static int take_over_once(struct env *env, const struct state *top, struct state
 	int err = 0;
 
 	for (struct jump *j = env->jumps; j && j->number >= top->number && !err; j = j->next) {
-		state_clear(env, scratch);
-		err = state_wake(env, scratch, &j->from);
+		pbv_state_clear(env, scratch);
+		err = pbv_state_wake(env, scratch, &j->from);
 		env->cur = scratch;
 		env->insn = j->to->insn;
 		if (!err)
-			err = prune_take_over(env, j->to);
+			err = pbv_prune_take_over(env, j->to);
 	}
 	return err;
 }
@@ -158,12 +163,12 @@ static int take_over_all(struct env *env, const struct state *top)
 	do {
 		before = env->marks_made;
 		err = take_over_once(env, top, &scratch);
-	} while (!err && before != env->marks_made && ++rounds < MOST_ROUNDS);
-	state_clear(env, &scratch);
+	} while (!err && before != env->marks_made && ++rounds < MAX_ROUNDS);
+	pbv_state_clear(env, &scratch);
 	env->cur = cur;
 	env->insn = insn;
-	if (rounds == MOST_ROUNDS)
-		pending_give_up(env);
+	if (rounds == MAX_ROUNDS)
+		pbv_pending_give_up(env);
 	return err;
 }
 
@@ -183,18 +188,19 @@ static void settle(struct env *env, const struct state *top)
 		}
 		env->pending[i] = env->pending[--env->nr_pending];
 		st->whole = st->awaited = false;
-		prune_done(env, st);
+		pbv_prune_done(env, st);
 	}
 }
 
-int pending_done(struct env *env, struct state *st)
+int pbv_pending_done(struct env *env, struct state *st)
 {
 	int err;
 
 	if (st->until < st->number) {
 		/* states that waited for it still wait */
 		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
-			if (env->pending[i]->number > st->number && env->pending[i]->until > st->until)
+			if (env->pending[i]->number > st->number &&
+			    env->pending[i]->until > st->until)
 				env->pending[i]->until = st->until;
 		return 0;
 	}

@@ -3,21 +3,30 @@
  * Arithmetic on pointers: a pointer and a number give a pointer. A number that is
  * known goes to `off`, others to the variable part.
  */
+#include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/pointer.h"
+#include "bpf/verifier/speculate.h"
+#include "bpf/verifier/state.h"
 
 static int too_far(struct env *env, const struct reg *r, const struct reg *ptr)
 {
 	int64_t v = (int64_t)r->var.value, smin = r->wide.smin;
 
 	if (tnum_is_const(r->var) && (v >= MAX_VAR_OFF || v <= -MAX_VAR_OFF))
-		return refuse(env, EINVAL, "math between %s pointer and %ld is not allowed\n", type_name(ptr), v);
+		return refuse(env, EINVAL, "math between %s pointer and %ld is not allowed\n",
+			      type_name(ptr), v);
 	if (r->off >= MAX_VAR_OFF || r->off <= -MAX_VAR_OFF)
-		return refuse(env, EINVAL, "%s pointer offset %d is not allowed\n", type_name(ptr), r->off);
+		return refuse(env, EINVAL, "%s pointer offset %d is not allowed\n", type_name(ptr),
+			      r->off);
 	if (smin == INT64_MIN)
-		return refuse(env, EINVAL, "math between %s pointer and register with unbounded min value "
+		return refuse(env, EINVAL,
+			      "math between %s pointer and register with unbounded min value "
 			      "is not allowed\n", type_name(ptr));
 	if (smin >= MAX_VAR_OFF || smin <= -MAX_VAR_OFF)
-		return refuse(env, EINVAL, "value %ld makes %s pointer be out of bounds\n", smin, type_name(ptr));
+		return refuse(env, EINVAL, "value %ld makes %s pointer be out of bounds\n", smin,
+			      type_name(ptr));
 	return 0;
 }
 
@@ -37,17 +46,20 @@ static bool may_move(const struct reg *ptr, const struct reg *off, unsigned op)
 	}
 }
 
-static int refuse_move(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off)
+static int refuse_move(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
+		       const struct reg *off)
 {
 	int dst = insn->dst_reg;
 
 	if (BPF_CLASS(insn->code) != BPF_ALU64)
 		return refuse(env, EACCES, "R%d 32-bit pointer arithmetic prohibited\n", dst);
 	if (ptr->flags & MAYBE_NULL)
-		return refuse(env, EACCES, "R%d pointer arithmetic on %s prohibited, null-check it first\n", dst,
+		return refuse(env, EACCES,
+			      "R%d pointer arithmetic on %s prohibited, null-check it first\n", dst,
 			      type_name(ptr));
 	if (!may_move(ptr, off, BPF_OP(insn->code)))
-		return refuse(env, EACCES, "R%d pointer arithmetic on %s prohibited\n", dst, type_name(ptr));
+		return refuse(env, EACCES, "R%d pointer arithmetic on %s prohibited\n", dst,
+			      type_name(ptr));
 	return 0;
 }
 
@@ -75,11 +87,13 @@ static void move_up(struct env *env, struct reg *dst, const struct reg *ptr, con
 		dst->off = (int32_t)(ptr->off + o->smin);
 		return;
 	}
-	if (__builtin_add_overflow(p->smin, o->smin, &r.smin) || __builtin_add_overflow(p->smax, o->smax, &r.smax)) {
+	if (__builtin_add_overflow(p->smin, o->smin, &r.smin) ||
+	    __builtin_add_overflow(p->smax, o->smax, &r.smax)) {
 		r.smin = INT64_MIN;
 		r.smax = INT64_MAX;
 	}
-	if (__builtin_add_overflow(p->umin, o->umin, &r.umin) || __builtin_add_overflow(p->umax, o->umax, &r.umax)) {
+	if (__builtin_add_overflow(p->umin, o->umin, &r.umin) ||
+	    __builtin_add_overflow(p->umax, o->umax, &r.umax)) {
 		r.umin = 0;
 		r.umax = UINT64_MAX;
 	}
@@ -88,21 +102,24 @@ static void move_up(struct env *env, struct reg *dst, const struct reg *ptr, con
 	new_base(env, dst, true);
 }
 
-static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *ptr,
-		     const struct reg *off)
+static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *dst,
+		     const struct reg *ptr, const struct reg *off)
 {
 	const struct range *p = &ptr->wide, *o = &off->wide;
 	struct range r;
 
 	if (dst != ptr)
-		return refuse(env, EACCES, "R%d tried to subtract pointer from scalar\n", insn->dst_reg);
+		return refuse(env, EACCES, "R%d tried to subtract pointer from scalar\n",
+			      insn->dst_reg);
 	if (ptr->type == TO_STACK)
-		return refuse(env, EACCES, "R%d subtraction from stack pointer prohibited\n", insn->dst_reg);
+		return refuse(env, EACCES, "R%d subtraction from stack pointer prohibited\n",
+			      insn->dst_reg);
 	if (tnum_is_const(off->var) && off_fits(ptr->off - o->smin)) {
 		dst->off = (int32_t)(ptr->off - o->smin);
 		return 0;
 	}
-	if (__builtin_sub_overflow(p->smin, o->smax, &r.smin) || __builtin_sub_overflow(p->smax, o->smin, &r.smax)) {
+	if (__builtin_sub_overflow(p->smin, o->smax, &r.smin) ||
+	    __builtin_sub_overflow(p->smax, o->smin, &r.smax)) {
 		r.smin = INT64_MIN;
 		r.smax = INT64_MAX;
 	}
@@ -120,8 +137,8 @@ static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *d
 	return 0;
 }
 
-static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst, const struct reg *ptr,
-		const struct reg *off)
+static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst,
+		const struct reg *ptr, const struct reg *off)
 {
 	const char *symbol = pb_bpf_ops[env->ops[env->insn]].symbol;
 
@@ -132,10 +149,11 @@ static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst, c
 	case BPF_SUB:
 		return move_down(env, insn, dst, ptr, off);
 	case BPF_AND: case BPF_OR: case BPF_XOR:
-		return refuse(env, EACCES, "R%d bitwise operator %s on pointer prohibited\n", insn->dst_reg, symbol);
+		return refuse(env, EACCES, "R%d bitwise operator %s on pointer prohibited\n",
+			      insn->dst_reg, symbol);
 	default:
-		return refuse(env, EACCES, "R%d pointer arithmetic with %s operator prohibited\n", insn->dst_reg,
-			      symbol);
+		return refuse(env, EACCES, "R%d pointer arithmetic with %s operator prohibited\n",
+			      insn->dst_reg, symbol);
 	}
 }
 
@@ -149,19 +167,23 @@ static int within(struct env *env, unsigned n, const struct reg *r)
 	if (reg_is(r, TO_STACK)) {
 		if (!tnum_is_const(r->var))
 			return refuse(env, EACCES,
-				      "R%d variable stack access prohibited for !root, var_off=%s off=%d\n", n,
+				      "R%d variable stack access prohibited for !root, var_off=%s "
+				      "off=%d\n", n,
 				      tnum_text(r->var), (int)off);
 		if (off >= 0 || off < -PB_BPF_STACK)
-			return refuse(env, EACCES, "R%d stack pointer arithmetic goes out of range, "
+			return refuse(env, EACCES,
+				      "R%d stack pointer arithmetic goes out of range, "
 				      "prohibited for !root; off=%d\n", n, (int)off);
-	} else if (reg_is(r, TO_MAP_VALUE) && check_map_access(env, n, r->off, 1, false, true)) {
+	} else if (reg_is(r, TO_MAP_VALUE) &&
+		   pbv_check_map_access(env, n, r->off, 1, false, true)) {
 		return refuse(env, EACCES, "R%d pointer arithmetic of map value goes out of range, "
 			      "prohibited for !root\n", n);
 	}
 	return 0;
 }
 
-int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off)
+int pbv_pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
+		    const struct reg *off)
 {
 	struct reg *dst = &cur_regs(env)[insn->dst_reg], from;
 	const struct range *o = &off->wide;
@@ -170,13 +192,14 @@ int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *
 	struct mask_window w = { 0 };
 	int err;
 
-	if (range_broken(o) || (tnum_is_const(off->var) && (o->smin != o->smax || o->umin != o->umax))) {
+	if (range_broken(o) ||
+	    (tnum_is_const(off->var) && (o->smin != o->smax || o->umin != o->umax))) {
 		/* of a branch that can't be taken */
-		reg_make_scalar(dst, !env->capable);
+		pbv_reg_make_scalar(dst, !env->capable);
 		return 0;
 	}
 	if (BPF_CLASS(insn->code) != BPF_ALU64 && op == BPF_SUB && env->ptr_leaks) {
-		reg_make_scalar(dst, !env->capable);
+		pbv_reg_make_scalar(dst, !env->capable);
 		return 0;
 	}
 	err = refuse_move(env, insn, ptr, off);
@@ -189,7 +212,7 @@ int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *
 		err = too_far(env, ptr, ptr);
 	dst->low = range_all(32);
 	if (!err && masks)
-		err = mask_pointer(env, insn, ptr, off, dst, &w, false);
+		err = pbv_mask_pointer(env, insn, ptr, off, dst, &w, false);
 	if (err)
 		return err;
 	from = *ptr;
@@ -199,9 +222,9 @@ int pointer_alu(struct env *env, const struct bpf_insn *insn, const struct reg *
 	err = too_far(env, dst, &from);
 	if (err)
 		return err;
-	reg_sync(dst);
+	pbv_reg_sync(dst);
 	err = within(env, insn->dst_reg, dst);
 	if (!err && masks)
-		err = mask_pointer(env, insn, dst, off, dst, &w, true);
+		err = pbv_mask_pointer(env, insn, dst, off, dst, &w, true);
 	return err;
 }

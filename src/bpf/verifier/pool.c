@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Blocks by classes of sizes, with a free list for each class. */
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/verifier/pool.h"
@@ -44,7 +45,8 @@ static struct pool_slab *take(struct pool *p, size_t size, struct pool_slab **li
 {
 	struct pool_slab *s;
 
-	s = p->taken + size > (p->optional ? POOL_SHORT : POOL_MOST) ? NULL : p->mem->alloc(p->mem, size);
+	s = p->taken + size > (p->optional ? POOL_SHORT : MAX_POOL) ? NULL :
+	    p->mem->alloc(p->mem, size);
 	if (!s)
 		return NULL;
 	p->taken += size;
@@ -142,7 +144,7 @@ static void *cut(struct pool *p, unsigned class, size_t bytes)
 	return NULL;
 }
 
-void *pool_get(struct pool *p, size_t size, size_t *room)
+void *pbv_pool_get(struct pool *p, size_t size, size_t *room)
 {
 	size_t bytes;
 	unsigned c;
@@ -169,16 +171,16 @@ void *pool_get(struct pool *p, size_t size, size_t *room)
 	return block;
 }
 
-void *pool_zero(struct pool *p, size_t size)
+void *pbv_pool_zero(struct pool *p, size_t size)
 {
-	void *block = pool_get(p, size, NULL);
+	void *block = pbv_pool_get(p, size, NULL);
 
 	if (block)
 		memset(block, 0, size);
 	return block;
 }
 
-void pool_put(struct pool *p, void *block, size_t size)
+void pbv_pool_put(struct pool *p, void *block, size_t size)
 {
 	size_t bytes;
 	unsigned c;
@@ -206,7 +208,7 @@ static void end(struct pool *p, struct pool_slab **list, struct pool_slab *up_to
 		up_to->prev = NULL;
 }
 
-void pool_back_to(struct pool *p, struct pool_mark mark)
+void pbv_pool_back_to(struct pool *p, struct pool_mark mark)
 {
 	end(p, &p->slabs, mark.slabs);
 	end(p, &p->large, mark.large);
@@ -214,7 +216,7 @@ void pool_back_to(struct pool *p, struct pool_mark mark)
 	memset(p->free, 0, sizeof p->free);
 }
 
-void pool_end(struct pool *p)
+void pbv_pool_end(struct pool *p)
 {
-	pool_back_to(p, (struct pool_mark){ 0 });
+	pbv_pool_back_to(p, (struct pool_mark){ 0 });
 }

@@ -14,6 +14,11 @@
  * instructions for each walk and for each mark.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/helper_call.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/state.h"
 
 #define GAVE_UP 1
 #define ARGS	0x3eu
@@ -76,8 +81,8 @@ static int back_load(unsigned value, const struct step *step, struct wanted *w)
 	return 0;
 }
 
-static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, const struct step *step,
-		      struct wanted *w)
+static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
+		      const struct step *step, struct wanted *w)
 {
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
@@ -135,7 +140,7 @@ static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, str
 	uint32_t *regs = &w->regs[w->frame];
 
 	if (next != at + 1) {
-		if (helper_calls_back(i->imm))
+		if (pbv_helper_calls_back(i->imm))
 			return back_out(w, false);
 		/* another program returned in its place */
 		return *regs & ARGS ? GAVE_UP : back_in(w, false);
@@ -144,7 +149,8 @@ static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, str
 	return *regs & ARGS ? GAVE_UP : 0;
 }
 
-static int back_call(const struct env *env, const struct bpf_insn *i, uint32_t at, uint32_t next, struct wanted *w)
+static int back_call(const struct env *env, const struct bpf_insn *i, uint32_t at, uint32_t next,
+		     struct wanted *w)
 {
 	if (next == at + 1 + (uint32_t)i->imm && w->frame)
 		return back_out(w, true);
@@ -158,7 +164,8 @@ static int back_call(const struct env *env, const struct bpf_insn *i, uint32_t a
 static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 {
 	uint32_t *regs = &w->regs[w->frame];
-	bool callback = env->ops[next] == PB_BPF_OP_CALL && helper_calls_back(env->insns[next].imm);
+	bool callback = env->ops[next] == PB_BPF_OP_CALL &&
+			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
 	/* what a helper is given it was given, and looked at, the first time */
@@ -201,7 +208,8 @@ static void want_copies(const struct step *step, struct wanted *w)
 
 /* What has to be wanted before the instruction for what is wanted after it; `next` came
  * after it. */
-static int back_one(struct env *env, uint32_t at, uint32_t next, const struct step *step, struct wanted *w)
+static int back_one(struct env *env, uint32_t at, uint32_t next, const struct step *step,
+		    struct wanted *w)
 {
 	const struct bpf_insn *i = &env->insns[at];
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[at]];
@@ -229,7 +237,8 @@ static int back_one(struct env *env, uint32_t at, uint32_t next, const struct st
 		return back_return(env, next, w);
 	case PB_BPF_IF_X:
 		if (*regs & (dst | src))
-			*regs |= (step && step->dst_stack ? 0 : dst) | (step && step->src_stack ? 0 : src);
+			*regs |= (step &&
+				  step->dst_stack ? 0 : dst) | (step && step->src_stack ? 0 : src);
 		return 0;
 	case PB_BPF_LD64:
 		*regs &= ~dst;
@@ -241,7 +250,8 @@ static int back_one(struct env *env, uint32_t at, uint32_t next, const struct st
 	}
 }
 
-static int back(struct env *env, uint32_t at, uint32_t next, const struct step *step, struct wanted *w)
+static int back(struct env *env, uint32_t at, uint32_t next, const struct step *step,
+		struct wanted *w)
 {
 	int err;
 
@@ -273,7 +283,7 @@ static void log_back(struct env *env, uint32_t at, const struct wanted *w)
 		return;
 	log_wanted(env, "", w->frame, w);
 	log(env, " before ");
-	log_disasm(env, at);
+	pbv_log_disasm(env, at);
 }
 
 static void log_marks(struct env *env, const struct state *st, const struct wanted *w)
@@ -284,22 +294,22 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 	if (!(env->v->log_level & 2))
 		return;
 	/* of one that isn't compared any more only marks are left */
-	known = st->frames[0] && !state_wake(env, &seen, st);
+	known = st->frames[0] && !pbv_state_wake(env, &seen, st);
 	for (int n = (int)w->frame; n >= 0; n--) {
 		log_wanted(env, "parent state ", (uint32_t)n, w);
 		log(env, ": ");
 		if (known)
-			log_state(env, seen.frames[n], true);
+			pbv_log_state(env, seen.frames[n], true);
 		else
 			log(env, "\n");
 	}
-	state_clear(env, &seen);
+	pbv_state_clear(env, &seen);
 }
 
 /* ---- states ------------------------------------------------------------------------------- */
 
 
-bool precise_all(struct state *st)
+bool pbv_precise_all(struct state *st)
 {
 	bool new = false;
 
@@ -313,7 +323,7 @@ bool precise_all(struct state *st)
 	return new;
 }
 
-void precise_forget(struct state *st)
+void pbv_precise_forget(struct state *st)
 {
 	for_each_reg(st, f, r)
 		if (r->type == SCALAR)
@@ -323,13 +333,15 @@ void precise_forget(struct state *st)
 /* Back to the state's first instruction. 0: what is left in w is its parent's; else
  * nothing is left, or GAVE_UP, or an error. */
 #define ALL_FOUND 2
-static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next, struct wanted *w)
+static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next,
+		      struct wanted *w)
 {
 	uint32_t steps = st->nr_steps;
 	int err;
 
 	for (;;) {
-		const struct step *step = steps && st->steps[steps - 1].insn == at ? &st->steps[steps - 1] : NULL;
+		const struct step *step = steps && st->steps[steps - 1].insn == at ?
+					  &st->steps[steps - 1] : NULL;
 
 		if (*next < env->nr) {
 			log_back(env, at, w);
@@ -381,7 +393,8 @@ static int at_entry(struct env *env, struct state *st, struct wanted *w)
 	if (!st->cur && st->frames[0]->subprog && st->frames[0]->callsite == MAIN && !w->slots[0] &&
 	    !(w->regs[0] & ~ARGS))
 		return mark_state(st, w);
-	return refuse(env, EFAULT, "BUG backtracking func entry subprog %d reg_mask %x stack_mask %lx\n",
+	return refuse(env, EFAULT,
+		      "BUG backtracking func entry subprog %d reg_mask %x stack_mask %lx\n",
 		      (int)st->frames[0]->subprog, w->regs[0], w->slots[0]);
 }
 
@@ -394,20 +407,20 @@ static int walk(struct env *env, struct wanted *w)
 
 	for (;;) {
 		if (env->v->log_level & 2)
-			log(env, "mark_precise: frame%d: last_idx %d first_idx %d subseq_idx %d \n", (int)w->frame,
-			    last, (int)st->first, (int)next);
+			log(env, "mark_precise: frame%d: last_idx %d first_idx %d subseq_idx %d \n",
+			    (int)w->frame, last, (int)st->first, (int)next);
 		if (last < 0)
 			return at_entry(env, st, w);
 		err = walk_state(env, st, (uint32_t)last, &next, w);
 		if (err == GAVE_UP)
-			env->marks_made += precise_all(st);
+			env->marks_made += pbv_precise_all(st);
 		if (err)
 			return err < 0 ? err : 0;
 		st = st->parent;
 		if (!st)
 			return 0;
 		if (mark_state(st, w)) {
-			env->marks_made += precise_all(&(struct state){ .parent = st });
+			env->marks_made += pbv_precise_all(&(struct state){ .parent = st });
 			return 0;
 		}
 		log_marks(env, st, w);
@@ -418,18 +431,18 @@ static int walk(struct env *env, struct wanted *w)
 	}
 }
 
-int precise_wanted(struct env *env, struct wanted *w)
+int pbv_precise_wanted(struct env *env, struct wanted *w)
 {
 	w->frame = env->cur->cur;
 	return env->capable && any_wanted(w) ? walk(env, w) : 0;
 }
 
-int precise_reg(struct env *env, unsigned n)
+int pbv_precise_reg(struct env *env, unsigned n)
 {
 	struct wanted w = { .frame = env->cur->cur };
 
 	if (env->capable && cur_regs(env)[n].type != SCALAR)
 		return -EFAULT;
 	w.regs[w.frame] = 1u << n;
-	return precise_wanted(env, &w);
+	return pbv_precise_wanted(env, &w);
 }

@@ -7,9 +7,18 @@
  * which scalars must have their exact value. Only these are compared (alike.c). A state
  * that is found alike takes over these needs, as if its path had been followed.
  */
+#include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/pending.h"
+#include "bpf/verifier/precise.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
+#include "bpf/verifier/iterations.h"
 
-/* ---- the present path takes over the needs of the state that it is found alike ------------------------ */
+/* ---- the present path takes over the needs of the state that it is found alike ------------- */
 
 /* A caller's registers that a call leaves alone; all, while a helper may go on. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
@@ -25,10 +34,10 @@ static void take_over_reads(struct env *env, const struct state *old, struct sta
 
 		for (uint32_t i = first_kept(old, n); i < FP; i++)
 			if (m->read >> i & 1)
-				live_take_over(env, to, i);
+				pbv_live_take_over(env, to, i);
 		for (uint32_t i = 0; i < m->nr_slots && i < to->nr_slots; i++)
 			if (m->read_slots >> i & 1)
-				live_take_over(env, to, 11 + i);
+				pbv_live_take_over(env, to, 11 + i);
 	}
 }
 
@@ -65,13 +74,14 @@ static int take_over_precision(struct env *env, const struct state *old)
 		const struct marks *m = &old->marks[n];
 
 		w.regs[n] = m->read & m->precise & m->scalar;
-		w.slots[n] = m->read_slots & m->precise_slots & m->scalar_slots & slots_spilled(env->cur->frames[n]);
+		w.slots[n] = m->read_slots & m->precise_slots & m->scalar_slots &
+			     slots_spilled(env->cur->frames[n]);
 		log_propagated(env, (uint32_t)n, &w);
 	}
-	return precise_wanted(env, &w);
+	return pbv_precise_wanted(env, &w);
 }
 
-int prune_take_over(struct env *env, const struct state *old)
+int pbv_prune_take_over(struct env *env, const struct state *old)
 {
 	take_over_reads(env, old, env->cur);
 	return take_over_precision(env, old);
@@ -98,18 +108,19 @@ static struct explored **kept_at(struct env *env)
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
-		/* paths from it may still mark it, and later iterations be widened by it; a walk back
-		 * that comes to the first state of all asks what function it is in */
+		/* paths from it may still mark it, and later iterations be widened by it; a walk
+		 * back that comes to the first state of all asks what function it is in */
 		e->aside = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
-			state_only_marks(env, &e->st);
+			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* the kernel's count, which keeps what was set aside, and what wasn't cleaned for these calls */
+	/* the kernel's count, which keeps what was set aside, and what wasn't cleaned for these
+	 * calls */
 	if (!e->aside && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
-	state_forget(env, &e->st);
-	pool_put(&env->pool, e, sizeof *e);
+	pbv_state_forget(env, &e->st);
+	pbv_pool_put(&env->pool, e, sizeof *e);
 }
 
 /* so that blocks of values can become states' */
@@ -137,7 +148,7 @@ static void give_up(struct env *env, uint32_t before, bool all)
 			waited_for = e->st.branches;
 			drop(env, e);
 			if (waited_for)
-				state_only_marks(env, &e->st);
+				pbv_state_only_marks(env, &e->st);
 		}
 }
 
@@ -145,7 +156,7 @@ static void give_up(struct env *env, uint32_t before, bool all)
  * What is kept only spares looking twice: so that may go, the oldest first, as the paths
  * that would meet it come last. Marks of states from which paths are under way stay.
  */
-bool prune_make_room(struct env *env)
+bool pbv_prune_make_room(struct env *env)
 {
 	/* of 16 parts, by age */
 	static const struct { uint8_t part; bool all; } rounds[] = {
@@ -156,24 +167,24 @@ bool prune_make_room(struct env *env)
 	/* it was tried when about as much was used */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
-	pending_give_up(env);
+	pbv_pending_give_up(env);
 	for (size_t i = 0; i < pb_array_size(rounds) && env->pool.used > POOL_SHORT / 8 * 7; i++)
 		give_up(env, newest / 16 * rounds[i].part, rounds[i].all);
 	env->short_at = env->pool.used > POOL_SHORT / 8 * 7 ? env->pool.used : 0;
 	return !pool_is_short(&env->pool);
 }
 
-void prune_done(struct env *env, struct state *st)
+void pbv_prune_done(struct env *env, struct state *st)
 {
 	struct explored *e = (struct explored *)st;
 	int err = 0;
 
 	if (st->whole && st->until)
-		err = pending_done(env, st);
+		err = pbv_pending_done(env, st);
 	else if (e->aside)
 		drop(env, e);
 	else
-		state_trim(env, st);
+		pbv_state_trim(env, st);
 	if (err)
 		env->error = err;
 }
@@ -203,19 +214,19 @@ static struct explored *take_state(struct env *env)
 
 	if (env->processed < env->keep_again)
 		return NULL;
-	if (pool_is_short(&env->pool) && !prune_make_room(env)) {
+	if (pool_is_short(&env->pool) && !pbv_prune_make_room(env)) {
 		env->keep_again = env->processed + KEEP_AGAIN;
 		return NULL;
 	}
 	env->pool.optional = true;
-	e = pool_zero(&env->pool, sizeof *e);
-	if (e && state_rest(env, &e->st, env->cur, true)) {
-		pool_put(&env->pool, e, sizeof *e);
+	e = pbv_pool_zero(&env->pool, sizeof *e);
+	if (e && pbv_state_rest(env, &e->st, env->cur, true)) {
+		pbv_pool_put(&env->pool, e, sizeof *e);
 		e = NULL;
 	}
 	env->pool.optional = false;
 	if (!e) {
-		prune_make_room(env);
+		pbv_prune_make_room(env);
 		env->keep_again = env->processed + KEEP_AGAIN;
 	}
 	return e;
@@ -231,8 +242,8 @@ static int go_on_without(struct env *env)
 	struct state *cur = env->cur;
 
 	if (cur->way <= LONG_WAY && !(cur->parent && cur->parent->all_precise))
-		return step_jump(env);
-	env->marks_made += precise_all(cur);
+		return pbv_step_jump(env);
+	env->marks_made += pbv_precise_all(cur);
 	cur->first = env->insn;
 	cur->nr_steps = cur->way = 0;
 	return 0;
@@ -246,7 +257,7 @@ static int keep(struct env *env, bool compare)
 
 	/* what was precise before decides nothing from here on, until something says so */
 	if (env->capable)
-		precise_forget(cur);
+		pbv_precise_forget(cur);
 	e = take_state(env);
 	if (!e)
 		return go_on_without(env);
@@ -267,23 +278,23 @@ static int keep(struct env *env, bool compare)
 		*list = e;
 	} else {
 		e->aside = true;
-		state_only_marks(env, &e->st);
+		pbv_state_only_marks(env, &e->st);
 	}
 	link_state(cur);
 	return 0;
 }
 
-/* ---- iterations of loops ---------------------------------------------------------------------------- */
+/* ---- iterations of loops ------------------------------------------------------------------- */
 
 static void widen(struct env *env, const struct reg *old, bool precise, struct reg *cur)
 {
 	if (old->type != SCALAR || cur->type != SCALAR || precise || cur->precise ||
 	    !memcmp(&old->var, &cur->var, REG_ALL - offsetof(struct reg, var)))
 		return;
-	reg_make_scalar(cur, !env->capable);
+	pbv_reg_make_scalar(cur, !env->capable);
 }
 
-void prune_widen(struct env *env, const struct state *past, struct state *st)
+void pbv_prune_widen(struct env *env, const struct state *past, struct state *st)
 {
 	while (past && !(past->head && past->insn == env->insn && same_calls(past, st)))
 		past = past->parent;
@@ -295,18 +306,19 @@ void prune_widen(struct env *env, const struct state *past, struct state *st)
 			widen(env, rest_reg(old, i), m->precise >> i & 1, &f->regs[i]);
 		for (uint32_t i = 0; i < f->nr_slots && i < old->nr_slots; i++)
 			if (slot_spilled(&f->slots[i]) && slot_spilled(rest_slot(old, i)))
-				widen(env, &rest_slot(old, i)->reg, m->precise_slots >> i & 1, &f->slots[i].reg);
+				widen(env, &rest_slot(old, i)->reg, m->precise_slots >> i & 1,
+				      &f->slots[i].reg);
 	}
 }
 
-/* ---- a prune point ---------------------------------------------------------------------------- */
+/* ---- a prune point ------------------------------------------------------------------------- */
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
 /* Turns begin here; or walks back would be over a way that grows and grows. */
 static bool must_keep(const struct env *env)
 {
-	return env->aux[env->insn].head || env->cur->nr_steps > MOST_STEPS;
+	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
 }
 
 static enum verdict compare(struct env *env, struct explored *e, bool *add)
@@ -316,16 +328,17 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	if (e->st.insn != env->insn)
 		return OTHER;
 	if (!e->st.branches) {
-		if (!state_safe(env, &e->st, env->cur, e->st.whole))
+		if (!pbv_state_safe(env, &e->st, env->cur, e->st.whole))
 			return MISS;
 		return !e->st.whole || iterations_no_fewer(env, &e->st) ? ALIKE : MISS;
 	}
 	/* one more iteration that begins like this one, in all, needs no look */
 	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
-		return state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
+		return pbv_state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
 	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
-	if (!(f->in_async && f->async_entries != c->async_entries) && e->st.iterations == env->cur->iterations &&
-	    maybe_looping(&e->st, env->cur) && state_same(env, &e->st, env->cur))
+	if (!(f->in_async && f->async_entries != c->async_entries) &&
+	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&
+	    pbv_state_same(env, &e->st, env->cur))
 		return LOOP;
 	/* states of a loop's iterations rarely help other paths */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
@@ -336,14 +349,14 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 
 static int found(struct env *env, struct explored *e)
 {
-	int err = step_jump(env);
+	int err = pbv_step_jump(env);
 
 	e->hits += e->hits < UINT16_MAX;
 	if (!err)
-		err = prune_take_over(env, &e->st);
+		err = pbv_prune_take_over(env, &e->st);
 	/* what is known so far; the rest when it is done */
 	if (!err && (e->st.branches || e->st.whole))
-		err = pending_jump(env, &e->st);
+		err = pbv_pending_jump(env, &e->st);
 	return err ? err : 1;
 }
 
@@ -358,17 +371,17 @@ static int refuse_loop(struct env *env, const struct explored *e)
 {
 	struct state old = { 0 };
 
-	log_line(env, env->insn, "; ");
+	pbv_log_line(env, env->insn, "; ");
 	log(env, "infinite loop detected at insn %d\ncur state:", (int)env->insn);
-	log_state(env, cur_frame(env), true);
+	pbv_log_state(env, cur_frame(env), true);
 	log(env, "old state:");
-	if (!state_wake(env, &old, &e->st))
-		log_state(env, old.frames[old.cur], true);
-	state_clear(env, &old);
+	if (!pbv_state_wake(env, &old, &e->st))
+		pbv_log_state(env, old.frames[old.cur], true);
+	pbv_state_clear(env, &old);
 	return -EINVAL;
 }
 
-int prune_visit(struct env *env)
+int pbv_prune_visit(struct env *env)
 {
 	bool add = env->state_freq || must_keep(env);
 	uint32_t states = 0;
@@ -380,9 +393,10 @@ int prune_visit(struct env *env)
 		cur_frame(env)->series = ++env->budgets;
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
-		return env->cur->way > LONG_WAY ? keep(env, false) : step_jump(env);
+		return env->cur->way > LONG_WAY ? keep(env, false) : pbv_step_jump(env);
 	/* every other point isn't worth a state */
-	if (env->jumps_processed - env->prev_jumps >= 2 && env->processed - env->prev_processed >= 8)
+	if (env->jumps_processed - env->prev_jumps >= 2 &&
+	    env->processed - env->prev_processed >= 8)
 		add = true;
 	for (link = kept_at(env); *link; ) {
 		struct explored *e = *link;
@@ -408,17 +422,17 @@ int prune_visit(struct env *env)
 	if (env->v->stats.max_states_per_insn < states)
 		env->v->stats.max_states_per_insn = states;
 	if (!add || (!env->capable && states > MAX_STATES))
-		return step_jump(env);
+		return pbv_step_jump(env);
 	return keep(env, true);
 }
 
-void prune_free(struct env *env)
+void pbv_prune_free(struct env *env)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
 		for (struct explored *e = env->explored[i], *next; e; e = next) {
 			next = e->next;
-			state_forget(env, &e->st);
-			pool_put(&env->pool, e, sizeof *e);
+			pbv_state_forget(env, &e->st);
+			pbv_pool_put(&env->pool, e, sizeof *e);
 			env->explored[i] = next;
 		}
 }

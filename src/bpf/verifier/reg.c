@@ -1,58 +1,59 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Sets, copies, cuts and extends what is known of a register. */
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/verifier/reg.h"
 
-void reg_known_value(struct reg *r, uint64_t v)
+void pbv_reg_known_value(struct reg *r, uint64_t v)
 {
 	r->var = tnum_of(v);
 	r->wide = range_of(v, 64);
 	r->low = range_of(v, 32);
 }
 
-void reg_known_low(struct reg *r, uint32_t v)
+void pbv_reg_known_low(struct reg *r, uint32_t v)
 {
 	r->var = tnum_or(tnum_high(r->var), tnum_of(v));
 	r->low = range_of(v, 32);
 }
 
-void reg_any_value(struct reg *r)
+void pbv_reg_any_value(struct reg *r)
 {
 	r->wide = range_all(64);
 	r->low = range_all(32);
 }
 
-void reg_make(struct reg *r, enum reg_type type, unsigned flags)
+void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags)
 {
 	memset(r, 0, offsetof(struct reg, var));
 	r->type = (uint8_t)type;
 	r->flags = (uint8_t)flags;
-	reg_known_value(r, 0);
+	pbv_reg_known_value(r, 0);
 }
 
-void reg_make_scalar(struct reg *r, bool precise)
+void pbv_reg_make_scalar(struct reg *r, bool precise)
 {
 	memset(r, 0, offsetof(struct reg, var));
 	r->type = SCALAR;
 	r->var = TNUM_UNKNOWN;
-	reg_any_value(r);
+	pbv_reg_any_value(r);
 	r->frame = 0;
 	r->precise = precise;
 }
 
-void reg_make_const(struct reg *r, uint64_t v)
+void pbv_reg_make_const(struct reg *r, uint64_t v)
 {
-	reg_make(r, SCALAR, 0);
-	reg_known_value(r, v);
+	pbv_reg_make(r, SCALAR, 0);
+	pbv_reg_known_value(r, v);
 }
 
-void reg_make_none(struct reg *r, bool precise)
+void pbv_reg_make_none(struct reg *r, bool precise)
 {
-	reg_make_scalar(r, precise);
+	pbv_reg_make_scalar(r, precise);
 	r->type = NOT_INIT;
 }
 
-void reg_copy(struct reg *dst, const struct reg *src)
+void pbv_reg_copy(struct reg *dst, const struct reg *src)
 {
 	uint16_t parent = dst->parent;
 	uint8_t live = dst->live;
@@ -76,13 +77,13 @@ static void assign_low(struct reg *r)
 	}
 }
 
-void reg_zero_extend(struct reg *r)
+void pbv_reg_zero_extend(struct reg *r)
 {
 	r->var = tnum_low(r->var);
 	assign_low(r);
 }
 
-void reg_cut(struct reg *r, int bytes)
+void pbv_reg_cut(struct reg *r, int bytes)
 {
 	uint64_t keep = (1ull << bytes * 8) - 1;
 
@@ -98,20 +99,21 @@ void reg_cut(struct reg *r, int bytes)
 	r->wide.smax = (int64_t)r->wide.umax;
 	if (bytes < 4)
 		r->low = range_all(32);
-	reg_sync(r);
+	pbv_reg_sync(r);
 }
 
 /* The narrow numbers are ordered as the halves that they are cut from, if all of those
  * have the same bits above and the same sign; or if cutting changes nothing. */
-void reg_sign_extend(struct reg *r, int bytes)
+void pbv_reg_sign_extend(struct reg *r, int bytes)
 {
 	int bits = bytes * 8, up = 64 - bits;
 	int64_t most = (int64_t)(~0ull >> (up + 1)), least = -most - 1;
-	int64_t min = (int64_t)((uint64_t)r->low.smin << up) >> up, max = (int64_t)((uint64_t)r->low.smax << up) >> up;
+	int64_t min = (int64_t)((uint64_t)r->low.smin << up) >> up,
+		max = (int64_t)((uint64_t)r->low.smax << up) >> up;
 	bool same_above = r->low.smin >> bits == r->low.smax >> bits && (min < 0) == (max < 0);
 
 	if (tnum_is_const(r->var)) {
-		reg_known_value(r, (uint64_t)((int64_t)(r->var.value << up) >> up));
+		pbv_reg_known_value(r, (uint64_t)((int64_t)(r->var.value << up) >> up));
 		return;
 	}
 	if (same_above || (r->low.smin >= least && r->low.smax <= most)) {
@@ -119,30 +121,32 @@ void reg_sign_extend(struct reg *r, int bytes)
 		most = max;
 	}
 	r->var = TNUM_UNKNOWN;
-	reg_any_value(r);
+	pbv_reg_any_value(r);
 	r->wide.smin = r->low.smin = least;
 	r->wide.smax = r->low.smax = most;
-	reg_sync(r);
+	pbv_reg_sync(r);
 }
 
-bool reg_contradicts(const struct reg *r)
+bool pbv_reg_contradicts(const struct reg *r)
 {
 	uint64_t v = r->var.value;
 	const struct range wide = range_of(v, 64), low = range_of(v, 32);
 
 	return range_broken(&r->wide) || range_broken(&r->low) ||
-	       (tnum_is_const(r->var) && !(range_in(&wide, &r->wide) && range_in(&r->wide, &wide))) ||
-	       (tnum_is_const(tnum_low(r->var)) && !(range_in(&low, &r->low) && range_in(&r->low, &low)));
+	       (tnum_is_const(r->var) &&
+		!(range_in(&wide, &r->wide) && range_in(&r->wide, &wide))) ||
+	       (tnum_is_const(tnum_low(r->var)) &&
+		!(range_in(&low, &r->low) && range_in(&r->low, &low)));
 }
 
-bool reg_unbounded(const struct reg *r)
+bool pbv_reg_unbounded(const struct reg *r)
 {
 	const struct range wide = range_all(64), low = range_all(32);
 
 	return tnum_is_unknown(r->var) && range_in(&r->wide, &wide) && range_in(&r->low, &low);
 }
 
-bool reg_spillable(const struct reg *r)
+bool pbv_reg_spillable(const struct reg *r)
 {
 	return r->type != NOT_INIT && r->type != SCALAR && r->type != TO_DYNPTR;
 }

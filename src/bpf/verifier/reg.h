@@ -9,8 +9,8 @@
  */
 #ifndef PB_BPF_REG_H
 #define PB_BPF_REG_H
+#include "bpf/core/tnum.h"
 #include "bpf/map/map.h"
-#include "bpf/verifier/tnum.h"
 
 /* Types; the order is the kernel's, nothing depends on it. */
 enum reg_type {
@@ -75,7 +75,8 @@ struct reg {
 			const struct pb_bpf_map *map;
 			uint32_t map_uid;	/* which inner map it is, if that matters */
 		};
-		int32_t range;			/* of packets: bytes from its variable part on that are there */
+		int32_t range;			/* of packets: bytes from its variable part on that
+						 * are there */
 		struct {
 			uint32_t mem_size;
 			uint32_t slice_of;	/* of what bpf_dynptr_data gave: the dynptr */
@@ -96,14 +97,16 @@ struct reg {
 			int32_t delta;
 			bool moved;
 		};
-		struct {			/* of a slot that is an iterator; `ref` is its reference */
+		struct {			/* of a slot that is an iterator; `ref` is its
+						 * reference */
 			uint32_t iter, depth;	/* its budget; elements so far */
 			bool drained;
 		};
 		uint64_t raw[2];
 	};
 	/* compared as one block, too, where they have to be equal */
-	uint32_t id;		/* registers with the same id hold the same value, but for `delta` */
+	uint32_t id;		/* registers with the same id hold the same value, but for
+				 * `delta` */
 	uint32_t ref;		/* of what was acquired, if it must be released */
 	struct tnum var;
 	struct range wide, low;
@@ -157,35 +160,35 @@ static inline bool range_in(const struct range *a, const struct range *b)
 }
 
 /* deduce.c. Whether it says more now. */
-bool range_learn_bits(struct range *r, struct tnum bits_known, int bits);
+bool pbv_range_learn_bits(struct range *r, struct tnum bits_known, int bits);
 
 /* ---- registers ------------------------------------------------------------------ */
 
 /* deduce.c. Makes the three descriptions of a value as sharp as each other. */
-void reg_sync(struct reg *r);
+void pbv_reg_sync(struct reg *r);
 /* Only the ranges, by the bits. Whether they say more now. */
-bool reg_learn_bits(struct reg *r);
+bool pbv_reg_learn_bits(struct reg *r);
 /* The value is known; type, id and offset stay. */
-void reg_known_value(struct reg *r, uint64_t v);
+void pbv_reg_known_value(struct reg *r, uint64_t v);
 /* The same of the low half. */
-void reg_known_low(struct reg *r, uint32_t v);
+void pbv_reg_known_low(struct reg *r, uint32_t v);
 /* Nothing is known of the value. */
-void reg_any_value(struct reg *r);
+void pbv_reg_any_value(struct reg *r);
 /* A register of that type, all its parts 0; liveness and parent stay. */
-void reg_make(struct reg *r, enum reg_type type, unsigned flags);
-void reg_make_scalar(struct reg *r, bool precise);
-void reg_make_const(struct reg *r, uint64_t v);
-void reg_make_none(struct reg *r, bool precise);
+void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);
+void pbv_reg_make_scalar(struct reg *r, bool precise);
+void pbv_reg_make_const(struct reg *r, uint64_t v);
+void pbv_reg_make_none(struct reg *r, bool precise);
 /* What src is, but parent and liveness. */
-void reg_copy(struct reg *dst, const struct reg *src);
+void pbv_reg_copy(struct reg *dst, const struct reg *src);
 
 /* After an operation on 32 bits: the upper half is 0. */
-void reg_zero_extend(struct reg *r);
+void pbv_reg_zero_extend(struct reg *r);
 /* Of the value only `bytes` stay, zero-extended; or with their sign extended. */
-void reg_cut(struct reg *r, int bytes);
-void reg_sign_extend(struct reg *r, int bytes);
+void pbv_reg_cut(struct reg *r, int bytes);
+void pbv_reg_sign_extend(struct reg *r, int bytes);
 /* No value is left that all descriptions allow: the path is one that can't be taken. */
-bool reg_contradicts(const struct reg *r);
+bool pbv_reg_contradicts(const struct reg *r);
 
 /* It says nothing of others any more. */
 static inline void reg_unlink(struct reg *r)
@@ -225,6 +228,6 @@ static inline bool reg_is(const struct reg *r, enum reg_type type)
 	return r->type == type && !r->flags;
 }
 
-bool reg_unbounded(const struct reg *r);
-bool reg_spillable(const struct reg *r);
+bool pbv_reg_unbounded(const struct reg *r);
+bool pbv_reg_spillable(const struct reg *r);
 #endif

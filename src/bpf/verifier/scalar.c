@@ -4,7 +4,10 @@
  * bits and on both ranges; the ranges' functions get the width that they are
  * of. What an operation can't say precisely it says widely, and reg_sync sharpens.
  */
+#include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/scalar.h"
+#include "bpf/verifier/speculate.h"
 
 static void any_signed(struct range *r, int bits)
 {
@@ -64,7 +67,7 @@ static void range_add(struct range *d, const struct range *s, int bits)
 	set_unsigned(d, (__int128)d->umin + s->umin, (__int128)d->umax + s->umax, bits);
 }
 
-void scalar_add(struct reg *d, const struct reg *s)
+void pbv_scalar_add(struct reg *d, const struct reg *s)
 {
 	range_add(&d->low, &s->low, 32);
 	range_add(&d->wide, &s->wide, 64);
@@ -80,7 +83,8 @@ static void range_sub(struct range *d, const struct range *s, int bits)
 /* Of two intervals the products of the ends are the least and the greatest. */
 static void range_mul(struct range *d, const struct range *s, int bits)
 {
-	const __int128 ends[] = { (__int128)d->smin * s->smin, (__int128)d->smin * s->smax, (__int128)d->smax * s->smin,
+	const __int128 ends[] = { (__int128)d->smin * s->smin, (__int128)d->smin * s->smax,
+		(__int128)d->smax * s->smin,
 				  (__int128)d->smax * s->smax };
 	unsigned __int128 most = (unsigned __int128)d->umax * s->umax;
 	__int128 min = ends[0], max = ends[0];
@@ -99,7 +103,8 @@ static void range_mul(struct range *d, const struct range *s, int bits)
 }
 
 /* t: the result's bits, which say most of the bounds. */
-static void range_bitwise(struct range *d, const struct range *s, struct tnum t, unsigned op, int bits)
+static void range_bitwise(struct range *d, const struct range *s, struct tnum t, unsigned op,
+			  int bits)
 {
 	d->umin = op == BPF_OR && d->umin < s->umin ? s->umin : d->umin;
 	d->umax = d->umax < s->umax ? d->umax : s->umax;
@@ -115,15 +120,15 @@ static void bitwise(struct reg *d, const struct reg *s, unsigned op)
 	d->var = op == BPF_AND ? tnum_and(d->var, s->var) : op == BPF_OR ? tnum_or(d->var, s->var) :
 		 tnum_xor(d->var, s->var);
 	if (tnum_is_const(tnum_low(d->var)))
-		reg_known_low(d, (uint32_t)d->var.value);
+		pbv_reg_known_low(d, (uint32_t)d->var.value);
 	else
 		range_bitwise(&d->low, &s->low, tnum_low(d->var), op, 32);
 	if (tnum_is_const(d->var)) {
-		reg_known_value(d, d->var.value);
+		pbv_reg_known_value(d, d->var.value);
 		return;
 	}
 	range_bitwise(&d->wide, &s->wide, d->var, op, 64);
-	reg_learn_bits(d);
+	pbv_reg_learn_bits(d);
 }
 
 /* ---- shifts by a known number: less than the width ------------------------------------------ */
@@ -151,7 +156,7 @@ static void lsh64(struct reg *d, unsigned by)
 	}
 	range_lsh(&d->low, by, 32);
 	d->var = tnum_lsh(d->var, by);
-	reg_learn_bits(d);
+	pbv_reg_learn_bits(d);
 }
 
 static void lsh32(struct reg *d, unsigned by)
@@ -159,7 +164,7 @@ static void lsh32(struct reg *d, unsigned by)
 	range_lsh(&d->low, by, 32);
 	d->var = tnum_low(tnum_lsh(tnum_low(d->var), by));
 	d->wide = range_all(64);
-	range_learn_bits(&d->low, d->var, 32);
+	pbv_range_learn_bits(&d->low, d->var, 32);
 }
 
 static void rsh(struct reg *d, unsigned by, int bits)
@@ -173,10 +178,10 @@ static void rsh(struct reg *d, unsigned by, int bits)
 	if (bits == 64) {
 		/* bits come into the low half that it knew nothing of */
 		d->low = range_all(32);
-		reg_learn_bits(d);
+		pbv_reg_learn_bits(d);
 	} else {
 		d->wide = range_all(64);
-		range_learn_bits(&d->low, d->var, 32);
+		pbv_range_learn_bits(&d->low, d->var, 32);
 	}
 }
 
@@ -190,10 +195,10 @@ static void arsh(struct reg *d, unsigned by, int bits)
 	d->var = tnum_arsh(bits == 64 ? d->var : tnum_low(d->var), by, bits);
 	if (bits == 64) {
 		d->low = range_all(32);
-		reg_learn_bits(d);
+		pbv_reg_learn_bits(d);
 	} else {
 		d->wide = range_all(64);
-		range_learn_bits(&d->low, d->var, 32);
+		pbv_range_learn_bits(&d->low, d->var, 32);
 	}
 }
 
@@ -203,7 +208,7 @@ static void shift(struct env *env, unsigned op, struct reg *d, const struct reg 
 	unsigned by = (unsigned)r->umin;
 
 	if (s->wide.umax >= (uint64_t)bits || r->umax >= (uint64_t)bits)
-		reg_make_scalar(d, !env->capable);
+		pbv_reg_make_scalar(d, !env->capable);
 	else if (op == BPF_LSH)
 		bits == 64 ? lsh64(d, by) : lsh32(d, by);
 	else if (op == BPF_RSH)
@@ -220,7 +225,8 @@ static bool broken(const struct reg *s, int bits)
 	return range_broken(r) || (known && (r->smin != r->smax || r->umin != r->umax));
 }
 
-int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, const struct reg *src)
+int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d,
+		   const struct reg *src)
 {
 	int bits = BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32, err;
 	unsigned op = BPF_OP(insn->code);
@@ -229,17 +235,17 @@ int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, cons
 
 	/* bounds that contradict each other are of a branch that can't be taken */
 	if (broken(&s, bits) || (!known && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH))) {
-		reg_make_scalar(d, !env->capable);
+		pbv_reg_make_scalar(d, !env->capable);
 		return 0;
 	}
 	if (op == BPF_ADD || op == BPF_SUB) {
-		err = mask_scalar(env, insn);
+		err = pbv_mask_scalar(env, insn);
 		if (err)
 			return err;
 	}
 	switch (op) {
 	case BPF_ADD:
-		scalar_add(d, &s);
+		pbv_scalar_add(d, &s);
 		break;
 	case BPF_SUB:
 		range_sub(&d->low, &s.low, 32);
@@ -258,16 +264,16 @@ int scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d, cons
 		shift(env, op, d, &s, bits);
 		break;
 	default:
-		reg_make_scalar(d, !env->capable);
+		pbv_reg_make_scalar(d, !env->capable);
 		return 0;
 	}
 	if (bits == 32)
-		reg_zero_extend(d);
-	reg_sync(d);
-	return check_consistent(env, d, "alu");
+		pbv_reg_zero_extend(d);
+	pbv_reg_sync(d);
+	return pbv_check_consistent(env, d, "alu");
 }
 
-void scalar_negate(struct reg *d, int bits)
+void pbv_scalar_negate(struct reg *d, int bits)
 {
 	const struct reg s = *d;
 
@@ -277,6 +283,6 @@ void scalar_negate(struct reg *d, int bits)
 	range_sub(&d->wide, &s.wide, 64);
 	range_sub(&d->low, &s.low, 32);
 	if (bits == 32)
-		reg_zero_extend(d);
-	reg_sync(d);
+		pbv_reg_zero_extend(d);
+	pbv_reg_sync(d);
 }

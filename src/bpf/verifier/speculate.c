@@ -7,6 +7,9 @@
  * writes them; branches that can't be taken are looked at, too, as guesses.
  */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/speculate.h"
+#include "bpf/verifier/state.h"
 
 enum reason { BOUNDS = 1, TYPE, PATHS, LIMIT, NO_ROOM };
 
@@ -24,12 +27,15 @@ static int explain(struct env *env, const struct bpf_insn *insn, enum reason why
 		return refuse(env, EACCES, "R%d has pointer with unsupported alu operation, %s\n",
 			      off_in_dst ? src : dst, with_it);
 	case PATHS:
-		return refuse(env, EACCES, "R%d tried to %s from different maps, paths or scalars, %s\n", dst, op,
-			      with_it);
+		return refuse(env, EACCES,
+			      "R%d tried to %s from different maps, paths or scalars, %s\n", dst,
+			      op, with_it);
 	case LIMIT:
-		return refuse(env, EACCES, "R%d tried to %s beyond pointer bounds, %s\n", dst, op, with_it);
+		return refuse(env, EACCES, "R%d tried to %s beyond pointer bounds, %s\n", dst, op,
+			      with_it);
 	default:
-		return refuse(env, EACCES, "R%d could not be pushed for speculative verification, %s\n", dst,
+		return refuse(env, EACCES,
+			      "R%d could not be pushed for speculative verification, %s\n", dst,
 			      with_it);
 	}
 }
@@ -49,7 +55,7 @@ static bool note(struct aux *aux, unsigned state, uint32_t limit)
 	return true;
 }
 
-int mask_scalar(struct env *env, const struct bpf_insn *insn)
+int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn)
 {
 	if (no_mask(env, insn) || note(&env->aux[env->insn], ALU_SCALARS, 0))
 		return 0;
@@ -66,7 +72,8 @@ static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 		l = (uint32_t)-((int64_t)ptr->var.value + ptr->off);
 	} else if (reg_is(ptr, TO_MAP_VALUE)) {
 		most = ptr->map->attr.value_size;
-		l = (uint32_t)((left ? (uint64_t)ptr->wide.smin : ptr->wide.umax) + (uint64_t)(int64_t)ptr->off);
+		l = (uint32_t)((left ? (uint64_t)ptr->wide.smin : ptr->wide.umax) +
+			       (uint64_t)(int64_t)ptr->off);
 	} else {
 		return TYPE;
 	}
@@ -74,17 +81,17 @@ static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 	return l >= most ? LIMIT : 0;
 }
 
-bool speculate(struct env *env, const struct bpf_insn *insn, uint32_t to)
+bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to)
 {
-	struct state *st = branch_push(env, to, env->insn, true);
+	struct state *st = pbv_branch_push(env, to, env->insn, true);
 	struct reg *regs;
 
 	if (!st || !insn)
 		return st;
 	regs = st->frames[st->cur]->regs;
-	reg_make_scalar(&regs[insn->dst_reg], !env->capable);
+	pbv_reg_make_scalar(&regs[insn->dst_reg], !env->capable);
 	if (BPF_SRC(insn->code) == BPF_X)
-		reg_make_scalar(&regs[insn->src_reg], !env->capable);
+		pbv_reg_make_scalar(&regs[insn->src_reg], !env->capable);
 	return true;
 }
 
@@ -95,10 +102,10 @@ static bool guess_masked(struct env *env, const struct reg *ptr, struct reg *dst
 	bool ok;
 
 	if (ptr == dst)
-		return speculate(env, NULL, env->insn + 1);
+		return pbv_speculate(env, NULL, env->insn + 1);
 	keep = *dst;
-	reg_copy(dst, ptr);
-	ok = speculate(env, NULL, env->insn + 1);
+	pbv_reg_copy(dst, ptr);
+	ok = pbv_speculate(env, NULL, env->insn + 1);
 	if (ok)
 		*dst = keep;
 	return ok;
@@ -133,11 +140,12 @@ static enum reason commit_plan(struct env *env, const struct reg *ptr, const str
 	if (why)
 		return why;
 	window = (int32_t)(w->limit - limit);
-	return note(&env->aux[env->insn], w->state, (uint32_t)(window < 0 ? -window : window)) ? 0 : PATHS;
+	return note(&env->aux[env->insn], w->state, (uint32_t)(window < 0 ? -window : window)) ? 0 :
+	       PATHS;
 }
 
-int mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr, const struct reg *off,
-		 struct reg *dst, struct mask_window *w, bool commit)
+int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
+		     const struct reg *off, struct reg *dst, struct mask_window *w, bool commit)
 {
 	enum reason why = 0;
 

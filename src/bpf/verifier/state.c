@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* States, their frames, and the branches that wait. */
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/kept.h"
+#include "bpf/verifier/live.h"
+#include "bpf/verifier/log.h"
+#include "bpf/verifier/prune.h"
+#include "bpf/verifier/state.h"
 
 struct whole_frame {
 	struct frame f;
 	struct reg regs[11];
 };
 
-struct frame *frame_blank(struct env *env)
+struct frame *pbv_frame_blank(struct env *env)
 {
-	struct whole_frame *w = pool_zero(&env->pool, sizeof *w);
+	struct whole_frame *w = pbv_pool_zero(&env->pool, sizeof *w);
 
 	if (!w)
 		return NULL;
@@ -17,9 +22,9 @@ struct frame *frame_blank(struct env *env)
 	return &w->f;
 }
 
-struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog)
+struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog)
 {
-	struct frame *f = frame_blank(env);
+	struct frame *f = pbv_frame_blank(env);
 
 	if (!f)
 		return NULL;
@@ -28,20 +33,20 @@ struct frame *frame_new(struct env *env, int32_t callsite, uint32_t number, uint
 	f->subprog = subprog;
 	f->budget = ++env->budgets;
 	for (int i = 0; i < 11; i++)
-		reg_make_none(&f->regs[i], !env->capable);
-	reg_make(&f->regs[FP], TO_STACK, 0);
+		pbv_reg_make_none(&f->regs[i], !env->capable);
+	pbv_reg_make(&f->regs[FP], TO_STACK, 0);
 	f->regs[FP].frame = number;
 	touch_all(env);
 	return f;
 }
 
-void frame_free(struct env *env, struct frame *f)
+void pbv_frame_free(struct env *env, struct frame *f)
 {
 	if (!f)
 		return;
-	pool_put(&env->pool, f->refs, f->room_refs * sizeof *f->refs);
-	pool_put(&env->pool, f->slots, f->room_slots * sizeof *f->slots);
-	pool_put(&env->pool, f, sizeof(struct whole_frame));
+	pbv_pool_put(&env->pool, f->refs, f->room_refs * sizeof *f->refs);
+	pbv_pool_put(&env->pool, f->slots, f->room_slots * sizeof *f->slots);
+	pbv_pool_put(&env->pool, f, sizeof(struct whole_frame));
 }
 
 /* Room for n elements in an array that needn't keep its contents. */
@@ -52,16 +57,16 @@ static bool renew(struct env *env, void **array, uint32_t *room, uint32_t n, siz
 
 	if (n <= *room)
 		return true;
-	p = pool_get(&env->pool, n * each, &bytes);
+	p = pbv_pool_get(&env->pool, n * each, &bytes);
 	if (!p)
 		return false;
-	pool_put(&env->pool, *array, *room * each);
+	pbv_pool_put(&env->pool, *array, *room * each);
 	*array = p;
 	*room = (uint32_t)(bytes / each);
 	return true;
 }
 
-int frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src)
+int pbv_frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src)
 {
 	void *refs = dst->refs;
 
@@ -74,7 +79,7 @@ int frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src)
 	return 0;
 }
 
-int frame_room(struct env *env, struct frame *f, uint32_t n)
+int pbv_frame_room(struct env *env, struct frame *f, uint32_t n)
 {
 	void *slots = f->slots;
 
@@ -86,17 +91,18 @@ int frame_room(struct env *env, struct frame *f, uint32_t n)
 
 static int frame_copy(struct env *env, struct frame *dst, const struct frame *src)
 {
-	if (frame_room(env, dst, src->nr_slots))
+	if (pbv_frame_room(env, dst, src->nr_slots))
 		return -ENOMEM;
 	memcpy(dst->regs, src->regs, 11 * sizeof *dst->regs);
-	memcpy(&dst->callsite, &src->callsite, offsetof(struct frame, nr_refs) - offsetof(struct frame, callsite));
+	memcpy(&dst->callsite, &src->callsite,
+	       offsetof(struct frame, nr_refs) - offsetof(struct frame, callsite));
 	dst->nr_slots = src->nr_slots;
 	if (src->nr_slots)
 		memcpy(dst->slots, src->slots, src->nr_slots * sizeof *dst->slots);
-	return frame_copy_refs(env, dst, src);
+	return pbv_frame_copy_refs(env, dst, src);
 }
 
-int frame_grow(struct env *env, struct frame *f, uint32_t slots)
+int pbv_frame_grow(struct env *env, struct frame *f, uint32_t slots)
 {
 	struct subprog *s = &env->subs[f->subprog];
 	struct slot *old = f->slots;
@@ -114,7 +120,7 @@ int frame_grow(struct env *env, struct frame *f, uint32_t slots)
 		}
 		if (f->nr_slots)
 			memcpy(new, old, f->nr_slots * sizeof *old);
-		pool_put(&env->pool, old, room * sizeof *old);
+		pbv_pool_put(&env->pool, old, room * sizeof *old);
 		f->slots = new;
 	}
 	memset(f->slots + f->nr_slots, 0, (slots - f->nr_slots) * sizeof *f->slots);
@@ -124,23 +130,24 @@ int frame_grow(struct env *env, struct frame *f, uint32_t slots)
 	return 0;
 }
 
-void state_clear(struct env *env, struct state *st)
+void pbv_state_clear(struct env *env, struct state *st)
 {
 	for (uint32_t i = 0; i <= st->cur; i++) {
-		frame_free(env, st->frames[i]);
+		pbv_frame_free(env, st->frames[i]);
 		st->frames[i] = NULL;
 	}
-	pool_put(&env->pool, st->steps, st->room_steps * sizeof *st->steps);
+	pbv_pool_put(&env->pool, st->steps, st->room_steps * sizeof *st->steps);
 	st->steps = NULL;
 	st->nr_steps = st->room_steps = 0;
 }
 
-void state_copy_facts(struct state *dst, const struct state *src)
+void pbv_state_copy_facts(struct state *dst, const struct state *src)
 {
-	memcpy(&dst->parent, &src->parent, offsetof(struct state, steps) - offsetof(struct state, parent));
+	memcpy(&dst->parent, &src->parent,
+	       offsetof(struct state, steps) - offsetof(struct state, parent));
 }
 
-int state_copy_steps(struct env *env, struct state *dst, const struct state *src)
+int pbv_state_copy_steps(struct env *env, struct state *dst, const struct state *src)
 {
 	void *steps = dst->steps;
 
@@ -153,14 +160,14 @@ int state_copy_steps(struct env *env, struct state *dst, const struct state *src
 	return 0;
 }
 
-int state_copy(struct env *env, struct state *dst, const struct state *src)
+int pbv_state_copy(struct env *env, struct state *dst, const struct state *src)
 {
-	if (state_copy_steps(env, dst, src))
+	if (pbv_state_copy_steps(env, dst, src))
 		return -ENOMEM;
-	state_copy_facts(dst, src);
+	pbv_state_copy_facts(dst, src);
 	for (uint32_t i = 0; i <= src->cur; i++) {
 		if (!dst->frames[i])
-			dst->frames[i] = frame_blank(env);
+			dst->frames[i] = pbv_frame_blank(env);
 		if (!dst->frames[i] || frame_copy(env, dst->frames[i], src->frames[i]))
 			return -ENOMEM;
 	}
@@ -169,28 +176,30 @@ int state_copy(struct env *env, struct state *dst, const struct state *src)
 
 /* ---- references ------------------------------------------------------------------- */
 
-int ref_acquire(struct env *env)
+int pbv_ref_acquire(struct env *env)
 {
 	struct frame *f = cur_frame(env);
 
 	if (f->nr_refs == f->room_refs) {
 		size_t bytes;
 
-		struct ref *refs = pool_get(&env->pool, (f->nr_refs + 1) * sizeof *refs, &bytes);
+		struct ref *refs = pbv_pool_get(&env->pool, (f->nr_refs + 1) * sizeof *refs,
+						&bytes);
 
 		if (!refs)
 			return -ENOMEM;
 		if (f->nr_refs)
 			memcpy(refs, f->refs, f->nr_refs * sizeof *refs);
-		pool_put(&env->pool, f->refs, f->room_refs * sizeof *refs);
+		pbv_pool_put(&env->pool, f->refs, f->room_refs * sizeof *refs);
 		f->refs = refs;
 		f->room_refs = (uint32_t)(bytes / sizeof *f->refs);
 	}
-	f->refs[f->nr_refs++] = (struct ref){ ++env->ids, env->insn, f->in_callback ? f->number : 0 };
+	f->refs[f->nr_refs++] = (struct ref){ ++env->ids, env->insn, f->in_callback ? f->number :
+		0 };
 	return (int)env->ids;
 }
 
-int ref_release_id(struct frame *f, uint32_t id)
+int pbv_ref_release_id(struct frame *f, uint32_t id)
 {
 	for (uint32_t i = 0; i < f->nr_refs; i++) {
 		if (f->refs[i].id != id)
@@ -204,27 +213,27 @@ int ref_release_id(struct frame *f, uint32_t id)
 	return -EINVAL;
 }
 
-void reg_lost(struct env *env, struct reg *r)
+void pbv_reg_lost(struct env *env, struct reg *r)
 {
 	if (env->ptr_leaks)
-		reg_make_scalar(r, !env->capable);
+		pbv_reg_make_scalar(r, !env->capable);
 	else
-		reg_make_none(r, !env->capable);
+		pbv_reg_make_none(r, !env->capable);
 }
 
-int ref_release(struct env *env, uint32_t ref)
+int pbv_ref_release(struct env *env, uint32_t ref)
 {
-	int err = ref_release_id(cur_frame(env), ref);
+	int err = pbv_ref_release_id(cur_frame(env), ref);
 
 	if (err)
 		return err;
 	for_each_reg(env->cur, f, r)
 		if (r->ref == ref)
-			reg_lost(env, r);
+			pbv_reg_lost(env, r);
 	return 0;
 }
 
-int ref_check_leak(struct env *env)
+int pbv_ref_check_leak(struct env *env)
 {
 	struct frame *f = cur_frame(env);
 	int err = 0;
@@ -240,16 +249,16 @@ int ref_check_leak(struct env *env)
 	return err;
 }
 
-void forget_packets(struct env *env)
+void pbv_forget_packets(struct env *env)
 {
 	for_each_reg(env->cur, f, r)
 		if (reg_is_packet_or_end(r))
-			reg_make_scalar(r, !env->capable);
+			pbv_reg_make_scalar(r, !env->capable);
 }
 
 /* ---- the way, and its branches ------------------------------------------------------ */
 
-int step_push(struct env *env)
+int pbv_step_push(struct env *env)
 {
 	struct state *st = env->cur;
 
@@ -257,30 +266,32 @@ int step_push(struct env *env)
 		return 0;
 	if (st->nr_steps == st->room_steps) {
 		size_t bytes;
-		struct step *steps = pool_get(&env->pool, (st->nr_steps * 2 + 8) * sizeof *steps, &bytes);
+		struct step *steps = pbv_pool_get(&env->pool,
+						  (st->nr_steps * 2 + 8) * sizeof *steps, &bytes);
 
 		if (!steps)
 			return -ENOMEM;
 		if (st->nr_steps)
 			memcpy(steps, st->steps, st->nr_steps * sizeof *steps);
-		pool_put(&env->pool, st->steps, st->room_steps * sizeof *steps);
+		pbv_pool_put(&env->pool, st->steps, st->room_steps * sizeof *steps);
 		st->steps = steps;
 		st->room_steps = (uint32_t)(bytes / sizeof *steps);
 	}
-	st->steps[st->nr_steps++] = (struct step){ .insn = env->insn, .from = (uint32_t)env->prev_insn };
+	st->steps[st->nr_steps++] = (struct step){ .insn = env->insn,
+		.from = (uint32_t)env->prev_insn };
 	env->step_here = true;
 	return 0;
 }
 
-int step_jump(struct env *env)
+int pbv_step_jump(struct env *env)
 {
-	return env->aux[env->insn].jump_point ? step_push(env) : 0;
+	return env->aux[env->insn].jump_point ? pbv_step_push(env) : 0;
 }
 
-int step_stack(struct env *env, uint32_t frame, uint32_t slot)
+int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot)
 {
 	struct step *last;
-	int err = step_push(env);
+	int err = pbv_step_push(env);
 
 	if (err)
 		return err;
@@ -298,20 +309,20 @@ static int branch_rest(struct env *env, struct waiting *w)
 
 	if (!w || w->st.marks)
 		return 0;
-	if (state_rest(env, &rest, &w->st, false))
+	if (pbv_state_rest(env, &rest, &w->st, false))
 		return -ENOMEM;
-	state_clear(env, &w->st);
+	pbv_state_clear(env, &w->st);
 	w->st = rest;
 	return 0;
 }
 
-struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative)
+struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative)
 {
 	struct waiting *w;
 
 	if (pool_is_short(&env->pool))
-		prune_make_room(env);
-	w = pool_zero(&env->pool, sizeof *w);
+		pbv_prune_make_room(env);
+	w = pbv_pool_zero(&env->pool, sizeof *w);
 	if (!w || branch_rest(env, env->waiting))
 		return NULL;
 	w->insn = insn;
@@ -320,7 +331,7 @@ struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool sp
 	w->next = env->waiting;
 	env->waiting = w;
 	env->nr_waiting++;
-	if (state_copy(env, &w->st, env->cur))
+	if (pbv_state_copy(env, &w->st, env->cur))
 		return NULL;
 	w->st.speculative |= speculative;
 	if (env->nr_waiting > MAX_WAITING) {
@@ -332,19 +343,19 @@ struct state *branch_push(struct env *env, uint32_t insn, uint32_t from, bool sp
 	return &w->st;
 }
 
-int branch_pop(struct env *env, bool shorten_log)
+int pbv_branch_pop(struct env *env, bool shorten_log)
 {
 	struct waiting *w = env->waiting;
 
 	if (!w)
 		return -ENOENT;
-	state_clear(env, env->cur);
+	pbv_state_clear(env, env->cur);
 	if (!w->st.marks) {
 		*env->cur = w->st;
 	} else {
-		if (state_wake(env, env->cur, &w->st))
+		if (pbv_state_wake(env, env->cur, &w->st))
 			return -ENOMEM;
-		state_forget(env, &w->st);
+		pbv_state_forget(env, &w->st);
 	}
 	if (shorten_log && env->v->log)
 		pb_bpf_text_back(env->v->log, w->log_at);
@@ -352,17 +363,17 @@ int branch_pop(struct env *env, bool shorten_log)
 	env->prev_insn = w->from;
 	env->waiting = w->next;
 	env->nr_waiting--;
-	pool_put(&env->pool, w, sizeof *w);
+	pbv_pool_put(&env->pool, w, sizeof *w);
 	return 0;
 }
 
-void branches_end(struct env *env)
+void pbv_branches_end(struct env *env)
 {
 	struct state *parent;
 
 	for (struct state *st = env->cur; st && !--st->branches; st = parent) {
 		parent = st->parent;
 		if (st != env->cur)
-			prune_done(env, st);
+			pbv_prune_done(env, st);
 	}
 }

@@ -4,8 +4,8 @@
  * what was found out about each instruction. Whoever runs a program has resolved it
  * with these facts (fixup.h).
  *
- * Context: one thread a call; no libc, no globals but pb_bpf_settings. Memory and time are bounded: by
- * the kernel's limits on instructions looked at and on branches that wait.
+ * Context: one thread a call; no libc, no globals but pb_bpf_settings. Memory and time are bounded:
+ * by the kernel's limits on instructions looked at and on branches that wait.
  */
 #ifndef PB_BPF_VERIFIER_VERIFY_H
 #define PB_BPF_VERIFIER_VERIFY_H
@@ -61,7 +61,8 @@ struct pb_bpf_verify {
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
-	struct pb_bpf_text *log;	/* if it is full its oldest lines go; that changes no verdict */
+	struct pb_bpf_text *log;	/* if it is full its oldest lines go; that changes no
+					 * verdict */
 	uint32_t log_level;		/* as the kernel's: 0, 1, 2, 4 for the statistics; or: */
 #define PB_BPF_LOG_REFUSAL	8	/* 1 if it is refused: it is verified once more then */
 	struct pb_bpf_mem *mem;
@@ -69,7 +70,8 @@ struct pb_bpf_verify {
 	 * each path that isn't speculation; not 0: verifying ends with that. NULL: not called. */
 	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
 	void *visitor;			/* visit's own */
-	bool whole;			/* a path ends at a state only if that contains all of it, read or not */
+	bool whole;			/* a path ends at a state only if that contains all of it,
+					 * read or not */
 	/* out, with 0 */
 	struct pb_bpf_facts *facts;	/* from mem */
 	/* out, always */
@@ -90,7 +92,8 @@ enum pb_bpf_access {
 	PB_BPF_ACCESS_NONE,		/* not looked at yet, or no access */
 	PB_BPF_ACCESS_PLAIN,		/* as it stands */
 	PB_BPF_ACCESS_CTX,		/* a field of the context: to be rewritten */
-	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and related structures, as it stands */
+	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and related structures, as it
+					 * stands */
 	PB_BPF_ACCESS_PROBE,		/* may fault, and reads 0 then */
 };
 
@@ -108,10 +111,13 @@ struct pb_bpf_fact {
 	bool fence;			/* no speculation past it (nospec) */
 	uint8_t access;			/* enum pb_bpf_access */
 	uint8_t mask;			/* enum pb_bpf_mask */
-	bool poisoned;			/* a helper's map differs between paths: look it up at run time */
-	bool loop_fits;			/* a bpf_loop that is always given the same callback, flags 0 */
+	bool poisoned;			/* a helper's map differs between paths: look it up at run
+					 * time */
+	bool loop_fits;			/* a bpf_loop that is always given the same callback, flags
+					 * 0 */
 	bool key_seen, key_known;	/* of a tail call: its index, on all paths the same */
-	uint32_t map;			/* 1 + number in maps: LD_IMM64's, or the helper call's only one */
+	uint32_t map;			/* 1 + number in maps: LD_IMM64's, or the helper call's only
+					 * one */
 	union {
 		uint32_t limit;		/* of the mask */
 		uint32_t key;		/* of a tail call whose index is known */
@@ -123,7 +129,8 @@ struct pb_bpf_fact {
 struct pb_bpf_subprog {
 	uint32_t start, stack;		/* first instruction; bytes of its frame, a multiple of 8 */
 	bool has_tail_call, is_callback;
-	bool counts;			/* may_gotos: the lowest 8 bytes of its frame are their counter */
+	bool counts;			/* may_gotos: the lowest 8 bytes of its frame are their
+					 * counter */
 };
 
 struct pb_bpf_facts {
@@ -131,7 +138,9 @@ struct pb_bpf_facts {
 	struct pb_bpf_fact *insns;	/* nr */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
-	uint32_t stack;			/* of the deepest chain, with all counters that it may have */
-	uint32_t ctx_needed;		/* bytes of the context, from its start, that are accessed */
+	uint32_t stack;			/* of the deepest chain, with all counters that it may
+					 * have */
+	uint32_t ctx_needed;		/* bytes of the context, from its start, that are
+					 * accessed */
 };
 #endif

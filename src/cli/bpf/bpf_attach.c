@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Opens an object for `record`, makes its maps as files, and writes the file for agents. */
 #include "cli/bpf/bpf_attach.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-#define OUTPUT		"bpf_output"	/* our own maps; an object's names begin with its own, or have no prefix */
+#define OUTPUT		"bpf_output"	/* our own maps; an object's names begin with its own, or
+					 * have no prefix */
 #define COUNTS		"bpf_counts"
 #define LANES		16		/* of per-CPU values, at least */
 
@@ -46,16 +48,18 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* What programs print goes to a ring buffer; beside it agents count, what found no room there, too. */
+/* What programs print goes to a ring buffer; beside it agents count, what found no room there,
+ * too. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
-		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE }, .name = OUTPUT, .lanes = 1,
-		.types = { .spin_lock_off = -1, .timer_off = -1 },
+		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE },
+		.name = OUTPUT, .lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	struct pb_bpf_map_spec counts = {
 		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4,
-			  .value_size = sizeof(struct pb_progs_counts), .max_entries = 1 }, .name = COUNTS,
+			  .value_size = sizeof(struct pb_progs_counts), .max_entries = 1 },
+			  .name = COUNTS,
 		.lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	int err = bpf_object_pin(&a->session, &output, &a->output);
@@ -90,7 +94,8 @@ static int fill_event_arrays(struct bpf_attach *a)
 /* ---- programs -------------------------------------------------------------------------- */
 
 /* Where it goes; 0, or 1 after a message. */
-static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p, struct record_hook *h)
+static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p,
+			struct record_hook *h)
 {
 	struct pb_bpf_target t;
 	int err = pb_bpf_object_target(p, &t);
@@ -99,8 +104,8 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 		return pb_error(a->command, "%s: needs %s after the slash", p->section,
 				p->user ? "PATH:FUNCTION" : "FUNCTION");
 	if (t.off)
-		return pb_error(a->command, "%s: programs are attached at functions' entries and returns only, not at "
-				"offsets in them", p->section);
+		return pb_error(a->command, "%s: programs are attached at functions' entries and "
+					    "returns only, not at offsets in them", p->section);
 	/* kept until the process ends, as the object's names are part of what was found */
 	h->section = p->section;
 	h->function = strndup(t.func, t.func_len);
@@ -115,7 +120,8 @@ static const char *not_attached(const struct pb_bpf_object_prog *p)
 	switch (p->type) {
 	case BPF_PROG_TYPE_KPROBE:
 		break;
-	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS: case BPF_PROG_TYPE_SCHED_ACT:
+	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS:
+	case BPF_PROG_TYPE_SCHED_ACT:
 	case BPF_PROG_TYPE_XDP: case BPF_PROG_TYPE_CGROUP_SKB:
 		return "packets pass in the kernel only; see patchbay bpf run";
 	case BPF_PROG_TYPE_TRACEPOINT: case BPF_PROG_TYPE_RAW_TRACEPOINT:
@@ -127,10 +133,11 @@ static const char *not_attached(const struct pb_bpf_object_prog *p)
 	}
 	if (p->special)
 		return p->user ? "USDT markers can't be probed here; probe a function" :
-				 "system calls can't be probed here; probe the library's function that makes it";
+				 "system calls can't be probed here; probe the library's function "
+				 "that makes it";
 	if (p->session)
-		return "sessions need the kernel's functions bpf_session_is_return and bpf_session_cookie; "
-		       "probe entry and return by two programs";
+		return "sessions need the kernel's functions bpf_session_is_return and "
+		       "bpf_session_cookie; probe entry and return by two programs";
 	if (!p->autoload)
 		return "its section begins with ?";
 	return p->target && *p->target ? NULL : "its section names no function";
@@ -158,10 +165,11 @@ static int take_loaded(struct bpf_attach *a)
 
 		a->loaded[i] = a->session.made->progs[i].prog;
 		if (a->loaded[i] && p->nr > PB_PROGS_MAX_INSNS)
-			return pb_error(a->command, "%s: more than %d instructions", p->name, PB_PROGS_MAX_INSNS);
+			return pb_error(a->command, "%s: more than %d instructions", p->name,
+					PB_PROGS_MAX_INSNS);
 		if (!a->loaded[i] && p->autoload)
-			pb_error(a->command, "%s: SEC(\"%s\"): not attached: %s", p->name, p->section,
-				 not_attached(p));
+			pb_error(a->command, "%s: SEC(\"%s\"): not attached: %s", p->name,
+				 p->section, not_attached(p));
 	}
 	return 0;
 }
@@ -195,7 +203,8 @@ static bool write_map(struct bpf_attach *a, FILE *f, const char *name)
 {
 	struct pb_progs_map m = { 0 };
 
-	return bpf_object_map_path(&a->session, name, m.path, sizeof(m.path)) && put(f, &m, sizeof(m));
+	return bpf_object_map_path(&a->session, name, m.path, sizeof(m.path)) &&
+	       put(f, &m, sizeof(m));
 }
 
 static bool write_maps(struct bpf_attach *a, FILE *f)
@@ -216,8 +225,9 @@ static bool write_progs(struct bpf_attach *a, FILE *f, uint64_t at)
 	for (uint32_t i = 0; i < obj->nr_progs; i++) {
 		const struct pb_bpf_object_prog *o = &obj->progs[i];
 		struct pb_progs_prog p = {
-			.type = o->type, .attach_type = o->attach_type, .gpl = obj->gpl, .nr = o->nr,
-			.nr_funcs = o->nr_funcs, .insns = at, .funcs = at + sizeof(struct bpf_insn) * o->nr,
+			.type = o->type, .attach_type = o->attach_type, .gpl = obj->gpl,
+			.nr = o->nr, .nr_funcs = o->nr_funcs, .insns = at,
+			.funcs = at + sizeof(struct bpf_insn) * o->nr,
 		};
 
 		if (!a->loaded[i])
@@ -238,7 +248,8 @@ static bool write_links(const struct record_options *o, FILE *f)
 		const struct record_hook *h = &o->hooks[i];
 		struct pb_progs_link l = { .prog = h->prog, .returns = h->returns };
 
-		ok &= snprintf(l.function, sizeof(l.function), "%s", h->function) < (int)sizeof(l.function) &&
+		ok &= snprintf(l.function, sizeof(l.function), "%s",
+			       h->function) < (int)sizeof(l.function) &&
 		      put(f, &l, sizeof(l));
 	}
 	return ok;
@@ -251,8 +262,8 @@ static bool write_funcs(FILE *f, const struct pb_bpf_object_prog *p)
 	for (uint32_t i = 0; i < p->nr_funcs; i++) {
 		const struct pb_bpf_func *from = &p->funcs[i];
 		struct pb_progs_func to = {
-			.insn = from->insn, .global = from->global, .returns_void = from->returns_void,
-			.nr_args = (uint8_t)from->nr_args,
+			.insn = from->insn, .global = from->global,
+			.returns_void = from->returns_void, .nr_args = (uint8_t)from->nr_args,
 		};
 
 		for (int k = 0; k < 5; k++) {
@@ -272,7 +283,8 @@ static bool write_code(struct bpf_attach *a, FILE *f)
 		const struct pb_bpf_object_prog *p = &a->session.object->progs[i];
 
 		if (a->loaded[i])
-			ok &= put(f, p->insns, sizeof(struct bpf_insn) * p->nr) && write_funcs(f, p);
+			ok &= put(f, p->insns, sizeof(struct bpf_insn) * p->nr) &&
+			      write_funcs(f, p);
 	}
 	return ok;
 }
@@ -287,11 +299,12 @@ static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE
 		.stats = pb_bpf_settings.stats,
 	};
 	uint64_t code = sizeof(head) + head.nr_maps * sizeof(struct pb_progs_map) +
-			head.nr_progs * sizeof(struct pb_progs_prog) + head.nr_links * sizeof(struct pb_progs_link);
+			head.nr_progs * sizeof(struct pb_progs_prog) + head.nr_links *
+			sizeof(struct pb_progs_link);
 
 	rewind(f);
-	return put(f, &head, sizeof(head)) && write_maps(a, f) && write_progs(a, f, code) && write_links(o, f) &&
-	       write_code(a, f) && !fflush(f);
+	return put(f, &head, sizeof(head)) && write_maps(a, f) && write_progs(a, f, code) &&
+	       write_links(o, f) && write_code(a, f) && !fflush(f);
 }
 
 /* It does not change any more, so agents check it once. */
@@ -318,16 +331,20 @@ static uint32_t lanes(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
 
-	return n < LANES / 2 ? LANES : n < PB_BPF_MAX_LANES / 2 ? 2 * (uint32_t)n : PB_BPF_MAX_LANES;
+	return n < LANES / 2 ? LANES : n < PB_BPF_MAX_LANES / 2 ? 2 * (uint32_t)n :
+	       PB_BPF_MAX_LANES;
 }
 
 /* The programs are made before the agent writes its control files. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {
-		uint32_t *setting = o->sets[i].file == PB_CF_BPF_JIT_ENABLE ? &pb_bpf_settings.jit_enable :
-				    o->sets[i].file == PB_CF_BPF_JIT_HARDEN ? &pb_bpf_settings.jit_harden :
-				    o->sets[i].file == PB_CF_BPF_STATS_ENABLED ? &pb_bpf_settings.stats : NULL;
+		uint32_t *setting = o->sets[i].file == PB_CF_BPF_JIT_ENABLE ?
+				    &pb_bpf_settings.jit_enable :
+				    o->sets[i].file == PB_CF_BPF_JIT_HARDEN ?
+				    &pb_bpf_settings.jit_harden :
+				    o->sets[i].file == PB_CF_BPF_STATS_ENABLED ?
+				    &pb_bpf_settings.stats : NULL;
 
 		if (setting)
 			*setting = (uint32_t)atoi(o->sets[i].value);
@@ -355,9 +372,10 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 		ret = fill_event_arrays(a) || make_output(a);
 	if (ret)
 		return ret;
-	if (a->session.object->nr_progs > PB_PROGS_MAX_PROGS || a->session.object->nr_maps + 2 > PB_PROGS_MAX_MAPS)
-		return pb_error(a->command, "%s: more than %d programs, or than %d maps", a->path, PB_PROGS_MAX_PROGS,
-				PB_PROGS_MAX_MAPS - 2);
+	if (a->session.object->nr_progs > PB_PROGS_MAX_PROGS ||
+	    a->session.object->nr_maps + 2 > PB_PROGS_MAX_MAPS)
+		return pb_error(a->command, "%s: more than %d programs, or than %d maps", a->path,
+				PB_PROGS_MAX_PROGS, PB_PROGS_MAX_MAPS - 2);
 	o->hooks = calloc(a->session.object->nr_progs + 1, sizeof(*o->hooks));
 	return o->hooks ? load_progs(a, o) : pb_error(a->command, "out of memory");
 }

@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "abi/progs.h"
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 #include "recorder/settings.h"
 
 struct bpf_attach {

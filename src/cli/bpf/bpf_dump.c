@@ -6,7 +6,7 @@
 
 #include "bpf/core/disasm.h"
 #include "bpf/helper/helper.h"
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 
 enum { OPT_OPCODES = 0x3200 };
 
@@ -20,7 +20,7 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t bpf_dump_parse(int key, char *arg, struct argp_state *state)
 {
 	struct dump *d = state->input;
 
@@ -33,9 +33,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp argp = {
-	options, parse, "[xlated|jited] [OBJECT [PROGRAM...] | HEX...]",
-	"Shows programs: xlated, their instructions; jited, the native code that is made of them once they are "
-	"verified.", children
+	options, bpf_dump_parse, "[xlated|jited] [OBJECT [PROGRAM...] | HEX...]",
+	"Shows programs: xlated, their instructions; jited, the native code that is made of them "
+	"once they are verified.", children
 };
 
 static const char *helper_name(void *arg, int32_t id)
@@ -100,13 +100,15 @@ static void show_code(const struct dump *d, const struct pb_bpf_prog *p)
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT);
 	for (uint32_t at = 0; at < p->jited_len; at += insn.length) {
-		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code + at, p->jited_len - at, &insn, operands))) {
+		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code + at, p->jited_len - at,
+						       &insn, operands))) {
 			printf("%4x:\t(bad)\n", at);
 			return;
 		}
 		/* targets are offsets in the program */
-		ZydisFormatterFormatInstruction(&formatter, &insn, operands, insn.operand_count_visible, text,
-						sizeof(text), at, NULL);
+		ZydisFormatterFormatInstruction(&formatter, &insn, operands,
+						insn.operand_count_visible, text, sizeof(text), at,
+						NULL);
 		printf("%4x:\t%s\n", at, text);
 		if (d->opcodes) {
 			putchar('\t');
@@ -115,7 +117,8 @@ static void show_code(const struct dump *d, const struct pb_bpf_prog *p)
 	}
 }
 
-static int show_jited(const struct dump *d, const char *name, int err, const char *why, const struct pb_bpf_prog *p)
+static int show_jited(const struct dump *d, const char *name, int err, const char *why,
+		      const struct pb_bpf_prog *p)
 {
 	if (err)
 		return pb_error(d->s.command, "%s: refused: %s", name, why);
@@ -183,7 +186,7 @@ static int dump_raw(struct dump *d, char **args, int nr_args)
 	return ret;
 }
 
-static int run(int argc, char **argv)
+static int bpf_dump_run(int argc, char **argv)
 {
 	static struct dump d;
 	char **args;
@@ -204,5 +207,6 @@ static int run(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_dump = {
-	.name = "dump", .summary = "Show instructions or native code", .argp = &argp, .run = run,
+	.name = "dump", .summary = "Show instructions or native code", .argp = &argp,
+	.run = bpf_dump_run,
 };

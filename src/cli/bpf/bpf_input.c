@@ -5,26 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 
 enum { OPT_UNPRIV = 0x3000, OPT_CAPS, OPT_FLAGS, OPT_INTERPRET, OPT_JIT, OPT_GLOBAL, OPT_BTF };
 
 static const struct argp_option options[] = {
-	{ "type", 't', "TYPE", 0, "Type of the program, bpftool's word, or socket, cls, act, raw_tp, perf, or a "
+	{ "type", 't', "TYPE", 0,
+		"Type of the program, bpftool's word, or socket, cls, act, raw_tp, perf, or a "
 	  "number (socket_filter, or what the object says)", 1 },
 	{ "attach-type", 'a', "NUMBER", 0, "How it will be attached (expected_attach_type)", 1 },
-	{ "map", 'm', "MAP", 0, "NAME:max_entries=N[,value_size=N,key_size=N]: sizes of an object's map. "
-	  "TYPE,KEY,VALUE,ENTRIES[,FLAGS], in numbers: a map for instructions; the first one is 0 in a load of a "
-	  "map's descriptor", 1 },
-	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "An object's variable has this value: a number, true, false, or text "
+	{ "map", 'm', "MAP", 0,
+		"NAME:max_entries=N[,value_size=N,key_size=N]: sizes of an object's map. "
+	  "TYPE,KEY,VALUE,ENTRIES[,FLAGS], in numbers: a map for instructions; the first one is 0 "
+	  "in a load of a map's descriptor", 1 },
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
+		"An object's variable has this value: a number, true, false, or text "
 	  "for an array of characters", 1 },
-	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: a program with "
+	{ "btf", OPT_BTF, "FILE", 0,
+		"Where CO-RE looks for types before it looks for the kernel's: a program with "
 	  "BTF (gcc -gbtf), or BTF alone", 1 },
 	{ "file", 'f', "FILE", 0, "Instructions in binary", 1 },
 	{ "log-level", 'l', "LEVEL", 0, "Of the verifier's log: 0, 1, 2, 4 (1)", 1 },
 	{ "quiet", 'q', NULL, 0, "No log", 1 },
 	{ "unprivileged", OPT_UNPRIV, NULL, 0, "Verify as for a user without privileges", 1 },
-	{ "caps", OPT_CAPS, "LIST", 0, "Privileges: bpf, perfmon, net_admin, with commas (all)", 1 },
+	{ "caps", OPT_CAPS, "LIST", 0, "Privileges: bpf, perfmon, net_admin, with commas (all)",
+		1 },
 	{ "load-flags", OPT_FLAGS, "NUMBER", 0, "BPF_F_ flags of loading", 1 },
 	{ "interpret", OPT_INTERPRET, NULL, 0, "No native code", 1 },
 	{ "jit", OPT_JIT, NULL, 0, "Native code (as without it)", 1 },
@@ -34,7 +39,8 @@ static const struct argp_option options[] = {
 static void parse_caps(struct bpf_session *s, char *list, struct argp_state *state)
 {
 	static const struct { const char *name; uint32_t cap; } caps[] = {
-		{ "bpf", PB_BPF_CAP_BPF }, { "perfmon", PB_BPF_CAP_PERFMON }, { "net_admin", PB_BPF_CAP_NET_ADMIN },
+		{ "bpf", PB_BPF_CAP_BPF }, { "perfmon", PB_BPF_CAP_PERFMON },
+		{ "net_admin", PB_BPF_CAP_NET_ADMIN },
 		{ "all", PB_BPF_CAP_ALL }, { "none", 0 },
 	};
 	char *save = NULL;
@@ -46,12 +52,13 @@ static void parse_caps(struct bpf_session *s, char *list, struct argp_state *sta
 		while (i < sizeof(caps) / sizeof(caps[0]) && strcmp(caps[i].name, word))
 			i++;
 		if (i == sizeof(caps) / sizeof(caps[0]))
-			argp_failure(state, BPF_USAGE, 0, "--caps=%s: choose bpf, perfmon, net_admin, all, none", word);
+			argp_failure(state, BPF_USAGE, 0,
+				     "--caps=%s: choose bpf, perfmon, net_admin, all, none", word);
 		s->caps |= caps[i].cap;
 	}
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t bpf_input_parse(int key, char *arg, struct argp_state *state)
 {
 	struct bpf_session *s = state->input;
 
@@ -80,9 +87,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-const struct argp bpf_session_argp = { options, parse, NULL, NULL };
+const struct argp bpf_session_argp = { options, bpf_input_parse, NULL, NULL };
 
-int bpf_session_parse(struct bpf_session *s, const struct argp *argp, int argc, char **argv, void *input)
+int bpf_session_parse(struct bpf_session *s, const struct argp *argp, int argc, char **argv,
+		      void *input)
 {
 	s->args = calloc((size_t)argc + 1, sizeof(*s->args));
 	s->nr_args = 0;
@@ -186,7 +194,8 @@ static char *join(char **args, int nr)
 	return all;
 }
 
-int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns, uint32_t *nr)
+int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns,
+		   uint32_t *nr)
 {
 	uint8_t *bytes = NULL, *text = NULL;
 	size_t size = 0;
@@ -196,14 +205,18 @@ int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_i
 		bytes = bpf_read_file(s->command, s->file, &size);
 		n = bytes ? (long)size : -1;
 	} else {
-		text = nr_args ? (uint8_t *)join(args, nr_args) : bpf_read_file(s->command, "-", &size);
+		text = nr_args ? (uint8_t *)join(args, nr_args) :
+		       bpf_read_file(s->command, "-", &size);
 		bytes = text ? malloc(strlen((char *)text) / 2 + 1) : NULL;
-		n = bytes ? bpf_unhex(s->command, (char *)text, bytes, strlen((char *)text) / 2) : -1;
+		n = bytes ? bpf_unhex(s->command, (char *)text, bytes, strlen((char *)text) / 2) :
+		    -1;
 		free(text);
 	}
-	if (n < 0 || n % (long)sizeof(struct bpf_insn) || n / (long)sizeof(struct bpf_insn) > BPF_MAX_INSNS) {
+	if (n < 0 || n % (long)sizeof(struct bpf_insn) ||
+	    n / (long)sizeof(struct bpf_insn) > BPF_MAX_INSNS) {
 		if (n >= 0)
-			pb_error(s->command, "%ld bytes are no whole number of instructions, or too many", n);
+			pb_error(s->command,
+				 "%ld bytes are no whole number of instructions, or too many", n);
 		free(bytes);
 		return BPF_USAGE;
 	}

@@ -11,7 +11,7 @@
 
 /* ---- load ------------------------------------------------------------------------------ */
 
-static error_t parse_load(int key, char *arg, struct argp_state *state)
+static error_t bpf_load_parse(int key, char *arg, struct argp_state *state)
 {
 	if (key == ARGP_KEY_INIT) {
 		state->child_inputs[0] = state->input;
@@ -22,9 +22,9 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
-	NULL, parse_load, "OBJECT PATH [PROGRAM...]",
-	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, in the tree of "
-	"pins.", children
+	NULL, bpf_load_parse, "OBJECT PATH [PROGRAM...]",
+	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, "
+	"in the tree of pins.", children
 };
 
 static int load_prog(struct bpf_session *s, uint32_t nr)
@@ -43,8 +43,9 @@ static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint3
 {
 	const struct pb_bpf_object_prog *p = &s->object->progs[nr];
 	struct bpf_unit u = {
-		.name = p->name, .type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .insns = p->insns,
-		.nr = p->nr, .gpl = s->object->gpl, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
+		.name = p->name, .type = pb_bpf_type_of(p->type), .attach_type = p->attach_type,
+		.insns = p->insns, .nr = p->nr, .gpl = s->object->gpl, .funcs = p->funcs,
+		.nr_funcs = p->nr_funcs,
 	};
 	const struct bpf_loaded l = {
 		.prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified,
@@ -69,12 +70,14 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 	map->objects = &s->objects;
 	for (uint32_t i = 0; i < o->nr_slots && !err; i++) {
 		const struct pb_bpf_object_slot *slot = &o->slots[i];
-		const struct pb_bpf_map *inner = slot->prog ? NULL : s->made->maps[slot->number].map;
+		const struct pb_bpf_map *inner = slot->prog ? NULL :
+						 s->made->maps[slot->number].map;
 		uint32_t id = slot->prog ? prog_ids[slot->number] : inner ? inner->id : 0;
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* no program that is loaded uses the map: it would have been refused */
+		if (err == -E2BIG)	/* no program that is loaded uses the map: it would have
+					 * been refused */
 			err = 0;
 	}
 	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;
@@ -130,7 +133,7 @@ static int load_object(struct bpf_session *s, const char *path, char **names, in
 	return pin_object(s, dir) || ret;
 }
 
-static int run_load(int argc, char **argv)
+static int bpf_load_run(int argc, char **argv)
 {
 	static struct bpf_session s;
 	int ret;
@@ -148,7 +151,8 @@ static int run_load(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_load = {
-	.name = "load", .summary = "Verify an object's programs and pin them", .argp = &load_argp, .run = run_load,
+	.name = "load", .summary = "Verify an object's programs and pin them", .argp = &load_argp,
+	.run = bpf_load_run,
 };
 
 /* ---- prog list ---------------------------------------------------------------------------- */
@@ -167,11 +171,13 @@ static int list_prog(void *arg, const struct bpf_pinned *pin)
 
 	if (!p)
 		return 0;
-	printf("%u: %s  name %s%s", p->id, type ? type->name : "unknown", p->name, p->gpl ? "  gpl" : "");
+	printf("%u: %s  name %s%s", p->id, type ? type->name : "unknown", p->name,
+	       p->gpl ? "  gpl" : "");
 	if (p->runs)
 		printf(" run_time_ns %lu run_cnt %lu", p->ns, p->runs);
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&at));
-	printf("\n\tloaded_at %s  uid %u\n\txlated %uB  jited %uB", when, (unsigned)geteuid(), p->xlated, p->jited);
+	printf("\n\tloaded_at %s  uid %u\n\txlated %uB  jited %uB", when, (unsigned)geteuid(),
+	       p->xlated, p->jited);
 	ids = bpf_pin_map_ids(p);
 	for (uint32_t i = 0; i < p->nr_maps; i++)
 		printf("%s%u", i ? "," : "  map_ids ", ids[i]);
@@ -179,7 +185,7 @@ static int list_prog(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
-static int run_prog(int argc, char **argv)
+static int bpf_prog_run(int argc, char **argv)
 {
 	int at = 0;
 
@@ -193,7 +199,7 @@ static int run_prog(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_prog = {
-	.name = "prog", .summary = "List pinned programs", .argp = &list_argp, .run = run_prog,
+	.name = "prog", .summary = "List pinned programs", .argp = &list_argp, .run = bpf_prog_run,
 };
 
 /* ---- stats ------------------------------------------------------------------------------ */
@@ -207,11 +213,12 @@ static int show_stats(void *arg, const struct bpf_pinned *pin)
 	const struct bpf_pin_prog *p = pin->prog;
 
 	if (p)
-		printf("%6u %-16s %12lu %16lu %10lu\n", p->id, p->name, p->runs, p->ns, p->runs ? p->ns / p->runs : 0);
+		printf("%6u %-16s %12lu %16lu %10lu\n", p->id, p->name, p->runs, p->ns,
+		       p->runs ? p->ns / p->runs : 0);
 	return 0;
 }
 
-static int run_stats(int argc, char **argv)
+static int bpf_stats_run(int argc, char **argv)
 {
 	if (argp_parse(&stats_argp, argc, argv, 0, NULL, NULL))
 		return 2;
@@ -220,14 +227,16 @@ static int run_stats(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_stats = {
-	.name = "stats", .summary = "How often and how long programs ran", .argp = &stats_argp, .run = run_stats,
+	.name = "stats", .summary = "How often and how long programs ran", .argp = &stats_argp,
+	.run = bpf_stats_run,
 };
 
 /* ---- pin --------------------------------------------------------------------------------- */
 
 static const struct argp pin_argp = {
 	.args_doc = "prog|map ID|PATH NEWPATH",
-	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a file ends its name.",
+	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a "
+	       "file ends its name.",
 };
 
 /* id: NULL, it is a path. */
@@ -254,7 +263,7 @@ static int pin_prog(const char *what, const uint32_t *id, const char *name)
 	return link(from, to) ? pb_error("bpf pin", "%s: %s", to, strerror(errno)) : 0;
 }
 
-static int run_pin(int argc, char **argv)
+static int bpf_pin_run(int argc, char **argv)
 {
 	uint32_t id;
 	char *end;
@@ -263,13 +272,16 @@ static int run_pin(int argc, char **argv)
 	if (argp_parse(&pin_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
 		return 2;
 	if (argc - at != 3 || (strcmp(argv[at], "prog") && strcmp(argv[at], "map"))) {
-		pb_error("bpf pin", "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
+		pb_error("bpf pin",
+			 "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
 		return 2;
 	}
 	id = (uint32_t)strtoul(argv[at + 1], &end, 10);
-	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], *end ? NULL : &id, argv[at + 2]);
+	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], *end ? NULL : &id,
+							       argv[at + 2]);
 }
 
 const struct pb_command bpf_command_pin = {
-	.name = "pin", .summary = "Give a pinned program or map another name", .argp = &pin_argp, .run = run_pin,
+	.name = "pin", .summary = "Give a pinned program or map another name", .argp = &pin_argp,
+	.run = bpf_pin_run,
 };

@@ -4,34 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/map/map_names.h"
 #include "bpf/map/map_sys.h"
 #include "bpfload/load_btf.h"
 #include "cli/bpf/bpf_pin.h"
 
 #define COMMAND "bpf map"
 
-static const char *const names[] = {
-	[BPF_MAP_TYPE_HASH] = "hash", [BPF_MAP_TYPE_ARRAY] = "array", [BPF_MAP_TYPE_PROG_ARRAY] = "prog_array",
-	[BPF_MAP_TYPE_PERF_EVENT_ARRAY] = "perf_event_array", [BPF_MAP_TYPE_PERCPU_HASH] = "percpu_hash",
-	[BPF_MAP_TYPE_PERCPU_ARRAY] = "percpu_array", [BPF_MAP_TYPE_STACK_TRACE] = "stack_trace",
-	[BPF_MAP_TYPE_CGROUP_ARRAY] = "cgroup_array", [BPF_MAP_TYPE_LRU_HASH] = "lru_hash",
-	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = "lru_percpu_hash", [BPF_MAP_TYPE_LPM_TRIE] = "lpm_trie",
-	[BPF_MAP_TYPE_ARRAY_OF_MAPS] = "array_of_maps", [BPF_MAP_TYPE_HASH_OF_MAPS] = "hash_of_maps",
-	[BPF_MAP_TYPE_QUEUE] = "queue", [BPF_MAP_TYPE_STACK] = "stack", [BPF_MAP_TYPE_RINGBUF] = "ringbuf",
-};
-
 static int list_map(void *arg, const struct bpf_pinned *pin)
 {
 	const struct pb_bpf_map_head *m = pin->map;
 	const struct pb_bpf_map_attr *a = m ? &m->spec.attr : NULL;
-	const char *type = a && a->type < sizeof(names) / sizeof(names[0]) ? names[a->type] : NULL;
 
 	if (!m)
 		return 0;
-	printf("%u: %s  name %.*s  flags %#x%s\n", m->id, type ? type : "unknown", BPF_OBJ_NAME_LEN, m->spec.name,
-	       a->flags, m->frozen ? "  frozen" : "");
-	printf("\tkey %uB  value %uB  max_entries %u  memlock %luB\n\tpinned %s\n", a->key_size, a->value_size,
-	       a->max_entries, m->size, pin->path);
+	printf("%u: %s  name %.*s  flags %#x%s\n", m->id, pb_bpf_map_type_name(a->type),
+	       BPF_OBJ_NAME_LEN, m->spec.name, a->flags, m->frozen ? "  frozen" : "");
+	printf("\tkey %uB  value %uB  max_entries %u  memlock %luB\n\tpinned %s\n", a->key_size,
+	       a->value_size, a->max_entries, m->size, pin->path);
 	return 0;
 }
 
@@ -48,7 +38,8 @@ static int read_bytes(const char *what, char **args, int nr, int *at, uint8_t *t
 		unsigned long v = *at < nr ? strtoul(args[*at], &end, hex ? 16 : 0) : 256;
 
 		if (v > 255 || *end) {
-			pb_error(COMMAND, "%s: %lu bytes are wanted, each a number below 256", what, n);
+			pb_error(COMMAND, "%s: %lu bytes are wanted, each a number below 256", what,
+				 n);
 			return 2;
 		}
 		to[i] = (uint8_t)v;
@@ -108,7 +99,8 @@ static int update(struct pb_bpf_map *map, char **args, int nr, int at, uint8_t *
 	return err ? pb_error(COMMAND, "update: %s", strerror(-err)) : 0;
 }
 
-static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at, uint8_t *key, uint8_t *value)
+static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at, uint8_t *key,
+	       uint8_t *value)
 {
 	int err = expect("key", args, nr, &at);
 
@@ -116,7 +108,8 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 		err = read_bytes("key", args, nr, &at, key, map->attr.key_size);
 	if (err)
 		return err;
-	err = remove ? pb_bpf_map_delete_elem(map, key) : pb_bpf_map_lookup_elem(map, key, value, 0);
+	err = remove ? pb_bpf_map_delete_elem(map, key) :
+	      pb_bpf_map_lookup_elem(map, key, value, 0);
 	if (err)
 		return pb_error(COMMAND, "%s: %s", remove ? "delete" : "lookup", strerror(-err));
 	if (!remove)
@@ -146,11 +139,12 @@ static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t
 enum { OPT_BTF = 0x3000 };
 
 static const struct argp_option options[] = {
-	{ "btf", OPT_BTF, "OBJECT", 0, "dump: show keys and values by the types of the object that the map is of", 0 },
+	{ "btf", OPT_BTF, "OBJECT", 0,
+		"dump: show keys and values by the types of the object that the map is of", 0 },
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t bpf_map_parse(int key, char *arg, struct argp_state *state)
 {
 	const char **btf = state->input;
 
@@ -163,10 +157,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
-	.args_doc = "list\ndump MAP\nlookup MAP key [hex] BYTES\nupdate MAP key [hex] BYTES value [hex] BYTES "
-		    "[any|exist|noexist]\ndelete MAP key [hex] BYTES",
-	.doc = "Looks at pinned maps and changes them, while other processes use them. MAP is an id or a path.",
+	.parser = bpf_map_parse,
+	.args_doc = "list\ndump MAP\nlookup MAP key [hex] BYTES\nupdate MAP key [hex] BYTES value "
+		    "[hex] BYTES [any|exist|noexist]\ndelete MAP key [hex] BYTES",
+	.doc = "Looks at pinned maps and changes them, while other processes use them. MAP is an "
+	       "id or a path.",
 };
 
 static int dump(struct bpf_session *s)
@@ -197,13 +192,14 @@ static int act(struct bpf_session *s, const char *verb, char **args, int nr, int
 	key = calloc(1, s->map[0]->attr.key_size + 8ul);
 	value = calloc(1, pb_bpf_map_value_size(s->map[0]) + 8);
 	ret = !strcmp(verb, "update") ? update(s->map[0], args, nr, at, key, value)
-				      : one(s->map[0], !strcmp(verb, "delete"), args, nr, at, key, value);
+				      : one(s->map[0], !strcmp(verb, "delete"), args, nr, at, key,
+					    value);
 	free(key);
 	free(value);
 	return ret;
 }
 
-static int run(int argc, char **argv)
+static int bpf_map_run(int argc, char **argv)
 {
 	static const char *const verbs[] = { "dump", "lookup", "update", "delete" };
 	static struct bpf_session s;
@@ -228,5 +224,6 @@ static int run(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_map = {
-	.name = "map", .summary = "List, show and change pinned maps", .argp = &argp, .run = run,
+	.name = "map", .summary = "List, show and change pinned maps", .argp = &argp,
+	.run = bpf_map_run,
 };

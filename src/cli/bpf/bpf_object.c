@@ -19,7 +19,8 @@ bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *pa
 	return true;
 }
 
-int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
+int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
+		   struct pb_bpf_map *map)
 {
 	struct pb_bpf_pins *pins = bpf_pins(s->command);
 	char path[BPF_PIN_PATH];
@@ -38,8 +39,8 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 }
 
 /* A new map that is pinned at once, if there is a directory for that. */
-static int make_pinned(void *arg, const struct pb_bpf_object_map *o, const struct pb_bpf_map_spec *spec,
-		       struct pb_bpf_map *map)
+static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
+		       const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {
 	const struct bpf_session *s = arg;
 	int err = s->map_dir ? bpf_object_pin(s, spec, map) : -ENOENT;
@@ -51,8 +52,10 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 {
 	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
 	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0, .types = s->btf };
-	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes, .find = make_pinned,
-					 .arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr };
+	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes,
+		.find = make_pinned,
+					 .arg = s, .sizes = s->sizes.list,
+					 .nr_sizes = s->sizes.nr };
 	char why[512] = "";
 	int err;
 
@@ -61,7 +64,8 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 		return BPF_USAGE;
 	}
 	err = pb_bpf_object_open(path, &opts, &s->object, why, sizeof(why));
-	if (!err && (bpf_sizes_check(&s->sizes, s->command, s->object, path) || bpf_globals_set(s, path)))
+	if (!err && (bpf_sizes_check(&s->sizes, s->command, s->object, path) ||
+		     bpf_globals_set(s, path)))
 		return BPF_USAGE;
 	if (!err)
 		err = pb_bpf_make(s->object, &make, &s->made);
@@ -80,14 +84,16 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 }
 
 static int make(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why,
-		int (*how)(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log, uint32_t level))
+		int (*how)(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
+			   uint32_t level))
 {
 	struct pb_bpf_text log = bpf_session_log(s);
 	int err = how(s->made, nr, &log, (uint32_t)s->log_level);
 
 	s->log_gone = log.gone;
 	*why = s->made->progs[nr].why;
-	*out = (struct bpf_loaded){ .prog = s->made->progs[nr].prog, .verified = s->made->progs[nr].verified };
+	*out = (struct bpf_loaded){ .prog = s->made->progs[nr].prog,
+		.verified = s->made->progs[nr].verified };
 	if (!err)
 		out->xlated = out->prog->nr * (uint32_t)sizeof(struct bpf_insn);
 	return err;

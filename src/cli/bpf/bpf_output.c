@@ -7,18 +7,19 @@
 #include <time.h>
 
 #include "abi/progs.h"
-#include "base/text.h"
+#include "base/clean_text.h"
+#include "bpf/map/map_names.h"
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_attach.h"
 #include "reader/data.h"
-#include "reader/symbols.h"
+#include "reader/site_names.h"
 #include "recorder/proc.h"
 
 #define IDLE_NS		5000000
-#define MOST_TEXT	1024
-#define MOST_EVENT	65536
-#define BUFFER		(4 * MOST_EVENT)
+#define MAX_TEXT	1024
+#define MAX_EVENT	65536
+#define BUFFER		(4 * MAX_EVENT)
 
 static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 {
@@ -35,8 +36,8 @@ static void read_comm(const struct pb_progs_output *r, char *comm)
 
 static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
 {
-	char comm[RECORD_COMM], text[MOST_TEXT + 1];
-	uint64_t n = size < MOST_TEXT ? size : MOST_TEXT;
+	char comm[RECORD_COMM], text[MAX_TEXT + 1];
+	uint64_t n = size < MAX_TEXT ? size : MAX_TEXT;
 
 	memcpy(text, r + 1, n);
 	text[n] = 0;
@@ -45,18 +46,19 @@ static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
 		text[n - 1] = 0;
 	pb_text_clean(text, ' ', 0);
 	read_comm(r, comm);
-	fprintf(to, "%16s-%-7u [%03u] ..... %5lu.%06lu: bpf_trace_printk: %s\n", comm, r->tid, r->cpu,
-		r->ns / 1000000000, r->ns / 1000 % 1000000, text);
+	fprintf(to, "%16s-%-7u [%03u] ..... %5lu.%06lu: bpf_trace_printk: %s\n", comm, r->tid,
+		r->cpu, r->ns / 1000000000, r->ns / 1000 % 1000000, text);
 }
 
 static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, uint64_t size)
 {
-	const char *name = r->map < a->session.object->nr_maps ? a->session.made->maps[r->map].map->name : "?";
+	const char *name = r->map < a->session.object->nr_maps ?
+			   a->session.made->maps[r->map].map->name : "?";
 	char comm[RECORD_COMM];
 
 	read_comm(r, comm);
-	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000, r->ns % 1000000000,
-		r->cpu, name, comm, r->tid);
+	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000,
+		r->ns % 1000000000, r->cpu, name, comm, r->tid);
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
@@ -73,7 +75,7 @@ static int show_output(void *arg, const void *data, uint64_t size)
 	struct bpf_attach *a = arg;
 	struct {
 		struct pb_progs_output head;
-		uint8_t data[MOST_EVENT];
+		uint8_t data[MAX_EVENT];
 	} *r = a->copy;
 
 	if (size < sizeof(r->head) || size > sizeof(*r))
@@ -140,7 +142,7 @@ int bpf_output_start(struct bpf_attach *a)
 	sigset_t all, old;
 	int err;
 
-	a->copy = malloc(sizeof(struct pb_progs_output) + MOST_EVENT);
+	a->copy = malloc(sizeof(struct pb_progs_output) + MAX_EVENT);
 	if (!a->copy)
 		return pb_error(a->command, "out of memory");
 	setvbuf(a->to, buffer, _IOFBF, BUFFER);
@@ -159,8 +161,8 @@ static void show_stats(struct bpf_attach *a, const struct pb_progs_counts *count
 
 	for (uint32_t i = 0; i < a->session.object->nr_progs; i++)
 		if (counts->progs[i].runs)
-			fprintf(a->to, "%s  name %s  run_time_ns %lu run_cnt %lu\n", p[i].section, p[i].name,
-				counts->progs[i].ns, counts->progs[i].runs);
+			fprintf(a->to, "%s  name %s  run_time_ns %lu run_cnt %lu\n", p[i].section,
+				p[i].name, counts->progs[i].ns, counts->progs[i].runs);
 }
 
 void bpf_output_end(struct bpf_attach *a)
@@ -176,17 +178,21 @@ void bpf_output_end(struct bpf_attach *a)
 	a->printing = false;
 	pb_bpf_map_lookup_elem(&a->counts, &zero, &counts, 0);
 	if (counts.outputs)
-		pb_error(a->command, "%lu outputs of programs were lost: they came faster than they were printed",
+		pb_error(a->command, "%lu outputs of programs were lost: they came faster than "
+				     "they were printed",
 			 counts.outputs);
 	if (counts.functions)
-		pb_error(a->command, "%lu functions go without a program: more than there is room for",
+		pb_error(a->command,
+			 "%lu functions go without a program: more than there is room for",
 			 counts.functions);
 	if (counts.no_return)
-		pb_error(a->command, "%lu functions go without a program: their returns can't be hooked",
+		pb_error(a->command,
+			 "%lu functions go without a program: their returns can't be hooked",
 			 counts.no_return);
 	if (counts.runs)
-		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too many open calls, "
-			 "or a function that ended by a jump to one whose return isn't hooked", counts.runs);
+		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too "
+				     "many open calls, or a function that ended by a jump to one "
+				     "whose return isn't hooked", counts.runs);
 	show_stats(a, &counts);
 }
 
@@ -199,7 +205,8 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	case BPF_MAP_TYPE_CGROUP_ARRAY:
 		return false;
 	}
-	return m->kind != PB_BPF_MAP_RODATA && m->kind != PB_BPF_MAP_KCONFIG && m->kind != PB_BPF_MAP_INNER;
+	return m->kind != PB_BPF_MAP_RODATA && m->kind != PB_BPF_MAP_KCONFIG &&
+	       m->kind != PB_BPF_MAP_INNER;
 }
 
 /* Names as in the recording: that of the image mapped there last. */
@@ -229,7 +236,7 @@ void bpf_output_maps(struct bpf_attach *a, const char *dir)
 		const struct pb_bpf_object_map *m = &a->session.object->maps[i];
 
 		if (has_something(m)) {
-			printf("\n%s (%s)\n", m->name, pb_bpf_object_map_type(m->attr.type));
+			printf("\n%s (%s)\n", m->name, pb_bpf_map_type_name(m->attr.type));
 			bpf_map_show(a->session.made->maps[i].map, a->bytes ? NULL : &words);
 		}
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Pins of the command line: where their tree is, and programs as files in it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -33,7 +34,8 @@ int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]
 	n = strlen(pins->path);
 	if (*name == '/' && (strncmp(name, pins->path, n) || name[n] != '/'))
 		return pb_error(command, "%s: pins are below %s", name, pins->path);
-	if (snprintf(path, BPF_PIN_PATH, "%s%s%s", *name == '/' ? "" : pins->path, *name == '/' ? "" : "/", name) >=
+	if (snprintf(path, BPF_PIN_PATH, "%s%s%s", *name == '/' ? "" : pins->path,
+		     *name == '/' ? "" : "/", name) >=
 	    BPF_PIN_PATH)
 		return pb_error(command, "%s: the path is too long", name);
 	return 0;
@@ -51,7 +53,8 @@ static void *map_file(const char *path, int flags, size_t *size)
 		return NULL;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= 64) {
 		*size = (size_t)st.st_size;
-		p = mmap(NULL, *size, PROT_READ | (flags & O_RDWR ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+		p = mmap(NULL, *size, PROT_READ | (flags & O_RDWR ? PROT_WRITE : 0), MAP_SHARED, fd,
+			 0);
 	} else {
 		errno = EINVAL;
 	}
@@ -63,9 +66,10 @@ static bool is_prog(const void *p, size_t size)
 {
 	const struct bpf_pin_prog *f = p;
 
-	return size >= sizeof(*f) && f->magic == BPF_PIN_MAGIC && f->version == 1 && f->nr_maps <= BPF_MAX_MAPS &&
-	       f->nr_insns && f->nr_insns <= BPF_MAX_INSNS && f->nr_funcs <= PB_BPF_MAX_SUBPROGS &&
-	       size == sizeof(*f) + f->nr_funcs * sizeof(struct bpf_pin_func) + sizeof(struct bpf_insn) * f->nr_insns +
+	return size >= sizeof(*f) && f->magic == BPF_PIN_MAGIC && f->version == 1 &&
+	       f->nr_maps <= BPF_MAX_MAPS && f->nr_insns && f->nr_insns <= BPF_MAX_INSNS &&
+	       f->nr_funcs <= PB_BPF_MAX_SUBPROGS && size == sizeof(*f) + f->nr_funcs *
+	       sizeof(struct bpf_pin_func) + sizeof(struct bpf_insn) * f->nr_insns +
 			       4ul * f->nr_maps && memchr(f->name, 0, sizeof(f->name));
 }
 
@@ -185,8 +189,8 @@ static bool write_funcs(int fd, const struct bpf_unit *u)
 	return true;
 }
 
-int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u, const struct bpf_loaded *l,
-		  const uint32_t *maps, uint32_t nr_maps, uint32_t *id)
+int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u,
+		  const struct bpf_loaded *l, const uint32_t *maps, uint32_t nr_maps, uint32_t *id)
 {
 	struct bpf_pin_prog f = {
 		.magic = BPF_PIN_MAGIC, .version = 1, .id = new_id(command), .type = u->type->type,
@@ -201,7 +205,8 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 	if (fd < 0)
 		return pb_error(command, "%s: %s", path, strerror(errno));
 	ok = write_all(fd, &f, sizeof(f)) && write_funcs(fd, u) &&
-	     write_all(fd, u->insns, u->nr * sizeof(struct bpf_insn)) && write_all(fd, maps, 4ul * nr_maps);
+	     write_all(fd, u->insns, u->nr * sizeof(struct bpf_insn)) &&
+	     write_all(fd, maps, 4ul * nr_maps);
 	if (ok && !close(fd)) {
 		*id = f.id;
 		return 0;
@@ -256,7 +261,8 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id)
 {
 	struct pb_bpf_map *map = bpf_session_map_of(s, id);
 
-	return map || open_map(s, NULL, id, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE) ? map : s->map[s->nr_maps - 1];
+	return map || open_map(s, NULL, id, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE) ? map :
+	       s->map[s->nr_maps - 1];
 }
 
 /* Functions as the verifier takes them; their names are in the file. */
@@ -268,7 +274,8 @@ static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, ui
 		f[i] = from[i].func;
 		from[i].name[sizeof(from[i].name) - 1] = 0;
 		f[i].name = from[i].name;
-		if (f[i].nr_args > 5 || f[i].insn >= nr_insns || (i && f[i].insn <= f[i - 1].insn)) {
+		if (f[i].nr_args > 5 || f[i].insn >= nr_insns ||
+		    (i && f[i].insn <= f[i - 1].insn)) {
 			free(f);
 			return NULL;
 		}
@@ -276,7 +283,8 @@ static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, ui
 	return f;
 }
 
-int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, struct bpf_pin_prog **file)
+int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
+		 struct bpf_pin_prog **file)
 {
 	struct bpf_pin_func *funcs;
 	const uint32_t *ids;
@@ -287,8 +295,9 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u, st
 		return 1;
 	funcs = (struct bpf_pin_func *)(*file + 1);
 	*u = (struct bpf_unit){
-		.name = (*file)->name, .type = pb_bpf_type_of((*file)->type), .attach_type = (*file)->attach_type,
-		.gpl = (*file)->gpl, .insns = (const struct bpf_insn *)(funcs + (*file)->nr_funcs),
+		.name = (*file)->name, .type = pb_bpf_type_of((*file)->type),
+		.attach_type = (*file)->attach_type, .gpl = (*file)->gpl,
+		.insns = (const struct bpf_insn *)(funcs + (*file)->nr_funcs),
 		.nr = (*file)->nr_insns, .nr_funcs = (*file)->nr_funcs,
 	};
 	u->funcs = read_funcs(funcs, u->nr_funcs, u->nr);
@@ -325,7 +334,8 @@ static int load_id(struct bpf_session *s, uint32_t id)
 	struct bpf_loaded l;
 	struct bpf_unit u;
 
-	if (s->objects.find(&s->objects, PB_BPF_OBJECT_PROG, id) || !bpf_pin_find(s->command, id, path))
+	if (s->objects.find(&s->objects, PB_BPF_OBJECT_PROG, id) ||
+	    !bpf_pin_find(s->command, id, path))
 		return 0;
 	if (s->nr_progs == BPF_MAX_MAPS)
 		return pb_error(s->command, "no more than %d programs", BPF_MAX_MAPS);
@@ -343,7 +353,8 @@ static int open_elements(struct bpf_session *s, struct pb_bpf_map *map)
 	uint32_t id;
 	int ret = keys ? 0 : pb_error(s->command, "out of memory");
 
-	for (bool first = true; !ret && !pb_bpf_map_get_next_key(map, first ? NULL : keys, next); first = false) {
+	for (bool first = true; !ret && !pb_bpf_map_get_next_key(map, first ? NULL : keys, next);
+	     first = false) {
 		memcpy(keys, next, map->attr.key_size);
 		if (pb_bpf_map_lookup_elem(map, keys, &id, 0))
 			continue;

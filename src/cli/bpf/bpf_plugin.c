@@ -11,7 +11,7 @@
 
 #include "bpf/core/host.h"
 #include "bpf/core/packet.h"
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 
 #define ROOM	256u		/* before the memory; the kernel's */
 #define MEMORY	3520u		/* what the kernel's test runs take */
@@ -19,7 +19,8 @@
 
 static _Alignas(64) uint8_t buffer[ROOM + MEMORY + ROOM];
 
-#define INSN(op, dst, src, offset, value) ((struct bpf_insn){ .code = (op), .dst_reg = (dst), .src_reg = (src), \
+#define INSN(op, dst, src, offset, value) \
+	((struct bpf_insn){ .code = (op), .dst_reg = (dst), .src_reg = (src), \
 	.off = (offset), .imm = (value) })
 
 /* Returns the end of what is put before the program. */
@@ -43,7 +44,8 @@ static struct bpf_insn *put_registers(struct bpf_insn *i, uint32_t len)
 
 static int execute(struct bpf_session *s, struct bpf_insn *insns, uint32_t nr, uint32_t len)
 {
-	struct bpf_unit u = { .name = "plugin", .type = pb_bpf_type_of(BPF_PROG_TYPE_XDP), .insns = insns, .nr = nr,
+	struct bpf_unit u = { .name = "plugin", .type = pb_bpf_type_of(BPF_PROG_TYPE_XDP),
+		.insns = insns, .nr = nr,
 			      .gpl = true };
 	uint8_t *data = buffer + ROOM;
 	struct pb_bpf_xdp xdp = { .pkt = { data, data + len, data, buffer, data + len } };

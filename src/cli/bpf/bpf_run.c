@@ -37,7 +37,8 @@ static const struct argp_option run_options[] = {
 	{ "ctx-out", OPT_CTX_OUT, "FILE", 0, "Where the context goes afterwards", 2 },
 	{ "repeat", 'r', "N", 0, "How often (1); ns is of one run", 2 },
 	{ "no-run", 'n', NULL, 0, "The verdict only", 2 },
-	{ "plugin", OPT_PLUGIN, NULL, 0, "Speak the plug-in protocol of bpf_conformance: memory in the first "
+	{ "plugin", OPT_PLUGIN, NULL, 0,
+		"Speak the plug-in protocol of bpf_conformance: memory in the first "
 	  "argument, the program in --program or standard input, r0 to standard output", 2 },
 	{ "program", OPT_PROGRAM, "HEX", 0, "With --plugin: the program", 2 },
 	{ 0 }
@@ -68,7 +69,7 @@ static uint32_t take_hex(struct run *r, const char *text, uint8_t *to, size_t ro
 	return (uint32_t)n;
 }
 
-static error_t parse_run(int key, char *arg, struct argp_state *state)
+static error_t bpf_run_parse(int key, char *arg, struct argp_state *state)
 {
 	struct run *r = state->input;
 
@@ -100,7 +101,7 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static error_t parse_verify(int key, char *arg, struct argp_state *state)
+static error_t bpf_verify_parse(int key, char *arg, struct argp_state *state)
 {
 	struct run *r = state->input;
 
@@ -115,22 +116,24 @@ static error_t parse_verify(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option verify_options[] = {
-	{ "data", 'd', "HEX", OPTION_HIDDEN, NULL, 2 }, { "ctx", 'c', "HEX", OPTION_HIDDEN, NULL, 2 },
-	{ "repeat", 'r', "N", OPTION_HIDDEN, NULL, 2 }, { "no-run", 'n', NULL, OPTION_HIDDEN, NULL, 2 },
+	{ "data", 'd', "HEX", OPTION_HIDDEN, NULL, 2 },
+	{ "ctx", 'c', "HEX", OPTION_HIDDEN, NULL, 2 },
+	{ "repeat", 'r', "N", OPTION_HIDDEN, NULL, 2 },
+	{ "no-run", 'n', NULL, OPTION_HIDDEN, NULL, 2 },
 	{ 0 }
 };
 
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp run_argp = {
-	run_options, parse_run, "[OBJECT [PROGRAM] | pinned PATH | HEX...]",
-	"Verifies a program and runs it with a packet or a context, as the kernel's BPF_PROG_TEST_RUN: one of an "
-	"object's, or instructions in hexadecimal digits.\vExit status: 0 it ran, 1 it was refused, 2 the run "
-	"failed, 3 nothing was tried.", children
+	run_options, bpf_run_parse, "[OBJECT [PROGRAM] | pinned PATH | HEX...]",
+	"Verifies a program and runs it with a packet or a context, as the kernel's "
+	"BPF_PROG_TEST_RUN: one of an object's, or instructions in hexadecimal digits.\vExit "
+	"status: 0 it ran, 1 it was refused, 2 the run failed, 3 nothing was tried.", children
 };
 static const struct argp verify_argp = {
-	verify_options, parse_verify, "[OBJECT [PROGRAM...] | HEX...]",
-	"Says whether programs may run, in the kernel's words: an object's, or instructions in hexadecimal "
-	"digits.\vExit status: 0 accepted, 1 refused, 3 nothing was tried.", children
+	verify_options, bpf_verify_parse, "[OBJECT [PROGRAM...] | HEX...]",
+	"Says whether programs may run, in the kernel's words: an object's, or instructions in "
+	"hexadecimal digits.\vExit status: 0 accepted, 1 refused, 3 nothing was tried.", children
 };
 
 /* ---- output ------------------------------------------------------------------------- */
@@ -149,7 +152,8 @@ static bool put_file(const char *command, const char *path, const void *p, size_
 
 static void show_trace(struct pb_bpf_run *run, const char *text, uint32_t len)
 {
-	fprintf(stderr, "bpf_trace_printk: %.*s%s", (int)len, text, len && text[len - 1] == '\n' ? "" : "\n");
+	fprintf(stderr, "bpf_trace_printk: %.*s%s", (int)len, text, len &&
+		text[len - 1] == '\n' ? "" : "\n");
 }
 
 static void show_hex(FILE *f, const uint8_t *p, uint64_t n)
@@ -187,7 +191,8 @@ static const struct pb_bpf_host *host(void)
 }
 
 /* why: NULL, the log's last line says it. */
-static int verdict(struct bpf_session *s, const char *name, int err, const char *why, const struct bpf_loaded *l)
+static int verdict(struct bpf_session *s, const char *name, int err, const char *why,
+		   const struct bpf_loaded *l)
 {
 	const char *after = name ? ": " : "";
 
@@ -208,7 +213,8 @@ static int verdict(struct bpf_session *s, const char *name, int err, const char 
 static bool has_packet(uint32_t type)
 {
 	return type == BPF_PROG_TYPE_SOCKET_FILTER || type == BPF_PROG_TYPE_SCHED_CLS ||
-	       type == BPF_PROG_TYPE_SCHED_ACT || type == BPF_PROG_TYPE_CGROUP_SKB || type == BPF_PROG_TYPE_XDP;
+	       type == BPF_PROG_TYPE_SCHED_ACT || type == BPF_PROG_TYPE_CGROUP_SKB ||
+	       type == BPF_PROG_TYPE_XDP;
 }
 
 static int test(struct run *r, const struct bpf_loaded *l)
@@ -216,9 +222,10 @@ static int test(struct run *r, const struct bpf_loaded *l)
 	uint32_t type = l->prog->type->type;
 	bool packet = has_packet(type), raw = type == BPF_PROG_TYPE_RAW_TRACEPOINT;
 	struct pb_bpf_test_run t = {
-		.prog = l->prog, .host = host(), .interpret = r->s.interpret, .attach_type = r->s.attach_type,
-		.repeat = raw ? 0 : r->repeat ? r->repeat : 1,
-		.ctx_in = r->has_ctx || raw ? r->ctx : NULL, .ctx_size_in = r->has_ctx ? r->ctx_len : raw ? 64 : 0,
+		.prog = l->prog, .host = host(), .interpret = r->s.interpret,
+		.attach_type = r->s.attach_type, .repeat = raw ? 0 : r->repeat ? r->repeat : 1,
+		.ctx_in = r->has_ctx ||
+		raw ? r->ctx : NULL, .ctx_size_in = r->has_ctx ? r->ctx_len : raw ? 64 : 0,
 	};
 	int err;
 
@@ -241,7 +248,8 @@ static int test(struct run *r, const struct bpf_loaded *l)
 	if (packet)
 		show_hex(stdout, r->data_out, t.data_size_out);
 	printf(" ns=%u\n", t.duration);
-	if (r->data_out_file && !put_file(r->s.command, r->data_out_file, r->data_out, t.data_size_out))
+	if (r->data_out_file &&
+	    !put_file(r->s.command, r->data_out_file, r->data_out, t.data_size_out))
 		return BPF_USAGE;
 	if (r->ctx_out_file && !put_file(r->s.command, r->ctx_out_file, r->ctx_out, t.ctx_size_out))
 		return BPF_USAGE;
@@ -342,7 +350,8 @@ static int do_pinned(struct run *r, const char *name)
 	return ret;
 }
 
-static int do_all(struct run *r, const struct argp *argp, const char *command, int argc, char **argv)
+static int do_all(struct run *r, const struct argp *argp, const char *command, int argc,
+		  char **argv)
 {
 	int ret;
 
@@ -365,7 +374,7 @@ static int do_all(struct run *r, const struct argp *argp, const char *command, i
 	return ret;
 }
 
-static int run(int argc, char **argv)
+static int bpf_run_run(int argc, char **argv)
 {
 	static struct run r;
 
@@ -380,8 +389,10 @@ static int verify(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_run = {
-	.name = "run", .summary = "Run a program with a packet or a context", .argp = &run_argp, .run = run,
+	.name = "run", .summary = "Run a program with a packet or a context", .argp = &run_argp,
+	.run = bpf_run_run,
 };
 const struct pb_command bpf_command_verify = {
-	.name = "verify", .summary = "Say whether programs may run", .argp = &verify_argp, .run = verify,
+	.name = "verify", .summary = "Say whether programs may run", .argp = &verify_argp,
+	.run = verify,
 };

@@ -9,24 +9,8 @@
 
 #include "bpf/map/map_file.h"
 #include "bpf/run/fixup.h"
+#include "bpf/run/heap.h"
 #include "cli/bpf/bpf_pin.h"
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-struct pb_bpf_mem *bpf_mem(void)
-{
-	static struct pb_bpf_mem mem = { mem_alloc, mem_free };
-
-	return &mem;
-}
 
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
@@ -41,7 +25,8 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* Handles are ids, also of what is pinned and isn't opened here yet; of events numbers, one less. */
+/* Handles are ids, also of what is pinned and isn't opened here yet; of events numbers, one
+ * less. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {
 	struct bpf_session *s = o->arg;
@@ -132,7 +117,8 @@ static int make_map(struct bpf_session *s, const char *text)
 	int err;
 
 	spec.lanes = cpus > 0 ? (uint32_t)cpus : 1;
-	if (sscanf(text, "%u,%u,%u,%u,%u", &a->type, &a->key_size, &a->value_size, &a->max_entries, &a->flags) < 4) {
+	if (sscanf(text, "%u,%u,%u,%u,%u", &a->type, &a->key_size, &a->value_size, &a->max_entries,
+		   &a->flags) < 4) {
 		pb_error(s->command, "-m %s: TYPE,KEY,VALUE,ENTRIES[,FLAGS] are numbers", text);
 		return BPF_USAGE;
 	}
@@ -173,7 +159,8 @@ struct pb_bpf_text bpf_session_log(struct bpf_session *s)
 {
 	s->log[0] = 0;
 	return (struct pb_bpf_text){
-		.buf = s->log, .size = s->log_level == PB_BPF_LOG_REFUSAL ? BPF_LOG_SHORT : BPF_LOG_SIZE,
+		.buf = s->log, .size = s->log_level == PB_BPF_LOG_REFUSAL ? BPF_LOG_SHORT :
+		BPF_LOG_SIZE,
 	};
 }
 
@@ -182,7 +169,8 @@ void bpf_session_show_log(const struct bpf_session *s)
 	size_t n = strlen(s->log);
 
 	if (s->log_gone)
-		fprintf(stderr, "(the log is cut: %lu bytes before this)\n", (unsigned long)s->log_gone);
+		fprintf(stderr, "(the log is cut: %lu bytes before this)\n",
+			(unsigned long)s->log_gone);
 	if (n)
 		fprintf(stderr, "%s%s", s->log, s->log[n - 1] == '\n' ? "" : "\n");
 }
@@ -191,11 +179,11 @@ int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf
 {
 	struct pb_bpf_text log = bpf_session_log(s);
 	struct pb_bpf_verify v = {
-		.type = u->type, .attach_type = u->attach_type, .flags = s->flags, .caps = s->caps, .gpl = u->gpl,
-		.insns = u->insns, .nr = u->nr, .maps = u->maps ? u->maps : s->map,
+		.type = u->type, .attach_type = u->attach_type, .flags = s->flags, .caps = s->caps,
+		.gpl = u->gpl, .insns = u->insns, .nr = u->nr, .maps = u->maps ? u->maps : s->map,
 		.nr_maps = u->maps ? u->nr_maps : s->nr_maps, .funcs = u->funcs,
 		.nr_funcs = u->nr_funcs, .lines = u->lines, .nr_lines = u->nr_lines, .log = &log,
-		.log_level = (uint32_t)s->log_level, .mem = bpf_mem(),
+		.log_level = (uint32_t)s->log_level, .mem = &pb_bpf_heap,
 	};
 	int err;
 
@@ -206,7 +194,7 @@ int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf
 		return err;
 	out->verified = v.stats.insns;
 	err = make(s, u, &v, out);
-	pb_bpf_facts_free(bpf_mem(), v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	if (!err && s->nr_progs < BPF_MAX_MAPS)
 		s->progs[s->nr_progs++] = out->prog;
 	return err;

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "bpf/map/map_sys.h"
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 #include "cli/bpf/bpf_typed.h"
 
 bool bpf_map_is_per_cpu(const struct pb_bpf_map *map)
 {
-	return map->attr.type == BPF_MAP_TYPE_PERCPU_HASH || map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY ||
+	return map->attr.type == BPF_MAP_TYPE_PERCPU_HASH ||
+	       map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY ||
 	       map->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 }
 
@@ -24,7 +25,8 @@ static void show_bytes(const char *what, const uint8_t *p, uint32_t n)
 }
 
 /* True: it is on one line. */
-static bool show_part(const char *what, const struct bpf_words *w, uint32_t type, const uint8_t *p, uint32_t n)
+static bool show_part(const char *what, const struct bpf_words *w, uint32_t type, const uint8_t *p,
+		      uint32_t n)
 {
 	if (!w || !bpf_typed_is(w->btf, type, n)) {
 		show_bytes(what, p, n);
@@ -48,7 +50,8 @@ static bool is_zero(const uint8_t *p, uint32_t n)
 }
 
 /* By types those that are all zeros are left out: there are more of them than processors. */
-static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *value)
+static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w,
+		       const uint8_t *value)
 {
 	uint32_t size = map->attr.value_size, each = (size + 7) / 8 * 8;
 	bool typed = is_typed(map, w);
@@ -89,7 +92,8 @@ void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, cons
 	uint32_t size = map->attr.value_size;
 	bool short_key;
 
-	if (w && w->name && map->attr.type == BPF_MAP_TYPE_STACK_TRACE && !(map->attr.flags & BPF_F_STACK_BUILD_ID)) {
+	if (w && w->name && map->attr.type == BPF_MAP_TYPE_STACK_TRACE &&
+	    !(map->attr.flags & BPF_F_STACK_BUILD_ID)) {
 		show_stack(map, w, key, value);
 		return;
 	}
@@ -122,9 +126,11 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 }
 
 /* Elements of an array that are still zero. They are left out when printed by type. */
-static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *value)
+static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
+			 const uint8_t *value)
 {
-	bool array = map->attr.type == BPF_MAP_TYPE_ARRAY || map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY;
+	bool array = map->attr.type == BPF_MAP_TYPE_ARRAY ||
+		     map->attr.type == BPF_MAP_TYPE_PERCPU_ARRAY;
 
 	return array && is_typed(map, w) && is_zero(value, pb_bpf_map_value_size(map));
 }
@@ -148,7 +154,8 @@ int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *w)
 		err = dump_keyless(map, value, w);
 		goto out;
 	}
-	for (bool first = true; !pb_bpf_map_get_next_key(map, first ? NULL : key, next); first = false) {
+	for (bool first = true; !pb_bpf_map_get_next_key(map, first ? NULL : key, next);
+	     first = false) {
 		memcpy(key, next, map->attr.key_size);
 		err = pb_bpf_map_lookup_elem(map, key, value, 0);
 		if (err == -ENOENT)		/* it went meanwhile */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bpf/bpf_session.h"
+#include "cli/bpf/bpf_common.h"
 
 #define SHOWN	12	/* names of maps in a message */
 
@@ -43,7 +43,8 @@ static uint32_t number_of(const char *text, const char **end)
 	char *after;
 
 	errno = 0;
-	n = isdigit((unsigned char)*text) ? strtoul(text, &after, strncmp(text, "0x", 2) ? 10 : 16) : 0;
+	n = isdigit((unsigned char)*text) ? strtoul(text, &after, strncmp(text, "0x", 2) ? 10 :
+						    16) : 0;
 	*end = n ? after : text;
 	return errno || n > UINT32_MAX ? 0 : (uint32_t)n;
 }
@@ -51,11 +52,13 @@ static uint32_t number_of(const char *text, const char **end)
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text)
 {
 	const char *p = strchr(text, ':'), *end = p;
-	struct pb_bpf_make_size *s = p && p != text ? entry_of(sizes, text, (size_t)(p - text)) : NULL;
+	struct pb_bpf_make_size *s = p && p != text ? entry_of(sizes, text, (size_t)(p - text)) :
+				     NULL;
 
 	if (s == NULL) {
 		pb_error(command, p && p != text ? "--map %s: no more than %d maps" :
-			 "--map %s: say NAME:max_entries=N, or value_size, key_size", text, BPF_MAX_MAPS);
+			 "--map %s: say NAME:max_entries=N, or value_size, key_size", text,
+			 BPF_MAX_MAPS);
 		return -EINVAL;
 	}
 	do {
@@ -63,15 +66,16 @@ int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text
 		uint32_t *attribute = attribute_of(s, p, len);
 
 		if (!attribute || p[len] != '=') {
-			pb_error(command, "--map %s: %.*s: a map has max_entries=N, value_size=N and key_size=N", text,
+			pb_error(command, "--map %s: %.*s: a map has max_entries=N, value_size=N "
+					  "and key_size=N", text,
 				 (int)len, p);
 			return -EINVAL;
 		}
 		p += len + 1;
 		*attribute = number_of(p, &end);
 		if (!*attribute || (*end && *end != ',')) {
-			pb_error(command, "--map %s: %.*s: not a size; give a number from 1 to %u", text,
-				 (int)strcspn(p, ","), p, UINT32_MAX);
+			pb_error(command, "--map %s: %.*s: not a size; give a number from 1 to %u",
+				 text, (int)strcspn(p, ","), p, UINT32_MAX);
 			return -EINVAL;
 		}
 		p = end;
@@ -79,8 +83,8 @@ int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text
 	return 0;
 }
 
-int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command, const struct pb_bpf_object *object,
-		    const char *path)
+int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command,
+		    const struct pb_bpf_object *object, const char *path)
 {
 	char names[SHOWN * 40] = "";
 	size_t n = 0;
@@ -89,10 +93,11 @@ int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command, const st
 		if (pb_bpf_object_map(object, sizes->list[i].map) >= 0)
 			continue;
 		for (uint32_t k = 0; k < object->nr_maps && k < SHOWN; k++)
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.32s", k ? ", " : "",
-					      object->maps[k].name);
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.32s", k ? ", " :
+					      "", object->maps[k].name);
 		pb_error(command, "--map %s: %s has no such map; %s%s%s", sizes->list[i].map, path,
-			 object->nr_maps ? "it has " : "it has none", names, object->nr_maps > SHOWN ? ", ..." : "");
+			 object->nr_maps ? "it has " : "it has none", names,
+			 object->nr_maps > SHOWN ? ", ..." : "");
 		return -ENOENT;
 	}
 	return 0;

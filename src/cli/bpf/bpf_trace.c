@@ -11,18 +11,21 @@ struct trace {
 enum { OPT_GLOBAL = 0x3000, OPT_BTF, OPT_HEX };
 
 static const struct argp_option options[] = {
-	{ "map", 'm', "NAME:SIZES", 0, "The object's map NAME has these sizes: max_entries=N, value_size=N, "
+	{ "map", 'm', "NAME:SIZES", 0,
+		"The object's map NAME has these sizes: max_entries=N, value_size=N, "
 	  "key_size=N, with commas", 2 },
-	{ "global", OPT_GLOBAL, "NAME=VALUE", 0, "The object's variable NAME has this value: a number, true, false, or "
+	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
+		"The object's variable NAME has this value: a number, true, false, or "
 	  "text for an array of characters", 2 },
-	{ "btf", OPT_BTF, "FILE", 0, "Where CO-RE looks for types before it looks for the kernel's: PROG itself, if it "
+	{ "btf", OPT_BTF, "FILE", 0,
+		"Where CO-RE looks for types before it looks for the kernel's: PROG itself, if it "
 	  "has BTF (gcc -gbtf), or BTF alone", 2 },
 	{ "hex", OPT_HEX, 0, 0, "The maps in bytes, not by their types", 4 },
 	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
 	{ 0 }
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t bpf_trace_parse(int key, char *arg, struct argp_state *state)
 {
 	struct trace *t = state->input;
 
@@ -55,10 +58,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 static const struct argp argp = {
 	.options = options,
-	.parser = parse,
+	.parser = bpf_trace_parse,
 	.args_doc = "OBJECT [--] PROG [ARGS]",
-	.doc = "Runs PROG with the object's programs attached to the functions that their sections name, and prints "
-	       "what they print; the maps at the end. Nothing else is recorded.\v"
+	.doc = "Runs PROG with the object's programs attached to the functions that their sections "
+	       "name, and prints what they print; the maps at the end. Nothing else is recorded.\v"
 	       "Sections of programs:\n"
 	       "  kprobe/FUNCTION          at its entry, in whatever module it is\n"
 	       "  uprobe/PATH:FUNCTION     in one module: a file, or a name like libc.so.6\n"
@@ -75,7 +78,7 @@ static int trace(struct trace *t)
 	return record_temporary(&t->record, t->attach.command, NULL, NULL);
 }
 
-static int run(int argc, char **argv)
+static int bpf_trace_run(int argc, char **argv)
 {
 	static struct trace t;
 	int ret;
@@ -84,7 +87,8 @@ static int run(int argc, char **argv)
 	t.record.tracer = "nop";
 	t.attach.command = "bpf trace";
 	t.attach.to = stdout;
-	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &t) || t.record.usage_error ? 2 : 0;
+	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &t) ||
+	      t.record.usage_error ? 2 : 0;
 	if (!ret)
 		ret = trace(&t);
 	record_options_free(&t.record);
@@ -92,5 +96,6 @@ static int run(int argc, char **argv)
 }
 
 const struct pb_command bpf_command_trace = {
-	.name = "trace", .summary = "Run a program with programs attached to its functions", .argp = &argp, .run = run,
+	.name = "trace", .summary = "Run a program with programs attached to its functions",
+	.argp = &argp, .run = bpf_trace_run,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Prints a value by its BTF type: numbers, names of enumerations, members, elements. */
 #include "cli/bpf/bpf_typed.h"
 
 #include <ctype.h>
@@ -84,7 +85,8 @@ static void print_text(struct printer *p, const uint8_t *at, uint32_t n)
 	fputc('"', p->to);
 }
 
-static void print_array(struct printer *p, const struct btf_array *a, const uint8_t *at, uint32_t room)
+static void print_array(struct printer *p, const struct btf_array *a, const uint8_t *at,
+			uint32_t room)
 {
 	const struct btf_type *element = pb_bpf_btf_skip(p->btf, a->type, true, NULL);
 	int64_t size = pb_bpf_btf_size(p->btf, a->type);
@@ -100,7 +102,8 @@ static void print_array(struct printer *p, const struct btf_array *a, const uint
 	for (uint32_t i = 0; i < n; i += same) {
 		const uint8_t *e = at + i * (uint64_t)size;
 
-		for (same = 1; i + same < n && !memcmp(e, e + same * (uint64_t)size, (size_t)size); same++)
+		for (same = 1; i + same < n && !memcmp(e, e + same * (uint64_t)size, (size_t)size);
+		     same++)
 			;
 		same = same < REPEATS ? 1 : same;
 		fputs(i ? ", " : "", p->to);
@@ -113,8 +116,8 @@ static void print_array(struct printer *p, const struct btf_array *a, const uint
 
 /* ---- structures -------------------------------------------------------------------------- */
 
-static void print_bitfield(struct printer *p, uint32_t id, const uint8_t *at, uint32_t room, uint32_t bit,
-			   uint32_t bits)
+static void print_bitfield(struct printer *p, uint32_t id, const uint8_t *at, uint32_t room,
+			   uint32_t bit, uint32_t bits)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(p->btf, id, true, NULL);
 	uint32_t byte = bit / 8, shift = bit % 8;
@@ -136,7 +139,8 @@ static void print_bitfield(struct printer *p, uint32_t id, const uint8_t *at, ui
 		fprintf(p->to, "%lu", v);
 }
 
-static void print_members(struct printer *p, const struct btf_type *t, const uint8_t *at, uint32_t room)
+static void print_members(struct printer *p, const struct btf_type *t, const uint8_t *at,
+			  uint32_t room)
 {
 	const char *comma = "";
 
@@ -209,14 +213,16 @@ bool bpf_typed_is_section(const struct pb_bpf_btf *btf, uint32_t type)
 	return t && pb_btf_kind(t) == BTF_KIND_DATASEC;
 }
 
-void bpf_typed_print(FILE *to, const struct pb_bpf_btf *btf, uint32_t type, const uint8_t *at, uint32_t size)
+void bpf_typed_print(FILE *to, const struct pb_bpf_btf *btf, uint32_t type, const uint8_t *at,
+		     uint32_t size)
 {
 	struct printer p = { .to = to, .btf = btf };
 
 	print(&p, type, at, size);
 }
 
-void bpf_typed_variables(FILE *to, const struct pb_bpf_btf *btf, uint32_t section, const uint8_t *at, uint32_t size)
+void bpf_typed_variables(FILE *to, const struct pb_bpf_btf *btf, uint32_t section,
+			 const uint8_t *at, uint32_t size)
 {
 	const struct btf_type *t = pb_bpf_btf_type(btf, section);
 	struct printer p = { .to = to, .btf = btf };
@@ -225,7 +231,8 @@ void bpf_typed_variables(FILE *to, const struct pb_bpf_btf *btf, uint32_t sectio
 		const struct btf_var_secinfo *s = &pb_btf_vars(t)[i];
 		const struct btf_type *var = pb_bpf_btf_type(btf, s->type);
 
-		if (!var || pb_btf_kind(var) != BTF_KIND_VAR || s->offset > size || s->size > size - s->offset)
+		if (!var || pb_btf_kind(var) != BTF_KIND_VAR || s->offset > size ||
+		    s->size > size - s->offset)
 			continue;
 		print_name(&p, pb_bpf_btf_name(btf, var));
 		fputs(" = ", to);

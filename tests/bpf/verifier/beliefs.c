@@ -4,12 +4,13 @@
 #include <string.h>
 #include "beliefs.h"
 #include "world.h"
+#include "bpf/verifier/state.h"
 
 /* ---- while it is verified ------------------------------------------------------------------ */
 
 static bool says_nothing(const struct reg *r)
 {
-	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && reg_unbounded(r) && tnum_is_unknown(r->var));
+	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && pbv_reg_unbounded(r) && tnum_is_unknown(r->var));
 }
 
 /* There is no such number. */

@@ -35,6 +35,8 @@
 #include "bpf/core/disasm.h"
 #include "bpf/helper/helper.h"
 #include "bpf/run/fixup.h"
+#include "bpf/run/heap.h"
+#include "bpf/verifier/state.h"
 #include "guarded.h"
 #include "reduce.h"
 #include "sharper.h"
@@ -74,17 +76,6 @@ static struct {
 	int nr_classes[2];
 } *all;
 
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 static struct beliefs states, bases;
 static char why[400], ours_log[1 << 20];
 
@@ -110,7 +101,7 @@ static struct pb_bpf_verify to_verify(const struct gen_program *p)
 {
 	return (struct pb_bpf_verify){
 		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns, .nr = (uint32_t)p->nr,
-		.maps = world_maps, .nr_maps = GEN_MAPS, .mem = &mem, .flags = p->flags, .funcs = p->funcs,
+		.maps = world_maps, .nr_maps = GEN_MAPS, .mem = &pb_bpf_heap, .flags = p->flags, .funcs = p->funcs,
 		.nr_funcs = p->nr_funcs,
 	};
 }
@@ -154,7 +145,7 @@ static bool ask_bounds(const struct gen_program *p, int at, struct weave_bounds 
 	v.visit = hear;
 	v.visitor = &a;
 	err = pb_bpf_verify(&v);
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	return !err && a.any;
 }
 
@@ -272,7 +263,7 @@ static void stricter_class(const struct gen_program *p, char *out, size_t size)
 	v.log = &log;
 	v.log_level = 1;
 	pb_bpf_verify(&v);
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	name_class(ours_log, out, size);
 }
 
@@ -580,7 +571,7 @@ static enum finding verify_whole(struct subject *s)
 	v.whole = true;
 	beliefs_listen(&states, &v);
 	err = pb_bpf_verify(&v);
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	all->unheard += states.full || err;
 	states.full |= err != 0;
 	/* a path that can't be gone may be refused, or taken for another one, as it happens */
@@ -630,7 +621,7 @@ static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, 
 		f = run_accepted(&s, p);
 	if (s.fd >= 0)
 		close(s.fd);
-	pb_bpf_facts_free(&mem, s.v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, s.v.facts);
 	return f;
 }
 
@@ -828,7 +819,7 @@ static int again(void)
 	v.log = &log;
 	v.log_level = 2;
 	pb_bpf_verify(&v);
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	printf("---- ours\n%s\n", ours_log);
 	if (opt.kernel && ask_verdict(&p, 2) != -EPERM)
 		printf("---- the kernel's\n%s\n", ask_log);

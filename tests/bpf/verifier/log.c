@@ -11,29 +11,18 @@
 #include <string.h>
 #include "../insns.h"
 #include "bpf/core/textbuf.h"
+#include "bpf/run/heap.h"
 #include "bpf/verifier/verify.h"
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
 static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level, struct pb_bpf_text *log)
 {
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
-		.nr = nr, .log = log, .log_level = level, .mem = &mem,
+		.nr = nr, .log = log, .log_level = level, .mem = &pb_bpf_heap,
 	};
 	int err = pb_bpf_verify(&v);
 
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	assert_int_equal(v.log_level, level);
 	return err;
 }

@@ -19,6 +19,7 @@
 #include "bpf/core/disasm.h"
 #include "bpf/helper/helper.h"
 #include "bpf/run/fixup.h"
+#include "bpf/run/heap.h"
 #include "guarded.h"
 #include "watch.h"
 #include "world.h"
@@ -26,18 +27,6 @@
 static char log_text[1 << 20];
 static int loud;
 static unsigned long programs, accepted, executions, compared, bad;
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
 struct subject {
 	const struct gen_program *p;
@@ -138,7 +127,7 @@ static void calm(struct pb_bpf_resolved *r)
 	struct bpf_insn *insns = (struct bpf_insn *)r->spec.insns;
 
 	for (uint32_t i = 0; i < r->spec.nr; i++)
-		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 && insns[i].imm == PB_BPF_MOST_TURNS)
+		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 && insns[i].imm == PB_BPF_MAX_TURNS)
 			insns[i].imm = 40;
 
 	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
@@ -163,7 +152,7 @@ static bool make(struct subject *s)
 		return true;
 	if (loud)
 		printf("seed %lu: not made: %d\n", s->seed, err);
-	pb_bpf_facts_free(&mem, s->v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, s->v.facts);
 	return false;
 }
 
@@ -172,7 +161,7 @@ static void try(const struct gen_program *p, uint64_t seed, uint32_t caps, uint6
 	struct pb_bpf_text log = { .buf = log_text, .size = sizeof log_text };
 	struct subject s = { .p = p, .seed = seed, .v = {
 		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns, .nr = (uint32_t)p->nr,
-		.maps = world_maps, .nr_maps = GEN_MAPS, .log = &log, .mem = &mem, .flags = p->flags,
+		.maps = world_maps, .nr_maps = GEN_MAPS, .log = &log, .mem = &pb_bpf_heap, .flags = p->flags,
 		.funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	} };
 	unsigned long before = bad;
@@ -187,7 +176,7 @@ static void try(const struct gen_program *p, uint64_t seed, uint32_t caps, uint6
 	}
 	pb_bpf_prog_free(s.prog);
 	pb_bpf_resolved_free(&s.r);
-	pb_bpf_facts_free(&mem, s.v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, s.v.facts);
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "beliefs.h"
 #include "bpf/core/disasm.h"
+#include "bpf/verifier/state.h"
 #include "sharper.h"
 
 /* What was found behind an instruction, on all paths together that go on at the next one, or elsewhere. */
@@ -178,7 +179,7 @@ static bool knows_less(const char *text, const struct hull *h)
 		r.low.smin = r.low.smin > r.wide.smin ? r.low.smin : r.wide.smin;
 		r.low.smax = r.low.smax < r.wide.smax ? r.low.smax : r.wide.smax;
 	}
-	reg_sync(&r);
+	pbv_reg_sync(&r);
 	return r.var.mask & ~h->var.mask || !range_in(&h->wide, &r.wide) || !range_in(&h->low, &r.low);
 }
 

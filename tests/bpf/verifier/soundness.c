@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
+#include "bpf/verifier/scalar.h"
 
 static struct pb_bpf_verify verify;
 static struct env env = { .v = &verify, .capable = true, .ptr_leaks = true, .trust_v1 = true, .trust_v4 = true };
@@ -47,7 +49,7 @@ static void show(const char *what, const struct reg *r)
 static void scalar(struct reg *r)
 {
 	memset(r, 0, sizeof(*r));
-	reg_make_scalar(r, false);
+	pbv_reg_make_scalar(r, false);
 }
 
 static uint64_t seed;
@@ -142,25 +144,25 @@ static void try_alu(unsigned op, int bits, const struct reg *a, const struct reg
 	const struct bpf_insn insn = { .code = (uint8_t)((bits == 64 ? BPF_ALU64 : BPF_ALU) | op | BPF_X), .src_reg = 1 };
 	struct reg out = *a;
 
-	assert_int_equal(scalar_alu(&env, &insn, &out, b), 0);
+	assert_int_equal(pbv_scalar_alu(&env, &insn, &out, b), 0);
 	for (size_t i = 0; i < nr; i++)
 		expect(has(&out, compute(op, p[i].x, p[i].y, bits)), "arithmetic", op, bits, a, b, &out, p[i].x, p[i].y);
 }
 
 static void try_jump(unsigned op, int bits, const struct reg *a, const struct reg *b, const struct pair *p, size_t nr)
 {
-	int way = compare_decide(a, b, op, bits);
+	int way = pbv_compare_decide(a, b, op, bits);
 	struct reg c[2] = { *a, *a }, d[2] = { *b, *b };
 
-	compare_learn(&c[0], &d[0], op, false, bits);
-	compare_learn(&c[1], &d[1], op, true, bits);
+	pbv_compare_learn(&c[0], &d[0], op, false, bits);
+	pbv_compare_learn(&c[1], &d[1], op, true, bits);
 	for (size_t i = 0; i < nr; i++) {
 		bool is = holds(op, p[i].x, p[i].y, bits);
 
 		expect(way == COMPARE_UNKNOWN || way == is, "way", op, bits, a, b, a, p[i].x, p[i].y);
 		expect(has(&c[is], p[i].x), "first operand", op, bits, a, b, &c[is], p[i].x, p[i].y);
 		expect(has(&d[is], p[i].y), "second operand", op, bits, a, b, &d[is], p[i].x, p[i].y);
-		expect(!reg_contradicts(&c[is]) && !reg_contradicts(&d[is]), "consistent", op, bits, a, b, &c[is], p[i].x,
+		expect(!pbv_reg_contradicts(&c[is]) && !pbv_reg_contradicts(&d[is]), "consistent", op, bits, a, b, &c[is], p[i].x,
 		       p[i].y);
 	}
 }
@@ -183,25 +185,25 @@ static void try_one(const struct reg *a, uint64_t x)
 		int up = 64 - bytes * 8;
 
 		out = *a;
-		reg_sign_extend(&out, bytes);
+		pbv_reg_sign_extend(&out, bytes);
 		expect(has(&out, (uint64_t)((int64_t)(x << up) >> up)), "sign extended", 0, bytes * 8, a, a, &out, x, 0);
-		reg_zero_extend(&out);
-		reg_sync(&out);
+		pbv_reg_zero_extend(&out);
+		pbv_reg_sync(&out);
 		expect(has(&out, (uint32_t)((int64_t)(x << up) >> up)), "low half of it", 0, bytes * 8, a, a, &out, x, 0);
 		out = *a;
-		reg_cut(&out, bytes);
+		pbv_reg_cut(&out, bytes);
 		expect(has(&out, x << up >> up), "cut", 0, bytes * 8, a, a, &out, x, 0);
 	}
 	for (int bits = 32; bits <= 64; bits += 32) {
 		out = *a;
-		scalar_negate(&out, bits);
+		pbv_scalar_negate(&out, bits);
 		expect(has(&out, cut_to(-x, bits)), "negated", BPF_NEG, bits, a, a, &out, x, 0);
 		for (size_t i = 0; i < COUNT(jump_ops); i++) {
 			bool is = holds(jump_ops[i], x, x, bits);
-			int way = compare_decide(a, a, jump_ops[i], bits);
+			int way = pbv_compare_decide(a, a, jump_ops[i], bits);
 
 			out = *a;
-			compare_learn(&out, &out, jump_ops[i], is, bits);
+			pbv_compare_learn(&out, &out, jump_ops[i], is, bits);
 			expect(has(&out, x), "with itself", jump_ops[i], bits, a, a, &out, x, x);
 			/* descriptions of two registers: what is said of them needn't know that they are one */
 			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a, a, x, x);
@@ -270,7 +272,7 @@ static void test_edges(void **state)
 			describe(&regs[nr], edges[i], edges[j]);
 			values[nr][0] = edges[i];
 			values[nr][1] = edges[j];
-			reg_sync(&regs[nr]);
+			pbv_reg_sync(&regs[nr]);
 			for (int n = 0; n < 2; n++) {
 				assert_true(has(&regs[nr], values[nr][n]));
 				try_one(&regs[nr], values[nr][n]);
@@ -363,7 +365,7 @@ static size_t around(struct reg *r, uint64_t *members)
 			members[nr++] = other;
 	}
 	if (next() % 8) {
-		reg_sync(r);
+		pbv_reg_sync(r);
 		for (size_t i = 0; i < nr; i++)
 			expect(has(r, members[i]), "deduced", 0, 64, &before, &before, r, members[i], 0);
 	}
@@ -404,14 +406,14 @@ static void up_to(struct reg *r, uint64_t max)
 {
 	scalar(r);
 	r->wide.umax = max;
-	reg_sync(r);
+	pbv_reg_sync(r);
 }
 
 static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 {
 	const struct bpf_insn insn = { .code = (uint8_t)((bits == 64 ? BPF_ALU64 : BPF_ALU) | op | BPF_X), .src_reg = 1 };
 
-	assert_int_equal(scalar_alu(&env, &insn, d, s), 0);
+	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }
 
 /* A histogram's slot: shift amounts are put together by |=. */
@@ -436,7 +438,7 @@ static void test_unknown_operands(void **state)
 		assert_int_equal(a.wide.umax, 8);
 	}
 	up_to(&a, 16);
-	scalar_negate(&a, 64);
+	pbv_scalar_negate(&a, 64);
 	assert_int_equal(a.wide.smin, -16);
 	assert_int_equal(a.wide.smax, 0);
 }
@@ -447,20 +449,20 @@ static void test_ways(void **state)
 
 	up_to(&a, 100);
 	up_to(&b, 50);
-	compare_learn(&a, &b, BPF_JLT, true, 64);
+	pbv_compare_learn(&a, &b, BPF_JLT, true, 64);
 	assert_int_equal(a.wide.umax, 49);
 	assert_int_equal(b.wide.umin, 1);
 	up_to(&a, 100);
 	describe(&b, 0, 0);
-	compare_learn(&a, &b, BPF_JEQ, false, 64);
+	pbv_compare_learn(&a, &b, BPF_JEQ, false, 64);
 	assert_int_equal(a.wide.umin, 1);
 	up_to(&a, 100);
 	describe(&b, 200, 300);
-	assert_int_equal(compare_decide(&a, &b, BPF_JEQ, 64), 0);
-	assert_int_equal(compare_decide(&a, &b, BPF_JLT, 32), 1);
+	assert_int_equal(pbv_compare_decide(&a, &b, BPF_JEQ, 64), 0);
+	assert_int_equal(pbv_compare_decide(&a, &b, BPF_JLT, 32), 1);
 	up_to(&a, 100);
 	describe(&b, 96, 96);
-	compare_learn(&a, &b, BPF_JSET, false, 64);
+	pbv_compare_learn(&a, &b, BPF_JSET, false, 64);
 	assert_int_equal(a.wide.umax, 31);
 }
 
@@ -472,10 +474,10 @@ static void test_halves(void **state)
 	scalar(&a);
 	a.wide.smin = -100;
 	a.wide.smax = 1000;
-	reg_sync(&a);
+	pbv_reg_sync(&a);
 	assert_int_equal(a.low.smin, -100);
 	describe(&b, 10, 10);
-	compare_learn(&a, &b, BPF_JSGT, true, 32);
+	pbv_compare_learn(&a, &b, BPF_JSGT, true, 32);
 	assert_int_equal(a.wide.smin, 11);
 	assert_int_equal(a.wide.umax, 1000);
 	/* a signed comparison, then an unsigned one */
@@ -483,14 +485,14 @@ static void test_halves(void **state)
 	a.wide.smin = -5;
 	a.wide.smax = 7;
 	a.wide.umax = 100;
-	reg_sync(&a);
+	pbv_reg_sync(&a);
 	assert_int_equal(a.wide.smin, 0);
 	assert_int_equal(a.wide.umax, 7);
 	/* sign extension of what lies in one half of a byte */
 	up_to(&a, 0xff);
 	a.wide.umin = 0xf0;
-	reg_sync(&a);
-	reg_sign_extend(&a, 1);
+	pbv_reg_sync(&a);
+	pbv_reg_sign_extend(&a, 1);
 	assert_int_equal(a.wide.smin, -16);
 	assert_int_equal(a.wide.smax, -1);
 }

@@ -44,7 +44,7 @@ static void blames(const char *log, const char *wanted)
 {
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = prog,
-		.nr = sizeof prog / sizeof *prog, .mem = &mem,
+		.nr = sizeof prog / sizeof *prog, .mem = &pb_bpf_heap,
 	};
 	char insn[100];
 	bool dead;

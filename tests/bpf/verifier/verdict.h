@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "../insns.h"
 #include "bpf/core/opcodes.h"
+#include "bpf/run/heap.h"
 #include "bpf/verifier/verify.h"
 
 #define CALL(fn)	BPF_CALL_FN(BPF_FUNC_##fn)
@@ -21,17 +22,6 @@
 #define SUB(to)		I(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_CALL, 0, to)
 #define LDSX_B(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_B, d, s, o, 0)
 
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 static char text[1 << 20];
 static uint32_t lacking;	/* capabilities */
 static uint32_t flags;
@@ -60,7 +50,7 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
-		.maps = maps, .nr_maps = 4, .flags = flags, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &mem,
+		.maps = maps, .nr_maps = 4, .flags = flags, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &pb_bpf_heap,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
 	int err = pb_bpf_verify(&v);
@@ -68,7 +58,7 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 	if (getenv("LOUD"))
 		fprintf(stderr, "%s\n-> %d\n", text, err);
 	walked = v.stats.walked;
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	return err;
 }
 

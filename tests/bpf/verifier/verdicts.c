@@ -19,19 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "ask.h"
+#include "bpf/run/heap.h"
 #include "bpf/verifier/verify.h"
-
-static void *mem_alloc(struct pb_bpf_mem *mem, size_t size)
-{
-	return calloc(1, size);
-}
-
-static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
-{
-	free(p);
-}
-
-static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
 static char values[64];
 
@@ -51,7 +40,7 @@ static int ask_us(const struct gen_program *p, uint32_t level)
 	struct pb_bpf_map *list[GEN_MAPS];
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns,
-		.nr = (uint32_t)p->nr, .maps = list, .nr_maps = GEN_MAPS, .log = &log, .log_level = level, .mem = &mem,
+		.nr = (uint32_t)p->nr, .maps = list, .nr_maps = GEN_MAPS, .log = &log, .log_level = level, .mem = &pb_bpf_heap,
 		.funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	};
 	int err;
@@ -60,7 +49,7 @@ static int ask_us(const struct gen_program *p, uint32_t level)
 		list[i] = &maps[i];
 	err = pb_bpf_verify(&v);
 
-	pb_bpf_facts_free(&mem, v.facts);
+	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	return err;
 }
 

@@ -8,7 +8,7 @@
 #include "watch.h"
 #include "world.h"
 
-#define MOST_STEPS	(1u << 28)	/* bpf_loop may take 8 million turns */
+#define MAX_STEPS	(1u << 28)	/* bpf_loop may take 8 million turns */
 #define MOST_FRAMES	32
 #define TOKEN		(1ull << 63)
 #define POISON(w)	(0xdead000000000000ull + (w)->layout)
@@ -591,7 +591,7 @@ static bool run_from(struct machine *m, uint32_t at, int bottom)
 	for (m->at = at; ; m->at++) {
 		const struct bpf_insn *i = &s->insns[m->at];
 
-		m->w->endless = m->steps++ > (m->w->most_steps ? m->w->most_steps : MOST_STEPS);
+		m->w->endless = m->steps++ > (m->w->most_steps ? m->w->most_steps : MAX_STEPS);
 		if (m->at >= s->nr || m->w->endless)
 			return wrong(m, m->at >= s->nr ? "outside the program" : "doesn't end");
 		if (m->w->look && (!m->at || m->w->r->origin[m->at - 1] != m->w->r->origin[m->at]) &&

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The verifier's memory from malloc, for who has it. */
+#include "bpf/run/heap.h"
+
+#include <stdlib.h>
+
+static void *heap_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	return calloc(1, size);
+}
+
+static void heap_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	free(p);
+}
+
+struct pb_bpf_mem pb_bpf_heap = { heap_alloc, heap_free };

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Loads and stores: what a pointer of each type may reach. */
+#ifndef PB_BPF_VERIFIER_ACCESS_H
+#define PB_BPF_VERIFIER_ACCESS_H
+#include "bpf/verifier/env.h"
+
+struct pb_bpf_helper;
+
+/* Bytes at register n + off are accessed; the value goes to, or comes from, register
+ * `value` (-1: none, or something unknown). */
+int pbv_check_mem(struct env *env, unsigned n, int off, int size, bool write, int value,
+		  bool strict);
+int pbv_check_atomic(struct env *env, const struct bpf_insn *insn);
+int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,
+		     bool zero_ok);
+int pbv_check_map_access(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper);
+int pbv_check_map_rights(struct env *env, unsigned n, int off, int size, bool write);
+int pbv_check_packet(struct env *env, unsigned n, int off, int size, bool zero_ok);
+int pbv_check_buffer(struct env *env, const struct reg *r, unsigned n, int off, int size,
+		 const char *what);
+int pbv_check_unmodified(struct env *env, const struct reg *r, unsigned n, bool fixed_ok);
+bool pbv_may_access_packet(struct env *env, const struct pb_bpf_helper *helper, bool write);
+bool pbv_leaks(const struct env *env, unsigned n);
+bool pbv_map_is_constant(const struct pb_bpf_map *m);
+#endif

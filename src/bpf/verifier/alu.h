@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Arithmetic of the instruction under way. */
+#ifndef PB_BPF_VERIFIER_ALU_H
+#define PB_BPF_VERIFIER_ALU_H
+#include "bpf/verifier/env.h"
+
+int pbv_check_alu(struct env *env, const struct bpf_insn *insn);
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The program as a graph: subprograms, jumps, depth of stack. */
+#ifndef PB_BPF_VERIFIER_CFG_H
+#define PB_BPF_VERIFIER_CFG_H
+#include "bpf/verifier/env.h"
+
+int pbv_find_subprogs(struct env *env);
+int pbv_check_subprogs(struct env *env);
+int pbv_check_funcs(struct env *env);
+int pbv_check_cfg(struct env *env);
+int pbv_check_stack_depth(struct env *env);
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Constants that name maps, functions and variables. */
+#ifndef PB_BPF_VERIFIER_CONSTANT_H
+#define PB_BPF_VERIFIER_CONSTANT_H
+#include "bpf/verifier/env.h"
+
+int pbv_check_constants(struct env *env);
+int pbv_check_ld64(struct env *env, const struct bpf_insn *insn);
+/* What the maps in a map of maps are like. */
+const struct pb_bpf_map *pbv_inner_map(struct env *env, const struct pb_bpf_map *outer);
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A call of a helper while it is checked. */
+#ifndef PB_BPF_VERIFIER_HELPER_CALL_H
+#define PB_BPF_VERIFIER_HELPER_CALL_H
+#include "bpf/verifier/env.h"
+
+struct helper_call {
+	const struct pb_bpf_helper *proto;
+	int32_t id;
+	const struct pb_bpf_map *map;
+	uint32_t map_uid;
+	bool raw;			/* the memory argument is only written */
+	int raw_reg, raw_size;
+	uint64_t most_size;
+	uint32_t mem_size, slice_of, ref, subprog;
+	unsigned release_reg, dynptr_reg;
+	const char *btf;
+	const struct pb_bpf_kptr *kptr;
+};
+
+
+int pbv_check_helper(struct env *env, const struct bpf_insn *insn);
+int pbv_check_arg(struct env *env, unsigned i, struct helper_call *call);
+int pbv_check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id);
+int pbv_helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok,
+		      struct helper_call *call);
+bool pbv_helper_calls_back(int32_t id);
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Calls of kfuncs, and iterators. */
+#ifndef PB_BPF_VERIFIER_ITER_H
+#define PB_BPF_VERIFIER_ITER_H
+#include "bpf/verifier/env.h"
+
+int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn);
+/* May be called while a spin lock is held. */
+bool pbv_kfunc_fits_lock(const struct bpf_insn *insn);
+/* Gives the next element of an iterator. */
+bool pbv_kfunc_iterates(const struct bpf_insn *insn);
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The stack: bounds, reads and writes. */
+#ifndef PB_BPF_VERIFIER_STACK_SLOTS_H
+#define PB_BPF_VERIFIER_STACK_SLOTS_H
+#include "bpf/verifier/env.h"
+
+int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper, bool write);
+int pbv_stack_read(struct env *env, unsigned n, int off, int size, int value);
+int pbv_stack_write(struct env *env, unsigned n, int off, int size, int value);
+struct helper_call;
+/* A helper, or an instruction with a variable offset, reads these bytes. */
+int pbv_stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper,
+		      struct helper_call *call);
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * States and frames that are taken apart: made, copied, left as branches; references.
+ *
+ * Circle: states are what all of the verifier works on, and where memory for one is short,
+ * making it gives up kept ones (prune.h), which are compared, shown and marked.
+ */
+#ifndef PB_BPF_VERIFIER_STATE_H
+#define PB_BPF_VERIFIER_STATE_H
+#include "bpf/verifier/env.h"
+
+static inline struct frame *cur_frame(const struct env *env)
+{
+	return env->cur->frames[env->cur->cur];
+}
+
+static inline struct reg *cur_regs(const struct env *env)
+{
+	return cur_frame(env)->regs;
+}
+
+/*
+ * The scalar is about to be copied: from now on what is learned of one is known of the
+ * other. One that is known has nothing to learn.
+ */
+static inline void reg_name(struct env *env, struct reg *src)
+{
+	if (src->moved)
+		reg_unlink(src);
+	if (!src->id && !tnum_is_const(src->var))
+		src->id = ++env->ids;
+}
+
+/* The frame that a pointer to the stack points into. */
+static inline struct frame *frame_of(const struct env *env, const struct reg *r)
+{
+	return env->cur->frames[r->frame];
+}
+
+/* These are for states that are taken apart. */
+int pbv_state_copy(struct env *env, struct state *dst, const struct state *src);
+void pbv_state_clear(struct env *env, struct state *st);
+struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
+struct frame *pbv_frame_blank(struct env *env);
+void pbv_frame_free(struct env *env, struct frame *f);
+/* Room for as many slots; what was in them is lost. */
+int pbv_frame_room(struct env *env, struct frame *f, uint32_t slots);
+/* And these for all. */
+void pbv_state_copy_facts(struct state *dst, const struct state *src);
+int pbv_state_copy_steps(struct env *env, struct state *dst, const struct state *src);
+/* At least as many slots of stack are described. */
+int pbv_frame_grow(struct env *env, struct frame *f, uint32_t slots);
+int pbv_frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src);
+/* A new reference's id, or negative. */
+int pbv_ref_acquire(struct env *env);
+int pbv_ref_release_id(struct frame *f, uint32_t id);
+/* It and all copies of it are gone. */
+int pbv_ref_release(struct env *env, uint32_t ref);
+int pbv_ref_check_leak(struct env *env);
+void pbv_forget_packets(struct env *env);
+/* The instruction under way has an entry; 0 or -ENOMEM. */
+int pbv_step_push(struct env *env);
+int pbv_step_jump(struct env *env);
+int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
+/* The path also goes on at insn; NULL: not, and the log says why. */
+struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
+/* The next waiting path becomes the present one; -ENOENT: none. */
+int pbv_branch_pop(struct env *env, bool shorten_log);
+void pbv_branches_end(struct env *env);
+
+/* Every register and spilled register of a frame; of a state. */
+#define for_each_reg_of(f, r) \
+	for (uint32_t r##_n = 0; r##_n < 11 + f->nr_slots; r##_n++) \
+		for (struct reg *r = r##_n < 11 ? &f->regs[r##_n] : \
+		     slot_spilled(&f->slots[r##_n - 11]) ? &f->slots[r##_n - 11].reg : NULL; \
+		     r; r = NULL)
+#define for_each_reg(st, f, r) \
+	for (uint32_t f##_n = 0; f##_n <= (st)->cur; f##_n++) \
+		for (struct frame *f = (st)->frames[f##_n]; f; f = NULL) \
+			for_each_reg_of(f, r)
+
+static inline bool slot_spilled(const struct slot *s)
+{
+	return s->type[SLOT - 1] == S_SPILL;
+}
+
+static inline bool slot_iterates(const struct slot *s)
+{
+	return s->type[SLOT - 1] == S_ITER;
+}
+
+/* A dynptr, or an iterator: what it is stands in the register. */
+static inline bool slot_has_object(const struct slot *s)
+{
+	return s->type[SLOT - 1] >= S_DYNPTR;
+}
+
+static inline void slot_scrub(uint8_t *type)
+{
+	if (*type != S_INVALID)
+		*type = S_MISC;
+}
+#endif

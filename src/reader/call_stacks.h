@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The open calls of each stack, as the decoder has followed them. A stack is
+ * the thread's own (id 0), or one of its process that has an id and may move
+ * between threads. Context: the observer, one thread.
+ */
+#ifndef PB_READER_CALL_STACKS_H
+#define PB_READER_CALL_STACKS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pb_open_call {
+	uint64_t start;
+	uint64_t child;		/* the view's: time in traced callees */
+	uint64_t aux;		/* the view's */
+	uint32_t site;
+	uint32_t view;		/* the view's; 0 when pushed */
+	uint32_t select;	/* the view's, too */
+	bool elsewhere;		/* it is known from a list of open calls, but its ENTRY is in the
+				 * data, too, and counts */
+};
+
+struct pb_call_stack {
+	struct pb_open_call *calls;
+	uint32_t depth, room;
+	uint32_t base;		/* open calls below calls[0] that nothing is known of */
+	bool base_inherited;	/* they began in the process that forked this one */
+	uint32_t user;		/* the view's */
+	uint32_t counted;	/* the view's */
+	uint32_t shift;		/* the view's */
+	uint32_t pid, serial;	/* serial: of the thread that used it last */
+	uint64_t id;
+	/* The stack from which the thread came here, whose innermost call waits for
+	 * the code on this one; NULL: a thread's own. Not changed when an inner one
+	 * is left. */
+	struct pb_call_stack *from;
+	bool entered;		/* `from` was set; the view clears it */
+	uint64_t budget;	/* steps that failed searches may still cost */
+	size_t image;
+	/* a call without a traced callee that ran on it when the data ends */
+	uint64_t leaf_start;
+	uint32_t leaf_site;	/* 0: none */
+	uint32_t leaf_select;	/* the view's */
+	bool leaf_inherited;	/* it began in the process that forked this one */
+	uint32_t tid;
+};
+
+struct pb_stacks;
+
+struct pb_stacks *pb_stacks_new(void);
+void pb_stacks_free(struct pb_stacks *s);
+/* id 0: key is the serial, else the pid. NULL: no memory. Past a million
+ * stacks, further ones share one. */
+struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
+				    uint64_t id);
+/* For each stack in the order in which they first appeared; NULL after the last. */
+struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);
+
+/* Whether it is a thread's own, not one that a program switches to. */
+bool pb_stack_is_own(const struct pb_call_stack *s);
+
+/* The thread goes on on stack `to` after `prev`. */
+void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);
+
+/* NULL: too deep or no memory; the call isn't followed. */
+struct pb_open_call *pb_stack_push_slow(struct pb_call_stack *s);
+
+static inline struct pb_open_call *pb_stack_push(struct pb_call_stack *s, uint32_t site,
+						 uint64_t start)
+{
+	struct pb_open_call *c;
+
+	if (__builtin_expect(s->depth == s->room, 0)) {
+		c = pb_stack_push_slow(s);
+		if (!c)
+			return NULL;
+	}
+	c = &s->calls[s->depth++];
+	*c = (struct pb_open_call){ .start = start, .site = site };
+	return c;
+}
+
+/* The innermost open call of that site: its index, or -1. */
+int64_t pb_stack_find(struct pb_call_stack *s, uint32_t site);
+#endif

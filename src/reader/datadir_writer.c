@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes the files of a data directory, and moves a former one aside. */
+#include "reader/datadir_writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define META_RESERVE (128 << 10)
+#define NAME_ROOM 8		/* for what is put after the directory's name */
+
+/* A data directory has a meta file that begins with our magic, or is empty. */
+static bool is_datadir(const char *dir)
+{
+	struct pb_data_header h;
+	char path[PATH_MAX + NAME_ROOM + 8];
+	bool ok = false;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/meta", dir) >= sizeof(path))
+		return false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0) {
+		ok = read(fd, &h, sizeof(h)) == sizeof(h) && h.magic == PB_DATA_MAGIC_META;
+		close(fd);
+		return ok;
+	}
+	DIR *d = opendir(dir);
+	if (!d)
+		return false;
+	ok = true;
+	for (struct dirent *e; (e = readdir(d));)
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			ok = false;
+	closedir(d);
+	return ok;
+}
+
+/* 0, or -errno: then nothing was removed. */
+static int remove_modules(int dir_fd)
+{
+	int fd = openat(dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		/* an empty one goes, and there may be none */
+		return unlinkat(dir_fd, "modules", AT_REMOVEDIR) &&
+		       errno == ENOTEMPTY ? -EMFILE : 0;
+	}
+	for (struct dirent *e; (e = readdir(d));)
+		if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
+			unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	unlinkat(dir_fd, "modules", AT_REMOVEDIR);
+	return 0;
+}
+
+int pb_datadir_remove(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)	/* an empty one goes all the same */
+		return errno == ENOENT || rmdir(dir) ? -errno : 0;
+	/* which needs a descriptor: without one the directory stays whole */
+	int ret = remove_modules(fd);
+
+	if (!ret) {
+		unlinkat(fd, "chunks", 0);
+		unlinkat(fd, "meta", 0);
+	}
+	close(fd);
+	if (ret)
+		return ret;
+	return rmdir(dir) ? -errno : 0;
+}
+
+/* What the directory's former holders are called. */
+struct former {
+	char old[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
+	char older[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
+};
+
+static struct former former_names(const struct pb_datadir *w)
+{
+	struct former f;
+
+	snprintf(f.old, sizeof(f.old), "%s.old", w->dir);
+	snprintf(f.older, sizeof(f.older), "%s.old~", w->dir);
+	return f;
+}
+
+/* Renames a data directory out of the way. Only such a one is touched. */
+static int move_away(const char *from, const char *to, char *err, size_t errlen)
+{
+	struct stat st;
+
+	if (lstat(from, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISDIR(st.st_mode) || !is_datadir(from)) {
+		snprintf(err, errlen,
+			 "%s: exists and is not a Patchbay data directory; move it, or choose "
+			 "another name with -d", from);
+		return -EEXIST;
+	}
+	if (rename(from, to)) {
+		int ret = -errno;
+
+		snprintf(err, errlen, "%s: can't rename it to %s: %s; choose another with -d", from,
+			 to, strerror(-ret));
+		return ret;
+	}
+	return 0;
+}
+
+static void move_back(const struct pb_datadir *w)
+{
+	struct former f = former_names(w);
+
+	if (!w->moved)
+		return;
+	rename(f.old, w->dir);
+	if (is_datadir(f.older))
+		rename(f.older, f.old);
+}
+
+static int move_old(struct pb_datadir *w, char *err, size_t errlen)
+{
+	struct former f = former_names(w);
+	struct stat st;
+	int ret;
+
+	if (lstat(w->dir, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (is_datadir(f.older))
+		pb_datadir_remove(f.older);
+	ret = move_away(f.old, f.older, err, errlen);
+	if (ret)
+		return ret;
+	ret = move_away(w->dir, f.old, err, errlen);
+	if (!ret)
+		w->moved = true;
+	else if (is_datadir(f.older))
+		rename(f.older, f.old);
+	return ret;
+}
+
+static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
+{
+	struct pb_data_header h = { .magic = magic, .version = PB_DATA_VERSION };
+	int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | flags, 0666);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, &h, sizeof(h)) != sizeof(h)) {
+		int ret = errno ? -errno : -ENOSPC;
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen)
+{
+	size_t len = strlen(dir);
+	bool made = false;
+	int ret;
+
+	*err = 0;
+	w->moved = false;
+	w->dir_fd = w->chunks_fd = w->meta_fd = w->modules_fd = -1;
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	if (!len || len + NAME_ROOM > sizeof(w->dir)) {
+		snprintf(err, errlen, "the data directory's name is empty or too long");
+		return -ENAMETOOLONG;
+	}
+	memcpy(w->dir, dir, len);
+	w->dir[len] = 0;
+	ret = move_old(w, err, errlen);
+	if (ret)
+		goto fail;
+	/* meta first: it says whose directory this is */
+	if (mkdir(w->dir, 0777)) {
+		ret = -errno;
+		goto fail;
+	}
+	made = true;
+	w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = w->dir_fd < 0 ? -errno : create_file(w->dir_fd, "meta", PB_DATA_MAGIC_META, O_APPEND);
+	if (ret < 0)
+		goto fail;
+	w->meta_fd = ret;
+	ret = create_file(w->dir_fd, "chunks", PB_DATA_MAGIC_CHUNKS, 0);
+	if (ret < 0)
+		goto fail;
+	w->chunks_fd = ret;
+	if (mkdirat(w->dir_fd, "modules", 0777) ||
+	    (w->modules_fd = openat(w->dir_fd, "modules",
+				    O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		ret = -errno;
+		goto fail;
+	}
+	w->chunks_size = sizeof(struct pb_data_header);
+	/* What is said at the end must find room on a full disk, too. */
+	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
+	return 0;
+fail:
+	if (!*err)
+		snprintf(err, errlen, "%s: can't make the data directory: %s%s", w->dir,
+			 strerror(-ret), ret == -EMFILE || ret == -ENFILE ? " (see ulimit -n)" :
+			 "; choose another with -d");
+	if (made)
+		pb_datadir_undo(w);
+	else
+		move_back(w);
+	return ret;
+}
+
+int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
+		    const void *tail, size_t tail_len)
+{
+	static const char zero[8];
+	struct pb_meta m = { .type = type, .len = (uint32_t)(len + tail_len) };
+	size_t padded = pb_align_up(len + tail_len, 8);
+	struct iovec iov[4] = {
+		{ &m, sizeof(m) }, { (void *)body, len }, { (void *)tail, tail_len },
+		{ (void *)zero, padded - len - tail_len },
+	};
+	ssize_t n;
+
+	do
+		n = writev(w->meta_fd, iov, 4);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)(sizeof(m) + padded))
+		return 0;
+	return n < 0 ? -errno : -ENOSPC;
+}
+
+int pb_datadir_note(struct pb_datadir *w, const char *text)
+{
+	return pb_datadir_meta(w, PB_META_NOTE, NULL, 0, text, strlen(text) + 1);
+}
+
+static uint64_t now_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The clocks between two readings of the TSC; the tightest of some tries, as
+ * the thread may be scheduled out between them. */
+int pb_datadir_clock(struct pb_datadir *w)
+{
+	struct pb_meta_clock best = { 0 };
+	uint64_t width = UINT64_MAX;
+
+	for (int i = 0; i < 16; i++) {
+		struct pb_meta_clock c;
+		uint64_t t0 = pb_rdtsc(), t1;
+
+		c.monotonic = now_ns(CLOCK_MONOTONIC);
+		t1 = pb_rdtsc();
+		c.monotonic_raw = now_ns(CLOCK_MONOTONIC_RAW);
+		c.boottime = now_ns(CLOCK_BOOTTIME);
+		c.realtime = now_ns(CLOCK_REALTIME);
+		c.tsc = t0 + (t1 - t0) / 2;
+		if (pb_rdtsc() - t0 < width) {
+			width = pb_rdtsc() - t0;
+			best = c;
+		}
+	}
+	return pb_datadir_meta(w, PB_META_CLOCK, &best, sizeof(best), NULL, 0);
+}
+
+int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t size)
+{
+	char name[16];
+	off_t from = 0;
+	int ret = 0;
+
+	snprintf(name, sizeof(name), "%u", number);
+	int out = openat(w->modules_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+	if (out < 0)
+		return -errno;
+	while (!ret && (uint64_t)from < size) {
+		ssize_t n = sendfile(out, fd, &from, size - (uint64_t)from);
+		if (n < 0 && errno != EINTR)
+			ret = -errno;
+		else if (!n)
+			ret = -EIO;
+	}
+	close(out);
+	if (ret)
+		unlinkat(w->modules_fd, name, 0);
+	return ret;
+}
+
+int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes)
+{
+	ssize_t n;
+
+	do
+		n = pwritev(w->chunks_fd, iov, nr, (off_t)w->chunks_size);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)bytes) {
+		w->chunks_size += bytes;
+		return 0;
+	}
+	int ret = n < 0 ? -errno : -ENOSPC;
+	/* the file ends with a whole chunk */
+	if (n > 0 && ftruncate(w->chunks_fd, (off_t)w->chunks_size))
+		return -errno;
+	return ret;
+}
+
+void pb_datadir_close(struct pb_datadir *w)
+{
+	struct stat st;
+	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
+
+	if (w->meta_fd >= 0 && !fstat(w->meta_fd, &st) && ftruncate(w->meta_fd, st.st_size)) {
+		/* some reserved space stays with it */
+	}
+	for (size_t i = 0; i < pb_array_size(fds); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+void pb_datadir_commit(struct pb_datadir *w)
+{
+	struct former f = former_names(w);
+
+	if (w->moved && is_datadir(f.older))
+		pb_datadir_remove(f.older);
+}
+
+void pb_datadir_undo(struct pb_datadir *w)
+{
+	pb_datadir_close(w);
+	if (!pb_datadir_remove(w->dir))
+		move_back(w);
+}

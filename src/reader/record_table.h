@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What abi/entries.h says of each type of record, by its number: for the decoder, and for who
+ * counts records that go by. Unknown types are all zero, and skipped.
+ */
+#ifndef PB_READER_RECORD_TABLE_H
+#define PB_READER_RECORD_TABLE_H
+#include <stdint.h>
+#include "abi/record.h"
+
+enum pb_ext_event { PB_EXT_EVENT_NOTHING, PB_EXT_EVENT_EVENT, PB_EXT_EVENT_AFTER_GAP };
+enum pb_ext_count { PB_EXT_COUNT_NOTHING, PB_EXT_COUNT_LEAF, PB_EXT_COUNT_END };
+struct pb_ext_info {
+	uint8_t words, event, count;
+};
+#define PB_X_INFO(name, nr, words, has_site, has_time, event, count, ...) \
+	[nr] = { words, PB_EXT_EVENT_##event, PB_EXT_COUNT_##count },
+#define PB_X_NOFIELD(...)
+static const struct pb_ext_info pb_ext_infos[1 << PB_EXT_TYPE_BITS] = {
+	PB_EXT_RECORDS(PB_X_INFO, PB_X_NOFIELD)
+};
+#undef PB_X_INFO
+#undef PB_X_NOFIELD
+
+static inline unsigned pb_ext_type_of(uint64_t word)
+{
+	return word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
+}
+
+static inline unsigned pb_ext_len_of(uint64_t word)
+{
+	return word >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);
+}
+#endif

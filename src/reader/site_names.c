@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Loads analyses when they are asked for, and looks sites and addresses up in them. */
+#include "reader/site_names.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/analysis_access.h"
+#include "abi/analysis_check.h"
+#include "base/base.h"
+#include "base/clean_text.h"
+#include "reader/data.h"
+
+struct module {
+	uint32_t number;
+	bool tried;
+	const struct pb_analysis *map;	/* NULL: missing or damaged */
+	size_t size;
+	const char **names;		/* demangled, [nr_funcs] */
+	char *soname;
+};
+
+struct pb_symbols {
+	struct pb_data *d;
+	enum pb_demangle how;
+	struct module *modules;		/* sorted by number */
+	size_t nr;
+	char *unknown[4096];		/* "site:N", by the low bits of N; ids stay exact */
+	uint32_t unknown_site[4096];
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const struct module *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+struct pb_symbols *pb_symbols_new(struct pb_data *d)
+{
+	struct pb_symbols *s = calloc(1, sizeof(*s));
+	size_t to = 0;
+
+	if (!s)
+		return NULL;
+	s->d = d;
+	s->modules = calloc(d->nr_maps + 1, sizeof(*s->modules));
+	if (!s->modules) {
+		free(s);
+		return NULL;
+	}
+	for (size_t i = 0; i < d->nr_maps; i++)
+		s->modules[i].number = d->maps[i].module;
+	qsort(s->modules, d->nr_maps, sizeof(*s->modules), by_number);
+	for (size_t i = 0; i < d->nr_maps; i++)
+		if (!to || s->modules[to - 1].number != s->modules[i].number)
+			s->modules[to++].number = s->modules[i].number;
+	s->nr = to;
+	return s;
+}
+
+void pb_symbols_free(struct pb_symbols *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr; i++) {
+		struct module *m = &s->modules[i];
+
+		for (uint32_t f = 0; m->names && f < m->map->nr_funcs; f++)
+			if (m->names[f] &&
+			    m->names[f] != pb_func_name(m->map, &pb_analysis_funcs(m->map)[f]))
+				free((char *)m->names[f]);
+		free(m->names);
+		free(m->soname);
+		if (m->map)
+			munmap((void *)m->map, m->size);
+	}
+	for (size_t i = 0; i < sizeof(s->unknown) / sizeof(s->unknown[0]); i++)
+		free(s->unknown[i]);
+	free(s->modules);
+	free(s);
+}
+
+void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how)
+{
+	s->how = how;
+}
+
+enum pb_demangle pb_symbols_style(const struct pb_symbols *s)
+{
+	return s->how;
+}
+
+static void load(struct pb_symbols *s, struct module *m)
+{
+	char path[32];
+	struct stat st;
+	void *map;
+	int fd;
+
+	m->tried = true;
+	snprintf(path, sizeof(path), "modules/%u", m->number);
+	fd = openat(s->d->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0) {
+		pb_data_note(s->d, "%s is missing: its functions have no names", path);
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	m->size = (size_t)st.st_size;
+	map = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return;
+	if (pb_analysis_check(map, m->size)) {
+		s->d->damaged = true;
+		pb_data_note(s->d,
+			     "%s is damaged or of another version: its functions have no names",
+			     path);
+		munmap(map, m->size);
+		return;
+	}
+	m->map = map;
+	m->names = calloc((size_t)m->map->nr_funcs + 1, sizeof(*m->names));
+	m->soname = strdup(pb_analysis_string(m->map, m->map->soname));
+	pb_text_clean(m->soname, '?', 0);
+	if (m->soname && m->names)
+		return;
+	free(m->names);
+	free(m->soname);
+	m->names = NULL;
+	m->soname = NULL;
+	m->map = NULL;
+	munmap(map, m->size);
+}
+
+static struct module *find_module(struct pb_symbols *s, uint32_t number)
+{
+	struct module key = { .number = number };
+	struct module *m = bsearch(&key, s->modules, s->nr, sizeof(key), by_number);
+
+	if (m && !m->tried)
+		load(s, m);
+	return m && m->map ? m : NULL;
+}
+
+const struct pb_analysis *pb_symbols_module(struct pb_symbols *s, uint32_t number)
+{
+	struct module *m = find_module(s, number);
+
+	return m ? m->map : NULL;
+}
+
+static const char *func_name(const struct pb_symbols *s, struct module *m, uint32_t index)
+{
+	const struct pb_func *f = &pb_analysis_funcs(m->map)[index];
+	const char *raw = pb_func_name(m->map, f);
+	char *pretty;
+
+	if (m->names[index])
+		return m->names[index];
+	pretty = pb_demangle(raw, s->how);
+	if (pretty && !pb_text_printable(pretty)) {
+		free(pretty);
+		pretty = NULL;
+	}
+	if (!pretty && !pb_text_printable(raw)) {
+		pretty = strdup(raw);
+		pb_text_clean(pretty, '?', 0);
+		if (!pretty)
+			return "?";
+	}
+	return m->names[index] = pretty ? pretty : raw;
+}
+
+/* The module table entry that holds a site of an image, or NULL. */
+static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t image, uint32_t site)
+{
+	const struct pb_image *im = &d->images[image];
+	size_t behind = pb_bisect(i, im->first_map, im->first_map + im->nr_maps,
+				  d->maps[i].first_site <= site);
+
+	if (behind == im->first_map)
+		return NULL;
+	const struct pb_module_map *map = &d->maps[behind - 1];
+
+	return map->first_site && site - map->first_site < map->nr_funcs ? map : NULL;
+}
+
+static struct pb_function unknown_site(struct pb_symbols *s, uint32_t site)
+{
+	struct pb_function f = { "?", "[unknown]", "?", 1ull << 63 | site };
+	size_t slot = site % 4096;
+
+	if (s->unknown[slot] && s->unknown_site[slot] == site) {
+		f.name = s->unknown[slot];
+	} else if (!s->unknown[slot]) {
+		if (asprintf(&s->unknown[slot], "site:%u", site) < 0)
+			s->unknown[slot] = NULL;
+		s->unknown_site[slot] = site;
+		f.name = s->unknown[slot] ? s->unknown[slot] : "?";
+	}
+	f.raw = f.name;
+	return f;
+}
+
+struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t site)
+{
+	const struct pb_module_map *map = map_of_site(s->d, image, site);
+	struct module *m = map ? find_module(s, map->module) : NULL;
+
+	if (!m || site - map->first_site >= m->map->nr_funcs)
+		return unknown_site(s, site);
+	return (struct pb_function){
+		.name = func_name(s, m, site - map->first_site), .module = m->soname,
+		.raw = pb_func_name(m->map, &pb_analysis_funcs(m->map)[site - map->first_site]),
+		.id = (uint64_t)map->module << 32 | (site - map->first_site),
+	};
+}
+
+static bool map_holds(const struct pb_module_map *map, const struct module *m, uint64_t address)
+{
+	uint64_t a = address - map->bias;
+
+	return a >= m->map->image_start && a < m->map->image_end;
+}
+
+/* Fork children have their parent's modules under its pid, so the process's
+ * own mapping is only preferred. */
+static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t image, uint32_t pid,
+						  uint64_t clock, uint64_t address)
+{
+	const struct pb_image *im = &s->d->images[image];
+	const struct pb_module_map *best = NULL;
+
+	for (size_t i = im->first_map; i < im->first_map + im->nr_maps; i++) {
+		const struct pb_module_map *map = &s->d->maps[i];
+		struct module *m = find_module(s, map->module);
+
+		if (!m || clock > map->to || !map_holds(map, m, address))
+			continue;
+		if (!best || (map->pid == pid && best->pid != pid) ||
+		    (map->from <= clock && best->from < map->from))
+			best = map;
+	}
+	return best;
+}
+
+void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
+			uint64_t address, char *buf, size_t len)
+{
+	const struct pb_module_map *map = map_of_address(s, image, pid, clock, address);
+	struct module *m = map ? find_module(s, map->module) : NULL;
+	const struct pb_func *f = m ? pb_analysis_find(m->map, address - map->bias) : NULL;
+
+	if (f)
+		snprintf(buf, len, "%s",
+			 func_name(s, m, (uint32_t)(f - pb_analysis_funcs(m->map))));
+	else if (m)
+		snprintf(buf, len, "%s+%#llx", m->soname,
+			 (unsigned long long)(address - map->bias));
+	else
+		snprintf(buf, len, "%#llx", (unsigned long long)address);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes the lines between readings of the clocks, and finds the line of a time. */
+#include "reader/trace_clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+typedef unsigned __int128 u128;
+
+/* Which of the clocks read together a trace clock is printed on. The kernel's
+ * local, global and perf clocks are its scheduler clock: time since boot. */
+static uint64_t base_ns(const char *name, const struct pb_meta_clock *c)
+{
+	if (!strcmp(name, "mono_raw") || !strcmp(name, "x86-tsc"))
+		return c->monotonic_raw;
+	if (!strcmp(name, "boot"))
+		return c->boottime;
+	if (!strcmp(name, "tai") || !strcmp(name, "real"))
+		return c->realtime;
+	return c->monotonic;
+}
+
+static void line_set(struct pb_clock_line *l, uint64_t tsc, uint64_t ns, uint64_t ticks,
+		     uint64_t span)
+{
+	l->tsc = tsc;
+	l->ns = ns;
+	l->whole = span / ticks;
+	/* rounded up, so that whole nanoseconds come out whole */
+	l->fraction = (uint64_t)((((u128)(span % ticks) << 64) + ticks - 1) / ticks);
+}
+
+static uint64_t line_mul(const struct pb_clock_line *l, uint64_t ticks)
+{
+	return ticks * l->whole + (uint64_t)((u128)ticks * l->fraction >> 64);
+}
+
+static int by_tsc(const void *a, const void *b)
+{
+	const struct pb_meta_clock *x = a, *y = b;
+
+	return x->tsc < y->tsc ? -1 : x->tsc > y->tsc;
+}
+
+static void clock_identity(struct pb_clock *c, const struct pb_meta_clock *first)
+{
+	c->uncalibrated = !c->none;
+	c->lines[0] = (struct pb_clock_line){ .whole = 1 };
+	if (first) {
+		c->lines[0].tsc = first->tsc;
+		c->lines[0].ns = strcmp(c->name, "x86-tsc") ? base_ns(c->name, first) : 0;
+	}
+	c->nr = 1;
+	c->mean = c->lines[0];
+}
+
+/* How good the straight line from the first to the last reading is for those
+ * between them. */
+static void judge(struct pb_clock *c, uint64_t ticks, uint64_t ns)
+{
+	c->readings = c->nr + 1;
+	c->span_ns = ns;
+	c->khz = (uint64_t)((u128)ticks * 1000000 / ns);
+	for (size_t i = 1; i < c->nr; i++) {
+		uint64_t at = c->mean.ns + line_mul(&c->mean, c->lines[i].tsc - c->mean.tsc);
+		uint64_t off = at > c->lines[i].ns ? at - c->lines[i].ns : c->lines[i].ns - at;
+
+		c->off_ns = off > c->off_ns ? off : c->off_ns;
+	}
+}
+
+int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clock *pairs,
+		  size_t nr)
+{
+	struct pb_meta_clock *p = calloc(nr + 1, sizeof(*p));
+	uint64_t origin;
+	size_t last = 0;
+
+	memset(c, 0, sizeof(*c));
+	c->lines = calloc(nr + 1, sizeof(*c->lines));
+	if (!p || !c->lines) {
+		free(p);
+		free(c->lines);
+		c->lines = NULL;
+		return -ENOMEM;
+	}
+	snprintf(c->name, sizeof(c->name), "%s", *name ? name : "x86-tsc");
+	c->none = !strcmp(c->name, "none");
+	if (nr)
+		memcpy(p, pairs, nr * sizeof(*p));
+	qsort(p, nr, sizeof(*p), by_tsc);
+	c->start_realtime = nr ? p[0].realtime : 0;
+	/* x86-tsc counts from the start of the recording */
+	origin = nr && !strcmp(c->name, "x86-tsc") ? p[0].monotonic_raw : 0;
+	for (size_t i = 1; i < nr; i++) {
+		uint64_t n0 = base_ns(c->name, &p[last]), n1 = base_ns(c->name, &p[i]);
+
+		/* a line must go forward, and not steeper than 1 MHz */
+		if (p[i].tsc == p[last].tsc || n1 <= n0 ||
+		    (n1 - n0) / (p[i].tsc - p[last].tsc) > 1000)
+			continue;
+		line_set(&c->lines[c->nr++], p[last].tsc, n0 - origin, p[i].tsc - p[last].tsc,
+			 n1 - n0);
+		last = i;
+	}
+	if (!c->nr) {
+		clock_identity(c, nr ? p : NULL);
+	} else {
+		uint64_t n0 = c->lines[0].ns + origin, n1 = base_ns(c->name, &p[last]);
+
+		line_set(&c->mean, c->lines[0].tsc, c->lines[0].ns, p[last].tsc - c->lines[0].tsc,
+			 n1 - n0);
+		judge(c, p[last].tsc - c->lines[0].tsc, n1 - n0);
+	}
+	free(p);
+	return 0;
+}
+
+void pb_clock_free(struct pb_clock *c)
+{
+	free(c->lines);
+	c->lines = NULL;
+	c->nr = 0;
+}
+
+static const struct pb_clock_line *find_line(const struct pb_clock *c, uint64_t tsc)
+{
+	return &c->lines[pb_bisect(i, 1, c->nr, c->lines[i].tsc <= tsc) - 1];
+}
+
+uint64_t pb_clock_ns(const struct pb_clock *c, uint64_t tsc)
+{
+	const struct pb_clock_line *l = find_line(c, tsc);
+	uint64_t back;
+
+	if (tsc >= l->tsc)
+		return l->ns + line_mul(l, tsc - l->tsc);
+	back = line_mul(l, l->tsc - tsc);
+	return back < l->ns ? l->ns - back : 0;
+}
+
+uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
+{
+	uint64_t low = 0, high = UINT64_MAX;
+
+	/* conversion never falls; what wraps lies beyond any trace */
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+		const struct pb_clock_line *l = find_line(c, mid);
+		bool huge = mid > l->tsc && (u128)(mid - l->tsc) * (l->whole + 1) >> 64;
+
+		if (huge || pb_clock_ns(c, mid) >= ns)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+uint64_t pb_clock_span(const struct pb_clock *c, uint64_t ticks)
+{
+	return line_mul(&c->mean, ticks);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A recording that is under way: what its parts share. Context: the main thread changes it. */
+#ifndef PB_RECORDER_RECORDING_H
+#define PB_RECORDER_RECORDING_H
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pb_datadir;
+struct record_listener;
+struct record_modules;
+struct record_options;
+struct record_ring;
+struct record_session;
+
+struct record_image;
+struct record_conn;
+struct record_server {
+	const struct record_options *options;
+	struct record_session *session;
+	struct record_ring *ring;
+	struct pb_datadir *datadir;
+	struct record_modules *modules;
+	struct record_conn **conns;
+	unsigned nr_conns;
+	struct record_image **images;
+	uint32_t nr_images;
+	unsigned ready;			/* images that said READY */
+	bool agent_error;		/* the first image refused a control write */
+	unsigned shown;			/* lines printed for agents */
+	struct record_listener *listener;	/* NULL: agents are accepted by who polls */
+};
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One number for each function of the session, so that sums are arrays: the
+ * same function has the same number in every program image that maps its
+ * module. Numbers below PB_MAX_SITES are sites of which nothing is known.
+ *
+ * Context: the observer, one thread.
+ */
+#ifndef PB_VIEW_SITE_NUMBERS_H
+#define PB_VIEW_SITE_NUMBERS_H
+#include "abi/record.h"
+#include "reader/data.h"
+#include "reader/site_names.h"
+
+#define PB_SITES_BLOCK	64
+
+struct pb_sites_range {
+	uint32_t first, nr;	/* sites */
+	uint32_t delta;		/* number - site */
+};
+
+struct pb_sites_image {
+	const struct pb_sites_range *last;	/* found last; never NULL */
+	struct pb_sites_range *ranges;
+	size_t nr;
+};
+
+struct pb_sites {
+	struct pb_data *data;
+	struct pb_sites_image *images;
+	struct pb_sites_range *ranges;
+	struct pb_sites_module { uint32_t module, base, nr; size_t map; } *modules;
+	size_t nr_modules;
+	uint32_t total;		/* numbers are below it */
+	/* a bit for each PB_SITES_BLOCK unknown sites: one of them was asked for */
+	uint64_t unknown[PB_MAX_SITES / PB_SITES_BLOCK / 64];
+};
+
+int pb_sites_init(struct pb_sites *s, struct pb_data *d);
+void pb_sites_free(struct pb_sites *s);
+uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site);
+/* The first number from i on that may have been given: most unknown sites never
+ * were, and so the memory of arrays by number isn't touched for them. */
+static inline uint32_t pb_sites_next(const struct pb_sites *s, uint32_t i)
+{
+	while (i < PB_MAX_SITES &&
+	       !(s->unknown[i / PB_SITES_BLOCK / 64] >> (i / PB_SITES_BLOCK % 64) & 1))
+		i = (i / PB_SITES_BLOCK + 1) * PB_SITES_BLOCK;
+	return i;
+}
+
+struct pb_function pb_sites_function(const struct pb_sites *s, uint32_t number);
+
+static inline uint32_t pb_sites_number(struct pb_sites *s, size_t image, uint32_t site)
+{
+	struct pb_sites_image *im = &s->images[image];
+
+	if (__builtin_expect(site - im->last->first < im->last->nr, 1))
+		return site + im->last->delta;
+	return pb_sites_search(s, im, site);
+}
+#endif
