@@ -562,9 +562,10 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-void pb_stack_told(uint64_t lo, uint64_t size)
+/* The slot says which stack this is, not where our own frames are: they may reach into one
+ * that lay in a frame which is left. */
+void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
 {
-	uint64_t slot = (uint64_t)__builtin_frame_address(0);
 	struct pb_stack *s = NULL;
 	struct pb_thread *t;
 

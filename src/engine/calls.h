@@ -24,9 +24,9 @@ extern uint8_t pb_callers_only;
 
 /* The stack that the slot is on, which becomes t's. Context: a hit of t. */
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
-/* The program told the bounds of a stack (makecontext, sigaltstack). Calls that
- * are still open there belong to a use of it that is over. */
-void pb_stack_told(uint64_t lo, uint64_t size);
+/* The program told the bounds of a stack (makecontext, sigaltstack), by a call with that
+ * return slot. Calls that are still open there belong to a use of it that is over. */
+void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size);
 /* A signal handler with its return address in `slot` is over: what it left open by jumps is closed. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* A handler has interrupted the assembly of an exit: of the call at that address, if there

@@ -49,7 +49,7 @@ void pb_signal_done(void);
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
 void *pb_original_makecontext;
 void pb_our_makecontext(void);
-void pb_note_makecontext(const ucontext_t *uc);
+void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
 /* What the program set for SIGSEGV or SIGBUS with its handler, and with SIG_DFL:
@@ -487,7 +487,7 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 
 	if (ret || !ss || ss->ss_flags & SS_DISABLE)
 		return ret;
-	pb_stack_told((uint64_t)ss->ss_sp, ss->ss_size);
+	pb_stack_told((uint64_t)__builtin_frame_address(0) + 8, (uint64_t)ss->ss_sp, ss->ss_size);
 	if (ss->ss_size < pb_frame_room)
 		pb_unblocked = (struct pb_unblocked){ 0 };
 	return ret;
@@ -520,10 +520,10 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 	return ret;
 }
 
-void pb_note_makecontext(const ucontext_t *uc)
+void pb_note_makecontext(const ucontext_t *uc, uint64_t slot)
 {
 	if (uc)
-		pb_stack_told((uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
+		pb_stack_told(slot, (uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
 }
 
 void pb_sigaction_hook(struct pb_module *m)

@@ -280,6 +280,7 @@ static void set_within(const struct pb_thread *t, struct pb_stack *s)
 			break;
 	s->within = pb_open_is_root(c) ? NULL : c;
 	s->within_start = s->within ? c->start : 0;
+	s->within_ret = s->within ? c->ret : 0;
 }
 
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)

@@ -29,7 +29,7 @@ struct pb_stack {
 	/* It lies in a frame on a thread's own stack: of this call, that began then,
 	 * or of one below. When that is over the stack is gone. */
 	struct pb_open_call *within;
-	uint64_t within_start;
+	uint64_t within_start, within_ret;
 };
 
 extern struct pb_stack *pb_stacks;	/* in wiped memory */

@@ -20,6 +20,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "recorder/connection.h"
+#include "recorder/modules.h"
 #include "recorder/ring_memory.h"
 #include "recorder/server.h"
 #include "recorder/settings.h"
@@ -255,6 +256,7 @@ static void step(enum step what, struct fuzz_input *in)
 static void finish(void)
 {
 	struct record_outcome out = { .exited = true, .pid = 100 };
+	struct record_modules none = { 0 };
 	char error[5000];
 	struct pb_data *d;
 	uint64_t bytes = sizeof(struct pb_data_header);
@@ -262,6 +264,7 @@ static void finish(void)
 	pb_drain_rest(&drain);
 	pb_drain_fini(&drain);
 	record_threads_poll(&threads, &server, false);
+	server.modules = &none;
 	record_end(&server, &drain, &threads, &out);
 	pb_datadir_close(&datadir);
 	FUZZ_CHECK(!drain.error);

@@ -14,6 +14,7 @@ pb_our_makecontext:
 	.irp reg, rdi, rsi, rdx, rcx, r8, r9, rax
 	push_reg \reg
 	.endr
+	lea	7*8(%rsp), %rsi
 	call	pb_note_makecontext
 	.irp reg, rax, r9, r8, rcx, rdx, rsi, rdi
 	pop_reg \reg
