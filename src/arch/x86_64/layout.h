@@ -21,7 +21,7 @@
 #define PB_MAX_WATCHED		6	/* calls that wait for one return */
 /* Bytes of the stack, from the slot, that C code of a slow path has for itself; scripts/check-stack
  * adds up what it needs. */
-#define PB_HIT_ROOM		1536
+#define PB_HIT_ROOM		1664
 /* The same, of pb_prog_room() where it finds less than that. */
 #define PB_LOOK_ROOM		384
 
