@@ -64,14 +64,16 @@ static void nap(long us)
 	nanosleep(&t, NULL);
 }
 
-static void rest(void)
+/* True: this is the end. What was counted when all rested last is all that was made. */
+static int rest(void)
 {
 	if (!park)
-		return;
+		return stop;
 	__atomic_add_fetch(&nr_parked, 1, __ATOMIC_SEQ_CST);
 	while (park)
 		nap(500);
 	__atomic_sub_fetch(&nr_parked, 1, __ATOMIC_SEQ_CST);
+	return stop;
 }
 
 /* ---- handlers ------------------------------------------------------------------ */
@@ -231,7 +233,8 @@ static void *canceller(void *arg)
 	while (!stop) {
 		pthread_t t;
 
-		rest();
+		if (rest())
+			break;
 		if (pthread_create(&t, NULL, victim, NULL))
 			die("pthread_create");
 		nap(100);
@@ -311,7 +314,8 @@ static void *carrier(void *arg)
 	while (!stop) {
 		struct coroutine *c = &coroutines[rand_r(&seed) % COROUTINES];
 
-		rest();
+		if (rest())
+			break;
 		if (__atomic_exchange_n(&c->busy, 1, __ATOMIC_ACQUIRE))
 			continue;
 		if (!c->sp || c->steps++ % 50 == 49)
@@ -332,7 +336,8 @@ static void *loader(void *arg)
 		long (*two)(long, long *);
 		void *m;
 
-		rest();
+		if (rest())
+			break;
 		m = dlopen(module_path, RTLD_NOW);
 		two = m ? dlsym(m, "c_m_two") : NULL;
 		if (!two)
@@ -352,7 +357,8 @@ static void *loader(void *arg)
 static void *spinner(void *arg)
 {
 	for (long n = 0; !stop; n++) {
-		rest();
+		if (rest())
+			break;
 		one_round(n & 4095);
 		nap(1000);
 	}
@@ -418,8 +424,8 @@ int main(int argc, char **argv)
 			park = 0;
 		}
 	}
-	park = 0;
 	stop = 1;
+	park = 0;
 	for (int i = 0; i < nr_threads; i++)
 		pthread_join(threads[i], NULL);
 	printf("%ld jumps, %ld forks, %ld threads cancelled, %ld coroutines destroyed, modules loaded %ld times\n", shared->jumps,
