@@ -39,7 +39,7 @@ static inline bool pb_stack_is_filled(const struct pb_stack *s)
 	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= PB_STACK_FILLED;
 }
 
-/* Nothing below it is the stack's to use; 0: its bounds are guessed. Whether the first page of one that was told
+/* Nothing below it is the stack's to use; 0: its bounds are guessed. Whether the first page of a reported one
  * is a guard isn't known. */
 static inline uint64_t pb_stack_bottom(const struct pb_stack *s)
 {

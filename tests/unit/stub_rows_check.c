@@ -162,7 +162,7 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 {
 	const struct pb_recipe *r = p->recipe;
 
-	/* up to the exits; these move what is behind them */
+	/* up to the exits, which move what follows them */
 	for (unsigned i = 0; i < r->nr_pairs; i++) {
 		const struct pb_pair *pair = pb_recipe_pairs(r) + i;
 		int exit = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The verifier's memory from malloc, for who has it. */
+/* The verifier's memory, from malloc. */
 #include "bpf/run/heap.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  *   spans N     2 N calls that begin while returns are hooked and end while they are not, and N the other way round; it
  *               prints "0" or "1" where it wants them so, and goes on after a byte
  *   rounds      1,000 rounds of calls, after each byte
- *   storm       threads whose calls handlers interrupt, and leave by jumps; one forks. It is told by '1' that
- *               calls are recorded from now on, by '0' that they may not be, and answers each. At the end of its
+ *   storm       threads whose calls handlers interrupt, and leave by jumps; one forks. A '1' tells it that
+ *               calls are recorded from now on, a '0' that they may not be; it answers each. At the end of its
  *               input it prints "calls LOW HIGH": at least and at most so many are recorded.
  */
 #define _GNU_SOURCE
