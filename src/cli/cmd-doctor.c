@@ -26,7 +26,7 @@
 #include "base/clean_text.h"
 #include "cli/cli.h"
 #include "module/module.h"
-#include "module/runtimes.h"
+#include "module/elf/runtimes.h"
 #include "recorder/session_dir.h"
 
 enum verdict { OK, NOTE, BAD };

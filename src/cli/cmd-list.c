@@ -19,7 +19,7 @@
 #include "module/demangle.h"
 #include "module/module.h"
 #include "module/needed.h"
-#include "module/runtimes.h"
+#include "module/elf/runtimes.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 

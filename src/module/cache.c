@@ -12,8 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 #include "abi/analysis_check.h"
-#include "module/module_priv.h"
-#include "module/stub_image.h"
+#include "module/analysis/debug_file.h"
+#include "module/analysis/flags.h"
+#include "module/elf/vec.h"
+#include "module/stubs/stub_image.h"
 
 /* Goes up when the same file gives another analysis: then the old ones are stale. */
 #define REVISION	28
@@ -128,12 +130,12 @@ static int open_home(void)
 	return open_at(pw.pw_dir, "/.cache/patchbay");
 }
 
-static int open_cache_dir(const struct pb_module_options *o)
+static int open_cache_dir(const char *directory)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME");
 
-	if (o && o->cache_dir)
-		return open_at(o->cache_dir, "");
+	if (directory)
+		return open_at(directory, "");
 	if (xdg && *xdg == '/')
 		return open_at(xdg, "/patchbay");
 	return open_home();
@@ -192,7 +194,7 @@ static bool make_name(struct pb_cache *c, struct pb_elf *e, int fd, const char *
 	return n > 0 && (size_t)n < sizeof(c->name);
 }
 
-void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struct pb_module_options *o)
+void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags, const char *directory)
 {
 	struct pb_elf e;
 	const char *why;
@@ -200,11 +202,11 @@ void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struc
 	c->dir = -1;
 	c->stubs = false;
 	c->limit = LIMIT;
-	if ((o && o->flags & PB_MODULE_NO_CACHE) || !read_setting(&c->limit) ||
+	if ((flags & PB_MODULE_NO_CACHE) || !read_setting(&c->limit) ||
 	    pb_elf_open(&e, elf_fd, false, &why))
 		return;
-	if (make_name(c, &e, elf_fd, path, o ? o->flags & (PB_MODULE_ALL_SITES | PB_MODULE_RETURNS) : 0))
-		c->dir = open_cache_dir(o);
+	if (make_name(c, &e, elf_fd, path, flags & (PB_MODULE_ALL_SITES | PB_MODULE_RETURNS)))
+		c->dir = open_cache_dir(directory);
 	pb_elf_close(&e);
 }
 
@@ -366,6 +368,21 @@ static void trim_at_times(const struct pb_cache *c, size_t size)
 }
 
 /* ---- keeping -------------------------------------------------------------- */
+
+bool pb_write_all(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return false;
+		p += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
 
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size)

@@ -18,7 +18,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "module/module.h"
 
 struct pb_cache {
 	int dir;		/* -1: no caching */
@@ -29,8 +28,8 @@ struct pb_cache {
 	bool stubs;		/* it is about the stubs */
 };
 
-/* To be closed in any case. */
-void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, const struct pb_module_options *o);
+/* flags: PB_MODULE_*. directory: NULL: $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay. To be closed in any case. */
+void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags, const char *directory);
 /* From now on about the file of stubs. */
 void pb_cache_stubs(struct pb_cache *c);
 /* A descriptor of the sound file that is there, or -1. */
@@ -41,4 +40,7 @@ int pb_cache_find(const struct pb_cache *c);
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size);
 void pb_cache_close(struct pb_cache *c);
+
+/* Writes all n bytes, whatever signals come; false: an error. */
+bool pb_write_all(int fd, const uint8_t *p, size_t n);
 #endif

@@ -7,30 +7,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "module/analysis/analyse.h"
 #include "module/cache.h"
-#include "module/module_priv.h"
-#include "module/stub_image.h"
+#include "module/stubs/stub_image.h"
 
 static int failed(int err, char *text, size_t len, const char *why)
 {
 	if (len)
 		snprintf(text, len, "%s", why ? why : strerror(-err));
 	return err;
-}
-
-bool pb_write_all(int fd, const uint8_t *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		p += done;
-		n -= (size_t)done;
-	}
-	return true;
 }
 
 /* Sealed, and read-only where /proc allows to say so. */
@@ -54,12 +39,17 @@ static int make_memfd(const char *name, const uint8_t *blob, size_t size)
 	return ro;
 }
 
+static void open_cache(struct pb_cache *c, int elf_fd, const char *path, const struct pb_module_options *o)
+{
+	pb_cache_open(c, elf_fd, path, o ? o->flags : 0, o ? o->cache_dir : NULL);
+}
+
 int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o)
 {
 	struct pb_cache c;
 	int fd;
 
-	pb_cache_open(&c, elf_fd, path, o);
+	open_cache(&c, elf_fd, path, o);
 	fd = pb_cache_find(&c);
 	pb_cache_close(&c);
 	return fd;
@@ -74,7 +64,7 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	size_t size;
 	int fd, ret;
 
-	pb_cache_open(&c, elf_fd, path, o);
+	open_cache(&c, elf_fd, path, o);
 	fd = pb_cache_find(&c);
 	if (fd >= 0) {
 		pb_cache_close(&c);
@@ -117,7 +107,7 @@ int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options
 	size_t size;
 	int fd;
 
-	pb_cache_open(&c, elf_fd, path, o);
+	open_cache(&c, elf_fd, path, o);
 	if (c.dir >= 0)
 		pb_cache_stubs(&c);
 	fd = pb_cache_find(&c);

@@ -15,10 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "module/analysis/flags.h"
 
-#define PB_MODULE_ALL_SITES	1	/* functions that the compiler left out, too */
-#define PB_MODULE_NO_CACHE	2	/* neither look for a cached analysis nor leave one */
-#define PB_MODULE_RETURNS	4	/* look for functions' exits */
 
 struct pb_module_options {
 	unsigned flags;			/* PB_MODULE_* */

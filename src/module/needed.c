@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "module/elf_file.h"
-#include "module/vec.h"
+#include "module/elf/elf_file.h"
+#include "module/elf/vec.h"
 
 #define MAX_FILES 1024	/* of one program; a loop of names can't go on for ever */
 

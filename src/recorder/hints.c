@@ -11,7 +11,7 @@
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/clean_text.h"
-#include "module/runtimes.h"
+#include "module/elf/runtimes.h"
 #include "recorder/hints.h"
 #include "recorder/modules.h"
 #include "recorder/recording.h"

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "driver.h"
-#include "module/module_priv.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
 #include "seeds.h"
 #include "use_analysis.h"
 

@@ -5,8 +5,8 @@
 
 #include "driver.h"
 #include "mini_elf.h"
-#include "module/cfi.h"
-#include "module/module_priv.h"
+#include "module/elf/cfi.h"
+#include "module/analysis/stages.h"
 #include "seeds.h"
 
 #define ROWS 64		/* looked at in one FDE */

@@ -10,7 +10,7 @@
 
 #include "driver.h"
 #include "mini_elf.h"
-#include "module/module_priv.h"
+#include "module/analysis/stages.h"
 #include "seeds.h"
 
 static uint8_t *pack(const uint8_t *data, size_t size, size_t *packed)

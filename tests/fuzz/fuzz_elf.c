@@ -10,7 +10,8 @@
 
 #include "base/clean_text.h"
 #include "driver.h"
-#include "module/module_priv.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
 #include "seeds.h"
 #include "use_analysis.h"
 

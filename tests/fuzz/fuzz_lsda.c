@@ -6,7 +6,7 @@
 
 #include "driver.h"
 #include "mini_elf.h"
-#include "module/module_priv.h"
+#include "module/analysis/stages.h"
 #include "seeds.h"
 
 #define TABLES 8

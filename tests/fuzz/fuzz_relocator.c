@@ -2,7 +2,7 @@
 /*
  * Does a patched function do what it did before? Runs the bytes of its window,
  * then the jump over them with stub, recipe and hole as the agent makes them
- * (module/relocate.c, arch/x86_64/stub.c), from the same random registers,
+ * (module/analysis/relocate.c, arch/x86_64/stub.c), from the same random registers,
  * flags and memory, and compares what they leave.
  *
  * The input: a byte of choices, 8 bytes from which the state is made, the code.
@@ -28,8 +28,9 @@
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
 #include "driver.h"
-#include "module/module_priv.h"
-#include "module/relocate.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
+#include "module/analysis/relocate.h"
 #include "sandbox.h"
 #include "seeds.h"
 

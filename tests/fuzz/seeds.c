@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "driver.h"
-#include "module/elf_file.h"
+#include "module/elf/elf_file.h"
 
 #define SECTION_MAX 4096
 

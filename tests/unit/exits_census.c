@@ -16,8 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "abi/analysis_access.h"
-#include "module/exits.h"
-#include "module/module_priv.h"
+#include "module/analysis/exit_types.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
 
 #define MAX_UNITS 4096
 

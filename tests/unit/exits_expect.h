@@ -3,8 +3,9 @@
 #ifndef PB_TEST_EXITS_EXPECT_H
 #define PB_TEST_EXITS_EXPECT_H
 #include "module_files.h"
-#include "module/exits.h"
-#include "module/module_priv.h"
+#include "module/analysis/exit_types.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
 
 #define MAX_UNITS 64
 

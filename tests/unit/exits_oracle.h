@@ -23,8 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "module/exits.h"
-#include "module/module_priv.h"
+#include "module/analysis/exit_types.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
 
 #define MAX_UNITS	4096
 #define MAX_MODULES	256

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "exits_oracle.h"
-#include "module/insn.h"
+#include "module/analysis/insn.h"
 
 static long free_ns = 1000000;
 static uint64_t done;

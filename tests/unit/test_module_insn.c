@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "module/insn.h"
+#include "module/analysis/insn.h"
 
 static ZydisDecoder decoder;
 static uint64_t known, unknown;

@@ -11,7 +11,7 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
-#include "module/relocate.h"
+#include "module/analysis/relocate.h"
 
 #define AT	0x1000u
 #define FAR	64u	/* room: no other entry near */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Runtimes are recognised by what is in a file, and by nothing else. */
 #include "module_files.h"
-#include "module/module_priv.h"
-#include "module/runtimes.h"
+#include "module/analysis/analyse.h"
+#include "module/analysis/stages.h"
+#include "module/elf/runtimes.h"
 
 static uint32_t found;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Short jumps at work (src/module/holes.c): every function of test_module_short.c
+"""Short jumps at work (src/module/analysis/padding_slots.c, code_slots.c): every function of test_module_short.c
 is traced with its exact number of calls; and its text is changed while it runs,
 and is the file's in the end.
 

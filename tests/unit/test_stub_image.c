@@ -4,7 +4,7 @@
 #include "module_files.h"
 #include <elf.h>
 #include "arch/x86_64/stub.h"
-#include "module/stub_image.h"
+#include "module/stubs/stub_image.h"
 
 static const char *const code_s =
 	".macro F name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"

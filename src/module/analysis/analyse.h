@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An analysis from beginning to end: from an ELF file to the bytes of abi/analysis.h.
+ *
+ * Context: any thread; see module.h. Each returns 0, or -errno with *why set to one line of text.
+ */
+#ifndef PB_MODULE_ANALYSE_H
+#define PB_MODULE_ANALYSE_H
+#include <stddef.h>
+#include <stdint.h>
+#include "module/analysis/flags.h"
+
+struct pb_an;
+
+/* *blob is malloc'd. */
+int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t *size,
+	       const char **why);
+/* The same of bytes in memory, which were malloc'd and are freed here; no debug files. */
+int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
+		      uint8_t **blob, size_t *size, const char **why);
+
+/* For tests: calls `visit` when all stages are done; writes no file and keeps nothing. */
+int pb_analyse_visit(int fd, const char *path, unsigned flags,
+		     void (*visit)(struct pb_an *an, void *arg), void *arg, const char **why);
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Jumps through registers and memory: which of them stay in their function (a
+ * switch's table, a computed goto), which leave it (a tail call), and of which
+ * nothing is certain.
+ *
+ * The instructions just before a jump, which compute its target, decide what it
+ * does:
+ *
+ *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
+ *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
+ *                                               offsets from a label
+ *   jmp *table(,%i,8), mov (%b,%i,8),%x         pointers
+ *   mov (...),%x, or nothing near               a pointer from elsewhere
+ *   any other sum                               unknown
+ */
+#include <Zydis/Zydis.h>
+#include <string.h>
+#include "module/analysis/exits_priv.h"
+
+#define MAX_BACK	24	/* instructions that are looked at */
+
+struct decoded {
+	ZydisDecodedInstruction insn;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+struct slice {
+	const struct pb_an *an;
+	const struct pb_range *r;
+	uint64_t floor;
+	struct pb_computed *out;
+	unsigned steps;
+};
+
+static bool decode_full(const struct pb_range *r, uint64_t addr, struct decoded *d)
+{
+	ZydisDecoder decoder;
+	uint64_t off = addr - r->addr;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, r->bytes + off, r->size - off, &d->insn, d->op));
+}
+
+uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor)
+{
+	uint64_t off = addr - r->addr, low = floor - r->addr;
+
+	while (off > low)
+		if (pb_bit_test(r->starts, --off))
+			return r->addr + off;
+	return 0;
+}
+
+static ZydisRegister whole(ZydisRegister reg)
+{
+	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+}
+
+static bool writes(const struct decoded *d, ZydisRegister reg)
+{
+	for (unsigned i = 0; i < d->insn.operand_count; i++)
+		if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    d->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE && whole(d->op[i].reg.value) == reg)
+			return true;
+	return false;
+}
+
+/* The last instruction before addr that sets the register, or 0. */
+static uint64_t definition(struct slice *s, uint64_t addr, ZydisRegister reg, struct decoded *d)
+{
+	while (s->steps++ < MAX_BACK && (addr = pb_start_before(s->r, addr, s->floor)) != 0) {
+		if (!decode_full(s->r, addr, d) || d->insn.mnemonic == ZYDIS_MNEMONIC_CALL)
+			return 0;
+		if (writes(d, reg))
+			return addr;
+	}
+	return 0;
+}
+
+/* Where x was set, before addr, to a word of 4 bytes from an array; or 0. */
+static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, struct decoded *d)
+{
+	struct slice t = *s;
+
+	t.steps = 0;
+	addr = definition(&t, addr, x, d);
+	return addr && d->insn.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
+	       d->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && d->op[1].mem.index != ZYDIS_REGISTER_NONE &&
+	       d->op[1].mem.scale == 4 && !d->op[1].mem.disp.value ? addr : 0;
+}
+
+/* Is x, before addr, an offset that was read from the table at `base`? */
+static bool is_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
+{
+	struct slice t = *s;
+	struct decoded d, later;
+	uint64_t at = offset_from(s, addr, x, &d);
+
+	t.steps = 0;
+	return at && d.op[1].mem.base == base && definition(&t, addr, base, &later) <= at;
+}
+
+/* The address that the register was set to, before addr, by lea; or 0. */
+static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
+{
+	struct slice t = *s;
+	struct decoded d;
+
+	t.steps = 0;
+	addr = definition(&t, addr, reg, &d);
+	if (!addr || d.insn.mnemonic != ZYDIS_MNEMONIC_LEA || d.op[1].mem.base != ZYDIS_REGISTER_RIP)
+		return 0;
+	return addr + d.insn.length + (uint64_t)d.op[1].mem.disp.value;
+}
+
+/* Is x, before addr, an offset that was read from a table, and base a label in code? */
+static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
+{
+	uint64_t label = address_in(s, addr, base), at;
+	struct decoded d;
+
+	at = label && pb_range_find(s->an, label) ? offset_from(s, addr, x, &d) : 0;
+	if (!at)
+		return false;
+	s->out->how = PB_COMPUTED_LABELS;
+	s->out->label = label;
+	s->out->table = address_in(s, at, whole(d.op[1].mem.base));
+	return true;
+}
+
+static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegister b)
+{
+	a = whole(a);
+	b = whole(b);
+	if (!is_offset(s, addr, a, b) && !is_offset(s, addr, b, a))
+		return is_label_sum(s, addr, a, b) || is_label_sum(s, addr, b, a);
+	s->out->how = PB_COMPUTED_OFFSETS;
+	return true;
+}
+
+static void of_memory(struct slice *s, const ZydisDecodedOperandMem *m)
+{
+	if (m->base == ZYDIS_REGISTER_RIP) {
+		s->out->how = PB_COMPUTED_SLOT;
+	} else if (m->index != ZYDIS_REGISTER_NONE && m->scale == 8) {
+		s->out->how = PB_COMPUTED_POINTERS;
+		s->out->table = m->base == ZYDIS_REGISTER_NONE ? (uint64_t)m->disp.value : 0;
+	} else {
+		s->out->how = PB_COMPUTED_POINTER;
+	}
+}
+
+static void of_register(struct slice *s, uint64_t addr, ZydisRegister reg)
+{
+	struct decoded d;
+
+	s->out->how = PB_COMPUTED_POINTER;
+	addr = definition(s, addr, whole(reg), &d);
+	if (!addr)
+		return;
+	switch (d.insn.mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		if (d.op[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
+			of_memory(s, &d.op[1].mem);
+		else if (d.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
+			of_register(s, addr, d.op[1].reg.value);
+		break;
+	case ZYDIS_MNEMONIC_XOR:
+		/* libc's pointers, which are kept scrambled */
+		if (d.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY || d.op[1].mem.segment != ZYDIS_REGISTER_FS)
+			s->out->how = PB_COMPUTED_UNKNOWN;
+		break;
+	case ZYDIS_MNEMONIC_POP: case ZYDIS_MNEMONIC_CMOVB: case ZYDIS_MNEMONIC_CMOVBE:
+	case ZYDIS_MNEMONIC_CMOVL: case ZYDIS_MNEMONIC_CMOVLE: case ZYDIS_MNEMONIC_CMOVNB:
+	case ZYDIS_MNEMONIC_CMOVNBE: case ZYDIS_MNEMONIC_CMOVNL: case ZYDIS_MNEMONIC_CMOVNLE:
+	case ZYDIS_MNEMONIC_CMOVNS: case ZYDIS_MNEMONIC_CMOVNZ: case ZYDIS_MNEMONIC_CMOVS:
+	case ZYDIS_MNEMONIC_CMOVZ:
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+		if (d.op[1].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    !is_sum(s, addr, d.op[0].reg.value, d.op[1].reg.value))
+			s->out->how = PB_COMPUTED_UNKNOWN;
+		break;
+	case ZYDIS_MNEMONIC_LEA:
+		/* a label's or a function's address is a pointer as any other */
+		if (d.op[1].mem.base == ZYDIS_REGISTER_RIP)
+			break;
+		if (d.op[1].mem.scale > 1 || d.op[1].mem.disp.value ||
+		    !is_sum(s, addr, d.op[1].mem.base, d.op[1].mem.index))
+			s->out->how = PB_COMPUTED_UNKNOWN;
+		break;
+	default:
+		s->out->how = PB_COMPUTED_UNKNOWN;
+	}
+}
+
+void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out)
+{
+	struct slice s = { .an = an, .r = pb_range_find(an, e->addr), .floor = e->run, .out = out };
+	struct decoded d;
+
+	memset(out, 0, sizeof(*out));
+	if (!decode_full(s.r, e->addr, &d) || d.insn.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return;
+	out->on_stack = d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && d.op[0].mem.base == ZYDIS_REGISTER_RSP;
+	if (d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+		of_memory(&s, &d.op[0].mem);
+	else if (d.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		of_register(&s, e->addr, d.op[0].reg.value);
+}
+
+bool pb_writes_slot(const struct pb_an *an, uint64_t addr)
+{
+	const struct pb_range *r = pb_range_find(an, addr);
+	struct decoded d;
+
+	if (!decode_full(r, addr, &d) || d.insn.mnemonic == ZYDIS_MNEMONIC_LEA ||
+	    d.insn.mnemonic == ZYDIS_MNEMONIC_POP)
+		return true;
+	for (unsigned i = 0; i < d.insn.operand_count_visible; i++)
+		if (d.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    d.op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			return true;
+	return false;
+}
+
+/* Does the data at ea hold offsets from itself that lead into the unit? */
+static bool is_table(struct pb_an *an, uint64_t ea, const struct pb_fde *unit)
+{
+	for (unsigned i = 0; i < 64; i++) {
+		const uint8_t *p = pb_elf_at(&an->elf, ea + i * 4, 4);
+		int32_t v;
+
+		if (!p)
+			return false;
+		memcpy(&v, p, 4);
+		if (!pb_range_find(an, ea + (uint64_t)(int64_t)v))
+			return false;
+		if (ea + (uint64_t)(int64_t)v - unit->start < unit->end - unit->start)
+			return true;
+	}
+	return false;
+}
+
+bool pb_unit_has_table(struct pb_an *an, uint32_t unit)
+{
+	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
+	const struct pb_range *r = pb_range_find(an, fde->start);
+	ZydisDecoder decoder;
+	struct pb_insn i;
+	bool any = false;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	if (pb_exit_work(an, fde->end - fde->start))
+		return false;
+	for (uint64_t at = fde->start; at < fde->end && !any; at += i.length) {
+		uint64_t ea;
+
+		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr), &i)) {
+			i.length = 1;
+			continue;
+		}
+		ea = at + i.length + (uint64_t)i.disp;
+		any = i.what == PB_INSN_LEA && pb_insn_rip_relative(&i) && ea % 4 == 0 &&
+		      !pb_range_find(an, ea) && is_table(an, ea, fde);
+	}
+	return any;
+}

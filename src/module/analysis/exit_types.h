@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Where functions are left, and whether all of a function's exits can be hooked
+ * where they stand. The rules and their reasons: doc/design/returns.md.
+ *
+ * A unit is the code of one FDE. A function's exits are those of its own unit
+ * and of all units that its code jumps into.
+ *
+ * Context: any thread; part of one analysis (stages.h).
+ */
+#ifndef PB_MODULE_EXIT_TYPES_H
+#define PB_MODULE_EXIT_TYPES_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "abi/analysis.h"
+#include "module/elf/vec.h"
+
+/* Besides those of enum pb_exit_kind. */
+enum {
+	PB_EXIT_FALL = PB_NR_EXIT_KINDS, /* the unit's last instruction runs on into what follows */
+	PB_EXIT_UNDECODED,	/* bytes that are no instruction */
+};
+
+struct pb_fn_exit {
+	uint64_t addr;
+	uint64_t run;		/* where the run of instructions begins that leads here */
+	uint64_t target;	/* JMP, JCC, FALL: where to */
+	uint32_t unit;		/* the FDE's index */
+	int32_t cfa_off;
+	uint8_t cfa_reg;
+	bool gone;		/* the return address is on top of the stack */
+	bool live;		/* control can come here */
+	uint8_t kind, len;
+	bool exit;		/* it is one: a return or a tail jump */
+	bool displaced;		/* as part of a dig, whose copy is not hooked */
+	uint8_t how;
+	uint8_t why;		/* where it isn't hooked: enum pb_inexit */
+	uint32_t window;	/* the index of its window */
+};
+typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
+
+/* Code of the one unit goes on in the other's. */
+struct pb_exit_edge {
+	uint32_t from, to;
+};
+typedef PB_VEC(struct pb_exit_edge) pb_edge_vec;
+
+/* A window that holds exits, before it is known whether a function needs it. */
+struct pb_an_window {
+	uint64_t start;
+	uint8_t len;
+	uint8_t how;		/* enum pb_exit_how, but JOINED */
+	uint8_t dug_len;
+	int16_t via;
+	int32_t fn;		/* ENTRY: whose */
+	int32_t on;		/* NEXT: the window of exits whose jump it rides on, or -1: an entry's */
+	uint32_t recipe;
+};
+
+/* As in the file (abi/analysis.h). */
+struct pb_exit_tables {
+	PB_VEC(struct pb_exit_window) windows;
+	PB_VEC(struct pb_window_exit) exits;
+	PB_VEC(uint32_t) leaves, left_by;
+};
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which instructions leave a function, and whether that is all of them. The
+ * sweep has noted every instruction through which control may leave a unit.
+ * Each of these is one of
+ *
+ *   dead        nothing leads to it: data, or code that is never run
+ *   an exit     a return, or a tail jump, with the return address on top
+ *   an edge     a jump into another unit with the frame as it is: a part of the
+ *               function (foo.cold), or code that it shares
+ *   a reason    why nothing is certain of the unit
+ *
+ * A reason counts for every unit that has an edge to its unit, and so on.
+ */
+#include <errno.h>
+#include <string.h>
+#include "module/analysis/exits_priv.h"
+
+struct judge {
+	struct pb_an *an;
+	pb_edge_vec back;	/* edges, sorted by `to` */
+	uint32_t *work;		/* a stack of units, room for all */
+	bool *wanted;
+};
+
+/* Is any bit of [from, to] set? */
+static bool any_bit(const uint64_t *bits, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from / 64; i <= to / 64; i++) {
+		uint64_t word = bits[i];
+
+		if (i == from / 64)
+			word &= ~0ull << from % 64;
+		if (i == to / 64)
+			word &= ~0ull >> (63 - to % 64);
+		if (word)
+			return true;
+	}
+	return false;
+}
+
+static void flag(struct judge *j, uint32_t unit, enum pb_inexit why)
+{
+	j->an->units[unit] |= 1u << why;
+}
+
+static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
+{
+	const struct pb_range *r = pb_range_find(an, e->addr);
+
+	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
+}
+
+/* Does a branch lead into the middle of what was decoded as an instruction, or
+ * of a lock prefix' one? Then it's not certain what is code there. */
+static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
+{
+	const struct pb_range *r = pb_range_find(an, f->start);
+	uint64_t from, to;
+
+	if (!r || f->end - r->addr > r->size)
+		return true;
+	from = f->start - r->addr;
+	to = f->end - 1 - r->addr;
+	for (uint64_t i = from / 64; i <= to / 64; i++) {
+		uint64_t odd = r->reached[i] & ~r->otherwise[i] & ~r->starts[i];
+
+		if (i == from / 64)
+			odd &= ~0ull << from % 64;
+		if (i == to / 64)
+			odd &= ~0ull >> (63 - to % 64);
+		for (; odd; odd &= odd - 1) {
+			uint64_t off = i * 64 + (uint64_t)__builtin_ctzll(odd);
+
+			if (!off || r->bytes[off - 1] != PB_INSN_LOCK || !pb_bit_test(r->starts, off - 1))
+				return true;
+		}
+	}
+	return false;
+}
+
+static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
+{
+	long i = pb_fn_lower(an, addr);
+
+	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
+}
+
+/* Where nothing but one unit's jumps leads, and what has no name: not a function
+ * but a part that was cut off where the frame was gone. */
+static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
+{
+	const struct pb_range *r = pb_range_find(an, f->addr);
+
+	if (!(f->flags & PB_FUNC_UNNAMED) || pb_bit_test(r->called, f->addr - r->addr))
+		return false;
+	for (size_t i = pb_leap_lower(an, f->addr); i < an->leaps.n && an->leaps.v[i].to == f->addr; i++)
+		if (pb_exit_work(an, 8) || pb_cfi_find(&an->cfi, an->leaps.v[i].from) != (long)unit)
+			return false;
+	return true;
+}
+
+static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
+{
+	struct pb_cfi_cursor cur;
+
+	if (pb_exit_work(an, (uint64_t)(to->insns_end - to->insns)))
+		return false;
+
+	pb_cfi_start(&cur, &an->cfi, to);
+	pb_cfi_advance(&cur, e->target);
+	return cur.row.cfa_reg == e->cfa_reg && !cur.row.ra_moved &&
+	       (cur.row.cfa_off == e->cfa_off || e->cfa_reg == PB_REG_NONE);
+}
+
+/* Code that runs on through padding reaches the code after it. */
+static uint64_t past_padding(struct pb_an *an, uint64_t addr)
+{
+	const struct pb_range *r = pb_range_find(an, addr);
+	ZydisDecoder decoder;
+	struct pb_insn i;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	while (r && addr - r->addr < r->size && !pb_exit_work(an, 8) && pb_cfi_find(&an->cfi, addr) < 0 &&
+	       pb_insn_decode(&decoder, r->bytes + (addr - r->addr), r->size - (addr - r->addr), &i) &&
+	       i.what == PB_INSN_NOP)
+		addr += i.length;
+	return addr;
+}
+
+/* Without an exit the unit's code goes on in another unit, at `target`. */
+static void add_edge(struct judge *j, uint32_t from, uint32_t to, uint64_t target)
+{
+	long i = pb_fn_lower(j->an, target);
+
+	if (i >= 0 && target - j->an->fns.v[i].addr <= PB_ENTRY_REACH)
+		j->an->goes_on[from] = true;
+	pb_vec_push(&j->back, (struct pb_exit_edge){ from, to });
+}
+
+static void judge_jump(struct judge *j, struct pb_fn_exit *e)
+{
+	struct pb_an *an = j->an;
+
+	if (e->kind == PB_EXIT_FALL)
+		e->target = past_padding(an, e->target);
+	const struct pb_range *r = pb_range_find(an, e->target);
+	const struct pb_fn *f = function_at(an, e->target);
+	long to = pb_cfi_find(&an->cfi, e->target);
+
+	if (!r)
+		flag(j, e->unit, PB_INEXIT_LOST);
+	else if (r->stubs && e->kind == PB_EXIT_FALL)
+		flag(j, e->unit, PB_INEXIT_FALLS);
+	else if (r->stubs || (f && e->kind != PB_EXIT_FALL && !is_part(an, f, e->unit)))
+		e->gone ? (void)(e->exit = true) : flag(j, e->unit, PB_INEXIT_FRAME);
+	else if (to < 0)
+		flag(j, e->unit, e->kind == PB_EXIT_FALL ? PB_INEXIT_FALLS : PB_INEXIT_LOST);
+	else if (!same_frame(an, e, &an->cfi.fdes.v[to]))
+		flag(j, e->unit, PB_INEXIT_FRAME);
+	else
+		add_edge(j, e->unit, (uint32_t)to, e->target);
+}
+
+/* Has a place within the unit, but a function's start, its address taken? */
+static bool has_labels(struct pb_an *an, uint32_t unit)
+{
+	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
+	const struct pb_range *r = pb_range_find(an, fde->start);
+	bool fixed = an->elf.eh->e_type == ET_EXEC;
+
+	if (pb_exit_work(an, fde->end - fde->start))
+		return true;
+
+	/* in a program at a fixed address a number may look so by chance: then it
+	 * isn't where an instruction begins */
+	for (uint64_t at = fde->start + 1; at < fde->end; at++)
+		if ((pb_bit_test(r->called, at - r->addr) ||
+		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
+		      pb_bit_test(r->starts, at - r->addr))) && !function_at(an, at))
+			return true;
+	return false;
+}
+
+/* Does an array of pointers lead into the unit? */
+static bool leads_back(struct pb_an *an, uint64_t table, uint32_t unit)
+{
+	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
+	uint64_t value;
+
+	for (unsigned i = 0; i < 8 && pb_word_at(an, table + i * 8, &value); i++)
+		if (value - fde->start < fde->end - fde->start)
+			return true;
+	return false;
+}
+
+static void judge_computed(struct judge *j, struct pb_fn_exit *e)
+{
+	struct pb_computed c;
+	bool goes_on;
+
+	if (pb_exit_work(j->an, 8)) {
+		flag(j, e->unit, PB_INEXIT_LIMIT);
+		return;
+	}
+	pb_computed_jump(j->an, e, &c);
+	switch (c.how) {
+	case PB_COMPUTED_OFFSETS:
+		if (!pb_unit_has_table(j->an, e->unit))
+			flag(j, e->unit, PB_INEXIT_COMPUTED);
+		return;
+	case PB_COMPUTED_LABELS:
+		if (!pb_label_table_fits(j->an, e->unit, c.label, c.table))
+			flag(j, e->unit, PB_INEXIT_COMPUTED);
+		return;
+	case PB_COMPUTED_SLOT:
+		e->exit = e->gone;
+		if (!e->gone)
+			flag(j, e->unit, PB_INEXIT_FRAME);
+		return;
+	case PB_COMPUTED_POINTERS: case PB_COMPUTED_POINTER:
+		goes_on = c.table ? leads_back(j->an, c.table, e->unit) : has_labels(j->an, e->unit);
+		if (!goes_on && e->gone && !c.on_stack)
+			e->exit = true;
+		/* all pointers are known, so all that it may lead to; but does it leave? */
+		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
+			flag(j, e->unit, PB_INEXIT_COMPUTED);
+		return;
+	default:
+		flag(j, e->unit, PB_INEXIT_COMPUTED);
+	}
+}
+
+static void judge(struct judge *j, struct pb_fn_exit *e)
+{
+	/* its bytes may not even be there */
+	if (j->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(j->an, e))
+		return;
+	e->live = true;
+	switch (e->kind) {
+	case PB_EXIT_RET:
+		e->exit = e->gone;
+		if (!e->gone)
+			flag(j, e->unit, PB_INEXIT_UNPROVEN);
+		break;
+	case PB_EXIT_INDIRECT:
+		judge_computed(j, e);
+		break;
+	case PB_EXIT_UNDECODED:
+		flag(j, e->unit, PB_INEXIT_DECODE);
+		break;
+	default:
+		judge_jump(j, e);
+	}
+}
+
+static int by_to(const void *a, const void *b)
+{
+	const struct pb_exit_edge *x = a, *y = b;
+
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct pb_exit_edge *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* The index of the first edge to, or from, the unit, in edges sorted so. */
+static size_t edge_lower(const pb_edge_vec *v, uint32_t unit, bool to)
+{
+	size_t low = 0, high = v->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if ((to ? v->v[mid].to : v->v[mid].from) < unit)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void sort_edges(struct judge *j)
+{
+	pb_edge_vec *v = &j->back;
+	size_t n = 0;
+
+	pb_vec_sort(v, by_to);
+	for (size_t i = 0; i < v->n; i++)
+		if (!n || v->v[n - 1].from != v->v[i].from || v->v[n - 1].to != v->v[i].to)
+			v->v[n++] = v->v[i];
+	v->n = n;
+	pb_vec_append(&j->an->edges, v->v, v->n);
+	pb_vec_sort(&j->an->edges, by_from);
+}
+
+/* Reasons go against the edges. A unit has one only, from then on. */
+static void spread(struct judge *j)
+{
+	struct pb_an *an = j->an;
+	size_t n = 0;
+
+	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
+		if (an->units[u])
+			j->work[n++] = u;
+	while (n) {
+		uint32_t to = j->work[--n];
+
+		for (size_t i = edge_lower(&j->back, to, true); i < j->back.n && j->back.v[i].to == to; i++) {
+			uint32_t from = j->back.v[i].from;
+
+			if (an->units[from])
+				continue;
+			an->units[from] = an->units[to];
+			j->work[n++] = from;
+		}
+	}
+}
+
+long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f)
+{
+	return f->fde >= 0 ? f->fde : pb_cfi_find(&an->cfi, f->addr);
+}
+
+/* Which units' exits are to be hooked: those that a function with a chance leads
+ * to. (What such a function leads to has a chance, too.) */
+static void want(struct judge *j)
+{
+	struct pb_an *an = j->an;
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->fns.n; i++) {
+		const struct pb_fn *f = &an->fns.v[i];
+		long u = f->refused ? -1 : pb_exits_unit(an, f);
+
+		if (u < 0 || an->units[u] || j->wanted[u])
+			continue;
+		j->wanted[u] = true;
+		j->work[n++] = (uint32_t)u;
+	}
+	while (n) {
+		uint32_t from = j->work[--n];
+
+		for (size_t i = edge_lower(&an->edges, from, false);
+		     i < an->edges.n && an->edges.v[i].from == from; i++) {
+			uint32_t to = an->edges.v[i].to;
+
+			if (j->wanted[to])
+				continue;
+			j->wanted[to] = true;
+			j->work[n++] = to;
+		}
+	}
+}
+
+size_t pb_exits_lower(const struct pb_an *an, uint32_t unit)
+{
+	size_t low = 0, high = an->exits.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->exits.v[mid].unit < unit)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr)
+{
+	size_t from = edge_lower(&an->edges, unit, false), to = from;
+
+	while (to < an->edges.n && an->edges.v[to].from == unit)
+		to++;
+	*nr = to - from;
+	return an->edges.v + from;
+}
+
+size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max)
+{
+	long u = pb_exits_unit(an, f);
+	size_t n = 0;
+
+	if (u < 0)
+		return 0;
+	units[n++] = (uint32_t)u;
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = edge_lower(&an->edges, units[k], false);
+		     i < an->edges.n && an->edges.v[i].from == units[k]; i++) {
+			bool known = false;
+
+			for (size_t m = 0; m < n; m++)
+				known |= units[m] == an->edges.v[i].to;
+			if (known)
+				continue;
+			if (n == max)
+				return max + 1;
+			units[n++] = an->edges.v[i].to;
+		}
+	return n;
+}
+
+static uint8_t verdict(const struct pb_an *an, const struct pb_fn *f)
+{
+	long u = pb_exits_unit(an, f);
+
+	if (f->refused)
+		return PB_INEXIT_REFUSED;
+	if (u < 0)
+		return PB_INEXIT_UNWIND;
+	return an->units[u] ? (uint8_t)__builtin_ctz(an->units[u]) : PB_INEXIT_NOT;
+}
+
+static void find_reasons(struct judge *j)
+{
+	struct pb_an *an = j->an;
+
+	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
+		if (out_of_step(an, &an->cfi.fdes.v[u]))
+			flag(j, u, PB_INEXIT_DECODE);
+	for (size_t i = 0; i < an->ra_reads.n; i++) {
+		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
+
+		if (u >= 0 && pb_writes_slot(an, an->ra_reads.v[i]))
+			flag(j, (uint32_t)u, PB_INEXIT_WRITES);
+	}
+	for (size_t i = 0; i < an->exits.n; i++)
+		judge(j, &an->exits.v[i]);
+	/* several functions in one unit: how control comes from one to another isn't noted */
+	for (size_t i = 0; i < an->fns.n; i++) {
+		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
+
+		if (u >= 0)
+			an->goes_on[u] = true;
+	}
+	sort_edges(j);
+	spread(j);
+}
+
+static void find_windows(struct judge *j, int *err)
+{
+	struct pb_an *an = j->an;
+
+	want(j);
+	*err = pb_exit_windows_make(an, j->wanted);
+	for (size_t i = 0; i < an->exits.n; i++) {
+		const struct pb_fn_exit *e = &an->exits.v[i];
+
+		if (e->exit && j->wanted[e->unit] && !e->how)
+			flag(j, e->unit, e->why);
+	}
+	spread(j);
+}
+
+int pb_exits_make(struct pb_an *an, const char **why)
+{
+	struct judge j = { .an = an };
+	int err = -ENOMEM;
+
+	*why = "no memory";
+	if (!(an->flags & PB_MODULE_RETURNS))
+		return 0;
+	j.work = calloc(an->cfi.fdes.n + 1, sizeof(*j.work));
+	j.wanted = calloc(an->cfi.fdes.n + 1, sizeof(*j.wanted));
+	if (j.work && j.wanted) {
+		find_reasons(&j);
+		err = 0;
+		find_windows(&j, &err);
+		if (j.back.failed || an->edges.failed)
+			err = -ENOMEM;
+	}
+	for (size_t i = 0; !err && i < an->fns.n; i++)
+		an->fns.v[i].inexit = verdict(an, &an->fns.v[i]);
+	if (!err)
+		err = pb_exit_tables_make(an);
+	if (!err && an->recipes.n > UINT32_MAX) {
+		*why = "too many functions";
+		err = -EFBIG;
+	}
+	pb_vec_free(&j.back);
+	free(j.work);
+	free(j.wanted);
+	return err;
+}

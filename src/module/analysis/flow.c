@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Notes where control leaves a function, and holds CFI against the code. */
+#include "module/analysis/flow.h"
+
+void pb_flow_flush(struct pb_flow *f)
+{
+	if (f->word)
+		__atomic_fetch_or(&f->range->starts[f->word_at], f->word, __ATOMIC_RELAXED);
+	f->word = 0;
+}
+
+static void flag_unit(struct pb_flow *f, enum pb_inexit why)
+{
+	__atomic_fetch_or(&f->an->units[f->fde], 1u << why, __ATOMIC_RELAXED);
+}
+
+static bool is_gone(const struct pb_cfi_row *row)
+{
+	return row->cfa_reg == PB_REG_RSP && row->cfa_off == 8 && !row->ra_moved && !row->ra_undefined;
+}
+
+static void note_exit(struct pb_flow *f, unsigned kind, uint64_t addr, uint8_t len,
+		      uint64_t target, const struct pb_cfi_row *row)
+{
+	pb_vec_push(&f->exits, (struct pb_fn_exit){
+		.addr = addr, .run = f->run, .target = target, .unit = (uint32_t)f->fde,
+		.cfa_off = row->cfa_off, .cfa_reg = row->cfa_reg, .gone = is_gone(row),
+		.live = f->live, .kind = (uint8_t)kind, .len = len });
+}
+
+static void end_padding(struct pb_flow *f, uint64_t addr)
+{
+	if (f->dead && addr > f->run)
+		pb_vec_push(&f->pads, (struct pb_gap){ f->run, addr });
+	f->dead = false;
+}
+
+static void begin_run(struct pb_flow *f, uint64_t addr, bool live)
+{
+	end_padding(f, addr);
+	f->run = addr;
+	f->live = live;
+	f->dead = !live;
+	f->expect_at = 0;
+}
+
+void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr, bool vouched)
+{
+	bool same = f->range == r && f->fde == fde;
+
+	if (f->range != r && f->range)
+		pb_flow_flush(f);
+	if (!same)
+		f->dead = false;
+	if (!same)
+		for (unsigned i = 0; i < 16; i++)
+			f->saved[i] = INT64_MAX;
+	f->range = r;
+	f->fde = fde;
+	if (!same || vouched)
+		begin_run(f, addr, vouched);
+	f->last = addr;
+	f->last_what = PB_INSN_TRAP;
+}
+
+/* By how much the instruction alone moves the stack pointer, where it is known. */
+static bool stack_growth(const struct pb_insn *i, int64_t *by)
+{
+	switch (i->what) {
+	case PB_INSN_PUSH:
+		*by = 8;
+		return true;
+	case PB_INSN_POP:
+		*by = -8;
+		return true;
+	case PB_INSN_ADD: case PB_INSN_SUB:
+		*by = i->what == PB_INSN_SUB ? (int64_t)i->imm[0] : -(int64_t)i->imm[0];
+		return i->imm_size[0] && i->has_modrm && i->mod == 3 && i->rm == PB_REG_RSP &&
+		       !(i->rex & PB_INSN_REX_B);
+	case PB_INSN_LEA:
+		*by = -i->disp;
+		return i->reg == PB_REG_RSP && !(i->rex & (PB_INSN_REX_R | PB_INSN_REX_B | PB_INSN_REX_X)) &&
+		       i->rm == 4 && i->sib_base == PB_REG_RSP && i->sib_index == 4;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Is rsp set from another register, or from memory? *off is the CFA's offset from
+ * it then: as it was when rsp was saved in that register, in this unit. From
+ * anywhere else it can't be known, and no table may say that it is.
+ */
+static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
+				const struct pb_cfi_row *row, int64_t *off)
+{
+	unsigned reg = i->reg | (i->rex & PB_INSN_REX_R) << 1, rm = i->rm | (i->rex & PB_INSN_REX_B) << 3;
+	bool from = i->opcode == PB_INSN_MOV_FROM_REG;
+
+	if (!i->has_modrm || !i->legacy || (!from && i->opcode != PB_INSN_MOV_TO_REG))
+		return false;
+	if (i->mod == 3 && (from ? reg : rm) == PB_REG_RSP)
+		f->saved[from ? rm : reg] = row->cfa_off;
+	if ((from ? rm : reg) != PB_REG_RSP || (from && i->mod != 3))
+		return false;
+	*off = i->mod == 3 ? f->saved[from ? reg : rm] : INT64_MAX;
+	return true;
+}
+
+/* A branch with a known target. */
+static void relative(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
+		     const struct pb_cfi_row *row)
+{
+	const struct pb_fde *fde = &f->an->cfi.fdes.v[f->fde];
+	uint64_t target = addr + i->length + i->imm[0];
+
+	if (target - fde->start >= fde->end - fde->start)
+		note_exit(f, i->what == PB_INSN_JMP ? PB_EXIT_JMP : PB_EXIT_JCC, addr, i->length, target,
+			  row);
+	/* a hook at the entry would take it for a call */
+	else if (target == fde->start && fde->entry && !is_gone(row))
+		flag_unit(f, PB_INEXIT_FRAME);
+	else if (target - fde->start <= PB_ENTRY_REACH)
+		f->an->goes_on[f->fde] = true;
+}
+
+static void control_flow(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
+			 const struct pb_cfi_row *row)
+{
+	if (i->far)
+		flag_unit(f, PB_INEXIT_FAR);
+	if (i->what == PB_INSN_RET)
+		note_exit(f, PB_EXIT_RET, addr, i->length, 0, row);
+	else if (i->relative)
+		relative(f, i, addr, row);
+	else
+		note_exit(f, PB_EXIT_INDIRECT, addr, i->length, 0, row);
+}
+
+void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
+		  const struct pb_cfi_row *row)
+{
+	bool ends = i->what == PB_INSN_RET || i->what == PB_INSN_JMP;
+	int64_t by;
+
+	if (f->dead && i->what != PB_INSN_NOP && i->what != PB_INSN_TRAP)
+		end_padding(f, addr);
+	if (f->expect_at == addr && row->cfa_reg == PB_REG_RSP && row->cfa_off != f->expect_off)
+		flag_unit(f, PB_INEXIT_CFI);
+	f->expect_at = 0;
+	if (row->cfa_reg == PB_REG_RSP && stack_growth(i, &by)) {
+		f->expect_at = addr + i->length;
+		f->expect_off = row->cfa_off + by;
+	} else if (row->cfa_reg == PB_REG_RSP && moves_stack_pointer(f, i, row, &by)) {
+		f->expect_at = addr + i->length;
+		f->expect_off = by;
+	}
+	if (ends || (i->relative && i->what != PB_INSN_CALL))
+		control_flow(f, i, addr, row);
+	if (ends)
+		begin_run(f, addr + i->length, false);
+}
+
+void pb_flow_undecoded(struct pb_flow *f, uint64_t addr)
+{
+	static const struct pb_cfi_row none = { .cfa_reg = PB_REG_NONE };
+
+	if (f->fde < 0)
+		return;
+	end_padding(f, addr);
+	note_exit(f, PB_EXIT_UNDECODED, addr, 1, 0, &none);
+	f->last_what = PB_INSN_TRAP;
+}
+
+void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row)
+{
+	const struct pb_fde *fde;
+
+	if (f->fde < 0)
+		return;
+	fde = &f->an->cfi.fdes.v[f->fde];
+	if (addr > end && f->range->bytes[f->last - f->range->addr] != PB_INSN_LOCK)
+		pb_flow_undecoded(f, f->last);
+	if (end < fde->end)
+		return;
+	/* a call, or a trap, of which nothing returns */
+	if (!f->dead && f->run != addr && f->last_what != PB_INSN_CALL && f->last_what != PB_INSN_TRAP)
+		note_exit(f, PB_EXIT_FALL, f->last, (uint8_t)(addr - f->last), addr, row);
+	end_padding(f, end);
+	f->run = end;
+}
+
+void pb_flow_collect(struct pb_flow *f)
+{
+	struct pb_an *an = f->an;
+
+	if (f->range)
+		pb_flow_flush(f);
+	pb_vec_append(&an->exits, f->exits.v, f->exits.n);
+	pb_vec_append(&an->pads, f->pads.v, f->pads.n);
+	an->exits.failed |= f->exits.failed;
+	an->pads.failed |= f->pads.failed;
+	pb_vec_free(&f->exits);
+	pb_vec_free(&f->pads);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the sweep notes for the search for exits (exits.c): where each
+ * instruction of code with an FDE begins, and each instruction there through
+ * which control may leave the FDE. In passing it holds the CFI against pushes,
+ * pops and sums: a table that contradicts the code proves nothing.
+ *
+ * Context: the sweep's threads, each with a struct pb_flow of its own. They
+ * share the starts' bitmaps and the units' flags, which are only ever or-ed.
+ */
+#ifndef PB_MODULE_FLOW_H
+#define PB_MODULE_FLOW_H
+#include "module/analysis/exit_types.h"
+#include "module/analysis/insn.h"
+#include "module/analysis/stages.h"
+
+struct pb_flow {
+	struct pb_an *an;
+	const struct pb_range *range;
+	long fde;			/* of the piece, or -1: nothing is noted */
+	uint64_t run;			/* where the run of instructions begins that flow into each other */
+	bool live;			/* something vouches for the run's start */
+	bool dead;			/* nothing but padding since the run's start */
+	uint64_t word_at, word;		/* starts that aren't in the bitmap yet */
+	uint64_t expect_at;		/* there the CFA must be rsp + expect_off */
+	int64_t expect_off;
+	int64_t saved[16];		/* CFA - rsp when rsp was copied to the register */
+	uint64_t last;			/* the last instruction */
+	uint8_t last_what;
+	pb_exit_vec exits;
+	pb_gap_vec pads;
+};
+
+void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr, bool vouched);
+void pb_flow_flush(struct pb_flow *f);
+void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
+		  const struct pb_cfi_row *row);
+void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
+/* Of the piece, at `end`; its last instruction ends at addr, and has the row. */
+void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row);
+/* Hands over what was gathered; threads in the order of addresses. */
+void pb_flow_collect(struct pb_flow *f);
+
+/* Of a piece with an FDE: the next instruction. Most have no more to them than that they begin. */
+static inline void pb_flow_insn(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
+				const struct pb_cfi_row *row)
+{
+	uint64_t off = addr - f->range->addr;
+
+	if (off / 64 != f->word_at) {
+		pb_flow_flush(f);
+		f->word_at = off / 64;
+	}
+	f->word |= 1ull << off % 64;
+	f->last = addr;
+	f->last_what = i->what;
+	if (f->dead || i->relative || f->expect_at == addr || i->opcode == PB_INSN_MOV_TO_REG ||
+	    (i->opcode == PB_INSN_MOV_FROM_REG && i->mod == 3) ||
+	    (i->what && i->what != PB_INSN_CALL && i->what != PB_INSN_NOP))
+		pb_flow_note(f, i, addr, row);
+}
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * From symbols and FDEs to functions: what starts at an address where control
+ * arrives by a call, CFA = rsp+8. Not functions, and not in the table: cold
+ * parts, the linker's stubs, signal restorers, labels.
+ */
+#include <errno.h>
+#include <string.h>
+#include "base/base.h"
+#include "module/analysis/stages.h"
+
+#define FUNCTION_ALIGN 16	/* what compilers align functions to, and nothing else */
+
+static unsigned underscores(const struct pb_cand *c)
+{
+	unsigned n = 0;
+
+	while (n < c->len && c->name[n] == '_')
+		n++;
+	return n;
+}
+
+/* By address; at one address the best name first. */
+static int by_quality(const void *a, const void *b)
+{
+	const struct pb_cand *x = a, *y = b;
+	uint32_t min = x->len < y->len ? x->len : y->len;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	if ((x->flags ^ y->flags) & PB_CAND_GLOBAL)
+		return x->flags & PB_CAND_GLOBAL ? -1 : 1;
+	if (underscores(x) != underscores(y))
+		return underscores(x) < underscores(y) ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return memcmp(x->name, y->name, min);
+}
+
+/* Is the return address on top of the stack at addr? Where no CFI says
+ * otherwise it is believed to be. */
+static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefined)
+{
+	long i = pb_cfi_find(&an->cfi, addr);
+	const struct pb_fde *f;
+	struct pb_cfi_cursor cur;
+
+	*ra_undefined = false;
+	if (i < 0)
+		return true;
+	f = &an->cfi.fdes.v[i];
+	if (f->start == addr) {
+		*ra_undefined = f->ra_undefined;
+		return f->entry && !f->signal;
+	}
+	pb_cfi_start(&cur, &an->cfi, f);
+	pb_cfi_advance(&cur, addr);
+	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
+}
+
+/* Is it called, or its address taken by lea or a relocation? No cold part is. */
+static bool is_called(const struct pb_range *r, uint64_t addr)
+{
+	return pb_bit_test(r->called, addr - r->addr);
+}
+
+/* [bnd] jmp *slot(%rip), with or without endbr64: a linker's stub in a file
+ * whose sections have no names. */
+static bool is_stub(const struct pb_range *r, uint64_t addr)
+{
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	const uint8_t *p = r->bytes + (addr - r->addr), *end = r->bytes + r->size;
+
+	if (end - p >= 4 && !memcmp(p, endbr, 4))
+		p += 4;
+	if (p < end && *p == 0xf2)
+		p++;
+	return end - p >= 2 && p[0] == 0xff && p[1] == 0x25;
+}
+
+/*
+ * nop; call: the bottom of a stack that the program makes itself (Go's goexit). Nothing calls
+ * it. The address after the nop is put on the new stack as a return address, so that unwinders,
+ * which look up the byte before, find the function. No instruction shows it: it is computed.
+ */
+static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
+{
+	const struct pb_range *r = pb_range_find(an, addr);
+	const uint8_t *p = r->bytes + (addr - r->addr);
+
+	return r->size - (addr - r->addr) >= 6 && p[0] == 0x90 && p[1] == 0xe8;
+}
+
+static void set_start(struct pb_an *an, struct pb_fn *f, bool ra_undefined)
+{
+	if (ra_undefined || f->addr == an->elf.eh->e_entry || is_stack_bottom(an, f->addr))
+		f->refused = PB_REFUSED_START;
+	if (an->is_agent)
+		f->refused = PB_REFUSED_AGENT;
+}
+
+static void from_cands(struct pb_an *an, size_t first, size_t n)
+{
+	const struct pb_cand *c = &an->cands.v[first];
+	struct pb_fn f = { .addr = c->addr, .cand = first, .nr_cands = (uint32_t)n, .fde = -1 };
+	long fde = pb_cfi_find(&an->cfi, c->addr);
+	bool ra_undefined, numbered, cold = true;
+
+	if (!enters_here(an, c->addr, &ra_undefined) ||
+	    (pb_name_stub(c->name, c->len) && is_stub(pb_range_find(an, c->addr), c->addr)))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		cold &= pb_name_cold(c[i].name, c[i].len, &numbered);
+		if (c[i].size > f.size)
+			f.size = c[i].size;
+		if (c[i].flags & PB_CAND_IFUNC)
+			f.refused = PB_REFUSED_IFUNC;
+		if (pb_name_start(c[i].name, c[i].len))
+			f.refused = PB_REFUSED_START;
+		if (pb_name_memtest(c[i].name, c[i].len))
+			f.refused = PB_REFUSED_MEMTEST;
+		if (an->is_loader && pb_name_loader(c[i].name, c[i].len))
+			f.refused = PB_REFUSED_LOADER;
+	}
+	if (cold && !(numbered && is_called(pb_range_find(an, f.addr), f.addr)))
+		return;
+	if (fde >= 0 && an->cfi.fdes.v[fde].start == f.addr) {
+		f.fde = (int32_t)fde;
+		if (!f.size)
+			f.size = an->cfi.fdes.v[fde].end - f.addr;
+	}
+	if (c->flags & PB_CAND_GLOBAL)
+		f.flags |= PB_FUNC_GLOBAL;
+	set_start(an, &f, ra_undefined);
+	pb_vec_push(&an->fns, f);
+}
+
+static void from_fde(struct pb_an *an, size_t i)
+{
+	const struct pb_fde *fde = &an->cfi.fdes.v[i];
+	const struct pb_range *r = pb_range_find(an, fde->start);
+	struct pb_fn f = { .addr = fde->start, .size = fde->end - fde->start, .fde = (int32_t)i,
+			   .flags = PB_FUNC_UNNAMED };
+
+	if (!r || r->stubs || !fde->entry || fde->signal || is_stub(r, f.addr))
+		return;
+	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
+		return;
+	/* in a stripped loader the resolver can't be distinguished from the rest */
+	if (an->is_loader)
+		f.refused = PB_REFUSED_LOADER;
+	set_start(an, &f, fde->ra_undefined);
+	pb_vec_push(&an->fns, f);
+}
+
+static void merge(struct pb_an *an)
+{
+	size_t c = 0, d = 0;
+
+	while (c < an->cands.n || d < an->cfi.fdes.n) {
+		uint64_t ca = c < an->cands.n ? an->cands.v[c].addr : UINT64_MAX;
+		uint64_t da = d < an->cfi.fdes.n ? an->cfi.fdes.v[d].start : UINT64_MAX;
+		size_t n = 0;
+
+		if (ca <= da) {
+			while (c + n < an->cands.n && an->cands.v[c + n].addr == ca)
+				n++;
+			from_cands(an, c, n);
+			c += n;
+		} else {
+			from_fde(an, d);
+		}
+		while (d < an->cfi.fdes.n && an->cfi.fdes.v[d].start <= ca &&
+		       an->cfi.fdes.v[d].start <= da)
+			d++;
+	}
+}
+
+/* Everything that starts anywhere in code: no window may cross one. */
+static void make_barriers(struct pb_an *an)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->cands.n; i++)
+		pb_vec_push(&an->barriers, an->cands.v[i].addr);
+	for (size_t i = 0; i < an->cfi.fdes.n; i++)
+		pb_vec_push(&an->barriers, an->cfi.fdes.v[i].start);
+	pb_vec_append(&an->barriers, an->labels.v, an->labels.n);
+	for (size_t i = 0; i < an->ranges.n; i++)
+		pb_vec_push(&an->barriers, an->ranges.v[i].addr);
+	pb_vec_sort(&an->barriers, pb_addr_compare);
+	for (size_t i = 0; i < an->barriers.n; i++)
+		if (!n || an->barriers.v[n - 1] != an->barriers.v[i])
+			an->barriers.v[n++] = an->barriers.v[i];
+	an->barriers.n = n;
+}
+
+/* A function of unknown size ends where the next thing starts. */
+static void bound_sizes(struct pb_an *an)
+{
+	for (size_t i = 0; i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+		const struct pb_range *r = pb_range_find(an, f->addr);
+		size_t next = pb_addr_lower(&an->barriers, f->addr + 1);
+		uint64_t end = r->addr + r->size;
+
+		if (!f->size) {
+			if (next < an->barriers.n && an->barriers.v[next] < end)
+				end = an->barriers.v[next];
+			f->size = end - f->addr;
+		}
+		if (f->size > end - f->addr)
+			f->size = end - f->addr;
+		if (f->size > UINT32_MAX)
+			f->size = UINT32_MAX;
+	}
+}
+
+long pb_fn_lower(const struct pb_an *an, uint64_t addr)
+{
+	size_t low = 0, high = an->fns.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->fns.v[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (long)low - 1;
+}
+
+struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr)
+{
+	long i = pb_fn_lower(an, addr);
+
+	return i >= 0 && addr - an->fns.v[i].addr < an->fns.v[i].size ? &an->fns.v[i] : NULL;
+}
+
+int pb_functions_make(struct pb_an *an, const char **why)
+{
+	pb_vec_sort(&an->cands, by_quality);
+	make_barriers(an);
+	merge(an);
+	*why = "no memory";
+	if (an->fns.failed || an->barriers.failed)
+		return -ENOMEM;
+	bound_sizes(an);
+	for (size_t i = 0; i < an->ifuncs.n; i++) {
+		long k = pb_fn_lower(an, an->ifuncs.v[i]);
+
+		if (k >= 0 && an->fns.v[k].addr == an->ifuncs.v[i] && !an->fns.v[k].refused)
+			an->fns.v[k].refused = PB_REFUSED_IFUNC;
+	}
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Tables of offsets from a label: the computed gotos of position-independent code
+ * (glibc's vfprintf).
+ *
+ *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
+ *
+ * The difference of two labels is known to lie in one function, so that the jump
+ * stays there. Where it goes decides where windows may be. The sum may be made far
+ * from its jump, so each label of a unit is tried with each datum whose address the
+ * unit takes. A pair that isn't one costs a window at worst.
+ */
+#include <Zydis/Zydis.h>
+#include <string.h>
+#include "module/analysis/exits_priv.h"
+
+#define MAX_LABELS	16
+#define MAX_TABLES	64
+#define MAX_ENTRIES	4096
+
+struct pairs {
+	uint64_t labels[MAX_LABELS], tables[MAX_TABLES];
+	unsigned nr_labels, nr_tables;
+	bool full;
+};
+
+static void add(struct pairs *p, uint64_t *v, unsigned *n, unsigned max, uint64_t addr)
+{
+	for (unsigned i = 0; i < *n; i++)
+		if (v[i] == addr)
+			return;
+	if (*n == max)
+		p->full = true;
+	else
+		v[(*n)++] = addr;
+}
+
+/* The labels and the data whose addresses the unit takes. */
+static void find_pairs(struct pb_an *an, const struct pb_fde *unit, struct pairs *p)
+{
+	const struct pb_range *r = pb_range_find(an, unit->start);
+	ZydisDecoder decoder;
+	struct pb_insn i;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (uint64_t at = unit->start; at < unit->end; at += i.length) {
+		uint64_t ea;
+
+		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr), &i)) {
+			i.length = 1;
+			continue;
+		}
+		ea = at + i.length + (uint64_t)i.disp;
+		if (i.what != PB_INSN_LEA || !pb_insn_rip_relative(&i))
+			continue;
+		if (ea > unit->start && ea < unit->end)
+			add(p, p->labels, &p->nr_labels, MAX_LABELS, ea);
+		else if (ea % 4 == 0 && !pb_range_find(an, ea))
+			add(p, p->tables, &p->nr_tables, MAX_TABLES, ea);
+	}
+}
+
+/* The entry's target, if an instruction begins there. */
+static bool target_of(struct pb_an *an, uint64_t label, uint64_t entry, uint64_t *target)
+{
+	const uint8_t *p = pb_elf_at(&an->elf, entry, 4);
+	const struct pb_range *r;
+	int32_t v;
+
+	if (!p)
+		return false;
+	memcpy(&v, p, 4);
+	*target = label + (uint64_t)(int64_t)v;
+	r = pb_range_find(an, *target);
+	return r && pb_bit_test(r->starts, *target - r->addr);
+}
+
+bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table)
+{
+	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
+	uint64_t target;
+	unsigned n = 0;
+
+	/* pb_labels_follow() has marked what such a pair leads to */
+	if (!table || table % 4 || pb_range_find(an, table) || label <= fde->start || label >= fde->end)
+		return false;
+	for (; n < MAX_ENTRIES && !pb_exit_work(an, 8) && target_of(an, label, table + n * 4, &target); n++)
+		if (target - fde->start >= fde->end - fde->start)
+			return false;
+	return n && n < MAX_ENTRIES;
+}
+
+static void follow(struct pb_an *an, uint64_t label, uint64_t table)
+{
+	uint64_t target;
+
+	for (unsigned n = 0; n < MAX_ENTRIES && !pb_exit_work(an, 8) &&
+			     target_of(an, label, table + n * 4, &target); n++)
+		pb_mark(an, target, false);
+}
+
+static bool takes_label(struct pb_an *an, const struct pb_fde *unit)
+{
+	const struct pb_range *r = pb_range_find(an, unit->start);
+
+	if (!r || unit->end - r->addr > r->size)
+		return false;
+	for (uint64_t at = unit->start + 1; at < unit->end; at++)
+		if (pb_bit_test(r->called, at - r->addr))
+			return true;
+	return false;
+}
+
+void pb_labels_follow(struct pb_an *an)
+{
+	long last = -1;
+
+	for (size_t i = 0; i < an->exits.n; i++) {
+		const struct pb_fn_exit *e = &an->exits.v[i];
+		const struct pb_fde *unit = &an->cfi.fdes.v[e->unit];
+		struct pairs p = { .nr_labels = 0 };
+
+		if (e->kind != PB_EXIT_INDIRECT || (long)e->unit == last ||
+		    pb_exit_work(an, unit->end - unit->start))
+			continue;
+		last = e->unit;
+		if (!takes_label(an, unit))
+			continue;
+		find_pairs(an, unit, &p);
+		if (p.full)
+			an->units[e->unit] |= 1u << PB_INEXIT_LIMIT;
+		for (unsigned k = 0; k < p.nr_labels * p.nr_tables; k++)
+			follow(an, p.labels[k % p.nr_labels], p.tables[k / p.nr_labels]);
+	}
+}

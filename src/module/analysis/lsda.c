@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Landing pads: where an exception enters a function in its middle. All
+ * personality routines of the compilers share one table (C++, C's cleanups,
+ * Rust, Ada, ...). What isn't such a table costs a refusal at worst.
+ * Source of the format: gcc's unwind-c++ (libsupc++/eh_personality.cc), and the
+ * Itanium C++ ABI, "Exception Handling Tables".
+ */
+#include "module/elf/dwarf_bytes.h"
+#include "module/analysis/stages.h"
+
+#define MAX_TABLE (1u << 20)	/* bytes; a call takes 4 to 16 */
+
+/* Returns the bytes read. */
+static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8_t *p,
+			   uint64_t len)
+{
+	struct bytes b = { p, p + len, false };
+	uint64_t pads = f->start, size;
+	uint8_t encoding = (uint8_t)fixed(&b, 1);
+
+	if (encoding != PE_OMIT)
+		pads = encoded(&b, encoding, f->lsda + 1);
+	if (fixed(&b, 1) != PE_OMIT)
+		uleb(&b);	/* to the table of types */
+	encoding = (uint8_t)fixed(&b, 1);
+	size = uleb(&b);
+	if (encoding & 0x70 || size > (uint64_t)(b.end - b.p))
+		return (uint64_t)(b.p - p);
+	b.end = b.p + size;
+	while (b.p < b.end && !b.dry) {
+		uint64_t pad;
+
+		encoded(&b, encoding, 0);	/* where the calls begin */
+		encoded(&b, encoding, 0);	/* and how long they are */
+		pad = encoded(&b, encoding, 0);
+		uleb(&b);			/* what is caught */
+		if (pad && !b.dry)
+			pb_mark(an, pads + pad, false);
+	}
+	return (uint64_t)(b.p - p);
+}
+
+int pb_lsda_read(struct pb_an *an, const char **why)
+{
+	uint64_t left = an->elf.size;	/* tables don't overlap */
+
+	(void)why;
+	for (size_t i = 0; i < an->cfi.fdes.n && left; i++) {
+		const struct pb_fde *f = &an->cfi.fdes.v[i];
+		uint64_t len = f->lsda ? pb_elf_room(&an->elf, f->lsda) : 0, read;
+		const uint8_t *p;
+
+		if (len > MAX_TABLE)
+			len = MAX_TABLE;
+		p = len ? pb_elf_at(&an->elf, f->lsda, len) : NULL;
+		read = p ? read_table(an, f, p, len) : 0;
+		left -= read < left ? read : left;
+	}
+	return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which short jump takes which hole (abi/analysis.h). Sites come in the order
+ * of their addresses, all reach equally far, and each takes the lowest hole
+ * that it reaches: so no other choice serves more of them.
+ */
+#include "base/base.h"
+#include "module/analysis/stages.h"
+#include "module/analysis/relocate.h"
+
+#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* how far from the window's start */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)
+
+static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
+{
+	const struct pb_range *r = pb_range_find(an, g->addr);
+	size_t i = pb_addr_lower(&an->textrels, g->addr - 7);
+
+	if (i < an->textrels.n && an->textrels.v[i] < g->end)
+		return true;
+	for (uint64_t at = g->addr; at < g->end; at++)
+		if (pb_bit_test(r->reached, at - r->addr))
+			return true;
+	return false;
+}
+
+/* A window may reach into the padding after its function. */
+static void leave_window(const struct pb_an *an, struct pb_gap *g)
+{
+	long i = pb_fn_lower(an, g->addr);
+	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
+	uint64_t end = f ? f->addr + f->window + f->window_len : 0;
+
+	if (f && f->window_len && end > g->addr)
+		g->addr = end;
+}
+
+void pb_holes_prepare(struct pb_an *an)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->gaps.n; i++) {
+		struct pb_gap g = an->gaps.v[i];
+
+		if (leads_into(an, &g))
+			continue;
+		leave_window(an, &g);
+		if (g.addr + PB_JUMP_LEN <= g.end)
+			an->gaps.v[n++] = g;
+	}
+	an->gaps.n = n;
+}
+
+uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window)
+{
+	struct pb_gap *g = an->gaps.v;
+
+	while (*from < an->gaps.n && g[*from].end + BELOW < window + PB_JUMP_LEN)
+		(*from)++;
+	for (size_t i = *from; i < an->gaps.n && g[i].addr <= window + ABOVE; i++) {
+		uint64_t hole = g[i].addr;
+
+		if (hole + BELOW < window)
+			hole = window - BELOW;
+		if (hole + PB_JUMP_LEN > g[i].end)
+			continue;
+		g[i].addr = hole + PB_JUMP_LEN;
+		return hole;
+	}
+	return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Where a file's code is: its executable sections, or, in a file without
+ * section headers, its executable segments. */
+#include <errno.h>
+#include <string.h>
+#include "base/base.h"
+#include "module/analysis/stages.h"
+
+#define MAX_CODE	(2ull << 30)	/* what a rel32 can reach */
+#define MAX_RANGES	65536
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct pb_range *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static bool is_stubs(const char *name)
+{
+	static const char *const names[] = { ".plt", ".plt.got", ".plt.sec", ".plt.bnd", ".iplt" };
+
+	for (size_t i = 0; i < pb_array_size(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool executable_at(const struct pb_elf *e, uint64_t addr)
+{
+	for (unsigned i = 0; i < e->nr_ph; i++)
+		if (e->ph[i].p_type == PT_LOAD && e->ph[i].p_flags & PF_X &&
+		    addr - e->ph[i].p_vaddr < e->ph[i].p_filesz)
+			return true;
+	return false;
+}
+
+/* The bytes are those that the loader maps, not those the section claims. */
+static void add(struct pb_an *an, uint64_t addr, uint64_t size, bool stubs)
+{
+	struct pb_range r = { .addr = addr, .size = size, .stubs = stubs };
+
+	if (!size || !addr || !executable_at(&an->elf, addr))
+		return;
+	r.bytes = pb_elf_at(&an->elf, addr, size);
+	if (r.bytes)
+		pb_vec_push(&an->ranges, r);
+}
+
+static void drop_overlaps(struct pb_an *an)
+{
+	size_t n = 0;
+
+	pb_vec_sort(&an->ranges, by_addr);
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		const struct pb_range *r = &an->ranges.v[i];
+
+		if (n && r->addr < an->ranges.v[n - 1].addr + an->ranges.v[n - 1].size)
+			continue;
+		an->ranges.v[n++] = *r;
+	}
+	an->ranges.n = n;
+}
+
+int pb_ranges_read(struct pb_an *an, const char **why)
+{
+	struct pb_elf *e = &an->elf;
+	uint64_t total = 0;
+
+	for (unsigned i = 1; i < e->nr_sh && an->ranges.n < MAX_RANGES; i++)
+		if (e->sh[i].sh_flags & SHF_EXECINSTR && e->sh[i].sh_flags & SHF_ALLOC &&
+		    e->sh[i].sh_type != SHT_NOBITS)
+			add(an, e->sh[i].sh_addr, e->sh[i].sh_size,
+			    is_stubs(pb_elf_section_name(e, &e->sh[i])));
+	if (!an->ranges.n)
+		for (unsigned i = 0; i < e->nr_ph; i++)
+			if (e->ph[i].p_type == PT_LOAD && e->ph[i].p_flags & PF_X)
+				add(an, e->ph[i].p_vaddr, e->ph[i].p_filesz, false);
+	drop_overlaps(an);
+	*why = "no memory";
+	if (an->ranges.failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		struct pb_range *r = &an->ranges.v[i];
+
+		total += r->size;
+		if (r->size > an->ranges.v[an->main_range].size)
+			an->main_range = i;
+		*why = "more code than a branch can reach";
+		if (total > MAX_CODE)
+			return -EFBIG;
+		*why = "no memory";
+		r->reached = calloc(r->size / 64 + 1, 8);
+		r->called = calloc(r->size / 64 + 1, 8);
+		if (!r->reached || !r->called)
+			return -ENOMEM;
+		if (!(an->flags & PB_MODULE_RETURNS))
+			continue;
+		r->starts = calloc(r->size / 64 + 1, 8);
+		r->used = calloc(r->size / 64 + 1, 8);
+		r->otherwise = calloc(r->size / 64 + 1, 8);
+		if (!r->starts || !r->used || !r->otherwise)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr)
+{
+	size_t low = 0, high = an->ranges.n;
+
+	if (high && addr - an->ranges.v[an->main_range].addr < an->ranges.v[an->main_range].size)
+		return &an->ranges.v[an->main_range];
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->ranges.v[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low || addr - an->ranges.v[low - 1].addr >= an->ranges.v[low - 1].size)
+		return NULL;
+	return &an->ranges.v[low - 1];
+}
+
+void pb_mark(const struct pb_an *an, uint64_t addr, bool called)
+{
+	struct pb_range *r = pb_range_find(an, addr);
+
+	if (!r)
+		return;
+	pb_bit_set(r->reached, addr - r->addr);
+	if (called)
+		pb_bit_set(r->called, addr - r->addr);
+	if (r->otherwise)
+		pb_bit_set(r->otherwise, addr - r->addr);
+}
+
+int pb_addr_compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr)
+{
+	size_t low = 0, high = v->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (v->v[mid] < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int by_hook_addr(const void *a, const void *b)
+{
+	const struct pb_hook_at *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void pb_hooks_sort(pb_hook_vec *v)
+{
+	pb_vec_sort(v, by_hook_addr);
+}
+
+const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr)
+{
+	size_t low = 0, high = v->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (v->v[mid].addr < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < v->n && v->v[low].addr == addr ? &v->v[low] : NULL;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What becomes of a displaced instruction:
+ *
+ *   nop, compiler's hook call     nothing
+ *   disp32(%rip)                  the same, displacement fixed up
+ *   jmp rel8/rel32                jmp rel32
+ *   jcc rel8/rel32                jcc rel32
+ *   loop*, jrcxz, jecxz           X +2; jmp +5; jmp rel32
+ *   call rel32 (last only)        push $lo; movl $hi,4(%rsp); jmp rel32
+ *   call *reg (last only)         push $lo; movl $hi,4(%rsp); jmp *reg
+ *   call *m (last only)           push m; pop -16(%rsp);
+ *                                 push $lo; movl $hi,4(%rsp); jmp *-8(%rsp)
+ *   other, not PC-relative        the same bytes
+ *
+ * A call pushes the address after the original call: a callee, an unwinder
+ * and a return find what they'd find without us. push takes the low half
+ * (sign-extended) and the move repairs the high half; neither touches flags.
+ * An operand in memory is read before rsp has moved and waits below it, in the
+ * red zone, where no signal comes and the callee's own frame is to be. So what
+ * can fault, reading the operand or pushing, is the first instruction, and
+ * finds everything as the call would have. (Alone a call of a non-canonical
+ * address, which faults in the call, faults in the jmp, rsp moved.)
+ */
+#include "module/analysis/relocate.h"
+#include <Zydis/Zydis.h>
+#include <string.h>
+#include "abi/analysis_access.h"
+
+struct state {
+	const struct pb_window_in *in;
+	struct pb_window_out *out;
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction insn;
+	unsigned off;		/* of the instruction in the window */
+	unsigned len;		/* of the code so far */
+	bool ended;		/* control doesn't fall through */
+	bool called;		/* ends with a call */
+	bool wrote;		/* anything but nops */
+};
+
+static void put(struct state *s, const void *bytes, unsigned n)
+{
+	memcpy(s->out->code + s->len, bytes, n);
+	s->len += n;
+	s->wrote = true;
+}
+
+static void put_byte(struct state *s, uint8_t byte)
+{
+	put(s, &byte, 1);
+}
+
+static void fix(struct state *s, uint8_t kind, unsigned off, uint64_t value, unsigned addend)
+{
+	struct pb_fixup *f = &s->out->fixups[s->out->head.nr_fixups++];
+
+	*f = (struct pb_fixup){ .value = value, .off = (uint8_t)off, .kind = kind,
+				.addend = (uint8_t)addend };
+}
+
+/* 4 bytes to be filled in. */
+static void put_fixed(struct state *s, uint8_t kind, uint64_t value)
+{
+	static const uint8_t zero[4];
+
+	fix(s, kind, s->len, value, 0);
+	put(s, zero, 4);
+}
+
+static void put_jump(struct state *s, uint64_t target)
+{
+	put_byte(s, 0xe9);
+	put_fixed(s, PB_FIX_REL32, target);
+}
+
+static void put_pair(struct state *s, unsigned orig)
+{
+	s->out->pairs[s->out->head.nr_pairs++] =
+		(struct pb_pair){ (uint8_t)orig, (uint8_t)s->len };
+}
+
+static bool rip_relative(const ZydisDecodedInstruction *i)
+{
+	return i->raw.modrm.offset && i->raw.modrm.mod == 0 && i->raw.modrm.rm == 5 &&
+	       i->raw.disp.size == 32;
+}
+
+static uint64_t next_addr(const struct state *s)
+{
+	return s->in->addr + s->off + s->insn.length;
+}
+
+/* The instruction's bytes (or a variant of them as long), displacement fixed up. */
+static enum pb_refused copy(struct state *s, const uint8_t *bytes, unsigned length)
+{
+	unsigned at = s->len;
+
+	if (rip_relative(&s->insn)) {
+		if (s->insn.address_width != 64)
+			return PB_REFUSED_RELOCATE;
+		fix(s, PB_FIX_REL32, at + s->insn.raw.disp.offset,
+		    next_addr(s) + (uint64_t)s->insn.raw.disp.value,
+		    length - s->insn.raw.disp.offset - 4);
+	}
+	put(s, bytes, length);
+	if (rip_relative(&s->insn))
+		memset(s->out->code + at + s->insn.raw.disp.offset, 0, 4);
+	return PB_REFUSED_NOT;
+}
+
+static void put_return_address(struct state *s)
+{
+	static const uint8_t movl[] = { 0xc7, 0x44, 0x24, 0x04 };
+
+	put_byte(s, 0x68);
+	put_fixed(s, PB_FIX_LO32, next_addr(s));
+	put(s, movl, sizeof(movl));
+	put_fixed(s, PB_FIX_HI32, next_addr(s));
+}
+
+/* ff /2 becomes ff /4 (jmp r) or ff /6 (push m). */
+static enum pb_refused indirect_call(struct state *s, const uint8_t *bytes)
+{
+	static const uint8_t pop_below[] = { 0x8f, 0x44, 0x24, 0xf0 };
+	static const uint8_t jmp_below[] = { 0xff, 0x64, 0x24, 0xf8 };
+	const ZydisDecodedInstruction *i = &s->insn;
+	bool reg = i->raw.modrm.mod == 3;
+	unsigned modrm = i->raw.modrm.offset;
+	uint8_t as[ZYDIS_MAX_INSTRUCTION_LENGTH];
+	enum pb_refused refused;
+
+	if (i->opcode != 0xff || i->raw.modrm.reg != 2)
+		return PB_REFUSED_RELOCATE;
+	/* call *%rsp: the push would change it */
+	if (reg && i->raw.modrm.rm == 4 && !i->raw.rex.B)
+		return PB_REFUSED_RELOCATE;
+	memcpy(as, bytes, i->length);
+	as[modrm] = (uint8_t)((as[modrm] & ~0x38) | (reg ? 4 : 6) << 3);
+	if (reg) {
+		put_return_address(s);
+		return copy(s, as, i->length);
+	}
+	refused = copy(s, as, i->length);
+	put(s, pop_below, sizeof(pop_below));
+	put_return_address(s);
+	put(s, jmp_below, sizeof(jmp_below));
+	return refused;
+}
+
+static enum pb_refused call(struct state *s, const uint8_t *bytes)
+{
+	const ZydisDecodedInstruction *i = &s->insn;
+
+	/* what returns would return into the jump */
+	if (s->off + i->length < s->in->jump_len)
+		return PB_REFUSED_CALL;
+	if (i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
+	    i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE)
+		return PB_REFUSED_RELOCATE;
+	s->ended = true;
+	s->called = true;
+	if (!i->raw.imm[0].is_relative)
+		return indirect_call(s, bytes);
+	put_return_address(s);
+	put_jump(s, next_addr(s) + (uint64_t)i->raw.imm[0].value.s);
+	return PB_REFUSED_NOT;
+}
+
+static enum pb_refused relative(struct state *s, const uint8_t *bytes)
+{
+	const ZydisDecodedInstruction *i = &s->insn;
+	uint64_t target = next_addr(s) + (uint64_t)i->raw.imm[0].value.s;
+	uint8_t opcode = i->opcode;
+
+	/* processors disagree on what it does to a branch; and Xeon Phi's VEX branches */
+	if (i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ||
+	    i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return PB_REFUSED_RELOCATE;
+	if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (opcode == 0xe9 || opcode == 0xeb)) {
+		put_jump(s, target);
+		s->ended = true;
+	} else if ((i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (opcode & 0xf0) == 0x70) ||
+		   (i->opcode_map == ZYDIS_OPCODE_MAP_0F && (opcode & 0xf0) == 0x80)) {
+		put_byte(s, 0x0f);
+		put_byte(s, 0x80 | (opcode & 0x0f));
+		put_fixed(s, PB_FIX_REL32, target);
+	} else if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && opcode >= 0xe0 && opcode <= 0xe3) {
+		static const uint8_t over[] = { 0x02, 0xeb, 0x05 };
+
+		put(s, bytes, i->length - 1u);	/* prefixes: jecxz, loop by ecx */
+		put(s, over, sizeof(over));
+		put_jump(s, target);
+	} else {
+		return PB_REFUSED_RELOCATE;	/* xbegin */
+	}
+	return PB_REFUSED_NOT;
+}
+
+/* What tells or takes its own address otherwise, or leaves the mode we know. */
+static bool knows_its_place(const ZydisDecodedInstruction *i)
+{
+	switch (i->mnemonic) {
+	case ZYDIS_MNEMONIC_SYSCALL: case ZYDIS_MNEMONIC_SYSENTER:
+	case ZYDIS_MNEMONIC_SYSRET: case ZYDIS_MNEMONIC_SYSEXIT:
+	case ZYDIS_MNEMONIC_IRET: case ZYDIS_MNEMONIC_IRETD: case ZYDIS_MNEMONIC_IRETQ:
+	case ZYDIS_MNEMONIC_UIRET:
+		return true;
+	default:
+		return i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+	}
+}
+
+static bool never_falls_through(const ZydisDecodedInstruction *i)
+{
+	switch (i->mnemonic) {
+	/* not UD2 and the like: a handler may step over them */
+	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Those that compilers pad with. Zydis calls more so (0f 0d /r, 0f 19..1e),
+ * which fault on some processors. */
+static bool is_nop(const ZydisDecodedInstruction *i)
+{
+	return i->mnemonic == ZYDIS_MNEMONIC_NOP &&
+	       i->opcode == (i->opcode_map == ZYDIS_OPCODE_MAP_0F ? 0x1f : 0x90);
+}
+
+static const struct pb_nop *hook_call(const struct state *s)
+{
+	uint64_t addr = s->in->addr + s->off;
+	size_t low = 0, high = s->in->nr_nops;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->in->nops[mid].addr < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->in->nr_nops && s->in->nops[low].addr == addr ? &s->in->nops[low] : NULL;
+}
+
+static bool decode(struct state *s)
+{
+	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&s->decoder, NULL,
+		s->in->bytes + s->off, s->in->avail - s->off, &s->insn));
+}
+
+static enum pb_refused displace(struct state *s)
+{
+	const uint8_t *bytes = s->in->bytes + s->off;
+	const struct pb_nop *hook = hook_call(s);
+	const ZydisDecodedInstruction *i = &s->insn;
+
+	put_pair(s, s->off);
+	if (hook && hook->len == i->length) {
+		memcpy(s->out->rest + s->off, pb_nop_bytes(hook->len), hook->len);
+		return PB_REFUSED_NOT;
+	}
+	if (is_nop(i))
+		return PB_REFUSED_NOT;
+	/* where an indirect branch may land */
+	if (i->mnemonic == ZYDIS_MNEMONIC_ENDBR64 && s->off)
+		return PB_REFUSED_BRANCH;
+	if (knows_its_place(i))
+		return PB_REFUSED_RELOCATE;
+	if (i->mnemonic == ZYDIS_MNEMONIC_CALL)
+		return call(s, bytes);
+	if (i->raw.imm[0].is_relative)
+		return relative(s, bytes);
+	s->ended = never_falls_through(i);
+	return copy(s, bytes, i->length);
+}
+
+/* After an instruction that doesn't fall through: padding that is never run,
+ * up to the next entry. */
+static enum pb_refused pad(struct state *s)
+{
+	while (s->off < s->in->jump_len) {
+		if (s->off >= s->in->avail || s->off >= s->in->room)
+			return PB_REFUSED_SHORT;
+		uint8_t b = s->in->bytes[s->off];
+
+		if (b == 0xcc || b == 0x00)
+			s->off++;
+		else if (decode(s) && is_nop(&s->insn))
+			s->off += s->insn.length;
+		else
+			return PB_REFUSED_SHORT;
+	}
+	return PB_REFUSED_NOT;
+}
+
+/* A branch of the window into its own middle. To its start it may go: that is
+ * a jump to the function, and is one in the copy as well. */
+static bool branches_inside(const struct state *s)
+{
+	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {
+		const struct pb_fixup *f = &s->out->fixups[i];
+
+		if (f->kind == PB_FIX_REL32 && f->value > s->in->addr &&
+		    f->value - s->in->addr < s->off)
+			return true;
+	}
+	return false;
+}
+
+enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_out *out)
+{
+	struct state s = { .in = in, .out = out };
+	enum pb_refused refused = PB_REFUSED_NOT;
+
+	memset(out, 0, sizeof(*out));
+	ZydisDecoderInit(&s.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	while ((s.off < in->jump_len || s.off < in->reach) && !s.ended) {
+		if (s.off >= in->room)
+			return PB_REFUSED_CROSSES;
+		if (s.off >= in->avail || !decode(&s))
+			return PB_REFUSED_DECODE;
+		if (s.off + s.insn.length > in->room)
+			return PB_REFUSED_CROSSES;
+		if (s.off + s.insn.length > PB_WINDOW_MAX)
+			return PB_REFUSED_RELOCATE;
+		memcpy(out->rest + s.off, in->bytes + s.off, s.insn.length);
+		refused = displace(&s);
+		if (refused)
+			return refused;
+		s.off += s.insn.length;
+	}
+	unsigned code_end = s.off;
+
+	refused = pad(&s);
+	if (refused)
+		return refused;
+	if (s.off > in->room)
+		return PB_REFUSED_CROSSES;
+	if (branches_inside(&s))
+		return PB_REFUSED_BRANCH;
+	memcpy(out->orig, in->bytes, s.off);
+	memcpy(out->rest + code_end, in->bytes + code_end, s.off - code_end);
+	out->all_nops = !s.wrote;
+	out->padded = s.off > code_end;
+	if (!s.ended) {
+		put_pair(&s, s.off);
+		put_jump(&s, in->addr + s.off);
+	}
+	out->head.len = (uint8_t)s.len;
+	out->head.window_len = (uint8_t)s.off;
+	return s.len > PB_RECIPE_MAX ? PB_REFUSED_RELOCATE : PB_REFUSED_NOT;
+}
+
+size_t pb_window_store(const struct pb_window_out *w, uint8_t *to)
+{
+	const struct { const void *v; size_t n; } part[] = {
+		{ &w->head, sizeof(w->head) },
+		{ w->fixups, w->head.nr_fixups * sizeof(w->fixups[0]) },
+		{ w->pairs, w->head.nr_pairs * sizeof(w->pairs[0]) },
+		{ w->code, w->head.len },
+		{ w->orig, w->head.window_len },
+		{ w->rest, w->head.window_len },
+	};
+	size_t size = 0;
+
+	for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
+		memcpy(to + size, part[i].v, part[i].n);
+		size += part[i].n;
+	}
+	return size;
+}

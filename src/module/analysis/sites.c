@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* For each function: its window and recipe, or the reason why not. */
+#include <errno.h>
+#include <string.h>
+#include "base/base.h"
+#include "module/analysis/stages.h"
+#include "module/analysis/relocate.h"
+
+/* Does anything in the module lead strictly inside [start, start + len)? Only
+ * the jump's bytes matter: what a window has after them stays what it is, and
+ * none of its instructions begins there. */
+static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
+{
+	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)
+		if (pb_bit_test(r->reached, off))
+			return true;
+	return false;
+}
+
+static size_t nop_lower(const struct pb_an *an, uint64_t addr)
+{
+	size_t low = 0, high = an->nops.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->nops.v[mid].addr < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Relocated words are up to 8 bytes wide. */
+static bool relocated(const struct pb_an *an, uint64_t start, unsigned len)
+{
+	size_t i = pb_addr_lower(&an->textrels, start > 7 ? start - 7 : 0);
+
+	return i < an->textrels.n && an->textrels.v[i] < start + len;
+}
+
+/* A hook call that the window touches must be one of its instructions. */
+static bool cuts_nop(const struct pb_an *an, const struct pb_window_out *w, uint64_t start)
+{
+	uint64_t end = start + w->head.window_len;
+	size_t i = nop_lower(an, start > 5 ? start - 5 : 0);
+
+	for (; i < an->nops.n && an->nops.v[i].addr < end; i++) {
+		const struct pb_nop *n = &an->nops.v[i];
+		bool whole = n->addr + n->len <= start;
+
+		for (unsigned k = 0; k < w->head.nr_pairs; k++)
+			whole |= start + w->pairs[k].orig == n->addr;
+		if (!whole)
+			return true;
+	}
+	return false;
+}
+
+bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end)
+{
+	size_t i = nop_lower(an, start > 5 ? start - 5 : 0);
+
+	for (; i < an->nops.n && an->nops.v[i].addr < end; i++)
+		if (an->nops.v[i].addr + an->nops.v[i].len > start)
+			return true;
+	return false;
+}
+
+static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
+{
+	/* fewer nops than a jump needs: instructions are displaced */
+	if (f->kind == PB_SITE_NOP && !w->all_nops)
+		return PB_SITE_SYMBOL;
+	return f->kind;
+}
+
+uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     unsigned reach, struct pb_window_out *w)
+{
+	const struct pb_range *r = pb_range_find(an, from);
+	uint64_t off = start - r->addr;
+	size_t next = pb_addr_lower(&an->barriers, from + 1);
+	uint8_t refused;
+
+	if (off >= r->size)
+		return PB_REFUSED_SHORT;
+	struct pb_window_in in = {
+		.bytes = r->bytes + off, .addr = start, .avail = r->size - off,
+		.jump_len = jump_len, .reach = reach,
+		.room = next < an->barriers.n ? an->barriers.v[next] - start : UINT64_MAX,
+		.nops = an->nops.v, .nr_nops = an->nops.n,
+	};
+
+	if (next < an->barriers.n && an->barriers.v[next] <= start)
+		return PB_REFUSED_CROSSES;
+	refused = (uint8_t)pb_window_make(&in, w);
+	if (refused)
+		return refused;
+	if (relocated(an, start, w->head.window_len))
+		return PB_REFUSED_TEXTREL;
+	if (branched_into(r, start, jump_len))
+		return PB_REFUSED_BRANCH;
+	if (cuts_nop(an, w, start))
+		return PB_REFUSED_DECODE;
+	return PB_REFUSED_NOT;
+}
+
+uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
+		     struct pb_window_out *w)
+{
+	return pb_window_to(an, from, start, jump_len, 0, w);
+}
+
+static enum pb_refused make_window(struct pb_an *an, const struct pb_fn *f, unsigned jump_len,
+				   struct pb_window_out *w)
+{
+	return pb_window_at(an, f->addr, f->addr + f->window, jump_len, w);
+}
+
+static void add_bytes(struct pb_an *an, const uint8_t *bytes, size_t size)
+{
+	static const uint8_t zeros[8];
+
+	pb_vec_append(&an->recipes, bytes, size);
+	pb_vec_append(&an->recipes, zeros, -an->recipes.n % 8);
+}
+
+static void add_recipe(struct pb_an *an, const struct pb_window_out *w)
+{
+	uint8_t bytes[PB_WINDOW_STORE_MAX];
+
+	add_bytes(an, bytes, pb_window_store(w, bytes));
+}
+
+static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_window_out *w)
+{
+	f->refused = PB_REFUSED_NOT;
+	f->kind = kind_of(f, w);
+	f->window_len = w->head.window_len;
+	f->recipe = (uint32_t)an->recipes.n;
+	add_recipe(an, w);
+}
+
+/* Where there is no room for the long jump but for the short one, the length
+ * of the window is noted, to keep holes out of it. */
+static void make_site(struct pb_an *an, struct pb_fn *f)
+{
+	struct pb_window_out w;
+
+	f->refused = (uint8_t)make_window(an, f, PB_JUMP_LEN, &w);
+	if (!f->refused)
+		keep_window(an, f, &w);
+	else if (!make_window(an, f, PB_JUMP_SHORT, &w))
+		f->window_len = w.head.window_len;
+}
+
+static bool take_hole(struct pb_an *an, struct pb_fn *f, size_t *from)
+{
+	uint64_t window = f->addr + f->window, hole = pb_hole_take(an, from, window);
+	const struct pb_range *r = hole ? pb_range_find(an, hole) : NULL;
+	struct pb_window_out w;
+
+	if (!hole || make_window(an, f, PB_JUMP_SHORT, &w))
+		return false;
+	f->via = (int16_t)(hole - window);
+	keep_window(an, f, &w);
+	add_bytes(an, r->bytes + (hole - r->addr), PB_JUMP_LEN);
+	return true;
+}
+
+static void dig_hole(struct pb_an *an, struct pb_fn *f)
+{
+	struct pb_window_out w, dug;
+	uint64_t dig = pb_dig(an, f, &dug);
+
+	if (!dig || make_window(an, f, PB_JUMP_SHORT, &w))
+		return;
+	f->via = (int16_t)(dig + PB_JUMP_LEN - (f->addr + f->window));
+	f->dug_len = dug.head.window_len;
+	f->flags |= PB_FUNC_DUG;
+	keep_window(an, f, &w);
+	add_recipe(an, &dug);
+}
+
+static void make_short_sites(struct pb_an *an)
+{
+	size_t from = 0, left = 0;
+
+	pb_holes_prepare(an);
+	for (size_t i = 0; i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+
+		if (f->refused && f->window_len)
+			left += !take_hole(an, f, &from);
+	}
+	for (size_t i = 0; left && i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+
+		if (f->refused && f->window_len)
+			dig_hole(an, f);
+	}
+}
+
+/* A function of one byte, and the next one right after. */
+static void ride(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
+{
+	struct pb_window_out w;
+
+	if (next->addr != f->addr + PB_JUMP_RIDE || next->refused || next->via || next->window ||
+	    next->kind == PB_SITE_CYG || f->window || make_window(an, f, PB_JUMP_RIDE, &w) ||
+	    w.head.window_len != PB_JUMP_RIDE)
+		return;
+	f->flags |= PB_FUNC_RIDES;
+	keep_window(an, f, &w);
+}
+
+int pb_sites_make(struct pb_an *an, const char **why)
+{
+	for (size_t i = 0; i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+
+		if (!f->refused)
+			make_site(an, f);
+	}
+	make_short_sites(an);
+	for (size_t i = 0; i + 1 < an->fns.n; i++)
+		if (an->fns.v[i].refused == PB_REFUSED_SHORT)
+			ride(an, &an->fns.v[i], &an->fns.v[i + 1]);
+	*why = "too many functions";
+	if (an->recipes.n > UINT32_MAX)
+		return -EFBIG;
+	*why = "no memory";
+	return an->recipes.failed ? -ENOMEM : 0;
+}

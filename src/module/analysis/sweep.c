@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One pass over all code. It finds, for the whole module,
+ *
+ *   - every byte that a direct branch or call or a switch's table leads to, or
+ *     that a RIP-relative lea takes the address of, or, in a program at a fixed
+ *     address, an immediate or a displacement;
+ *   - calls of the compiler's hooks;
+ *   - jumps from one FDE's code into another's;
+ *   - instructions that touch the slot of their return address, by the CFI;
+ *   - whether there is any system call;
+ *   - padding that nothing falls into: it begins where a piece that is known to
+ *     be code ends, and the last instruction there is a return or a jump.
+ *
+ * Code is cut at everything known to start there: sections, FDEs and their
+ * ends, symbols. Each piece is decoded linearly from its start, so data
+ * between functions can't put the decoder out of step for long. A piece that
+ * nothing vouches for (no FDE, no symbol) and that isn't padding is decoded
+ * from every byte of it: whatever could be a branch there counts as one.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include "base/base.h"
+#include "module/analysis/flow.h"
+#include "module/analysis/insn.h"
+#include "module/analysis/stages.h"
+
+#define THREAD_FROM	(512u << 10)	/* bytes of code for which a second thread pays */
+
+/* A place where decoding starts anew. Sorted by address, then by what. */
+struct cut {
+	uint64_t addr;
+	bool code;		/* something vouches for it */
+};
+typedef PB_VEC(struct cut) cut_vec;
+
+struct worker {
+	struct pb_an *an;
+	const struct cut *cuts;
+	size_t from, to;
+	ZydisDecoder decoder;
+	struct pb_insn insn;
+	struct pb_cfi_cursor cursor;
+	long fde;		/* of the cursor, or -1 */
+	const struct pb_range *range;
+	bool fixed;		/* the program is at a fixed address */
+	pb_hook_vec hook_calls;
+	pb_addr_vec ra_reads;
+	pb_gap_vec gaps;
+	pb_leap_vec leaps;
+	uint64_t ended_at;	/* code that doesn't fall through ends there */
+	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
+	bool syscalls;
+	bool vouched;		/* what is decoded is code */
+	bool flows;		/* exits are looked for */
+	struct pb_flow flow;
+};
+
+static void mark(const struct worker *w, uint64_t target, bool called, bool otherwise)
+{
+	const struct pb_range *r = w->range;
+
+	if (target - r->addr >= r->size) {
+		pb_mark(w->an, target, called);
+		return;
+	}
+	pb_bit_set(r->reached, target - r->addr);
+	if (called)
+		pb_bit_set(r->called, target - r->addr);
+	if (otherwise && r->otherwise)
+		pb_bit_set(r->otherwise, target - r->addr);
+}
+
+/* A jump counts only where it is a function's last call. */
+static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
+{
+	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
+	bool call = w->insn.what == PB_INSN_CALL;
+
+	if (h && (call || h->hook == PB_HOOK_CYG_EXIT))
+		pb_vec_push(&w->hook_calls, (struct pb_hook_at){ addr, h->hook, w->insn.length });
+}
+
+/* A jump that leaves its FDE's code: a tail call, or into a cold part. */
+static void note_leap(struct worker *w, uint64_t addr, uint64_t target)
+{
+	const struct pb_fde *f = w->fde >= 0 ? &w->an->cfi.fdes.v[w->fde] : NULL;
+
+	if (f && target - f->start >= f->end - f->start)
+		pb_vec_push(&w->leaps, (struct pb_leap){ addr, target });
+}
+
+/* A number in an instruction that is an address in code may be one: a label's,
+ * for a computed goto. */
+static void absolute_addresses(struct worker *w)
+{
+	const struct pb_insn *i = &w->insn;
+
+	for (unsigned k = 0; k < 2; k++)
+		if (i->imm_size[k] >= 32 && (k || !i->relative))
+			pb_mark(w->an, i->imm[k], false);
+	if (i->disp_size == 32 && !pb_insn_rip_relative(i))
+		pb_mark(w->an, (uint64_t)i->disp, false);
+}
+
+static void control_flow(struct worker *w, uint64_t addr)
+{
+	const struct pb_insn *i = &w->insn;
+	uint64_t end = addr + i->length;
+
+	if (i->relative) {
+		uint64_t target = end + i->imm[0];
+		bool call = i->what == PB_INSN_CALL;
+
+		mark(w, target, call, !w->vouched);
+		if (!call)
+			note_leap(w, addr, target);
+		if (call || w->insn.what == PB_INSN_JMP)
+			note_hook(w, &w->an->hook_stubs, target, addr);
+	} else if (pb_insn_rip_relative(i)) {
+		uint64_t ea = end + (uint64_t)i->disp;
+
+		if (i->what == PB_INSN_LEA && pb_range_find(w->an, ea))
+			mark(w, ea, true, true);
+		else if (i->what == PB_INSN_LEA && ea % 4 == 0)
+			pb_vec_push(&w->tables, ea);
+		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
+			note_hook(w, &w->an->hook_slots, ea, addr);
+		/* constants between functions */
+		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
+			mark(w, ea, false, true);
+	}
+	if (w->fixed)
+		absolute_addresses(w);
+}
+
+/*
+ * Does it use the slot at CFA-8? Any explicit access or lea counts, except
+ * gcc's copy of the return address into a realigned frame (push -8(%r10), CFA
+ * = r10+0): that is for people with debuggers and is never looked at.
+ */
+static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_row *row)
+{
+	uint8_t base;
+
+	if (i->what == PB_INSN_POP && row->cfa_reg == PB_REG_RSP && row->cfa_off == 8)
+		return true;
+	if (!i->has_modrm || i->mod == 3 || i->what == PB_INSN_NOP)
+		return false;
+	if (!i->legacy)
+		return false;
+	if (i->rm == 4) {
+		if (i->sib_index != 4 || i->rex & PB_INSN_REX_X)
+			return false;
+		if (i->sib_base == 5 && i->mod == 0)
+			return false;
+		base = i->sib_base;
+	} else {
+		if (i->rm == 5 && i->mod == 0)
+			return false;
+		base = i->rm;
+	}
+	base |= (uint8_t)((i->rex & PB_INSN_REX_B) << 3);
+	if (base != row->cfa_reg || i->disp != (int64_t)row->cfa_off - 8)
+		return false;
+	return !(i->what == PB_INSN_PUSH && row->cfa_off == 0);
+}
+
+/* `lock or $0, (%rsp)`, of which only the barrier is wanted. */
+static bool is_barrier(const struct pb_insn *i)
+{
+	return i->locked && i->imm_size[0] && !i->imm[0] &&
+	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
+}
+
+/* lea of the slot's address for rsp itself, or for the register that the frame
+ * is counted from after it (hand-written code): the slot is not examined. */
+static bool moves_frame(const struct worker *w, uint64_t next)
+{
+	const struct pb_insn *i = &w->insn;
+	uint8_t to = (uint8_t)(i->reg | (i->rex & PB_INSN_REX_R) << 1);
+	struct pb_cfi_cursor cur = w->cursor;
+
+	if (i->what != PB_INSN_LEA)
+		return false;
+	pb_cfi_advance(&cur, next);
+	return to == PB_REG_RSP || to == cur.row.cfa_reg;
+}
+
+static bool decode(struct worker *w, uint64_t off)
+{
+	return pb_insn_decode(&w->decoder, w->range->bytes + off, w->range->size - off, &w->insn);
+}
+
+static bool is_padding(struct worker *w, uint64_t off, uint64_t end, bool *zeros)
+{
+	*zeros = false;
+	while (off < end) {
+		uint8_t b = w->range->bytes[off];
+
+		*zeros |= !b;
+		if (b == 0xcc || b == 0x00 || b == 0x90)
+			off++;
+		else if (decode(w, off) && w->insn.what == PB_INSN_NOP)
+			off += w->insn.length;
+		else
+			return false;
+	}
+	return true;
+}
+
+static bool is_syscall(const struct pb_insn *i)
+{
+	return i->what == PB_INSN_SYSCALL || i->what == PB_INSN_SYSENTER ||
+	       (i->what == PB_INSN_INT && i->imm[0] == 0x80);
+}
+
+/* In what may be data: only one whose number, of a signal's disposition or
+ * mask, is loaded before it. */
+static bool is_signal_syscall(const struct worker *w, uint64_t off)
+{
+	const uint8_t *b = w->range->bytes;
+
+	if (w->insn.what != PB_INSN_SYSCALL)
+		return false;
+	for (uint64_t n = 5; n <= 16 && n <= off; n++)
+		if (b[off - n] == 0xb8 && (b[off - n + 1] == 13 || b[off - n + 1] == 14) &&
+		    !b[off - n + 2] && !b[off - n + 3] && !b[off - n + 4])
+			return true;
+	return false;
+}
+
+static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
+{
+	uint64_t base = w->range->addr;
+	bool through = true;
+
+	w->vouched = true;
+
+	while (off < end) {
+		if (!decode(w, off)) {
+			through = true;
+			if (w->flows)
+				pb_flow_undecoded(&w->flow, base + off);
+			off++;
+			continue;
+		}
+		through = w->insn.what != PB_INSN_RET &&
+			  w->insn.what != PB_INSN_JMP;
+		control_flow(w, base + off);
+		w->syscalls |= is_syscall(&w->insn);
+		if (cfi) {
+			pb_cfi_advance(&w->cursor, base + off);
+			if (touches_return_address(&w->insn, &w->cursor.row) &&
+			    !is_barrier(&w->insn) && !moves_frame(w, base + off + w->insn.length))
+				pb_vec_push(&w->ra_reads, base + off);
+			if (w->flows)
+				pb_flow_insn(&w->flow, &w->insn, base + off, &w->cursor.row);
+		}
+		off += w->insn.length;
+	}
+	if (w->flows)
+		pb_flow_end(&w->flow, base + off, base + end, &w->cursor.row);
+	w->ended_at = off == end && !through ? base + end : 0;
+}
+
+static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
+{
+	uint64_t base = w->range->addr;
+	bool zeros;
+
+	w->vouched = false;
+
+	if (is_padding(w, off, end, &zeros)) {
+		/* zeros may be somebody's data */
+		if (w->ended_at == base + off && !zeros)
+			pb_vec_push(&w->gaps, (struct pb_gap){ base + off, base + end });
+		return;
+	}
+	for (; off < end; off++) {
+		if (!decode(w, off))
+			continue;
+		control_flow(w, w->range->addr + off);
+		w->syscalls |= is_signal_syscall(w, off);
+	}
+}
+
+static void sweep_piece(struct worker *w, const struct cut *c, uint64_t end)
+{
+	const struct pb_cfi *cfi = &w->an->cfi;
+	long fde;
+
+	if (!w->range || c->addr - w->range->addr >= w->range->size)
+		w->range = pb_range_find(w->an, c->addr);
+	if (!w->range || w->range->stubs)
+		return;
+	if (end > w->range->addr + w->range->size)
+		end = w->range->addr + w->range->size;
+	fde = pb_cfi_find(cfi, c->addr);
+	if (fde >= 0 && fde != w->fde)
+		pb_cfi_start(&w->cursor, cfi, &cfi->fdes.v[fde]);
+	w->fde = fde;
+	if (w->flows)
+		pb_flow_begin(&w->flow, w->range, fde, c->addr, c->code);
+	if (fde >= 0 || c->code)
+		sweep_linear(w, c->addr - w->range->addr, end - w->range->addr, fde >= 0);
+	else
+		sweep_everywhere(w, c->addr - w->range->addr, end - w->range->addr);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	for (size_t i = w->from; i < w->to; i++)
+		sweep_piece(w, &w->cuts[i], w->cuts[i + 1].addr);
+	return NULL;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Symbols without an FDE vouch for their size; after it the unknown begins. */
+static void make_cuts(struct pb_an *an, cut_vec *cuts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr, false });
+		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr + an->ranges.v[i].size, false });
+	}
+	for (size_t i = 0; i < an->cfi.fdes.n; i++) {
+		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].start, true });
+		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].end, false });
+	}
+	for (size_t i = 0; i < an->cands.n; i++) {
+		const struct pb_cand *c = &an->cands.v[i];
+
+		pb_vec_push(cuts, (struct cut){ c->addr, true });
+		if (c->size && pb_cfi_find(&an->cfi, c->addr) < 0)
+			pb_vec_push(cuts, (struct cut){ c->addr + c->size, false });
+	}
+	for (size_t i = 0; i < an->labels.n; i++)
+		pb_vec_push(cuts, (struct cut){ an->labels.v[i], true });
+	if (cuts->failed)
+		return;
+	pb_vec_sort(cuts, by_addr);
+	for (size_t i = 0; i < cuts->n; i++) {
+		if (n && cuts->v[n - 1].addr == cuts->v[i].addr)
+			cuts->v[n - 1].code |= cuts->v[i].code;
+		else
+			cuts->v[n++] = cuts->v[i];
+	}
+	cuts->n = n;
+}
+
+/* Where the second thread begins: half of the bytes lie before it. */
+static size_t middle(const struct pb_an *an, const cut_vec *cuts)
+{
+	uint64_t total = 0, seen = 0;
+	size_t i;
+
+	for (i = 0; i < an->ranges.n; i++)
+		total += an->ranges.v[i].size;
+	if (total < THREAD_FROM)
+		return 0;
+	for (i = 0; i + 1 < cuts->n && seen < total / 2; i++)
+		if (pb_range_find(an, cuts->v[i].addr))
+			seen += cuts->v[i + 1].addr - cuts->v[i].addr;
+	return i + 1 < cuts->n ? i : 0;
+}
+
+static bool start_thread(pthread_t *t, struct worker *w)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(t, NULL, work, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return !err;
+}
+
+static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t from, size_t to)
+{
+	memset(w, 0, sizeof(*w));
+	w->an = an;
+	w->cuts = cuts->v;
+	w->from = from;
+	w->to = to;
+	w->fde = -1;
+	w->fixed = an->elf.eh->e_type == ET_EXEC;
+	w->flows = an->flags & PB_MODULE_RETURNS;
+	w->flow.an = an;
+	w->flow.fde = -1;
+	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	ZydisDecoderEnableMode(&w->decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
+}
+
+static void collect(struct pb_an *an, struct worker *w)
+{
+	pb_vec_append(&an->hook_calls, w->hook_calls.v, w->hook_calls.n);
+	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
+	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
+	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
+	pb_vec_append(&an->leaps, w->leaps.v, w->leaps.n);
+	if (w->syscalls)
+		an->an_flags |= PB_AN_SYSCALLS;
+	an->leaps.failed |= w->leaps.failed;
+	pb_vec_free(&w->leaps);
+	an->gaps.failed |= w->gaps.failed;
+	pb_vec_free(&w->gaps);
+	an->hook_calls.failed |= w->hook_calls.failed;
+	an->ra_reads.failed |= w->ra_reads.failed;
+	an->tables.failed |= w->tables.failed;
+	pb_vec_free(&w->tables);
+	pb_vec_free(&w->hook_calls);
+	pb_vec_free(&w->ra_reads);
+	pb_flow_collect(&w->flow);
+}
+
+/*
+ * Position-independent code switches by a table of 4-byte offsets, counted from
+ * the table (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i).
+ * Whatever has its address taken is read as one, up to the first offset that
+ * doesn't lead into code, or to the next such address: what isn't a table costs
+ * a refusal at worst.
+ */
+static void follow_tables(struct pb_an *an)
+{
+	pb_vec_sort(&an->tables, pb_addr_compare);
+	for (size_t i = 0; i < an->tables.n; i++) {
+		uint64_t base = an->tables.v[i], room = pb_elf_room(&an->elf, base), target;
+		const uint8_t *p = pb_elf_at(&an->elf, base, room);
+
+		if (i + 1 < an->tables.n && an->tables.v[i + 1] - base < room)
+			room = an->tables.v[i + 1] - base;
+		for (uint64_t off = 0; p && off + 4 <= room; off += 4) {
+			int32_t v;
+
+			memcpy(&v, p + off, 4);
+			target = base + (uint64_t)(int64_t)v;
+			if (!pb_range_find(an, target))
+				break;
+			pb_mark(an, target, false);
+		}
+	}
+}
+
+int pb_sweep(struct pb_an *an, const char **why)
+{
+	cut_vec cuts = { 0 };
+	struct worker w[2];
+	pthread_t thread;
+
+	*why = "no memory";
+	make_cuts(an, &cuts);
+	if (an->flags & PB_MODULE_RETURNS) {
+		an->units = calloc(an->cfi.fdes.n + 1, sizeof(*an->units));
+		an->goes_on = calloc(an->cfi.fdes.n + 1, sizeof(*an->goes_on));
+	}
+	if (cuts.failed || (an->flags & PB_MODULE_RETURNS && (!an->units || !an->goes_on))) {
+		pb_vec_free(&cuts);
+		return -ENOMEM;
+	}
+	if (cuts.n > 1) {
+		size_t half = middle(an, &cuts);
+
+		init(&w[0], an, &cuts, 0, half);
+		init(&w[1], an, &cuts, half, cuts.n - 1);
+		bool threaded = half && start_thread(&thread, &w[0]);
+
+		work(&w[1]);
+		if (threaded)
+			pthread_join(thread, NULL);
+		else
+			work(&w[0]);
+		collect(an, &w[0]);
+		collect(an, &w[1]);
+	}
+	pb_vec_free(&cuts);
+	pb_hooks_sort(&an->hook_calls);
+	if (an->gaps.failed || an->leaps.failed || an->hook_calls.failed || an->ra_reads.failed ||
+	    an->tables.failed || an->exits.failed || an->pads.failed)
+		return -ENOMEM;
+	pb_leaps_sort(an);
+	follow_tables(an);
+	if (an->flags & PB_MODULE_RETURNS)
+		pb_labels_follow(an);
+	return 0;
+}

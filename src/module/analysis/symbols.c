@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Candidates for functions from every symbol table that belongs to the file. */
+#include <errno.h>
+#include <string.h>
+#include "base/clean_text.h"
+#include "module/analysis/stages.h"
+
+#define MAX_NAME 4096	/* C++ mangles to a few thousand */
+
+/* Length up to a version ("@@GLIBC_2.2"), 0 if it can't be a line of text. */
+static size_t usable_name(const char *name)
+{
+	size_t len = 0;
+
+	for (; name[len] && name[len] != '@'; len++)
+		if (name[len] == ' ' || pb_text_control(name + len) || len == MAX_NAME)
+			return 0;
+	return len;
+}
+
+static bool is_mapping_symbol(const char *name)
+{
+	return name[0] == '.' && name[1] == 'L';
+}
+
+static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
+{
+	unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
+	const struct pb_range *r = pb_range_find(an, s->st_value);
+	struct pb_cand c = { .addr = s->st_value, .name = name };
+
+	if (!r || r->stubs)
+		return;
+	if (type == STT_NOTYPE) {
+		if (!is_mapping_symbol(name))
+			pb_vec_push(&an->labels, s->st_value);
+		return;
+	}
+	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+		return;
+	c.len = (uint32_t)usable_name(name);
+	if (!c.len) {
+		pb_vec_push(&an->labels, s->st_value);
+		return;
+	}
+	/* a size that runs out of the section says nothing */
+	if (s->st_size <= r->size - (s->st_value - r->addr))
+		c.size = s->st_size;
+	if (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE)
+		c.flags |= PB_CAND_GLOBAL;
+	if (type == STT_GNU_IFUNC)
+		c.flags |= PB_CAND_IFUNC;
+	pb_vec_push(&an->cands, c);
+}
+
+static bool add_table(struct pb_an *an, struct pb_elf *e, unsigned type)
+{
+	struct pb_elf_symbols t;
+
+	if (!pb_elf_symbols(e, type, &t))
+		return false;
+	for (uint64_t i = 1; i < t.n; i++) {
+		const char *name;
+
+		if (t.v[i].st_shndx == SHN_UNDEF || t.v[i].st_shndx == SHN_ABS || !t.v[i].st_value)
+			continue;
+		name = pb_elf_string(&t.strings, t.v[i].st_name);
+		if (name)
+			add_symbol(an, &t.v[i], name);
+	}
+	return t.n > 1;
+}
+
+int pb_symbols_read(struct pb_an *an, const char **why)
+{
+	bool complete = add_table(an, &an->elf, SHT_SYMTAB);
+
+	add_table(an, &an->elf, SHT_DYNSYM);
+	for (unsigned i = 0; i < an->nr_debug; i++)
+		complete |= add_table(an, &an->debug[i], SHT_SYMTAB);
+	if (complete)
+		an->an_flags |= PB_AN_HAS_SYMTAB;
+	pb_vec_sort(&an->labels, pb_addr_compare);
+	*why = "no memory";
+	return an->cands.failed || an->labels.failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * .eh_frame: where functions begin and end, and where the return address
+ * stands at each instruction. Hardened: the bytes are outside bytes.
+ * Source of the format: LSB 5.0 "Exception Frames", DWARF 5 section 6.4.
+ *
+ * Context: any thread; tables are read-only once read.
+ */
+#ifndef PB_MODULE_CFI_H
+#define PB_MODULE_CFI_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "module/elf/elf_file.h"
+#include "module/elf/vec.h"
+
+#define PB_REG_RBP	5	/* as in instructions, not as in DWARF */
+#define PB_REG_RSP	4
+#define PB_REG_NONE	255
+
+/* The canonical frame address: cfa_reg + cfa_off, and the return address at
+ * CFA-8 unless ra_moved. cfa_reg is PB_REG_NONE where it is an expression. */
+struct pb_cfi_row {
+	uint8_t cfa_reg;
+	bool ra_undefined;	/* no caller to return to: _start, clone's child */
+	bool ra_moved;		/* the return address isn't at CFA-8 */
+	int32_t cfa_off;
+};
+
+struct pb_cie {
+	uint64_t off;		/* in the section */
+	const uint8_t *insns, *insns_end;
+	uint64_t code_align;
+	int64_t data_align;
+	uint8_t ra_reg;
+	uint8_t encoding;	/* of the FDEs' addresses */
+	uint8_t lsda_encoding;	/* of what they tell the personality routine */
+	bool has_augmentation;
+	bool signal;		/* 'S': a signal frame's return trampoline */
+};
+
+struct pb_fde {
+	uint64_t start, end;
+	const uint8_t *insns, *insns_end;
+	uint64_t lsda;		/* address of the table of landing pads, or 0 */
+	uint32_t cie;
+	bool signal;
+	bool entry;		/* first row is CFA = rsp+8: control comes here by a call */
+	bool ra_undefined;
+};
+
+struct pb_cfi {
+	PB_VEC(struct pb_cie) cies;
+	PB_VEC(struct pb_fde) fdes;	/* sorted by start */
+};
+
+/* Reads the table; broken records end it. false: out of memory. */
+bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e);
+void pb_cfi_free(struct pb_cfi *c);
+/* The last FDE at or before addr that covers it, or -1. */
+long pb_cfi_find(const struct pb_cfi *c, uint64_t addr);
+
+#define PB_CFI_STACK 8
+
+/* Walks an FDE's rows in the order of addresses. */
+struct pb_cfi_cursor {
+	const uint8_t *p, *end;
+	uint64_t loc;		/* the row holds below this address */
+	const struct pb_cie *cie;
+	struct pb_cfi_row row, initial, stack[PB_CFI_STACK];
+	unsigned depth;
+};
+
+void pb_cfi_start(struct pb_cfi_cursor *cur, const struct pb_cfi *c, const struct pb_fde *f);
+/* Executes until the row is the one of addr (not below the last one). */
+void pb_cfi_advance(struct pb_cfi_cursor *cur, uint64_t addr);
+#endif

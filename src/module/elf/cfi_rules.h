@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Whole rows of an unwind table: where the frame is, and where each register was saved. (cfi.h
+ * has what the analysis needs of them.) Context: any thread.
+ */
+#ifndef PB_MODULE_CFI_RULES_H
+#define PB_MODULE_CFI_RULES_H
+#include "module/elf/cfi.h"
+
+#define PB_RULE_REGS	17	/* DWARF's numbers; 16 is the return address */
+#define PB_DWARF_RSP	7
+#define PB_DWARF_RA	16
+
+enum pb_rule_kind {
+	PB_RULE_SAME,		/* as in the caller, or without a rule */
+	PB_RULE_UNDEFINED,
+	PB_RULE_OFFSET,		/* at CFA + value */
+	PB_RULE_VAL_OFFSET,	/* is CFA + value */
+	PB_RULE_REGISTER,	/* in register `value`; CFA: register reg + value */
+	PB_RULE_EXPR,		/* `value` bytes of an expression at block */
+	PB_RULE_VAL_EXPR,
+};
+
+struct pb_rule {
+	uint32_t kind, reg;
+	int64_t value;
+	const uint8_t *block;
+};
+
+/* Zeroed bytes between and after: to be compared as bytes. */
+struct pb_rules {
+	struct pb_rule cfa, regs[PB_RULE_REGS];
+};
+
+struct pb_rules_cursor {
+	const struct pb_cfi *cfi;
+	const struct pb_fde *fde;	/* NULL: none yet */
+	const struct pb_cie *cie;
+	const uint8_t *p, *end;
+	uint64_t last, loc;
+	unsigned depth;
+	bool lost;			/* the rest can't be understood */
+	struct pb_rules now, initial, stack[PB_CFI_STACK];
+};
+
+/* The rows at an address, or NULL: the table has none. Fast where addresses rise within a function. */
+const struct pb_rules *pb_rules_at(struct pb_rules_cursor *c, uint64_t addr);
+#endif

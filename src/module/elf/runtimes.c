@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "module/elf/runtimes.h"
+#include <string.h>
+#include "base/base.h"
+
+/* By what a runtime is known: a symbol that the file defines, one that it asks for, or a
+ * section. A star at the end: any that begins so. */
+enum sign { DEFINES, NEEDS, SECTION };
+
+#define COPIES "stacks are copied away and back: a call that is copied may end where another one takes its place"
+
+static const struct runtime {
+	const char *name, *policy;
+	struct { enum sign by; const char *what; } signs[4];
+	bool own_stacks;	/* its code without unwind tables doesn't use the stack as C does */
+} runtimes[] = {
+	{ "V8",
+	  "compiled JavaScript isn't traced, V8's builtins by their entries only, as they have no unwind tables",
+	  { { DEFINES, "_ZN2v87Isolate3New*" }, { DEFINES, "v8_Default_embedded_blob_*" } }, true },
+	{ "HotSpot", "compiled Java isn't traced; the virtual machine's own code is",
+	  { { DEFINES, "gHotSpotVMStructs" } } },
+	{ "Go",
+	  "Go's functions are traced by their entries only: their stacks move, and a function begins anew when "
+	  "its stack has grown; C code has durations",
+	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" }, { DEFINES, "runtime.goexit*" } }, true },
+	{ "OCaml",
+	  "its collector walks the stack, which tracing leaves as it is; functions that leave by an exception "
+	  "have no return",
+	  { { DEFINES, "caml_frametable" }, { DEFINES, "caml_startup*" } } },
+	{ "Mono",
+	  "compiled methods aren't traced; images that were compiled ahead by their entries only, as they have "
+	  "no unwind tables",
+	  { { DEFINES, "mono_jit_init" }, { DEFINES, "mono_aot_file_info" } }, true },
+	{ ".NET",
+	  "compiled methods aren't traced; those that were compiled ahead have durations where they have unwind "
+	  "tables",
+	  { { DEFINES, "coreclr_initialize" }, { DEFINES, "DotNetRuntimeDebugHeader" } } },
+	{ "LuaJIT", "compiled Lua isn't traced; errors leave functions without a return",
+	  { { DEFINES, "luaJIT_setmode" }, { DEFINES, "luaJIT_version_*" } } },
+	{ "GHC",
+	  "Haskell's functions end by jumps and have a stack of their own: they are traced by their entries "
+	  "only; C code has durations",
+	  { { DEFINES, "stg_ap_v_info" }, { DEFINES, "hs_init_ghc" } }, true },
+	{ "SBCL", "compiled Lisp isn't traced; the runtime's C code is",
+	  { { DEFINES, "call_into_lisp" } } },
+	{ "Chez Scheme", "compiled Scheme isn't traced; the kernel's C code is",
+	  { { DEFINES, "Sscheme_init" } } },
+	{ "Erlang", "compiled Erlang isn't traced; the emulator's C code is",
+	  { { DEFINES, "erts_alloc_init" }, { DEFINES, "erl_start" }, { DEFINES, "enif_make_atom" } } },
+	{ "CHICKEN", "its functions never return: their calls end where a jump empties the stack",
+	  { { DEFINES, "CHICKEN_main" }, { NEEDS, "CHICKEN_main" } } },
+	{ "greenlet", COPIES, { { DEFINES, "PyInit__greenlet" } } },
+	{ "Guile", COPIES, { { DEFINES, "scm_call_with_current_continuation" } } },
+	{ "Ruby's callcc", COPIES, { { DEFINES, "Init_continuation" } } },
+	{ "AddressSanitizer", "its runtime must be the first library; what it replaces is traced as the program's",
+	  { { DEFINES, "__asan_init" }, { NEEDS, "__asan_init" } } },
+};
+_Static_assert(sizeof(runtimes) / sizeof(*runtimes) <= 32, "struct pb_analysis: runtimes");
+
+static bool is_it(const char *name, const char *what)
+{
+	size_t n = strlen(what);
+
+	if (what[n - 1] == '*')
+		return !strncmp(name, what, n - 1);
+	return !strcmp(name, what);
+}
+
+/* Those that have such a sign. */
+static uint32_t look_up(const char *name, enum sign by)
+{
+	uint32_t found = 0;
+
+	for (unsigned i = 0; i < pb_array_size(runtimes); i++)
+		for (unsigned k = 0; k < 4 && runtimes[i].signs[k].what; k++)
+			if (runtimes[i].signs[k].by == by && *name == *runtimes[i].signs[k].what &&
+			    is_it(name, runtimes[i].signs[k].what))
+				found |= 1u << i;
+	return found;
+}
+
+static uint32_t by_symbols(struct pb_elf *e, unsigned type)
+{
+	struct pb_elf_symbols t;
+	uint32_t found = 0;
+
+	if (!pb_elf_symbols(e, type, &t))
+		return 0;
+	for (uint64_t i = 1; i < t.n; i++) {
+		const char *name = ELF64_ST_BIND(t.v[i].st_info) == STB_LOCAL && type == SHT_DYNSYM ? NULL :
+				   pb_elf_string(&t.strings, t.v[i].st_name);
+
+		if (name)
+			found |= look_up(name, t.v[i].st_shndx == SHN_UNDEF ? NEEDS : DEFINES);
+	}
+	return found;
+}
+
+uint32_t pb_runtimes_find(struct pb_elf *e)
+{
+	uint32_t found = by_symbols(e, SHT_SYMTAB) | by_symbols(e, SHT_DYNSYM);
+
+	for (unsigned i = 0; i < e->nr_sh; i++) {
+		const char *name = pb_elf_section_name(e, &e->sh[i]);
+
+		if (name)
+			found |= look_up(name, SECTION);
+	}
+	return found;
+}
+
+const char *pb_runtime_name(unsigned bit)
+{
+	return bit < pb_array_size(runtimes) ? runtimes[bit].name : NULL;
+}
+
+const char *pb_runtime_policy(unsigned bit)
+{
+	return bit < pb_array_size(runtimes) ? runtimes[bit].policy : NULL;
+}
+
+bool pb_runtime_has_own_stacks(uint32_t bits)
+{
+	for (unsigned i = 0; i < pb_array_size(runtimes); i++)
+		if (bits >> i & 1 && runtimes[i].own_stacks)
+			return true;
+	return false;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Writing the unwind table of stubs. Stubs come in the order of their addresses; runs of
+ * those whose row is an entry's all along share an FDE. Context: any thread. */
+#ifndef PB_MODULE_STUB_ROWS_H
+#define PB_MODULE_STUB_ROWS_H
+#include "abi/analysis_place.h"
+#include "module/elf/cfi_rules.h"
+#include "module/elf/vec.h"
+
+struct pb_rows_fde {
+	uint32_t start;		/* the file's offset of the code */
+	uint32_t fde;		/* in the table */
+};
+
+/* Zeroed at first. Addresses are offsets in the file. */
+struct pb_rows {
+	PB_VEC(uint8_t) out;
+	PB_VEC(struct pb_rows_fde) fdes;
+	uint32_t plain;		/* a run of stubs with one row starts here; 0: none */
+	struct pb_rules_cursor program;
+	struct pb_rules gone;	/* the row at an entry and an exit */
+	/* the stub: */
+	uint32_t start, end;
+	bool is_open;		/* it has an FDE of its own, whose last row is `now`, from `at` on */
+	size_t fde;
+	uint32_t at;
+	struct pb_rules now;
+};
+
+/* cfi: the module's own table, or NULL. */
+void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi);
+/* The stub of a site, and of a window of exits. */
+void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
+void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
+void pb_rows_end(struct pb_rows *t, uint32_t end);
+/* Then: bytes of .eh_frame are t->out.n. Puts both sections into the file. */
+static inline uint32_t pb_rows_hdr_size(const struct pb_rows *t)
+{
+	return (uint32_t)(12 + 8 * t->fdes.n);
+}
+void pb_rows_place(struct pb_rows *t, uint8_t *file, uint32_t hdr_at, uint32_t frame_at);
+static inline bool pb_rows_failed(const struct pb_rows *t)
+{
+	return t->out.failed || t->fdes.failed;
+}
+void pb_rows_free(struct pb_rows *t);
+#endif
