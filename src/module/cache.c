@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds, checks, writes and prunes the files of the cache. */
+/*
+ * Finds, checks, writes and removes the files of the cache (cache.h). A file is trusted no more
+ * than any other: owner and mode are checked, and the content as the agent checks it.
+ */
 #include "module/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,24 +20,25 @@
 #include "module/elf/vec.h"
 #include "module/stubs/stub_image.h"
 
-/* Goes up when the same file gives another analysis: then the old ones are stale. */
+/* To be raised when the same ELF file gives another analysis: old files are stale then. */
 #define REVISION	28
-/* Goes up when the same analysis gives another file of stubs: any change of what arch/x86_64/stub.c,
- * stub_image.c or stub_rows.c write. */
+/* To be raised when the same analysis gives another file of stubs: any change of what
+ * arch/x86_64/stub.c, stub_image.c or stub_rows.c write. */
 #define STUBS_REVISION	3
 
-#define KEY_DEBUG_FILE	0x80	/* names come from a separate file, too */
+#define KEY_DEBUG_FILE	0x80	/* in FLAGS: names come from a separate file too */
 
-#define LIMIT		(512ull << 20)	/* where PATCHBAY_CACHE says nothing else */
+#define LIMIT		(512ull << 20)	/* bytes, unless PATCHBAY_CACHE gives another limit */
 #define USED_AGAIN	3600	/* seconds; a use is noted no more often than that */
-#define ABANDONED	3600	/* age of a temporary file that will not be renamed any more */
-/* A file system's clock: two changes within one tick leave the same time. */
+#define ABANDONED	3600	/* seconds; an older temporary file is never renamed */
+/* A file system's clock: two changes within one tick get the same time. */
 #define TICK_NS		20000000
 #define COARSE_NS	2000000000	/* a file system that keeps no nanoseconds */
 
 /* ---- where ---------------------------------------------------------------- */
 
-/* "off", or a size with K, M or G; *limit stays where the text is neither. */
+/* PATCHBAY_CACHE: "off", or a size with K, M or G. Any other text leaves *limit as it is. False:
+ * off. */
 static bool read_setting(uint64_t *limit)
 {
 	static const char units[] = "KMG";
@@ -62,7 +66,7 @@ static bool is_ours(int fd, mode_t type, struct stat *st)
 	       !(st->st_mode & 022);
 }
 
-/* Root makes no directories in somebody else's: those would shut them out. */
+/* Root makes no directory in another user's: that user could not write to it. */
 static bool may_make_in(const char *dir)
 {
 	struct stat st;
@@ -84,8 +88,8 @@ static void make_dir(char *dir)
 		mkdir(dir, 0700);
 }
 
-/* Opens the directory, and makes the last two parts of its path: what comes
- * before them is the user's to make, so that a HOME that isn't there stays away. */
+/* Opens the directory, and makes the last two parts of its path. The parts before them are the
+ * user's to make, so that a HOME that does not exist is not created. */
 static int open_dir(char *dir)
 {
 	char *slash = strrchr(dir, '/');
@@ -114,7 +118,8 @@ static int open_at(const char *base, const char *rest)
 	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
 }
 
-/* HOME may be somebody else's (sudo keeps it at times): then our own counts. */
+/* HOME may belong to another user (sudo may keep it): then the home of the effective user
+ * counts. */
 static int open_home(void)
 {
 	const char *home = getenv("HOME");
@@ -149,7 +154,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-/* What a file can't claim to be: which file it is, and since when. */
+/* What a file cannot claim by its content: which file it is, and its last change. */
 static uint64_t file_identity(const struct stat *st, const char *path)
 {
 	uint64_t h = mix(mix(0, st->st_dev), st->st_ino);
@@ -161,18 +166,20 @@ static uint64_t file_identity(const struct stat *st, const char *path)
 	return h;
 }
 
-/* Long enough ago that another change would leave another time. */
+/* Was the last change so long ago that another change would get another time? */
 static bool is_settled(const struct stat *st)
 {
 	struct timespec now;
 	int64_t age;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	age = (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * 1000000000 + now.tv_nsec - st->st_ctim.tv_nsec;
+	age = (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * 1000000000 + now.tv_nsec -
+	      st->st_ctim.tv_nsec;
 	return age < 0 || age > (st->st_ctim.tv_nsec ? TICK_NS : COARSE_NS);
 }
 
-static bool make_name(struct pb_cache *c, struct pb_elf *e, int fd, const char *path, unsigned flags)
+static bool make_name(struct pb_cache *c, struct pb_elf *e, int fd, const char *path,
+		      unsigned flags)
 {
 	uint64_t vaddr;
 	unsigned len = 0;
@@ -194,7 +201,8 @@ static bool make_name(struct pb_cache *c, struct pb_elf *e, int fd, const char *
 	return n > 0 && (size_t)n < sizeof(c->name);
 }
 
-void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags, const char *directory)
+void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags,
+		   const char *directory)
 {
 	struct pb_elf e;
 	const char *why;
@@ -202,7 +210,7 @@ void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned fl
 	c->dir = -1;
 	c->stubs = false;
 	c->limit = LIMIT;
-	if ((flags & PB_MODULE_NO_CACHE) || !read_setting(&c->limit) ||
+	if (flags & PB_MODULE_NO_CACHE || !read_setting(&c->limit) ||
 	    pb_elf_open(&e, elf_fd, false, &why))
 		return;
 	if (make_name(c, &e, elf_fd, path, flags & (PB_MODULE_ALL_SITES | PB_MODULE_RETURNS)))
@@ -234,7 +242,7 @@ static void note_use(int fd, const struct stat *st)
 	static const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
 
 	if (time(NULL) - st->st_mtim.tv_sec > USED_AGAIN && futimens(fd, times)) {
-		/* it goes sooner than it might */
+		/* the file may be removed too early, no more */
 	}
 }
 
@@ -244,12 +252,14 @@ static bool is_sound(const struct pb_cache *c, const void *map, size_t size)
 
 	if (!c->stubs)
 		return size >= sizeof(struct pb_analysis) && !pb_analysis_check(map, size);
-	return size >= PB_STUBS_AT + sizeof(*s) && pb_stubs_fit(s, size) && pb_stubs_sum(s) == s->sum;
+	return size >= PB_STUBS_AT + sizeof(*s) && pb_stubs_fit(s, size) &&
+	       pb_stubs_sum(s) == s->sum;
 }
 
 int pb_cache_find(const struct pb_cache *c)
 {
-	int fd = c->dir < 0 ? -1 : openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	int fd = c->dir < 0 ? -1 : openat(c->dir, c->name, flags);
 	struct stat st;
 	void *map;
 	bool sound;
@@ -288,7 +298,7 @@ static int by_use(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
-/* BUILDID-FILE-FLAGS-vVERSION.REVISION: what we didn't name we don't remove. */
+/* Is it BUILDID-FILE-FLAGS-vVERSION.REVISION? Files with other names are never removed. */
 static bool is_cache_name(const char *name)
 {
 	const char *p = name;
@@ -320,7 +330,7 @@ static void note_file(int dir, const char *name, old_vec *files)
 		unlinkat(dir, name, 0);
 }
 
-/* Down to three quarters, so that it isn't to be done again soon. */
+/* Removes files down to three quarters of the limit, so that the next removal is not soon. */
 static void remove_oldest(int dir, old_vec *files, uint64_t limit)
 {
 	uint64_t total = 0, keep = limit - limit / 4;
@@ -356,7 +366,7 @@ static void trim(const struct pb_cache *c)
 	pb_vec_free(&files);
 }
 
-/* With the process' first file, and again when it has added a sixteenth. */
+/* Trims when the process adds its first file, and again after each sixteenth of the limit. */
 static void trim_at_times(const struct pb_cache *c, size_t size)
 {
 	static uint64_t added = UINT64_MAX / 2;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Analyses, and files of stubs made of them, kept on disk between recordings. A file is named
- * BUILDID-FILE-FLAGS-vVERSION.REVISION, that of the stubs has .sREVISION after it. FILE is made
- * from device, inode, size, change time and path, because a file can claim another's build-id,
+ * Keeps analyses, and the files of stubs made from them, on disk between recordings. A file's name
+ * is BUILDID-FILE-FLAGS-vVERSION.REVISION; a file of stubs has .sREVISION after that. FILE is a
+ * hash of device, inode, size, change time and path, because a file can claim another's build-id,
  * and a stripped or patched copy keeps it.
  *
- * The directory and the files in it must be ours, and no other user may write
- * them. Files appear by rename and are never written again, so recorders that
- * run at the same time don't disturb each other. What is read back is checked
- * like bytes from anywhere else.
+ * The directory and its files must belong to the user, and no other user may write them. Files
+ * appear by rename and are never written again, so recorders that run at the same time do not
+ * disturb each other. Files that are read back are checked like any outside data.
  *
- * Context: any thread. Failures mean that nothing is cached, never an error.
+ * Context: any thread. On failure nothing is cached; that is never an error.
  */
 #ifndef PB_MODULE_CACHE_H
 #define PB_MODULE_CACHE_H
@@ -25,18 +24,19 @@ struct pb_cache {
 	uint64_t identity;	/* of the ELF file */
 	uint64_t limit;		/* bytes that all files may take */
 	bool settled;		/* a later change of the ELF file changes its identity */
-	bool stubs;		/* it is about the stubs */
+	bool stubs;		/* the file of stubs is meant, not the analysis */
 };
 
-/* flags: PB_MODULE_*. directory: NULL: $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay. To be closed in any case. */
-void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags, const char *directory);
-/* From now on about the file of stubs. */
+/* flags: PB_MODULE_*. directory: NULL is $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay. The caller
+ * closes the cache in any case. */
+void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags,
+		   const char *directory);
+/* From now on the cache looks for and keeps the file of stubs. */
 void pb_cache_stubs(struct pb_cache *c);
-/* A descriptor of the sound file that is there, or -1. */
+/* A descriptor of the cached file, if there is a sound one, else -1. */
 int pb_cache_find(const struct pb_cache *c);
-/* Keeps the file, unless the ELF file changed while it was analysed. A
- * descriptor of what is kept, or -1. Removes the files that were not used for
- * longest where there is too much. */
+/* Keeps the bytes, unless the ELF file changed while it was analysed. Returns a descriptor of the
+ * new file, or -1. If all files exceed the limit, removes the least recently used. */
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size);
 void pb_cache_close(struct pb_cache *c);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Leaves lists and clones out of what libiberty makes of a mangled name. */
+/*
+ * Demangles names with libiberty, bounded in memory, and shortens the result for the views: long
+ * lists of template arguments and the text of clones are left out.
+ */
 #include "module/demangle.h"
 
 #include <ctype.h>
@@ -12,9 +15,9 @@
 #include "base/clean_text.h"
 
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
-#define TEXT_MAX_BYTES	65536	/* and those of which more than that would become */
+#define TEXT_MAX_BYTES	65536	/* so are names whose text would be longer */
 #define LIST_MAX	32	/* characters of a template's arguments that are shown */
-#define DEPTH_MAX	16	/* of lists in each other that can be shown */
+#define DEPTH_MAX	16	/* nested lists that can be shown */
 
 bool pb_demangle_style(const char *text, enum pb_demangle *how)
 {
@@ -36,8 +39,8 @@ static bool word_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The characters of an operator's name that would count as brackets: of
- * "operator<<", "operator->", ... after the word. */
+/* How many characters at p belong to an operator's name ("operator<<", "operator->", ...) and are
+ * no brackets. */
 static size_t operator_length(const char *start, const char *p)
 {
 	if (p - start < 8 || strncmp(p - 8, "operator", 8) || (p - start > 8 && word_char(p[-9])))
@@ -45,12 +48,13 @@ static size_t operator_length(const char *start, const char *p)
 	return strspn(p, "<>=-*");
 }
 
-/* For each '<' that isn't an operator's: where it ends, after the '>' that
- * closes it; 0: there is none. To be freed. */
+/* For each '<' that is not part of an operator's name, the index after the '>' that closes it; 0:
+ * there is none. The caller frees the array. */
 static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
-	uint32_t open = 0, outer;		/* 1 + index of the innermost; it holds the next one's */
+	/* 1 + the index of the innermost open list, whose element has that of the next outer */
+	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {
 		size_t n = operator_length(text, p);
@@ -73,9 +77,8 @@ static uint32_t *list_ends(const char *text)
 	return ends;
 }
 
-/* A list of template arguments stands after a word, Rust's "::", or an
- * operator and a blank. A bracket elsewhere is Rust's <Type as Trait>, which
- * stays. */
+/* A list of template arguments comes after a word, after Rust's "::", or after an operator and a
+ * blank. Any other bracket is Rust's <Type as Trait>, which stays. */
 static bool begins_list(const char *start, const char *p)
 {
 	if (*p != '<' || p == start)
@@ -96,7 +99,8 @@ static void leave_lists_out(char *name, unsigned depth)
 	while (ends && *p) {
 		uint32_t at = (uint32_t)(p - name);
 		size_t n = operator_length(name, p);
-		bool is_long = !n && begins_list(name, p) && ends[at] && ends[at] - at > LIST_MAX + 2;
+		bool is_long = !n && begins_list(name, p) && ends[at] &&
+			       ends[at] - at > LIST_MAX + 2;
 
 		while (nr_open && at >= open[nr_open - 1])
 			nr_open--;
@@ -125,20 +129,20 @@ struct text {
 	jmp_buf too_long;
 };
 
-/* Called by the demangler, which asks for no memory of its own. */
+/* Called by the demangler, which allocates no memory of its own. */
 static void add_text(const char *s, size_t n, void *arg)
 {
 	struct text *t = arg;
 
 	if (n >= TEXT_MAX_BYTES - t->len)
 		longjmp(t->too_long, 1);
-	if (n)		/* s may be NULL else */
+	if (n)		/* otherwise s may be NULL */
 		memcpy(t->v + t->len, s, n);
 	t->len += n;
 }
 
-/* As cplus_demangle(), but for names that some hundred bytes long become
- * terabytes: their substitutions double at each step. */
+/* Does what cplus_demangle() does, but with a limit: some names of a hundred bytes demangle to
+ * terabytes, because their substitutions double at each step. */
 static char *demangle(const char *name, int options)
 {
 	struct text *t = malloc(sizeof(*t));
@@ -155,7 +159,7 @@ static char *demangle(const char *name, int options)
 				done = cplus_demangle_v3_callback(name, options, add_text, t);
 			}
 			v[t->len] = 0;
-			/* for terminals: what isn't text stays mangled */
+			/* for terminals: a name that is not text stays mangled */
 			text = done && pb_text_printable(v) ? strdup(v) : NULL;
 		}
 	}
@@ -164,8 +168,8 @@ static char *demangle(const char *name, int options)
 	return text;
 }
 
-/* After a name without parameters there is no "[clone .part.0]": as C's
- * functions have it, it becomes ".part.0". */
+/* A name without parameters has lost its " [clone .part.0]": appends ".part.0", as the names of C's
+ * functions have it. */
 static char *add_clone(char *text, const char *name)
 {
 	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;
@@ -189,11 +193,12 @@ static char *demangle_name(const char *name, enum pb_demangle how)
 {
 	char *text;
 
-	/* C++ and Rust names only: the rest is what it is */
+	/* C++ and Rust names only */
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') || how == PB_DEMANGLE_NO ||
 	    strnlen(name, NAME_MAX_BYTES) == NAME_MAX_BYTES)
 		return NULL;
-	text = demangle(name, how == PB_DEMANGLE_FULL ? DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI : DMGL_AUTO);
+	text = demangle(name, how == PB_DEMANGLE_FULL ? DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI :
+							DMGL_AUTO);
 	if (text && how != PB_DEMANGLE_FULL)
 		text = add_clone(text, name);
 	return text;

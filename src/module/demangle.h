@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names of C++ and Rust functions as people write them. What isn't mangled is
- * left as it is. Context: an ordinary thread; any input.
+ * Demangles names of C++ and Rust functions. Other names are left as they are. Context: an ordinary
+ * thread; any input.
  */
 #ifndef PB_MODULE_DEMANGLE_H
 #define PB_MODULE_DEMANGLE_H
@@ -16,12 +16,12 @@ enum pb_demangle {
 	PB_DEMANGLE_NO,
 };
 
-/* "simple", "full" or "no"; false: none of them. */
+/* Reads "simple", "full" or "no"; false: it is none of these. */
 bool pb_demangle_style(const char *text, enum pb_demangle *how);
 
-/* To be freed; NULL: the name is to be used as it is. */
+/* The caller frees the result; NULL: the name is to be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
-/* SHORT or FULL, but long lists of template arguments are left out where `depth` such
- * lists are open around them: 0 is as short as SIMPLE. */
+/* As SHORT or FULL, but a long list of template arguments is left out if it is nested in `depth`
+ * other such lists: 0 is as short as SIMPLE. */
 char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth);
 #endif

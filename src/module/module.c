@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From a descriptor of an ELF file to a descriptor of its analysis. */
+/*
+ * From a descriptor of an ELF file to descriptors of its analysis and of its file of stubs: from
+ * the cache if they are there, else made now and kept there, or in a memfd if nothing can be
+ * cached.
+ */
 #include "module/module.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +22,7 @@ static int failed(int err, char *text, size_t len, const char *why)
 	return err;
 }
 
-/* Sealed, and read-only where /proc allows to say so. */
+/* A sealed memfd with the bytes, opened read-only if /proc is there. */
 static int make_memfd(const char *name, const uint8_t *blob, size_t size)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), ro;
@@ -39,7 +43,8 @@ static int make_memfd(const char *name, const uint8_t *blob, size_t size)
 	return ro;
 }
 
-static void open_cache(struct pb_cache *c, int elf_fd, const char *path, const struct pb_module_options *o)
+static void open_cache(struct pb_cache *c, int elf_fd, const char *path,
+		       const struct pb_module_options *o)
 {
 	pb_cache_open(c, elf_fd, path, o ? o->flags : 0, o ? o->cache_dir : NULL);
 }
@@ -84,7 +89,7 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	return ret < 0 ? failed(ret, err, errlen, why) : ret;
 }
 
-/* With the rows of the file's unwind table, if it is there and has one. */
+/* Makes the file of stubs, with the rows of the ELF file's unwind table if it has one. */
 static int make_stubs(int elf_fd, const struct pb_analysis *a, uint8_t **file, size_t *size)
 {
 	struct pb_cfi cfi = { 0 };
@@ -100,7 +105,8 @@ static int make_stubs(int elf_fd, const struct pb_analysis *a, uint8_t **file, s
 	return err;
 }
 
-int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o, const struct pb_analysis *a)
+int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o,
+		    const struct pb_analysis *a)
 {
 	struct pb_cache c;
 	uint8_t *file;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The analysis of a module: a pure function from an ELF64 x86-64 file (and the
- * separate debug file that belongs to it, for names only) to the format of
- * abi/analysis.h. Everything read is hostile until checked.
+ * The analysis of a module: a pure function from an ELF64 x86-64 file (and the separate debug file
+ * that belongs to it, for names only) to the format of abi/analysis.h. All bytes of the files are
+ * untrusted until checked.
  *
- * Context: an ordinary thread of the observer, or of the analysis library that
- * the agent loads for itself; never the hit path, a signal handler or the
- * loader's lock. Takes no locks, keeps no state between calls, may be called
- * by several threads at once; starts and joins one thread of its own for big
- * files (all signals blocked in it).
+ * Context: an ordinary thread of the observer; never the hit path, a signal handler or the loader's
+ * lock. Takes no locks, keeps no state between calls, may be called by several threads at once. For
+ * big files it starts and joins a thread of its own, in which all signals are blocked.
  */
 #ifndef PB_MODULE_H
 #define PB_MODULE_H
@@ -24,31 +22,31 @@ struct pb_module_options {
 };
 
 /*
- * Analyses the file after elf_fd (its offset is neither used nor moved); path
- * is recorded, and is where a debug link is looked for. Returns a descriptor
- * (close-on-exec, read-only) of the analysis: the cached file, or a sealed
- * memfd where nothing can be cached. It has passed pb_analysis_check().
+ * Analyses the file of elf_fd, whose offset is neither used nor moved. path is recorded, and a
+ * debug link is resolved relative to it. Returns a descriptor (close-on-exec, read-only) of the
+ * analysis: the cached file, or a sealed memfd if nothing can be cached. It has passed
+ * pb_analysis_check().
  *
  * Errors: -ENOEXEC not an ELF64 x86-64 program or library, or a broken one;
- * -ENOMEM, -EFBIG, -EIO, and what read, memfd_create, ... return. err gets one
- * line without path and full stop.
+ * -ENOMEM, -EFBIG, -EIO, and the errors of read, memfd_create, ... err gets one line without path
+ * and full stop.
  */
 int pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 		   size_t errlen);
 
-/* The same where the analysis is in the cache already, else -1. */
+/* The same if the analysis is in the cache already, else -1. */
 int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o);
 
 /*
- * The file of the stubs (abi/stubs.h) of that ELF file, whose analysis is `a`: cached or sealed
- * likewise, or -errno. A cached one has a path, by which profilers find its unwind tables.
- * Without the ELF file (-1) these have no rows of displaced code.
+ * The file of stubs (abi/stubs.h) of that ELF file, whose analysis is `a`: a descriptor as above,
+ * or -errno. A cached file has a path, by which profilers find its unwind tables. Without the ELF
+ * file (elf_fd is -1) these tables have no rows for displaced code.
  */
 struct pb_analysis;
-int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o, const struct pb_analysis *a);
+int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o,
+		    const struct pb_analysis *a);
 
-/* Has the disk begin to read what the analysis (or, with code_only, writing its
- * text) will read of the file; at most max bytes. Returns how many. Doesn't
- * wait for them. */
+/* Starts reading from disk what the analysis (or, with code_only, writing the text) will read
+ * of the file: at most max bytes. Returns how many, without waiting for them. */
 uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Follows DT_NEEDED from file to file, each looked for as ld.so does. */
+/*
+ * Follows DT_NEEDED from file to file (needed.h), breadth first as ld.so loads them. Each name is
+ * searched for once, in the directories and in the order that ld.so uses.
+ */
 #include "module/needed.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +15,14 @@
 #include "module/elf/elf_file.h"
 #include "module/elf/vec.h"
 
-#define MAX_FILES 1024	/* of one program; a loop of names can't go on for ever */
+#define MAX_FILES 1024	/* of one program, so that a loop of names ends */
 
 typedef PB_VEC(char *) list;
 
 struct search {
-	list files;	/* what was found, the program first */
-	list names;	/* sonames that were looked for */
-	list dirs;	/* of the system */
+	list files;	/* found so far, the program first */
+	list names;	/* sonames searched for so far */
+	list dirs;	/* the system's directories */
 	const struct pb_needed_ops *ops;
 	void *arg;
 };

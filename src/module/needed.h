@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which shared libraries a program would be loaded with, without running
- * anything of it: DT_NEEDED, looked for as ld.so does, in DT_RPATH or
- * DT_RUNPATH ($ORIGIN), LD_LIBRARY_PATH, the directories of /etc/ld.so.conf and
- * the system's. A guess all the same: no hwcaps, no cache, no LD_PRELOAD.
+ * Finds the shared libraries that a program would be loaded with, without running any of it:
+ * DT_NEEDED, searched for as ld.so does, in DT_RPATH or DT_RUNPATH ($ORIGIN), LD_LIBRARY_PATH, the
+ * directories of /etc/ld.so.conf and the system's. The result is still a guess: hwcaps, ld.so's
+ * cache and LD_PRELOAD are not considered.
  *
  * Context: any ordinary thread.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading ahead. An analysis reads a file in small steps, and a disk that takes
- * a millisecond for each serves many at once: so all files are named to the
- * kernel first, and what it reads then arrives while others are analysed.
+ * Reads files ahead, for the recorder's first analyses. An analysis reads a file in small steps,
+ * each of which takes a disk about a millisecond, but the disk serves many at once. So the recorder
+ * names all files to the kernel first, and their bytes arrive while other files are analysed.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "module/module.h"
 
 #define MAX_PHDRS	64
-#define TAIL		(64u << 10)	/* section headers and the link to a debug file are at the end */
+#define TAIL		(64u << 10)	/* at the end: section headers, the debug link */
 
 static uint64_t ask(int fd, uint64_t from, uint64_t len, uint64_t max)
 {

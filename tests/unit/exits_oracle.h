@@ -171,14 +171,14 @@ static void take(struct pb_an *an, void *arg)
 
 		if (!f->refused)
 			take_window(m, (uint32_t)(an->exit_windows.n + i), f->addr + f->window, f->window_len,
-				    f->via, f->dug_len);
+				    f->via, f->second_len);
 	}
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
 		const struct pb_an_window *w = &an->exit_windows.v[i];
 
-		take_window(m, (uint32_t)i, w->start, w->len, w->via, w->dug_len);
+		take_window(m, (uint32_t)i, w->start, w->len, w->via, w->second_len);
 		if (w->how == PB_EXIT_RIDES) {
-			cover(m, w->start + 1, w->dug_len, 3 * (uint32_t)i + 3);
+			cover(m, w->start + 1, w->second_len, 3 * (uint32_t)i + 3);
 			m->starts[3 * i + 2] = w->start + 1;
 		}
 	}

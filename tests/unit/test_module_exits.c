@@ -313,13 +313,13 @@ static void check_apart(struct pb_an *an, void *arg)
 	(void)arg;
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
 		const struct pb_an_window *w = &an->exit_windows.v[i];
-		uint64_t hole = w->start + (uint64_t)(int64_t)w->via - low, from = w->dug_len ? hole - PB_JUMP_LEN : hole;
-		uint64_t to = w->dug_len ? from + w->dug_len : hole + PB_JUMP_LEN;
+		uint64_t hole = w->start + (uint64_t)(int64_t)w->via - low, from = w->second_len ? hole - PB_JUMP_LEN : hole;
+		uint64_t to = w->second_len ? from + w->second_len : hole + PB_JUMP_LEN;
 
 		for (uint64_t at = w->start - low; at < w->start - low + w->len; at++)
 			assert_false(used[at]++);
 		if (w->how == PB_EXIT_RIDES)
-			from = w->start + 1 - low, to = from + w->dug_len;
+			from = w->start + 1 - low, to = from + w->second_len;
 		for (uint64_t at = from; (w->via || w->how == PB_EXIT_RIDES) && at < to; at++)
 			assert_false(used[at]++);
 	}
@@ -416,9 +416,9 @@ static void check_exit(const struct pb_an *an, const struct pb_analysis *a, cons
 	assert_true(found);
 	assert_memory_equal(pb_window_recipe(a, w), an->recipes.v + is->recipe,
 			    pb_recipe_size((const struct pb_recipe *)(an->recipes.v + is->recipe)));
-	if (is->dug_len)
+	if (is->second_len)
 		assert_int_equal(w->how == PB_EXIT_ENTRY ? pb_func_dug(a, pb_window_func(a, w))->window_len :
-				 pb_window_second(a, w)->window_len, is->dug_len);
+				 pb_window_second(a, w)->window_len, is->second_len);
 	if (w->how == PB_EXIT_ENTRY)
 		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
 }

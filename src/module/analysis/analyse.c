@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The stages in their order; see stages.h. */
+/*
+ * Runs the stages of an analysis in their order (stages.h), and frees what they made. The result is
+ * checked as the agent will check it before it is given out.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,7 +68,7 @@ static int make(struct pb_an *an, uint8_t **blob, size_t *size, const char **why
 	if (!err)
 		err = pb_emit(an, blob, size, why);
 	if (!err && pb_analysis_check(*blob, *size)) {
-		/* ours to mend, but nothing wrong gets out */
+		/* a defect of ours, but no wrong analysis is given out */
 		*why = "its analysis came out inconsistent (a fault of Patchbay)";
 		free(*blob);
 		err = -EINVAL;
@@ -95,7 +98,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->hook_calls);
 	pb_vec_free(&an->ra_reads);
 	pb_vec_free(&an->gaps);
-	pb_vec_free(&an->leaps);
+	pb_vec_free(&an->cross_jumps);
 	pb_vec_free(&an->tables);
 	pb_vec_free(&an->fns);
 	pb_vec_free(&an->barriers);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Jumps through registers and memory: which of them stay in their function (a
- * switch's table, a computed goto), which leave it (a tail call), and of which
- * nothing is certain.
+ * Jumps through registers and memory, for exits.c: which of them stay in their function (a
+ * switch's table, a computed goto), which leave it (a tail call), and of which nothing is certain.
  *
- * The instructions just before a jump, which compute its target, decide what it
- * does:
+ * The instructions that compute the target decide. They are found by going back from the jump to
+ * the definition of its register, and from there to the definitions that it uses:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
  *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
@@ -18,13 +17,14 @@
 #include <string.h>
 #include "module/analysis/exits_priv.h"
 
-#define MAX_BACK	24	/* instructions that are looked at */
+#define MAX_BACK	24	/* instructions to go back at most */
 
 struct decoded {
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 };
 
+/* The search backwards from one jump, within the straight line of code that leads to it. */
 struct slice {
 	const struct pb_an *an;
 	const struct pb_range *r;
@@ -39,7 +39,8 @@ static bool decode_full(const struct pb_range *r, uint64_t addr, struct decoded 
 	uint64_t off = addr - r->addr;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, r->bytes + off, r->size - off, &d->insn, d->op));
+	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, r->bytes + off, r->size - off,
+						   &d->insn, d->op));
 }
 
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor)
@@ -61,7 +62,8 @@ static bool writes(const struct decoded *d, ZydisRegister reg)
 {
 	for (unsigned i = 0; i < d->insn.operand_count; i++)
 		if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    d->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE && whole(d->op[i].reg.value) == reg)
+		    d->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+		    whole(d->op[i].reg.value) == reg)
 			return true;
 	return false;
 }
@@ -78,7 +80,7 @@ static uint64_t definition(struct slice *s, uint64_t addr, ZydisRegister reg, st
 	return 0;
 }
 
-/* Where x was set, before addr, to a word of 4 bytes from an array; or 0. */
+/* The instruction before addr that sets x to a 4-byte word of an array, or 0. */
 static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, struct decoded *d)
 {
 	struct slice t = *s;
@@ -86,8 +88,9 @@ static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, str
 	t.steps = 0;
 	addr = definition(&t, addr, x, d);
 	return addr && d->insn.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
-	       d->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && d->op[1].mem.index != ZYDIS_REGISTER_NONE &&
-	       d->op[1].mem.scale == 4 && !d->op[1].mem.disp.value ? addr : 0;
+	       d->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       d->op[1].mem.index != ZYDIS_REGISTER_NONE && d->op[1].mem.scale == 4 &&
+	       !d->op[1].mem.disp.value ? addr : 0;
 }
 
 /* Is x, before addr, an offset that was read from the table at `base`? */
@@ -101,7 +104,7 @@ static bool is_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegi
 	return at && d.op[1].mem.base == base && definition(&t, addr, base, &later) <= at;
 }
 
-/* The address that the register was set to, before addr, by lea; or 0. */
+/* The address that a RIP-relative lea before addr puts into the register, or 0. */
 static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
 {
 	struct slice t = *s;
@@ -109,7 +112,8 @@ static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
 
 	t.steps = 0;
 	addr = definition(&t, addr, reg, &d);
-	if (!addr || d.insn.mnemonic != ZYDIS_MNEMONIC_LEA || d.op[1].mem.base != ZYDIS_REGISTER_RIP)
+	if (!addr || d.insn.mnemonic != ZYDIS_MNEMONIC_LEA ||
+	    d.op[1].mem.base != ZYDIS_REGISTER_RIP)
 		return 0;
 	return addr + d.insn.length + (uint64_t)d.op[1].mem.disp.value;
 }
@@ -129,6 +133,7 @@ static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisR
 	return true;
 }
 
+/* Is the target the sum of a table's offset and a base? Sets *s->out. */
 static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegister b)
 {
 	a = whole(a);
@@ -139,6 +144,7 @@ static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegiste
 	return true;
 }
 
+/* The target is this word of memory. */
 static void of_memory(struct slice *s, const ZydisDecodedOperandMem *m)
 {
 	if (m->base == ZYDIS_REGISTER_RIP) {
@@ -151,6 +157,7 @@ static void of_memory(struct slice *s, const ZydisDecodedOperandMem *m)
 	}
 }
 
+/* The target is in the register, before addr. */
 static void of_register(struct slice *s, uint64_t addr, ZydisRegister reg)
 {
 	struct decoded d;
@@ -167,8 +174,9 @@ static void of_register(struct slice *s, uint64_t addr, ZydisRegister reg)
 			of_register(s, addr, d.op[1].reg.value);
 		break;
 	case ZYDIS_MNEMONIC_XOR:
-		/* libc's pointers, which are kept scrambled */
-		if (d.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY || d.op[1].mem.segment != ZYDIS_REGISTER_FS)
+		/* a pointer that libc mangled (PTR_MANGLE) */
+		if (d.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+		    d.op[1].mem.segment != ZYDIS_REGISTER_FS)
 			s->out->how = PB_COMPUTED_UNKNOWN;
 		break;
 	case ZYDIS_MNEMONIC_POP: case ZYDIS_MNEMONIC_CMOVB: case ZYDIS_MNEMONIC_CMOVBE:
@@ -183,7 +191,7 @@ static void of_register(struct slice *s, uint64_t addr, ZydisRegister reg)
 			s->out->how = PB_COMPUTED_UNKNOWN;
 		break;
 	case ZYDIS_MNEMONIC_LEA:
-		/* a label's or a function's address is a pointer as any other */
+		/* the address of a label or a function is a pointer like any other */
 		if (d.op[1].mem.base == ZYDIS_REGISTER_RIP)
 			break;
 		if (d.op[1].mem.scale > 1 || d.op[1].mem.disp.value ||
@@ -203,7 +211,8 @@ void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct
 	memset(out, 0, sizeof(*out));
 	if (!decode_full(s.r, e->addr, &d) || d.insn.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return;
-	out->on_stack = d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && d.op[0].mem.base == ZYDIS_REGISTER_RSP;
+	out->on_stack = d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			d.op[0].mem.base == ZYDIS_REGISTER_RSP;
 	if (d.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
 		of_memory(&s, &d.op[0].mem);
 	else if (d.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
@@ -257,7 +266,8 @@ bool pb_unit_has_table(struct pb_an *an, uint32_t unit)
 	for (uint64_t at = fde->start; at < fde->end && !any; at += i.length) {
 		uint64_t ea;
 
-		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr), &i)) {
+		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr),
+				    &i)) {
 			i.length = 1;
 			continue;
 		}

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Jumps from one range of code to another, by where they lead. */
+/*
+ * Jumps from one FDE's code into another's, sorted by target, for exits.c: whether a piece of code
+ * without a name is a function or a part of one depends on all jumps that lead to it.
+ */
 #include "module/analysis/stages.h"
 
 static int by_target(const void *a, const void *b)
 {
-	const struct pb_leap *x = a, *y = b;
+	const struct pb_cross_jump *x = a, *y = b;
 
 	if (x->to != y->to)
 		return x->to < y->to ? -1 : 1;
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-size_t pb_leap_lower(const struct pb_an *an, uint64_t to)
+size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to)
 {
-	size_t low = 0, high = an->leaps.n;
+	size_t low = 0, high = an->cross_jumps.n;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (an->leaps.v[mid].to < to)
+		if (an->cross_jumps.v[mid].to < to)
 			low = mid + 1;
 		else
 			high = mid;
@@ -26,7 +29,7 @@ size_t pb_leap_lower(const struct pb_an *an, uint64_t to)
 	return low;
 }
 
-void pb_leaps_sort(struct pb_an *an)
+void pb_cross_jumps_sort(struct pb_an *an)
 {
-	pb_vec_sort(&an->leaps, by_target);
+	pb_vec_sort(&an->cross_jumps, by_target);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Symbol tables kept apart from the file: the debug file of its build-id or
- * debug link, and .gnu_debugdata inside it. */
+/*
+ * Opens the symbol tables that are kept apart from a file: the debug file of its build-id or debug
+ * link, and the mini debug info (.gnu_debugdata) inside it. A file without any is no error.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

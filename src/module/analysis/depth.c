@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Assembly without CFI: a dataflow of the stack's depth takes its place. It begins at each
- * symbol of a function that no FDE covers, where the return address is on top, follows all
- * direct branches, also from one such function to another, and knows at each instruction how
- * far rsp, or a register that rsp was copied to, is from the CFA. Where paths disagree, or an
- * instruction changes rsp in another way, nothing is known.
+ * Finds the stack's depth in assembly that has no CFI, by a dataflow analysis. The flow begins at
+ * each function symbol that no FDE covers, where the return address is on top of the stack. It
+ * follows all direct branches, also from one such function to another. At each instruction it
+ * knows how far rsp, or a register that rsp was copied to, is from the CFA. Where paths disagree,
+ * or an instruction changes rsp in another way, the depth is unknown.
  *
- * What it finds is written as an FDE, one for each symbol, so that all that asks the CFI asks
- * this, too: the sweep holds it against the code as it does with any other.
+ * The result is one FDE for each symbol, so that every user of the CFI sees it too; the sweep
+ * compares it with the code as it does any other FDE.
  *
- * Big programs without CFI are no assembly but come from compilers (Go, GHC), whose runtimes do
- * with stacks what they like. They are left alone.
+ * Big programs without CFI are not assembly. Their compilers (Go, GHC) use stacks in ways of their
+ * own, and such programs are left alone.
  */
 #include <errno.h>
 #include "module/analysis/stages.h"
+#include "module/elf/cfi_ops.h"
 #include "module/elf/runtimes.h"
 #include <Zydis/Zydis.h>
 
@@ -22,17 +23,18 @@
 #define MAX_DEPTH	(1 << 24)
 #define NO_REG		255
 
-/* Before the instruction that begins at a byte. CFA = rsp + rsp, = reg + copy. */
+/* The state before the instruction at one byte: CFA = rsp + .rsp, and CFA = .reg + .copy. */
 struct state {
 	int32_t rsp, copy;
 	uint8_t reg;
-	uint8_t len;		/* of the instruction; 0: control doesn't come here */
+	uint8_t len;		/* of the instruction; 0: control does not reach it */
 };
 
+/* The code of one symbol. */
 struct piece {
 	uint64_t start, end;
-	size_t states;		/* index of the first byte's */
-	size_t insns, insns_end; /* its FDE's, in an->depth_rows */
+	size_t states;		/* index of the first byte's state */
+	size_t insns, insns_end; /* its FDE's instructions, in an->depth_rows */
 };
 
 struct depths {
@@ -40,7 +42,7 @@ struct depths {
 	PB_VEC(struct piece) pieces;	/* sorted, disjoint */
 	struct state *states;
 	size_t nr_states;
-	pb_addr_vec work;
+	pb_addr_vec work;		/* instructions whose state has changed */
 	ZydisDecoder decoder;
 };
 
@@ -69,7 +71,7 @@ static uint64_t next_fde(const struct pb_cfi *cfi, uint64_t addr)
 	return low < cfi->fdes.n ? cfi->fdes.v[low].start : UINT64_MAX;
 }
 
-/* Each function's bytes up to where the next one begins. False: no memory. */
+/* Cuts code into pieces: each function's bytes up to the next function. False: no memory. */
 static bool find_pieces(struct depths *d)
 {
 	struct pb_an *an = d->an;
@@ -78,7 +80,8 @@ static bool find_pieces(struct depths *d)
 	pb_vec_append(&c, an->cands.v, an->cands.n);
 	pb_vec_sort(&c, by_addr);
 	for (size_t i = 0; i < c.n && d->nr_states <= MAX_CODE; i++) {
-		uint64_t start = c.v[i].addr, end = start + c.v[i].size, next = next_fde(&an->cfi, start);
+		uint64_t start = c.v[i].addr, end = start + c.v[i].size;
+		uint64_t next = next_fde(&an->cfi, start);
 		const struct pb_range *r = pb_range_find(an, start);
 
 		if (!c.v[i].size || (i && c.v[i - 1].addr == start && c.v[i - 1].size) ||
@@ -90,7 +93,8 @@ static bool find_pieces(struct depths *d)
 		end = end < next ? end : next;
 		if (!r || r->stubs || end > r->addr + r->size)
 			continue;
-		pb_vec_push(&d->pieces, (struct piece){ .start = start, .end = end, .states = d->nr_states });
+		pb_vec_push(&d->pieces, (struct piece){
+			.start = start, .end = end, .states = d->nr_states });
 		d->nr_states += end - start;
 	}
 	bool failed = c.failed || d->pieces.failed;
@@ -116,11 +120,13 @@ static struct piece *piece_of(const struct depths *d, uint64_t addr)
 
 /* ---- one instruction -------------------------------------------------------------- */
 
+/* The number, as in instructions, of the general register that reg is part of. */
 static uint8_t number(ZydisRegister reg)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
-	return ZydisRegisterGetClass(whole) == ZYDIS_REGCLASS_GPR64 ? (uint8_t)ZydisRegisterGetId(whole) : NO_REG;
+	return ZydisRegisterGetClass(whole) == ZYDIS_REGCLASS_GPR64 ?
+	       (uint8_t)ZydisRegisterGetId(whole) : NO_REG;
 }
 
 static void no_copy(struct state *s)
@@ -134,7 +140,7 @@ static int32_t bounded(int64_t v)
 	return v > -MAX_DEPTH && v < MAX_DEPTH ? (int32_t)v : UNKNOWN;
 }
 
-/* CFA's offset from what the operand is: a register, or one with a displacement. */
+/* The CFA's offset from the operand's value. address: the operand is that of an lea. */
 static int32_t offset_from(const struct state *s, const ZydisDecodedOperand *o, bool address)
 {
 	bool mem = o->type == ZYDIS_OPERAND_TYPE_MEMORY;
@@ -155,8 +161,9 @@ static bool is_reg64(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->size == 64;
 }
 
-/* What rsp, or the register that the instruction sets, is after it. */
-static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o)
+/* The CFA's offset from rsp, or from the register that the instruction sets, after it. */
+static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i,
+		     const ZydisDecodedOperand *o)
 {
 	int64_t imm = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? o[1].imm.value.s : INT64_MAX;
 
@@ -175,8 +182,8 @@ static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i, co
 	case ZYDIS_MNEMONIC_PUSH: case ZYDIS_MNEMONIC_PUSHFQ:
 		return i->operand_width == 64 && s->rsp != UNKNOWN ? bounded(s->rsp + 8) : UNKNOWN;
 	case ZYDIS_MNEMONIC_POP: case ZYDIS_MNEMONIC_POPFQ:
-		return i->operand_width == 64 && s->rsp != UNKNOWN && o[0].reg.value != ZYDIS_REGISTER_RSP ?
-		       bounded(s->rsp - 8) : UNKNOWN;
+		return i->operand_width == 64 && s->rsp != UNKNOWN &&
+		       o[0].reg.value != ZYDIS_REGISTER_RSP ? bounded(s->rsp - 8) : UNKNOWN;
 	case ZYDIS_MNEMONIC_LEAVE:
 		return s->reg == PB_REG_RBP && s->copy != UNKNOWN ? bounded(s->copy - 8) : UNKNOWN;
 	default:
@@ -184,6 +191,7 @@ static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i, co
 	}
 }
 
+/* Registers that a callee need not preserve: a bit for each. */
 static const uint16_t lost_at_calls = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 0xf << 8;
 
 /* The state after the instruction. */
@@ -207,9 +215,9 @@ static void step(struct state *s, const ZydisDecodedInstruction *i, const ZydisD
 		else if (to == s->reg)
 			no_copy(s);
 	}
-	/* a copy of rsp, the newest: what it replaces is one that came earlier */
-	if ((i->mnemonic == ZYDIS_MNEMONIC_MOV || i->mnemonic == ZYDIS_MNEMONIC_LEA) && is_reg64(&o[0]) &&
-	    o[0].reg.value != ZYDIS_REGISTER_RSP) {
+	/* a new copy of rsp replaces an earlier one */
+	if ((i->mnemonic == ZYDIS_MNEMONIC_MOV || i->mnemonic == ZYDIS_MNEMONIC_LEA) &&
+	    is_reg64(&o[0]) && o[0].reg.value != ZYDIS_REGISTER_RSP) {
 		int32_t copy = moved(&before, i, o);
 
 		if (copy != UNKNOWN) {
@@ -221,7 +229,7 @@ static void step(struct state *s, const ZydisDecodedInstruction *i, const ZydisD
 
 /* ---- the flow --------------------------------------------------------------------- */
 
-/* Control comes to addr in the state. */
+/* Control reaches addr in this state: merges it with the state known there. */
 static void arrive(struct depths *d, uint64_t addr, const struct state *s)
 {
 	const struct piece *p = piece_of(d, addr);
@@ -244,6 +252,7 @@ static void arrive(struct depths *d, uint64_t addr, const struct state *s)
 		pb_vec_push(&d->work, addr);
 }
 
+/* Carries the state at addr on to the instructions that may come next. */
 static void go_on(struct depths *d, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(d->an, addr);
@@ -253,8 +262,8 @@ static void go_on(struct depths *d, uint64_t addr)
 	struct state *at = &d->states[p->states + (addr - p->start)], s;
 	uint64_t next;
 
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, r->bytes + (addr - r->addr), r->size - (addr - r->addr),
-						 &i, o)))
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, r->bytes + (addr - r->addr),
+						 r->size - (addr - r->addr), &i, o)))
 		return;
 	at->len = i.length;
 	s = *at;
@@ -286,9 +295,7 @@ static void put_sleb(struct pb_an *an, int64_t v)
 	}
 }
 
-enum { ADVANCE_LOC4 = 0x04, OFFSET_EXTENDED_SF = 0x11, DEF_CFA_SF = 0x12, DEF_CFA_EXPRESSION = 0x0f };
-
-/* As in DWARF: there the first eight stand in another order. */
+/* DWARF's number of the register: the first eight come in another order there. */
 static uint8_t dwarf_reg(uint8_t reg)
 {
 	static const uint8_t of[8] = { 0, 2, 1, 3, 7, 6, 4, 5 };
@@ -299,17 +306,18 @@ static uint8_t dwarf_reg(uint8_t reg)
 static void put_cfa(struct pb_an *an, uint8_t reg, int32_t off)
 {
 	if (reg == NO_REG) {
-		put(an, DEF_CFA_EXPRESSION);
+		put(an, CFA_def_cfa_expression);
 		put(an, 0);
 		return;
 	}
-	put(an, DEF_CFA_SF);
+	put(an, CFA_def_cfa_sf);
 	put(an, dwarf_reg(reg));
 	put_sleb(an, off);
 }
 
-/* Whether an instruction begins at the piece's byte; its CFA. */
-static bool row_at(const struct depths *d, const struct piece *p, uint64_t off, uint8_t *reg, int32_t *cfa)
+/* The CFA at the piece's byte: reg + cfa. Returns whether an instruction begins there. */
+static bool row_at(const struct depths *d, const struct piece *p, uint64_t off, uint8_t *reg,
+		   int32_t *cfa)
 {
 	const struct state *s = &d->states[p->states + off];
 	bool top = s->len && s->rsp != UNKNOWN && s->rsp >= 8;
@@ -320,6 +328,7 @@ static bool row_at(const struct depths *d, const struct piece *p, uint64_t off, 
 	return s->len;
 }
 
+/* Writes the instructions of the piece's FDE. */
 static void put_rows(struct depths *d, struct piece *p)
 {
 	struct pb_an *an = d->an;
@@ -334,7 +343,7 @@ static void put_rows(struct depths *d, struct piece *p)
 		if (now != reg || off != cfa) {
 			uint32_t delta = (uint32_t)(at - last);
 
-			put(an, ADVANCE_LOC4);
+			put(an, CFA_advance_loc4);
 			pb_vec_append(&an->depth_rows, (const uint8_t *)&delta, sizeof(delta));
 			put_cfa(an, now, off);
 			last = at;
@@ -356,7 +365,7 @@ static int by_start(const void *a, const void *b)
 static bool add_fdes(struct depths *d)
 {
 	/* CFA = rsp + 8, the return address at CFA - 8 */
-	static const uint8_t begin[] = { DEF_CFA_SF, 7, 8, OFFSET_EXTENDED_SF, 16, 0x78 };
+	static const uint8_t begin[] = { CFA_def_cfa_sf, 7, 8, CFA_offset_extended_sf, 16, 0x78 };
 	struct pb_an *an = d->an;
 	uint32_t cie = (uint32_t)an->cfi.cies.n;
 
@@ -364,8 +373,9 @@ static bool add_fdes(struct depths *d)
 		put_rows(d, &d->pieces.v[i]);
 	if (an->depth_rows.failed)
 		return false;
-	pb_vec_push(&an->cfi.cies, (struct pb_cie){ .insns = begin, .insns_end = begin + sizeof(begin), .code_align = 1,
-						    .data_align = 1, .ra_reg = 16 });
+	pb_vec_push(&an->cfi.cies, (struct pb_cie){
+		.insns = begin, .insns_end = begin + sizeof(begin), .code_align = 1,
+		.data_align = 1, .ra_reg = 16 });
 	for (size_t i = 0; i < d->pieces.n; i++) {
 		const struct piece *p = &d->pieces.v[i];
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes the file of abi/analysis.h. */
+/*
+ * Writes the file of abi/analysis.h from what the stages found: one block of bytes with offsets,
+ * that the agent maps read-only. It depends on nothing but the ELF file.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +32,8 @@ static bool same_name(const struct pb_cand *a, const struct pb_cand *b)
 	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
-/* The names after the best one; .symtab and .dynsym mostly repeat each other,
- * and equal names of one binding are neighbours. */
+/* Adds the names after the best one. .symtab and .dynsym mostly repeat each other, and equal names
+ * with the same binding are neighbours. */
 static uint32_t add_aliases(text *t, const struct pb_cand *c, size_t n)
 {
 	size_t at = t->n, i;

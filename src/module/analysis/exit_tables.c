@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What of exits goes into the file: for each complete function the windows that
- * hold its exits, and of all windows those that such a function needs. An entry's
- * window that holds exits may have become longer; then it replaces the function's.
+ * Makes the file's tables of exits (abi/analysis.h): for each function all of whose exits can be
+ * hooked, the list of windows that hold them; and the windows that any such function needs.
+ * Windows that no function needs are left out. If an entry's window became longer to hold exits,
+ * the longer one replaces the function's.
  */
 #include <errno.h>
 #include "module/analysis/exits_priv.h"
@@ -13,8 +14,8 @@
 struct maker {
 	struct pb_an *an;
 	struct pb_exit_tables *t;
-	uint32_t *units;	/* to be looked at, of one function */
-	uint32_t *unit_seen, *window_seen;	/* by which function, counted from 1 */
+	uint32_t *units;	/* units of one function that are still to be listed */
+	uint32_t *unit_seen, *window_seen;	/* the function, from 1, that listed it last */
 	uint32_t *place;	/* of each window, its index in the file; NONE: not needed */
 };
 
@@ -34,7 +35,7 @@ static void add_window(struct maker *m, uint32_t window, uint32_t stamp)
 	pb_vec_push(&m->t->left_by, window);
 }
 
-/* False: too many. */
+/* Lists the windows of all units that f's code is in. False: too many. */
 static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 {
 	struct pb_an *an = m->an;
@@ -60,7 +61,7 @@ static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 			if (!e->how)
 				continue;
 			add_window(m, e->window, stamp);
-			/* wanted together */
+			/* a shared jump needs the text of both sites */
 			if (an->exit_windows.v[e->window].on >= 0)
 				add_window(m, (uint32_t)an->exit_windows.v[e->window].on, stamp);
 		}
@@ -131,7 +132,8 @@ static uint8_t kind_of(const struct pb_an *an, const struct pb_fn_exit *e)
 	const struct pb_range *r = pb_range_find(an, e->addr);
 
 	/* c2 and two bytes */
-	if (e->kind == PB_EXIT_RET && e->len > 2 && r->bytes[e->addr - r->addr + e->len - 3u] == PB_INSN_RET_POPS)
+	if (e->kind == PB_EXIT_RET && e->len > 2 &&
+	    r->bytes[e->addr - r->addr + e->len - 3u] == PB_INSN_RET_POPS)
 		return PB_EXIT_RET_POPS;
 	return e->kind;
 }
@@ -143,7 +145,7 @@ static int by_addr(const void *a, const void *b)
 	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
 }
 
-/* Windows lie apart: exits in the order of addresses are in theirs. */
+/* Windows do not overlap: sorted by address, exits come in the order of their windows. */
 static void put_exits(struct maker *m)
 {
 	struct pb_an *an = m->an;
@@ -168,6 +170,7 @@ static void put_exits(struct maker *m)
 	pb_vec_free(&order);
 }
 
+/* Entries whose window holds exits get that longer window. */
 static void lengthen_entries(struct maker *m)
 {
 	struct pb_an *an = m->an;
@@ -205,7 +208,8 @@ int pb_exit_tables_make(struct pb_an *an)
 			put_windows(&m);
 		if (!t->windows.failed)
 			put_exits(&m);
-		if (!t->leaves.failed && !t->left_by.failed && !t->windows.failed && !t->exits.failed) {
+		if (!t->leaves.failed && !t->left_by.failed && !t->windows.failed &&
+		    !t->exits.failed) {
 			lengthen_entries(&m);
 			err = 0;
 		}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where functions are left, and whether all of a function's exits can be hooked
- * where they stand. The rules and their reasons: doc/design/returns.md.
+ * The exits of functions as the stages of an analysis know them: the instructions that leave, and
+ * the windows that hold them. The rules and their reasons: doc/design/returns.md.
  *
- * A unit is the code of one FDE. A function's exits are those of its own unit
- * and of all units that its code jumps into.
+ * A unit is the code of one FDE. A function's exits are those of its own unit and of all units
+ * that its code jumps into.
  *
  * Context: any thread; part of one analysis (stages.h).
  */
@@ -23,23 +23,23 @@ enum {
 
 struct pb_fn_exit {
 	uint64_t addr;
-	uint64_t run;		/* where the run of instructions begins that leads here */
-	uint64_t target;	/* JMP, JCC, FALL: where to */
+	uint64_t run;		/* begin of the straight line of instructions that ends here */
+	uint64_t target;	/* JMP, JCC, FALL: the target */
 	uint32_t unit;		/* the FDE's index */
 	int32_t cfa_off;
 	uint8_t cfa_reg;
 	bool gone;		/* the return address is on top of the stack */
-	bool live;		/* control can come here */
+	bool live;		/* control can reach it */
 	uint8_t kind, len;
-	bool exit;		/* it is one: a return or a tail jump */
-	bool displaced;		/* as part of a dig, whose copy is not hooked */
+	bool exit;		/* it leaves the function: a return or a tail jump */
+	bool displaced;		/* for a slot in code; that copy is not hooked */
 	uint8_t how;
-	uint8_t why;		/* where it isn't hooked: enum pb_inexit */
+	uint8_t why;		/* if it is not hooked: enum pb_inexit */
 	uint32_t window;	/* the index of its window */
 };
 typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
-/* Code of the one unit goes on in the other's. */
+/* Code of the unit `from` continues in the unit `to`. */
 struct pb_exit_edge {
 	uint32_t from, to;
 };
@@ -50,10 +50,10 @@ struct pb_an_window {
 	uint64_t start;
 	uint8_t len;
 	uint8_t how;		/* enum pb_exit_how, but JOINED */
-	uint8_t dug_len;
+	uint8_t second_len;	/* DUG, RIDES: bytes of the second recipe's window */
 	int16_t via;
 	int32_t fn;		/* ENTRY: whose */
-	int32_t on;		/* NEXT: the window of exits whose jump it rides on, or -1: an entry's */
+	int32_t on;		/* NEXT: the window whose jump it shares; -1: an entry's */
 	uint32_t recipe;
 };
 

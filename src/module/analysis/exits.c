@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which instructions leave a function, and whether that is all of them. The
- * sweep has noted every instruction through which control may leave a unit.
- * Each of these is one of
+ * Finds the instructions that leave a function, and whether they are all of its exits. The sweep
+ * has noted every instruction through which control may leave a unit (the code of one FDE). Each
+ * of these instructions is one of
  *
- *   dead        nothing leads to it: data, or code that is never run
- *   an exit     a return, or a tail jump, with the return address on top
- *   an edge     a jump into another unit with the frame as it is: a part of the
- *               function (foo.cold), or code that it shares
- *   a reason    why nothing is certain of the unit
+ *   dead        no control flow reaches it: data, or code that is never run
+ *   an exit     a return, or a tail jump, with the return address on top of the stack
+ *   an edge     a jump into another unit that leaves the frame as it is: to a part of the same
+ *               function (foo.cold), or to code that functions share
+ *   a reason    why nothing is certain of the unit (enum pb_inexit)
  *
- * A reason counts for every unit that has an edge to its unit, and so on.
+ * A reason holds for every unit with an edge to its unit, and for those before them in turn. The
+ * rules and the proof: doc/design/returns.md.
  */
 #include <errno.h>
 #include <string.h>
 #include "module/analysis/exits_priv.h"
 
-struct judge {
+struct search {
 	struct pb_an *an;
 	pb_edge_vec back;	/* edges, sorted by `to` */
 	uint32_t *work;		/* a stack of units, room for all */
-	bool *wanted;
+	bool *wanted;		/* for each unit: its exits are to be hooked */
 };
 
 /* Is any bit of [from, to] set? */
@@ -39,9 +40,9 @@ static bool any_bit(const uint64_t *bits, uint64_t from, uint64_t to)
 	return false;
 }
 
-static void flag(struct judge *j, uint32_t unit, enum pb_inexit why)
+static void flag(struct search *s, uint32_t unit, enum pb_inexit why)
 {
-	j->an->units[unit] |= 1u << why;
+	s->an->units[unit] |= 1u << why;
 }
 
 static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
@@ -51,8 +52,9 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
 }
 
-/* Does a branch lead into the middle of what was decoded as an instruction, or
- * of a lock prefix' one? Then it's not certain what is code there. */
+/* Does a branch lead into the middle of a decoded instruction? Then it is not certain which
+ * bytes are code. To the byte after a lock prefix a branch may lead: code jumps over the
+ * prefix where there is one thread. */
 static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
 {
 	const struct pb_range *r = pb_range_find(an, f->start);
@@ -72,7 +74,8 @@ static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
 		for (; odd; odd &= odd - 1) {
 			uint64_t off = i * 64 + (uint64_t)__builtin_ctzll(odd);
 
-			if (!off || r->bytes[off - 1] != PB_INSN_LOCK || !pb_bit_test(r->starts, off - 1))
+			if (!off || r->bytes[off - 1] != PB_INSN_LOCK ||
+			    !pb_bit_test(r->starts, off - 1))
 				return true;
 		}
 	}
@@ -86,20 +89,23 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* Where nothing but one unit's jumps leads, and what has no name: not a function
- * but a part that was cut off where the frame was gone. */
+/* Only jumps of one unit lead there, and it has no name: it is not a function but a part of that
+ * unit that the compiler moved away, with no frame left. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
 
 	if (!(f->flags & PB_FUNC_UNNAMED) || pb_bit_test(r->called, f->addr - r->addr))
 		return false;
-	for (size_t i = pb_leap_lower(an, f->addr); i < an->leaps.n && an->leaps.v[i].to == f->addr; i++)
-		if (pb_exit_work(an, 8) || pb_cfi_find(&an->cfi, an->leaps.v[i].from) != (long)unit)
+	for (size_t i = pb_cross_jump_lower(an, f->addr);
+	     i < an->cross_jumps.n && an->cross_jumps.v[i].to == f->addr; i++)
+		if (pb_exit_work(an, 8) ||
+		    pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) != (long)unit)
 			return false;
 	return true;
 }
 
+/* Is the frame at the jump the frame that the other unit's CFI gives for its target? */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -121,26 +127,28 @@ static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 	struct pb_insn i;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	while (r && addr - r->addr < r->size && !pb_exit_work(an, 8) && pb_cfi_find(&an->cfi, addr) < 0 &&
-	       pb_insn_decode(&decoder, r->bytes + (addr - r->addr), r->size - (addr - r->addr), &i) &&
+	while (r && addr - r->addr < r->size && !pb_exit_work(an, 8) &&
+	       pb_cfi_find(&an->cfi, addr) < 0 &&
+	       pb_insn_decode(&decoder, r->bytes + (addr - r->addr), r->size - (addr - r->addr),
+			      &i) &&
 	       i.what == PB_INSN_NOP)
 		addr += i.length;
 	return addr;
 }
 
-/* Without an exit the unit's code goes on in another unit, at `target`. */
-static void add_edge(struct judge *j, uint32_t from, uint32_t to, uint64_t target)
+/* The unit's code continues in another unit, at `target`, without an exit. */
+static void add_edge(struct search *s, uint32_t from, uint32_t to, uint64_t target)
 {
-	long i = pb_fn_lower(j->an, target);
+	long i = pb_fn_lower(s->an, target);
 
-	if (i >= 0 && target - j->an->fns.v[i].addr <= PB_ENTRY_REACH)
-		j->an->goes_on[from] = true;
-	pb_vec_push(&j->back, (struct pb_exit_edge){ from, to });
+	if (i >= 0 && target - s->an->fns.v[i].addr <= PB_ENTRY_REACH)
+		s->an->goes_on[from] = true;
+	pb_vec_push(&s->back, (struct pb_exit_edge){ from, to });
 }
 
-static void judge_jump(struct judge *j, struct pb_fn_exit *e)
+static void classify_jump(struct search *s, struct pb_fn_exit *e)
 {
-	struct pb_an *an = j->an;
+	struct pb_an *an = s->an;
 
 	if (e->kind == PB_EXIT_FALL)
 		e->target = past_padding(an, e->target);
@@ -149,20 +157,20 @@ static void judge_jump(struct judge *j, struct pb_fn_exit *e)
 	long to = pb_cfi_find(&an->cfi, e->target);
 
 	if (!r)
-		flag(j, e->unit, PB_INEXIT_LOST);
+		flag(s, e->unit, PB_INEXIT_LOST);
 	else if (r->stubs && e->kind == PB_EXIT_FALL)
-		flag(j, e->unit, PB_INEXIT_FALLS);
+		flag(s, e->unit, PB_INEXIT_FALLS);
 	else if (r->stubs || (f && e->kind != PB_EXIT_FALL && !is_part(an, f, e->unit)))
-		e->gone ? (void)(e->exit = true) : flag(j, e->unit, PB_INEXIT_FRAME);
+		e->gone ? (void)(e->exit = true) : flag(s, e->unit, PB_INEXIT_FRAME);
 	else if (to < 0)
-		flag(j, e->unit, e->kind == PB_EXIT_FALL ? PB_INEXIT_FALLS : PB_INEXIT_LOST);
+		flag(s, e->unit, e->kind == PB_EXIT_FALL ? PB_INEXIT_FALLS : PB_INEXIT_LOST);
 	else if (!same_frame(an, e, &an->cfi.fdes.v[to]))
-		flag(j, e->unit, PB_INEXIT_FRAME);
+		flag(s, e->unit, PB_INEXIT_FRAME);
 	else
-		add_edge(j, e->unit, (uint32_t)to, e->target);
+		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
 
-/* Has a place within the unit, but a function's start, its address taken? */
+/* Is the address taken of a place within the unit other than a function's start? */
 static bool has_labels(struct pb_an *an, uint32_t unit)
 {
 	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
@@ -172,8 +180,8 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	if (pb_exit_work(an, fde->end - fde->start))
 		return true;
 
-	/* in a program at a fixed address a number may look so by chance: then it
-	 * isn't where an instruction begins */
+	/* in a program at a fixed address a number may be an address by chance: then no
+	 * instruction begins there */
 	for (uint64_t at = fde->start + 1; at < fde->end; at++)
 		if ((pb_bit_test(r->called, at - r->addr) ||
 		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
@@ -194,63 +202,64 @@ static bool leads_back(struct pb_an *an, uint64_t table, uint32_t unit)
 	return false;
 }
 
-static void judge_computed(struct judge *j, struct pb_fn_exit *e)
+static void classify_computed(struct search *s, struct pb_fn_exit *e)
 {
 	struct pb_computed c;
 	bool goes_on;
 
-	if (pb_exit_work(j->an, 8)) {
-		flag(j, e->unit, PB_INEXIT_LIMIT);
+	if (pb_exit_work(s->an, 8)) {
+		flag(s, e->unit, PB_INEXIT_LIMIT);
 		return;
 	}
-	pb_computed_jump(j->an, e, &c);
+	pb_computed_jump(s->an, e, &c);
 	switch (c.how) {
 	case PB_COMPUTED_OFFSETS:
-		if (!pb_unit_has_table(j->an, e->unit))
-			flag(j, e->unit, PB_INEXIT_COMPUTED);
+		if (!pb_unit_has_table(s->an, e->unit))
+			flag(s, e->unit, PB_INEXIT_COMPUTED);
 		return;
 	case PB_COMPUTED_LABELS:
-		if (!pb_label_table_fits(j->an, e->unit, c.label, c.table))
-			flag(j, e->unit, PB_INEXIT_COMPUTED);
+		if (!pb_label_table_fits(s->an, e->unit, c.label, c.table))
+			flag(s, e->unit, PB_INEXIT_COMPUTED);
 		return;
 	case PB_COMPUTED_SLOT:
 		e->exit = e->gone;
 		if (!e->gone)
-			flag(j, e->unit, PB_INEXIT_FRAME);
+			flag(s, e->unit, PB_INEXIT_FRAME);
 		return;
 	case PB_COMPUTED_POINTERS: case PB_COMPUTED_POINTER:
-		goes_on = c.table ? leads_back(j->an, c.table, e->unit) : has_labels(j->an, e->unit);
+		goes_on = c.table ? leads_back(s->an, c.table, e->unit) :
+				    has_labels(s->an, e->unit);
 		if (!goes_on && e->gone && !c.on_stack)
 			e->exit = true;
-		/* all pointers are known, so all that it may lead to; but does it leave? */
+		/* all pointers, and so all targets, are known; but does the jump leave? */
 		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
-			flag(j, e->unit, PB_INEXIT_COMPUTED);
+			flag(s, e->unit, PB_INEXIT_COMPUTED);
 		return;
 	default:
-		flag(j, e->unit, PB_INEXIT_COMPUTED);
+		flag(s, e->unit, PB_INEXIT_COMPUTED);
 	}
 }
 
-static void judge(struct judge *j, struct pb_fn_exit *e)
+static void classify(struct search *s, struct pb_fn_exit *e)
 {
 	/* its bytes may not even be there */
-	if (j->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(j->an, e))
+	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
 	e->live = true;
 	switch (e->kind) {
 	case PB_EXIT_RET:
 		e->exit = e->gone;
 		if (!e->gone)
-			flag(j, e->unit, PB_INEXIT_UNPROVEN);
+			flag(s, e->unit, PB_INEXIT_UNPROVEN);
 		break;
 	case PB_EXIT_INDIRECT:
-		judge_computed(j, e);
+		classify_computed(s, e);
 		break;
 	case PB_EXIT_UNDECODED:
-		flag(j, e->unit, PB_INEXIT_DECODE);
+		flag(s, e->unit, PB_INEXIT_DECODE);
 		break;
 	default:
-		judge_jump(j, e);
+		classify_jump(s, e);
 	}
 }
 
@@ -288,9 +297,9 @@ static size_t edge_lower(const pb_edge_vec *v, uint32_t unit, bool to)
 	return low;
 }
 
-static void sort_edges(struct judge *j)
+static void sort_edges(struct search *s)
 {
-	pb_edge_vec *v = &j->back;
+	pb_edge_vec *v = &s->back;
 	size_t n = 0;
 
 	pb_vec_sort(v, by_to);
@@ -298,29 +307,30 @@ static void sort_edges(struct judge *j)
 		if (!n || v->v[n - 1].from != v->v[i].from || v->v[n - 1].to != v->v[i].to)
 			v->v[n++] = v->v[i];
 	v->n = n;
-	pb_vec_append(&j->an->edges, v->v, v->n);
-	pb_vec_sort(&j->an->edges, by_from);
+	pb_vec_append(&s->an->edges, v->v, v->n);
+	pb_vec_sort(&s->an->edges, by_from);
 }
 
-/* Reasons go against the edges. A unit has one only, from then on. */
-static void spread(struct judge *j)
+/* Spreads reasons against the direction of the edges. From then on a unit has only one. */
+static void spread(struct search *s)
 {
-	struct pb_an *an = j->an;
+	struct pb_an *an = s->an;
 	size_t n = 0;
 
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (an->units[u])
-			j->work[n++] = u;
+			s->work[n++] = u;
 	while (n) {
-		uint32_t to = j->work[--n];
+		uint32_t to = s->work[--n];
 
-		for (size_t i = edge_lower(&j->back, to, true); i < j->back.n && j->back.v[i].to == to; i++) {
-			uint32_t from = j->back.v[i].from;
+		for (size_t i = edge_lower(&s->back, to, true);
+		     i < s->back.n && s->back.v[i].to == to; i++) {
+			uint32_t from = s->back.v[i].from;
 
 			if (an->units[from])
 				continue;
 			an->units[from] = an->units[to];
-			j->work[n++] = from;
+			s->work[n++] = from;
 		}
 	}
 }
@@ -330,33 +340,33 @@ long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f)
 	return f->fde >= 0 ? f->fde : pb_cfi_find(&an->cfi, f->addr);
 }
 
-/* Which units' exits are to be hooked: those that a function with a chance leads
- * to. (What such a function leads to has a chance, too.) */
-static void want(struct judge *j)
+/* Chooses the units whose exits are to be hooked: the units of functions without a reason, and all
+ * units that edges lead to from there. (Those have no reason either.) */
+static void want(struct search *s)
 {
-	struct pb_an *an = j->an;
+	struct pb_an *an = s->an;
 	size_t n = 0;
 
 	for (size_t i = 0; i < an->fns.n; i++) {
 		const struct pb_fn *f = &an->fns.v[i];
 		long u = f->refused ? -1 : pb_exits_unit(an, f);
 
-		if (u < 0 || an->units[u] || j->wanted[u])
+		if (u < 0 || an->units[u] || s->wanted[u])
 			continue;
-		j->wanted[u] = true;
-		j->work[n++] = (uint32_t)u;
+		s->wanted[u] = true;
+		s->work[n++] = (uint32_t)u;
 	}
 	while (n) {
-		uint32_t from = j->work[--n];
+		uint32_t from = s->work[--n];
 
 		for (size_t i = edge_lower(&an->edges, from, false);
 		     i < an->edges.n && an->edges.v[i].from == from; i++) {
 			uint32_t to = an->edges.v[i].to;
 
-			if (j->wanted[to])
+			if (s->wanted[to])
 				continue;
-			j->wanted[to] = true;
-			j->work[n++] = to;
+			s->wanted[to] = true;
+			s->work[n++] = to;
 		}
 	}
 }
@@ -421,62 +431,62 @@ static uint8_t verdict(const struct pb_an *an, const struct pb_fn *f)
 	return an->units[u] ? (uint8_t)__builtin_ctz(an->units[u]) : PB_INEXIT_NOT;
 }
 
-static void find_reasons(struct judge *j)
+static void find_reasons(struct search *s)
 {
-	struct pb_an *an = j->an;
+	struct pb_an *an = s->an;
 
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (out_of_step(an, &an->cfi.fdes.v[u]))
-			flag(j, u, PB_INEXIT_DECODE);
+			flag(s, u, PB_INEXIT_DECODE);
 	for (size_t i = 0; i < an->ra_reads.n; i++) {
 		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
 
 		if (u >= 0 && pb_writes_slot(an, an->ra_reads.v[i]))
-			flag(j, (uint32_t)u, PB_INEXIT_WRITES);
+			flag(s, (uint32_t)u, PB_INEXIT_WRITES);
 	}
 	for (size_t i = 0; i < an->exits.n; i++)
-		judge(j, &an->exits.v[i]);
-	/* several functions in one unit: how control comes from one to another isn't noted */
+		classify(s, &an->exits.v[i]);
+	/* several functions in one unit: the sweep does not note jumps between them */
 	for (size_t i = 0; i < an->fns.n; i++) {
 		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
 
 		if (u >= 0)
 			an->goes_on[u] = true;
 	}
-	sort_edges(j);
-	spread(j);
+	sort_edges(s);
+	spread(s);
 }
 
-static void find_windows(struct judge *j, int *err)
+static void find_windows(struct search *s, int *err)
 {
-	struct pb_an *an = j->an;
+	struct pb_an *an = s->an;
 
-	want(j);
-	*err = pb_exit_windows_make(an, j->wanted);
+	want(s);
+	*err = pb_exit_windows_make(an, s->wanted);
 	for (size_t i = 0; i < an->exits.n; i++) {
 		const struct pb_fn_exit *e = &an->exits.v[i];
 
-		if (e->exit && j->wanted[e->unit] && !e->how)
-			flag(j, e->unit, e->why);
+		if (e->exit && s->wanted[e->unit] && !e->how)
+			flag(s, e->unit, e->why);
 	}
-	spread(j);
+	spread(s);
 }
 
 int pb_exits_make(struct pb_an *an, const char **why)
 {
-	struct judge j = { .an = an };
+	struct search s = { .an = an };
 	int err = -ENOMEM;
 
 	*why = "no memory";
 	if (!(an->flags & PB_MODULE_RETURNS))
 		return 0;
-	j.work = calloc(an->cfi.fdes.n + 1, sizeof(*j.work));
-	j.wanted = calloc(an->cfi.fdes.n + 1, sizeof(*j.wanted));
-	if (j.work && j.wanted) {
-		find_reasons(&j);
+	s.work = calloc(an->cfi.fdes.n + 1, sizeof(*s.work));
+	s.wanted = calloc(an->cfi.fdes.n + 1, sizeof(*s.wanted));
+	if (s.work && s.wanted) {
+		find_reasons(&s);
 		err = 0;
-		find_windows(&j, &err);
-		if (j.back.failed || an->edges.failed)
+		find_windows(&s, &err);
+		if (s.back.failed || an->edges.failed)
 			err = -ENOMEM;
 	}
 	for (size_t i = 0; !err && i < an->fns.n; i++)
@@ -487,8 +497,8 @@ int pb_exits_make(struct pb_an *an, const char **why)
 		*why = "too many functions";
 		err = -EFBIG;
 	}
-	pb_vec_free(&j.back);
-	free(j.work);
-	free(j.wanted);
+	pb_vec_free(&s.back);
+	free(s.work);
+	free(s.wanted);
 	return err;
 }

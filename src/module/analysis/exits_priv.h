@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Between exits.c, computed.c, exit_windows.c and exit_tables.c. */
+/* Shared by the files that find exits: exits.c, computed.c, labels.c, exit_windows.c and its
+ * helpers, exit_tables.c. */
 #ifndef PB_MODULE_EXITS_PRIV_H
 #define PB_MODULE_EXITS_PRIV_H
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 
-/* Where a jump through a register or memory gets its target from. */
+/* Where a jump through a register or memory takes its target from. */
 enum pb_computed_how {
 	PB_COMPUTED_UNKNOWN,
 	PB_COMPUTED_SLOT,	/* a word at a fixed place: the GOT's, a variable */
 	PB_COMPUTED_POINTER,	/* a pointer from somewhere */
 	PB_COMPUTED_POINTERS,	/* an array of pointers */
-	PB_COMPUTED_OFFSETS,	/* an array of offsets, counted from itself */
-	PB_COMPUTED_LABELS,	/* an array of offsets, counted from a label */
+	PB_COMPUTED_OFFSETS,	/* an array of offsets from the array itself */
+	PB_COMPUTED_LABELS,	/* an array of offsets from a label */
 };
 
 struct pb_computed {
 	enum pb_computed_how how;
 	uint64_t table;		/* POINTERS, LABELS: address of the array, 0 if unknown */
 	uint64_t label;		/* LABELS: what is added */
-	bool on_stack;		/* the jump itself reads it there; below rsp a stub's words lie */
+	bool on_stack;		/* the jump reads its target from the stack, where a stub keeps
+				 * words of its own, below rsp */
 };
 
-/* Has looking around taken more steps than any real file needs? A made-up one could
- * need for ever. */
+/* Counts the steps of searches in the code around. True: more than any real file needs; a file
+ * made for the purpose could take forever. */
 #define PB_EXIT_WORK	(256u << 20)
 static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 {
@@ -33,7 +35,7 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 
 /* computed.c */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
-/* Does the instruction, which touches the return address's slot, write to it, or take its address? */
+/* Of an instruction that touches the return slot: does it write there, or take its address? */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* Does the unit take the address of a table of offsets that lead into it? */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
@@ -42,8 +44,8 @@ bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64
 /* The instruction before addr, not below floor; 0: none. */
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor);
 
-/* exit_windows.c: finds a window for each exit of the units that are wanted. */
+/* exit_windows.c: finds a window for each exit of the wanted units. */
 int pb_exit_windows_make(struct pb_an *an, const bool *wanted);
-/* exit_tables.c: what of it goes into the file. */
+/* exit_tables.c: makes the tables of the file. */
 int pb_exit_tables_make(struct pb_an *an);
 #endif

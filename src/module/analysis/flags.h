@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How a file is analysed: bits of struct pb_module_options.flags (module.h) and of struct pb_an.flags. */
+/* How a file is analysed: bits of struct pb_module_options.flags (module.h), struct pb_an.flags. */
 #ifndef PB_MODULE_FLAGS_H
 #define PB_MODULE_FLAGS_H
 

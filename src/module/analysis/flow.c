@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Notes where control leaves a function, and holds CFI against the code. */
+/*
+ * The part of the sweep that serves the search for exits (flow.h): notes each instruction through
+ * which control may leave a unit, and compares the CFI with what the code does to rsp. A unit
+ * whose table contradicts its code gets a reason (an->units), since then nothing proves where its
+ * return address is.
+ */
 #include "module/analysis/flow.h"
 
 void pb_flow_flush(struct pb_flow *f)
@@ -14,9 +19,11 @@ static void flag_unit(struct pb_flow *f, enum pb_inexit why)
 	__atomic_fetch_or(&f->an->units[f->fde], 1u << why, __ATOMIC_RELAXED);
 }
 
+/* Is the return address on top of the stack? */
 static bool is_gone(const struct pb_cfi_row *row)
 {
-	return row->cfa_reg == PB_REG_RSP && row->cfa_off == 8 && !row->ra_moved && !row->ra_undefined;
+	return row->cfa_reg == PB_REG_RSP && row->cfa_off == 8 && !row->ra_moved &&
+	       !row->ra_undefined;
 }
 
 static void note_exit(struct pb_flow *f, unsigned kind, uint64_t addr, uint8_t len,
@@ -44,7 +51,8 @@ static void begin_run(struct pb_flow *f, uint64_t addr, bool live)
 	f->expect_at = 0;
 }
 
-void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr, bool vouched)
+void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
+		   bool vouched)
 {
 	bool same = f->range == r && f->fde == fde;
 
@@ -63,7 +71,7 @@ void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64
 	f->last_what = PB_INSN_TRAP;
 }
 
-/* By how much the instruction alone moves the stack pointer, where it is known. */
+/* By how much the instruction by itself moves the stack pointer. False: unknown. */
 static bool stack_growth(const struct pb_insn *i, int64_t *by)
 {
 	switch (i->what) {
@@ -79,7 +87,8 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 		       !(i->rex & PB_INSN_REX_B);
 	case PB_INSN_LEA:
 		*by = -i->disp;
-		return i->reg == PB_REG_RSP && !(i->rex & (PB_INSN_REX_R | PB_INSN_REX_B | PB_INSN_REX_X)) &&
+		return i->reg == PB_REG_RSP &&
+		       !(i->rex & (PB_INSN_REX_R | PB_INSN_REX_B | PB_INSN_REX_X)) &&
 		       i->rm == 4 && i->sib_base == PB_REG_RSP && i->sib_index == 4;
 	default:
 		return false;
@@ -87,14 +96,15 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 }
 
 /*
- * Is rsp set from another register, or from memory? *off is the CFA's offset from
- * it then: as it was when rsp was saved in that register, in this unit. From
- * anywhere else it can't be known, and no table may say that it is.
+ * Is rsp set from another register, or from memory? Then *off is the CFA's offset from rsp at the
+ * time when rsp was saved in that register, in this unit. In any other case the offset is unknown
+ * (INT64_MAX), and a table that gives one is not believed.
  */
 static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
 				const struct pb_cfi_row *row, int64_t *off)
 {
-	unsigned reg = i->reg | (i->rex & PB_INSN_REX_R) << 1, rm = i->rm | (i->rex & PB_INSN_REX_B) << 3;
+	unsigned reg = i->reg | (i->rex & PB_INSN_REX_R) << 1;
+	unsigned rm = i->rm | (i->rex & PB_INSN_REX_B) << 3;
 	bool from = i->opcode == PB_INSN_MOV_FROM_REG;
 
 	if (!i->has_modrm || !i->legacy || (!from && i->opcode != PB_INSN_MOV_TO_REG))
@@ -115,9 +125,9 @@ static void relative(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 	uint64_t target = addr + i->length + i->imm[0];
 
 	if (target - fde->start >= fde->end - fde->start)
-		note_exit(f, i->what == PB_INSN_JMP ? PB_EXIT_JMP : PB_EXIT_JCC, addr, i->length, target,
-			  row);
-	/* a hook at the entry would take it for a call */
+		note_exit(f, i->what == PB_INSN_JMP ? PB_EXIT_JMP : PB_EXIT_JCC, addr, i->length,
+			  target, row);
+	/* a hook at the entry would record the jump as a call */
 	else if (target == fde->start && fde->entry && !is_gone(row))
 		flag_unit(f, PB_INEXIT_FRAME);
 	else if (target - fde->start <= PB_ENTRY_REACH)
@@ -183,8 +193,9 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
 		pb_flow_undecoded(f, f->last);
 	if (end < fde->end)
 		return;
-	/* a call, or a trap, of which nothing returns */
-	if (!f->dead && f->run != addr && f->last_what != PB_INSN_CALL && f->last_what != PB_INSN_TRAP)
+	/* a last instruction that is a call or a trap does not return */
+	if (!f->dead && f->run != addr && f->last_what != PB_INSN_CALL &&
+	    f->last_what != PB_INSN_TRAP)
 		note_exit(f, PB_EXIT_FALL, f->last, (uint8_t)(addr - f->last), addr, row);
 	end_padding(f, end);
 	f->run = end;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the sweep notes for the search for exits (exits.c): where each
- * instruction of code with an FDE begins, and each instruction there through
- * which control may leave the FDE. In passing it holds the CFI against pushes,
- * pops and sums: a table that contradicts the code proves nothing.
+ * What the sweep notes for the search for exits (exits.c): where each instruction of code with an
+ * FDE begins, and each instruction there through which control may leave the FDE's code. In
+ * passing it compares the CFI with pushes, pops and sums: a table that contradicts the code proves
+ * nothing.
  *
- * Context: the sweep's threads, each with a struct pb_flow of its own. They
- * share the starts' bitmaps and the units' flags, which are only ever or-ed.
+ * Context: the sweep's threads, each with a struct pb_flow of its own. They share the bitmaps of
+ * starts and the units' flags, in which bits are only ever set.
  */
 #ifndef PB_MODULE_FLOW_H
 #define PB_MODULE_FLOW_H
@@ -18,30 +18,33 @@ struct pb_flow {
 	struct pb_an *an;
 	const struct pb_range *range;
 	long fde;			/* of the piece, or -1: nothing is noted */
-	uint64_t run;			/* where the run of instructions begins that flow into each other */
+	uint64_t run;			/* begin of the straight line of instructions */
 	bool live;			/* something vouches for the run's start */
-	bool dead;			/* nothing but padding since the run's start */
-	uint64_t word_at, word;		/* starts that aren't in the bitmap yet */
+	bool dead;			/* only padding since the run's start */
+	uint64_t word_at, word;		/* starts that are not in the bitmap yet */
 	uint64_t expect_at;		/* there the CFA must be rsp + expect_off */
 	int64_t expect_off;
-	int64_t saved[16];		/* CFA - rsp when rsp was copied to the register */
+	int64_t saved[16];		/* CFA - rsp at the time rsp was copied to the register */
 	uint64_t last;			/* the last instruction */
 	uint8_t last_what;
 	pb_exit_vec exits;
 	pb_gap_vec pads;
 };
 
-void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr, bool vouched);
+/* A piece of code begins. vouched: a symbol or an FDE says that it is code. */
+void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
+		   bool vouched);
 void pb_flow_flush(struct pb_flow *f);
 void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		  const struct pb_cfi_row *row);
 void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
-/* Of the piece, at `end`; its last instruction ends at addr, and has the row. */
+/* The piece ends at `end`; its last instruction ends at addr and has this row. */
 void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row);
-/* Hands over what was gathered; threads in the order of addresses. */
+/* Moves what was noted into the analysis. To be called for the threads in the order of their
+ * code. */
 void pb_flow_collect(struct pb_flow *f);
 
-/* Of a piece with an FDE: the next instruction. Most have no more to them than that they begin. */
+/* The next instruction of a piece with an FDE. Of most only the start is noted. */
 static inline void pb_flow_insn(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 				const struct pb_cfi_row *row)
 {

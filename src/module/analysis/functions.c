@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From symbols and FDEs to functions: what starts at an address where control
- * arrives by a call, CFA = rsp+8. Not functions, and not in the table: cold
- * parts, the linker's stubs, signal restorers, labels.
+ * Makes the table of functions from symbols and FDEs. A function starts at an address that control
+ * reaches by a call, so that CFA = rsp+8 there. Cold parts, the linker's stubs, signal restorers
+ * and labels are not functions and not in the table. Other stages look functions up by address.
  */
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-#define FUNCTION_ALIGN 16	/* what compilers align functions to, and nothing else */
+#define FUNCTION_ALIGN 16	/* compilers align functions so, and no other code */
 
 static unsigned underscores(const struct pb_cand *c)
 {
@@ -37,8 +37,7 @@ static int by_quality(const void *a, const void *b)
 	return memcmp(x->name, y->name, min);
 }
 
-/* Is the return address on top of the stack at addr? Where no CFI says
- * otherwise it is believed to be. */
+/* Is the return address on top of the stack at addr? Without CFI it is taken to be. */
 static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefined)
 {
 	long i = pb_cfi_find(&an->cfi, addr);
@@ -58,14 +57,14 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
 }
 
-/* Is it called, or its address taken by lea or a relocation? No cold part is. */
+/* Is addr called, or its address taken by lea or a relocation? That is true of no cold part. */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
 }
 
-/* [bnd] jmp *slot(%rip), with or without endbr64: a linker's stub in a file
- * whose sections have no names. */
+/* Is it a linker's stub, [endbr64] [bnd] jmp *slot(%rip), in a file whose sections have no
+ * names? */
 static bool is_stub(const struct pb_range *r, uint64_t addr)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -79,9 +78,10 @@ static bool is_stub(const struct pb_range *r, uint64_t addr)
 }
 
 /*
- * nop; call: the bottom of a stack that the program makes itself (Go's goexit). Nothing calls
- * it. The address after the nop is put on the new stack as a return address, so that unwinders,
- * which look up the byte before, find the function. No instruction shows it: it is computed.
+ * Is it `nop; call`, the bottom of a stack that the program makes itself (Go's goexit)? No code
+ * calls it. The runtime puts the address after the nop on the new stack as a return address, so
+ * that unwinders, which look up the byte before it, find the function. That address is computed,
+ * so no instruction shows it.
  */
 static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
 {
@@ -146,13 +146,14 @@ static void from_fde(struct pb_an *an, size_t i)
 		return;
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
-	/* in a stripped loader the resolver can't be distinguished from the rest */
+	/* a stripped loader's resolver looks like its other functions */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);
 	pb_vec_push(&an->fns, f);
 }
 
+/* Makes functions of candidates and FDEs, in the order of their addresses. */
 static void merge(struct pb_an *an)
 {
 	size_t c = 0, d = 0;
@@ -176,7 +177,7 @@ static void merge(struct pb_an *an)
 	}
 }
 
-/* Everything that starts anywhere in code: no window may cross one. */
+/* Collects the start of everything in code: no window may cross one. */
 static void make_barriers(struct pb_an *an)
 {
 	size_t n = 0;

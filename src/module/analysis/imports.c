@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the dynamic relocations tell: which pointers lead to the compiler's
- * hooks, which code has its address taken, which functions resolve IFUNCs,
- * what stands in the record sections once loaded, and which text is rewritten.
+ * Reads the dynamic relocations. They say which pointers lead to the compiler's hooks, which code
+ * has its address taken, which functions resolve IFUNCs, what the record sections contain once
+ * loaded, and which text the loader rewrites. A program at a fixed address has its pointers in
+ * place, and every aligned word that could be one counts.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* An address that the loader will store at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	/* a record says where something stands, not that it is reached */
+	/* a record says where a call or a nop is, not that control reaches it */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	else
@@ -120,9 +121,8 @@ static void dynamic_relocations(struct pb_an *an)
 		an->an_flags |= PB_AN_TEXTREL;
 }
 
-/* A program at a fixed address has its pointers in place: each aligned word
- * that is an address in code may be one. It may also be from the table of a
- * switch, and so no sign of a function. */
+/* Marks what the aligned words of a program at a fixed address may point to. Such a word may also
+ * be part of a switch's table, so it is no sign of a function. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;
@@ -145,7 +145,7 @@ static void pointers_in_place(struct pb_an *an)
 	}
 }
 
-/* The linker's stubs that go to a hook: [endbr64] [bnd] jmp *slot(%rip). */
+/* Finds the linker's stubs that jump to a hook: [endbr64] [bnd] jmp *slot(%rip). */
 static void find_stubs(struct pb_an *an, const struct pb_range *r)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -164,9 +164,11 @@ static void find_stubs(struct pb_an *an, const struct pb_range *r)
 			continue;
 		pb_vec_push(&an->hook_stubs, (struct pb_hook_at){ r->addr + at, slot->hook, 0 });
 		if (at && r->bytes[at - 1] == 0xf2)
-			pb_vec_push(&an->hook_stubs, (struct pb_hook_at){ r->addr + --at, slot->hook, 0 });
+			pb_vec_push(&an->hook_stubs,
+				    (struct pb_hook_at){ r->addr + --at, slot->hook, 0 });
 		if (at >= 4 && !memcmp(r->bytes + at - 4, endbr, 4))
-			pb_vec_push(&an->hook_stubs, (struct pb_hook_at){ r->addr + at - 4, slot->hook, 0 });
+			pb_vec_push(&an->hook_stubs,
+				    (struct pb_hook_at){ r->addr + at - 4, slot->hook, 0 });
 	}
 }
 
@@ -195,7 +197,7 @@ int pb_imports_read(struct pb_an *an, const char **why)
 	for (size_t i = 0; i < an->ranges.n && an->hook_slots.n; i++)
 		if (an->ranges.v[i].stubs)
 			find_stubs(an, &an->ranges.v[i]);
-	/* a static program has the hooks in itself */
+	/* a static program contains the hooks */
 	for (size_t i = 0; i < an->cands.n; i++) {
 		enum pb_hook h = pb_name_hook(an->cands.v[i].name, an->cands.v[i].len);
 

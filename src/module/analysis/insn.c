@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A table of the frequent opcodes, and Zydis for the rest. */
+/*
+ * Decodes instructions for the sweep (insn.h): a table of the frequent opcodes, and Zydis for the
+ * rest. The table has one entry for an opcode, so that decoding is one look-up and a few tests.
+ */
 #include "module/analysis/insn.h"
 #include <string.h>
 
 /*
- * An entry of the tables: with which of the prefixes 66, f3, f2 the opcode is
- * one that we know (0: with none, not even without), and what comes after it.
- * An opcode may only be here if every combination of the bits that are not
- * looked at is an instruction.
+ * An entry of the tables says with which of the prefixes 66, f3, f2 the opcode is known (N: without
+ * any of them), and what comes after the opcode. An opcode may be here only if every combination of
+ * the bits that are not looked at is an instruction.
  */
 #define N	1		/* without a prefix */
 #define P66	2
@@ -92,8 +94,8 @@ static const uint16_t two_byte[256] = {
 	[0xe8 ... 0xef] = P66 | M, [0xf1 ... 0xf6] = P66 | M, [0xf8 ... 0xfe] = P66 | M,
 };
 
-/* The operand's ModRM, SIB and displacement at p; returns the first byte after
- * them. Seven bytes may be read. */
+/* Reads the operand's ModRM, SIB and displacement at p; returns the first byte after them. Reads
+ * at most seven bytes. */
 static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 {
 	i->has_modrm = true;
@@ -111,7 +113,8 @@ static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 	if (i->mod == 1) {
 		i->disp_size = 8;
 		i->disp = (int8_t)*p++;
-	} else if (i->mod == 2 || (i->mod == 0 && (i->rm == 5 || (i->rm == 4 && i->sib_base == 5)))) {
+	} else if (i->mod == 2 ||
+		   (i->mod == 0 && (i->rm == 5 || (i->rm == 4 && i->sib_base == 5)))) {
 		int32_t disp;
 
 		memcpy(&disp, p, 4);
@@ -122,7 +125,7 @@ static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 	return p;
 }
 
-/* Opcodes that more than a byte decides. False: not one that we know. */
+/* Opcodes of which ModRM.reg or REX is a part. False: not known. */
 static bool look_at_group(struct pb_insn *i, uint8_t op, uint8_t rex, uint16_t *e)
 {
 	switch (op) {
@@ -182,7 +185,7 @@ bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i)
 	uint8_t rex = 0, op;
 	bool second = false;
 
-	/* no instruction that is accepted here is longer, so nothing is read beyond */
+	/* no instruction that is accepted here is longer than 15 bytes */
 	if (avail < 15)
 		return false;
 	memset(i, 0, sizeof(*i));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the sweep needs to know of an instruction: less than a decoder returns,
- * and so in a tenth of the time. The frequent opcodes are decoded by a table
- * here; all others by Zydis, which is also what the table is tested against.
+ * What the sweep needs to know of an instruction: less than a decoder returns, and so in a tenth
+ * of the time. A table here decodes the frequent opcodes, Zydis all others. The table's test
+ * compares it with Zydis.
  *
  * Context: any thread.
  */
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 enum pb_insn_what {
-	PB_INSN_OTHER, PB_INSN_CALL, PB_INSN_JMP, PB_INSN_LEA, PB_INSN_RET, PB_INSN_NOP, PB_INSN_PUSH,
-	PB_INSN_POP, PB_INSN_ADD, PB_INSN_OR, PB_INSN_INT, PB_INSN_SYSCALL, PB_INSN_SYSENTER,
-	PB_INSN_SUB, PB_INSN_TRAP,	/* ud2, hlt, int3 */
+	PB_INSN_OTHER, PB_INSN_CALL, PB_INSN_JMP, PB_INSN_LEA, PB_INSN_RET, PB_INSN_NOP,
+	PB_INSN_PUSH, PB_INSN_POP, PB_INSN_ADD, PB_INSN_OR, PB_INSN_INT, PB_INSN_SYSCALL,
+	PB_INSN_SYSENTER, PB_INSN_SUB, PB_INSN_TRAP,	/* ud2, hlt, int3 */
 };
 
 struct pb_insn {
@@ -46,9 +46,9 @@ struct pb_insn {
 #define PB_INSN_REX_X	2
 #define PB_INSN_REX_B	1
 
-/* The instruction at p, of which avail bytes are there. False: it is none. */
+/* Decodes the instruction at p, where avail bytes may be read. False: these bytes are none. */
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
-/* The two halves, for the test: the table's (false: not in it), and Zydis'. */
+/* The two halves, for the test. By table: false if the opcode is not in it. */
 bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i);
 bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tables of offsets from a label: the computed gotos of position-independent code
- * (glibc's vfprintf).
+ * Finds tables of offsets from a label, for the sweep and for computed.c: the computed gotos of
+ * position-independent code (glibc's vfprintf).
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
- * The difference of two labels is known to lie in one function, so that the jump
- * stays there. Where it goes decides where windows may be. The sum may be made far
- * from its jump, so each label of a unit is tried with each datum whose address the
- * unit takes. A pair that isn't one costs a window at worst.
+ * A difference of two labels means that both lie in one function, so the jump stays there. Its
+ * targets decide where windows may be. The sum may be computed far from its jump, so each label of
+ * a unit is tried with each datum whose address the unit takes. A wrong pair costs a window at
+ * worst.
  */
 #include <Zydis/Zydis.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void add(struct pairs *p, uint64_t *v, unsigned *n, unsigned max, uint64_
 		v[(*n)++] = addr;
 }
 
-/* The labels and the data whose addresses the unit takes. */
+/* Collects the labels and the data whose addresses the unit takes. */
 static void find_pairs(struct pb_an *an, const struct pb_fde *unit, struct pairs *p)
 {
 	const struct pb_range *r = pb_range_find(an, unit->start);
@@ -46,7 +46,8 @@ static void find_pairs(struct pb_an *an, const struct pb_fde *unit, struct pairs
 	for (uint64_t at = unit->start; at < unit->end; at += i.length) {
 		uint64_t ea;
 
-		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr), &i)) {
+		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr),
+				    &i)) {
 			i.length = 1;
 			continue;
 		}
@@ -81,15 +82,18 @@ bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64
 	uint64_t target;
 	unsigned n = 0;
 
-	/* pb_labels_follow() has marked what such a pair leads to */
-	if (!table || table % 4 || pb_range_find(an, table) || label <= fde->start || label >= fde->end)
+	/* pb_labels_follow() has marked the targets of such a pair */
+	if (!table || table % 4 || pb_range_find(an, table) || label <= fde->start ||
+	    label >= fde->end)
 		return false;
-	for (; n < MAX_ENTRIES && !pb_exit_work(an, 8) && target_of(an, label, table + n * 4, &target); n++)
+	for (; n < MAX_ENTRIES && !pb_exit_work(an, 8) &&
+	       target_of(an, label, table + n * 4, &target); n++)
 		if (target - fde->start >= fde->end - fde->start)
 			return false;
 	return n && n < MAX_ENTRIES;
 }
 
+/* Marks all targets of the table as reached. */
 static void follow(struct pb_an *an, uint64_t label, uint64_t table)
 {
 	uint64_t target;
@@ -99,6 +103,7 @@ static void follow(struct pb_an *an, uint64_t label, uint64_t table)
 		pb_mark(an, target, false);
 }
 
+/* Is the address of any place within the unit taken? */
 static bool takes_label(struct pb_an *an, const struct pb_fde *unit)
 {
 	const struct pb_range *r = pb_range_find(an, unit->start);

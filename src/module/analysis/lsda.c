@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Landing pads: where an exception enters a function in its middle. All
- * personality routines of the compilers share one table (C++, C's cleanups,
- * Rust, Ada, ...). What isn't such a table costs a refusal at worst.
+ * Marks landing pads, where an exception enters a function in its middle, as jump targets. The
+ * personality routines of all compilers (C++, C's cleanups, Rust, Ada, ...) share one format of
+ * table. Bytes that are not such a table cost a refusal at worst.
  * Source of the format: gcc's unwind-c++ (libsupc++/eh_personality.cc), and the
  * Itanium C++ ABI, "Exception Handling Tables".
  */
@@ -31,10 +31,10 @@ static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8
 	while (b.p < b.end && !b.dry) {
 		uint64_t pad;
 
-		encoded(&b, encoding, 0);	/* where the calls begin */
-		encoded(&b, encoding, 0);	/* and how long they are */
+		encoded(&b, encoding, 0);	/* begin of the calls */
+		encoded(&b, encoding, 0);	/* and their length */
 		pad = encoded(&b, encoding, 0);
-		uleb(&b);			/* what is caught */
+		uleb(&b);			/* the types that are caught */
 		if (pad && !b.dry)
 			pb_mark(an, pads + pad, false);
 	}

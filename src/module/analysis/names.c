@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is known of functions by their names: short tables, searched in order. */
+/*
+ * What the analysis knows of functions by their names: the loader's, start code, compilers' hooks,
+ * cold parts. Short tables of patterns, searched in order.
+ */
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-/* A pattern ends in '*' or must fit whole. */
+/* A pattern matches the whole name, or, with '*' at its end, the name's begin. */
 static bool in_table(const char *const *table, size_t n, const char *name, size_t len)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -19,7 +22,7 @@ static bool in_table(const char *const *table, size_t n, const char *name, size_
 }
 #define IN(table, name, len) in_table(table, pb_array_size(table), name, len)
 
-/* On the way of every lazily bound call or TLS access: our own could need them. */
+/* Every lazily bound call or TLS access may run these, also one of the agent's own. */
 static const char *const loader[] = {
 	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
 	"_dl_tlsdesc_*", "__tls_get_addr*", "___tls_get_addr*", "__tls_get_addr_slow",
@@ -36,18 +39,17 @@ static const char *const start[] = {
 };
 
 /*
- * They fill all of a process' writable memory with patterns, and put back what was
- * there (the crash report of Redis, for example). While they run, the TLS word that
- * leads to the thread's state is a pattern. Not even a fault of a hit could be
- * caught: the kernel kills a process that has a pattern for its struct rseq when a
- * signal is delivered.
+ * Memory tests (in the crash report of Redis, for example) fill all of a process' writable memory
+ * with patterns, and restore it. While they run, the TLS word that leads to the thread's state is a
+ * pattern. A fault on a hit could not even be caught: if a process' struct rseq is a pattern, the
+ * kernel kills the process when a signal is delivered.
  */
 static const char *const memtest[] = {
 	"memtest_*",
 };
 
-/* Stubs that a compiler made, `jmp *slot(%rip)`: their runtime reads their bytes when
- * it fills the slot (Mono's compiled assemblies, x.dll.so). */
+/* Stubs that a compiler made, `jmp *slot(%rip)`: their runtime reads these bytes when it fills the
+ * slot (Mono's compiled assemblies, x.dll.so). */
 static const char *const stubs[] = {
 	"plt_*",
 };
@@ -73,9 +75,9 @@ bool pb_name_stub(const char *name, size_t len)
 }
 
 /*
- * What only jumps lead to, whatever its CFI says: gcc's and clang's foo.cold,
- * and foo.cold.3 of older gccs. But clang outlines functions of their own and
- * calls them foo.cold.1, too: with *numbered set, one that is called is one.
+ * Cold parts, which only jumps lead to, whatever their CFI says: gcc's and clang's foo.cold, and
+ * foo.cold.3 of older gccs. But clang also outlines functions with names such as foo.cold.1: if
+ * *numbered is set and the address is called, it is a function.
  */
 bool pb_name_cold(const char *name, size_t len, bool *numbered)
 {

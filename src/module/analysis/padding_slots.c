@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which short jump takes which hole (abi/analysis.h). Sites come in the order
- * of their addresses, all reach equally far, and each takes the lowest hole
- * that it reaches: so no other choice serves more of them.
+ * Gives out trampoline slots in the padding between functions: five bytes for a long jump, which a
+ * short jump reaches (struct pb_recipe in abi/analysis.h calls them holes). Sites come in the order
+ * of their addresses, all reach equally far, and each takes the lowest slot that it reaches: no
+ * other choice serves more sites.
  */
 #include "base/base.h"
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* how far from the window's start */
-#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)
+#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* the farthest slot before the window's start */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* and after it */
 
+/* Does a branch lead into the padding, or a relocation change it? */
 static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
 {
 	const struct pb_range *r = pb_range_find(an, g->addr);
@@ -24,7 +26,7 @@ static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
 	return false;
 }
 
-/* A window may reach into the padding after its function. */
+/* Takes from the padding what the window of the function before it has. */
 static void leave_window(const struct pb_an *an, struct pb_gap *g)
 {
 	long i = pb_fn_lower(an, g->addr);
@@ -35,7 +37,7 @@ static void leave_window(const struct pb_an *an, struct pb_gap *g)
 		g->addr = end;
 }
 
-void pb_holes_prepare(struct pb_an *an)
+void pb_padding_prepare(struct pb_an *an)
 {
 	size_t n = 0;
 
@@ -51,21 +53,21 @@ void pb_holes_prepare(struct pb_an *an)
 	an->gaps.n = n;
 }
 
-uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window)
+uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window)
 {
 	struct pb_gap *g = an->gaps.v;
 
 	while (*from < an->gaps.n && g[*from].end + BELOW < window + PB_JUMP_LEN)
 		(*from)++;
 	for (size_t i = *from; i < an->gaps.n && g[i].addr <= window + ABOVE; i++) {
-		uint64_t hole = g[i].addr;
+		uint64_t slot = g[i].addr;
 
-		if (hole + BELOW < window)
-			hole = window - BELOW;
-		if (hole + PB_JUMP_LEN > g[i].end)
+		if (slot + BELOW < window)
+			slot = window - BELOW;
+		if (slot + PB_JUMP_LEN > g[i].end)
 			continue;
-		g[i].addr = hole + PB_JUMP_LEN;
-		return hole;
+		g[i].addr = slot + PB_JUMP_LEN;
+		return slot;
 	}
 	return 0;
 }

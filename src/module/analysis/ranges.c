@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where a file's code is: its executable sections, or, in a file without
- * section headers, its executable segments. */
+/*
+ * Finds a file's code: its executable sections, or, in a file without section headers, its
+ * executable segments. Each range has bitmaps with a bit for each byte of code, which the later
+ * stages share. Also the sorted lists of addresses that stages search.
+ */
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
@@ -35,7 +38,7 @@ static bool executable_at(const struct pb_elf *e, uint64_t addr)
 	return false;
 }
 
-/* The bytes are those that the loader maps, not those the section claims. */
+/* Adds a range, with the bytes that the loader maps, which may differ from those of the section. */
 static void add(struct pb_an *an, uint64_t addr, uint64_t size, bool stubs)
 {
 	struct pb_range r = { .addr = addr, .size = size, .stubs = stubs };

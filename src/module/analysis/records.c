@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which functions the compiler prepared, and how:
+ * Finds the functions that the compiler prepared for tracing, and how:
  *
  *   __mcount_loc                  addresses of calls of mcount or __fentry__, or
  *                                 of the nops in their place (-mrecord-mcount,
@@ -10,7 +10,7 @@
  *   xray_instr_map                sleds; those of kind 0 are entries
  *   no record                     calls of the hooks, found by the sweep
  *
- * In a module with any of these, functions without are left alone.
+ * In a module with any of these, functions without one are left alone, unless all sites are wanted.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void recorded(struct pb_fn *f, uint8_t kind)
 		f->kind = kind;
 }
 
-/* The length of what stands at a recorded address if it is a call, else 0. */
+/* The length of the call at a recorded address; 0: there is no call. */
 static uint8_t call_length(const struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);
@@ -48,7 +48,7 @@ static uint8_t call_length(const struct pb_an *an, uint64_t addr)
 	return left >= 6 && p[0] == 0xff && p[1] == 0x15 ? 6 : 0;
 }
 
-/* A call that becomes a nop; the same one may be known twice. */
+/* Notes a call that becomes a nop; the same call may be noted twice. */
 static void add_nop(struct pb_an *an, uint64_t addr, uint8_t len)
 {
 	const struct pb_range *r = pb_range_find(an, addr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What becomes of a displaced instruction:
+ * Writes recipes (relocate.h): what becomes of a displaced instruction.
  *
  *   nop, compiler's hook call     nothing
  *   disp32(%rip)                  the same, displacement fixed up
@@ -13,14 +13,13 @@
  *                                 push $lo; movl $hi,4(%rsp); jmp *-8(%rsp)
  *   other, not PC-relative        the same bytes
  *
- * A call pushes the address after the original call: a callee, an unwinder
- * and a return find what they'd find without us. push takes the low half
- * (sign-extended) and the move repairs the high half; neither touches flags.
- * An operand in memory is read before rsp has moved and waits below it, in the
- * red zone, where no signal comes and the callee's own frame is to be. So what
- * can fault, reading the operand or pushing, is the first instruction, and
- * finds everything as the call would have. (Alone a call of a non-canonical
- * address, which faults in the call, faults in the jmp, rsp moved.)
+ * A displaced call pushes the address after the original call, so that a callee, an unwinder and
+ * a return see what they would see untraced. push stores the low half (sign-extended), the move
+ * repairs the high half; neither changes flags. An operand in memory is read before rsp moves, and
+ * is kept below rsp: in the red zone, where no signal handler writes and where the callee's own
+ * frame will be. So the instruction that can fault, reading the operand or pushing, is the first
+ * one, and finds all registers as the call would have. (One exception: a call of a non-canonical
+ * address faults in the jmp, after rsp has moved, and not in the call.)
  */
 #include "module/analysis/relocate.h"
 #include <Zydis/Zydis.h>
@@ -91,7 +90,7 @@ static uint64_t next_addr(const struct state *s)
 	return s->in->addr + s->off + s->insn.length;
 }
 
-/* The instruction's bytes (or a variant of them as long), displacement fixed up. */
+/* Copies the instruction's bytes, or a variant of the same length; fixes up its displacement. */
 static enum pb_refused copy(struct state *s, const uint8_t *bytes, unsigned length)
 {
 	unsigned at = s->len;
@@ -197,7 +196,7 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	return PB_REFUSED_NOT;
 }
 
-/* What tells or takes its own address otherwise, or leaves the mode we know. */
+/* Does the instruction use its own address in another way, or leave 64-bit user mode? */
 static bool knows_its_place(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {
@@ -222,8 +221,8 @@ static bool never_falls_through(const ZydisDecodedInstruction *i)
 	}
 }
 
-/* Those that compilers pad with. Zydis calls more so (0f 0d /r, 0f 19..1e),
- * which fault on some processors. */
+/* A nop that compilers pad with. Zydis calls more instructions nops (0f 0d /r, 0f 19..1e), which
+ * fault on some processors. */
 static bool is_nop(const ZydisDecodedInstruction *i)
 {
 	return i->mnemonic == ZYDIS_MNEMONIC_NOP &&
@@ -265,7 +264,7 @@ static enum pb_refused displace(struct state *s)
 	}
 	if (is_nop(i))
 		return PB_REFUSED_NOT;
-	/* where an indirect branch may land */
+	/* an indirect branch may lead here */
 	if (i->mnemonic == ZYDIS_MNEMONIC_ENDBR64 && s->off)
 		return PB_REFUSED_BRANCH;
 	if (knows_its_place(i))
@@ -278,8 +277,8 @@ static enum pb_refused displace(struct state *s)
 	return copy(s, bytes, i->length);
 }
 
-/* After an instruction that doesn't fall through: padding that is never run,
- * up to the next entry. */
+/* Fills the window up with padding that is never executed: after an instruction that does not fall
+ * through, up to the next entry. */
 static enum pb_refused pad(struct state *s)
 {
 	while (s->off < s->in->jump_len) {
@@ -297,8 +296,8 @@ static enum pb_refused pad(struct state *s)
 	return PB_REFUSED_NOT;
 }
 
-/* A branch of the window into its own middle. To its start it may go: that is
- * a jump to the function, and is one in the copy as well. */
+/* Does a branch of the window lead into the window's own middle? Its start is allowed: that is a
+ * jump to the function, in the copy too. */
 static bool branches_inside(const struct state *s)
 {
 	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For each function: its window and recipe, or the reason why not. */
+/*
+ * Makes each function's entry a site: chooses its window and writes the recipe of the displaced
+ * instructions, or refuses it with the reason. A function with no room for a jump of five bytes
+ * gets a short jump to a trampoline slot, in padding or in code; a function of one byte shares the
+ * jump of the next one. Slots are given out when all long windows are known.
+ */
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-/* Does anything in the module lead strictly inside [start, start + len)? Only
- * the jump's bytes matter: what a window has after them stays what it is, and
- * none of its instructions begins there. */
+/* Does any branch of the module lead strictly inside [start, start + len)? Only the jump's bytes
+ * matter: the window's bytes after them keep their value, and no displaced instruction begins
+ * among them. */
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
 	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)
@@ -143,8 +148,8 @@ static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_windo
 	add_recipe(an, w);
 }
 
-/* Where there is no room for the long jump but for the short one, the length
- * of the window is noted, to keep holes out of it. */
+/* If there is room for the short jump only, the window's length is noted, so that no slot is made
+ * inside it. */
 static void make_site(struct pb_an *an, struct pb_fn *f)
 {
 	struct pb_window_out w;
@@ -156,55 +161,57 @@ static void make_site(struct pb_an *an, struct pb_fn *f)
 		f->window_len = w.head.window_len;
 }
 
-static bool take_hole(struct pb_an *an, struct pb_fn *f, size_t *from)
+/* Gives f a slot in padding. */
+static bool use_padding(struct pb_an *an, struct pb_fn *f, size_t *from)
 {
-	uint64_t window = f->addr + f->window, hole = pb_hole_take(an, from, window);
-	const struct pb_range *r = hole ? pb_range_find(an, hole) : NULL;
+	uint64_t window = f->addr + f->window, slot = pb_padding_slot(an, from, window);
+	const struct pb_range *r = slot ? pb_range_find(an, slot) : NULL;
 	struct pb_window_out w;
 
-	if (!hole || make_window(an, f, PB_JUMP_SHORT, &w))
+	if (!slot || make_window(an, f, PB_JUMP_SHORT, &w))
 		return false;
-	f->via = (int16_t)(hole - window);
+	f->via = (int16_t)(slot - window);
 	keep_window(an, f, &w);
-	add_bytes(an, r->bytes + (hole - r->addr), PB_JUMP_LEN);
+	add_bytes(an, r->bytes + (slot - r->addr), PB_JUMP_LEN);
 	return true;
 }
 
-static void dig_hole(struct pb_an *an, struct pb_fn *f)
+/* Gives f a slot in code, which is displaced for it. */
+static void use_code(struct pb_an *an, struct pb_fn *f)
 {
-	struct pb_window_out w, dug;
-	uint64_t dig = pb_dig(an, f, &dug);
+	struct pb_window_out w, second;
+	uint64_t at = pb_code_slot(an, f, &second);
 
-	if (!dig || make_window(an, f, PB_JUMP_SHORT, &w))
+	if (!at || make_window(an, f, PB_JUMP_SHORT, &w))
 		return;
-	f->via = (int16_t)(dig + PB_JUMP_LEN - (f->addr + f->window));
-	f->dug_len = dug.head.window_len;
+	f->via = (int16_t)(at + PB_JUMP_LEN - (f->addr + f->window));
+	f->second_len = second.head.window_len;
 	f->flags |= PB_FUNC_DUG;
 	keep_window(an, f, &w);
-	add_recipe(an, &dug);
+	add_recipe(an, &second);
 }
 
 static void make_short_sites(struct pb_an *an)
 {
 	size_t from = 0, left = 0;
 
-	pb_holes_prepare(an);
+	pb_padding_prepare(an);
 	for (size_t i = 0; i < an->fns.n; i++) {
 		struct pb_fn *f = &an->fns.v[i];
 
 		if (f->refused && f->window_len)
-			left += !take_hole(an, f, &from);
+			left += !use_padding(an, f, &from);
 	}
 	for (size_t i = 0; left && i < an->fns.n; i++) {
 		struct pb_fn *f = &an->fns.v[i];
 
 		if (f->refused && f->window_len)
-			dig_hole(an, f);
+			use_code(an, f);
 	}
 }
 
-/* A function of one byte, and the next one right after. */
-static void ride(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
+/* A function of one byte, directly before the next one, shares that one's jump. */
+static void share_jump(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
 {
 	struct pb_window_out w;
 
@@ -227,7 +234,7 @@ int pb_sites_make(struct pb_an *an, const char **why)
 	make_short_sites(an);
 	for (size_t i = 0; i + 1 < an->fns.n; i++)
 		if (an->fns.v[i].refused == PB_REFUSED_SHORT)
-			ride(an, &an->fns.v[i], &an->fns.v[i + 1]);
+			share_jump(an, &an->fns.v[i], &an->fns.v[i + 1]);
 	*why = "too many functions";
 	if (an->recipes.n > UINT32_MAX)
 		return -EFBIG;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One analysis at work. The stages, in this order; each fills what the next
- * ones read:
+ * The state of one analysis, and its stages. They run in this order, and each fills fields of
+ * struct pb_an that later ones read:
  *
  *   ranges    where code is, and which of it is the linker's stubs
  *   cfi       .eh_frame
  *   symbols   candidates for functions, and labels, from every symbol table
- *   imports   compiler hooks (mcount, __fentry__, ...): their slots and stubs;
- *             what relocations say of code addresses
+ *   imports   compilers' hooks (mcount, __fentry__, ...): their slots and stubs; the code addresses
+ *             that relocations name
  *   depth     the stack's depth in assembly without .eh_frame, as FDEs
- *   lsda      where exceptions land
- *   sweep     decodes all code once: branch targets, calls of hooks, readers
- *             of the return address, padding
+ *   lsda      where exceptions enter functions
+ *   sweep     decodes all code once: branch targets, calls of hooks, instructions that use the
+ *             return slot, padding
  *   functions candidates and FDEs become functions
- *   records   __mcount_loc and the like say which of them the compiler prepared
- *   sites     window, recipe, hole, or the reason to refuse
- *   exits     where functions are left, and how that is hooked
+ *   records   __mcount_loc and the like say which functions the compiler prepared
+ *   sites     each function's window, recipe and trampoline slot, or the reason to refuse it
+ *   exits     each function's exits, and how they are hooked
  *   emit      the file
+ *
+ * Context: one thread, but for the sweep's second one, which shares the bitmaps of ranges.
  */
 #ifndef PB_MODULE_STAGES_H
 #define PB_MODULE_STAGES_H
@@ -33,13 +35,13 @@
 struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
-	bool stubs;		/* .plt and the like: nothing in it is a function */
-	/* a bit for each byte: control may come here; and that by a call */
+	bool stubs;		/* .plt and the like: it holds no functions */
+	/* a bit for each byte: control may come here, by any means; and by a call */
 	uint64_t *reached, *called;
-	/* with PB_MODULE_RETURNS: an instruction begins (in code with an FDE); part of a
-	 * window, a hole or a dig */
+	/* with PB_MODULE_RETURNS: an instruction begins here (in code with an FDE); part of a
+	 * window, a trampoline slot or displaced code */
 	uint64_t *starts, *used;
-	/* and by more than direct branches in code that something vouches for */
+	/* reached, but not only by direct branches in code that has an FDE or a symbol */
 	uint64_t *otherwise;
 };
 
@@ -58,15 +60,15 @@ struct pb_fn {
 	uint64_t addr, size;
 	size_t cand;		/* the first (best) of nr_cands */
 	uint32_t nr_cands;
-	int32_t fde;		/* that starts here, or -1 */
+	int32_t fde;		/* the FDE that starts here, or -1 */
 	uint8_t flags;		/* PB_FUNC_* */
 	uint8_t kind, refused;
 	bool recorded;		/* the compiler prepared it */
 	uint8_t window, window_len;
-	uint8_t dug_len;	/* of the code that its hole is dug into, or 0 */
-	uint8_t host;		/* may code be dug away from it? PB_HOST_* */
+	uint8_t second_len;	/* bytes of code displaced for its slot; 0: none */
+	uint8_t host;		/* may its code be displaced for a slot? PB_HOST_* */
 	uint8_t inexit;		/* enum pb_inexit */
-	int16_t via;
+	int16_t via;		/* from the window to its slot; 0: none */
 	uint32_t recipe;
 };
 
@@ -80,22 +82,23 @@ enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG, PB_HOO
 struct pb_hook_at {
 	uint64_t addr;
 	uint8_t hook;
-	uint8_t len;		/* of the call, where that is what stands at addr */
+	uint8_t len;		/* of the call, if there is a call at addr */
 };
 typedef PB_VEC(struct pb_hook_at) pb_hook_vec;
 typedef PB_VEC(uint64_t) pb_addr_vec;
 
+/* A word that a relocation writes. */
 struct pb_word {
 	uint64_t addr, value;
 };
 
 /* A jump out of its FDE's code. */
-struct pb_leap {
+struct pb_cross_jump {
 	uint64_t from, to;
 };
-typedef PB_VEC(struct pb_leap) pb_leap_vec;
+typedef PB_VEC(struct pb_cross_jump) pb_cross_jump_vec;
 
-/* Padding between functions that nothing falls into. */
+/* Padding between functions that no code falls into. */
 struct pb_gap {
 	uint64_t addr, end;
 };
@@ -117,35 +120,36 @@ struct pb_an {
 	size_t main_range;	/* the biggest */
 	struct pb_cfi cfi;
 	PB_VEC(struct pb_cand) cands;
-	pb_addr_vec labels;	/* in code, but no functions */
-	pb_hook_vec hook_slots, hook_stubs; /* pointers to hooks; code that goes to hooks */
+	pb_addr_vec labels;	/* symbols in code that are no functions */
+	pb_hook_vec hook_slots, hook_stubs; /* pointers to hooks; code that jumps to hooks */
 	pb_addr_vec ifuncs;	/* resolvers */
 	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
-	PB_VEC(struct pb_word) words;	/* what relocations put into record sections */
+	PB_VEC(struct pb_word) words;	/* written by relocations in record sections */
 	pb_addr_vec textrels;	/* relocated addresses inside ranges */
 
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;
-	pb_leap_vec leaps;	/* sorted by where they lead to */
+	pb_cross_jump_vec cross_jumps;	/* sorted by target */
 	pb_addr_vec tables;	/* data whose address code takes */
-	pb_addr_vec ra_reads;	/* instructions that read the return address's slot */
+	pb_addr_vec ra_reads;	/* instructions that use their return slot */
 
 	PB_VEC(struct pb_fn) fns;
-	uint64_t dig_work;	/* looking for places to dig */
-	pb_addr_vec barriers;	/* every start of anything in code */
+	uint64_t slot_work;	/* steps of the search for slots in code */
+	pb_addr_vec barriers;	/* the start of everything in code */
 	PB_VEC(struct pb_nop) nops;
 
 	PB_VEC(uint8_t) recipes;
 
 	/* with PB_MODULE_RETURNS */
 	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
-	bool *goes_on;		/* for each FDE: without an exit control may come from it to a function's entry */
-	PB_VEC(uint8_t) depth_rows; /* what FDEs that depth.c makes execute */
+	bool *goes_on;		/* for each FDE: control may reach a function's entry from it
+				 * without an exit */
+	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
 	pb_exit_vec exits;
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
 	struct pb_exit_tables exit_tables;
-	uint64_t exit_work;	/* looking for exits' surroundings */
+	uint64_t exit_work;	/* steps of searches around exits */
 	pb_edge_vec edges;	/* sorted by `from` */
 };
 
@@ -160,8 +164,8 @@ int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
 int pb_exits_make(struct pb_an *an, const char **why);
-/* The units that a function's code is in: its own, and those that edges lead to.
- * At most max; returns how many there are, 0: none. */
+/* The units that hold a function's code: its own, and those that edges lead to. Writes at most max;
+ * returns how many there are, 0: none. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
 /* The edges that begin in the unit. */
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
@@ -187,6 +191,7 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 	if (!(__atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
+/* Marks the address as reached by other means than a direct branch in known code. */
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);
@@ -195,49 +200,49 @@ size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 
-/* cross_jumps.c. */
-void pb_leaps_sort(struct pb_an *an);
-/* The index of the first that leads to an address >= to. */
-size_t pb_leap_lower(const struct pb_an *an, uint64_t to);
+/* cross_jumps.c */
+void pb_cross_jumps_sort(struct pb_an *an);
+/* The index of the first jump whose target is >= to. */
+size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
 
-/* labels.c: marks what tables of offsets from labels lead to. */
+/* labels.c: marks the targets of tables of offsets from labels. */
 void pb_labels_follow(struct pb_an *an);
 
-/* padding_slots.c. Once all windows are known (fn.window_len), those of functions that
- * will need a hole, too. */
-void pb_holes_prepare(struct pb_an *an);
-/* A hole for the jmp rel8 in the window, or 0. Windows in rising order; *from
- * is where the search goes on, 0 at first. */
-uint64_t pb_hole_take(struct pb_an *an, size_t *from, uint64_t window);
+/* padding_slots.c. To be called when all windows are known (fn.window_len), those of functions that
+ * will need a slot too. */
+void pb_padding_prepare(struct pb_an *an);
+/* A slot for the jmp rel8 in the window, or 0. To be called for windows in the order of their
+ * addresses; *from is where the search continues, 0 at first. */
+uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
-/* code_slots.c. Once all padding that is of use is taken: digs a hole for the jmp rel8
- * in f's window. Returns where the displaced code begins, w what becomes of it;
- * 0: nowhere. */
+/* code_slots.c. When no padding within reach is left: displaces code for a slot that the jmp rel8
+ * in f's window reaches. Returns where the displaced code begins, and its recipe in *w; 0: there
+ * is no place. */
 struct pb_window_out;
-uint64_t pb_dig(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
-/* Can the code at `at` be dug away? Whether it is free the caller knows. */
-bool pb_dig_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
-/* The same of a jump in its place, and no hole. */
-bool pb_carrier_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
+uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
+/* May the code at `at` be displaced for a slot? The caller knows whether it is free. */
+bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
+/* May it be displaced for a jump alone (the second site of a shared jump)? */
+bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
-/* sites.c. A window at `start`, after the entry `from` or at it, for jump_len
- * bytes; enum pb_refused. */
+/* sites.c. Makes a window at `start`, which is at or after the entry `from`, for a jump of jump_len
+ * bytes. Returns enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);
 /* The same; the window holds at least `reach` bytes of instructions. */
 uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     unsigned reach, struct pb_window_out *w);
-/* Is there a call that becomes a nop? */
+/* Is there a call that becomes a nop in [start, end)? */
 bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 
 /* debug_file.c */
-/* Opens what belongs to the file; absence is no error. */
+/* Opens the debug files that belong to the file; that there is none is no error. */
 void pb_debug_files_open(struct pb_an *an);
 
-/* The 8 bytes at a link-time address as they are after relocation. */
+/* imports.c: the 8 bytes at a link-time address as they are after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
-/* names.c: what is known by name. name need not end at len. */
+/* names.c: what a name says of its function. The name need not end at len. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);

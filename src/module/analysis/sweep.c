@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One pass over all code. It finds, for the whole module,
+ * One pass over all code, which all later stages rely on. It finds, for the whole module,
  *
- *   - every byte that a direct branch or call or a switch's table leads to, or
- *     that a RIP-relative lea takes the address of, or, in a program at a fixed
- *     address, an immediate or a displacement;
+ *   - every byte that a direct branch, a call or a switch's table leads to, or whose address a
+ *     RIP-relative lea takes, or, in a program at a fixed address, an immediate or a displacement;
  *   - calls of the compiler's hooks;
  *   - jumps from one FDE's code into another's;
- *   - instructions that touch the slot of their return address, by the CFI;
+ *   - instructions that touch their return slot, by the CFI;
  *   - whether there is any system call;
- *   - padding that nothing falls into: it begins where a piece that is known to
- *     be code ends, and the last instruction there is a return or a jump.
+ *   - padding that no code falls into: it begins where a piece that is known to be code ends, and
+ *     the last instruction there is a return or a jump.
  *
- * Code is cut at everything known to start there: sections, FDEs and their
- * ends, symbols. Each piece is decoded linearly from its start, so data
- * between functions can't put the decoder out of step for long. A piece that
- * nothing vouches for (no FDE, no symbol) and that isn't padding is decoded
- * from every byte of it: whatever could be a branch there counts as one.
+ * Code is cut wherever something is known to start: sections, FDEs and their ends, symbols. Each
+ * piece is decoded linearly from its start, so data between functions cannot put the decoder out
+ * of step for long. A piece without FDE and symbol that is not padding is decoded from every byte:
+ * whatever could be a branch there counts as a branch.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +27,7 @@
 
 #define THREAD_FROM	(512u << 10)	/* bytes of code for which a second thread pays */
 
-/* A place where decoding starts anew. Sorted by address, then by what. */
+/* A place where decoding starts anew. Sorted by address. */
 struct cut {
 	uint64_t addr;
 	bool code;		/* something vouches for it */
@@ -49,7 +47,7 @@ struct worker {
 	pb_hook_vec hook_calls;
 	pb_addr_vec ra_reads;
 	pb_gap_vec gaps;
-	pb_leap_vec leaps;
+	pb_cross_jump_vec cross_jumps;
 	uint64_t ended_at;	/* code that doesn't fall through ends there */
 	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
 	bool syscalls;
@@ -73,7 +71,7 @@ static void mark(const struct worker *w, uint64_t target, bool called, bool othe
 		pb_bit_set(r->otherwise, target - r->addr);
 }
 
-/* A jump counts only where it is a function's last call. */
+/* Notes a call of a hook. A jump counts only for the hook that a function may call last. */
 static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
 {
 	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
@@ -84,16 +82,16 @@ static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, 
 }
 
 /* A jump that leaves its FDE's code: a tail call, or into a cold part. */
-static void note_leap(struct worker *w, uint64_t addr, uint64_t target)
+static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 {
 	const struct pb_fde *f = w->fde >= 0 ? &w->an->cfi.fdes.v[w->fde] : NULL;
 
 	if (f && target - f->start >= f->end - f->start)
-		pb_vec_push(&w->leaps, (struct pb_leap){ addr, target });
+		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
-/* A number in an instruction that is an address in code may be one: a label's,
- * for a computed goto. */
+/* A number in an instruction that is also an address in code may be meant as one: a label for a
+ * computed goto. */
 static void absolute_addresses(struct worker *w)
 {
 	const struct pb_insn *i = &w->insn;
@@ -116,7 +114,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 
 		mark(w, target, call, !w->vouched);
 		if (!call)
-			note_leap(w, addr, target);
+			note_cross_jump(w, addr, target);
 		if (call || w->insn.what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_stubs, target, addr);
 	} else if (pb_insn_rip_relative(i)) {
@@ -137,9 +135,9 @@ static void control_flow(struct worker *w, uint64_t addr)
 }
 
 /*
- * Does it use the slot at CFA-8? Any explicit access or lea counts, except
- * gcc's copy of the return address into a realigned frame (push -8(%r10), CFA
- * = r10+0): that is for people with debuggers and is never looked at.
+ * Does the instruction use the return slot, at CFA-8? Any explicit access or lea counts, except
+ * gcc's copy of the return address into a realigned frame (push -8(%r10), CFA = r10+0): only
+ * debuggers read that copy.
  */
 static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_row *row)
 {
@@ -168,15 +166,15 @@ static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_
 	return !(i->what == PB_INSN_PUSH && row->cfa_off == 0);
 }
 
-/* `lock or $0, (%rsp)`, of which only the barrier is wanted. */
+/* `lock or $0, (%rsp)`: a memory barrier, which leaves the slot as it is. */
 static bool is_barrier(const struct pb_insn *i)
 {
 	return i->locked && i->imm_size[0] && !i->imm[0] &&
 	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
 }
 
-/* lea of the slot's address for rsp itself, or for the register that the frame
- * is counted from after it (hand-written code): the slot is not examined. */
+/* lea of the slot's address into rsp itself, or into the register that the CFA is counted from
+ * afterwards (hand-written code): the code does not read the slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
 	const struct pb_insn *i = &w->insn;
@@ -217,8 +215,8 @@ static bool is_syscall(const struct pb_insn *i)
 	       (i->what == PB_INSN_INT && i->imm[0] == 0x80);
 }
 
-/* In what may be data: only one whose number, of a signal's disposition or
- * mask, is loaded before it. */
+/* Where the bytes may be data, only a system call counts whose number, of rt_sigaction or
+ * rt_sigprocmask, is loaded before it. */
 static bool is_signal_syscall(const struct worker *w, uint64_t off)
 {
 	const uint8_t *b = w->range->bytes;
@@ -274,7 +272,7 @@ static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
 	w->vouched = false;
 
 	if (is_padding(w, off, end, &zeros)) {
-		/* zeros may be somebody's data */
+		/* zeros may be data */
 		if (w->ended_at == base + off && !zeros)
 			pb_vec_push(&w->gaps, (struct pb_gap){ base + off, base + end });
 		return;
@@ -326,14 +324,16 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Symbols without an FDE vouch for their size; after it the unknown begins. */
+/* Collects all cuts. A symbol without an FDE says that its size is code, and nothing of what
+ * follows. */
 static void make_cuts(struct pb_an *an, cut_vec *cuts)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < an->ranges.n; i++) {
 		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr, false });
-		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr + an->ranges.v[i].size, false });
+		pb_vec_push(cuts, (struct cut){
+			an->ranges.v[i].addr + an->ranges.v[i].size, false });
 	}
 	for (size_t i = 0; i < an->cfi.fdes.n; i++) {
 		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].start, true });
@@ -360,7 +360,8 @@ static void make_cuts(struct pb_an *an, cut_vec *cuts)
 	cuts->n = n;
 }
 
-/* Where the second thread begins: half of the bytes lie before it. */
+/* The cut where the second thread begins: half of the bytes lie before it. 0: one thread is
+ * enough. */
 static size_t middle(const struct pb_an *an, const cut_vec *cuts)
 {
 	uint64_t total = 0, seen = 0;
@@ -410,11 +411,11 @@ static void collect(struct pb_an *an, struct worker *w)
 	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
 	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
 	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
-	pb_vec_append(&an->leaps, w->leaps.v, w->leaps.n);
+	pb_vec_append(&an->cross_jumps, w->cross_jumps.v, w->cross_jumps.n);
 	if (w->syscalls)
 		an->an_flags |= PB_AN_SYSCALLS;
-	an->leaps.failed |= w->leaps.failed;
-	pb_vec_free(&w->leaps);
+	an->cross_jumps.failed |= w->cross_jumps.failed;
+	pb_vec_free(&w->cross_jumps);
 	an->gaps.failed |= w->gaps.failed;
 	pb_vec_free(&w->gaps);
 	an->hook_calls.failed |= w->hook_calls.failed;
@@ -427,11 +428,10 @@ static void collect(struct pb_an *an, struct worker *w)
 }
 
 /*
- * Position-independent code switches by a table of 4-byte offsets, counted from
- * the table (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i).
- * Whatever has its address taken is read as one, up to the first offset that
- * doesn't lead into code, or to the next such address: what isn't a table costs
- * a refusal at worst.
+ * A switch in position-independent code uses a table of 4-byte offsets from the table itself
+ * (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum whose address is taken
+ * is read as such a table, up to the first offset that does not lead into code, or up to the next
+ * such datum. A datum that is not a table costs a refusal at worst.
  */
 static void follow_tables(struct pb_an *an)
 {
@@ -487,10 +487,10 @@ int pb_sweep(struct pb_an *an, const char **why)
 	}
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
-	if (an->gaps.failed || an->leaps.failed || an->hook_calls.failed || an->ra_reads.failed ||
-	    an->tables.failed || an->exits.failed || an->pads.failed)
+	if (an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
+	    an->ra_reads.failed || an->tables.failed || an->exits.failed || an->pads.failed)
 		return -ENOMEM;
-	pb_leaps_sort(an);
+	pb_cross_jumps_sort(an);
 	follow_tables(an);
 	if (an->flags & PB_MODULE_RETURNS)
 		pb_labels_follow(an);

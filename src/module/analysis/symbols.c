@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Candidates for functions from every symbol table that belongs to the file. */
+/*
+ * Collects candidates for functions, and labels, from every symbol table that belongs to the file:
+ * its own two, the debug file's and the mini debug info's. Names stay where they are in the file's
+ * bytes.
+ */
 #include <errno.h>
 #include <string.h>
 #include "base/clean_text.h"
@@ -7,7 +11,7 @@
 
 #define MAX_NAME 4096	/* C++ mangles to a few thousand */
 
-/* Length up to a version ("@@GLIBC_2.2"), 0 if it can't be a line of text. */
+/* The name's length without its version ("@@GLIBC_2.2"); 0: it can't be one word on a line. */
 static size_t usable_name(const char *name)
 {
 	size_t len = 0;
@@ -43,7 +47,7 @@ static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 		pb_vec_push(&an->labels, s->st_value);
 		return;
 	}
-	/* a size that runs out of the section says nothing */
+	/* a size that exceeds the section is ignored */
 	if (s->st_size <= r->size - (s->st_value - r->addr))
 		c.size = s->st_size;
 	if (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE)

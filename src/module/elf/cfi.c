@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads FDEs and runs the instructions of their tables. */
+/*
+ * Reads FDEs (cfi.h) and executes their instructions row by row. Only what the analysis asks for is
+ * kept of a row: the CFA, and whether the return address is at its usual place. cfi_rules.c keeps
+ * all of it.
+ */
 #include "module/elf/cfi.h"
 #include <string.h>
 #include "module/elf/cfi_ops.h"
 #include "module/elf/dwarf_bytes.h"
 
-/* Every FDE executes its CIE's instructions; real ones have ten bytes of them. */
-#define MAX_INITIAL	256
+#define RA_OFFSET	(-8)	/* the return address's usual place, from the CFA */
+/* Every FDE executes its CIE's instructions; real CIEs have ten bytes of them. */
+#define MAX_INITIAL	256	/* bytes */
 
 static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 {
@@ -124,7 +129,8 @@ static const uint8_t *find_eh_frame(struct pb_elf *e, uint64_t *vaddr, uint64_t 
 		const Elf64_Phdr *p = &e->ph[i];
 		struct bytes b;
 
-		if (p->p_type != PT_GNU_EH_FRAME || !(b.p = pb_elf_bytes(e, p->p_offset, p->p_filesz)))
+		if (p->p_type != PT_GNU_EH_FRAME ||
+		    !(b.p = pb_elf_bytes(e, p->p_offset, p->p_filesz)))
 			continue;
 		b.end = b.p + p->p_filesz;
 		b.dry = false;
@@ -192,7 +198,7 @@ long pb_cfi_find(const struct pb_cfi *c, uint64_t addr)
 	return low && addr < c->fdes.v[low - 1].end ? (long)low - 1 : -1;
 }
 
-/* DWARF numbers the first eight otherwise than instructions do. */
+/* DWARF numbers the first eight registers in another order than instructions do. */
 static uint8_t x86_reg(uint64_t dwarf)
 {
 	static const uint8_t map[8] = { 0, 2, 1, 3, 6, 7, 5, 4 };
@@ -218,11 +224,17 @@ static void skip_block(struct bytes *b)
 	}
 }
 
+/* The offset that an operand stands for: it is a multiple of the CIE's data_align. */
+static int64_t factored_by(const struct pb_cfi_cursor *cur, int64_t n)
+{
+	return (int64_t)((uint64_t)n * (uint64_t)cur->cie->data_align);
+}
+
 /* The return address is saved at CFA + factored * data_align. */
 static void ra_at(struct pb_cfi_cursor *cur, int64_t factored)
 {
 	cur->row.ra_undefined = false;
-	cur->row.ra_moved = (int64_t)((uint64_t)factored * (uint64_t)cur->cie->data_align) != -8;
+	cur->row.ra_moved = factored_by(cur, factored) != RA_OFFSET;
 }
 
 static void restore(struct pb_cfi_cursor *cur, uint64_t reg)
@@ -233,7 +245,7 @@ static void restore(struct pb_cfi_cursor *cur, uint64_t reg)
 	cur->row.ra_moved = cur->initial.ra_moved;
 }
 
-/* The rules for registers matter only where they are the return address's. */
+/* A rule for a register. Only the return address's are kept. */
 static void rule(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);
@@ -267,11 +279,46 @@ static void advance_loc(struct pb_cfi_cursor *cur, uint64_t delta)
 	cur->loc += delta * cur->cie->code_align;
 }
 
-static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
+/* A rule for the CFA. False: it is another instruction. */
+static bool frame(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	struct pb_cfi_row *row = &cur->row;
 	uint8_t reg;
 
+	switch (op) {
+	case CFA_def_cfa:
+		reg = x86_reg(uleb(b));
+		set_cfa(row, reg, (int64_t)uleb(b));
+		break;
+	case CFA_def_cfa_sf:
+		reg = x86_reg(uleb(b));
+		set_cfa(row, reg, factored_by(cur, sleb(b)));
+		break;
+	case CFA_def_cfa_register:
+		row->cfa_reg = x86_reg(uleb(b));
+		break;
+	case CFA_def_cfa_offset:
+		set_cfa(row, row->cfa_reg, (int64_t)uleb(b));
+		break;
+	case CFA_def_cfa_offset_sf:
+		set_cfa(row, row->cfa_reg, factored_by(cur, sleb(b)));
+		break;
+	case CFA_def_cfa_expression:
+		row->cfa_reg = PB_REG_NONE;
+		skip_block(b);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
+{
+	struct pb_cfi_row *row = &cur->row;
+
+	if (frame(cur, b, op))
+		return;
 	switch (op) {
 	case CFA_nop:
 		break;
@@ -293,28 +340,6 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		if (cur->depth && --cur->depth < PB_CFI_STACK)
 			*row = cur->stack[cur->depth];
 		break;
-	case CFA_def_cfa:
-		reg = x86_reg(uleb(b));
-		set_cfa(row, reg, (int64_t)uleb(b));
-		break;
-	case CFA_def_cfa_sf:
-		reg = x86_reg(uleb(b));
-		set_cfa(row, reg, (int64_t)((uint64_t)sleb(b) * (uint64_t)cur->cie->data_align));
-		break;
-	case CFA_def_cfa_register:
-		row->cfa_reg = x86_reg(uleb(b));
-		break;
-	case CFA_def_cfa_offset:
-		set_cfa(row, row->cfa_reg, (int64_t)uleb(b));
-		break;
-	case CFA_def_cfa_offset_sf:
-		set_cfa(row, row->cfa_reg,
-			(int64_t)((uint64_t)sleb(b) * (uint64_t)cur->cie->data_align));
-		break;
-	case CFA_def_cfa_expression:
-		row->cfa_reg = PB_REG_NONE;
-		skip_block(b);
-		break;
 	case CFA_GNU_args_size:
 		uleb(b);
 		break;
@@ -325,8 +350,8 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		rule(cur, b, op);
 		break;
 	default:
-		/* set_loc (no compiler here encodes it) and what is unknown:
-		 * nothing after it can be believed */
+		/* set_loc, which no known compiler writes, or an unknown instruction: the rest
+		 * of the table cannot be interpreted */
 		row->cfa_reg = PB_REG_NONE;
 		b->p = b->end;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * .eh_frame: where functions begin and end, and where the return address
- * stands at each instruction. Hardened: the bytes are outside bytes.
+ * Reads .eh_frame: where functions begin and end, and where the return address is at each
+ * instruction. The bytes come from outside and are not trusted.
  * Source of the format: LSB 5.0 "Exception Frames", DWARF 5 section 6.4.
  *
  * Context: any thread; tables are read-only once read.
@@ -22,7 +22,7 @@
 struct pb_cfi_row {
 	uint8_t cfa_reg;
 	bool ra_undefined;	/* no caller to return to: _start, clone's child */
-	bool ra_moved;		/* the return address isn't at CFA-8 */
+	bool ra_moved;		/* the return address is not at CFA-8 */
 	int32_t cfa_off;
 };
 
@@ -33,7 +33,7 @@ struct pb_cie {
 	int64_t data_align;
 	uint8_t ra_reg;
 	uint8_t encoding;	/* of the FDEs' addresses */
-	uint8_t lsda_encoding;	/* of what they tell the personality routine */
+	uint8_t lsda_encoding;	/* of the pointer to the personality routine's table */
 	bool has_augmentation;
 	bool signal;		/* 'S': a signal frame's return trampoline */
 };
@@ -44,7 +44,7 @@ struct pb_fde {
 	uint64_t lsda;		/* address of the table of landing pads, or 0 */
 	uint32_t cie;
 	bool signal;
-	bool entry;		/* first row is CFA = rsp+8: control comes here by a call */
+	bool entry;		/* its first row is CFA = rsp+8: a call leads here */
 	bool ra_undefined;
 };
 
@@ -53,7 +53,7 @@ struct pb_cfi {
 	PB_VEC(struct pb_fde) fdes;	/* sorted by start */
 };
 
-/* Reads the table; broken records end it. false: out of memory. */
+/* Reads the table up to its end or its first broken record. False: out of memory. */
 bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e);
 void pb_cfi_free(struct pb_cfi *c);
 /* The last FDE at or before addr that covers it, or -1. */
@@ -64,7 +64,7 @@ long pb_cfi_find(const struct pb_cfi *c, uint64_t addr);
 /* Walks an FDE's rows in the order of addresses. */
 struct pb_cfi_cursor {
 	const uint8_t *p, *end;
-	uint64_t loc;		/* the row holds below this address */
+	uint64_t loc;		/* the row is valid below this address */
 	const struct pb_cie *cie;
 	struct pb_cfi_row row, initial, stack[PB_CFI_STACK];
 	unsigned depth;

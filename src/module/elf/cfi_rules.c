@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Executes the instructions of an FDE up to an address, for the unwind table of stubs: the rules
+ * for the CFA and for all registers (cfi.h keeps only what the analysis needs). The cursor goes
+ * forward; an address before its last one starts the FDE again.
+ */
 #include "module/elf/cfi_rules.h"
 #include <string.h>
 #include "module/elf/cfi_ops.h"
 #include "module/elf/dwarf_bytes.h"
 
-static void set(struct pb_rules_cursor *c, uint64_t reg, uint32_t kind, int64_t value, const uint8_t *block)
+static void set(struct pb_rules_cursor *c, uint64_t reg, uint32_t kind, int64_t value,
+		const uint8_t *block)
 {
 	if (reg < PB_RULE_REGS)
 		c->now.regs[reg] = (struct pb_rule){ .kind = kind, .value = value, .block = block };
@@ -37,10 +43,11 @@ static const uint8_t *block(struct bytes *b, int64_t *len)
 
 static void put_cfa(struct pb_rules_cursor *c, uint64_t reg, int64_t off)
 {
-	c->now.cfa = (struct pb_rule){ .kind = PB_RULE_REGISTER, .reg = (uint32_t)reg, .value = off };
+	c->now.cfa = (struct pb_rule){
+		.kind = PB_RULE_REGISTER, .reg = (uint32_t)reg, .value = off };
 }
 
-/* A rule for the frame. False: none of these. */
+/* A rule for the CFA. False: it is another instruction. */
 static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	const uint8_t *at;
@@ -73,7 +80,7 @@ static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 	return false;
 }
 
-/* And of a register. */
+/* A rule for a register. False: it is another instruction. */
 static bool reg_rule(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);
@@ -134,7 +141,7 @@ static void extended(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 		uleb(b);
 		return;
 	}
-	/* set_loc, and what is unknown: nothing after it can be believed */
+	/* set_loc, or an unknown instruction: the rest of the table cannot be interpreted */
 	if (!frame(c, b, op) && (op < CFA_offset_extended || !reg_rule(c, b, op)))
 		c->lost = true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whole rows of an unwind table: where the frame is, and where each register was saved. (cfi.h
- * has what the analysis needs of them.) Context: any thread.
+ * Whole rows of an unwind table: the CFA, and where each register is saved. (cfi.h has the part
+ * that the analysis needs.) Context: any thread.
  */
 #ifndef PB_MODULE_CFI_RULES_H
 #define PB_MODULE_CFI_RULES_H
@@ -27,7 +27,7 @@ struct pb_rule {
 	const uint8_t *block;
 };
 
-/* Zeroed bytes between and after: to be compared as bytes. */
+/* All padding is zero: rows may be compared as bytes. */
 struct pb_rules {
 	struct pb_rule cfa, regs[PB_RULE_REGS];
 };
@@ -39,10 +39,10 @@ struct pb_rules_cursor {
 	const uint8_t *p, *end;
 	uint64_t last, loc;
 	unsigned depth;
-	bool lost;			/* the rest can't be understood */
+	bool lost;			/* the rest cannot be interpreted */
 	struct pb_rules now, initial, stack[PB_CFI_STACK];
 };
 
-/* The rows at an address, or NULL: the table has none. Fast where addresses rise within a function. */
+/* The row at an address; NULL: the table has none. Fast if addresses rise within a function. */
 const struct pb_rules *pb_rules_at(struct pb_rules_cursor *c, uint64_t addr);
 #endif

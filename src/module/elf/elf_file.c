@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads blocks of a file when they are asked for, and checks ranges. */
+/*
+ * Reads an ELF file's blocks on demand and checks every range (elf_file.h): headers, segments,
+ * sections, the dynamic section, symbol tables, the build-id. A broken section table counts as
+ * none; broken segments are an error.
+ */
 #include "module/elf/elf_file.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +16,7 @@
 #define BLOCK		(16u << 10)
 #define MAX_SEGMENTS	128	/* real files have a dozen; look-ups are linear in it */
 
-/* The file shrank or can't be read: what is missing stays zero and unloaded. */
+/* False: the file shrank or can't be read. Missing bytes stay zero and unloaded. */
 static bool load_block(struct pb_elf *e, uint64_t block)
 {
 	uint64_t off = block * BLOCK;
@@ -108,7 +112,7 @@ static void set_strings(struct pb_elf_strings *s, const char *v, uint64_t size)
 	s->size = nul ? (uint64_t)(nul + 1 - v) : 0;
 }
 
-/* Section headers are a convenience: a broken table counts as none. */
+/* Files can do without section headers, so a broken table counts as none. */
 static void read_sections(struct pb_elf *e)
 {
 	const Elf64_Ehdr *eh = e->eh;
@@ -270,8 +274,8 @@ static const uint32_t *aligned4(const void *p)
 	return (uintptr_t)p % 4 ? NULL : p;
 }
 
-/* How many dynamic symbols there are, by the hash tables: the chain of the
- * last bucket ends at the last symbol. Local to files without sections. */
+/* The number of dynamic symbols, for files without sections. The hash tables have it: the chain of
+ * the last bucket ends at the last symbol. */
 static uint64_t count_by_hash(struct pb_elf *e)
 {
 	const uint32_t *h;
@@ -327,7 +331,7 @@ bool pb_elf_symbols(struct pb_elf *e, unsigned type, struct pb_elf_symbols *out)
 	return type == SHT_DYNSYM && dynamic_symbols(e, out);
 }
 
-/* One run of notes; *vaddr is that of its start on entry. */
+/* Looks through one segment of notes; on entry *vaddr is the address of its start. */
 static const uint8_t *find_build_id(const uint8_t *p, uint64_t size, unsigned *len,
 				    uint64_t *vaddr)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading an ELF64 x86-64 file that may be hostile, truncated, or changed
- * while we read.
+ * Reads an ELF64 x86-64 file that may be hostile, truncated, or changed while it is read.
  *
- * The file isn't mapped (a truncation would be a SIGBUS): its bytes are read
- * into an anonymous mapping of the same size, block by block as they are asked
- * for, so that pointers stay valid and what was once read doesn't change.
- * Nothing hands out a pointer without having checked the whole range.
+ * The file is not mapped, since a truncation would be a SIGBUS. Its bytes are read into an
+ * anonymous mapping of the same size, block by block on demand: pointers stay valid, and bytes
+ * once read do not change. Every function checks the whole range before it returns a pointer.
  *
- * Context: one thread at a time (two may read what was handed out).
+ * Context: one thread at a time (several may read the bytes that pointers lead to).
  */
 #ifndef PB_MODULE_ELF_FILE_H
 #define PB_MODULE_ELF_FILE_H
@@ -30,7 +28,7 @@ struct pb_elf_symbols {
 };
 
 struct pb_elf {
-	int fd;			/* -1: all bytes are there already */
+	int fd;			/* -1: all bytes are in memory */
 	bool symbols_only;	/* a debug file: its segments have no bytes here */
 	uint8_t *base;
 	uint64_t size;
@@ -45,10 +43,10 @@ struct pb_elf {
 	uint64_t nr_dyn;
 };
 
-/* fd stays the caller's. -ENOEXEC, -ENOMEM, -errno of read; *why is a text.
- * symbols_only: use sections only, not segments. */
+/* The caller closes fd. -ENOEXEC, -ENOMEM, or read's error; *why is then a text. symbols_only: use
+ * sections only, not segments. */
 int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why);
-/* Takes the allocation (malloc), on failure too. */
+/* Frees `bytes` (malloc) at the end, on failure at once. */
 int pb_elf_open_memory(struct pb_elf *e, uint8_t *bytes, size_t size, bool symbols_only,
 		       const char **why);
 void pb_elf_close(struct pb_elf *e);

@@ -1,58 +1,67 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The table of runtimes (runtimes.h) with the signs by which each is known, and the search for them
+ * in a file's symbols and sections. A new runtime is one row; bits follow the order of rows.
+ */
 #include "module/elf/runtimes.h"
 #include <string.h>
 #include "base/base.h"
 
-/* By what a runtime is known: a symbol that the file defines, one that it asks for, or a
- * section. A star at the end: any that begins so. */
+/* What a runtime is known by: a symbol that the file defines, a symbol that it needs, or a section.
+ * A star at the end matches any rest. */
 enum sign { DEFINES, NEEDS, SECTION };
 
-#define COPIES "stacks are copied away and back: a call that is copied may end where another one takes its place"
+#define COPIES "stacks are copied away and back: a call that is copied may end where another one " \
+	       "takes its place"
 
 static const struct runtime {
 	const char *name, *policy;
 	struct { enum sign by; const char *what; } signs[4];
-	bool own_stacks;	/* its code without unwind tables doesn't use the stack as C does */
+	bool own_stacks;	/* its code without unwind tables uses stacks unlike C */
 } runtimes[] = {
 	{ "V8",
-	  "compiled JavaScript isn't traced, V8's builtins by their entries only, as they have no unwind tables",
+	  "compiled JavaScript isn't traced, V8's builtins by their entries only, as they have no "
+	  "unwind tables",
 	  { { DEFINES, "_ZN2v87Isolate3New*" }, { DEFINES, "v8_Default_embedded_blob_*" } }, true },
 	{ "HotSpot", "compiled Java isn't traced; the virtual machine's own code is",
 	  { { DEFINES, "gHotSpotVMStructs" } } },
 	{ "Go",
-	  "Go's functions are traced by their entries only: their stacks move, and a function begins anew when "
-	  "its stack has grown; C code has durations",
-	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" }, { DEFINES, "runtime.goexit*" } }, true },
+	  "Go's functions are traced by their entries only: their stacks move, and a function "
+	  "begins anew when its stack has grown; C code has durations",
+	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" },
+	    { DEFINES, "runtime.goexit*" } }, true },
 	{ "OCaml",
-	  "its collector walks the stack, which tracing leaves as it is; functions that leave by an exception "
-	  "have no return",
+	  "its collector walks the stack, which tracing leaves as it is; functions that leave by "
+	  "an exception have no return",
 	  { { DEFINES, "caml_frametable" }, { DEFINES, "caml_startup*" } } },
 	{ "Mono",
-	  "compiled methods aren't traced; images that were compiled ahead by their entries only, as they have "
-	  "no unwind tables",
+	  "compiled methods aren't traced; images that were compiled ahead by their entries only, "
+	  "as they have no unwind tables",
 	  { { DEFINES, "mono_jit_init" }, { DEFINES, "mono_aot_file_info" } }, true },
 	{ ".NET",
-	  "compiled methods aren't traced; those that were compiled ahead have durations where they have unwind "
-	  "tables",
+	  "compiled methods aren't traced; those that were compiled ahead have durations where "
+	  "they have unwind tables",
 	  { { DEFINES, "coreclr_initialize" }, { DEFINES, "DotNetRuntimeDebugHeader" } } },
 	{ "LuaJIT", "compiled Lua isn't traced; errors leave functions without a return",
 	  { { DEFINES, "luaJIT_setmode" }, { DEFINES, "luaJIT_version_*" } } },
 	{ "GHC",
-	  "Haskell's functions end by jumps and have a stack of their own: they are traced by their entries "
-	  "only; C code has durations",
+	  "Haskell's functions end by jumps and have a stack of their own: they are traced by "
+	  "their entries only; C code has durations",
 	  { { DEFINES, "stg_ap_v_info" }, { DEFINES, "hs_init_ghc" } }, true },
 	{ "SBCL", "compiled Lisp isn't traced; the runtime's C code is",
 	  { { DEFINES, "call_into_lisp" } } },
 	{ "Chez Scheme", "compiled Scheme isn't traced; the kernel's C code is",
 	  { { DEFINES, "Sscheme_init" } } },
 	{ "Erlang", "compiled Erlang isn't traced; the emulator's C code is",
-	  { { DEFINES, "erts_alloc_init" }, { DEFINES, "erl_start" }, { DEFINES, "enif_make_atom" } } },
+	  { { DEFINES, "erts_alloc_init" }, { DEFINES, "erl_start" },
+	    { DEFINES, "enif_make_atom" } } },
 	{ "CHICKEN", "its functions never return: their calls end where a jump empties the stack",
 	  { { DEFINES, "CHICKEN_main" }, { NEEDS, "CHICKEN_main" } } },
 	{ "greenlet", COPIES, { { DEFINES, "PyInit__greenlet" } } },
 	{ "Guile", COPIES, { { DEFINES, "scm_call_with_current_continuation" } } },
 	{ "Ruby's callcc", COPIES, { { DEFINES, "Init_continuation" } } },
-	{ "AddressSanitizer", "its runtime must be the first library; what it replaces is traced as the program's",
+	{ "AddressSanitizer",
+	  "its runtime must be the first library; what it replaces is traced as the program's",
 	  { { DEFINES, "__asan_init" }, { NEEDS, "__asan_init" } } },
 };
 _Static_assert(sizeof(runtimes) / sizeof(*runtimes) <= 32, "struct pb_analysis: runtimes");
@@ -66,7 +75,7 @@ static bool is_it(const char *name, const char *what)
 	return !strcmp(name, what);
 }
 
-/* Those that have such a sign. */
+/* The runtimes that are known by this name. */
 static uint32_t look_up(const char *name, enum sign by)
 {
 	uint32_t found = 0;
@@ -87,8 +96,8 @@ static uint32_t by_symbols(struct pb_elf *e, unsigned type)
 	if (!pb_elf_symbols(e, type, &t))
 		return 0;
 	for (uint64_t i = 1; i < t.n; i++) {
-		const char *name = ELF64_ST_BIND(t.v[i].st_info) == STB_LOCAL && type == SHT_DYNSYM ? NULL :
-				   pb_elf_string(&t.strings, t.v[i].st_name);
+		bool local = ELF64_ST_BIND(t.v[i].st_info) == STB_LOCAL && type == SHT_DYNSYM;
+		const char *name = local ? NULL : pb_elf_string(&t.strings, t.v[i].st_name);
 
 		if (name)
 			found |= look_up(name, t.v[i].st_shndx == SHN_UNDEF ? NEEDS : DEFINES);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runtimes that do with stacks, code or calls what C doesn't: recognised by what is in the
- * file, so that a trace's reader knows what to expect of it. What is traced of them follows from
- * their code; a name decides only whether code without unwind tables is taken for assembly (analysis/depth.c).
+ * Recognises language runtimes that use stacks, code or calls in other ways than C, by what their
+ * files contain, so that users learn what to expect of a trace. What is traced follows from the
+ * code alone, with one exception: code without unwind tables counts as assembly (analysis/depth.c)
+ * unless its runtime is known to have stacks of its own.
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H
@@ -10,11 +11,12 @@
 #include <stdint.h>
 #include "module/elf/elf_file.h"
 
-/* Bits of those that the file has, or belongs to. Hostile files are safe. Context: any thread. */
+/* The runtimes that the file contains or belongs to, as bits. The file is not trusted. Context: any
+ * thread. */
 uint32_t pb_runtimes_find(struct pb_elf *e);
-/* Of one bit: its name, and what is traced of it and why. NULL: there is no such runtime. */
+/* One bit's name, and what is traced of that runtime and why. NULL: there is no such runtime. */
 const char *pb_runtime_name(unsigned bit);
 const char *pb_runtime_policy(unsigned bit);
-/* Is there one among them whose code without unwind tables doesn't use the stack as C does? */
+/* Has one of them code without unwind tables that does not use the stack as C does? */
 bool pb_runtime_has_own_stacks(uint32_t bits);
 #endif

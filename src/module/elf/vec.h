@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A growable array. Running out of memory is remembered in the array (`failed`)
- * and asked for once at the end of a stage, not at every push.
+ * A growable array. If memory runs out, the array's `failed` is set and further items are dropped;
+ * users check it once at the end of a stage, not at every push.
  */
 #ifndef PB_MODULE_VEC_H
 #define PB_MODULE_VEC_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file of abi/stubs.h from an analysis. Two passes over functions and windows of
- * exits, in the order of their addresses: the first says where each stub lies, and writes
- * symbols and unwind rows; then the file's size is known, and so its place in memory, and the
- * second writes the code.
+ * Makes the file of abi/stubs.h from an analysis, for the recorder. There are two passes over
+ * functions and windows of exits, in the order of their addresses. The first decides where each
+ * stub lies, and writes symbols and unwind rows. Then the file's size is known, and so its place in
+ * memory. The second pass writes the code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -31,8 +31,8 @@ struct image {
 	struct pb_stubs head;
 	uint32_t at;		/* the file's offset of the next stub */
 	uint32_t *funcs, *windows;
-	uint32_t func;		/* whose stub was the last one */
-	uint32_t exit_name;	/* of the exits of that function; 0: not put yet */
+	uint32_t func;		/* the function laid out last */
+	uint32_t exit_name;	/* the name of that function's exits; 0: not written yet */
 	struct pb_rows rows;
 	PB_VEC(Elf64_Sym) symbols;
 	PB_VEC(char) names;
@@ -54,8 +54,8 @@ static uint32_t put_name(struct image *im, const char *prefix, const char *name)
 static void put_symbol(struct image *im, uint32_t name, uint32_t at, size_t size)
 {
 	pb_vec_push(&im->symbols, (Elf64_Sym){
-		.st_name = name, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC), .st_shndx = PB_STUBS_TEXT,
-		.st_value = at, .st_size = size,
+		.st_name = name, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+		.st_shndx = PB_STUBS_TEXT, .st_value = at, .st_size = size,
 	});
 }
 
@@ -100,7 +100,7 @@ static void lay_window(struct image *im, uint32_t i)
 	im->at += (uint32_t)size;
 }
 
-/* The exits of a function follow its entry. */
+/* Lays out all stubs. The exits of a function follow its entry. */
 static void lay_stubs(struct image *im)
 {
 	const struct pb_func *f = pb_analysis_funcs(im->a);
@@ -130,8 +130,9 @@ static void put_section(struct image *im, unsigned i, uint32_t type, uint32_t *a
 	uint32_t start = pb_align_up(*at, align);
 
 	im->sections[i] = (Elf64_Shdr){
-		.sh_name = section_name_at[i], .sh_type = type, .sh_size = size, .sh_addralign = align,
-		.sh_offset = start, .sh_flags = i <= PB_STUBS_EH_FRAME ? SHF_ALLOC : 0,
+		.sh_name = section_name_at[i], .sh_type = type, .sh_size = size,
+		.sh_addralign = align, .sh_offset = start,
+		.sh_flags = i <= PB_STUBS_EH_FRAME ? SHF_ALLOC : 0,
 		.sh_addr = i <= PB_STUBS_EH_FRAME ? start : 0,
 	};
 	*at = start + (uint32_t)size;
@@ -165,8 +166,9 @@ static void put_bytes(struct image *im, unsigned section, const void *bytes)
 static Elf64_Phdr segment(const Elf64_Shdr *s, uint32_t type, uint32_t flags)
 {
 	return (Elf64_Phdr){
-		.p_type = type, .p_flags = flags, .p_offset = s->sh_offset, .p_vaddr = s->sh_offset,
-		.p_paddr = s->sh_offset, .p_filesz = s->sh_size, .p_memsz = s->sh_size,
+		.p_type = type, .p_flags = flags, .p_offset = s->sh_offset,
+		.p_vaddr = s->sh_offset, .p_paddr = s->sh_offset, .p_filesz = s->sh_size,
+		.p_memsz = s->sh_size,
 		.p_align = s->sh_addralign,
 	};
 }
@@ -175,10 +177,12 @@ static void put_headers(struct image *im)
 {
 	Elf64_Shdr whole = { .sh_size = im->head.size, .sh_addralign = PB_STUBS_PAGE };
 	Elf64_Ehdr eh = {
-		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			     EV_CURRENT },
 		.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
 		.e_phoff = sizeof(eh), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = PHDRS,
-		.e_shoff = im->head.sections, .e_ehsize = sizeof(eh), .e_shentsize = sizeof(Elf64_Shdr),
+		.e_shoff = im->head.sections, .e_ehsize = sizeof(eh),
+		.e_shentsize = sizeof(Elf64_Shdr),
 		.e_shnum = PB_STUBS_NR_SECTIONS, .e_shstrndx = PB_STUBS_SHSTRTAB,
 	};
 	Elf64_Phdr ph[PHDRS] = {
@@ -187,12 +191,14 @@ static void put_headers(struct image *im)
 		segment(&im->sections[PB_STUBS_EH_HDR], PT_GNU_EH_FRAME, PF_R),
 	};
 
-	_Static_assert(sizeof(eh) + sizeof(ph) + sizeof(im->sections) <= PB_STUBS_AT, "abi/stubs.h");
+	_Static_assert(sizeof(eh) + sizeof(ph) + sizeof(im->sections) <= PB_STUBS_AT,
+		       "abi/stubs.h");
 	memcpy(im->file, &eh, sizeof(eh));
 	memcpy(im->file + sizeof(eh), ph, sizeof(ph));
 	memcpy(im->file + im->head.sections, im->sections, sizeof(im->sections));
 }
 
+/* Chooses the address that the file is made for: below the module, within reach of its jumps. */
 static void choose_place(struct image *im)
 {
 	uint64_t page = ~(uint64_t)(PB_STUBS_PAGE - 1);
@@ -221,7 +227,8 @@ static void put_code(struct image *im)
 		if (!at)
 			continue;
 		p = pb_func_place(im->a, f);
-		if (pb_stub_emit(out + at, text + at, (void *)(sites + i * sizeof(struct pb_site)), &p, words, 0))
+		if (pb_stub_emit(out + at, text + at,
+				 (void *)(sites + i * sizeof(struct pb_site)), &p, words, 0))
 			out[at] = PB_STUBS_BAD;
 	}
 	for (uint32_t i = 0; i < im->a->nr_windows; i++) {
@@ -253,7 +260,7 @@ uint64_t pb_stubs_sum(const struct pb_stubs *s)
 	return h[0] ^ h[0] >> 29 ^ h[1];
 }
 
-/* The build-id is made of all that is in the file. */
+/* The build-id is a checksum of the whole file. */
 static void put_identity(struct image *im)
 {
 	uint8_t *note = im->file + im->sections[PB_STUBS_NOTE].sh_offset;
@@ -282,7 +289,8 @@ static int make(struct image *im)
 	im->head.text_size = pb_align_up(im->at, PB_STUBS_PAGE) - im->head.text;
 	lay_sections(im);
 	choose_place(im);
-	im->file = aligned_alloc(PB_STUBS_PAGE, pb_align_up(im->head.size, (uint64_t)PB_STUBS_PAGE));
+	im->file = aligned_alloc(PB_STUBS_PAGE,
+				 pb_align_up(im->head.size, (uint64_t)PB_STUBS_PAGE));
 	if (!im->file)
 		return -ENOMEM;
 	end = im->head.text + im->head.text_size;
@@ -304,7 +312,8 @@ static int make(struct image *im)
 int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t **file,
 		  size_t *size)
 {
-	uint64_t tables = PB_STUBS_AT + sizeof(struct pb_stubs), windows = tables + 4ull * a->nr_funcs;
+	uint64_t tables = PB_STUBS_AT + sizeof(struct pb_stubs);
+	uint64_t windows = tables + 4ull * a->nr_funcs;
 	uint64_t words = a->nr_funcs * sizeof(struct pb_site) + sizeof(struct pb_returns);
 	struct image im = { .a = a, .cfi = cfi };
 	int err;
@@ -313,8 +322,10 @@ int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t
 		.magic = PB_STUBS_MAGIC, .recipes_size = a->recipes_size,
 		.nr_funcs = a->nr_funcs, .nr_windows = a->nr_windows,
 		.front = pb_align_up(words, (uint64_t)PB_STUBS_PAGE), .funcs = (uint32_t)tables,
-		.windows = (uint32_t)windows, .sections = sizeof(Elf64_Ehdr) + PHDRS * sizeof(Elf64_Phdr),
-		.text = (uint32_t)pb_align_up(windows + 4ull * a->nr_windows, (uint64_t)PB_STUBS_PAGE),
+		.windows = (uint32_t)windows,
+		.sections = sizeof(Elf64_Ehdr) + PHDRS * sizeof(Elf64_Phdr),
+		.text = (uint32_t)pb_align_up(windows + 4ull * a->nr_windows,
+					      (uint64_t)PB_STUBS_PAGE),
 	};
 	memcpy(im.head.build_id, a->build_id, sizeof(a->build_id));
 	if (a->nr_funcs > MAX_SIZE / 16 || a->nr_windows > MAX_SIZE / 16)

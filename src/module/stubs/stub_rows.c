@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The unwind table of a module's stubs (.eh_frame). The copy of a displaced instruction has the row
- * that the module's own table has at the original: the program's stack is the same there. The
- * stub's own code runs where the return address is on top (CFA = rsp + 8), and a displaced call
- * pushes its return address in a step of its own.
+ * Writes the unwind table (.eh_frame) of a module's stubs, so that any unwinder passes through
+ * them. The copy of a displaced instruction has the row that the module's own table has for the
+ * original: the program's stack is the same there. The stub's own code runs while the return
+ * address is on top of the stack (CFA = rsp + 8), and a displaced call pushes its return address
+ * in a step of its own.
  *
- * Where the module has no row the last one goes on.
+ * Where the module's table has no row, the row before continues.
  */
 #include "module/stubs/stub_rows.h"
 #include "arch/x86_64/stub.h"
@@ -13,7 +14,7 @@
 
 #define WORD		8
 #define PUSH_LEN	5	/* push $imm32: the return address' low half */
-#define POP_LEN		4	/* pop -16(%rsp), before it where a call's target was pushed */
+#define POP_LEN		4	/* pop -16(%rsp), before it, if the call's target was pushed */
 
 static void put(struct pb_rows *t, const void *bytes, size_t n)
 {
@@ -83,7 +84,7 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 	close_record(t, 0);
 }
 
-/* Where it begins is put in when it is known where the table is. */
+/* pb_rows_place() writes the FDE's address, when the table's place is known. */
 static size_t open_fde(struct pb_rows *t, uint32_t start, uint32_t size)
 {
 	size_t fde = t->out.n;
@@ -163,7 +164,7 @@ static void advance(struct pb_rows *t, uint32_t by)
 	put_byte(t, by >> 8);
 }
 
-/* From `at` on. The first one that isn't as at an entry opens the FDE. */
+/* The row from `at` on. The first row that differs from an entry's opens the FDE. */
 static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 {
 	if (!memcmp(r, &t->now, sizeof(*r)))
@@ -185,7 +186,7 @@ static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 	t->now = *r;
 }
 
-/* The last row, with a word more on the stack, or again without. */
+/* The last row, with rsp moved by this much: a word pushed or popped. */
 static void pushed(struct pb_rows *t, uint32_t at, int by)
 {
 	struct pb_rules r = t->now;
@@ -198,7 +199,7 @@ static void pushed(struct pb_rows *t, uint32_t at, int by)
 
 /* ---- a stub ---------------------------------------------------------------- */
 
-/* A call, whose copy begins at `copy`, pushes its return address at `push`. */
+/* The rows of a displaced call whose copy begins at `copy` and whose push is at `push`. */
 static void call(struct pb_rows *t, uint32_t copy, uint32_t push)
 {
 	if (copy < push) {
@@ -216,7 +217,7 @@ static bool is_exit(const struct pb_place *p, unsigned off)
 	return false;
 }
 
-/* exits: the place, where they are in this recipe; else NULL. */
+/* The rows of a recipe's copy. exits: the place, if exits are in this recipe; else NULL. */
 static void recipe(struct pb_rows *t, uint32_t body, const struct pb_recipe *r, uint64_t window,
 		   const struct pb_place *exits)
 {
@@ -269,7 +270,7 @@ void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p)
 
 /* ---- the sections ---------------------------------------------------------- */
 
-/* The table of all FDEs for .eh_frame_hdr's search, in the order of their addresses. */
+/* Writes .eh_frame_hdr with its search table of all FDEs, in the order of their addresses. */
 static void put_search(struct pb_rows *t, uint8_t *hdr, uint32_t hdr_at, uint32_t frame_at)
 {
 	static const uint8_t head[] = { 1, 0x1b, 0x03, 0x3b };
@@ -279,7 +280,8 @@ static void put_search(struct pb_rows *t, uint8_t *hdr, uint32_t hdr_at, uint32_
 	memcpy(hdr + 4, &frame, 4);
 	memcpy(hdr + 8, &nr, 4);
 	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t pair[2] = { t->fdes.v[i].start - hdr_at, frame_at + t->fdes.v[i].fde - hdr_at };
+		uint32_t pair[2] = { t->fdes.v[i].start - hdr_at,
+				     frame_at + t->fdes.v[i].fde - hdr_at };
 
 		memcpy(hdr + 12 + 8 * i, pair, 8);
 	}

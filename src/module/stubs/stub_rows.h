@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writing the unwind table of stubs. Stubs come in the order of their addresses; runs of
- * those whose row is an entry's all along share an FDE. Context: any thread. */
+/* Writes the unwind table of stubs. Stubs come in the order of their addresses. Adjacent stubs
+ * whose only row is that of an entry share an FDE. Context: any thread. */
 #ifndef PB_MODULE_STUB_ROWS_H
 #define PB_MODULE_STUB_ROWS_H
 #include "abi/analysis_place.h"
@@ -16,12 +16,12 @@ struct pb_rows_fde {
 struct pb_rows {
 	PB_VEC(uint8_t) out;
 	PB_VEC(struct pb_rows_fde) fdes;
-	uint32_t plain;		/* a run of stubs with one row starts here; 0: none */
+	uint32_t plain;		/* begin of adjacent stubs with one row; 0: none */
 	struct pb_rules_cursor program;
 	struct pb_rules gone;	/* the row at an entry and an exit */
 	/* the stub: */
 	uint32_t start, end;
-	bool is_open;		/* it has an FDE of its own, whose last row is `now`, from `at` on */
+	bool is_open;		/* it has an FDE of its own, with the row `now` from `at` on */
 	size_t fde;
 	uint32_t at;
 	struct pb_rules now;
@@ -33,11 +33,12 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi);
 void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_end(struct pb_rows *t, uint32_t end);
-/* Then: bytes of .eh_frame are t->out.n. Puts both sections into the file. */
+/* After pb_rows_end() .eh_frame has t->out.n bytes. */
 static inline uint32_t pb_rows_hdr_size(const struct pb_rows *t)
 {
 	return (uint32_t)(12 + 8 * t->fdes.n);
 }
+/* Writes both sections into the file. */
 void pb_rows_place(struct pb_rows *t, uint8_t *file, uint32_t hdr_at, uint32_t frame_at);
 static inline bool pb_rows_failed(const struct pb_rows *t)
 {

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the search for windows of exits (exit_windows.c, exit_shared.c) is made of: which bytes
+ * are taken, whether a window may begin at an address, and keeping one that may.
+ *
+ * Context: any thread; part of one analysis (stages.h).
+ */
+#ifndef PB_MODULE_EXIT_PLACER_H
+#define PB_MODULE_EXIT_PLACER_H
+#include "module/analysis/exits_priv.h"
+#include "module/analysis/relocate.h"
+
+struct pb_placer {
+	struct pb_an *an;
+	ZydisDecoder decoder;
+	struct pb_window_out out;	/* the window that pb_placer_fits() found last */
+	long last;			/* the index of the window kept last, or -1 */
+	pb_gap_vec gaps;		/* padding that may hold slots */
+	size_t gap;			/* gaps before this one are out of reach */
+};
+
+/* Does any window, slot or displaced code have a byte of [start, end)? */
+bool pb_placer_used(const struct pb_an *an, uint64_t start, uint64_t end);
+/* Marks [start, end) as taken or as free. */
+void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used);
+/* Adds the recipe to the file's; returns where it begins. */
+uint32_t pb_placer_recipe(struct pb_an *an, const struct pb_window_out *w);
+/* Does an endbr64 stand there, so that an indirect branch may lead to this very instruction? */
+bool pb_placer_endbr(const struct pb_an *an, uint64_t addr);
+/* Does control reach the instruction? Code that it never reaches may be data. */
+bool pb_placer_alive(struct pb_placer *p, uint64_t addr, uint32_t unit);
+/* May a window with a jump of jump_len bytes begin at `start` and hold the exit? Bytes before
+ * old_end belong to the same window already. The window is p->out. */
+bool pb_placer_fits(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t start,
+		    unsigned jump_len, uint64_t old_end);
+/* Makes p->out the exit's window, at `start`. */
+void pb_placer_keep(struct pb_placer *p, struct pb_fn_exit *e, uint64_t start,
+		    enum pb_exit_how how);
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Shared jumps, for exit_windows.c: a `ret` of one byte with no room for a jump beside it.
+ *
+ *   first site    e9			jmp rel32, where rel32 = e9 d0 d1 d2
+ *   second site   e9 d0 d1 d2 d3	jmp rel32
+ *
+ * The jump that replaces the `ret` takes its displacement from the first four bytes of the jump
+ * that replaces what comes after (abi/analysis.h, struct pb_recipe). So there must be a jump
+ * after it: RIDES displaces the code there for one, NEXT uses the jump of an entry or of other
+ * exits. A NEXT window needs the other one's text, so functions list both (`on`).
+ */
+#include "abi/analysis_access.h"
+#include "module/analysis/exit_shared.h"
+
+/* The jump after the exit replaces code that runs on: that code is displaced for it. */
+static bool share_with_code(struct pb_placer *p, struct pb_fn_exit *e)
+{
+	struct pb_an *an = p->an;
+	uint64_t next = e->addr + e->len;
+	const struct pb_range *r = pb_range_find(an, next);
+	long u = pb_cfi_find(&an->cfi, next);
+	struct pb_window_out second;
+	struct pb_an_window *w;
+
+	if (!r || u < 0 || an->units[u] ||
+	    !pb_bit_test(r->starts, next - r->addr) || !pb_placer_alive(p, next, (uint32_t)u) ||
+	    pb_placer_endbr(an, next) || !pb_second_site_fits(an, next, &second) ||
+	    pb_placer_used(an, e->addr, next + second.head.window_len) ||
+	    pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+		return false;
+	pb_placer_keep(p, e, e->addr, PB_EXIT_RIDES);
+	w = &an->exit_windows.v[p->last];
+	w->second_len = second.head.window_len;
+	pb_placer_use(an, next, next + w->second_len, true);
+	pb_placer_recipe(an, &second);
+	return true;
+}
+
+/* The jump after the exit is that of the next function's entry. */
+static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
+{
+	struct pb_an *an = p->an;
+	uint64_t next = e->addr + e->len;
+	long i = pb_fn_lower(an, next);
+	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
+
+	if (!f || f->addr != next || f->refused || f->via || f->window ||
+	    f->kind == PB_SITE_CYG || f->flags & PB_FUNC_RIDES || pb_placer_used(an, e->addr, next) ||
+	    pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+		return false;
+	pb_placer_keep(p, e, e->addr, PB_EXIT_NEXT);
+	return true;
+}
+
+/* The window of exits that begins at addr or a little after it and has a jump of its own, or -1.
+ * *last is the exit that ends it. */
+static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_exit **last)
+{
+	struct pb_an *an = p->an;
+	long found = -1;
+
+	*last = NULL;
+	if (pb_exit_work(an, an->exits.n))
+		return -1;
+	for (size_t i = 0; i < an->exits.n; i++) {
+		const struct pb_fn_exit *e = &an->exits.v[i];
+		const struct pb_an_window *w = e->how ? &an->exit_windows.v[e->window] : NULL;
+
+		if (!w || w->start < addr || w->start - addr > PB_WINDOW_MAX || w->fn >= 0 ||
+		    (w->how != PB_EXIT_WINDOW && w->how != PB_EXIT_PADDED) ||
+		    (found >= 0 && w->start > an->exit_windows.v[found].start))
+			continue;
+		if (found != (long)e->window || e->addr > (*last)->addr)
+			*last = e;
+		found = (long)e->window;
+	}
+	return found;
+}
+
+/* The jump after the exit is that of other exits, whose window is made to begin there. */
+static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
+{
+	struct pb_an *an = p->an;
+	uint64_t next = e->addr + e->len;
+	const struct pb_range *r = pb_range_find(an, next);
+	const struct pb_fn_exit *last;
+	struct pb_an_window *w;
+	long i;
+
+	if (!r || !pb_bit_test(r->starts, next - r->addr) || pb_placer_used(an, e->addr, next))
+		return false;
+	i = window_after(p, next, &last);
+	w = i >= 0 ? &an->exit_windows.v[i] : NULL;
+	if (!w || (w->start > next && pb_placer_used(an, next, w->start)))
+		return false;
+	if (w->start > next) {
+		if (!pb_placer_fits(p, last, next, PB_JUMP_LEN, w->start + w->len))
+			return false;
+		pb_placer_use(an, next, w->start, true);
+		w->start = next;
+		w->len = p->out.head.window_len;
+		w->how = p->out.padded ? PB_EXIT_PADDED : PB_EXIT_WINDOW;
+		w->recipe = pb_placer_recipe(an, &p->out);
+	}
+	if (pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+		return false;
+	pb_placer_keep(p, e, e->addr, PB_EXIT_NEXT);
+	if (!an->exit_windows.failed)
+		an->exit_windows.v[p->last].on = (int32_t)i;
+	return true;
+}
+
+bool pb_exit_share(struct pb_placer *p, struct pb_fn_exit *e)
+{
+	return e->len == PB_JUMP_RIDE &&
+	       (share_with_code(p, e) || share_with_entry(p, e) || share_with_exit(p, e));
+}
