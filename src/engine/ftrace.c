@@ -267,7 +267,7 @@ int pb_ftrace_stop(bool live)
 static void no_direct(const struct pb_module *m, struct pb_site *s)
 {
 	s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN | FTRACE_FL_ENDS | FTRACE_FL_PASSES);
-	s->body = pb_site_idle(m, s) + PB_STUB_COPY - PB_STUB_IDLE;
+	s->body = pb_site_idle(m, s);
 	set_handler(s, pb_site_idle(m, s));
 }
 

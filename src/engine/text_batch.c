@@ -116,7 +116,7 @@ static bool emit_stub(struct pb_module *m, struct pb_site *s)
 	m->stubs_used = true;
 	s->stub = stub;
 	if (!(s->flags & FTRACE_FL_DIRECT))
-		s->body = (uint64_t)m->stubs + stub + PB_STUB_COPY;
+		s->body = (uint64_t)m->stubs + stub + PB_STUB_IDLE;
 	s->handler = pb_site_idle(m, s);
 	return true;
 }

@@ -60,8 +60,8 @@
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  site(%rip),%r11
  *   12  jmp  *(%r11)              site->handler
- *   15  mov  -8(%rsp),%r11        <- handler of a disabled site
- *   20  the displaced instructions, and the way back   <- site->body
+ *   15  mov  -8(%rsp),%r11        <- handler of a disabled site; site->body
+ *   20  the displaced instructions, and the jump back
  */
 /* Before the first stub of a module. */
 #define PB_STUBS_HEAD		16

@@ -71,13 +71,10 @@
 	mov	%rax, L_START(%rdx)
 	.endif
 	mov	%rax, O_START(%rcx)
-	mov	S_BODY(%r11), %rdx
-	mov	%rdx, F_TARGET(%rsp)
 	open_live rcx
 	restore
 .Lend_\name:
-	mov	F_R11(%rsp), %r11
-	jmp	*F_TARGET(%rsp)
+	go_on
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name
 
@@ -176,13 +173,10 @@ pb_open_silent:
 	movb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)
-	mov	S_BODY(%r11), %rdx
-	mov	%rdx, F_TARGET(%rsp)
 	open_live rcx
 	restore
 .Lend_silent:
-	mov	F_R11(%rsp), %r11
-	jmp	*F_TARGET(%rsp)
+	go_on
 .Llimited_silent:
 	open_depth pb_graph_reject
 	jmp	.Lunlimited_silent

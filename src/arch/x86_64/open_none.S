@@ -42,13 +42,10 @@
 	mov	(%rsp), %rax
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)
-	mov	S_BODY(%r11), %rax
-	mov	%rax, F_TARGET(%rsp)
 	open_live rcx
 	restore rdi=0, rsi=0
 .Lend_\name:
-	mov	F_R11(%rsp), %r11
-	jmp	*F_TARGET(%rsp)
+	go_on
 
 	/* Its parent's ENTRY first. */
 .Lemit_\name:
@@ -78,12 +75,9 @@
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	jne	.Lslow_\name
 .Lreject_\name:
-	mov	S_BODY(%r11), %rax
-	mov	%rax, F_TARGET(%rsp)
 	restore rdi=0, rsi=0
 .Lreject_end_\name:
-	mov	F_R11(%rsp), %r11
-	jmp	*F_TARGET(%rsp)
+	go_on
 .Llimited_\name:
 	cmpl	$0, pb_max_depth(%rip)
 	je	.Lreject_\name

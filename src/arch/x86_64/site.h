@@ -11,7 +11,8 @@
 
 struct pb_site {
 	uint64_t handler;	/* where the stub jumps: one release store toggles the site */
-	uint64_t body;		/* what the call runs: the displaced copy, or a replacement */
+	uint64_t body;		/* where the call goes on, the program's r11 at -8(%rsp): in the stub,
+				 * or a replacement, to which r11 means nothing */
 	uint32_t id;		/* number in the records */
 	uint32_t stub;		/* offset of its stub in the module's; 0: none yet */
 	uint64_t flags;		/* FTRACE_FL_* */

@@ -45,7 +45,6 @@ pb_enter_slow:
 	pop_reg r8
 	lea	128(%rsp), %rsp
 	.cfi_adjust_cfa_offset -128
-	mov	F_R11(%rsp), %r11
 	restore
 	jmp	*F_TARGET(%rsp)
 	.cfi_endproc
@@ -108,12 +107,9 @@ pb_enter_cramped:
 	.type	pb_graph_reject, @function
 pb_graph_reject:
 	.cfi_startproc
-	mov	S_BODY(%r11), %rax
-	mov	%rax, F_TARGET(%rsp)
 	restore
 .Lend_reject:
-	mov	F_R11(%rsp), %r11
-	jmp	*F_TARGET(%rsp)
+	go_on
 	.cfi_endproc
 	hot_range pb_graph_reject, pb_graph_reject, .Lend_reject
 	.size pb_graph_reject, . - pb_graph_reject
@@ -125,15 +121,8 @@ pb_graph_reject:
 	.type pb_direct, @function
 pb_direct:
 	.cfi_startproc
-	mov	%rax, F_RAX(%rsp)
-	mov	S_BODY(%r11), %rax
-	mov	%rax, F_TARGET(%rsp)
-	mov	F_RAX(%rsp), %rax
-	mov	F_R11(%rsp), %r11
-.Lend_direct:
-	jmp	*F_TARGET(%rsp)
+	go_on
 	.cfi_endproc
-	hot_range pb_direct, .Lend_direct, .Lend_direct
 	.size pb_direct, . - pb_direct
 
 	.section .note.GNU-stack,"",@progbits
