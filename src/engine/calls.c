@@ -267,7 +267,7 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 		s = pb_thread_other_stack(t, slot, &gone);
 		if (s && is_open(c) && c->state == PB_ENTRY_LEAF)
 			emitted(t, c);
-		if (!s || pb_thread_use_stack(t, s))
+		if (!s || pb_thread_use_stack(t, s, slot))
 			break;
 		if (tries == MOST_TRIES) {
 			pb_thread_no_stack(t, slot);

@@ -223,9 +223,9 @@ uint64_t pb_chain_outermost(const struct pb_stack *s)
 	return c ? slot_of(c) : 0;
 }
 
-uint64_t pb_chain_innermost(const struct pb_stack *s)
+uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s)
 {
-	struct pb_open_call *top = s->thread && s->thread->stack == s ? s->thread->top : s->top, *c;
+	struct pb_open_call *top = t && t->stack == s ? t->top : s->top, *c;
 
 	if (!top || pb_open_segment_of(top)->stack != s)
 		return 0;

@@ -31,7 +31,7 @@ void pb_chain_none(struct pb_stack *s);
 struct pb_open_call *pb_chain_first(const struct pb_stack *s);
 /* The slots of the outermost and the innermost one; 0: there is none. Another thread may be running there. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
-uint64_t pb_chain_innermost(const struct pb_stack *s);
+uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
 /* A thread has a state: its own stack begins, or (forked: in the child of a fork) goes on with the calls that
  * were open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);

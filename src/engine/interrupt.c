@@ -44,7 +44,7 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 	if (!i->stack || !t->top || i->pid != pb_process->pid || pb_latched)
 		return;
 	t->w.slot = slot - 8;	/* in the handler: what it interrupted isn't gone */
-	if (t->stack != i->stack && !pb_stack_return(t, i->stack))
+	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
 	/* an alternate stack's addresses say nothing of what is open here */
 	if (pb_stack_holds(t->stack, slot))

@@ -5,6 +5,8 @@
 #include "engine/thread.h"
 
 #define TOLD_GUARD	4096		/* a told stack's first page may be its guard */
+/* From the innermost call of a coroutine to the next one that another thread makes there. */
+#define CONTINUES	8192
 #define FULL		1024		/* so often a full table isn't searched */
 
 struct pb_stack *pb_stacks;
@@ -114,15 +116,28 @@ void pb_stack_set_filled(struct pb_stack *s)
 			 __ATOMIC_RELEASE);
 }
 
+/* As pb_stack_is_anothers(), of the thread `other`. */
+static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t, const struct pb_stack *s,
+		       uint64_t slot)
+{
+	uint64_t innermost, outermost;
+	bool runs;
+
+	if (s->exact || s == &t->own || !other || other == t)
+		return false;
+	runs = __atomic_load_n(&other->stack, __ATOMIC_SEQ_CST) == s;
+	innermost = pb_chain_innermost(other, s);
+	outermost = pb_chain_outermost(s);
+	if (!innermost || !outermost)	/* no call, or one that begins or ends just now */
+		return runs || !is_empty(s);
+	if (slot < innermost)
+		return runs || innermost - slot > CONTINUES;
+	return slot > outermost && (runs || slot - outermost > CONTINUES);
+}
+
 bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot)
 {
-	const struct pb_thread *other = s->thread;
-	uint64_t innermost;
-
-	if (s->exact || s == &t->own || !other || other == t || other->stack != s)
-		return false;
-	innermost = pb_chain_innermost(s);
-	return !innermost || slot < innermost || slot > pb_chain_outermost(s);
+	return belongs_to(s->thread, t, s, slot);
 }
 
 /* While t goes to another stack each hit looks where it is. */
@@ -185,7 +200,16 @@ static void leave(struct pb_thread *t)
 		keep_top(t, t->stack);
 }
 
-bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
+/* t has taken s from `last`, which may have come back before. Then it has s again. */
+static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_stack *s, uint64_t slot)
+{
+	if (!belongs_to(last, t, s, slot))
+		return false;
+	__atomic_compare_exchange_n(&s->thread, &t, last, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
 	struct pb_thread *last = __atomic_load_n(&s->thread, __ATOMIC_ACQUIRE);
 	struct pb_stack *old = t->stack;
@@ -195,9 +219,10 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s)
 	if (last && last != t && last->stack == s && s != &t->own)
 		keep_top(last, s);
 	unsettle(t);
-	t->stack = s;
+	__atomic_store_n(&t->stack, s, __ATOMIC_SEQ_CST);
 	/* of two threads that come to it at once one goes elsewhere */
-	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	    !gives_back(t, last, s, slot)) {
 		id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
 		if (id >= PB_STACK_FILLED && !__atomic_load_n(&s->closing, __ATOMIC_SEQ_CST)) {
 			go_to(t, s, id);
@@ -221,10 +246,10 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot)
 	go_to(t, s, 1ul << 62 | t->w.serial);
 }
 
-bool pb_stack_return(struct pb_thread *t, struct pb_stack *s)
+bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
 	if (s->thread != t && s != t->visiting)
-		return pb_thread_use_stack(t, s);
+		return pb_thread_use_stack(t, s, slot);
 	leave(t);
 	go_to(t, s, s->id);
 	return true;

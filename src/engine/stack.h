@@ -58,15 +58,15 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Whatever pb_stack_find() has found before is looked for again. */
 void pb_stack_forget_found(void);
-/* False: it isn't to be used any more, or another thread is there; t is where it was. */
-bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s);
+/* slot: of the hit. False: it isn't to be used any more, or another thread is there; t is where it was. */
+bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 /* t goes on where calls are recorded without their returns, as there is no place for the stack at the slot. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
 /* A stack with guessed bounds that isn't filled yet; NULL: there is no place. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
 void pb_stack_set_filled(struct pb_stack *s);
-/* Another thread runs there, as far as is known, and nothing says that the slot is on the same stack: it may be
- * one of the neighbourhood, whose bounds were guessed wrongly. */
+/* Another thread was there last, and nothing says that the slot is on the same stack: it may be a neighbouring one, within
+ * bounds that were guessed wrongly. */
 bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
 /* t goes to a stack on which nobody runs, and back, to close the calls that were
  * left there; between them no thread comes to it. false: one did. */
@@ -75,7 +75,7 @@ void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *ba
 
 /* t goes back to a stack that a signal handler went away from: unless somebody
  * else came to it since. */
-bool pb_stack_return(struct pb_thread *t, struct pb_stack *s);
+bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
 /* One behind `after` (NULL: the first) that has some of [lo, hi); NULL: none. Not
  * threads' own. */

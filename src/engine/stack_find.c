@@ -92,11 +92,11 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Another thread runs on s, whose bounds are guessed: the slot's part of it becomes a stack of its own. If it is
+/* Another thread has s, whose bounds are guessed: the slot's part of it becomes a stack of its own. If it is
  * the same stack after all, calls that are open on s still find their returns there. */
 static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 {
-	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s);
+	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);
 	uint64_t hi = slot + PB_GUESS_ABOVE;
 
 	if (outermost && slot > outermost) {

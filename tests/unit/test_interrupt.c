@@ -77,9 +77,12 @@ struct pb_thread *pb_thread_next(struct pb_thread *t)
 	return t ? NULL : &thread;
 }
 
+/* Slots of the calls that another thread has open on a stack; 0: none. */
+static uint64_t innermost, outermost;
+
 bool pb_chain_is_empty(const struct pb_stack *s)
 {
-	return true;
+	return !outermost;
 }
 
 void pb_chain_none(struct pb_stack *s)
@@ -88,12 +91,12 @@ void pb_chain_none(struct pb_stack *s)
 
 uint64_t pb_chain_outermost(const struct pb_stack *s)
 {
-	return 0;
+	return outermost;
 }
 
-uint64_t pb_chain_innermost(const struct pb_stack *s)
+uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s)
 {
-	return 0;
+	return innermost;
 }
 
 struct pb_thread *pb_thread_get(uint64_t slot)
@@ -231,16 +234,16 @@ static void a_change_of_stack_is_interrupted(void **state)
 	struct pb_open_call *own = thread.top, *coro = call(coro_calls.call, CORO + 0x8000);
 	struct pb_stack *c = &stacks[0], *h = &stacks[1];
 
-	assert_true(pb_thread_use_stack(&thread, c));
+	assert_true(pb_thread_use_stack(&thread, c, 0));
 	thread.top = coro;
-	assert_true(pb_thread_use_stack(&thread, &thread.own));
+	assert_true(pb_thread_use_stack(&thread, &thread.own, 0));
 	assert_ptr_equal(thread.top, own);
 	/* to the coroutine's again: so far it has come */
 	thread.stack = c;
-	assert_true(pb_thread_use_stack(&thread, h));
-	assert_true(pb_stack_return(&thread, c));
+	assert_true(pb_thread_use_stack(&thread, h, 0));
+	assert_true(pb_stack_return(&thread, c, 0));
 	assert_ptr_equal(thread.top, coro);
-	assert_true(pb_thread_use_stack(&thread, &thread.own));
+	assert_true(pb_thread_use_stack(&thread, &thread.own, 0));
 	assert_ptr_equal(thread.top, own);
 }
 
@@ -256,15 +259,46 @@ static void a_change_of_stack_is_left(void **state)
 	assert_int_equal(s->lo, HIGH);
 	leaves = true;
 	if (!setjmp(left))
-		pb_thread_use_stack(&thread, s);
+		pb_thread_use_stack(&thread, s, 0);
 	leaves = false;
 	assert_true(thread.lo > OWN + 0x7000);		/* the assembly doesn't go on with what it finds */
 	s = pb_thread_other_stack(&thread, OWN + 0x7000, &gone);
 	assert_ptr_equal(s, &thread.own);
-	assert_true(pb_thread_use_stack(&thread, s));
+	assert_true(pb_thread_use_stack(&thread, s, 0));
 	assert_ptr_equal(thread.top, own);
 	assert_int_equal(thread.lo, OWN);
 	stacks[2] = (struct pb_stack){ 0 };
+}
+
+/* Two threads on one stack would damage its calls. A thread may take a guessed stack, with the calls that another thread
+ * left open there, only if its slot shows that it goes on from them. */
+static void a_neighbour_gets_a_stack_of_its_own(void **state)
+{
+	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };
+	struct pb_stack *s = &stacks[2];
+
+	*s = (struct pb_stack){ .lo = CORO, .hi = CORO + SIZE, .thread = &other };
+	pb_stack_set_filled(s);
+	assert_false(pb_stack_is_anothers(&thread, s, CORO + 0x1000));	/* nothing is open */
+	innermost = CORO + 0xc000;
+	outermost = CORO + 0xd000;
+	assert_false(pb_stack_is_anothers(&thread, s, innermost));
+	assert_false(pb_stack_is_anothers(&thread, s, innermost - 0x1000));
+	assert_true(pb_stack_is_anothers(&thread, s, innermost - 0x4000));
+	assert_true(pb_stack_is_anothers(&thread, s, outermost + 0x2800));
+	innermost = 0;						/* its call is changing just now */
+	assert_true(pb_stack_is_anothers(&thread, s, CORO + 0xb000));
+	innermost = CORO + 0xc000;
+	other.stack = s;
+	assert_false(pb_stack_is_anothers(&thread, s, innermost));
+	assert_true(pb_stack_is_anothers(&thread, s, innermost - 0x1000));
+	/* the other one came back after a look that found the stack idle */
+	assert_false(pb_thread_use_stack(&thread, s, innermost - 0x1000));
+	assert_ptr_equal(s->thread, &other);
+	assert_ptr_equal(thread.stack, &thread.own);
+	assert_int_equal(thread.lo, OWN);
+	innermost = outermost = 0;
+	*s = (struct pb_stack){ 0 };
 }
 
 /* On an alternate stack above the thread's: nothing that is open is below the handler. */
@@ -313,6 +347,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_closed_knows_the_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(a_neighbour_gets_a_stack_of_its_own, begin, end),
 		cmocka_unit_test_setup_teardown(a_handler_on_another_stack_closes_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(a_child_has_its_state_again, begin, end),
 	};
