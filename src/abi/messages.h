@@ -25,8 +25,8 @@
  * An answer may take as long as an analysis takes, so the agent waits for as
  * long as the ring's heartbeat moves, and gives up PB_PATIENCE_NS after it
  * stopped. The heartbeat is in the ring, so RING has to come within that time
- * by itself. A starved recorder is not silent: while one of its threads is runnable,
- * the agent waits for it, up to PB_STARVED_NS.
+ * by itself. A starved recorder is not silent: while one of its threads is runnable or
+ * waits for a disk, the agent waits for it, up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -37,7 +37,7 @@
 
 /* 200 ms are promised; the rest is for a busy machine. */
 #define PB_PATIENCE_NS	150000000ull
-#define PB_STARVED_NS	2000000000ull	/* for a recorder that has no processor */
+#define PB_STARVED_NS	2000000000ull	/* for a recorder that has no processor, or waits for a disk */
 /* In the socket's directory: a byte for each image that gave up before it had the
  * ring, and so can't count itself there. */
 #define PB_MISSED_FILE	"missed"

@@ -38,25 +38,30 @@ char pb_task_state(const char *dir, uint32_t tid)
 	return n == -ESRCH ? 'X' : state;
 }
 
-bool pb_process_wants_cpu(uint32_t pid)
+static bool is_held_up(char state)
+{
+	return state == 'R' || state == 'D';
+}
+
+bool pb_process_is_held_up(uint32_t pid)
 {
 	char dir[64], buf[1024] __attribute__((aligned(8)));
-	bool wants = false;
+	bool is = false;
 	long fd, n;
 
 	pb_task_dir(dir, sizeof(dir), pid);
 	fd = pb_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (pb_sys_failed(fd))
 		return false;
-	while (!wants && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+	while (!is && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
 		/* struct linux_dirent64: the record's length at 16, the name at 19 */
-		for (long at = 0; at < n && !wants; at += *(uint16_t *)(buf + at + 16)) {
+		for (long at = 0; at < n && !is; at += *(uint16_t *)(buf + at + 16)) {
 			const char *name = buf + at + 19;
 			int64_t tid = pb_parse_u64(name, strlen(name));
 
-			wants = tid > 0 && pb_task_state(dir, (uint32_t)tid) == 'R';
+			is = tid > 0 && is_held_up(pb_task_state(dir, (uint32_t)tid));
 		}
 	}
 	pb_sys(SYS_close, fd);
-	return wants;
+	return is;
 }

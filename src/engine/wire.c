@@ -61,7 +61,7 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 	return w->silent_ns < PB_PATIENCE_NS;
 }
 
-/* It was silent for too long, but had no processor. (It may also work in one thread while
+/* It was silent for too long, but had no processor, or waited for a disk. (It may also work in one thread while
  * the one that has to answer hangs; then this ends by time.) */
 static bool is_starved(const struct pb_wire *w)
 {
@@ -72,7 +72,7 @@ static bool is_starved(const struct pb_wire *w)
 	if (ring && (pb_recording_ended() ||
 		     w->beat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
 		return false;
-	return pb_process_wants_cpu(w->recorder);
+	return pb_process_is_held_up(w->recorder);
 }
 
 static uint32_t peer_pid(int fd)
