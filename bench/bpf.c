@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "../tests/bpf/insns.h"
-#include "../tests/bpf/kernel.h"
+#include "../tests/bpf/common/insns.h"
+#include "../tests/bpf/common/kernel.h"
 #include "base/base.h"
 #include "bpf/map/map.h"
 #include "bpf/run/image.h"

@@ -31,7 +31,7 @@
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_sys.h"
 
-#include "../tests/bpf/kernel.h"
+#include "../tests/bpf/common/kernel.h"
 
 #define LOOP	1000		/* operations of a program's run */
 #define REPEAT	200

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * How long verifying takes, here and in this machine's kernel: programs of compiled
- * objects (tests/bpf/objects compiles the kernel's own), in turn, medians of the rounds.
+ * objects (tests/bpf/load compiles the kernel's own), in turn, medians of the rounds.
  * Ours: verifying and resolving. The kernel's: what it says itself (BPF_LOG_STATS), which
  * leaves out reading the program, types and the JIT; no log. Needs the right to load.
  *

@@ -95,10 +95,10 @@ def of_maps(bench):
 
 
 def of_verifier(bench):
-    """The ten largest programs among the kernel's own, as tests/bpf/objects compiles them."""
+    """The ten largest programs among the kernel's own, as tests/bpf/load compiles them."""
     objects = glob.glob(os.path.join(BUILD, "bpf-objects", "**", "*.o"), recursive=True)
     if not objects:
-        raise Unavailable("tests/bpf/objects/run_objects makes the objects")
+        raise Unavailable("tests/bpf/load/run_objects makes the objects")
     done = run([tool("bench_bpf_verify"), *objects], bench.one)
     rows = re.findall(r"^(\S+) +(\S+) +(\d+) +\d+ +([0-9.]+) +([0-9.]+) +([0-9.]+)$", done.out, re.M)
     for path, program, insns, ours, kernel, ratio in rows:

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include "../kernel.h"
+#include "kernel.h"
 #include "bpf/helper/kfunc.h"
 #include "bpfload/load_btf.h"
 #include "ask.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../insns.h"
+#include "insns.h"
 #include "bpf/core/textbuf.h"
 #include "bpf/run/heap.h"
 #include "bpf/verifier/verify.h"

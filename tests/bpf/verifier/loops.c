@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../asm/asm.h"
-#include "../own.h"
+#include "asm.h"
+#include "own.h"
 
 #define MOST	300
 

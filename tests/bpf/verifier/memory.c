@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../insns.h"
+#include "insns.h"
 #include "bpf/run/fixup.h"
 #include "bpf/run/image.h"
 #include "bpf/verifier/verify.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "../insns.h"
+#include "insns.h"
 #include "bpf/core/opcodes.h"
 #include "bpf/run/heap.h"
 #include "bpf/verifier/verify.h"

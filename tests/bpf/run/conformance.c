@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "asm/asm.h"
+#include "asm.h"
 #include "base/base.h"
 #include "bpf/core/disasm.h"
 #include "engines.h"

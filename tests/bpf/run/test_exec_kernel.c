@@ -11,7 +11,7 @@
 #include <linux/btf.h>
 #include <stdio.h>
 #include <string.h>
-#include "asm/asm.h"
+#include "asm.h"
 #include "base/base.h"
 #include "bpf/core/program.h"
 #include "bpf/map/map.h"
