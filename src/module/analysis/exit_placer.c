@@ -7,7 +7,7 @@
 #include <string.h>
 #include "module/analysis/exit_placer.h"
 
-#define MAX_BACK	256	/* instructions to look at when deciding whether code is reachable */
+#define MAX_BACK	256	/* instructions to go back, to see whether code is reachable */
 
 static bool any_bit(const uint64_t *bits, uint64_t from, uint64_t to)
 {
@@ -92,7 +92,8 @@ bool pb_placer_fits(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t st
 {
 	uint64_t reach = e->addr + e->len - start;
 
-	if (reach > PB_WINDOW_MAX || led_to(p->an, start, e->addr) || pb_placer_endbr(p->an, start) ||
+	if (reach > PB_WINDOW_MAX || led_to(p->an, start, e->addr) ||
+	    pb_placer_endbr(p->an, start) ||
 	    pb_window_to(p->an, start, start, jump_len, (unsigned)reach, &p->out) ||
 	    !holds(&p->out, e->addr - start) || (p->out.padded && !is_padding(p, e, start)))
 		return false;
@@ -103,8 +104,8 @@ void pb_placer_keep(struct pb_placer *p, struct pb_fn_exit *e, uint64_t start,
 		    enum pb_exit_how how)
 {
 	struct pb_an_window w = {
-		.start = start, .len = p->out.head.window_len, .how = (uint8_t)how, .fn = -1, .on = -1,
-		.recipe = pb_placer_recipe(p->an, &p->out),
+		.start = start, .len = p->out.head.window_len, .how = (uint8_t)how,
+		.fn = -1, .on = -1, .recipe = pb_placer_recipe(p->an, &p->out),
 	};
 
 	pb_placer_use(p->an, start, start + w.len, true);

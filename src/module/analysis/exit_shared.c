@@ -46,7 +46,8 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
 
 	if (!f || f->addr != next || f->refused || f->via || f->window ||
-	    f->kind == PB_SITE_CYG || f->flags & PB_FUNC_RIDES || pb_placer_used(an, e->addr, next) ||
+	    f->kind == PB_SITE_CYG || f->flags & PB_FUNC_RIDES ||
+	    pb_placer_used(an, e->addr, next) ||
 	    pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
 		return false;
 	pb_placer_keep(p, e, e->addr, PB_EXIT_NEXT);
