@@ -7,8 +7,9 @@
  *	the program's stack
  *	registers that it changes
  *
- * The first also keeps its caller's r12, in which its run is from then on. One whose
- * address is taken has an entry for C that does the same, with the run from r9.
+ * The program's own frame also saves the caller's r12, which holds the run from then on. A
+ * subprogram whose address is taken has a second entry, for C, that does the same with the run
+ * from r9.
  */
 #include "bpf/jit/jit_priv.h"
 

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program's native code. Offsets of jumps settle in passes: each lays out the code
- * with the last one's addresses, until none moves; code only shrinks. Where each jump
- * becomes short only when the one after it has, that would take as many passes as
- * there are jumps; so after some passes far ones stay far. After the last instruction
- * stands what loads that fault go on with.
+ * The JIT: from a verified and resolved program to x86-64 code. jit_priv.h has the registers and
+ * the parts, jit_call.c the frames; bpf/run/image.c maps the code.
+ *
+ * Layout. A jump has 2 or 5 (jcc: 6) bytes, depending on its distance, which depends on the jumps
+ * between. So code is laid out in passes, each with the addresses of the pass before:
+ *
+ *   first pass   every instruction counts as PB_BPF_JIT_MOST bytes, so all jumps are long
+ *   next ones    code only shrinks, so a jump that is short stays short
+ *   settled      after PASSES passes a jump that is long stays long. In the worst case each jump
+ *                becomes short one pass after the next one; this bounds the passes
+ *   end          no address moved: all jumps are right. One pass more writes the bytes
+ *
+ * A pass writes the same code whether or not there is a buffer, so the size is known first.
+ *
+ * Faults. A load that may fault has an entry in the table of faults: where it is, and where to
+ * continue. The continuation, which sets the destination to 0 and jumps back, is placed after the
+ * last instruction (pb_jit_fixups), out of the path that is taken.
+ *
+ * Two eBPF instructions may become one of the processor (jit_fuse.c), and a comparison with 0 may
+ * use the flags of the instruction before; neither if a jump leads in between. Constants may be
+ * blinded: then no value that the program chooses is in executable memory.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -169,7 +185,7 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 
 	if (p->nr > INT32_MAX / PB_BPF_JIT_MOST || p->nr_subs > PB_BPF_MAX_SUBPROGS)
 		return -E2BIG;
-	/* far at first, so that code shrinks */
+	/* all jumps are long at first, so that code only shrinks */
 	for (uint32_t i = 0; i <= p->nr; i++)
 		job->addr[i] = i * PB_BPF_JIT_MOST;
 	for (uint32_t s = 0; s < p->nr_subs; s++)

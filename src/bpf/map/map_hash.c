@@ -1,21 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_HASH, LRU_HASH, and those with a value for each per-CPU slot. map_hash.h has
- * the layout and the states.
+ * BPF_MAP_TYPE_HASH, LRU_HASH, and their per-CPU variants: lookup, update and removal by threads
+ * of several processes, without a lock. map_hash.h has the layout and an element's states.
  *
- * A bucket is a word {tag, link}; link is an element's number and one, or END and the
- * bucket's number. A new key is inserted at a bucket's word only, which then has a new tag:
- * a thread that replaces the word that it read before it searched the list knows that no key
- * came meanwhile. A present key's new element is put after its old one by the same change
- * of the old one's word that deletes that: a lookup finds one or the other. Marking an element
- * deletes it; the thread that unlinks it gives it back.
+ * Words. A bucket is a list. Its head is a word {tag, link}; each element's `next` is a word
+ * {tag, state, link}. A link is an element's number plus one, or, at the end of a list, END and
+ * the bucket's number. Every change of a list is one cmpxchg of one such word. Elements are reused
+ * at once, so a word may come to hold the same link again; its tag then differs.
  *
- * An element that is free may be in another list soon, or be filled for one. So a step is
- * believed only if the word that led to the element has no mark and is still the same when
- * the element's own has been read: then it was in the list. A thread that comes to a deleted
- * element unlinks it before it goes on. A walk that sees a changed word, or exceeds its step limit,
- * starts
- * again.
+ * Lookup (find). A free element may soon be in another list, or be filled for one. So a step from
+ * one word to an element counts only if the word has no mark, and still has its value after the
+ * element's own word and key were read: then the element was in the list at that moment. A walk
+ * that sees a changed word starts again. A walk that meets a deleted element first unlinks it
+ * (sweep).
+ *
+ * Update, if the key is absent:
+ *   1. read the bucket's word, search the whole list, find no such key
+ *   2. take a free element, and room for one more key; fill the element
+ *   3. cmpxchg the bucket's word, with a new tag, from the value read in step 1
+ * New keys are inserted at the bucket's word only, so if step 3 succeeds no key was inserted since
+ * step 1. If it fails, the update starts again with the element that it has.
+ *
+ * Update, if the key is present: the new element is filled and linked to the old one's successor.
+ * Then one cmpxchg of the old element's word both marks it as deleted and links the new element
+ * after it: a lookup finds one or the other. KEPT says that the new one has taken over its room.
+ * Values of per-CPU slots and updates with BPF_F_LOCK change the value where it is. A value of up
+ * to SMALL bytes lies beside `next`, and changes with it by one cmpxchg of 16 bytes.
+ *
+ * Removal marks the element's word. Whichever thread unlinks the element owns it, gives its room
+ * back unless KEPT, and puts the element on a stack of free ones.
+ *
+ * Barriers: a filled element is published by the release of the cmpxchg in step 3; pb_load()
+ * acquires. A signal handler may run any operation between any two instructions: to the
+ * interrupted one it is another thread. No operation waits; after MAX_WALKS disturbed walks it
+ * gives up: an update or removal with -EBUSY, a lookup as if the key were absent.
  */
 #include "bpf/map/map_hash.h"
 
@@ -74,7 +92,7 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 
 /* ---- walks ------------------------------------------------------------------ */
 
-/* word: the bucket's, read before. */
+/* One walk. word: the bucket's, read before. */
 static inline __attribute__((always_inline)) struct pb_bpf_found
 find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, const void *key)
 {
@@ -90,6 +108,7 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 		e = elem(m, LINK(word));
 		next = pb_load(&e->next);
 		same = e->hash == hash && same_key(m, e, key);
+		/* was it in this list while its word and key were read? */
 		if (pb_load(at) != word || next & OUT)
 			return (struct pb_bpf_found){ .lost = LOST };
 		if (next & MARK)
@@ -103,7 +122,7 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
 }
 
-/* The same, until it says something, or for too long. *word: the bucket's. */
+/* Walks until the list holds still, at most MAX_WALKS times. *word: the bucket's. */
 static __attribute__((noinline)) struct pb_bpf_found
 find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
 {
@@ -138,7 +157,8 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 	return find_again(m, hash, key, &word, shard_of(m, NULL));
 }
 
-/* An element that we have unlinked. While it is ours it still has its room, for the counts. */
+/* Frees an element that this thread has unlinked. e->room tells a repair whether the element still
+ * counts as a key, if this process dies here. */
 static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
 {
 	struct elem *e = elem(m, link);
@@ -147,18 +167,19 @@ static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_
 
 	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
 	if (!pb_replace(&e->next, &word, owned))
-		return;		/* a repair took us for dead */
+		return;		/* a repair took this process for dead and has it */
 	if (room)
 		pb_bpf_hash_give_room(m, shard);
 	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
 	pb_bpf_hash_give_elem(m, link, owned, shard);
 }
 
-/* 0, LOST or DAMAGED */
+/* Unlinks the list's deleted elements: 0, LOST or DAMAGED. */
 static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
+	/* at: the word before the element; it leads to elements that are not deleted */
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		uint32_t link = LINK(word);
 		uint64_t next, new;
@@ -177,8 +198,7 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 			word = next;
 			continue;
 		}
-		/* another tag: the link may come back, when the element is used again after this
-		 * one */
+		/* a new tag: the same link may come here again when its element is reused */
 		new = ((word & TAGS) + TAG_ONE) | LINK(next);
 		if (!pb_replace(at, &word, new))
 			return LOST;
@@ -330,8 +350,8 @@ static bool is_small(const struct pb_bpf_map *m)
 	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
 }
 
-/* The value becomes another one if the element is still what it was; programs may be
- * changing the value, too. 1: it was deleted meanwhile. */
+/* Replaces the value if the element is not deleted; programs may change the value at the same time.
+ * 1: the element was deleted meanwhile. */
 static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c,
 			struct pb_bpf_found old)
 {
@@ -344,7 +364,7 @@ static int change_small(struct pb_bpf_map *m, struct elem *e, const struct chang
 	return 1;
 }
 
-/* Values that are changed where they are. 1: it was deleted meanwhile, look again. */
+/* Changes a value where it is. 1: the element was deleted meanwhile; search again. */
 static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
 {
 	struct elem *e = elem(m, old.link);
@@ -367,7 +387,7 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	return err ? err : STATE(next) || (next & TAGS) != old.tag;
 }
 
-/* What an update may do to what it found: 0, or -errno */
+/* Do the flags permit the update? 0, or -errno. */
 static int allowed(struct pb_bpf_found old, uint64_t flags)
 {
 	if (old.link)
@@ -375,7 +395,7 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
 }
 
-/* What a new element needs; *new, *counted: what was got in an earlier try. */
+/* Takes an element and, for a new key, room. *new, *counted: those of an earlier try. */
 static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new,
 		   bool *counted)
 {
@@ -391,8 +411,8 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 }
 
 /*
- * Puts a new element into the list: after the old one, which is deleted by that and leaves
- * it its room; or before all. 1: another thread came first.
+ * Puts a new element into the list: after the old one, which the same cmpxchg deletes and whose
+ * room it takes over; or, for a new key, at the list's head. 1: another thread was first.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)
@@ -414,6 +434,7 @@ static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct 
 				  old.tag | MARK | (*counted ? 0 : KEPT) | *new);
 	else
 		done = pb_replace(&m->buckets[c->bucket], &word, (word & TAGS) + TAG_ONE + *new);
+	/* not in the list: the element must again show that this process owns it */
 	if (!done)
 		__atomic_store_n(&e->next, owned_by(m, tag), __ATOMIC_RELEASE);
 	return !done;

@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_RINGBUF. map_ringbuf.h has the layout.
+ * BPF_MAP_TYPE_RINGBUF: many producers, in several processes, and one consumer. map_ringbuf.h has
+ * the layout, which is the kernel's, so the header must be BUSY before the producers' position
+ * passes it. The kernel takes a lock for that. Here no producer waits for another: any producer
+ * can finish a reservation that it finds half done, also one of a dead process.
  *
- * A reservation is three steps, and a producer that meets one half done finishes it:
+ * A reservation has three steps:
  *
- *   1. claim: {position, length, owner}, one cmpxchg of 16 bytes, if the last claim is done
+ *   1. claim: {position, length, owner} is written by one cmpxchg of 16 bytes, if the last claim
+ *      is finished: the producers' position differs from that claim's
  *   2. the record's header becomes BUSY, if the producers' position is still the claim's
- *   3. the producers' position goes after the record
+ *   3. the producers' position moves to the end of the record
  *
- * So a consumer never sees a position whose header isn't written, and no producer waits
- * for another one. Step 2 is a cmpxchg from what stood there; its word of ours is another
- * one than before, so a helper that comes too late (the record may be submitted already)
- * finds nothing that he takes for the old. A record has its owner's number: if that
- * process dies before it submits, the record is discarded by the thread that needs its room.
+ * finish() does steps 2 and 3, for the thread's own claim and for others'. A thread may be late:
+ * the record may be submitted by then, and its bytes reused. Step 2 is a cmpxchg from the header
+ * that was read before the position was checked; each reservation increments a generation in the
+ * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
+ *
+ *   header     BUSY, length │ owner, generation      reserved: owned by its producer
+ *              length                                submitted: owned by the consumer
+ *              DISCARD, length                       the consumer skips it
+ *
+ * A record holds its owner's number. If that process dies before it submits, repair discards the
+ * record: when a producer finds the buffer full, or the consumer waits for the record. Submitting
+ * exchanges the length with a full barrier, so that either the consumer sees the record or the
+ * producer sees the consumer's position and wakes it. A signal handler may reserve between any two
+ * steps: it finishes the interrupted claim first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -20,8 +33,8 @@
 #define PAGE		4096ull
 #define HEADER		8ull
 #define OWNER_BITS	10
-#define CLAIMED		(1u << 31)	/* of `owner`: it is no empty page */
-#define MAX_TRIES	100000	/* each one is somebody else's reservation */
+#define CLAIMED		(1u << 31)	/* in `owner`: there was a claim; a new block has none */
+#define MAX_TRIES	100000	/* each failed one is a reservation of another thread */
 
 struct claim {
 	uint64_t pos;
@@ -97,11 +110,14 @@ static uint64_t room_of(uint32_t len)
 	return pb_align_up(len + HEADER, HEADER);
 }
 
+/* Steps 2 and 3 of a reservation, by any thread. */
 static void finish(struct pb_bpf_map *m, struct claim c)
 {
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
+	/* after the header was read: if the position is the claim's, the header is not written yet,
+	 * or is this claim's own */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
@@ -110,7 +126,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
 }
 
-/* A full buffer whose oldest record waits for a dead producer; asks, but not all the time. */
+/* The buffer is full: does its oldest record wait for a dead producer? Asks the kernel, but
+ * not each time. */
 static void mend(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
@@ -209,7 +226,7 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 
 /* ---- the consumer -------------------------------------------------------------------- */
 
-/* Records whose producers died are discarded. */
+/* Discards records whose producers died. */
 static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 {
 	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
@@ -234,7 +251,7 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
 	int64_t nr = 0;
 
-	/* no producer of ours goes further */
+	/* no correct producer goes further */
 	if (end - pos > m->attr.max_entries)
 		return -EINVAL;
 	while ((int64_t)(end - pos) > 0) {
@@ -249,7 +266,7 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 			continue;
 		}
 		if (room_of(len) > m->attr.max_entries)
-			return -EINVAL;		/* nor writes that */
+			return -EINVAL;		/* no correct producer writes that */
 		if (!(word & BPF_RINGBUF_DISCARD_BIT)) {
 			ret = fn(arg, (char *)header_at(m, pos) + HEADER, len);
 			nr++;

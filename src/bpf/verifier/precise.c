@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Precision. Two scalars are alike, unless the program's safety depends on the value: a
- * length, an offset, or a branch of which only one side was followed. Then the path is
- * walked back, instruction by instruction, over the registers and slots from which the
- * value was computed. Each state on the path marks them: a path that arrives there with
- * other values is no longer alike.
+ * Precision: which scalars' exact values matter. Pruning takes any two scalars for alike (alike.c)
+ * unless the program's safety depends on the value: a length, an offset, or a branch of which only
+ * one side was followed. When the verifier meets such a use, it walks the path back, instruction by
+ * instruction, and marks what the value was computed from.
  *
+ * The set `wanted` holds registers and stack slots of each frame. Before an instruction that
+ * computes a wanted register, its inputs are wanted in its place:
+ *
+ *   r1 = 5             r1 is found: no longer wanted
+ *   r1 = r2            r2 is wanted
+ *   r1 += r2           r1 and r2 are
+ *   r1 = *(fp - 8)     slot -8 is, if a scalar was spilled there (the path's steps say so)
+ *   *(fp - 8) = r1     r1 is, if slot -8 was
+ *   if r1 < r2         both are, if either was: each bounds the other
+ *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
+ *
+ * Scalars that are linked as copies share what is learned of one: if one is wanted, all are.
+ *
+ * At each kept state on the path (walk) the wanted registers and slots are marked as precise: a
+ * path that arrives there with other values is then no longer alike. The walk ends when nothing is
+ * wanted, or everything wanted was marked before: an earlier walk then marked the states above.
  * Marks in the present state have no meaning, since nothing is compared with it.
  *
- * A walk is bounded. It covers the present state's path, of about LONG_WAY instructions at
- * most (prune.c), and then over another such path for each state in which it marks something
- * that wasn't marked. So all walks of a verification together go over no more than LONG_WAY
- * instructions for each walk and for each mark.
+ * If an instruction can't be followed back (GAVE_UP), all scalars of all states above are marked.
+ * That is always safe, and only prunes less.
+ *
+ * Bound: a walk covers the present state's path, of about LONG_WAY instructions at most (prune.c),
+ * and then another such path for each state in which it makes a new mark. So all walks of a
+ * verification together cover at most LONG_WAY instructions for each walk and for each mark.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"
@@ -39,7 +56,7 @@ static bool any_wanted(const struct wanted *w)
 
 /* ---- one instruction ------------------------------------------------------------------- */
 
-/* r10 is no scalar, whatever is computed of it. */
+/* r10 is not a scalar, and neither is anything computed from it. */
 static uint32_t bit_of(unsigned reg)
 {
 	return reg == FP ? 0 : 1u << reg;
@@ -65,7 +82,7 @@ static int back_alu(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, uin
 	return 0;
 }
 
-/* Only where a spilled register came back there is more to want. */
+/* A load ends the search, unless it restores a spilled scalar: then the slot is wanted. */
 static int back_load(unsigned value, const struct step *step, struct wanted *w)
 {
 	uint32_t *regs = &w->regs[w->frame];
@@ -86,7 +103,7 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 {
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
-	/* an address isn't a scalar: two pointers were subtracted */
+	/* the wanted scalar is an address here: it comes from a subtraction of pointers */
 	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
 	if (i->dst_reg == FP) {
@@ -108,7 +125,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 	return 0;
 }
 
-/* From a subprogram's first instruction to the call; its arguments are the caller's, if pass. */
+/* Steps back from a subprogram's first instruction to its call. pass: its arguments are the
+ * caller's registers. */
 static int back_out(struct wanted *w, bool pass)
 {
 	uint32_t args = w->regs[w->frame];
@@ -121,7 +139,8 @@ static int back_out(struct wanted *w, bool pass)
 	return 0;
 }
 
-/* From after a call to the end of what was called; its r0 is the caller's, if pass. */
+/* Steps back from the instruction after a call to the end of the callee. pass: the callee's r0 is
+ * the caller's. */
 static int back_in(struct wanted *w, bool pass)
 {
 	uint32_t *regs = &w->regs[w->frame], r0 = *regs & 1;
@@ -168,7 +187,7 @@ static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
-	/* what a helper is given it was given, and looked at, the first time */
+	/* the helper's arguments were checked, and wanted, when it was first called */
 	if (callback)
 		*regs &= ~ARGS;
 	return *regs & ARGS ? GAVE_UP : back_in(w, call);
@@ -185,7 +204,7 @@ static int back_packet(uint32_t at, uint32_t next, struct wanted *w)
 	return next == at + 1 ? 0 : back_in(w, false);
 }
 
-/* What one scalar learned, its copies learned too. */
+/* If one of the linked scalars is wanted, all of them are. */
 static void want_copies(const struct step *step, struct wanted *w)
 {
 	bool any = false;
@@ -206,8 +225,8 @@ static void want_copies(const struct step *step, struct wanted *w)
 		}
 }
 
-/* What has to be wanted before the instruction for what is wanted after it; `next` came
- * after it. */
+/* Changes *w from what is wanted after the instruction to what is wanted before it. `next` is the
+ * instruction that followed on this path. */
 static int back_one(struct env *env, uint32_t at, uint32_t next, const struct step *step,
 		    struct wanted *w)
 {
@@ -293,7 +312,7 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 
 	if (!(env->v->log_level & 2))
 		return;
-	/* of one that isn't compared any more only marks are left */
+	/* a state that is no longer compared has only its marks */
 	known = st->frames[0] && !pbv_state_wake(env, &seen, st);
 	for (int n = (int)w->frame; n >= 0; n--) {
 		log_wanted(env, "parent state ", (uint32_t)n, w);
@@ -307,7 +326,6 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 }
 
 /* ---- states ------------------------------------------------------------------------------- */
-
 
 bool pbv_precise_all(struct state *st)
 {
@@ -330,8 +348,8 @@ void pbv_precise_forget(struct state *st)
 			r->precise = false;
 }
 
-/* Back to the state's first instruction. 0: what is left in w is its parent's; else
- * nothing is left, or GAVE_UP, or an error. */
+/* Walks back to the state's first instruction. 0: what is left in *w is wanted of the parent;
+ * ALL_FOUND: nothing is left; else GAVE_UP or an error. */
 #define ALL_FOUND 2
 static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next,
 		      struct wanted *w)
@@ -363,8 +381,8 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 	}
 }
 
-/* Marks what is wanted in the frame. What is no scalar there needs no more; what was
- * marked already isn't wanted further up, where it was marked, too. */
+/* Marks what is wanted in the frame. A value that is no scalar there needs no mark. What was marked
+ * already is no longer wanted: the states above have the mark too. */
 static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots)
 {
 	if (m->nr_slots < MAX_SLOTS && *slots >> m->nr_slots)
@@ -387,7 +405,7 @@ static int mark_state(struct state *st, struct wanted *w)
 	return err;
 }
 
-/* The walk came to the beginning of a function that is looked at alone. */
+/* The walk reached the beginning of a function that is verified alone. */
 static int at_entry(struct env *env, struct state *st, struct wanted *w)
 {
 	if (!st->cur && st->frames[0]->subprog && st->frames[0]->callsite == MAIN && !w->slots[0] &&
@@ -402,7 +420,7 @@ static int walk(struct env *env, struct wanted *w)
 {
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
-	uint32_t next = UINT32_MAX;	/* the instruction under way itself isn't walked over */
+	uint32_t next = UINT32_MAX;	/* the present instruction itself is not walked over */
 	int err;
 
 	for (;;) {

@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pruning. Where paths meet, a path is not followed if its state is covered by a kept
- * state whose paths were all found safe.
+ * Pruning. Where paths meet (a prune point), a path is not followed if its state is covered by a
+ * kept state whose paths were all found safe.
  *
- * A kept state records what its paths need: which registers and slots they read, and
- * which scalars must have their exact value. Only these are compared (alike.c). A state
- * that is found alike takes over these needs, as if its path had been followed.
+ * A kept state records what its paths need: which registers and slots they read (live.c), and
+ * which scalars must have their exact value (precise.c). Only these are compared (alike.c). A
+ * state that is found alike takes over these needs, as if its path had been followed: the needs
+ * are marked in its parents too, so that comparisons with those are right.
+ *
+ * A kept state's life:
+ *
+ *   branches > 0    paths from it are still followed: its needs are not complete. A path that
+ *                   comes back to it is a loop: an equal state means that it may never end; one
+ *                   iteration more of a bounded loop is safe if it is covered entirely
+ *   branches == 0   its needs are complete, and it may prune
+ *   awaited         other states were pruned by it before its needs were complete (pending.c)
+ *   until           it is such a state itself: its needs are complete when the other one is done
+ *   aside           in no list and never compared again, but needed as a parent: only marks are
+ *                   left of it
+ *
+ * What is kept decides how fast the verifier is, and never whether it is right. So states may be
+ * dropped at any time that nothing waits for: if they miss too often (patience()), if memory runs
+ * short (oldest first), or not be kept at all (every other prune point; iterations of loops).
+ * Two bounds hold all the same: a path longer than LONG_WAY instructions keeps a state anywhere,
+ * so that walks back stay short, and so does each visit of a loop's head. If no memory is left
+ * for that, all numbers above are marked as precise, and walks back end there.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -20,7 +39,7 @@
 
 /* ---- the present path takes over the needs of the state that it is found alike ------------- */
 
-/* A caller's registers that a call leaves alone; all, while a helper may go on. */
+/* The first of a caller's registers that a call preserves; 0 while a helper may call back. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
 {
 	return frame < st->cur && !st->frames[frame + 1]->in_callback ? 6 : 0;
@@ -65,7 +84,7 @@ static uint64_t slots_spilled(const struct frame *f)
 	return bits;
 }
 
-/* Of a slot that holds no number here nothing is known, so nothing can be known too precisely. */
+/* A slot that holds no number here has no value that could have to be precise. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
 	struct wanted w = { 0 };
@@ -104,26 +123,25 @@ static struct explored **kept_at(struct env *env)
 	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr_lists];
 }
 
-/* It is in no list any more. */
+/* Frees a state that was taken out of its list, or sets it aside while others need it. */
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
 		/* paths from it may still mark it, and later iterations be widened by it; a walk
-		 * back that comes to the first state of all asks what function it is in */
+		 * back that reaches the very first state needs the function it is in */
 		e->aside = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* the kernel's count, which keeps what was set aside, and what wasn't cleaned for these
-	 * calls */
+	/* the kernel's count includes states set aside, and those not cleaned for these calls */
 	if (!e->aside && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
 	pbv_pool_put(&env->pool, e, sizeof *e);
 }
 
-/* so that blocks of values can become states' */
+/* the pool reuses blocks of one size for values, lists and states */
 _Static_assert(sizeof(struct explored) <= 160, "blocks for values and lists of them are as large");
 
 /* Other states wait for the outcome of the paths after this one. */
@@ -132,7 +150,8 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* States kept before that number; those that helped, and that begin iterations, only if `all`. */
+/* Drops states up to that number. States that have pruned a path, and heads of loops, only if
+ * `all`. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
@@ -153,8 +172,9 @@ static void give_up(struct env *env, uint32_t before, bool all)
 }
 
 /*
- * What is kept only spares looking twice: so that may go, the oldest first, as the paths
- * that would meet it come last. Marks of states from which paths are under way stay.
+ * Kept states only save work, so they may be dropped. The oldest go first: the paths that could
+ * meet them come last, since the verifier goes depth first. Marks of states from which paths are
+ * still followed stay.
  */
 bool pbv_prune_make_room(struct env *env)
 {
@@ -164,7 +184,7 @@ bool pbv_prune_make_room(struct env *env)
 	};
 	uint32_t newest = env->v->stats.total_states;
 
-	/* it was tried when about as much was used */
+	/* the last attempt was at about the same use of memory */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
 	pbv_pending_give_up(env);
@@ -189,7 +209,8 @@ void pbv_prune_done(struct env *env, struct state *st)
 		env->error = err;
 }
 
-/* Registers of the present state were the same ones in the kept one. */
+/* The present state goes on from the kept one: each register's parent is the same register
+ * there. */
 static void link_state(struct state *cur)
 {
 	for (uint32_t n = 0; n <= cur->cur; n++) {
@@ -207,7 +228,7 @@ static void link_state(struct state *cur)
 	}
 }
 
-/* The present one; NULL: there is no memory for states that can be done without. */
+/* Makes a kept state of the present one. NULL: memory is short, and the verifier can do without. */
 static struct explored *take_state(struct env *env)
 {
 	struct explored *e;
@@ -233,9 +254,9 @@ static struct explored *take_state(struct env *env)
 }
 
 /*
- * Walks back over a path to which no state can be added would become longer and longer. So
- * all numbers of the states above it are marked, and from then on there is nothing to walk back
- * to: the path, as far as a walk knows it, begins here.
+ * No state can be kept here, so walks back over this path would become longer and longer. Instead
+ * all numbers of the states above are marked as precise. Then no walk has anything to mark there,
+ * and the path, as far as walks know it, begins here.
  */
 static int go_on_without(struct env *env)
 {
@@ -255,7 +276,7 @@ static int keep(struct env *env, bool compare)
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* what was precise before decides nothing from here on, until something says so */
+	/* precision is found out anew for each kept state */
 	if (env->capable)
 		pbv_precise_forget(cur);
 	e = take_state(env);
@@ -315,7 +336,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* Turns begin here; or walks back would be over a way that grows and grows. */
+/* A loop's iterations begin here; or the path since the last state is so long that walks back would
+ * become slow. */
 static bool must_keep(const struct env *env)
 {
 	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
@@ -335,7 +357,8 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	/* one more iteration that begins like this one, in all, needs no look */
 	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
 		return pbv_state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
-	/* it is on the way that led here; another entry of an asynchronous callback is no loop */
+	/* the present path came through it: an equal state is an endless loop; but another entry of
+	 * an asynchronous callback is none */
 	if (!(f->in_async && f->async_entries != c->async_entries) &&
 	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&
 	    pbv_state_same(env, &e->st, env->cur))
@@ -354,14 +377,14 @@ static int found(struct env *env, struct explored *e)
 	e->hits += e->hits < UINT16_MAX;
 	if (!err)
 		err = pbv_prune_take_over(env, &e->st);
-	/* what is known so far; the rest when it is done */
+	/* its needs so far are taken over; the rest follows when it is done */
 	if (!err && (e->st.branches || e->st.whole))
 		err = pbv_pending_jump(env, &e->st);
 	return err ? err : 1;
 }
 
-/* How often a state may be compared in vain, for each time that it wasn't. The beginnings of
- * iterations under way are what bounds the loop. */
+/* How many misses a state may have for each hit before it is dropped. The heads of loops under way
+ * get more: they are what bounds the loop. */
 static uint32_t patience(const struct explored *e)
 {
 	return e->st.head && e->st.branches ? 64 : 3;
@@ -394,7 +417,7 @@ int pbv_prune_visit(struct env *env)
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return env->cur->way > LONG_WAY ? keep(env, false) : pbv_step_jump(env);
-	/* every other point isn't worth a state */
+	/* a state at every point would cost more to compare than it saves */
 	if (env->jumps_processed - env->prev_jumps >= 2 &&
 	    env->processed - env->prev_processed >= 8)
 		add = true;
