@@ -37,7 +37,7 @@
 
 /* 200 ms are promised; the rest is for a busy machine. */
 #define PB_PATIENCE_NS	150000000ull
-#define PB_STARVED_NS	2000000000ull	/* for a recorder that has no processor, or waits for a disk */
+#define PB_STARVED_NS	2000000000ull	/* for a recorder without a processor, or at a disk */
 /* In the socket's directory: a byte for each image that gave up before it had the
  * ring, and so can't count itself there. */
 #define PB_MISSED_FILE	"missed"

@@ -14,7 +14,7 @@ void pb_task_dir(char *dir, size_t size, uint32_t pid);
  * such; 0: it can't be read. */
 char pb_task_state(const char *dir, uint32_t tid);
 
-/* Whether a thread of the process is runnable, or can't run before the kernel has done something for it (state D: it
- * writes to a busy disk). */
+/* Whether a thread of the process is runnable, or can't run before the kernel has done something
+ * for it (state D: it writes to a busy disk). */
 bool pb_process_is_held_up(uint32_t pid);
 #endif
