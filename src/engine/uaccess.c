@@ -8,7 +8,7 @@
 #include "base/auxv.h"
 #include "base/mem.h"
 #include "base/sys.h"
-#include "engine/text.h"
+#include "engine/text/text.h"
 
 #define WAIT_TURNS	1000
 #define HANDLER_ROOM	3072	/* the red zone, the slow path, the handler */

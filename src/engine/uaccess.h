@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "engine/sandbox.h"
-#include "engine/thread.h"
+#include "engine/graph/thread.h"
 
 /* Where the engine stands when it wants to read. */
 struct pb_hit {

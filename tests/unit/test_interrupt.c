@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a signal handler leaves behind in a thread's state (engine/interrupt.c, stack.c) when it
+/* What a signal handler leaves behind in a thread's state (engine/graph/interrupt.c, stack.c) when it
  * interrupts the engine at an instruction that a test can't hit otherwise. */
 #include <setjmp.h>
 #include <signal.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "engine/calls.h"
-#include "engine/interrupt.h"
+#include "engine/graph/calls.h"
+#include "engine/graph/interrupt.h"
 #include "engine/latch.h"
-#include "engine/thread.h"
+#include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
 #define LIBC	((greg_t)0x1000)	/* a PC that isn't the agent's */

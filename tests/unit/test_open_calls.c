@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/base.h"
-#include "engine/open_calls.h"
+#include "engine/graph/open_calls.h"
 
 #define TRAP_FLAG	0x100
 #define NR_WORDS	(1 << 16)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Program counters in stubs, holes and displaced code, to and fro
- * (engine/text_pc.c), of a module with every kind of site. */
+ * (engine/text/text_pc.c), of a module with every kind of site. */
 #include "module_files.h"
 
 #include "abi/stubs.h"
 #include "arch/x86_64/stub.h"
-#include "engine/text_priv.h"
+#include "engine/text/text_priv.h"
 
 static const char *const code_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"

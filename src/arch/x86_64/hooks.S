@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * In place of functions of libc's whose arguments are only looked at, or that
- * can't be called (engine/sigmask.c): they go on to the original with all
+ * can't be called (engine/process/sigmask.c): they go on to the original with all
  * registers as they were.
  */
 	.text

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What stands between a function's entry and the C code that replaces it
- * (engine/replace.c): its return goes where those of the stubs of exits go, so that
+ * (engine/process/replace.c): its return goes where those of the stubs of exits go, so that
  * the call has an end. rsp is the slot at both ends. Thunk i calls pb_replacements[i],
  * which may have up to six arguments, none on the stack.
  */

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include "base/mem.h"
 #include "base/sys.h"
-#include "engine/ftrace.h"
+#include "engine/text/ftrace.h"
 #include "engine/tracer.h"
 
 void __real_pb_tracer_register_files(void);

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/graph/calls.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+#include "engine/graph/chains.h"
+#include "engine/clock.h"
+#include "engine/text/ftrace.h"
+#include "engine/latch.h"
+#include "engine/graph/period.h"
+
+#define MOST_TRIES	4	/* to go to a stack that other threads come to */
+
+uint32_t pb_max_depth;
+uint64_t pb_thresh;
+uint8_t pb_callers_only;
+
+static uint64_t missed;
+uint64_t *pb_prog_missed = &missed;
+
+static bool watching;		/* programs have watched returns */
+
+/* ---- records ----------------------------------------------------------------- */
+
+static uint64_t site_word(uint64_t tag, uint32_t site)
+{
+	return tag | (uint64_t)site << PB_SITE_SHIFT;
+}
+
+static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
+{
+	return __atomic_compare_exchange_n(&c->state, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static bool unemitted(const struct pb_open_call *c)
+{
+	uint8_t state = c->state;
+
+	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
+}
+
+/* Once: a handler may do it meanwhile. False: there was no room; the call's next
+ * callee, or its end, tries again. */
+static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
+{
+	uint8_t state = c->state;
+
+	if (!unemitted(c) || !change_state(c, state, PB_ENTRY_EMITTED) ||
+	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start))
+		return true;
+	change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
+	return false;
+}
+
+static void be_late(struct pb_open_call *c)
+{
+	if (!change_state(c, PB_ENTRY_LEAF, PB_ENTRY_LATE))
+		change_state(c, PB_ENTRY_LAZY, PB_ENTRY_LATE);
+}
+
+static bool is_open(const struct pb_open_call *c)
+{
+	return !pb_open_is_root(c) && pb_open_is_live(c);
+}
+
+/* The call around it in the tree: those that only programs watch are no part of it. */
+static struct pb_open_call *outer(const struct pb_open_call *call)
+{
+	struct pb_open_call *c = pb_open_parent(call);
+
+	while (c->state == PB_ENTRY_PROG && !pb_open_is_root(c))
+		c = pb_open_parent(c);
+	return c;
+}
+
+/* The ENTRY of c and of the calls around it that have none, outermost first. False: there
+ * is no room for that; what stands below is left out, too, as it would show in another place. */
+static bool emitted(struct pb_thread *t, struct pb_open_call *c)
+{
+	struct pb_open_call *first = c, *p;
+	bool room = true;
+
+	if (pb_likely(!unemitted(c)))
+		return true;
+	for (; p = outer(first), is_open(p) && unemitted(p); first = p)
+		;
+	for (p = first; p; p = pb_open_above(p)) {
+		if (p == c || pb_open_is_live(p)) {
+			if (room)
+				room = put_entry(t, p);
+			else
+				be_late(p);
+		}
+		if (p == c)
+			break;
+	}
+	return room;
+}
+
+/* The record of a call that ended at `now` by a jump to another function. */
+static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
+{
+	uint64_t duration = now - c->start, word = pb_ext_address(duration);
+
+	if (unemitted(c) && !(duration >> PB_EXT_ADDRESS_BITS))
+		pb_writer_put(&t->w, pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0), now,
+			      PB_EXT_TIME_BITS, &word, 1);
+	else if (put_entry(t, c))
+		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0), now,
+				  PB_EXT_TIME_BITS, NULL, 0, c);
+	else
+		pb_writer_lost(&t->w);
+}
+
+/* The record of a call that ended at `now`, by a return or a jump. */
+static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
+{
+	uint64_t duration = now - c->start;
+
+	/* its callees were lost: it is no leaf */
+	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !emitted(t, c)) {
+		pb_writer_lost(&t->w);
+		return;
+	}
+	switch (c->state) {
+	case PB_ENTRY_EMITTED:
+		if (jump)
+			put_tail(t, c, now);
+		else
+			pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS, NULL, 0, c);
+		return;
+	case PB_ENTRY_LAZY:
+		if (duration < pb_thresh || (int64_t)duration < 0 ||
+		    (pb_callers_only && !pb_site_is_caller(c->site)))
+			return;
+		break;
+	case PB_ENTRY_LEAF:
+		break;
+	default:
+		return;
+	}
+	if (!emitted(t, outer(c)))
+		pb_writer_lost(&t->w);
+	else if (jump)
+		put_tail(t, c, now);
+	else if (duration >> PB_DUR_BITS)
+		pb_writer_put_long(&t->w, c->site, c->start, now);
+	else
+		pb_writer_put(&t->w, site_word(PB_TAG_LEAF, c->site) | duration << PB_DUR_SHIFT, now,
+			      PB_LEAF_BITS, NULL, 0);
+}
+
+/* A call that was left without a return. */
+static void on_skipped(void *context, const struct pb_open_call *call)
+{
+	struct pb_thread *t = context;
+	struct pb_open_call *c = (struct pb_open_call *)call;
+	bool named = c->state != PB_ENTRY_LATE || emitted(t, c);
+	uint64_t start = c->state == PB_ENTRY_LEAF ? c->start | !c->start : PB_END_ENTRY;
+	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
+
+	if (c->watch && c->watch != PB_WATCH_BELOW)
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	if (c->state == PB_ENTRY_EMITTED)
+		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
+	else if (c->state == PB_ENTRY_LEAF && emitted(t, outer(c)))
+		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
+	else if (c->state == PB_ENTRY_LEAF || !named)
+		pb_writer_lost(&t->w);
+}
+
+/* An exit that a jump abandoned. The reserved word that is left empty tells the record, if there was one. */
+static void on_cut(void *context, const struct pb_open_call *c)
+{
+	struct pb_thread *t = context;
+
+	if (c->record == PB_OPEN_UNRESERVED)
+		on_skipped(context, c);
+	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
+		t->w.missed++;
+	else if (c->record == PB_OPEN_UNKNOWN && c->state <= PB_ENTRY_LATE)
+		pb_writer_lost(&t->w);
+}
+
+void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved)
+{
+	struct pb_open_call *c = (struct pb_open_call *)call;
+	uint64_t of;
+
+	/* the assembly steps over its frame to call C code */
+	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
+		c->record = unreserved ? PB_OPEN_UNRESERVED : PB_OPEN_RESERVED;
+}
+
+#define HOOKS(t) \
+	&(const struct pb_open_hooks){ (t), on_skipped, on_cut, pb_chain_take, pb_chain_give }
+
+/* Calls of the tree that are open below and with it. */
+static uint32_t depth_of(const struct pb_open_call *call)
+{
+	uint32_t depth = pb_open_depth(call);
+
+	if (watching)
+		for (const struct pb_open_call *c = call; !pb_open_is_root(c); c = pb_open_below(c))
+			depth -= c->state == PB_ENTRY_PROG;
+	return depth;
+}
+
+size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth, const void *ending)
+{
+	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
+	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;	/* it is being made */
+	uint64_t *end = out + max, *p = end;
+	size_t nr;
+
+	for (; c && !pb_open_is_root(c) && p - out >= 2; c = pb_open_below(c)) {
+		if ((c != ending && c->record != PB_OPEN_UNRESERVED && !pb_open_is_live(c)) ||
+		    c->state != PB_ENTRY_EMITTED)
+			continue;
+		if (p == end)
+			*depth = depth_of(c);
+		*--p = c->start;
+		*--p = pb_ext_word(PB_EXT_OPEN, 2, c->site, 0);
+	}
+	/* the walk came from inside: outermost first they stand at the end */
+	nr = (size_t)(end - p);
+	for (size_t i = 0; i < nr && p > out; i++)
+		out[i] = p[i];
+	for (p = out + nr > p ? out + nr : p; p < end; p++)
+		*p = 0;
+	return nr;
+}
+
+/* ---- stacks ------------------------------------------------------------------ */
+
+void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
+{
+	struct pb_stack *back = t->stack;
+
+	if (!pb_stack_visit(t, s))
+		return;
+	if (t->stack == s)
+		pb_open_close(&t->top, slot, HOOKS(t));
+	pb_stack_leave(t, s, back);
+}
+
+/* Returns are hooked again, and calls of before may be over unseen. Where code that was interrupted is in the middle of
+ * one it stays so for now: each hit comes here until that code is over. */
+static void begin_period(struct pb_thread *t, uint64_t slot)
+{
+	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
+
+	if (pb_likely(t->stack->period == period) || !pb_open_forget(&t->top, slot, HOOKS(t)))
+		return;
+	pb_chain_set_period(t->stack, period);
+	pb_period_set_lo(t);
+}
+
+/* The slot's stack becomes t's. What waits on the one before has an ENTRY, so that it
+ * stands before what runs there. */
+static void switch_stack(struct pb_thread *t, uint64_t slot)
+{
+	struct pb_stack *gone, *s;
+
+	for (int tries = 0; ; tries++) {
+		struct pb_open_call *c = pb_open_innermost(t->top);
+
+		s = pb_thread_other_stack(t, slot, &gone);
+		if (s && is_open(c) && c->state == PB_ENTRY_LEAF)
+			emitted(t, c);
+		if (!s || pb_thread_use_stack(t, s, slot))
+			break;
+		if (tries == MOST_TRIES) {
+			pb_thread_no_stack(t, slot);
+			break;
+		}
+	}
+	if (gone) {
+		pb_calls_close_stack(t, gone, gone->hi - 8);
+		pb_stack_drop(gone);
+	}
+	begin_period(t, slot);
+	if (s)
+		pb_stacks_look(t);
+}
+
+/* ---- entries and exits ------------------------------------------------------- */
+
+static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_call *parent)
+{
+	if (!emitted(t, parent))
+		pb_writer_lost(&t->w);
+	else if (pb_writer_put(&t->w, pb_ext_word(PB_EXT_CALL, 1, site->id, 0), pb_clock(),
+			       PB_EXT_TIME_BITS, NULL, 0))
+		pb_writer_no_return(&t->w);
+}
+
+/* Its exit is under way, and is recorded. */
+static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
+{
+	if (pb_latched)
+		pb_writer_stay(&t->w);
+	else
+		put_end_of_call(t, c, now, jump);
+	pb_barrier();
+	*(volatile uint8_t *)&c->record = PB_OPEN_RESERVED;
+	/* what programs do until it is released is no part of it */
+	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
+}
+
+/* After its record: the call itself if programs watch its return, else the next one that returns
+ * with it and is watched. */
+static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot)
+{
+	while (c && c->watch == PB_WATCH_BELOW) {
+		pb_open_release(&t->top, c);
+		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+	}
+	return c;
+}
+
+/* Its function went on in another one, which returns for it; known: that return is hooked. */
+static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, bool known)
+{
+	if (known && c->watch && c->watch != PB_WATCH_BELOW) {
+		pb_open_keep(c, (uint64_t)slot);
+		return;
+	}
+	if (c->watch && c->watch != PB_WATCH_BELOW)
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	pb_open_release(&t->top, c);
+}
+
+/* A call in the slot itself has ended by going on here, if its function can do that. If not, a jump or an
+ * exception left it, and this is the next call from the same place. */
+static void close_tail(struct pb_thread *t, uint64_t *slot)
+{
+	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+
+	if (!c || c->state == PB_ENTRY_PROG || !pb_site_goes_on(c->site) ||
+	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
+		return;
+	put_end(t, c, pb_clock(), true);
+	/* or a jump has left it, and it is called again from the same place: programs see no return */
+	go_on(t, c, slot, false);
+}
+
+/* One of the same function waits for the return through the slot: a jump may have left what it waits for. */
+static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
+{
+	struct pb_open_call *c;
+
+	while ((c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t))) && c->site == site &&
+	       (c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
+		go_on(t, c, slot, false);
+}
+
+/* How many calls wait for the return through the slot: those next below c. */
+static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
+{
+	unsigned nr = 0;
+
+	for (c = pb_open_below(c); c->word == (int64_t)slot && !pb_open_is_root(c); c = pb_open_below(c))
+		nr++;
+	return nr;
+}
+
+/* The innermost call of the tree. */
+static struct pb_open_call *innermost(const struct pb_thread *t)
+{
+	struct pb_open_call *c = pb_open_innermost(t->top);
+
+	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c : outer(c);
+}
+
+/* A call below the parent is no part of the tree. */
+static bool is_outside(const struct pb_open_call *parent, unsigned mode)
+{
+	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
+	       parent->state == PB_ENTRY_SILENT || (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
+}
+
+/* What the slot shows to be over ends. The parent of a call there. */
+static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
+{
+	switch_stack(t, (uint64_t)slot);
+	close_tail(t, slot);
+	pb_open_close(&t->top, (uint64_t)slot, HOOKS(t));
+	return innermost(t);
+}
+
+static uint8_t state_of(unsigned mode)
+{
+	if (mode & PB_ENTER_SILENT)
+		return PB_ENTRY_SILENT;
+	return mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
+}
+
+/* Fills the entry of a call that is about to begin. False: it isn't watched. */
+static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site, const uint64_t *slot,
+		       uint64_t ret, uint8_t state, uint16_t watch)
+{
+	struct pb_open_call *parent = outer(c);
+	unsigned waiting = watching ? nr_waiting(c, (uint64_t)slot) : 0;
+
+	if (waiting >= PB_MAX_WATCHED)
+		watch = 0;
+	if (state == PB_ENTRY_LEAF)
+		emitted(t, parent);
+	c->site = site->id;
+	c->record = PB_OPEN_UNKNOWN;
+	c->state = state;
+	c->watch = !watch && waiting ? PB_WATCH_BELOW : watch;
+	c->ret = ret;
+	c->start = pb_clock();
+	if (state == PB_ENTRY_LEAF) {
+		((uint32_t *)t->w.leaf)[2] = site->id;
+		*t->w.leaf = c->start;
+	}
+	/* a later segment's foot answers for the call below it */
+	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) && !unemitted(parent))
+		c[-1].state = parent->state;
+	pb_open_commit(c, (uint64_t)slot);
+	return watch;
+}
+
+void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
+{
+	struct pb_open_call *parent, *c;
+	struct pb_thread *t;
+
+	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)))
+		return;
+	parent = parent_at(t, slot);
+	if (is_outside(parent, mode))
+		return;
+	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t)))) {
+		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+			put_call(t, site, parent);
+		return;
+	}
+	begin_call(t, c, site, slot, *slot, state_of(mode), 0);
+}
+
+bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch)
+{
+	struct pb_open_call *parent, *c;
+	struct pb_thread *t = pb_thread_get((uint64_t)slot);
+	bool call, outside;
+
+	if (!t)
+		return false;
+	watching = true;
+	parent = parent_at(t, slot);
+	outside = is_outside(parent, mode);
+	call = !outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY));
+	forget_waiting(t, slot, site->id);
+	if (call && mode & PB_ENTER_CALL)
+		put_call(t, site, parent);
+	outside |= !!(mode & PB_ENTER_CALL);
+	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
+	if (c)
+		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode), watch);
+	if (call && !(mode & PB_ENTER_CALL))
+		put_call(t, site, parent);
+	return false;
+}
+
+struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint64_t now, const void *from)
+{
+	struct pb_thread *t;
+
+	/* no call of it is open */
+	if (pb_thread_is_new() || !(t = pb_thread_get((uint64_t)slot)))
+		return NULL;
+	if (!c) {
+		switch_stack(t, (uint64_t)slot);
+		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+		now = pb_clock();	/* not before those that it skipped */
+	}
+	if (!c)
+		return NULL;
+	if (c->state != PB_ENTRY_PROG)
+		put_end(t, c, now, from && !pb_exit_pops(from));
+	if (pb_likely(!c->watch)) {
+		pb_open_release(&t->top, c);
+		return NULL;
+	}
+	if (from && pb_text_is_tail((uint64_t)from)) {
+		go_on(t, c, slot, pb_text_tail_returns_on((uint64_t)from));
+		return NULL;
+	}
+	return watched(t, c, slot);
+}
+
+struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
+{
+	struct pb_thread *t = pb_thread_get((uint64_t)slot);
+
+	if (!t)
+		return NULL;
+	pb_open_release(&t->top, c);
+	return watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
+}
+
+/* ---- calls that the compiler's hooks tell ---------------------------------------- */
+
+/* Such a call has no slot of its own: it stands just above the slots of what its frame calls. */
+static uint64_t *hooked_slot(uint64_t at)
+{
+	return (uint64_t *)(at + 8);
+}
+
+void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
+{
+	uint64_t *slot = hooked_slot(at);
+	struct pb_open_call *parent, *c;
+	struct pb_thread *t;
+
+	if (pb_latched || !(t = pb_thread_get(at)))
+		return;
+	switch_stack(t, at);
+	pb_open_close(&t->top, at, HOOKS(t));
+	parent = innermost(t);
+	if (is_outside(parent, mode))
+		return;
+	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
+	if (c)
+		begin_call(t, c, site, slot, PB_OPEN_NO_RET, state_of(mode), 0);
+	else if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
+		put_call(t, site, parent);
+}
+
+void pb_hook_exit(struct pb_site *site, uint64_t at)
+{
+	struct pb_open_call *c, *ended;
+	uint64_t slot;
+	struct pb_thread *t;
+
+	if (pb_latched || !(t = pb_thread_get(at)))
+		return;
+	switch_stack(t, at);
+	/* the last one of a function may be a jump: then `at` is further up */
+	for (c = pb_open_innermost(t->top); !pb_open_is_root(c); c = pb_open_below(c))
+		if (pb_open_is_live(c) && c->ret == PB_OPEN_NO_RET && c->site == site->id)
+			break;
+	slot = pb_open_is_root(c) ? ~0ul : (uint64_t)c->word;
+	if (slot > (uint64_t)hooked_slot(at))
+		return;		/* entered before it was traced */
+	while ((ended = pb_open_exit(&t->top, slot, PB_OPEN_NO_RET, HOOKS(t))) && ended != c) {
+		on_skipped(t, ended);
+		pb_open_release(&t->top, ended);
+	}
+	if (!ended)
+		return;
+	put_end(t, c, pb_clock(), false);
+	pb_open_release(&t->top, c);
+}
+
+const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
+{
+	switch_stack(t, slot);
+	return t->stack;
+}
+
+/* The slot says which stack this is, not where our own frames are: they may reach into one
+ * that lay in a frame which is left. */
+void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
+{
+	struct pb_stack *s = NULL;
+	struct pb_thread *t;
+
+	if (!lo || size < 256 || size > 1ul << 40 || slot - lo < size || pb_latched || !(t = pb_thread_get(slot)))
+		return;
+	switch_stack(t, slot);
+	while ((s = pb_stack_overlapping(s, lo, lo + size))) {
+		if (!pb_stack_is_idle(s))
+			continue;
+		pb_calls_close_stack(t, s, s->hi - 8);
+		pb_stack_drop(s);
+	}
+	pb_stack_add(t, lo, lo + size);
+}
+
+void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
+{
+	pb_open_close(&t->top, slot, HOOKS(t));
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/graph/chains.h"
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include "base/base.h"
+#include "base/pages.h"
+#include "base/sys.h"
+#include "engine/graph/period.h"
+#include "engine/graph/thread.h"
+
+#define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
+#define PART		32	/* at most that part of a limited address space */
+#define FIRST_EPOCH	1u	/* of a process that no fork made */
+#define NONE		0u	/* no segment has this index */
+
+/* ---- segments ---------------------------------------------------------------- */
+
+/* Not wiped in a forked child. The free ones are a list by index + 1, with a count of its changes above:
+ * threads and handlers take and give by compare-and-swap. */
+static struct pb_open_segment *segments;
+static uint32_t next_free[NR_SEGMENTS];
+static uint64_t free_list;
+static uint32_t nr_segments, nr_used;
+
+/* A child finds its calls by these: the first segment of each thread's own stack, and of the other stacks. */
+static struct pb_open_segment *own_first[PB_MAX_THREADS];
+static struct kept {
+	uint64_t lo, hi;
+	struct pb_open_segment *first;
+	uint32_t epoch;		/* of the process; 0: nobody's */
+} kept[PB_MAX_STACKS];
+
+/* Of stacks that have no memory for calls: its foot stands for a call around all of theirs, and after it
+ * is the end. */
+static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT))) = {
+	.final = true,
+	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
+};
+
+/* The program needs its address space for itself. */
+static uint32_t most_segments(void)
+{
+	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };
+
+	pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit);
+	limit.soft /= PART * PB_OPEN_SEGMENT;
+	return limit.soft < NR_SEGMENTS ? (uint32_t)limit.soft : NR_SEGMENTS;
+}
+
+void pb_chains_start(void)
+{
+	uint32_t nr = most_segments();
+	long p = pb_pages_map(0, (nr + 1ul) * PB_OPEN_SEGMENT, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (pb_sys_failed(p))
+		return;
+	segments = (struct pb_open_segment *)p;
+	nr_segments = nr;
+}
+
+struct pb_open_segment *pb_chain_take(void *context)
+{
+	uint64_t list = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);
+	uint32_t n;
+
+	while ((n = (uint32_t)list) != NONE) {
+		uint64_t rest = ((list >> 32) + 1) << 32 | __atomic_load_n(&next_free[n - 1], __ATOMIC_RELAXED);
+
+		if (__atomic_compare_exchange_n(&free_list, &list, rest, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_ACQUIRE))
+			return &segments[n - 1];
+	}
+	if (__atomic_load_n(&nr_used, __ATOMIC_RELAXED) >= nr_segments)
+		return NULL;
+	n = __atomic_fetch_add(&nr_used, 1, __ATOMIC_RELAXED);
+	return n < nr_segments ? &segments[n] : NULL;
+}
+
+void pb_chain_give(void *context, struct pb_open_segment *s)
+{
+	uint64_t list = __atomic_load_n(&free_list, __ATOMIC_RELAXED), with;
+	uint32_t n = (uint32_t)(s - segments) + 1;
+
+	do {
+		__atomic_store_n(&next_free[n - 1], (uint32_t)list, __ATOMIC_RELAXED);
+		with = ((list >> 32) + 1) << 32 | n;
+	} while (!__atomic_compare_exchange_n(&free_list, &list, with, false, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+/* ---- stacks ------------------------------------------------------------------ */
+
+void pb_chain_begin(struct pb_stack *s)
+{
+	struct pb_open_segment *first = pb_chain_take(NULL);
+
+	s->top = no_segment.call;
+	s->period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
+	if (!first)
+		return;
+	pb_open_segment_init(first, NULL, s->hi);
+	first->call[0].start = s->period;
+	first->stack = s;
+	s->top = first->call;
+	if (s >= pb_stacks && s < pb_stacks + PB_MAX_STACKS)
+		kept[s - pb_stacks] = (struct kept){ s->lo, s->hi, first, pb_process->epoch };
+}
+
+static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
+{
+	for (; first; first = first->next)
+		first->stack = s;
+}
+
+/* What was open at a fork is counted in the parent: here it is listed as open, and ends. So is a call whose exit a
+ * handler interrupted that forked: the record for which room was taken is the parent's. */
+static void count_in_parent(struct pb_open_call *root)
+{
+	uint64_t slot;
+
+	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c); c = pb_open_parent(c)) {
+		/* one whose entry the handler interrupted is the child's own */
+		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
+			c->state = PB_ENTRY_EMITTED;
+		if (pb_open_is_leaving(c, &slot))
+			c->record = PB_OPEN_UNRESERVED;
+	}
+}
+
+void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
+{
+	if (pb_likely(pb_process->epoch == FIRST_EPOCH))
+		return;
+	for (struct kept *k = kept; k < kept + PB_MAX_STACKS; k++) {
+		uint32_t epoch = k->epoch;
+
+		if (!epoch || epoch == pb_process->epoch || slot < k->lo || slot >= k->hi ||
+		    !__atomic_compare_exchange_n(&k->epoch, &epoch, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		pb_chain_end(s);
+		s->lo = k->lo;
+		s->hi = k->hi;
+		s->top = k->first->call;
+		s->period = (uint32_t)s->top->start;
+		set_stack(k->first, s);
+		count_in_parent(s->top);
+		kept[s - pb_stacks] = (struct kept){ s->lo, s->hi, k->first, pb_process->epoch };
+		return;
+	}
+}
+
+static struct pb_open_segment *first_of(struct pb_open_segment *s)
+{
+	while (s->prev)
+		s = s->prev;
+	return s;
+}
+
+void pb_chain_set_period(struct pb_stack *s, uint32_t period)
+{
+	s->period = period;
+	if (s->top != no_segment.call)
+		first_of(pb_open_segment_of(s->top))->call[0].start = period;
+}
+
+void pb_chain_forget_returns(void)
+{
+	uint32_t nr = __atomic_load_n(&nr_used, __ATOMIC_ACQUIRE);
+
+	if (nr > nr_segments)
+		nr = nr_segments;
+	for (struct pb_open_segment *s = segments; s < segments + nr; s++)
+		for (struct pb_open_call *c = s->call + 1; c <= s->call + PB_OPEN_CALLS; c++)
+			if (pb_open_is_live(c) && __atomic_load_n(&c->ret, __ATOMIC_RELAXED) != PB_OPEN_NO_RET)
+				__atomic_store_n(&c->ret, 0, __ATOMIC_RELAXED);
+}
+
+void pb_chain_end(struct pb_stack *s)
+{
+	struct pb_open_segment *next, *seg = s->top ? first_of(pb_open_segment_of(s->top)) : NULL;
+
+	s->top = NULL;
+	if (seg == &no_segment)
+		return;
+	for (; seg; seg = next) {
+		next = seg->next;
+		pb_chain_give(NULL, seg);
+	}
+}
+
+bool pb_chain_is_empty(const struct pb_stack *s)
+{
+	return !s->top || pb_open_is_root(pb_open_innermost(s->top));
+}
+
+void pb_chain_none(struct pb_stack *s)
+{
+	s->top = no_segment.call;
+}
+
+struct pb_open_call *pb_chain_first(const struct pb_stack *s)
+{
+	struct pb_open_segment *first = s->top ? first_of(pb_open_segment_of(s->top)) : &no_segment;
+
+	for (unsigned i = 1; i <= PB_OPEN_CALLS && first != &no_segment; i++)
+		if (pb_open_is_live(&first->call[i]))
+			return &first->call[i];
+	return NULL;
+}
+
+static uint64_t slot_of(const struct pb_open_call *c)
+{
+	int64_t word = *(volatile const int64_t *)&c->word;
+
+	return word > 0 && !(word & 7) ? (uint64_t)word : 0;
+}
+
+uint64_t pb_chain_outermost(const struct pb_stack *s)
+{
+	const struct pb_open_call *c = pb_chain_first(s);
+
+	return c ? slot_of(c) : 0;
+}
+
+uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s)
+{
+	struct pb_open_call *top = t && t->stack == s ? t->top : s->top, *c;
+
+	if (!top || pb_open_segment_of(top)->stack != s)
+		return 0;
+	c = pb_open_innermost(top);
+	return pb_open_is_root(c) ? 0 : slot_of(c);
+}
+
+void pb_chain_thread_begin(struct pb_thread *t, bool forked)
+{
+	struct pb_open_segment **first = &own_first[pb_thread_number(t)];
+
+	if (!forked)
+		pb_chain_thread_end(t);
+	if (forked && *first) {
+		t->own.top = (*first)->call;
+		t->own.period = (uint32_t)t->own.top->start;
+		set_stack(*first, &t->own);
+		count_in_parent(t->own.top);
+	} else {
+		pb_chain_begin(&t->own);
+		*first = t->own.top == no_segment.call ? NULL : pb_open_segment_of(t->own.top);
+	}
+	if (*first)
+		(*first)->stack = &t->own;
+}
+
+void pb_chain_thread_end(struct pb_thread *t)
+{
+	struct pb_open_segment **first = &own_first[pb_thread_number(t)];
+
+	t->own.top = *first ? (*first)->call : NULL;
+	*first = NULL;
+	pb_chain_end(&t->own);
+}
+
+bool pb_chain_holds(uint64_t address)
+{
+	return address - (uint64_t)segments < nr_segments * sizeof(*segments);
+}

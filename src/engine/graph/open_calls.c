@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The slow paths of open calls; open_calls.h, doc/design/open-calls.md.
+ *
+ * A word changes by compare-and-swap here, as any handler may have changed it since
+ * it was read. The instruction needs no lock prefix: only handlers of the same
+ * thread run concurrently.
+ */
+#include "engine/graph/open_calls.h"
+#include <stdbool.h>
+#include "arch/x86_64/layout.h"
+#include "base/base.h"
+
+/* What a word says. */
+enum open_state { OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING };
+
+static enum open_state state_of(int64_t word)
+{
+	if (word == PB_OPEN_FREE)
+		return OPEN_FREE;
+	if (word == PB_OPEN_END)
+		return OPEN_END;
+	if (word > 0)
+		return word & 7 ? OPEN_FOOT : OPEN_LIVE;
+	switch (~word & 7) {
+	case 0:
+		return OPEN_CLAIMED;
+	case 1:
+		return OPEN_LEAVING;
+	default:
+		return OPEN_CLOSING;
+	}
+}
+
+static uint64_t slot_of(int64_t word)
+{
+	if (word > 0)
+		return ((uint64_t)word + 1) & ~7ul;
+	return ~(uint64_t)word & ~7ul;
+}
+
+static int64_t read_word(const struct pb_open_call *c)
+{
+	return *(volatile const int64_t *)&c->word;
+}
+
+static bool swap(struct pb_open_call *c, int64_t from, int64_t to)
+{
+	bool done;
+
+	__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(c->word), "+a"(from) : "r"(to) : "memory");
+	return done;
+}
+
+static void set_top(struct pb_open_call **top, struct pb_open_call *c)
+{
+	*(struct pb_open_call *volatile *)top = c;
+}
+
+void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot)
+{
+	for (unsigned i = 1; i <= PB_OPEN_CALLS; i++)
+		s->call[i].word = PB_OPEN_FREE;
+	s->call[PB_OPEN_CALLS + 1].word = PB_OPEN_END;
+	s->call[0].word = (int64_t)(foot - 1);
+	s->call[0].site = 0;
+	s->call[0].state = prev ? PB_ENTRY_FOOT : PB_ENTRY_EMITTED;
+	s->prev = prev;
+	s->stack = prev ? prev->stack : NULL;
+	s->depth = prev ? prev->depth + PB_OPEN_CALLS : 0;
+	s->next = NULL;
+	s->final = false;
+}
+
+struct pb_open_call *pb_open_above(struct pb_open_call *c)
+{
+	struct pb_open_segment *s = pb_open_segment_of(c);
+
+	if (read_word(c + 1) != PB_OPEN_END)
+		return c + 1;
+	return s->next ? &s->next->call[1] : NULL;
+}
+
+struct pb_open_call *pb_open_below(const struct pb_open_call *c)
+{
+	struct pb_open_segment *s = pb_open_segment_of(c);
+
+	if (c - 1 != s->call || !s->prev)
+		return (struct pb_open_call *)c - 1;
+	return &s->prev->call[PB_OPEN_CALLS];
+}
+
+struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
+{
+	struct pb_open_call *next;
+
+	if (c == pb_open_segment_of(c)->call && pb_open_segment_of(c)->prev)
+		c = pb_open_below(c + 1);
+	while ((next = pb_open_above(c)) && read_word(next) != PB_OPEN_FREE)
+		c = next;
+	while (!pb_open_is_root(c) && read_word(c) == PB_OPEN_FREE)
+		c = pb_open_below(c);
+	return c;
+}
+
+/* Whether the code that is changing entry c can't go on any more: a call in `slot`
+ * begins, at or above the place from which that code was entered. */
+static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
+{
+	if (state_of(word) == OPEN_CLOSING)
+		return *(volatile const uint64_t *)&c->ret <= slot;
+	return slot_of(word) <= slot;
+}
+
+/* Calls after it may have its slot: its function has jumped to another one, which returns for it; or
+ * it has no slot of its own. */
+static bool is_shared(const struct pb_open_call *c)
+{
+	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||
+				       *(volatile const uint64_t *)&c->ret == PB_OPEN_NO_RET);
+}
+
+/* Closes what stands on c's place, as code at `slot` found it. */
+static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, const struct pb_open_hooks *hooks)
+{
+	int64_t closing = ~(int64_t)(slot_of(word) + 2);
+
+	enum open_state state = state_of(word);
+
+	if (state != OPEN_LIVE && state != OPEN_LEAVING) {
+		swap(c, word, PB_OPEN_FREE);
+		return;
+	}
+	*(volatile uint64_t *)&c->ret = slot;
+	if (!swap(c, word, closing))
+		return;
+	if (state == OPEN_LIVE)
+		hooks->skipped(hooks->context, c);
+	else
+		hooks->cut(hooks->context, c);
+	swap(c, closing, PB_OPEN_FREE);
+}
+
+/* Slots descend: one that doesn't was left above the top, before what is below came. */
+static bool descends(const struct pb_open_call *c, int64_t word)
+{
+	const struct pb_open_call *below = pb_open_below(c);
+	uint64_t slot = slot_of(word), outer = slot_of(read_word(below));
+
+	return slot < outer || (slot == outer && is_shared(below));
+}
+
+/* Closes all calls that `slot` shows to be gone: those at or above it, or only above it
+ * if the call in `slot` itself may return. The innermost entry that stays. */
+static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
+					const struct pb_open_hooks *hooks)
+{
+	for (c = pb_open_innermost(c); !pb_open_is_root(c); c = pb_open_innermost(c)) {
+		int64_t word = read_word(c);
+
+		if (word == PB_OPEN_FREE)
+			continue;
+		if (descends(c, word)) {
+			if (state_of(word) == OPEN_LIVE) {
+				if (slot_of(word) > slot || (slot_of(word) == slot && (!itself || is_shared(c))))
+					break;
+			} else if (!abandoned(c, word, slot)) {
+				break;
+			}
+		}
+		close_call(c, word, slot, hooks);
+	}
+	return c;
+}
+
+/* The first entry of a segment after c's. */
+static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
+{
+	struct pb_open_segment *s = pb_open_segment_of(c), *fresh, *old = NULL;
+
+	fresh = s->final ? NULL : hooks->segment(hooks->context);
+	if (fresh) {
+		pb_open_segment_init(fresh, s, slot_of(read_word(c)));
+		__asm__ volatile("cmpxchg %2, %0" : "+m"(s->next), "+a"(old) : "r"(fresh) : "memory");
+		if (old)
+			hooks->unused(hooks->context, fresh);
+	}
+	return s->next ? &s->next->call[1] : NULL;
+}
+
+struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
+				   const struct pb_open_hooks *hooks)
+{
+	struct pb_open_call *c, *mine;
+
+	do {
+		c = close_above(*top, slot, true, hooks);
+		mine = pb_open_above(c);
+		if (!mine)
+			mine = grown(c, hooks);
+		if (!mine)
+			return NULL;
+		if (mine == pb_open_segment_of(mine)->call + 1 && pb_open_segment_of(mine)->prev) {
+			*(volatile uint8_t *)&mine[-1].state = PB_ENTRY_FOOT;
+			*(volatile int64_t *)&mine[-1].word = (int64_t)(slot_of(read_word(c)) - 1);
+		}
+	} while (!swap(mine, PB_OPEN_FREE, ~(int64_t)slot));
+	set_top(top, mine);
+	return mine;
+}
+
+void pb_open_commit(struct pb_open_call *call, uint64_t slot)
+{
+	pb_barrier();
+	*(volatile int64_t *)&call->word = (int64_t)slot;
+}
+
+struct pb_open_call *pb_open_parent(const struct pb_open_call *call)
+{
+	struct pb_open_call *c = pb_open_below(call);
+
+	while (!pb_open_is_root(c) && state_of(read_word(c)) != OPEN_LIVE)
+		c = pb_open_below(c);
+	return c;
+}
+
+bool pb_open_is_live(const struct pb_open_call *call)
+{
+	return state_of(read_word(call)) == OPEN_LIVE;
+}
+
+bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot)
+{
+	int64_t word = read_word(call);
+
+	*slot = slot_of(word);
+	return state_of(word) == OPEN_LEAVING;
+}
+
+void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks)
+{
+	set_top(top, close_above(*top, slot, true, hooks));
+}
+
+bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks)
+{
+	struct pb_open_call *c;
+
+	for (c = pb_open_innermost(*top); !pb_open_is_root(c); c = pb_open_below(c)) {
+		int64_t word = read_word(c);
+
+		if (word == PB_OPEN_FREE)
+			continue;
+		if (state_of(word) != OPEN_LIVE && !abandoned(c, word, slot))
+			return false;
+		close_call(c, word, slot, hooks);
+	}
+	set_top(top, c);
+	return true;
+}
+
+struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				const struct pb_open_hooks *hooks)
+{
+	for (;;) {
+		struct pb_open_call *c = close_above(*top, slot, false, hooks);
+		int64_t word = read_word(c);
+
+		if (pb_open_is_root(c) || word != (int64_t)slot) {
+			set_top(top, c);
+			return NULL;
+		}
+		if (c->ret == ret)
+			return c;
+		close_call(c, word, slot, hooks);
+	}
+}
+
+struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				  const struct pb_open_hooks *hooks)
+{
+	struct pb_open_call *c;
+
+	do {
+		c = pb_open_at(top, slot, ret, hooks);
+		if (c)
+			*(volatile uint8_t *)&c->record = PB_OPEN_UNRESERVED;
+	} while (c && !swap(c, (int64_t)slot, ~(int64_t)(slot + 1)));
+	return c;
+}
+
+void pb_open_keep(struct pb_open_call *c, uint64_t slot)
+{
+	pb_barrier();
+	swap(c, ~(int64_t)(slot + 1), (int64_t)slot);
+}
+
+void pb_open_release(struct pb_open_call **top, struct pb_open_call *call)
+{
+	pb_barrier();
+	*(volatile int64_t *)&call->word = PB_OPEN_FREE;
+	set_top(top, pb_open_below(call));
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The open calls of one stack: an array that grows and shrinks with the stack,
+ * in segments. The assembly pushes and pops calls whose neighbours are as usual.
+ * These functions handle the rest: skipped calls, interrupted entries and exits,
+ * the ends of segments, a thread whose state a fork has wiped.
+ *
+ * The array's words are the truth. The address of the innermost call (`top`) is
+ * a hint, which may be wrong after an interruption; each function searches from it.
+ *
+ * Context: hit path. Signal handlers may interrupt every function anywhere, run
+ * all of them, and return, or leave by a jump.
+ */
+#ifndef PB_ENGINE_GRAPH_OPEN_CALLS_H
+#define PB_ENGINE_GRAPH_OPEN_CALLS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "arch/x86_64/open_call.h"
+
+struct pb_open_call {
+	int64_t word;		/* O_WORD: see arch/x86_64/open_call.h */
+	uint64_t start;
+	uint32_t site;
+	uint8_t state;
+	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
+	uint16_t watch;		/* programs run at its return: whose, or PB_WATCH_BELOW; 0: none */
+	uint64_t ret;		/* the return address; while C code closes the call: that code's slot */
+};
+_Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, record) == O_RECORD, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
+/* ret of a call whose slot isn't that of a return address. Several of them may have the same. */
+#define PB_OPEN_NO_RET	1u
+/* Programs watch a return, but only those of calls below in the same slot. */
+#define PB_WATCH_BELOW	0xffff
+
+struct pb_open_segment {
+	struct pb_open_segment *prev, *next;	/* next: kept for the next time */
+	void *stack;		/* whose calls these are; of the engine's interest only */
+	uint32_t depth;		/* calls in the segments before it */
+	uint32_t final;		/* there are no more */
+	struct pb_open_call call[PB_OPEN_CALLS + 2];	/* foot, calls, end */
+};
+_Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment");
+_Static_assert(offsetof(struct pb_open_segment, prev) == G_PREV, "open_call.h");
+_Static_assert(offsetof(struct pb_open_segment, depth) == G_DEPTH, "open_call.h");
+
+/* What happens to calls that don't end by their return. */
+struct pb_open_hooks {
+	void *context;
+	/* The call was skipped: its frame is gone. */
+	void (*skipped)(void *context, const struct pb_open_call *call);
+	/* Its exit was abandoned by a jump out of a handler. (An abandoned entry is of a call that nobody made.) */
+	void (*cut)(void *context, const struct pb_open_call *call);
+	/* A segment of zeros or of a former use; NULL: none to be had. */
+	struct pb_open_segment *(*segment)(void *context);
+	/* It isn't needed, as a handler has just put one there. */
+	void (*unused)(void *context, struct pb_open_segment *segment);
+};
+
+/* Makes a segment empty; prev: the one before it, NULL for a stack's first, whose foot
+ * lies at the stack's end, and whose `stack` the caller sets. */
+void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
+
+/* Opens a call in `slot`: closes what was skipped, claims an entry and makes it
+ * innermost; the caller fills it and ends with pb_open_commit(). NULL: no segment. */
+struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
+				   const struct pb_open_hooks *hooks);
+void pb_open_commit(struct pb_open_call *call, uint64_t slot);
+/* The call below: live, or a stack's foot. */
+struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
+/* The innermost entry that isn't free, or the stack's foot. */
+struct pb_open_call *pb_open_innermost(struct pb_open_call *hint);
+/* The entry after it in the array, whatever its state; NULL: there is none. */
+struct pb_open_call *pb_open_above(struct pb_open_call *call);
+/* The entry before it in the array, never a foot but the stack's. */
+struct pb_open_call *pb_open_below(const struct pb_open_call *call);
+bool pb_open_is_live(const struct pb_open_call *call);
+/* Its exit stub is at work; *slot is that of its return address. */
+bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot);
+static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_call *c)
+{
+	return (struct pb_open_segment *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul));
+}
+/* A stack's foot. */
+static inline bool pb_open_is_root(const struct pb_open_call *c)
+{
+	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
+}
+/* Calls that are open below and with it. */
+static inline uint32_t pb_open_depth(const struct pb_open_call *c)
+{
+	return pb_open_segment_of(c)->depth + (uint32_t)(c - pb_open_segment_of(c)->call);
+}
+/* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
+void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
+/* Closes all calls, wherever their slots lie. False: code that was interrupted is in the middle of one; those
+ * below it stay. slot: of the hit. */
+bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
+
+/* The call that returns through `slot` to `ret`, after those above it were closed;
+ * NULL: none is open there. */
+struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				const struct pb_open_hooks *hooks);
+/* The same, with its exit under way. */
+struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
+				  const struct pb_open_hooks *hooks);
+/* The record of a call that pb_open_exit() gave is written. */
+void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
+/* It goes on after all, for the programs that watch its return: it has PB_ENTRY_PROG. */
+void pb_open_keep(struct pb_open_call *call, uint64_t slot);
+#endif

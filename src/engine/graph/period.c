@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The agent's thread changes pb_period and then stores PB_LO_FORMER to each thread's `lo`, which sends its
+ * next hit to C. A thread that stores its `lo` at the same time looks at pb_period afterwards. So one of the
+ * two sees what the other did.
+ *
+ * An exit finds its call without a look at `lo`: by slot and return address, which a call of the same place
+ * may have had before. So the return addresses of all calls that are open are taken away, too. If their
+ * thread is in the middle of one of them at that moment, that call ends as one that was skipped.
+ */
+#include "engine/graph/period.h"
+#include "engine/graph/chains.h"
+#include "engine/graph/thread.h"
+
+uint32_t pb_period;
+
+void pb_period_set_lo(struct pb_thread *t)
+{
+	const struct pb_stack *s = t->stack;
+	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&t->lo, s->period == period ? s->lo : PB_LO_FORMER, __ATOMIC_SEQ_CST);
+	if (pb_unlikely(s->period != __atomic_load_n(&pb_period, __ATOMIC_SEQ_CST)))
+		__atomic_store_n(&t->lo, PB_LO_FORMER, __ATOMIC_RELAXED);
+}
+
+/* A thread that goes to another stack sets it at the end. */
+static void leave_fast_paths(struct pb_thread *t)
+{
+	uint64_t lo = __atomic_load_n(&t->lo, __ATOMIC_SEQ_CST);
+
+	while (lo != PB_LO_UNSETTLED &&
+	       !__atomic_compare_exchange_n(&t->lo, &lo, PB_LO_FORMER, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
+
+void pb_period_begin(void)
+{
+	__atomic_add_fetch(&pb_period, 1, __ATOMIC_SEQ_CST);
+	pb_chain_forget_returns();
+	for (struct pb_thread *t = NULL; (t = pb_thread_next(t));)
+		leave_fast_paths(t);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which stack holds an address. A stack that the program told counts before the thread's own, and that before one
+ * with guessed bounds. All are searched; so what was found is kept for each page, and is looked at first.
+ * doc/design/threads.md, "Stacks, coroutines, alternate stacks".
+ */
+#include "base/mem.h"
+#include "engine/graph/chains.h"
+#include "engine/graph/stack.h"
+#include "engine/graph/thread.h"
+
+#define GUESS_NEAR	(256ul << 10)
+#define PAGE_SHIFT	12
+#define NR_FOUND	32768
+
+/* Hints: which stack an address of a page was on the last time. */
+static uint16_t found[NR_FOUND];
+_Static_assert(PB_MAX_STACKS <= 1 << 16, "found[]");
+
+static uint16_t *found_at(uint64_t slot)
+{
+	return &found[(slot >> PAGE_SHIFT ^ slot >> (PAGE_SHIFT + 15)) % NR_FOUND];
+}
+
+void pb_stack_forget_found(void)
+{
+	memset(found, 0, sizeof(found));
+}
+
+/* The frame that it lay in was left: its memory is the own stack's again. */
+static bool frame_is_gone(const struct pb_stack *s)
+{
+	const struct pb_open_call *c = s->within;
+
+	/* without a clock all calls start at once */
+	return c && (c->word < (int64_t)s->hi || c->start != s->within_start || c->ret != s->within_ret);
+}
+
+static bool is_usable(const struct pb_stack *s)
+{
+	return pb_stack_is_filled(s) && !s->closing;
+}
+
+/* The told stack that holds the address. */
+static struct pb_stack *find_told(uint64_t slot, struct pb_stack **gone)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pb_stack *s = &pb_stacks[i];
+
+		if (!pb_stack_holds(s, slot) || !s->exact || !is_usable(s))
+			continue;
+		if (!frame_is_gone(s))
+			return s;
+		*gone = s;
+	}
+	return NULL;
+}
+
+/* One with guessed bounds that holds the address, or is near enough to. */
+static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
+
+	*near = NULL;
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pb_stack *s = &pb_stacks[i];
+
+		if (pb_stack_holds(s, slot) && is_usable(s))
+			return s;
+		if (s->lo - slot < GUESS_NEAR && slot < s->lo && !s->exact && is_usable(s))
+			*near = s;
+	}
+	return NULL;
+}
+
+/* A new one around the address, with guessed bounds. */
+static struct pb_stack *guess(uint64_t lo, uint64_t slot, uint64_t hi)
+{
+	struct pb_stack *s = pb_stack_take(lo, hi);
+
+	if (!s)
+		return NULL;
+	pb_chain_inherit(s, slot);
+	pb_stack_set_filled(s);
+	return s;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Another thread has s, whose bounds are guessed: the slot's part of it becomes a stack of its own. If it is
+ * the same stack after all, calls that are open on s still find their returns there. */
+static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
+{
+	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);
+	uint64_t hi = slot + PB_GUESS_ABOVE;
+
+	if (outermost && slot > outermost) {
+		s->hi = outermost + 8;
+		return guess(s->hi, slot, hi);
+	}
+	if (innermost > slot)
+		hi = least(hi, innermost);
+	if (slot < s->lo)
+		hi = least(hi, s->lo);	/* it is only near */
+	else
+		s->lo = least(hi, s->hi);
+	return guess(slot - PB_GUESS_BELOW, slot, hi);
+}
+
+static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
+{
+	struct pb_stack *s = find_told(slot, gone), *near;
+
+	if (s)
+		return s;
+	if (pb_stack_holds(&t->own, slot) && t->own.exact)
+		return &t->own;
+	s = find_guessed(slot, &near);
+	if (!s && pb_stack_holds(&t->own, slot))
+		return &t->own;
+	if ((s || near) && pb_stack_is_anothers(t, s ? s : near, slot))
+		return cut_off(s ? s : near, slot);
+	if (!s && near) {
+		near->lo = slot - 4096;
+		s = near;
+	}
+	return s ? s : guess(slot - PB_GUESS_BELOW, slot, slot + PB_GUESS_ABOVE);
+}
+
+struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
+{
+	struct pb_stack *s = &pb_stacks[*found_at(slot)];
+
+	if (t->own.exact && !pb_process->holes && pb_stack_holds(&t->own, slot))
+		return &t->own;
+	if (pb_stack_holds(s, slot) && is_usable(s) &&
+	    (s->exact ? !frame_is_gone(s) : !pb_stack_holds(&t->own, slot) && !pb_stack_is_anothers(t, s, slot)))
+		return s;
+	s = search(t, slot, gone);
+	if (s && s != &t->own)
+		*found_at(slot) = (uint16_t)(s - pb_stacks);
+	return s;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Stacks that are gone: nobody tells that a coroutine is destroyed, with calls open. But as long as a
+ * call is open its return address is in its slot. So once there are twice as many stacks as after
+ * the last look, these words are read on each stack on which nobody runs. A call whose word is another
+ * one by now, or can't be read, is over, and so are the calls that it made. A stack without calls
+ * gives its place to others.
+ *
+ * The words are read by a system call, so where one may end the program nothing is looked at.
+ */
+#include <sys/uio.h>
+#include "base/base.h"
+#include "base/sys.h"
+#include "engine/graph/calls.h"
+#include "engine/sandbox.h"
+
+#define LOOK_AFTER	64		/* new stacks until a look at the earliest */
+
+static bool can_read(uint64_t address, uint64_t *word)
+{
+	struct iovec to = { word, 8 }, from = { (void *)address, 8 };
+
+	return pb_sys(SYS_process_vm_readv, pb_process->pid, &to, 1, &from, 1, 0) == 8;
+}
+
+static bool is_over(const struct pb_open_call *c)
+{
+	uint64_t slot = (uint64_t)c->word, ret = c->ret, word;
+
+	if (!pb_open_is_live(c) || ret == PB_OPEN_NO_RET)
+		return false;
+	return (!can_read(slot, &word) || word != ret) && c->word == (int64_t)slot && c->ret == ret;
+}
+
+/* The outermost slot of a call that is over; 0: there is none. */
+static uint64_t over_from(const struct pb_stack *s)
+{
+	struct pb_open_call *c = pb_open_innermost(s->top);
+	uint64_t outermost = pb_chain_outermost(s), slot = 0;
+
+	for (; !pb_open_is_root(c) && is_over(c); c = pb_open_below(c))
+		slot = (uint64_t)c->word;
+	if (slot == outermost || !outermost)
+		return slot;
+	c = pb_chain_first(s);
+	return c && is_over(c) ? outermost : slot;
+}
+
+/* Only a stack that isn't to be used any more can't be read at its upper end. */
+static bool is_unmapped(const struct pb_stack *s)
+{
+	uint64_t word;
+
+	return !can_read(s->hi - 8, &word);
+}
+
+static void look_at(struct pb_thread *t, struct pb_stack *s)
+{
+	uint64_t slot;
+
+	if (!pb_stack_is_filled(s) || s->closing || !pb_stack_is_idle(s))
+		return;
+	slot = over_from(s);
+	if (slot)
+		pb_calls_close_stack(t, s, slot);
+	if (pb_chain_is_empty(s) && pb_stack_is_idle(s) && (!s->exact || is_unmapped(s)))
+		pb_stack_drop(s);
+}
+
+void pb_stacks_look(struct pb_thread *t)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->new_stacks, __ATOMIC_RELAXED), live = 0;
+
+	if (pb_likely(nr < LOOK_AFTER || nr < pb_process->look_stacks) || !pb_calls_are_safe() ||
+	    !__atomic_compare_exchange_n(&pb_process->new_stacks, &nr, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < nr; i++) {
+		look_at(t, &pb_stacks[i]);
+		live += pb_stack_is_filled(&pb_stacks[i]);
+	}
+	__atomic_store_n(&pb_process->look_stacks, live, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which state a thread has. A state is one of PB_MAX_THREADS, taken by a
+ * compare-and-swap of its word in tcbs[]: 0 is free, BUSY is being freed, else the TCB
+ * of its thread. The end of a thread isn't noticed: its state is freed when a
+ * thread with the same TCB comes, or by a look at all of them once there are
+ * many more than at the last look (free_dead()).
+ *
+ * In a forked child all states are free, as they lie in wiped memory; but the
+ * thread that forked keeps the address of its own, by which the entries of its
+ * open calls know their owner. Until it has come back to it, other threads of
+ * the child take states that no process before had (high_ever). So any number
+ * of threads may come first, at the same time.
+ *
+ * A state is made with all signals blocked where a system call can do no harm.
+ * Elsewhere a handler may find it unfinished: its calls are counted as lost.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include "engine/graph/chains.h"
+#include "engine/graph/thread.h"
+#include "base/mem.h"
+#include "base/pages.h"
+#include "base/sys.h"
+#include "engine/latch.h"
+#include "engine/graph/period.h"
+#include "engine/sandbox.h"
+
+#define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
+/* How far struct pthread is searched. It has 0x900 bytes or more, and may end at the end of its mapping */
+#define TCB_WORDS	256
+#define BUSY		1ul
+#define RED_ZONE	128
+#define REFUSE		4096		/* calls without a state until one is looked for again */
+#define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
+
+static struct pb_thread no_thread;	/* what TLS says before the first hit: top is NULL, so nothing in it is used */
+__thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
+
+struct pb_process *pb_process;
+bool pb_follow_fork = true;
+uint32_t pb_image;
+
+static struct pb_thread *threads;	/* in wiped memory */
+static uint64_t *tcbs;			/* likewise: of the threads that have them */
+static uint32_t high_ever;		/* states below it were used, here or before a fork */
+static uint32_t last_epoch;		/* of this process and those before it */
+static uint32_t tid_offset;		/* in the TCB; 0: unknown */
+static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
+static uint64_t main_stack_hi, main_stack_limit, main_tcb;
+
+bool pb_thread_is_new(void)
+{
+	return pb_tls == &no_thread;
+}
+
+struct pb_thread *pb_thread_next(struct pb_thread *t)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_SEQ_CST);
+
+	t = t ? t + 1 : threads;
+	return t < threads + nr ? t : NULL;
+}
+
+static uint64_t tcb_now(void)
+{
+	uint64_t tcb;
+
+	__asm__("mov %%fs:0, %0" : "=r"(tcb));
+	return tcb;
+}
+
+static uint32_t kernel_tid(void)
+{
+	return (uint32_t)pb_sys(SYS_gettid);
+}
+
+int pb_threads_start(uint64_t stack_top)
+{
+	size_t size = 4096 + sizeof(struct pb_thread) * PB_MAX_THREADS +
+		      sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS;
+	long mem = pb_pages_map(0, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct { uint64_t soft, hard; } limit = { 0 };
+	uint32_t tid = kernel_tid();
+
+	if (pb_sys_failed(mem))
+		return (int)mem;
+	pb_sys(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
+	main_stack_limit = limit.soft;
+	if (pb_sys_failed(pb_sys(SYS_madvise, mem, size, MADV_WIPEONFORK)))
+		pb_follow_fork = false;
+	pb_process = (void *)mem;
+	threads = (void *)(mem + 4096);
+	tcbs = (void *)(threads + PB_MAX_THREADS);
+	pb_stacks = (void *)(tcbs + PB_MAX_THREADS);
+	pb_process->pid = tid;
+	pb_process->epoch = ++last_epoch;
+	pb_process->forker_came = true;
+	main_tcb = tcb_now();
+	main_stack_hi = stack_top;
+	/* glibc 2.34 to 2.41 have it at 0x2d0; look there first */
+	if (*(uint32_t *)(main_tcb + 0x2d0) == tid)
+		tid_offset = 0x2d0;
+	for (uint32_t off = 0x100; off < 0x500 && !tid_offset; off += 4)
+		if (*(uint32_t *)(main_tcb + off) == tid)
+			tid_offset = off;
+	return 0;
+}
+
+/* A child that a raw clone() made finds its parent's number in the TCB. */
+static uint32_t current_tid(uint64_t tcb)
+{
+	uint32_t tid = tid_offset ? *(uint32_t *)(tcb + tid_offset) : 0;
+
+	return tid && !pb_calls_are_safe() ? tid : kernel_tid();
+}
+
+/* {stackblock, stackblock_size, guardsize} in struct pthread: the pair that
+ * holds both the slot and the TCB (glibc's stacks) or the slot alone (the
+ * program's). */
+static bool stack_of_tcb(uint64_t tcb, uint64_t slot, struct pb_stack *s)
+{
+	const uint64_t *words = (const uint64_t *)tcb;
+	uint32_t from = stack_offset ? stack_offset : 64;
+	uint32_t to = stack_offset ? stack_offset + 1 : TCB_WORDS - 1;
+
+	for (uint32_t i = from; i < to; i++) {
+		uint64_t lo = words[i], size = words[i + 1];
+
+		if (!lo || lo & 7 || size < 4096 || size > 1ul << 40 || slot - lo >= size)
+			continue;
+		if (!stack_offset && (lo & 4095 || size & 4095 || tcb - lo >= size))
+			continue;
+		stack_offset = i;
+		s->lo = lo;
+		s->hi = lo + size;
+		s->guard = words[i + 2] < size ? words[i + 2] : size;
+		s->exact = true;
+		return true;
+	}
+	return false;
+}
+
+static void own_stack(struct pb_stack *s, uint64_t tcb, uint64_t slot)
+{
+	if (tcb == main_tcb) {
+		s->hi = main_stack_hi;
+		s->lo = s->hi - MAIN_STACK_MIN;
+		s->guard = main_stack_limit < MAIN_STACK_MIN ? MAIN_STACK_MIN - main_stack_limit : 0;
+		s->exact = true;
+		if (pb_stack_holds(s, slot))
+			return;
+	}
+	if (stack_of_tcb(tcb, slot, s))
+		return;
+	s->lo = slot - PB_GUESS_BELOW;
+	s->hi = slot + PB_GUESS_ABOVE;
+	s->exact = false;
+}
+
+bool pb_on_own_stack(uint64_t address)
+{
+	const struct pb_thread *t = pb_tls;
+	struct pb_stack s;
+
+	if (t->top)
+		return t->own.exact && pb_stack_holds(&t->own, address);
+	own_stack(&s, tcb_now(), address);
+	return s.exact;
+}
+
+static bool change_tcb(uint32_t i, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(&tcbs[i], &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+static void raise_to(uint32_t *n, uint32_t to)
+{
+	uint32_t old = __atomic_load_n(n, __ATOMIC_RELAXED);
+
+	while (old < to && !__atomic_compare_exchange_n(n, &old, to, false, __ATOMIC_RELAXED,
+							__ATOMIC_RELAXED))
+		;
+}
+
+/* The state of a thread that is dead, and whose word is BUSY. */
+static void abandon(struct pb_thread *t)
+{
+	t->top = NULL;
+	pb_writer_close(&t->w);
+}
+
+/* A thread with its TCB was here before: it is dead. */
+static struct pb_thread *state_of_before(uint64_t tcb)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (tcbs[i] != tcb || !change_tcb(i, tcb, BUSY))
+			continue;
+		abandon(&threads[i]);
+		__atomic_store_n(&tcbs[i], tcb, __ATOMIC_RELEASE);
+		return &threads[i];
+	}
+	return NULL;
+}
+
+static struct pb_thread *free_state(uint64_t tcb)
+{
+	uint32_t from = pb_process->forker_came ? 0 : __atomic_load_n(&high_ever, __ATOMIC_RELAXED);
+
+	for (uint32_t n = 0; n < PB_MAX_THREADS; n++) {
+		uint32_t i = (from + n) % PB_MAX_THREADS;
+
+		if (tcbs[i] || !change_tcb(i, 0, tcb))
+			continue;
+		raise_to(&pb_process->nr_threads, i + 1);
+		raise_to(&high_ever, i + 1);
+		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
+		return &threads[i];
+	}
+	return NULL;
+}
+
+static bool is_dead(const struct pb_thread *t)
+{
+	uint32_t tid = t->w.tid;
+
+	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -3;
+}
+
+/* Where a system call may be the program's end, states stay with dead threads. */
+static void free_dead(const struct pb_thread *self, bool now)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
+	uint32_t live = __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED);
+	uint32_t look_at = __atomic_load_n(&pb_process->look_at, __ATOMIC_RELAXED);
+
+	if ((live < look_at + LOOK_AFTER && !now) || !pb_calls_are_safe() ||
+	    !__atomic_compare_exchange_n(&pb_process->look_at, &look_at, live, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t tcb = __atomic_load_n(&tcbs[i], __ATOMIC_ACQUIRE);
+		struct pb_thread *t = &threads[i];
+
+		if (tcb <= BUSY || t == self || !t->top || !is_dead(t) || !change_tcb(i, tcb, BUSY))
+			continue;
+		abandon(t);
+		pb_chain_thread_end(t);
+		t->tcb = 0;
+		__atomic_sub_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&tcbs[i], 0, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&pb_process->look_at, __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
+}
+
+uint32_t pb_thread_number(const struct pb_thread *t)
+{
+	return (uint32_t)(t - threads);
+}
+
+/* The first to come in a child says which process it is. */
+static void process_begin(uint32_t tid)
+{
+	uint32_t none = 0, pid;
+
+	if (pb_likely(pb_process->epoch))
+		return;
+	pid = pb_calls_are_safe() ? (uint32_t)pb_sys(SYS_getpid) : tid;
+	__atomic_compare_exchange_n(&pb_process->pid, &none, pid, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	none = 0;
+	if (__atomic_compare_exchange_n(&pb_process->epoch, &none,
+					__atomic_add_fetch(&last_epoch, 1, __ATOMIC_RELAXED), false,
+					__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
+}
+
+/* The calling thread's state, which isn't filled yet. *forked: it is the one that
+ * it had before it forked. */
+static struct pb_thread *state_for(uint64_t tcb, bool *forked)
+{
+	struct pb_thread *t = pb_tls;
+	uint32_t i = (uint32_t)(t - threads);
+
+	*forked = t != &no_thread && !t->tcb && change_tcb(i, 0, tcb);
+	if (*forked) {
+		raise_to(&pb_process->nr_threads, i + 1);
+		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
+		pb_process->forker_came = true;
+		return t;
+	}
+	t = state_of_before(tcb);
+	return t ? t : free_state(tcb);
+}
+
+static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t slot)
+{
+	pb_writer_init(&t->w, pb_process->pid, tid, pb_image);
+	t->own.thread = t;
+	own_stack(&t->own, tcb_now(), slot);
+	t->own.id = 1ul << 63 | t->w.serial;
+	t->w.stack = t->own.id;
+	t->stack = &t->own;
+	if (t->own.exact && !pb_process->holes) {
+		t->w.own_lo = t->own.lo;
+		t->w.own_hi = t->own.hi;
+	}
+	t->bottom = pb_stack_bottom(&t->own);
+	pb_chain_thread_begin(t, forked);
+	pb_period_set_lo(t);
+	pb_barrier();
+	t->top = pb_open_innermost(t->own.top);
+}
+
+static struct pb_thread *thread_start(uint64_t slot)
+{
+	uint64_t tcb = tcb_now();
+	uint32_t tid = current_tid(tcb);
+	struct pb_thread *t = pb_tls;
+	bool forked;
+
+	process_begin(tid);
+	/* a handler has interrupted this function; or left it by a jump, and then
+	 * its thread hits again where it did, or above */
+	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
+		pb_ring_call_lost();
+		return NULL;
+	}
+	t = state_for(tcb, &forked);
+	if (!t) {
+		pb_ring_call_lost();
+		/* all are taken: until some are free, only now and then is asked again */
+		__atomic_store_n(&pb_process->refuse, REFUSE, __ATOMIC_RELAXED);
+		free_dead(NULL, true);
+		return NULL;
+	}
+	t->starting = slot;
+	t->tcb = tcb;
+	pb_tls = t;
+	fill_state(t, forked, tid, slot);
+	free_dead(t, false);
+	return t;
+}
+
+/* A signal that an instruction raises ends the process where it is blocked; so a
+ * program that steps through itself may still come here twice. */
+#define BIT(sig)	(1ul << ((sig) - 1))
+#define FAULTS		(BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGSYS))
+
+static struct pb_thread *thread_start_masked(uint64_t slot)
+{
+	uint64_t mask = ~FAULTS, old;
+	struct pb_thread *t;
+
+	if (!pb_process->epoch && !pb_follow_fork)
+		return NULL;
+	if (pb_unlikely(pb_process->refuse)) {
+		pb_process->refuse--;
+		pb_ring_call_lost();
+		return NULL;
+	}
+	if (!pb_calls_are_safe() || pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, 8))
+		return thread_start(slot);
+	t = thread_start(slot);
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
+	return t;
+}
+
+struct pb_thread *pb_thread_get(uint64_t slot)
+{
+	struct pb_thread *t = pb_tls;
+
+	if (pb_unlikely(!t->top) && !(t = thread_start_masked(slot)))
+		return NULL;
+	t->w.slot = slot;
+	return t;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A table is made by close_range(CLOSE_RANGE_UNSHARE) in the new thread: the
+ * kernel copies only what isn't to be closed. So at no moment does a second
+ * reference keep a pipe of the program's open that it has closed itself.
+ */
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include "engine/process/aside.h"
+#include "base/pages.h"
+#include "base/sys.h"
+
+#define STACK_SIZE	(64ul << 10)
+#define GONE_TURNS	100000		/* looks whether a thread has left the process */
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
+
+enum { STARTS, OWN_TABLE, NO_TABLE };
+
+struct start {
+	void (*once)(void *arg);
+	int (*stay)(void *arg);
+	void *arg;
+	int fd;			/* to be kept; -1: none */
+	uint32_t state;		/* of the table */
+};
+
+static uint8_t stack[STACK_SIZE] __attribute__((aligned(16)));
+static uint32_t alive;		/* the kernel clears it when the thread has ended */
+
+static bool own_table(int fd)
+{
+	if (pb_sys(SYS_close_range, fd + 1, ~0u, CLOSE_RANGE_UNSHARE))
+		return false;
+	return fd <= 0 || !pb_sys(SYS_close_range, 0, fd - 1, 0);
+}
+
+static void tell(struct start *s, uint32_t state)
+{
+	__atomic_store_n(&s->state, state, __ATOMIC_RELEASE);
+	pb_sys(SYS_futex, &s->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void wait_while(uint32_t *word, uint32_t value)
+{
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+		pb_sys(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+static int thread(void *arg)
+{
+	struct start *s = arg;
+	int (*stay)(void *) = s->stay;
+	void *stay_arg = s->arg;
+	bool own = own_table(s->fd);
+
+	if (stay) {
+		tell(s, own ? OWN_TABLE : NO_TABLE);
+		return own ? stay(stay_arg) : 0;
+	}
+	if (own)
+		s->once(s->arg);
+	s->state = own ? OWN_TABLE : NO_TABLE;
+	return 0;
+}
+
+static long start(struct start *s, uint8_t *top, unsigned long flags)
+{
+	uint64_t all = ~0ul, old;
+	long tid;
+
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
+	tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		       CLONE_SYSVSEM | flags, top, thread, s, &alive);
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
+	return tid;
+}
+
+/* It has cleared the word, but may still count as a thread: then the kernel would
+ * refuse to the program what it grants to a process of one thread only. */
+static void wait_until_gone(long tid)
+{
+	long pid = pb_sys(SYS_getpid);
+
+	for (int i = 0; i < GONE_TURNS && !pb_sys(SYS_tgkill, pid, tid, 0); i++)
+		pb_sys(SYS_sched_yield);
+}
+
+bool pb_aside(void (*fn)(void *arg), void *arg)
+{
+	struct start s = { .once = fn, .arg = arg, .fd = -1 };
+	long tid;
+
+	alive = 1;
+	tid = start(&s, stack + sizeof(stack), CLONE_CHILD_CLEARTID);
+	if (pb_sys_failed(tid))
+		return false;
+	wait_while(&alive, 1);
+	wait_until_gone(tid);
+	return s.state == OWN_TABLE;
+}
+
+long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd)
+{
+	struct start s = { .stay = fn, .arg = arg, .fd = fd };
+	long own_stack = pb_pages_map(0, STACK_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long tid;
+
+	if (pb_sys_failed(own_stack))
+		return own_stack;
+	tid = start(&s, (uint8_t *)own_stack + STACK_SIZE, 0);
+	if (pb_sys_failed(tid)) {
+		pb_pages_unmap((uint64_t)own_stack, STACK_SIZE);
+		return tid;
+	}
+	wait_while(&s.state, STARTS);
+	return s.state == OWN_TABLE ? tid : -38;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A request has one slot:
+ *
+ *   FREE --(who asks)--> FILLED --> ASKED --(agent's thread)--> DONE --(who asked)--> FREE
+ *
+ * Who asks waits for DONE, but not for ever: the agent's thread may be in the
+ * middle of a batch. Then it follows late, before it acts on another message.
+ * Under a seccomp filter the asking thread makes no system call: it spins, as the agent's
+ * thread comes by every 20 ms without being woken.
+ */
+#include <linux/capability.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include "engine/process/creds.h"
+#include "engine/process/replace.h"
+#include "engine/graph/thread.h"
+#include "engine/uaccess.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define WAIT_MS		2000
+#define WAIT_TURNS	(1u << 22)	/* pauses: a tenth of a second or two */
+#define MAX_GROUPS	65536
+
+enum { FREE, FILLED, ASKED, DONE };
+
+static struct {
+	uint32_t state;
+	long nr, args[5];
+} request;
+/* What arguments point to: who asked may have given up waiting. */
+static uint8_t payload[MAX_GROUPS * sizeof(gid_t)] __attribute__((aligned(16)));
+static uint32_t served_pid;	/* its agent's thread serves; 0: none yet */
+bool pb_creds_wanted;
+
+void pb_creds_start(void)
+{
+	served_pid = (uint32_t)pb_sys(SYS_getpid);
+}
+
+void pb_creds_end(void)
+{
+	served_pid = 0;
+	pb_creds_serve();
+}
+
+void pb_creds_serve(void)
+{
+	const long *a = request.args;
+
+	if (__atomic_load_n(&request.state, __ATOMIC_ACQUIRE) != ASKED)
+		return;
+	pb_sys(request.nr, a[0], a[1], a[2], a[3], a[4]);
+	__atomic_store_n(&request.state, DONE, __ATOMIC_RELEASE);
+	pb_sys(SYS_futex, &request.state, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+}
+
+/* Of one request. */
+struct patience {
+	uint64_t start;
+	uint32_t turns;
+	bool spin;
+};
+
+static struct patience begin(void)
+{
+	return (struct patience){ .start = pb_sandboxed ? 0 : pb_now_ns(), .spin = pb_sandboxed };
+}
+
+/* While it has this state, up to WAIT_MS in all. */
+static bool wait_while(uint32_t state, struct patience *p)
+{
+	struct { long sec, nsec; } ms = { 0, 1000000 };
+
+	if (p->spin) {
+		__builtin_ia32_pause();
+		return ++p->turns < WAIT_TURNS;
+	}
+	if (pb_now_ns() - p->start > WAIT_MS * 1000000ull)
+		return false;
+	pb_sys(SYS_futex, &request.state, FUTEX_WAIT, state, &ms, NULL, 0);
+	return true;
+}
+
+/* The slot, from whoever has it: a request that nobody waits for any more is
+ * DONE when it is. */
+static bool take_slot(struct patience *p)
+{
+	uint32_t state = FREE, pid = p->spin ? pb_process->pid : (uint32_t)pb_sys(SYS_getpid);
+
+	/* a child, also of vfork, has credentials of its own */
+	if (!served_pid || pid != served_pid)
+		return false;
+	while (!__atomic_compare_exchange_n(&request.state, &state, FILLED, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		if (state == DONE)
+			continue;
+		if (!wait_while(state, p))
+			return false;
+		state = FREE;
+	}
+	return true;
+}
+
+static void ask(struct patience *p, long nr, const long *args)
+{
+	uint32_t state = DONE;
+
+	request.nr = nr;
+	memcpy(request.args, args, sizeof(request.args));
+	__atomic_store_n(&request.state, ASKED, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&request.state, __ATOMIC_ACQUIRE) == ASKED && wait_while(ASKED, p))
+		;
+	__atomic_compare_exchange_n(&request.state, &state, FREE, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
+}
+
+static void follow(long nr, long a, long b, long c, long d, long e)
+{
+	struct patience p = begin();
+
+	if (take_slot(&p))
+		ask(&p, nr, (long[]){ a, b, c, d, e });
+}
+
+/* ---- what libc changes in all threads ------------------------------------ */
+
+#define ONE_ID(name, type, nr, a, b, c) \
+static int (*original_##name)(type id); \
+static int our_##name(type id) \
+{ \
+	int ret = original_##name(id); \
+\
+	if (!ret) \
+		follow(nr, (int)a, (int)b, (int)c, 0, 0); \
+	return ret; \
+}
+#define TWO_IDS(name, type) \
+static int (*original_##name)(type r, type e); \
+static int our_##name(type r, type e) \
+{ \
+	int ret = original_##name(r, e); \
+\
+	if (!ret) \
+		follow(SYS_##name, (int)r, (int)e, 0, 0, 0); \
+	return ret; \
+}
+#define THREE_IDS(name, type) \
+static int (*original_##name)(type r, type e, type s); \
+static int our_##name(type r, type e, type s) \
+{ \
+	int ret = original_##name(r, e, s); \
+\
+	if (!ret) \
+		follow(SYS_##name, (int)r, (int)e, (int)s, 0, 0); \
+	return ret; \
+}
+ONE_ID(setuid, uid_t, SYS_setuid, id, 0, 0)
+ONE_ID(setgid, gid_t, SYS_setgid, id, 0, 0)
+ONE_ID(seteuid, uid_t, SYS_setresuid, -1, id, -1)
+ONE_ID(setegid, gid_t, SYS_setresgid, -1, id, -1)
+TWO_IDS(setreuid, uid_t)
+TWO_IDS(setregid, gid_t)
+THREE_IDS(setresuid, uid_t)
+THREE_IDS(setresgid, gid_t)
+
+static int (*original_setgroups)(size_t n, const gid_t *groups);
+static int our_setgroups(size_t n, const gid_t *groups)
+{
+	int ret = original_setgroups(n, groups);
+	struct patience p = begin();
+
+	if (ret || n > MAX_GROUPS || !take_slot(&p))
+		return ret;
+	memcpy(payload, groups, n * sizeof(*groups));
+	ask(&p, SYS_setgroups, (long[5]){ (long)n, (long)payload });
+	return ret;
+}
+
+/* ---- what each thread has to itself: the main thread's is followed -------- */
+
+/* Under a filter nobody can tell. */
+static bool is_main_thread(void)
+{
+	return !pb_sandboxed && pb_sys(SYS_gettid) == pb_sys(SYS_getpid);
+}
+
+static int (*original_capset)(struct __user_cap_header_struct *h,
+			      const struct __user_cap_data_struct *d);
+static int our_capset(struct __user_cap_header_struct *h, const struct __user_cap_data_struct *d)
+{
+	size_t size = _LINUX_CAPABILITY_U32S_3 * sizeof(*d);
+	int ret = original_capset(h, d);
+	struct patience p = begin();
+
+	if (ret || h->pid || !is_main_thread() || h->version == _LINUX_CAPABILITY_VERSION_1 ||
+	    !take_slot(&p))
+		return ret;
+	memcpy(payload, h, sizeof(*h));
+	memcpy(payload + sizeof(*h), d, size);
+	ask(&p, SYS_capset, (long[5]){ (long)payload, (long)(payload + sizeof(*h)) });
+	return ret;
+}
+
+void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	switch (op) {
+	case PR_SET_KEEPCAPS:
+	case PR_SET_SECUREBITS:
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_CAPBSET_DROP:
+	case PR_CAP_AMBIENT:
+		if (is_main_thread())
+			follow(SYS_prctl, op, (long)a, (long)b, (long)c, (long)d);
+	}
+}
+
+void pb_creds_hook(struct pb_module *m)
+{
+	if (!pb_creds_wanted || original_setuid)
+		return;
+	pb_replace(m, "setuid", our_setuid, &original_setuid);
+	if (!original_setuid)
+		return;
+	pb_replace(m, "setgid", our_setgid, &original_setgid);
+	pb_replace(m, "seteuid", our_seteuid, &original_seteuid);
+	pb_replace(m, "setegid", our_setegid, &original_setegid);
+	pb_replace(m, "setreuid", our_setreuid, &original_setreuid);
+	pb_replace(m, "setregid", our_setregid, &original_setregid);
+	pb_replace(m, "setresuid", our_setresuid, &original_setresuid);
+	pb_replace(m, "setresgid", our_setresgid, &original_setresgid);
+	pb_replace(m, "setgroups", our_setgroups, &original_setgroups);
+	pb_replace(m, "capset", our_capset, &original_capset);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Runs in whoever calls exec: in a forked child, or in a vfork child that
+ * shares the memory with a suspended parent. So memory is kept by the thread
+ * that both are (the same TCB), and used again at its next exec.
+ *
+ * The file is looked at first, which must not show: errors, their order and what
+ * blocks are the system call's own. Where the program has asked for a seccomp
+ * filter nothing but the system call itself is made.
+ */
+#include <asm/errno.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "engine/process/exec.h"
+#include "engine/process/replace.h"
+#include "engine/latch.h"
+#include "engine/graph/thread.h"
+#include "engine/uaccess.h"
+#include "engine/wire.h"
+#include "base/base.h"
+#include "base/first_library.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "ring/writer.h"
+
+#define MAX_INTERPRETERS 4
+
+static const char *preload_path, *session_path;
+static bool follow_exec;
+
+typedef int execve_fn(const char *path, char *const argv[], char *const envp[]);
+typedef int execveat_fn(int dir, const char *path, char *const argv[], char *const envp[],
+			int flags);
+typedef int fexecve_fn(int fd, char *const argv[], char *const envp[]);
+static execve_fn *original_execve;
+static execveat_fn *original_execveat;
+static fexecve_fn *original_fexecve;
+
+void pb_exec_start(const char *preload, const char *session, bool follow)
+{
+	preload_path = preload;
+	session_path = session;
+	follow_exec = follow;
+}
+
+static bool loads_libraries(int fd, const Elf64_Ehdr *e)
+{
+	Elf64_Phdr p[16];
+	long n;
+
+	if (memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    e->e_machine != EM_X86_64 || e->e_phentsize != sizeof(*p))
+		return false;
+	n = pb_sys(SYS_pread64, fd, p, sizeof(p), e->e_phoff);
+	for (long i = 0; i < n / (long)sizeof(*p) && i < e->e_phnum; i++)
+		if (p[i].p_type == PT_INTERP)
+			return true;
+	return false;
+}
+
+/* "#!interpreter args": its path, NUL-terminated in buf. */
+static const char *interpreter(char *buf, long n)
+{
+	char *p = buf + 2, *end;
+
+	buf[n] = 0;
+	while (*p == ' ' || *p == '\t')
+		p++;
+	for (end = p; *end && *end != ' ' && *end != '\t' && *end != '\n'; end++)
+		;
+	*end = 0;
+	return *p ? p : NULL;
+}
+
+static bool is_regular(const struct stat *st)
+{
+	return S_ISREG(st->st_mode);
+}
+
+/* What fexecve was given, which is open already. One that can't be read (O_PATH,
+ * O_WRONLY) is opened again. */
+static long open_descriptor(int fd)
+{
+	char path[40];
+	size_t at = 0;
+
+	pb_put_str(path, sizeof(path), &at, "/proc/self/fd/");
+	pb_put_u64(path, sizeof(path), &at, (uint64_t)(uint32_t)fd);
+	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+/* To be read; or -errno. Only regular files are opened: to open a FIFO may block or
+ * wake its writer, to open a device may act on it. The file of that name may be
+ * another by then, so it must not block, and is looked at again. An empty path is
+ * found out by the kernel, as the pointer may be no good. */
+static long open_image(int dir, const char *path, int flags, struct stat *st)
+{
+	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+	long fd, err = pb_sys(SYS_newfstatat, dir, path, st, look);
+
+	if (err || !is_regular(st))
+		return err ? err : -13;
+	fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd == -2 && flags & AT_EMPTY_PATH)
+		fd = open_descriptor(dir);
+	if (pb_sys_failed(fd))
+		return fd;
+	err = pb_sys(SYS_fstat, fd, st);
+	if (!err && is_regular(st))
+		return fd;
+	pb_sys(SYS_close, fd);
+	return -13;
+}
+
+/* Whether the image can load the agent: 64-bit, dynamic, without privileges to
+ * gain; through "#!" lines. first: what is to be preloaded before it, or "". */
+static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
+{
+	union { char text[256]; Elf64_Ehdr elf; } head;
+	char script[256];
+
+	for (int depth = 0; depth < MAX_INTERPRETERS; depth++) {
+		struct stat st;
+		bool ok = false;
+		long n, fd = open_image(dir, path, flags, &st);
+
+		if (pb_sys_failed(fd))
+			return false;
+		n = pb_sys(SYS_pread64, fd, &head, sizeof(head) - 1, 0);
+		if (n >= (long)sizeof(Elf64_Ehdr))
+			ok = loads_libraries((int)fd, &head.elf) &&
+			     !(st.st_mode & (S_ISUID | S_ISGID));
+		if (!ok || !pb_first_library((int)fd, first))
+			*first = 0;
+		pb_sys(SYS_close, fd);
+		if (ok || n < 3 || head.text[0] != '#' || head.text[1] != '!')
+			return ok;
+		memcpy(script, head.text, (size_t)n);
+		path = interpreter(script, n);
+		if (!path)
+			return false;
+		dir = AT_FDCWD;
+		flags = 0;
+	}
+	return false;
+}
+
+static void *area(size_t size)
+{
+	struct pb_thread *t = pb_tls;
+	long p;
+
+	if (t->tcb && t->exec_size >= size)
+		return t->exec_area;
+	p = pb_sys(SYS_mmap, 0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pb_sys_failed(p))
+		return NULL;
+	if (t->tcb) {
+		if (t->exec_area)
+			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
+		t->exec_area = (void *)p;
+		t->exec_size = pb_align_up(size, 4096ul);
+	}
+	return (void *)p;
+}
+
+/* name=, and those of the parts that aren't empty, with colons between them. */
+static char *put_var(char *at, const char *name, const char *const parts[3])
+{
+	size_t used = 0, size = strlen(name) + 1;
+	bool any = false;
+
+	for (int i = 0; i < 3; i++)
+		size += parts[i] ? strlen(parts[i]) + 1 : 0;
+	pb_put_str(at, size, &used, name);
+	for (int i = 0; i < 3; i++) {
+		if (!parts[i] || !*parts[i])
+			continue;
+		pb_put_str(at, size, &used, any ? ":" : "");
+		pb_put_str(at, size, &used, parts[i]);
+		any = true;
+	}
+	return at + used + 1;
+}
+
+/* The program's pointers may be no good, which is the kernel's to say (EFAULT). A
+ * page that was found to be there is remembered. */
+struct look {
+	uint64_t page;
+};
+
+#define NO_SUCH_HOW 99
+
+/* rt_sigprocmask() reads the new mask before it looks how it is to be applied. Hardly a
+ * filter that lets a program run forbids it. */
+static bool is_there(struct look *l, const void *p)
+{
+	uint64_t page = (uint64_t)p & ~4095ul;
+
+	if (page != l->page &&
+	    pb_sys(SYS_rt_sigprocmask, NO_SUCH_HOW, (uint64_t)p & ~7ul, NULL, 8) == -EFAULT)
+		return false;
+	l->page = page;
+	return true;
+}
+
+/* The string's length, or how much of it equals prefix if that is less; -1: it isn't
+ * all there. */
+static long measure(struct look *l, const char *s, const char *prefix)
+{
+	for (long n = 0;; n++) {
+		if (!is_there(l, s + n))
+			return -1;
+		if (!s[n] || (prefix && (!prefix[n] || s[n] != prefix[n])))
+			return n;
+	}
+}
+
+static const char preload[] = "LD_PRELOAD=";
+#define PRELOAD_LEN ((long)sizeof(preload) - 1)
+
+/* Variables in envp, and the program's own LD_PRELOAD among them; false: a pointer is
+ * no good. */
+static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size_t *their_len)
+{
+	struct look array = { ~0ul }, strings = array;
+	long n;
+
+	*nr = *their_len = 0;
+	*theirs = NULL;
+	for (; envp; ++*nr) {
+		if (!is_there(&array, &envp[*nr]))
+			return false;
+		if (!envp[*nr])
+			break;
+		n = measure(&strings, envp[*nr], preload);
+		if (n < 0)
+			return false;
+		if (n < PRELOAD_LEN)
+			continue;
+		*theirs = envp[*nr] + PRELOAD_LEN;
+		n = measure(&strings, *theirs, NULL);
+		if (n < 0)
+			return false;
+		*their_len = (size_t)n;
+	}
+	return true;
+}
+
+/* envp with LD_PRELOAD (in front of the program's own) and PATCHBAY_SESSION. */
+static char *const *with_ours(char *const envp[], const char *first)
+{
+	const char *parts[3] = { session_path };
+	size_t nr, out = 0, text, their_len;
+	const char *theirs;
+	char **new, *strings;
+
+	if (!count_vars(envp, &nr, &theirs, &their_len))
+		return envp;
+	text = strlen(preload_path) + strlen(session_path) + their_len + PB_FIRST_MAX + 64;
+	new = area((nr + 3) * sizeof(*new) + text);
+	if (!new)
+		return envp;
+	strings = (char *)(new + nr + 3);
+	for (size_t i = 0; i < nr; i++)
+		if (!pb_has_prefix(envp[i], preload))
+			new[out++] = envp[i];
+	new[out++] = strings;
+	strings = put_var(strings, preload,
+			  (const char *[3]){ first, preload_path, their_len ? theirs : NULL });
+	new[out++] = strings;
+	put_var(strings, "PATCHBAY_SESSION=", parts);
+	new[out] = NULL;
+	return new;
+}
+
+static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
+{
+	/* a child that is not followed, by fork or vfork */
+	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
+		return false;
+	return follow_exec && !pb_latched && !pb_detached && path &&
+	       can_load(dir, path, flags, first);
+}
+
+/* The thread lives on in the next image, so nobody would find that its chunk
+ * has no owner any more. If the exec fails it takes another one. A vfork child
+ * has its parent's state, and leaves it alone. */
+static void leave_image(void)
+{
+	struct pb_thread *t = pb_tls;
+
+	if (t->tcb && pb_sys(SYS_getpid) == pb_process->pid)
+		pb_writer_close(&t->w);
+}
+
+/* An exec in the program's name: its environment, and where it is counted if the
+ * image, contrary to what was asked for, won't be traced. */
+struct exec {
+	char *const *envp;
+	uint32_t *counter;
+};
+
+/* Under a filter each system call but the program's own may be its end. */
+static struct exec begin(int dir, const char *path, int flags, char *const envp[])
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	struct exec e = { envp, NULL };
+	char first[PB_FIRST_MAX];
+
+	if (pb_sandboxed) {
+		e.counter = follow_exec && pb_follow_fork && !pb_latched ? &ring->sandboxed_images : NULL;
+	} else {
+		leave_image();
+		if (wanted(dir, path, flags, first)) {
+			if (pb_recorder_lives())
+				e.envp = with_ours(envp, first);
+			else
+				e.counter = pb_recording_ended() ? NULL : &ring->missed_images;
+		}
+	}
+	if (e.counter)
+		__atomic_fetch_add(e.counter, 1, __ATOMIC_RELAXED);
+	return e;
+}
+
+static int failed(const struct exec *e, int ret)
+{
+	if (e->counter)
+		__atomic_fetch_sub(e->counter, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+static int our_execve(const char *path, char *const argv[], char *const envp[])
+{
+	struct exec e = begin(AT_FDCWD, path, 0, envp);
+
+	return failed(&e, original_execve(path, argv, e.envp));
+}
+
+static int our_execveat(int dir, const char *path, char *const argv[], char *const envp[],
+			int flags)
+{
+	struct exec e = begin(dir, path, flags, envp);
+
+	return failed(&e, original_execveat(dir, path, argv, e.envp, flags));
+}
+
+static int our_fexecve(int fd, char *const argv[], char *const envp[])
+{
+	struct exec e = begin(fd, "", AT_EMPTY_PATH, envp);
+
+	return failed(&e, original_fexecve(fd, argv, e.envp));
+}
+
+void pb_exec_hook(struct pb_module *m)
+{
+	if (original_execve)
+		return;
+	pb_replace(m, "execve", our_execve, &original_execve);
+	if (!original_execve)
+		return;
+	pb_replace(m, "execveat", our_execveat, &original_execveat);
+	pb_replace(m, "fexecve", our_fexecve, &original_fexecve);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <link.h>
+#include "engine/process/loader.h"
+#include "engine/process/aside.h"
+#include "engine/process/creds.h"
+#include "engine/graph/cyg.h"
+#include "engine/process/exec.h"
+#include "engine/text/ftrace.h"
+#include "engine/latch.h"
+#include "engine/process/memlock.h"
+#include "engine/prog/prog.h"
+#include "engine/process/replace.h"
+#include "engine/process/sigaction.h"
+#include "engine/graph/thread.h"
+#include "engine/uaccess.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define MAX_SEEN	4096
+#define AT_ONCE		64
+
+/* Of each namespace (dlmopen), as glibc has them since 2.35. */
+struct namespace {
+	struct r_debug base;
+	const struct namespace *next;	/* valid if the first one's r_version says so */
+};
+
+static const char *session_path;
+static uint64_t own_dynamic;
+static void (*original_hook)(void);
+static bool hooked;
+static uint32_t filters;	/* seccomp filters at start */
+/* Modules that were there at an earlier event: what isn't traced by then runs
+ * already, and its text isn't to be written without a stop. */
+static uint64_t seen[MAX_SEEN];
+static uint32_t nr_seen;
+
+static const struct namespace *next_namespace(const struct namespace *n)
+{
+	return _r_debug.r_version >= 2 ? n->next : NULL;
+}
+
+#define each_namespace(n) \
+	(const struct namespace *n = (const void *)&_r_debug; n; n = next_namespace(n))
+#define each_module(l, n) \
+	(const struct link_map *l = n->base.r_map; l; l = l->l_next)
+
+static bool is_listed(uint64_t map)
+{
+	for each_namespace(n)
+		for each_module(l, n)
+			if ((uint64_t)l == map)
+				return true;
+	return false;
+}
+
+/* One namespace at a time is being changed. */
+static int loader_state(void)
+{
+	for each_namespace(n)
+		if (n->base.r_state != RT_CONSISTENT)
+			return n->base.r_state;
+	return RT_CONSISTENT;
+}
+
+static bool is_file(const struct link_map *l)
+{
+	for (const char *p = l->l_name; p && *p; p++)
+		if (*p == '/')
+			return true;
+	return false;
+}
+
+/* The same object has a link map in each namespace: the loader itself. */
+static bool is_another_map(const struct link_map *l)
+{
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (((const struct link_map *)seen[i])->l_ld == l->l_ld)
+			return true;
+	return false;
+}
+
+static bool is_seen(const struct link_map *l)
+{
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (seen[i] == (uint64_t)l)
+			return true;
+	return false;
+}
+
+/* True the first time. */
+static bool is_new(const struct link_map *l)
+{
+	bool another = is_another_map(l);
+
+	if (is_seen(l) || nr_seen == MAX_SEEN)
+		return false;
+	seen[nr_seen++] = (uint64_t)l;
+	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
+}
+
+/* What it does to signals by itself nobody sees, but libc's is known; that of
+ * another namespace isn't replaced. */
+static void check_syscalls(struct pb_module *m)
+{
+	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
+	if (m->analysis->flags & PB_AN_SYSCALLS && (!m->libc || hooked))
+		pb_sigaction_stand_down();
+}
+
+void pb_hook_module(struct pb_module *m)
+{
+	check_syscalls(m);
+	pb_sigaction_hook(m);
+	pb_exec_hook(m);
+	pb_creds_hook(m);
+	pb_memlock_hook(m);
+	pb_cyg_hook(m);
+}
+
+static int add(struct pb_session *s, const struct link_map *l, const char *path, uint32_t flags)
+{
+	struct pb_module *m;
+	int err = pb_session_module(s, path, l->l_addr, (uint64_t)l, flags, &m);
+
+	if (m)
+		m->lasting = true;
+	else
+		pb_sigaction_stand_down();
+	return err;
+}
+
+/* The number behind `key` in a status file. */
+static uint32_t status_value(const char *text, const char *key)
+{
+	size_t len = strlen(key), end;
+
+	for (; *text; text++) {
+		if (*text != '\n' || !pb_has_prefix(text + 1, key))
+			continue;
+		text += 1 + len;
+		for (end = 0; text[end] >= '0' && text[end] <= '9'; end++)
+			;
+		return (uint32_t)pb_parse_u64(text, end);
+	}
+	return 0;
+}
+
+/* Of this thread, from the kernel: changes when it gets another filter. With
+ * what an open and a read of dlopen's own may do. */
+static uint32_t seccomp_filters(void)
+{
+	char text[4096];
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	long n;
+
+	if (pb_sys_failed(fd))
+		return 0;
+	n = pb_sys(SYS_read, fd, text, sizeof(text) - 1);
+	pb_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	return status_value(text, "Seccomp:\t") + 16 * status_value(text, "Seccomp_filters:\t");
+}
+
+int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic)
+{
+	const struct link_map *l = _r_debug.r_map;
+	int err = add(s, l, exe, PB_MODULE_EXE);
+
+	own_dynamic = self_dynamic;
+	filters = seccomp_filters();
+	pb_filtered = filters;
+	is_new(l);
+	for (l = l->l_next; l && !err; l = l->l_next)
+		if (is_new(l))
+			err = add(s, l, l->l_name,
+				  l->l_addr == _r_debug.r_ldbase ? PB_MODULE_LDSO : 0);
+	return err;
+}
+
+/* Compiled-in calls out, hooks in, sites as the tracer wants them. */
+static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
+{
+	pb_text_begin();
+	for (uint32_t i = 0; i < nr; i++)
+		pb_text_change_nops(list[i], true);
+	pb_text_commit(false);
+	pb_text_begin();
+	for (uint32_t i = 0; i < nr; i++)
+		pb_hook_module(list[i]);
+	pb_text_commit(false);
+	/* nobody runs the new text yet; the old text is left as it is */
+	for (uint32_t i = 0; i < nr; i++) {
+		pb_prog_module(list[i]);
+		pb_ftrace_update_module(list[i], false);
+	}
+}
+
+/* A connection of its own for what there is to say at this event. */
+struct talk {
+	struct pb_session s;
+	bool open, failed;
+};
+
+/* A filter that the program gave itself since the start may forbid sockets, on
+ * pain of death. Context: the thread that has loaded, whose filters they are. */
+static bool must_be_silent(void)
+{
+	return pb_latched || pb_detached || !pb_process->pid || seccomp_filters() != filters;
+}
+
+static bool may_talk(struct talk *t)
+{
+	if (!t->open && !t->failed) {
+		t->failed = pb_session_open(&t->s, session_path, false, NULL, NULL);
+		t->open = !t->failed;
+	}
+	return t->open && !t->failed;
+}
+
+/* What the recorder gave no answer about. */
+static void count_missed(const struct talk *t)
+{
+	if (pb_wire_missed(&t->s.wire))
+		__atomic_fetch_add(&pb_ring_map.ring->missed_modules, 1, __ATOMIC_RELAXED);
+}
+
+/* Returns whether there may be more. */
+static bool arrivals(struct talk *t)
+{
+	struct pb_module *list[AT_ONCE], *m;
+	uint64_t text_ns = pb_text_ns;
+	uint32_t nr = 0;
+
+	for each_namespace(n) {
+		for each_module(l, n) {
+			if (nr == AT_ONCE)
+				break;
+			if (!is_new(l))
+				continue;
+			m = NULL;
+			if (may_talk(t))
+				t->failed = pb_session_module(&t->s, l->l_name, l->l_addr,
+							      (uint64_t)l, 0, &m);
+			if (m) {
+				list[nr++] = m;
+				continue;
+			}
+			count_missed(t);
+			pb_sigaction_stand_down();
+		}
+	}
+	if (nr)
+		patch_arrivals(nr, list);
+	for (uint32_t i = 0; i < nr && !t->failed; i++)
+		t->failed = pb_session_refused(&t->s, list[i]);
+	if (nr && !t->failed)
+		t->failed = pb_session_arrived(&t->s, list, nr, pb_text_ns - text_ns);
+	return nr == AT_ONCE;
+}
+
+static void departures(struct talk *t)
+{
+	for (uint32_t i = 0; i < nr_seen;)
+		if (is_listed(seen[i]))
+			i++;
+		else
+			seen[i] = seen[--nr_seen];
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++) {
+		if (!m->present || is_listed(m->link_map))
+			continue;
+		pb_prog_module_gone(m);
+		pb_text_remove(m);
+		if (may_talk(t))
+			t->failed = pb_session_gone(&t->s, m->number);
+	}
+}
+
+static bool has_news(void)
+{
+	for each_namespace(n)
+		for each_module(l, n)
+			if (!is_seen(l))
+				return true;
+	for (uint32_t i = 0; i < nr_seen; i++)
+		if (!is_listed(seen[i]))
+			return true;
+	return false;
+}
+
+/* Context: the thread that has loaded or unloaded, or one for it (aside.h). */
+static void tell_changes(void *arg)
+{
+	struct talk *t = arg;
+
+	departures(t);
+	while (arrivals(t))
+		;
+	if (t->open)
+		pb_session_close(&t->s);
+}
+
+/* A conversation takes as long as the recorder's analysis, in which other threads
+ * of the program go on closing and opening descriptors: it has a table of its own.
+ * What is forbidden at start (clone) may be fatal: not there. */
+static void look_for_changes(void)
+{
+	struct talk talk = { .open = false };
+
+	if (!has_news())
+		return;
+	talk.failed = must_be_silent();
+	if (talk.failed || pb_filtered || !pb_aside(tell_changes, &talk))
+		tell_changes(&talk);
+}
+
+/* In place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
+ * loader's lock. Text may not be changed while a module is unmapped: from
+ * RT_DELETE to RT_CONSISTENT. */
+static void debug_state(void)
+{
+	static bool deleting;
+	int state = loader_state();
+
+	if (state == RT_DELETE && !deleting) {
+		pb_text_lock();
+		deleting = hooked;
+		if (!hooked)
+			pb_text_unlock();	/* it won't come here again */
+	} else if (state == RT_CONSISTENT) {
+		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* a child begins */
+		if (!deleting)
+			pb_text_lock();
+		deleting = false;
+		look_for_changes();
+		pb_text_unlock();
+	}
+	if (original_hook)
+		original_hook();
+}
+
+void pb_loader_hook(const char *path)
+{
+	struct pb_module *m = pb_module_at(_r_debug.r_brk);
+
+	session_path = path;
+	if (m)
+		original_hook = (void (*)(void))pb_replace_at(m, _r_debug.r_brk, debug_state);
+	hooked = original_hook;
+}
+
+void pb_loader_unhooked(void)
+{
+	hooked = false;
+}

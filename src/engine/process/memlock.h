@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* mlockall() locks the program's memory, as without the agent, and none of the agent's. */
+#ifndef PB_ENGINE_PROCESS_MEMLOCK_H
+#define PB_ENGINE_PROCESS_MEMLOCK_H
+
+struct pb_module;
+
+/* Context: an open batch of text. */
+void pb_memlock_hook(struct pb_module *m);
+#endif

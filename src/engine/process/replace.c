@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/process/replace.h"
+#include "engine/text/ftrace.h"
+
+/* arch/x86_64/replaced.S */
+extern const uint8_t pb_replaced_thunks[];
+extern void *pb_replacements[PB_MAX_REPLACED];
+
+void *pb_replacements[PB_MAX_REPLACED];
+
+/* The thunk of a replacement, made once; NULL: there are too many. */
+static const uint8_t *thunk_of(void *replacement)
+{
+	for (unsigned i = 0; i < PB_MAX_REPLACED; i++) {
+		if (!pb_replacements[i])
+			pb_replacements[i] = replacement;
+		if (pb_replacements[i] == replacement)
+			return pb_replaced_thunks + i * PB_THUNK_SIZE;
+	}
+	return NULL;
+}
+
+uint64_t pb_replace_at(struct pb_module *m, uint64_t address, void *replacement)
+{
+	const uint8_t *thunk = thunk_of(replacement);
+
+	if (!thunk)
+		return pb_ftrace_replace_at(m, address, replacement, 0);
+	return pb_ftrace_replace_at(m, address, thunk, FTRACE_FL_ENDS);
+}
+
+static bool keep(void *original, uint64_t body)
+{
+	if (body)
+		__atomic_store_n((uint64_t *)original, body, __ATOMIC_RELEASE);
+	return body;
+}
+
+bool pb_replace(struct pb_module *m, const char *name, void *replacement, void *original)
+{
+	uint64_t address = pb_function_named(m, name);
+
+	return address && keep(original, pb_replace_at(m, address, replacement));
+}
+
+bool pb_replace_passing(struct pb_module *m, const char *name, void *replacement, void *original)
+{
+	uint64_t address = pb_function_named(m, name);
+
+	return address && keep(original, pb_ftrace_replace_at(m, address, replacement, FTRACE_FL_PASSES));
+}

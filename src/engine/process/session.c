@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The agent's messages and their answers, over a wire that gives up on a recorder that
+ * doesn't live (wire.h): every answer may be -ETIMEDOUT, at once after the first.
+ */
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "engine/process/session.h"
+#include "engine/process/creds.h"
+#include "engine/files.h"
+#include "engine/text/ftrace.h"
+#include "engine/graph/thread.h"
+#include "arch/x86_64/stop.h"
+#include "base/mem.h"
+#include "base/pages.h"
+#include "base/sys.h"
+
+/* One for the session of the start, which the agent's thread goes on with; one
+ * for arrivals, under the text's lock. */
+static uint8_t buffers[2][PB_WIRE_BUFFER] __attribute__((aligned(16)));
+
+static void *body(const struct pb_session *s)
+{
+	return s->wire.buffer + sizeof(struct pb_msg);
+}
+
+/* The ring's reservation, in which it lies aligned to a chunk: positions are masked. */
+static struct { uint64_t at, size; } reserved;
+
+/* How many of the reserve's chunks are mapped (abi/ring.h): where address space is
+ * limited it is the program's. */
+static uint32_t reserve_chunks(const struct pb_msg_ring *r)
+{
+	struct rlimit limit;
+	uint32_t reserve = r->nr_chunks - r->nr_buffer;
+
+	if (!pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    reserve > limit.rlim_cur / 16 / PB_CHUNK_SIZE)
+		reserve = (uint32_t)(limit.rlim_cur / 16 / PB_CHUNK_SIZE);
+	return reserve;
+}
+
+static long map_aligned(int fd, uint64_t size)
+{
+	uint64_t want = size + PB_CHUNK_SIZE;
+	long p = pb_pages_map(0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			      0), at;
+
+	if (pb_sys_failed(p))
+		return p;
+	at = pb_pages_map(pb_align_up((uint64_t)p, (uint64_t)PB_CHUNK_SIZE), size,
+			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (pb_sys_failed(at)) {
+		pb_pages_unmap((uint64_t)p, want);
+		return at;
+	}
+	reserved.at = (uint64_t)p;
+	reserved.size = want;
+	return at;
+}
+
+static int map_ring(const struct pb_msg_ring *r, int fd)
+{
+	uint64_t size, chunks;
+	uint32_t reserve;
+	long base;
+
+	if (r->nr_buffer > r->nr_chunks)
+		return -22;
+	for (reserve = reserve_chunks(r);; reserve /= 4) {
+		chunks = (uint64_t)r->nr_buffer + reserve;
+		size = r->chunks_offset + chunks * PB_CHUNK_SIZE;
+		if (size > r->ring_size)
+			return -22;
+		base = map_aligned(fd, size);
+		if (!pb_sys_failed(base) || !reserve)
+			break;
+	}
+	if (pb_sys_failed(base))
+		return (int)base;
+	return pb_ring_attach((void *)base, size, r->nr_threads, (uint32_t)chunks, r->threads_offset,
+			      r->chunks_offset, r->mode);
+}
+
+/* Nothing has been written there. A process that maps the ring counts as traced. */
+static void unmap_ring(void)
+{
+	pb_ring_map = (struct pb_ring_map){ 0 };
+	if (reserved.size)
+		pb_pages_unmap(reserved.at, reserved.size);
+	reserved.size = 0;
+}
+
+/* Where the ring can't count it: in the socket's directory. */
+static void count_in_file(const char *socket)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(PB_MISSED_FILE)];
+	size_t dir = strlen(socket), at;
+	long fd;
+
+	while (dir && socket[dir - 1] != '/')
+		dir--;
+	at = dir;
+	if (dir + sizeof(PB_MISSED_FILE) > sizeof(path))
+		return;
+	memcpy(path, socket, dir);
+	pb_put_str(path, sizeof(path), &at, PB_MISSED_FILE);
+	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	if (pb_sys_failed(fd))
+		return;
+	pb_sys(SYS_write, fd, "x", 1);
+	pb_sys(SYS_close, fd);
+}
+
+void pb_session_missed(struct pb_session *s, const char *path)
+{
+	bool missed = pb_wire_missed(&s->wire);
+
+	if (missed && pb_ring_map.ring)
+		__atomic_fetch_add(&pb_ring_map.ring->missed_images, 1, __ATOMIC_RELAXED);
+	else if (missed)
+		count_in_file(path);
+	unmap_ring();
+}
+
+/* The ring comes by itself, before anything is asked. */
+static int receive_ring(struct pb_session *s, bool first)
+{
+	const struct pb_msg_ring *r = body(s);
+	uint32_t len;
+	int fd, type = pb_wire_receive(&s->wire, &fd, &len), err = 0;
+
+	if (type != PB_MSG_RING || len < sizeof(*r) || fd < 0)
+		err = type < 0 ? type : -71;
+	else if (first)
+		err = map_ring(r, fd);
+	if (fd >= 0)
+		pb_sys(SYS_close, fd);
+	return err;
+}
+
+static int say_hello(struct pb_session *s, bool first, uint32_t *len)
+{
+	struct pb_msg_hello hello = {
+		.protocol = PB_PROTOCOL, .pid = (uint32_t)pb_sys(SYS_getpid),
+		.tid = (uint32_t)pb_sys(SYS_gettid), .ppid = (uint32_t)pb_sys(SYS_getppid),
+		.image = first ? 0 : pb_image, .clock = pb_rdtsc(),
+	};
+	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_HELLO, &hello, sizeof(hello), NULL, 0);
+
+	if (err)
+		return err;
+	type = pb_wire_receive(&s->wire, &fd, len);
+	if (fd >= 0)
+		pb_sys(SYS_close, fd);
+	if (type != PB_MSG_WELCOME || *len < sizeof(struct pb_msg_welcome))
+		return type < 0 ? type : -71;
+	return 0;
+}
+
+static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char **writes,
+		       uint32_t *nr_writes)
+{
+	char *copy = pb_arena_alloc(len - sizeof(*w) + 1);
+
+	if (!copy)
+		return -12;
+	memcpy(copy, w + 1, len - sizeof(*w));
+	copy[len - sizeof(*w)] = 0;
+	*writes = copy;
+	*nr_writes = w->nr_writes < len ? w->nr_writes : 0;
+	pb_image = w->image;
+	return 0;
+}
+
+/* The conversation that is open, while text is changed for the first time. */
+static struct pb_session *talking;
+
+int pb_session_open(struct pb_session *s, const char *path, bool first,
+		    const char **writes, uint32_t *nr_writes)
+{
+	const struct pb_msg_welcome *w;
+	uint32_t len;
+	int err;
+
+	s->wire.buffer = buffers[!first];
+	w = body(s);
+	err = pb_wire_connect(&s->wire, path);
+	if (!err && first)
+		pb_observer_pid = s->wire.recorder;
+	if (!err)
+		err = receive_ring(s, first);
+	if (!err)
+		err = say_hello(s, first, &len);
+	if (!err) {
+		talking = s;
+		s->flags = w->flags;
+		s->serve = w->flags & PB_WELCOME_SERVE;
+		if (first)
+			err = keep_writes(w, len, writes, nr_writes);
+	}
+	if (err)
+		pb_wire_close(&s->wire);
+	return err;
+}
+
+void pb_session_close(struct pb_session *s)
+{
+	if (talking == s)
+		talking = NULL;
+	pb_wire_close(&s->wire);
+}
+
+int pb_session_error(struct pb_session *s, int error, const char *what, const char *why)
+{
+	struct pb_msg_error head = { error, 0 };
+	char text[512];
+	size_t at = 0;
+
+	pb_put_str(text, sizeof(text), &at, what);
+	pb_put_str(text, sizeof(text), &at, ": ");
+	pb_put_str(text, sizeof(text), &at, why ? why : "failed");
+	return pb_wire_send(&s->wire, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
+}
+
+/* A message that asks for a file, and what comes with the answer: 0 and its descriptor, 1 if the
+ * observer hasn't got it (and knows why), or -errno. */
+static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t len,
+		    const char *path, uint32_t answer, size_t answer_len, int *fd)
+{
+	int got, err = pb_wire_send(&s->wire, type, ask, len, path, path ? strlen(path) + 1 : 0);
+	uint32_t got_len;
+
+	if (err)
+		return err;
+	got = pb_wire_receive(&s->wire, fd, &got_len);
+	if (got == (int)answer && got_len >= answer_len && *fd >= 0)
+		return 0;
+	if (*fd >= 0)
+		pb_sys(SYS_close, *fd);
+	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -71;
+}
+
+/* Gives the module its sites. */
+static int ask_stubs(struct pb_session *s, struct pb_module *m, const char **why)
+{
+	struct pb_msg_stubs ask = { .image = pb_image, .module = m->number };
+	const struct pb_msg_stubs *answer = body(s);
+	int fd, err = ask_file(s, PB_MSG_STUBS, &ask, sizeof(ask), NULL, PB_MSG_STUBS,
+			       sizeof(*answer), &fd);
+
+	*why = NULL;
+	if (err)
+		return err < 0 ? err : 0;
+	*why = pb_stubs_map(m, fd, answer->size);
+	pb_sys(SYS_close, fd);
+	return 0;
+}
+
+static bool ask_late(struct pb_module *m)
+{
+	const char *why;
+
+	return talking && m->analysis->nr_sites && !ask_stubs(talking, m, &why) && m->sites;
+}
+
+static int add_module(struct pb_session *s, const struct pb_msg_analysis *a,
+		      const void *analysis, uint64_t bias, uint64_t link_map,
+		      struct pb_module **m, const char **why)
+{
+	int err = 0;
+
+	*m = pb_text_add(analysis, a->size, bias, link_map, a->first_site, a->module, why);
+	if (!*m)
+		return 0;
+	memcpy((*m)->links, a->links, sizeof(a->links));
+	if (a->first_site && (*m)->analysis->nr_sites)
+		err = ask_stubs(s, *m, why);
+	if (err || *why) {
+		(*m)->present = false;
+		*m = NULL;
+	}
+	return err;
+}
+
+int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
+		      uint64_t link_map, uint32_t flags, struct pb_module **m)
+{
+	struct pb_msg_module ask = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
+				     .bias = bias, .clock = pb_rdtsc(), .flags = flags };
+	struct pb_msg_analysis answer;
+	const char *why = NULL;
+	int fd, err;
+	long p;
+
+	*m = NULL;
+	pb_text_ask = ask_late;
+	err = ask_file(s, PB_MSG_MODULE, &ask, sizeof(ask), path, PB_MSG_ANALYSIS, sizeof(answer), &fd);
+	if (err)
+		return err < 0 ? err : 0;
+	memcpy(&answer, body(s), sizeof(answer));
+	p = pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	pb_sys(SYS_close, fd);
+	if (pb_sys_failed(p))
+		return (int)p;
+	err = add_module(s, &answer, (void *)p, bias, link_map, m, &why);
+	if (!*m)
+		pb_pages_unmap((uint64_t)p, answer.size);
+	if (why && answer.first_site)
+		return pb_session_error(s, -8, path, why);
+	return err;
+}
+
+int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
+{
+	const struct pb_msg_progs *answer = body(s);
+	uint32_t len;
+	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_PROGS, NULL, 0, NULL, 0);
+	long p;
+
+	if (err)
+		return err;
+	type = pb_wire_receive(&s->wire, &fd, &len);
+	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
+		return type < 0 ? type : -71;
+	*size = answer->size;
+	p = pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	pb_sys(SYS_close, fd);
+	if (pb_sys_failed(p))
+		return (int)p;
+	*file = (const void *)p;
+	return 0;
+}
+
+int pb_session_gone(struct pb_session *s, uint32_t module)
+{
+	struct pb_msg_gone gone = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
+				    .module = module, .clock = pb_rdtsc() };
+
+	return pb_wire_send(&s->wire, PB_MSG_GONE, &gone, sizeof(gone), NULL, 0);
+}
+
+int pb_session_refused(struct pb_session *s, const struct pb_module *m)
+{
+	struct { struct pb_msg_refused head; struct { uint32_t func, reason; } list[4096]; } *r =
+		(void *)s->wire.buffer;
+	uint32_t nr = 0;
+	int err = 0;
+
+	if (!m->sites)
+		return 0;
+	for (uint32_t i = 0; i <= m->analysis->nr_funcs && !err; i++) {
+		if (i < m->analysis->nr_funcs && m->sites[i].flags & FTRACE_FL_REFUSED) {
+			uint32_t why = (uint32_t)(m->sites[i].flags >> FTRACE_FL_REASON_SHIFT);
+
+			/* the analysis' own are known */
+			if (why >= PB_REFUSED_DIFFERS) {
+				r->list[nr].func = i;
+				r->list[nr++].reason = why;
+			}
+		}
+		if (nr == 4096 || (nr && i == m->analysis->nr_funcs)) {
+			r->head = (struct pb_msg_refused){ pb_image, m->number, nr, 0 };
+			err = pb_wire_send(&s->wire, PB_MSG_REFUSED, r, sizeof(r->head) + nr * 8, NULL, 0);
+			nr = 0;
+		}
+	}
+	return err;
+}
+
+static int send_ready(struct pb_session *s, const struct pb_ftrace_totals *t, uint64_t patch_ns, uint64_t start_ns)
+{
+	struct pb_msg_ready ready = {
+		.image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid), .modules = t->modules,
+		.sites = t->sites, .patched = t->patched, .refused = t->refused,
+		.patch_ns = patch_ns, .start_ns = start_ns,
+	};
+
+	return pb_wire_send(&s->wire, PB_MSG_READY, &ready, sizeof(ready), NULL, 0);
+}
+
+int pb_session_ready(struct pb_session *s, uint64_t start_ns)
+{
+	struct pb_ftrace_totals t = pb_ftrace_totals();
+
+	return send_ready(s, &t, pb_text_ns, start_ns);
+}
+
+int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr, uint64_t patch_ns)
+{
+	struct pb_ftrace_totals t = { 0 };
+
+	for (uint32_t i = 0; i < nr; i++)
+		pb_ftrace_totals_add(&t, list[i]);
+	return t.modules ? send_ready(s, &t, patch_ns, 0) : 0;
+}
+
+/* A file message: head, then the path, then (WRITE) the text. */
+static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
+{
+	static char reply[PB_MSG_MAX];
+	struct pb_msg_file head, answer = { 0 };
+	char *path = (char *)body(s) + sizeof(head), *text;
+	size_t n;
+
+	if (len < sizeof(head) + 1)
+		return -71;
+	memcpy(&head, body(s), sizeof(head));
+	n = len - sizeof(head);
+	path[n] = 0;	/* buffer is larger than any message */
+	text = path + strlen(path) + 1;
+	if (type == PB_MSG_READ) {
+		size_t max = sizeof(reply) - sizeof(head);
+
+		pb_text_lock();
+		answer.result = (int32_t)pb_file_read(path, reply,
+						      head.size < max ? head.size : max, head.offset);
+		pb_text_unlock();
+		return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), reply,
+				answer.result > 0 ? (size_t)answer.result : 0);
+	}
+	if (type != PB_MSG_WRITE || text > path + n || head.size > (size_t)(path + n - text))
+		return -71;
+	text[head.size] = 0;
+	pb_text_lock();
+	answer.result = pb_file_write(path, text, head.append, true);
+	pb_text_unlock();
+	if (answer.result && pb_file_error)
+		return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), pb_file_error,
+				strlen(pb_file_error) + 1);
+	if (!answer.result)
+		answer.result = (int32_t)head.size;
+	return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
+}
+
+void pb_session_serve(struct pb_session *s)
+{
+	s->wire.idle = pb_creds_serve;
+	for (;;) {
+		uint32_t len;
+		int fd, type = pb_wire_receive(&s->wire, &fd, &len);
+
+		if (fd >= 0)
+			pb_sys(SYS_close, fd);
+		pb_creds_serve();
+		if (type < 0 || serve_one(s, (uint32_t)type, len))
+			break;
+	}
+	pb_session_close(s);
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The kernel is given pb_signal_entry() in place of each handler; flags, mask and
+ * the handler's stack stay the program's. Where the interrupted PC is the
+ * program's own, the handler sees nothing of us. Else it sees the
+ * context as it would be without us, and what it leaves unchanged is put back.
+ *
+ * SIGSEGV and SIGBUS come to us first, also where the program has no handler:
+ * a load of ours may have faulted (uaccess.h).
+ *
+ * Only real handlers are remembered: SIG_DFL and SIG_IGN come from the kernel,
+ * also in a vfork child that shares this table with its parent. by_default()
+ * in the kernel says SIG_DFL.
+ */
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <ucontext.h>
+#include "engine/process/sigaction.h"
+#include "engine/graph/calls.h"
+#include "engine/process/creds.h"
+#include "engine/clock.h"
+#include "engine/text/ftrace.h"
+#include "engine/process/replace.h"
+#include "engine/graph/interrupt.h"
+#include "engine/latch.h"
+#include "engine/prog/prog.h"
+#include "engine/process/sigmask.h"
+#include "engine/graph/thread.h"
+#include "engine/uaccess.h"
+#include "arch/x86_64/fault.h"
+#include "arch/x86_64/hot.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define MAX_SIGNALS 65
+
+typedef int sigaction_fn(int sig, const struct sigaction *act, struct sigaction *old);
+typedef int sigaltstack_fn(const stack_t *ss, stack_t *old);
+typedef int prctl_fn(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+typedef void handler_fn(int sig, siginfo_t *info, void *uc);
+
+static sigaction_fn *original_sigaction;
+static sigaltstack_fn *original_sigaltstack;
+static prctl_fn *original_prctl;
+void pb_signal_entry(int sig, siginfo_t *info, void *uc);
+void pb_signal_done(void);
+uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
+void *pb_original_makecontext;
+void pb_our_makecontext(void);
+void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
+
+static handler_fn *handlers[MAX_SIGNALS];
+/* What the program set for SIGSEGV or SIGBUS with its handler, and with SIG_DFL:
+ * these flags differ in the kernel. */
+#define HANDLER_FLAGS	(SA_SIGINFO | SA_RESETHAND)
+#define DEFAULT_FLAGS	(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER)
+static struct shown {
+	int flags, default_flags;
+} shown[MAX_SIGNALS];
+static bool hooked;	/* all of it: the two signals may come to us */
+
+static bool is_ours_first(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
+}
+
+/* What a handler is shown of registers that lie in a frame of our code, and where; NULL: it is shown the real one. */
+struct view {
+	greg_t *g;
+	uint64_t *frame[NGREG];
+};
+
+static uint64_t *frame(const greg_t *g, int offset)
+{
+	return (uint64_t *)((uint64_t)g[REG_RSP] + (uint64_t)(int64_t)offset);
+}
+
+static void show_saved(struct view *v, int reg, int offset)
+{
+	v->frame[reg] = frame(v->g, offset);
+	v->g[reg] = (greg_t)*v->frame[reg];
+}
+
+#define STATUS_FLAGS	0x8d5l
+
+static void show_flags(struct view *v)
+{
+	/* lahf in ah, seto in al */
+	uint32_t saved = *(uint32_t *)(v->frame[REG_EFL] = frame(v->g, F_FLAGS));
+
+	v->g[REG_EFL] = (v->g[REG_EFL] & ~STATUS_FLAGS) | (saved >> 8 & 0xd5) | (saved & 1) << 11;
+}
+
+/* At an exit that leads to our code: the return has happened, where that is safe to say
+ * (a ret may have faulted); a jump is about to. */
+static bool show_exit(int sig, struct view *v, uint32_t of)
+{
+	greg_t *g = v->g;
+	uint64_t to;
+	bool own;
+
+	if (of == PB_HOT_RET) {
+		if (is_ours_first(sig))
+			return false;
+		g[REG_RIP] = (greg_t)*frame(g, 0);
+		g[REG_RSP] += 8;
+		return true;
+	}
+	to = pb_text_original_pc((uint64_t)g[REG_R11], &own);
+	if (!to)
+		return false;
+	show_saved(v, REG_R11, F_R11);
+	g[REG_RIP] = (greg_t)to;
+	return true;
+}
+
+/* In the hit path before the call is made: as at the function's entry. */
+static bool show_entry(int sig, struct view *v)
+{
+	greg_t *g = v->g;
+
+	for (const struct pb_hot_range *r = __start_pb_hot_ranges; r < __stop_pb_hot_ranges; r++) {
+		uint64_t off = (uint64_t)g[REG_RIP] - ((uint64_t)r + (uint64_t)(int64_t)r->start);
+		const struct pb_site *s = (const struct pb_site *)g[REG_R11];
+		struct pb_module *m = NULL;
+
+		if (off >= r->end)
+			continue;
+		if (r->of == PB_HOT_ENTRY && !(m = pb_site_module(s)))
+			return false;
+		if (off || off >= r->saved)
+			show_saved(v, REG_RAX, F_RAX);
+		if (off >= r->saved) {
+			show_saved(v, REG_RCX, F_RCX);
+			show_saved(v, REG_RDX, F_RDX);
+			if (r->rdi_rsi) {
+				show_saved(v, REG_RDI, F_RDI);
+				show_saved(v, REG_RSI, F_RSI);
+			}
+			if (r->rdi_rsi > 1)
+				show_saved(v, REG_R8, F_R8);
+			show_flags(v);
+		}
+		if (!m)
+			return show_exit(sig, v, r->of);
+		show_saved(v, REG_R11, F_R11);
+		g[REG_RIP] = (greg_t)(m->bias + pb_site_func(m, s)->addr +
+				      pb_site_func(m, s)->window);
+		return true;
+	}
+	return false;
+}
+
+static bool show_stub(struct view *v)
+{
+	bool own;
+	uint64_t pc = (uint64_t)v->g[REG_RIP], original = pb_text_original_pc(pc, &own);
+
+	if (!original)
+		return false;
+	/* behind the lea, r11 is the site (layout.h) */
+	if (own && (*(const uint8_t *)pc != 0x4c || ((const uint8_t *)pc)[1] == 0x8b))
+		show_saved(v, REG_R11, F_R11);
+	v->g[REG_RIP] = (greg_t)original;
+	return true;
+}
+
+/* What the handler changed of a register holds for the program, and what our code was doing with it goes on. */
+static void take_back(const struct view *v, const greg_t *real, const greg_t *shown)
+{
+	greg_t *g = v->g;
+
+	for (int i = 0; i < NGREG; i++) {
+		greg_t control = i == REG_EFL ? g[i] & ~STATUS_FLAGS : 0;
+
+		if (i == REG_EFL && v->frame[i])
+			*(uint32_t *)v->frame[i] = (uint32_t)((g[i] & 0xd5) << 8 | (g[i] >> 11 & 1));
+		else if (v->frame[i] && g[i] != shown[i])
+			*v->frame[i] = (uint64_t)g[i];
+		else if (g[i] != shown[i])
+			continue;
+		g[i] = i == REG_EFL ? (real[i] & STATUS_FLAGS) | control : real[i];
+	}
+}
+
+/* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has to know. */
+static void note_exit(const greg_t *g)
+{
+	bool unreserved = false;
+
+	if (!pb_hot_holds((uint64_t)g[REG_RIP]))
+		return;
+	for (const struct pb_hot_unreserved *u = __start_pb_hot_unreserved; u < __stop_pb_hot_unreserved; u++)
+		unreserved |= (uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) < u->length;
+	pb_calls_interrupted((uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], unreserved);
+}
+
+static bool is_ours(uint64_t pc)
+{
+	bool own;
+
+	return pb_agent_holds(pc) || pb_text_original_pc(pc, &own);
+}
+
+static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
+{
+	greg_t *g = uc->uc_mcontext.gregs, real[NGREG], shown[NGREG];
+	struct view v = { .g = g };
+	bool moved;
+
+	memcpy(real, g, sizeof(real));
+	if (!show_entry(sig, &v) && !show_stub(&v)) {
+		handler(sig, info, uc);
+		return;
+	}
+	if (info && (uint64_t)info->si_addr == (uint64_t)real[REG_RIP] &&
+	    (sig == SIGILL || sig == SIGFPE || sig == SIGTRAP))
+		info->si_addr = (void *)g[REG_RIP];
+	memcpy(shown, g, sizeof(shown));
+	handler(sig, info, uc);
+	moved = g[REG_RIP] != shown[REG_RIP] || g[REG_RSP] != shown[REG_RSP];
+	if (moved) {
+		/* it goes on elsewhere: not into bytes that we displaced */
+		uint64_t to = pb_text_moved_pc((uint64_t)g[REG_RIP]);
+
+		if (to)
+			g[REG_RIP] = (greg_t)to;
+		return;
+	}
+	take_back(&v, real, shown);
+}
+
+/* As the kernel has it. */
+struct action {
+	void *handler;
+	uint64_t flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+/* As the kernel does it: when the handler returns the signal is delivered
+ * again, with the same siginfo, and nobody takes it. */
+static void die(int sig, siginfo_t *info)
+{
+	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
+	struct action none = { 0 };
+
+	pb_sys(SYS_rt_sigaction, sig, &none, NULL, 8);
+	if (pb_sys_failed(pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info)))
+		pb_sys(SYS_tgkill, pid, tid, sig);
+}
+
+/* The kernel's disposition where the program has SIG_DFL. */
+static void by_default(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	struct view v = { .g = uc->uc_mcontext.gregs };
+
+	if (pb_fault_fixup(sig, info, uc))
+		return;
+	if (!show_entry(sig, &v))
+		show_stub(&v);
+	die(sig, info);
+}
+
+/* The same, where the program never said anything. */
+static void by_default_at_start(int sig, siginfo_t *info, void *context)
+{
+	by_default(sig, info, context);
+}
+
+/* SA_RESETHAND, which the kernel wasn't told: a load of ours would use it up. */
+static handler_fn *take_handler(int sig)
+{
+	if (is_ours_first(sig) && shown[sig].flags & SA_RESETHAND)
+		return __atomic_exchange_n(&handlers[sig], NULL, __ATOMIC_ACQ_REL);
+	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
+}
+
+/* Programs read memory, and what the thread knows of its mask can't be asked for again. */
+static bool must_see_the_end(void)
+{
+	return pb_ftrace_regs && !pb_calls_are_safe();
+}
+
+/* Handlers know nothing of their mask: it may be that of a sigsuspend. Where to go on. */
+uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
+{
+	uint64_t done = (uint64_t)pb_signal_done;
+	struct pb_interrupted in;
+	handler_fn *handler;
+
+	if (is_ours_first(sig) && pb_fault_fixup(sig, info, uc))
+		return done;
+	if (pb_unlikely(pb_prog_defer(sig, info, uc)))
+		return done;
+	handler = take_handler(sig);
+	if (!handler) {
+		by_default(sig, info, uc);
+		return done;
+	}
+	note_exit(uc->uc_mcontext.gregs);
+	in = pb_interrupt_begin(uc, (uint64_t)slot);
+	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
+		/* our handler of a fault was interrupted: its return unblocks again */
+		handler(sig, info, uc);
+		pb_interrupt_end(&in, (uint64_t)slot, uc);
+		pb_unblocked.known = in.known;
+		return done;
+	}
+	if (in.inside || is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP])) {
+		call_translated(handler, sig, info, uc);
+	} else if (pb_likely(!in.known || !must_see_the_end())) {
+		pb_unblocked_in_handler((uint64_t)slot);
+		return (uint64_t)handler;
+	} else {
+		handler(sig, info, uc);
+	}
+	pb_interrupt_end(&in, (uint64_t)slot, uc);
+	return done;
+}
+
+static bool is_handler(const struct sigaction *a)
+{
+	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && a->sa_handler != SIG_ERR;
+}
+
+/* What the kernel gets for act; false: act itself. */
+static bool stands_in(int sig, const struct sigaction *act, struct sigaction *ours)
+{
+	bool first = is_ours_first(sig) && pb_reads_are_on();
+
+	if (pb_detached)
+		return false;
+	memcpy(ours, act, sizeof(*ours));
+	if (is_handler(act)) {
+		ours->sa_sigaction = pb_signal_entry;
+		if (first)
+			ours->sa_flags = (act->sa_flags & ~HANDLER_FLAGS) | SA_SIGINFO;
+		return true;
+	}
+	ours->sa_sigaction = by_default;
+	ours->sa_flags = (act->sa_flags & ~DEFAULT_FLAGS) | SA_SIGINFO;
+	return first && act->sa_handler == SIG_DFL;
+}
+
+static int swap_flags(int kernels, int programs, int which)
+{
+	return (kernels & ~which) | (programs & which);
+}
+
+/* What the kernel said, as the program set it; by our tables before the call. */
+static void show_action(int sig, struct sigaction *old, handler_fn *handler,
+			const struct shown *was)
+{
+	if (old->sa_sigaction == pb_signal_entry) {
+		old->sa_sigaction = handler;	/* NULL, SIG_DFL: used up */
+		if (is_ours_first(sig))
+			old->sa_flags = swap_flags(old->sa_flags, was->flags, HANDLER_FLAGS);
+	} else if (old->sa_sigaction == by_default) {
+		old->sa_handler = SIG_DFL;
+		old->sa_flags = swap_flags(old->sa_flags, was->default_flags, DEFAULT_FLAGS);
+	} else if (old->sa_sigaction == by_default_at_start) {
+		old->sa_handler = SIG_DFL;
+		old->sa_flags = 0;
+		old->sa_restorer = NULL;
+	}
+}
+
+static void remember(int sig, const struct sigaction *act)
+{
+	if (is_handler(act)) {
+		shown[sig].flags = act->sa_flags;
+		__atomic_store_n(&handlers[sig], act->sa_sigaction, __ATOMIC_RELEASE);
+	} else {
+		shown[sig].default_flags = act->sa_flags;
+	}
+}
+
+static int our_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction ours;
+	handler_fn *before;
+	struct shown was;
+	bool in;
+	int ret;
+
+	if (sig < 1 || sig >= MAX_SIGNALS)
+		return original_sigaction(sig, act, old);
+	if (act && act->sa_handler == SIG_IGN && is_ours_first(sig))
+		pb_sigaction_stand_down();
+	before = handlers[sig];
+	was = shown[sig];
+	in = act && stands_in(sig, act, &ours);
+	if (in)
+		remember(sig, act);
+	ret = original_sigaction(sig, in ? &ours : act, old);
+	if (ret && in) {
+		shown[sig] = was;
+		__atomic_store_n(&handlers[sig], before, __ATOMIC_RELEASE);
+	}
+	if (!ret && old)
+		show_action(sig, old, before, &was);
+	return ret;
+}
+
+/* The program's own disposition, in the kernel. No libc: the agent's thread may
+ * do it. */
+static void give_back(int sig)
+{
+	const struct shown *s = &shown[sig];
+	struct action a;
+
+	if (pb_sys(SYS_rt_sigaction, sig, NULL, &a, 8))
+		return;
+	if (a.handler == by_default_at_start) {
+		a = (struct action){ 0 };
+	} else if (a.handler == by_default || (a.handler == pb_signal_entry && !handlers[sig])) {
+		a.flags = (uint64_t)swap_flags((int)a.flags, s->default_flags, DEFAULT_FLAGS);
+		a.handler = NULL;
+	} else if (a.handler == pb_signal_entry) {
+		a.handler = handlers[sig];
+		if (is_ours_first(sig))
+			a.flags = (uint64_t)swap_flags((int)a.flags, s->flags, HANDLER_FLAGS);
+	} else {
+		return;
+	}
+	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
+}
+
+/* Only that of SA_RESETHAND, which the kernel wasn't told: PCs in our code are
+ * still to be shown as the program's. */
+static void stand_down(int sig)
+{
+	struct action a;
+
+	if (pb_sys(SYS_rt_sigaction, sig, NULL, &a, 8))
+		return;
+	if (a.handler != pb_signal_entry || !handlers[sig])
+		give_back(sig);
+	else if (shown[sig].flags & SA_RESETHAND) {
+		a.flags |= SA_RESETHAND;
+		pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
+	}
+}
+
+void pb_sigaction_stand_down(void)
+{
+	bool was_on = pb_reads_are_on();
+
+	/* a read that may still be under way needs them */
+	if (!pb_reads_off() || !was_on)
+		return;
+	stand_down(SIGSEGV);
+	stand_down(SIGBUS);
+}
+
+void pb_sigaction_undo(void)
+{
+	bool may = pb_reads_off();
+
+	for (int sig = 1; sig < MAX_SIGNALS; sig++)
+		if (may || !is_ours_first(sig))
+			give_back(sig);
+}
+
+void pb_sigaction_start(void)
+{
+	struct sigaction segv, bus;
+	struct sigaction ours = { .sa_sigaction = by_default_at_start, .sa_flags = SA_SIGINFO };
+
+	if (!hooked || original_sigaction(SIGSEGV, NULL, &segv) ||
+	    original_sigaction(SIGBUS, NULL, &bus) || segv.sa_handler != SIG_DFL ||
+	    bus.sa_handler != SIG_DFL || !pb_reads_on())
+		return;
+	original_sigaction(SIGSEGV, &ours, NULL);
+	original_sigaction(SIGBUS, &ours, NULL);
+	pb_unblocked.slot = PB_MAIN_THREAD;
+	pb_sigmask_ask();
+}
+
+static int our_sigaltstack(const stack_t *ss, stack_t *old)
+{
+	int ret = original_sigaltstack(ss, old);
+
+	if (ret || !ss || ss->ss_flags & SS_DISABLE)
+		return ret;
+	pb_stack_told((uint64_t)__builtin_frame_address(0) + 8, (uint64_t)ss->ss_sp, ss->ss_size);
+	if (ss->ss_size < pb_frame_room)
+		pb_unblocked = (struct pb_unblocked){ 0 };
+	return ret;
+}
+
+void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
+{
+	/* no filter: it asks whether there could be one */
+	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
+		return;
+	/* both make reading the TSC a fault */
+	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
+	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
+		pb_clock_freeze();
+	/* the return from a signal may be forbidden, or what die() does */
+	if (op == PR_SET_SECCOMP) {
+		pb_sandboxed = true;
+		pb_sigaction_stand_down();
+	}
+}
+
+static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	int ret;
+
+	pb_sigaction_prctl(op, a, b);
+	ret = original_prctl(op, a, b, c, d);
+	if (!ret)
+		pb_creds_prctl(op, a, b, c, d);
+	return ret;
+}
+
+void pb_note_makecontext(const ucontext_t *uc, uint64_t slot)
+{
+	if (uc)
+		pb_stack_told(slot, (uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
+}
+
+void pb_sigaction_hook(struct pb_module *m)
+{
+	if (original_sigaction)
+		return;
+	pb_replace(m, "sigaction", our_sigaction, &original_sigaction);
+	if (!original_sigaction)
+		return;
+	pb_replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
+	pb_replace(m, "prctl", our_prctl, &original_prctl);
+	pb_replace_passing(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
+	hooked = original_sigaltstack && original_prctl && pb_sigmask_hook(m);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <ucontext.h>
+#include "engine/process/sigmask.h"
+#include "abi/analysis_access.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "engine/text/ftrace.h"
+#include "engine/process/replace.h"
+#include "engine/process/sigaction.h"
+#include "engine/uaccess.h"
+
+#define NR_BOXES 1024	/* threads that are being made */
+
+typedef int pthread_sigmask_fn(int how, const sigset_t *set, sigset_t *old);
+typedef int pthread_create_fn(pthread_t *thread, const pthread_attr_t *attr,
+			      void *(*start)(void *), void *arg);
+
+static pthread_sigmask_fn *original_sigmask;
+static pthread_create_fn *original_create;
+void *pb_original_setcontext, *pb_original_swapcontext, *pb_original_syscall,
+     *pb_original_pthread_exit, *pb_original_pthread_cancel, *pb_original_vfork;
+
+/* arch/x86_64/hooks.S, and what it calls */
+void pb_our_setcontext(void);
+void pb_our_swapcontext(void);
+void pb_our_syscall(void);
+void pb_our_pthread_exit(void);
+void pb_our_pthread_cancel(void);
+void pb_our_vfork(void);
+void *pb_thread_entry(void *box);
+void pb_note_setcontext(const ucontext_t *to);
+void pb_note_swapcontext(ucontext_t *from, const ucontext_t *to);
+void pb_note_syscall(long nr, long a, long b, long c);
+void pb_note_pthread_exit(void);
+void pb_note_pthread_cancel(void);
+struct pb_routine pb_thread_begins(void *box, const uint64_t *slot);
+
+struct pb_routine {
+	void *(*start)(void *);
+	void *arg;
+};
+
+static struct box {
+	struct pb_routine routine;
+	bool taken;
+} boxes[NR_BOXES];
+
+static uint64_t first_word(const sigset_t *set)
+{
+	uint64_t word;
+
+	memcpy(&word, set, sizeof(word));
+	return word;
+}
+
+static bool is_open(uint64_t mask)
+{
+	return !(mask & PB_FAULT_SIGNALS);
+}
+
+static void give(bool open)
+{
+	pb_unblocked.known = open && pb_unblocked.slot;
+}
+
+void pb_sigmask_ask(void)
+{
+	uint64_t mask = ~0ul;
+
+	pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask));
+	give(is_open(mask));
+}
+
+static uint64_t new_mask(int how, uint64_t old, const sigset_t *set, uint64_t arg)
+{
+	if (!set)
+		return old;
+	return how == SIG_SETMASK ? arg : how == SIG_BLOCK ? old | arg : old & ~arg;
+}
+
+static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	uint64_t before = pb_unblocked.known, arg = set ? first_word(set) : 0;
+	sigset_t mine;
+	int ret;
+
+	pb_unblocked.known = 0;
+	ret = original_sigmask(how, set, old ? old : &mine);
+	if (ret)
+		return ret;
+	/* a child of posix_spawn comes here on a stack of its own, with the TLS of
+	 * its parent, which may have other signals blocked */
+	if (is_open(new_mask(how, first_word(old ? old : &mine), set, arg)))
+		give(before || pb_on_own_stack((uint64_t)__builtin_frame_address(0)));
+	return ret;
+}
+
+/* Its mask is set from the context. Before it happens, so it must not give what
+ * isn't so yet: a handler that comes in between takes it from what it
+ * interrupted (sigaction.c). */
+void pb_note_setcontext(const ucontext_t *to)
+{
+	if (to)
+		give(is_open(first_word(&to->uc_sigmask)));
+}
+
+void pb_note_swapcontext(ucontext_t *from, const ucontext_t *to)
+{
+	pb_note_setcontext(to);
+}
+
+void pb_note_pthread_exit(void)
+{
+	pb_unblocked = (struct pb_unblocked){ 0 };
+}
+
+void pb_note_pthread_cancel(void)
+{
+	pb_reads_off();
+}
+
+void pb_note_syscall(long nr, long a, long b, long c)
+{
+	switch (nr) {
+	case SYS_rt_sigprocmask:
+		pb_unblocked.known = 0;
+		break;
+	case SYS_sigaltstack:
+		pb_unblocked = (struct pb_unblocked){ 0 };
+		break;
+	case SYS_rt_sigaction:
+		if (b && (a == SIGSEGV || a == SIGBUS))
+			pb_sigaction_stand_down();
+		break;
+	case SYS_prctl:
+		pb_sigaction_prctl((int)a, (unsigned long)b, (unsigned long)c);
+		break;
+	case SYS_seccomp:
+		/* strict with arguments is how libraries ask whether the call exists */
+		if (a == SECCOMP_SET_MODE_STRICT && !b && !c)
+			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
+		else if (a == SECCOMP_SET_MODE_FILTER)
+			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (unsigned long)c);
+		break;
+	}
+}
+
+static struct box *take_box(void)
+{
+	for (int i = 0; i < NR_BOXES; i++)
+		if (!__atomic_exchange_n(&boxes[i].taken, true, __ATOMIC_ACQUIRE))
+			return &boxes[i];
+	return NULL;
+}
+
+static void put_box(struct box *b)
+{
+	__atomic_store_n(&b->taken, false, __ATOMIC_RELEASE);
+}
+
+/* libc blocks all signals for a while, and may call the program's calloc. */
+static int our_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+		      void *arg)
+{
+	uint64_t known = pb_unblocked.known;
+	struct box *b = take_box();
+	int ret;
+
+	pb_unblocked.known = 0;
+	if (b) {
+		b->routine = (struct pb_routine){ start, arg };
+		ret = original_create(thread, attr, pb_thread_entry, b);
+		if (ret)
+			put_box(b);
+	} else {
+		ret = original_create(thread, attr, start, arg);
+	}
+	pb_unblocked.known = known;
+	return ret;
+}
+
+struct pb_routine pb_thread_begins(void *box, const uint64_t *slot)
+{
+	struct pb_routine r = ((struct box *)box)->routine;
+
+	put_box(box);
+	pb_unblocked.slot = (uint64_t)slot;
+	pb_unblocked.ret = *slot;
+	pb_sigmask_ask();
+	return r;
+}
+
+/* No second one of that name (another version), which would go by unseen. */
+static bool is_unique(const struct pb_module *m, const char *name)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis);
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+		nr += pb_function_has_name(m, &f[i], name);
+	return nr == 1;
+}
+
+bool pb_sigmask_hook(struct pb_module *libc)
+{
+	const struct {
+		const char *name;
+		void *ours, *original;
+		bool (*replace)(struct pb_module *m, const char *name, void *ours, void *original);
+	} hooks[] = {
+		{ "pthread_sigmask", our_sigmask, &original_sigmask, pb_replace },
+		{ "pthread_create", our_create, &original_create, pb_replace },
+		{ "pthread_exit", pb_our_pthread_exit, &pb_original_pthread_exit, pb_replace_passing },
+		{ "pthread_cancel", pb_our_pthread_cancel, &pb_original_pthread_cancel, pb_replace_passing },
+		{ "setcontext", pb_our_setcontext, &pb_original_setcontext, pb_replace_passing },
+		{ "swapcontext", pb_our_swapcontext, &pb_original_swapcontext, pb_replace_passing },
+		{ "vfork", pb_our_vfork, &pb_original_vfork, pb_replace_passing },
+		{ "syscall", pb_our_syscall, &pb_original_syscall, pb_replace_passing },
+	};
+
+	if (!pb_function_named(libc, "gnu_get_libc_version"))
+		return false;
+	for (size_t i = 0; i < pb_array_size(hooks); i++)
+		if (!is_unique(libc, hooks[i].name))
+			return false;
+	for (size_t i = 0; i < pb_array_size(hooks); i++)
+		if (!hooks[i].replace(libc, hooks[i].name, hooks[i].ours, hooks[i].original))
+			return false;
+	return true;
+}

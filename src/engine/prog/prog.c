@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <asm/ptrace.h>
+#include <errno.h>
+#include <link.h>
+#include "abi/analysis_access.h"
+#include "abi/progs.h"
+#include "base/base.h"
+#include "base/glob.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "bpf/core/host.h"
+#include "bpf/run/fixup.h"
+#include "engine/graph/calls.h"
+#include "engine/graph/enter.h"
+#include "engine/text/ftrace.h"
+#include "engine/graph/interrupt.h"
+#include "engine/latch.h"
+#include "engine/prog/prog.h"
+#include "engine/prog/prog_priv.h"
+#include "engine/sandbox.h"
+#include "engine/graph/thread.h"
+
+#define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
+#define MOST_SITES	(PB_WATCH_BELOW - 1)
+#define STACK_ROOM	12288		/* what programs may need of the thread's stack: 33 tail calls of
+					 * subprograms take 9.5 KB */
+
+struct link {
+	const struct pb_progs_link *link;
+	const struct pb_bpf_prog *prog;
+	bool lanes;			/* it uses per-CPU maps */
+};
+
+#define GONE ((struct pb_site *)1)
+
+static struct pb_bpf_map maps[PB_PROGS_MAX_MAPS];
+static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
+static struct link links[PB_PROGS_MAX_LINKS];
+bool pb_prog_returns;
+static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
+static struct prog_site *table[SLOTS];
+static struct prog_site *by_watch[PB_WATCH_BELOW];
+static const struct pb_bpf_host *host;
+static const struct pb_progs_map *map_paths;
+static uint32_t our_pid;		/* whose lanes and maps' owners these are */
+
+/* ---- what maps hold ------------------------------------------------------------------ */
+
+/* Numbers of programs and maps of the file, and one; events are all the output. */
+static void *find_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	switch (kind) {
+	case PB_BPF_OBJECT_PROG:
+		return id && id <= nr_progs ? progs[id - 1] : NULL;
+	case PB_BPF_OBJECT_MAP:
+		return id && id <= nr_maps ? &maps[id - 1] : NULL;
+	case PB_BPF_OBJECT_EVENT:
+		return (void *)(uint64_t)id;
+	default:
+		return NULL;
+	}
+}
+
+static int64_t get_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
+{
+	return -EBADF;
+}
+
+static void put_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+}
+
+static const struct pb_bpf_objects objects = { find_object, get_object, put_object, NULL };
+
+/* ---- what the observer's file says --------------------------------------------------------- */
+
+static bool is_per_cpu(const struct pb_bpf_map *m)
+{
+	return m->lanes > 1;
+}
+
+static int open_maps(const struct pb_prog_file *f)
+{
+	for (; nr_maps < f->head->nr_maps; nr_maps++) {
+		struct pb_bpf_map *m = &maps[nr_maps];
+		int err = pb_prog_map(m, f->maps[nr_maps].path);
+
+		if (err)
+			return err;
+		m->id = nr_maps + 1;
+		m->objects = &objects;
+		if (m->lanes > nr_lanes)
+			nr_lanes = m->lanes;
+	}
+	return 0;
+}
+
+static void make_links(const struct pb_prog_file *f)
+{
+	for (; nr_links < f->head->nr_links; nr_links++) {
+		struct link *l = &links[nr_links];
+
+		l->link = &f->links[nr_links];
+		l->prog = progs[l->link->prog];
+		pb_prog_returns |= l->link->returns;
+		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
+			l->lanes |= is_per_cpu(l->prog->maps[i]);
+	}
+}
+
+static struct pb_bpf_map *map_of(uint32_t number, uint32_t type)
+{
+	return number < nr_maps && maps[number].attr.type == type ? &maps[number] : NULL;
+}
+
+static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle);
+
+int pb_prog_start(const void *file, uint64_t size, const char **why)
+{
+	struct pb_prog_file f;
+	int err = -EINVAL;
+
+	*why = "the file of programs makes no sense";
+	if (!pb_prog_file_check(&f, file, size))
+		return err;
+	*why = "a map can't be mapped";
+	err = pb_prog_runs_start();
+	if (!err)
+		err = open_maps(&f);
+	pb_bpf_settings.jit_enable = f.head->jit_enable;
+	pb_bpf_settings.jit_harden = f.head->jit_harden;
+	pb_bpf_settings.stats = f.head->stats;
+	pb_bpf_settings.show = pb_prog_show_code;
+	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
+			    map_of(f.head->counts, BPF_MAP_TYPE_ARRAY), maps);
+	pb_prog_use_pages();
+	map_paths = f.maps;
+	our_pid = (uint32_t)pb_sys(SYS_getpid);
+	pb_ftrace_regs = wrap;
+	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
+		if (!f.progs[nr_progs].nr)
+			continue;
+		err = pb_prog_make(&f, nr_progs, maps, nr_maps, &progs[nr_progs]);
+		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" : "a program is refused";
+		if (err)
+			break;
+	}
+	if (err)
+		return err;
+	make_links(&f);
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		pb_prog_module(&pb_modules[i]);
+	return 0;
+}
+
+/* ---- sites ---------------------------------------------------------------------------------- */
+
+static uint32_t hash(const struct pb_site *s)
+{
+	return (uint32_t)(((uint64_t)s >> 5) * 0x9e3779b97f4a7c15u >> 40) % SLOTS;
+}
+
+static struct prog_site *site_of(const struct pb_site *s)
+{
+	for (uint32_t i = hash(s), n = 0; n < SLOTS; i = (i + 1) % SLOTS, n++) {
+		struct prog_site *p = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+
+		if (!p)
+			return NULL;
+		if (__atomic_load_n(&p->site, __ATOMIC_ACQUIRE) == s)
+			return p;
+	}
+	return NULL;
+}
+
+static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
+{
+	struct prog_site *p = site_of(s);
+	uint32_t i = hash(s);
+	uint16_t watch;
+
+	if (p)
+		return p;
+	/* the place of one whose module went */
+	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE; i = (i + 1) % SLOTS)
+		;
+	p = table[i];
+	watch = p ? p->watch : (uint16_t)(nr_sites + 1);
+	if (!p && nr_sites < MOST_SITES)
+		p = pb_arena_alloc(sizeof(*p));
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p));
+	p->watch = watch;
+	by_watch[watch] = p;
+	p->ip = m->bias + pb_site_func(m, s)->addr;
+	p->number = m->first_site + (uint32_t)(s - m->sites);
+	p->next = p->idle = pb_site_idle(m, s);
+	__atomic_store_n(&p->site, s, __ATOMIC_RELEASE);
+	if (!table[i]) {
+		__atomic_store_n(&table[i], p, __ATOMIC_RELEASE);
+		nr_sites++;
+	}
+	return p;
+}
+
+static void attach_site(struct pb_module *m, struct pb_site *s, const struct link *l)
+{
+	struct prog_site *p;
+	uint32_t *nr;
+
+	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || pb_site_func(m, s)->refused != PB_REFUSED_NOT ||
+	    pb_site_func(m, s)->kind == PB_SITE_CYG)
+		return;
+	if (l->link->returns && !pb_site_returns(m, s)) {
+		pb_prog_no_return();
+		return;
+	}
+	p = make_site(m, s);
+	nr = !p ? NULL : l->link->returns ? &p->nr_return : &p->nr_entry;
+	if (!p || *nr == PB_PROG_AT_ONE) {
+		pb_prog_left_out();
+		return;
+	}
+	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
+	__atomic_store_n(nr, *nr + 1, __ATOMIC_RELEASE);
+	s->flags |= FTRACE_FL_REGS | (l->link->returns ? FTRACE_FL_RETURNS : 0);
+	pb_prog_attached((uint32_t)(l - links));
+}
+
+_Static_assert(PB_PROGS_MAX_LINKS <= 64 * PB_MSG_LINKS, "abi/messages.h");
+
+static bool is_for(const struct link *l, const struct pb_module *m)
+{
+	size_t i = (size_t)(l - links);
+
+	return m->links[i / 64] >> i % 64 & 1;
+}
+
+void pb_prog_module(struct pb_module *m)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis);
+
+	if (!m->present || !m->sites)
+		return;
+	for (const struct link *l = links; l < links + nr_links; l++) {
+		if (!is_for(l, m))
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			if (pb_function_has_name(m, &f[i], l->link->function) ||
+			    pb_glob_match(l->link->function, pb_func_name(m->analysis, &f[i])))
+				attach_site(m, &m->sites[i], l);
+	}
+}
+
+void pb_prog_module_gone(struct pb_module *m)
+{
+	for (uint32_t i = 0; m->sites && nr_sites && i < m->analysis->nr_funcs; i++) {
+		struct prog_site *p = m->sites[i].flags & FTRACE_FL_REGS ? site_of(&m->sites[i]) : NULL;
+
+		if (p)
+			__atomic_store_n(&p->site, GONE, __ATOMIC_RELEASE);
+	}
+}
+
+static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
+{
+	struct prog_site *p = site_of(site);
+
+	if (!p)
+		return next;
+	p->idle = idle;
+	__atomic_store_n(&p->next, next, __ATOMIC_RELEASE);
+	return (uint64_t)pb_prog_entry;
+}
+
+bool pb_prog_holds(uint64_t pc)
+{
+	for (uint32_t i = 0; i < nr_progs; i++)
+		if (progs[i] && progs[i]->jited && pc - (uint64_t)progs[i]->jited < progs[i]->jited_len)
+			return true;
+	return false;
+}
+
+/* ---- hits ---------------------------------------------------------------------------------------- */
+
+/* Field by field: it is little that is read of it. */
+static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const struct prog_site *p)
+{
+	r->run.host = host;
+	r->run.thread = t->w.tid;
+	r->run.lane = 0;
+	r->at = p;
+	r->overridden = false;
+}
+
+/* Not behind pb_bpf_enter_counted(): a frame there would be in unwinders' way. */
+static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *prog)
+{
+	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
+	uint64_t ret = pb_prog_call(r->run.ctx, &r->run, prog->enter);
+
+	__atomic_add_fetch(&prog->stats->ns, host->clock(&r->run, PB_BPF_MONOTONIC) - from, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&prog->stats->runs, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const struct link *l, struct pt_regs *regs)
+{
+	uint64_t ret;
+
+	r->run.prog = l->prog;
+	r->run.ctx = regs;
+	r->run.cookie = l->link->cookie;
+	r->run.tail_calls = 0;
+	r->run.lock_missed = false;
+	r->open = pb_prog_open(t, regs->rsp);
+	if (l->lanes)
+		r->run.lane = pb_prog_lane(r->open, host->cpu(&r->run), nr_lanes);
+	ret = pb_unlikely(pb_bpf_settings.stats) ? run_counted(r, l->prog) :
+						   pb_prog_call(regs, &r->run, l->prog->enter);
+	pb_prog_close(t, r->open);
+	return ret;
+}
+
+/* What the assembly leaves to do. */
+static void finish_regs(struct pt_regs *regs, uint64_t ip)
+{
+	uint64_t saved = regs->eflags;
+
+	/* ah: lahf; al: the overflow flag */
+	regs->eflags = (saved >> 8 & 0xd5) | 0x202 | (saved & 1) << 11;
+	regs->rip = ip;
+	regs->orig_rax = ~0ul;
+	regs->cs = 0x33;
+	regs->ss = 0x2b;
+}
+
+static inline bool has_room(const struct pb_stack *s, uint64_t slot)
+{
+	return slot - s->lo >= STACK_ROOM + s->guard;
+}
+
+/* The lanes of threads that aren't here are free again. A sandbox may kill who opens files. */
+static void after_fork(void)
+{
+	uint32_t was = our_pid;
+
+	if (pb_process->pid == was || !__atomic_compare_exchange_n(&our_pid, &was, pb_process->pid, false,
+								   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return;
+	pb_prog_forget_runs();
+	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
+		pb_prog_map_again(&maps[i], map_paths[i].path);
+}
+
+static struct pb_prog_room missed(struct prog_site *p)
+{
+	__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+}
+
+/* The thread is new, or on another stack; or there isn't room enough. */
+static __attribute__((noinline)) struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
+{
+	const struct pb_stack *s;
+	struct pb_thread *t;
+
+	t = pb_latched ? NULL : pb_thread_get(slot);
+	if (t)
+		after_fork();
+	s = t ? pb_calls_stack(t, slot) : NULL;
+	if (s && s->exact && has_room(s, slot))
+		return (struct pb_prog_room){ p, 0 };
+	/* without a thread's state it isn't followed, or tracing is off */
+	return t ? missed(p) : (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+}
+
+/* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
+struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
+{
+	struct prog_site *p = site_of(site);
+	struct pb_thread *t = pb_tls;
+	const struct pb_stack *s = t->stack;
+
+	if (!p)
+		return (struct pb_prog_room){ NULL, site->body };
+	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
+		return (struct pb_prog_room){ p, 0 };
+	/* nor for a look at it */
+	if (slot - t->bottom < PB_HIT_ROOM)
+		return missed(p);
+	return room_elsewhere(p, slot);
+}
+
+/* The call is put on the list of open ones, for the programs and for what the next handler is to do
+ * with it. Where it goes on. */
+static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
+{
+	unsigned mode = pb_graph_mode(p->site, next, *slot);
+
+	if (!pb_calls_watch(p->site, slot, mode, p->watch))
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	return mode == PB_ENTER_LIST ? next : p->idle;
+}
+
+struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
+{
+	uint64_t *slot = (uint64_t *)regs->rsp, next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
+	struct pb_thread *t = pb_tls;
+	struct pb_prog_run r;
+	bool record = true;
+
+	finish_regs(regs, p->ip);
+	begin(&r, t, p);
+	r.at_entry = true;
+	for (uint32_t i = 0; i < p->nr_entry && !r.overridden; i++)
+		record &= run_one(&r, t, p->entry[i], regs) != 0;
+	if (pb_unlikely(r.overridden))
+		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
+	/* what is silent stays so, and what it calls */
+	if (!record && next != (uint64_t)pb_open_silent)
+		next = p->idle;
+	return (struct pb_prog_target){ p->nr_return ? watch(p, slot, next) : next, PB_PROG_JUMP };
+}
+
+static void run_returned(struct pb_thread *t, const struct prog_site *p, struct pt_regs *regs)
+{
+	struct pb_prog_run r;
+
+	begin(&r, t, p);
+	r.at_entry = false;
+	for (uint32_t i = 0; i < p->nr_return; i++)
+		run_one(&r, t, p->at_return[i], regs);
+}
+
+void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs)
+{
+	uint64_t *slot = (uint64_t *)regs->rsp;
+
+	finish_regs(regs, *slot);
+	regs->rsp += 8;
+	for (; c; c = pb_calls_watched(c, slot))
+		if (!pb_latched)
+			run_returned(pb_tls, by_watch[c->watch], regs);
+}

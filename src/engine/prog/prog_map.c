@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Maps that another process made, in the target. The descriptor is closed at once:
+ * the program's own are none of ours. The mapping keeps the open file, and with it
+ * the lock that tells others that this process lives. Who else lives isn't asked: a hit makes
+ * no system calls for that, and what a dead process left is found by the others.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "base/mem.h"
+#include "base/pages.h"
+#include "base/sys.h"
+#include "bpf/map/map_owner.h"
+#include "engine/prog/prog.h"
+
+/* At addresses that are the map's. Its end may be there twice, see pb_bpf_map_span(). */
+static long map_at(long at, int fd, uint64_t size, uint64_t span)
+{
+	long p = pb_pages_map(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+
+	if (!pb_sys_failed(p) && span > size)
+		p = pb_pages_map(at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+				 size - (span - size));
+	return p;
+}
+
+static int map_block(int fd, uint64_t size, uint64_t span, void **block)
+{
+	long at = pb_pages_map(0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), p;
+
+	if (pb_sys_failed(at))
+		return (int)at;
+	p = map_at(at, fd, size, span);
+	if (pb_sys_failed(p)) {
+		pb_pages_unmap((uint64_t)at, span);
+		return (int)p;
+	}
+	*block = (void *)at;
+	return 0;
+}
+
+static int attach(struct pb_bpf_map *map, int fd)
+{
+	uint64_t size, span;
+	struct stat st;
+	void *block;
+	long head;
+	int err = (int)pb_sys(SYS_fstat, fd, &st);
+
+	if (err)
+		return err;
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct pb_bpf_map_head))
+		return -EINVAL;
+	head = pb_pages_map(0, sizeof(struct pb_bpf_map_head), PROT_READ, MAP_SHARED, fd, 0);
+	if (pb_sys_failed(head))
+		return (int)head;
+	size = pb_bpf_map_block_size((void *)head, (uint64_t)st.st_size, &span);
+	pb_pages_unmap((uint64_t)head, sizeof(struct pb_bpf_map_head));
+	if (!size)
+		return -EINVAL;
+	err = map_block(fd, size, span, &block);
+	if (err)
+		return err;
+	err = pb_bpf_map_open(map, block, size);
+	map->fd = -1;
+	map->mapped = span;
+	map->dev = st.st_dev;
+	map->ino = st.st_ino;
+	return err ? err : pb_bpf_become_owner(map, fd);
+}
+
+int pb_prog_map(struct pb_bpf_map *map, const char *path)
+{
+	long fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	int err;
+
+	if (pb_sys_failed(fd))
+		return (int)fd;
+	err = attach(map, (int)fd);
+	pb_sys(SYS_close, fd);
+	return err;
+}
+
+void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
+{
+	long fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	struct stat st;
+
+	if (pb_sys_failed(fd))
+		return;
+	if (!pb_sys(SYS_fstat, fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino &&
+	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)))
+		pb_bpf_become_owner(map, (int)fd);
+	pb_sys(SYS_close, fd);
+}

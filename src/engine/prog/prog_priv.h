@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef PB_ENGINE_PROG_PROG_PRIV_H
+#define PB_ENGINE_PROG_PROG_PRIV_H
+#include <stddef.h>
+#include "base/base.h"
+#include "bpf/core/program.h"
+
+#define PB_PROG_AT_ONE	8		/* programs at a site's entry, and at its return */
+
+/* A site with programs. Found by its address, without a lock. */
+struct prog_site {
+	struct pb_site *site;		/* published last; GONE in prog.c: its module went */
+	uint64_t ip, next, idle;	/* where the function begins; prog.h */
+	uint32_t number;		/* among all modules' functions */
+	uint16_t watch;			/* of open calls, PB_WATCH_BELOW > watch > 0 */
+	uint32_t nr_entry, nr_return;
+	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
+};
+
+/* A run at a hit, and what the hit knows besides. */
+struct pb_prog_run {
+	uint64_t frame;			/* arch/x86_64/prog_call.S */
+	struct pb_bpf_run run;
+	const struct prog_site *at;	/* of which function */
+	uint64_t value;			/* bpf_override_return()'s */
+	bool overridden;
+	bool at_entry;			/* the return address is where the stack pointer points */
+	struct pb_prog_open *open;	/* NULL: nested too deeply to be looked after */
+};
+
+_Static_assert(offsetof(struct pb_prog_run, run) == 8, "prog_call.S");
+
+/* prog_call.S: what pb_bpf_enter() does, where unwinders may come; and room for native code. */
+uint64_t pb_prog_call(const void *ctx, struct pb_bpf_run *run,
+		      uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run));
+extern char pb_prog_code[];
+
+static inline struct pb_prog_run *pb_prog_run_of(struct pb_bpf_run *run)
+{
+	return pb_container_of(run, struct pb_prog_run, run);
+}
+
+/* prog_load.c. Context: start. */
+struct pb_progs;
+struct pb_prog_file {
+	const struct pb_progs *head;
+	const struct pb_progs_map *maps;
+	const struct pb_progs_prog *progs;
+	const struct pb_progs_link *links;
+	uint64_t size;
+};
+bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
+/* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
+void pb_prog_use_pages(void);
+/* Verifies, and makes, the file's program of that number. 0 or -errno. */
+int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps, uint32_t nr_maps,
+		 struct pb_bpf_prog **prog);
+
+/* prog_run.c. Context: hit path. A run from `slot` begins, and ends. */
+struct pb_thread;
+int pb_prog_runs_start(void);		/* before the first; -errno */
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
+void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
+/* A lane of nr (> 0) per-CPU values, for itself if there is one. */
+uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
+/* For struct pb_bpf_host. */
+void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
+void pb_prog_gives(struct pb_bpf_run *run, void *what);
+/* In a forked child: the threads of these runs aren't here. */
+void pb_prog_forget_runs(void);
+#endif

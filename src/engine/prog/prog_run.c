@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Runs of programs that are under way, by thread.
+ *
+ * In the kernel no handler runs in the middle of a program. Here a signal that comes
+ * there, and isn't the program's own fault, is queued once more behind a mask of all, and
+ * comes when the run is over. Where that can't be (handlers that went past sigaction, a
+ * sandbox, faults) a handler may leave the run by a jump, or end the thread. Such a run is
+ * never gone on with: what it holds (a lane, a record reserved in a ring buffer, a lock)
+ * is given back when that is noticed, at the thread's next hit from further up on the same
+ * stack, or at a hit of the state's next thread.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/pages.h"
+#include "base/sys.h"
+#include "bpf/core/host.h"
+#include "bpf/map/map.h"
+#include "bpf/map/map_ringbuf.h"
+#include "engine/prog/prog.h"
+#include "engine/prog/prog_priv.h"
+#include "engine/graph/thread.h"
+#include "engine/uaccess.h"
+
+#define MOST_NESTED	4		/* in handlers; deeper ones are not looked after */
+#define MOST_HELD	4
+
+struct pb_prog_open {
+	uint64_t slot;
+	const struct pb_stack *stack;
+	uint32_t lane;			/* and 1; 0: none */
+	uint32_t nr_held;
+	bool handler;			/* one was called in the middle of it */
+	struct {
+		struct pb_bpf_map *map;
+		void *what;
+	} held[MOST_HELD];
+};
+
+static struct thread_runs {
+	uint32_t tid, depth;
+	uint32_t deferred;		/* signals wait for the end of the run of that depth, behind a mask; */
+	uint64_t mask;			/* the thread's own one */
+	struct pb_prog_open runs[MOST_NESTED];
+} *thread_runs;
+static uint8_t lane_taken[PB_BPF_MAX_LANES];
+
+int pb_prog_runs_start(void)
+{
+	long p = pb_pages_map(0, sizeof(*thread_runs) * PB_MAX_THREADS, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (pb_sys_failed(p))
+		return (int)p;
+	thread_runs = (void *)p;
+	return 0;
+}
+
+/* A lane for itself, at first the processor's; the last one is shared when all are taken. */
+static uint32_t take_lane(uint32_t first, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t lane = (first + i) % nr;
+
+		if (!lane_taken[lane] && !__atomic_exchange_n(&lane_taken[lane], 1, __ATOMIC_ACQUIRE))
+			return lane + 1;
+	}
+	return 0;
+}
+
+static void give_lane(struct pb_prog_open *o)
+{
+	uint32_t lane = o->lane;
+
+	o->lane = 0;
+	pb_barrier();
+	if (lane)
+		__atomic_store_n(&lane_taken[lane - 1], 0, __ATOMIC_RELEASE);
+}
+
+static void abandon(struct pb_prog_open *o)
+{
+	while (o->nr_held) {
+		struct pb_bpf_map *map = o->held[--o->nr_held].map;
+		void *what = o->held[o->nr_held].what;
+
+		pb_barrier();
+		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
+			pb_bpf_ringbuf_submit(map, what, BPF_RB_NO_WAKEUP, true);
+		else
+			pb_bpf_map_unlock(map, what);
+	}
+	give_lane(o);
+}
+
+/* A handler's hits lie below the interrupted run's, or on another stack. */
+static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t slot)
+{
+	return o->stack == t->stack && slot >= o->slot;
+}
+
+/* What waits comes here, at once. */
+static void let_signals_in(struct thread_runs *r)
+{
+	uint64_t mask = r->mask;
+
+	r->deferred = 0;
+	pb_barrier();
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+}
+
+#define BIT(sig)	(1ull << ((sig) - 1))
+#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
+
+/* All signals, until the handler returns. */
+static bool blocked(void)
+{
+	uint64_t mask = ~FAULTS;
+
+	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
+}
+
+/* Once more, behind a mask of all: of the handler, too, as with SA_NODEFER its own signal isn't in its mask. Not
+ * with SA_RESETHAND: it would not come a second time, the kernel has forgotten the handler. Without SA_SIGINFO
+ * there is no siginfo. */
+static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
+{
+	struct { uint64_t handler, flags, restorer, mask; } now;
+
+	if (pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1)
+		return false;
+	if (now.flags & SA_SIGINFO)
+		return !(BIT(sig) & FAULTS && info->si_code > 0) && blocked() &&
+		       !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
+	return !(BIT(sig) & FAULTS) && blocked() && !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
+}
+
+bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
+{
+	ucontext_t *uc = ucontext;
+	struct pb_thread *t = pb_tls;
+	uint64_t mask;
+	struct thread_runs *r = t->top && thread_runs ? &thread_runs[pb_thread_number(t)] : NULL;
+
+	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
+		return false;
+	if (r->runs[r->depth - 1].handler || !pb_calls_are_safe() || !queue(sig, siginfo, t)) {
+		r->runs[r->depth - 1].handler = true;
+		return false;
+	}
+	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
+	if (!r->deferred) {
+		r->mask = mask;
+		r->deferred = r->depth;
+	}
+	mask |= ~FAULTS;
+	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
+	return true;
+}
+
+static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint64_t slot, bool all)
+{
+	while (r->depth && (all || is_left(&r->runs[r->depth - 1], t, slot))) {
+		abandon(&r->runs[r->depth - 1]);
+		pb_barrier();
+		r->depth--;
+	}
+	if (r->depth < r->deferred)
+		let_signals_in(r);
+}
+
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
+{
+	struct thread_runs *r = &thread_runs[pb_thread_number(t)];
+	struct pb_prog_open *o;
+
+	if (pb_unlikely(r->tid != t->w.tid)) {
+		abandon_left(r, t, slot, true);
+		r->tid = t->w.tid;
+	} else if (pb_unlikely(r->depth)) {
+		abandon_left(r, t, slot, false);
+	}
+	if (r->depth >= MOST_NESTED)
+		return NULL;
+	o = &r->runs[r->depth];
+	o->slot = slot;
+	o->stack = t->stack;
+	o->lane = 0;
+	o->nr_held = 0;
+	o->handler = false;
+	pb_barrier();
+	r->depth++;
+	return o;
+}
+
+uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr)
+{
+	if (!o)
+		return nr - 1;
+	o->lane = take_lane(cpu % nr, nr);
+	return o->lane ? o->lane - 1 : nr - 1;
+}
+
+void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
+{
+	struct thread_runs *r = &thread_runs[pb_thread_number(t)];
+
+	if (!o)
+		return;
+	if (o->lane)
+		give_lane(o);
+	pb_barrier();
+	if (r->depth && o == &r->runs[r->depth - 1])
+		r->depth--;
+	if (pb_unlikely(r->depth < r->deferred))
+		let_signals_in(r);
+}
+
+void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what)
+{
+	struct pb_prog_open *o = pb_prog_run_of(run)->open;
+
+	if (!o || o->nr_held == MOST_HELD)
+		return;
+	o->held[o->nr_held].map = map;
+	o->held[o->nr_held].what = what;
+	pb_barrier();
+	o->nr_held++;
+}
+
+void pb_prog_gives(struct pb_bpf_run *run, void *what)
+{
+	struct pb_prog_open *o = pb_prog_run_of(run)->open;
+
+	for (uint32_t i = 0; o && i < o->nr_held; i++) {
+		if (o->held[i].what != what)
+			continue;
+		o->held[i] = o->held[o->nr_held - 1];
+		pb_barrier();
+		o->nr_held--;
+		return;
+	}
+}
+
+void pb_prog_forget_runs(void)
+{
+	for (uint32_t i = 0; i < PB_MAX_THREADS; i++)
+		if (thread_runs[i].depth)
+			thread_runs[i].depth = thread_runs[i].deferred = 0;
+	for (uint32_t i = 0; i < PB_BPF_MAX_LANES; i++)
+		lane_taken[i] = 0;
+}

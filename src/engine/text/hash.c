@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Filters: function patterns in the order they were written. */
+#include "engine/files.h"
+#include "engine/text/ftrace.h"
+#include "abi/analysis_access.h"
+#include "base/glob.h"
+#include "base/mem.h"
+
+struct pb_pattern {
+	struct pb_pattern *next;
+	const char *text;	/* as it was written */
+	const char *function;	/* glob */
+	const char *module;	/* glob, or NULL */
+	bool remove, exact;
+};
+
+/* Taking away from nothing leaves nothing, which means all. */
+bool pb_hash_empty(const struct ftrace_hash *h)
+{
+	for (const struct pb_pattern *p = h->first; p; p = p->next)
+		if (!p->remove)
+			return false;
+	return true;
+}
+
+static bool module_matches(const struct pb_pattern *p, const struct pb_module *m)
+{
+	return !p->module ||
+	       pb_glob_match(p->module, pb_analysis_string(m->analysis, m->analysis->soname));
+}
+
+static bool name_matches(const struct pb_pattern *p, const char *name)
+{
+	return p->exact ? pb_streq(p->function, name) : pb_glob_match(p->function, name);
+}
+
+static bool matches(const struct pb_pattern *p, const struct pb_module *m, uint32_t func)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis) + func;
+	const char *a;
+
+	if (!module_matches(p, m))
+		return false;
+	if (name_matches(p, pb_func_name(m->analysis, f)))
+		return true;
+	if (!f->aliases)
+		return false;
+	for (a = pb_analysis_string(m->analysis, f->aliases); *a;) {
+		char name[256];
+		size_t n = 0;
+
+		while (a[n] && a[n] != '\n' && n < sizeof(name) - 1)
+			name[n] = a[n], n++;
+		name[n] = 0;
+		if ((*name != PB_ALIAS_MARK || p->exact) && name_matches(p, name))
+			return true;
+		a += n;
+		while (*a && *a++ != '\n')
+			;
+	}
+	return false;
+}
+
+bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func)
+{
+	bool has = false;
+
+	for (const struct pb_pattern *p = h->first; p; p = p->next)
+		if (has == p->remove && matches(p, m, func))
+			has = !p->remove;
+	return has;
+}
+
+static bool is_glob(const char *s)
+{
+	for (; *s; s++)
+		if (*s == '*' || *s == '?' || *s == '[' || *s == '\\')
+			return true;
+	return false;
+}
+
+/* "[!]function[:mod:module]"; the copy belongs to the pattern. */
+static struct pb_pattern *parse(const char *text)
+{
+	size_t n = strlen(text);
+	struct pb_pattern *p = pb_arena_alloc(sizeof(*p) + 2 * n + 2);
+	char *copy, *function;
+
+	if (!p)
+		return NULL;
+	*p = (struct pb_pattern){ .text = (char *)(p + 1) };
+	memcpy(p + 1, text, n + 1);
+	function = copy = (char *)(p + 1) + n + 1;
+	memcpy(copy, text, n + 1);
+	if (*function == '!') {
+		p->remove = true;
+		function++;
+	}
+	for (char *c = function; *c; c++) {
+		if (*c == ':' && n >= 5 && !memcmp(c, ":mod:", 5)) {
+			*c = 0;
+			p->module = c + 5;
+			break;
+		}
+	}
+	p->function = *function ? function : "*";
+	p->exact = *p->function == PB_ALIAS_MARK || !is_glob(p->function);
+	return p;
+}
+
+static bool known(const struct pb_pattern *p)
+{
+	for (uint32_t k = 0; k < pb_nr_modules; k++) {
+		const struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->first_site)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			if (matches(p, m, i))
+				return true;
+	}
+	return false;
+}
+
+static bool holds_any(const struct ftrace_hash *h)
+{
+	for (uint32_t k = 0; k < pb_nr_modules; k++) {
+		const struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->first_site)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			if (pb_hash_has(h, m, i))
+				return true;
+	}
+	return false;
+}
+
+/* A program that is followed through exec has other functions: only a write
+ * while it runs must match. */
+static bool must_match;
+
+static int add_word(char *word, void *arg)
+{
+	struct ftrace_hash *h = arg;
+	struct pb_pattern *p;
+
+	if (*word == '#')
+		return 0;
+	p = parse(word);
+	if (!p)
+		return -12;
+	if (must_match && !known(p)) {
+		pb_file_error = "no function matches";
+		return -22;
+	}
+	if (h->last)
+		h->last->next = p;
+	else
+		h->first = p;
+	h->last = p;
+	return 0;
+}
+
+int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
+{
+	struct ftrace_hash new = append ? *h : (struct ftrace_hash){ 0 };
+	struct pb_pattern *old_last = new.last;
+	int err;
+
+	must_match = live;
+	err = pb_each_word(text, add_word, &new);
+	if (err) {
+		if (old_last)
+			old_last->next = NULL;
+		return err;
+	}
+	/* what the last function was taken from holds nothing: as in the kernel,
+	 * where a filter is a set of functions */
+	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
+	return 0;
+}
+
+void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before)
+{
+	if (before.last)
+		before.last->next = NULL;
+	*h = before;
+}
+
+void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty)
+{
+	if (pb_hash_empty(h)) {
+		pb_seq_puts(s, if_empty);
+		return;
+	}
+	for (uint32_t k = 0; k < pb_nr_modules && !pb_seq_full(s); k++) {
+		const struct pb_module *m = &pb_modules[k];
+
+		if (!m->present || !m->first_site)
+			continue;
+		for (uint32_t i = 0; i < m->analysis->nr_funcs && !pb_seq_full(s); i++) {
+			if (!pb_hash_has(h, m, i))
+				continue;
+			pb_seq_puts(s, pb_func_name(m->analysis,
+						    pb_analysis_funcs(m->analysis) + i));
+			pb_seq_puts(s, "\n");
+		}
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine/text/text_priv.h"
+#include "abi/analysis_check.h"
+#include "base/base.h"
+#include "base/pages.h"
+#include "base/sys.h"
+
+
+struct pb_module pb_modules[PB_MAX_MODULES];
+uint32_t pb_nr_modules;
+
+const uint32_t *pb_text_pid;
+static uint32_t lock;
+
+/* The holder's PID: one that is not ours was copied by a fork. No system call where
+ * the PID is known: a filter may forbid it, and dlopen comes here. */
+void pb_text_lock(void)
+{
+	uint32_t known = pb_text_pid ? *pb_text_pid : 0, free = 0;
+	uint32_t me = known ? known : (uint32_t)pb_sys(SYS_getpid);
+
+	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
+					    __ATOMIC_RELAXED)) {
+		if (free == me)
+			free = 0;	/* held: wait; else take it over */
+		pb_sys(SYS_sched_yield);
+	}
+}
+
+void pb_text_unlock(void)
+{
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+static bool image_matches(const struct pb_analysis *a, uint64_t bias)
+{
+	if (!a->note_vaddr)
+		return true;	/* each window's bytes are compared all the same */
+	return !memcmp((const void *)(bias + a->note_vaddr), a->build_id, a->build_id_len);
+}
+
+struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
+			      uint64_t link_map, uint32_t first_site, uint32_t number,
+			      const char **why)
+{
+	const struct pb_analysis *a = analysis;
+	struct pb_module *m;
+	uint32_t i;
+
+	if (pb_analysis_check(analysis, size)) {
+		*why = "its analysis is damaged";
+		return NULL;
+	}
+	if (!image_matches(a, bias)) {
+		*why = "it is not the file on disk (replaced since it was loaded?)";
+		return NULL;
+	}
+	for (i = 0; i < pb_nr_modules && pb_modules[i].present; i++)
+		;
+	if (i == PB_MAX_MODULES) {
+		*why = "too many modules";
+		return NULL;
+	}
+	m = &pb_modules[i];
+	*m = (struct pb_module){ .analysis = a, .bias = bias, .link_map = link_map,
+				 .first_site = first_site, .number = number };
+	pb_barrier();
+	m->present = true;
+	if (i == pb_nr_modules)
+		__atomic_store_n(&pb_nr_modules, i + 1, __ATOMIC_RELEASE);
+	return m;
+}
+
+/* Nobody can be in its stubs that is not in text which is unmapped with it. */
+void pb_text_remove(struct pb_module *m)
+{
+	struct pb_module gone = *m;
+
+	m->present = false;
+	m->sites = NULL;
+	m->stubs = NULL;
+	m->exits = NULL;
+	m->stubs_size = 0;
+	pb_barrier();
+	pb_ride_remove(m);
+	pb_jit_withdraw(m);
+	pb_stubs_unmap(&gone);
+	pb_pages_unmap((uint64_t)gone.analysis, gone.analysis->size);
+}
+
+struct pb_module *pb_site_module(const struct pb_site *s)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+
+		if (m->sites && (uint64_t)s - m->region < m->region_size)
+			return m;
+	}
+	return NULL;
+}
+
+bool pb_in_stub(uint64_t pc)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++)
+		if (pb_modules[i].sites && pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_size)
+			return true;
+	return pb_ride_at(pc);
+}
+
+struct pb_module *pb_module_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+
+		if (m->present && address - m->bias - m->analysis->image_start <
+				  m->analysis->image_end - m->analysis->image_start)
+			return m;
+	}
+	return NULL;
+}
+
+struct pb_site *pb_site_by_id(uint32_t id)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+
+		if (m->present && m->first_site && id - m->first_site < m->analysis->nr_funcs)
+			return &m->sites[id - m->first_site];
+	}
+	return NULL;
+}
+
+uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s)
+{
+	return (uint64_t)m->stubs + s->stub + PB_STUB_IDLE;
+}

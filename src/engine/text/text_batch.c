@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/mman.h>
+#include "engine/text/text_priv.h"
+#include "arch/x86_64/stop.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+#include "base/pages.h"
+#include "base/sys.h"
+#include "ring/writer.h"
+
+uint64_t pb_text_ns;
+
+/*
+ * The batch, in the order in which it is written, each part complete before
+ * the next begins: large ones take several stops, between which threads run.
+ * What fails is taken back in the other order.
+ *
+ *   HOLES_ON	holes get their jump; nothing leads there yet
+ *   RIDES_OFF	windows that ride on another function's jump, which still stands
+ *   WINDOWS	and the compiled-in calls; an exit that rides on code displaced for it goes with that
+ *   RIDES_ON	the jumps that are ridden on stand
+ *   HOLES_OFF	holes get their bytes back; nothing leads there any more
+ */
+enum { HOLES_ON, RIDES_OFF, WINDOWS, RIDES_ON, HOLES_OFF, NR_PARTS };
+
+static struct part {
+	struct pb_patch *p;
+	size_t nr, max;
+	size_t done;		/* were written, perhaps */
+} batch[NR_PARTS];
+static int batch_error;
+
+void pb_text_begin(void)
+{
+	for (int i = 0; i < NR_PARTS; i++)
+		batch[i].nr = 0;
+	batch_error = 0;
+}
+
+static bool grow(struct part *part)
+{
+	size_t max = part->max ? 2 * part->max : 4096;
+	long p = pb_pages_map(0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pb_sys_failed(p)) {
+		batch_error = (int)p;
+		return false;
+	}
+	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
+	if (part->p)
+		pb_pages_unmap((uint64_t)part->p, part->max * sizeof(*part->p));
+	part->p = (struct pb_patch *)p;
+	part->max = max;
+	return true;
+}
+
+static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, uint8_t len)
+{
+	struct pb_patch *p;
+
+	if (part->nr == part->max && !grow(part))
+		return;
+	p = &part->p[part->nr++];
+	p->addr = addr;
+	p->len = len;
+	p->hole = false;
+	memcpy(p->bytes, bytes, len);
+}
+
+/* In padding. When the jump is taken out a thread may stand at it. */
+static void add_hole(struct part *part, uint64_t hole, const uint8_t *to)
+{
+	size_t nr = part->nr;
+
+	add_patch(part, hole, to, PB_JUMP_LEN);
+	if (part->nr > nr)
+		part->p[nr].hole = true;
+}
+
+static void refuse(struct pb_site *s, enum pb_refused why)
+{
+	if (!(s->flags & FTRACE_FL_REFUSED))
+		s->flags |= FTRACE_FL_REFUSED | (uint64_t)why << FTRACE_FL_REASON_SHIFT;
+}
+
+static bool displaces(const struct pb_recipe *r, uint64_t text)
+{
+	return !memcmp((const void *)text, pb_recipe_rest(r), r->window_len) ||
+	       !memcmp((const void *)text, pb_recipe_orig(r), r->window_len);
+}
+
+bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p)
+{
+	if (!displaces(p->recipe, m->bias + p->window))
+		return false;
+	if (p->second)
+		return displaces(p->second, m->bias + pb_place_second(p));
+	return !p->via || !pb_hole_is_patched(m, p);
+}
+
+static bool emit_stub(struct pb_module *m, struct pb_site *s)
+{
+	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
+	uint32_t stub;
+
+	if (!pb_place_as_in_file(m, &p)) {
+		refuse(s, PB_REFUSED_DIFFERS);
+		return false;
+	}
+	stub = pb_stub_of_site(m, s, &p);
+	if (!stub) {
+		refuse(s, PB_REFUSED_RANGE);
+		return false;
+	}
+	m->stubs_used = true;
+	s->stub = stub;
+	if (!(s->flags & FTRACE_FL_DIRECT))
+		s->body = (uint64_t)m->stubs + stub + PB_STUB_IDLE;
+	s->handler = pb_site_idle(m, s);
+	return true;
+}
+
+static bool rides(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_site_func(m, s)->flags & PB_FUNC_RIDES;
+}
+
+static bool carries(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_func_carries(m->analysis, pb_site_func(m, s));
+}
+
+/* Somebody rides on its jump. */
+static bool shares(const struct pb_module *m, const struct pb_site *s)
+{
+	return carries(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
+}
+
+/* The stub of a site that has none yet. Of two that share a jump both get
+ * theirs at once, as where it goes is settled then. */
+static bool make_stub(struct pb_module *m, struct pb_site *s)
+{
+	struct pb_site *rider = rides(m, s) ? s : carries(m, s) ? s - 1 : NULL;
+
+	if (!emit_stub(m, s))
+		return false;
+	if (!rider || rider->flags & FTRACE_FL_REFUSED) {
+		pb_rider_make(m, s);
+		return true;
+	}
+	if ((!rider->stub && !emit_stub(m, rider)) || (!rider[1].stub && !emit_stub(m, rider + 1)) ||
+	    !pb_ride_make(m, m->bias + pb_func_window(pb_site_func(m, rider)),
+			  (uint64_t)m->stubs + rider[0].stub, (uint64_t)m->stubs + rider[1].stub))
+		refuse(rider, PB_REFUSED_RANGE);
+	return !(s->flags & FTRACE_FL_REFUSED);
+}
+
+static int hole_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body)
+{
+	uint64_t hole = m->bias + pb_place_hole(p);
+	uint8_t bytes[PB_DIG_LEN];
+
+	if (pb_place_dug(p)) {
+		if (pb_dig_emit(bytes, hole - PB_JUMP_LEN, body + pb_body_second(p), stub))
+			return -34;
+		add_patch(&batch[HOLES_ON], hole - PB_JUMP_LEN, bytes, PB_DIG_LEN);
+	} else {
+		if (pb_jump_emit(bytes, hole, stub))
+			return -34;
+		add_hole(&batch[HOLES_ON], hole, bytes);
+	}
+	return 0;
+}
+
+static void hole_off(struct pb_module *m, const struct pb_place *p)
+{
+	if (pb_place_dug(p))
+		add_patch(&batch[HOLES_OFF], m->bias + pb_place_second(p), pb_recipe_rest(p->second),
+			  PB_DIG_LEN);
+	else
+		add_hole(&batch[HOLES_OFF], m->bias + pb_place_hole(p), pb_recipe_hole(p->recipe));
+}
+
+/* The jump of one byte, and after it the carrier's. */
+static int rides_on(const struct pb_place *p, uint64_t window)
+{
+	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN] = { 0xe9 };
+	uint64_t carrier = window + PB_JUMP_RIDE, to = pb_ride_target(carrier);
+
+	if (!to || pb_jump_emit(bytes + PB_JUMP_RIDE, carrier, to))
+		return -34;
+	add_patch(&batch[WINDOWS], window, bytes, (uint8_t)pb_place_patch_len(p));
+	return 0;
+}
+
+static int window_on(struct pb_module *m, const struct pb_place *p, uint64_t to)
+{
+	uint64_t window = m->bias + p->window;
+	uint8_t jump[PB_JUMP_LEN] = { 0xe9 };
+
+	if (pb_place_carries(p))
+		return rides_on(p, window);
+	if (p->rides) {
+		add_patch(&batch[RIDES_ON], window, jump, PB_JUMP_RIDE);
+		return 0;
+	}
+	if (p->via)
+		pb_jump_emit_short(jump, p->via);
+	else if (pb_jump_emit(jump, window, to))
+		return -34;
+	add_patch(&batch[WINDOWS], window, jump, (uint8_t)pb_place_jump_len(p));
+	return 0;
+}
+
+int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
+		unsigned *has)
+{
+	int err = 0;
+
+	if (p->via && !(*has & PB_HAS_HOLE)) {
+		err = hole_on(m, p, stub, body);
+		*has |= err ? 0 : PB_HAS_HOLE;
+	}
+	if (!err && !(*has & PB_HAS_WINDOW)) {
+		err = window_on(m, p, stub);
+		*has |= err ? 0 : PB_HAS_WINDOW;
+	}
+	return err;
+}
+
+static void window_off(struct pb_module *m, const struct pb_place *p)
+{
+	bool rides = p->rides && !pb_place_carries(p);
+	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN];
+
+	memcpy(bytes, pb_recipe_rest(p->recipe), pb_place_jump_len(p));
+	if (pb_place_carries(p))
+		memcpy(bytes + PB_JUMP_RIDE, pb_recipe_rest(p->second), PB_JUMP_LEN);
+	add_patch(&batch[rides ? RIDES_OFF : WINDOWS], m->bias + p->window, bytes,
+		  (uint8_t)pb_place_patch_len(p));
+}
+
+void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has)
+{
+	if (*has & PB_HAS_WINDOW)
+		window_off(m, p);
+	if (*has & PB_HAS_HOLE)
+		hole_off(m, p);
+	*has = 0;
+}
+
+unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p)
+{
+	return (pb_window_is_patched(m, p) ? PB_HAS_WINDOW : 0) |
+	       (p->via && pb_hole_is_patched(m, p) ? PB_HAS_HOLE : 0);
+}
+
+static unsigned has_of(const struct pb_site *s)
+{
+	return (s->flags & FTRACE_FL_ENABLED ? PB_HAS_WINDOW : 0) |
+	       (s->flags & FTRACE_FL_HOLE ? PB_HAS_HOLE : 0);
+}
+
+static void set_has(struct pb_site *s, unsigned has)
+{
+	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
+	s->flags |= (has & PB_HAS_WINDOW ? FTRACE_FL_ENABLED : 0) | (has & PB_HAS_HOLE ? FTRACE_FL_HOLE : 0);
+}
+
+static void change_on(struct pb_module *m, struct pb_site *s)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+	struct pb_place p = pb_func_place(m->analysis, f);
+	unsigned has = has_of(s);
+	uint64_t stub, to;
+	int err = 0;
+
+	if (!s->stub && !make_stub(m, s))
+		return;
+	if (rides(m, s)) {
+		pb_text_change(m, s + 1, true);
+		err = pb_text_settled(s + 1, true) ? 0 : -34;
+	}
+	stub = (uint64_t)m->stubs + s->stub;
+	to = shares(m, s) ? pb_ride_target(m->bias + pb_func_window(f)) : 0;
+	if (!err)
+		err = pb_batch_on(m, &p, to ? to : stub, stub + PB_STUB_COPY, &has);
+	set_has(s, has);
+	if (err)
+		refuse(s, PB_REFUSED_RANGE);
+}
+
+static void change_off(struct pb_module *m, struct pb_site *s)
+{
+	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
+	unsigned has = has_of(s);
+
+	if ((carries(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_rider_is_on(m, s))
+		return;
+	pb_batch_off(m, &p, &has);
+	set_has(s, has);
+}
+
+void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
+{
+	if (s->flags & FTRACE_FL_REFUSED)
+		return;
+	if (on)
+		change_on(m, s);
+	else
+		change_off(m, s);
+}
+
+void pb_text_look(struct pb_module *m, struct pb_site *s)
+{
+	struct pb_place p;
+
+	if (!s->stub)
+		return;
+	p = pb_func_place(m->analysis, pb_site_func(m, s));
+	set_has(s, pb_place_look(m, &p));
+}
+
+void pb_text_change_nops(struct pb_module *m, bool on)
+{
+	const struct pb_nop *n = pb_analysis_nops(m->analysis);
+
+	for (uint32_t i = 0; i < m->analysis->nr_nops; i++) {
+		uint64_t addr = m->bias + n[i].addr;
+		const uint8_t *want = on ? n[i].orig : pb_nop_bytes(n[i].len);
+
+		if (!memcmp((void *)addr, want, n[i].len))
+			add_patch(&batch[WINDOWS], addr, on ? pb_nop_bytes(n[i].len) : n[i].orig, n[i].len);
+	}
+}
+
+/* Heap sort by address, skipped when they come in order, as they nearly always do. */
+static void sift_down(struct pb_patch *p, size_t root, size_t nr)
+{
+	for (size_t child; (child = 2 * root + 1) < nr; root = child) {
+		struct pb_patch tmp;
+
+		if (child + 1 < nr && p[child].addr < p[child + 1].addr)
+			child++;
+		if (p[root].addr >= p[child].addr)
+			return;
+		tmp = p[root];
+		p[root] = p[child];
+		p[child] = tmp;
+	}
+}
+
+static void sort_patches(struct pb_patch *p, size_t nr)
+{
+	size_t i;
+
+	for (i = 1; i < nr && p[i - 1].addr <= p[i].addr; i++)
+		;
+	if (i >= nr)
+		return;
+	for (i = nr / 2; i--;)
+		sift_down(p, i, nr);
+	for (i = nr; i-- > 1;) {
+		struct pb_patch tmp = p[0];
+
+		p[0] = p[i];
+		p[i] = tmp;
+		sift_down(p, 0, i);
+	}
+}
+
+static int write_part(struct part *part, bool live)
+{
+	struct pb_stop stop = { .p = part->p, .nr = part->nr, .moved = pb_text_moved_pc };
+	int err;
+
+	if (!part->nr)
+		return 0;
+	if (!live) {
+		part->done = part->nr;
+		return pb_text_poke(part->p, part->nr, -1);
+	}
+	err = pb_stop_world(&stop);
+	part->done = stop.done;
+	return err;
+}
+
+static void save_old(struct part *part)
+{
+	for (size_t i = 0; i < part->nr; i++)
+		memcpy(part->p[i].old, (const void *)part->p[i].addr, part->p[i].len);
+	part->done = 0;
+}
+
+/* Holes in padding whose windows the batch didn't come to: nobody was there, no
+ * stop. In code somebody may be. */
+static void take_back_holes(void)
+{
+	const struct part *part = &batch[HOLES_ON];
+
+	for (size_t i = 0; i < part->done; i++) {
+		struct pb_patch p = part->p[i];
+		const struct pb_module *m = pb_module_at(p.addr);
+		struct pb_place place;
+
+		if (!p.hole || !pb_hole_owner(m, p.addr, &place) || pb_window_is_patched(m, &place) ||
+		    !pb_hole_is_patched(m, &place))
+			continue;
+		memcpy(p.bytes, p.old, p.len);
+		pb_text_poke(&p, 1, -1);
+	}
+}
+
+/* As it was before, as far as the stops can be had. */
+static void take_back(bool live)
+{
+	int err = 0;
+
+	take_back_holes();
+	for (int i = NR_PARTS; i-- && !err;) {
+		struct part *part = &batch[i];
+
+		part->nr = part->done;
+		for (size_t k = 0; k < part->nr; k++)
+			memcpy(part->p[k].bytes, part->p[k].old, part->p[k].len);
+		err = write_part(part, live);
+	}
+}
+
+int pb_text_commit(bool live)
+{
+	uint64_t t0 = pb_now_ns();
+	int err = batch_error ? batch_error : pb_stubs_seal();
+
+	for (int i = 0; i < NR_PARTS; i++) {
+		sort_patches(batch[i].p, batch[i].nr);
+		save_old(&batch[i]);
+	}
+	for (int i = 0; i < NR_PARTS && !err; i++)
+		err = write_part(&batch[i], live);
+	if (err)
+		take_back(live);
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		if (m->present && m->stubs_used && !m->jit)
+			pb_jit_announce(m);
+	pb_text_ns += pb_now_ns() - t0;
+	if (pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
+		pb_ring_map.ring->max_stop_ns = pb_stop_longest_ns;
+	return err;
+}

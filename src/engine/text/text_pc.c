@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* From program counters in stubs, holes and displaced instructions to those
+ * that they stand for, and back. */
+#include "engine/text/text_priv.h"
+#include "abi/stubs.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+
+/* A jump, and where its stub is. */
+struct found {
+	struct pb_place place;
+	uint64_t stub;		/* 0: it has none */
+	uint64_t body;
+};
+
+static struct found of_func(const struct pb_module *m, const struct pb_func *f)
+{
+	uint32_t stub = m->sites[f - pb_analysis_funcs(m->analysis)].stub;
+	uint64_t at = stub ? (uint64_t)m->stubs + stub : 0;
+
+	return (struct found){ pb_func_place(m->analysis, f), at, at + PB_STUB_COPY };
+}
+
+static struct found of_window(const struct pb_module *m, const struct pb_exit_window *w)
+{
+	const struct pb_func *f = pb_window_func(m->analysis, w);
+	uint32_t stub = m->exits ? m->exits[w - pb_analysis_windows(m->analysis)].stub : 0;
+	uint64_t at = stub ? (uint64_t)m->stubs + stub : 0;
+
+	return f ? of_func(m, f) : (struct found){ pb_window_place(m->analysis, w), at, at };
+}
+
+/* The one that has its hole behind `from` and not behind `to`, link-time addresses. */
+static bool find_hole(const struct pb_module *m, uint64_t from, uint64_t to, struct found *found)
+{
+	const struct pb_func *f = pb_analysis_hole_in(m->analysis, from, to);
+	const struct pb_exit_window *w = f ? NULL : pb_window_hole_in(m->analysis, from, to);
+
+	if (f)
+		*found = of_func(m, f);
+	else if (w)
+		*found = of_window(m, w);
+	return f || w;
+}
+
+bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
+{
+	struct found found;
+	bool is = find_hole(m, pc - m->bias - 1, pc - m->bias, &found);
+
+	if (is)
+		*p = found.place;
+	return is;
+}
+
+/* Does the jump of a hole stand at pc? */
+static bool at_hole(const struct pb_module *m, uint64_t pc, struct found *found)
+{
+	return m && m->sites && find_hole(m, pc - m->bias - 1, pc - m->bias, found) && found->stub &&
+	       pb_hole_is_patched(m, &found->place);
+}
+
+/* The window of exits in whose stub the code at `off` lies, or NULL. */
+static const struct pb_exit_window *window_of_stub(const struct pb_module *m, uint64_t off)
+{
+	const uint32_t *at = pb_stubs_windows(m->stub_file);
+	uint32_t i = (uint32_t)pb_bisect(k, 0, m->analysis->nr_windows, at[k] <= off);
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + i - 1;
+	struct pb_place p;
+
+	if (!i || w->how == PB_EXIT_ENTRY)
+		return NULL;
+	p = pb_window_place(m->analysis, w);
+	return off - at[i - 1] < pb_body_size(&p) ? w : NULL;
+}
+
+/* The site in whose stub the code at `off` lies, or NULL. */
+static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t off)
+{
+	for (const uint8_t *at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
+		const struct pb_site *s = pb_stub_site(at);
+
+		if (s >= m->sites && s < m->sites + m->analysis->nr_funcs && pb_stub_is(at, s))
+			return s;
+	}
+	return NULL;
+}
+
+/* The instruction that stands at `off` in the module's stubs, or the entry. */
+static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
+{
+	const struct pb_exit_window *w = window_of_stub(m, off);
+	const struct pb_site *s = w ? NULL : site_of_stub(m, off);
+	uint64_t at = (uint64_t)m->stubs + off;
+	struct found found;
+
+	if (!w && !s)
+		return 0;
+	found = w ? of_window(m, w) : of_func(m, pb_site_func(m, s));
+	*own = at < found.body;
+	if (*own)
+		return m->bias + found.place.window;
+	return m->bias + pb_body_original(&found.place, (unsigned)(at - found.body), own);
+}
+
+uint64_t pb_text_original_pc(uint64_t pc, bool *own)
+{
+	struct pb_module *in = pb_module_at(pc);
+	struct found found;
+
+	*own = false;
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		const struct pb_module *m = &pb_modules[i];
+		uint64_t off = pc - (uint64_t)m->stubs, is;
+
+		if (!m->sites || off >= m->stubs_size)
+			continue;
+		is = original(m, off, own);
+		if (is)
+			return is;
+	}
+	if (at_hole(in, pc, &found))
+		return in->bias + found.place.window;
+	return pb_ride_at(pc);
+}
+
+/* The jump whose bytes in a window hold the address, but for the first, or that of a
+ * dig. */
+static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *found)
+{
+	int64_t i = pb_analysis_lower(m->analysis, addr), w = pb_window_lower(m->analysis, addr - 1);
+
+	if (i >= 0 && pb_analysis_funcs(m->analysis)[i].refused == PB_REFUSED_NOT) {
+		*found = of_func(m, pb_analysis_funcs(m->analysis) + i);
+		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
+			return true;
+	}
+	if (w >= 0) {
+		*found = of_window(m, pb_analysis_windows(m->analysis) + w);
+		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
+			return true;
+	}
+	return find_hole(m, addr - (PB_DIG_LEN - PB_JUMP_LEN), addr + PB_JUMP_LEN - 1, found) &&
+	       pb_place_dug(&found->place);
+}
+
+uint64_t pb_text_moved_pc(uint64_t pc)
+{
+	struct pb_module *m = pb_module_at(pc);
+	struct found found;
+	int copy;
+
+	if (!m || !m->sites)
+		return 0;
+	if (at_hole(m, pc, &found))
+		return found.stub;
+	if (!find_jump(m, pc - m->bias, &found) || !found.stub)
+		return 0;
+	copy = pb_body_copy(&found.place, pc - m->bias);
+	return copy < 0 ? 0 : found.body + (uint64_t)copy;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the parts of text share. */
+#ifndef PB_ENGINE_TEXT_TEXT_PRIV_H
+#define PB_ENGINE_TEXT_TEXT_PRIV_H
+#include "abi/analysis_place.h"
+#include "base/mem.h"
+#include "engine/text/text.h"
+
+static inline bool pb_window_is_patched(const struct pb_module *m, const struct pb_place *p)
+{
+	return memcmp((const void *)(m->bias + p->window), pb_recipe_rest(p->recipe),
+		      pb_place_jump_len(p));
+}
+
+/* Only with via. */
+static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_place *p)
+{
+	if (pb_place_dug(p))
+		return memcmp((const void *)(m->bias + pb_place_second(p)), pb_recipe_rest(p->second),
+			      PB_DIG_LEN);
+	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe), PB_JUMP_LEN);
+}
+
+/* text_returns.c: sets where the exits of a new module go. */
+void pb_returns_init(struct pb_module *m);
+
+/* text_stubs.c. The stub's offset, whose code is there then; 0: it can't be had. */
+uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
+uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
+/* Those of all modules become executable. */
+int pb_stubs_seal(void);
+void pb_stubs_unmap(const struct pb_module *m);
+
+/* text_pc.c: the place that has its hole at this address. */
+bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
+
+/* An exit may ride on the jump of the site's entry: its stub, and the places where the two jumps
+ * go, once the site's stub is made. False: there is none, or it is refused. */
+bool pb_rider_make(struct pb_module *m, const struct pb_site *s);
+bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s);
+
+/* text_batch.c: what of a place's jump the text has, or will have after the batch. */
+#define PB_HAS_WINDOW	1u
+#define PB_HAS_HOLE	2u
+
+/* The jump of a place to its stub, whose body stands at `body`; or the program's bytes.
+ * -ERANGE; *has says what was added to the batch. */
+int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
+		unsigned *has);
+void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
+unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
+/* Are the bytes in memory those of the file? */
+bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
+
+/* text_ride.c: the jump at `rider` of one byte, whose displacement is the first four bytes of
+ * the next one's. Finds the places where the two can go, and puts jumps there, on to `to` and
+ * `carrier_to`. */
+bool pb_ride_make(const struct pb_module *m, uint64_t rider, uint64_t to, uint64_t carrier_to);
+/* Where the jump of the carrier at this address is to go, or 0. */
+uint64_t pb_ride_target(uint64_t carrier);
+/* The address of the rider or carrier whose jump goes to pc, by way of the text; 0: none. */
+uint64_t pb_ride_at(uint64_t pc);
+void pb_ride_remove(const struct pb_module *m);
+
+/* text_jit.c: tells debuggers about all stubs of m, or about none. Context: as
+ * batches. */
+void pb_jit_announce(struct pb_module *m);
+void pb_jit_withdraw(struct pb_module *m);
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Windows of exits: their stubs, and their part of a batch. A window is wanted
+ * while one of the functions that are left through it wants its returns hooked.
+ * The window of an entry is in the text with its site, whoever wants it.
+ */
+#include "engine/text/text_priv.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+
+struct pb_returns pb_returns_now = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
+
+static void set_words(struct pb_returns *r, uint64_t ret, uint64_t jump)
+{
+	__atomic_store_n(&r->ret, ret, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->jump, jump, __ATOMIC_RELEASE);
+}
+
+void pb_text_returns(uint64_t ret, uint64_t jump)
+{
+	set_words(&pb_returns_now, ret, jump);
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		if (m->present && m->sites)
+			set_words(m->returns, ret, jump);
+}
+
+void pb_returns_init(struct pb_module *m)
+{
+	set_words(m->returns, pb_returns_now.ret, pb_returns_now.jump);
+}
+
+/* Nothing is written there: its bytes differ, or no stub can be had. */
+static bool usable(const struct pb_module *m, uint32_t window)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_func *f = pb_window_func(m->analysis, w);
+
+	if (!f)
+		f = pb_window_next(m->analysis, w);
+	if (m->exits[window].flags & PB_EXIT_FL_REFUSED)
+		return false;
+	/* what tells its calls itself isn't patched */
+	return !f || (f->kind != PB_SITE_CYG &&
+		      !(m->sites[f - pb_analysis_funcs(m->analysis)].flags & FTRACE_FL_REFUSED));
+}
+
+static bool is_on(const struct pb_module *m, uint32_t window)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_func *f = pb_window_func(m->analysis, w);
+
+	if (f)
+		return m->sites[f - pb_analysis_funcs(m->analysis)].flags & FTRACE_FL_ENABLED;
+	return m->exits[window].flags & PB_HAS_WINDOW;
+}
+
+static bool all_windows(const struct pb_module *m, const struct pb_site *s,
+			bool (*are)(const struct pb_module *m, uint32_t window))
+{
+	const struct pb_func *f = pb_site_func(m, s);
+	const uint32_t *window;
+	uint32_t nr;
+
+	if (!pb_func_returns(m->analysis, f))
+		return false;
+	window = pb_func_left_by(m->analysis, f, &nr);
+	for (uint32_t i = 0; i < nr; i++)
+		if (!are(m, window[i]))
+			return false;
+	return true;
+}
+
+bool pb_site_returns(const struct pb_module *m, const struct pb_site *s)
+{
+	return all_windows(m, s, usable);
+}
+
+bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s)
+{
+	return pb_site_returns(m, s) && all_windows(m, s, is_on);
+}
+
+void pb_text_want_returns(struct pb_module *m, const struct pb_site *s)
+{
+	const uint32_t *window;
+	uint32_t nr;
+
+	if (!pb_site_returns(m, s))
+		return;
+	window = pb_func_left_by(m->analysis, pb_site_func(m, s), &nr);
+	for (uint32_t i = 0; i < nr; i++)
+		m->exits[window[i]].flags |= PB_EXIT_FL_WANTED;
+	m->exits_used = true;
+}
+
+static struct pb_exit_site *exit_of(const struct pb_module *m, const struct pb_exit_window *w)
+{
+	return &m->exits[w - pb_analysis_windows(m->analysis)];
+}
+
+bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_func *f = pb_site_func(m, s);
+
+	const struct pb_exit_window *before;
+
+	if (!m->exits_used)
+		return false;
+	before = pb_func_before(m->analysis, f);
+	return (f->flags & PB_FUNC_EXITS && exit_of(m, pb_func_exits(m->analysis, f))->flags & PB_EXIT_FL_WANTED) ||
+	       (before && exit_of(m, before)->flags & (PB_EXIT_FL_WANTED | PB_HAS_WINDOW));
+}
+
+static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p)
+{
+	uint32_t stub = pb_place_as_in_file(m, p) ? pb_stub_of_exits(m, window, p) : 0;
+	uint64_t at = (uint64_t)m->stubs + stub;
+
+	if (!stub || (pb_place_carries(p) && !pb_ride_make(m, m->bias + p->window, at, at + pb_body_second(p))))
+		return false;
+	m->stubs_used = true;
+	__atomic_store_n(&m->exits[window].stub, stub, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool pb_rider_make(struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_exit_window *w = pb_func_before(m->analysis, pb_site_func(m, s));
+	struct pb_exit_site *e;
+	struct pb_place p;
+
+	if (!m->exits || !w)
+		return false;
+	e = exit_of(m, w);
+	p = pb_window_place(m->analysis, w);
+	if (!make_stub(m, (uint32_t)(e - m->exits), &p) ||
+	    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub, (uint64_t)m->stubs + s->stub)) {
+		e->flags |= PB_EXIT_FL_REFUSED;
+		return false;
+	}
+	return true;
+}
+
+bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s)
+{
+	const struct pb_exit_window *w = m->exits ? pb_func_before(m->analysis, pb_site_func(m, s)) : NULL;
+
+	return w && exit_of(m, w)->flags & PB_HAS_WINDOW;
+}
+
+static void change(struct pb_module *m, uint32_t window, bool on);
+
+/* Where the jump of a window of exits goes if another one rides on it, which has its stub from the same moment
+ * on; else to its own stub. */
+static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_exit_window *before = pb_window_rider(m->analysis, w);
+	uint64_t stub = (uint64_t)m->stubs + m->exits[window].stub, to;
+	struct pb_exit_site *rider = before ? exit_of(m, before) : NULL;
+	struct pb_place p;
+
+	if (!rider)
+		return stub;
+	if (is_new && !rider->stub) {
+		p = pb_window_place(m->analysis, before);
+		if (!make_stub(m, window - 1, &p) ||
+		    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + rider->stub, stub))
+			rider->flags |= PB_EXIT_FL_REFUSED;
+	}
+	to = pb_ride_target(m->bias + w->start);
+	return to ? to : stub;
+}
+
+/* The jump that it rides on, of a window of exits, stands. */
+static bool carrier_is_on(struct pb_module *m, uint32_t window)
+{
+	struct pb_exit_site *carrier = &m->exits[window + 1];
+
+	if (!(carrier->flags & (PB_HAS_WINDOW | PB_EXIT_FL_REFUSED)))
+		change(m, window + 1, true);
+	return carrier->flags & PB_HAS_WINDOW && m->exits[window].stub &&
+	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
+}
+
+/* The jump of the next function's entry stands before that of a window that rides on it. */
+static bool next_is_on(struct pb_module *m, uint32_t window)
+{
+	const struct pb_func *f = pb_window_next(m->analysis, pb_analysis_windows(m->analysis) + window);
+	struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
+
+	if (!s && pb_window_carrier(m->analysis, pb_analysis_windows(m->analysis) + window))
+		return carrier_is_on(m, window);
+	if (!s)
+		return true;
+	if (!pb_text_settled(s, true))
+		pb_text_change(m, s, true);
+	return pb_text_settled(s, true) && m->exits[window].stub;
+}
+
+static void change(struct pb_module *m, uint32_t window, bool on)
+{
+	struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
+	struct pb_exit_site *e = &m->exits[window];
+	unsigned has = e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE);
+	bool is_new = !e->stub;
+	uint64_t stub;
+
+	if (on && (!next_is_on(m, window) || (!e->stub && !make_stub(m, window, &p)))) {
+		e->flags |= PB_EXIT_FL_REFUSED;
+		return;
+	}
+	stub = on ? through_landing(m, window, is_new) : 0;
+	if (!on)
+		pb_batch_off(m, &p, &has);
+	else if (pb_batch_on(m, &p, stub, stub, &has))
+		e->flags |= PB_EXIT_FL_REFUSED;
+	e->flags = (e->flags & ~(PB_HAS_WINDOW | PB_HAS_HOLE)) | has;
+}
+
+void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis);
+
+	for (; m->exits_used && *from < m->analysis->nr_windows && w[*from].start < to; (*from)++) {
+		struct pb_exit_site *e = &m->exits[*from];
+		bool on = e->flags & PB_EXIT_FL_WANTED || (keep && e->stub);
+		bool settled = on ? e->flags & PB_HAS_WINDOW : !(e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE));
+
+		e->flags &= ~PB_EXIT_FL_WANTED;
+		if (!settled && w[*from].how != PB_EXIT_ENTRY && !(e->flags & PB_EXIT_FL_REFUSED))
+			change(m, *from, on);
+	}
+}
+
+void pb_text_look_returns(struct pb_module *m)
+{
+	for (uint32_t i = 0; m->exits && i < m->analysis->nr_windows; i++) {
+		struct pb_place p;
+
+		if (!m->exits[i].stub)
+			continue;
+		p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + i);
+		m->exits[i].flags &= ~(PB_HAS_WINDOW | PB_HAS_HOLE);
+		m->exits[i].flags |= pb_place_look(m, &p);
+	}
+}

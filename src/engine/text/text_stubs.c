@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The stubs of a module in memory: the file that the recorder made (abi/stubs.h), mapped private,
+ * with the sites before it.
+ *
+ *   sites, returns   headers   code   unwind table, symbols
+ *   (front)          the file
+ *
+ * Where the file lies at the place that its code was made for, a stub is ready as it stands, but
+ * for absolute addresses; elsewhere all of it is written anew. A stub may be used once it is made
+ * (its displaced bytes are those of the file), and its code runs once the batch has sealed it.
+ */
+#include <elf.h>
+#include <sys/mman.h>
+#include "abi/stubs.h"
+#include "arch/x86_64/stub.h"
+#include "base/base.h"
+#include "base/pages.h"
+#include "base/sys.h"
+#include "engine/text/text_priv.h"
+
+#define PAGE	4096ul
+
+bool (*pb_text_ask)(struct pb_module *m);
+
+/* ---- where ---------------------------------------------------------------- */
+
+struct region {
+	uint64_t front, file;	/* bytes, whole pages */
+	int fd;
+	uint64_t size;		/* of the file, as it is */
+	bool copied;
+};
+
+static bool region_reaches(uint64_t at, size_t size, uint64_t lo, uint64_t hi)
+{
+	uint64_t end = at + size;
+
+	return (end > lo ? end - lo : hi - at) < PB_STUBS_REACH &&
+	       (hi > at ? hi - at : end - lo) < PB_STUBS_REACH;
+}
+
+static bool map_exactly(uint64_t at, uint64_t size, int prot, int flags, int fd)
+{
+	long p;
+
+	flags |= MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+	p = pb_pages_map(at, size, prot, flags, fd, 0);
+
+	if ((uint64_t)p != at && !pb_sys_failed(p))
+		pb_pages_unmap((uint64_t)p, size);	/* a kernel without NOREPLACE */
+	return (uint64_t)p == at;
+}
+
+/* Where files may not be executed, a copy: profilers find no table then. */
+static bool copy_file(const struct region *r, uint64_t at)
+{
+	if (!map_exactly(at, r->file, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
+		return false;
+	for (uint64_t done = 0; done < r->size;) {
+		long n = pb_sys(SYS_pread64, r->fd, at + done, r->size - done, done);
+
+		if (n == -4)	/* EINTR */
+			continue;
+		if (n <= 0) {
+			pb_pages_unmap(at, r->file);
+			return false;
+		}
+		done += (uint64_t)n;
+	}
+	return true;
+}
+
+/* The file at `at`. Its mapping is executable from the start, which says whether it may be. */
+static bool map_region(struct region *r, uint64_t at)
+{
+	if (!map_exactly(at - r->front, r->front, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
+		return false;
+	if (map_exactly(at, r->file, PROT_READ | PROT_EXEC, 0, r->fd))
+		return true;
+	r->copied = copy_file(r, at);
+	if (r->copied)
+		return true;
+	pb_pages_unmap(at - r->front, r->front);
+	return false;
+}
+
+/* Where the file's own place is taken (abi/stubs.h). */
+static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
+{
+	bool up = lo < PB_STUBS_LOW;
+	uint64_t size = r->front + r->file, step = pb_align_up(size, (uint64_t)0x200000), at;
+
+	at = (up ? PB_STUBS_REACH - PB_STUBS_END - size : lo - size - PB_STUBS_GAP) & ~(PAGE - 1);
+	for (int i = 0; i < 2000; i++, at -= step) {
+		if (!region_reaches(at, size, lo, hi) || at < 0x10000 || (up && at < hi))
+			break;
+		if (map_region(r, at + r->front))
+			return at + r->front;
+	}
+	return 0;
+}
+
+/* Pages of text that were written would stand in core files, with all of their
+ * mapping: debuggers read the file. The first page of an image stays: core files have
+ * it of all images, for the build ID. */
+static void keep_text_from_cores(const struct pb_analysis *a, uint64_t bias)
+{
+	uint64_t image = (bias + a->image_start) & ~(PAGE - 1);
+	const Elf64_Ehdr *e = (const void *)image;
+	const Elf64_Phdr *ph = (const void *)(image + e->e_phoff);
+
+	if (memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phoff >= PAGE ||
+	    e->e_phnum > (PAGE - e->e_phoff) / sizeof(*ph))
+		return;
+	for (int i = 0; i < e->e_phnum; i++) {
+		uint64_t lo = (bias + ph[i].p_vaddr) & ~(PAGE - 1);
+		uint64_t hi = pb_align_up(bias + ph[i].p_vaddr + ph[i].p_memsz, PAGE);
+
+		if (ph[i].p_type != PT_LOAD || !(ph[i].p_flags & PF_X))
+			continue;
+		lo += lo == image ? PAGE : 0;
+		if (lo < hi)
+			pb_sys(SYS_madvise, lo, hi - lo, MADV_DONTDUMP);
+	}
+}
+
+static void init_sites(struct pb_module *m)
+{
+	const struct pb_func *f = pb_analysis_funcs(m->analysis);
+
+	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
+		struct pb_site *s = &m->sites[i];
+
+		s->id = m->first_site + i;
+		if (f[i].refused != PB_REFUSED_NOT)
+			s->flags = FTRACE_FL_REFUSED | (uint64_t)f[i].refused << FTRACE_FL_REASON_SHIFT;
+		else if (f[i].flags & PB_FUNC_GOES_ON)
+			s->flags = FTRACE_FL_GOES_ON;
+	}
+}
+
+static bool read_head(int fd, struct pb_stubs *head)
+{
+	return pb_sys(SYS_pread64, fd, head, sizeof(*head), PB_STUBS_AT) == (long)sizeof(*head);
+}
+
+static uint64_t exits_size(const struct pb_module *m)
+{
+	return m->analysis->nr_windows * sizeof(struct pb_exit_site);
+}
+
+static bool map_exits(struct pb_module *m)
+{
+	long p;
+
+	if (!m->analysis->nr_windows)
+		return true;
+	p = pb_pages_map(0, exits_size(m), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	m->exits = pb_sys_failed(p) ? NULL : (struct pb_exit_site *)p;
+	return m->exits;
+}
+
+const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
+{
+	const struct pb_analysis *a = m->analysis;
+	struct region r = { .fd = fd, .size = size, .file = pb_align_up(size, PAGE) };
+	uint64_t at, lo = m->bias + a->image_start, hi = m->bias + a->image_end;
+	struct pb_stubs head;
+
+	if (!read_head(fd, &head) || !pb_stubs_fit(&head, size) || !pb_stubs_are_of(&head, a) ||
+	    head.front < a->nr_funcs * sizeof(struct pb_site) + sizeof(struct pb_returns))
+		return "the file of its stubs is damaged";
+	r.front = head.front;
+	at = m->bias + head.place;
+	m->stubs_placed = region_reaches(at - r.front, r.front + r.file, lo, hi) && map_region(&r, at);
+	if (!m->stubs_placed)
+		at = map_near(&r, lo, hi);
+	if (!at || !map_exits(m)) {
+		if (at)
+			pb_pages_unmap(at - r.front, r.front + r.file);
+		return "no memory for stubs within reach of it";
+	}
+	/* nobody runs it yet; readers of the list of mappings take it for no data */
+	pb_sys(SYS_mprotect, at + head.text, head.text_size, PROT_WRITE);
+	/* of the file, core files need what differs from it: its headers (text_jit.c) */
+	pb_pages_dump(at, r.copied ? size : PB_STUBS_PAGE);
+	m->region = at - r.front;
+	m->region_size = r.front + r.file;
+	m->stub_file = (const void *)(at + PB_STUBS_AT);
+	m->stubs = (uint8_t *)(at + head.text);
+	m->stubs_size = head.text_size;
+	m->returns = (struct pb_returns *)(at - head.front + a->nr_funcs * sizeof(struct pb_site));
+	pb_returns_init(m);
+	m->sites = (struct pb_site *)(at - head.front);
+	init_sites(m);
+	keep_text_from_cores(a, m->bias);
+	return NULL;
+}
+
+void pb_stubs_unmap(const struct pb_module *m)
+{
+	if (!m->sites)
+		return;
+	pb_pages_unmap(m->region, m->region_size);
+	if (m->exits)
+		pb_pages_unmap((uint64_t)m->exits, exits_size(m));
+}
+
+/* ---- making one ------------------------------------------------------------ */
+
+static bool has_absolute(const struct pb_recipe *r)
+{
+	for (unsigned i = 0; r && i < r->nr_fixups; i++)
+		if (pb_recipe_fixups(r)[i].kind != PB_FIX_REL32)
+			return true;
+	return false;
+}
+
+static bool is_ready(const struct pb_module *m, const struct pb_place *p)
+{
+	return m->stubs_placed && (!m->bias || (!has_absolute(p->recipe) && !has_absolute(p->second)));
+}
+
+/* In pages that are executable already: the stub was never run. */
+static bool put(const struct pb_module *m, uint8_t *at, const uint8_t *code, size_t size)
+{
+	if (m->stubs_sealed)
+		return !pb_text_write((uint64_t)at, code, size);
+	memcpy(at, code, size);
+	return true;
+}
+
+uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p)
+{
+	uint32_t off = pb_stubs_funcs(m->stub_file)[s - m->sites];
+	uint8_t *at = m->stubs + off, code[PB_STUB_MAX];
+
+	if (off % 16 || off < PB_STUBS_HEAD || off + pb_stub_size(p) > m->stubs_size)
+		return 0;
+	if (is_ready(m, p))
+		return pb_stub_is(at, s) ? off : 0;
+	if (pb_stub_emit(code, (uint64_t)at, s, p, m->returns, m->bias) ||
+	    !put(m, at, code, PB_STUB_COPY + pb_body_size(p)))
+		return 0;
+	return off;
+}
+
+uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p)
+{
+	uint32_t off = pb_stubs_windows(m->stub_file)[window];
+	uint8_t *at = m->stubs + off, code[PB_STUB_MAX];
+	size_t size = pb_body_size(p);
+
+	if (off < PB_STUBS_HEAD || off + size > m->stubs_size)
+		return 0;
+	if (is_ready(m, p))
+		return *at != PB_STUBS_BAD ? off : 0;
+	if (pb_body_emit(code, (uint64_t)at, p, m->returns, m->bias) || !put(m, at, code, size))
+		return 0;
+	return off;
+}
+
+int pb_stubs_seal(void)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+		long err;
+
+		if (!m->present || m->stubs_sealed || !m->stubs_used)
+			continue;
+		err = pb_sys(SYS_mprotect, m->stubs, m->stubs_size, PROT_READ | PROT_EXEC);
+		if (err)
+			return (int)err;
+		m->stubs_sealed = true;
+	}
+	return 0;
+}
