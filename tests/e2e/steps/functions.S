@@ -48,8 +48,9 @@ E t_leaf
 T t_far, 1
 	far_away
 	lea	1(%rdi), %rax
+	mov	$0x80000000, %edx
+	cmp	$1, %edx			/* with an overflow */
 	mov	$0x77, %edx
-	cmp	$4, %rax
 	ret
 E t_far
 
@@ -203,7 +204,8 @@ T t_unseen, 14
 E t_unseen
 
 T t_hidden, 15
-	lea	5(%rdi), %rax
+	call_aligned t_below
+	lea	5(%rax), %rax
 	ret
 E t_hidden
 
@@ -262,6 +264,117 @@ T t_traps, 22
 	ret
 E t_traps
 
+/* below a call that isn't recorded */
+T t_below, 23
+	lea	1(%rdi), %rax
+	ret
+E t_below
+
+/* near the end of the stack: of its callees the first can't be recorded, and it can't end as it should */
+T t_cramped, 24
+	push_reg rbx
+	mov	%rdi, %rbx
+	call	t_entry
+	call	t_far
+	add	%rbx, %rax
+	pop_reg rbx
+	ret
+E t_cramped
+
+T t_cramped_tail, 25
+	call_aligned t_entry
+	lea	1(%rdi), %rdi
+	inc	%r11
+	jmp	t_leaf
+E t_cramped_tail
+
+	/* where the stack pointer was lies there, not in a register, which handlers would see: CFA = *rsp + 8 */
+	.macro to_cramped
+	mov	cramped_at(%rip), %rax
+	mov	%rsp, (%rax)
+	mov	%rax, %rsp
+	.cfi_escape 0x0f, 5, 0x77, 0, 0x06, 0x23, 8
+	mov	$0, %eax
+	.endm
+
+/* calls t_cramped(rdi) and others where cramped_at tells */
+F call_cramped
+	to_cramped
+	call	t_cramped
+	call	t_cramped_tail
+	call	call_pops
+	call	t_leaf
+	call	t_entry
+	mov	(%rsp), %rsp
+	.cfi_def_cfa rsp, 8
+	ret
+E call_cramped
+
+/* t_entry alone there, and in a call that is listed */
+F call_entry_cramped
+	to_cramped
+	call	t_entry
+	lea	t_entry(%rip), %rsi
+	call	t_root
+	mov	(%rsp), %rsp
+	.cfi_def_cfa rsp, 8
+	ret
+E call_entry_cramped
+
+/* rdi calls of t_flush there */
+F fill_cramped
+	push_reg rbp
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	push	%rbx
+	push	%r12
+	mov	%rdi, %r12
+	mov	%rsp, %rbx
+	mov	cramped_at(%rip), %rsp
+1:	xor	%edi, %edi
+	call	t_flush
+	dec	%r12
+	jnz	1b
+	mov	%rbx, %rsp
+	pop	%r12
+	pop	%rbx
+	.cfi_def_cfa_register rsp
+	pop_reg rbp
+	ret
+E fill_cramped
+
+/* leaves by a jump if rdi isn't 0 */
+T t_gone, 26
+	far_away
+	test	%edi, %edi
+	jz	.Lgone
+	call_aligned jump_out
+.Lgone:
+	lea	1(%rdi), %rax
+	lea	1(%rax), %rax
+	ret
+E t_gone
+
+/* isn't traced, and returns where t_gone does */
+F untraced
+	far_away
+	jmp	.Lgone
+E untraced
+
+/* t_gone(rdi), or the other one in the same slot, from another place */
+F gone_or_untraced
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	test	%edi, %edi
+	jz	1f
+	call	t_gone
+	jmp	2f
+1:	call	untraced
+2:	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+E gone_or_untraced
+
 F call_traps
 	pushf
 	.cfi_adjust_cfa_offset 8
@@ -316,8 +429,9 @@ F run_stepped
 	mov	$0x6003, %ecx
 	mov	$0x6004, %edx
 	mov	$0x6005, %esi
-	xor	%eax, %eax
-	cmp	$1, %eax
+	mov	$0x80000000, %eax
+	cmp	$1, %eax			/* with an overflow */
+	mov	$0, %eax
 	pushf
 	.cfi_adjust_cfa_offset 8
 	orl	$0x100, (%rsp)

@@ -6,15 +6,16 @@
  *
  *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	what a handler sees at an instruction
  *   = FUNCTION STATE K REGISTERS			steps of the call, and registers after it
- *   s TID MARK ACTION FUNCTION STATE K HAPPENED OPEN CALLS...	calls made of each function, up to that mark
+ *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls made of each function, up to that mark
  *   c TID EXPECTED	so many marks has the thread
  *   x ACTION FUNCTION STATE K STATUS	a child died
  *   v OFFSET	an address of the agent's code at which an instruction was stepped
  *
- *   steps libc|raw POINTS all|quick|brief|observe|stepped|late
+ *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,...]
  *
  * POINTS: so many instructions of a call on a slow path (all others: each one).
  * raw: the handler is installed past libc, so that the tracer doesn't learn of it.
+ * both: the same, and at each instruction another one follows which is installed through libc.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +35,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#define NR_FUNCTIONS	23
+#define NR_FUNCTIONS	27
 #define TRAP_FLAG	0x100
 #define FLAGS		0x8d5
 #define MAX_FRAMES	40
@@ -45,7 +46,9 @@
 extern "C" {
 long t_leaf(long), t_far(long), t_caller(long), t_cond(long), t_tail(long), t_tree(long), t_mark(long), t_hand(long),
 	t_out(long), t_nap(long), t_unseen(long), t_entry(long), call_pops(long), t_flush(long), t_calls_tail(long), t_away(long),
-	t_away_tail(long), t_late(long), t_late_tail(long), call_traps(long);
+	t_away_tail(long), t_late(long), t_late_tail(long), call_traps(long), t_hidden(long), call_cramped(long),
+	fill_cramped(long), call_entry_cramped(long), gone_or_untraced(long);
+uint64_t cramped_at;
 long t_root(long, long (*)(long)), t_deep(long calls, long (*)(long), long);
 void run_stepped(long (*f)(long), long x, uint64_t registers[16]);
 void jump_out(void), nap(void), long_nap(void);
@@ -59,15 +62,16 @@ static const char *const act_names[] = { "nothing", "look", "calls", "fill", "ju
 
 struct thrown { long at; };
 
-static bool raw, all;
+static bool raw, both, all;
 static enum act act;
 static volatile long step, step_at;
 static uint64_t last_pc;		/* of the step before */
+static char acted_at[32];		/* the program counter there */
 static const char *function, *state;
 static sigjmp_buf out, *inside;
 static volatile bool happened, cancel_now, cancel_sent;
 static bool observing, can_unwind;
-static bool is_child;
+static bool is_child, noting, poke_uncounted;
 static __thread long marks;
 static uint64_t made_at_mark[NR_FUNCTIONS];
 static uint64_t agent;
@@ -114,6 +118,19 @@ static void print(const char *format, ...)
 	va_end(args);
 }
 
+/* The agent's symbols, which the environment tells: NAME=OFFSET,... */
+static uint64_t symbol(const char *name)
+{
+	const char *at = getenv("STEPS_SYMBOLS");
+	size_t n = strlen(name);
+
+	for (; at; at = strchr(at, ','), at += at ? 1 : 0)
+		if (!strncmp(at, name, n) && at[n] == '=')
+			return strtoul(at + n + 1, NULL, 16);
+	die("no symbol");
+	return 0;
+}
+
 /* ---- what a handler does ----------------------------------------------------- */
 
 struct frames {
@@ -146,6 +163,12 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *arg)
 	return f->programs < 8 ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
+/* Of the program; of the agent, from its start; of neither: a stub's. */
+static void put_pc(char *buffer, size_t size, uint64_t pc)
+{
+	snprintf(buffer, size, "%s%lx", in_agent(pc) ? "+" : in_program(pc) ? "" : "?", in_agent(pc) ? pc - agent : pc);
+}
+
 static void look(const greg_t *g)
 {
 	static const int numbers[] = { REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBX, REG_R8, REG_R9, REG_R10,
@@ -153,12 +176,15 @@ static void look(const greg_t *g)
 	static uint64_t first;
 	uint64_t pc = (uint64_t)g[REG_RIP];
 	struct frames f = {};
+	char at[32];
 
-	if (step == 1)
+	if (step == 1 || (uint64_t)g[REG_RSP] - first + 65536 > 2 * 65536)
 		first = (uint64_t)g[REG_RSP];
 	_Unwind_Backtrace(frame, &f);
-	print("o %s %s %ld %s%lx %ld", function, state, step, in_agent(pc) ? "+" : in_program(pc) ? "" : "?",
-	      in_agent(pc) ? pc - agent : pc, (long)((uint64_t)g[REG_RSP] - first));
+	put_pc(at, sizeof(at), pc);
+	if (cramped_at && (uint64_t)g[REG_RSP] - cramped_at + 1024 < 2048)
+		first = cramped_at;
+	print("o %s %s %ld %s %ld", function, state, step, at, (long)((uint64_t)g[REG_RSP] - first));
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		print(" %llx", (unsigned long long)g[numbers[i]]);
 	/* but parity and adjust, which depend on the counters */
@@ -287,6 +313,25 @@ static void act_now(void)
 	}
 }
 
+/* The words through which a stub goes on: of a call's first site, and of each sort of exit by what it holds. */
+static uint64_t *site_word, *ret_word, *jump_word;
+
+static void note_word(const greg_t *g)
+{
+	const unsigned char *code = (const unsigned char *)g[REG_RIP];
+	int32_t distance;
+
+	if (in_agent((uint64_t)code) || in_program((uint64_t)code))
+		return;
+	if (code[0] == 0x41 && code[1] == 0xff && code[2] == 0x23 && !site_word)
+		site_word = (uint64_t *)g[REG_R11];
+	if (code[0] != 0xff || code[1] != 0x25)
+		return;
+	memcpy(&distance, code + 2, 4);
+	/* the other sort loads r11 before: lea 1f(%rip), %r11 */
+	(code[-7] == 0x4c && code[-6] == 0x8d && code[-5] == 0x1d ? jump_word : ret_word) = (uint64_t *)(code + 6 + distance);
+}
+
 /* xadd of a register of 64 bits. */
 static bool is_reservation(uint64_t pc)
 {
@@ -303,6 +348,10 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	step++;
 	if (raw && in_agent((uint64_t)g[REG_RIP]))
 		visited[(uint64_t)g[REG_RIP] - agent] = 1;
+	if (noting)
+		note_word(g);
+	if (poke_uncounted && (uint64_t)g[REG_RIP] == agent + symbol("pb_enter_cramped"))
+		((uint64_t *)g[REG_RDI])[56 / 8] = 0;
 	if (act == FILL && is_reservation(last_pc))
 		act_now();
 	last_pc = (uint64_t)g[REG_RIP];
@@ -312,9 +361,17 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		g[REG_EFL] &= ~TRAP_FLAG;
 		/* stubs have no unwind tables: only a program counter that is shown as the program's leads to them */
 		can_unwind = in_program((uint64_t)g[REG_RIP]) || in_agent((uint64_t)g[REG_RIP]);
+		put_pc(acted_at, sizeof(acted_at), (uint64_t)g[REG_RIP]);
 		act_now();
 	}
+	/* it comes when this handler returns, at the same instruction */
+	if (both)
+		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);
 	errno = error;
+}
+
+static void on_other(int sig)
+{
 }
 
 struct kernel_action {
@@ -329,13 +386,16 @@ static void install(void)
 	struct sigaction sa = {};
 	struct kernel_action ka;
 
+	sa.sa_handler = on_other;
+	if (sigaction(SIGUSR1, &sa, NULL))
+		die("sigaction");
 	sa.sa_sigaction = on_step;
-	sa.sa_flags = SA_SIGINFO | SA_NODEFER;
+	sa.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
 	if (sigaction(SIGTRAP, &sa, NULL) || syscall(SYS_rt_sigaction, SIGTRAP, NULL, &ka, 8))
 		die("sigaction");
 	/* with libc's restorer, which unwinders know */
 	ka.handler = (void *)on_step;
-	ka.mask = 1ul << (SIGCANCEL - 1);
+	ka.mask = 1ul << (SIGCANCEL - 1) | 1ul << (SIGUSR1 - 1);
 	if (raw && syscall(SYS_rt_sigaction, SIGTRAP, &ka, NULL, 8))
 		die("rt_sigaction");
 }
@@ -377,7 +437,8 @@ __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act 
 
 static void mark_at(long tid, const char *what, long k)
 {
-	print("s %ld %ld %s %s %s %ld %d", tid, marks++, what, function ? function : "-", state ? state : "-", k, happened);
+	print("s %ld %ld %s %s %s %ld %d %s", tid, marks++, what, function ? function : "-", state ? state : "-", k, happened,
+	      happened ? acted_at : "-");
 	for (int i = 0; i < NR_FUNCTIONS; i++)
 		print(" %lu", made[i] - made_at_mark[i]);
 	print("\n");
@@ -397,6 +458,9 @@ __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 	}
 }
 
+/* What is only for an instant while a tracer changes: it is made by hand. */
+enum poke { NO_POKE, NO_DEPTH, DEPTH, LIST, IDLE_RET, IDLE_JUMP, UNCOUNTED };
+
 struct scenario {
 	const char *function, *state;
 	long (*f)(long);
@@ -405,6 +469,8 @@ struct scenario {
 	bool fresh;		/* in a new thread, */
 	long filled;		/* whose chunk is full; less 1 */
 	void (*before)(void);
+	long room;		/* so much is left of its stack */
+	enum poke poke;
 };
 
 static long calls_to_fill;
@@ -424,6 +490,38 @@ struct task {
 	volatile bool over, again;
 };
 
+static bool begins_with_mark(const struct scenario *s)
+{
+	return !s->fresh || s->filled || s->room;
+}
+
+/* A stack whose end is known, with more memory below it. */
+#define STACK_SIZE	(256 << 10)
+#define BELOW		(64 << 10)
+#define STACKS		((void *)0x3e0000000000)	/* registers hold addresses there */
+static char *small_stack, *handlers_stack;
+
+static void make_stacks(void)
+{
+	small_stack = (char *)mmap(STACKS, BELOW + 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (small_stack == MAP_FAILED)
+		die("no memory");
+	small_stack += BELOW;
+	handlers_stack = small_stack + STACK_SIZE;
+}
+
+static void begin_cramped(const struct scenario *s)
+{
+	stack_t ss = {};
+
+	ss.ss_sp = handlers_stack;
+	ss.ss_size = STACK_SIZE;
+	if (sigaltstack(&ss, NULL))
+		die("sigaltstack");
+	cramped_at = ((uint64_t)small_stack + s->room) & ~15ul;
+}
+
 static void begin_thread(struct task *t)
 {
 	int old;
@@ -431,7 +529,7 @@ static void begin_thread(struct task *t)
 	t->tid = syscall(SYS_gettid);
 	use(t->tid);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	if (!t->s->fresh || t->s->filled)
+	if (begins_with_mark(t->s))
 		mark("begin", 0, 0);
 }
 
@@ -444,10 +542,17 @@ static void *in_thread(void *arg)
 		t->again = t->over = true;
 		return NULL;
 	}
+	if (t->s->room)
+		begin_cramped(t->s);
 	begin_thread(t);
-	for (long n = t->s->filled ? calls_to_fill + t->s->filled : 0; n > 0; n--)
+	if (t->s->room && t->s->filled)
+		fill_cramped(2500);
+	for (long n = t->s->filled < 0 ? calls_to_fill + t->s->filled : 0; n > 0; n--)
 		t_flush(0);
 	attempt(t->s->f, t->s->x, t->a, t->k);
+	/* what handlers left open on their stack is closed when that is given again */
+	if (t->s->room)
+		begin_cramped(t->s);
 	mark(act_names[t->a], t->k, 6);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old);
 	t->over = true;
@@ -479,11 +584,13 @@ static void *in_filling_thread(void *arg)
 static void run_thread(const struct scenario *s, enum act a, long k, void *(*body)(void *))
 {
 	struct task t = { s, a, k, 0, false, false };
+	pthread_attr_t attr;
 	pthread_t thread;
 	void *result;
 
 	cancel_now = cancel_sent = false;
-	if (pthread_create(&thread, NULL, body, &t))
+	pthread_attr_init(&attr);
+	if ((s->room && pthread_attr_setstack(&attr, small_stack, STACK_SIZE)) || pthread_create(&thread, &attr, body, &t))
 		die("no thread");
 	while (a == CANCELLED && !t.over && !cancel_sent)
 		if (cancel_now) {
@@ -498,7 +605,7 @@ static void run_thread(const struct scenario *s, enum act a, long k, void *(*bod
 	if (result == PTHREAD_CANCELED) {
 		long main_marks = marks;
 
-		marks = s->fresh && !s->filled ? 0 : 1;
+		marks = begins_with_mark(s);
 		mark_at(t.tid, act_names[a], k);
 		marks = main_marks;
 	}
@@ -568,14 +675,28 @@ static void pause_100ms(void)
 	nanosleep(&t, NULL);
 }
 
+/* A call is left by a jump, and one that isn't traced returns in its slot, by its exit. */
+static long leave_and_return(long x)
+{
+	sigjmp_buf here;
+
+	act = JUMP_INSIDE;
+	inside = &here;
+	if (!sigsetjmp(here, 0))
+		gone_or_untraced(x);
+	act = NOTHING;
+	return gone_or_untraced(0);
+}
+
 static long call_sigaction(long)
 {
 	return sigaction(SIGUSR2, NULL, NULL);
 }
 
 /* in a quick run; in one that is shorter still; on a slow path; only to see which instructions are reached; there the chunk
- * is also filled where a record was just reserved; and only then, as they take seconds */
-enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32 };
+ * is also filled where a record was just reserved; and only then, as they take seconds; it is made once, and not
+ * stepped; to see which instructions are reached, in runs of their own */
+enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32, RUN = 64, EXTRA = 128 };
 static const struct choice {
 	struct scenario s;
 	int flags;
@@ -612,6 +733,20 @@ static const struct choice {
 	{ { "t_late_tail", "warm", t_late_tail, 4 }, LATE },
 	{ { "t_traps", "warm", call_traps, 4 }, STEPPED | FILLED },
 	{ { "sigaction", "direct", call_sigaction, 4 }, STEPPED },
+	{ { "t_cramped", "cramped", call_cramped, 4, 0, true, 0, NULL, 1000 }, EXTRA },
+	{ { "t_cramped", "cramped-full", call_cramped, 4, 0, true, 1, NULL, 1000 }, EXTRA },
+	{ { "t_cramped_tail", "cramped-more", call_cramped, 4, 0, true, 0, NULL, 320 }, STEPPED | EXTRA },
+	{ { "t_cramped_tail", "uncounted", call_cramped, 4, 0, true, 0, NULL, 1000, UNCOUNTED }, STEPPED | EXTRA },
+	{ { "t_entry", "cramped", call_entry_cramped, 4, 0, true, 0, NULL, 1000 }, STEPPED | EXTRA },
+	{ { "t_gone", "skipped", leave_and_return, 1 }, RUN | QUICK | BRIEF },
+	{ { "t_hidden", "first", t_hidden, 4, 0, true }, STEPPED | EXTRA },
+	{ { "t_tree", "deep123", t_tree, 4, 123 }, STEPPED | EXTRA },
+	{ { "t_tree", "deep124", t_tree, 4, 124 }, STEPPED | EXTRA },
+	{ { "t_far", "off", t_far, 4, 0, false, 0, NULL, 0, NO_DEPTH }, STEPPED | EXTRA },
+	{ { "t_far", "depth", t_far, 4, 0, false, 0, NULL, 0, DEPTH }, STEPPED | EXTRA },
+	{ { "t_far", "list", t_far, 4, 0, false, 0, NULL, 0, LIST }, STEPPED | EXTRA },
+	{ { "t_far", "idle", t_far, 4, 0, false, 0, NULL, 0, IDLE_RET }, STEPPED | EXTRA },
+	{ { "t_tail", "idle", t_tail, 4, 0, false, 0, NULL, 0, IDLE_JUMP }, STEPPED | EXTRA },
 };
 
 static void each_choice(const struct choice *c, long steps, long points)
@@ -623,9 +758,45 @@ static void each_choice(const struct choice *c, long steps, long points)
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
 		/* of a fork that it isn't notified of the tracer knows nothing before the child's next call */
-		if ((in_a_thread && (c->s.depth || c->s.fresh)) || (raw && (a == FORK || a == FORK_CALLS)))
+		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS)))
 			continue;
 		each_step(&c->s, (enum act)a, steps > most ? steps / most : 1);
+	}
+}
+
+/* One word is another one while the call is stepped. */
+static void run_with(const struct scenario *s, uint64_t *word, uint64_t value)
+{
+	uint64_t was = *word;
+
+	*word = value;
+	run(s, NOTHING, 0);
+	*word = was;
+}
+
+static void run_poked(const struct scenario *s)
+{
+	uint32_t *max_depth = (uint32_t *)(agent + symbol("pb_max_depth")), depth = *max_depth;
+	site_word = NULL;
+	ret_word = jump_word = NULL;
+	noting = true;
+	run(s, NOTHING, 0);
+	noting = false;
+	if (s->poke == UNCOUNTED) {
+		poke_uncounted = true;
+		run(s, NOTHING, 0);
+		poke_uncounted = false;
+	} else if (s->poke == NO_DEPTH || s->poke == DEPTH) {
+		*max_depth = s->poke == DEPTH ? 1000 : 0;
+		run(s, NOTHING, 0);
+		*max_depth = depth;
+	} else if (s->poke == LIST) {
+		if (site_word)
+			run_with(s, site_word, agent + symbol("pb_list"));
+	} else if (s->poke == IDLE_RET && ret_word) {
+		run_with(s, ret_word, agent + symbol("pb_exit_ret_idle"));
+	} else if (s->poke == IDLE_JUMP && jump_word) {
+		run_with(s, jump_word, agent + symbol("pb_exit_jump_idle"));
 	}
 }
 
@@ -633,6 +804,16 @@ static void each_choice(const struct choice *c, long steps, long points)
  * was just reserved. */
 static void step_only(const struct choice *c)
 {
+	if (c->flags & RUN) {
+		happened = false;
+		c->s.f(c->s.x);
+		mark(act_names[act], 0, 6);
+		return;
+	}
+	if (c->s.poke) {
+		run_poked(&c->s);
+		return;
+	}
 	/* twice, as on a busy machine one may take long */
 	for (int i = 0; i < (c->flags & LATE ? 1 : 2); i++)
 		run(&c->s, NOTHING, 0);
@@ -652,27 +833,41 @@ static void find_agent(void)
 		fclose(f);
 }
 
+static bool is_listed(const char *names, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = names; at; at = strchr(at, ','), at += at ? 1 : 0)
+		if (!strncmp(at, name, n) && (at[n] == ',' || !at[n]))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	long points = argc > 2 ? atol(argv[2]) : 1;
 	const char *what = argc > 3 ? argv[3] : "all";
 	int flags = !strcmp(what, "quick") ? QUICK : !strcmp(what, "brief") ? BRIEF : 0;
-	bool only = !strcmp(what, "observe"), late = !strcmp(what, "late"), stepped = late || !strcmp(what, "stepped");
+	const char *functions = argc > 4 ? argv[4] : "";
+	bool only = !strcmp(what, "observe"), late = !strcmp(what, "late"), extra = !strcmp(what, "extra");
+	bool stepped = late || extra || !strcmp(what, "stepped");
 
-	raw = argc > 1 && !strcmp(argv[1], "raw");
+	both = argc > 1 && !strcmp(argv[1], "both");
+	raw = both || (argc > 1 && !strcmp(argv[1], "raw"));
 	all = !strcmp(what, "all");
 	find_agent();
+	make_stacks();
 	install();
 	mark("begin", 0, 200);
 	for (const struct choice &c : choices) {
-		if ((flags && !(c.flags & flags)) || (c.flags & STEPPED && !stepped) || (c.flags & LATE && !late) ||
-		    (c.s.filled && stepped))
+		if ((stepped && !(c.flags & EXTRA) == extra) || (*functions && !is_listed(functions, c.s.function)) || (flags && !(c.flags & flags)) || (c.flags & STEPPED && !stepped) || (c.flags & LATE && !late) ||
+		    (c.s.filled < 0 && stepped))
 			continue;
-		if (c.s.filled && !calls_to_fill) {
+		if (c.s.filled < 0 && !calls_to_fill) {
 			set(&c.s);
 			run_thread(&c.s, NOTHING, 0, in_filling_thread);
 		}
-		if (stepped) {
+		if (stepped || c.flags & RUN) {
 			set(&c.s);
 			step_only(&c);
 			continue;

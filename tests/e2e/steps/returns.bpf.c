@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Returns in place of a function. */
+#include <linux/bpf.h>
+#include <asm/ptrace.h>
+#include <bpf/bpf_helpers.h>
+SEC("kprobe/t_hidden") int on_hidden(struct pt_regs *ctx)
+{
+	bpf_override_return(ctx, 33);
+	return 1;
+}
+char LICENSE[] SEC("license") = "GPL";
