@@ -21,6 +21,12 @@ struct pb_open_call {
 				 * data, too, and counts */
 };
 
+/* Not if it was taken along by a fork (then a view sets aux), or is known twice. */
+static inline bool pb_open_call_counts(const struct pb_open_call *call)
+{
+	return !call->aux && !call->elsewhere;
+}
+
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;

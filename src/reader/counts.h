@@ -2,7 +2,7 @@
 /*
  * What records say of a trace's size, counted while chunks are written, so that
  * nothing has to be read again: for the recorder's closing line. Exact as long
- * as no record is missing; then it agrees with every view.
+ * as no record is missing; then it agrees with every view. Else see kept_calls.h.
  *
  * Context: the drain thread.
  */

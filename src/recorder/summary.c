@@ -13,6 +13,7 @@
 #include "reader/counts.h"
 #include "reader/datadir_writer.h"
 #include "reader/drain.h"
+#include "reader/kept_calls.h"
 #include "reader/say.h"
 #include "recorder/bpf_hooks.h"
 #include "recorder/connection.h"
@@ -140,11 +141,17 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 {
 	char *next = NULL, calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
 	bool all = !d->counts.chunks_missing && !end->overwritten && !end->chunks_overwritten;
+	uint64_t kept;
+	bool exact;
 	size_t len;
 
 	if (s->options->quiet)
 		return;
-	record_format_number(pb_counts_calls(&d->counts, all), calls, sizeof(calls));
+	kept = pb_counts_calls(&d->counts, all);
+	/* what may be read once more is no larger than the buffer */
+	exact = all || (s->options->mode == PB_RING_OVERWRITE &&
+			!pb_kept_calls(s->datadir->dir, &kept));
+	record_format_number(kept, calls, sizeof(calls));
 	record_format_number(end->lost, lost, sizeof(lost));
 	record_format_bytes(end->bytes, bytes, sizeof(bytes));
 	if (out->exited && WIFSIGNALED(out->status))
@@ -174,7 +181,8 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	if (f)
 		fclose(f);
 	pb_say(NULL, "%s%s%s calls, %s lost%s, %s in %s; next: patchbay report%s",
-	       killed, all ? "" : "about ", calls, lost, more, bytes, s->datadir->dir, next ?: "");
+	       killed, exact ? "" : "about ", calls, lost, more, bytes, s->datadir->dir,
+	       next ?: "");
 	free(next);
 }
 

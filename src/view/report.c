@@ -125,7 +125,7 @@ static void on_end(struct maker *m, const struct pb_event *ev)
 		return;
 	}
 	s = leave(m, ev);
-	s->calls += pb_view_counts(ev->call);
+	s->calls += pb_open_call_counts(ev->call);
 	start = known_start(ev);
 	if (start) {
 		add_time(s, ev->time - start, ev->call->child);
@@ -183,7 +183,7 @@ static void on_end_selected(struct maker *m, const struct pb_event *ev)
 		add_to_parent(ev, ev->call->child);
 		return;
 	}
-	s->calls += pb_view_counts(ev->call);
+	s->calls += pb_open_call_counts(ev->call);
 	if (start)
 		add_time(s, to - from, ev->call->child);
 	add_to_parent(ev, start ? to - from : ev->call->child);
@@ -268,7 +268,8 @@ static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *str
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
 		for (uint32_t n = 0; n < s->depth; n++)
 			if (open_counts(m, s->calls[n].select, s->calls[n].start)) {
-				m->sums[s->calls[n].view].calls += pb_view_counts(&s->calls[n]);
+				m->sums[s->calls[n].view].calls +=
+					pb_open_call_counts(&s->calls[n]);
 				r->open++;
 			}
 		if (!s->leaf_site || !open_counts(m, s->leaf_select, s->leaf_start))

@@ -185,7 +185,7 @@ static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_e
 		add_child(ev, call->child);
 		return;
 	}
-	t->nodes[call->view].calls += pb_view_counts(call);
+	t->nodes[call->view].calls += pb_open_call_counts(call);
 	if (known)
 		add(t, ev, call->view, end - start, call->child);
 	else
@@ -250,7 +250,8 @@ static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_strea
 	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
 		for (uint32_t n = 0; n < c->depth; n++)
 			if (open_counts(t, v, c->calls[n].select, c->calls[n].start, latest))
-				t->nodes[c->calls[n].view].calls += pb_view_counts(&c->calls[n]);
+				t->nodes[c->calls[n].view].calls +=
+					pb_open_call_counts(&c->calls[n]);
 		if (c->leaf_site && open_counts(t, v, c->leaf_select, c->leaf_start, latest))
 			t->nodes[c->user].calls += !c->leaf_inherited;
 	}

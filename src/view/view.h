@@ -101,12 +101,6 @@ const char *pb_view_time(char *buf, size_t len, uint64_t ns);
 const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
 const char *pb_view_comm(const struct pb_thread *t);
 
-/* Not if it was taken along by a fork, or is known twice. */
-static inline bool pb_view_counts(const struct pb_open_call *call)
-{
-	return !call->aux && !call->elsewhere;
-}
-
 static inline bool pb_view_in_range(const struct pb_view *v, uint64_t time)
 {
 	return time >= v->from && time <= v->to;
