@@ -173,8 +173,8 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 		.field_size = (uint8_t)(part ? each(f) : 0), .below = write ? f->below : 0,
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
-		/* of a field that is kept in fewer bytes, parts as large are all of them, wherever
-		 * they are said to begin: so the kernel reads */
+		/* The context may keep a field in fewer bytes than it has for programs. As in
+		 * the kernel, a part of that size reads all of them, whatever its offset. */
 		if (write || size < f->width || size == each(f) || !part)
 			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);
