@@ -3,6 +3,7 @@
  * Start of the agent: before any constructor of the program, in its main
  * thread, with nobody else running.
  */
+#include <asm/errno.h>
 #include <elf.h>
 #include <link.h>
 #include "arch/x86_64/stop.h"
@@ -144,7 +145,7 @@ static void apply_writes(struct pb_session *s, const char *w, uint32_t nr)
 		const char *path = w, *op = path + strlen(path) + 1;
 		const char *text = op + strlen(op) + 1;
 		char *copy = copy_string(text, strlen(text));
-		int err = copy ? pb_file_write(path, copy, pb_streq(op, ">>"), false) : -12;
+		int err = copy ? pb_file_write(path, copy, pb_streq(op, ">>"), false) : -ENOMEM;
 
 		if (err)
 			pb_session_error(s, err, path, pb_file_error);

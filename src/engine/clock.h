@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern uint8_t pb_no_clock;	/* PB_CLOCK_* (layout.h): all records have the time pb_frozen_clock */
+extern uint8_t pb_no_clock;	/* PB_CLOCK_* (layout.h): each record has pb_frozen_clock */
 extern uint64_t pb_frozen_clock;
 
 uint64_t pb_clock(void);
 uint64_t pb_clock_ticks(void);	/* the TSC also with --clock=none; 0: it mustn't be read */
-/* trace_clock. none: from the start records have no time. If it comes later (live), they have the time of that moment
- * from then on, as those that are there have one. */
+/* trace_clock. none: from the start records have no time. If it comes later (live), they have the
+ * time of that moment from then on, as those that are there have one. */
 void pb_clock_set(bool none, bool live);
 /* Reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
 void pb_clock_freeze(void);

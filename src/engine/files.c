@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reading and writing the control files of the agent, for the recorder's messages and the options
+ * at the start. The table of abi/control_files.h has names and limits; here each row gets its
+ * owner's functions. A read generates the whole text, and a window of it is kept.
+ */
+#include <asm/errno.h>
 #include <sys/mman.h>
 #include "engine/files.h"
 #include "base/base.h"
@@ -33,9 +39,9 @@ long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset)
 	struct pb_file *f = find(path);
 
 	if (!f)
-		return -2;
+		return -ENOENT;
 	if (!f->read && !f->word)
-		return -22;
+		return -EINVAL;
 	if (f->read) {
 		f->read(&s);
 	} else {
@@ -57,7 +63,7 @@ static int write_word(const struct pb_file *f, const char *text, bool live)
 		pb_put_str(error, sizeof(error), &at, "is no number from 0 to ");
 		pb_put_u64(error, sizeof(error), &at, most);
 		pb_file_error = error;
-		return -22;
+		return -EINVAL;
 	}
 	*f->word = (uint32_t)n;
 	err = f->changed ? f->changed(before, live) : 0;
@@ -75,10 +81,10 @@ int pb_file_write(const char *path, char *text, bool append, bool live)
 
 	pb_file_error = NULL;
 	if (!f)
-		return -2;
+		return -ENOENT;
 	if (!f->write && !f->word) {
 		pb_file_error = "can't be written";
-		return -22;
+		return -EINVAL;
 	}
 	while (n && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\t'))
 		text[--n] = 0;

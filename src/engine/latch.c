@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The switch that ends tracing when the agent finds itself broken. It sets the limit of depth to 0,
+ * which the hit path compares anyway, and leaves the reason in the ring. It is never switched back.
+ */
 #include "engine/latch.h"
 #include "base/base.h"
 #include "base/mem.h"

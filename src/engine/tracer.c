@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The two tracers, function and function_graph, and the control files of tracing: which tracer
+ * runs, which functions it filters, its limits of depth, time and size, its clock. A write sets a
+ * variable or a filter, and then updates all sites once.
+ */
+#include <asm/errno.h>
 #include "engine/tracer.h"
 #include "engine/graph/calls.h"
 #include "engine/clock.h"
@@ -85,8 +91,8 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "nop", NULL },
 };
 
-/* Where exits lead. They stay patched as long as a function wants it, and lead to idle code while nobody wants
- * returns. Before entries open calls; after they did the last time. */
+/* Where exits lead. They stay patched as long as a function wants it, and lead to idle code while
+ * nobody wants returns. Before entries open calls; after they did the last time. */
 static void apply_returns(const struct ftrace_ops *tracer)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;
@@ -109,7 +115,8 @@ void pb_tracer_programs(void)
 
 static void apply_depth(const struct ftrace_ops *tracer)
 {
-	uint32_t depth = !tracing_on || !tracer || pb_latched ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
+	uint32_t depth = !tracing_on || !tracer || pb_latched ? 0 :
+			 max_depth ? max_depth : PB_NO_MAX_DEPTH;
 
 	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
 }
@@ -137,9 +144,10 @@ static int explained(int err)
 	static char text[160];
 	size_t at = 0;
 
-	if (err != -11)
+	if (err != -EAGAIN)
 		return err;
-	pb_put_str(text, sizeof(text), &at, pb_stop_why ? pb_stop_why : "the program could not be stopped");
+	pb_put_str(text, sizeof(text), &at,
+		   pb_stop_why ? pb_stop_why : "the program could not be stopped");
 	pb_put_str(text, sizeof(text), &at, "; nothing was changed, write it again");
 	pb_file_error = text;
 	return err;
@@ -165,7 +173,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 		return explained(err);
 	}
 	pb_file_error = "no such tracer (see available_tracers)";
-	return -22;
+	return -EINVAL;
 }
 
 /* set_ftrace_filter and kin: one hash for both tracers. */
@@ -255,7 +263,7 @@ static int parse_number(const char *text, uint64_t *v)
 
 	if (n < 0) {
 		pb_file_error = "not a number";
-		return -22;
+		return -EINVAL;
 	}
 	*v = (uint64_t)n;
 	return 0;
@@ -342,7 +350,7 @@ static int write_thresh(char *text, bool append, bool live)
 		for (char *d = dot + 1; *d; d++, scale /= 10) {
 			if (*d < '0' || *d > '9') {
 				pb_file_error = "not a number";
-				return -22;
+				return -EINVAL;
 			}
 			ns += (uint64_t)(*d - '0') * scale;
 		}
@@ -385,7 +393,7 @@ static int write_clock(char *text, bool append, bool live)
 		return update_if_tracing(live);
 	}
 	pb_file_error = "no such clock";
-	return -22;
+	return -EINVAL;
 }
 
 static void read_options(struct pb_seq *s)
@@ -400,7 +408,7 @@ static int write_option(char *word, void *live)
 
 	if (!pb_streq(on ? word : word + 2, "keep-patched")) {
 		pb_file_error = "no such option";
-		return -22;
+		return -EINVAL;
 	}
 	before = pb_keep_patched;
 	pb_keep_patched = on;

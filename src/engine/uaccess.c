@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reads of the program's memory on the hit path. A read is a plain load, and the agent's handler of
+ * SIGSEGV and SIGBUS continues after a load that faults. So a load is only tried where that handler
+ * is sure to run: the thread is known to block neither signal, and its stack has room for a frame.
+ */
 #include <asm/errno.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -82,8 +87,8 @@ static bool routine_runs(void)
 	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
 }
 
-/* A hit further up on the same stack, or on another one: it is over. (Who changes stacks in a handler
- * sets a mask, and is noticed.) */
+/* A hit further up on the same stack, or on another one: it is over. (Who changes stacks in a
+ * handler sets a mask, and is noticed.) */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;
@@ -152,7 +157,8 @@ static bool is_lasting_data(uint64_t from, size_t n)
 	return false;
 }
 
-static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, uint64_t from, size_t n)
+static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, uint64_t from,
+			   size_t n)
 {
 	const struct pb_stack *s = &t->own;
 

@@ -40,7 +40,7 @@ struct pb_unblocked {
 	uint64_t slot;
 	uint64_t known;		/* neither SIGSEGV nor SIGBUS is blocked */
 	uint64_t ret;
-	uint64_t handler;	/* where the return address of a handler stands that was entered, and may run; or 0 */
+	uint64_t handler;	/* the slot of a handler that was entered, and may run; or 0 */
 };
 /* A handler is about to be entered, and nothing of ours will see its end. */
 void pb_unblocked_in_handler(uint64_t slot);

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages to and from the recorder over a non-blocking socket. Each wait is cut into slices of 10
+ * ms with a look at the recorder's heartbeat after each: waiting goes on while the recorder lives,
+ * and ends soon after it dies, hangs or is stopped.
+ */
+#include <asm/errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,10 +20,7 @@
 #define SLICE_NS	10000000ull	/* between two looks at the heartbeat */
 #define RETRY_NS	2000000ull	/* a full backlog can't be polled */
 #define SUSPENDED_NS	100000000ull	/* a slice that took so long: we were stopped too */
-#define FRESH_NS	100000000ull	/* a heartbeat not older than that is one of a recorder that lives */
-#define EAGAIN_		11
-#define EINTR_		4
-#define ETIMEDOUT_	110
+#define FRESH_NS	100000000ull	/* a heartbeat not older than that is a live recorder's */
 
 bool pb_recording_ended(void)
 {
@@ -38,7 +41,7 @@ static int give_up(struct pb_wire *w)
 	w->gave_up = true;
 	if (ring)
 		__atomic_store_n(&ring->silent, w->beat + 1, __ATOMIC_RELAXED);
-	return -ETIMEDOUT_;
+	return -ETIMEDOUT;
 }
 
 /* Whether it makes sense to wait on; spent: since the last look. Where the whole
@@ -61,13 +64,14 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 	return w->silent_ns < PB_PATIENCE_NS;
 }
 
-/* It was silent for too long, but had no processor, or waited for a disk. (It may also work in one thread while
- * the one that has to answer hangs; then this ends by time.) */
+/* It was silent for too long, but had no processor, or waited for a disk. (It may also work in one
+ * thread while the one that has to answer hangs; then this ends by time.) */
 static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
 
-	if (!w->recorder || w->silent_ns < PB_PATIENCE_NS || w->silent_ns >= PB_STARVED_NS || !pb_calls_are_safe())
+	if (!w->recorder || w->silent_ns < PB_PATIENCE_NS || w->silent_ns >= PB_STARVED_NS ||
+	    !pb_calls_are_safe())
 		return false;
 	if (ring && (pb_recording_ended() ||
 		     w->beat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
@@ -102,14 +106,15 @@ static int wait_idle(struct pb_wire *w, short events)
 	do {
 		n = pb_sys(SYS_poll, &p, 1, PB_WIRE_IDLE_MS);
 		w->idle();
-	} while (!n || n == -EINTR_);
+	} while (!n || n == -EINTR);
 	return n < 0 ? (int)n : 0;
 }
 
 /* Until there may be events on fd, for a slice at most. */
 static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 {
-	uint64_t left = w->silent_ns < PB_PATIENCE_NS ? PB_PATIENCE_NS - w->silent_ns : slice_ns, start;
+	uint64_t left = w->silent_ns < PB_PATIENCE_NS ? PB_PATIENCE_NS - w->silent_ns : slice_ns;
+	uint64_t start;
 
 	if (w->idle)
 		return wait_idle(w, events);
@@ -130,10 +135,10 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	w->recorder = 0;
 	w->beat = pb_ring_map.ring ? heartbeat(pb_ring_map.ring) : 0;
 	if (n >= sizeof(addr.sun_path))
-		return -36;
+		return -ENAMETOOLONG;
 	if (!may_wait(w, 0)) {
 		w->gave_up = true;
-		return -ETIMEDOUT_;
+		return -ETIMEDOUT;
 	}
 	memcpy(addr.sun_path, path, n + 1);
 	fd = pb_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -148,7 +153,7 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	}
 	for (;;) {
 		err = pb_sys(SYS_connect, fd, &addr, sizeof(addr.sun_family) + n + 1);
-		if (err != -EAGAIN_ && err != -EINTR_)
+		if (err != -EAGAIN && err != -EINTR)
 			break;
 		err = wait_for(w, -1, 0, RETRY_NS);
 		if (err)
@@ -183,15 +188,15 @@ int pb_wire_send(struct pb_wire *w, uint32_t type, const void *a, size_t na, con
 		int err;
 
 		n = pb_sys(SYS_sendmsg, w->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n == -EINTR_)
+		if (n == -EINTR)
 			continue;
-		if (n != -EAGAIN_)
+		if (n != -EAGAIN)
 			return n < 0 ? (int)n : 0;
 		err = wait_for(w, w->fd, POLLOUT, SLICE_NS);
 		if (err)
 			return err;
 	}
-	return -ETIMEDOUT_;
+	return -ETIMEDOUT;
 }
 
 static long receive_bytes(struct pb_wire *w, struct msghdr *msg)
@@ -204,15 +209,15 @@ static long receive_bytes(struct pb_wire *w, struct msghdr *msg)
 
 		msg->msg_controllen = room;
 		n = pb_sys(SYS_recvmsg, w->fd, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-		if (n == -EINTR_)
+		if (n == -EINTR)
 			continue;
-		if (n != -EAGAIN_)
+		if (n != -EAGAIN)
 			return n;
 		err = wait_for(w, w->fd, POLLIN, SLICE_NS);
 		if (err)
 			return err;
 	}
-	return -ETIMEDOUT_;
+	return -ETIMEDOUT;
 }
 
 int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
@@ -236,7 +241,7 @@ int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
 		if (*fd >= 0)
 			pb_sys(SYS_close, *fd);
 		*fd = -1;
-		return n ? -71 : -104;
+		return n ? -EPROTO : -ECONNRESET;
 	}
 	*len = head->len;
 	return (int)head->type;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's socket to the recorder. The descriptor never blocks; each wait
- * lasts as long as the recorder shows that it lives, and PB_PATIENCE_NS more.
- * A recorder that works for seconds goes on beating (pb_ring.heartbeat), a
- * stopped or killed one doesn't. On a busy machine one that works may be without
- * a processor for longer than that: then one of its threads is runnable. The first engine that gives up leaves the
- * heartbeat in the ring, and no other waits again before it moves.
+ * The agent's socket to the recorder. The descriptor never blocks; each wait lasts as long as the
+ * recorder shows that it lives, and PB_PATIENCE_NS more. A recorder that works for seconds goes on
+ * beating (pb_ring.heartbeat), a stopped or killed one doesn't. On a busy machine one that works
+ * may be without a processor for longer than that: then one of its threads is runnable. The first
+ * engine that gives up leaves the heartbeat in the ring, and no other waits again before it moves.
  *
- * Context: start, the loader's hook, the agent's thread; functions for
- * exec may also be called by a vfork child. All return 0 or -errno.
+ * Context: start, the loader's hook, the agent's thread; functions for exec may also be called by a
+ * vfork child. All return 0 or -errno.
  */
 #ifndef PB_ENGINE_WIRE_H
 #define PB_ENGINE_WIRE_H
@@ -18,7 +17,8 @@
 #include "abi/messages.h"
 
 #define PB_WIRE_IDLE_MS		20
-#define PB_WIRE_BUFFER		(sizeof(struct pb_msg) + PB_MSG_MAX + 16)	/* with room for a NUL */
+/* With room for a NUL. */
+#define PB_WIRE_BUFFER		(sizeof(struct pb_msg) + PB_MSG_MAX + 16)
 
 struct pb_wire {
 	int fd;			/* -1: closed */

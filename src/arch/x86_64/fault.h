@@ -6,6 +6,7 @@
  */
 #ifndef PB_ARCH_FAULT_H
 #define PB_ARCH_FAULT_H
+#include <asm/errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <ucontext.h>
@@ -33,7 +34,7 @@ static inline int pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc)
 		if (pc != (uint64_t)&e->at + (uint64_t)(int64_t)e->at)
 			continue;
 		g[REG_RIP] = (greg_t)((uint64_t)&e->to + (uint64_t)(int64_t)e->to);
-		g[REG_RAX] = sig == SIGSEGV && info->si_code == SEGV_MAPERR ? -14 : -13;
+		g[REG_RAX] = sig == SIGSEGV && info->si_code == SEGV_MAPERR ? -EFAULT : -EACCES;
 		return 1;
 	}
 	return 0;

@@ -10,8 +10,8 @@
 /* What is known of an open call. */
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet; its parent's stands */
 #define PB_ENTRY_EMITTED	1	/* ENTRY record written */
-#define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents': written at an exit */
-#define PB_ENTRY_LATE		3	/* a callee needed the ENTRY, and there was no room for it */
+#define PB_ENTRY_LAZY		2	/* no ENTRY yet, perhaps nor its parents': at an exit */
+#define PB_ENTRY_LATE		3	/* a callee needed the ENTRY, and found no room for it */
 #define PB_ENTRY_SILENT		5	/* not recorded, and nothing below it */
 #define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
 #define PB_ENTRY_FOOT		7	/* of a segment of open calls: the call below it decides */
@@ -85,7 +85,7 @@
  */
 #define PB_EXIT_RET_LEN		6
 #define PB_EXIT_JUMP_LEN	23
-#define PB_EXIT_RELOAD_LEN 5	/* of that the last, where r11 leads: r11 again. Then comes the exit */
+#define PB_EXIT_RELOAD_LEN 5	/* the last of them, at r11: r11 again. Then the exit */
 
 /* What a range of the hit path is of (hot.h). */
 #define PB_HOT_ENTRY		0	/* r11 is the site */

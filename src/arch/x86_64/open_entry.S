@@ -144,7 +144,8 @@
 	open_entry pb_open_lazy, PB_ENTER_LAZY, 0, 1
 	open_entry pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, 1, 1
 
-/* set_graph_notrace: neither the call is recorded nor what is below it. It needs no time, and its parent no ENTRY. */
+/* set_graph_notrace: neither the call is recorded nor what is below it. It
+ * needs no time, and its parent no ENTRY. */
 	.globl	pb_open_silent
 	.hidden	pb_open_silent
 	.type	pb_open_silent, @function

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * open_entry.S and open_exit.S for --clock=none: with nothing to hide behind each load and store
- * counts. rdi and rsi are left alone, no time is taken or compared, and the open leaf, which only its time
- * could tell from one that has returned, isn't noted.
+ * counts. rdi and rsi are left alone, no time is taken or compared, and the open leaf, which only
+ * its time could tell from one that has returned, isn't noted.
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"
@@ -70,7 +70,8 @@
 	jne	.Lslow_\name
 	jmp	.Lreject_\name
 	.endif
-	/* Not traced; below a call of set_graph_notrace; or off, and the handlers aren't changed yet. */
+	/* Not traced; below a call of set_graph_notrace; or off, and the handlers
+	 * aren't changed yet. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	jne	.Lslow_\name

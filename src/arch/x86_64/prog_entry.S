@@ -70,7 +70,8 @@ pb_prog_entry:
 	ret
 	.cfi_endproc
 
-	/* No room on the stack even for a look: the programs miss it, and the graph, if it records calls, loses it. */
+	/* No room on the stack even for a look: the programs miss it, and the
+	 * graph, if it records calls, loses it. */
 	.cfi_startproc
 .Lcramped:
 	mov	pb_prog_missed(%rip), %rax

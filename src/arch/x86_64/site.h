@@ -11,8 +11,8 @@
 
 struct pb_site {
 	uint64_t handler;	/* where the stub jumps: one release store toggles the site */
-	uint64_t body;		/* where the call goes on, the program's r11 at -8(%rsp): in the stub,
-				 * or a replacement, to which r11 means nothing */
+	uint64_t body;		/* where the call goes on, the program's r11 at -8(%rsp):
+				 * in the stub, or a replacement, which ignores r11 */
 	uint32_t id;		/* number in the records */
 	uint32_t stub;		/* offset of its stub in the module's; 0: none yet */
 	uint64_t flags;		/* FTRACE_FL_* */
@@ -21,7 +21,8 @@ _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout
 _Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 
-/* Where the stubs of exits go, of all of a module: beside its sites. replaced.S uses the first member. */
+/* Where the stubs of exits go, of all of a module: beside its sites. replaced.S
+ * uses the first member. */
 struct pb_returns {
 	uint64_t ret;		/* a plain ret, registers as they are; ends in the `ret` itself */
 	uint64_t jump;		/* all else, r11 at -8(%rsp); ends in a jump to r11 */
@@ -42,10 +43,10 @@ struct pb_returns {
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; why: bits 56-63 */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
 #define FTRACE_FL_HOLE		(1ul << 51)	/* its jump stands in the hole */
-#define FTRACE_FL_RETURNS	(1ul << 52)	/* programs watch its return, or one that ends by a jump to it */
+#define FTRACE_FL_RETURNS	(1ul << 52)	/* programs see its return, or need it */
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* its call may go on at an entry without an exit */
-#define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends as an exit's stub does */
-#define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: it goes on to the original, at whose exits the call ends */
+#define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: ends as an exit's stub does */
+#define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: its original's exits end it */
 #define FTRACE_FL_REASON_SHIFT	56
 
 /* Do the exits of the site's function itself end its calls? Not where the agent stands in

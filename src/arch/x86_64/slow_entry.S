@@ -50,8 +50,8 @@ pb_enter_slow:
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
 
-/* There is no room for C code on the stack: the call is counted as lost, where it is known to be one of the tree.
- * rdi is the thread, edx the mode. */
+/* There is no room for C code on the stack: the call is counted as lost, where it is known to be
+ * one of the tree. rdi is the thread, edx the mode. */
 	.balign 16
 	.globl	pb_enter_cramped
 	.hidden	pb_enter_cramped

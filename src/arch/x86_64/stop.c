@@ -25,6 +25,7 @@
  * say) aborts the stop before anything is written. So does, the first times, a
  * handler that interrupted what is to be displaced.
  */
+#include <asm/errno.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -55,7 +56,6 @@
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
 #define FRAME_BYTES	256		/* up to the saved PC, and more */
 #define ERESTARTNOHAND	514
-#define EINTR_		4
 #define MAX_PLACES	4096		/* in our code at once; more: try again */
 #define MAX_RESTORERS	8
 
@@ -128,7 +128,7 @@ static int seize_new(const char *dir, bool *any)
 				continue;
 			if (nr_tasks == MAX_TASKS) {
 				pb_sys(SYS_close, fd);
-				return -7;
+				return -E2BIG;
 			}
 			*t = (struct task){ .tid = (uint32_t)tid };
 			nr_tasks++;
@@ -161,7 +161,7 @@ static int wait_task(struct task *t, uint64_t deadline)
 		r = pb_sys(SYS_wait4, t->tid, &status, __WALL | WNOHANG, NULL);
 		if (r == 0) {
 			if (pb_now_ns() > deadline)
-				return -11;
+				return -EAGAIN;
 			pb_sys(SYS_sched_yield);
 		} else if (r < 0 || WIFEXITED(status) || WIFSIGNALED(status)) {
 			t->gone = true;
@@ -187,7 +187,7 @@ static int wait_stopped(uint64_t deadline)
 static int shared(struct job *job)
 {
 	job->why = "another process shares the memory (a vfork child?)";
-	return -11;
+	return -EAGAIN;
 }
 
 static int stop_all(struct job *job)
@@ -270,7 +270,8 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 	rsp -= 8;
 	/* windows overlap by a frame */
 	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
-		struct iovec to = { buf, sizeof(buf) }, from = { (void *)(rsp + done), sizeof(buf) };
+		struct iovec to = { buf, sizeof(buf) };
+		struct iovec from = { (void *)(rsp + done), sizeof(buf) };
 		long n = pb_sys(SYS_process_vm_readv, self, &to, 1, &from, 1, 0);
 
 		for (long i = 0; i < n / 8; i++) {
@@ -330,7 +331,7 @@ static void fix_thread(const struct job *job, const struct task *t)
 	}
 	/* epoll_wait and kin answer EINTR to any wake-up; the kernel's own code
 	 * for "restart, unless a handler runs" makes our stop invisible */
-	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR_) {
+	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR) {
 		regs.rax = (uint64_t)-ERESTARTNOHAND;
 		changed = true;
 	}
@@ -342,20 +343,22 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, regs.rsp, true);
 }
 
-/* A thread that is runnable stops as soon as it gets a processor; one that waits in the kernel, say for its
- * vfork child, may not stop for a long time. */
+/* A thread that is runnable stops as soon as it gets a processor; one that waits in the kernel, say
+ * for its vfork child, may not stop for a long time. */
 static int wait_late(const char *dir, struct task *t, uint64_t start)
 {
 	uint64_t deadline = start + LATE_NS;
 	int err;
 
-	while ((err = wait_task(t, deadline)) && deadline < start + LATE_MOST_NS && pb_task_state(dir, t->tid) == 'R')
+	while ((err = wait_task(t, deadline)) && deadline < start + LATE_MOST_NS &&
+	       pb_task_state(dir, t->tid) == 'R')
 		deadline = pb_now_ns() + STOP_NS;
 	return err;
 }
 
-/* Threads that had no processor until the stop was given up. The interrupt that was sent to them still ends
- * epoll_wait and its like with EINTR, so each is waited for, alone, and its call restarted. */
+/* Threads that had no processor until the stop was given up. The interrupt that was sent to them
+ * still ends epoll_wait and its like with EINTR, so each is waited for, alone, and its call
+ * restarted. */
 static void mend_late(const struct job *job)
 {
 	uint64_t start = pb_now_ns();
@@ -372,7 +375,8 @@ static void mend_late(const struct job *job)
 	}
 }
 
-/* The process was killed, or has ended, while it was stopped: nobody answers the helper any more. */
+/* The process was killed, or has ended, while it was stopped: nobody answers the helper
+ * any more. */
 static bool caller_is_gone(const struct job *job)
 {
 	char dir[64], state;
@@ -388,7 +392,7 @@ static int ask(const struct job *job)
 	uint64_t look_at = pb_now_ns() + STOP_NS, now;
 
 	if (nr_places > MAX_PLACES)
-		return -11;
+		return -EAGAIN;
 	__atomic_store_n(&helper_state, ASKS, __ATOMIC_RELEASE);
 	pb_sys(SYS_futex, &helper_state, FUTEX_WAKE, 1, NULL, NULL, 0);
 	while (__atomic_load_n(&helper_state, __ATOMIC_ACQUIRE) == ASKS) {
@@ -397,7 +401,7 @@ static int ask(const struct job *job)
 		if (now < look_at)
 			continue;
 		if (caller_is_gone(job))
-			return -3;
+			return -ESRCH;
 		look_at = now + STOP_NS;
 	}
 	return job->result;
@@ -411,7 +415,7 @@ static int stop_and_write(struct job *job)
 		err = shared(job);
 	if (!err && job->nr && job->patient && handlers_inside(job)) {
 		job->why = "a signal handler has interrupted what is to change";
-		err = -11;
+		err = -EAGAIN;
 	}
 	if (err)
 		job->nr = 0;	/* threads are looked at all the same: EINTR */
@@ -502,7 +506,7 @@ static int one_stop(struct job *job)
 	long pid;
 
 	job->go = 0;
-	job->result = -11;
+	job->result = -EAGAIN;
 	helper_state = RUNS;
 	pid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_CHILD_CLEARTID |
 		       (sibling ? CLONE_PARENT : 0),
@@ -515,7 +519,7 @@ static int one_stop(struct job *job)
 		pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);
 	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);
 	wait_for_helper(job);
-	while (!sibling && pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR_)
+	while (!sibling && pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR)
 		;
 	if (yama)
 		pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
@@ -539,7 +543,7 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 
 		find_restorers();
 		err = one_stop(&job);
-		if (err != -11)
+		if (err != -EAGAIN)
 			break;
 		pb_stop_why = job.why;
 		pb_sys(SYS_nanosleep, &pause, NULL);
@@ -557,7 +561,7 @@ int pb_stop_world(struct pb_stop *s)
 
 		err = stop_for_group(s, nr);
 		/* what failed otherwise may have been written in part */
-		if (err != -11)
+		if (err != -EAGAIN)
 			s->done += nr;
 	} while (!err && s->done < s->nr);
 	return err;

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The code of stubs, for the agent and for the recorder, which makes the file of stubs. A stub has
+ * a fixed head, which jumps to the site's handler, and a body: the displaced instructions as their
+ * recipe relocates them, with each exit replaced by a jump to the exit's handler. All of it is
+ * position-dependent bytes written to a buffer for an address given by the caller.
+ */
+#include <asm/errno.h>
 #include "arch/x86_64/stub.h"
 #include "abi/analysis_access.h"
 #include "base/base.h"
@@ -19,7 +26,7 @@ static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
 	int32_t rel32 = (int32_t)rel;
 
 	if (rel != rel32)
-		return -34;
+		return -ERANGE;
 	memcpy(at, &rel32, 4);
 	return 0;
 }
@@ -83,7 +90,8 @@ size_t pb_body_size(const struct pb_place *p)
 }
 
 /* Up to a jcc in every two bytes of a window, or a tail. */
-_Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX, "stub.h");
+_Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX,
+	       "stub.h");
 
 /* out: what is to stand at `at`. */
 static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bias)
@@ -103,13 +111,13 @@ static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bia
 		memcpy(out + f->off, &half, 4);
 		return 0;
 	}
-	return -22;
+	return -EINVAL;
 }
 
 /* The first `len` bytes of the code, and the `nr` ones at `from` (with what is fixed in
  * them) at out + len + gap. */
-static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, unsigned len, unsigned gap,
-		      unsigned nr, uint64_t bias)
+static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, unsigned len,
+		      unsigned gap, unsigned nr, uint64_t bias)
 {
 	int err = 0;
 
@@ -162,8 +170,8 @@ static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigne
 	return err;
 }
 
-int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p, const struct pb_returns *words,
-		 uint64_t bias)
+int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
+		 const struct pb_returns *words, uint64_t bias)
 {
 	struct tail t = tail_of(p);
 	unsigned second = pb_body_second(p);
@@ -200,15 +208,18 @@ uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own)
 		return p->window + p->exits[(off - jccs) / JCC_LEN].off;
 	}
 	if (p->second)
-		return pb_place_second(p) + pb_recipe_orig_offset(p->second, (uint8_t)(off - second));
+		return pb_place_second(p) +
+		       pb_recipe_orig_offset(p->second, (uint8_t)(off - second));
 	return p->window + pb_recipe_orig_offset(p->recipe, p->recipe->len - 1);
 }
 
 int pb_body_copy(const struct pb_place *p, uint64_t addr)
 {
 	uint64_t off = addr - p->window;
-	int copy = off < p->recipe->window_len ? pb_recipe_copy_offset(p->recipe, (uint8_t)off) : -1;
+	int copy = -1;
 
+	if (off < p->recipe->window_len)
+		copy = pb_recipe_copy_offset(p->recipe, (uint8_t)off);
 	if (copy >= 0 || !p->second)
 		return copy;
 	off = addr - pb_place_second(p);
@@ -228,7 +239,7 @@ int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const st
 {
 	memcpy(out, head, sizeof(head));
 	if (put_rel32(out + SITE_AT, at + 12, (uint64_t)site))
-		return -34;
+		return -ERANGE;
 	return pb_body_emit(out + PB_STUB_COPY, at + PB_STUB_COPY, p, words, bias);
 }
 

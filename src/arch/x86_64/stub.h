@@ -20,15 +20,16 @@ unsigned pb_body_second(const struct pb_place *p);
 unsigned pb_body_exits(const struct pb_place *p);
 /* Writes to `out` what is to stand at `at`. words: where its exits go. -ERANGE if
  * something lies out of reach: nothing is to be used then. */
-int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p, const struct pb_returns *words,
-		 uint64_t bias);
+int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
+		 const struct pb_returns *words, uint64_t bias);
 /* The link-time address of the instruction that the code at this offset stands for.
  * *own: it stands in front of an exit, and -8(%rsp) holds r11. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* The offset of the copy of the instruction at a link-time address, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
 
-/* Where the code in front of an exit that is no plain ret goes on: is that exit a ret N? Any context. */
+/* Where the code in front of an exit that is no plain ret goes on: is that exit
+ * a ret N? Any context. */
 static inline bool pb_exit_pops(const void *from)
 {
 	const uint8_t *code = (const uint8_t *)from + PB_EXIT_RELOAD_LEN;

@@ -3,6 +3,7 @@
  * 50,000 sites one by one cost a hundred milliseconds, page-wise less than
  * ten: pages are copied into a buffer, changed there and written back whole.
  */
+#include <asm/errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include "arch/x86_64/text_poke.h"
@@ -68,7 +69,7 @@ static int write_run(const struct pb_patch *p, size_t nr, uint64_t start, uint64
 		long n = pb_sys(SYS_pwrite64, fd, buf + done, end - start - done, start + done);
 
 		if (n <= 0)
-			return n ? (int)n : -5;
+			return n ? (int)n : -EIO;
 		done += (uint64_t)n;
 	}
 	return 0;
@@ -95,7 +96,7 @@ int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd)
 		uint64_t start, end;
 		size_t n = run_length(p, nr, &start, &end);
 
-		err = fd < 0 || pb_sys_failed(buf) ? -9 :
+		err = fd < 0 || pb_sys_failed(buf) ? -EBADF :
 		      write_run(p, n, start, end, (uint8_t *)buf, fd);
 		if (err)
 			err = protect_run(p, n, start, end);

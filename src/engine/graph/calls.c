@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The slow path of the function graph, for the assembly of entries and exits and for hooks. It
+ * opens and closes calls, writes their records, and decides what the assembly leaves open: another
+ * stack, calls that a jump left, limits of depth and time, a record that waits for its parent's.
+ *
+ * One idea: a call is identified by its return slot and return address. Whatever lies below the
+ * slot of a hit is over, because the stack pointer has passed it.
+ *
+ * A signal handler may interrupt each function here at any instruction, make calls of its own on
+ * the same stack, and return or leave by a jump. So a change of a call is one store, or one
+ * compare-and-swap on its word or its state. Only that store makes the change visible.
+ */
 #include "engine/graph/calls.h"
 #include "arch/x86_64/stub.h"
 #include "base/base.h"
@@ -28,7 +40,8 @@ static uint64_t site_word(uint64_t tag, uint32_t site)
 
 static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
 {
-	return __atomic_compare_exchange_n(&c->state, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&c->state, &from, to, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
 }
 
 static bool unemitted(const struct pb_open_call *c)
@@ -102,11 +115,12 @@ static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 	uint64_t duration = now - c->start, word = pb_ext_address(duration);
 
 	if (unemitted(c) && !(duration >> PB_EXT_ADDRESS_BITS))
-		pb_writer_put(&t->w, pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0), now,
-			      PB_EXT_TIME_BITS, &word, 1);
+		pb_writer_put(&t->w,
+			      pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0),
+			      now, PB_EXT_TIME_BITS, &word, 1);
 	else if (put_entry(t, c))
-		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0), now,
-				  PB_EXT_TIME_BITS, NULL, 0, c);
+		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0),
+				  now, PB_EXT_TIME_BITS, NULL, 0, c);
 	else
 		pb_writer_lost(&t->w);
 }
@@ -126,7 +140,8 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 		if (jump)
 			put_tail(t, c, now);
 		else
-			pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS, NULL, 0, c);
+			pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS,
+					  NULL, 0, c);
 		return;
 	case PB_ENTRY_LAZY:
 		if (duration < pb_thresh || (int64_t)duration < 0 ||
@@ -145,8 +160,8 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 	else if (duration >> PB_DUR_BITS)
 		pb_writer_put_long(&t->w, c->site, c->start, now);
 	else
-		pb_writer_put(&t->w, site_word(PB_TAG_LEAF, c->site) | duration << PB_DUR_SHIFT, now,
-			      PB_LEAF_BITS, NULL, 0);
+		pb_writer_put(&t->w, site_word(PB_TAG_LEAF, c->site) | duration << PB_DUR_SHIFT,
+			      now, PB_LEAF_BITS, NULL, 0);
 }
 
 /* A call that was left without a return. */
@@ -168,7 +183,8 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 		pb_writer_lost(&t->w);
 }
 
-/* An exit that a jump abandoned. The reserved word that is left empty tells the record, if there was one. */
+/* An exit that a jump abandoned. The reserved word that is left empty tells the
+ * record, if there was one. */
 static void on_cut(void *context, const struct pb_open_call *c)
 {
 	struct pb_thread *t = context;
@@ -205,10 +221,12 @@ static uint32_t depth_of(const struct pb_open_call *call)
 	return depth;
 }
 
-size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth, const void *ending)
+size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
+		     const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;	/* it is being made */
+	/* without a top the thread is being made */
+	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;
 	uint64_t *end = out + max, *p = end;
 	size_t nr;
 
@@ -243,8 +261,8 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 	pb_stack_leave(t, s, back);
 }
 
-/* Returns are hooked again, and calls of before may be over unseen. Where code that was interrupted is in the middle of
- * one it stays so for now: each hit comes here until that code is over. */
+/* Returns are hooked again, and calls of before may be over unseen. Where code that was interrupted
+ * is in the middle of one it stays so for now: each hit comes here until that code is over. */
 static void begin_period(struct pb_thread *t, uint64_t slot)
 {
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
@@ -330,8 +348,8 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* A call in the slot itself has ended by going on here, if its function can do that. If not, a jump or an
- * exception left it, and this is the next call from the same place. */
+/* A call in the slot itself has ended by going on here, if its function can do that. If not, a jump
+ * or an exception left it, and this is the next call from the same place. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
@@ -340,11 +358,12 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock(), true);
-	/* or a jump has left it, and it is called again from the same place: programs see no return */
+	/* or a jump left it, and it is called again from there: programs see no return */
 	go_on(t, c, slot, false);
 }
 
-/* One of the same function waits for the return through the slot: a jump may have left what it waits for. */
+/* One of the same function waits for the return through the slot: a jump may
+ * have left what it waits for. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -359,7 +378,8 @@ static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 {
 	unsigned nr = 0;
 
-	for (c = pb_open_below(c); c->word == (int64_t)slot && !pb_open_is_root(c); c = pb_open_below(c))
+	for (c = pb_open_below(c); c->word == (int64_t)slot && !pb_open_is_root(c);
+	     c = pb_open_below(c))
 		nr++;
 	return nr;
 }
@@ -369,14 +389,16 @@ static struct pb_open_call *innermost(const struct pb_thread *t)
 {
 	struct pb_open_call *c = pb_open_innermost(t->top);
 
-	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c : outer(c);
+	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c :
+	       outer(c);
 }
 
 /* A call below the parent is no part of the tree. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
 	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
-	       parent->state == PB_ENTRY_SILENT || (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
+	       parent->state == PB_ENTRY_SILENT ||
+	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
 /* What the slot shows to be over ends. The parent of a call there. */
@@ -396,8 +418,8 @@ static uint8_t state_of(unsigned mode)
 }
 
 /* Fills the entry of a call that is about to begin. False: it isn't watched. */
-static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site, const uint64_t *slot,
-		       uint64_t ret, uint8_t state, uint16_t watch)
+static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
+		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
 	struct pb_open_call *parent = outer(c);
 	unsigned waiting = watching ? nr_waiting(c, (uint64_t)slot) : 0;
@@ -417,7 +439,8 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 		*t->w.leaf = c->start;
 	}
 	/* a later segment's foot answers for the call below it */
-	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) && !unemitted(parent))
+	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
+	    !unemitted(parent))
 		c[-1].state = parent->state;
 	pb_open_commit(c, (uint64_t)slot);
 	return watch;
@@ -459,13 +482,15 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 	outside |= !!(mode & PB_ENTER_CALL);
 	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
 	if (c)
-		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode), watch);
+		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode),
+				  watch);
 	if (call && !(mode & PB_ENTER_CALL))
 		put_call(t, site, parent);
 	return false;
 }
 
-struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint64_t now, const void *from)
+struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint64_t now,
+				   const void *from)
 {
 	struct pb_thread *t;
 
@@ -569,7 +594,8 @@ void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
 	struct pb_stack *s = NULL;
 	struct pb_thread *t;
 
-	if (!lo || size < 256 || size > 1ul << 40 || slot - lo < size || pb_latched || !(t = pb_thread_get(slot)))
+	if (!lo || size < 256 || size > 1ul << 40 || slot - lo < size || pb_latched ||
+	    !(t = pb_thread_get(slot)))
 		return;
 	switch_stack(t, slot);
 	while ((s = pb_stack_overlapping(s, lo, lo + size))) {

@@ -27,7 +27,8 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* The program told the bounds of a stack (makecontext, sigaltstack), by a call with that
  * return slot. Calls that are still open there belong to a use of it that is over. */
 void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size);
-/* A signal handler with its return address in `slot` is over: what it left open by jumps is closed. */
+/* A signal handler with its return address in `slot` is over: what it left open by jumps is
+ * closed. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* A handler has interrupted the assembly of an exit: of the call at that address, if there
  * is one, with its slot at the stack pointer. */
@@ -36,7 +37,8 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved);
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
 /* For pb_ring_open_calls: what is open when a chunk begins, outermost first. */
-size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth, const void *ending);
+size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
+		     const void *ending);
 
 /* A call that the compiler's hooks tell: from `at`, the slot of the call of the hook. */
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
@@ -54,7 +56,8 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 /* For the assembly. from: NULL, or where the stub of a tail jump goes on. Returns a call
  * whose return programs watch: pb_prog_returned() is to run them. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
-struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now, const void *from);
+struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
+				   const void *from);
 
 /* Handlers, for site->handler, and where exit stubs go. */
 void pb_open_graph(void);

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Memory for open calls: segments of fixed size, taken from one mapping and given back to a
+ * lock-free list, so that a hit can take one without a system call. The mapping survives a fork,
+ * and so the child can find the calls that were open on each of its stacks.
+ */
 #include "engine/graph/chains.h"
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -15,14 +20,15 @@
 
 /* ---- segments ---------------------------------------------------------------- */
 
-/* Not wiped in a forked child. The free ones are a list by index + 1, with a count of its changes above:
- * threads and handlers take and give by compare-and-swap. */
+/* Not wiped in a forked child. The free ones are a list by index + 1, with a count of its changes
+ * above: threads and handlers take and give by compare-and-swap. */
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
 static uint32_t nr_segments, nr_used;
 
-/* A child finds its calls by these: the first segment of each thread's own stack, and of the other stacks. */
+/* A child finds its calls by these: the first segment of each thread's own
+ * stack, and of the other stacks. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
@@ -30,8 +36,8 @@ static struct kept {
 	uint32_t epoch;		/* of the process; 0: nobody's */
 } kept[PB_MAX_STACKS];
 
-/* Of stacks that have no memory for calls: its foot stands for a call around all of theirs, and after it
- * is the end. */
+/* Of stacks that have no memory for calls: its foot stands for a call around all of theirs, and
+ * after it is the end. */
 static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT))) = {
 	.final = true,
 	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
@@ -65,7 +71,8 @@ struct pb_open_segment *pb_chain_take(void *context)
 	uint32_t n;
 
 	while ((n = (uint32_t)list) != NONE) {
-		uint64_t rest = ((list >> 32) + 1) << 32 | __atomic_load_n(&next_free[n - 1], __ATOMIC_RELAXED);
+		uint64_t rest = ((list >> 32) + 1) << 32 |
+				__atomic_load_n(&next_free[n - 1], __ATOMIC_RELAXED);
 
 		if (__atomic_compare_exchange_n(&free_list, &list, rest, false, __ATOMIC_ACQUIRE,
 						__ATOMIC_ACQUIRE))
@@ -113,13 +120,15 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 		first->stack = s;
 }
 
-/* What was open at a fork is counted in the parent: here it is listed as open, and ends. So is a call whose exit a
- * handler interrupted that forked: the record for which room was taken is the parent's. */
+/* What was open at a fork is counted in the parent: here it is listed as open, and ends. So is a
+ * call whose exit a handler interrupted that forked: the record for which room was taken is the
+ * parent's. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;
 
-	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c); c = pb_open_parent(c)) {
+	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c);
+	     c = pb_open_parent(c)) {
 		/* one whose entry the handler interrupted is the child's own */
 		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
 			c->state = PB_ENTRY_EMITTED;
@@ -136,7 +145,8 @@ void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
 		uint32_t epoch = k->epoch;
 
 		if (!epoch || epoch == pb_process->epoch || slot < k->lo || slot >= k->hi ||
-		    !__atomic_compare_exchange_n(&k->epoch, &epoch, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		    !__atomic_compare_exchange_n(&k->epoch, &epoch, 0, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
 			continue;
 		pb_chain_end(s);
 		s->lo = k->lo;
@@ -172,7 +182,8 @@ void pb_chain_forget_returns(void)
 		nr = nr_segments;
 	for (struct pb_open_segment *s = segments; s < segments + nr; s++)
 		for (struct pb_open_call *c = s->call + 1; c <= s->call + PB_OPEN_CALLS; c++)
-			if (pb_open_is_live(c) && __atomic_load_n(&c->ret, __ATOMIC_RELAXED) != PB_OPEN_NO_RET)
+			if (pb_open_is_live(c) &&
+			    __atomic_load_n(&c->ret, __ATOMIC_RELAXED) != PB_OPEN_NO_RET)
 				__atomic_store_n(&c->ret, 0, __ATOMIC_RELAXED);
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Entries that the assembly leaves to C: each is passed to the function tracer, the list of tracers
+ * or the graph, by the mode of its handler. One table has the handler of each mode.
+ */
 #include "engine/graph/enter.h"
 #include "engine/graph/calls.h"
 #include "engine/clock.h"

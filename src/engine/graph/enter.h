@@ -11,8 +11,8 @@ void pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 /* A record of the function tracer. */
 void pb_record_function(struct pb_site *site, uint64_t parent_ip);
 
-/* The handler of sites that only the graph wants, by how it is to enter their calls. Without a clock there are
- * others for no limit of depth. Context: start. */
+/* The handler of sites that only the graph wants, by how it is to enter their calls. Without a
+ * clock there are others for no limit of depth. Context: start. */
 uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
 /* And back; of pb_list, once the other tracers have seen the call. PB_ENTER_LIST: the graph doesn't
  * enter it. */

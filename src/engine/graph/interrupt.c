@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Keeps a thread's state across a signal handler, for the frame that the agent puts around
+ * handlers. Before the handler the state is saved; after it the thread is again on the stack that
+ * it was on, and calls that the handler left open are closed. If the handler forked, the child has
+ * no saved state, and begins with a new one.
+ */
 #include "engine/graph/interrupt.h"
 #include "engine/graph/calls.h"
 #include "base/mem.h"
@@ -51,9 +57,9 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 		pb_calls_handler_over(t, slot - 8);
 }
 
-/* A child of a fork in the handler goes on with what was interrupted, which may be code that holds the
- * address of the thread's state: that is of zeros now. So it is made here; where children aren't followed, what that
- * code writes goes nowhere. */
+/* A child of a fork in the handler goes on with what was interrupted, which may be code that holds
+ * the address of the thread's state: that is of zeros now. So it is made here; where children
+ * aren't followed, what that code writes goes nowhere. */
 static void be_again(const struct pb_interrupted *i, uint64_t slot)
 {
 	if (i->pid == pb_process->pid || pb_tls->top)

@@ -12,7 +12,9 @@
 #include "base/base.h"
 
 /* What a word says. */
-enum open_state { OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING };
+enum open_state {
+	OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING
+};
 
 static enum open_state state_of(int64_t word)
 {
@@ -48,7 +50,8 @@ static bool swap(struct pb_open_call *c, int64_t from, int64_t to)
 {
 	bool done;
 
-	__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(c->word), "+a"(from) : "r"(to) : "memory");
+	__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(c->word), "+a"(from)
+			 : "r"(to) : "memory");
 	return done;
 }
 
@@ -112,8 +115,8 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
-/* Calls after it may have its slot: its function has jumped to another one, which returns for it; or
- * it has no slot of its own. */
+/* Calls after it may have its slot: its function has jumped to another one, which returns for it;
+ * or it has no slot of its own. */
 static bool is_shared(const struct pb_open_call *c)
 {
 	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||
@@ -121,7 +124,8 @@ static bool is_shared(const struct pb_open_call *c)
 }
 
 /* Closes what stands on c's place, as code at `slot` found it. */
-static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot, const struct pb_open_hooks *hooks)
+static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
+		       const struct pb_open_hooks *hooks)
 {
 	int64_t closing = ~(int64_t)(slot_of(word) + 2);
 
@@ -162,7 +166,8 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 			continue;
 		if (descends(c, word)) {
 			if (state_of(word) == OPEN_LIVE) {
-				if (slot_of(word) > slot || (slot_of(word) == slot && (!itself || is_shared(c))))
+				if (slot_of(word) > slot ||
+				    (slot_of(word) == slot && (!itself || is_shared(c))))
 					break;
 			} else if (!abandoned(c, word, slot)) {
 				break;
@@ -181,7 +186,8 @@ static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_h
 	fresh = s->final ? NULL : hooks->segment(hooks->context);
 	if (fresh) {
 		pb_open_segment_init(fresh, s, slot_of(read_word(c)));
-		__asm__ volatile("cmpxchg %2, %0" : "+m"(s->next), "+a"(old) : "r"(fresh) : "memory");
+		__asm__ volatile("cmpxchg %2, %0" : "+m"(s->next), "+a"(old)
+				 : "r"(fresh) : "memory");
 		if (old)
 			hooks->unused(hooks->context, fresh);
 	}

@@ -25,7 +25,7 @@ struct pb_open_call {
 	uint8_t state;
 	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
 	uint16_t watch;		/* programs run at its return: whose, or PB_WATCH_BELOW; 0: none */
-	uint64_t ret;		/* the return address; while C code closes the call: that code's slot */
+	uint64_t ret;		/* the return address; while C code closes it: that code's slot */
 };
 _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
@@ -54,7 +54,8 @@ struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
 	void (*skipped)(void *context, const struct pb_open_call *call);
-	/* Its exit was abandoned by a jump out of a handler. (An abandoned entry is of a call that nobody made.) */
+	/* Its exit was abandoned by a jump out of a handler. (An abandoned entry
+	 * is of a call that nobody made.) */
 	void (*cut)(void *context, const struct pb_open_call *call);
 	/* A segment of zeros or of a former use; NULL: none to be had. */
 	struct pb_open_segment *(*segment)(void *context);
@@ -98,8 +99,8 @@ static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 }
 /* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
-/* Closes all calls, wherever their slots lie. False: code that was interrupted is in the middle of one; those
- * below it stay. slot: of the hit. */
+/* Closes all calls, wherever their slots lie. False: code that was interrupted is in the middle of
+ * one; those below it stay. slot: of the hit. */
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
 /* The call that returns through `slot` to `ret`, after those above it were closed;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's thread changes pb_period and then stores PB_LO_FORMER to each thread's `lo`, which sends its
- * next hit to C. A thread that stores its `lo` at the same time looks at pb_period afterwards. So one of the
- * two sees what the other did.
+ * The agent's thread changes pb_period and then stores PB_LO_FORMER to each thread's `lo`, which
+ * sends its next hit to C. A thread that stores its `lo` at the same time looks at pb_period
+ * afterwards. So one of the two sees what the other did.
  *
- * An exit finds its call without a look at `lo`: by slot and return address, which a call of the same place
- * may have had before. So the return addresses of all calls that are open are taken away, too. If their
- * thread is in the middle of one of them at that moment, that call ends as one that was skipped.
+ * An exit finds its call without a look at `lo`: by slot and return address, which a call of the
+ * same place may have had before. So the return addresses of all calls that are open are taken
+ * away, too. If their thread is in the middle of one of them at that moment, that call ends as one
+ * that was skipped.
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"
@@ -30,7 +31,8 @@ static void leave_fast_paths(struct pb_thread *t)
 	uint64_t lo = __atomic_load_n(&t->lo, __ATOMIC_SEQ_CST);
 
 	while (lo != PB_LO_UNSETTLED &&
-	       !__atomic_compare_exchange_n(&t->lo, &lo, PB_LO_FORMER, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	       !__atomic_compare_exchange_n(&t->lo, &lo, PB_LO_FORMER, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST))
 		;
 }
 

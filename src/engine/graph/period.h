@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Periods: while nobody wants returns the exits' stubs lead to idle code, and no end of a call is seen. When
- * returns are hooked again a new period begins. What was open before may be over, so each stack closes its calls of
- * former periods at its first hit. doc/design/open-calls.md, "Periods".
+ * Periods: while nobody wants returns the exits' stubs lead to idle code, and no end of a call is
+ * seen. When returns are hooked again a new period begins. What was open before may be over, so
+ * each stack closes its calls of former periods at its first hit. doc/design/open-calls.md,
+ * "Periods".
  */
 #ifndef PB_ENGINE_GRAPH_PERIOD_H
 #define PB_ENGINE_GRAPH_PERIOD_H
@@ -10,16 +11,18 @@
 
 struct pb_thread;
 
-/* What the low end of a thread's stack is instead, so that each hit goes to C: while the thread goes to another stack;
- * while its stack is one of a former period. */
+/* What the low end of a thread's stack is instead, so that each hit goes to C: while the thread
+ * goes to another stack; while its stack is one of a former period. */
 #define PB_LO_UNSETTLED		(~0ul)
 #define PB_LO_FORMER		(~7ul)
 
 /* The one that is in force. */
 extern uint32_t pb_period;
 
-/* A new one begins; then the exits' stubs may lead to code that records. Context: start, or the agent's thread. */
+/* A new one begins; then the exits' stubs may lead to code that records.
+ * Context: start, or the agent's thread. */
 void pb_period_begin(void);
-/* The low end of t's stack, for the fast paths: they leave a stack of a former period to C. Context: hit path. */
+/* The low end of t's stack, for the fast paths: they leave a stack of a former
+ * period to C. Context: hit path. */
 void pb_period_set_lo(struct pb_thread *t);
 #endif

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The table of stacks, and which thread is on which. Threads take and drop entries without a lock:
+ * an entry belongs to who changes its id from 0 to 1. A thread that comes to a stack and a thread
+ * that closes or drops it each write first and look afterwards, so one of the two sees the other
+ * and gives way.
+ */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
@@ -117,8 +123,8 @@ void pb_stack_set_filled(struct pb_stack *s)
 }
 
 /* As pb_stack_is_anothers(), of the thread `other`. */
-static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t, const struct pb_stack *s,
-		       uint64_t slot)
+static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t,
+		       const struct pb_stack *s, uint64_t slot)
 {
 	uint64_t innermost, outermost;
 	bool runs;
@@ -173,7 +179,8 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	return NULL;
 }
 
-/* A handler may interrupt this and leave by a jump: until all is stored each hit finds its stack anew. */
+/* A handler may interrupt this and leave by a jump: until all is stored each
+ * hit finds its stack anew. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
 	unsettle(t);
@@ -201,11 +208,13 @@ static void leave(struct pb_thread *t)
 }
 
 /* t has taken s from `last`, which may have come back before. Then it has s again. */
-static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_stack *s, uint64_t slot)
+static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_stack *s,
+		       uint64_t slot)
 {
 	if (!belongs_to(last, t, s, slot))
 		return false;
-	__atomic_compare_exchange_n(&s->thread, &t, last, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(&s->thread, &t, last, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -221,7 +230,8 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 	unsettle(t);
 	__atomic_store_n(&t->stack, s, __ATOMIC_SEQ_CST);
 	/* of two threads that come to it at once one goes elsewhere */
-	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST) &&
 	    !gives_back(t, last, s, slot)) {
 		id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
 		if (id >= PB_STACK_FILLED && !__atomic_load_n(&s->closing, __ATOMIC_SEQ_CST)) {
@@ -290,7 +300,8 @@ struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint6
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = after ? (uint32_t)(after - pb_stacks) + 1 : 0; i < nr; i++)
-		if (pb_stack_is_filled(&pb_stacks[i]) && pb_stacks[i].lo < hi && lo < pb_stacks[i].hi)
+		if (pb_stack_is_filled(&pb_stacks[i]) && pb_stacks[i].lo < hi &&
+		    lo < pb_stacks[i].hi)
 			return &pb_stacks[i];
 	return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which stack holds an address. A stack that the program told counts before the thread's own, and that before one
- * with guessed bounds. All are searched; so what was found is kept for each page, and is looked at first.
- * doc/design/threads.md, "Stacks, coroutines, alternate stacks".
+ * Which stack holds an address. A stack that the program told counts before the thread's own, and
+ * that before one with guessed bounds. All are searched; so what was found is kept for each page,
+ * and is looked at first. doc/design/threads.md, "Stacks, coroutines, alternate stacks".
  */
 #include "base/mem.h"
 #include "engine/graph/chains.h"
@@ -33,7 +33,8 @@ static bool frame_is_gone(const struct pb_stack *s)
 	const struct pb_open_call *c = s->within;
 
 	/* without a clock all calls start at once */
-	return c && (c->word < (int64_t)s->hi || c->start != s->within_start || c->ret != s->within_ret);
+	return c && (c->word < (int64_t)s->hi ||
+		     c->start != s->within_start || c->ret != s->within_ret);
 }
 
 static bool is_usable(const struct pb_stack *s)
@@ -92,8 +93,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Another thread has s, whose bounds are guessed: the slot's part of it becomes a stack of its own. If it is
- * the same stack after all, calls that are open on s still find their returns there. */
+/* Another thread has s, whose bounds are guessed: the slot's part of it becomes a stack of its own.
+ * If it is the same stack after all, calls that are open on s still find their returns there. */
 static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 {
 	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);
@@ -139,7 +140,8 @@ struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_sta
 	if (t->own.exact && !pb_process->holes && pb_stack_holds(&t->own, slot))
 		return &t->own;
 	if (pb_stack_holds(s, slot) && is_usable(s) &&
-	    (s->exact ? !frame_is_gone(s) : !pb_stack_holds(&t->own, slot) && !pb_stack_is_anothers(t, s, slot)))
+	    (s->exact ? !frame_is_gone(s) :
+			!pb_stack_holds(&t->own, slot) && !pb_stack_is_anothers(t, s, slot)))
 		return s;
 	s = search(t, slot, gone);
 	if (s && s != &t->own)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stacks that are gone: nobody tells that a coroutine is destroyed, with calls open. But as long as a
- * call is open its return address is in its slot. So once there are twice as many stacks as after
- * the last look, these words are read on each stack on which nobody runs. A call whose word is another
- * one by now, or can't be read, is over, and so are the calls that it made. A stack without calls
- * gives its place to others.
+ * Stacks that are gone: nobody tells that a coroutine is destroyed, with calls open. But as long as
+ * a call is open its return address is in its slot. So once there are twice as many stacks as after
+ * the last look, these words are read on each stack on which nobody runs. A call whose word is
+ * another one by now, or can't be read, is over, and so are the calls that it made. A stack without
+ * calls gives its place to others.
  *
  * The words are read by a system call, so where one may end the program nothing is looked at.
  */
@@ -72,7 +72,8 @@ void pb_stacks_look(struct pb_thread *t)
 	uint32_t nr = __atomic_load_n(&pb_process->new_stacks, __ATOMIC_RELAXED), live = 0;
 
 	if (pb_likely(nr < LOOK_AFTER || nr < pb_process->look_stacks) || !pb_calls_are_safe() ||
-	    !__atomic_compare_exchange_n(&pb_process->new_stacks, &nr, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	    !__atomic_compare_exchange_n(&pb_process->new_stacks, &nr, 0, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return;
 	nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < nr; i++) {

@@ -15,6 +15,7 @@
  * A state is made with all signals blocked where a system call can do no harm.
  * Elsewhere a handler may find it unfinished: its calls are counted as lost.
  */
+#include <asm/errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -28,14 +29,16 @@
 #include "engine/sandbox.h"
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
-/* How far struct pthread is searched. It has 0x900 bytes or more, and may end at the end of its mapping */
+/* How far struct pthread is searched. It has 0x900 bytes or more, and may end
+ * at the end of its mapping */
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
 #define REFUSE		4096		/* calls without a state until one is looked for again */
 #define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
 
-static struct pb_thread no_thread;	/* what TLS says before the first hit: top is NULL, so nothing in it is used */
+/* What TLS has before the first hit: top is NULL, so nothing in it is used. */
+static struct pb_thread no_thread;
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
 struct pb_process *pb_process;
@@ -148,7 +151,8 @@ static void own_stack(struct pb_stack *s, uint64_t tcb, uint64_t slot)
 	if (tcb == main_tcb) {
 		s->hi = main_stack_hi;
 		s->lo = s->hi - MAIN_STACK_MIN;
-		s->guard = main_stack_limit < MAIN_STACK_MIN ? MAIN_STACK_MIN - main_stack_limit : 0;
+		s->guard = main_stack_limit < MAIN_STACK_MIN ?
+			   MAIN_STACK_MIN - main_stack_limit : 0;
 		s->exact = true;
 		if (pb_stack_holds(s, slot))
 			return;
@@ -229,7 +233,7 @@ static bool is_dead(const struct pb_thread *t)
 {
 	uint32_t tid = t->w.tid;
 
-	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -3;
+	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -ESRCH;
 }
 
 /* Where a system call may be the program's end, states stay with dead threads. */
@@ -255,8 +259,8 @@ static void free_dead(const struct pb_thread *self, bool now)
 		__atomic_sub_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&tcbs[i], 0, __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(&pb_process->look_at, __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED),
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&pb_process->look_at,
+			 __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 uint32_t pb_thread_number(const struct pb_thread *t)
@@ -351,7 +355,8 @@ static struct pb_thread *thread_start(uint64_t slot)
 /* A signal that an instruction raises ends the process where it is blocked; so a
  * program that steps through itself may still come here twice. */
 #define BIT(sig)	(1ul << ((sig) - 1))
-#define FAULTS		(BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGSYS))
+#define FAULTS		(BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | \
+			 BIT(SIGSYS))
 
 static struct pb_thread *thread_start_masked(uint64_t slot)
 {

@@ -19,8 +19,8 @@
 
 struct pb_thread {
 	uint64_t lo;		/* of the current stack */
-	struct pb_open_call *top; /* the innermost open call on it, nearly always; NULL: not initialised */
-	uint64_t bottom;	/* nothing below it may be touched; 0: that isn't known of this stack */
+	struct pb_open_call *top; /* near its innermost open call; NULL: not initialised */
+	uint64_t bottom;	/* nothing below it may be touched; 0: not known */
 	struct pb_writer w;
 	uint64_t tcb;
 	uint64_t starting;	/* the slot of the hit that made the state */

@@ -4,6 +4,7 @@
  * kernel copies only what isn't to be closed. So at no moment does a second
  * reference keep a pipe of the program's open that it has closed itself.
  */
+#include <asm/errno.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -123,5 +124,5 @@ long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd)
 		return tid;
 	}
 	wait_while(&s.state, STARTS);
-	return s.state == OWN_TABLE ? tid : -38;
+	return s.state == OWN_TABLE ? tid : -ENOSYS;
 }

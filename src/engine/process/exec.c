@@ -101,9 +101,9 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 	long fd, err = pb_sys(SYS_newfstatat, dir, path, st, look);
 
 	if (err || !is_regular(st))
-		return err ? err : -13;
+		return err ? err : -EACCES;
 	fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-	if (fd == -2 && flags & AT_EMPTY_PATH)
+	if (fd == -ENOENT && flags & AT_EMPTY_PATH)
 		fd = open_descriptor(dir);
 	if (pb_sys_failed(fd))
 		return fd;
@@ -111,7 +111,7 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 	if (!err && is_regular(st))
 		return fd;
 	pb_sys(SYS_close, fd);
-	return -13;
+	return -EACCES;
 }
 
 /* Whether the image can load the agent: 64-bit, dynamic, without privileges to
@@ -312,7 +312,8 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 	char first[PB_FIRST_MAX];
 
 	if (pb_sandboxed) {
-		e.counter = follow_exec && pb_follow_fork && !pb_latched ? &ring->sandboxed_images : NULL;
+		e.counter = follow_exec && pb_follow_fork && !pb_latched ?
+			    &ring->sandboxed_images : NULL;
 	} else {
 		leave_image();
 		if (wanted(dir, path, flags, first)) {

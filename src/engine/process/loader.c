@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Follows the dynamic loader, for the session: the modules at the start, then those of dlopen and
+ * dlclose. The agent replaces the function that the loader calls for debuggers before and after
+ * each change, and there compares the loader's list with its own. A new module is patched before
+ * any thread can run its code. The text's lock is held from the start of a removal to its end, so
+ * nothing writes to text that is being unmapped.
+ */
 #include <fcntl.h>
 #include <link.h>
 #include "engine/process/loader.h"

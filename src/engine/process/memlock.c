@@ -13,6 +13,7 @@
  * Under a seccomp filter opening a file may be fatal: then all is locked on
  * fault, the agent's pages as they are used. A raw system call is not seen.
  */
+#include <asm/errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -42,7 +43,7 @@ static int next_char(struct maps *m)
 
 		do
 			n = pb_sys(SYS_read, m->fd, m->text, sizeof(m->text));
-		while (n == -4);
+		while (n == -EINTR);
 		if (n <= 0)
 			return -1;
 		m->at = 0;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Replacements of functions of the program and of libc, for the rest of this folder. The site of
+ * the function gets the replacement as its body: the handler runs as for each traced function, and
+ * the stub's body is the original. Thunks of replaced.S end a call at the replacement's return.
+ */
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"
 
@@ -47,5 +52,6 @@ bool pb_replace_passing(struct pb_module *m, const char *name, void *replacement
 {
 	uint64_t address = pb_function_named(m, name);
 
-	return address && keep(original, pb_ftrace_replace_at(m, address, replacement, FTRACE_FL_PASSES));
+	return address &&
+	       keep(original, pb_ftrace_replace_at(m, address, replacement, FTRACE_FL_PASSES));
 }

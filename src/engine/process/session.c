@@ -3,6 +3,7 @@
  * The agent's messages and their answers, over a wire that gives up on a recorder that
  * doesn't live (wire.h): every answer may be -ETIMEDOUT, at once after the first.
  */
+#include <asm/errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -70,20 +71,20 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 	long base;
 
 	if (r->nr_buffer > r->nr_chunks)
-		return -22;
+		return -EINVAL;
 	for (reserve = reserve_chunks(r);; reserve /= 4) {
 		chunks = (uint64_t)r->nr_buffer + reserve;
 		size = r->chunks_offset + chunks * PB_CHUNK_SIZE;
 		if (size > r->ring_size)
-			return -22;
+			return -EINVAL;
 		base = map_aligned(fd, size);
 		if (!pb_sys_failed(base) || !reserve)
 			break;
 	}
 	if (pb_sys_failed(base))
 		return (int)base;
-	return pb_ring_attach((void *)base, size, r->nr_threads, (uint32_t)chunks, r->threads_offset,
-			      r->chunks_offset, r->mode);
+	return pb_ring_attach((void *)base, size, r->nr_threads, (uint32_t)chunks,
+			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
 /* Nothing has been written there. A process that maps the ring counts as traced. */
@@ -109,8 +110,8 @@ static void count_in_file(const char *socket)
 		return;
 	memcpy(path, socket, dir);
 	pb_put_str(path, sizeof(path), &at, PB_MISSED_FILE);
-	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	fd = pb_sys(SYS_openat, AT_FDCWD, path,
+		    O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (pb_sys_failed(fd))
 		return;
 	pb_sys(SYS_write, fd, "x", 1);
@@ -136,7 +137,7 @@ static int receive_ring(struct pb_session *s, bool first)
 	int fd, type = pb_wire_receive(&s->wire, &fd, &len), err = 0;
 
 	if (type != PB_MSG_RING || len < sizeof(*r) || fd < 0)
-		err = type < 0 ? type : -71;
+		err = type < 0 ? type : -EPROTO;
 	else if (first)
 		err = map_ring(r, fd);
 	if (fd >= 0)
@@ -159,7 +160,7 @@ static int say_hello(struct pb_session *s, bool first, uint32_t *len)
 	if (fd >= 0)
 		pb_sys(SYS_close, fd);
 	if (type != PB_MSG_WELCOME || *len < sizeof(struct pb_msg_welcome))
-		return type < 0 ? type : -71;
+		return type < 0 ? type : -EPROTO;
 	return 0;
 }
 
@@ -169,7 +170,7 @@ static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char 
 	char *copy = pb_arena_alloc(len - sizeof(*w) + 1);
 
 	if (!copy)
-		return -12;
+		return -ENOMEM;
 	memcpy(copy, w + 1, len - sizeof(*w));
 	copy[len - sizeof(*w)] = 0;
 	*writes = copy;
@@ -243,7 +244,7 @@ static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t
 		return 0;
 	if (*fd >= 0)
 		pb_sys(SYS_close, *fd);
-	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -71;
+	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -EPROTO;
 }
 
 /* Gives the module its sites. */
@@ -300,7 +301,8 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 
 	*m = NULL;
 	pb_text_ask = ask_late;
-	err = ask_file(s, PB_MSG_MODULE, &ask, sizeof(ask), path, PB_MSG_ANALYSIS, sizeof(answer), &fd);
+	err = ask_file(s, PB_MSG_MODULE, &ask, sizeof(ask), path, PB_MSG_ANALYSIS, sizeof(answer),
+		       &fd);
 	if (err)
 		return err < 0 ? err : 0;
 	memcpy(&answer, body(s), sizeof(answer));
@@ -312,7 +314,7 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 	if (!*m)
 		pb_pages_unmap((uint64_t)p, answer.size);
 	if (why && answer.first_site)
-		return pb_session_error(s, -8, path, why);
+		return pb_session_error(s, -ENOEXEC, path, why);
 	return err;
 }
 
@@ -327,7 +329,7 @@ int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 		return err;
 	type = pb_wire_receive(&s->wire, &fd, &len);
 	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
-		return type < 0 ? type : -71;
+		return type < 0 ? type : -EPROTO;
 	*size = answer->size;
 	p = pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	pb_sys(SYS_close, fd);
@@ -366,14 +368,16 @@ int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 		}
 		if (nr == 4096 || (nr && i == m->analysis->nr_funcs)) {
 			r->head = (struct pb_msg_refused){ pb_image, m->number, nr, 0 };
-			err = pb_wire_send(&s->wire, PB_MSG_REFUSED, r, sizeof(r->head) + nr * 8, NULL, 0);
+			err = pb_wire_send(&s->wire, PB_MSG_REFUSED, r, sizeof(r->head) + nr * 8,
+					   NULL, 0);
 			nr = 0;
 		}
 	}
 	return err;
 }
 
-static int send_ready(struct pb_session *s, const struct pb_ftrace_totals *t, uint64_t patch_ns, uint64_t start_ns)
+static int send_ready(struct pb_session *s, const struct pb_ftrace_totals *t, uint64_t patch_ns,
+		      uint64_t start_ns)
 {
 	struct pb_msg_ready ready = {
 		.image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid), .modules = t->modules,
@@ -391,7 +395,8 @@ int pb_session_ready(struct pb_session *s, uint64_t start_ns)
 	return send_ready(s, &t, pb_text_ns, start_ns);
 }
 
-int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr, uint64_t patch_ns)
+int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr,
+		       uint64_t patch_ns)
 {
 	struct pb_ftrace_totals t = { 0 };
 
@@ -409,7 +414,7 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	size_t n;
 
 	if (len < sizeof(head) + 1)
-		return -71;
+		return -EPROTO;
 	memcpy(&head, body(s), sizeof(head));
 	n = len - sizeof(head);
 	path[n] = 0;	/* buffer is larger than any message */
@@ -419,13 +424,14 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 
 		pb_text_lock();
 		answer.result = (int32_t)pb_file_read(path, reply,
-						      head.size < max ? head.size : max, head.offset);
+						      head.size < max ? head.size : max,
+						      head.offset);
 		pb_text_unlock();
 		return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), reply,
 				answer.result > 0 ? (size_t)answer.result : 0);
 	}
 	if (type != PB_MSG_WRITE || text > path + n || head.size > (size_t)(path + n - text))
-		return -71;
+		return -EPROTO;
 	text[head.size] = 0;
 	pb_text_lock();
 	answer.result = pb_file_write(path, text, head.append, true);

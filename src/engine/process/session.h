@@ -34,7 +34,8 @@ int pb_session_gone(struct pb_session *s, uint32_t module);
 int pb_session_refused(struct pb_session *s, const struct pb_module *m);
 int pb_session_ready(struct pb_session *s, uint64_t start_ns);
 /* READY of modules that were loaded later. patch_ns: what their patching took. */
-int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr, uint64_t patch_ns);
+int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr,
+		       uint64_t patch_ns);
 int pb_session_error(struct pb_session *s, int error, const char *what, const char *why);
 /* Serves WRITE and READ until the observer hangs up. */
 void pb_session_serve(struct pb_session *s);

@@ -66,7 +66,8 @@ static bool is_ours_first(int sig)
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-/* What a handler is shown of registers that lie in a frame of our code, and where; NULL: it is shown the real one. */
+/* What a handler is shown of registers that lie in a frame of our code, and
+ * where; NULL: it is shown the real one. */
 struct view {
 	greg_t *g;
 	uint64_t *frame[NGREG];
@@ -167,7 +168,8 @@ static bool show_stub(struct view *v)
 	return true;
 }
 
-/* What the handler changed of a register holds for the program, and what our code was doing with it goes on. */
+/* What the handler changed of a register holds for the program, and what our
+ * code was doing with it goes on. */
 static void take_back(const struct view *v, const greg_t *real, const greg_t *shown)
 {
 	greg_t *g = v->g;
@@ -176,7 +178,8 @@ static void take_back(const struct view *v, const greg_t *real, const greg_t *sh
 		greg_t control = i == REG_EFL ? g[i] & ~STATUS_FLAGS : 0;
 
 		if (i == REG_EFL && v->frame[i])
-			*(uint32_t *)v->frame[i] = (uint32_t)((g[i] & 0xd5) << 8 | (g[i] >> 11 & 1));
+			*(uint32_t *)v->frame[i] =
+				(uint32_t)((g[i] & 0xd5) << 8 | (g[i] >> 11 & 1));
 		else if (v->frame[i] && g[i] != shown[i])
 			*v->frame[i] = (uint64_t)g[i];
 		else if (g[i] != shown[i])
@@ -185,15 +188,18 @@ static void take_back(const struct view *v, const greg_t *real, const greg_t *sh
 	}
 }
 
-/* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has to know. */
+/* Whether the exit that was interrupted has a record: who closes it, or lists
+ * what is open, has to know. */
 static void note_exit(const greg_t *g)
 {
 	bool unreserved = false;
 
 	if (!pb_hot_holds((uint64_t)g[REG_RIP]))
 		return;
-	for (const struct pb_hot_unreserved *u = __start_pb_hot_unreserved; u < __stop_pb_hot_unreserved; u++)
-		unreserved |= (uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) < u->length;
+	for (const struct pb_hot_unreserved *u = __start_pb_hot_unreserved;
+	     u < __stop_pb_hot_unreserved; u++)
+		unreserved |= (uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) <
+			      u->length;
 	pb_calls_interrupted((uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], unreserved);
 }
 

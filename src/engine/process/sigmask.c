@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Tracks each thread's signal mask, for reads that may fault: a read is only tried where SIGSEGV
+ * and SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask,
+ * that start a thread, or that may change it unseen. Knowledge is taken away before a mask changes
+ * and given after, so an interrupted change leaves a thread that knows too little.
+ */
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -215,8 +221,10 @@ bool pb_sigmask_hook(struct pb_module *libc)
 	} hooks[] = {
 		{ "pthread_sigmask", our_sigmask, &original_sigmask, pb_replace },
 		{ "pthread_create", our_create, &original_create, pb_replace },
-		{ "pthread_exit", pb_our_pthread_exit, &pb_original_pthread_exit, pb_replace_passing },
-		{ "pthread_cancel", pb_our_pthread_cancel, &pb_original_pthread_cancel, pb_replace_passing },
+		{ "pthread_exit", pb_our_pthread_exit, &pb_original_pthread_exit,
+		  pb_replace_passing },
+		{ "pthread_cancel", pb_our_pthread_cancel, &pb_original_pthread_cancel,
+		  pb_replace_passing },
 		{ "setcontext", pb_our_setcontext, &pb_original_setcontext, pb_replace_passing },
 		{ "swapcontext", pb_our_swapcontext, &pb_original_swapcontext, pb_replace_passing },
 		{ "vfork", pb_our_vfork, &pb_original_vfork, pb_replace_passing },

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Attaches eBPF programs to sites, and runs them on hits. The tables are filled by the agent's
+ * thread and only read on the hit path: a link or a site is complete before it is published. Memory
+ * of a site is never freed, because a thread may still hold it: the site is marked as gone, and a
+ * later one gets its place.
+ */
 #include <asm/ptrace.h>
 #include <errno.h>
 #include <link.h>
@@ -20,10 +26,10 @@
 #include "engine/sandbox.h"
 #include "engine/graph/thread.h"
 
-#define SLOTS		(1u << 17)	/* of the table of sites; pages that aren't used cost nothing */
+#define SLOTS		(1u << 17)	/* of the table of sites; unused pages cost nothing */
 #define MOST_SITES	(PB_WATCH_BELOW - 1)
-#define STACK_ROOM	12288		/* what programs may need of the thread's stack: 33 tail calls of
-					 * subprograms take 9.5 KB */
+#define STACK_ROOM	12288		/* of the thread's stack, for programs: 33 tail calls
+					 * of subprograms take 9.5 KB */
 
 struct link {
 	const struct pb_progs_link *link;
@@ -141,7 +147,8 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 		if (!f.progs[nr_progs].nr)
 			continue;
 		err = pb_prog_make(&f, nr_progs, maps, nr_maps, &progs[nr_progs]);
-		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" : "a program is refused";
+		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" :
+		       "a program is refused";
 		if (err)
 			break;
 	}
@@ -182,7 +189,8 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 	if (p)
 		return p;
 	/* the place of one whose module went */
-	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE; i = (i + 1) % SLOTS)
+	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE;
+	     i = (i + 1) % SLOTS)
 		;
 	p = table[i];
 	watch = p ? p->watch : (uint16_t)(nr_sites + 1);
@@ -209,7 +217,8 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 	struct prog_site *p;
 	uint32_t *nr;
 
-	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) || pb_site_func(m, s)->refused != PB_REFUSED_NOT ||
+	if (s->flags & (FTRACE_FL_REFUSED | FTRACE_FL_DIRECT) ||
+	    pb_site_func(m, s)->refused != PB_REFUSED_NOT ||
 	    pb_site_func(m, s)->kind == PB_SITE_CYG)
 		return;
 	if (l->link->returns && !pb_site_returns(m, s)) {
@@ -256,8 +265,10 @@ void pb_prog_module(struct pb_module *m)
 void pb_prog_module_gone(struct pb_module *m)
 {
 	for (uint32_t i = 0; m->sites && nr_sites && i < m->analysis->nr_funcs; i++) {
-		struct prog_site *p = m->sites[i].flags & FTRACE_FL_REGS ? site_of(&m->sites[i]) : NULL;
+		struct prog_site *p = NULL;
 
+		if (m->sites[i].flags & FTRACE_FL_REGS)
+			p = site_of(&m->sites[i]);
 		if (p)
 			__atomic_store_n(&p->site, GONE, __ATOMIC_RELEASE);
 	}
@@ -277,15 +288,17 @@ static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 bool pb_prog_holds(uint64_t pc)
 {
 	for (uint32_t i = 0; i < nr_progs; i++)
-		if (progs[i] && progs[i]->jited && pc - (uint64_t)progs[i]->jited < progs[i]->jited_len)
+		if (progs[i] && progs[i]->jited &&
+		    pc - (uint64_t)progs[i]->jited < progs[i]->jited_len)
 			return true;
 	return false;
 }
 
-/* ---- hits ---------------------------------------------------------------------------------------- */
+/* ---- hits --------------------------------------------------------------------- */
 
 /* Field by field: it is little that is read of it. */
-static inline void begin(struct pb_prog_run *r, const struct pb_thread *t, const struct prog_site *p)
+static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
+			 const struct prog_site *p)
 {
 	r->run.host = host;
 	r->run.thread = t->w.tid;
@@ -300,12 +313,14 @@ static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *pro
 	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
 	uint64_t ret = pb_prog_call(r->run.ctx, &r->run, prog->enter);
 
-	__atomic_add_fetch(&prog->stats->ns, host->clock(&r->run, PB_BPF_MONOTONIC) - from, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&prog->stats->ns, host->clock(&r->run, PB_BPF_MONOTONIC) - from,
+			   __ATOMIC_RELAXED);
 	__atomic_add_fetch(&prog->stats->runs, 1, __ATOMIC_RELAXED);
 	return ret;
 }
 
-static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const struct link *l, struct pt_regs *regs)
+static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const struct link *l,
+			struct pt_regs *regs)
 {
 	uint64_t ret;
 
@@ -346,8 +361,9 @@ static void after_fork(void)
 {
 	uint32_t was = our_pid;
 
-	if (pb_process->pid == was || !__atomic_compare_exchange_n(&our_pid, &was, pb_process->pid, false,
-								   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	if (pb_process->pid == was ||
+	    !__atomic_compare_exchange_n(&our_pid, &was, pb_process->pid, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
 	pb_prog_forget_runs();
 	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
@@ -361,7 +377,8 @@ static struct pb_prog_room missed(struct prog_site *p)
 }
 
 /* The thread is new, or on another stack; or there isn't room enough. */
-static __attribute__((noinline)) struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
+static __attribute__((noinline))
+struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 {
 	const struct pb_stack *s;
 	struct pb_thread *t;
@@ -373,7 +390,8 @@ static __attribute__((noinline)) struct pb_prog_room room_elsewhere(struct prog_
 	if (s && s->exact && has_room(s, slot))
 		return (struct pb_prog_room){ p, 0 };
 	/* without a thread's state it isn't followed, or tracing is off */
-	return t ? missed(p) : (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
+	return t ? missed(p) :
+	       (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
 /* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
@@ -385,7 +403,8 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 
 	if (!p)
 		return (struct pb_prog_room){ NULL, site->body };
-	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) && !pb_latched))
+	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) &&
+		      !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
 	/* nor for a look at it */
 	if (slot - t->bottom < PB_HIT_ROOM)

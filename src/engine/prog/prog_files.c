@@ -22,7 +22,8 @@ void pb_prog_register_files(void)
 		{ PB_CF_BPF_JIT_HARDEN, { .word = &pb_bpf_settings.jit_harden } },
 		{ PB_CF_BPF_STATS_ENABLED, { .word = &pb_bpf_settings.stats } },
 		{ PB_CF_UNPRIVILEGED_BPF_DISABLED,
-		  { .word = &pb_bpf_settings.unprivileged_disabled, .changed = unprivileged_changed } },
+		  { .word = &pb_bpf_settings.unprivileged_disabled,
+		    .changed = unprivileged_changed } },
 	};
 
 	for (size_t i = 0; i < pb_array_size(files); i++)

@@ -68,7 +68,8 @@ static void trace(struct pb_bpf_run *run, const char *text, uint32_t len)
 	put(run, PB_PROGS_TEXT, 0, text, len < MAX_TEXT ? len : MAX_TEXT, NULL, 0);
 }
 
-static int event_output(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index, void *object,
+static int event_output(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index,
+			void *object,
 			const void *data, uint64_t size, const void *more, uint64_t more_size)
 {
 	return put(run, PB_PROGS_EVENT, (uint32_t)(map - all_maps), data, size, more, more_size);
@@ -124,8 +125,8 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
 {
 	const struct pb_thread *t = pb_tls;
-	struct pb_hit hit = { .slot = (uint64_t)__builtin_frame_address(0), .site = pb_prog_run_of(run)->at->number,
-			      .stack = t->stack };
+	struct pb_hit hit = { .slot = (uint64_t)__builtin_frame_address(0),
+			      .site = pb_prog_run_of(run)->at->number, .stack = t->stack };
 	int err = pb_copy_from_user_nofault(to, from, n, t, &hit);
 
 	if (err != -EPERM)
@@ -149,7 +150,8 @@ static uint64_t uid_gid(struct pb_bpf_run *run)
 /* By calls that the start makes, too. */
 static bool read_comm(char name[PB_BPF_COMM])
 {
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/comm", O_RDONLY | O_CLOEXEC, 0), n;
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/comm", O_RDONLY | O_CLOEXEC, 0);
+	long n;
 
 	if (pb_sys_failed(fd))
 		return false;
@@ -174,9 +176,11 @@ static int send_signal(struct pb_bpf_run *run, uint32_t sig, bool thread)
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->signal(run, sig, thread) : -EPERM;
 }
 
-static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino, struct bpf_pidns_info *info)
+static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
+		       struct bpf_pidns_info *info)
 {
-	return pb_calls_are_safe() ? pb_bpf_host_linux()->ns_pid_tgid(run, dev, ino, info) : -EINVAL;
+	return pb_calls_are_safe() ? pb_bpf_host_linux()->ns_pid_tgid(run, dev, ino, info) :
+	       -EINVAL;
 }
 
 /* What the kernel told at exec is in its files, which the start reads anyway. */
@@ -217,8 +221,8 @@ void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes)
 	char line[128];
 	struct pb_bpf_text t = { .buf = line, .size = sizeof(line) };
 
-	pb_bpf_printf(&t, "flen=%u proglen=%u pass=%u image=%lx from=%s pid=%u", prog->nr, prog->jited_len, passes,
-		      (uint64_t)code, prog->name, pb_process->pid);
+	pb_bpf_printf(&t, "flen=%u proglen=%u pass=%u image=%lx from=%s pid=%u", prog->nr,
+		      prog->jited_len, passes, (uint64_t)code, prog->name, pb_process->pid);
 	trace(&r.run, line, t.len);
 	for (uint32_t i = 0; i < prog->jited_len; i += CODE_ROW) {
 		t.len = 0;
@@ -229,7 +233,8 @@ void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes)
 	}
 }
 
-const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *count_map, struct pb_bpf_map *maps)
+const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *count_map,
+				       struct pb_bpf_map *maps)
 {
 	uint32_t zero = 0;
 

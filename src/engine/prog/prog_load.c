@@ -44,7 +44,8 @@ bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size)
 	const struct pb_progs *h = p;
 	uint64_t at = sizeof(*h);
 
-	if (size < sizeof(*h) || h->magic != PB_PROGS_MAGIC || h->size != size || h->nr_maps > PB_PROGS_MAX_MAPS ||
+	if (size < sizeof(*h) || h->magic != PB_PROGS_MAGIC || h->size != size ||
+	    h->nr_maps > PB_PROGS_MAX_MAPS ||
 	    h->nr_progs > PB_PROGS_MAX_PROGS || h->nr_links > PB_PROGS_MAX_LINKS)
 		return false;
 	*f = (struct pb_prog_file){ .head = h, .size = size, .maps = (const void *)(h + 1) };
@@ -65,16 +66,20 @@ bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size)
 	return true;
 }
 
-static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *p, struct pb_bpf_func *funcs)
+static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *p,
+		      struct pb_bpf_func *funcs)
 {
 	const struct pb_progs_func *from = (const void *)((const char *)f->head + p->funcs);
 
-	if (p->nr_funcs > PB_BPF_MAX_SUBPROGS || !in_file(f->size, p->funcs, p->nr_funcs, sizeof(*from)))
+	if (p->nr_funcs > PB_BPF_MAX_SUBPROGS ||
+	    !in_file(f->size, p->funcs, p->nr_funcs, sizeof(*from)))
 		return -EINVAL;
 	for (uint32_t i = 0; i < p->nr_funcs; i++) {
-		funcs[i] = (struct pb_bpf_func){ .insn = from[i].insn, .name = "", .global = from[i].global,
+		funcs[i] = (struct pb_bpf_func){ .insn = from[i].insn, .name = "",
+						 .global = from[i].global,
 						 .returns_void = from[i].returns_void,
-						 .nr_args = from[i].nr_args < 5 ? from[i].nr_args : 5 };
+						 .nr_args = from[i].nr_args < 5 ? from[i].nr_args
+										: 5 };
 		for (int a = 0; a < 5; a++) {
 			funcs[i].args[a].kind = (uint8_t)from[i].kind[a];
 			funcs[i].args[a].size = from[i].size[a];
@@ -101,7 +106,8 @@ static void *map_pages(size_t size)
 			pb_pages_add((uint64_t)other, size);
 		return other;
 	}
-	p = pb_pages_map((uint64_t)at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	p = pb_pages_map((uint64_t)at, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (pb_sys_failed(p))
 		return NULL;
 	pb_pages_dump((uint64_t)at, size);
@@ -143,22 +149,24 @@ static bool probes(const struct pb_bpf_prog_spec *s)
 	return false;
 }
 
-int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps, uint32_t nr_maps,
-		 struct pb_bpf_prog **prog)
+int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
+		 uint32_t nr_maps, struct pb_bpf_prog **prog)
 {
 	const struct pb_progs_prog *p = &f->progs[nr];
 	static struct pb_bpf_func funcs[PB_BPF_MAX_SUBPROGS];
 	static struct pb_bpf_map *list[PB_PROGS_MAX_MAPS];
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type, .caps = PB_BPF_CAP_ALL, .gpl = p->gpl,
-		.insns = (const void *)((const char *)f->head + p->insns), .nr = p->nr, .maps = list,
+		.type = pb_bpf_type_of(p->type), .attach_type = p->attach_type,
+		.caps = PB_BPF_CAP_ALL, .gpl = p->gpl,
+		.insns = (const void *)((const char *)f->head + p->insns), .nr = p->nr,
+		.maps = list,
 		.nr_maps = nr_maps, .funcs = funcs, .nr_funcs = p->nr_funcs, .mem = &mem,
 	};
 	struct pb_bpf_resolved r;
 	int err;
 
-	if (!v.type || !p->nr || p->nr > PB_PROGS_MAX_INSNS || !in_file(f->size, p->insns, p->nr, 8) ||
-	    make_funcs(f, p, funcs))
+	if (!v.type || !p->nr || p->nr > PB_PROGS_MAX_INSNS ||
+	    !in_file(f->size, p->insns, p->nr, 8) || make_funcs(f, p, funcs))
 		return -EINVAL;
 	for (uint32_t i = 0; i < nr_maps; i++)
 		list[i] = &maps[i];

@@ -21,14 +21,15 @@ static long map_at(long at, int fd, uint64_t size, uint64_t span)
 	long p = pb_pages_map(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 
 	if (!pb_sys_failed(p) && span > size)
-		p = pb_pages_map(at + (long)size, span - size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-				 size - (span - size));
+		p = pb_pages_map(at + (long)size, span - size, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_FIXED, fd, size - (span - size));
 	return p;
 }
 
 static int map_block(int fd, uint64_t size, uint64_t span, void **block)
 {
-	long at = pb_pages_map(0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), p;
+	long p, at = pb_pages_map(0, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  -1, 0);
 
 	if (pb_sys_failed(at))
 		return (int)at;

@@ -53,8 +53,8 @@ bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
 /* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
 void pb_prog_use_pages(void);
 /* Verifies, and makes, the file's program of that number. 0 or -errno. */
-int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps, uint32_t nr_maps,
-		 struct pb_bpf_prog **prog);
+int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
+		 uint32_t nr_maps, struct pb_bpf_prog **prog);
 
 /* prog_run.c. Context: hit path. A run from `slot` begins, and ends. */
 struct pb_thread;

@@ -42,7 +42,7 @@ struct pb_prog_open {
 
 static struct thread_runs {
 	uint32_t tid, depth;
-	uint32_t deferred;		/* signals wait for the end of the run of that depth, behind a mask; */
+	uint32_t deferred;		/* signals wait, masked, for the end of that run */
 	uint64_t mask;			/* the thread's own one */
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;
@@ -65,7 +65,8 @@ static uint32_t take_lane(uint32_t first, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t lane = (first + i) % nr;
 
-		if (!lane_taken[lane] && !__atomic_exchange_n(&lane_taken[lane], 1, __ATOMIC_ACQUIRE))
+		if (!lane_taken[lane] &&
+		    !__atomic_exchange_n(&lane_taken[lane], 1, __ATOMIC_ACQUIRE))
 			return lane + 1;
 	}
 	return 0;
@@ -113,7 +114,8 @@ static void let_signals_in(struct thread_runs *r)
 }
 
 #define BIT(sig)	(1ull << ((sig) - 1))
-#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
+#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | \
+			 BIT(SIGSYS))
 
 /* All signals, until the handler returns. */
 static bool blocked(void)
@@ -123,9 +125,9 @@ static bool blocked(void)
 	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
 }
 
-/* Once more, behind a mask of all: of the handler, too, as with SA_NODEFER its own signal isn't in its mask. Not
- * with SA_RESETHAND: it would not come a second time, the kernel has forgotten the handler. Without SA_SIGINFO
- * there is no siginfo. */
+/* Once more, behind a mask of all: of the handler, too, as with SA_NODEFER its own signal isn't in
+ * its mask. Not with SA_RESETHAND: it would not come a second time, the kernel has forgotten the
+ * handler. Without SA_SIGINFO there is no siginfo. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;
@@ -135,7 +137,8 @@ static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 	if (now.flags & SA_SIGINFO)
 		return !(BIT(sig) & FAULTS && info->si_code > 0) && blocked() &&
 		       !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
-	return !(BIT(sig) & FAULTS) && blocked() && !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
+	return !(BIT(sig) & FAULTS) && blocked() &&
+	       !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
 }
 
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext)

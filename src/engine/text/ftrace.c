@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Decides for each site who handles its hits, for the tracers (tracer.c), for replaced functions
+ * and for eBPF. Each registered ops has filters. From these an update computes for each site its
+ * handler and whether its jump is needed. Handlers that are no longer wanted become idle,
+ * text_batch.c writes the jumps of all sites in one batch, and then the new handlers are stored. A
+ * handler is one word, so that threads that run see the old one or the new one. Here are also the
+ * control files that list functions.
+ */
+#include <asm/errno.h>
 #include "engine/files.h"
 #include "engine/text/ftrace.h"
 #include "abi/analysis_access.h"
@@ -113,8 +122,8 @@ static void set_handler(struct pb_site *s, uint64_t handler)
 
 static bool keep_jump(const struct pb_module *m, const struct pb_site *s, unsigned nr)
 {
-	return nr || s->flags & (FTRACE_FL_DIRECT | FTRACE_FL_REGS) || (pb_keep_patched && s->stub) ||
-	       pb_text_hosts_returns(m, s);
+	return nr || s->flags & (FTRACE_FL_DIRECT | FTRACE_FL_REGS) ||
+	       (pb_keep_patched && s->stub) || pb_text_hosts_returns(m, s);
 }
 
 /* Its calls come through engine/graph/cyg.c: the text stays, the handler is data. */
@@ -251,7 +260,8 @@ int pb_ftrace_update_module(struct pb_module *m, bool live)
 
 static void forget_regs(void)
 {
-	for (struct pb_module *m = pb_modules; pb_ftrace_regs && m < pb_modules + pb_nr_modules; m++)
+	for (struct pb_module *m = pb_modules; pb_ftrace_regs && m < pb_modules + pb_nr_modules;
+	     m++)
 		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
 			m->sites[i].flags &= ~(FTRACE_FL_REGS | FTRACE_FL_RETURNS);
 }
@@ -308,9 +318,9 @@ static int add_ops(struct ftrace_ops *ops)
 
 	for (; *p; p = &(*p)->next, nr++)
 		if (*p == ops)
-			return -16;
+			return -EBUSY;
 	if (nr == MAX_OPS)
-		return -28;
+		return -ENOSPC;
 	ops->next = NULL;
 	*p = ops;
 	return 0;
@@ -324,7 +334,7 @@ static int remove_ops(struct ftrace_ops *ops)
 			return 0;
 		}
 	}
-	return -2;
+	return -ENOENT;
 }
 
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live)
@@ -359,7 +369,8 @@ int unregister_ftrace_function(struct ftrace_ops *ops, bool live)
 	return pb_ftrace_exchange(ops, NULL, live);
 }
 
-uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body, uint64_t ends)
+uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body,
+			      uint64_t ends)
 {
 	const struct pb_func *f = pb_analysis_at(m->analysis, address - m->bias);
 	struct pb_site *s;
@@ -517,7 +528,8 @@ static void show_totals(struct pb_seq *s)
 
 void pb_ftrace_register_files(void)
 {
-	pb_file_register(PB_CF_AVAILABLE_FILTER_FUNCTIONS, &(struct pb_file){ show_available, NULL });
+	pb_file_register(PB_CF_AVAILABLE_FILTER_FUNCTIONS,
+			 &(struct pb_file){ show_available, NULL });
 	pb_file_register(PB_CF_ENABLED_FUNCTIONS, &(struct pb_file){ show_enabled, NULL });
 	pb_file_register(PB_CF_DYN_FTRACE_TOTAL_INFO, &(struct pb_file){ show_totals, NULL });
 }

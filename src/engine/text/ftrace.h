@@ -69,7 +69,8 @@ bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, co
 /* For engine/process/replace.c: the function at the address goes on at `body` instead. ends:
  * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0: its returns aren't seen. Returns where the
  * original is called, 0: it can't be. */
-uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body, uint64_t ends);
+uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body,
+			      uint64_t ends);
 
 /* The list function: calls all ops that want the site but the graph's; how the
  * graph is to enter (PB_ENTER_*), PB_ENTER_LIST: not at all. Context: hit path. */

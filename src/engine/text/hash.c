@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Filters: function patterns in the order they were written. */
+#include <asm/errno.h>
 #include "engine/files.h"
 #include "engine/text/ftrace.h"
 #include "abi/analysis_access.h"
@@ -149,10 +150,10 @@ static int add_word(char *word, void *arg)
 		return 0;
 	p = parse(word);
 	if (!p)
-		return -12;
+		return -ENOMEM;
 	if (must_match && !known(p)) {
 		pb_file_error = "no function matches";
-		return -22;
+		return -EINVAL;
 	}
 	if (h->last)
 		h->last->next = p;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The table of modules, and look-ups in it by address and by site number. Rows are added and
+ * removed under the text's lock. Look-ups take no lock: a row is complete before its flag `present`
+ * and the number of rows publish it.
+ */
 #include "engine/text/text_priv.h"
 #include "abi/analysis_check.h"
 #include "base/base.h"
@@ -102,7 +107,8 @@ struct pb_module *pb_site_module(const struct pb_site *s)
 bool pb_in_stub(uint64_t pc)
 {
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
-		if (pb_modules[i].sites && pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_size)
+		if (pb_modules[i].sites &&
+		    pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_size)
 			return true;
 	return pb_ride_at(pc);
 }

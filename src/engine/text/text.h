@@ -95,7 +95,8 @@ void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
 void pb_text_look(struct pb_module *m, struct pb_site *s);
 static inline bool pb_text_settled(const struct pb_site *s, bool on)
 {
-	return on ? s->flags & FTRACE_FL_ENABLED : !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_HOLE));
+	return on ? s->flags & FTRACE_FL_ENABLED :
+	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_HOLE));
 }
 /* The compiled-in calls of m: nops, or (on = false) back. Those that are so
  * already, or stand under a jump, are left alone. */
@@ -120,8 +121,8 @@ void pb_exit_jump_idle(void);
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
 /* The same; and of the functions that it leaves to by tail jumps, as far as those can be known. */
 void pb_text_want_tails(struct pb_module *m, const struct pb_site *s);
-/* Of the exit whose stub goes on at `from`: whether it is a tail jump, and whether one to a function
- * all of whose returns are hooked. Context: hit path. */
+/* Of the exit whose stub goes on at `from`: whether it is a tail jump, and whether one to a
+ * function all of whose returns are hooked. Context: hit path. */
 bool pb_text_is_tail(uint64_t from);
 bool pb_text_tail_returns_on(uint64_t from);
 /* Whether the site's own window is one of those; then it is to be patched as well. */

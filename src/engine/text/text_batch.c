@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Writes one batch of changes to the program's text, for ftrace.c. Changes are collected in parts,
+ * and each part is written as a whole before the next begins.
+ */
+#include <asm/errno.h>
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
 #include "arch/x86_64/stop.h"
@@ -17,7 +22,8 @@ uint64_t pb_text_ns;
  *
  *   HOLES_ON	holes get their jump; nothing leads there yet
  *   RIDES_OFF	windows that ride on another function's jump, which still stands
- *   WINDOWS	and the compiled-in calls; an exit that rides on code displaced for it goes with that
+ *   WINDOWS	and the compiled-in calls; an exit that rides on code displaced for it goes
+ *		with that
  *   RIDES_ON	the jumps that are ridden on stand
  *   HOLES_OFF	holes get their bytes back; nothing leads there any more
  */
@@ -149,7 +155,8 @@ static bool make_stub(struct pb_module *m, struct pb_site *s)
 		pb_rider_make(m, s);
 		return true;
 	}
-	if ((!rider->stub && !emit_stub(m, rider)) || (!rider[1].stub && !emit_stub(m, rider + 1)) ||
+	if ((!rider->stub && !emit_stub(m, rider)) ||
+	    (!rider[1].stub && !emit_stub(m, rider + 1)) ||
 	    !pb_ride_make(m, m->bias + pb_func_window(pb_site_func(m, rider)),
 			  (uint64_t)m->stubs + rider[0].stub, (uint64_t)m->stubs + rider[1].stub))
 		refuse(rider, PB_REFUSED_RANGE);
@@ -163,11 +170,11 @@ static int hole_on(struct pb_module *m, const struct pb_place *p, uint64_t stub,
 
 	if (pb_place_dug(p)) {
 		if (pb_dig_emit(bytes, hole - PB_JUMP_LEN, body + pb_body_second(p), stub))
-			return -34;
+			return -ERANGE;
 		add_patch(&batch[HOLES_ON], hole - PB_JUMP_LEN, bytes, PB_DIG_LEN);
 	} else {
 		if (pb_jump_emit(bytes, hole, stub))
-			return -34;
+			return -ERANGE;
 		add_hole(&batch[HOLES_ON], hole, bytes);
 	}
 	return 0;
@@ -176,8 +183,8 @@ static int hole_on(struct pb_module *m, const struct pb_place *p, uint64_t stub,
 static void hole_off(struct pb_module *m, const struct pb_place *p)
 {
 	if (pb_place_dug(p))
-		add_patch(&batch[HOLES_OFF], m->bias + pb_place_second(p), pb_recipe_rest(p->second),
-			  PB_DIG_LEN);
+		add_patch(&batch[HOLES_OFF], m->bias + pb_place_second(p),
+			  pb_recipe_rest(p->second), PB_DIG_LEN);
 	else
 		add_hole(&batch[HOLES_OFF], m->bias + pb_place_hole(p), pb_recipe_hole(p->recipe));
 }
@@ -189,7 +196,7 @@ static int rides_on(const struct pb_place *p, uint64_t window)
 	uint64_t carrier = window + PB_JUMP_RIDE, to = pb_ride_target(carrier);
 
 	if (!to || pb_jump_emit(bytes + PB_JUMP_RIDE, carrier, to))
-		return -34;
+		return -ERANGE;
 	add_patch(&batch[WINDOWS], window, bytes, (uint8_t)pb_place_patch_len(p));
 	return 0;
 }
@@ -208,7 +215,7 @@ static int window_on(struct pb_module *m, const struct pb_place *p, uint64_t to)
 	if (p->via)
 		pb_jump_emit_short(jump, p->via);
 	else if (pb_jump_emit(jump, window, to))
-		return -34;
+		return -ERANGE;
 	add_patch(&batch[WINDOWS], window, jump, (uint8_t)pb_place_jump_len(p));
 	return 0;
 }
@@ -265,7 +272,8 @@ static unsigned has_of(const struct pb_site *s)
 static void set_has(struct pb_site *s, unsigned has)
 {
 	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
-	s->flags |= (has & PB_HAS_WINDOW ? FTRACE_FL_ENABLED : 0) | (has & PB_HAS_HOLE ? FTRACE_FL_HOLE : 0);
+	s->flags |= (has & PB_HAS_WINDOW ? FTRACE_FL_ENABLED : 0) |
+		    (has & PB_HAS_HOLE ? FTRACE_FL_HOLE : 0);
 }
 
 static void change_on(struct pb_module *m, struct pb_site *s)
@@ -280,7 +288,7 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 		return;
 	if (rides(m, s)) {
 		pb_text_change(m, s + 1, true);
-		err = pb_text_settled(s + 1, true) ? 0 : -34;
+		err = pb_text_settled(s + 1, true) ? 0 : -ERANGE;
 	}
 	stub = (uint64_t)m->stubs + s->stub;
 	to = shares(m, s) ? pb_ride_target(m->bias + pb_func_window(f)) : 0;
@@ -331,7 +339,8 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 		const uint8_t *want = on ? n[i].orig : pb_nop_bytes(n[i].len);
 
 		if (!memcmp((void *)addr, want, n[i].len))
-			add_patch(&batch[WINDOWS], addr, on ? pb_nop_bytes(n[i].len) : n[i].orig, n[i].len);
+			add_patch(&batch[WINDOWS], addr, on ? pb_nop_bytes(n[i].len) : n[i].orig,
+				  n[i].len);
 	}
 }
 
@@ -404,8 +413,8 @@ static void take_back_holes(void)
 		const struct pb_module *m = pb_module_at(p.addr);
 		struct pb_place place;
 
-		if (!p.hole || !pb_hole_owner(m, p.addr, &place) || pb_window_is_patched(m, &place) ||
-		    !pb_hole_is_patched(m, &place))
+		if (!p.hole || !pb_hole_owner(m, p.addr, &place) ||
+		    pb_window_is_patched(m, &place) || !pb_hole_is_patched(m, &place))
 			continue;
 		memcpy(p.bytes, p.old, p.len);
 		pb_text_poke(&p, 1, -1);

@@ -56,8 +56,8 @@ bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
 /* Does the jump of a hole stand at pc? */
 static bool at_hole(const struct pb_module *m, uint64_t pc, struct found *found)
 {
-	return m && m->sites && find_hole(m, pc - m->bias - 1, pc - m->bias, found) && found->stub &&
-	       pb_hole_is_patched(m, &found->place);
+	return m && m->sites && find_hole(m, pc - m->bias - 1, pc - m->bias, found) &&
+	       found->stub && pb_hole_is_patched(m, &found->place);
 }
 
 /* The window of exits in whose stub the code at `off` lies, or NULL. */
@@ -128,7 +128,8 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
  * dig. */
 static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *found)
 {
-	int64_t i = pb_analysis_lower(m->analysis, addr), w = pb_window_lower(m->analysis, addr - 1);
+	int64_t i = pb_analysis_lower(m->analysis, addr);
+	int64_t w = pb_window_lower(m->analysis, addr - 1);
 
 	if (i >= 0 && pb_analysis_funcs(m->analysis)[i].refused == PB_REFUSED_NOT) {
 		*found = of_func(m, pb_analysis_funcs(m->analysis) + i);

@@ -16,9 +16,10 @@ static inline bool pb_window_is_patched(const struct pb_module *m, const struct 
 static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_place *p)
 {
 	if (pb_place_dug(p))
-		return memcmp((const void *)(m->bias + pb_place_second(p)), pb_recipe_rest(p->second),
-			      PB_DIG_LEN);
-	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe), PB_JUMP_LEN);
+		return memcmp((const void *)(m->bias + pb_place_second(p)),
+			      pb_recipe_rest(p->second), PB_DIG_LEN);
+	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe),
+		      PB_JUMP_LEN);
 }
 
 /* text_returns.c: sets where the exits of a new module go. */

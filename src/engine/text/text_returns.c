@@ -107,7 +107,8 @@ bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
 	if (!m->exits_used)
 		return false;
 	before = pb_func_before(m->analysis, f);
-	return (f->flags & PB_FUNC_EXITS && exit_of(m, pb_func_exits(m->analysis, f))->flags & PB_EXIT_FL_WANTED) ||
+	return (f->flags & PB_FUNC_EXITS &&
+		exit_of(m, pb_func_exits(m->analysis, f))->flags & PB_EXIT_FL_WANTED) ||
 	       (before && exit_of(m, before)->flags & (PB_EXIT_FL_WANTED | PB_HAS_WINDOW));
 }
 
@@ -116,7 +117,8 @@ static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_plac
 	uint32_t stub = pb_place_as_in_file(m, p) ? pb_stub_of_exits(m, window, p) : 0;
 	uint64_t at = (uint64_t)m->stubs + stub;
 
-	if (!stub || (pb_place_carries(p) && !pb_ride_make(m, m->bias + p->window, at, at + pb_body_second(p))))
+	if (!stub || (pb_place_carries(p) &&
+		      !pb_ride_make(m, m->bias + p->window, at, at + pb_body_second(p))))
 		return false;
 	m->stubs_used = true;
 	__atomic_store_n(&m->exits[window].stub, stub, __ATOMIC_RELEASE);
@@ -134,7 +136,8 @@ bool pb_rider_make(struct pb_module *m, const struct pb_site *s)
 	e = exit_of(m, w);
 	p = pb_window_place(m->analysis, w);
 	if (!make_stub(m, (uint32_t)(e - m->exits), &p) ||
-	    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub, (uint64_t)m->stubs + s->stub)) {
+	    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub,
+			  (uint64_t)m->stubs + s->stub)) {
 		e->flags |= PB_EXIT_FL_REFUSED;
 		return false;
 	}
@@ -143,15 +146,16 @@ bool pb_rider_make(struct pb_module *m, const struct pb_site *s)
 
 bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s)
 {
-	const struct pb_exit_window *w = m->exits ? pb_func_before(m->analysis, pb_site_func(m, s)) : NULL;
+	const struct pb_exit_window *w = m->exits ?
+					 pb_func_before(m->analysis, pb_site_func(m, s)) : NULL;
 
 	return w && exit_of(m, w)->flags & PB_HAS_WINDOW;
 }
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* Where the jump of a window of exits goes if another one rides on it, which has its stub from the same moment
- * on; else to its own stub. */
+/* Where the jump of a window of exits goes if another one rides on it, which has its stub from the
+ * same moment on; else to its own stub. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -186,7 +190,8 @@ static bool carrier_is_on(struct pb_module *m, uint32_t window)
 /* The jump of the next function's entry stands before that of a window that rides on it. */
 static bool next_is_on(struct pb_module *m, uint32_t window)
 {
-	const struct pb_func *f = pb_window_next(m->analysis, pb_analysis_windows(m->analysis) + window);
+	const struct pb_func *f =
+		pb_window_next(m->analysis, pb_analysis_windows(m->analysis) + window);
 	struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
 
 	if (!s && pb_window_carrier(m->analysis, pb_analysis_windows(m->analysis) + window))
@@ -225,7 +230,8 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 	for (; m->exits_used && *from < m->analysis->nr_windows && w[*from].start < to; (*from)++) {
 		struct pb_exit_site *e = &m->exits[*from];
 		bool on = e->flags & PB_EXIT_FL_WANTED || (keep && e->stub);
-		bool settled = on ? e->flags & PB_HAS_WINDOW : !(e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE));
+		bool settled = on ? e->flags & PB_HAS_WINDOW :
+			       !(e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE));
 
 		e->flags &= ~PB_EXIT_FL_WANTED;
 		if (!settled && w[*from].how != PB_EXIT_ENTRY && !(e->flags & PB_EXIT_FL_REFUSED))

@@ -10,6 +10,7 @@
  * for absolute addresses; elsewhere all of it is written anew. A stub may be used once it is made
  * (its displaced bytes are those of the file), and its code runs once the batch has sealed it.
  */
+#include <asm/errno.h>
 #include <elf.h>
 #include <sys/mman.h>
 #include "abi/stubs.h"
@@ -60,7 +61,7 @@ static bool copy_file(const struct region *r, uint64_t at)
 	for (uint64_t done = 0; done < r->size;) {
 		long n = pb_sys(SYS_pread64, r->fd, at + done, r->size - done, done);
 
-		if (n == -4)	/* EINTR */
+		if (n == -EINTR)
 			continue;
 		if (n <= 0) {
 			pb_pages_unmap(at, r->file);
@@ -134,7 +135,8 @@ static void init_sites(struct pb_module *m)
 
 		s->id = m->first_site + i;
 		if (f[i].refused != PB_REFUSED_NOT)
-			s->flags = FTRACE_FL_REFUSED | (uint64_t)f[i].refused << FTRACE_FL_REASON_SHIFT;
+			s->flags = FTRACE_FL_REFUSED |
+				   (uint64_t)f[i].refused << FTRACE_FL_REASON_SHIFT;
 		else if (f[i].flags & PB_FUNC_GOES_ON)
 			s->flags = FTRACE_FL_GOES_ON;
 	}
@@ -174,7 +176,8 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 		return "the file of its stubs is damaged";
 	r.front = head.front;
 	at = m->bias + head.place;
-	m->stubs_placed = region_reaches(at - r.front, r.front + r.file, lo, hi) && map_region(&r, at);
+	m->stubs_placed = region_reaches(at - r.front, r.front + r.file, lo, hi) &&
+			  map_region(&r, at);
 	if (!m->stubs_placed)
 		at = map_near(&r, lo, hi);
 	if (!at || !map_exits(m)) {
@@ -220,7 +223,8 @@ static bool has_absolute(const struct pb_recipe *r)
 
 static bool is_ready(const struct pb_module *m, const struct pb_place *p)
 {
-	return m->stubs_placed && (!m->bias || (!has_absolute(p->recipe) && !has_absolute(p->second)));
+	return m->stubs_placed &&
+	       (!m->bias || (!has_absolute(p->recipe) && !has_absolute(p->second)));
 }
 
 /* In pages that are executable already: the stub was never run. */

@@ -32,7 +32,8 @@ static bool find(uint64_t from, struct exit *e)
 	return false;
 }
 
-/* The address that the displacement in the exit's copy gives, of the last instruction or a JCC; 0: none. */
+/* The address that the displacement in the exit's copy gives, of the last
+ * instruction or a JCC; 0: none. */
 static uint64_t address_in(const struct exit *e)
 {
 	const struct pb_recipe *r = e->place.recipe;
@@ -81,7 +82,8 @@ static uint64_t through_stub(uint64_t to)
 /* The function that a tail jump leads to; NULL: that isn't known. */
 static struct pb_site *target(const struct exit *e, struct pb_module **m)
 {
-	const uint8_t *code = pb_recipe_code(e->place.recipe) + pb_recipe_copy_offset(e->place.recipe, e->exit->off);
+	const uint8_t *code = pb_recipe_code(e->place.recipe) +
+			      pb_recipe_copy_offset(e->place.recipe, e->exit->off);
 	uint64_t to = address_in(e);
 	const struct pb_func *f;
 
@@ -129,13 +131,15 @@ static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
 		return;
 	window = pb_func_left_by(m->analysis, pb_site_func(m, s), &nr);
 	for (uint32_t i = 0; i < nr; i++) {
-		struct exit e = { m, pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window[i]), NULL };
+		const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window[i];
+		struct exit e = { m, pb_window_place(m->analysis, w), NULL };
 
 		for (e.exit = e.place.exits; e.exit < e.place.exits + e.place.nr_exits; e.exit++) {
 			struct pb_module *in;
 			struct pb_site *to = is_tail(e.exit) ? target(&e, &in) : NULL;
 
-			if (!to || !pb_site_exits_itself(to) || to->flags & (FTRACE_FL_RETURNS | FTRACE_FL_REFUSED))
+			if (!to || !pb_site_exits_itself(to) ||
+			    to->flags & (FTRACE_FL_RETURNS | FTRACE_FL_REFUSED))
 				continue;
 			to->flags |= FTRACE_FL_RETURNS;
 			follow(in, to, depth - 1);
