@@ -29,7 +29,7 @@ uint8_t pb_callers_only;
 static uint64_t missed;
 uint64_t *pb_prog_missed = &missed;
 
-static bool watching;		/* programs have watched returns */
+bool pb_calls_watching;
 
 /* ---- records ----------------------------------------------------------------- */
 
@@ -210,44 +210,6 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved)
 #define HOOKS(t) \
 	&(const struct pb_open_hooks){ (t), on_skipped, on_cut, pb_chain_take, pb_chain_give }
 
-/* Calls of the tree that are open below and with it. */
-static uint32_t depth_of(const struct pb_open_call *call)
-{
-	uint32_t depth = pb_open_depth(call);
-
-	if (watching)
-		for (const struct pb_open_call *c = call; !pb_open_is_root(c); c = pb_open_below(c))
-			depth -= c->state == PB_ENTRY_PROG;
-	return depth;
-}
-
-size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
-		     const void *ending)
-{
-	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	/* without a top the thread is being made */
-	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;
-	uint64_t *end = out + max, *p = end;
-	size_t nr;
-
-	for (; c && !pb_open_is_root(c) && p - out >= 2; c = pb_open_below(c)) {
-		if ((c != ending && c->record != PB_OPEN_UNRESERVED && !pb_open_is_live(c)) ||
-		    c->state != PB_ENTRY_EMITTED)
-			continue;
-		if (p == end)
-			*depth = depth_of(c);
-		*--p = c->start;
-		*--p = pb_ext_word(PB_EXT_OPEN, 2, c->site, 0);
-	}
-	/* the walk came from inside: outermost first they stand at the end */
-	nr = (size_t)(end - p);
-	for (size_t i = 0; i < nr && p > out; i++)
-		out[i] = p[i];
-	for (p = out + nr > p ? out + nr : p; p < end; p++)
-		*p = 0;
-	return nr;
-}
-
 /* ---- stacks ------------------------------------------------------------------ */
 
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
@@ -422,7 +384,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
 	struct pb_open_call *parent = outer(c);
-	unsigned waiting = watching ? nr_waiting(c, (uint64_t)slot) : 0;
+	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
 
 	if (waiting >= PB_MAX_WATCHED)
 		watch = 0;
@@ -472,7 +434,7 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 
 	if (!t)
 		return false;
-	watching = true;
+	pb_calls_watching = true;
 	parent = parent_at(t, slot);
 	outside = is_outside(parent, mode);
 	call = !outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY));

@@ -36,6 +36,8 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved);
 /* END for the calls at or below the slot, on a stack on which nobody runs. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
+/* Programs have watched returns: open calls may be in state PB_ENTRY_PROG. */
+extern bool pb_calls_watching;
 /* For pb_ring_open_calls: what is open when a chunk begins, outermost first. */
 size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
 		     const void *ending);

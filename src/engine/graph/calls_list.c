@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Lists a thread's open calls, for the writer: each chunk begins with them, so that it decodes
+ * alone. The walk goes from the innermost call outwards and fills the array from its end. If there
+ * is not enough room, the innermost calls are listed and their depth says how many are missing.
+ */
+#include "engine/graph/calls.h"
+#include "base/base.h"
+
+/* Calls of the tree that are open below and with it. */
+static uint32_t depth_of(const struct pb_open_call *call)
+{
+	uint32_t depth = pb_open_depth(call);
+
+	if (pb_calls_watching)
+		for (const struct pb_open_call *c = call; !pb_open_is_root(c); c = pb_open_below(c))
+			depth -= c->state == PB_ENTRY_PROG;
+	return depth;
+}
+
+size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
+		     const void *ending)
+{
+	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
+	/* without a top the thread is being made */
+	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;
+	uint64_t *end = out + max, *p = end;
+	size_t nr;
+
+	for (; c && !pb_open_is_root(c) && p - out >= 2; c = pb_open_below(c)) {
+		if ((c != ending && c->record != PB_OPEN_UNRESERVED && !pb_open_is_live(c)) ||
+		    c->state != PB_ENTRY_EMITTED)
+			continue;
+		if (p == end)
+			*depth = depth_of(c);
+		*--p = c->start;
+		*--p = pb_ext_word(PB_EXT_OPEN, 2, c->site, 0);
+	}
+	/* the walk came from inside: outermost first they stand at the end */
+	nr = (size_t)(end - p);
+	for (size_t i = 0; i < nr && p > out; i++)
+		out[i] = p[i];
+	for (p = out + nr > p ? out + nr : p; p < end; p++)
+		*p = 0;
+	return nr;
+}
