@@ -6,6 +6,7 @@
 #include <asm/errno.h>
 #include <elf.h>
 #include <link.h>
+#include "arch/x86_64/hot_tls.h"
 #include "arch/x86_64/stop.h"
 #include "engine/process/aside.h"
 #include "engine/graph/chains.h"
@@ -189,9 +190,10 @@ static void start_thread(void)
 	pb_creds_start();
 }
 
-/* Compiled-in calls become nops, the engine's own replacements go in. */
+/* The agent's own text first; then compiled-in calls become nops, the engine's own replacements go in. */
 static void prepare_text(const char *path)
 {
+	pb_hot_link_tls();
 	pb_text_begin();
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_text_change_nops(&pb_modules[i], true);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A shared object reaches its TLS word in two loads, as the word's distance from the thread pointer is
+ * known when it is loaded only:
+ *
+ *     48 8b 0d DISP		mov pb_tls@gottpoff(%rip),%rcx
+ *     64 48 8b 09		mov %fs:(%rcx),%rcx
+ *
+ * A program would have it in the instruction. So has the hit path once the agent is loaded, as each call makes three
+ * of these loads; the prefixes 66 mean nothing, and make up for the bytes:
+ *
+ *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
+ *
+ * The section is written as a whole, in the process' own copy of its pages.
+ */
+#include "arch/x86_64/hot_tls.h"
+#include <stddef.h>
+#include <sys/mman.h>
+#include "arch/x86_64/hot.h"
+#include "arch/x86_64/text_poke.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define LOAD_LEN	11
+
+/* Offset of a load from this member's own address. */
+extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
+extern const int32_t __stop_pb_hot_tls[] __attribute__((visibility("hidden")));
+
+/* at: where the two loads stand, of which `code` is a copy. */
+static void link_load(uint8_t *code, const uint8_t *at)
+{
+	uint8_t reg = code[2] >> 3 & 7;
+	const uint8_t loads[] = { 0x64, 0x48, 0x8b, (uint8_t)(reg << 3 | reg) };
+	const uint8_t linked[] = { 0x66, 0x66, 0x64, 0x48, 0x8b, (uint8_t)(reg << 3 | 4), 0x25 };
+	int64_t offset;
+	int32_t disp;
+
+	if (code[0] != 0x48 || code[1] != 0x8b || (code[2] & 0xc7) != 5 || memcmp(code + 7, loads, sizeof(loads)))
+		return;
+	memcpy(&disp, code + 3, sizeof(disp));
+	memcpy(&offset, at + 7 + disp, sizeof(offset));
+	disp = (int32_t)offset;
+	if (disp != offset)
+		return;
+	memcpy(code, linked, sizeof(linked));
+	memcpy(code + sizeof(linked), &disp, sizeof(disp));
+}
+
+void pb_hot_link_tls(void)
+{
+	size_t size = (size_t)(__stop_pb_hot - __start_pb_hot);
+	const uint8_t *hot = (const uint8_t *)__start_pb_hot;
+	long buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pb_sys_failed(buf))
+		return;
+	memcpy((void *)buf, hot, size);
+	for (const int32_t *p = __start_pb_hot_tls; p < __stop_pb_hot_tls; p++) {
+		const uint8_t *at = (const uint8_t *)p + *p;
+
+		if ((size_t)(at - hot) <= size - LOAD_LEN)
+			link_load((uint8_t *)buf + (at - hot), at);
+	}
+	pb_text_write((uint64_t)hot, (const void *)buf, size);
+	pb_sys(SYS_munmap, buf, size);
+}
