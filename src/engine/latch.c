@@ -6,6 +6,7 @@
 #include "engine/latch.h"
 #include "base/base.h"
 #include "base/mem.h"
+#include "engine/graph/period.h"
 #include "ring/writer.h"
 
 bool pb_latched, pb_detached;
@@ -16,9 +17,10 @@ void pb_latch(const char *reason)
 	struct pb_ring *ring = pb_ring_map.ring;
 	size_t at = 0;
 
-	if (__atomic_exchange_n(&pb_latched, true, __ATOMIC_ACQ_REL))
+	if (__atomic_exchange_n(&pb_latched, true, __ATOMIC_SEQ_CST))
 		return;
-	__atomic_store_n(&pb_max_depth, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&pb_max_depth, 0, __ATOMIC_SEQ_CST);
+	pb_period_leave_fast_paths();
 	if (!ring)
 		return;
 	pb_put_str(ring->latch_reason, sizeof(ring->latch_reason), &at, reason);

@@ -73,7 +73,7 @@ static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 		site->flags |= FTRACE_FL_CALLER;
 	else
 		site->flags &= ~FTRACE_FL_CALLER;
-	return pb_graph_handler(graph_mode(m, site), pb_no_clock == PB_CLOCK_NONE && !max_depth);
+	return pb_graph_handler(graph_mode(m, site), pb_no_clock == PB_CLOCK_NONE && tracing_on && !max_depth);
 }
 
 static struct ftrace_ops function_ops = {
@@ -275,6 +275,12 @@ static void read_number(struct pb_seq *s, uint64_t v)
 	pb_seq_puts(s, "\n");
 }
 
+/* The handlers without a clock don't look at pb_max_depth: others take their place. */
+static int change_handlers(bool live)
+{
+	return pb_no_clock == PB_CLOCK_NONE ? explained(update_if_tracing(live)) : 0;
+}
+
 static void read_max_depth(struct pb_seq *s)
 {
 	read_number(s, max_depth);
@@ -289,8 +295,7 @@ static int write_max_depth(char *text, bool append, bool live)
 		return err;
 	max_depth = v < PB_NO_MAX_DEPTH ? (uint32_t)v : 0;
 	apply_depth(current);
-	/* the handlers without a clock know no limit */
-	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;
+	return change_handlers(live);
 }
 
 static void read_tracing_on(struct pb_seq *s)
@@ -311,9 +316,10 @@ static int write_tracing_on(char *text, bool append, bool live)
 	if (tracing_on)
 		apply_returns(current);
 	apply_depth(current);
+	err = change_handlers(live);
 	if (!tracing_on)
 		apply_returns(current);
-	return 0;
+	return err;
 }
 
 static uint64_t clock_per_ms(void)

@@ -56,7 +56,7 @@
 	mov	%rdx, -32(%rsp)
 	mov	step_top(%rip), %rcx
 	open_match rcx, rax, 6f
-	open_leave rcx, rax
+	open_leave rcx
 	mov	O_SITE(%rcx), %edx
 	lea	RECORD_LEAF(, %rdx, 4), %rdx
 	cmpb	$0, O_STATE(%rcx)

@@ -7,7 +7,7 @@
  *
  *     slot         live: the call's return address lies in this stack slot
  *     ~slot        claimed: its entry is under way
- *     ~(slot + 1)  its exit is under way
+ *     slot | 2^63  its exit is under way
  *     ~(slot + 2)  C code is closing it
  *     slot - 1     the foot of a segment: stands for the call below it, in another segment
  *     -1           free
@@ -40,6 +40,7 @@
 #define PB_OPEN_RESERVED	2
 
 #define PB_OPEN_FREE		-1
+#define PB_OPEN_LEAVING		0x80	/* in the word's highest byte */
 #define PB_OPEN_END		0
 
 #endif

@@ -48,7 +48,7 @@
 .Lmatched_\name:
 	mov	%rdx, %rdi
 	clock
-	open_leave rcx, rdx
+	open_leave rcx
 .Lleft_\name:
 	.if \jump
 	open_if_pops edx, .Lc_\name

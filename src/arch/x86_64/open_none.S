@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * open_entry.S and open_exit.S for --clock=none: with nothing to hide behind each load and store
+ * open_entry.S and open_exit.S for --clock=none: with nothing to hide behind each instruction
  * counts. rdi and rsi are left alone, no time is taken or compared, and the open leaf, which only
- * its time could tell from one that has returned, isn't noted.
+ * its time could tell from one that has returned, isn't noted. The limit of depth isn't looked at:
+ * these handlers are set only while tracing is on and there is none (tracer.c, pb_latch()).
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"
@@ -27,8 +28,6 @@
 	cmp	T_LO(%rdx), %rsp		/* another stack */
 	jb	.Lslow_\name
 	open_check rcx, .Lslow_\name
-	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
-	jne	.Llimited_\name
 	.if \nested
 	testb	$1, O_WORD(%rcx)		/* a foot: nothing is traced below it, or C knows */
 	jnz	.Lfoot_\name
@@ -70,8 +69,7 @@
 	jne	.Lslow_\name
 	jmp	.Lreject_\name
 	.endif
-	/* Not traced; below a call of set_graph_notrace; or off, and the handlers
-	 * aren't changed yet. */
+	/* Not traced; below a call of set_graph_notrace. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	jne	.Lslow_\name
@@ -79,10 +77,6 @@
 	restore rdi=0, rsi=0
 .Lreject_end_\name:
 	go_on
-.Llimited_\name:
-	cmpl	$0, pb_max_depth(%rip)
-	je	.Lreject_\name
-	jmp	.Lslow_\name
 
 .Lfull_\name:
 	pad_unless_full rax, dx, .Lslow_\name
@@ -96,7 +90,7 @@
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name, 0
 	hot_range .Lemit_\name, .Lemit_\name, .Lreject_end_\name, 0
-	hot_range .Llimited_\name, .Llimited_\name, .Lslow_end_\name, 0
+	hot_range .Lfull_\name, .Lfull_\name, .Lslow_end_\name, 0
 	.size \name, . - \name
 	.endm
 
@@ -118,7 +112,7 @@
 	test	%rcx, %rcx
 	jz	.Lslow_\name
 	open_match rcx, rax, .Lother_\name
-	open_leave rcx, rax
+	open_leave rcx
 .Lleft_\name:
 	.if \jump
 	open_if_pops eax, .Lc_\name

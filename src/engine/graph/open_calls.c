@@ -16,6 +16,9 @@ enum open_state {
 	OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING
 };
 
+#define LEAVING		((uint64_t)PB_OPEN_LEAVING << 56)
+#define SLOT		((1ul << 56) - 8)
+
 static enum open_state state_of(int64_t word)
 {
 	if (word == PB_OPEN_FREE)
@@ -24,21 +27,16 @@ static enum open_state state_of(int64_t word)
 		return OPEN_END;
 	if (word > 0)
 		return word & 7 ? OPEN_FOOT : OPEN_LIVE;
-	switch (~word & 7) {
-	case 0:
-		return OPEN_CLAIMED;
-	case 1:
+	if (!(word & 7))
 		return OPEN_LEAVING;
-	default:
-		return OPEN_CLOSING;
-	}
+	return ~word & 7 ? OPEN_CLOSING : OPEN_CLAIMED;
 }
 
 static uint64_t slot_of(int64_t word)
 {
 	if (word > 0)
 		return ((uint64_t)word + 1) & ~7ul;
-	return ~(uint64_t)word & ~7ul;
+	return (uint64_t)(word & 7 ? ~word : word) & SLOT;
 }
 
 static int64_t read_word(const struct pb_open_call *c)
@@ -291,14 +289,14 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 		c = pb_open_at(top, slot, ret, hooks);
 		if (c)
 			*(volatile uint8_t *)&c->record = PB_OPEN_UNRESERVED;
-	} while (c && !swap(c, (int64_t)slot, ~(int64_t)(slot + 1)));
+	} while (c && !swap(c, (int64_t)slot, (int64_t)(slot | LEAVING)));
 	return c;
 }
 
 void pb_open_keep(struct pb_open_call *c, uint64_t slot)
 {
 	pb_barrier();
-	swap(c, ~(int64_t)(slot + 1), (int64_t)slot);
+	swap(c, (int64_t)(slot | LEAVING), (int64_t)slot);
 }
 
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call)

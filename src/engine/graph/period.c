@@ -11,6 +11,7 @@
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"
+#include "engine/latch.h"
 #include "engine/graph/thread.h"
 
 uint32_t pb_period;
@@ -21,7 +22,8 @@ void pb_period_set_lo(struct pb_thread *t)
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
 
 	__atomic_store_n(&t->lo, s->period == period ? s->lo : PB_LO_FORMER, __ATOMIC_SEQ_CST);
-	if (pb_unlikely(s->period != __atomic_load_n(&pb_period, __ATOMIC_SEQ_CST)))
+	if (pb_unlikely(s->period != __atomic_load_n(&pb_period, __ATOMIC_SEQ_CST) ||
+			__atomic_load_n(&pb_latched, __ATOMIC_SEQ_CST)))
 		__atomic_store_n(&t->lo, PB_LO_FORMER, __ATOMIC_RELAXED);
 }
 
@@ -36,10 +38,15 @@ static void leave_fast_paths(struct pb_thread *t)
 		;
 }
 
+void pb_period_leave_fast_paths(void)
+{
+	for (struct pb_thread *t = NULL; pb_process && (t = pb_thread_next(t));)
+		leave_fast_paths(t);
+}
+
 void pb_period_begin(void)
 {
 	__atomic_add_fetch(&pb_period, 1, __ATOMIC_SEQ_CST);
 	pb_chain_forget_returns();
-	for (struct pb_thread *t = NULL; (t = pb_thread_next(t));)
-		leave_fast_paths(t);
+	pb_period_leave_fast_paths();
 }

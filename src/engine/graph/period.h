@@ -22,6 +22,8 @@ extern uint32_t pb_period;
 /* A new one begins; then the exits' stubs may lead to code that records.
  * Context: start, or the agent's thread. */
 void pb_period_begin(void);
+/* Each thread's next hit goes to C; once latched, all of them. Context: any. */
+void pb_period_leave_fast_paths(void);
 /* The low end of t's stack, for the fast paths: they leave a stack of a former
  * period to C. Context: hit path. */
 void pb_period_set_lo(struct pb_thread *t);
