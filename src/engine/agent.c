@@ -190,7 +190,8 @@ static void start_thread(void)
 	pb_creds_start();
 }
 
-/* The agent's own text first; then compiled-in calls become nops, the engine's own replacements go in. */
+/* The agent's own text first; then compiled-in calls become nops, the engine's own replacements
+ * go in. */
 static void prepare_text(const char *path)
 {
 	pb_hot_link_tls();

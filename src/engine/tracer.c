@@ -73,7 +73,8 @@ static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 		site->flags |= FTRACE_FL_CALLER;
 	else
 		site->flags &= ~FTRACE_FL_CALLER;
-	return pb_graph_handler(graph_mode(m, site), pb_no_clock == PB_CLOCK_NONE && tracing_on && !max_depth);
+	return pb_graph_handler(graph_mode(m, site),
+				pb_no_clock == PB_CLOCK_NONE && tracing_on && !max_depth);
 }
 
 static struct ftrace_ops function_ops = {

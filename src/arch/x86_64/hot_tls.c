@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A shared object reaches its TLS word in two loads, as the word's distance from the thread pointer is
- * known when it is loaded only:
+ * A shared object reaches its TLS word in two loads, as the word's distance from the thread pointer
+ * is known when it is loaded only:
  *
  *     48 8b 0d DISP		mov pb_tls@gottpoff(%rip),%rcx
  *     64 48 8b 09		mov %fs:(%rcx),%rcx
  *
- * A program would have it in the instruction. So has the hit path once the agent is loaded, as each call makes three
- * of these loads; the prefixes 66 mean nothing, and make up for the bytes:
+ * A program would have it in the instruction. So has the hit path once the agent is loaded, as each
+ * call makes three of these loads; the prefixes 66 mean nothing, and make up for the bytes:
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *
@@ -36,7 +36,8 @@ static void link_load(uint8_t *code, const uint8_t *at)
 	int64_t offset;
 	int32_t disp;
 
-	if (code[0] != 0x48 || code[1] != 0x8b || (code[2] & 0xc7) != 5 || memcmp(code + 7, loads, sizeof(loads)))
+	if (code[0] != 0x48 || code[1] != 0x8b || (code[2] & 0xc7) != 5 ||
+	    memcmp(code + 7, loads, sizeof(loads)))
 		return;
 	memcpy(&disp, code + 3, sizeof(disp));
 	memcpy(&offset, at + 7 + disp, sizeof(offset));
@@ -51,7 +52,8 @@ void pb_hot_link_tls(void)
 {
 	size_t size = (size_t)(__stop_pb_hot - __start_pb_hot);
 	const uint8_t *hot = (const uint8_t *)__start_pb_hot;
-	long buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
 
 	if (pb_sys_failed(buf))
 		return;

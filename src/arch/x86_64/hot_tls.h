@@ -2,7 +2,7 @@
 #ifndef PB_ARCH_HOT_TLS_H
 #define PB_ARCH_HOT_TLS_H
 
-/* The hit path's loads of the thread's state take one instruction from now on. If the text can't be written they
- * stay as they are, which are two. Context: start, before a site is patched. */
+/* The hit path's loads of the thread's state take one instruction from now on. If the text can't be
+ * written they stay as they are, which are two. Context: start, before a site is patched. */
 void pb_hot_link_tls(void);
 #endif
