@@ -26,6 +26,7 @@ extern char __ehdr_start[];
 __thread struct pb_thread *pb_tls;
 __thread struct pb_unblocked pb_unblocked;
 struct pb_process *pb_process;
+struct pb_thread *pb_threads;
 bool pb_latched, pb_detached;
 
 static struct pb_process process;
@@ -70,11 +71,6 @@ void pb_chain_end(struct pb_stack *s)
 
 void pb_chain_forget_returns(void)
 {
-}
-
-struct pb_thread *pb_thread_next(struct pb_thread *t)
-{
-	return t ? NULL : &thread;
 }
 
 /* Slots of the calls that another thread has open on a stack; 0: none. */
@@ -141,7 +137,8 @@ static struct pb_open_call *call(struct pb_open_call *below, uint64_t slot)
 static int begin(void **state)
 {
 	pb_process = &process;
-	process = (struct pb_process){ .pid = 1 };
+	pb_threads = &thread;
+	process = (struct pb_process){ .pid = 1, .nr_threads = 1 };
 	pb_stacks = stacks;
 	pb_tls = &thread;
 	thread = (struct pb_thread){

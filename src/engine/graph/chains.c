@@ -10,8 +10,7 @@
 #include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"
-#include "engine/graph/period.h"
-#include "engine/graph/thread.h"
+#include "engine/graph/thread_state.h"
 
 #define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
 #define PART		32	/* at most that part of a limited address space */

@@ -12,7 +12,6 @@
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"
 #include "engine/latch.h"
-#include "engine/graph/thread.h"
 
 uint32_t pb_period;
 

@@ -7,17 +7,12 @@
  */
 #ifndef PB_ENGINE_GRAPH_PERIOD_H
 #define PB_ENGINE_GRAPH_PERIOD_H
-#include <stdint.h>
-
-struct pb_thread;
+#include "engine/graph/thread_state.h"
 
 /* What the low end of a thread's stack is instead, so that each hit goes to C: while the thread
  * goes to another stack; while its stack is one of a former period. */
 #define PB_LO_UNSETTLED		(~0ul)
 #define PB_LO_FORMER		(~7ul)
-
-/* The one that is in force. */
-extern uint32_t pb_period;
 
 /* A new one begins; then the exits' stubs may lead to code that records.
  * Context: start, or the agent's thread. */

@@ -8,7 +8,6 @@
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
-#include "engine/graph/thread.h"
 
 #define TOLD_GUARD	4096		/* a told stack's first page may be its guard */
 /* From the innermost call of a coroutine to the next one that another thread makes there. */

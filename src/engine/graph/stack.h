@@ -8,31 +8,7 @@
 #define PB_ENGINE_GRAPH_STACK_H
 #include <stdbool.h>
 #include <stdint.h>
-
-struct pb_open_call;
-struct pb_thread;
-
-#define PB_MAX_STACKS	16384
-#define PB_GUESS_BELOW	(64ul << 10)
-#define PB_GUESS_ABOVE	(4ul << 10)
-#define PB_STACK_FILLED	2	/* ids from here on */
-
-struct pb_stack {
-	uint64_t lo, hi;	/* [lo, hi) */
-	struct pb_open_call *top; /* near the innermost open call, while no thread runs on it */
-	struct pb_thread *thread; /* that runs on it, or ran last */
-	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
-	uint32_t period;	/* of its open calls (period.h) */
-	uint64_t guard;		/* exact: bytes at lo that may not be touched */
-	bool exact;		/* bounds were told, not guessed */
-	bool closing;		/* a thread closes the calls that were left there */
-	/* It lies in a frame on a thread's own stack: of this call, that began then,
-	 * or of one below. When that is over the stack is gone. */
-	struct pb_open_call *within;
-	uint64_t within_start, within_ret;
-};
-
-extern struct pb_stack *pb_stacks;	/* in wiped memory */
+#include "engine/graph/thread_state.h"
 
 static inline bool pb_stack_is_filled(const struct pb_stack *s)
 {

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/stack.h"
-#include "engine/graph/thread.h"
+#include "engine/graph/thread_state.h"
 
 #define GUESS_NEAR	(256ul << 10)
 #define PAGE_SHIFT	12

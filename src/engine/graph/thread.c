@@ -42,11 +42,11 @@ static struct pb_thread no_thread;
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
 struct pb_process *pb_process;
+struct pb_thread *pb_threads;
 bool pb_follow_fork = true;
 uint32_t pb_image;
 
-static struct pb_thread *threads;	/* in wiped memory */
-static uint64_t *tcbs;			/* likewise: of the threads that have them */
+static uint64_t *tcbs;			/* in wiped memory: of the threads that have states */
 static uint32_t high_ever;		/* states below it were used, here or before a fork */
 static uint32_t last_epoch;		/* of this process and those before it */
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
@@ -56,14 +56,6 @@ static uint64_t main_stack_hi, main_stack_limit, main_tcb;
 bool pb_thread_is_new(void)
 {
 	return pb_tls == &no_thread;
-}
-
-struct pb_thread *pb_thread_next(struct pb_thread *t)
-{
-	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_SEQ_CST);
-
-	t = t ? t + 1 : threads;
-	return t < threads + nr ? t : NULL;
 }
 
 static uint64_t tcb_now(void)
@@ -95,8 +87,8 @@ int pb_threads_start(uint64_t stack_top)
 	if (pb_sys_failed(pb_sys(SYS_madvise, mem, size, MADV_WIPEONFORK)))
 		pb_follow_fork = false;
 	pb_process = (void *)mem;
-	threads = (void *)(mem + 4096);
-	tcbs = (void *)(threads + PB_MAX_THREADS);
+	pb_threads = (void *)(mem + 4096);
+	tcbs = (void *)(pb_threads + PB_MAX_THREADS);
 	pb_stacks = (void *)(tcbs + PB_MAX_THREADS);
 	pb_process->pid = tid;
 	pb_process->epoch = ++last_epoch;
@@ -205,9 +197,9 @@ static struct pb_thread *state_of_before(uint64_t tcb)
 	for (uint32_t i = 0; i < nr; i++) {
 		if (tcbs[i] != tcb || !change_tcb(i, tcb, BUSY))
 			continue;
-		abandon(&threads[i]);
+		abandon(&pb_threads[i]);
 		__atomic_store_n(&tcbs[i], tcb, __ATOMIC_RELEASE);
-		return &threads[i];
+		return &pb_threads[i];
 	}
 	return NULL;
 }
@@ -224,7 +216,7 @@ static struct pb_thread *free_state(uint64_t tcb)
 		raise_to(&pb_process->nr_threads, i + 1);
 		raise_to(&high_ever, i + 1);
 		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
-		return &threads[i];
+		return &pb_threads[i];
 	}
 	return NULL;
 }
@@ -249,7 +241,7 @@ static void free_dead(const struct pb_thread *self, bool now)
 		return;
 	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t tcb = __atomic_load_n(&tcbs[i], __ATOMIC_ACQUIRE);
-		struct pb_thread *t = &threads[i];
+		struct pb_thread *t = &pb_threads[i];
 
 		if (tcb <= BUSY || t == self || !t->top || !is_dead(t) || !change_tcb(i, tcb, BUSY))
 			continue;
@@ -261,11 +253,6 @@ static void free_dead(const struct pb_thread *self, bool now)
 	}
 	__atomic_store_n(&pb_process->look_at,
 			 __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-}
-
-uint32_t pb_thread_number(const struct pb_thread *t)
-{
-	return (uint32_t)(t - threads);
 }
 
 /* The first to come in a child says which process it is. */
@@ -290,7 +277,7 @@ static void process_begin(uint32_t tid)
 static struct pb_thread *state_for(uint64_t tcb, bool *forked)
 {
 	struct pb_thread *t = pb_tls;
-	uint32_t i = (uint32_t)(t - threads);
+	uint32_t i = (uint32_t)(t - pb_threads);
 
 	*forked = t != &no_thread && !t->tcb && change_tcb(i, 0, tcb);
 	if (*forked) {

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The data of threads, stacks and the process, which all of this folder works on. thread.c maps it,
+ * in memory that is wiped in a forked child: the child's first hit finds zeros and takes the slow
+ * way, where it becomes a thread of its own and keeps the calls that were open.
+ *
+ * The TLS word points to a thread's state; before its first hit to one of zeros that is never
+ * written. doc/design/threads.md. Context: any.
+ */
+#ifndef PB_ENGINE_GRAPH_THREAD_STATE_H
+#define PB_ENGINE_GRAPH_THREAD_STATE_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "arch/x86_64/layout.h"
+#include "base/base.h"
+#include "ring/writer.h"
+
+struct pb_open_call;
+struct pb_thread;
+
+#define PB_MAX_THREADS	16384
+#define PB_MAX_STACKS	16384
+#define PB_GUESS_BELOW	(64ul << 10)
+#define PB_GUESS_ABOVE	(4ul << 10)
+#define PB_STACK_FILLED	2	/* ids from here on */
+
+struct pb_stack {
+	uint64_t lo, hi;	/* [lo, hi) */
+	struct pb_open_call *top; /* near the innermost open call, while no thread runs on it */
+	struct pb_thread *thread; /* that runs on it, or ran last */
+	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
+	uint32_t period;	/* of its open calls (period.h) */
+	uint64_t guard;		/* exact: bytes at lo that may not be touched */
+	bool exact;		/* bounds were told, not guessed */
+	bool closing;		/* a thread closes the calls that were left there */
+	/* It lies in a frame on a thread's own stack: of this call, that began then,
+	 * or of one below. When that is over the stack is gone. */
+	struct pb_open_call *within;
+	uint64_t within_start, within_ret;
+};
+
+struct pb_thread {
+	uint64_t lo;		/* of the current stack */
+	struct pb_open_call *top; /* near its innermost open call; NULL: not initialised */
+	uint64_t bottom;	/* nothing below it may be touched; 0: not known */
+	struct pb_writer w;
+	uint64_t tcb;
+	uint64_t starting;	/* the slot of the hit that made the state */
+	struct pb_stack *stack;
+	struct pb_stack own;
+	struct pb_stack nowhere;	/* while its stack has no place in the table */
+	struct pb_stack *visiting;	/* pb_stack_visit() */
+	void *exec_area;	/* for the environment of an exec */
+	uint64_t exec_size;
+};
+
+_Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
+_Static_assert(offsetof(struct pb_thread, top) == T_TOP, "layout.h");
+_Static_assert(offsetof(struct pb_thread, bottom) == T_BOTTOM, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.base) == T_CHUNK, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.last) == T_LAST, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.leaf) == T_LEAF, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.thread) == T_COUNTS, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.lost) == T_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_ring_map, ring) == 0, "slow_entry.S");
+_Static_assert(offsetof(struct pb_ring, calls_lost) == R_CALLS_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_ring_thread, lost) == H_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
+_Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
+
+extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
+
+/* What is true of this process; pid is 0 in a child until its first hit. */
+struct pb_process {
+	uint32_t pid;
+	uint32_t epoch;		/* 0: in a child before its first hit; differs from its parents' */
+	bool forker_came;	/* the thread that forked has its state again */
+	uint32_t nr_threads;	/* states at or above it are free */
+	uint32_t refuse;	/* so many hits of threads without a state are lost unasked */
+	uint32_t nr_live, look_at;	/* threads with a state; at the last look for dead ones */
+	uint32_t nr_stacks;	/* those at or above it were never used */
+	uint32_t stack_hint;	/* about where one is free */
+	uint32_t new_stacks;	/* since the last look for those that are gone */
+	uint32_t look_stacks;	/* so many new ones until the next look */
+	uint32_t no_stack;	/* so often no place is looked for, as there was none */
+	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
+	bool holes;		/* a stack was told that lies inside a thread's own */
+};
+extern struct pb_process *pb_process;	/* in wiped memory */
+extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */
+extern struct pb_thread *pb_threads;	/* [PB_MAX_THREADS] */
+
+/* The period that is in force (period.h). */
+extern uint32_t pb_period;
+
+/* Of a state that pb_thread_get() gave: below PB_MAX_THREADS. */
+static inline uint32_t pb_thread_number(const struct pb_thread *t)
+{
+	return (uint32_t)(t - pb_threads);
+}
+
+/* All states that a thread has or had, from NULL on; then NULL. */
+static inline struct pb_thread *pb_thread_next(struct pb_thread *t)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_SEQ_CST);
+
+	t = t ? t + 1 : pb_threads;
+	return t < pb_threads + nr ? t : NULL;
+}
+#endif
