@@ -23,6 +23,7 @@
 #include "engine/prog/prog.h"
 #include "engine/process/session.h"
 #include "engine/process/sigaction.h"
+#include "engine/process/sigmask.h"
 #include "engine/graph/thread.h"
 #include "engine/tracer.h"
 #include "ring/supply.h"
@@ -205,8 +206,8 @@ static void prepare_text(const char *path)
 	pb_loader_hook(path);
 	if (pb_text_commit(false))
 		pb_latch("the text could not be written");
-	else
-		pb_sigaction_start();
+	else if (pb_sigaction_start())
+		pb_sigmask_ask();
 }
 
 static int connect(const char *path, uint64_t top, const char **writes, uint32_t *nr_writes)

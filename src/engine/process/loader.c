@@ -19,6 +19,7 @@
 #include "engine/prog/prog.h"
 #include "engine/process/replace.h"
 #include "engine/process/sigaction.h"
+#include "engine/process/sigmask.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 #include "base/mem.h"
@@ -119,7 +120,8 @@ static void check_syscalls(struct pb_module *m)
 void pb_hook_module(struct pb_module *m)
 {
 	check_syscalls(m);
-	pb_sigaction_hook(m);
+	if (pb_sigaction_hook(m) && pb_sigmask_hook(m))
+		pb_sigaction_masks_known();
 	pb_exec_hook(m);
 	pb_creds_hook(m);
 	pb_memlock_hook(m);

@@ -25,7 +25,6 @@
 #include "engine/graph/interrupt.h"
 #include "engine/latch.h"
 #include "engine/prog/prog.h"
-#include "engine/process/sigmask.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 #include "arch/x86_64/fault.h"
@@ -59,7 +58,7 @@ static handler_fn *handlers[MAX_SIGNALS];
 static struct shown {
 	int flags, default_flags;
 } shown[MAX_SIGNALS];
-static bool hooked;	/* all of it: the two signals may come to us */
+static bool masks_known;	/* so the two signals may come to us */
 
 static bool is_ours_first(int sig)
 {
@@ -472,19 +471,24 @@ void pb_sigaction_undo(void)
 			give_back(sig);
 }
 
-void pb_sigaction_start(void)
+void pb_sigaction_masks_known(void)
+{
+	masks_known = true;
+}
+
+bool pb_sigaction_start(void)
 {
 	struct sigaction segv, bus;
 	struct sigaction ours = { .sa_sigaction = by_default_at_start, .sa_flags = SA_SIGINFO };
 
-	if (!hooked || original_sigaction(SIGSEGV, NULL, &segv) ||
+	if (!masks_known || original_sigaction(SIGSEGV, NULL, &segv) ||
 	    original_sigaction(SIGBUS, NULL, &bus) || segv.sa_handler != SIG_DFL ||
 	    bus.sa_handler != SIG_DFL || !pb_reads_on())
-		return;
+		return false;
 	original_sigaction(SIGSEGV, &ours, NULL);
 	original_sigaction(SIGBUS, &ours, NULL);
 	pb_unblocked.slot = PB_MAIN_THREAD;
-	pb_sigmask_ask();
+	return true;
 }
 
 static int our_sigaltstack(const stack_t *ss, stack_t *old)
@@ -532,15 +536,15 @@ void pb_note_makecontext(const ucontext_t *uc, uint64_t slot)
 		pb_stack_told(slot, (uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
 }
 
-void pb_sigaction_hook(struct pb_module *m)
+bool pb_sigaction_hook(struct pb_module *m)
 {
 	if (original_sigaction)
-		return;
+		return false;
 	pb_replace(m, "sigaction", our_sigaction, &original_sigaction);
 	if (!original_sigaction)
-		return;
+		return false;
 	pb_replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
 	pb_replace(m, "prctl", our_prctl, &original_prctl);
 	pb_replace_passing(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
-	hooked = original_sigaltstack && original_prctl && pb_sigmask_hook(m);
+	return original_sigaltstack && original_prctl;
 }

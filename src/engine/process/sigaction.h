@@ -9,11 +9,15 @@
 #include "engine/text/text.h"
 
 /* Replaces sigaction, makecontext, sigaltstack and others, if m is libc (in the
- * open batch). Context: start, the loader's hook. */
-void pb_sigaction_hook(struct pb_module *m);
+ * open batch). True: it is, and all that the start needs is replaced, but for what
+ * changes masks. Context: start, the loader's hook. */
+bool pb_sigaction_hook(struct pb_module *m);
+/* That is replaced, too (sigmask.h). */
+void pb_sigaction_masks_known(void);
 /* SIGSEGV and SIGBUS come to us from now on (doc/design/reads.md), if all that
- * this needs was replaced. Context: start, when the batch is in force. */
-void pb_sigaction_start(void);
+ * this needs was replaced: then the calling thread is to ask for its mask, and this
+ * is true. Context: start, when the batch is in force. */
+bool pb_sigaction_start(void);
 /* The kernel gets the program's own dispositions of the two back, and no load
  * may fault any more. Context: any but the hit path. */
 void pb_sigaction_stand_down(void);
