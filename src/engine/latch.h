@@ -6,13 +6,9 @@
  */
 #ifndef PB_ENGINE_LATCH_H
 #define PB_ENGINE_LATCH_H
-#include <stdbool.h>
+#include "engine/latched.h"
 
-extern bool pb_latched;
 void pb_latch(const char *reason);
 
 #pragma GCC poison exit _exit abort assert raise
-/* The observer hung up: nothing new is traced, and the program's signal handlers
- * are its own. */
-extern bool pb_detached;
 #endif

@@ -11,7 +11,7 @@
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"
-#include "engine/latch.h"
+#include "engine/latched.h"
 
 uint32_t pb_period;
 

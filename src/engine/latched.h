@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The two states in which the agent traces nothing more. latch.c sets the first, the agent's
+ * leave-taking (detach.c) the second; neither is taken back. Context: any.
+ */
+#ifndef PB_ENGINE_LATCHED_H
+#define PB_ENGINE_LATCHED_H
+#include <stdbool.h>
+
+/* The agent found itself broken (latch.h). */
+extern bool pb_latched;
+/* The observer hung up: nothing new is traced, and the program's signal handlers are its own. */
+extern bool pb_detached;
+#endif
