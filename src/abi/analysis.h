@@ -113,8 +113,8 @@ enum pb_refused {
 #define PB_FUNC_GLOBAL		2
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins after it */
-#define PB_FUNC_DUG		16	/* its hole is dug into code (struct pb_recipe) */
-#define PB_FUNC_RIDES		32	/* one byte; its jump goes on in the next one's (struct
+#define PB_FUNC_CODE_SLOT	16	/* its trampoline slot is in code (struct pb_recipe) */
+#define PB_FUNC_SHARES		32	/* one byte; its jump shares the next one's bytes (struct
 					 * pb_recipe) */
 #define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of
 					 * exits */
@@ -131,7 +131,8 @@ struct pb_func {
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
 	uint8_t flags;		/* PB_FUNC_* */
-	int16_t via;		/* offset from the window's first byte to its hole; 0: none */
+	int16_t via;		/* offset from the window's first byte to its trampoline slot;
+				 * 0: none */
 	uint32_t recipe;	/* offset of struct pb_recipe in the recipes (8-aligned) */
 	uint32_t aliases;	/* string offset of the other names, "a\nb\n", or 0 */
 };
@@ -160,9 +161,9 @@ enum pb_exit_kind {
 	X(PADDED, "a window that reaches into padding") \
 	X(JOINED, "in the window before it, of another exit") \
 	X(ENTRY,  "in the copy of its function's entry") \
-	X(HOLE,   "a short jump into padding") \
-	X(DUG,    "a short jump into a hole dug into code") \
-	X(RIDES,  "a jump that has its displacement in common with the next one") \
+	X(PADDING_SLOT, "a short jump to a trampoline slot in padding") \
+	X(CODE_SLOT, "a short jump to a trampoline slot in code") \
+	X(SHARED, "a jump that shares its displacement with the next one") \
 	X(NEXT, \
 	  "the same, and the next one is that of the next function's entry or of another exit")
 
@@ -189,7 +190,7 @@ enum pb_exit_how {
 	X(FALLS,    "runs on into what isn't known to be code") \
 	X(LIMIT,    "too much to follow") \
 	X(SHORT,    "no room for a jump at an exit") \
-	X(HOLE,     "no hole within reach of an exit")
+	X(NO_SLOT,  "no trampoline slot within reach of an exit")
 
 enum pb_inexit {
 #define X(name, text) PB_INEXIT_##name,
@@ -203,17 +204,17 @@ enum pb_inexit {
  * jump is placed (see struct pb_recipe):
  *
  *   WINDOW, PADDED  five bytes; nothing
- *   HOLE            via is not 0; the hole's bytes
- *   DUG             via is not 0; the recipe of what is dug away
- *   RIDES           one byte; the recipe of the carrier, which is the code right
- *                   after it and gets its jump only together with this one
+ *   PADDING_SLOT    via is not 0; the slot's bytes
+ *   CODE_SLOT       via is not 0; the recipe of the code that the slot displaces
+ *   SHARED          one byte; the recipe of the code right after it, which gets the second
+ *                   of the two jumps, only together with this one
  *   NEXT            one byte; nothing. A function begins right after it, with five bytes, no
  *                   via and no endbr64, or if none does, a WINDOW or PADDED one: its jump
  *                   stands whenever this one does. Who is left by this one is left by that
  *   ENTRY           the window of a function's entry, whose window_len and recipe
  *                   hold the exits, too
  *
- * No two windows overlap but those of ENTRY, nor do holes and digs.
+ * No two windows overlap but those of ENTRY, nor do slots and the code they displace.
  */
 struct pb_exit_window {
 	uint64_t start;
@@ -242,9 +243,9 @@ struct pb_window_exit {
 
 #define PB_JUMP_LEN		5	/* jmp rel32 */
 #define PB_JUMP_SHORT		2	/* jmp rel8 */
-#define PB_JUMP_RIDE		1	/* the first byte of jmp rel32 */
-#define PB_DIG_LEN		10	/* two jmp rel32, the second of them is a hole */
-#define PB_HOLE_REACH		160	/* a hole is nearer than that to its function's entry */
+#define PB_JUMP_SHARED		1	/* the first byte of jmp rel32, when the rest is shared */
+#define PB_CODE_SLOT_LEN	10	/* two jmp rel32, the second of them is the slot */
+#define PB_SLOT_REACH		160	/* a slot is nearer than that to its function's entry */
 #define PB_WINDOW_MAX		24
 #define PB_RECIPE_MAX		160
 
@@ -266,33 +267,33 @@ struct pb_window_exit {
  *
  * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
  * orig bytes (window_len), rest bytes (window_len); no padding between them.
- * After them, aligned to 8: with via the hole's bytes in the file
- * (PB_JUMP_LEN), with PB_FUNC_DUG a second recipe, of the code that is dug away.
+ * After them, aligned to 8: with via the slot's bytes in the file
+ * (PB_JUMP_LEN), with PB_FUNC_CODE_SLOT a second recipe, of the code that the slot displaces.
  *
- * Where five bytes can't be displaced, the jump takes two steps:
+ * Where five bytes can't be displaced, the jump takes two steps, through a trampoline slot:
  *
- *   window   jmp rel8 hole		2 bytes, the rest of the window stays
- *   hole     jmp rel32 stub		5 bytes of padding between functions
+ *   window   jmp rel8 slot		2 bytes, the rest of the window stays
+ *   slot     jmp rel32 stub		5 bytes of padding between functions
  *
- * Nothing runs, names or refers to a hole, and it serves one site. It lies outside
- * of all windows and of other holes.
+ * Nothing runs, names or refers to a slot, and it serves one site. It lies outside
+ * of all windows and of other slots.
  *
- * Where no padding is in reach a hole is dug into code. Whole instructions, at
- * least PB_DIG_LEN bytes, are displaced as in a window:
+ * Where no padding is in reach, code makes room for the slot: a code slot. Whole instructions,
+ * at least PB_CODE_SLOT_LEN bytes, are displaced as in a window:
  *
- *   dig      jmp rel32 copy	5 bytes, of the displaced instructions
- *   hole     jmp rel32 stub	5 bytes; the rest of the dig stays
+ *   code     jmp rel32 copy	5 bytes, of the displaced instructions
+ *   slot     jmp rel32 stub	5 bytes; what is left of the displaced bytes stays
  *
- * Of the displaced instructions none begins where the hole's jump does: a PC
- * there is the jump's, never the program's own. A dig lies outside of all
- * windows and of other holes and digs.
+ * Of the displaced instructions none begins where the slot's jump does: a PC
+ * there is the jump's, never the program's own. The displaced bytes lie outside of all
+ * windows and of other slots.
  *
- * A function of one byte, with the next function right after, has its jump's
- * displacement in common with the next one's jump, which stands whenever its
- * own does (PB_FUNC_RIDES; the next one has five bytes, no via, no endbr64):
+ * A function of one byte, with the next function right after, gets a shared jump: the
+ * displacement of its jump is the first bytes of the next one's jump, which stands whenever
+ * the first does (PB_FUNC_SHARES; the next one has five bytes, no via, no endbr64):
  *
- *   rider    e9			jmp rel32, where rel32 = e9 d0 d1 d2
- *   carrier  e9 d0 d1 d2 d3	jmp rel32
+ *   first    e9			jmp rel32, where rel32 = e9 d0 d1 d2
+ *   second   e9 d0 d1 d2 d3	jmp rel32
  *
  * So where the one goes settles where the other does: the agent finds memory
  * in both places.

@@ -81,27 +81,27 @@ static inline uint64_t pb_func_window_end(const struct pb_func *f)
 /* The bytes that the jump in the window takes. */
 static inline unsigned pb_func_jump_len(const struct pb_func *f)
 {
-	if (f->flags & PB_FUNC_RIDES)
-		return PB_JUMP_RIDE;
+	if (f->flags & PB_FUNC_SHARES)
+		return PB_JUMP_SHARED;
 	return f->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* Does the function before it ride on its jump? */
-static inline int pb_func_carries(const struct pb_analysis *a, const struct pb_func *f)
+/* Is its jump the second of two that share bytes, with the function before it? */
+static inline int pb_func_is_second(const struct pb_analysis *a, const struct pb_func *f)
 {
-	return f > pb_analysis_funcs(a) && f[-1].flags & PB_FUNC_RIDES;
+	return f > pb_analysis_funcs(a) && f[-1].flags & PB_FUNC_SHARES;
 }
 
-/* The link-time address of the hole; only with via. */
-static inline uint64_t pb_func_hole(const struct pb_func *f)
+/* The link-time address of the slot; only with via. */
+static inline uint64_t pb_func_slot(const struct pb_func *f)
 {
 	return pb_func_window(f) + (uint64_t)(int64_t)f->via;
 }
 
-/* Of the code that the hole is dug into; only with PB_FUNC_DUG. */
-static inline uint64_t pb_func_dig(const struct pb_func *f)
+/* Of the code that the slot displaces; only with PB_FUNC_CODE_SLOT. */
+static inline uint64_t pb_func_code_slot(const struct pb_func *f)
 {
-	return pb_func_hole(f) - PB_JUMP_LEN;
+	return pb_func_slot(f) - PB_JUMP_LEN;
 }
 
 /* Only for a function with PB_REFUSED_NOT. */
@@ -136,32 +136,32 @@ static inline const uint8_t *pb_recipe_rest(const struct pb_recipe *r)
 	return pb_recipe_orig(r) + r->window_len;
 }
 
-/* Without what a hole adds. */
+/* Without what a slot adds. */
 static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
 {
 	return sizeof(*r) + r->nr_fixups * sizeof(struct pb_fixup) +
 	       r->nr_pairs * sizeof(struct pb_pair) + r->len + 2u * r->window_len;
 }
 
-/* Where what a hole adds begins, counted from the recipe. */
+/* Where what a slot adds begins, counted from the recipe. */
 static inline uint32_t pb_recipe_behind(const struct pb_recipe *r)
 {
 	return (pb_recipe_size(r) + 7u) & ~7u;
 }
 
-/* PB_JUMP_LEN bytes; only with via, and without PB_FUNC_DUG. */
-static inline const uint8_t *pb_recipe_hole(const struct pb_recipe *r)
+/* PB_JUMP_LEN bytes; only with via, and without PB_FUNC_CODE_SLOT. */
+static inline const uint8_t *pb_recipe_slot(const struct pb_recipe *r)
 {
 	return (const uint8_t *)r + pb_recipe_behind(r);
 }
 
-/* The recipe of the code that is dug away for the function, or NULL. */
-static inline const struct pb_recipe *pb_func_dug(const struct pb_analysis *a,
-						  const struct pb_func *f)
+/* The recipe of the code that the slot displaces, or NULL. */
+static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analysis *a,
+							  const struct pb_func *f)
 {
 	const struct pb_recipe *r = pb_func_recipe(a, f);
 
-	if (!(f->flags & PB_FUNC_DUG))
+	if (!(f->flags & PB_FUNC_CODE_SLOT))
 		return 0;
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
 }
@@ -191,26 +191,26 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 	return -1;
 }
 
-/* The function that has its hole after `from` and not after `to`, link-time
- * addresses no more than PB_DIG_LEN apart, or NULL. */
-static inline const struct pb_func *pb_analysis_hole_in(const struct pb_analysis *a, uint64_t from,
+/* The function that has its slot after `from` and not after `to`, link-time
+ * addresses no more than PB_CODE_SLOT_LEN apart, or NULL. */
+static inline const struct pb_func *pb_analysis_slot_in(const struct pb_analysis *a, uint64_t from,
 							uint64_t to)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
 
-	for (int64_t i = pb_analysis_lower(a, to + PB_HOLE_REACH); i >= 0; i--) {
-		if (f[i].addr + PB_HOLE_REACH < to)
+	for (int64_t i = pb_analysis_lower(a, to + PB_SLOT_REACH); i >= 0; i--) {
+		if (f[i].addr + PB_SLOT_REACH < to)
 			return 0;
-		if (f[i].via && pb_func_hole(&f[i]) - from - 1 < to - from)
+		if (f[i].via && pb_func_slot(&f[i]) - from - 1 < to - from)
 			return &f[i];
 	}
 	return 0;
 }
 
-/* The function that has its hole at this link-time address, or NULL. */
-static inline const struct pb_func *pb_analysis_hole_at(const struct pb_analysis *a, uint64_t addr)
+/* The function that has its slot at this link-time address, or NULL. */
+static inline const struct pb_func *pb_analysis_slot_at(const struct pb_analysis *a, uint64_t addr)
 {
-	return pb_analysis_hole_in(a, addr - 1, addr);
+	return pb_analysis_slot_in(a, addr - 1, addr);
 }
 
 /* ---- exits: only with PB_AN_RETURNS ---------------------------------------- */
@@ -265,46 +265,47 @@ static inline const struct pb_recipe *pb_window_recipe(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)a + a->recipes_offset + w->recipe);
 }
 
-/* What follows its recipe: that of a dig or a carrier; the hole's bytes. */
+/* The recipe that follows its own: of the code that a slot displaces, or of the second of two
+ * shared jumps; or NULL. */
 static inline const struct pb_recipe *pb_window_second(const struct pb_analysis *a,
 						       const struct pb_exit_window *w)
 {
 	const struct pb_recipe *r = pb_window_recipe(a, w);
 
-	if (w->how != PB_EXIT_DUG && w->how != PB_EXIT_RIDES)
+	if (w->how != PB_EXIT_CODE_SLOT && w->how != PB_EXIT_SHARED)
 		return 0;
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
 }
 
-/* The function whose entry's jump it has its displacement in common with, or NULL. */
+/* The function whose entry's jump it shares bytes with, or NULL. */
 static inline const struct pb_func *pb_window_next(const struct pb_analysis *a,
 						   const struct pb_exit_window *w)
 {
-	return w->how == PB_EXIT_NEXT ? pb_analysis_at(a, w->start + PB_JUMP_RIDE) : 0;
+	return w->how == PB_EXIT_NEXT ? pb_analysis_at(a, w->start + PB_JUMP_SHARED) : 0;
 }
 
-/* The window of exits whose jump it has its displacement in common with, or NULL. */
-static inline const struct pb_exit_window *pb_window_carrier(const struct pb_analysis *a,
-							     const struct pb_exit_window *w)
+/* The window of exits whose jump is the second of two, with this one's the first; or NULL. */
+static inline const struct pb_exit_window *pb_window_shared_second(const struct pb_analysis *a,
+								   const struct pb_exit_window *w)
 {
 	const struct pb_exit_window *next = w + 1;
 
 	if (w->how != PB_EXIT_NEXT || pb_window_next(a, w) ||
 	    next == pb_analysis_windows(a) + a->nr_windows || next->start != w->start +
-	    PB_JUMP_RIDE || (next->how != PB_EXIT_WINDOW && next->how != PB_EXIT_PADDED))
+	    PB_JUMP_SHARED || (next->how != PB_EXIT_WINDOW && next->how != PB_EXIT_PADDED))
 		return 0;
 	return next;
 }
 
-/* The window that has its displacement in common with that one's, or NULL. */
-static inline const struct pb_exit_window *pb_window_rider(const struct pb_analysis *a,
-							   const struct pb_exit_window *w)
+/* The window whose jump is the first of two, with this one's the second; or NULL. */
+static inline const struct pb_exit_window *pb_window_shared_first(const struct pb_analysis *a,
+								  const struct pb_exit_window *w)
 {
-	return w > pb_analysis_windows(a) && pb_window_carrier(a, w - 1) == w ? w - 1 : 0;
+	return w > pb_analysis_windows(a) && pb_window_shared_second(a, w - 1) == w ? w - 1 : 0;
 }
 
-/* The link-time address of its hole; only with via. */
-static inline uint64_t pb_window_hole(const struct pb_exit_window *w)
+/* The link-time address of its slot; only with via. */
+static inline uint64_t pb_window_slot(const struct pb_exit_window *w)
 {
 	return w->start + (uint64_t)(int64_t)w->via;
 }
@@ -339,17 +340,17 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
-/* The window that has its hole after `from` and not after `to`, or NULL; as
- * pb_analysis_hole_in(), of windows of exits that aren't entries'. */
-static inline const struct pb_exit_window *pb_window_hole_in(const struct pb_analysis *a,
+/* The window that has its slot after `from` and not after `to`, or NULL; as
+ * pb_analysis_slot_in(), of windows of exits that aren't entries'. */
+static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_analysis *a,
 							     uint64_t from, uint64_t to)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
 
-	for (int64_t i = pb_window_lower(a, to + PB_HOLE_REACH); i >= 0; i--) {
-		if (w[i].start + PB_HOLE_REACH < to)
+	for (int64_t i = pb_window_lower(a, to + PB_SLOT_REACH); i >= 0; i--) {
+		if (w[i].start + PB_SLOT_REACH < to)
 			return 0;
-		if (w[i].via && pb_window_hole(&w[i]) - from - 1 < to - from)
+		if (w[i].via && pb_window_slot(&w[i]) - from - 1 < to - from)
 			return &w[i];
 	}
 	return 0;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "abi/analysis_access.h"
 
-#define MAX_OFFSET	16	/* of a window that has a hole; PB_HOLE_REACH counts on it */
+#define MAX_OFFSET	16	/* of a window that has a slot; PB_SLOT_REACH counts on it */
 
 #define CHECK(condition) do { if (!(condition)) return false; } while (0)
 
@@ -81,10 +81,10 @@ static bool recipe_ok(const struct pb_recipe *r, uint64_t left)
 	return true;
 }
 
-static bool dug_ok(const struct pb_recipe *r, uint64_t left)
+static bool code_slot_ok(const struct pb_recipe *r, uint64_t left)
 {
-	CHECK(recipe_ok(r, left) && r->window_len >= PB_DIG_LEN);
-	/* no instruction where the hole is */
+	CHECK(recipe_ok(r, left) && r->window_len >= PB_CODE_SLOT_LEN);
+	/* no instruction where the slot is */
 	return pb_recipe_copy_offset(r, PB_JUMP_LEN) < 0;
 }
 
@@ -97,10 +97,11 @@ static bool recipes_ok(const struct pb_analysis *a, const struct pb_func *f)
 	r = pb_func_recipe(a, f);
 	CHECK(recipe_ok(r, left) && r->window_len == f->window_len);
 	if (!f->via)
-		return !(f->flags & PB_FUNC_DUG);
+		return !(f->flags & PB_FUNC_CODE_SLOT);
 	CHECK(left >= pb_recipe_behind(r));
 	left -= pb_recipe_behind(r);
-	return f->flags & PB_FUNC_DUG ? dug_ok(pb_func_dug(a, f), left) : left >= PB_JUMP_LEN;
+	return f->flags & PB_FUNC_CODE_SLOT ? code_slot_ok(pb_func_code_recipe(a, f), left) :
+	       left >= PB_JUMP_LEN;
 }
 
 static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
@@ -110,64 +111,66 @@ static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(f->kind <= PB_SITE_CYG && f->refused < PB_NR_REFUSED);
 	CHECK(!(f->flags & (PB_FUNC_EXITS | PB_FUNC_GOES_ON)) || a->flags & PB_AN_RETURNS);
 	if (f->refused != PB_REFUSED_NOT)
-		return f->window_len == 0 && !f->via && !(f->flags & (PB_FUNC_DUG | PB_FUNC_RIDES));
+		return f->window_len == 0 && !f->via &&
+		       !(f->flags & (PB_FUNC_CODE_SLOT | PB_FUNC_SHARES));
 	CHECK(f->window_len >= pb_func_jump_len(f) && f->window_len <= PB_WINDOW_MAX);
 	CHECK(a->text_end - f->addr >= (uint64_t)f->window + f->window_len);
 	return recipes_ok(a, f);
 }
 
 /* In the text, and in reach of a jmp rel8 in the window. */
-static bool hole_in_reach(const struct pb_analysis *a, const struct pb_func *f)
+static bool slot_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 {
-	uint64_t hole = pb_func_hole(f);
+	uint64_t slot = pb_func_slot(f);
 	int rel = f->via - PB_JUMP_SHORT;
 
 	CHECK(f->window <= MAX_OFFSET && rel >= INT8_MIN && rel <= INT8_MAX);
-	CHECK(hole > a->text_start && hole < a->text_end);
-	return a->text_end - hole >= PB_JUMP_LEN;
+	CHECK(slot > a->text_start && slot < a->text_end);
+	return a->text_end - slot >= PB_JUMP_LEN;
 }
 
-/* What no other site may use: the hole, or the dig. */
-static uint64_t hole_start(const struct pb_func *f)
+/* What no other site may use: the slot, and the code that it displaces. */
+static uint64_t slot_start(const struct pb_func *f)
 {
-	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) : pb_func_hole(f);
+	return f->flags & PB_FUNC_CODE_SLOT ? pb_func_code_slot(f) : pb_func_slot(f);
 }
 
-static uint64_t hole_end(const struct pb_analysis *a, const struct pb_func *f)
+static uint64_t slot_end(const struct pb_analysis *a, const struct pb_func *f)
 {
-	return f->flags & PB_FUNC_DUG ? pb_func_dig(f) + pb_func_dug(a, f)->window_len :
-					pb_func_hole(f) + PB_JUMP_LEN;
+	return f->flags & PB_FUNC_CODE_SLOT ?
+	       pb_func_code_slot(f) + pb_func_code_recipe(a, f)->window_len :
+	       pb_func_slot(f) + PB_JUMP_LEN;
 }
 
-/* No window and no other hole in that of f[i]. What lies in the way begins near. */
-static bool hole_ok(const struct pb_analysis *a, uint32_t i)
+/* No window and no other slot in that of f[i]. What lies in the way begins near. */
+static bool slot_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
-	uint64_t start = hole_start(&f[i]), end = hole_end(a, &f[i]);
+	uint64_t start = slot_start(&f[i]), end = slot_end(a, &f[i]);
 
-	CHECK(hole_in_reach(a, &f[i]));
+	CHECK(slot_in_reach(a, &f[i]));
 	CHECK(start >= a->text_start && start < end && end <= a->text_end);
-	for (int64_t k = pb_analysis_lower(a, end + PB_HOLE_REACH); k >= 0; k--) {
+	for (int64_t k = pb_analysis_lower(a, end + PB_SLOT_REACH); k >= 0; k--) {
 		/* windows end before the next function begins */
-		if (f[k].addr + 2 * PB_HOLE_REACH < start && f[k + 1].addr <= start)
+		if (f[k].addr + 2 * PB_SLOT_REACH < start && f[k + 1].addr <= start)
 			break;
 		if (f[k].window_len)
 			CHECK(pb_func_window(&f[k]) >= end || pb_func_window_end(&f[k]) <= start);
 		if (f[k].via && k != i)
-			CHECK(hole_start(&f[k]) >= end || hole_end(a, &f[k]) <= start);
+			CHECK(slot_start(&f[k]) >= end || slot_end(a, &f[k]) <= start);
 	}
 	return true;
 }
 
-/* f[i] rides on the jump of the next one. */
-static bool ride_ok(const struct pb_analysis *a, uint32_t i)
+/* f[i] has the first of two shared jumps, the next function the second. */
+static bool shared_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a) + i;
 
 	CHECK(i + 1 < a->nr_funcs && f[1].addr == f->addr + 1);
-	CHECK(!f->via && !f->window && f->window_len == PB_JUMP_RIDE);
+	CHECK(!f->via && !f->window && f->window_len == PB_JUMP_SHARED);
 	CHECK(f[1].refused == PB_REFUSED_NOT && !f[1].via && !f[1].window);
-	return f->kind != PB_SITE_CYG && f[1].kind != PB_SITE_CYG && !(f[1].flags & PB_FUNC_RIDES);
+	return f->kind != PB_SITE_CYG && f[1].kind != PB_SITE_CYG && !(f[1].flags & PB_FUNC_SHARES);
 }
 
 static bool funcs_ok(const struct pb_analysis *a)
@@ -183,8 +186,8 @@ static bool funcs_ok(const struct pb_analysis *a)
 		CHECK(!i || !f[i - 1].window_len || f[i].addr >= pb_func_window_end(&f[i - 1]));
 	}
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
-		CHECK(!f[i].via || hole_ok(a, i));
-		CHECK(!(f[i].flags & PB_FUNC_RIDES) || ride_ok(a, i));
+		CHECK(!f[i].via || slot_ok(a, i));
+		CHECK(!(f[i].flags & PB_FUNC_SHARES) || shared_ok(a, i));
 	}
 	return nr_sites == a->nr_sites;
 }
@@ -247,10 +250,10 @@ static bool second_ok(const struct pb_analysis *a, const struct pb_exit_window *
 		return true;
 	CHECK(left >= pb_recipe_behind(r));
 	left -= pb_recipe_behind(r);
-	if (w->how == PB_EXIT_HOLE)
+	if (w->how == PB_EXIT_PADDING_SLOT)
 		return left >= PB_JUMP_LEN;
-	if (w->how == PB_EXIT_DUG)
-		return dug_ok(pb_window_second(a, w), left);
+	if (w->how == PB_EXIT_CODE_SLOT)
+		return code_slot_ok(pb_window_second(a, w), left);
 	return recipe_ok(pb_window_second(a, w), left) &&
 	       pb_window_second(a, w)->window_len >= PB_JUMP_LEN;
 }
@@ -260,20 +263,21 @@ static bool next_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
 	const struct pb_func *f = pb_window_next(a, w);
 
 	if (!f)
-		return pb_window_carrier(a, w) && pb_window_carrier(a, w)->len >= PB_JUMP_LEN;
+		return pb_window_shared_second(a, w) &&
+		       pb_window_shared_second(a, w)->len >= PB_JUMP_LEN;
 	return f->refused == PB_REFUSED_NOT && !f->via && !f->window && f->kind != PB_SITE_CYG &&
-	       !(f->flags & PB_FUNC_RIDES);
+	       !(f->flags & PB_FUNC_SHARES);
 }
 
 static bool own_recipe_ok(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
-	bool via = w->how == PB_EXIT_HOLE || w->how == PB_EXIT_DUG;
-	bool rides = w->how == PB_EXIT_RIDES || w->how == PB_EXIT_NEXT;
-	unsigned jump = via ? PB_JUMP_SHORT : rides ? PB_JUMP_RIDE : PB_JUMP_LEN;
+	bool via = w->how == PB_EXIT_PADDING_SLOT || w->how == PB_EXIT_CODE_SLOT;
+	bool shares = w->how == PB_EXIT_SHARED || w->how == PB_EXIT_NEXT;
+	unsigned jump = via ? PB_JUMP_SHORT : shares ? PB_JUMP_SHARED : PB_JUMP_LEN;
 
-	CHECK(w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || rides || via);
+	CHECK(w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || shares || via);
 	CHECK(via == (w->via != 0) && w->len >= jump && w->len <= PB_WINDOW_MAX);
-	CHECK(!rides || w->len == PB_JUMP_RIDE);
+	CHECK(!shares || w->len == PB_JUMP_SHARED);
 	CHECK(w->how != PB_EXIT_NEXT || next_ok(a, w));
 	CHECK(w->recipe % 8 == 0 && w->recipe <= a->recipes_size);
 	CHECK(recipe_ok(pb_window_recipe(a, w), a->recipes_size - w->recipe));
@@ -290,22 +294,22 @@ static bool entry_window_ok(const struct pb_analysis *a, const struct pb_exit_wi
 	return w->start == pb_func_window(f) && w->len == f->window_len;
 }
 
-/* What it takes besides the window: a hole, a dig, a carrier. */
+/* What it takes besides the window: a slot, the second of two jumps. */
 struct area {
 	uint64_t start, end;
 };
 
 static struct area second_area(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
-	uint64_t hole = pb_window_hole(w);
+	uint64_t slot = pb_window_slot(w);
 
 	switch (w->how) {
-	case PB_EXIT_HOLE:
-		return (struct area){ hole, hole + PB_JUMP_LEN };
-	case PB_EXIT_DUG:
-		return (struct area){ hole - PB_JUMP_LEN,
-			hole - PB_JUMP_LEN + pb_window_second(a, w)->window_len };
-	case PB_EXIT_RIDES:
+	case PB_EXIT_PADDING_SLOT:
+		return (struct area){ slot, slot + PB_JUMP_LEN };
+	case PB_EXIT_CODE_SLOT:
+		return (struct area){ slot - PB_JUMP_LEN,
+			slot - PB_JUMP_LEN + pb_window_second(a, w)->window_len };
+	case PB_EXIT_SHARED:
 		return (struct area){ w->start + 1,
 			w->start + 1 + pb_window_second(a, w)->window_len };
 	default:
@@ -318,20 +322,20 @@ static bool apart(struct area x, struct area y)
 	return x.end <= y.start || y.end <= x.start;
 }
 
-/* No entry's window or hole in it. As in hole_ok(). */
+/* No entry's window or slot in it. As in slot_ok(). */
 static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
 
-	for (int64_t k = pb_analysis_lower(a, x.end + PB_HOLE_REACH); k >= 0; k--) {
-		if (f[k].addr + 2 * PB_HOLE_REACH < x.start && k + 1 < a->nr_funcs &&
+	for (int64_t k = pb_analysis_lower(a, x.end + PB_SLOT_REACH); k >= 0; k--) {
+		if (f[k].addr + 2 * PB_SLOT_REACH < x.start && k + 1 < a->nr_funcs &&
 		    f[k + 1].addr <= x.start)
 			break;
 		if (f[k].window_len)
 			CHECK(apart(x, (struct area){ pb_func_window(&f[k]),
 				pb_func_window_end(&f[k]) }));
 		if (f[k].via)
-			CHECK(apart(x, (struct area){ hole_start(&f[k]), hole_end(a, &f[k]) }));
+			CHECK(apart(x, (struct area){ slot_start(&f[k]), slot_end(a, &f[k]) }));
 	}
 	return true;
 }
@@ -340,8 +344,8 @@ static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct a
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
 
-	for (int64_t k = pb_window_lower(a, x.end + PB_HOLE_REACH); k >= 0; k--) {
-		if (w[k].start + 2 * PB_HOLE_REACH < x.start)
+	for (int64_t k = pb_window_lower(a, x.end + PB_SLOT_REACH); k >= 0; k--) {
+		if (w[k].start + 2 * PB_SLOT_REACH < x.start)
 			break;
 		CHECK(apart(x, (struct area){ w[k].start, w[k].start + w[k].len }));
 		CHECK(k == i || apart(x, second_area(a, &w[k])));
@@ -388,16 +392,16 @@ static bool windows_apart(const struct pb_analysis *a)
 	return true;
 }
 
-/* Nor the holes of entries. */
-static bool hole_apart(const struct pb_analysis *a, const struct pb_func *f)
+/* Nor the slots of entries. */
+static bool slot_apart(const struct pb_analysis *a, const struct pb_func *f)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
-	struct area hole = { hole_start(f), hole_end(a, f) };
+	struct area slot = { slot_start(f), slot_end(a, f) };
 
-	for (int64_t i = pb_window_lower(a, hole.end); i >= 0 &&
-	     w[i].start + PB_WINDOW_MAX > hole.start; i--)
+	for (int64_t i = pb_window_lower(a, slot.end); i >= 0 &&
+	     w[i].start + PB_WINDOW_MAX > slot.start; i--)
 		CHECK(w[i].how == PB_EXIT_ENTRY ||
-		      apart(hole, (struct area){ w[i].start, w[i].start + w[i].len }));
+		      apart(slot, (struct area){ w[i].start, w[i].start + w[i].len }));
 	return true;
 }
 
@@ -425,7 +429,7 @@ static bool windows_ok(const struct pb_analysis *a)
 		const struct pb_func *f = &pb_analysis_funcs(a)[i];
 
 		entries -= !!(f->flags & PB_FUNC_EXITS);
-		CHECK(!f->via || hole_apart(a, f));
+		CHECK(!f->via || slot_apart(a, f));
 	}
 	return exits == a->nr_exits && !entries;
 }

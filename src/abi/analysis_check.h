@@ -4,7 +4,7 @@
  *
  * The agent maps a file that another process wrote. After this check every
  * accessor of abi/analysis_access.h stays inside the map, strings end, tables
- * are sorted, windows and holes lie in the text, in reach, and don't overlap,
+ * are sorted, windows and slots lie in the text, in reach, and don't overlap,
  * and a recipe's parts lie inside the recipe. It can't tell whether the file describes the
  * module in memory: for that compare the build-id and, before writing, orig[].
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Does a patched function do what it did before? Runs the bytes of its window,
- * then the jump over them with stub, recipe and hole as the agent makes them
+ * then the jump over them with stub, recipe and slot as the agent makes them
  * (module/analysis/relocate.c, arch/x86_64/stub.c), from the same random registers,
  * flags and memory, and compares what they leave.
  *
@@ -34,10 +34,10 @@
 #include "sandbox.h"
 #include "seeds.h"
 
-#define CHOOSE_SHORT	1	/* a jump of two bytes, by a hole */
+#define CHOOSE_SHORT	1	/* a jump of two bytes, by a slot */
 #define CHOOSE_HOOK	2	/* the first call of 5 or 6 bytes is a compiler's hook */
 #define CHOOSE_BIAS	4	/* loaded elsewhere than linked */
-#define CHOOSE_DIG	8	/* in another function's way: a hole is dug into it */
+#define CHOOSE_CODE_SLOT	8	/* in another function's way: it gets a code slot */
 #define SHORT_MS	2	/* what takes longer has no end */
 #define LONG_MS		900
 #define CODE_BYTES	32
@@ -45,7 +45,7 @@
 
 /* What was compared, by what the window held. */
 #define KINDS(X) X(PLAIN) X(RIP) X(JCC) X(JMP) X(LOOP) X(CALL) X(CALL_REG) X(CALL_MEM) X(NOP) \
-	X(HOOK) X(VECTOR) X(HOLE) X(DIG) X(FAULT)
+	X(HOOK) X(VECTOR) X(SLOT) X(CODE_SLOT) X(FAULT)
 enum kind {
 #define X(name) KIND_##name,
 	KINDS(X)
@@ -186,8 +186,8 @@ static bool enters_itself(uint64_t link)
 	return false;
 }
 
-/* Where the agent may put a hole: nothing refers to its bytes. */
-static int choose_hole(uint64_t link, uint64_t random)
+/* Where the agent may put a slot: nothing refers to its bytes. */
+static int choose_slot(uint64_t link, uint64_t random)
 {
 	for (unsigned tries = 0; tries < 16; tries++, random = random * 7 + 13) {
 		int via = (int)(random % 250) - 125;
@@ -204,18 +204,18 @@ static int choose_hole(uint64_t link, uint64_t random)
 	return 0;
 }
 
-/* Where the stub stands, the function's hole, if it has one; or the window is
- * where another function's hole is dug. */
+/* Where the stub stands, the function's slot, if it has one; or the window is
+ * where another function has its code slot. */
 struct place {
 	uint64_t stub;
 	int via;
-	bool dig;
+	bool code_slot;
 };
 
 /* The copy of the window's instructions. */
 static uint64_t copy_at(const struct place *p)
 {
-	return p->stub + PB_STUB_COPY + (p->dig ? recipe->len : 0u);
+	return p->stub + PB_STUB_COPY + (p->code_slot ? recipe->len : 0u);
 }
 
 /* As the agent does: the stub, and the jump to it over the window. What the
@@ -224,18 +224,18 @@ static bool patch(uint64_t bias, const struct place *p)
 {
 	struct pb_site *site = (struct pb_site *)(p->stub + SANDBOX / 2);
 	uint64_t at = ORIGINAL + (uint64_t)(int64_t)p->via;
-	uint8_t jump[PB_DIG_LEN];
+	uint8_t jump[PB_CODE_SLOT_LEN];
 
 	memset((void *)p->stub, 0xcc, 4096);
 	site->handler = p->stub + PB_STUB_IDLE;
 	site->body = p->stub + PB_STUB_COPY;
 	if (pb_stub_emit((uint8_t *)p->stub, p->stub, site,
-			 &(struct pb_place){ .recipe = recipe, .second = p->dig ? recipe : NULL, .via = p->dig ? 1 : 0 },
+			 &(struct pb_place){ .recipe = recipe, .second = p->code_slot ? recipe : NULL, .via = p->code_slot ? 1 : 0 },
 			 NULL, bias) ||
-	    (p->dig ? pb_dig_emit(jump, at, copy_at(p), p->stub) : pb_jump_emit(jump, at, p->stub)))
+	    (p->code_slot ? pb_code_slot_emit(jump, at, copy_at(p), p->stub) : pb_jump_emit(jump, at, p->stub)))
 		return false;
 	sandbox_clear_text();
-	sandbox_write_text(at, jump, p->dig ? PB_DIG_LEN : PB_JUMP_LEN);
+	sandbox_write_text(at, jump, p->code_slot ? PB_CODE_SLOT_LEN : PB_JUMP_LEN);
 	if (p->via) {
 		pb_jump_emit_short(jump, p->via);
 		sandbox_write_text(ORIGINAL, jump, PB_JUMP_SHORT);
@@ -323,19 +323,19 @@ static enum verdict run_both(uint64_t bias, const struct place *p)
 static bool may_run(const struct pb_window_in *in, struct place places[2], uint64_t random,
 		    uint32_t *kinds)
 {
-	bool via = in->jump_len == PB_JUMP_SHORT, dig = in->jump_len == PB_DIG_LEN;
+	bool via = in->jump_len == PB_JUMP_SHORT, code_slot = in->jump_len == PB_CODE_SLOT_LEN;
 
 	for (unsigned i = 0; i < 2; i++) {
 		places[i] = (struct place){ i ? STUB2 : STUB1,
-					    via ? choose_hole(in->addr, random + i) : 0, dig };
+					    via ? choose_slot(in->addr, random + i) : 0, code_slot };
 		if (via && !places[i].via)
 			return false;
 	}
 	if (in->nr_nops && in->nops->addr - in->addr < window.head.window_len)
 		*kinds |= 1u << KIND_HOOK;
-	*kinds |= (uint32_t)via << KIND_HOLE | (uint32_t)dig << KIND_DIG;
+	*kinds |= (uint32_t)via << KIND_SLOT | (uint32_t)code_slot << KIND_CODE_SLOT;
 	return window_is_tame(window.rest, window.head.window_len, kinds) &&
-	       (dig || !enters_itself(in->addr));
+	       (code_slot || !enters_itself(in->addr));
 }
 
 static void tell(struct counts *count, enum verdict v, uint32_t kinds)
@@ -372,7 +372,7 @@ static void try(const uint8_t *code, unsigned choices, uint64_t random)
 	struct pb_nop hook = { 0 };
 	struct pb_window_in in = {
 		.bytes = code, .addr = ORIGINAL - bias, .avail = CODE_BYTES, .room = 64,
-		.jump_len = choices & CHOOSE_DIG ? PB_DIG_LEN :
+		.jump_len = choices & CHOOSE_CODE_SLOT ? PB_CODE_SLOT_LEN :
 			    choices & CHOOSE_SHORT ? PB_JUMP_SHORT : PB_JUMP_LEN,
 		.nops = &hook,
 		.nr_nops = choices & CHOOSE_HOOK && find_hook(code, &hook),
@@ -394,7 +394,7 @@ static void try(const uint8_t *code, unsigned choices, uint64_t random)
 	sandbox_set_up();
 	sandbox_random_start(random);
 	enum verdict v = run_both(bias, &places[0]);
-	/* random pointers may lead to the stub or the hole: not to two of them */
+	/* random pointers may lead to the stub or the slot: not to two of them */
 	if (v == DIFFERS && run_both(bias, &places[1]) == DIFFERS && !differs_from_itself()) {
 		run_both(bias, &places[1]);
 		explain(&places[1]);
@@ -489,7 +489,7 @@ static void seed_code(struct pb_elf *e, uint64_t addr, uint8_t choices)
 	fuzz_seed(input, sizeof(input));
 }
 
-/* The windows and digs of a file's functions. */
+/* The windows and code slots of a file's functions. */
 static void seed_file(const char *path, const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size), *blob;
@@ -509,8 +509,8 @@ static void seed_file(const char *path, const uint8_t *data, size_t size)
 		if (f[i].refused)
 			continue;
 		seed_code(&e, pb_func_window(&f[i]), f[i].via ? CHOOSE_SHORT : 0);
-		if (f[i].flags & PB_FUNC_DUG)
-			seed_code(&e, pb_func_dig(&f[i]), CHOOSE_DIG);
+		if (f[i].flags & PB_FUNC_CODE_SLOT)
+			seed_code(&e, pb_func_code_slot(&f[i]), CHOOSE_CODE_SLOT);
 	}
 	free(blob);
 	pb_elf_close(&e);

@@ -50,21 +50,21 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 	static _Alignas(16) uint8_t stub[PB_STUB_MAX];
 	static struct pb_site site;
 	struct pb_place p = pb_func_place(a, f);
-	const struct pb_recipe *r = pb_func_recipe(a, f), *dug = pb_func_dug(a, f);
+	const struct pb_recipe *r = pb_func_recipe(a, f), *code_slot = pb_func_code_recipe(a, f);
 	uint8_t jump[PB_JUMP_LEN];
 	uint64_t sum = use_recipe(r);
 
-	if (dug)
-		sum += use_recipe(dug);
-	for (unsigned k = 0; f->via && !dug && k < PB_JUMP_LEN; k++)
-		sum += pb_recipe_hole(r)[k];
+	if (code_slot)
+		sum += use_recipe(code_slot);
+	for (unsigned k = 0; f->via && !code_slot && k < PB_JUMP_LEN; k++)
+		sum += pb_recipe_slot(r)[k];
 	if (f->via) {
-		FUZZ_CHECK(pb_analysis_hole_at(a, pb_func_hole(f)) == f);
+		FUZZ_CHECK(pb_analysis_slot_at(a, pb_func_slot(f)) == f);
 		pb_jump_emit_short(jump, f->via);
 		FUZZ_CHECK((int8_t)jump[1] + PB_JUMP_SHORT == f->via);
 	}
-	if (f->flags & PB_FUNC_RIDES)
-		FUZZ_CHECK(pb_func_carries(a, f + 1) && f[1].addr == f->addr + 1 && !f[1].refused);
+	if (f->flags & PB_FUNC_SHARES)
+		FUZZ_CHECK(pb_func_is_second(a, f + 1) && f[1].addr == f->addr + 1 && !f[1].refused);
 	FUZZ_CHECK(pb_stub_size(&p) <= sizeof(stub));
 	pb_stub_emit(stub, (uint64_t)stub, &site, &p, &words, (uint64_t)stub - f->addr);
 	return sum + stub[0] + use_body(&p);
@@ -82,8 +82,8 @@ static uint64_t use_window(const struct pb_analysis *a, const struct pb_exit_win
 	FUZZ_CHECK(pb_window_lower(a, w->start) == w - pb_analysis_windows(a));
 	if (w->how == PB_EXIT_ENTRY)
 		FUZZ_CHECK(pb_func_exits(a, pb_window_func(a, w)) == w);
-	for (unsigned k = 0; w->how == PB_EXIT_HOLE && k < PB_JUMP_LEN; k++)
-		sum += pb_recipe_hole(r)[k];
+	for (unsigned k = 0; w->how == PB_EXIT_PADDING_SLOT && k < PB_JUMP_LEN; k++)
+		sum += pb_recipe_slot(r)[k];
 	for (unsigned k = 0; k < w->nr; k++) {
 		const struct pb_window_exit *e = pb_window_exits(a, w) + k;
 		int at = pb_recipe_copy_offset(r, e->off);

@@ -176,9 +176,9 @@ static void everything(struct pb_an *an, void *arg)
 	(void)arg;
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
 		const struct pb_an_window *w = &an->exit_windows.v[i];
-		uint64_t hole = w->via ? w->start + (uint64_t)(int64_t)w->via : 0;
+		uint64_t slot = w->via ? w->start + (uint64_t)(int64_t)w->via : 0;
 
-		printf("W %zu %lx %u %s %lx %u\n", i, (long)w->start, w->len, how_names[w->how], (long)hole, w->second_len);
+		printf("W %zu %lx %u %s %lx %u\n", i, (long)w->start, w->len, how_names[w->how], (long)slot, w->second_len);
 	}
 	for (size_t i = 0; i < an->fns.n; i++) {
 		const struct pb_fn *f = &an->fns.v[i];

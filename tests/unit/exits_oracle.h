@@ -8,7 +8,7 @@
  *     it had at the entry;
  *   - at a listed return that is executed, the top of the stack is the slot of a
  *     call that is open;
- *   - nothing comes to the inside of a window, a hole or a dig but from the
+ *   - nothing comes to the inside of a window, a slot or a code slot but from the
  *     instruction before it;
  *   - a jump that is claimed to leave its function doesn't land in it.
  *
@@ -102,17 +102,17 @@ static void cover(struct module *m, uint64_t start, uint64_t len, uint32_t windo
 			m->at[a - m->low].window = window;
 }
 
-static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t len, int16_t via, uint8_t dug)
+static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t len, int16_t via, uint8_t code_slot)
 {
-	uint64_t hole = start + (uint64_t)(int64_t)via;
+	uint64_t slot = start + (uint64_t)(int64_t)via;
 
 	cover(m, start, len, 3 * i + 1);
 	m->starts[3 * i] = start;
 	if (!via)
 		return;
-	/* a hole has no start that one may come to; a dig has */
-	cover(m, dug ? hole - PB_JUMP_LEN : hole, dug ? dug : PB_JUMP_LEN, 3 * i + 2);
-	m->starts[3 * i + 1] = dug ? hole - PB_JUMP_LEN : 0;
+	/* a slot has no start that one may come to; a code slot has */
+	cover(m, code_slot ? slot - PB_JUMP_LEN : slot, code_slot ? code_slot : PB_JUMP_LEN, 3 * i + 2);
+	m->starts[3 * i + 1] = code_slot ? slot - PB_JUMP_LEN : 0;
 }
 
 static void take_functions(struct pb_an *an, struct module *m)
@@ -177,7 +177,7 @@ static void take(struct pb_an *an, void *arg)
 		const struct pb_an_window *w = &an->exit_windows.v[i];
 
 		take_window(m, (uint32_t)i, w->start, w->len, w->via, w->second_len);
-		if (w->how == PB_EXIT_RIDES) {
+		if (w->how == PB_EXIT_SHARED) {
 			cover(m, w->start + 1, w->second_len, 3 * (uint32_t)i + 3);
 			m->starts[3 * i + 2] = w->start + 1;
 		}

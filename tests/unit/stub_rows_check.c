@@ -179,7 +179,7 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 	for (unsigned at = pb_body_exits(p); at < pb_body_second(p); at++)
 		compare_entry(t, "jcc", p->window, body + at);
 	if (p->second)
-		check_recipe(t, p->rides ? "carrier" : "dig", pb_place_second(p), body + pb_body_second(p), p->second);
+		check_recipe(t, p->shares ? "second jump" : "code slot", pb_place_second(p), body + pb_body_second(p), p->second);
 }
 
 static void check_all(struct file *t)

@@ -32,20 +32,20 @@ static const char *const windows_s = MACROS
 	".cfi_startproc\n jmp 1b\n.cfi_endproc\nfar\n"
 	/* led to: the entry's copy is not the only way to it */
 	"F led_to\n mov $1,%eax\n1: ret\n jmp 1b\nE led_to\n nopl 0(%rax)\n nopl 0(%rax)\nfar\n"
-	/* one byte of padding, and a hole */
-	"F holed\n body\n call other\n1: ret\n nop\n jmp 1b\nE holed\n .fill 6,1,0x90\nfar\n"
-	/* no padding: dug into the function's start */
+	/* one byte of padding, and a slot */
+	"F slotted\n body\n call other\n1: ret\n nop\n jmp 1b\nE slotted\n .fill 6,1,0x90\nfar\n"
+	/* no padding: a slot in the function's start */
 	"F dug\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE dug\nfar\n"
 	"F carried\n push_rbx\n call other\n pop_rbx\n ret\nE carried\nfar\n"
-	/* the code behind it carries, its own or the next function's */
+	/* the code after it gets the second jump, its own or the next function's */
 	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE rides\nfar\n"
-	/* another exit's jump carries, where it is and where it is made to begin earlier */
+	/* another exit's jump is the second, where it is and where it is made to begin earlier */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
 	" jmp 1b\nE earlier\nfar\n"
-	/* the next function's entry carries */
+	/* the jump of the next function's entry is the second */
 	"F crowded\n body\n call other\n ret\nE crowded\n"
 	"F next\n body\n ret\nE next\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
@@ -56,15 +56,15 @@ static const char *const windows_s = MACROS
 static const struct expected windows[] = {
 	{ "plain", "NOT ret+20:WINDOW" },
 	{ "padded", "NOT ret+20:PADDED" },
-	{ "zeros", "HOLE" },
+	{ "zeros", "NO_SLOT" },
 	{ "inside", "NOT ret+3:ENTRY" },
 	{ "longer", "NOT ret+5:ENTRY" },
 	{ "too_long", "NOT ret+24:WINDOW" },
 	{ "led_to", "SHORT" },
-	{ "holed", "NOT ret+15:HOLE" },
-	{ "dug", "NOT ret+31:DUG" },
-	{ "carried", "NOT ret+7:RIDES" },
-	{ "rides", "NOT ret+19:RIDES" },
+	{ "slotted", "NOT ret+15:PADDING_SLOT" },
+	{ "dug", "NOT ret+31:CODE_SLOT" },
+	{ "carried", "NOT ret+7:SHARED" },
+	{ "rides", "NOT ret+19:SHARED" },
 	{ "on_exit", "NOT ret+19:NEXT ret+26:WINDOW" },
 	{ "earlier", "NOT ret+19:NEXT ret+28:WINDOW" },
 	{ "crowded", "NOT ret+15:NEXT" },
@@ -302,7 +302,7 @@ static void check_module(struct pb_an *an, void *arg)
 	assert_true(hooked > *(size_t *)arg);
 }
 
-/* One bit for each byte that is part of a window, a hole or a dig; none twice. */
+/* One bit for each byte that is part of a window, a slot or a code slot; none twice. */
 static void check_apart(struct pb_an *an, void *arg)
 {
 	const struct pb_range *last = &an->ranges.v[an->ranges.n - 1];
@@ -313,14 +313,14 @@ static void check_apart(struct pb_an *an, void *arg)
 	(void)arg;
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
 		const struct pb_an_window *w = &an->exit_windows.v[i];
-		uint64_t hole = w->start + (uint64_t)(int64_t)w->via - low, from = w->second_len ? hole - PB_JUMP_LEN : hole;
-		uint64_t to = w->second_len ? from + w->second_len : hole + PB_JUMP_LEN;
+		uint64_t slot = w->start + (uint64_t)(int64_t)w->via - low, from = w->second_len ? slot - PB_JUMP_LEN : slot;
+		uint64_t to = w->second_len ? from + w->second_len : slot + PB_JUMP_LEN;
 
 		for (uint64_t at = w->start - low; at < w->start - low + w->len; at++)
 			assert_false(used[at]++);
-		if (w->how == PB_EXIT_RIDES)
+		if (w->how == PB_EXIT_SHARED)
 			from = w->start + 1 - low, to = from + w->second_len;
-		for (uint64_t at = from; (w->via || w->how == PB_EXIT_RIDES) && at < to; at++)
+		for (uint64_t at = from; (w->via || w->how == PB_EXIT_SHARED) && at < to; at++)
 			assert_false(used[at]++);
 	}
 	/* entries' windows are among them where they hold exits */
@@ -417,7 +417,7 @@ static void check_exit(const struct pb_an *an, const struct pb_analysis *a, cons
 	assert_memory_equal(pb_window_recipe(a, w), an->recipes.v + is->recipe,
 			    pb_recipe_size((const struct pb_recipe *)(an->recipes.v + is->recipe)));
 	if (is->second_len)
-		assert_int_equal(w->how == PB_EXIT_ENTRY ? pb_func_dug(a, pb_window_func(a, w))->window_len :
+		assert_int_equal(w->how == PB_EXIT_ENTRY ? pb_func_code_recipe(a, pb_window_func(a, w))->window_len :
 				 pb_window_second(a, w)->window_len, is->second_len);
 	if (w->how == PB_EXIT_ENTRY)
 		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
@@ -489,7 +489,7 @@ static void test_damaged(void **unused)
 	struct view v = analyse("windows.so", PB_MODULE_RETURNS);
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
 	uint64_t from = v.a->windows_offset, to = v.a->inexits_offset + v.a->nr_funcs;
-	unsigned refused = 0, entries = 0, holes = 0;
+	unsigned refused = 0, entries = 0, slots = 0;
 
 	assert_true(v.a->nr_windows > 10);
 	for (uint64_t at = 0; at < v.size; at++)
@@ -499,7 +499,7 @@ static void test_damaged(void **unused)
 			refused += pb_analysis_check(copy, v.size) != 0;
 		}
 	assert_true(refused > 1000);
-	/* over its function's entry, and a hole over its own window */
+	/* over its function's entry, and a slot over its own window */
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from) + i;
 		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);
@@ -510,13 +510,13 @@ static void test_damaged(void **unused)
 			w->start = pb_func_window_end(f) - 1;
 			assert_int_equal(pb_analysis_check(copy, v.size), -EINVAL);
 			entries++;
-		} else if (w->how == PB_EXIT_HOLE) {
+		} else if (w->how == PB_EXIT_PADDING_SLOT) {
 			w->via = 1;
 			assert_int_equal(pb_analysis_check(copy, v.size), -EINVAL);
-			holes++;
+			slots++;
 		}
 	}
-	assert_true(entries >= 3 && holes);
+	assert_true(entries >= 3 && slots);
 	/* two windows, one over the other */
 	for (uint32_t i = 0; i + 1 < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from);

@@ -185,8 +185,8 @@ static const struct golden golden_short[] = {
 	  "31c0 0f05 c3", 2, "31c0 e900000000", "1@3=1002+0", "0>0 2>2" },
 };
 
-/* What a hole is dug into: room for two jumps. */
-static const struct golden golden_dig[] = {
+/* Code that a slot displaces: room for two jumps. */
+static const struct golden golden_code_slot[] = {
 	{ "ten bytes exactly, one of them where the first jump ends",
 	  /* mov %rax,0x100(%rip); dec %rax; cmp $1,%rcx */
 	  "48890500010000 48ffc8 4883f901", 10,
@@ -199,7 +199,7 @@ static const struct golden golden_dig[] = {
 };
 
 /* The first byte of a jump. */
-static const struct golden golden_ride[] = {
+static const struct golden golden_shared[] = {
 	{ "a byte", /* ret */ "c3 554889e5", 1, "c3", "", "0>0" },
 };
 
@@ -236,8 +236,8 @@ static void test_golden(void **unused)
 {
 	check_golden(golden, pb_array_size(golden), PB_JUMP_LEN);
 	check_golden(golden_short, pb_array_size(golden_short), PB_JUMP_SHORT);
-	check_golden(golden_dig, pb_array_size(golden_dig), PB_DIG_LEN);
-	check_golden(golden_ride, pb_array_size(golden_ride), PB_JUMP_RIDE);
+	check_golden(golden_code_slot, pb_array_size(golden_code_slot), PB_CODE_SLOT_LEN);
+	check_golden(golden_shared, pb_array_size(golden_shared), PB_JUMP_SHARED);
 }
 
 static const struct {

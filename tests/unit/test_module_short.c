@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs in functions that have no room for a jmp rel32 (all s_*; d_*, whose holes
- * are dug into code; r_*, which ride on the next one's jump), in two threads and under a timer, and checks what
+ * Runs in functions that have no room for a jmp rel32 (all s_*; d_*, whose trampoline slots
+ * are in code; r_*, which share the next one's jump), in two threads and under a timer, and checks what
  * they return and which program counters the timer's handler is shown, until a
  * byte is read (with an argument: so many rounds). test_module_short.py traces
  * it, and changes the text meanwhile.
@@ -45,7 +45,7 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"F s_far\n lea 3(%rdi),%rax\n ret\nE s_far\n"
 	/* room for all of them */
 	" .fill 32,1,0xcc\n .p2align 4, 0xcc\n"
-	/* no padding near: code with no place to dig before and behind */
+	/* no padding near: code with no place to code slot before and behind */
 	".macro far\n .cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n .cfi_endproc\n.endm\n"
 	".macro D name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	"far\n"

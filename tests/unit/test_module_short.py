@@ -17,11 +17,11 @@ import pbtest
 from pbtest import Failure
 
 SHORT = ["s_call", "s_jump", "s_loop", "s_pushed", "s_return", "s_system"]
-DUG = ["d_loop", "d_tiny", "d_calls", "d_fault"]
-RIDE = ["r_ret", "r_other"]
-CARRY = ["c_next", "c_other"]
+CODE_SLOT = ["d_loop", "d_tiny", "d_calls", "d_fault"]
+SHARED = ["r_ret", "r_other"]
+SECOND = ["c_next", "c_other"]
 # of each thread in a round; d_calls calls d_beside three times
-CALLS = collections.Counter(SHORT + DUG + RIDE + CARRY + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
+CALLS = collections.Counter(SHORT + CODE_SLOT + SHARED + SECOND + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
 
 
 def recorded(exe, work):
@@ -38,7 +38,7 @@ def recorded(exe, work):
     for name, n in CALLS.items():
         if calls[name] != 2000 * n:
             raise Failure("%s: %d calls, not %d: %s" % (name, calls[name], 2000 * n, dict(calls)))
-    return "%d functions, 2000 calls each" % len(SHORT + DUG + RIDE)
+    return "%d functions, 2000 calls each" % len(SHORT + CODE_SLOT + SHARED)
 
 
 def text(pid, exe):
@@ -56,7 +56,7 @@ def text(pid, exe):
 
 def changed(exe, work, seconds):
     s = pbtest.Session(os.path.join(work, "live"), [exe], "--overwrite", "-b", "4M", "--tracer=nop")
-    changes, names = 0, SHORT + DUG + RIDE + CARRY
+    changes, names = 0, SHORT + CODE_SLOT + SHARED + SECOND
     try:
         s.wait_ready()
         end = time.monotonic() + seconds

@@ -96,7 +96,7 @@ static const char *const reasons_s =
 static void test_reasons(void **unused)
 {
 	write_file("reasons.s", reasons_s);
-	/* no padding: no holes */
+	/* no padding: no slots */
 	build("gcc -shared -nostdlib -Wa,--defsym,FILL=6 -Wl,-z,notext,-Bsymbolic -Wl,--build-id "
 	      "reasons.s -o reasons.so");
 	struct view v = analyse("reasons.so", 0);
@@ -139,9 +139,9 @@ static void test_reasons(void **unused)
 	assert_site(v, name, PB_SITE_SYMBOL);					\
 	assert_int_not_equal(f_->via, 0);					\
 	assert_int_equal(f_->window_len, len);					\
-	assert_ptr_equal(pb_analysis_hole_at((v).a, pb_func_hole(f_)), f_);	\
+	assert_ptr_equal(pb_analysis_slot_at((v).a, pb_func_slot(f_)), f_);	\
 	for (unsigned k_ = 0; k_ < PB_JUMP_LEN; k_++)				\
-		assert_int_equal(pb_recipe_hole(pb_func_recipe((v).a, f_))[k_], 0xcc); \
+		assert_int_equal(pb_recipe_slot(pb_func_recipe((v).a, f_))[k_], 0xcc); \
 } while (0)
 
 /* The same functions with padding between them. */

@@ -74,8 +74,8 @@ struct small_recipe {
 	uint8_t code[16];
 };
 
-/* Behind the window's copy stands that of the code that the hole is dug into. */
-static void stub_with_a_dug_hole(void **state)
+/* After the window's copy comes that of the code that the slot displaces. */
+static void stub_with_a_code_slot(void **state)
 {
 	/* the window, at 0x2000: xor %eax,%eax */
 	static const struct small_recipe window = {
@@ -84,8 +84,8 @@ static void stub_with_a_dug_hole(void **state)
 		.pairs = { { 0, 0 }, { 2, 2 } },
 		.code = { 0x31, 0xc0, 0xe9 },
 	};
-	/* dug away, at 0x2003: mov %rcx,%rdx; mov $7,%edi; add %edi,%eax; its way back: 0x200d */
-	static const struct small_recipe dug = {
+	/* displaced by the slot, at 0x2003: mov %rcx,%rdx; mov $7,%edi; add %edi,%eax; its way back: 0x200d */
+	static const struct small_recipe displaced = {
 		.head = { .len = 15, .nr_fixups = 1, .nr_pairs = 2, .window_len = 10 },
 		.fixups = { { .value = 0x200d, .off = 11, .kind = PB_FIX_REL32 } },
 		.pairs = { { 0, 0 }, { 10, 10 } },
@@ -104,19 +104,19 @@ static void stub_with_a_dug_hole(void **state)
 		0xe9, 0xe3, 0x1f, 0x00, 0x00,			/* jmp 0x1000200d         */
 	};
 	/* jmp 0x1000001b; jmp 0x10000000 */
-	static const uint8_t dig[] = { 0xe9, 0x13, 0xe0, 0xff, 0xff, 0xe9, 0xf3, 0xdf, 0xff, 0xff };
-	struct pb_place p = { .recipe = &window.head, .second = &dug.head, .via = 8 };
-	uint8_t *mem = low_memory(), out[PB_DIG_LEN];
+	static const uint8_t code_slot[] = { 0xe9, 0x13, 0xe0, 0xff, 0xff, 0xe9, 0xf3, 0xdf, 0xff, 0xff };
+	struct pb_place p = { .recipe = &window.head, .second = &displaced.head, .via = 8 };
+	uint8_t *mem = low_memory(), out[PB_CODE_SLOT_LEN];
 	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
 
 	assert_int_equal(pb_stub_size(&p), 48);
 	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT), 0);
 	assert_memory_equal(mem, want, sizeof(want));
 	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT + (1ul << 40)), -34);
-	assert_int_equal(pb_dig_emit(out, AT + 0x2003, AT + 27, AT), 0);
-	assert_memory_equal(out, dig, sizeof(dig));
-	assert_int_equal(pb_dig_emit(out, AT, AT + 0x80000005, AT), -34);
-	assert_int_equal(pb_dig_emit(out, AT, AT, AT + 0x80000009 + 1), -34);
+	assert_int_equal(pb_code_slot_emit(out, AT + 0x2003, AT + 27, AT), 0);
+	assert_memory_equal(out, code_slot, sizeof(code_slot));
+	assert_int_equal(pb_code_slot_emit(out, AT, AT + 0x80000005, AT), -34);
+	assert_int_equal(pb_code_slot_emit(out, AT, AT, AT + 0x80000009 + 1), -34);
 	munmap(mem, 8192);
 }
 
@@ -271,7 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stub_with_a_rip_relative_operand),
-		cmocka_unit_test(stub_with_a_dug_hole),
+		cmocka_unit_test(stub_with_a_code_slot),
 		cmocka_unit_test(stub_with_an_emulated_call),
 		cmocka_unit_test(body_with_exits),
 		cmocka_unit_test(jumps),

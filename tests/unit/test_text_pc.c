@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Program counters in stubs, holes and displaced code, to and fro
+/* Program counters in stubs, slots and displaced code, to and fro
  * (engine/text/text_pc.c), of a module with every kind of site. */
 #include "module_files.h"
 
@@ -33,7 +33,7 @@ static const char *const exits_s =
 	"F returns\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE returns\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
 	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
-	"F holed\n body\n call other\n1: ret\n nop\n jmp 1b\nE holed\n .fill 6,1,0x90\nfar\n"
+	"F slotted\n body\n call other\n1: ret\n nop\n jmp 1b\nE slotted\n .fill 6,1,0x90\nfar\n"
 	"F dug\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE dug\nfar\n"
 	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE rides\nfar\n"
@@ -51,12 +51,12 @@ struct pb_module *pb_module_at(uint64_t address)
 	return address >= a->image_start && address < a->image_end ? &pb_modules[0] : NULL;
 }
 
-/* And of text_ride.c. */
-static uint64_t landing;
+/* And of text_shared.c. */
+static uint64_t target;
 
-uint64_t pb_ride_at(uint64_t pc)
+uint64_t pb_shared_at(uint64_t pc)
 {
-	return pc == landing ? pb_modules[0].bias + func((struct view){ pb_modules[0].analysis, 0 }, "plain")->addr : 0;
+	return pc == target ? pb_modules[0].bias + func((struct view){ pb_modules[0].analysis, 0 }, "plain")->addr : 0;
 }
 
 #define IMAGE	0x10000000ul
@@ -78,19 +78,19 @@ static void *map_at(uint64_t address, size_t size)
 	return p;
 }
 
-/* The hole's bytes as in the file, or a jump. */
-static void write_hole(const struct pb_func *f, bool patched)
+/* The slot's bytes as in the file, or a jump. */
+static void write_slot(const struct pb_func *f, bool patched)
 {
 	const struct pb_module *m = &pb_modules[0];
-	const struct pb_recipe *dug = pb_func_dug(m->analysis, f);
-	uint8_t *hole = (uint8_t *)(m->bias + pb_func_hole(f));
+	const struct pb_recipe *moved = pb_func_code_recipe(m->analysis, f);
+	uint8_t *slot = (uint8_t *)(m->bias + pb_func_slot(f));
 
-	if (dug)
-		memcpy(hole - PB_JUMP_LEN, pb_recipe_rest(dug), PB_DIG_LEN);
+	if (moved)
+		memcpy(slot - PB_JUMP_LEN, pb_recipe_rest(moved), PB_CODE_SLOT_LEN);
 	else
-		memcpy(hole, pb_recipe_hole(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+		memcpy(slot, pb_recipe_slot(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
 	if (patched)
-		*hole = 0xe9;
+		*slot = 0xe9;
 }
 
 static void add_module(void)
@@ -115,7 +115,7 @@ static void add_module(void)
 			continue;
 		p = pb_func_place(v.a, &f[i]);
 		if (f[i].via)
-			write_hole(&f[i], false);
+			write_slot(&f[i], false);
 		m->sites[i].stub = (uint32_t)m->stubs_size;
 		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_size, (uint64_t)m->stubs + m->stubs_size,
 					      &m->sites[i], &p, m->returns, m->bias), 0);
@@ -169,55 +169,55 @@ static void test_plain(void **unused)
 static void test_padded(void **unused)
 {
 	const struct pb_func *f = function("padded");
-	uint64_t stub = stub_of(f), hole = IMAGE + pb_func_hole(f);
+	uint64_t stub = stub_of(f), slot = IMAGE + pb_func_slot(f);
 
-	assert_int_equal(f->flags & PB_FUNC_DUG, 0);
-	write_hole(f, true);
-	assert_int_equal(original(hole, false), IMAGE + f->addr);
-	assert_int_equal(pb_text_moved_pc(hole), stub);
-	assert_int_equal(pb_text_moved_pc(hole + 1), 0);
+	assert_int_equal(f->flags & PB_FUNC_CODE_SLOT, 0);
+	write_slot(f, true);
+	assert_int_equal(original(slot, false), IMAGE + f->addr);
+	assert_int_equal(pb_text_moved_pc(slot), stub);
+	assert_int_equal(pb_text_moved_pc(slot + 1), 0);
 	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 2), 0);	/* behind the short jump */
-	write_hole(f, false);
-	assert_int_equal(original(hole, false), 0);
-	assert_int_equal(pb_text_moved_pc(hole), 0);
+	write_slot(f, false);
+	assert_int_equal(original(slot, false), 0);
+	assert_int_equal(pb_text_moved_pc(slot), 0);
 }
 
-static void test_dug(void **unused)
+static void test_code_slots(void **unused)
 {
 	const struct pb_func *f = function("dug");
-	uint64_t stub = stub_of(f), dig = IMAGE + f->addr + 2;
-	/* xor %eax,%eax; jmp; then what is dug away */
-	uint64_t copy = stub + PB_STUB_COPY, dug = copy + 2 + 5;
+	uint64_t stub = stub_of(f), code = IMAGE + f->addr + 2;
+	/* xor %eax,%eax; jmp; then what the slot displaces */
+	uint64_t copy = stub + PB_STUB_COPY, moved = copy + 2 + 5;
 
-	assert_true(f->flags & PB_FUNC_DUG);
-	assert_int_equal(IMAGE + pb_func_dig(f), dig);
+	assert_true(f->flags & PB_FUNC_CODE_SLOT);
+	assert_int_equal(IMAGE + pb_func_code_slot(f), code);
 	assert_int_equal(original(copy, false), IMAGE + f->addr);
 	assert_int_equal(original(copy + 2, false), IMAGE + f->addr + 2);
-	assert_int_equal(original(dug, false), dig);
-	assert_int_equal(original(dug + 3, false), dig + 3);
-	assert_int_equal(original(dug + 8, false), dig + 8);
-	assert_int_equal(original(dug + 10, false), dig + 10);
+	assert_int_equal(original(moved, false), code);
+	assert_int_equal(original(moved + 3, false), code + 3);
+	assert_int_equal(original(moved + 8, false), code + 8);
+	assert_int_equal(original(moved + 10, false), code + 10);
 	for (int patched = 0; patched < 2; patched++) {
-		write_hole(f, patched);
-		assert_int_equal(pb_text_moved_pc(dig), 0);
-		assert_int_equal(pb_text_moved_pc(dig + 3), dug + 3);
-		assert_int_equal(pb_text_moved_pc(dig + 4), 0);
-		assert_int_equal(pb_text_moved_pc(dig + 5), patched ? stub : 0);
-		assert_int_equal(pb_text_moved_pc(dig + 8), dug + 8);
-		assert_int_equal(pb_text_moved_pc(dig + 9), 0);
-		assert_int_equal(pb_text_moved_pc(dig + 10), 0);
-		assert_int_equal(original(dig + 3, false), 0);
-		assert_int_equal(original(dig + 5, false), patched ? IMAGE + f->addr : 0);
+		write_slot(f, patched);
+		assert_int_equal(pb_text_moved_pc(code), 0);
+		assert_int_equal(pb_text_moved_pc(code + 3), moved + 3);
+		assert_int_equal(pb_text_moved_pc(code + 4), 0);
+		assert_int_equal(pb_text_moved_pc(code + 5), patched ? stub : 0);
+		assert_int_equal(pb_text_moved_pc(code + 8), moved + 8);
+		assert_int_equal(pb_text_moved_pc(code + 9), 0);
+		assert_int_equal(pb_text_moved_pc(code + 10), 0);
+		assert_int_equal(original(code + 3, false), 0);
+		assert_int_equal(original(code + 5, false), patched ? IMAGE + f->addr : 0);
 	}
 }
 
 static void test_landing(void **unused)
 {
-	landing = 0x12345678;
-	assert_int_equal(original(landing, false), IMAGE + function("plain")->addr);
-	assert_int_equal(original(landing + 1, false), 0);
-	assert_int_equal(pb_text_moved_pc(landing), 0);
-	landing = 0;
+	target = 0x12345678;
+	assert_int_equal(original(target, false), IMAGE + function("plain")->addr);
+	assert_int_equal(original(target + 1, false), 0);
+	assert_int_equal(pb_text_moved_pc(target), 0);
+	target = 0;
 }
 
 /* Nothing is known of a site that was never wanted. */
@@ -227,7 +227,7 @@ static void test_without_a_stub(void **unused)
 	struct pb_site *s = &pb_modules[0].sites[f - pb_analysis_funcs(pb_modules[0].analysis)];
 	uint32_t stub = s->stub;
 
-	write_hole(f, false);
+	write_slot(f, false);
 	s->stub = 0;
 	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 5), 0);
 	s->stub = stub;
@@ -292,30 +292,30 @@ static void check_window(const struct pb_place *p, uint64_t body)
 	}
 }
 
-static void check_hole(const struct pb_place *p, uint64_t stub)
+static void check_slot(const struct pb_place *p, uint64_t stub)
 {
-	uint64_t hole = IMAGE + pb_place_hole(p), dig = IMAGE + pb_place_second(p);
+	uint64_t slot = IMAGE + pb_place_slot(p), code = IMAGE + pb_place_second(p);
 
 	for (int patched = 0; patched < 2; patched++) {
 		if (p->second)
-			memcpy((void *)dig, pb_recipe_rest(p->second), PB_DIG_LEN);
+			memcpy((void *)code, pb_recipe_rest(p->second), PB_CODE_SLOT_LEN);
 		else
-			memcpy((void *)hole, pb_recipe_hole(p->recipe), PB_JUMP_LEN);
+			memcpy((void *)slot, pb_recipe_slot(p->recipe), PB_JUMP_LEN);
 		if (patched)
-			*(uint8_t *)hole = 0xe9;
-		assert_int_equal(pb_text_moved_pc(hole), patched ? stub : 0);
-		assert_int_equal(original(hole, false), patched ? IMAGE + p->window : 0);
-		for (unsigned k = 1; p->second && k < PB_DIG_LEN; k++) {
+			*(uint8_t *)slot = 0xe9;
+		assert_int_equal(pb_text_moved_pc(slot), patched ? stub : 0);
+		assert_int_equal(original(slot, false), patched ? IMAGE + p->window : 0);
+		for (unsigned k = 1; p->second && k < PB_CODE_SLOT_LEN; k++) {
 			int copy = pb_recipe_copy_offset(p->second, (uint8_t)k);
 
 			if (k != PB_JUMP_LEN)
-				assert_int_equal(pb_text_moved_pc(dig + k),
+				assert_int_equal(pb_text_moved_pc(code + k),
 						 copy < 0 ? 0 : stub + pb_body_second(p) + (unsigned)copy);
 		}
 	}
 }
 
-static void check_carrier(const struct pb_place *p, uint64_t stub)
+static void check_second(const struct pb_place *p, uint64_t stub)
 {
 	for (unsigned k = 0; k < p->second->window_len; k++) {
 		int copy = k < PB_JUMP_LEN ? pb_recipe_copy_offset(p->second, (uint8_t)k) : -1;
@@ -344,11 +344,11 @@ static void test_exits(void **unused)
 		check_stub(&p, body);
 		check_window(&p, body);
 		if (p.via)
-			check_hole(&p, stub);
-		if (w->how == PB_EXIT_RIDES)
-			check_carrier(&p, stub);
+			check_slot(&p, stub);
+		if (w->how == PB_EXIT_SHARED)
+			check_second(&p, stub);
 	}
-	assert_true(how[PB_EXIT_WINDOW] >= 2 && how[PB_EXIT_ENTRY] && how[PB_EXIT_HOLE] && how[PB_EXIT_DUG] && how[PB_EXIT_RIDES]);
+	assert_true(how[PB_EXIT_WINDOW] >= 2 && how[PB_EXIT_ENTRY] && how[PB_EXIT_PADDING_SLOT] && how[PB_EXIT_CODE_SLOT] && how[PB_EXIT_SHARED]);
 }
 
 static int set_up(void **unused)
@@ -364,7 +364,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_padded),
-		cmocka_unit_test(test_dug),
+		cmocka_unit_test(test_code_slots),
 		cmocka_unit_test(test_landing),
 		cmocka_unit_test(test_without_a_stub),
 		cmocka_unit_test(test_exits),

@@ -42,7 +42,7 @@ struct pb_returns {
 /* Ours. */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; why: bits 56-63 */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
-#define FTRACE_FL_HOLE		(1ul << 51)	/* its jump stands in the hole */
+#define FTRACE_FL_SLOT		(1ul << 51)	/* its jump stands in the slot */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* programs see its return, or need it */
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* its call may go on at an entry without an exit */
 #define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: ends as an exit's stub does */

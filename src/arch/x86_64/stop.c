@@ -219,7 +219,7 @@ static void release_all(void)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Strictly inside the bytes that a patch of this group replaces; in a hole, anywhere. */
+/* Strictly inside the bytes that a patch of this group replaces; in a slot, anywhere. */
 static bool inside(const struct job *job, uint64_t pc)
 {
 	size_t lo = 0, hi = job->nr;
@@ -227,7 +227,7 @@ static bool inside(const struct job *job, uint64_t pc)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (job->p[mid].addr < pc + job->p[mid].hole)
+		if (job->p[mid].addr < pc + job->p[mid].slot)
 			lo = mid + 1;
 		else
 			hi = mid;

@@ -249,7 +249,7 @@ int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to)
 	return put_rel32(out + 1, from + PB_JUMP_LEN, to);
 }
 
-int pb_dig_emit(uint8_t out[PB_DIG_LEN], uint64_t from, uint64_t copy, uint64_t stub)
+int pb_code_slot_emit(uint8_t out[PB_CODE_SLOT_LEN], uint64_t from, uint64_t copy, uint64_t stub)
 {
 	int err = pb_jump_emit(out, from, copy);
 

@@ -45,10 +45,10 @@ int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const st
 		 const struct pb_returns *words, uint64_t bias);
 /* The jump to put over the window at `from`. -ERANGE. */
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
-/* The two jumps to put over a dig at `from`, to the copy of what is displaced
+/* The two jumps to put over a code slot at `from`, to the copy of what is displaced
  * there and to the stub. -ERANGE. */
-int pb_dig_emit(uint8_t out[PB_DIG_LEN], uint64_t from, uint64_t copy, uint64_t stub);
-/* The jump to put over a window whose hole is `via` bytes behind it. */
+int pb_code_slot_emit(uint8_t out[PB_CODE_SLOT_LEN], uint64_t from, uint64_t copy, uint64_t stub);
+/* The jump to put over a window whose slot is `via` bytes behind it. */
 void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via);
 /* The site of the stub at `at`, if one begins there (for finding the stub of a
  * PC); whether it does. */

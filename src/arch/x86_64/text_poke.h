@@ -11,7 +11,7 @@
 struct pb_patch {
 	uint64_t addr;
 	uint8_t len;		/* 1..10 */
-	uint8_t hole;		/* a thread at its first byte is inside of it, too */
+	uint8_t slot;		/* a thread at its first byte is inside of it, too */
 	uint8_t bytes[10];
 	uint8_t old[12];	/* what stood there, for who wants to take it back */
 };

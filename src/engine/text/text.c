@@ -87,7 +87,7 @@ void pb_text_remove(struct pb_module *m)
 	m->exits = NULL;
 	m->stubs_size = 0;
 	pb_barrier();
-	pb_ride_remove(m);
+	pb_shared_remove(m);
 	pb_jit_withdraw(m);
 	pb_stubs_unmap(&gone);
 	pb_pages_unmap((uint64_t)gone.analysis, gone.analysis->size);
@@ -110,7 +110,7 @@ bool pb_in_stub(uint64_t pc)
 		if (pb_modules[i].sites &&
 		    pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_size)
 			return true;
-	return pb_ride_at(pc);
+	return pb_shared_at(pc);
 }
 
 struct pb_module *pb_module_at(uint64_t address)

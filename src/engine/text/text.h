@@ -91,12 +91,12 @@ uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
 /* Asked when a batch failed: what of the site's jump the text has, as its flags
- * FTRACE_FL_ENABLED and FTRACE_FL_HOLE. */
+ * FTRACE_FL_ENABLED and FTRACE_FL_SLOT. */
 void pb_text_look(struct pb_module *m, struct pb_site *s);
 static inline bool pb_text_settled(const struct pb_site *s, bool on)
 {
 	return on ? s->flags & FTRACE_FL_ENABLED :
-	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_HOLE));
+	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_SLOT));
 }
 /* The compiled-in calls of m: nops, or (on = false) back. Those that are so
  * already, or stand under a jump, are left alone. */
@@ -138,9 +138,9 @@ extern uint64_t pb_text_ns;		/* spent in commits, for READY */
 
 /* If pc lies in a stub: the original address of the instruction there, or the
  * function's entry while the stub's own code runs (*own = true) or a jump to it
- * in a hole or in between (registers are as at the entry). 0 if not. */
+ * in a slot or in between (registers are as at the entry). 0 if not. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The other way: where in its stub the displaced instruction at this address
- * lives, if the site is being patched; the stub, if it is a hole. 0 if none. */
+ * lives, if the site is being patched; the stub, if it is a slot. 0 if none. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

@@ -20,14 +20,13 @@ uint64_t pb_text_ns;
  * the next begins: large ones take several stops, between which threads run.
  * What fails is taken back in the other order.
  *
- *   HOLES_ON	holes get their jump; nothing leads there yet
- *   RIDES_OFF	windows that ride on another function's jump, which still stands
- *   WINDOWS	and the compiled-in calls; an exit that rides on code displaced for it goes
- *		with that
- *   RIDES_ON	the jumps that are ridden on stand
- *   HOLES_OFF	holes get their bytes back; nothing leads there any more
+ *   SLOTS_ON	slots get their jump; nothing leads there yet
+ *   SHARED_OFF	windows with the first of two shared jumps; the second still stands
+ *   WINDOWS	and the compiled-in calls; both of two shared jumps where they are one patch
+ *   SHARED_ON	windows with the first of two shared jumps; the second stands
+ *   SLOTS_OFF	slots get their bytes back; nothing leads there any more
  */
-enum { HOLES_ON, RIDES_OFF, WINDOWS, RIDES_ON, HOLES_OFF, NR_PARTS };
+enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
 
 static struct part {
 	struct pb_patch *p;
@@ -70,18 +69,18 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	p = &part->p[part->nr++];
 	p->addr = addr;
 	p->len = len;
-	p->hole = false;
+	p->slot = false;
 	memcpy(p->bytes, bytes, len);
 }
 
 /* In padding. When the jump is taken out a thread may stand at it. */
-static void add_hole(struct part *part, uint64_t hole, const uint8_t *to)
+static void add_slot(struct part *part, uint64_t slot, const uint8_t *to)
 {
 	size_t nr = part->nr;
 
-	add_patch(part, hole, to, PB_JUMP_LEN);
+	add_patch(part, slot, to, PB_JUMP_LEN);
 	if (part->nr > nr)
-		part->p[nr].hole = true;
+		part->p[nr].slot = true;
 }
 
 static void refuse(struct pb_site *s, enum pb_refused why)
@@ -102,7 +101,7 @@ bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p)
 		return false;
 	if (p->second)
 		return displaces(p->second, m->bias + pb_place_second(p));
-	return !p->via || !pb_hole_is_patched(m, p);
+	return !p->via || !pb_slot_is_patched(m, p);
 }
 
 static bool emit_stub(struct pb_module *m, struct pb_site *s)
@@ -127,75 +126,75 @@ static bool emit_stub(struct pb_module *m, struct pb_site *s)
 	return true;
 }
 
-static bool rides(const struct pb_module *m, const struct pb_site *s)
+static bool is_first(const struct pb_module *m, const struct pb_site *s)
 {
-	return pb_site_func(m, s)->flags & PB_FUNC_RIDES;
+	return pb_site_func(m, s)->flags & PB_FUNC_SHARES;
 }
 
-static bool carries(const struct pb_module *m, const struct pb_site *s)
+static bool is_second(const struct pb_module *m, const struct pb_site *s)
 {
-	return pb_func_carries(m->analysis, pb_site_func(m, s));
+	return pb_func_is_second(m->analysis, pb_site_func(m, s));
 }
 
-/* Somebody rides on its jump. */
-static bool shares(const struct pb_module *m, const struct pb_site *s)
+/* Its jump is the second of two, with a function or an exit before it. */
+static bool is_shared(const struct pb_module *m, const struct pb_site *s)
 {
-	return carries(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
+	return is_second(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
 }
 
 /* The stub of a site that has none yet. Of two that share a jump both get
  * theirs at once, as where it goes is settled then. */
 static bool make_stub(struct pb_module *m, struct pb_site *s)
 {
-	struct pb_site *rider = rides(m, s) ? s : carries(m, s) ? s - 1 : NULL;
+	struct pb_site *first = is_first(m, s) ? s : is_second(m, s) ? s - 1 : NULL;
 
 	if (!emit_stub(m, s))
 		return false;
-	if (!rider || rider->flags & FTRACE_FL_REFUSED) {
-		pb_rider_make(m, s);
+	if (!first || first->flags & FTRACE_FL_REFUSED) {
+		pb_shared_first_make(m, s);
 		return true;
 	}
-	if ((!rider->stub && !emit_stub(m, rider)) ||
-	    (!rider[1].stub && !emit_stub(m, rider + 1)) ||
-	    !pb_ride_make(m, m->bias + pb_func_window(pb_site_func(m, rider)),
-			  (uint64_t)m->stubs + rider[0].stub, (uint64_t)m->stubs + rider[1].stub))
-		refuse(rider, PB_REFUSED_RANGE);
+	if ((!first->stub && !emit_stub(m, first)) ||
+	    (!first[1].stub && !emit_stub(m, first + 1)) ||
+	    !pb_shared_make(m, m->bias + pb_func_window(pb_site_func(m, first)),
+			    (uint64_t)m->stubs + first[0].stub, (uint64_t)m->stubs + first[1].stub))
+		refuse(first, PB_REFUSED_RANGE);
 	return !(s->flags & FTRACE_FL_REFUSED);
 }
 
-static int hole_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body)
+static int slot_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body)
 {
-	uint64_t hole = m->bias + pb_place_hole(p);
-	uint8_t bytes[PB_DIG_LEN];
+	uint64_t slot = m->bias + pb_place_slot(p);
+	uint8_t bytes[PB_CODE_SLOT_LEN];
 
-	if (pb_place_dug(p)) {
-		if (pb_dig_emit(bytes, hole - PB_JUMP_LEN, body + pb_body_second(p), stub))
+	if (pb_place_in_code(p)) {
+		if (pb_code_slot_emit(bytes, slot - PB_JUMP_LEN, body + pb_body_second(p), stub))
 			return -ERANGE;
-		add_patch(&batch[HOLES_ON], hole - PB_JUMP_LEN, bytes, PB_DIG_LEN);
+		add_patch(&batch[SLOTS_ON], slot - PB_JUMP_LEN, bytes, PB_CODE_SLOT_LEN);
 	} else {
-		if (pb_jump_emit(bytes, hole, stub))
+		if (pb_jump_emit(bytes, slot, stub))
 			return -ERANGE;
-		add_hole(&batch[HOLES_ON], hole, bytes);
+		add_slot(&batch[SLOTS_ON], slot, bytes);
 	}
 	return 0;
 }
 
-static void hole_off(struct pb_module *m, const struct pb_place *p)
+static void slot_off(struct pb_module *m, const struct pb_place *p)
 {
-	if (pb_place_dug(p))
-		add_patch(&batch[HOLES_OFF], m->bias + pb_place_second(p),
-			  pb_recipe_rest(p->second), PB_DIG_LEN);
+	if (pb_place_in_code(p))
+		add_patch(&batch[SLOTS_OFF], m->bias + pb_place_second(p),
+			  pb_recipe_rest(p->second), PB_CODE_SLOT_LEN);
 	else
-		add_hole(&batch[HOLES_OFF], m->bias + pb_place_hole(p), pb_recipe_hole(p->recipe));
+		add_slot(&batch[SLOTS_OFF], m->bias + pb_place_slot(p), pb_recipe_slot(p->recipe));
 }
 
-/* The jump of one byte, and after it the carrier's. */
-static int rides_on(const struct pb_place *p, uint64_t window)
+/* Both of two shared jumps: the first's one byte, and after it the second. */
+static int both_on(const struct pb_place *p, uint64_t window)
 {
-	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN] = { 0xe9 };
-	uint64_t carrier = window + PB_JUMP_RIDE, to = pb_ride_target(carrier);
+	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN] = { 0xe9 };
+	uint64_t second = window + PB_JUMP_SHARED, to = pb_shared_target(second);
 
-	if (!to || pb_jump_emit(bytes + PB_JUMP_RIDE, carrier, to))
+	if (!to || pb_jump_emit(bytes + PB_JUMP_SHARED, second, to))
 		return -ERANGE;
 	add_patch(&batch[WINDOWS], window, bytes, (uint8_t)pb_place_patch_len(p));
 	return 0;
@@ -206,10 +205,10 @@ static int window_on(struct pb_module *m, const struct pb_place *p, uint64_t to)
 	uint64_t window = m->bias + p->window;
 	uint8_t jump[PB_JUMP_LEN] = { 0xe9 };
 
-	if (pb_place_carries(p))
-		return rides_on(p, window);
-	if (p->rides) {
-		add_patch(&batch[RIDES_ON], window, jump, PB_JUMP_RIDE);
+	if (pb_place_with_second(p))
+		return both_on(p, window);
+	if (p->shares) {
+		add_patch(&batch[SHARED_ON], window, jump, PB_JUMP_SHARED);
 		return 0;
 	}
 	if (p->via)
@@ -225,9 +224,9 @@ int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, ui
 {
 	int err = 0;
 
-	if (p->via && !(*has & PB_HAS_HOLE)) {
-		err = hole_on(m, p, stub, body);
-		*has |= err ? 0 : PB_HAS_HOLE;
+	if (p->via && !(*has & PB_HAS_SLOT)) {
+		err = slot_on(m, p, stub, body);
+		*has |= err ? 0 : PB_HAS_SLOT;
 	}
 	if (!err && !(*has & PB_HAS_WINDOW)) {
 		err = window_on(m, p, stub);
@@ -238,13 +237,13 @@ int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, ui
 
 static void window_off(struct pb_module *m, const struct pb_place *p)
 {
-	bool rides = p->rides && !pb_place_carries(p);
-	uint8_t bytes[PB_JUMP_RIDE + PB_JUMP_LEN];
+	bool first = p->shares && !pb_place_with_second(p);
+	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN];
 
 	memcpy(bytes, pb_recipe_rest(p->recipe), pb_place_jump_len(p));
-	if (pb_place_carries(p))
-		memcpy(bytes + PB_JUMP_RIDE, pb_recipe_rest(p->second), PB_JUMP_LEN);
-	add_patch(&batch[rides ? RIDES_OFF : WINDOWS], m->bias + p->window, bytes,
+	if (pb_place_with_second(p))
+		memcpy(bytes + PB_JUMP_SHARED, pb_recipe_rest(p->second), PB_JUMP_LEN);
+	add_patch(&batch[first ? SHARED_OFF : WINDOWS], m->bias + p->window, bytes,
 		  (uint8_t)pb_place_patch_len(p));
 }
 
@@ -252,28 +251,28 @@ void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has)
 {
 	if (*has & PB_HAS_WINDOW)
 		window_off(m, p);
-	if (*has & PB_HAS_HOLE)
-		hole_off(m, p);
+	if (*has & PB_HAS_SLOT)
+		slot_off(m, p);
 	*has = 0;
 }
 
 unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p)
 {
 	return (pb_window_is_patched(m, p) ? PB_HAS_WINDOW : 0) |
-	       (p->via && pb_hole_is_patched(m, p) ? PB_HAS_HOLE : 0);
+	       (p->via && pb_slot_is_patched(m, p) ? PB_HAS_SLOT : 0);
 }
 
 static unsigned has_of(const struct pb_site *s)
 {
 	return (s->flags & FTRACE_FL_ENABLED ? PB_HAS_WINDOW : 0) |
-	       (s->flags & FTRACE_FL_HOLE ? PB_HAS_HOLE : 0);
+	       (s->flags & FTRACE_FL_SLOT ? PB_HAS_SLOT : 0);
 }
 
 static void set_has(struct pb_site *s, unsigned has)
 {
-	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_HOLE);
+	s->flags &= ~(FTRACE_FL_ENABLED | FTRACE_FL_SLOT);
 	s->flags |= (has & PB_HAS_WINDOW ? FTRACE_FL_ENABLED : 0) |
-		    (has & PB_HAS_HOLE ? FTRACE_FL_HOLE : 0);
+		    (has & PB_HAS_SLOT ? FTRACE_FL_SLOT : 0);
 }
 
 static void change_on(struct pb_module *m, struct pb_site *s)
@@ -286,12 +285,12 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 
 	if (!s->stub && !make_stub(m, s))
 		return;
-	if (rides(m, s)) {
+	if (is_first(m, s)) {
 		pb_text_change(m, s + 1, true);
 		err = pb_text_settled(s + 1, true) ? 0 : -ERANGE;
 	}
 	stub = (uint64_t)m->stubs + s->stub;
-	to = shares(m, s) ? pb_ride_target(m->bias + pb_func_window(f)) : 0;
+	to = is_shared(m, s) ? pb_shared_target(m->bias + pb_func_window(f)) : 0;
 	if (!err)
 		err = pb_batch_on(m, &p, to ? to : stub, stub + PB_STUB_COPY, &has);
 	set_has(s, has);
@@ -304,7 +303,7 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
 	unsigned has = has_of(s);
 
-	if ((carries(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_rider_is_on(m, s))
+	if ((is_second(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_shared_first_is_on(m, s))
 		return;
 	pb_batch_off(m, &p, &has);
 	set_has(s, has);
@@ -402,19 +401,19 @@ static void save_old(struct part *part)
 	part->done = 0;
 }
 
-/* Holes in padding whose windows the batch didn't come to: nobody was there, no
+/* Slots in padding whose windows the batch didn't come to: nobody was there, no
  * stop. In code somebody may be. */
-static void take_back_holes(void)
+static void take_back_slots(void)
 {
-	const struct part *part = &batch[HOLES_ON];
+	const struct part *part = &batch[SLOTS_ON];
 
 	for (size_t i = 0; i < part->done; i++) {
 		struct pb_patch p = part->p[i];
 		const struct pb_module *m = pb_module_at(p.addr);
 		struct pb_place place;
 
-		if (!p.hole || !pb_hole_owner(m, p.addr, &place) ||
-		    pb_window_is_patched(m, &place) || !pb_hole_is_patched(m, &place))
+		if (!p.slot || !pb_slot_owner(m, p.addr, &place) ||
+		    pb_window_is_patched(m, &place) || !pb_slot_is_patched(m, &place))
 			continue;
 		memcpy(p.bytes, p.old, p.len);
 		pb_text_poke(&p, 1, -1);
@@ -426,7 +425,7 @@ static void take_back(bool live)
 {
 	int err = 0;
 
-	take_back_holes();
+	take_back_slots();
 	for (int i = NR_PARTS; i-- && !err;) {
 		struct part *part = &batch[i];
 

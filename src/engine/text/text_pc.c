@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From program counters in stubs, holes and displaced instructions to those
+/* From program counters in stubs, slots and displaced instructions to those
  * that they stand for, and back. */
 #include "engine/text/text_priv.h"
 #include "abi/stubs.h"
@@ -30,11 +30,11 @@ static struct found of_window(const struct pb_module *m, const struct pb_exit_wi
 	return f ? of_func(m, f) : (struct found){ pb_window_place(m->analysis, w), at, at };
 }
 
-/* The one that has its hole behind `from` and not behind `to`, link-time addresses. */
-static bool find_hole(const struct pb_module *m, uint64_t from, uint64_t to, struct found *found)
+/* The one that has its slot behind `from` and not behind `to`, link-time addresses. */
+static bool find_slot(const struct pb_module *m, uint64_t from, uint64_t to, struct found *found)
 {
-	const struct pb_func *f = pb_analysis_hole_in(m->analysis, from, to);
-	const struct pb_exit_window *w = f ? NULL : pb_window_hole_in(m->analysis, from, to);
+	const struct pb_func *f = pb_analysis_slot_in(m->analysis, from, to);
+	const struct pb_exit_window *w = f ? NULL : pb_window_slot_in(m->analysis, from, to);
 
 	if (f)
 		*found = of_func(m, f);
@@ -43,21 +43,21 @@ static bool find_hole(const struct pb_module *m, uint64_t from, uint64_t to, str
 	return f || w;
 }
 
-bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
+bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
 {
 	struct found found;
-	bool is = find_hole(m, pc - m->bias - 1, pc - m->bias, &found);
+	bool is = find_slot(m, pc - m->bias - 1, pc - m->bias, &found);
 
 	if (is)
 		*p = found.place;
 	return is;
 }
 
-/* Does the jump of a hole stand at pc? */
-static bool at_hole(const struct pb_module *m, uint64_t pc, struct found *found)
+/* Does the jump of a slot stand at pc? */
+static bool at_slot(const struct pb_module *m, uint64_t pc, struct found *found)
 {
-	return m && m->sites && find_hole(m, pc - m->bias - 1, pc - m->bias, found) &&
-	       found->stub && pb_hole_is_patched(m, &found->place);
+	return m && m->sites && find_slot(m, pc - m->bias - 1, pc - m->bias, found) &&
+	       found->stub && pb_slot_is_patched(m, &found->place);
 }
 
 /* The window of exits in whose stub the code at `off` lies, or NULL. */
@@ -119,13 +119,13 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 		if (is)
 			return is;
 	}
-	if (at_hole(in, pc, &found))
+	if (at_slot(in, pc, &found))
 		return in->bias + found.place.window;
-	return pb_ride_at(pc);
+	return pb_shared_at(pc);
 }
 
 /* The jump whose bytes in a window hold the address, but for the first, or that of a
- * dig. */
+ * code slot. */
 static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *found)
 {
 	int64_t i = pb_analysis_lower(m->analysis, addr);
@@ -141,8 +141,9 @@ static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *fo
 		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
 			return true;
 	}
-	return find_hole(m, addr - (PB_DIG_LEN - PB_JUMP_LEN), addr + PB_JUMP_LEN - 1, found) &&
-	       pb_place_dug(&found->place);
+	return find_slot(m, addr - (PB_CODE_SLOT_LEN - PB_JUMP_LEN), addr + PB_JUMP_LEN - 1,
+			 found) &&
+	       pb_place_in_code(&found->place);
 }
 
 uint64_t pb_text_moved_pc(uint64_t pc)
@@ -153,7 +154,7 @@ uint64_t pb_text_moved_pc(uint64_t pc)
 
 	if (!m || !m->sites)
 		return 0;
-	if (at_hole(m, pc, &found))
+	if (at_slot(m, pc, &found))
 		return found.stub;
 	if (!find_jump(m, pc - m->bias, &found) || !found.stub)
 		return 0;

@@ -13,12 +13,12 @@ static inline bool pb_window_is_patched(const struct pb_module *m, const struct 
 }
 
 /* Only with via. */
-static inline bool pb_hole_is_patched(const struct pb_module *m, const struct pb_place *p)
+static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb_place *p)
 {
-	if (pb_place_dug(p))
+	if (pb_place_in_code(p))
 		return memcmp((const void *)(m->bias + pb_place_second(p)),
-			      pb_recipe_rest(p->second), PB_DIG_LEN);
-	return memcmp((const void *)(m->bias + pb_place_hole(p)), pb_recipe_hole(p->recipe),
+			      pb_recipe_rest(p->second), PB_CODE_SLOT_LEN);
+	return memcmp((const void *)(m->bias + pb_place_slot(p)), pb_recipe_slot(p->recipe),
 		      PB_JUMP_LEN);
 }
 
@@ -32,17 +32,17 @@ uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_
 int pb_stubs_seal(void);
 void pb_stubs_unmap(const struct pb_module *m);
 
-/* text_pc.c: the place that has its hole at this address. */
-bool pb_hole_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
+/* text_pc.c: the place that has its slot at this address. */
+bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
-/* An exit may ride on the jump of the site's entry: its stub, and the places where the two jumps
- * go, once the site's stub is made. False: there is none, or it is refused. */
-bool pb_rider_make(struct pb_module *m, const struct pb_site *s);
-bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s);
+/* An exit before the site's entry may share its jump: makes the exit's stub, and the places where
+ * the two jumps go, once the site's stub is made. False: there is none, or it is refused. */
+bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
+bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
 /* text_batch.c: what of a place's jump the text has, or will have after the batch. */
 #define PB_HAS_WINDOW	1u
-#define PB_HAS_HOLE	2u
+#define PB_HAS_SLOT	2u
 
 /* The jump of a place to its stub, whose body stands at `body`; or the program's bytes.
  * -ERANGE; *has says what was added to the batch. */
@@ -53,15 +53,15 @@ unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
 /* Are the bytes in memory those of the file? */
 bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
 
-/* text_ride.c: the jump at `rider` of one byte, whose displacement is the first four bytes of
- * the next one's. Finds the places where the two can go, and puts jumps there, on to `to` and
- * `carrier_to`. */
-bool pb_ride_make(const struct pb_module *m, uint64_t rider, uint64_t to, uint64_t carrier_to);
-/* Where the jump of the carrier at this address is to go, or 0. */
-uint64_t pb_ride_target(uint64_t carrier);
-/* The address of the rider or carrier whose jump goes to pc, by way of the text; 0: none. */
-uint64_t pb_ride_at(uint64_t pc);
-void pb_ride_remove(const struct pb_module *m);
+/* text_shared.c: two shared jumps. That at `first` has one byte of its own, and the first four of
+ * the second jump, right after it, as its displacement. Finds the places where the two can go, and
+ * writes jumps there, on to `to` and `second_to`. */
+bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint64_t second_to);
+/* Where the second jump at this address is to go, or 0. */
+uint64_t pb_shared_target(uint64_t second);
+/* The address of the shared jump, first or second, that goes to pc; 0: none. */
+uint64_t pb_shared_at(uint64_t pc);
+void pb_shared_remove(const struct pb_module *m);
 
 /* text_jit.c: tells debuggers about all stubs of m, or about none. Context: as
  * batches. */

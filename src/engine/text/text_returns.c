@@ -117,15 +117,15 @@ static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_plac
 	uint32_t stub = pb_place_as_in_file(m, p) ? pb_stub_of_exits(m, window, p) : 0;
 	uint64_t at = (uint64_t)m->stubs + stub;
 
-	if (!stub || (pb_place_carries(p) &&
-		      !pb_ride_make(m, m->bias + p->window, at, at + pb_body_second(p))))
+	if (!stub || (pb_place_with_second(p) &&
+		      !pb_shared_make(m, m->bias + p->window, at, at + pb_body_second(p))))
 		return false;
 	m->stubs_used = true;
 	__atomic_store_n(&m->exits[window].stub, stub, __ATOMIC_RELEASE);
 	return true;
 }
 
-bool pb_rider_make(struct pb_module *m, const struct pb_site *s)
+bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s)
 {
 	const struct pb_exit_window *w = pb_func_before(m->analysis, pb_site_func(m, s));
 	struct pb_exit_site *e;
@@ -136,15 +136,15 @@ bool pb_rider_make(struct pb_module *m, const struct pb_site *s)
 	e = exit_of(m, w);
 	p = pb_window_place(m->analysis, w);
 	if (!make_stub(m, (uint32_t)(e - m->exits), &p) ||
-	    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub,
-			  (uint64_t)m->stubs + s->stub)) {
+	    !pb_shared_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub,
+			    (uint64_t)m->stubs + s->stub)) {
 		e->flags |= PB_EXIT_FL_REFUSED;
 		return false;
 	}
 	return true;
 }
 
-bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s)
+bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 {
 	const struct pb_exit_window *w = m->exits ?
 					 pb_func_before(m->analysis, pb_site_func(m, s)) : NULL;
@@ -154,48 +154,48 @@ bool pb_rider_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* Where the jump of a window of exits goes if another one rides on it, which has its stub from the
- * same moment on; else to its own stub. */
+/* Where the jump of a window of exits goes: if it is the second of two, to the place of those, and
+ * the first has its stub from the same moment on; else to its own stub. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
-	const struct pb_exit_window *before = pb_window_rider(m->analysis, w);
+	const struct pb_exit_window *before = pb_window_shared_first(m->analysis, w);
 	uint64_t stub = (uint64_t)m->stubs + m->exits[window].stub, to;
-	struct pb_exit_site *rider = before ? exit_of(m, before) : NULL;
+	struct pb_exit_site *first = before ? exit_of(m, before) : NULL;
 	struct pb_place p;
 
-	if (!rider)
+	if (!first)
 		return stub;
-	if (is_new && !rider->stub) {
+	if (is_new && !first->stub) {
 		p = pb_window_place(m->analysis, before);
 		if (!make_stub(m, window - 1, &p) ||
-		    !pb_ride_make(m, m->bias + p.window, (uint64_t)m->stubs + rider->stub, stub))
-			rider->flags |= PB_EXIT_FL_REFUSED;
+		    !pb_shared_make(m, m->bias + p.window, (uint64_t)m->stubs + first->stub, stub))
+			first->flags |= PB_EXIT_FL_REFUSED;
 	}
-	to = pb_ride_target(m->bias + w->start);
+	to = pb_shared_target(m->bias + w->start);
 	return to ? to : stub;
 }
 
-/* The jump that it rides on, of a window of exits, stands. */
-static bool carrier_is_on(struct pb_module *m, uint32_t window)
+/* The second of the two jumps, of a window of exits, stands. */
+static bool second_is_on(struct pb_module *m, uint32_t window)
 {
-	struct pb_exit_site *carrier = &m->exits[window + 1];
+	struct pb_exit_site *second = &m->exits[window + 1];
 
-	if (!(carrier->flags & (PB_HAS_WINDOW | PB_EXIT_FL_REFUSED)))
+	if (!(second->flags & (PB_HAS_WINDOW | PB_EXIT_FL_REFUSED)))
 		change(m, window + 1, true);
-	return carrier->flags & PB_HAS_WINDOW && m->exits[window].stub &&
+	return second->flags & PB_HAS_WINDOW && m->exits[window].stub &&
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }
 
-/* The jump of the next function's entry stands before that of a window that rides on it. */
+/* The second jump, of the next function's entry or of another window, stands before the first. */
 static bool next_is_on(struct pb_module *m, uint32_t window)
 {
 	const struct pb_func *f =
 		pb_window_next(m->analysis, pb_analysis_windows(m->analysis) + window);
 	struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(m->analysis)] : NULL;
 
-	if (!s && pb_window_carrier(m->analysis, pb_analysis_windows(m->analysis) + window))
-		return carrier_is_on(m, window);
+	if (!s && pb_window_shared_second(m->analysis, pb_analysis_windows(m->analysis) + window))
+		return second_is_on(m, window);
 	if (!s)
 		return true;
 	if (!pb_text_settled(s, true))
@@ -207,7 +207,7 @@ static void change(struct pb_module *m, uint32_t window, bool on)
 {
 	struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
 	struct pb_exit_site *e = &m->exits[window];
-	unsigned has = e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE);
+	unsigned has = e->flags & (PB_HAS_WINDOW | PB_HAS_SLOT);
 	bool is_new = !e->stub;
 	uint64_t stub;
 
@@ -220,7 +220,7 @@ static void change(struct pb_module *m, uint32_t window, bool on)
 		pb_batch_off(m, &p, &has);
 	else if (pb_batch_on(m, &p, stub, stub, &has))
 		e->flags |= PB_EXIT_FL_REFUSED;
-	e->flags = (e->flags & ~(PB_HAS_WINDOW | PB_HAS_HOLE)) | has;
+	e->flags = (e->flags & ~(PB_HAS_WINDOW | PB_HAS_SLOT)) | has;
 }
 
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep)
@@ -231,7 +231,7 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 		struct pb_exit_site *e = &m->exits[*from];
 		bool on = e->flags & PB_EXIT_FL_WANTED || (keep && e->stub);
 		bool settled = on ? e->flags & PB_HAS_WINDOW :
-			       !(e->flags & (PB_HAS_WINDOW | PB_HAS_HOLE));
+			       !(e->flags & (PB_HAS_WINDOW | PB_HAS_SLOT));
 
 		e->flags &= ~PB_EXIT_FL_WANTED;
 		if (!settled && w[*from].how != PB_EXIT_ENTRY && !(e->flags & PB_EXIT_FL_REFUSED))
@@ -247,7 +247,7 @@ void pb_text_look_returns(struct pb_module *m)
 		if (!m->exits[i].stub)
 			continue;
 		p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + i);
-		m->exits[i].flags &= ~(PB_HAS_WINDOW | PB_HAS_HOLE);
+		m->exits[i].flags &= ~(PB_HAS_WINDOW | PB_HAS_SLOT);
 		m->exits[i].flags |= pb_place_look(m, &p);
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * Makes trampoline slots in code, for short jumps that reach no padding: ten bytes of instructions
  * are displaced into a copy, five for the jump to the copy, five for the slot (struct pb_recipe in
- * abi/analysis.h says that the slot is dug).
+ * abi/analysis.h draws it).
  *
  * It must be certain where instructions begin, and that no jump leads between them, far after an
  * entry too. So displaced code lies
@@ -90,11 +90,11 @@ static bool slot_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 /* Is [start, end) free? Windows and slots are near their functions. */
 static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 {
-	for (long i = pb_fn_lower(an, end + PB_HOLE_REACH); i >= 0; i--) {
+	for (long i = pb_fn_lower(an, end + PB_SLOT_REACH); i >= 0; i--) {
 		const struct pb_fn *k = &an->fns.v[i];
 		uint64_t window = k->addr + k->window;
 
-		if (k->addr + PB_HOLE_REACH + PB_WINDOW_MAX < start)
+		if (k->addr + PB_SLOT_REACH + PB_WINDOW_MAX < start)
 			return true;
 		an->slot_work++;
 		if (slot_meets(k, start, end) ||
@@ -132,7 +132,7 @@ bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w)
 
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w)
 {
-	return !pb_window_at(an, at, at, PB_DIG_LEN, w) && suits(w) &&
+	return !pb_window_at(an, at, at, PB_CODE_SLOT_LEN, w) && suits(w) &&
 	       !pb_nops_in(an, at, at + w->head.window_len);
 }
 

@@ -7,7 +7,7 @@
  *
  * The jump that replaces the `ret` takes its displacement from the first four bytes of the jump
  * that replaces what comes after (abi/analysis.h, struct pb_recipe). So there must be a jump
- * after it: RIDES displaces the code there for one, NEXT uses the jump of an entry or of other
+ * after it: SHARED displaces the code there for one, NEXT uses the jump of an entry or of other
  * exits. A NEXT window needs the other one's text, so functions list both (`on`).
  */
 #include "abi/analysis_access.h"
@@ -27,9 +27,9 @@ static bool share_with_code(struct pb_placer *p, struct pb_fn_exit *e)
 	    !pb_bit_test(r->starts, next - r->addr) || !pb_placer_alive(p, next, (uint32_t)u) ||
 	    pb_placer_endbr(an, next) || !pb_second_site_fits(an, next, &second) ||
 	    pb_placer_used(an, e->addr, next + second.head.window_len) ||
-	    pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+	    pb_window_at(an, e->addr, e->addr, PB_JUMP_SHARED, &p->out))
 		return false;
-	pb_placer_keep(p, e, e->addr, PB_EXIT_RIDES);
+	pb_placer_keep(p, e, e->addr, PB_EXIT_SHARED);
 	w = &an->exit_windows.v[p->last];
 	w->second_len = second.head.window_len;
 	pb_placer_use(an, next, next + w->second_len, true);
@@ -46,9 +46,9 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
 
 	if (!f || f->addr != next || f->refused || f->via || f->window ||
-	    f->kind == PB_SITE_CYG || f->flags & PB_FUNC_RIDES ||
+	    f->kind == PB_SITE_CYG || f->flags & PB_FUNC_SHARES ||
 	    pb_placer_used(an, e->addr, next) ||
-	    pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+	    pb_window_at(an, e->addr, e->addr, PB_JUMP_SHARED, &p->out))
 		return false;
 	pb_placer_keep(p, e, e->addr, PB_EXIT_NEXT);
 	return true;
@@ -104,7 +104,7 @@ static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 		w->how = p->out.padded ? PB_EXIT_PADDED : PB_EXIT_WINDOW;
 		w->recipe = pb_placer_recipe(an, &p->out);
 	}
-	if (pb_window_at(an, e->addr, e->addr, PB_JUMP_RIDE, &p->out))
+	if (pb_window_at(an, e->addr, e->addr, PB_JUMP_SHARED, &p->out))
 		return false;
 	pb_placer_keep(p, e, e->addr, PB_EXIT_NEXT);
 	if (!an->exit_windows.failed)
@@ -114,6 +114,6 @@ static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 
 bool pb_exit_share(struct pb_placer *p, struct pb_fn_exit *e)
 {
-	return e->len == PB_JUMP_RIDE &&
+	return e->len == PB_JUMP_SHARED &&
 	       (share_with_code(p, e) || share_with_entry(p, e) || share_with_exit(p, e));
 }

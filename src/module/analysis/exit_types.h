@@ -50,7 +50,7 @@ struct pb_an_window {
 	uint64_t start;
 	uint8_t len;
 	uint8_t how;		/* enum pb_exit_how, but JOINED */
-	uint8_t second_len;	/* DUG, RIDES: bytes of the second recipe's window */
+	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
 	int16_t via;
 	int32_t fn;		/* ENTRY: whose */
 	int32_t on;		/* NEXT: the window whose jump it shares; -1: an entry's */

@@ -8,12 +8,12 @@
  *   WINDOW, PADDED  five bytes that end in the exit, or reach into the padding after it (after a
  *                   conditional jump the code may continue)
  *   JOINED          the window before the exit is made longer
- *   HOLE, DUG       a short jump, and a trampoline slot of five bytes within its reach: in
- *                   padding, or in code that is displaced for it
- *   RIDES, NEXT     a jump of which only the first byte is the exit's own (exit_shared.c)
+ *   PADDING_SLOT,   a short jump, and a trampoline slot of five bytes within its reach: in
+ *   CODE_SLOT       padding, or in code that is displaced for it
+ *   SHARED, NEXT    a jump of which only the first byte is the exit's own (exit_shared.c)
  *
- * Entries have chosen their windows and slots before, and keep them. HOLE and the following come
- * after all others are placed, so that they take only what nothing else needs.
+ * Entries have chosen their windows and slots before, and keep them. PADDING_SLOT and the
+ * following come after all others are placed, so that they take only what nothing else needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -159,7 +159,7 @@ static bool lengthen(struct pb_placer *p, struct pb_fn_exit *e)
 	uint32_t recipe;
 
 	if (f && (!w || w->start <= f->addr + f->window)) {
-		if (f->flags & PB_FUNC_RIDES || f->addr + f->window >= e->addr ||
+		if (f->flags & PB_FUNC_SHARES || f->addr + f->window >= e->addr ||
 		    e->addr + e->len - f->addr - f->window > PB_WINDOW_MAX)
 			return false;
 		if (f->via)
@@ -295,7 +295,7 @@ static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window
 		if (pb_exit_work(an, 16))
 			return 0;
 		if (!pb_bit_test(r->starts, at - r->addr) ||
-		    pb_placer_used(an, at, at + PB_DIG_LEN))
+		    pb_placer_used(an, at, at + PB_CODE_SLOT_LEN))
 			continue;
 		u = pb_cfi_find(&an->cfi, at);
 		if (u < 0 || an->units[u] || !pb_placer_alive(p, at, (uint32_t)u) ||
@@ -320,7 +320,7 @@ static bool short_window(struct pb_placer *p, struct pb_fn_exit *e, bool in_code
 	for (unsigned i = 0; i < n; i++) {
 		if (!pb_placer_fits(p, e, at[i], PB_JUMP_SHORT, at[i]))
 			continue;
-		e->why = PB_INEXIT_HOLE;
+		e->why = PB_INEXIT_NO_SLOT;
 		/* the slot must not lie in the window itself */
 		pb_placer_use(an, at[i], at[i] + p->out.head.window_len, true);
 		slot = in_code ? code_slot(p, at[i], &second) : padding_slot(p, at[i]);
@@ -328,7 +328,7 @@ static bool short_window(struct pb_placer *p, struct pb_fn_exit *e, bool in_code
 			pb_placer_use(an, at[i], at[i] + p->out.head.window_len, false);
 			continue;
 		}
-		pb_placer_keep(p, e, at[i], in_code ? PB_EXIT_DUG : PB_EXIT_HOLE);
+		pb_placer_keep(p, e, at[i], in_code ? PB_EXIT_CODE_SLOT : PB_EXIT_PADDING_SLOT);
 		w = &an->exit_windows.v[p->last];
 		if (in_code)
 			slot += PB_JUMP_LEN;

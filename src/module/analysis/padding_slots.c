@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Gives out trampoline slots in the padding between functions: five bytes for a long jump, which a
- * short jump reaches (struct pb_recipe in abi/analysis.h calls them holes). Sites come in the order
- * of their addresses, all reach equally far, and each takes the lowest slot that it reaches: no
- * other choice serves more sites.
+ * short jump reaches (struct pb_recipe in abi/analysis.h). Sites come in the order of their
+ * addresses, all reach equally far, and each takes the lowest slot that it reaches: no other choice
+ * serves more sites.
  */
 #include "base/base.h"
 #include "module/analysis/stages.h"

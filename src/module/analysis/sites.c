@@ -186,7 +186,7 @@ static void use_code(struct pb_an *an, struct pb_fn *f)
 		return;
 	f->via = (int16_t)(at + PB_JUMP_LEN - (f->addr + f->window));
 	f->second_len = second.head.window_len;
-	f->flags |= PB_FUNC_DUG;
+	f->flags |= PB_FUNC_CODE_SLOT;
 	keep_window(an, f, &w);
 	add_recipe(an, &second);
 }
@@ -215,11 +215,11 @@ static void share_jump(struct pb_an *an, struct pb_fn *f, const struct pb_fn *ne
 {
 	struct pb_window_out w;
 
-	if (next->addr != f->addr + PB_JUMP_RIDE || next->refused || next->via || next->window ||
-	    next->kind == PB_SITE_CYG || f->window || make_window(an, f, PB_JUMP_RIDE, &w) ||
-	    w.head.window_len != PB_JUMP_RIDE)
+	if (next->addr != f->addr + PB_JUMP_SHARED || next->refused || next->via || next->window ||
+	    next->kind == PB_SITE_CYG || f->window || make_window(an, f, PB_JUMP_SHARED, &w) ||
+	    w.head.window_len != PB_JUMP_SHARED)
 		return;
-	f->flags |= PB_FUNC_RIDES;
+	f->flags |= PB_FUNC_SHARES;
 	keep_window(an, f, &w);
 }
 

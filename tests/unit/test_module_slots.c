@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where there is no room for the long jump: which hole is taken, in padding and
+/* Where there is no room for the long jump: which slot is taken, in padding and
  * in code, and which isn't; which function shares its jump with the next one; and
  * what the check of an analysis says of them. */
 #include "module_files.h"
 
-/* One function that needs a hole, and one gap that it reaches. */
-static const char *const holes_s =
+/* One function that needs a slot, and one gap that it reaches. */
+static const char *const slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
@@ -26,11 +26,11 @@ static const char *const holes_s =
 	"user third\nuser fourth\n five\n .fill 5,1,0x90\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-static void test_holes(void **unused)
+static void test_slots(void **unused)
 {
-	write_file("holes.s", holes_s);
-	build("gcc -shared -nostdlib holes.s -o holes.so");
-	struct view v = analyse("holes.so", 0);
+	write_file("slots.s", slots_s);
+	build("gcc -shared -nostdlib slots.s -o slots.so");
+	struct view v = analyse("slots.so", 0);
 
 	assert_site(v, "good", PB_SITE_SYMBOL);
 	assert_int_equal(func(v, "good")->via, func(v, "good")->size);
@@ -45,7 +45,7 @@ static void test_holes(void **unused)
 	assert_refused(v, "second", BRANCH);
 	assert_site(v, "third", PB_SITE_SYMBOL);
 	assert_site(v, "fourth", PB_SITE_SYMBOL);
-	assert_int_equal(pb_func_hole(func(v, "fourth")), pb_func_hole(func(v, "third")) + 5);
+	assert_int_equal(pb_func_slot(func(v, "fourth")), pb_func_slot(func(v, "third")) + 5);
 	drop(v);
 }
 
@@ -63,9 +63,9 @@ static bool via_is_refused(struct view v, const char *name, int via)
 	return refused;
 }
 
-static void test_check_holes(void **unused)
+static void test_check_slots(void **unused)
 {
-	struct view v = analyse("holes.so", 0);
+	struct view v = analyse("slots.so", 0);
 	const struct pb_func *third = func(v, "third"), *fourth = func(v, "fourth");
 	int distance = (int)(fourth->addr - third->addr);
 
@@ -84,8 +84,8 @@ static void test_check_holes(void **unused)
 	drop(v);
 }
 
-/* No padding anywhere: holes are dug, or there is none. */
-static const char *const digs_s =
+/* No padding anywhere: slots are in code, or there is none. */
+static const char *const code_slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
@@ -103,7 +103,7 @@ static const char *const digs_s =
 	"beside before\ntiny behind\nfar\n"
 	/* one place for two */
 	"tiny one\ntiny two\nbeside both\nfar\n"
-	/* the farthest that a hole may be, 129 bytes, and one more */
+	/* the farthest that a slot may be, 129 bytes, and one more */
 	"tiny near\n.cfi_startproc\n jmp 1f\n .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
 	"tiny out\n.cfi_startproc\n jmp 1f\n .fill 114,1,0x90\n1: ret\n.cfi_endproc\nbeside beyond\nfar\n"
 	"tiny alone\nfar\n"
@@ -124,43 +124,43 @@ static const char *const digs_s =
 	".globl bare\n.type bare,@function\nbare: xor %eax,%eax\n1: loop\n jne 1b\n ret\n.size bare,.-bare\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-static void assert_dug(struct view v, const char *name, const char *host, unsigned at, unsigned len)
+static void assert_code_slot(struct view v, const char *name, const char *host, unsigned at, unsigned len)
 {
 	const struct pb_func *f = func(v, name);
 
 	assert_site(v, name, PB_SITE_SYMBOL);
-	assert_true(f->flags & PB_FUNC_DUG);
+	assert_true(f->flags & PB_FUNC_CODE_SLOT);
 	assert_int_equal(f->window_len, 2);
-	assert_int_equal(pb_func_dig(f) - func(v, host)->addr, at);
-	assert_int_equal(pb_func_dug(v.a, f)->window_len, len);
+	assert_int_equal(pb_func_code_slot(f) - func(v, host)->addr, at);
+	assert_int_equal(pb_func_code_recipe(v.a, f)->window_len, len);
 }
 
-static void test_digs(void **unused)
+static void test_code_slots_more(void **unused)
 {
 	/* add $3,%eax; mov $5,%ecx; dec %edi */
-	static const uint8_t dug[] = { 0x83, 0xc0, 3, 0xb9, 5, 0, 0, 0, 0xff, 0xcf };
+	static const uint8_t code_slot[] = { 0x83, 0xc0, 3, 0xb9, 5, 0, 0, 0, 0xff, 0xcf };
 
-	write_file("digs.s", digs_s);
-	build("gcc -shared -nostdlib digs.s -o digs.so");
-	struct view v = analyse("digs.so", 0);
+	write_file("code_slots.s", code_slots_s);
+	build("gcc -shared -nostdlib code_slots.s -o code_slots.so");
+	struct view v = analyse("code_slots.so", 0);
 
-	assert_dug(v, "good", "good", 2, 10);
-	assert_memory_equal(pb_recipe_orig(pb_func_dug(v.a, func(v, "good"))), dug, 10);
-	assert_memory_equal(pb_recipe_rest(pb_func_dug(v.a, func(v, "good"))), dug, 10);
-	assert_memory_equal(pb_recipe_code(pb_func_dug(v.a, func(v, "good"))), dug, 10);
-	assert_dug(v, "small", "neighbour", 6, 11);
-	assert_dug(v, "behind", "before", 6, 11);
-	assert_dug(v, "one", "both", 6, 11);
+	assert_code_slot(v, "good", "good", 2, 10);
+	assert_memory_equal(pb_recipe_orig(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
+	assert_memory_equal(pb_recipe_rest(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
+	assert_memory_equal(pb_recipe_code(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
+	assert_code_slot(v, "small", "neighbour", 6, 11);
+	assert_code_slot(v, "behind", "before", 6, 11);
+	assert_code_slot(v, "one", "both", 6, 11);
 	assert_refused(v, "two", SHORT);
-	assert_dug(v, "near", "last", 6, 11);
+	assert_code_slot(v, "near", "last", 6, 11);
 	assert_refused(v, "out", SHORT);
 	assert_refused(v, "alone", SHORT);
 	assert_refused(v, "entered", BRANCH);
 	assert_refused(v, "taken", BRANCH);
 	assert_refused(v, "computed", BRANCH);
-	assert_dug(v, "fixed", "fixed", 2, 10);
+	assert_code_slot(v, "fixed", "fixed", 2, 10);
 	assert_refused(v, "boundary", BRANCH);
-	assert_dug(v, "ends", "ends", 5, 10);
+	assert_code_slot(v, "ends", "ends", 5, 10);
 	assert_refused(v, "short_of", BRANCH);
 	assert_refused(v, "calls", BRANCH);
 	assert_refused(v, "data", BRANCH);
@@ -169,16 +169,16 @@ static void test_digs(void **unused)
 }
 
 /* The check of an analysis with one thing changed. */
-static void test_check_digs(void **unused)
+static void test_check_code_slots(void **unused)
 {
-	struct view v = analyse("digs.so", 0);
+	struct view v = analyse("code_slots.so", 0);
 	const struct pb_func *good = func(v, "good");
-	size_t at = (size_t)((const uint8_t *)pb_func_dug(v.a, good) - (const uint8_t *)v.a);
-	size_t pairs = (size_t)((const uint8_t *)pb_recipe_pairs(pb_func_dug(v.a, good)) - (const uint8_t *)v.a);
+	size_t at = (size_t)((const uint8_t *)pb_func_code_recipe(v.a, good) - (const uint8_t *)v.a);
+	size_t pairs = (size_t)((const uint8_t *)pb_recipe_pairs(pb_func_code_recipe(v.a, good)) - (const uint8_t *)v.a);
 	size_t flags = (size_t)((const uint8_t *)&good->flags - (const uint8_t *)v.a);
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
 	struct pb_pair *pair = (struct pb_pair *)(copy + pairs);
-	struct pb_recipe *dug = (struct pb_recipe *)(copy + at);
+	struct pb_recipe *code_slot = (struct pb_recipe *)(copy + at);
 
 	assert_false(via_is_refused(v, "good", good->via));
 	assert_true(via_is_refused(v, "good", good->via - 1));	/* in the window */
@@ -186,24 +186,24 @@ static void test_check_digs(void **unused)
 	assert_true(via_is_refused(v, "good", 0));
 	memcpy(copy, v.a, v.size);
 	assert_int_equal(pair[1].orig, 3);
-	pair[1].orig = 5;	/* an instruction at the hole */
+	pair[1].orig = 5;	/* an instruction at the slot */
 	assert_true(pb_analysis_check(copy, v.size));
 	pair[1].orig = 4;
 	assert_false(pb_analysis_check(copy, v.size));
-	dug->window_len = 9;	/* no room for two jumps */
+	code_slot->window_len = 9;	/* no room for two jumps */
 	assert_true(pb_analysis_check(copy, v.size));
 	memcpy(copy, v.a, v.size);
-	dug->len = PB_RECIPE_MAX + 1;
+	code_slot->len = PB_RECIPE_MAX + 1;
 	assert_true(pb_analysis_check(copy, v.size));
 	memcpy(copy, v.a, v.size);
-	copy[flags] &= (uint8_t)~PB_FUNC_DUG; /* then it's padding: still sound */
+	copy[flags] &= (uint8_t)~PB_FUNC_CODE_SLOT; /* then it's padding: still sound */
 	assert_false(pb_analysis_check(copy, v.size));
 	free(copy);
 	drop(v);
 }
 
 /* A byte, and what may follow. */
-static const char *const rides_s =
+static const char *const shared_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
@@ -211,47 +211,47 @@ static const char *const rides_s =
 	".macro one name\nF \\name\n ret\nE \\name\n.endm\n"
 	".macro five name\nF \\name\n mov $1,%eax\n ret\nE \\name\n.endm\n"
 	".text\nfar\n"
-	"one rider\nfive carrier\nfar\n"
+	"one lone\nfive next\nfar\n"
 	"one first\none second\nfive third\nfar\n"
 	"one refused\nF syscall\n syscall\n ret\nE syscall\nfar\n"
 	"one marked\nF endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\nfar\n"
-	"one holed\nF dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
+	"one slotted\nF dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
 	"one apart\n ret\nfive far_behind\nfar\n"
 	"F falls\n nop\nE falls\nfive into\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-static void test_rides(void **unused)
+static void test_shared(void **unused)
 {
 	const struct pb_func *f;
 
-	write_file("rides.s", rides_s);
-	build("gcc -shared -nostdlib rides.s -o rides.so");
-	struct view v = analyse("rides.so", 0);
+	write_file("shared.s", shared_s);
+	build("gcc -shared -nostdlib shared.s -o shared.so");
+	struct view v = analyse("shared.so", 0);
 
-	assert_site(v, "rider", PB_SITE_SYMBOL);
-	f = func(v, "rider");
-	assert_int_equal(f->flags & (PB_FUNC_RIDES | PB_FUNC_DUG), PB_FUNC_RIDES);
+	assert_site(v, "lone", PB_SITE_SYMBOL);
+	f = func(v, "lone");
+	assert_int_equal(f->flags & (PB_FUNC_SHARES | PB_FUNC_CODE_SLOT), PB_FUNC_SHARES);
 	assert_int_equal(f->window_len, 1);
 	assert_int_equal(pb_func_jump_len(f), 1);
 	assert_int_equal(pb_func_recipe(v.a, f)->len, 1);
 	assert_int_equal(*pb_recipe_code(pb_func_recipe(v.a, f)), 0xc3);
-	assert_true(pb_func_carries(v.a, func(v, "carrier")));
-	assert_false(pb_func_carries(v.a, f));
-	assert_int_equal(pb_func_jump_len(func(v, "carrier")), 5);
-	/* a rider can't carry */
+	assert_true(pb_func_is_second(v.a, func(v, "next")));
+	assert_false(pb_func_is_second(v.a, f));
+	assert_int_equal(pb_func_jump_len(func(v, "next")), 5);
+	/* the first of two can't be the second of others */
 	assert_refused(v, "first", SHORT);
 	assert_site(v, "second", PB_SITE_SYMBOL);
-	assert_true(pb_func_carries(v.a, func(v, "third")));
+	assert_true(pb_func_is_second(v.a, func(v, "third")));
 	assert_refused(v, "refused", SHORT);
 	assert_refused(v, "marked", SHORT);
-	assert_true(func(v, "dug")->flags & PB_FUNC_DUG);
-	assert_refused(v, "holed", SHORT);
+	assert_true(func(v, "dug")->flags & PB_FUNC_CODE_SLOT);
+	assert_refused(v, "slotted", SHORT);
 	assert_refused(v, "apart", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	drop(v);
 }
 
-/* The check of rides.so with f's, or the next one's, byte at the offset changed. */
+/* The check of shared.so with f's, or the next one's, byte at the offset changed. */
 static int check_with(struct view v, const struct pb_func *f, size_t offset, uint8_t value)
 {
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
@@ -264,42 +264,42 @@ static int check_with(struct view v, const struct pb_func *f, size_t offset, uin
 	return ret;
 }
 
-static void test_check_rides(void **unused)
+static void test_check_shared(void **unused)
 {
-	struct view v = analyse("rides.so", 0);
-	const struct pb_func *rider = func(v, "rider"), *carrier = func(v, "carrier");
+	struct view v = analyse("shared.so", 0);
+	const struct pb_func *first = func(v, "lone"), *second = func(v, "next");
 	size_t flags = offsetof(struct pb_func, flags), via = offsetof(struct pb_func, via);
 
-	assert_int_equal(check_with(v, rider, flags, rider->flags), 0);
-	assert_int_not_equal(check_with(v, rider, flags, PB_FUNC_GLOBAL), 0);
-	assert_int_not_equal(check_with(v, carrier, flags, PB_FUNC_RIDES), 0);
-	assert_int_not_equal(check_with(v, rider, via, 20), 0);
-	assert_int_not_equal(check_with(v, carrier, via, 20), 0);
-	assert_int_not_equal(check_with(v, rider, offsetof(struct pb_func, window_len), 2), 0);
-	assert_int_not_equal(check_with(v, rider, offsetof(struct pb_func, window), 1), 0);
-	assert_int_not_equal(check_with(v, carrier, offsetof(struct pb_func, window), 4), 0);
-	assert_int_not_equal(check_with(v, carrier, offsetof(struct pb_func, kind), PB_SITE_CYG), 0);
-	assert_int_not_equal(check_with(v, carrier, offsetof(struct pb_func, addr),
-					(uint8_t)(carrier->addr + 1)), 0);
+	assert_int_equal(check_with(v, first, flags, first->flags), 0);
+	assert_int_not_equal(check_with(v, first, flags, PB_FUNC_GLOBAL), 0);
+	assert_int_not_equal(check_with(v, second, flags, PB_FUNC_SHARES), 0);
+	assert_int_not_equal(check_with(v, first, via, 20), 0);
+	assert_int_not_equal(check_with(v, second, via, 20), 0);
+	assert_int_not_equal(check_with(v, first, offsetof(struct pb_func, window_len), 2), 0);
+	assert_int_not_equal(check_with(v, first, offsetof(struct pb_func, window), 1), 0);
+	assert_int_not_equal(check_with(v, second, offsetof(struct pb_func, window), 4), 0);
+	assert_int_not_equal(check_with(v, second, offsetof(struct pb_func, kind), PB_SITE_CYG), 0);
+	assert_int_not_equal(check_with(v, second, offsetof(struct pb_func, addr),
+					(uint8_t)(second->addr + 1)), 0);
 	drop(v);
 }
 
 static void test_damaged(void **unused)
 {
-	check_damaged("holes.so");
-	check_damaged("digs.so");
-	check_damaged("rides.so");
+	check_damaged("slots.so");
+	check_damaged("code_slots.so");
+	check_damaged("shared.so");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_check_holes),
-		cmocka_unit_test(test_digs),
-		cmocka_unit_test(test_check_digs),
-		cmocka_unit_test(test_rides),
-		cmocka_unit_test(test_check_rides),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_check_slots),
+		cmocka_unit_test(test_code_slots_more),
+		cmocka_unit_test(test_check_code_slots),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_check_shared),
 		cmocka_unit_test(test_damaged),
 	};
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Shared jumps, for functions and exits of one byte: the first jump has only its opcode there, and
+ * the first four bytes of the second jump as its displacement (abi/analysis.h).
+ *
+ *   first    e9			jmp rel32, to its target
+ *   second   e9 d0 d1 d2 d3	jmp rel32, to its target
+ *
+ *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
+ *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
+ *
+ * One displacement settles both targets. So each target is a page of its own, as far from the
+ * module as d3 and d2 say. As in map_near(): below it, where only the loader puts things, or at the
+ * far end above it, where there is nothing below.
+ */
+#include <sys/mman.h>
+#include "engine/text/text_priv.h"
+#include "arch/x86_64/stub.h"
+#include "base/pages.h"
+#include "base/sys.h"
+
+#define PAGE		4096ul
+#define MAX_SHARED	2048
+#define LOW_IMAGE	0x90000000ul	/* nothing as far below as it is far above */
+#define NEAREST		0x10u		/* of d3, d2: a quarter of a gigabyte */
+#define FARTHEST	0x7eu
+
+static struct shared {
+	const struct pb_module *m;	/* NULL: free */
+	uint64_t first;			/* its address; the second is at the next byte */
+	uint64_t target[2];		/* the first's, the second's */
+} table[MAX_SHARED];
+static uint32_t nr_shared;
+
+static uint64_t page_of(uint64_t a)
+{
+	return a & ~(PAGE - 1);
+}
+
+static bool in_one_page(uint64_t at)
+{
+	return page_of(at) == page_of(at + PB_JUMP_LEN - 1);
+}
+
+/* The second's displacement whose higher bytes are both d. */
+static bool place(struct shared *r, uint64_t first, uint32_t d)
+{
+	for (uint32_t d0 = 0; d0 < 16; d0++) {
+		uint32_t rel = d << 24 | d << 16 | d0;
+
+		r->target[0] = first + PB_JUMP_LEN + (uint64_t)(int64_t)(int32_t)(rel << 8 | 0xe9);
+		r->target[1] = first + 1 + PB_JUMP_LEN + (uint64_t)(int64_t)(int32_t)rel;
+		if (in_one_page(r->target[0]) && in_one_page(r->target[1]))
+			return true;
+	}
+	return false;
+}
+
+static bool map_page(uint64_t at)
+{
+	long p;
+
+	if (at < 0x10000 || at >> 47 || pb_module_at(at))
+		return false;
+	at = page_of(at);
+	p = pb_pages_map(at, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if ((uint64_t)p == at)
+		pb_pages_dump(at, PAGE);
+	else if (!pb_sys_failed(p))
+		pb_pages_unmap((uint64_t)p, PAGE);	/* a kernel without NOREPLACE */
+	return (uint64_t)p == at;
+}
+
+static bool map_both(const struct shared *r)
+{
+	if (!map_page(r->target[0]))
+		return false;
+	if (map_page(r->target[1]))
+		return true;
+	pb_pages_unmap((uint64_t)page_of(r->target[0]), PAGE);
+	return false;
+}
+
+static bool write_jump(uint64_t at, uint64_t to)
+{
+	return !pb_jump_emit((uint8_t *)at, at, to) &&
+	       !pb_sys(SYS_mprotect, page_of(at), PAGE, PROT_READ | PROT_EXEC);
+}
+
+static void unmap_both(const struct shared *r)
+{
+	pb_pages_unmap((uint64_t)page_of(r->target[0]), PAGE);
+	pb_pages_unmap((uint64_t)page_of(r->target[1]), PAGE);
+}
+
+static bool find_targets(struct shared *r, uint64_t first)
+{
+	bool up = first < LOW_IMAGE;
+
+	for (uint32_t i = NEAREST; i <= FARTHEST; i++)
+		if (place(r, first, up ? FARTHEST + NEAREST - i : 0x100 - i) && map_both(r))
+			return true;
+	return false;
+}
+
+static struct shared *free_shared(void)
+{
+	for (uint32_t i = 0; i < nr_shared; i++)
+		if (!table[i].m)
+			return &table[i];
+	if (nr_shared == MAX_SHARED)
+		return NULL;
+	__atomic_store_n(&nr_shared, nr_shared + 1, __ATOMIC_RELEASE);
+	return &table[nr_shared - 1];
+}
+
+bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint64_t second_to)
+{
+	struct shared *r = free_shared();
+
+	if (!r || !find_targets(r, first))
+		return false;
+	if (!write_jump(r->target[0], to) || !write_jump(r->target[1], second_to)) {
+		unmap_both(r);
+		return false;
+	}
+	r->first = first;
+	__atomic_store_n(&r->m, m, __ATOMIC_RELEASE);
+	return true;
+}
+
+uint64_t pb_shared_target(uint64_t second)
+{
+	for (uint32_t i = 0; i < nr_shared; i++)
+		if (table[i].m && table[i].first + PB_JUMP_SHARED == second)
+			return table[i].target[1];
+	return 0;
+}
+
+uint64_t pb_shared_at(uint64_t pc)
+{
+	uint32_t nr = __atomic_load_n(&nr_shared, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!__atomic_load_n(&table[i].m, __ATOMIC_ACQUIRE))
+			continue;
+		if (pc == table[i].target[0])
+			return table[i].first;
+		if (pc == table[i].target[1])
+			return table[i].first + PB_JUMP_SHARED;
+	}
+	return 0;
+}
+
+void pb_shared_remove(const struct pb_module *m)
+{
+	for (uint32_t i = 0; i < nr_shared; i++) {
+		if (table[i].m != m)
+			continue;
+		__atomic_store_n(&table[i].m, NULL, __ATOMIC_RELEASE);
+		unmap_both(&table[i]);
+	}
+}
