@@ -1,7 +1,49 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes one batch of changes to the program's text, for ftrace.c. Changes are collected in parts,
- * and each part is written as a whole before the next begins.
+ * Writes one batch of changes to the program's text, for ftrace.c: all of it, or none.
+ *
+ * Owner. A batch belongs to the holder of the text's lock: the first thread at the start, the
+ * thread that runs the loader's hook, or the agent's thread. All functions here are its own; the
+ * tables need no atomic access. It first adds changes, which writes nothing to the text, then
+ * commits them.
+ *
+ * States of a place (a site or a window of exits), each of which the text may keep for ever:
+ *
+ *   plain       the program's bytes
+ *   stub        the stub exists, with an idle handler; the text is as before
+ *   slot        PB_HAS_SLOT: the jump from the trampoline slot to the stub stands
+ *   patched     PB_HAS_WINDOW: the jump stands in the window
+ *
+ * One rule makes each order of them safe: a jump stands only while all that it leads to stands.
+ * So a stub is executable before any jump leads to it, and is never freed while its module is
+ * mapped. A slot is written before the window that jumps to it and given back after it. Of two
+ * shared jumps the first, whose displacement is the second's bytes, is written after the second
+ * and taken out before it. That is what the parts below are for.
+ *
+ * Who waits for whom. At the start there is one thread, and text that the loader has just mapped is
+ * run by none: such text is written at once. In live text the owner is the agent's thread, which
+ * runs no code of the program and blocks all signals. It waits for a helper (arch/x86_64/stop.h).
+ * The helper waits until each other thread has stopped, for 20 ms at most, writes, and lets them
+ * go. A thread inside dlopen may wait for the text's lock meanwhile, and is stopped there. Neither
+ * the owner nor the helper needs anything that a stopped thread holds.
+ *
+ * What a thread sees. It never runs while bytes are written, so it sees each patch whole. A large
+ * part takes several stops, and between stops it may run anywhere: by the rule it finds the state
+ * from before or after each patch, both of which are correct code. A thread that was stopped inside
+ * bytes that a patch replaces goes on at the copy of its instruction in the stub; at the first byte
+ * it stays and takes what is there then. (In a slot the first byte counts as inside, because the
+ * slot's jump goes away.) A thread in a stub runs on and leaves it by itself. The kernel's return
+ * to a stopped thread serializes its instruction stream, so that it fetches the new bytes.
+ *
+ * What a signal handler sees. It is code of a thread, so all of this holds for it. The frame below
+ * it may hold a program counter inside replaced bytes: the helper searches the stacks for such
+ * frames, first asks for another stop, in the hope that the handler returns, and in the end moves
+ * the counter (doc/design/text.md, "Stop the world").
+ *
+ * Failure. Before a part is written, its patches remember the old bytes and how many of them may
+ * be in the text (`done`). If a stop can't be had, the parts are taken back in the other order, so
+ * that the rule holds on the way back too. If that fails as well, some places keep their new state,
+ * and pb_text_look() reads from the text which.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>
@@ -16,9 +58,7 @@
 uint64_t pb_text_ns;
 
 /*
- * The batch, in the order in which it is written, each part complete before
- * the next begins: large ones take several stops, between which threads run.
- * What fails is taken back in the other order.
+ * The parts, in the order in which they are written, each complete before the next begins.
  *
  *   SLOTS_ON	slots get their jump; nothing leads there yet
  *   SHARED_OFF	windows with the first of two shared jumps; the second still stands
@@ -73,7 +113,7 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	memcpy(p->bytes, bytes, len);
 }
 
-/* In padding. When the jump is taken out a thread may stand at it. */
+/* A slot in padding. When the jump is taken out a thread may stand at it. */
 static void add_slot(struct part *part, uint64_t slot, const uint8_t *to)
 {
 	size_t nr = part->nr;
@@ -275,6 +315,7 @@ static void set_has(struct pb_site *s, unsigned has)
 		    (has & PB_HAS_SLOT ? FTRACE_FL_SLOT : 0);
 }
 
+/* From plain to patched, as far as it isn't: the stub is made now, the rest joins the batch. */
 static void change_on(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
@@ -285,6 +326,7 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 
 	if (!s->stub && !make_stub(m, s))
 		return;
+	/* the second of two shared jumps first, or neither */
 	if (is_first(m, s)) {
 		pb_text_change(m, s + 1, true);
 		err = pb_text_settled(s + 1, true) ? 0 : -ERANGE;
@@ -303,6 +345,7 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
 	unsigned has = has_of(s);
 
+	/* a second jump stands while its first does, whoever wants that */
 	if ((is_second(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_shared_first_is_on(m, s))
 		return;
 	pb_batch_off(m, &p, &has);
@@ -385,6 +428,7 @@ static int write_part(struct part *part, bool live)
 
 	if (!part->nr)
 		return 0;
+	/* nobody runs this text */
 	if (!live) {
 		part->done = part->nr;
 		return pb_text_poke(part->p, part->nr, -1);
@@ -429,6 +473,7 @@ static void take_back(bool live)
 	for (int i = NR_PARTS; i-- && !err;) {
 		struct part *part = &batch[i];
 
+		/* a part that the batch didn't come to has none done */
 		part->nr = part->done;
 		for (size_t k = 0; k < part->nr; k++)
 			memcpy(part->p[k].bytes, part->p[k].old, part->p[k].len);
@@ -439,8 +484,10 @@ static void take_back(bool live)
 int pb_text_commit(bool live)
 {
 	uint64_t t0 = pb_now_ns();
+	/* stubs become executable before a jump leads there */
 	int err = batch_error ? batch_error : pb_stubs_seal();
 
+	/* the way back is prepared before the first byte is written */
 	for (int i = 0; i < NR_PARTS; i++) {
 		sort_patches(batch[i].p, batch[i].nr);
 		save_old(&batch[i]);
@@ -449,6 +496,7 @@ int pb_text_commit(bool live)
 		err = write_part(&batch[i], live);
 	if (err)
 		take_back(live);
+	/* a stub is announced also if its jump was taken back: a thread may be in it */
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
 		if (m->present && m->stubs_used && !m->jit)
 			pb_jit_announce(m);
