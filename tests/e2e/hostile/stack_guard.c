@@ -7,15 +7,9 @@
  * @no_return 200000
  * @lost 20000
  */
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <ucontext.h>
-#include "hostile.h"
+#include "overflow.h"
 
-static sigjmp_buf env;
-static char *stack_low;
 static int by_others;
 extern char __executable_start[], etext[];
 
@@ -63,7 +57,7 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 	ucontext_t *uc = context;
 	char *pc = (char *)uc->uc_mcontext.gregs[REG_RIP], *fault = si->si_addr;
 
-	if (fault >= stack_low || fault < stack_low - 65536)
+	if (!in_guard(fault))
 		die("a fault at %p", fault);
 	by_others += pc < __executable_start || pc >= etext;
 	siglongjmp(env, 1);
@@ -76,33 +70,9 @@ static KEEP void one_overflow(int n)
 	marker_begin(n);
 }
 
-static KEEP void *thread_main(void *arg)
-{
-	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
-	int n;
-
-	check(!sigaltstack(&ss, NULL));
-	for (n = 0; n < 200; n++)
-		one_overflow(n);
-	return NULL;
-}
-
 int main(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	size_t size = 64 << 10;
-	char *m = mmap(NULL, size + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	pthread_attr_t attr;
-	pthread_t t;
-
-	check(m != MAP_FAILED);
-	stack_low = m + 65536;
-	check(!mprotect(stack_low, size, PROT_READ | PROT_WRITE));
-	check(!sigaction(SIGSEGV, &sa, NULL));
-	check(!pthread_attr_init(&attr));
-	check(!pthread_attr_setstack(&attr, stack_low, size));
-	check(!pthread_create(&t, &attr, thread_main, NULL));
-	check(!pthread_join(t, NULL));
+	overflow(200, 64 << 10, on_segv);
 	if (by_others)
 		die("%d of 200 faults at the stack's end are none of the program's code", by_others);
 	puts("200 overflows");

@@ -7,14 +7,9 @@
  * @buffer 128M
  * @lost 2080
  */
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include "hostile.h"
+#include "overflow.h"
 
-static sigjmp_buf env;
-static char *volatile fault, *stack_low;
+static char *volatile fault;
 
 static KEEP long endless(long n)
 {
@@ -35,37 +30,13 @@ static KEEP void one_overflow(int n)
 	fault = NULL;
 	if (!sigsetjmp(env, 1))
 		endless(0);
-	check(fault < stack_low && fault >= stack_low - 65536);
+	check(in_guard(fault));
 	marker_begin(n);
-}
-
-static KEEP void *thread_main(void *arg)
-{
-	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
-	int n;
-
-	check(!sigaltstack(&ss, NULL));
-	for (n = 0; n < 20; n++)
-		one_overflow(n);
-	return NULL;
 }
 
 int main(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	size_t size = 512 << 10;
-	char *m = mmap(NULL, size + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	pthread_attr_t attr;
-	pthread_t t;
-
-	check(m != MAP_FAILED);
-	stack_low = m + 65536;
-	check(!mprotect(stack_low, size, PROT_READ | PROT_WRITE));
-	check(!sigaction(SIGSEGV, &sa, NULL));
-	check(!pthread_attr_init(&attr));
-	check(!pthread_attr_setstack(&attr, stack_low, size));
-	check(!pthread_create(&t, &attr, thread_main, NULL));
-	check(!pthread_join(t, NULL));
+	overflow(20, 512 << 10, on_segv);
 	puts("20 overflows");
 	return 0;
 }
