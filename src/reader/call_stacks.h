@@ -13,7 +13,7 @@
 struct pb_open_call {
 	uint64_t start;
 	uint64_t child;		/* the view's: time in traced callees */
-	uint64_t aux;		/* the view's */
+	uint64_t aux;		/* not 0: taken along by a fork (call_walk.h); or the view's */
 	uint32_t site;
 	uint32_t view;		/* the view's; 0 when pushed */
 	uint32_t select;	/* the view's, too */
@@ -21,7 +21,7 @@ struct pb_open_call {
 				 * data, too, and counts */
 };
 
-/* Not if it was taken along by a fork (then a view sets aux), or is known twice. */
+/* Not if it was taken along by a fork (then aux is set), or is known twice. */
 static inline bool pb_open_call_counts(const struct pb_open_call *call)
 {
 	return !call->aux && !call->elsewhere;

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 
 #include "base/base.h"
+#include "reader/call_walk.h"
 #include "view/select.h"
 #include "view/site_numbers.h"
 
@@ -38,6 +39,7 @@ _Static_assert(sizeof(struct sum) == 64, "a cache line");
 
 struct maker {
 	const struct pb_view *view;
+	struct pb_report *report;
 	bool selects;
 	uint64_t latest;	/* time of all events; where the user chose */
 	struct sum *sums;
@@ -114,18 +116,17 @@ static uint64_t known_start(const struct pb_event *ev)
 	return ev->kind == PB_EV_EXIT && ev->time >= start ? start : 0;
 }
 
-static void on_end(struct maker *m, const struct pb_event *ev)
+static void on_end(struct maker *m, const struct pb_event *ev, unsigned calls)
 {
 	struct sum *s;
 	uint64_t start;
 
 	if (!ev->call) {
-		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls +=
-			!(ev->flags & PB_EV_COUNTED);
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls;
 		return;
 	}
 	s = leave(m, ev);
-	s->calls += pb_open_call_counts(ev->call);
+	s->calls += calls;
 	start = known_start(ev);
 	if (start) {
 		add_time(s, ev->time - start, ev->call->child);
@@ -142,18 +143,16 @@ static void on_begin(struct maker *m, const struct pb_event *ev, uint32_t number
 		return;
 	ev->call->view = number;
 	m->sums[number].active++;
-	if (pb_unlikely(ev->flags & PB_EV_INHERITED))
-		ev->call->aux = ev->time | !ev->time;	/* not 0 without a clock, either */
 }
 
-static inline void on_event(struct maker *m, const struct pb_event *ev)
+static inline void on_event(struct maker *m, const struct pb_event *ev, unsigned calls)
 {
 	struct sum *s;
 
 	switch (ev->kind) {
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
-		s->calls++;
+		s->calls += calls;
 		add_time(s, ev->time - ev->start, 0);
 		add_to_parent(ev, ev->time - ev->start);
 		break;
@@ -161,10 +160,10 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 		on_begin(m, ev, pb_sites_number(&m->sites, ev->image, ev->site));
 		break;
 	case PB_EV_EXIT: case PB_EV_END:
-		on_end(m, ev);
+		on_end(m, ev, calls);
 		break;
 	case PB_EV_CALL: case PB_EV_FUNC:
-		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls++;
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls;
 		break;
 	default:
 		break;
@@ -173,7 +172,7 @@ static inline void on_event(struct maker *m, const struct pb_event *ev)
 
 /* --- the same for a part of the calls ------------------------------------ */
 
-static void on_end_selected(struct maker *m, const struct pb_event *ev)
+static void on_end_selected(struct maker *m, const struct pb_event *ev, unsigned calls)
 {
 	struct sum *s = leave(m, ev);
 	uint64_t start = known_start(ev), from = start ? start : ev->start, to = ev->time;
@@ -183,13 +182,13 @@ static void on_end_selected(struct maker *m, const struct pb_event *ev)
 		add_to_parent(ev, ev->call->child);
 		return;
 	}
-	s->calls += pb_open_call_counts(ev->call);
+	s->calls += calls;
 	if (start)
 		add_time(s, to - from, ev->call->child);
 	add_to_parent(ev, start ? to - from : ev->call->child);
 }
 
-static void on_event_selected(struct maker *m, const struct pb_event *ev)
+static void on_event_selected(struct maker *m, const struct pb_event *ev, unsigned calls)
 {
 	bool visible = pb_select(m->view, ev) & PB_SEL_VISIBLE;
 	uint32_t number = visible ? pb_sites_number(&m->sites, ev->image, ev->site) : 0;
@@ -203,7 +202,7 @@ static void on_event_selected(struct maker *m, const struct pb_event *ev)
 		return;
 	case PB_EV_EXIT: case PB_EV_END:
 		if (ev->call) {
-			on_end_selected(m, ev);
+			on_end_selected(m, ev, calls);
 			return;
 		}
 		break;
@@ -211,7 +210,7 @@ static void on_event_selected(struct maker *m, const struct pb_event *ev)
 		if (!visible || !pb_select_long(m->view, start, end) ||
 		    !pb_select_clip(m->view, &start, &end))
 			return;
-		m->sums[number].calls++;
+		m->sums[number].calls += calls;
 		add_time(&m->sums[number], end - start, 0);
 		add_to_parent(ev, end - start);
 		return;
@@ -220,7 +219,7 @@ static void on_event_selected(struct maker *m, const struct pb_event *ev)
 	default:
 		break;
 	}
-	m->sums[number].calls += !m->view->min_ns && !(ev->flags & PB_EV_COUNTED) &&
+	m->sums[number].calls += !m->view->min_ns && calls &&
 				 pb_select_clip(m->view, &start, &end);
 }
 
@@ -255,64 +254,57 @@ static int make_rows(struct maker *m, struct pb_report *r, const struct pb_clock
 	return 0;
 }
 
-static bool open_counts(const struct maker *m, uint32_t select, uint64_t start)
+static bool add_event(void *arg, const struct pb_event *ev, unsigned calls)
 {
-	return !m->selects || pb_select_open(m->view, select, start, m->latest);
+	struct maker *m = arg;
+
+	if (pb_unlikely(ev->stack != m->stack))
+		change_stack(m, ev->stack, depth_before(ev));
+	if (pb_unlikely(m->selects))
+		on_event_selected(m, ev, calls);
+	else
+		on_event(m, ev, calls);
+	m->budget += BUDGET_RECORD;
+	return true;
 }
 
-/* The calls that were still open count as calls without a known time. */
-static void add_open(struct maker *m, struct pb_report *r, struct pb_stream *stream)
+/* A call that is still open counts as one without a known time. */
+static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
+		     unsigned calls)
 {
-	struct pb_call_stack *s;
+	struct maker *m = arg;
+	uint32_t select = call ? call->select : s->leaf_select;
+	uint64_t start = call ? call->start : s->leaf_start;
+	uint32_t number;
 
-	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
-		for (uint32_t n = 0; n < s->depth; n++)
-			if (open_counts(m, s->calls[n].select, s->calls[n].start)) {
-				m->sums[s->calls[n].view].calls +=
-					pb_open_call_counts(&s->calls[n]);
-				r->open++;
-			}
-		if (!s->leaf_site || !open_counts(m, s->leaf_select, s->leaf_start))
-			continue;
-		m->sums[pb_sites_number(&m->sites, s->image, s->leaf_site)].calls +=
-			!s->leaf_inherited;
-		r->open++;
-	}
+	if (m->selects && !pb_select_open(m->view, select, start, m->latest))
+		return;
+	number = call ? call->view : pb_sites_number(&m->sites, s->image, s->leaf_site);
+	m->sums[number].calls += calls;
+	m->report->open++;
 }
 
-static int make(const struct pb_view *v, struct pb_report *r, struct maker *m, bool by_time)
+static int make(struct maker *m, bool by_time)
 {
-	struct pb_stream s;
-	struct pb_event ev;
-	int ret = pb_stream_open(&s, v->data, by_time, v->tids, v->nr_tids);
+	const struct pb_view *v = m->view;
+	struct pb_report *r = m->report;
+	struct pb_call_walk w = { .data = v->data, .tids = v->tids, .nr_tids = v->nr_tids,
+				  .by_time = by_time, .arg = m, .event = add_event,
+				  .open = add_open };
+	int ret = pb_call_walk(&w);
 
 	if (ret)
 		return ret;
-	while (pb_stream_next(&s, &ev) && (by_time || !s.shared)) {
-		if (pb_unlikely(ev.stack != m->stack))
-			change_stack(m, ev.stack, depth_before(&ev));
-		if (pb_unlikely(m->selects))
-			on_event_selected(m, &ev);
-		else
-			on_event(m, &ev);
-		m->budget += BUDGET_RECORD;
-	}
-	if (s.shared && !by_time) {
-		pb_stream_close(&s);
-		return -EAGAIN;
-	}
-	add_open(m, r, &s);
 	if (m->selects)
 		m->sums[0] = (struct sum){ 0 };
-	r->totals = *pb_stream_totals(&s);
+	r->totals = w.totals;
 	r->by_time = by_time;
-	pb_stream_close(&s);
 	return make_rows(m, r, &v->data->clock);
 }
 
 int pb_report_make(const struct pb_view *v, struct pb_report *r)
 {
-	struct maker m = { .view = v, .selects = pb_view_selects(v) };
+	struct maker m = { .view = v, .report = r, .selects = pb_view_selects(v) };
 	size_t size;
 	int ret;
 
@@ -331,7 +323,7 @@ int pb_report_make(const struct pb_view *v, struct pb_report *r)
 			ret = -ENOMEM;
 			break;
 		}
-		ret = make(v, r, &m, by_time);
+		ret = make(&m, by_time);
 		munmap(m.sums, size);
 		if (ret != -EAGAIN)
 			break;

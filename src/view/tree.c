@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "reader/call_walk.h"
 
 static uint32_t hash_of(uint32_t parent, uint32_t number)
 {
@@ -174,7 +175,7 @@ static uint32_t node_of(struct pb_tree *t, const struct pb_event *ev)
 
 /* A call that isn't chosen has the node of the one around it. */
 static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev,
-		   bool visible)
+		   bool visible, unsigned calls)
 {
 	const struct pb_open_call *call = ev->call;
 	uint64_t start = call->aux ? call->aux : ev->start, end = ev->time;
@@ -185,14 +186,15 @@ static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_e
 		add_child(ev, call->child);
 		return;
 	}
-	t->nodes[call->view].calls += pb_open_call_counts(call);
+	t->nodes[call->view].calls += calls;
 	if (known)
 		add(t, ev, call->view, end - start, call->child);
 	else
 		add_child(ev, call->child);
 }
 
-static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev)
+static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev,
+		     unsigned calls)
 {
 	bool visible = !t->selects || pb_select(v, ev) & PB_SEL_VISIBLE;
 	uint64_t start = ev->start ? ev->start : ev->time, end = ev->time;
@@ -203,12 +205,10 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 		if (!ev->call)
 			return;
 		ev->call->view = visible ? node_of(t, ev) : around(ev);
-		if (ev->flags & PB_EV_INHERITED)
-			ev->call->aux = ev->time | !ev->time;
 		return;
 	case PB_EV_EXIT: case PB_EV_END:
 		if (ev->call) {
-			on_end(t, v, ev, visible);
+			on_end(t, v, ev, visible, calls);
 			return;
 		}
 		break;
@@ -217,7 +217,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 				   !pb_select_clip(v, &start, &end)))
 			return;
 		node = node_of(t, ev);
-		t->nodes[node].calls++;
+		t->nodes[node].calls += calls;
 		add(t, ev, node, end - start, 0);
 		return;
 	case PB_EV_LEAF_OPEN:
@@ -228,33 +228,36 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 	default:
 		break;
 	}
-	if (visible && !v->min_ns && !(ev->flags & PB_EV_COUNTED) &&
-	    pb_select_clip(v, &start, &end)) {
+	if (visible && !v->min_ns && calls && pb_select_clip(v, &start, &end)) {
 		node = node_of(t, ev);		/* may move the nodes */
-		t->nodes[node].calls++;
+		t->nodes[node].calls += calls;
 	}
 }
 
-static bool open_counts(const struct pb_tree *t, const struct pb_view *v, uint32_t select,
-			uint64_t start, uint64_t latest)
+struct maker {
+	struct pb_tree *tree;
+	const struct pb_view *view;
+	uint64_t latest;	/* time of all events */
+};
+
+static bool add_event(void *arg, const struct pb_event *ev, unsigned calls)
 {
-	return !t->selects || pb_select_open(v, select, start, latest);
+	struct maker *m = arg;
+
+	on_event(m->tree, m->view, ev, calls);
+	m->latest = ev->time > m->latest ? ev->time : m->latest;
+	return !m->tree->nomem;
 }
 
-/* The calls that were still open. */
-static void add_open(struct pb_tree *t, const struct pb_view *v, struct pb_stream *s,
-		     uint64_t latest)
+static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
+		     unsigned calls)
 {
-	struct pb_call_stack *c;
+	struct maker *m = arg;
+	uint32_t select = call ? call->select : s->leaf_select;
+	uint64_t start = call ? call->start : s->leaf_start;
 
-	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
-		for (uint32_t n = 0; n < c->depth; n++)
-			if (open_counts(t, v, c->calls[n].select, c->calls[n].start, latest))
-				t->nodes[c->calls[n].view].calls +=
-					pb_open_call_counts(&c->calls[n]);
-		if (c->leaf_site && open_counts(t, v, c->leaf_select, c->leaf_start, latest))
-			t->nodes[c->user].calls += !c->leaf_inherited;
-	}
+	if (!m->tree->selects || pb_select_open(m->view, select, start, m->latest))
+		m->tree->nodes[call ? call->view : s->user].calls += calls;
 }
 
 /* Nodes of which no call counts and nothing stands below go: all their calls
@@ -277,26 +280,17 @@ static void prune(struct pb_tree *t)
 
 static int read_all(struct pb_tree *t, const struct pb_view *v, bool by_time)
 {
-	uint64_t latest = 0;
-	struct pb_stream s;
-	struct pb_event ev;
-	int ret = pb_stream_open(&s, v->data, by_time, v->tids, v->nr_tids);
+	struct maker m = { .tree = t, .view = v };
+	struct pb_call_walk w = { .data = v->data, .tids = v->tids, .nr_tids = v->nr_tids,
+				  .by_time = by_time, .arg = &m, .event = add_event,
+				  .open = add_open };
+	int ret;
 
-	if (ret)
-		return ret;
 	t->selects = pb_view_selects(v);
-	while (pb_stream_next(&s, &ev) && !t->nomem && (by_time || !s.shared)) {
-		on_event(t, v, &ev);
-		latest = ev.time > latest ? ev.time : latest;
-	}
-	if (!by_time && s.shared)
-		ret = -EAGAIN;
-	if (!ret)
-		add_open(t, v, &s, latest);
+	ret = pb_call_walk(&w);
 	if (!ret && t->selects)
 		prune(t);
-	t->totals = *pb_stream_totals(&s);
-	pb_stream_close(&s);
+	t->totals = w.totals;
 	return t->nomem ? -ENOMEM : ret;
 }
 
