@@ -33,13 +33,13 @@ static const char *const windows_s = MACROS
 	/* led to: the entry's copy is not the only way to it */
 	"F led_to\n mov $1,%eax\n1: ret\n jmp 1b\nE led_to\n nopl 0(%rax)\n nopl 0(%rax)\nfar\n"
 	/* one byte of padding, and a slot */
-	"F slotted\n body\n call other\n1: ret\n nop\n jmp 1b\nE slotted\n .fill 6,1,0x90\nfar\n"
+	"F padded_slot\n body\n call other\n1: ret\n nop\n jmp 1b\nE padded_slot\n .fill 6,1,0x90\nfar\n"
 	/* no padding: a slot in the function's start */
-	"F dug\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE dug\nfar\n"
+	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE code_slot\nfar\n"
 	"F carried\n push_rbx\n call other\n pop_rbx\n ret\nE carried\nfar\n"
 	/* the code after it gets the second jump, its own or the next function's */
-	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
-	" jne 2b\nE rides\nfar\n"
+	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
+	" jne 2b\nE shared\nfar\n"
 	/* another exit's jump is the second, where it is and where it is made to begin earlier */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
@@ -61,10 +61,10 @@ static const struct expected windows[] = {
 	{ "longer", "NOT ret+5:ENTRY" },
 	{ "too_long", "NOT ret+24:WINDOW" },
 	{ "led_to", "SHORT" },
-	{ "slotted", "NOT ret+15:PADDING_SLOT" },
-	{ "dug", "NOT ret+31:CODE_SLOT" },
+	{ "padded_slot", "NOT ret+15:PADDING_SLOT" },
+	{ "code_slot", "NOT ret+31:CODE_SLOT" },
 	{ "carried", "NOT ret+7:SHARED" },
-	{ "rides", "NOT ret+19:SHARED" },
+	{ "shared", "NOT ret+19:SHARED" },
 	{ "on_exit", "NOT ret+19:NEXT ret+26:WINDOW" },
 	{ "earlier", "NOT ret+19:NEXT ret+28:WINDOW" },
 	{ "crowded", "NOT ret+15:NEXT" },

@@ -215,7 +215,7 @@ static const char *const shared_s =
 	"one first\none second\nfive third\nfar\n"
 	"one refused\nF syscall\n syscall\n ret\nE syscall\nfar\n"
 	"one marked\nF endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\nfar\n"
-	"one slotted\nF dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
+	"one before_slot\nF code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
 	"one apart\n ret\nfive far_behind\nfar\n"
 	"F falls\n nop\nE falls\nfive into\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
@@ -244,8 +244,8 @@ static void test_shared(void **unused)
 	assert_true(pb_func_is_second(v.a, func(v, "third")));
 	assert_refused(v, "refused", SHORT);
 	assert_refused(v, "marked", SHORT);
-	assert_true(func(v, "dug")->flags & PB_FUNC_CODE_SLOT);
-	assert_refused(v, "slotted", SHORT);
+	assert_true(func(v, "code_slot")->flags & PB_FUNC_CODE_SLOT);
+	assert_refused(v, "before_slot", SHORT);
 	assert_refused(v, "apart", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	drop(v);

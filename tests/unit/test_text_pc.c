@@ -16,7 +16,7 @@ static const char *const code_s =
 	"F plain\n push %rbx\n mov %rdi,%rbx\n sub $16,%rsp\n ret\nE plain\nfar\n"
 	"F padded\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE padded\n .fill 5,1,0xcc\nfar\n"
 	/* behind the first two bytes: add 3; mov 5; dec 2 */
-	"F dug\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE dug\nfar\n"
+	"F code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 /* Windows of exits of each kind, 10 bytes of body before it. */
@@ -33,10 +33,10 @@ static const char *const exits_s =
 	"F returns\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE returns\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
 	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
-	"F slotted\n body\n call other\n1: ret\n nop\n jmp 1b\nE slotted\n .fill 6,1,0x90\nfar\n"
-	"F dug\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE dug\nfar\n"
-	"F rides\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
-	" jne 2b\nE rides\nfar\n"
+	"F padded_slot\n body\n call other\n1: ret\n nop\n jmp 1b\nE padded_slot\n .fill 6,1,0x90\nfar\n"
+	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE code_slot\nfar\n"
+	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
+	" jne 2b\nE shared\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 /* What text_pc.c asks of text.c. */
@@ -184,7 +184,7 @@ static void test_padded(void **unused)
 
 static void test_code_slots(void **unused)
 {
-	const struct pb_func *f = function("dug");
+	const struct pb_func *f = function("code_slot");
 	uint64_t stub = stub_of(f), code = IMAGE + f->addr + 2;
 	/* xor %eax,%eax; jmp; then what the slot displaces */
 	uint64_t copy = stub + PB_STUB_COPY, moved = copy + 2 + 5;
@@ -223,7 +223,7 @@ static void test_landing(void **unused)
 /* Nothing is known of a site that was never wanted. */
 static void test_without_a_stub(void **unused)
 {
-	const struct pb_func *f = function("dug");
+	const struct pb_func *f = function("code_slot");
 	struct pb_site *s = &pb_modules[0].sites[f - pb_analysis_funcs(pb_modules[0].analysis)];
 	uint32_t stub = s->stub;
 

@@ -16,7 +16,7 @@ __asm__(
 	".text\n.p2align 4\n"
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
-	/* nothing within reach: neither padding nor a place to dig */
+	/* no trampoline slot within reach, in padding or in code */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
 	/* so long that no entry's window holds the exit, too */
 	".macro three\n mov %rdi,%rax\n .rept 4\n imul $1,%rax,%rax\n .endr\n mov $3,%ecx\n.endm\n"
@@ -26,13 +26,13 @@ __asm__(
 	"F tail\n three\n divide\n jmp plus_one\nE tail\n.p2align 4\n"
 	"F cond\n three\n divide\n test $1,%dil\n jne plus_one\n divide\n ret\nE cond\n.p2align 4\n"
 	"far\n"
-	/* the division is dug away for the ret's hole */
-	"F dug\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE dug\nfar\n"
-	/* or displaced by the jump that the ret's rides on */
-	"F rides\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE rides\nfar\n"
-	/* or in the window of the exit whose jump it rides on */
+	/* the division is displaced for the slot of the ret */
+	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
+	/* or displaced by the second jump, which the ret shares */
+	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
+	/* or in the window of the exit whose jump it shares */
 	"F by_exit\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n ret\n jmp 1b\nE by_exit\nfar\n");
-long own(long x), tail(long x), cond(long x), dug(long x), rides(long x), by_exit(long x);
+long own(long x), tail(long x), cond(long x), code_slot(long x), shared(long x), by_exit(long x);
 
 static void *run(void *arg)
 {
@@ -40,7 +40,7 @@ static void *run(void *arg)
 
 	for (; !stop; x = x % 1000 + 1) {
 		if (own(x) != x / 3 || tail(x) != x / 3 + 1 || cond(x) != (x & 1 ? x / 3 + 1 : x / 3 / 3) ||
-		    dug(x) != 10 * x / 3 + 0x12345 || rides(x) != (x & 1 ? x / 3 + 5 : x) || by_exit(x) != (x & 1 ? x / 3 : x)) {
+		    code_slot(x) != 10 * x / 3 + 0x12345 || shared(x) != (x & 1 ? x / 3 + 5 : x) || by_exit(x) != (x & 1 ? x / 3 : x)) {
 			printf("wrong with %ld\n", x);
 			exit(1);
 		}

@@ -41,13 +41,13 @@ __asm__(
 	"F tail_saves\n push_rbx\n mov %rdi,%rbx\n call leaf\n lea 5(%rbx),%rdi\n pop_rbx\n jmp leaf\nE tail_saves\n"
 	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\nE cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
-	/* neither padding nor a place to dig within reach: the ret's jump rides on the next one's */
+	/* no trampoline slot within reach, in padding or code: the ret shares the next jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\nfar\n"
-	"F rides\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n"
-	" jne 2b\nE rides\nfar\n"
+	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n"
+	" jne 2b\nE shared\nfar\n"
 	"F never\n mov %rdi,%rax\n imul $3,%rax\n ret\nE never\n"
 	"F stepped\n push_rbx\n mov %rdi,%rbx\n"
-	".irp f, leaf, small, prefixed, saves, tail, tail_reg, tail_r11, tail_mem, tail_saves, cond, conds, rides\n"
+	".irp f, leaf, small, prefixed, saves, tail, tail_reg, tail_r11, tail_mem, tail_saves, cond, conds, shared\n"
 	" mov %rbx,%rdi\n mov $0x1234,%r11d\n call \\f\n add %rax,%rbx\n and $7,%rbx\n.endr\n"
 	" push %rbx\n .cfi_adjust_cfa_offset 8\n mov %rbx,%rdi\n call pops\n .cfi_adjust_cfa_offset -8\n"
 	" mov %rbx,%rax\n pop_rbx\n ret\nE stepped\n"
@@ -55,14 +55,14 @@ __asm__(
 
 extern char __executable_start, etext;
 long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x), tail(long x), tail_reg(long x),
-	tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x), conds(long x), rides(long x);
+	tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x), conds(long x), shared(long x);
 
 /* Behind an entry a handler may see two instructions of the agent's, which have
  * nothing to do with exits. */
 static int is_entry(unsigned long rip)
 {
 	long (*const functions[])(long) = { stepped, leaf, small, prefixed, pops, saves, tail, tail_reg, tail_r11, tail_mem,
-					    tail_saves, cond, conds, rides };
+					    tail_saves, cond, conds, shared };
 
 	for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (rip == (unsigned long)functions[i])

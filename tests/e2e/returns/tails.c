@@ -44,11 +44,11 @@ __asm__(
 	".cfi_endproc\n.size cond,.-cond\n"
 	".type prefixed,@function\nprefixed: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
 	".cfi_endproc\n.size prefixed,.-prefixed\n"
-	/* neither padding nor a place to dig within reach: the ret's jump rides on the next one's */
+	/* no trampoline slot within reach, in padding or code: the ret shares the next jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\nfar\n"
-	".globl rides\n.type rides,@function\nrides: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n test $3,%edi\n je 1f\n"
-	" call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n.size rides,.-rides\nfar\n");
-int cond(int x), prefixed(int x), rides(int x);
+	".globl shared\n.type shared,@function\nshared: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n test $3,%edi\n je 1f\n"
+	" call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n.size shared,.-shared\nfar\n");
+int cond(int x), prefixed(int x), shared(int x);
 /* the exit is in the window of the entry */
 NOINLINE int small(int x)
 {
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	int n = argc > 1 ? atoi(argv[1]) : N;
 
 	for (int i = 0; i < n; i++) {
-		sum += tail(i) + maybe_tail(i) + tail_pointer(i) + prefixed(i) + rides(i);
+		sum += tail(i) + maybe_tail(i) + tail_pointer(i) + prefixed(i) + shared(i);
 		if (i & 1)
 			jumps++;
 		sum += cond(i) + small(i);
