@@ -108,7 +108,7 @@ struct pb_ring_thread {
 	uint64_t start;		/* clock of its first hit */
 	uint64_t parent;	/* serial of the thread that forked it, 0 if unknown */
 	uint64_t missed;	/* records that weren't written, of other calls */
-	uint64_t jumps;		/* records that a jump out of a handler left unwritten, at most */
+	uint64_t unused;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
 

@@ -34,7 +34,7 @@ struct pb_thread {
 	uint64_t start;		/* clock of its first chunk, or hit */
 	uint64_t born;		/* clock of its first hit, 0 if nobody said it */
 	uint64_t parent;	/* serial of the thread that forked it */
-	uint64_t lost, no_return, missed, jumps; /* as it counted them itself */
+	uint64_t lost, no_return, missed; /* as it counted them itself */
 };
 
 struct pb_module_map {

@@ -156,6 +156,7 @@ static bool next_chunk(struct pb_cursor *c)
 			c->read_errors++;
 			continue;
 		}
+		h.used = ref->used;
 		chunk_begin(c, &h, first || !c->chunk.serial);
 		if (c->gap)
 			pb_gap_begin(c, ref);
@@ -180,6 +181,17 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 	return event == PB_EXT_EVENT_EVENT || (event == PB_EXT_EVENT_AFTER_GAP && c->gap);
 }
 
+/* A word of zero was reserved and never written, unless no record begins there: a writer
+ * that leaves such words last marks the chunk's end (ring/change.c). */
+static void skip_hole(struct pb_cursor *c)
+{
+	uint64_t left = (c->end - c->pos) * 8ull + c->file_left;
+
+	c->unwritten += sizeof(c->chunk) + c->chunk.used - left <
+			PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE;
+	pb_cursor_consume(c, 1);
+}
+
 /* One EXT record or hole at pos. True if it stands for an event, and stays. */
 static bool settle_ext(struct pb_cursor *c, uint64_t word)
 {
@@ -187,7 +199,11 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 	unsigned len = pb_ext_len_of(word);
 	unsigned need = pb_ext_infos[type].words;
 
-	if (!word || !len) {
+	if (!word) {
+		skip_hole(c);
+		return false;
+	}
+	if (!len) {
 		pb_cursor_consume(c, 1);
 		return false;
 	}
@@ -202,6 +218,7 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 			c->last = c->window[c->pos + 1];
 		if (type == PB_EXT_STACK)
 			use_stack(c, c->window[c->pos + 1]);
+		c->unwritten += type == PB_EXT_UNDONE;
 	}
 	pb_cursor_consume(c, len);
 	return false;

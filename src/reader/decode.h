@@ -108,6 +108,8 @@ struct pb_cursor {
 
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
+	uint64_t unwritten;	/* words, or records of several, that were reserved and never
+				 * written */
 	uint64_t inherited;	/* records of calls that began in the parent */
 	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open; not
 				 * inherited ones */

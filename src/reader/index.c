@@ -161,8 +161,6 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 		to->no_return = from->no_return;
 	if (from->missed > to->missed)
 		to->missed = from->missed;
-	if (from->jumps > to->jumps)
-		to->jumps = from->jumps;
 	if (!*to->comm)
 		memcpy(to->comm, from->comm, sizeof(to->comm));
 	if (!to->tid) {

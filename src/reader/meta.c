@@ -133,7 +133,6 @@ static void load_thread(struct loader *l, const char *body, size_t len)
 	*t = (struct pb_thread){
 		.serial = m.serial, .pid = m.pid, .tid = m.tid, .start = m.start, .born = m.start,
 		.parent = m.parent, .lost = m.lost, .no_return = m.no_return, .missed = m.missed,
-		.jumps = m.jumps,
 	};
 	comm = text_of(body, len, sizeof(m));
 	snprintf(t->comm, sizeof(t->comm), "%s", comm ? comm : "");

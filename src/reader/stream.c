@@ -150,7 +150,7 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 {
 	struct pb_stream_totals *t = &s->totals;
 
-	t->records = t->lost = t->no_return = t->missed = t->jumps = t->chunks_missing =
+	t->records = t->lost = t->no_return = t->missed = t->unwritten = t->chunks_missing =
 		t->read_errors = 0;
 	for (size_t i = 0; i < s->nr; i++) {
 		const struct pb_cursor *c = &s->cursors[i];
@@ -159,7 +159,7 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->lost += c->lost_seen > c->thread->lost ? c->lost_seen : c->thread->lost;
 		t->no_return += c->thread->no_return;
 		t->missed += c->thread->missed;
-		t->jumps += c->thread->jumps;
+		t->unwritten += c->unwritten;
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}

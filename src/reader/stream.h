@@ -13,7 +13,7 @@
 #include "reader/decode.h"
 
 struct pb_stream_totals {
-	uint64_t records, lost, no_return, missed, jumps, chunks_missing, read_errors;
+	uint64_t records, lost, no_return, missed, unwritten, chunks_missing, read_errors;
 	uint64_t bytes;		/* of the chunks, headers too */
 };
 

@@ -36,9 +36,44 @@
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
 #define RED_ZONE	128
+#define RECORD_WORDS	8	/* more than any record has */
+#define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
 uint64_t pb_no_chunk;
 uint64_t pb_no_leaf[2];
+
+/* --- words that are reserved and may never be written ---------------------- */
+
+static uint64_t *words_at(uint64_t chunk, uint64_t offset)
+{
+	return (uint64_t *)(chunk + offset);
+}
+
+/* The chunk is reserved to its limit. If its last words aren't written, a mark in its last
+ * word of all, which no record reaches, shows a reader that they were reserved. */
+static void mark_end(const struct pb_writer *w, uint64_t chunk)
+{
+	const uint64_t *end = words_at(chunk, PB_CHUNK_LIMIT);
+
+	for (const uint64_t *p = end - 1; p < end + RECORD_WORDS; p++)
+		if (pb_likely(*p))
+			return;
+	if (chunk != pb_no_chunk && pb_change_owns(w, (void *)chunk))
+		*words_at(chunk, PB_CHUNK_SIZE - 8) = pb_ext_word(PB_EXT_PAD, 1, 0, 0);
+}
+
+/* If the record that was reserved last isn't written, it may never be: a PAD after it
+ * shows that it was reserved. */
+static void mark_reserved(struct pb_writer *w)
+{
+	uint64_t pos = w->pos, chunk = pb_chunk_of(pos);
+
+	if (pos - chunk >= PB_CHUNK_LIMIT)
+		mark_end(w, chunk);
+	else if (pos - chunk > PB_CHUNK_HEADER && !*words_at(pos, -8ul) &&
+		 pb_cmpxchg_local(&w->pos, pos, pos + 8))
+		*words_at(pos, 0) = pb_ext_word(PB_EXT_PAD, 1, 0, 0);
+}
 
 /* --- what was interrupted ------------------------------------------------ */
 
@@ -53,6 +88,7 @@ uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 	uint64_t nr = 1;
 
 	pb_writer_stay(w);
+	mark_reserved(w);
 	if (on_own_stack(w, sp))
 		p.limit = on_own_stack(w, slot) ? slot : sp - RED_ZONE;
 	/* the place first: a nested handler takes the next one. Until it is filled it
@@ -91,8 +127,6 @@ static void prune_pending(struct pb_writer *w)
 	for (uint64_t i = 0; i < w->nr_pending && i < PB_WRITER_PENDING; i++) {
 		if (w->slot >= w->pending[i].limit) {
 			forget_pending(w, i);
-			if (w->thread)
-				pb_count_local(&w->thread->jumps);
 			return;
 		}
 	}
@@ -141,7 +175,8 @@ static uint32_t listed(const uint64_t *data)
 }
 
 /* No record is missing. A chunk that is left was reserved to its limit: less is a
- * hole at its end. Records that are undone show only where `walk` is set. */
+ * hole at its end. After the limit no record begins. Records that are undone show only
+ * where `walk` is set. */
 static bool is_whole(const struct pb_chunk *c, bool walk)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -149,9 +184,8 @@ static bool is_whole(const struct pb_chunk *c, bool walk)
 
 	while (end && !data[end - 1])
 		end--;
-	return PB_CHUNK_HEADER + end * 8 >= PB_CHUNK_LIMIT &&
-	       (end <= from || (!walk && no_zero(data + from, end - from)) ||
-		no_hole(data + from, end - from));
+	return end >= LIMIT_WORDS && ((!walk && no_zero(data + from, LIMIT_WORDS - from)) ||
+				      no_hole(data + from, LIMIT_WORDS - from));
 }
 
 /* Whether interrupted code may still write into the chunk: a record, if there is a
@@ -393,6 +427,7 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 		return false;
 	}
 	start = (uint64_t)fill_header(w, c, full, ending);
+	mark_end(w, full);
 	entered = full == pb_no_chunk || enter_left(w, (void *)full);
 	w->base = 0;
 	w->leaf = pb_no_leaf;

@@ -54,7 +54,8 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
 		{ v->data->end.overwritten, "call",
 			" dropped: older than what --max-size has room for" },
-		{ t->jumps, "record", " left unwritten by jumps out of signal handlers, at most" },
+		{ t->unwritten, "record",
+			" left unwritten by jumps out of signal handlers, at most" },
 		{ t->no_return, "call", " recorded without their return" },
 		{ t->read_errors, "chunk", " of records unreadable" },
 	};
@@ -138,7 +139,7 @@ void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct p
 			   "%u, \"patched\": %u, \"refused\": %u, \"patch_ns\": %llu, "
 			   "\"start_ns\": %llu, \"max_stop_ns\": %llu, \"truncated\": %s, "
 			   "\"clock\": ",
-		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->missed, (ull)t->jumps,
+		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->missed, (ull)t->unwritten,
 		   (ull)t->no_return, (ull)t->chunks_missing, (ull)d->end.overwritten,
 		   (ull)t->bytes, d->nr_threads, d->ready.sites, d->ready.patched, d->ready.refused,
 		   (ull)d->ready.patch_ns, (ull)d->ready.start_ns, (ull)d->end.max_stop_ns,

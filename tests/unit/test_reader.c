@@ -18,6 +18,7 @@
 static char dir[] = "/tmp/pb-test-reader-XXXXXX";
 static struct gen g;
 static char text[1 << 16];
+static uint64_t unwritten;
 
 static const char *const kinds[] = {
 	[PB_EV_LEAF] = "leaf", [PB_EV_ENTRY] = "entry", [PB_EV_EXIT] = "exit", [PB_EV_END] = "end",
@@ -68,6 +69,7 @@ static const char *events(bool by_time)
 	assert_int_equal(pb_stream_open(&s, d, by_time, NULL, 0), 0);
 	while (pb_stream_next(&s, &ev) && strlen(text) < sizeof(text) - 200)
 		note(&ev);
+	unwritten = pb_stream_totals(&s)->unwritten;
 	pb_stream_close(&s);
 	pb_data_close(d);
 	return text;
@@ -154,6 +156,40 @@ static void test_holes(void **state)
 	for (int i = 0; i < 100; i++)
 		gen_word(&g, 0);
 	assert_string_equal(finish(), "leaf 3 1100-1110 d0\nleaf 4 1120-1130 d0\nleaf 5 1140-1150 d0\n");
+}
+
+static void fill_with_zeros(uint32_t until)
+{
+	while (g.nr < until)
+		gen_word(&g, 0);
+}
+
+/* Words that were reserved and never written are counted; but for those after the limit, where no record begins. */
+static void test_unwritten(void **state)
+{
+	const uint32_t limit = (PB_CHUNK_SIZE - PB_CHUNK_HEADER - PB_CHUNK_DEAD_ZONE) / 8;
+	const uint32_t end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8;
+
+	begin_chunk(1000);
+	gen_word(&g, 0);
+	gen_leaf(&g, 3, 1100, 1110);
+	gen_word(&g, 0);
+	gen_word(&g, 0);
+	gen_word(&g, pb_ext_word(PB_EXT_UNDONE, 3, 0, 0));
+	gen_word(&g, 0);
+	gen_word(&g, 0);
+	gen_word(&g, pb_ext_word(PB_EXT_PAD, 2, 0, 0));
+	gen_word(&g, 0);
+	while (g.nr < limit - 2)
+		gen_leaf(&g, 3, 1120, 1130);
+	fill_with_zeros(end - 1);
+	gen_word(&g, pb_ext_word(PB_EXT_PAD, 1, 0, 0));
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 100, 1, 2000);
+	gen_word(&g, 0);
+	gen_word(&g, pb_ext_word(PB_EXT_PAD, 1, 0, 0));
+	finish();
+	assert_int_equal(unwritten, 1 + 2 + 1 + 2 + 1);
 }
 
 static void test_ends(void **state)
@@ -686,7 +722,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words), cmocka_unit_test(test_wraps),
-		cmocka_unit_test(test_holes), cmocka_unit_test(test_ends), cmocka_unit_test(test_tail_calls),
+		cmocka_unit_test(test_holes), cmocka_unit_test(test_unwritten), cmocka_unit_test(test_ends), cmocka_unit_test(test_tail_calls),
 		cmocka_unit_test(test_tail_words), cmocka_unit_test(test_tail_order),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_same_stack_number_elsewhere),
 		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),

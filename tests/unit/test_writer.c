@@ -149,6 +149,8 @@ static void read_chunk(struct pb_chunk *c, uint8_t *numbers)
 		end--;
 	if (c->state == PB_CHUNK_OPEN && end * 8 <= c->used)
 		return;
+	if (c->state == PB_CHUNK_FULL && PB_CHUNK_HEADER + end * 8 < PB_CHUNK_LIMIT)
+		fail_msg("the words that are missing at the end of chunk %lu aren't seen (step %ld)", c->seq, at);
 	if (numbers[c->seq]++)
 		fail_msg("two chunks have the number %lu (step %ld)", c->seq, at);
 	for (uint32_t i = 0; i < end;) {
@@ -301,6 +303,68 @@ static void jumps_after_a_change(void **state)
 	all_steps(CHANGE, true);
 }
 
+/* Whether a reader finds a word after the one that was reserved last. */
+static bool shows_its_end(void)
+{
+	uint64_t chunk_now = pb_chunk_of(w.pos);
+	const uint64_t *p = (const uint64_t *)w.pos - 1, *end = (const uint64_t *)(chunk_now + PB_CHUNK_SIZE);
+
+	if (chunk_now == pb_no_chunk || w.pos - chunk_now == PB_CHUNK_HEADER)
+		return true;
+	if (w.pos - chunk_now < PB_CHUNK_LIMIT)
+		end = p + 1;
+	else
+		p = (const uint64_t *)(chunk_now + PB_CHUNK_LIMIT) - 1;
+	while (p < end && !*p)
+		p++;
+	return p < end;
+}
+
+/* A jump leaves a record that is reserved and not written, and is the last in its chunk, where that has so many bytes
+ * left. A reader sees that there was one, whether the thread goes on or not. False: the record takes fewer steps. */
+static bool left_at_step(long k, enum kind kind, uint64_t left)
+{
+	uint8_t numbers[256] = { 0 };
+
+	begin(false);
+	put(SHORT);
+	while ((w.pos & (PB_CHUNK_SIZE - 1)) < PB_CHUNK_LIMIT - left)
+		put(SHORT);
+	step = 0;
+	step_at = at = k;
+	if (!sigsetjmp(out, 1)) {
+		trap_flag(true);
+		put(kind);
+		trap_flag(false);
+	}
+	if (step < k)
+		return false;
+	step_at = 0;
+	if (!shows_its_end())
+		fail_msg("the last words that were reserved aren't seen (step %ld, kind %d, %lu left)", k, kind, left);
+	put(SHORT);
+	fill_chunk();
+	put(SHORT);
+	put(SHORT);
+	drain(numbers);
+	check_all(numbers);
+	return true;
+}
+
+static void what_is_never_written_is_seen(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	static const uint64_t left[] = { 8, 16, 8000 };
+
+	sigaction(SIGTRAP, &sa, NULL);
+	nested = NOTHING;
+	jump = true;
+	for (enum kind kind = SHORT; kind <= ESCAPE; kind++)
+		for (int i = 0; i < 3; i++)
+			for (long k = 1; left_at_step(k, kind, left[i]); k++)
+				;
+}
+
 /* While no chunk is free, each try may be left by a jump right after its
  * reservation: the position stays in the dead zone. */
 static void many_jumps_at_the_limit(void **state)
@@ -389,6 +453,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(jumps_without_a_record),
 		cmocka_unit_test(jumps_after_a_record),
 		cmocka_unit_test(jumps_after_a_change),
+		cmocka_unit_test(what_is_never_written_is_seen),
 		cmocka_unit_test(many_jumps_at_the_limit),
 		cmocka_unit_test(a_handler_gets_the_last_chunk),
 	};
