@@ -17,17 +17,19 @@ struct pb_hot_range {
 	uint32_t rdi_rsi;	/* they are in the frame, too (2: and r8) */
 	uint32_t of;		/* PB_HOT_* */
 };
-/* Here the exit of call rcx (0: of none) is under way, and has no record reserved yet. */
-struct pb_hot_unreserved {
+/* Here the exit of call rcx (0: of none) is under way, and its record isn't written:
+ * elsewhere it is. */
+struct pb_hot_unwritten {
 	int32_t start;		/* from this member's own address */
 	uint32_t length;
+	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };
 
 #define PB_HIDDEN __attribute__((visibility("hidden")))
 extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN;
 extern const struct pb_hot_range __stop_pb_hot_ranges[] PB_HIDDEN;
-extern const struct pb_hot_unreserved __start_pb_hot_unreserved[] PB_HIDDEN;
-extern const struct pb_hot_unreserved __stop_pb_hot_unreserved[] PB_HIDDEN;
+extern const struct pb_hot_unwritten __start_pb_hot_unwritten[] PB_HIDDEN;
+extern const struct pb_hot_unwritten __stop_pb_hot_unwritten[] PB_HIDDEN;
 extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;
 #undef PB_HIDDEN
 

@@ -34,10 +34,11 @@
 #define G_PREV			0
 #define G_DEPTH			24
 
-/* O_RECORD: whether room for its record was taken. */
+/* O_RECORD: whether its record has room, and is there (or counted as lost). */
 #define PB_OPEN_UNKNOWN		0
 #define PB_OPEN_UNRESERVED	1
 #define PB_OPEN_RESERVED	2
+#define PB_OPEN_WRITTEN		3
 
 #define PB_OPEN_FREE		-1
 #define PB_OPEN_LEAVING		0x80	/* in the word's highest byte */

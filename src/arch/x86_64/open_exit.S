@@ -87,6 +87,7 @@
 .Lwrite_\name:
 	or	%r8, %rax
 	mov	%rax, (%rdx)
+.Lwritten_\name:
 	open_free rcx, T_TOP(%rdi)
 .Lback_\name:
 	mov	F_R8(%rsp), %r8
@@ -180,6 +181,8 @@
 	hot_unreserved .Lemitted_\name, .Lexit_\name
 	hot_unreserved .Lother_state_\name, .Lother_\name
 	hot_unreserved .Lfull_\name, .Lend_\name
+	hot_reserved .Lleaf_\name, .Lwritten_\name
+	hot_reserved .Lexit_\name, .Lother_state_\name
 	.size \name, . - \name
 	.endm
 

@@ -163,8 +163,10 @@
 	shl	$PB_EXT_SITE_SHIFT, %rdx
 	add	$TAIL_WORD, %rdx
 	mov	%rdx, (%rax)
+.Lexit_written_\name:
 	jmp	.Lwritten_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
+	hot_reserved .Lexit_\name, .Lexit_written_\name
 	.endif
 
 .Lother_state_\name:
@@ -206,6 +208,7 @@
 	mov	pb_frozen_clock(%rip), %rax
 	call_exit \jump
 	hot_unreserved .Lleft_\name, .Lleaf_\name
+	hot_reserved .Lleaf_\name, .Lwritten_\name
 	.if \jump
 	hot_unreserved .Lfull_leaf_\name, .Lend_\name
 	.else

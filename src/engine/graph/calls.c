@@ -183,13 +183,13 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 		pb_writer_lost(&t->w);
 }
 
-/* An exit that a jump abandoned. The reserved word that is left empty tells the
- * record, if there was one. */
+/* An exit that a jump abandoned. A word that was reserved for its record and isn't
+ * written stays empty. */
 static void on_cut(void *context, const struct pb_open_call *c)
 {
 	struct pb_thread *t = context;
 
-	if (c->record == PB_OPEN_UNRESERVED)
+	if (c->record == PB_OPEN_UNRESERVED || c->record == PB_OPEN_RESERVED)
 		on_skipped(context, c);
 	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
 		t->w.missed++;
@@ -197,14 +197,14 @@ static void on_cut(void *context, const struct pb_open_call *c)
 		pb_writer_lost(&t->w);
 }
 
-void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved)
+void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)
 {
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	uint64_t of;
 
 	/* the assembly steps over its frame to call C code */
 	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
-		c->record = unreserved ? PB_OPEN_UNRESERVED : PB_OPEN_RESERVED;
+		c->record = record;
 }
 
 #define HOOKS(t) \
@@ -282,7 +282,7 @@ static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, b
 	else
 		put_end_of_call(t, c, now, jump);
 	pb_barrier();
-	*(volatile uint8_t *)&c->record = PB_OPEN_RESERVED;
+	*(volatile uint8_t *)&c->record = PB_OPEN_WRITTEN;
 	/* what programs do until it is released is no part of it */
 	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
 }

@@ -31,8 +31,8 @@ void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size);
  * closed. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* A handler has interrupted the assembly of an exit: of the call at that address, if there
- * is one, with its slot at the stack pointer. */
-void pb_calls_interrupted(uint64_t call, uint64_t slot, bool unreserved);
+ * is one, with its slot at the stack pointer. record: PB_OPEN_*, what is known of its record. */
+void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
 /* END for the calls at or below the slot, on a stack on which nobody runs. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 

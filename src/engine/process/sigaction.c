@@ -191,15 +191,15 @@ static void take_back(const struct view *v, const greg_t *real, const greg_t *sh
  * what is open, has to know. */
 static void note_exit(const greg_t *g)
 {
-	bool unreserved = false;
+	uint8_t record = PB_OPEN_WRITTEN;
 
 	if (!pb_hot_holds((uint64_t)g[REG_RIP]))
 		return;
-	for (const struct pb_hot_unreserved *u = __start_pb_hot_unreserved;
-	     u < __stop_pb_hot_unreserved; u++)
-		unreserved |= (uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) <
-			      u->length;
-	pb_calls_interrupted((uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], unreserved);
+	for (const struct pb_hot_unwritten *u = __start_pb_hot_unwritten;
+	     u < __stop_pb_hot_unwritten; u++)
+		if ((uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) < u->length)
+			record = (uint8_t)u->record;
+	pb_calls_interrupted((uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], record);
 }
 
 static bool is_ours(uint64_t pc)
