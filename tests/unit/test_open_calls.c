@@ -447,9 +447,30 @@ static void test_left_above(void **state)
 	assert_int_equal(step_pos - words, 1);
 }
 
+/* A jump left the exit of a call, or the entry of one, and the next call is in the same slot: the exit is told, the
+ * entry is of a call that nobody made. */
+static void test_left_in_the_same_slot(void **state)
+{
+	struct pb_open_call *left, *c;
+
+	step_pos = words + NR_WORDS;
+	begin();
+	left = enter(0x1000);
+	left->word = 0x1000 | 1l << 63;
+	c = enter(0x1000);
+	assert_ptr_equal(c, left);
+	assert_true(pb_open_is_root(pb_open_parent(c)));
+	assert_int_equal(cut, 1);
+	c->word = ~0x1000l;
+	assert_ptr_equal(enter(0x1000), c);
+	assert_int_equal(cut, 1);
+	assert_int_equal(step_pos - words, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_left_in_the_same_slot),
 		cmocka_unit_test(test_another_call_returns),
 		cmocka_unit_test(test_left_above),
 		cmocka_unit_test(test_each_step),

@@ -11,9 +11,10 @@
  *   x ACTION FUNCTION STATE K STATUS	a child died
  *   v OFFSET	an address of the agent's code at which an instruction was stepped
  *
- *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,...]
+ *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
  *
  * POINTS: so many instructions of a call on a slow path (all others: each one).
+ * FUNCTION may be FUNCTION:STATE.
  * raw: the handler is installed past libc, so that the tracer doesn't learn of it.
  * both: the same, and at each instruction another one follows which is installed through libc.
  */
@@ -28,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -56,9 +58,9 @@ uint64_t made[NR_FUNCTIONS];
 extern char __executable_start, etext;
 }
 
-enum act { NOTHING, LOOK, CALLS, FILL, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, FORK_CALLS, THROW, CANCEL, CANCELLED, NR_ACTS };
-static const char *const act_names[] = { "nothing", "look", "calls", "fill", "jump", "calls-jump", "jump-inside", "fork", "fork-calls",
-					 "throw", "cancel", "cancelled" };
+enum act { NOTHING, LOOK, CALLS, FILL, JUMP, CALLS_JUMP, JUMP_INSIDE, LEAF_INSIDE, FORK, FORK_CALLS, FORK_LATE, THROW, CANCEL, CANCELLED, NR_ACTS };
+static const char *const act_names[] = { "nothing", "look", "calls", "fill", "jump", "calls-jump", "jump-inside", "leaf-inside", "fork", "fork-calls",
+					 "fork-late", "throw", "cancel", "cancelled" };
 
 struct thrown { long at; };
 
@@ -199,7 +201,7 @@ static void look(const greg_t *g)
 
 void jump_out(void)
 {
-	if (act == JUMP_INSIDE)
+	if (act == JUMP_INSIDE || act == LEAF_INSIDE)
 		siglongjmp(*inside, 1);
 	siglongjmp(out, 1);
 }
@@ -224,8 +226,12 @@ static void jump_inside(void)
 	sigjmp_buf here;
 
 	inside = &here;
-	if (!sigsetjmp(here, 0))
-		t_root(5, t_out);
+	if (!sigsetjmp(here, 0)) {
+		if (act == LEAF_INSIDE)
+			t_out(5);
+		else
+			t_root(5, t_out);
+	}
 }
 
 /* A number that two threads have had would name two parts of the record. */
@@ -240,6 +246,64 @@ static void use(long tid)
 {
 	if (tid < (long)sizeof(used_tids))
 		used_tids[tid] = 1;
+}
+
+/* The child of FORK_LATE goes on when the call is over in its parent. */
+static pid_t late_child;
+static int late_fd;
+
+static void child_ends(pid_t pid)
+{
+	int status = 0;
+
+	if (waitpid(pid, &status, 0) != pid)
+		die("no child");
+	if (status)
+		print("x %s %s %s %ld %d\n", act_names[act], function, state, step, status);
+}
+
+static void fork_late(void)
+{
+	int fd[2];
+	char c = 0;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd))
+		die("socketpair");
+	pid = fork();
+	if (!pid) {
+		if (!is_new(getpid()))
+			_exit(NUMBER_USED);
+		close(fd[0]);
+		if (write(fd[1], &c, 1) != 1 || read(fd[1], &c, 1))
+			_exit(5);
+		is_child = true;
+		alarm(20);
+		used = 0;
+		marks = 0;
+		memcpy(made_at_mark, made, sizeof(made));
+		return;
+	}
+	close(fd[1]);
+	if (read(fd[0], &c, 1) == 1) {
+		use(pid);
+		late_child = pid;
+		late_fd = fd[0];
+		return;
+	}
+	close(fd[0]);
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		die("no child");
+	fork_late();
+}
+
+static void release_late_child(void)
+{
+	if (!late_child)
+		return;
+	close(late_fd);
+	child_ends(late_child);
+	late_child = 0;
 }
 
 static void fork_here(void)
@@ -288,11 +352,15 @@ static void act_now(void)
 	case JUMP:
 		siglongjmp(out, 1);
 	case JUMP_INSIDE:
+	case LEAF_INSIDE:
 		jump_inside();
 		break;
 	case FORK:
 	case FORK_CALLS:
 		fork_here();
+		break;
+	case FORK_LATE:
+		fork_late();
 		break;
 	case THROW:
 		if (can_unwind)
@@ -456,6 +524,7 @@ __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 		print_out();
 		_exit(0);
 	}
+	release_late_child();
 }
 
 /* What is only for an instant while a tracer changes: it is made by hand. */
@@ -559,23 +628,24 @@ static void *in_thread(void *arg)
 	return NULL;
 }
 
-/* How many calls of t_flush(0) make the next record the first of another chunk: that call takes more steps. */
-static void *in_filling_thread(void *arg)
-{
-	struct task *t = (struct task *)arg;
-	long usual = 0;
+/* How many calls of t_flush(0) make the next record the first of another chunk: that call takes more steps. Each number is
+ * tried in a thread of its own, as a call that is stepped may take more words than another one. */
+#define LEAST_TO_FILL	1900
+#define MOST_TO_FILL	2000
+#define STEPS_TO_FILL	500
+static long usual_steps;
+static bool is_full;
 
-	begin_thread(t);
-	for (calls_to_fill = 0; calls_to_fill < 1500; calls_to_fill++)
+static void *in_filled_thread(void *arg)
+{
+	begin_thread((struct task *)arg);
+	for (long i = 0; i < calls_to_fill; i++)
 		t_flush(0);
-	for (; calls_to_fill < 4000; calls_to_fill++) {
-		known = false;
-		attempt(t_flush, 0, NOTHING, 0);
-		if (usual && step > usual + 100)
-			break;
-		if (!usual || step < usual)
-			usual = step;
-	}
+	known = false;
+	attempt(t_flush, 0, NOTHING, 0);
+	is_full = usual_steps && step > usual_steps + STEPS_TO_FILL;
+	if (!usual_steps || step < usual_steps)
+		usual_steps = step;
 	known = false;
 	mark("fill", 0, 1);
 	return NULL;
@@ -608,6 +678,16 @@ static void run_thread(const struct scenario *s, enum act a, long k, void *(*bod
 		marks = begins_with_mark(s);
 		mark_at(t.tid, act_names[a], k);
 		marks = main_marks;
+	}
+}
+
+static void find_calls_to_fill(const struct scenario *s)
+{
+	calls_to_fill = agent ? LEAST_TO_FILL : MOST_TO_FILL;
+	for (is_full = false; calls_to_fill < MOST_TO_FILL; calls_to_fill++) {
+		run_thread(s, NOTHING, 0, in_filled_thread);
+		if (is_full)
+			return;
 	}
 }
 
@@ -718,6 +798,8 @@ static const struct choice {
 	{ { "t_caller", "full-2", t_caller, 4, 0, true, -3 }, SLOW },
 	{ { "t_leaf", "full", t_leaf, 4, 0, true, -1 }, SLOW },
 	{ { "t_cond", "full", t_cond, 4, 0, true, -1 }, SLOW },
+	{ { "t_tail", "full", t_tail, 4, 0, true, -1 }, SLOW },
+	{ { "t_tree", "full", t_tree, 4, 0, true, -1 }, SLOW },
 	{ { "t_caller", "deep123", t_caller, 4, 123 }, SLOW },
 	{ { "t_caller", "deep124", t_caller, 4, 124 }, QUICK | SLOW },
 	{ { "t_caller", "deep125", t_caller, 4, 125 }, SLOW },
@@ -749,16 +831,36 @@ static const struct choice {
 	{ { "t_tail", "idle", t_tail, 4, 0, false, 0, NULL, 0, IDLE_JUMP }, STEPPED | EXTRA },
 };
 
-static void each_choice(const struct choice *c, long steps, long points)
+static bool is_listed(const char *names, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = names; at; at = strchr(at, ','), at += at ? 1 : 0)
+		if (!strncmp(at, name, n) && (at[n] == ',' || !at[n]))
+			return true;
+	return false;
+}
+
+static bool is_chosen(const char *names, const struct scenario *s)
+{
+	char with_state[64];
+
+	snprintf(with_state, sizeof(with_state), "%s:%s", s->function, s->state);
+	return is_listed(names, s->function) || is_listed(names, with_state);
+}
+
+static void each_choice(const struct choice *c, long steps, long points, const char *acts)
 {
 	for (int a = CALLS; a < NR_ACTS; a++) {
-		if (a == FILL)
+		if (a == FILL || (*acts && !is_listed(acts, act_names[a])))
 			continue;
 		bool in_a_thread = a == CANCEL || a == CANCELLED;
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
+		/* a child that goes on late in C code that fills a chunk writes into its parent's: open-calls.md */
 		/* of a fork that it isn't notified of the tracer knows nothing before the child's next call */
-		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS)))
+		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS || a == FORK_LATE)) ||
+		    (a == FORK_LATE && c->flags & SLOW))
 			continue;
 		each_step(&c->s, (enum act)a, steps > most ? steps / most : 1);
 	}
@@ -833,22 +935,12 @@ static void find_agent(void)
 		fclose(f);
 }
 
-static bool is_listed(const char *names, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (const char *at = names; at; at = strchr(at, ','), at += at ? 1 : 0)
-		if (!strncmp(at, name, n) && (at[n] == ',' || !at[n]))
-			return true;
-	return false;
-}
-
 int main(int argc, char **argv)
 {
 	long points = argc > 2 ? atol(argv[2]) : 1;
 	const char *what = argc > 3 ? argv[3] : "all";
 	int flags = !strcmp(what, "quick") ? QUICK : !strcmp(what, "brief") ? BRIEF : 0;
-	const char *functions = argc > 4 ? argv[4] : "";
+	const char *functions = argc > 4 ? argv[4] : "", *acts = argc > 5 ? argv[5] : "";
 	bool only = !strcmp(what, "observe"), late = !strcmp(what, "late"), extra = !strcmp(what, "extra");
 	bool stepped = late || extra || !strcmp(what, "stepped");
 
@@ -860,12 +952,12 @@ int main(int argc, char **argv)
 	install();
 	mark("begin", 0, 200);
 	for (const struct choice &c : choices) {
-		if ((stepped && !(c.flags & EXTRA) == extra) || (*functions && !is_listed(functions, c.s.function)) || (flags && !(c.flags & flags)) || (c.flags & STEPPED && !stepped) || (c.flags & LATE && !late) ||
+		if ((stepped && !(c.flags & EXTRA) == extra) || (*functions && !is_chosen(functions, &c.s)) || (flags && !(c.flags & flags)) || (c.flags & STEPPED && !stepped) || (c.flags & LATE && !late) ||
 		    (c.s.filled < 0 && stepped))
 			continue;
 		if (c.s.filled < 0 && !calls_to_fill) {
 			set(&c.s);
-			run_thread(&c.s, NOTHING, 0, in_filling_thread);
+			find_calls_to_fill(&c.s);
 		}
 		if (stepped || c.flags & RUN) {
 			set(&c.s);
@@ -874,7 +966,7 @@ int main(int argc, char **argv)
 		}
 		observe(&c.s);
 		if (!only)
-			each_choice(&c, steps_of_last, points);
+			each_choice(&c, steps_of_last, points, acts);
 	}
 	for (unsigned i = 0; i < AGENT_MAX; i++)
 		if (visited[i])
