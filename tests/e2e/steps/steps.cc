@@ -798,7 +798,7 @@ static const struct choice {
 	{ { "t_caller", "full-2", t_caller, 4, 0, true, -3 }, SLOW },
 	{ { "t_leaf", "full", t_leaf, 4, 0, true, -1 }, SLOW },
 	{ { "t_cond", "full", t_cond, 4, 0, true, -1 }, SLOW },
-	{ { "t_tail", "full", t_tail, 4, 0, true, -1 }, SLOW },
+	{ { "t_tree", "full-8", t_tree, 4, 0, true, -8 }, SLOW },
 	{ { "t_tree", "full", t_tree, 4, 0, true, -1 }, SLOW },
 	{ { "t_caller", "deep123", t_caller, 4, 123 }, SLOW },
 	{ { "t_caller", "deep124", t_caller, 4, 124 }, QUICK | SLOW },
