@@ -6,8 +6,7 @@
 #include <asm/errno.h>
 #include <elf.h>
 #include <link.h>
-#include "arch/x86_64/hot_tls.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "engine/process/aside.h"
 #include "engine/graph/chains.h"
 #include "engine/process/creds.h"

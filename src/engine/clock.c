@@ -5,7 +5,7 @@
  * program forbids reading the TSC the clock freezes for good.
  */
 #include "engine/clock.h"
-#include "arch/x86_64/layout.h"
+#include "arch/arch.h"
 #include "base/base.h"
 
 uint8_t pb_no_clock;

@@ -10,8 +10,7 @@
  *   4  the compiled-in calls
  */
 #include "engine/detach.h"
-#include "arch/x86_64/hot.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "base/sys.h"
 #include "engine/process/creds.h"
 #include "engine/text/ftrace.h"

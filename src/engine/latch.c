@@ -3,11 +3,12 @@
  * The switch that ends tracing when the agent finds itself broken. It sets the limit of depth to 0,
  * which the hit path compares anyway, and leaves the reason in the ring. It is never switched back.
  */
-#include "engine/latch.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "engine/graph/period.h"
 #include "ring/writer.h"
+/* last: it poisons names that system headers declare */
+#include "engine/latch.h"
 
 bool pb_latched, pb_detached;
 extern uint32_t pb_max_depth;

@@ -15,7 +15,7 @@
 #include "engine/graph/period.h"
 #include "engine/prog/prog.h"
 #include "abi/analysis_access.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"

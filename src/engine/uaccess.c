@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #include "engine/uaccess.h"
 #include "abi/analysis_access.h"
-#include "arch/x86_64/fault.h"
+#include "arch/arch.h"
 #include "base/auxv.h"
 #include "base/mem.h"
 #include "base/sys.h"

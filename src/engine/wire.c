@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 #include "base/task.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "engine/sandbox.h"
 #include "ring/writer.h"
 

@@ -35,7 +35,6 @@
 
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
-#define RED_ZONE	128
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
@@ -85,15 +84,15 @@ static bool on_own_stack(const struct pb_writer *w, uint64_t address)
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 {
 	struct pb_pending p = { PB_NO_LIMIT, pb_chunk_of(w->pos) };
-	uint64_t nr = 1;
+	uint64_t nr;
 
 	pb_writer_stay(w);
 	mark_reserved(w);
 	if (on_own_stack(w, sp))
-		p.limit = on_own_stack(w, slot) ? slot : sp - RED_ZONE;
+		p.limit = on_own_stack(w, slot) ? slot : sp - PB_RED_ZONE;
 	/* the place first: a nested handler takes the next one. Until it is filled it
 	 * has no limit. */
-	__asm__ volatile("xaddq %0, %1" : "+r"(nr), "+m"(w->nr_pending) : : "memory", "cc");
+	nr = pb_xadd_local(&w->nr_pending, 1);
 	if (nr < PB_WRITER_PENDING)
 		w->pending[nr] = p;
 	return nr;
@@ -308,7 +307,7 @@ static struct pb_chunk *take_over(struct pb_writer *w)
 	}
 	/* live code that a handler interrupted stands more than a red zone above us */
 	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
-	    place(w) > (uint64_t)(uint32_t)taken + RED_ZONE / 8 ||
+	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))
 		return NULL;
 	change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_TAKEN);
@@ -337,11 +336,6 @@ static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 }
 
-static void zero_words(void *p, size_t words)
-{
-	__asm__ volatile("rep stosq" : "+D"(p), "+c"(words) : "a"(0ul) : "memory");
-}
-
 /* A full chunk is left once only, for the one with the next number: a chunk that a
  * handler's takes the place of, or that a handler left by a jump, leaves no gap. */
 static uint64_t next_number(const struct pb_writer *w, uint64_t full)
@@ -360,7 +354,7 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t f
 		return data;
 	c->leaf_start = 0;
 	if (c->uses)
-		zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
+		pb_cpu_zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
 	if (!pb_change_owns(w, c))
 		return data;
 	c->uses++;

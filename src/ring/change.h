@@ -8,6 +8,7 @@
  */
 #ifndef PB_RING_CHANGE_H
 #define PB_RING_CHANGE_H
+#include "arch/arch.h"
 #include "ring/writer.h"
 
 #define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before it */
@@ -19,22 +20,6 @@ extern uint64_t pb_no_leaf[2];
 static inline uint64_t pb_chunk_of(uint64_t pos)
 {
 	return pos & -(uint64_t)PB_CHUNK_SIZE;
-}
-
-/* Atomic against this thread's signal handlers only. */
-static inline bool pb_cmpxchg_local(uint64_t *p, uint64_t old, uint64_t new)
-{
-	bool ok;
-
-	__asm__ volatile("cmpxchgq %3, %1; sete %0"
-			 : "=q"(ok), "+m"(*p), "+a"(old) : "r"(new) : "memory", "cc");
-	return ok;
-}
-
-/* One instruction: a handler's counts aren't lost. */
-static inline void pb_count_local(uint64_t *n)
-{
-	__asm__ volatile("incq %0" : "+m"(*n) : : "cc");
 }
 
 /* Whether the chunk is the thread's. In a child that a handler forked, the code that the handler

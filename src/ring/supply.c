@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Takes free chunks by compare and exchange, and waits for the reader where that is wanted. */
 #include "ring/supply.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "ring/writer.h"
 
@@ -224,7 +225,7 @@ static struct pb_chunk *wait_for_free(uint32_t serial)
 		struct pb_chunk *c;
 
 		for (int i = 0; i < PAUSES; i++)
-			__builtin_ia32_pause();
+			pb_cpu_pause();
 		c = find_free(pb_ring_usable(pb_ring_map.ring, pb_ring_map.nr_chunks), serial);
 		if (c) {
 			end_in_vain(&w);

@@ -55,12 +55,6 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 	return 0;
 }
 
-static uint64_t xadd(uint64_t *p, uint64_t add)
-{
-	__asm__ volatile("xaddq %0, %1" : "+r"(add), "+m"(*p) : : "memory", "cc");
-	return add;
-}
-
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -135,7 +129,7 @@ void pb_writer_stay(struct pb_writer *w)
 static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending)
 {
 	for (int tries = 0; tries < 4; tries++) {
-		uint64_t pos = xadd(&w->pos, words * 8);
+		uint64_t pos = pb_xadd_local(&w->pos, words * 8);
 		uint64_t chunk = pb_chunk_of(pos);
 
 		if (pb_likely(pos - chunk < PB_CHUNK_LIMIT)) {

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "abi/analysis_access.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "driver.h"
 #include "module/analysis/analyse.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "driver.h"
 
 static uint64_t use_strings(const struct pb_analysis *a, const struct pb_func *f)

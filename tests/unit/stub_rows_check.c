@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include "abi/analysis_place.h"
 #include "abi/stubs.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "module/module.h"
 
 static int verbose;

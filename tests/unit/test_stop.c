@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 
 #define ROUNDS 6
 #define LATE_MOST_NS 2000000000	/* a thread that is late for longer may be interrupted */

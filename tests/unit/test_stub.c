@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "abi/analysis.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/glob.h"
 
 /* Memory at a known address, so that displacements are known too. */

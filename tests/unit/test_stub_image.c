@@ -3,7 +3,7 @@
  * its sections are where it says, and damage is noticed. */
 #include "module_files.h"
 #include <elf.h>
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "module/stubs/stub_image.h"
 
 static const char *const code_s =

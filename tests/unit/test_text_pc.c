@@ -4,7 +4,7 @@
 #include "module_files.h"
 
 #include "abi/stubs.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "engine/text/text_priv.h"
 
 static const char *const code_s =

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The hit path (section pb_hot) as data, for who looks at program counters. In
- * [start, start + end) r11 is the site and rsp the slot (of code that exits' stubs
- * jump to, `of` says what r11 is); from start + saved on
- * the registers that the code uses lie in its red-zone frame (layout.h); before,
+ * [start, start + end) rsp is the slot, and `of` says what r11 is; from start + saved on
+ * the registers that the code uses lie in its red-zone frame (frame.h); before,
  * only rax may (behind its first instruction).
  */
 #ifndef PB_ARCH_HOT_H
@@ -15,7 +14,8 @@ struct pb_hot_range {
 	int32_t start;		/* from this member's own address */
 	uint32_t saved, end;
 	uint32_t rdi_rsi;	/* they are in the frame, too (2: and r8) */
-	uint32_t of;		/* PB_HOT_* */
+	uint32_t of;		/* PB_HOT_ENTRY: r11 is the site; _RET: the program's;
+				 * _JUMP: where the exit's stub goes on */
 };
 /* Here the exit of call rcx (0: of none) is under way, and its record isn't written:
  * elsewhere it is. */

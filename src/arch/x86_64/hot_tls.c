@@ -13,11 +13,10 @@
  *
  * The section is written as a whole, in the process' own copy of its pages.
  */
-#include "arch/x86_64/hot_tls.h"
 #include <stddef.h>
 #include <sys/mman.h>
+#include "arch/arch.h"
 #include "arch/x86_64/hot.h"
-#include "arch/x86_64/text_poke.h"
 #include "base/mem.h"
 #include "base/sys.h"
 

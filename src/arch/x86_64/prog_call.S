@@ -5,7 +5,7 @@
  * pointer of whoever called the first function of the program. One CFI rule serves all
  * that code: its caller is pb_prog_call.
  */
-#include "arch/x86_64/layout.h"
+#include "arch/x86_64/frame.h"
 
 	.text
 	/* u64 pb_prog_call(ctx, run, enter) */

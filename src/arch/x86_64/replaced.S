@@ -5,7 +5,7 @@
  * the call has an end. rsp is the slot at both ends. Thunk i calls pb_replacements[i],
  * which may have up to six arguments, none on the stack.
  */
-#include "arch/x86_64/layout.h"
+#include "arch/x86_64/frame.h"
 
 	.text
 	.balign PB_THUNK_SIZE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Into a call other than by the fast paths: C decides; or it isn't recorded. */
 #include "arch/x86_64/hot.inc"
-#include "arch/x86_64/open_call.h"
+#include "arch/open_call.h"
 
 /* Sites that always take the long way. */
 	slow_handler pb_open_call, PB_ENTER_CALL, pb_enter_slow

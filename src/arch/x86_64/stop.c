@@ -36,8 +36,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include "arch/x86_64/layout.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "arch/x86_64/vm_users.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -94,8 +93,6 @@ static size_t nr_places;
 static struct task tasks[MAX_TASKS];
 static unsigned nr_tasks;
 static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
-
-long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 static long trace(long request, uint32_t tid, void *addr, void *data)
 {

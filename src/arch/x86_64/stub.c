@@ -6,7 +6,7 @@
  * position-dependent bytes written to a buffer for an address given by the caller.
  */
 #include <asm/errno.h>
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -17,7 +17,7 @@ static const uint8_t head[] = {
 	0x41, 0xff, 0x23,				/* jmp *(%r11)         */
 	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* mov -8(%rsp),%r11   */
 };
-_Static_assert(sizeof(head) == PB_STUB_COPY, "layout.h");
+_Static_assert(sizeof(head) == PB_STUB_COPY, "frame.h");
 #define SITE_AT 8	/* of the lea's displacement, which ends at 12 */
 
 static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
@@ -39,7 +39,7 @@ static const uint8_t exit_head[] = {
 	0xff, 0x25, 0, 0, 0, 0,				/* jmp *jump(%rip)     */
 	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* 1: mov -8(%rsp),%r11 */
 };
-_Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "layout.h");
+_Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "frame.h");
 #define JUMP_AT		14	/* of the jump's displacement */
 #define JCC_LEN		(PB_EXIT_JUMP_LEN + PB_JUMP_LEN)
 
@@ -91,7 +91,7 @@ size_t pb_body_size(const struct pb_place *p)
 
 /* Up to a jcc in every two bytes of a window, or a tail. */
 _Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX,
-	       "stub.h");
+	       "arch.h");
 
 /* out: what is to stand at `at`. */
 static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bias)

@@ -6,7 +6,7 @@
 #include <asm/errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include "arch/x86_64/text_poke.h"
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "base/sys.h"
 

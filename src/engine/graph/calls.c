@@ -12,7 +12,7 @@
  * compare-and-swap on its word or its state. Only that store makes the change visible.
  */
 #include "engine/graph/calls.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "engine/graph/chains.h"
 #include "engine/clock.h"

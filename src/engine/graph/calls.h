@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The function graph: what the assembly of entries and exits
- * (arch/x86_64/open_entry.S, open_exit.S) does not decide by itself. Each stack has
+ * (gates, arch/arch.h) does not decide by itself. Each stack has
  * its open calls (open_calls.h); a thread knows the innermost one of the stack that it
  * is on. Context: hit path, unless said otherwise. doc/design/open-calls.md.
  */
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "arch/x86_64/site.h"
+#include "arch/arch.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 
@@ -60,19 +60,4 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
-
-/* Handlers, for site->handler, and where exit stubs go. */
-void pb_open_graph(void);
-void pb_open_graph_nested(void);
-void pb_open_none(void);
-void pb_open_none_nested(void);
-void pb_open_lazy(void);
-void pb_open_lazy_nested(void);
-void pb_open_silent(void);
-void pb_open_call(void);
-void pb_open_call_nested(void);
-void pb_open_ret(void);
-void pb_open_jump(void);
-void pb_open_ret_none(void);
-void pb_open_jump_none(void);
 #endif

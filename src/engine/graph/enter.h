@@ -4,9 +4,9 @@
 #define PB_ENGINE_GRAPH_ENTER_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "arch/x86_64/site.h"
+#include "arch/arch.h"
 
-/* mode: PB_ENTER_*. Called by arch/x86_64/slow_entry.S. */
+/* mode: PB_ENTER_*. For the assembly. */
 void pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 /* A record of the function tracer. */
 void pb_record_function(struct pb_site *site, uint64_t parent_ip);
@@ -17,7 +17,4 @@ uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
 /* And back; of pb_list, once the other tracers have seen the call. PB_ENTER_LIST: the graph doesn't
  * enter it. */
 unsigned pb_graph_mode(struct pb_site *s, uint64_t handler, uint64_t parent_ip);
-
-/* Handlers, for site->handler. */
-void pb_function(void);
 #endif

@@ -7,6 +7,7 @@
  */
 #include "engine/graph/interrupt.h"
 #include "engine/graph/calls.h"
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "engine/latch.h"
 #include "engine/graph/thread.h"
@@ -22,7 +23,6 @@ bool pb_unblocked_in(const ucontext_t *uc)
 
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 {
-	const greg_t *g = uc->uc_mcontext.gregs;
 	struct pb_thread *t = pb_tls;
 	struct pb_interrupted i = {
 		.stack = t->top ? t->stack : NULL, .pid = pb_process->pid,
@@ -33,10 +33,10 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	/* The PC is in the agent. Or it is in libc's few instructions by which our handler of a
 	 * fault returns: only in that handler are both signals blocked although they are known
 	 * not to be. */
-	if (t->top && (pb_agent_holds((uint64_t)g[REG_RIP]) || (i.known && !pb_unblocked_in(uc)))) {
+	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;
-		i.nr = pb_writer_interrupted(&t->w, (uint64_t)g[REG_RSP], slot);
+		i.nr = pb_writer_interrupted(&t->w, pb_context_sp(uc), slot);
 	}
 	return i;
 }

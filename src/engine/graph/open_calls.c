@@ -8,7 +8,7 @@
  */
 #include "engine/graph/open_calls.h"
 #include <stdbool.h>
-#include "arch/x86_64/layout.h"
+#include "arch/arch.h"
 #include "base/base.h"
 
 /* What a word says. */
@@ -46,11 +46,7 @@ static int64_t read_word(const struct pb_open_call *c)
 
 static bool swap(struct pb_open_call *c, int64_t from, int64_t to)
 {
-	bool done;
-
-	__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(c->word), "+a"(from)
-			 : "r"(to) : "memory");
-	return done;
+	return pb_cmpxchg_local((uint64_t *)&c->word, (uint64_t)from, (uint64_t)to);
 }
 
 static void set_top(struct pb_open_call **top, struct pb_open_call *c)
@@ -179,14 +175,12 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 /* The first entry of a segment after c's. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
-	struct pb_open_segment *s = pb_open_segment_of(c), *fresh, *old = NULL;
+	struct pb_open_segment *s = pb_open_segment_of(c), *fresh;
 
 	fresh = s->final ? NULL : hooks->segment(hooks->context);
 	if (fresh) {
 		pb_open_segment_init(fresh, s, slot_of(read_word(c)));
-		__asm__ volatile("cmpxchg %2, %0" : "+m"(s->next), "+a"(old)
-				 : "r"(fresh) : "memory");
-		if (old)
+		if (!pb_cmpxchg_local((uint64_t *)&s->next, 0, (uint64_t)fresh))
 			hooks->unused(hooks->context, fresh);
 	}
 	return s->next ? &s->next->call[1] : NULL;

@@ -16,10 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "arch/x86_64/open_call.h"
+#include "arch/arch.h"
 
 struct pb_open_call {
-	int64_t word;		/* O_WORD: see arch/x86_64/open_call.h */
+	int64_t word;		/* O_WORD: see arch/open_call.h */
 	uint64_t start;
 	uint32_t site;
 	uint8_t state;

@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
@@ -58,14 +59,6 @@ bool pb_thread_is_new(void)
 	return pb_tls == &no_thread;
 }
 
-static uint64_t tcb_now(void)
-{
-	uint64_t tcb;
-
-	__asm__("mov %%fs:0, %0" : "=r"(tcb));
-	return tcb;
-}
-
 static uint32_t kernel_tid(void)
 {
 	return (uint32_t)pb_sys(SYS_gettid);
@@ -93,7 +86,7 @@ int pb_threads_start(uint64_t stack_top)
 	pb_process->pid = tid;
 	pb_process->epoch = ++last_epoch;
 	pb_process->forker_came = true;
-	main_tcb = tcb_now();
+	main_tcb = pb_cpu_thread_pointer();
 	main_stack_hi = stack_top;
 	/* glibc 2.34 to 2.41 have it at 0x2d0; look there first */
 	if (*(uint32_t *)(main_tcb + 0x2d0) == tid)
@@ -163,7 +156,7 @@ bool pb_on_own_stack(uint64_t address)
 
 	if (t->top)
 		return t->own.exact && pb_stack_holds(&t->own, address);
-	own_stack(&s, tcb_now(), address);
+	own_stack(&s, pb_cpu_thread_pointer(), address);
 	return s.exact;
 }
 
@@ -294,7 +287,7 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 {
 	pb_writer_init(&t->w, pb_process->pid, tid, pb_image);
 	t->own.thread = t;
-	own_stack(&t->own, tcb_now(), slot);
+	own_stack(&t->own, pb_cpu_thread_pointer(), slot);
 	t->own.id = 1ul << 63 | t->w.serial;
 	t->w.stack = t->own.id;
 	t->stack = &t->own;
@@ -311,7 +304,7 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 
 static struct pb_thread *thread_start(uint64_t slot)
 {
-	uint64_t tcb = tcb_now();
+	uint64_t tcb = pb_cpu_thread_pointer();
 	uint32_t tid = current_tid(tcb);
 	struct pb_thread *t = pb_tls;
 	bool forked;

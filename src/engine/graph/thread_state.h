@@ -11,7 +11,7 @@
 #define PB_ENGINE_GRAPH_THREAD_STATE_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "arch/x86_64/layout.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "ring/writer.h"
 

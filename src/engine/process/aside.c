@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include "engine/process/aside.h"
+#include "arch/arch.h"
 #include "base/pages.h"
 #include "base/sys.h"
 
@@ -21,8 +22,6 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-
-long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 enum { STARTS, OWN_TABLE, NO_TABLE };
 

@@ -18,6 +18,7 @@
 #include "engine/process/replace.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -76,7 +77,7 @@ static bool wait_while(uint32_t state, struct patience *p)
 	struct { long sec, nsec; } ms = { 0, 1000000 };
 
 	if (p->spin) {
-		__builtin_ia32_pause();
+		pb_cpu_pause();
 		return ++p->turns < WAIT_TURNS;
 	}
 	if (pb_now_ns() - p->start > WAIT_MS * 1000000ull)

@@ -7,8 +7,7 @@
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"
 
-/* arch/x86_64/replaced.S */
-extern const uint8_t pb_replaced_thunks[];
+/* For pb_replaced_thunks. */
 extern void *pb_replacements[PB_MAX_REPLACED];
 
 void *pb_replacements[PB_MAX_REPLACED];

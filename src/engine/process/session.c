@@ -15,7 +15,7 @@
 #include "engine/files.h"
 #include "engine/text/ftrace.h"
 #include "engine/graph/thread.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"

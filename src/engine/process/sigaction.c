@@ -27,8 +27,8 @@
 #include "engine/prog/prog.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
-#include "arch/x86_64/fault.h"
-#include "arch/x86_64/hot.h"
+#include "abi/analysis_access.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -43,11 +43,8 @@ typedef void handler_fn(int sig, siginfo_t *info, void *uc);
 static sigaction_fn *original_sigaction;
 static sigaltstack_fn *original_sigaltstack;
 static prctl_fn *original_prctl;
-void pb_signal_entry(int sig, siginfo_t *info, void *uc);
-void pb_signal_done(void);
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
 void *pb_original_makecontext;
-void pb_our_makecontext(void);
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
@@ -65,141 +62,54 @@ static bool is_ours_first(int sig)
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-/* What a handler is shown of registers that lie in a frame of our code, and
- * where; NULL: it is shown the real one. */
-struct view {
-	greg_t *g;
-	uint64_t *frame[NGREG];
-};
-
-static uint64_t *frame(const greg_t *g, int offset)
+/* On the hit path before the call is made: as at the function's entry. At an exit that leads to
+ * our code: the return has happened, where that is safe to say (a ret may have faulted); a jump
+ * is about to. */
+static bool show_hit(int sig, struct pb_context *c)
 {
-	return (uint64_t *)((uint64_t)g[REG_RSP] + (uint64_t)(int64_t)offset);
-}
-
-static void show_saved(struct view *v, int reg, int offset)
-{
-	v->frame[reg] = frame(v->g, offset);
-	v->g[reg] = (greg_t)*v->frame[reg];
-}
-
-#define STATUS_FLAGS	0x8d5l
-
-static void show_flags(struct view *v)
-{
-	/* lahf in ah, seto in al */
-	uint32_t saved = *(uint32_t *)(v->frame[REG_EFL] = frame(v->g, F_FLAGS));
-
-	v->g[REG_EFL] = (v->g[REG_EFL] & ~STATUS_FLAGS) | (saved >> 8 & 0xd5) | (saved & 1) << 11;
-}
-
-/* At an exit that leads to our code: the return has happened, where that is safe to say
- * (a ret may have faulted); a jump is about to. */
-static bool show_exit(int sig, struct view *v, uint32_t of)
-{
-	greg_t *g = v->g;
+	struct pb_hot_place at;
+	struct pb_module *m;
 	uint64_t to;
 	bool own;
 
-	if (of == PB_HOT_RET) {
+	if (!pb_context_hit(c, &at))
+		return false;
+	if (at.of == PB_HOT_RET) {
 		if (is_ours_first(sig))
 			return false;
-		g[REG_RIP] = (greg_t)*frame(g, 0);
-		g[REG_RSP] += 8;
+		pb_context_show_return(c);
 		return true;
 	}
-	to = pb_text_original_pc((uint64_t)g[REG_R11], &own);
-	if (!to)
-		return false;
-	show_saved(v, REG_R11, F_R11);
-	g[REG_RIP] = (greg_t)to;
-	return true;
-}
-
-/* In the hit path before the call is made: as at the function's entry. */
-static bool show_entry(int sig, struct view *v)
-{
-	greg_t *g = v->g;
-
-	for (const struct pb_hot_range *r = __start_pb_hot_ranges; r < __stop_pb_hot_ranges; r++) {
-		uint64_t off = (uint64_t)g[REG_RIP] - ((uint64_t)r + (uint64_t)(int64_t)r->start);
-		const struct pb_site *s = (const struct pb_site *)g[REG_R11];
-		struct pb_module *m = NULL;
-
-		if (off >= r->end)
-			continue;
-		if (r->of == PB_HOT_ENTRY && !(m = pb_site_module(s)))
-			return false;
-		if (off || off >= r->saved)
-			show_saved(v, REG_RAX, F_RAX);
-		if (off >= r->saved) {
-			show_saved(v, REG_RCX, F_RCX);
-			show_saved(v, REG_RDX, F_RDX);
-			if (r->rdi_rsi) {
-				show_saved(v, REG_RDI, F_RDI);
-				show_saved(v, REG_RSI, F_RSI);
-			}
-			if (r->rdi_rsi > 1)
-				show_saved(v, REG_R8, F_R8);
-			show_flags(v);
-		}
-		if (!m)
-			return show_exit(sig, v, r->of);
-		show_saved(v, REG_R11, F_R11);
-		g[REG_RIP] = (greg_t)(m->bias + pb_site_func(m, s)->addr +
-				      pb_site_func(m, s)->window);
-		return true;
+	if (at.of == PB_HOT_JUMP) {
+		to = pb_text_original_pc(at.goes_on, &own);
+	} else {
+		m = pb_site_module(at.site);
+		to = m ? m->bias + pb_func_window(pb_site_func(m, at.site)) : 0;
 	}
-	return false;
+	if (to)
+		pb_context_show_jump(c, to);
+	return to;
 }
 
-static bool show_stub(struct view *v)
+/* pc: as it was interrupted. */
+static bool show_stub(struct pb_context *c, uint64_t pc)
 {
 	bool own;
-	uint64_t pc = (uint64_t)v->g[REG_RIP], original = pb_text_original_pc(pc, &own);
+	uint64_t original = pb_text_original_pc(pc, &own);
 
-	if (!original)
-		return false;
-	/* behind the lea, r11 is the site (layout.h) */
-	if (own && (*(const uint8_t *)pc != 0x4c || ((const uint8_t *)pc)[1] == 0x8b))
-		show_saved(v, REG_R11, F_R11);
-	v->g[REG_RIP] = (greg_t)original;
-	return true;
+	if (original)
+		pb_context_show_stub(c, original, own);
+	return original;
 }
 
-/* What the handler changed of a register holds for the program, and what our
- * code was doing with it goes on. */
-static void take_back(const struct view *v, const greg_t *real, const greg_t *shown)
+/* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has
+ * to know. */
+static void note_exit(const ucontext_t *uc)
 {
-	greg_t *g = v->g;
+	struct pb_hot_exit e;
 
-	for (int i = 0; i < NGREG; i++) {
-		greg_t control = i == REG_EFL ? g[i] & ~STATUS_FLAGS : 0;
-
-		if (i == REG_EFL && v->frame[i])
-			*(uint32_t *)v->frame[i] =
-				(uint32_t)((g[i] & 0xd5) << 8 | (g[i] >> 11 & 1));
-		else if (v->frame[i] && g[i] != shown[i])
-			*v->frame[i] = (uint64_t)g[i];
-		else if (g[i] != shown[i])
-			continue;
-		g[i] = i == REG_EFL ? (real[i] & STATUS_FLAGS) | control : real[i];
-	}
-}
-
-/* Whether the exit that was interrupted has a record: who closes it, or lists
- * what is open, has to know. */
-static void note_exit(const greg_t *g)
-{
-	uint8_t record = PB_OPEN_WRITTEN;
-
-	if (!pb_hot_holds((uint64_t)g[REG_RIP]))
-		return;
-	for (const struct pb_hot_unwritten *u = __start_pb_hot_unwritten;
-	     u < __stop_pb_hot_unwritten; u++)
-		if ((uint64_t)g[REG_RIP] - ((uint64_t)u + (uint64_t)(int64_t)u->start) < u->length)
-			record = (uint8_t)u->record;
-	pb_calls_interrupted((uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], record);
+	if (pb_context_exit(uc, &e))
+		pb_calls_interrupted(e.call, e.slot, e.record);
 }
 
 static bool is_ours(uint64_t pc)
@@ -211,30 +121,25 @@ static bool is_ours(uint64_t pc)
 
 static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
 {
-	greg_t *g = uc->uc_mcontext.gregs, real[NGREG], shown[NGREG];
-	struct view v = { .g = g };
-	bool moved;
+	uint64_t pc = pb_context_pc(uc), to;
+	struct pb_context c;
 
-	memcpy(real, g, sizeof(real));
-	if (!show_entry(sig, &v) && !show_stub(&v)) {
+	pb_context_begin(&c, uc);
+	if (!show_hit(sig, &c) && !show_stub(&c, pc)) {
 		handler(sig, info, uc);
 		return;
 	}
-	if (info && (uint64_t)info->si_addr == (uint64_t)real[REG_RIP] &&
+	if (info && (uint64_t)info->si_addr == pc &&
 	    (sig == SIGILL || sig == SIGFPE || sig == SIGTRAP))
-		info->si_addr = (void *)g[REG_RIP];
-	memcpy(shown, g, sizeof(shown));
+		info->si_addr = (void *)pb_context_pc(uc);
+	pb_context_shown(&c);
 	handler(sig, info, uc);
-	moved = g[REG_RIP] != shown[REG_RIP] || g[REG_RSP] != shown[REG_RSP];
-	if (moved) {
-		/* it goes on elsewhere: not into bytes that we displaced */
-		uint64_t to = pb_text_moved_pc((uint64_t)g[REG_RIP]);
-
-		if (to)
-			g[REG_RIP] = (greg_t)to;
+	if (pb_context_end(&c))
 		return;
-	}
-	take_back(&v, real, shown);
+	/* it goes on elsewhere: not into bytes that we displaced */
+	to = pb_text_moved_pc(pb_context_pc(uc));
+	if (to)
+		pb_context_set_pc(uc, to);
 }
 
 /* As the kernel has it. */
@@ -261,12 +166,13 @@ static void die(int sig, siginfo_t *info)
 static void by_default(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
-	struct view v = { .g = uc->uc_mcontext.gregs };
+	struct pb_context c;
 
 	if (pb_fault_fixup(sig, info, uc))
 		return;
-	if (!show_entry(sig, &v))
-		show_stub(&v);
+	pb_context_begin(&c, uc);
+	if (!show_hit(sig, &c))
+		show_stub(&c, pb_context_pc(uc));
 	die(sig, info);
 }
 
@@ -306,7 +212,7 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 		by_default(sig, info, uc);
 		return done;
 	}
-	note_exit(uc->uc_mcontext.gregs);
+	note_exit(uc);
 	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
 		/* our handler of a fault was interrupted: its return unblocks again */
@@ -315,7 +221,7 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 		pb_unblocked.known = in.known;
 		return done;
 	}
-	if (in.inside || is_ours((uint64_t)uc->uc_mcontext.gregs[REG_RIP])) {
+	if (in.inside || is_ours(pb_context_pc(uc))) {
 		call_translated(handler, sig, info, uc);
 	} else if (pb_likely(!in.known || !must_see_the_end())) {
 		pb_unblocked_in_handler((uint64_t)slot);

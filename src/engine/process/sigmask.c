@@ -31,14 +31,7 @@ static pthread_create_fn *original_create;
 void *pb_original_setcontext, *pb_original_swapcontext, *pb_original_syscall,
      *pb_original_pthread_exit, *pb_original_pthread_cancel, *pb_original_vfork;
 
-/* arch/x86_64/hooks.S, and what it calls */
-void pb_our_setcontext(void);
-void pb_our_swapcontext(void);
-void pb_our_syscall(void);
-void pb_our_pthread_exit(void);
-void pb_our_pthread_cancel(void);
-void pb_our_vfork(void);
-void *pb_thread_entry(void *box);
+/* For the assembly of hooks (arch/arch.h). */
 void pb_note_setcontext(const ucontext_t *to);
 void pb_note_swapcontext(ucontext_t *from, const ucontext_t *to);
 void pb_note_syscall(long nr, long a, long b, long c);

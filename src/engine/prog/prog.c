@@ -5,11 +5,11 @@
  * of a site is never freed, because a thread may still hold it: the site is marked as gone, and a
  * later one gets its place.
  */
-#include <asm/ptrace.h>
 #include <errno.h>
 #include <link.h>
 #include "abi/analysis_access.h"
 #include "abi/progs.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/glob.h"
 #include "base/mem.h"
@@ -329,26 +329,13 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	r->run.cookie = l->link->cookie;
 	r->run.tail_calls = 0;
 	r->run.lock_missed = false;
-	r->open = pb_prog_open(t, regs->rsp);
+	r->open = pb_prog_open(t, pb_regs_sp(regs));
 	if (l->lanes)
 		r->run.lane = pb_prog_lane(r->open, host->cpu(&r->run), nr_lanes);
 	ret = pb_unlikely(pb_bpf_settings.stats) ? run_counted(r, l->prog) :
 						   pb_prog_call(regs, &r->run, l->prog->enter);
 	pb_prog_close(t, r->open);
 	return ret;
-}
-
-/* What the assembly leaves to do. */
-static void finish_regs(struct pt_regs *regs, uint64_t ip)
-{
-	uint64_t saved = regs->eflags;
-
-	/* ah: lahf; al: the overflow flag */
-	regs->eflags = (saved >> 8 & 0xd5) | 0x202 | (saved & 1) << 11;
-	regs->rip = ip;
-	regs->orig_rax = ~0ul;
-	regs->cs = 0x33;
-	regs->ss = 0x2b;
 }
 
 static inline bool has_room(const struct pb_stack *s, uint64_t slot)
@@ -425,12 +412,13 @@ static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 {
-	uint64_t *slot = (uint64_t *)regs->rsp, next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
+	uint64_t *slot = (uint64_t *)pb_regs_sp(regs);
+	uint64_t next = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE);
 	struct pb_thread *t = pb_tls;
 	struct pb_prog_run r;
 	bool record = true;
 
-	finish_regs(regs, p->ip);
+	pb_regs_finish(regs, p->ip);
 	begin(&r, t, p);
 	r.at_entry = true;
 	for (uint32_t i = 0; i < p->nr_entry && !r.overridden; i++)
@@ -455,10 +443,10 @@ static void run_returned(struct pb_thread *t, const struct prog_site *p, struct 
 
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs)
 {
-	uint64_t *slot = (uint64_t *)regs->rsp;
+	uint64_t *slot = (uint64_t *)pb_regs_sp(regs);
 
-	finish_regs(regs, *slot);
-	regs->rsp += 8;
+	pb_regs_finish(regs, *slot);
+	pb_regs_return(regs);
 	for (; c; c = pb_calls_watched(c, slot))
 		if (!pb_latched)
 			run_returned(pb_tls, by_watch[c->watch], regs);

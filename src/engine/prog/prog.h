@@ -34,8 +34,7 @@ bool pb_prog_holds(uint64_t pc);
  * Context: its handler, before anything else. */
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext);
 
-/* arch/x86_64/prog_entry.S */
-void pb_prog_entry(void);
+/* For pb_prog_entry(). */
 struct pb_prog_target {
 	uint64_t address, how;		/* PB_PROG_* */
 };

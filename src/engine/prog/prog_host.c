@@ -3,11 +3,11 @@
  * What attached programs meet of the world: the kernel, but for what the agent knows
  * better, and the observer's ring buffer for what they print.
  */
-#include <asm/ptrace.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include "abi/progs.h"
+#include "arch/arch.h"
 #include "base/auxv.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -96,10 +96,10 @@ static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64
 	uint32_t nr = 0;
 
 	if (nr < n)
-		ips[nr++] = regs->rip;
-	if (nr < n && pb_prog_run_of(run)->at_entry && !host.read(run, frame, regs->rsp, 8))
+		ips[nr++] = pb_regs_pc(regs);
+	if (nr < n && pb_prog_run_of(run)->at_entry && !host.read(run, frame, pb_regs_sp(regs), 8))
 		ips[nr++] = frame[0];
-	for (uint64_t fp = regs->rbp; nr < n && !(fp & 7); fp = frame[0]) {
+	for (uint64_t fp = pb_regs_fp(regs); nr < n && !(fp & 7); fp = frame[0]) {
 		if (host.read(run, frame, fp, sizeof(frame)) || !frame[1])
 			break;
 		ips[nr++] = frame[1];

@@ -19,7 +19,7 @@ struct prog_site {
 
 /* A run at a hit, and what the hit knows besides. */
 struct pb_prog_run {
-	uint64_t frame;			/* arch/x86_64/prog_call.S */
+	uint64_t frame;			/* pb_prog_call() sets it */
 	struct pb_bpf_run run;
 	const struct prog_site *at;	/* of which function */
 	uint64_t value;			/* bpf_override_return()'s */
@@ -29,11 +29,6 @@ struct pb_prog_run {
 };
 
 _Static_assert(offsetof(struct pb_prog_run, run) == 8, "prog_call.S");
-
-/* prog_call.S: what pb_bpf_enter() does, where unwinders may come; and room for native code. */
-uint64_t pb_prog_call(const void *ctx, struct pb_bpf_run *run,
-		      uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run));
-extern char pb_prog_code[];
 
 static inline struct pb_prog_run *pb_prog_run_of(struct pb_bpf_run *run)
 {

@@ -11,7 +11,7 @@
 #include "engine/files.h"
 #include "engine/text/ftrace.h"
 #include "abi/analysis_access.h"
-#include "arch/x86_64/stop.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "ring/writer.h"

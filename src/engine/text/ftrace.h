@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "arch/x86_64/site.h"
+#include "arch/arch.h"
 #include "engine/files.h"
 #include "engine/text/text.h"
 
@@ -90,7 +90,4 @@ void pb_ftrace_totals_add(struct pb_ftrace_totals *t, const struct pb_module *m)
 extern uint32_t pb_min_size;	/* set_ftrace_size */
 extern bool pb_keep_patched;	/* disabled sites keep their jump */
 void pb_ftrace_register_files(void);
-void pb_direct(void);
-/* The handler of sites of several ops (arch/x86_64/slow_entry.S). */
-void pb_list(void);
 #endif

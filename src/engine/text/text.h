@@ -11,8 +11,7 @@
 #include <stdint.h>
 #include "abi/analysis.h"
 #include "abi/messages.h"
-#include "arch/x86_64/site.h"
-#include "arch/x86_64/text_poke.h"
+#include "arch/arch.h"
 
 #define PB_MAX_MODULES	1024
 
@@ -110,12 +109,9 @@ int pb_text_commit(bool live);
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
 /* And are they, in the text as the batches have left it? */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
-/* Where the stubs of exits go from now on, in all modules (layout.h): the idle code at
+/* Where the stubs of exits go from now on, in all modules: the idle code at
  * first. */
 void pb_text_returns(uint64_t ret, uint64_t jump);
-/* The idle code (arch/x86_64/exit_idle.S). */
-void pb_exit_ret_idle(void);
-void pb_exit_jump_idle(void);
 /* In a batch, first: the windows of the site's exits are to be patched, if they all can
  * be. */
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);

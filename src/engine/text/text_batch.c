@@ -22,7 +22,7 @@
  *
  * Who waits for whom. At the start there is one thread, and text that the loader has just mapped is
  * run by none: such text is written at once. In live text the owner is the agent's thread, which
- * runs no code of the program and blocks all signals. It waits for a helper (arch/x86_64/stop.h).
+ * runs no code of the program and blocks all signals. It waits for a helper (pb_stop_world()).
  * The helper waits until each other thread has stopped, for 20 ms at most, writes, and lets them
  * go. A thread inside dlopen may wait for the text's lock meanwhile, and is stopped there. Neither
  * the owner nor the helper needs anything that a stopped thread holds.
@@ -48,8 +48,7 @@
 #include <asm/errno.h>
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
-#include "arch/x86_64/stop.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"
@@ -231,11 +230,12 @@ static void slot_off(struct pb_module *m, const struct pb_place *p)
 /* Both of two shared jumps: the first's one byte, and after it the second. */
 static int both_on(const struct pb_place *p, uint64_t window)
 {
-	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN] = { 0xe9 };
+	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN];
 	uint64_t second = window + PB_JUMP_SHARED, to = pb_shared_target(second);
 
 	if (!to || pb_jump_emit(bytes + PB_JUMP_SHARED, second, to))
 		return -ERANGE;
+	pb_jump_emit_first(bytes);
 	add_patch(&batch[WINDOWS], window, bytes, (uint8_t)pb_place_patch_len(p));
 	return 0;
 }
@@ -243,11 +243,12 @@ static int both_on(const struct pb_place *p, uint64_t window)
 static int window_on(struct pb_module *m, const struct pb_place *p, uint64_t to)
 {
 	uint64_t window = m->bias + p->window;
-	uint8_t jump[PB_JUMP_LEN] = { 0xe9 };
+	uint8_t jump[PB_JUMP_LEN];
 
 	if (pb_place_with_second(p))
 		return both_on(p, window);
 	if (p->shares) {
+		pb_jump_emit_first(jump);
 		add_patch(&batch[SHARED_ON], window, jump, PB_JUMP_SHARED);
 		return 0;
 	}

@@ -3,7 +3,7 @@
  * that they stand for, and back. */
 #include "engine/text/text_priv.h"
 #include "abi/stubs.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 
 /* A jump, and where its stub is. */

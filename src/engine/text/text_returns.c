@@ -5,7 +5,7 @@
  * The window of an entry is in the text with its site, whoever wants it.
  */
 #include "engine/text/text_priv.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 
 struct pb_returns pb_returns_now = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };

@@ -15,7 +15,7 @@
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/pages.h"
 #include "base/sys.h"
 
@@ -46,10 +46,7 @@ static bool in_one_page(uint64_t at)
 static bool place(struct shared *r, uint64_t first, uint32_t d)
 {
 	for (uint32_t d0 = 0; d0 < 16; d0++) {
-		uint32_t rel = d << 24 | d << 16 | d0;
-
-		r->target[0] = first + PB_JUMP_LEN + (uint64_t)(int64_t)(int32_t)(rel << 8 | 0xe9);
-		r->target[1] = first + 1 + PB_JUMP_LEN + (uint64_t)(int64_t)(int32_t)rel;
+		pb_shared_targets(first, d << 24 | d << 16 | d0, r->target);
 		if (in_one_page(r->target[0]) && in_one_page(r->target[1]))
 			return true;
 	}

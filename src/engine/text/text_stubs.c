@@ -14,7 +14,7 @@
 #include <elf.h>
 #include <sys/mman.h>
 #include "abi/stubs.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"

@@ -4,6 +4,7 @@
  * at the return of the function that the jump leads to.
  */
 #include "engine/text/text_priv.h"
+#include "arch/arch.h"
 #include "base/base.h"
 
 #define DEPTH	64	/* of tail jumps that are followed */
@@ -47,14 +48,6 @@ static uint64_t address_in(const struct exit *e)
 	return 0;
 }
 
-/* jmp *word(%rip): what the linker's stubs are, after an endbr64. */
-static bool is_through_word(const uint8_t *code)
-{
-	if (*code == 0x3e || *code == 0xf2)
-		code++;
-	return code[0] == 0xff && code[1] == 0x25;
-}
-
 static bool in_text(const struct pb_module *m, uint64_t address, size_t size)
 {
 	return m && pb_module_at(address) == m && pb_module_at(address + size - 1) == m;
@@ -63,20 +56,13 @@ static bool in_text(const struct pb_module *m, uint64_t address, size_t size)
 /* A function, or the linker's stub: the function that this leads to at present. */
 static uint64_t through_stub(uint64_t to)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const struct pb_module *m = pb_module_at(to);
-	const uint8_t *code = (const uint8_t *)to;
-	int32_t rel;
+	const uint64_t *word;
 
-	if (!in_text(m, to, 16) || pb_analysis_at(m->analysis, to - m->bias))
+	if (!in_text(m, to, PB_LINKER_STUB) || pb_analysis_at(m->analysis, to - m->bias))
 		return to;
-	if (!memcmp(code, endbr64, sizeof(endbr64)))
-		code += sizeof(endbr64);
-	if (!is_through_word(code))
-		return to;
-	code += *code != 0xff;
-	memcpy(&rel, code + 2, sizeof(rel));
-	return *(const uint64_t *)((uint64_t)code + 6 + (uint64_t)(int64_t)rel);
+	word = pb_linker_stub_word((const uint8_t *)to);
+	return word ? *word : to;
 }
 
 /* The function that a tail jump leads to; NULL: that isn't known. */
@@ -88,7 +74,7 @@ static struct pb_site *target(const struct exit *e, struct pb_module **m)
 	const struct pb_func *f;
 
 	if (to && e->exit->kind == PB_EXIT_INDIRECT)
-		to = is_through_word(code) ? *(const uint64_t *)to : 0;
+		to = pb_jumps_through_word(code) ? *(const uint64_t *)to : 0;
 	else if (to)
 		to = through_stub(to);
 	*m = to ? pb_module_at(to) : NULL;

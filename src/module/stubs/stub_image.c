@@ -8,7 +8,7 @@
 #include <elf.h>
 #include <errno.h>
 #include "abi/stubs.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "base/base.h"
 #include "module/stubs/stub_image.h"
 #include "module/stubs/stub_rows.h"

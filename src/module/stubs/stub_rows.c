@@ -9,7 +9,7 @@
  * Where the module's table has no row, the row before continues.
  */
 #include "module/stubs/stub_rows.h"
-#include "arch/x86_64/stub.h"
+#include "arch/arch.h"
 #include "module/elf/cfi_ops.h"
 
 #define WORD		8

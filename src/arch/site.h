@@ -7,12 +7,13 @@
 #define PB_ARCH_SITE_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "arch/x86_64/layout.h"
+#include "arch/layout.h"
 
 struct pb_site {
 	uint64_t handler;	/* where the stub jumps: one release store toggles the site */
-	uint64_t body;		/* where the call goes on, the program's r11 at -8(%rsp):
-				 * in the stub, or a replacement, which ignores r11 */
+	uint64_t body;		/* where the call goes on: in the stub, whose frame has the
+				 * program's value of the register that names the site; or in a
+				 * replacement, to which that register means nothing */
 	uint32_t id;		/* number in the records */
 	uint32_t stub;		/* offset of its stub in the module's; 0: none yet */
 	uint64_t flags;		/* FTRACE_FL_* */
@@ -21,8 +22,8 @@ _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout
 _Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 
-/* Where the stubs of exits go, of all of a module: beside its sites. replaced.S
- * uses the first member. */
+/* Where the stubs of exits go, of all of a module: beside its sites. replaced.S uses the first
+ * member. */
 struct pb_returns {
 	uint64_t ret;		/* a plain ret, registers as they are; ends in the `ret` itself */
 	uint64_t jump;		/* all else, r11 at -8(%rsp); ends in a jump to r11 */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a signal's context says of the agent's own code, and how it is changed so that a handler
+ * sees the program instead. Where the hit path has saved a register, its frame in the red zone
+ * (frame.h) has the program's value, and the register one of ours; so the handler is shown the
+ * former, and what it leaves unchanged becomes the latter again.
+ */
+#include <asm/errno.h>
+#include <asm/ptrace.h>
+#include <signal.h>
+#include "arch/arch.h"
+#include "arch/x86_64/fault.h"
+#include "arch/x86_64/hot.h"
+#include "base/mem.h"
+
+_Static_assert(sizeof(struct pt_regs) == R_SIZE, "frame.h");
+#define SAME(member, offset) _Static_assert(offsetof(struct pt_regs, member) == (offset), "frame.h")
+SAME(r15, R_R15); SAME(r14, R_R14); SAME(r13, R_R13); SAME(r12, R_R12); SAME(rbp, R_RBP);
+SAME(rbx, R_RBX); SAME(r11, R_R11); SAME(r10, R_R10); SAME(r9, R_R9); SAME(r8, R_R8);
+SAME(rax, R_RAX); SAME(rcx, R_RCX); SAME(rdx, R_RDX); SAME(rsi, R_RSI); SAME(rdi, R_RDI);
+SAME(orig_rax, R_ORIG_RAX); SAME(rip, R_RIP); SAME(cs, R_CS); SAME(eflags, R_FLAGS);
+SAME(rsp, R_RSP); SAME(ss, R_SS);
+
+#define STATUS_FLAGS	0x8d5l
+/* In a stub (frame.h): its first two instructions begin with the former, and so does the fourth,
+ * a load */
+#define REX_W_R		0x4c
+#define MOV_LOAD	0x8b
+
+/* ---- loads that may fault --------------------------------------------------- */
+
+bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc)
+{
+	greg_t *g = uc->uc_mcontext.gregs;
+	uint64_t pc = (uint64_t)g[REG_RIP];
+
+	if (info->si_code <= 0)
+		return false;
+	for (const struct pb_fault_entry *e = pb_fault_table; e < pb_fault_table_end; e++) {
+		if (pc != (uint64_t)&e->at + (uint64_t)(int64_t)e->at)
+			continue;
+		g[REG_RIP] = (greg_t)((uint64_t)&e->to + (uint64_t)(int64_t)e->to);
+		g[REG_RAX] = sig == SIGSEGV && info->si_code == SEGV_MAPERR ? -EFAULT : -EACCES;
+		return true;
+	}
+	return false;
+}
+
+/* ---- where it is ------------------------------------------------------------ */
+
+bool pb_context_exit(const ucontext_t *uc, struct pb_hot_exit *e)
+{
+	const greg_t *g = uc->uc_mcontext.gregs;
+	uint64_t pc = (uint64_t)g[REG_RIP];
+
+	if (!pb_hot_holds(pc))
+		return false;
+	*e = (struct pb_hot_exit){ (uint64_t)g[REG_RCX], (uint64_t)g[REG_RSP], PB_OPEN_WRITTEN };
+	for (const struct pb_hot_unwritten *u = __start_pb_hot_unwritten;
+	     u < __stop_pb_hot_unwritten; u++)
+		if (pc - ((uint64_t)u + (uint64_t)(int64_t)u->start) < u->length)
+			e->record = (uint8_t)u->record;
+	return true;
+}
+
+void pb_context_begin(struct pb_context *c, ucontext_t *uc)
+{
+	*c = (struct pb_context){ .g = uc->uc_mcontext.gregs };
+	memcpy(c->real, c->g, sizeof(c->real));
+}
+
+bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at)
+{
+	uint64_t pc = (uint64_t)c->g[REG_RIP], r11 = (uint64_t)c->g[REG_R11];
+
+	for (const struct pb_hot_range *r = __start_pb_hot_ranges; r < __stop_pb_hot_ranges; r++) {
+		uint64_t off = pc - ((uint64_t)r + (uint64_t)(int64_t)r->start);
+
+		if (off >= r->end)
+			continue;
+		c->range = r;
+		c->off = off;
+		*at = (struct pb_hot_place){ r->of, (const struct pb_site *)r11, r11 };
+		return true;
+	}
+	return false;
+}
+
+/* ---- what it is shown as ---------------------------------------------------- */
+
+static uint64_t *frame(const struct pb_context *c, int offset)
+{
+	return (uint64_t *)((uint64_t)c->real[REG_RSP] + (uint64_t)(int64_t)offset);
+}
+
+static void show_saved(struct pb_context *c, int reg, int offset)
+{
+	c->frame[reg] = frame(c, offset);
+	c->g[reg] = (greg_t)*c->frame[reg];
+}
+
+static void show_flags(struct pb_context *c)
+{
+	/* lahf in ah, seto in al */
+	uint32_t saved = *(uint32_t *)(c->frame[REG_EFL] = frame(c, F_FLAGS));
+
+	c->g[REG_EFL] = (c->g[REG_EFL] & ~STATUS_FLAGS) | (saved >> 8 & 0xd5) | (saved & 1) << 11;
+}
+
+/* All but r11. */
+static void show_frame(struct pb_context *c)
+{
+	const struct pb_hot_range *r = c->range;
+
+	if (c->off || c->off >= r->saved)
+		show_saved(c, REG_RAX, F_RAX);
+	if (c->off < r->saved)
+		return;
+	show_saved(c, REG_RCX, F_RCX);
+	show_saved(c, REG_RDX, F_RDX);
+	if (r->rdi_rsi) {
+		show_saved(c, REG_RDI, F_RDI);
+		show_saved(c, REG_RSI, F_RSI);
+	}
+	if (r->rdi_rsi > 1)
+		show_saved(c, REG_R8, F_R8);
+	show_flags(c);
+}
+
+void pb_context_show_return(struct pb_context *c)
+{
+	show_frame(c);
+	c->g[REG_RIP] = (greg_t)*frame(c, 0);
+	c->g[REG_RSP] += 8;
+}
+
+void pb_context_show_jump(struct pb_context *c, uint64_t pc)
+{
+	show_frame(c);
+	show_saved(c, REG_R11, F_R11);
+	c->g[REG_RIP] = (greg_t)pc;
+}
+
+void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own)
+{
+	const uint8_t *code = (const uint8_t *)c->real[REG_RIP];
+
+	/* after the lea r11 is the site */
+	if (own && (code[0] != REX_W_R || code[1] == MOV_LOAD))
+		show_saved(c, REG_R11, F_R11);
+	c->g[REG_RIP] = (greg_t)pc;
+}
+
+static uint32_t saved_flags(greg_t flags)
+{
+	return (uint32_t)((flags & 0xd5) << 8 | (flags >> 11 & 1));
+}
+
+void pb_context_shown(struct pb_context *c)
+{
+	memcpy(c->shown, c->g, sizeof(c->shown));
+}
+
+bool pb_context_end(const struct pb_context *c)
+{
+	greg_t *g = c->g;
+
+	if (g[REG_RIP] != c->shown[REG_RIP] || g[REG_RSP] != c->shown[REG_RSP])
+		return false;
+	for (int i = 0; i < NGREG; i++) {
+		greg_t control = i == REG_EFL ? g[i] & ~STATUS_FLAGS : 0;
+
+		if (i == REG_EFL && c->frame[i])
+			*(uint32_t *)c->frame[i] = saved_flags(g[i]);
+		else if (c->frame[i] && g[i] != c->shown[i])
+			*c->frame[i] = (uint64_t)g[i];
+		else if (g[i] != c->shown[i])
+			continue;
+		g[i] = i == REG_EFL ? (c->real[i] & STATUS_FLAGS) | control : c->real[i];
+	}
+	return true;
+}

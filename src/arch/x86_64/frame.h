@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What x86-64's assembly and its C code agree on, beside arch/layout.h: stubs, the frame in the
+ * red zone, struct pt_regs.
+ */
+#ifndef PB_ARCH_X86_64_FRAME_H
+#define PB_ARCH_X86_64_FRAME_H
+#include "arch/layout.h"
+
+#define PB_RED_ZONE		128	/* bytes below the stack pointer that signals leave alone */
+/* Bytes of the stack, from the slot, that C code of a slow path has for itself; scripts/check-stack
+ * adds up what it needs. */
+#define PB_HIT_ROOM		1664
+/* The same, of pb_prog_room() where it finds less than that. */
+#define PB_LOOK_ROOM		384
+
+/*
+ * The stub of a site (made by stub.c), entered with the program's
+ * registers, rsp at the slot:
+ *
+ *    0  mov  %r11,-8(%rsp)
+ *    5  lea  site(%rip),%r11
+ *   12  jmp  *(%r11)              site->handler
+ *   15  mov  -8(%rsp),%r11        <- handler of a disabled site; site->body
+ *   20  the displaced instructions, and the jump back
+ */
+/* Before the first stub of a module. */
+#define PB_STUBS_HEAD		16
+#define PB_STUB_IDLE		15
+#define PB_STUB_COPY		20
+
+/*
+ * What stands before an exit in the copy of a window that holds it (the same), rsp
+ * at the slot. A plain ret is replaced:
+ *
+ *       jmp  *ret(%rip)             pb_returns.ret
+ *
+ * and so is any other exit, which comes after it; where it is conditional, its
+ * target is such code behind the recipe's:
+ *
+ *    0  mov  %r11,-8(%rsp)
+ *    5  lea  1f(%rip),%r11
+ *   12  jmp  *jump(%rip)            pb_returns.jump
+ *   18  1: mov -8(%rsp),%r11
+ *   23  the exit
+ */
+#define PB_EXIT_RET_LEN		6
+#define PB_EXIT_JUMP_LEN	23
+#define PB_EXIT_RELOAD_LEN	5	/* of that, what r11 leads to: r11 again; then the exit */
+
+/*
+ * The frame in the red zone, from rsp, which is at the slot at an entry and at an exit.
+ * -8 holds r11 at an entry, and at an exit that isn't a ret.
+ */
+#define F_R11			-8
+#define F_RAX			-16
+#define F_RCX			-24
+#define F_RDX			-32
+#define F_FLAGS			-40
+#define F_RDI			-48
+#define F_RSI			-56
+#define F_TARGET		-64
+#define F_R8			-72
+#define F_SERIAL		-80	/* only while a reserved word becomes a PAD */
+
+#define PB_THUNK_SIZE		32	/* of replaced.S */
+
+/* struct pt_regs, of the processor's user interface */
+#define R_R15			0
+#define R_R14			8
+#define R_R13			16
+#define R_R12			24
+#define R_RBP			32
+#define R_RBX			40
+#define R_R11			48
+#define R_R10			56
+#define R_R9			64
+#define R_R8			72
+#define R_RAX			80
+#define R_RCX			88
+#define R_RDX			96
+#define R_RSI			104
+#define R_RDI			112
+#define R_ORIG_RAX		120
+#define R_RIP			128
+#define R_CS			136
+#define R_FLAGS			144	/* as `save` has them, until C code makes flags of it */
+#define R_RSP			152
+#define R_SS			160
+#define R_SIZE			168
+
+#endif
