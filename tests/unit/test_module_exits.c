@@ -105,6 +105,9 @@ static const char *const exits_s = MACROS
 	"1: body\n body\n ret\n2: body\n body\n ret\n.p2align 4\nE switch\n"
 	"F swsum\n body\n lea table2(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea (%rax,%rdx),%rcx\n jmp *%rcx\n"
 	"3: body\n body\n ret\nE swsum\n.p2align 4\n"
+	/* as compilers write it without optimisation */
+	"F plain_switch\n body\n lea 0(,%rdi,4),%rdx\n lea table3(%rip),%rax\n mov (%rdx,%rax),%eax\n cltq\n"
+	" lea table3(%rip),%rdx\n add %rdx,%rax\n jmp *%rax\n29: body\n body\n ret\nE plain_switch\n.p2align 4\n"
 	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\nE gotos\n.p2align 4\n"
 	/* offsets from a label. What only they lead to is no dead code, and has no windows over it */
 	"F label\n body\n lea 6f(%rip),%rdx\n lea bases(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
@@ -136,6 +139,7 @@ static const char *const exits_s = MACROS
 	"F reads\n mov (%rsp),%rax\n body\n body\n ret\nE reads\n.p2align 4\n"
 	".section .rodata\n.p2align 2\ntable: .long 1b-table,2b-table\n"
 	"table2: .long 3b-table2,3b-table2\n"
+	"table3: .long 29b-table3,29b-table3\n"
 	"bases: .long 6b-6b,7b-6b,8b-6b,-1\n"
 	"apart: .long 9b-9b,10b-9b,-1\nagain: .long 13b-13b,14b-13b,-1\n"
 	".data\n.p2align 3\nops: .quad other,tail\nlabels: .quad 4b,4b\n"
@@ -160,6 +164,7 @@ static const struct expected exits[] = {
 	{ "two_of_two", "goes on, NOT ret+20:ENTRY" },
 	{ "switch", "NOT ret+47:WINDOW ret+68:WINDOW" },
 	{ "swsum", "NOT ret+47:WINDOW" },
+	{ "plain_switch", "NOT ret+62:WINDOW" },
 	{ "gotos", "NOT ret+40:WINDOW" },
 	{ "label", "NOT ret+53:WINDOW ret+71:PADDED" },
 	{ "label_apart", "NOT ret+59:WINDOW ret+86:WINDOW" },
@@ -209,6 +214,9 @@ static const char *const refused_s = MACROS
 	/* the second offset leads to another function */
 	"F other_base\n body\n lea 4f(%rip),%rdx\n lea table(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n4: body\n body\n ret\nE other_base\n.p2align 4\n"
+	/* it is loaded from one table and added to another one's address */
+	"F two_tables\n body\n lea 0(,%rdi,4),%rdx\n lea table(%rip),%rax\n mov (%rdx,%rax),%eax\n cltq\n"
+	" lea labels(%rip),%rdx\n add %rdx,%rax\n jmp *%rax\n body\n ret\nE two_tables\n.p2align 4\n"
 	"F where_table\n body\n lea 3f(%rip),%rdx\n mov 8(%rdi),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n3: body\n body\n ret\nE where_table\n.p2align 4\n"
 	"F no_table\n body\n mov 8(%rdi),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
@@ -244,6 +252,7 @@ static const struct expected refused[] = {
 	{ "iret", "FAR" },
 	{ "computed", "COMPUTED" },
 	{ "other_base", "COMPUTED" },
+	{ "two_tables", "COMPUTED" },
 	{ "where_table", "COMPUTED" },
 	{ "no_table", "COMPUTED" },
 	{ "goto_or_tail", "COMPUTED" },

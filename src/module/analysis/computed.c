@@ -7,6 +7,8 @@
  * the definition of its register, and from there to the definitions that it uses:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
+ *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
+ *                                               the same, without optimisation
  *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *                                               offsets from a label
  *   jmp *table(,%i,8), mov (%b,%i,8),%x         pointers
@@ -133,12 +135,36 @@ static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisR
 	return true;
 }
 
+/* The same as is_offset() without optimisation: base is the table's address once more, and x was
+ * loaded from it at 4 * i, which stands in a register of its own, and then widened. */
+static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
+{
+	uint64_t table = address_in(s, addr, base), at;
+	const ZydisDecodedOperandMem *m;
+	struct slice t = *s;
+	struct decoded d;
+
+	t.steps = 0;
+	at = table ? definition(&t, addr, x, &d) : 0;
+	if (!at || d.insn.mnemonic != ZYDIS_MNEMONIC_CDQE)
+		return false;
+	at = definition(&t, at, x, &d);
+	m = &d.op[1].mem;
+	if (!at || d.insn.mnemonic != ZYDIS_MNEMONIC_MOV || d.op[0].size != 32 ||
+	    d.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY || m->index == ZYDIS_REGISTER_NONE ||
+	    m->scale != 1 || m->disp.value)
+		return false;
+	return address_in(s, at, whole(m->base)) == table ||
+	       address_in(s, at, whole(m->index)) == table;
+}
+
 /* Is the target the sum of a table's offset and a base? Sets *s->out. */
 static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegister b)
 {
 	a = whole(a);
 	b = whole(b);
-	if (!is_offset(s, addr, a, b) && !is_offset(s, addr, b, a))
+	if (!is_offset(s, addr, a, b) && !is_offset(s, addr, b, a) &&
+	    !is_plain_offset(s, addr, a, b))
 		return is_label_sum(s, addr, a, b) || is_label_sum(s, addr, b, a);
 	s->out->how = PB_COMPUTED_OFFSETS;
 	return true;
