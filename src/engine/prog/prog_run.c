@@ -126,19 +126,20 @@ static bool blocked(void)
 }
 
 /* Once more, behind a mask of all: of the handler, too, as with SA_NODEFER its own signal isn't in
- * its mask. Not with SA_RESETHAND: it would not come a second time, the kernel has forgotten the
- * handler. Without SA_SIGINFO there is no siginfo. */
+ * its mask. Not the signals of faults, also if they were sent: the mask leaves them open, so they
+ * would come again at once, for ever. Not with SA_RESETHAND: it would not come a second time, the
+ * kernel has forgotten the handler. Without SA_SIGINFO there is no siginfo. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;
 
-	if (pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1)
+	if (BIT(sig) & FAULTS ||
+	    pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1 ||
+	    !blocked())
 		return false;
 	if (now.flags & SA_SIGINFO)
-		return !(BIT(sig) & FAULTS && info->si_code > 0) && blocked() &&
-		       !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
-	return !(BIT(sig) & FAULTS) && blocked() &&
-	       !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
+		return !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
+	return !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
 }
 
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
