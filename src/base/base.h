@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdbool.h>
+#include "arch/machine.h"
 
 #define pb_likely(x)	__builtin_expect(!!(x), 1)
 #define pb_unlikely(x)	__builtin_expect(!!(x), 0)
@@ -25,12 +26,4 @@
 	low_; \
 })
 #define pb_barrier()	__asm__ volatile("" ::: "memory")
-
-static inline uint64_t pb_rdtsc(void)
-{
-	uint32_t lo, hi;
-
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-	return (uint64_t)hi << 32 | lo;
-}
 #endif

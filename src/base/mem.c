@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Built into the agent only, with -ffreestanding -fno-tree-loop-distribute-patterns. */
 #include "base/mem.h"
+#include "arch/machine.h"
 
 typedef uint64_t word __attribute__((may_alias, aligned(1)));
 
-#define STRING_FROM	512	/* bytes for which the string instruction's start pays */
+#define LARGE	512	/* bytes for which the processor's own copy pays */
 
-static void *copy_string_insn(void *dst, const void *src, size_t n)
+static void *copy_large(void *dst, const void *src, size_t n)
 {
-	void *d = dst;
-
-	__asm__ volatile("rep movsb" : "+D"(d), "+S"(src), "+c"(n) : : "memory");
+	pb_cpu_copy(dst, src, n);
 	return dst;
 }
 
@@ -20,8 +19,8 @@ void *memcpy(void *restrict dst, const void *restrict src, size_t n)
 	uint8_t *d = dst;
 	const uint8_t *s = src;
 
-	if (n >= STRING_FROM)
-		return copy_string_insn(dst, src, n);
+	if (n >= LARGE)
+		return copy_large(dst, src, n);
 	for (; n >= 8; n -= 8, d += 8, s += 8)
 		*(word *)d = *(const word *)s;
 	while (n--)
@@ -35,7 +34,7 @@ void *memmove(void *dst, const void *src, size_t n)
 	const unsigned char *s = src;
 
 	if (d <= s || d >= s + n)
-		return copy_string_insn(dst, src, n);
+		return copy_large(dst, src, n);
 	while (n--)
 		d[n] = s[n];
 	return dst;
@@ -43,9 +42,7 @@ void *memmove(void *dst, const void *src, size_t n)
 
 void *memset(void *dst, int c, size_t n)
 {
-	void *d = dst;
-
-	__asm__ volatile("rep stosb" : "+D"(d), "+c"(n) : "a"(c) : "memory");
+	pb_cpu_fill(dst, c, n);
 	return dst;
 }
 

@@ -8,24 +8,12 @@
 #define PB_SYS_H
 #include <stdint.h>
 #include <sys/syscall.h>
-
-static inline long pb_sys6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall" : "=a"(ret)
-			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
+#include "arch/machine.h"
 
 #define PB_SYS_SEL(a, b, c, d, e, f, g, ...) g
 #define pb_sys(...) PB_SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 #define PB_SYS_ARGS(nr, a, b, c, d, e, f, ...) \
-	pb_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+	pb_cpu_syscall(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 /* CLOCK_MONOTONIC. */
 static inline uint64_t pb_now_ns(void)

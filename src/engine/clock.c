@@ -15,12 +15,12 @@ static bool no_tsc;		/* whatever --clock says */
 
 uint64_t pb_clock(void)
 {
-	return pb_no_clock ? pb_frozen_clock : pb_rdtsc();
+	return pb_no_clock ? pb_frozen_clock : pb_cpu_counter();
 }
 
 uint64_t pb_clock_ticks(void)
 {
-	return no_tsc ? 0 : pb_rdtsc();
+	return no_tsc ? 0 : pb_cpu_counter();
 }
 
 static void freeze_at(uint64_t time, uint8_t how)
@@ -37,7 +37,7 @@ void pb_clock_set(bool none, bool live)
 	if (!none)
 		__atomic_store_n(&pb_no_clock, 0, __ATOMIC_RELEASE);
 	else if (live)
-		freeze_at(pb_rdtsc(), PB_CLOCK_FROZEN);
+		freeze_at(pb_cpu_counter(), PB_CLOCK_FROZEN);
 	else
 		freeze_at(0, PB_CLOCK_NONE);
 }
@@ -46,5 +46,5 @@ void pb_clock_freeze(void)
 {
 	no_tsc = true;
 	if (!pb_no_clock)
-		freeze_at(pb_rdtsc(), PB_CLOCK_FROZEN);
+		freeze_at(pb_cpu_counter(), PB_CLOCK_FROZEN);
 }

@@ -329,10 +329,10 @@ static uint64_t clock_per_ms(void)
 	uint64_t t0, t1, ns;
 
 	pb_sys(SYS_clock_gettime, 1, &a);
-	t0 = pb_rdtsc();
+	t0 = pb_cpu_counter();
 	do {
 		pb_sys(SYS_clock_gettime, 1, &b);
-		t1 = pb_rdtsc();
+		t1 = pb_cpu_counter();
 		ns = (uint64_t)(b.sec - a.sec) * 1000000000 + (uint64_t)(b.nsec - a.nsec);
 	} while (ns < 2000000);
 	return (t1 - t0) * 1000 / (ns / 1000);

@@ -269,16 +269,16 @@ int pb_datadir_clock(struct pb_datadir *w)
 
 	for (int i = 0; i < 16; i++) {
 		struct pb_meta_clock c;
-		uint64_t t0 = pb_rdtsc(), t1;
+		uint64_t t0 = pb_cpu_counter(), t1;
 
 		c.monotonic = now_ns(CLOCK_MONOTONIC);
-		t1 = pb_rdtsc();
+		t1 = pb_cpu_counter();
 		c.monotonic_raw = now_ns(CLOCK_MONOTONIC_RAW);
 		c.boottime = now_ns(CLOCK_BOOTTIME);
 		c.realtime = now_ns(CLOCK_REALTIME);
 		c.tsc = t0 + (t1 - t0) / 2;
-		if (pb_rdtsc() - t0 < width) {
-			width = pb_rdtsc() - t0;
+		if (pb_cpu_counter() - t0 < width) {
+			width = pb_cpu_counter() - t0;
 			best = c;
 		}
 	}

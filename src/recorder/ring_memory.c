@@ -21,18 +21,18 @@
  * them; a pause that was interrupted here is left out. */
 static void measure_wait(struct pb_ring *g)
 {
-	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_rdtsc(), ns, best = UINT64_MAX;
+	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_cpu_counter(), ns, best = UINT64_MAX;
 	const int nr = 2000;
 
 	for (int i = 0; i < 8; i++) {
-		uint64_t t = pb_rdtsc();
+		uint64_t t = pb_cpu_counter();
 
 		for (int k = 0; k < nr; k++)
-			__builtin_ia32_pause();
-		ticks = pb_rdtsc() - t;
+			pb_cpu_pause();
+		ticks = pb_cpu_counter() - t;
 		best = ticks < best ? ticks : best;
 	}
-	ticks = pb_rdtsc() - tsc;
+	ticks = pb_cpu_counter() - tsc;
 	ns = pb_now_ns() - start;
 	g->wait_ticks = (uint64_t)((double)ticks / (double)(ns | 1) * WAIT_MS * 1e6);
 	g->wait_pauses = (uint32_t)((double)g->wait_ticks * nr / (double)(best | 1) * 3 / 4);

@@ -196,7 +196,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	engine_notes(s, &end);
 	if (out->exited) {
 		struct pb_meta_exit e = {
-			.pid = (uint32_t)out->pid, .status = out->status, .clock = pb_rdtsc(),
+			.pid = (uint32_t)out->pid, .status = out->status, .clock = pb_cpu_counter(),
 		};
 		pb_datadir_meta(s->datadir, PB_META_EXIT, &e, sizeof(e), NULL, 0);
 	}

@@ -123,7 +123,7 @@ static int hello(const char *path)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	static char buf[PB_MSG_MAX + sizeof(struct pb_msg)];
 	struct pb_msg_hello h = { PB_PROTOCOL, (uint32_t)getpid(), (uint32_t)getpid(),
-				  (uint32_t)getppid(), 0, 0, pb_rdtsc() };
+				  (uint32_t)getppid(), 0, 0, pb_cpu_counter() };
 	struct {
 		struct pb_msg_module m;
 		char path[64];
@@ -202,7 +202,7 @@ static struct pb_chunk *chunk_new(uint32_t serial, uint64_t seq)
 	c->pid = (uint32_t)getpid();
 	c->tid = (uint32_t)syscall(SYS_gettid);
 	c->seq = seq;
-	c->start = pb_rdtsc();
+	c->start = pb_cpu_counter();
 	c->buffer = 0;
 	c->used = 0;
 	return c;
@@ -218,7 +218,7 @@ static void fill(struct pb_chunk *c, const uint64_t *words, uint32_t nr)
 static void *produce(void *arg)
 {
 	struct pb_ring *ring = (void *)ring_map;
-	uint64_t words[WORDS_FULL], seq = 0, end = pb_rdtsc();
+	uint64_t words[WORDS_FULL], seq = 0, end = pb_cpu_counter();
 	uint32_t serial = __atomic_fetch_add(&ring->next_serial, 1, __ATOMIC_ACQ_REL) + 1;
 	struct pb_ring_thread *t = (void *)(ring_map + geometry.threads_offset);
 	struct timespec a, b;

@@ -65,7 +65,7 @@
 	}
 
 /* Jumps, with IMM and SRC, on 64 bits and on 32. */
-	NOSPEC: __asm__ volatile("lfence" ::: "memory"); NEXT;
+	NOSPEC: pb_cpu_no_speculation(); NEXT;
 	JA: GO(i->off);
 	JAL: GO(i->imm);
 	IF(JEQ, uint64_t, uint32_t, d == s)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Time, randomness, processors, and the current task. */
+#include "base/base.h"
 #include "bpf/helper/helper_priv.h"
 
 PB_BPF_HELPER(ktime_get_ns)
@@ -35,7 +36,7 @@ PB_BPF_HELPER(get_prandom_u32)
 	uint64_t x = __atomic_fetch_add(&state, step, __ATOMIC_RELAXED);
 
 	if (!x) {			/* the first */
-		x = __builtin_ia32_rdtsc() | 1;
+		x = pb_cpu_counter() | 1;
 		__atomic_fetch_add(&state, x, __ATOMIC_RELAXED);
 	}
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;

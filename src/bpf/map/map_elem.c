@@ -219,7 +219,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 
 bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 {
-	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
+	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
 	struct lives l = { .m = m };
 	bool any = pb_load32(&hash_top(m)->doubt);
 

@@ -36,12 +36,7 @@ static inline bool pb_replace32(uint32_t *p, uint32_t *old, uint32_t new)
 static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0,
 				uint64_t new1)
 {
-	bool done;
-
-	__asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(done),
-			 "+m"(*(struct { uint64_t v[2]; } *)p), "+a"(*old0),
-			 "+d"(*old1) : "b"(new0), "c"(new1) : "memory");
-	return done;
+	return pb_cpu_replace16(p, old0, old1, new0, new1);
 }
 
 static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct pb_bpf_run *run)

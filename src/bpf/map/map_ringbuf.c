@@ -130,7 +130,7 @@ static void finish(struct pb_bpf_map *m, struct claim c)
  * not each time. */
 static void mend(struct pb_bpf_map *m)
 {
-	uint64_t now = pb_rdtsc(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
+	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
 	uint64_t *header = header_at(m, pb_load(consumer_pos(m))), word = pb_load(header);
 
 	if (m->alive && word & BPF_RINGBUF_BUSY_BIT && now - asked >= 10000000 &&

@@ -88,7 +88,7 @@ static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, in
 			if (was == me)
 				return -EBUSY;
 			while (pb_load32(word) && i++ < SPINS)
-				__builtin_ia32_pause();
+				pb_cpu_pause();
 		}
 		if (holder_died(m, was) && pb_replace32(word, &was, me))
 			return 1;

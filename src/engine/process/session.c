@@ -150,7 +150,7 @@ static int say_hello(struct pb_session *s, bool first, uint32_t *len)
 	struct pb_msg_hello hello = {
 		.protocol = PB_PROTOCOL, .pid = (uint32_t)pb_sys(SYS_getpid),
 		.tid = (uint32_t)pb_sys(SYS_gettid), .ppid = (uint32_t)pb_sys(SYS_getppid),
-		.image = first ? 0 : pb_image, .clock = pb_rdtsc(),
+		.image = first ? 0 : pb_image, .clock = pb_cpu_counter(),
 	};
 	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_HELLO, &hello, sizeof(hello), NULL, 0);
 
@@ -293,7 +293,7 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 		      uint64_t link_map, uint32_t flags, struct pb_module **m)
 {
 	struct pb_msg_module ask = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
-				     .bias = bias, .clock = pb_rdtsc(), .flags = flags };
+				     .bias = bias, .clock = pb_cpu_counter(), .flags = flags };
 	struct pb_msg_analysis answer;
 	const char *why = NULL;
 	int fd, err;
@@ -342,7 +342,7 @@ int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 int pb_session_gone(struct pb_session *s, uint32_t module)
 {
 	struct pb_msg_gone gone = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
-				    .module = module, .clock = pb_rdtsc() };
+				    .module = module, .clock = pb_cpu_counter() };
 
 	return pb_wire_send(&s->wire, PB_MSG_GONE, &gone, sizeof(gone), NULL, 0);
 }
