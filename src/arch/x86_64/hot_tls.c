@@ -21,6 +21,7 @@
 #include "base/sys.h"
 
 #define LOAD_LEN	11
+#define PAGE		4096ul
 
 /* Offset of a load from this member's own address. */
 extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
@@ -47,10 +48,16 @@ static void link_load(uint8_t *code, const uint8_t *at)
 	memcpy(code + sizeof(linked), &disp, sizeof(disp));
 }
 
+static uint64_t page_of(uint64_t a)
+{
+	return a & ~(PAGE - 1);
+}
+
 void pb_hot_link_tls(void)
 {
 	size_t size = (size_t)(__stop_pb_hot - __start_pb_hot);
 	const uint8_t *hot = (const uint8_t *)__start_pb_hot;
+	uint64_t start = page_of((uint64_t)hot), end = page_of((uint64_t)hot + size - 1) + PAGE;
 	long buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
 
@@ -63,6 +70,9 @@ void pb_hot_link_tls(void)
 		if ((size_t)(at - hot) <= size - LOAD_LEN)
 			link_load((uint8_t *)buf + (at - hot), at);
 	}
+	/* of a mapping with a page of its own a core file has all: these pages are a mapping first,
+	 * which it leaves out, as it has nothing else of the agent's text */
+	pb_sys(SYS_madvise, start, end - start, MADV_DONTDUMP);
 	pb_text_write((uint64_t)hot, (const void *)buf, size);
 	pb_sys(SYS_munmap, buf, size);
 }
