@@ -40,13 +40,13 @@
  * A chunk that isn't FREE has its bit in taken[] set, so that both sides find what
  * they look for without a look at each chunk. The engine sets the bit before it
  * changes FREE to TAKEN, and looks afterwards whether it is still set. To free
- * a chunk from READING, the reader clears the bit, then stores FREE. A bit that is set of a
- * chunk that is FREE is an engine about to take it, one that was stopped there, or
- * one that gave it back: the reader takes such a chunk and frees it.
+ * a chunk from READING, the reader clears the bit, then stores FREE. A FREE chunk
+ * whose bit is set is about to be taken by an engine, or was left so by one that was
+ * stopped there or gave it back: the reader takes such a chunk and frees it.
  *
  * Chunks below nr_buffer are the buffer, those from there to nr_chunks the reserve.
- * An engine uses those below pb_ring_usable(). The reader makes it as many as the
- * buffer has and threads hold, so that idle threads take nothing from the others.
+ * An engine uses those below pb_ring_usable(). These are as many as
+ * the buffer has and threads hold together, so that idle threads take nothing from others.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H

@@ -49,7 +49,7 @@
 #define L_START			0
 #define L_SITE			8
 
-/* What code of the hit path is of. */
+/* What a piece of the hit path belongs to. */
 #define PB_HOT_ENTRY		0
 #define PB_HOT_RET		1	/* a plain return */
 #define PB_HOT_JUMP		2	/* another exit: its stub goes on with it */

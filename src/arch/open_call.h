@@ -13,8 +13,8 @@
  *     -1           free
  *     0            the end of the array
  *
- * Slots are 8-aligned addresses below 2^47. Compared as signed numbers, whatever
- * is not live is below every stack pointer.
+ * Slots are 8-aligned addresses below 2^47. Compared as signed numbers, only
+ * a live call's word and a foot's are above a stack pointer.
  */
 #ifndef PB_ARCH_OPEN_CALL_H
 #define PB_ARCH_OPEN_CALL_H
@@ -34,7 +34,7 @@
 #define G_PREV			0
 #define G_DEPTH			24
 
-/* O_RECORD: whether its record has room, and is there (or counted as lost). */
+/* O_RECORD: how far the record of its exit has come, where a handler interrupted it. */
 #define PB_OPEN_UNKNOWN		0
 #define PB_OPEN_UNRESERVED	1
 #define PB_OPEN_RESERVED	2

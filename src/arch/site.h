@@ -22,8 +22,8 @@ _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout
 _Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 
-/* Where the stubs of exits go, of all of a module: beside its sites. replaced.S uses the first
- * member. */
+/* Where the stubs of a module's exits jump to; one for each module, beside its sites. replaced.S
+ * uses the first member. */
 struct pb_returns {
 	uint64_t ret;		/* a plain ret, registers as they are; ends in the `ret` itself */
 	uint64_t jump;		/* all else, r11 at -8(%rsp); ends in a jump to r11 */
@@ -46,8 +46,8 @@ struct pb_returns {
 #define FTRACE_FL_SLOT		(1ul << 51)	/* its jump stands in the slot */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* programs see its return, or need it */
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* its call may go on at an entry without an exit */
-#define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: ends as an exit's stub does */
-#define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: its original's exits end it */
+#define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: it ends as an exit's stub does */
+#define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: the original's exits end the call */
 #define FTRACE_FL_REASON_SHIFT	56
 
 /* Do the exits of the site's function itself end its calls? Not where the agent stands in

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Text from files and from other processes, before it reaches a terminal: no
- * control characters, neither ASCII's nor those that U+0080..9F are in UTF-8
- * (U+009B begins an escape sequence). Context: any.
+ * control characters, neither those of ASCII nor U+0080..9F in UTF-8 (U+009B begins an
+ * escape sequence). Context: any.
  */
 #ifndef PB_BASE_CLEAN_TEXT_H
 #define PB_BASE_CLEAN_TEXT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The time in records: the TSC, or one frozen number. --clock=none has no time from the start. A
+ * The time in records: the TSC, or one frozen number. --clock=none freezes it at the start. A
  * clock that is turned off later freezes, so that the records of a chunk stay ordered. Where the
  * program forbids reading the TSC the clock freezes for good.
  */

@@ -16,7 +16,7 @@
  * In overwrite mode all is written at the end, newest first (drain_newest.c):
  * what max_size has no room for is the oldest, and counts as overwritten.
  *
- * At the end, when the FULL ones of before were freed, a chunk is never freed:
+ * At the end FULL chunks are freed once; after that no chunk is freed any more:
  * a thread that still runs may write into its open chunk, and no other thread
  * may get it.
  */
@@ -59,7 +59,7 @@ struct pb_drain {
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* of what was kept */
-	uint64_t discarded_calls;	/* after max_size or a full disk, or of no thread */
+	uint64_t discarded_calls;	/* kept out by max_size or a full disk, or no thread's */
 	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
@@ -67,8 +67,8 @@ struct pb_drain {
 	pthread_t thread, heart;
 	_Atomic bool stop;
 	_Atomic uint32_t high;		/* chunks below it were touched by someone */
-	uint32_t ahead;			/* chunks below it have memory; of the buffer */
-	uint32_t serials[2];		/* next_serial up to 250 and up to 500 ms ago */
+	uint32_t ahead;			/* chunks of the buffer below it have memory */
+	uint32_t serials[2];		/* next_serial as it was 250 and 500 ms ago at most */
 	uint32_t most_usable;		/* since memory was last given back */
 	struct robust_list_head robust;	/* by which the kernel notifies engines of our death */
 	struct robust_list robust_entry;

@@ -75,8 +75,7 @@ static void print_event(const struct pb_view *v, const struct pb_event *ev)
 	}
 }
 
-/* How many records there are, for the header: the recorder's own count, or a
- * pass over the data. */
+/* How many records there are, for the header: it takes a pass over the data. */
 static int count(const struct pb_view *v, uint64_t *entries, uint64_t *lost)
 {
 	struct pb_stream s;

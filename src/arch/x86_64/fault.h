@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A load that may fault. Each instruction that may stands in a table with the
- * place where to go on; the process' handler of SIGSEGV and SIGBUS looks there
+ * A load that may fault. A table has each instruction that may, with the place
+ * where to go on; the process' handler of SIGSEGV and SIGBUS looks there
  * first. When it may be used at all: engine/uaccess.h. doc/design/reads.md.
  */
 #ifndef PB_ARCH_FAULT_H

@@ -6,8 +6,9 @@
  *     48 8b 0d DISP		mov pb_tls@gottpoff(%rip),%rcx
  *     64 48 8b 09		mov %fs:(%rcx),%rcx
  *
- * A program would have it in the instruction. So has the hit path once the agent is loaded, as each
- * call makes three of these loads; the prefixes 66 mean nothing, and make up for the bytes:
+ * In an executable the instruction has the distance itself. So it has in the hit path once the
+ * agent is loaded, as each call makes three of these loads; the prefixes 66 mean nothing, and make
+ * up for the bytes:
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *
@@ -70,8 +71,8 @@ void pb_hot_link_tls(void)
 		if ((size_t)(at - hot) <= size - LOAD_LEN)
 			link_load((uint8_t *)buf + (at - hot), at);
 	}
-	/* of a mapping with a page of its own a core file has all: these pages are a mapping first,
-	 * which it leaves out, as it has nothing else of the agent's text */
+	/* A core file holds all of a mapping that has a changed page. So these pages first become
+	 * a mapping of their own, which core files leave out. */
 	pb_sys(SYS_madvise, start, end - start, MADV_DONTDUMP);
 	pb_text_write((uint64_t)hot, (const void *)buf, size);
 	pb_sys(SYS_munmap, buf, size);

@@ -11,8 +11,9 @@
 	.error "the tag is made of the state"
 	.endif
 
-	/* rdx becomes the address of the record, of so many words, at rax. `reserved` is set
-	 * where it is reserved; to `far` if its time can't be told from the last one's. */
+	/* Reserves a record of so many words for the time in rax; rdx becomes its address. The
+	 * label `reserved` stands after that. To `far` if the last record's time is too long ago
+	 * for the bits that this one has. */
 	.macro open_reserve words, near, reserved, full, far
 	mov	$(8 * \words), %edx
 	xadd	%rdx, T_POS(%rdi)
@@ -25,9 +26,9 @@
 	mov	%rax, T_LAST(%rdi)
 	.endm
 
-	/* jump: r11 is where it goes on, and the record is a TAIL or TAIL_LEAF. What a return
-	 * of a call that isn't open needs comes first; the rest of the registers is saved only
-	 * then. */
+	/* jump: r11 is where it goes on, and the record is a TAIL or TAIL_LEAF. Returns of
+	 * calls that aren't open come by often: the registers that only a record needs are saved
+	 * after the call was found. */
 	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name
@@ -116,7 +117,7 @@
 	je	.Lnothing_\name
 	cmp	$PB_ENTRY_LAZY, %edx
 	je	.Llazy_\name
-	/* RECORD, by a handler that has interrupted this exit, is none of its business */
+	/* a handler that has interrupted this exit may have set RECORD: it changes nothing here */
 	test	$0xff00, %edx
 	jz	.Lc_\name
 	and	$~0xff00, %edx
@@ -135,7 +136,7 @@
 	open_free rcx, T_TOP(%rdi)
 	jmp	.Lback_\name
 
-	/* No open call returns here, nearly always: it wasn't traced. */
+	/* Nearly always this return is one of a call that wasn't traced. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name

@@ -89,7 +89,7 @@ size_t pb_body_size(const struct pb_place *p)
 	return pb_body_second(p) + (p->second ? p->second->len : 0u);
 }
 
-/* Up to a jcc in every two bytes of a window, or a tail. */
+/* A window has at most one jcc for each two of its bytes, or else a tail. */
 _Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX,
 	       "arch.h");
 
@@ -114,8 +114,8 @@ static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bia
 	return -EINVAL;
 }
 
-/* The first `len` bytes of the code, and the `nr` ones at `from` (with what is fixed in
- * them) at out + len + gap. */
+/* The recipe's code, with its fix-ups: the first `len` bytes at `out`, the `nr` bytes that
+ * follow them `gap` bytes further on. */
 static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, unsigned len,
 		      unsigned gap, unsigned nr, uint64_t bias)
 {

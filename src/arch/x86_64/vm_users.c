@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Nothing tells the users of an address space but comparing: all processes are
+ * Who uses an address space is found by comparing only: all processes are
  * looked at before the stop, which costs about a microsecond each, and under
  * the stop only those whose PID is newer than the caller's own.
  */

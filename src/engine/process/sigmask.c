@@ -99,8 +99,8 @@ static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return ret;
 }
 
-/* Its mask is set from the context. Before it happens, so it must not give what
- * isn't so yet: a handler that comes in between takes it from what it
+/* setcontext() will set the thread's mask from the context. This runs before it does, so it may
+ * take knowledge away and must not add any: a handler that comes in between goes by what it
  * interrupted (sigaction.c). */
 void pb_note_setcontext(const ucontext_t *to)
 {
