@@ -51,8 +51,8 @@ static bool unemitted(const struct pb_open_call *c)
 	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
 }
 
-/* Once: a handler may do it meanwhile. False: there was no room; the call's next
- * callee, or its end, tries again. */
+/* Writes the ENTRY of c once, though a handler may try the same meanwhile. False: there was no
+ * room; the call's next callee, or its end, tries again. */
 static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 {
 	uint8_t state = c->state;
@@ -75,7 +75,7 @@ static bool is_open(const struct pb_open_call *c)
 	return !pb_open_is_root(c) && pb_open_is_live(c);
 }
 
-/* The call around it in the tree: those that only programs watch are no part of it. */
+/* The call around `call` in the tree. Calls that only eBPF programs wait for aren't in the tree. */
 static struct pb_open_call *outer(const struct pb_open_call *call)
 {
 	struct pb_open_call *c = pb_open_parent(call);
@@ -85,8 +85,8 @@ static struct pb_open_call *outer(const struct pb_open_call *call)
 	return c;
 }
 
-/* The ENTRY of c and of the calls around it that have none, outermost first. False: there
- * is no room for that; what stands below is left out, too, as it would show in another place. */
+/* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there
+ * is no room. Then the caller leaves out records below c, which would show in another place. */
 static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 {
 	struct pb_open_call *first = c, *p;
@@ -130,7 +130,7 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 {
 	uint64_t duration = now - c->start;
 
-	/* its callees were lost: it is no leaf */
+	/* its callees were lost: the call is no leaf */
 	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !emitted(t, c)) {
 		pb_writer_lost(&t->w);
 		return;
@@ -183,8 +183,8 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 		pb_writer_lost(&t->w);
 }
 
-/* An exit that a jump abandoned. A word that was reserved for its record and isn't
- * written stays empty. */
+/* A call whose exit was abandoned by a jump. If a word was reserved for its record and not
+ * written, the word stays empty. */
 static void on_cut(void *context, const struct pb_open_call *c)
 {
 	struct pb_thread *t = context;
@@ -202,7 +202,7 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	uint64_t of;
 
-	/* the assembly steps over its frame to call C code */
+	/* the assembly lowers the stack pointer below its frame before it calls C code */
 	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
 		c->record = record;
 }
@@ -223,8 +223,9 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 	pb_stack_leave(t, s, back);
 }
 
-/* Returns are hooked again, and calls of before may be over unseen. Where code that was interrupted
- * is in the middle of one it stays so for now: each hit comes here until that code is over. */
+/* Returns are hooked again, and calls of a former period may have ended unseen: they are closed. If
+ * interrupted code is in the middle of changing one, the stack keeps its period for now, and each
+ * hit comes here until that code is through. */
 static void begin_period(struct pb_thread *t, uint64_t slot)
 {
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
@@ -235,8 +236,8 @@ static void begin_period(struct pb_thread *t, uint64_t slot)
 	pb_period_set_lo(t);
 }
 
-/* The slot's stack becomes t's. What waits on the one before has an ENTRY, so that it
- * stands before what runs there. */
+/* Moves t to the slot's stack. The innermost call of the stack that it leaves gets its ENTRY
+ * first, so that the ENTRY comes before the records of the new stack. */
 static void switch_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *gone, *s;
@@ -274,7 +275,7 @@ static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_c
 		pb_writer_no_return(&t->w);
 }
 
-/* Its exit is under way, and is recorded. */
+/* Records the end of c, whose exit is under way. */
 static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	if (pb_latched)
@@ -283,12 +284,12 @@ static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, b
 		put_end_of_call(t, c, now, jump);
 	pb_barrier();
 	*(volatile uint8_t *)&c->record = PB_OPEN_WRITTEN;
-	/* what programs do until it is released is no part of it */
+	/* what eBPF programs do until c is released is no part of c */
 	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
 }
 
-/* After its record: the call itself if programs watch its return, else the next one that returns
- * with it and is watched. */
+/* After the record of c: returns c if its return has eBPF programs, else ends c and goes on to the
+ * next call that returns through the same slot. */
 static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot)
 {
 	while (c && c->watch == PB_WATCH_BELOW) {
@@ -298,7 +299,8 @@ static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c,
 	return c;
 }
 
-/* Its function went on in another one, which returns for it; known: that return is hooked. */
+/* The function of c went on in another function, which returns for it. known: the return of the
+ * other function is hooked. */
 static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, bool known)
 {
 	if (known && c->watch && c->watch != PB_WATCH_BELOW) {
@@ -310,8 +312,9 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* A call in the slot itself has ended by going on here, if its function can do that. If not, a jump
- * or an exception left it, and this is the next call from the same place. */
+/* A call begins in the slot of an open one. If the open call's function can go on in another one
+ * without an exit, the call ends here, by a tail call. If not, a jump or an exception has left it,
+ * and the same place calls again. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
@@ -320,12 +323,12 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock(), true);
-	/* or a jump left it, and it is called again from there: programs see no return */
+	/* its eBPF programs see no return, as a jump may have left this call, too */
 	go_on(t, c, slot, false);
 }
 
-/* One of the same function waits for the return through the slot: a jump may
- * have left what it waits for. */
+/* Ends calls of the same function that wait for the return through the slot: a jump may have
+ * left the functions that they wait for, and the same place calls again. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -335,7 +338,7 @@ static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 		go_on(t, c, slot, false);
 }
 
-/* How many calls wait for the return through the slot: those next below c. */
+/* How many calls wait for the return through the slot. They are next below c. */
 static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 {
 	unsigned nr = 0;
@@ -355,7 +358,7 @@ static struct pb_open_call *innermost(const struct pb_thread *t)
 	       outer(c);
 }
 
-/* A call below the parent is no part of the tree. */
+/* Whether calls that the parent makes are no part of the tree. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
 	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
@@ -363,7 +366,7 @@ static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
-/* What the slot shows to be over ends. The parent of a call there. */
+/* Ends the calls that the slot shows to be over. Returns the parent of a call in the slot. */
 static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
 {
 	switch_stack(t, (uint64_t)slot);
@@ -379,7 +382,7 @@ static uint8_t state_of(unsigned mode)
 	return mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
 }
 
-/* Fills the entry of a call that is about to begin. False: it isn't watched. */
+/* Fills the entry of a call that is about to begin. False: its return has no eBPF programs. */
 static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
@@ -400,7 +403,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 		((uint32_t *)t->w.leaf)[2] = site->id;
 		*t->w.leaf = c->start;
 	}
-	/* a later segment's foot answers for the call below it */
+	/* a later segment's foot stands for the call below it, so it has that call's state */
 	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
 	    !unemitted(parent))
 		c[-1].state = parent->state;
@@ -456,13 +459,13 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 {
 	struct pb_thread *t;
 
-	/* no call of it is open */
+	/* the thread has no open call */
 	if (pb_thread_is_new() || !(t = pb_thread_get((uint64_t)slot)))
 		return NULL;
 	if (!c) {
 		switch_stack(t, (uint64_t)slot);
 		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
-		now = pb_clock();	/* not before those that it skipped */
+		now = pb_clock();	/* not before the ends of calls that it skipped */
 	}
 	if (!c)
 		return NULL;
@@ -489,9 +492,10 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 	return watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
 }
 
-/* ---- calls that the compiler's hooks tell ---------------------------------------- */
+/* ---- calls that the compiler's hooks report -------------------------------------- */
 
-/* Such a call has no slot of its own: it stands just above the slots of what its frame calls. */
+/* Such a call has no return slot of its own. The word just above the slots of its frame's calls
+ * serves as one. */
 static uint64_t *hooked_slot(uint64_t at)
 {
 	return (uint64_t *)(at + 8);
@@ -526,7 +530,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, at);
-	/* the last one of a function may be a jump: then `at` is further up */
+	/* a function may jump to its last exit hook: then `at` is further up */
 	for (c = pb_open_innermost(t->top); !pb_open_is_root(c); c = pb_open_below(c))
 		if (pb_open_is_live(c) && c->ret == PB_OPEN_NO_RET && c->site == site->id)
 			break;
@@ -549,8 +553,8 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* The slot says which stack this is, not where our own frames are: they may reach into one
- * that lay in a frame which is left. */
+/* The slot says on which stack the caller is. Our own frames don't: they may reach into a stack
+ * that lay in a frame which was left. */
 void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
 {
 	struct pb_stack *s = NULL;

@@ -7,7 +7,7 @@
 #include "engine/graph/calls.h"
 #include "base/base.h"
 
-/* Calls of the tree that are open below and with it. */
+/* The call's depth in the tree, itself included. */
 static uint32_t depth_of(const struct pb_open_call *call)
 {
 	uint32_t depth = pb_open_depth(call);
@@ -22,7 +22,7 @@ size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *d
 		     const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	/* without a top the thread is being made */
+	/* without a top the thread's state is still being made */
 	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;
 	uint64_t *end = out + max, *p = end;
 	size_t nr;
@@ -36,7 +36,7 @@ size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *d
 		*--p = c->start;
 		*--p = pb_ext_word(PB_EXT_OPEN, 2, c->site, 0);
 	}
-	/* the walk came from inside: outermost first they stand at the end */
+	/* the walk has filled the array from its end: move the list to the front */
 	nr = (size_t)(end - p);
 	for (size_t i = 0; i < nr && p > out; i++)
 		out[i] = p[i];

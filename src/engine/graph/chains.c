@@ -13,36 +13,36 @@
 #include "engine/graph/thread_state.h"
 
 #define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
-#define PART		32	/* at most that part of a limited address space */
+#define PART		32	/* of a limited address space at most one part in so many */
 #define FIRST_EPOCH	1u	/* of a process that no fork made */
 #define NONE		0u	/* no segment has this index */
 
 /* ---- segments ---------------------------------------------------------------- */
 
-/* Not wiped in a forked child. The free ones are a list by index + 1, with a count of its changes
- * above: threads and handlers take and give by compare-and-swap. */
+/* Not wiped in a forked child. The free segments are a list, linked by index + 1. Threads and
+ * handlers change free_list by compare-and-swap; its upper half counts the changes. */
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
 static uint32_t nr_segments, nr_used;
 
-/* A child finds its calls by these: the first segment of each thread's own
- * stack, and of the other stacks. */
+/* By these tables a forked child finds its calls: they have the first segment of each
+ * thread's own stack, and of the other stacks. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
 	struct pb_open_segment *first;
-	uint32_t epoch;		/* of the process; 0: nobody's */
+	uint32_t epoch;		/* of the process; 0: free */
 } kept[PB_MAX_STACKS];
 
-/* Of stacks that have no memory for calls: its foot stands for a call around all of theirs, and
- * after it is the end. */
+/* The segment of stacks that have no memory for calls. Its foot stands for a call around all calls
+ * of the stack, and the next entry is the end. */
 static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT))) = {
 	.final = true,
 	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
 };
 
-/* The program needs its address space for itself. */
+/* If address space is limited, the program needs it for itself. */
 static uint32_t most_segments(void)
 {
 	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };
@@ -119,16 +119,16 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 		first->stack = s;
 }
 
-/* What was open at a fork is counted in the parent: here it is listed as open, and ends. So is a
- * call whose exit a handler interrupted that forked: the record for which room was taken is the
- * parent's. */
+/* Calls that were open at a fork are counted in the parent. The child lists them as open, and
+ * records their ends. The same holds for a call whose exit was interrupted by a handler that
+ * forked: the words that the exit has reserved are in the parent's chunk. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;
 
 	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c);
 	     c = pb_open_parent(c)) {
-		/* one whose entry the handler interrupted is the child's own */
+		/* not live: the handler interrupted its entry, and it is the child's own call */
 		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
 			c->state = PB_ENTRY_EMITTED;
 		if (pb_open_is_leaving(c, &slot))

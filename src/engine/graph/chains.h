@@ -17,37 +17,38 @@ struct pb_thread;
  * start, one thread. */
 void pb_chains_start(void);
 
-/* A stack's first calls may come: it has none open. If there is no memory for them, they are
+/* Gives a stack without open calls memory for its first ones. If there is none, its calls are
  * recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
-/* In a forked child: s is new, and holds the slot. If calls were open there
- * before the fork, they are again. */
+/* In a forked child: s is new, and holds the slot. If calls were open on that memory
+ * before the fork, s takes them over. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
-/* No call of it is open any more, nor will be: its memory serves another one. */
+/* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);
 bool pb_chain_is_empty(const struct pb_stack *s);
-/* There is no memory for its calls: they are recorded without their returns. */
+/* Leaves a stack without memory: its calls are recorded without their returns. */
 void pb_chain_none(struct pb_stack *s);
 /* The outermost call that is open on it; NULL: there is none. */
 struct pb_open_call *pb_chain_first(const struct pb_stack *s);
-/* The slots of the outermost and the innermost one; 0: there is none. Another
- * thread may be running there. */
+/* The slots of the outermost and the innermost open call; 0: there is none. Another
+ * thread may be running on the stack. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
-/* A thread has a state: its own stack begins, or (forked: in the child of a fork) goes on with the
- * calls that were open. */
+/* A thread has got its state: its own stack begins. forked: in a forked child, where the calls that
+ * were open on it go on. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);
 /* The thread is gone. */
 void pb_chain_thread_end(struct pb_thread *t);
 
-/* Exits don't find the calls that are open now. Context: the agent's thread. */
+/* Clears the return addresses of all open calls, so that no exit finds them. Context: the agent's
+ * thread. */
 void pb_chain_forget_returns(void);
-/* The stack's calls of former periods are closed. */
+/* The stack's calls of former periods are closed: its calls are of this period. */
 void pb_chain_set_period(struct pb_stack *s, uint32_t period);
 
 /* Memory for more calls, of any stack; NULL: there is none. */
 struct pb_open_segment *pb_chain_take(void *context);
 void pb_chain_give(void *context, struct pb_open_segment *segment);
-/* Whether it lies in that memory. */
+/* Whether the address lies in that memory. */
 bool pb_chain_holds(uint64_t address);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs built with -finstrument-functions tell each call themselves, those
- * that were inlined too. Their functions are not patched: the agent stands in
- * for the hooks. Being preloaded it comes before libc's empty ones; a hook of
- * the program's own is replaced, and called afterwards.
+ * Programs built with -finstrument-functions report each call themselves, inlined
+ * calls too, by two hooks. Their functions are not patched: the agent defines the
+ * hooks. As it is preloaded, its hooks take precedence over libc's empty ones. If
+ * the program has hooks of its own, these are replaced, and called afterwards.
  */
 #ifndef PB_ENGINE_GRAPH_CYG_H
 #define PB_ENGINE_GRAPH_CYG_H

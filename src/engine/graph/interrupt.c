@@ -30,9 +30,9 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	};
 
 	pb_unblocked.known = 0;
-	/* The PC is in the agent. Or it is in libc's few instructions by which our handler of a
-	 * fault returns: only in that handler are both signals blocked although they are known
-	 * not to be. */
+	/* The PC is in the agent, or in the few instructions of libc by which our handler of a
+	 * fault returns. Only in that handler SIGSEGV and SIGBUS are blocked although the thread
+	 * is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;
@@ -41,25 +41,25 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	return i;
 }
 
-/* The thread is where it was. What the handler left open there by jumps is
- * closed. In a child of a fork in the handler nothing of it is there. */
+/* Takes the thread back to its stack, and closes the calls that jumps inside the handler
+ * left open there. In a child that the handler forked there is nothing to go back to. */
 static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
 	if (!i->stack || !t->top || i->pid != pb_process->pid || pb_latched)
 		return;
-	t->w.slot = slot - 8;	/* in the handler: what it interrupted isn't gone */
+	t->w.slot = slot - 8;	/* in the handler: the interrupted code isn't gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
-	/* an alternate stack's addresses say nothing of what is open here */
+	/* a slot on an alternate stack doesn't show which calls are over here */
 	if (pb_stack_holds(t->stack, slot))
 		pb_calls_handler_over(t, slot - 8);
 }
 
-/* A child of a fork in the handler goes on with what was interrupted, which may be code that holds
- * the address of the thread's state: that is of zeros now. So it is made here; where children
- * aren't followed, what that code writes goes nowhere. */
+/* A child that the handler forked goes on with the interrupted code. That code may hold the address
+ * of the thread's state, which is zeros in the child. So the state is made again here. If it can't
+ * be, or children aren't followed, records that the code writes are discarded. */
 static void be_again(const struct pb_interrupted *i, uint64_t slot)
 {
 	if (i->pid == pb_process->pid || pb_tls->top)
@@ -72,7 +72,7 @@ void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucont
 {
 	be_again(i, slot);
 	go_back(i, slot);
-	/* only now, as go_back() may change chunks */
+	/* not before go_back(), which may change chunks */
 	if (i->inside) {
 		pb_writer_resumed(&i->inside->w, i->nr);
 		i->inside->w.slot = i->hit;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a signal interrupted, while its handler runs. The engine's own code
- * may have been interrupted at any instruction, so when the handler returns all
- * is as it was: the stack that the thread was on, and what it knew of its mask. Where
- * the program's code was interrupted nothing is done at the end: the next hit
- * finds out by its slot where it is. doc/design/open-calls.md, "Threads and stacks".
+ * Keeps what a signal interrupted, while its handler runs. The engine's own code may have
+ * been interrupted at any instruction. So when the handler returns, the thread is back on
+ * the stack that it was on, and knows of its mask what it knew. If the program's code was
+ * interrupted, nothing is done at the end: the next hit finds its stack by its slot.
+ * doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.
  */
@@ -20,16 +20,16 @@ struct pb_thread;
 struct pb_interrupted {
 	struct pb_stack *stack;
 	uint32_t pid;
-	bool known;		/* pb_unblocked */
-	struct pb_thread *inside;	/* the agent's own code was interrupted, on this thread; */
+	bool known;		/* pb_unblocked.known */
+	struct pb_thread *inside;	/* if the agent's own code was interrupted: the thread; */
 	uint64_t nr, hit;	/* pb_writer_interrupted(), and the hit that was being recorded */
 };
 
-/* Before the handler runs: knowledge is taken away. slot is that of its return
- * address. */
+/* Before the handler runs: saves the state, and forgets what is known of the mask. slot: of
+ * the handler's return address. */
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
-/* When it returned; uc is where it goes. */
+/* After the handler has returned. uc: where the thread goes on. */
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc);
-/* Neither SIGSEGV nor SIGBUS is in the mask that will hold again. */
+/* Whether the mask that the handler's return restores blocks neither SIGSEGV nor SIGBUS. */
 bool pb_unblocked_in(const ucontext_t *uc);
 #endif

@@ -11,7 +11,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* What a word says. */
+/* The states that a word tells. */
 enum open_state {
 	OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING
 };
@@ -100,8 +100,8 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 	return c;
 }
 
-/* Whether the code that is changing entry c can't go on any more: a call in `slot`
- * begins, at or above the place from which that code was entered. */
+/* Whether the code that was changing entry c can't resume any more: a call in `slot`
+ * begins, at or above the slot from which that code was entered. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)
@@ -109,15 +109,15 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
-/* Calls after it may have its slot: its function has jumped to another one, which returns for it;
- * or it has no slot of its own. */
+/* Whether calls after c may have the same slot: c's function has jumped to another function, which
+ * returns for it; or c has no slot of its own. */
 static bool is_shared(const struct pb_open_call *c)
 {
 	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||
 				       *(volatile const uint64_t *)&c->ret == PB_OPEN_NO_RET);
 }
 
-/* Closes what stands on c's place, as code at `slot` found it. */
+/* Closes the call in entry c, unless its word has changed from `word`. slot: of the hit. */
 static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 		       const struct pb_open_hooks *hooks)
 {
@@ -139,7 +139,8 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 	swap(c, closing, PB_OPEN_FREE);
 }
 
-/* Slots descend: one that doesn't was left above the top, before what is below came. */
+/* Slots descend along the array. An entry whose slot doesn't is a leftover: it was left above the
+ * top before the entry below it was made. */
 static bool descends(const struct pb_open_call *c, int64_t word)
 {
 	const struct pb_open_call *below = pb_open_below(c);
@@ -148,8 +149,8 @@ static bool descends(const struct pb_open_call *c, int64_t word)
 	return slot < outer || (slot == outer && is_shared(below));
 }
 
-/* Closes all calls that `slot` shows to be gone: those at or above it, or only above it
- * if the call in `slot` itself may return. The innermost entry that stays. */
+/* Closes all calls that `slot` shows to be gone: those in lower slots and, with `itself`, the one
+ * in `slot`, unless is_shared(). Returns the innermost entry that stays. */
 static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
 					const struct pb_open_hooks *hooks)
 {
@@ -172,7 +173,7 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 	return c;
 }
 
-/* The first entry of a segment after c's. */
+/* The first entry of the segment after c's, which is added if there is none; NULL: no memory. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
 	struct pb_open_segment *s = pb_open_segment_of(c), *fresh;

@@ -24,7 +24,7 @@ struct pb_open_call {
 	uint32_t site;
 	uint8_t state;
 	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
-	uint16_t watch;		/* programs run at its return: whose, or PB_WATCH_BELOW; 0: none */
+	uint16_t watch;		/* number of its return's eBPF programs, PB_WATCH_BELOW, or 0 */
 	uint64_t ret;		/* the return address; while C code closes it: that code's slot */
 };
 _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
@@ -33,16 +33,17 @@ _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, record) == O_RECORD, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
-/* ret of a call whose slot isn't that of a return address. Several of them may have the same. */
+/* ret of a call whose slot isn't that of a return address. Several such calls may have the same
+ * slot. */
 #define PB_OPEN_NO_RET	1u
-/* Programs watch a return, but only those of calls below in the same slot. */
+/* The return has eBPF programs, but only those of calls below that have the same slot. */
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
-	struct pb_open_segment *prev, *next;	/* next: kept for the next time */
-	void *stack;		/* whose calls these are; of the engine's interest only */
+	struct pb_open_segment *prev, *next;	/* next: kept for reuse when it is empty */
+	void *stack;		/* the calls' struct pb_stack; opaque here */
 	uint32_t depth;		/* calls in the segments before it */
-	uint32_t final;		/* there are no more */
+	uint32_t final;		/* no segment may be added after it */
 	struct pb_open_call call[PB_OPEN_CALLS + 2];	/* foot, calls, end */
 };
 _Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment");
@@ -54,17 +55,17 @@ struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
 	void (*skipped)(void *context, const struct pb_open_call *call);
-	/* Its exit was abandoned by a jump out of a handler. (An abandoned entry
-	 * is of a call that nobody made.) */
+	/* The call's exit was abandoned by a jump out of a handler. (If an entry was
+	 * abandoned, its call was never made.) */
 	void (*cut)(void *context, const struct pb_open_call *call);
-	/* A segment of zeros or of a former use; NULL: none to be had. */
+	/* Returns a segment, of zeros or with old contents; NULL: none is left. */
 	struct pb_open_segment *(*segment)(void *context);
-	/* It isn't needed, as a handler has just put one there. */
+	/* Takes the segment back: a handler has just added another one in its place. */
 	void (*unused)(void *context, struct pb_open_segment *segment);
 };
 
-/* Makes a segment empty; prev: the one before it, NULL for a stack's first, whose foot
- * lies at the stack's end, and whose `stack` the caller sets. */
+/* Makes a segment empty. prev: the segment before it; foot: the slot of the call below it. For a
+ * stack's first segment prev is NULL, foot is the stack's end, and the caller sets `stack`. */
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
 /* Opens a call in `slot`: closes what was skipped, claims an entry and makes it
@@ -78,10 +79,10 @@ struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
 struct pb_open_call *pb_open_innermost(struct pb_open_call *hint);
 /* The entry after it in the array, whatever its state; NULL: there is none. */
 struct pb_open_call *pb_open_above(struct pb_open_call *call);
-/* The entry before it in the array, never a foot but the stack's. */
+/* The entry before it in the array; the feet of later segments are passed over. */
 struct pb_open_call *pb_open_below(const struct pb_open_call *call);
 bool pb_open_is_live(const struct pb_open_call *call);
-/* Its exit stub is at work; *slot is that of its return address. */
+/* Whether the call's exit is under way. *slot: its return slot. */
 bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot);
 static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_call *c)
 {
@@ -99,19 +100,20 @@ static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 }
 /* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
-/* Closes all calls, wherever their slots lie. False: code that was interrupted is in the middle of
- * one; those below it stay. slot: of the hit. */
+/* Closes all calls, wherever their slots lie. False: interrupted code is in the middle of changing
+ * one; the calls below that one stay. slot: of the hit. */
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
-/* The call that returns through `slot` to `ret`, after those above it were closed;
+/* Closes the calls above `slot`. Returns the call that returns through `slot` to `ret`;
  * NULL: none is open there. */
 struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				const struct pb_open_hooks *hooks);
-/* The same, with its exit under way. */
+/* The same, and marks the call: its exit is under way. */
 struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				  const struct pb_open_hooks *hooks);
-/* The record of a call that pb_open_exit() gave is written. */
+/* Frees a call that pb_open_exit() returned, once its record is written. */
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
-/* It goes on after all, for the programs that watch its return: it has PB_ENTRY_PROG. */
+/* Instead of that: makes the call live again, for the eBPF programs at its return. Its state is
+ * PB_ENTRY_PROG. */
 void pb_open_keep(struct pb_open_call *call, uint64_t slot);
 #endif

@@ -4,10 +4,10 @@
  * sends its next hit to C. A thread that stores its `lo` at the same time looks at pb_period
  * afterwards. So one of the two sees what the other did.
  *
- * An exit finds its call without a look at `lo`: by slot and return address, which a call of the
- * same place may have had before. So the return addresses of all calls that are open are taken
- * away, too. If their thread is in the middle of one of them at that moment, that call ends as one
- * that was skipped.
+ * An exit doesn't look at `lo`: it finds its call by slot and return address. A former call from
+ * the same place may have had the same two. So the return addresses of all open calls are cleared,
+ * too. If a thread is opening a call in one of these entries at that moment, the call ends as a
+ * skipped one.
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"
@@ -26,7 +26,7 @@ void pb_period_set_lo(struct pb_thread *t)
 		__atomic_store_n(&t->lo, PB_LO_FORMER, __ATOMIC_RELAXED);
 }
 
-/* A thread that goes to another stack sets it at the end. */
+/* A thread that is changing stacks sets its `lo` itself at the end. */
 static void leave_fast_paths(struct pb_thread *t)
 {
 	uint64_t lo = __atomic_load_n(&t->lo, __ATOMIC_SEQ_CST);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of stacks, and which thread is on which. Threads take and drop entries without a lock:
- * an entry belongs to who changes its id from 0 to 1. A thread that comes to a stack and a thread
- * that closes or drops it each write first and look afterwards, so one of the two sees the other
- * and gives way.
+ * The table of stacks, and which thread is on which stack. Threads take and drop entries without a
+ * lock: an entry belongs to the thread that changes its id to 1. A thread that comes to a stack and
+ * a thread that closes or drops it each write first and look afterwards, so one of the two sees the
+ * other and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
 
-#define TOLD_GUARD	4096		/* a told stack's first page may be its guard */
-/* From the innermost call of a coroutine to the next one that another thread makes there. */
+#define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
+/* Most bytes between a coroutine's innermost open call and its next one, made by another thread. */
 #define CONTINUES	8192
-#define FULL		1024		/* so often a full table isn't searched */
+#define FULL		1024		/* requests without a search after the table was full */
 
 struct pb_stack *pb_stacks;
 
@@ -70,8 +70,8 @@ static struct pb_stack *take_free(void)
 	return NULL;
 }
 
-/* One that is nobody's; else one on which no call is open (if it is used again
- * it is a new one, whose bounds are guessed). NULL: all have open calls. */
+/* Takes a free entry, else that of a stack without open calls: if that stack is used again it
+ * counts as new, and its bounds are guessed. NULL: all stacks have open calls. */
 static struct pb_stack *take_any(void)
 {
 	struct pb_stack *s;
@@ -121,7 +121,7 @@ void pb_stack_set_filled(struct pb_stack *s)
 			 __ATOMIC_RELEASE);
 }
 
-/* As pb_stack_is_anothers(), of the thread `other`. */
+/* As pb_stack_is_anothers(), for the thread `other`. */
 static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 		       const struct pb_stack *s, uint64_t slot)
 {
@@ -133,7 +133,7 @@ static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 	runs = __atomic_load_n(&other->stack, __ATOMIC_SEQ_CST) == s;
 	innermost = pb_chain_innermost(other, s);
 	outermost = pb_chain_outermost(s);
-	if (!innermost || !outermost)	/* no call, or one that begins or ends just now */
+	if (!innermost || !outermost)	/* no open call, or it begins or ends just now */
 		return runs || !is_empty(s);
 	if (slot < innermost)
 		return runs || innermost - slot > CONTINUES;
@@ -145,7 +145,7 @@ bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, u
 	return belongs_to(s->thread, t, s, slot);
 }
 
-/* While t goes to another stack each hit looks where it is. */
+/* While t changes stacks, each of its hits searches for the stack that it is on. */
 static void unsettle(struct pb_thread *t)
 {
 	pb_barrier();
@@ -178,8 +178,8 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	return NULL;
 }
 
-/* A handler may interrupt this and leave by a jump: until all is stored each
- * hit finds its stack anew. */
+/* A handler may interrupt this function and leave by a jump. So until all is stored, each
+ * hit searches for its stack. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
 	unsettle(t);
@@ -191,14 +191,15 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	settle(t);
 }
 
-/* As a hint: the words of its calls say which one it is. */
+/* Keeps t's top with its stack s, as a hint. After an interruption t's top may still be of
+ * another stack; then it isn't kept. */
 static void keep_top(struct pb_thread *t, struct pb_stack *s)
 {
 	if (pb_open_segment_of(t->top)->stack == s)
 		s->top = t->top;
 }
 
-/* The stack keeps its innermost call, unless another thread has taken the stack along
+/* The stack that t leaves keeps its top, unless another thread has taken the stack over
  * already. */
 static void leave(struct pb_thread *t)
 {
@@ -206,7 +207,8 @@ static void leave(struct pb_thread *t)
 		keep_top(t, t->stack);
 }
 
-/* t has taken s from `last`, which may have come back before. Then it has s again. */
+/* t has just taken s from the thread `last`. If `last` has come back to s meanwhile, it gets s
+ * again. */
 static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_stack *s,
 		       uint64_t slot)
 {
@@ -228,7 +230,7 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 		keep_top(last, s);
 	unsettle(t);
 	__atomic_store_n(&t->stack, s, __ATOMIC_SEQ_CST);
-	/* of two threads that come to it at once one goes elsewhere */
+	/* if two threads come to s at once, one of them goes elsewhere */
 	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST,
 					__ATOMIC_SEQ_CST) &&
 	    !gives_back(t, last, s, slot)) {
@@ -305,7 +307,7 @@ struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint6
 	return NULL;
 }
 
-/* The innermost call on t's own stack that began above s. */
+/* Notes the innermost call on t's own stack whose slot is above s. */
 static void set_within(const struct pb_thread *t, struct pb_stack *s)
 {
 	struct pb_open_call *c = t->stack == &t->own ? t->top : t->own.top;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stacks that threads run on: their own, and those that the program told
- * (makecontext, sigaltstack) or that are guessed at the first hit on them.
+ * The stacks that threads run on: their own, those that the program reported
+ * (makecontext, sigaltstack), and those that are guessed at the first hit on them.
  * doc/design/open-calls.md, "Threads and stacks". Context: hit path.
  */
 #ifndef PB_ENGINE_GRAPH_STACK_H
@@ -15,8 +15,8 @@ static inline bool pb_stack_is_filled(const struct pb_stack *s)
 	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= PB_STACK_FILLED;
 }
 
-/* Nothing below it is the stack's to use; 0: its bounds are guessed. Whether the first page of a
- * reported one is a guard isn't known. */
+/* The lowest address that the stack may use; 0: its bounds are guessed. The first page of a
+ * reported stack may be a guard page nevertheless. */
 static inline uint64_t pb_stack_bottom(const struct pb_stack *s)
 {
 	return !s->exact ? 0 : s->id >> 63 ? s->lo + s->guard : s->lo;
@@ -27,46 +27,47 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 	return address - s->lo < s->hi - s->lo;
 }
 
-/* The stack that holds `slot`, if it is another one than t's present one (*gone:
- * one that is no longer there, to be closed and dropped); and t goes on there. */
+/* The stack that holds `slot`, to which t is to go. NULL: t is on it already, or
+ * pb_thread_no_stack() was called. *gone: a stack that no longer exists, to be closed and
+ * dropped; or NULL. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
-/* The same without regard of where t is. A new one if need be; NULL: there is
- * no place for it. stack_find.c. */
+/* The stack that holds `slot`, wherever t is; made if there is none. NULL: there is
+ * no place for it. *gone is set if there is a stack as above. stack_find.c. */
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
-/* Whatever pb_stack_find() has found before is looked for again. */
+/* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);
-/* slot: of the hit. False: it isn't to be used any more, or another thread is
- * there; t is where it was. */
+/* t goes to s. slot: of the hit. False: s is being closed or dropped, or another thread
+ * is on it; t stays where it was. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
-/* t goes on where calls are recorded without their returns, as there is no
- * place for the stack at the slot. */
+/* There is no place for the stack at the slot: until t goes to another stack, its calls
+ * are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
 /* A stack with guessed bounds that isn't filled yet; NULL: there is no place. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
 void pb_stack_set_filled(struct pb_stack *s);
-/* Another thread was there last, and nothing says that the slot is on the same stack: it may be a
- * neighbouring one, within bounds that were guessed wrongly. */
+/* Whether another thread was on s last, and nothing shows that the slot is on the same stack. If
+ * the bounds of s were guessed wrongly, the slot may be on a neighbouring stack. */
 bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
-/* t goes to a stack on which nobody runs, and back, to close the calls that were
- * left there; between them no thread comes to it. false: one did. */
+/* t goes to a stack on which no thread runs, and back, to close the calls that were
+ * left there. In between no other thread comes to it. False: it can't be visited. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
 
-/* t goes back to a stack that a signal handler went away from: unless somebody
- * else came to it since. */
+/* t goes back to a stack that a signal handler left. False: another thread has come to it
+ * since. */
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
-/* One behind `after` (NULL: the first) that has some of [lo, hi); NULL: none. Not
- * threads' own. */
+/* The next stack after `after` (NULL: the first) that overlaps [lo, hi); NULL: none.
+ * Threads' own stacks are left out. */
 struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi);
 /* No thread runs on it, as far as is known. */
 bool pb_stack_is_idle(const struct pb_stack *s);
-/* Nobody's from now on, unless a thread just came to it: its memory is gone, or
- * another stack's. */
+/* Frees the entry of a stack whose memory is gone or belongs to another stack, unless a
+ * thread has just come to it. */
 void pb_stack_drop(struct pb_stack *s);
-/* Stacks whose memory is gone, or serves something else, are found and closed
- * once there are many. stack_gone.c */
+/* Once there are many new stacks: finds and closes those whose memory is gone or serves
+ * something else. stack_gone.c */
 void pb_stacks_look(struct pb_thread *t);
-/* There is a stack there, without any call; t is the calling thread. */
+/* Adds a stack with exact bounds and without open calls. t: the calling thread. */
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which stack holds an address. A stack that the program told counts before the thread's own, and
- * that before one with guessed bounds. All are searched; so what was found is kept for each page,
- * and is looked at first. doc/design/threads.md, "Stacks, coroutines, alternate stacks".
+ * Finds the stack that holds an address. A stack that the program reported comes first, then the
+ * thread's own, then one with guessed bounds. The search goes through the whole table, so a cache
+ * keeps its result for each page. doc/design/threads.md, "Stacks, coroutines, alternate stacks".
  */
 #include "base/mem.h"
 #include "engine/graph/chains.h"
@@ -13,7 +13,7 @@
 #define PAGE_SHIFT	12
 #define NR_FOUND	32768
 
-/* Hints: which stack an address of a page was on the last time. */
+/* The cache, of hints: the stack on which an address of the page was found last. */
 static uint16_t found[NR_FOUND];
 _Static_assert(PB_MAX_STACKS <= 1 << 16, "found[]");
 
@@ -27,12 +27,12 @@ void pb_stack_forget_found(void)
 	memset(found, 0, sizeof(found));
 }
 
-/* The frame that it lay in was left: its memory is the own stack's again. */
+/* Whether the frame that s lay in was left: the memory is part of the thread's own stack again. */
 static bool frame_is_gone(const struct pb_stack *s)
 {
 	const struct pb_open_call *c = s->within;
 
-	/* without a clock all calls start at once */
+	/* without a clock all calls have the same start */
 	return c && (c->word < (int64_t)s->hi ||
 		     c->start != s->within_start || c->ret != s->within_ret);
 }
@@ -42,7 +42,7 @@ static bool is_usable(const struct pb_stack *s)
 	return pb_stack_is_filled(s) && !s->closing;
 }
 
-/* The told stack that holds the address. */
+/* The reported stack that holds the address. *gone: one whose frame was left. */
 static struct pb_stack *find_told(uint64_t slot, struct pb_stack **gone)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
@@ -59,7 +59,7 @@ static struct pb_stack *find_told(uint64_t slot, struct pb_stack **gone)
 	return NULL;
 }
 
-/* One with guessed bounds that holds the address, or is near enough to. */
+/* The stack with guessed bounds that holds the address. *near: one that begins not far above it. */
 static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
@@ -76,7 +76,7 @@ static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 	return NULL;
 }
 
-/* A new one around the address, with guessed bounds. */
+/* Makes a stack around the address, with guessed bounds. */
 static struct pb_stack *guess(uint64_t lo, uint64_t slot, uint64_t hi)
 {
 	struct pb_stack *s = pb_stack_take(lo, hi);
@@ -93,8 +93,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Another thread has s, whose bounds are guessed: the slot's part of it becomes a stack of its own.
- * If it is the same stack after all, calls that are open on s still find their returns there. */
+/* Another thread has s, whose bounds are guessed: the part around the slot becomes a stack of its
+ * own. All slots of calls that are open on s stay in s, so if both are one stack after all, their
+ * returns are still found. */
 static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 {
 	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);
@@ -107,7 +108,7 @@ static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 	if (innermost > slot)
 		hi = least(hi, innermost);
 	if (slot < s->lo)
-		hi = least(hi, s->lo);	/* it is only near */
+		hi = least(hi, s->lo);	/* s doesn't hold the slot, it is only near */
 	else
 		s->lo = least(hi, s->hi);
 	return guess(slot - PB_GUESS_BELOW, slot, hi);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stacks that are gone: nobody tells that a coroutine is destroyed, with calls open. But as long as
- * a call is open its return address is in its slot. So once there are twice as many stacks as after
- * the last look, these words are read on each stack on which nobody runs. A call whose word is
- * another one by now, or can't be read, is over, and so are the calls that it made. A stack without
- * calls gives its place to others.
+ * Finds stacks that are gone. Nothing reports that a coroutine with open calls is destroyed. But as
+ * long as a call is open, its slot holds its return address. So once there are twice as many stacks
+ * as after the last look, the slots on each stack on which no thread runs are read. If a slot holds
+ * another word, or can't be read, its call is over, and so are the calls that it made. A stack that
+ * has no open calls is dropped if its bounds were guessed, or if it is unmapped.
  *
- * The words are read by a system call, so where one may end the program nothing is looked at.
+ * The slots are read by a system call. Where a system call may end the program, nothing is done.
  */
 #include <sys/uio.h>
 #include "base/base.h"
@@ -32,7 +32,7 @@ static bool is_over(const struct pb_open_call *c)
 	return (!can_read(slot, &word) || word != ret) && c->word == (int64_t)slot && c->ret == ret;
 }
 
-/* The outermost slot of a call that is over; 0: there is none. */
+/* The slot of the outermost call that is over; 0: there is none. */
 static uint64_t over_from(const struct pb_stack *s)
 {
 	struct pb_open_call *c = pb_open_innermost(s->top);
@@ -46,7 +46,7 @@ static uint64_t over_from(const struct pb_stack *s)
 	return c && is_over(c) ? outermost : slot;
 }
 
-/* Only a stack that isn't to be used any more can't be read at its upper end. */
+/* A stack that may still be used can be read at its upper end. */
 static bool is_unmapped(const struct pb_stack *s)
 {
 	uint64_t word;

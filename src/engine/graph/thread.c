@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which state a thread has. A state is one of PB_MAX_THREADS, taken by a
- * compare-and-swap of its word in tcbs[]: 0 is free, BUSY is being freed, else the TCB
- * of its thread. The end of a thread isn't noticed: its state is freed when a
- * thread with the same TCB comes, or by a look at all of them once there are
- * many more than at the last look (free_dead()).
+ * Gives each thread one of PB_MAX_THREADS states. A state's word in tcbs[] is 0 if the
+ * state is free, BUSY while it is being freed, else the TCB of its thread. A thread takes
+ * a state by a compare-and-swap of that word. Nothing reports the end of a thread: its
+ * state is freed when a thread with the same TCB hits, or by free_dead(), which looks at
+ * all states once there are many more than at its last look.
  *
- * In a forked child all states are free, as they lie in wiped memory; but the
- * thread that forked keeps the address of its own, by which the entries of its
- * open calls know their owner. Until it has come back to it, other threads of
- * the child take states that no process before had (high_ever). So any number
- * of threads may come first, at the same time.
+ * In a forked child all states are free, as they lie in wiped memory. But the thread that
+ * forked must get the same state again, because its open calls are found by the state's
+ * number. Until it has hit, other threads of the child take states that no process before
+ * used (high_ever). So any number of threads may hit before it, at the same time.
  *
- * A state is made with all signals blocked where a system call can do no harm.
- * Elsewhere a handler may find it unfinished: its calls are counted as lost.
+ * While a state is made, signals are blocked if a system call can do no harm. Otherwise a
+ * handler may find the state unfinished; the handler's calls are then counted as lost.
  */
 #include <asm/errno.h>
 #include <signal.h>
@@ -29,16 +28,16 @@
 #include "engine/graph/period.h"
 #include "engine/sandbox.h"
 
-#define MAIN_STACK_MIN	(128ul << 20)	/* the kernel leaves that gap below it at least */
-/* How far struct pthread is searched. It has 0x900 bytes or more, and may end
- * at the end of its mapping */
+#define MAIN_STACK_MIN	(128ul << 20)	/* the kernel keeps at least this much room for it */
+/* How far struct pthread is searched. It has at least 0x900 bytes, and its mapping may
+ * end right after it. */
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
-#define REFUSE		4096		/* calls without a state until one is looked for again */
+#define REFUSE		4096		/* calls without a state until the next search for one */
 #define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
 
-/* What TLS has before the first hit: top is NULL, so nothing in it is used. */
+/* What pb_tls points to before the first hit. Its top is NULL, so no other field is used. */
 static struct pb_thread no_thread;
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
@@ -48,8 +47,8 @@ bool pb_follow_fork = true;
 uint32_t pb_image;
 
 static uint64_t *tcbs;			/* in wiped memory: of the threads that have states */
-static uint32_t high_ever;		/* states below it were used, here or before a fork */
-static uint32_t last_epoch;		/* of this process and those before it */
+static uint32_t high_ever;		/* none at or above it was used, here or before a fork */
+static uint32_t last_epoch;		/* the latest, of this process and its ancestors */
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
@@ -88,7 +87,7 @@ int pb_threads_start(uint64_t stack_top)
 	pb_process->forker_came = true;
 	main_tcb = pb_cpu_thread_pointer();
 	main_stack_hi = stack_top;
-	/* glibc 2.34 to 2.41 have it at 0x2d0; look there first */
+	/* glibc 2.34 to 2.41 have the TID at 0x2d0: look there first */
 	if (*(uint32_t *)(main_tcb + 0x2d0) == tid)
 		tid_offset = 0x2d0;
 	for (uint32_t off = 0x100; off < 0x500 && !tid_offset; off += 4)
@@ -97,7 +96,8 @@ int pb_threads_start(uint64_t stack_top)
 	return 0;
 }
 
-/* A child that a raw clone() made finds its parent's number in the TCB. */
+/* After a raw clone() the child's TCB still has the parent's TID, so the kernel is asked where
+ * a system call is safe. */
 static uint32_t current_tid(uint64_t tcb)
 {
 	uint32_t tid = tid_offset ? *(uint32_t *)(tcb + tid_offset) : 0;
@@ -105,9 +105,9 @@ static uint32_t current_tid(uint64_t tcb)
 	return tid && !pb_calls_are_safe() ? tid : kernel_tid();
 }
 
-/* {stackblock, stackblock_size, guardsize} in struct pthread: the pair that
- * holds both the slot and the TCB (glibc's stacks) or the slot alone (the
- * program's). */
+/* Finds {stackblock, stackblock_size, guardsize} in struct pthread, by its contents: the first
+ * two give a range that holds the slot and the TCB. Once the offset is known, the slot alone is
+ * enough, for stacks that the program allocated. */
 static bool stack_of_tcb(uint64_t tcb, uint64_t slot, struct pb_stack *s)
 {
 	const uint64_t *words = (const uint64_t *)tcb;
@@ -175,14 +175,14 @@ static void raise_to(uint32_t *n, uint32_t to)
 		;
 }
 
-/* The state of a thread that is dead, and whose word is BUSY. */
+/* Closes the state of a dead thread. Its word in tcbs[] is BUSY. */
 static void abandon(struct pb_thread *t)
 {
 	t->top = NULL;
 	pb_writer_close(&t->w);
 }
 
-/* A thread with its TCB was here before: it is dead. */
+/* The state of an earlier thread with the same TCB, which is dead; NULL: there is none. */
 static struct pb_thread *state_of_before(uint64_t tcb)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
@@ -221,7 +221,8 @@ static bool is_dead(const struct pb_thread *t)
 	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -ESRCH;
 }
 
-/* Where a system call may be the program's end, states stay with dead threads. */
+/* Frees the states of dead threads: if there are many more states than at the last look, or
+ * `now` is set. Where a system call could end the program, dead threads keep their states. */
 static void free_dead(const struct pb_thread *self, bool now)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
@@ -248,7 +249,7 @@ static void free_dead(const struct pb_thread *self, bool now)
 			 __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* The first to come in a child says which process it is. */
+/* The first thread that hits in a child sets the process' PID and epoch. */
 static void process_begin(uint32_t tid)
 {
 	uint32_t none = 0, pid;
@@ -265,8 +266,8 @@ static void process_begin(uint32_t tid)
 		__atomic_add_fetch(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 }
 
-/* The calling thread's state, which isn't filled yet. *forked: it is the one that
- * it had before it forked. */
+/* The calling thread's state, which isn't filled yet. *forked: the thread had the same
+ * state before it forked. */
 static struct pb_thread *state_for(uint64_t tcb, bool *forked)
 {
 	struct pb_thread *t = pb_tls;
@@ -310,8 +311,8 @@ static struct pb_thread *thread_start(uint64_t slot)
 	bool forked;
 
 	process_begin(tid);
-	/* a handler has interrupted this function; or left it by a jump, and then
-	 * its thread hits again where it did, or above */
+	/* The first run of this function isn't through. Well below its slot this is a handler
+	 * that has interrupted it. Elsewhere a handler has left it by a jump: start anew. */
 	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
 		pb_ring_call_lost();
 		return NULL;
@@ -319,7 +320,7 @@ static struct pb_thread *thread_start(uint64_t slot)
 	t = state_for(tcb, &forked);
 	if (!t) {
 		pb_ring_call_lost();
-		/* all are taken: until some are free, only now and then is asked again */
+		/* all states are taken: the next calls are lost without a search */
 		__atomic_store_n(&pb_process->refuse, REFUSE, __ATOMIC_RELAXED);
 		free_dead(NULL, true);
 		return NULL;
@@ -332,8 +333,8 @@ static struct pb_thread *thread_start(uint64_t slot)
 	return t;
 }
 
-/* A signal that an instruction raises ends the process where it is blocked; so a
- * program that steps through itself may still come here twice. */
+/* Signals that an instruction raises stay unblocked: blocked, they would kill the process. So
+ * the SIGTRAP handler of a program that steps through itself may still interrupt this code. */
 #define BIT(sig)	(1ul << ((sig) - 1))
 #define FAULTS		(BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | \
 			 BIT(SIGSYS))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The data of threads, stacks and the process, which all of this folder works on. thread.c maps it,
- * in memory that is wiped in a forked child: the child's first hit finds zeros and takes the slow
- * way, where it becomes a thread of its own and keeps the calls that were open.
+ * The data of threads, stacks and the process, which all of this folder works on. thread.c maps it
+ * in memory that is wiped in a forked child. The child's first hit finds zeros and takes the slow
+ * path, which gives the child's thread a state of its own with the calls that were open.
  *
- * The TLS word points to a thread's state; before its first hit to one of zeros that is never
- * written. doc/design/threads.md. Context: any.
+ * pb_tls points to the thread's state; before the thread's first hit it points to a state of zeros
+ * that is never written. doc/design/threads.md. Context: any.
  */
 #ifndef PB_ENGINE_GRAPH_THREAD_STATE_H
 #define PB_ENGINE_GRAPH_THREAD_STATE_H
@@ -27,14 +27,14 @@ struct pb_thread;
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
 	struct pb_open_call *top; /* near the innermost open call, while no thread runs on it */
-	struct pb_thread *thread; /* that runs on it, or ran last */
-	uint64_t id;		/* in the records; 0: nobody's, 1: being filled */
+	struct pb_thread *thread; /* runs on it, or ran on it last */
+	uint64_t id;		/* in the records; 0: free, 1: being filled */
 	uint32_t period;	/* of its open calls (period.h) */
 	uint64_t guard;		/* exact: bytes at lo that may not be touched */
-	bool exact;		/* bounds were told, not guessed */
+	bool exact;		/* bounds were reported, not guessed */
 	bool closing;		/* a thread closes the calls that were left there */
-	/* It lies in a frame on a thread's own stack: of this call, that began then,
-	 * or of one below. When that is over the stack is gone. */
+	/* For a stack that lies in a frame of a thread's own stack: the innermost open call above
+	 * it there, with start and return address. The stack is gone when that call is over. */
 	struct pb_open_call *within;
 	uint64_t within_start, within_ret;
 };
@@ -42,13 +42,13 @@ struct pb_stack {
 struct pb_thread {
 	uint64_t lo;		/* of the current stack */
 	struct pb_open_call *top; /* near its innermost open call; NULL: not initialised */
-	uint64_t bottom;	/* nothing below it may be touched; 0: not known */
+	uint64_t bottom;	/* no address below may be touched; 0: not known */
 	struct pb_writer w;
 	uint64_t tcb;
-	uint64_t starting;	/* the slot of the hit that made the state */
+	uint64_t starting;	/* the slot of the hit that makes the state */
 	struct pb_stack *stack;
 	struct pb_stack own;
-	struct pb_stack nowhere;	/* while its stack has no place in the table */
+	struct pb_stack nowhere;	/* stands for a stack that has no place in the table */
 	struct pb_stack *visiting;	/* pb_stack_visit() */
 	void *exec_area;	/* for the environment of an exec */
 	uint64_t exec_size;
@@ -77,15 +77,15 @@ struct pb_process {
 	uint32_t epoch;		/* 0: in a child before its first hit; differs from its parents' */
 	bool forker_came;	/* the thread that forked has its state again */
 	uint32_t nr_threads;	/* states at or above it are free */
-	uint32_t refuse;	/* so many hits of threads without a state are lost unasked */
-	uint32_t nr_live, look_at;	/* threads with a state; at the last look for dead ones */
-	uint32_t nr_stacks;	/* those at or above it were never used */
-	uint32_t stack_hint;	/* about where one is free */
-	uint32_t new_stacks;	/* since the last look for those that are gone */
-	uint32_t look_stacks;	/* so many new ones until the next look */
-	uint32_t no_stack;	/* so often no place is looked for, as there was none */
+	uint32_t refuse;	/* next hits without a state, lost without a search for one */
+	uint32_t nr_live, look_at;	/* threads with a state: now, at the last free_dead() */
+	uint32_t nr_stacks;	/* entries at or above it were never used */
+	uint32_t stack_hint;	/* where to begin the search for a free entry */
+	uint32_t new_stacks;	/* since the last pb_stacks_look() */
+	uint32_t look_stacks;	/* new stacks until the next one */
+	uint32_t no_stack;	/* next requests for an entry, refused without a search */
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
-	bool holes;		/* a stack was told that lies inside a thread's own */
+	bool holes;		/* a stack was reported that lies inside a thread's own */
 };
 extern struct pb_process *pb_process;	/* in wiped memory */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */
@@ -94,13 +94,14 @@ extern struct pb_thread *pb_threads;	/* [PB_MAX_THREADS] */
 /* The period that is in force (period.h). */
 extern uint32_t pb_period;
 
-/* Of a state that pb_thread_get() gave: below PB_MAX_THREADS. */
+/* The number of a state that pb_thread_get() returned: below PB_MAX_THREADS. */
 static inline uint32_t pb_thread_number(const struct pb_thread *t)
 {
 	return (uint32_t)(t - pb_threads);
 }
 
-/* All states that a thread has or had, from NULL on; then NULL. */
+/* Iterates over all states that a thread has or had. NULL asks for the first, and is returned
+ * after the last. */
 static inline struct pb_thread *pb_thread_next(struct pb_thread *t)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_SEQ_CST);
