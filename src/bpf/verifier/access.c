@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads and stores: what a pointer of each type may reach. A table says for each type
- * who checks; what the loaded value is follows from that.
+ * Loads and stores: what a pointer of each type may access. A table has a check for each type,
+ * which also sets what is known of the loaded value.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -20,7 +20,7 @@ bool pbv_map_is_constant(const struct pb_bpf_map *m)
 	return m->attr.flags & BPF_F_RDONLY_PROG && m->frozen;
 }
 
-/* What the kernel calls the structure of a map of that type. */
+/* The kernel's name for the structure behind a map of this type. */
 static const char *map_struct(uint32_t type)
 {
 	switch (type) {
@@ -76,7 +76,7 @@ static int in_region(struct env *env, unsigned n, int64_t off, int size, uint32_
 #define NEGATIVE \
 	"R%d min value is negative, either use unsigned index or do a if (index >=0) check.\n"
 
-/* Both ends of where the access may be. */
+/* Checks both ends of the range that the access may reach. */
 int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,
 		     bool zero_ok)
 {
@@ -208,10 +208,11 @@ static int check_alignment(struct env *env, const struct reg *r, int off, int si
 		[TO_XDP_SOCK] = "xdp_sock ",
 	};
 	bool packet = reg_is_packet(r) && !r->flags;
-	int shift = packet ? 2 : 0;	/* Ethernet's 14 bytes leave what follows at 2 of 4 */
+	int shift = packet ? 2 : 0;	/* the kernel's NET_IP_ALIGN: puts what follows Ethernet's
+					 * 14 bytes at a multiple of 4 */
 	const char *name = !r->flags && names[r->type] ? names[r->type] : "";
 
-	/* spilled registers are found by slot */
+	/* stack: a spilled register fills a slot, so accesses must be aligned */
 	strict |= env->strict || reg_is(r, TO_STACK);
 	if (!strict || size == 1 ||
 	    tnum_aligned(tnum_add(r->var, tnum_of((uint64_t)(int64_t)(shift + r->off + off))),
@@ -239,7 +240,7 @@ static int leak_into(struct env *env, const struct access *a, const char *what)
 	return refuse(env, EACCES, "R%d leaks addr into %s\n", a->value, what);
 }
 
-/* The loaded value, of which nothing is known. */
+/* Nothing is known of the loaded value. */
 static void load_any(struct env *env, const struct access *a)
 {
 	if (!a->write && a->value >= 0)
@@ -335,7 +336,7 @@ static int access_map_value(struct env *env, const struct reg *r, const struct a
 	k = tnum_is_const(r->var) ? kptr_at(m, (uint64_t)(int64_t)a->off + r->var.value) : NULL;
 	if (k)
 		return access_kptr(env, k, a);
-	/* it can't change any more: its values are known */
+	/* the map is constant, so its values are known */
 	values = !a->write && a->value >= 0 && tnum_is_const(r->var) && pbv_map_is_constant(m) &&
 		 m->ops && m->ops->direct ? m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
 	if (values)
@@ -474,7 +475,7 @@ int pbv_check_buffer(struct env *env, const struct reg *r, unsigned n, int off, 
 	return 0;
 }
 
-/* A structure outside: loads that may fault, and read 0 then. */
+/* A structure of the kernel: a load may fault, and then gives 0. */
 static int access_btf(struct env *env, const struct reg *r, const struct access *a)
 {
 	if (a->off < 0)
@@ -512,7 +513,7 @@ static int access_buf(struct env *env, const struct reg *r, const struct access 
 	return err;
 }
 
-/* A map seen as a structure: of its members a program may read the first. */
+/* A pointer to a map, used as one to its structure: a program may read only the first member. */
 static int access_map_ptr(struct env *env, const struct reg *r, const struct access *a)
 {
 	const char *name = map_struct(r->map->attr.type);

@@ -6,8 +6,8 @@
 
 struct pb_bpf_helper;
 
-/* Bytes at register n + off are accessed; the value goes to, or comes from, register
- * `value` (-1: none, or something unknown). */
+/* Checks an access to `size` bytes at register n + off. The value is loaded into, or stored from,
+ * register `value`; -1: none, or a value that isn't in a register. */
 int pbv_check_mem(struct env *env, unsigned n, int off, int size, bool write, int value,
 		  bool strict);
 int pbv_check_atomic(struct env *env, const struct bpf_insn *insn);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Is a state like a kept one: is whatever is safe after the kept one safe after it, too?
- * Each register and slot that is needed there must be no weaker in the present state: a number
- * whose value matters lies in the bounds of the kept one, a pointer points into the same
- * thing, and what was the same (ids) is the same still.
+ * Does a kept state cover the present one, so that all that is safe after the kept state is safe
+ * after the present one? Each register and slot that the kept state needs must be no weaker in
+ * the present state. A number whose value matters must lie within the bounds of the kept one. A
+ * pointer must point into the same object. Values that were linked by an id must still be linked.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -14,7 +14,8 @@
 
 /* ---- ids ------------------------------------------------------------------------------- */
 
-/* Ids tell which registers are the same: those that were have to be so still. */
+/* Registers with one id hold the same value. Those with one id in the kept state must have one id
+ * here. */
 static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 {
 	struct ref_pair *p = env->idmap.pair;
@@ -34,9 +35,9 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 }
 
 /*
- * Copies of a scalar learn together, and so do those that are a constant more: in the same
- * way only if the constants are the same. One that is a copy now and was none then is only
- * more precise.
+ * Copies of a scalar learn bounds together, and so do scalars that are a constant more than a
+ * copy. They learn the same bounds only if the constants are the same. A scalar that is linked
+ * here but was not in the kept state is only more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {
@@ -48,7 +49,7 @@ static bool same_copies(struct env *env, const struct reg *o, const struct reg *
 	if (o->delta != c->delta)
 		return false;
 	if (!cur)
-		cur = ALONE + env->idmap.nr;	/* like nothing else */
+		cur = ALONE + env->idmap.nr;	/* an id that no other scalar has */
 	for (uint32_t i = 0; i < env->idmap.nr; i++)
 		if (p[i].old == old || p[i].cur == cur)
 			return p[i].old == old && p[i].cur == cur;
@@ -58,7 +59,7 @@ static bool same_copies(struct env *env, const struct reg *o, const struct reg *
 	return true;
 }
 
-/* All values that cur may have, old may have had. */
+/* Whether old's bounds contain cur's; if `exact`, whether they are equal. */
 static bool value_in(const struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (env->exact)
@@ -78,7 +79,7 @@ static bool packet_safe(struct env *env, const struct reg *old, const struct reg
 	return value_in(env, old, cur);
 }
 
-/* Pointers to memory of fixed bounds: where they may point to, cur may point to less. */
+/* Pointers into memory of a fixed size: cur must not reach further than old. */
 static bool memory_safe(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (memcmp(old, cur, REG_KIND))
@@ -87,7 +88,7 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 	       value_in(env, old, cur);
 }
 
-/* Equal but for the names of what is the same. */
+/* Equal, apart from the numbers of ids. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	return !memcmp(old, cur, REG_KIND) &&
@@ -95,7 +96,7 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
-/* What was safe with old, which is needed, is safe with cur. */
+/* Whether what was safe with old, which is needed, is safe with cur. */
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
 	if (env->exact)
@@ -122,12 +123,13 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 	}
 }
 
-/* Of slots of one type that hold an iterator, or half of a dynptr. */
+/* Compares slots of one type that hold an iterator, or half of a dynptr. */
 static bool same_object(struct env *env, const struct slot *old, const struct slot *cur)
 {
 	const struct reg *o = &old->reg, *c = &cur->reg;
 
-	/* how many elements an iterator has given needn't be the same: iterations.c */
+	/* the number of elements that an iterator has given need not be equal: see
+	 * iterations.c */
 	if (slot_iterates(old))
 		return o->drained == c->drained && same_id(env, o->ref, c->ref);
 	return o->dynptr == c->dynptr && o->first_slot == c->first_slot &&
@@ -135,8 +137,9 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 }
 
 /*
- * What a load of the whole slot gives, if that is a number: the one that was spilled, or
- * any, where all bytes are numbers or uninitialised. NULL: neither.
+ * What a load of the whole slot gives, if that is a number: the number that was spilled, or any
+ * number, if all bytes are S_MISC (or uninitialised, where that is allowed). NULL: it is no
+ * number.
  */
 static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
 {
@@ -152,7 +155,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
-	/* a part of a pointer or of an object isn't to be read, whichever way is looked at first */
+	/* parts of a pointer or an object may not be read, in whichever order paths are
+	 * followed */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {
@@ -193,8 +197,8 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* fewer iterations may be left there: how many there are at most is the caller's r1, which
-	 * no register of the callback comes from, so nothing else compares it */
+	/* cur must not have more iterations left. Their limit is the caller's r1; no register of
+	 * the callback is computed from it, so nothing else compares it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
 	    cur->iterations)
 		return false;
@@ -217,7 +221,7 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 
 static bool compare_states(struct env *env, const struct state *old, const struct state *cur)
 {
-	/* what a processor can only guess says nothing of what happens */
+	/* a state that only a mispredicted path reaches can't cover one that is really reached */
 	if (old->cur != cur->cur || (old->speculative && !cur->speculative))
 		return false;
 	env->idmap.nr = 0;

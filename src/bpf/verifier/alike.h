@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whether the present state is as safe as a kept one. */
+/* Compares the present state with a kept one. */
 #ifndef PB_BPF_VERIFIER_ALIKE_H
 #define PB_BPF_VERIFIER_ALIKE_H
 #include "bpf/verifier/env.h"
 
-/* What is safe after `old` is safe after `cur`. whole: all of it counts, needed or not. */
+/* Whether old covers cur: all that is safe after `old` is safe after `cur`. whole: compares all
+ * of the state, needed or not. */
 bool pbv_state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole);
-/* They are equal, but for the names of what is the same. */
+/* Whether the states are equal, apart from the numbers of ids. */
 bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur);
-/* Registers of the frame that runs are equal: a quick look before state_same. */
+/* Whether the registers of the innermost frame are equal: a quick check before
+ * pbv_state_same(). */
 bool pbv_maybe_looping(const struct state *old, const struct state *cur);
 #endif

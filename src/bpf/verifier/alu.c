@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Arithmetic instructions: operands, moves, and which of the two kinds it is. */
+/* Arithmetic instructions: operands and moves. Passes the rest on to scalar.c or pointer.c. */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/alu.h"
 #include "bpf/verifier/env.h"
@@ -55,7 +55,8 @@ static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	return 0;
 }
 
-/* A number whose sign bit there is 0 stays what it is: it becomes a copy. */
+/* Sign extension doesn't change a number that is less than the sign bit: dst becomes a linked
+ * copy. */
 static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 			 struct reg *src, int bytes)
 {
@@ -138,10 +139,10 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
 }
 
 /*
- * dst is about to be changed, so it is no copy any more; but after `dst += constant` it is
- * the constant more than its copies were, modulo 2^64, whatever their values are. The
- * operation has to be of 64 bits: one of 32 cuts the sum. As in the kernel only one constant
- * that isn't negative is kept.
+ * dst is about to change, so it is no longer a copy. But after `dst += constant` it is the
+ * constant more than its copies, modulo 2^64, whatever their values are. This holds only for
+ * 64-bit operations, since a 32-bit one truncates the sum. As in the kernel, only one constant is
+ * kept, and only if it isn't negative.
  */
 static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		      const struct reg *src)

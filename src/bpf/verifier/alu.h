@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Arithmetic of the instruction under way. */
+/* Checks an arithmetic instruction. */
 #ifndef PB_BPF_VERIFIER_ALU_H
 #define PB_BPF_VERIFIER_ALU_H
 #include "bpf/verifier/env.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A helper's arguments, by its prototype. */
+/* Checks a helper's arguments against its prototype. */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"
@@ -16,7 +16,7 @@ struct accepted {
 #define MEMORY { TO_STACK }, { TO_PACKET }, { TO_PACKET_META }, { TO_MAP_KEY }, { TO_MAP_VALUE }
 #define SOCKETS { TO_SOCK_COMMON }, { TO_SOCKET }, { TO_TCP_SOCK }, { TO_XDP_SOCK }
 
-/* What each kind of argument takes; ends at NOT_INIT. */
+/* The register types that each kind of argument accepts, up to NOT_INIT. */
 static const struct accepted accepted[PB_BPF_NR_ARGS][MAX_ACCEPTED + 1] = {
 	[PB_BPF_ARG_PTR_TO_MAP_KEY] = { MEMORY },
 	[PB_BPF_ARG_PTR_TO_MAP_VALUE] = { MEMORY },
@@ -48,14 +48,15 @@ static int refuse_type(struct env *env, unsigned n, const struct reg *r, const s
 	log(env, "R%d type=%s expected=", n, type_name(r));
 	for (int i = 0; a[i].type; i++)
 		log(env, "%s%s", i ? ", " : "", pbv_log_type_name(a[i].type, a[i].flags).s);
-	/* the kernel's own structures, which no program has here */
+	/* the kernel's message also lists pointers to its own structures, which no program has
+	 * here */
 	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" :
 		      "");
 }
 
 static bool is_a(const char *name, const char *wanted, bool release_sock)
 {
-	/* all begin with a struct sock_common */
+	/* all of these begin with a struct sock_common */
 	static const char *const socks[] = { "sock_common", "sock", "tcp_sock", "tcp6_sock",
 		"udp_sock", "udp6_sock",
 					     "tcp_timewait_sock", "tcp_request_sock", "mptcp_sock",
@@ -167,7 +168,7 @@ int pbv_helper_memory(struct env *env, unsigned n, int size, bool write, bool ze
 	}
 }
 
-/* Memory of register n - 1, of as many bytes as register n may say. */
+/* Checks memory at register n - 1, whose size is in register n. */
 static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
 		      struct helper_call *call)
 {
@@ -175,7 +176,7 @@ static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
 	int err;
 
 	call->most_size = r->wide.umax;
-	/* what is only perhaps written has to be there */
+	/* if the size isn't known, bytes may stay unwritten: they must be initialised */
 	if (!tnum_is_const(r->var))
 		call = NULL;
 	if (r->wide.smin < 0)
@@ -195,7 +196,7 @@ static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
 
 /* ---- parts of values ----------------------------------------------------------------------- */
 
-/* Where in the map's value: lock, timer and kptr have to be just there. */
+/* Checks that r points exactly to the lock or timer in a map's value, at offset `at`. */
 static int part_of_value(struct env *env, unsigned n, const struct reg *r, const char *what,
 			 int32_t at)
 {
@@ -389,7 +390,7 @@ static int check_memory_arg(struct env *env, unsigned n, unsigned arg, struct he
 
 	call->raw = arg & PB_BPF_UNINIT;
 	if (!(arg & PB_BPF_FIXED_SIZE))
-		return 0;	/* with its size, the next argument */
+		return 0;	/* checked with its size, which is the next argument */
 	return pbv_helper_memory(env, n, p->size[n - 1], arg & PB_BPF_MEM_WRITE, false, call);
 }
 
@@ -462,7 +463,7 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 	}
 }
 
-/* Of some maps the value argument isn't a value. */
+/* For some maps the value argument isn't a value: changes *arg to what it is. */
 static int arg_of_map(struct env *env, const struct helper_call *call, unsigned *arg)
 {
 	if (!call->map)
@@ -499,7 +500,7 @@ int pbv_check_arg(struct env *env, unsigned i, struct helper_call *call)
 	if ((arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_MAP_VALUE)
 		err = arg_of_map(env, call, &arg);
 	if (!err && reg_is_null(r) && arg & PB_BPF_MAYBE_NULL) {
-		/* only 0 may stand in a pointer's place */
+		/* no number but 0 may stand in for a pointer */
 		err = pbv_precise_reg(env, n);
 	} else if (!err) {
 		err = check_type(env, n, arg, call);

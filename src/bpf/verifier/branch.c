@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Conditional jumps: which branch is taken if that is known, and what each branch implies for
- * the operands, their copies, pointers that may be NULL, and packets. What it says of
- * numbers is compare.c's.
+ * Conditional jumps: which branch is taken if that is known, and what each branch implies for the
+ * operands, their copies, pointers that may be NULL, and packets. compare.c handles numbers.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/branch.h"
@@ -18,9 +17,11 @@
 
 #define UNKNOWN COMPARE_UNKNOWN
 
-/* ---- which way ---------------------------------------------------------------------------- */
+/* ---- which branch
+ * ---------------------------------------------------------------------------- */
 
-/* Its base isn't, and it isn't moved so far that it could come to 0. */
+/* Whether the pointer can't be 0: its base isn't NULL, and it can't have moved so far that it
+ * wraps. */
 static bool never_null(const struct reg *r)
 {
 	if (r->flags & MAYBE_NULL || r->wide.smin <= -MAX_VAR_OFF || r->wide.smax >= MAX_VAR_OFF)
@@ -35,10 +36,10 @@ static bool never_null(const struct reg *r)
 	}
 }
 
-/* A pointer is compared with a number. */
+/* Decides a comparison of a pointer with a number. */
 static int decide_null(const struct reg *r, const struct reg *number, unsigned op, int bits)
 {
-	/* half of an address may be 0 */
+	/* the low half of an address may be 0 */
 	if (bits != 64 || !tnum_is(number->var, 0) || !never_null(r))
 		return UNKNOWN;
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
@@ -77,9 +78,10 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 	return UNKNOWN;
 }
 
-/* ---- what a way says ------------------------------------------------------------------------- */
+/* ---- what a branch implies
+ * ------------------------------------------------------------------------- */
 
-/* r is `delta` more than the other one: all that is known of that, moved. */
+/* r becomes a copy of `known`, plus the difference of their deltas. */
 static void tell_copy(struct reg *r, const struct reg *known)
 {
 	int64_t delta = (int64_t)r->delta - known->delta;
@@ -97,7 +99,7 @@ static void tell_copy(struct reg *r, const struct reg *known)
 	pbv_reg_sync(r);
 }
 
-/* What is known of one is known of its copies. */
+/* Passes what is known of a scalar on to its copies. */
 static void tell_copies(struct state *st, const struct reg *known)
 {
 	if (!known->id)
@@ -107,8 +109,8 @@ static void tell_copies(struct state *st, const struct reg *known)
 			tell_copy(r, known);
 }
 
-/* Copies are noted for the walk back; beyond the room for them, of which the frame that
- * runs has the first, they are copies no more. */
+/* Records copies for the backward walk. The innermost frame's come first; those for which there
+ * is no room are unlinked. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
 	for (int n = (int)st->cur; n >= 0 && id; n--) {
@@ -149,9 +151,9 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 }
 
 /*
- * Two scalars are compared; dst2 and src2 are what they are if the jump is taken, on the path
- * that was left last. Messages logged here stay in that path's log, as they may be the reason
- * if the path is refused.
+ * Narrows two scalars that are compared. dst2 and src2 are their copies on the path where the
+ * jump is taken, which was pushed last. Messages about that path stay in its log: if the path is
+ * refused, they may be the reason.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
 			 struct reg *src2, unsigned op, int bits)
@@ -177,7 +179,7 @@ static void known_null(struct reg *r)
 	r->type = SCALAR;
 	r->flags = 0;
 	r->id = r->ref = 0;
-	r->raw[0] = r->raw[1] = 0;	/* as of any scalar */
+	r->raw[0] = r->raw[1] = 0;	/* as in every scalar */
 }
 
 static void known_pointer(struct env *env, struct reg *r)
@@ -201,7 +203,7 @@ static void known_pointer(struct env *env, struct reg *r)
 			break;
 		}
 	}
-	/* values with a lock are distinguished */
+	/* the id tells values with a lock apart */
 	if (!(reg_is(r, TO_MAP_VALUE) && r->map->types.spin_lock_off >= 0))
 		r->id = 0;
 }
@@ -223,7 +225,7 @@ static void learn_null(struct env *env, struct state *st, unsigned n, bool null)
 	}
 }
 
-/* Two pointers are equal: if one is none to nothing, the other isn't either. */
+/* Two pointers are equal: if one can't be NULL, neither can the other. */
 static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
 {
 	struct reg *unsure = a->flags & MAYBE_NULL ? a : b, *sure = unsure == a ? b : a;
@@ -235,7 +237,7 @@ static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
 
 /* ---- packets ------------------------------------------------------------------------------- */
 
-/* The bytes before p are there; one more if p is less than the end. */
+/* The bytes before p are in the packet, and one more if p is less than the end. */
 static void found_bytes(struct state *st, const struct reg *p, bool one_more)
 {
 	const struct reg at = *p;
@@ -263,7 +265,8 @@ static bool at_start(const struct reg *r)
 	return r->type == TO_PACKET && !r->id && !r->off && tnum_is(r->var, 0);
 }
 
-/* p is compared with where it may not go beyond: metadata with the packet, that with its end. */
+/* Whether p is compared with its limit: a packet's metadata with its start, a packet with its
+ * end. */
 static bool with_its_end(const struct reg *p, const struct reg *end)
 {
 	return (p->type == TO_PACKET && end->type == TO_PACKET_END) ||
@@ -287,9 +290,9 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 		n = insn->src_reg;
 		op = pbv_compare_flip(op);
 	}
-	/* p > end and p >= end: what follows (here) is inside */
+	/* after p > end or p >= end, the path that falls through (`here`) is inside the packet */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
-	/* p > end: elsewhere p is after it, here p <= end. p >= end: here p < end */
+	/* p > end: p is after the end `there`, and p <= end `here`. p >= end: p < end `here` */
 	found_bytes(inside_here ? here : there, p, op == BPF_JGE || op == BPF_JLT);
 	found_end(inside_here ? there : here, n, op == BPF_JGT || op == BPF_JLE);
 	return true;
@@ -311,7 +314,8 @@ static int check_operands(struct env *env, const struct bpf_insn *insn)
 	return err;
 }
 
-/* Of a comparison with a pointer only the number has to be precise. */
+/* Records that an operand is a pointer to the stack: a backward walk then wants only the other
+ * one. */
 static int note_stack(struct env *env, const struct reg *dst, const struct reg *src)
 {
 	struct step *last;
@@ -336,7 +340,7 @@ static int go_one_way(struct env *env, const struct bpf_insn *insn, bool taken,
 		err = pbv_precise_reg(env, insn->src_reg);
 	if (err)
 		return err;
-	/* a processor may go the other one for a while */
+	/* a processor may follow the other branch speculatively */
 	if (!env->trust_v1 && !pbv_speculate(env, insn, taken ? env->insn + 1 : target))
 		return -EFAULT;
 	pbv_log_insn_state(env);

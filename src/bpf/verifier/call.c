@@ -32,7 +32,7 @@ static bool acquires(const struct helper_call *c)
 		(map == BPF_MAP_TYPE_SOCKMAP || map == BPF_MAP_TYPE_SOCKHASH));
 }
 
-/* What is returned is what was given, seen as another type. */
+/* Whether the helper returns its argument as a different type. */
 static bool casts(int32_t id)
 {
 	return is_one_of(id, BPF_FUNC_tcp_sock, BPF_FUNC_sk_fullsock, BPF_FUNC_skc_to_tcp_sock,
@@ -63,7 +63,7 @@ static int check_allowed(struct env *env, struct helper_call *c)
 	return 0;
 }
 
-/* ---- what resolving will want to know ------------------------------------------------------ */
+/* ---- facts for pb_bpf_resolve() ------------------------------------------------------------ */
 
 static int note_map_of_call(struct env *env, const struct helper_call *c)
 {
@@ -215,7 +215,7 @@ static int check_format(struct env *env)
 	return 0;
 }
 
-/* What single helpers ask for besides. */
+/* Checks that only single helpers need. */
 static int check_special(struct env *env, const struct bpf_insn *insn, struct helper_call *c)
 {
 	struct reg *regs = cur_regs(env);
@@ -265,7 +265,7 @@ static int check_special(struct env *env, const struct bpf_insn *insn, struct he
 	}
 }
 
-/* ---- what comes back ----------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------- */
 
 static int make_result(struct env *env, const struct helper_call *c, struct reg *r0)
 {
@@ -323,7 +323,7 @@ static int make_reference(struct env *env, const struct helper_call *c, struct r
 	return 0;
 }
 
-/* Lengths that are returned are at most what was given. */
+/* A returned length is at most the given size. */
 static void refine_result(const struct helper_call *c, struct reg *r0)
 {
 	if ((c->proto->ret & PB_BPF_RET_BASE) != PB_BPF_RET_INTEGER ||
@@ -336,7 +336,8 @@ static void refine_result(const struct helper_call *c, struct reg *r0)
 	pbv_reg_sync(r0);
 }
 
-/* In a subprogram: another program may return in its place, with whatever it likes. */
+/* After a tail call in a subprogram, the other program returns in place of the subprogram, with
+ * any value. */
 static int return_of_other(struct env *env)
 {
 	struct frame *f = cur_frame(env);
@@ -349,7 +350,7 @@ static int return_of_other(struct env *env)
 	pbv_forget_packets(env);
 	pbv_reg_make_scalar(&f->regs[0], !env->capable);
 	if (f->in_callback) {
-		/* helpers ask only whether it is 0 */
+		/* a callback's return value is bounded, as helpers only test it for 0 */
 		f->regs[0].var = tnum_range(0, f->most_ret);
 		pbv_reg_sync(&f->regs[0]);
 	}

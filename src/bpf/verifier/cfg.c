@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program's shape: its subprograms, where its jumps go, that each instruction is
- * reached, and where paths may meet (prune points) or the way isn't straight (jump
- * points, which the walk back for precision needs).
+ * The program's control-flow graph. Finds the subprograms, and checks the jump targets, that each
+ * instruction is reachable, and the depth of the stack. Marks where paths may meet (prune
+ * points), and where a path may continue other than with the next instruction (jump points, for
+ * the backward walk of precise.c).
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/cfg.h"
@@ -49,7 +50,7 @@ static int add_subprog(struct env *env, int64_t at)
 	return 0;
 }
 
-/* 0 and 0: no instruction; reaching it is an error. */
+/* imm 0 and off 0 is a missing kfunc: an error only if a path reaches the call. */
 static int check_kfunc_call(struct env *env, const struct bpf_insn *insn)
 {
 	if (!insn->imm && !insn->off)
@@ -87,7 +88,8 @@ int pbv_find_subprogs(struct env *env)
 	return err;
 }
 
-/* By the raw code: bits that make no instruction are complained of where they are reached. */
+/* Looks only at class and operation: an invalid instruction is reported where a path reaches
+ * it. */
 static bool jumps(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
@@ -109,7 +111,7 @@ static bool moves_packet(const struct bpf_insn *insn)
 {
 	if (insn->code != (BPF_JMP | BPF_CALL) || insn->src_reg || insn->imm < 0)
 		return false;
-	/* another program may, too */
+	/* the program that a tail call enters may move it */
 	return insn->imm == BPF_FUNC_tail_call ||
 	       pb_bpf_helper_of((uint32_t)insn->imm)->flags & PB_BPF_HELPER_MOVES_PKT;
 }
@@ -122,7 +124,7 @@ static bool calls_mover(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].moves_packet;
 }
 
-/* A call of a subprogram that moves the packet moves the packet. */
+/* A subprogram moves the packet if a subprogram that it calls does. */
 static void spread_moves(struct env *env)
 {
 	bool more = env->nr_subs > 1;
@@ -202,8 +204,8 @@ int pbv_check_funcs(struct env *env)
 
 /* ---- all instructions, each once ----------------------------------------------------------- */
 
-/* A depth-first walk. An instruction is new, on the way (with as many of its ways out
- * taken), or done. */
+/* A depth-first walk. An instruction is new, on the present path (ON_WAY + the number of its
+ * exits that have been followed), or done. */
 enum { NEW, ON_WAY = 0x10, DONE = 0x20 };
 
 struct walk {
@@ -249,7 +251,7 @@ static int visit_call(struct env *env, struct walk *w, uint32_t i, unsigned leng
 	if (!follow)
 		return 0;
 	env->aux[i].prune_point = true;
-	/* recursion is found by the depth of frames */
+	/* recursion is found by the limit on frames */
 	return step(env, w, i, (int64_t)i + 1 + env->insns[i].imm, 2, true);
 }
 
@@ -270,7 +272,7 @@ static int visit(struct env *env, struct walk *w, uint32_t i)
 	case BPF_CALL:
 		if (!insn->src_reg && pbv_helper_calls_back(insn->imm)) {
 			env->aux[i].prune_point = env->aux[i].jump_point = true;
-			/* runs later, and returns to no frame: a timer's */
+			/* a timer's callback runs later, and returns to no frame */
 			env->aux[i].calls_back = env->aux[i].head =
 				insn->imm != BPF_FUNC_timer_set_callback;
 		}
@@ -345,7 +347,7 @@ static uint32_t frame_size(const struct subprog *s)
 	return pb_align_up(pbv_counted_stack(s), 16u);
 }
 
-/* The subprogram that the instruction calls, or whose address it takes for a helper to call. */
+/* The subprogram that the instruction calls, or whose address it loads for a helper; -1: none. */
 static int callee_at(const struct env *env, uint32_t i)
 {
 	bool call = form_at(env, i) == PB_BPF_CALL_PC;
@@ -354,11 +356,11 @@ static int callee_at(const struct env *env, uint32_t i)
 	if (!call && !loads_func(env, i))
 		return -1;
 	sub = pbv_find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
-	/* it runs later, on a stack of its own */
+	/* an asynchronous callback runs later, on a stack of its own */
 	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
 }
 
-/* What is known of a chain after `callee` is part of what `s` begins. */
+/* Extends the deepest chain from s by the one from callee. */
 static void deepen(struct subprog *s, const struct subprog *callee)
 {
 	uint32_t own = frame_size(s), tail = callee->has_tail_call ? own : 0;
@@ -373,7 +375,8 @@ static void deepen(struct subprog *s, const struct subprog *callee)
 		s->tail_depth = tail;
 }
 
-/* A chain that has been walked down needn't be again where it fits. */
+/* Whether the chains from s have been walked, and fit after `depth` bytes and `frames` frames:
+ * then they need no second walk. */
 static bool known_to_fit(const struct subprog *s, uint32_t depth, uint32_t frames)
 {
 	return s->depth_known && depth + s->depth <= PB_BPF_STACK &&
@@ -385,7 +388,7 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 {
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
-	/* each program of a chain of tail calls keeps its callers' frames */
+	/* each program of a chain of tail calls leaves the frames of its callers on the stack */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

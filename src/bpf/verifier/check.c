@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The walk over all paths, and what it begins and ends with. */
+/* The walk over all paths: single instructions, memory accesses, and the end of the program. */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/alu.h"
 #include "bpf/verifier/branch.h"
@@ -16,9 +16,9 @@
 #include "bpf/verifier/state.h"
 #include "bpf/verifier/iterations.h"
 
-/* ---- instructions that are none ---------------------------------------------------------- */
+/* ---- invalid instructions ------------------------------------------------------------------ */
 
-/* A field holds what its form doesn't name. */
+/* Refuses an instruction that is invalid, or whose unused fields aren't zero. */
 static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
@@ -59,7 +59,7 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Types whose accesses are rewritten: then by all paths alike. */
+/* Types whose accesses are rewritten: then the pointer must have the same type on all paths. */
 static bool rewritten(unsigned type)
 {
 	return type == TO_CTX || (type >= TO_SOCKET && type <= TO_XDP_SOCK) || type == TO_BTF;
@@ -80,12 +80,12 @@ static int note_access(struct env *env, unsigned type, unsigned flags)
 	return 0;
 }
 
-/* A narrow load that keeps the sign. */
+/* Sign-extends the value of a narrow load. */
 static void sign_loaded(struct reg *r, int bytes)
 {
 	if (r->type != SCALAR || r->wide.umax < 1ull << (bytes * 8 - 1))
 		return;
-	/* it is another value than that which was spilled */
+	/* it is no longer a copy of the spilled number */
 	reg_unlink(r);
 	pbv_reg_sign_extend(r, bytes);
 }
@@ -102,7 +102,7 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* fields of a context may lie elsewhere, in another width */
+	/* a field of the context may be stored elsewhere, with a different width */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
 		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
 			      o->width);
@@ -171,7 +171,7 @@ int pbv_check_atomic(struct env *env, const struct bpf_insn *insn)
 	return err ? err : pbv_check_mem(env, dst, insn->off, o->width, true, -1, true);
 }
 
-/* LD_ABS, LD_IND: a call of a helper in all but its form. */
+/* LD_ABS and LD_IND act as calls of a helper. */
 int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 {
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[env->ops[env->insn]];
@@ -184,7 +184,7 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 	err = pbv_reg_use(env, 6, READ);
 	if (err)
 		return err;
-	/* outside the packet the program ends */
+	/* a load from outside of the packet ends the program */
 	err = pbv_ref_check_leak(env);
 	if (err) {
 		log(env, "BPF_LD_[ABS|IND] cannot be mixed with socket references\n");
@@ -205,7 +205,7 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 	pbv_reg_make_scalar(&regs[0], !env->capable);
 	if (!env->cur->cur)
 		return 0;
-	/* or, in a subprogram, the subprogram: with 0 */
+	/* in a subprogram it ends the subprogram, which returns 0 */
 	if (!pbv_branch_push(env, env->insn + 1, env->insn, false))
 		return -EFAULT;
 	pbv_reg_make_const(&regs[0], 0);
@@ -216,7 +216,7 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* The most that the program may return; negative: anything. */
+/* The largest value that the program may return; negative: any value. */
 static int most_returned(const struct pb_bpf_verify *v)
 {
 	if (v->type->type != BPF_PROG_TYPE_CGROUP_SKB)
@@ -245,7 +245,7 @@ int pbv_check_return(struct env *env)
 	if (r0->type != SCALAR)
 		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where,
 			      type_name(r0));
-	/* on another path that ends here it may be out of range */
+	/* the value on another path that ends here may be out of range */
 	err = pbv_precise_reg(env, 0);
 	if (err || (r0->wide.smin >= 0 && r0->wide.smax <= most))
 		return err;
@@ -270,8 +270,7 @@ static int check_exit(struct env *env, bool *end)
 {
 	int err;
 
-	/* a subprogram may leave it to its caller; a helper that calls back may not be left with
-	 * it */
+	/* a subprogram may return to its caller with the lock held, but a callback may not */
 	if (env->cur->lock && (!env->cur->cur || cur_frame(env)->in_callback))
 		return refuse(env, EINVAL, "bpf_spin_unlock is missing\n");
 	err = pbv_ref_check_leak(env);
@@ -282,11 +281,11 @@ static int check_exit(struct env *env, bool *end)
 		return pbv_check_return(env);
 	}
 	err = pbv_leave_frame(env);
-	env->insn--;	/* it points at what comes next */
+	env->insn--;	/* the loop in pbv_check_paths() adds 1 */
 	return err;
 }
 
-/* Afterwards env->insn is the one before the next. */
+/* Leaves env->insn one before the next instruction. */
 static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, bool *show)
 {
 	enum pb_bpf_op op = env->ops[env->insn];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions of the path under way, one after the other. */
+/* Checks the instructions of each path, one after the other. */
 #ifndef PB_BPF_VERIFIER_CHECK_H
 #define PB_BPF_VERIFIER_CHECK_H
 #include "bpf/verifier/env.h"

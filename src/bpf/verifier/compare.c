@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Comparisons of two scalars: which way a jump goes if that is known, and what each way
- * says of both. A constant is a scalar of one value. `bits` is 64 or 32: then the low
- * halves are compared, and nothing else is looked at or learned directly.
+ * Comparisons of two scalars: which branch a jump takes, if that is known, and what each branch
+ * implies for both scalars. A constant is a scalar with one value. `bits` is 64 or 32. With 32
+ * only the low halves are compared, and only their bounds are narrowed directly.
  */
 #include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
@@ -23,7 +23,7 @@ unsigned pbv_compare_flip(unsigned op)
 	}
 }
 
-#define NOT_SET	(BPF_JSET | BPF_X)	/* what BPF_JSET says where it isn't taken */
+#define NOT_SET	(BPF_JSET | BPF_X)	/* the opposite of BPF_JSET */
 
 static unsigned opposite(unsigned op)
 {
@@ -52,7 +52,8 @@ static struct tnum tnum_in_bits(const struct reg *r, int bits)
 	return bits == 64 ? r->var : tnum_low(r->var);
 }
 
-/* ---- which way ----------------------------------------------------------------------------- */
+/* ---- which branch
+ * ----------------------------------------------------------------------------- */
 
 static int which(bool yes, bool no)
 {
@@ -64,7 +65,7 @@ static bool apart(const struct range *a, const struct range *b)
 	return a->umin > b->umax || a->umax < b->umin || a->smin > b->smax || a->smax < b->smin;
 }
 
-/* No value of a is one of b: some bit, or some range, is another one. */
+/* Whether no value of a is one of b: a known bit differs, or two ranges are disjoint. */
 static bool never_equal(const struct reg *a, const struct reg *b, int bits)
 {
 	struct tnum s = tnum_in_bits(a, bits), t = tnum_in_bits(b, bits);
@@ -121,7 +122,8 @@ int pbv_compare_decide(const struct reg *a, const struct reg *b, unsigned op, in
 	}
 }
 
-/* ---- what a way says ----------------------------------------------------------------------- */
+/* ---- what a branch implies
+ * ----------------------------------------------------------------------- */
 
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -146,7 +148,7 @@ static void are_equal(struct reg *a, struct reg *b, int bits)
 	set_bits(b, t, bits);
 }
 
-/* A number at the end of the range isn't in it. */
+/* r is not v: if v is at an end of the range, the range shrinks by one. */
 static void is_not(struct reg *r, uint64_t v, int bits)
 {
 	struct range *g = range_in_bits(r, bits);
@@ -159,7 +161,7 @@ static void is_not(struct reg *r, uint64_t v, int bits)
 	g->smax -= g->smax == s && s != range_all(bits).smin;
 }
 
-/* a < b, or a <= b. Bounds that wrap around say nothing: there no value is left anyway. */
+/* a < b, or a <= b. A bound that wraps around narrows nothing: then no value is left anyway. */
 static void is_below(struct reg *a, struct reg *b, bool or_equal, int bits)
 {
 	struct range *g = range_in_bits(a, bits), *h = range_in_bits(b, bits);
@@ -180,7 +182,7 @@ static void is_below_signed(struct reg *a, struct reg *b, bool or_equal, int bit
 	h->smin = sgreater(h->smin, least);
 }
 
-/* Bits are tested, by a known number. */
+/* a & b is not 0 (set), or is 0. Only a constant operand implies anything for the other. */
 static void learn_test(struct reg *a, struct reg *b, bool set, int bits)
 {
 	struct tnum mask = tnum_in_bits(b, bits);

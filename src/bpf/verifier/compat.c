@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which helper takes which map. A row may restrict its map (whose other rows then
- * are all that may be called with it), its helper (likewise), or both.
+ * Which helpers take which types of maps. A row allows a pair. It may also restrict the map type
+ * to the helpers of its rows (M), the helper to the map types of its rows (H), or both.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"

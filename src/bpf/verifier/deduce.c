@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A scalar is described three times (reg.h): its bits, the range of the whole, the
- * range of the low half. Here each description learns from the others, until none
- * learns anything more.
+ * A scalar is described three times (reg.h): by its known bits, by the range of the whole, and by
+ * the range of the low half. Here the descriptions sharpen each other, until none changes any
+ * more.
  *
- * Each rule only drops values that one of the descriptions rules out, so the values
- * that all three allow stay. tests/bpf/verifier/soundness.c tries that. Where the
- * descriptions contradict each other no value is left, and the rules do no harm.
+ * Each rule only drops values that one of the descriptions rules out, so a value that all three
+ * allow stays. tests/bpf/verifier/soundness.c tests that. If the descriptions contradict each
+ * other, no value is left, and the rules do no harm.
  */
 #include "bpf/verifier/reg.h"
 
-/* Of a rule that would go on for very long; more is never needed, less never wrong. */
+/* Bounds the rounds where sharpening would take very long. Fewer rounds only give wider
+ * bounds. */
 #define MAX_ROUNDS	8
 
-/* The bound becomes v if that says more; whether it does. */
+/* Moves the bound to v if that narrows the range. Returns whether it does. */
 static bool raise_s(int64_t *min, int64_t v)
 {
 	bool more = v > *min;
@@ -58,7 +59,8 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 
 /* ---- one range ---------------------------------------------------------------------------- */
 
-/* The least signed number has the sign, if it may, and of the rest only what it must. */
+/* The least signed number has the sign bit set, if it may be, and otherwise only the known bits.
+ * The greatest has the sign bit clear, if it may be, and all unknown bits set. */
 bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);
@@ -69,9 +71,9 @@ bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 }
 
 /*
- * Signed and unsigned order are the same among numbers of one sign. Numbers of both
- * signs are two pieces of the unsigned range, [0, smax] and [smin, all ones]: if one of
- * them is outside of [umin, umax], the other has all values.
+ * Among numbers of one sign, signed and unsigned order are the same. If the range has both signs,
+ * it is two pieces in unsigned order, [0, smax] and [smin, all ones]. If one piece lies outside
+ * of [umin, umax], all values are in the other.
  */
 static bool learn_sign(struct range *r, int bits)
 {
@@ -92,10 +94,10 @@ static bool learn_sign(struct range *r, int bits)
 /* ---- the whole and its low half -------------------------------------------------------------- */
 
 /*
- * If all values have the same upper half, their lower halves are ordered as they are. If
- * they have one of two upper halves that follow each other, and go from the negative
- * lower halves of the first to the others of the second, lower halves are ordered as
- * signed numbers.
+ * If all values have the same upper half, their lower halves have the same order as the values.
+ * If the upper half takes only two values, one more than the other, and the values go from a
+ * negative lower half of the first to a non-negative one of the second, then the lower halves are
+ * in order as signed numbers.
  */
 static bool low_from_wide(struct range *low, const struct range *wide)
 {
@@ -121,10 +123,10 @@ static uint64_t with_low(uint64_t wide, uint64_t low)
 }
 
 /*
- * A value with the upper half of the least one has a lower half of at least low->umin,
- * and every other one is greater than that; and so at the other end. A value that 32
- * bits with a sign can hold is its lower half with the sign extended: if that isn't
- * negative, it is the lower half itself.
+ * A value with the same upper half as the least value has a lower half of at least low->umin, and
+ * every other value is greater than that. The same holds at the other end. A value that fits into
+ * a signed 32-bit number is the sign extension of its lower half: if the lower half isn't
+ * negative, the value is the lower half itself.
  */
 static bool wide_from_low(struct range *wide, const struct range *low)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier's inside: states, and what its parts do for each other.
+ * The verifier's internal data structures, which its files share.
  *
- * A state is what is known before an instruction on one path: a frame for each call
- * under way, and a few things besides. The path under way has one, `cur`. A branch
- * leaves a copy for the other way on a stack (struct waiting). At instructions where
- * paths may meet (prune points) a copy is kept (struct explored): a path that comes
- * there with a state that is no weaker needs no second look. Kept states form a tree
- * by `parent`; marks of what is read, and of whose precise value matters, go up
- * there, so that a kept state says what has to be as strong, and nothing more.
+ * A state is what is known before an instruction on one path: a frame for each active call, and a
+ * few more facts. `cur` is the state of the path that is being followed. A branch pushes a copy
+ * of the state, for its other side, on a stack (struct waiting). At instructions where paths may
+ * meet (prune points) a copy is kept (struct explored). A path that arrives there with a state
+ * that a kept one covers need not be followed. Kept states form a tree by `parent`. Reads, and
+ * values that must be precise, are marked up the tree, so that a kept state records what a later
+ * state must match, and nothing more.
  *
- * The present state, and the branch that was left last, are taken apart: registers and
- * slots can be changed in place. All others are at rest (kept.c): their frames hold
- * numbers of values, and states share them.
+ * The present state and the newest waiting branch are unpacked: their registers and slots can be
+ * changed in place. All other states are at rest (kept.c): their frames point to values, which
+ * states share.
  *
- * Errors are negative; the function that finds one writes to the log.
+ * Errors are negative; the function that finds an error writes it to the log.
  */
 #ifndef PB_BPF_ENV_H
 #define PB_BPF_ENV_H
@@ -28,7 +28,7 @@
 #include "bpf/verifier/verify.h"
 
 #ifndef ENOTSUPP
-#define ENOTSUPP 524		/* the kernel's, which its callers see */
+#define ENOTSUPP 524		/* the kernel's internal number, which its callers see */
 #endif
 #ifndef BPF_F_TEST_REG_INVARIANTS
 #define BPF_F_TEST_REG_INVARIANTS (1u << 7)	/* since Linux 6.8 */
@@ -39,30 +39,34 @@
 #define MAX_PACKET_OFF	0xffff
 #define MAX_SUBPROGS	256
 #define MAX_WAITING	8192	/* branches */
-#define MAX_STATES	64	/* kept at an instruction, without privilege */
+#define MAX_STATES	64	/* kept at an instruction, without CAP_BPF */
 #define MAX_LISTS	65536	/* of kept states */
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
-#define MAX_STEPS	40	/* of a path without a state, at a prune point */
-#define LONG_WAY	1000	/* instructions of one, anywhere */
-#define KEEP_AGAIN	2000	/* instructions after memory was short */
-#define MAX_LINKED	6	/* copies of a scalar that learn the same bounds */
+#define MAX_STEPS	40	/* of a path since its last kept state: at the next prune point a
+				 * state is kept */
+#define LONG_WAY	1000	/* instructions since the last kept state: a state is kept
+				 * anywhere */
+#define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for so many
+				 * instructions */
+#define MAX_LINKED	6	/* linked scalars that a step can record */
 
 /* What a byte of stack is. */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
 	struct reg reg;		/* of what was spilled here */
-	uint8_t type[SLOT];	/* type[7] is the byte at the lowest address's end, fp - 8n + ... */
+	uint8_t type[SLOT];	/* type[0] is the byte at the highest address, type[7] at the
+				 * lowest */
 };
 
 struct ref {
-	uint32_t id, insn;	/* where it was acquired */
-	uint32_t callback;	/* frame of the callback that did it */
+	uint32_t id, insn;	/* the instruction that acquired it */
+	uint32_t callback;	/* the frame of the callback that acquired it */
 };
 
-#define PIECE	19		/* values that are shared together */
+#define PIECE	19		/* values of a values_piece, the unit that frames share */
 #define PIECES	((11 + MAX_SLOTS + PIECE - 1) / PIECE)
 
 struct frame {
@@ -70,39 +74,42 @@ struct frame {
 	int32_t callsite;	/* MAIN: none */
 	uint32_t number, subprog;
 	uint32_t async_entries;
-	/* budgets of iterations: iterations.c */
-	uint32_t budget;	/* of its may_gotos */
-	uint32_t passed;	/* iterations that these allow */
-	uint32_t series;	/* of the callback of a helper that it calls: a new one when
-				 * it comes to the call another way */
-	uint32_t iterations;		/* of that, in a row */
-	uint32_t most_iterations;	/* of it, while it runs; else 0 */
+	/* budgets of iterations (iterations.c): */
+	uint32_t budget;	/* the budget of its may_gotos */
+	uint32_t passed;	/* iterations of these on the path so far */
+	uint32_t series;	/* the budget of the callback of a helper that it calls; renewed
+				 * when the path reaches the call other than from the callback */
+	uint32_t iterations;		/* calls of that callback so far */
+	uint32_t most_iterations;	/* the most calls of the callback, while it runs; else
+					 * 0 */
 	bool in_callback, in_async;
-	uint32_t most_ret;	/* of a callback: it returns a number from 0 to this */
+	uint32_t most_ret;	/* of a callback: its return value must be in 0 ... this */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;
 	struct slot *slots;	/* slots[0] is fp - 8; NULL at rest */
-	uint32_t users;		/* at rest: */
-	struct values_piece *pieces[PIECES];	/* of values: 11 registers, then slots */
+	uint32_t users;		/* at rest: states that share it */
+	struct values_piece *pieces[PIECES];	/* the values of 11 registers, then of slots */
 };
 #define MAIN (-1)
 
-/* An instruction on the path: one that didn't come from the one above it, or that knows
- * what its bits don't say. */
+/* An instruction of the path that a backward walk (precise.c) needs a record of: the path didn't
+ * reach it from the instruction above, or its bits don't say all that it does. */
 struct step {
 	uint32_t insn, from;
-	bool stack;		/* it filled, or spilled to, a slot of stack */
-	bool dst_stack, src_stack;	/* it compares a pointer to the stack */
+	bool stack;		/* it filled a register from a slot of stack, or spilled to one */
+	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
+					 * stack */
 	uint8_t frame, slot;	/* which */
-	uint8_t nr_linked;	/* scalars that learned the same bounds, at the same time */
+	uint8_t nr_linked;	/* linked scalars that learned bounds here */
 	uint16_t linked[MAX_LINKED];
 };
 
-/* Of a frame at rest, what differs between the states that share it. Bits by register, or slot. */
+/* What differs between the states that share a frame at rest. A bit for each register or slot. */
 struct marks {
 	uint64_t read_slots, written_slots;	/* enum liveness */
-	uint64_t precise_slots, scalar_slots;	/* scalar: a spilled number is there */
-	uint64_t linked_slots;			/* those that the state before has, too */
+	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled there */
+	uint64_t linked_slots;			/* their parent is the same slot of the parent
+						 * state */
 	uint16_t read, written, precise, scalar;
 	uint16_t parent[11];
 	uint8_t nr_slots;
@@ -110,33 +117,39 @@ struct marks {
 
 struct state {
 	struct frame *frames[PB_BPF_MAX_FRAMES];
-	struct marks *marks;	/* of a state at rest, by frame */
-	/* facts: copied as they are */
+	struct marks *marks;	/* of a state at rest: one for each frame */
+	/* from here on: facts, which are copied unchanged */
 	struct state *parent;
 	uint32_t cur;		/* the frame that runs */
 	uint32_t lock;		/* id of the value whose spin lock is held */
-	uint32_t branches;	/* paths from here that aren't at their end */
-	uint32_t insn;		/* of an explored state */
-	uint32_t first;		/* instruction at which it began */
-	int32_t last;		/* the last one before its child */
-	uint32_t iterations;		/* of all loops with a budget, on the whole path */
-	uint32_t number;	/* of an explored state: how many there were before it */
-	uint32_t budgets;	/* of one: how many there were */
-	uint32_t until;		/* of a whole one: what it needs is known when that state is done;
-				 * 0: never */
-	bool speculative;	/* only a processor may come here, guessing */
-	bool head;		/* of an explored state: an iteration of such a loop begins */
-	bool whole;		/* of one: all of it may matter, read or not, precise or not */
-	bool awaited;		/* of one: others depend on it (pending.c) */
-	bool all_precise;	/* of one: its scalars and those of all before it are marked */
-	uint16_t way;		/* instructions since `first`, or more */
+	uint32_t branches;	/* paths from here that haven't ended */
+	uint32_t insn;		/* of an explored state: where it was kept */
+	uint32_t first;		/* the first instruction of the path from its parent to it */
+	int32_t last;		/* the last instruction of that path; negative: none */
+	uint32_t iterations;		/* iterations of all loops with a budget, on the whole
+					 * path */
+	uint32_t number;	/* of an explored state: its number; older states have smaller
+				 * ones */
+	uint32_t budgets;	/* of an explored state: env->budgets when it was kept */
+	uint32_t until;		/* of a whole state: its needs are known when the state of this
+				 * number is done; 0: never (pending.c) */
+	bool speculative;	/* only a processor that mispredicts a branch gets here */
+	bool head;		/* of an explored state: an iteration of a loop with a budget
+				 * begins here */
+	bool whole;		/* of an explored state: all of it is compared, whether marked as
+				 * needed or not */
+	bool awaited;		/* of an explored state: other states wait for its needs
+				 * (pending.c) */
+	bool all_precise;	/* of an explored state: all its scalars, and those of all its
+				 * ancestors, are marked as precise */
+	uint16_t way;		/* instructions since `first`; saturates */
 	/* the end of facts */
-	struct step *steps;	/* the way since `first`, where it wasn't straight */
+	struct step *steps;	/* of the path since `first`, in order */
 	uint32_t nr_steps, room_steps;
 };
 
 struct waiting {
-	struct state st;	/* at rest, except the newest's */
+	struct state st;	/* at rest, except the newest waiting branch's */
 	uint32_t insn;
 	int32_t from;
 	uint64_t log_at;
@@ -146,19 +159,18 @@ struct waiting {
 struct explored {
 	struct state st;	/* first; at rest */
 	struct explored *next;
-	uint16_t hits, misses;	/* or more */
-	bool aside;		/* not looked at any more, but part of the tree; only marks are
-				 * left */
+	uint16_t hits, misses;	/* these saturate */
+	bool aside;		/* not compared any more, but part of the tree */
 };
 
-/* Of an instruction. */
+/* What the verifier notes of an instruction. */
 struct aux {
 	struct pb_bpf_fact fact;
 	bool prune_point : 1, jump_point : 1, calls_back : 1;
 	bool head : 1;			/* an iteration of a loop with a budget begins here */
-	bool saves : 1;			/* or restores a register around a fast call */
+	bool saves : 1;			/* saves or restores a register around a fast call */
 	bool ptr_known : 1, loop_known : 1, map_known : 1;
-	uint8_t ptr_type, ptr_flags;	/* that it accessed memory through */
+	uint8_t ptr_type, ptr_flags;	/* the pointer through which it accessed memory */
 	uint8_t alu_state;		/* enum alu_state */
 	const struct pb_bpf_map *func_map;
 };
@@ -167,19 +179,19 @@ _Static_assert(sizeof(struct aux) == 32, "there may be a million of these");
 struct subprog {
 	uint32_t start, stack;
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
-	bool called, verified;		/* of a global one */
-	bool moves_packet;		/* it, or what it calls, makes packet pointers void */
-	bool fast, saves_stay;		/* fast calls are in it (fastcall.c); registers are saved
-					 * for others, too */
-	int32_t saved_below;		/* slots below fp + this are only of registers that such
-					 * calls save */
-	bool depth_known;		/* of the deepest chain that begins with it: */
+	bool called, verified;		/* of a global function */
+	bool moves_packet;		/* it, or a function that it calls, invalidates packet
+					 * pointers */
+	bool fast, saves_stay;		/* it has fast calls (fastcall.c); it uses the save slots
+					 * in other ways too */
+	int32_t saved_below;		/* slots below fp + this are save slots of fast calls */
+	bool depth_known;		/* the deepest call chain from it is known: */
 	uint32_t depth, frames;		/* bytes, frames */
-	uint32_t tail_depth;		/* most bytes before a subprogram that calls tails; 0: none
-					 * does */
+	uint32_t tail_depth;		/* most bytes of frames before a subprogram with a tail
+					 * call; 0: there is none */
 };
 
-/* What registers and slots of states at rest are, each value once. */
+/* A hash table of the values of registers and slots of states at rest, each value once. */
 struct value;
 struct values {
 	uint32_t nr, nr_buckets;
@@ -192,44 +204,47 @@ struct env {
 	uint32_t nr;
 	uint8_t *ops;
 	struct aux *aux;
-	struct subprog subs[MAX_SUBPROGS + 2];	/* and one that begins at the end */
+	struct subprog subs[MAX_SUBPROGS + 2];	/* one more begins after the last instruction */
 	uint32_t nr_subs;
 	const struct pb_bpf_func *funcs[MAX_SUBPROGS + 2];
-	struct pb_bpf_map *inner;	/* of each of v->maps, where it has one */
-	/* privileges, taken apart */
+	struct pb_bpf_map *inner;	/* for each of v->maps, what its inner maps are like */
+	/* the caller's privileges */
 	bool capable, ptr_leaks, uninit_stack, trust_v1, trust_v4;
 	bool strict, state_freq;
 	/* the path under way */
 	struct state *cur;
 	uint32_t insn;
 	int32_t prev_insn;
-	bool step_here;			/* the last of cur's steps is of the instruction under
-					 * way */
+	bool step_here;			/* the last of cur's steps is of the present
+					 * instruction */
 	/* the others */
 	struct waiting *waiting;
 	uint32_t nr_waiting;
-	struct explored **explored;	/* lists, by instruction and call */
+	struct explored **explored;	/* lists of kept states, by instruction and call site */
 	uint32_t nr_lists;
 	struct values values;
 	uint32_t ctx_needed;
-	bool whole, exact;		/* states are compared in all; and are the same only if they
-					 * are equal */
-	bool returned;			/* a callback, just now */
-	uint32_t budgets;		/* that there were */
-	struct jump *jumps;		/* back to states whose needs aren't known yet
+	bool whole, exact;		/* the present comparison: of all of a state, needed or
+					 * not; only equal states match */
+	bool returned;			/* the instruction before was a callback's return */
+	uint32_t budgets;		/* the number of the newest budget */
+	struct jump *jumps;		/* jumps to states whose needs aren't known yet
 					 * (pending.c) */
 	uint32_t nr_jumps;
-	struct state **pending;		/* states that wait for them */
+	struct state **pending;		/* states that wait for the targets of these jumps */
 	uint32_t nr_pending, room_pending;
 	uint32_t marks_made;
-	int error;			/* such as -ENOMEM, from a function without a result */
-	bool alu_limits;		/* scalars are distinguished, for the masks */
+	int error;			/* an error of a function that returns none, for example
+					 * -ENOMEM */
+	bool alu_limits;		/* pointers are masked (speculate.c): scalars must be
+					 * equal to be alike */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
-	struct pool_mark set_up;	/* what came after it are states */
-	size_t short_at;		/* used when room couldn't be made; 0: it could */
-	uint32_t keep_again;		/* not before that many instructions */
+	struct pool_mark set_up;	/* all memory that the pool took after it is of states */
+	size_t short_at;		/* pool.used when no room could be made; 0: room could be
+					 * made */
+	uint32_t keep_again;		/* no state is kept before `processed` is this */
 	/* the log */
 	uint32_t touched_regs;
 	uint64_t touched_slots;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls that clang takes for fast (its attribute bpf_fastcall): those of helpers that a kernel
- * writes in place and that change no register but their result and arguments. For kernels
- * that don't, clang saves the others below all else in the frame, and restores them:
+ * Fast calls (clang's attribute bpf_fastcall) are calls of helpers that newer kernels inline:
+ * they change only the result and argument registers. For kernels that don't inline them, clang
+ * saves the other registers in the lowest slots of the frame, and restores them:
  *
  *	*(u64 *)(r10 - 8) = r2
  *	*(u64 *)(r10 - 16) = r1
@@ -10,16 +10,17 @@
  *	r1 = *(u64 *)(r10 - 16)
  *	r2 = *(u64 *)(r10 - 8)
  *
- * Linux 6.12 leaves these loads and stores out where nothing else touches their slots, and
- * then doesn't count the slots to the frame. Here helpers are functions of C, which change
- * r1 to r5, so they stay; but a frame is counted as there, and the engines have room.
+ * Linux 6.12 drops these loads and stores if nothing else accesses their slots, and doesn't count
+ * the slots as part of the frame. Here helpers are C functions, which change r1 to r5, so the
+ * loads and stores stay. But a frame's size is counted as in the kernel, and the engines reserve
+ * room for the slots.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"
 
 #define ARGS_AND_R0	0x3fu
 
-/* Registers that a call of the helper leaves alone, if it is written in place. */
+/* The registers that a call of the helper doesn't change if it is inlined. */
 static uint32_t left_alone(const struct env *env, const struct bpf_insn *call)
 {
 	const struct pb_bpf_verify *v = env->v;
@@ -42,7 +43,7 @@ static bool is_restore(const struct bpf_insn *i, int32_t off)
 	return i->code == (BPF_LDX | BPF_MEM | BPF_DW) && i->src_reg == FP && i->off == off;
 }
 
-/* From the call outwards, pairs of the lowest slot and those above it. */
+/* Looks for pairs of a save and a restore, from the call outwards, the lowest slot first. */
 static void find_pairs(struct env *env, struct subprog *s, uint32_t call, int32_t lowest,
 		       const uint8_t *targets)
 {
@@ -88,7 +89,7 @@ static void find_targets(const struct env *env, uint8_t *targets)
 	for (uint32_t i = 0; i < env->nr; i++) {
 		unsigned form = pb_bpf_ops[env->ops[i]].form;
 
-		/* they are inside: check_subprogs */
+		/* pbv_check_subprogs() has checked that targets are inside the program */
 		if (form == PB_BPF_GOTO || form == PB_BPF_IF_K || form == PB_BPF_IF_X ||
 		    form == PB_BPF_MAY_GOTO)
 			targets[i + 1 + (uint32_t)(int32_t)env->insns[i].off] = true;

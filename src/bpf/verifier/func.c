@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of subprograms, and of callbacks by helpers. A static function is looked
- * at again for each call, with what its caller gives; a global one is looked at alone,
- * by its prototype, and calls of it are only checked against that.
+ * Calls of subprograms, and callbacks from helpers. A static function is verified anew for each
+ * call, with the caller's arguments. A global function is verified on its own, by its prototype,
+ * and calls of it are only checked against the prototype.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -45,7 +45,7 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 			return refuse(env, EINVAL, "arg#%d expected to be non-NULL\n", (int)n - 1);
 		if (reg_is_null(r))
 			return pbv_precise_reg(env, n);
-		/* the function looks itself whether it is NULL */
+		/* the function itself checks for NULL */
 		r->flags &= (uint8_t)~MAYBE_NULL;
 		err = pbv_helper_memory(env, n, (int)size, false, true, NULL);
 		if (!err)
@@ -81,7 +81,8 @@ static int call_global(struct env *env, uint32_t sub)
 	return 0;
 }
 
-/* ---- what a callback is given -------------------------------------------------------------- */
+/* ---- the arguments of a callback
+ * -------------------------------------------------------------- */
 
 static void none_from(struct env *env, struct frame *callee, int n)
 {
@@ -216,7 +217,8 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	callee = new_callee(env, env->cur, (uint32_t)sub);
 	if (!callee)
 		return no_callee(env->cur);
-	/* with their parents: what the callee reads of them, the caller's past has to have */
+	/* parents are copied too, so that a read in the callee is marked in the caller's
+	 * registers */
 	for (unsigned i = 1; i <= 5; i++)
 		pbv_reg_hand_over(callee, i, cur_frame(env), i);
 	caller = cur_frame(env);
@@ -227,7 +229,7 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	return 0;
 }
 
-/* A timer's callback runs some time later, in a program of its own. */
+/* A timer's callback runs later, as a program of its own. */
 static int check_async(struct env *env, const struct helper_call *call)
 {
 	struct frame *caller = cur_frame(env), *callee;
@@ -239,7 +241,7 @@ static int check_async(struct env *env, const struct helper_call *call)
 	st = pbv_branch_push(env, start, env->insn, false);
 	if (!st)
 		return -EFAULT;
-	/* it has no past */
+	/* it has no parent */
 	if (st->parent)
 		st->parent->branches--;
 	pbv_state_clear(env, st);
@@ -259,10 +261,10 @@ static int check_async(struct env *env, const struct helper_call *call)
 }
 
 /*
- * A helper calls back as often as it likes. So the way forks: past the call, and into
- * the callback, which comes back to the call itself, where it forks again, until a
- * iteration begins like one before it (prune.c). bpf_loop makes at most as many iterations as
- * its argument says.
+ * A helper may call back any number of times. So the path forks: one branch goes past the call,
+ * the other into the callback. The callback returns to the call itself, where the path forks
+ * again, until an iteration begins like an earlier one (prune.c). bpf_loop makes at most as many
+ * iterations as its argument says.
  */
 int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {
@@ -273,7 +275,7 @@ int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struc
 
 	if (call->id == BPF_FUNC_timer_set_callback)
 		return check_async(env, call);
-	/* of an address the number is unknown */
+	/* if r1 is a pointer, the number is unknown */
 	if (call->id == BPF_FUNC_loop && caller->regs[1].type == SCALAR) {
 		err = pbv_precise_reg(env, 1);
 		if (err)
@@ -333,7 +335,7 @@ int pbv_leave_frame(struct env *env)
 		if (err)
 			return err;
 	}
-	/* a helper may call back once more */
+	/* a callback returns to the call itself: the helper may call back once more */
 	env->insn = (uint32_t)callee->callsite + !callee->in_callback;
 	if (log_on(env)) {
 		log(env, "returning from callee:\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A call of a helper while it is checked. */
+/* A call of a helper, while the verifier checks it. */
 #ifndef PB_BPF_VERIFIER_HELPER_CALL_H
 #define PB_BPF_VERIFIER_HELPER_CALL_H
 #include "bpf/verifier/env.h"
@@ -9,7 +9,7 @@ struct helper_call {
 	int32_t id;
 	const struct pb_bpf_map *map;
 	uint32_t map_uid;
-	bool raw;			/* the memory argument is only written */
+	bool raw;			/* the helper only writes the memory argument */
 	int raw_reg, raw_size;
 	uint64_t most_size;
 	uint32_t mem_size, slice_of, ref, subprog;

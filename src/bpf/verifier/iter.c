@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of the kernel's functions that are there (kfunc.h): iterators of numbers, one slot
- * of stack each. From `new` to `destroy` the slot is the iterator's (S_ITER), and a
- * reference is held, so that a missing `destroy` is an error; what writes over it makes it
- * plain bytes, which destroy can't be given. `next` gives an element, or none
- * any more: the path forks. Iterations are pruned as iterations.c says.
+ * Calls of kfuncs (kfunc.h): iterators over numbers, each in one slot of stack. From `new` to
+ * `destroy` the slot has type S_ITER and holds a reference, so that a missing `destroy` is an
+ * error. A store over the slot turns it into plain bytes, which `destroy` refuses. `next` returns
+ * an element or NULL: the path forks. iterations.c describes how iterations are pruned.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/access.h"
@@ -42,7 +41,7 @@ static int slot_of_iter(struct env *env, int *off)
 	return 0;
 }
 
-/* The iterator; NULL: there is none, and the log says so. */
+/* Returns the iterator's slot. NULL: there is none, and the log says why. */
 static struct slot *initialized(struct env *env)
 {
 	struct frame *f;
@@ -128,7 +127,7 @@ static void give_element(struct reg *r0, const struct slot *s)
 	r0->ref = s->reg.ref;
 }
 
-/* One more element on the path that is pushed; none on the one that continues. */
+/* On the pushed path there is one more element; on the path that continues there is none. */
 static int next(struct env *env, struct slot *s)
 {
 	const struct state *kept = env->cur->parent;
@@ -182,7 +181,7 @@ static int check_iter(struct env *env, int32_t id)
 
 int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn)
 {
-	/* where an object asks first whether a function is there, none is called */
+	/* the loader leaves a call of a missing kfunc as 0; it must not be reached */
 	if (!insn->imm && !insn->off)
 		return refuse(env, EINVAL,
 			      "invalid kernel function call not eliminated in verifier pass\n");

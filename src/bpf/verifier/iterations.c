@@ -40,10 +40,11 @@ static uint32_t older(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The oldest budget that was consumed between two states, and the oldest that wasn't kept. */
+/* The oldest budget that was consumed between two states (`used`), and the oldest that was
+ * replaced (`lost`). */
 struct spent {
 	uint32_t used, lost;
-	uint32_t newest;	/* younger ones don't count */
+	uint32_t newest;	/* budgets younger than this one are ignored */
 };
 
 static void spend(struct spent *s, uint32_t old, uint32_t old_used, uint32_t cur, uint32_t cur_used)
@@ -56,7 +57,7 @@ static void spend(struct spent *s, uint32_t old, uint32_t old_used, uint32_t cur
 		s->used = older(s->used, old);
 }
 
-/* Slot i of a state's frame; NULL: it has none, or it is no iterator. */
+/* The iterator in slot i of a state's frame; NULL: there is none. */
 static const struct reg *iterator(const struct env *env, const struct state *st,
 				  const struct frame *f, uint32_t i)
 {
@@ -96,9 +97,9 @@ bool iteration_taken(const struct env *env, const struct state *old)
 }
 
 /*
- * Of the budgets up to `newest`, the present state has used up no less than `old`. Then that holds
- * up to a smaller number, too: if the oldest lost one is among those, so is the used one, which
- * is older.
+ * Whether the present state has consumed at least as much as `old` of the budgets up to `newest`.
+ * If so, the same holds for any smaller `newest`: if the oldest lost budget is up to that number,
+ * so is the oldest used one, which is older.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
@@ -107,8 +108,8 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* The path from `top` to the present state is an iteration, and so by a budget no younger than any
- * used before `old`. */
+/* Whether the path from `top` to the present state is an iteration, by a budget that is no
+ * younger than any that was consumed between `top` and `old`. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {
@@ -124,13 +125,14 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 
 	if (used_no_less(env, old, old->budgets))
 		return true;
-	/* those under way that are older than `old` are what both come from */
+	/* states of the present path that are older than `old` are ancestors of both */
 	while (top && top->number > old->number)
 		top = top->parent;
 	for (; top; top = top->parent) {
 		if (!top->head)
 			continue;
-		/* and of each further up, whose budgets are some of these, the oldest */
+		/* then it holds for all states further up, too: their budgets are the oldest of
+		 * these */
 		if (used_no_less(env, old, top->budgets))
 			return true;
 		if (!top->frames[0] || !is_iteration_too(env, old, top))

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States at rest: the kept ones, and branches that wait. There are up to a hundred
- * thousand, and a state taken apart may have 82 KB, but from one to the next little
- * changes. So a frame at rest is a list of values: what a register or a slot may be,
- * once for all that are the same. A frame in which nothing changed is one frame for
- * all its states.
+ * States at rest: kept states and waiting branches. There may be a hundred thousand of them, and
+ * an unpacked state may take 82 KB, but little changes from one state to the next. So a frame at
+ * rest is a list of pointers to values. A value describes a register or a slot, and equal ones
+ * are stored once. States share a frame in which nothing changed.
  *
- * Values and frames at rest never change; they count their users. What is marked later
- * (reads, precision), and where a register came from, is in struct marks, which each
- * state has for itself: 80 bytes a frame.
+ * Values and frames at rest don't change while they are shared; they have reference counts. What
+ * differs from state to state is in struct marks, of which each state has its own: the marks of
+ * reads and precision, and where a register came from. It takes 80 bytes a frame.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
 #include "bpf/verifier/state.h"
 
 #define FIRST_BUCKETS	256u
-#define STORED		offsetof(struct reg, parent)	/* of a register: what a value is */
+#define STORED		offsetof(struct reg, parent)	/* the bytes of struct reg that make up a
+							 * value */
 
 struct value {
-	struct slot is;		/* first; without a register's last members: STORED bytes, and
-				 * types */
+	struct slot is;		/* the first STORED bytes of `reg`, and `type`; must be first */
 	uint32_t users;
 	uint32_t hash;
-	struct value *next;	/* of the same bucket */
+	struct value *next;	/* in the same bucket */
 };
 
-/* Of a slot that was never written; not counted. */
+/* The value of a slot that was never written; has no reference count. */
 static const struct value nothing;
 #define NOTHING		((struct value *)&nothing)
 
@@ -63,7 +62,7 @@ _Static_assert(STORED / 8 % 2 == 0 &&
 
 /* ---- the table of values -------------------------------------------------------------------- */
 
-/* Without memory for more buckets their lists become longer. */
+/* Adds buckets. Without memory for them, the lists just grow longer. */
 static bool more_buckets(struct env *env)
 {
 	struct values *t = &env->values;
@@ -103,7 +102,8 @@ static struct value *new_value(struct env *env, const struct reg *r, uint64_t ty
 	return v;
 }
 
-/* With one user more; NULL: no memory. hint: it was that before. */
+/* Returns the value, with one more reference; NULL: no memory. hint: the value in the parent
+ * state, which is often the same. */
 static struct value *value_get(struct env *env, const struct reg *r, uint64_t types,
 			       struct value *hint)
 {
@@ -143,7 +143,7 @@ static void value_put(struct env *env, struct value *v)
 
 /* ---- lists of values ----------------------------------------------------------------------- */
 
-/* A piece of a frame's list: registers, then slots. Those without a change are shared, too. */
+/* A piece of a frame's list of values. Frames share a piece in which nothing changed. */
 struct values_piece {
 	uint32_t users;
 	struct value *value[PIECE];
@@ -167,8 +167,8 @@ static void piece_put(struct env *env, struct values_piece *p)
 	pbv_pool_put(&env->pool, p, sizeof *p);
 }
 
-/* There are only bytes, of which the types say all: a register is spilled, or a dynptr is there,
- * otherwise. */
+/* Whether `type` says all of the slot. Otherwise a register is spilled there, or the slot holds a
+ * dynptr or an iterator. */
 static bool only_bytes(const struct slot *s)
 {
 	for (int i = 0; i < SLOT; i++)
@@ -177,7 +177,7 @@ static bool only_bytes(const struct slot *s)
 	return !s->reg.type;
 }
 
-/* What a register or a slot is. */
+/* What makes up the value of register n, or of slot n - 11. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
@@ -193,7 +193,7 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 	return only_bytes(s) ? &none : &s->reg;
 }
 
-/* base: what it was. NULL: no memory. */
+/* base: the same piece in the parent state. NULL: no memory. */
 static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
 				     struct values_piece *base)
 {
@@ -244,7 +244,7 @@ static void rest_put(struct env *env, struct frame *k)
 #define FACTS		offsetof(struct frame, callsite)
 #define FACTS_SIZE	(offsetof(struct frame, nr_refs) - FACTS)
 
-/* Apart from values. */
+/* Whether all but the values is the same. */
 static bool same_rest(const struct frame *k, const struct frame *f)
 {
 	return k->nr_slots == f->nr_slots && k->nr_refs == f->nr_refs &&
@@ -281,7 +281,8 @@ static void mark_frame(struct marks *m, const struct frame *f)
 		mark_slot(m, i, &f->slots[i]);
 }
 
-/* base: what the frame probably still is; NULL: not known. */
+/* Puts a frame to rest. base: the frame of the parent state, which is shared if nothing changed;
+ * or NULL. Returns NULL if there is no memory. */
 static struct frame *rest_of(struct env *env, const struct frame *f, struct frame *base)
 {
 	struct values_piece *pieces[PIECES] = { 0 };
@@ -342,7 +343,8 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k,
 
 /* ---- states -------------------------------------------------------------------------------- */
 
-/* A walk back finds by itself the path from the instruction above. */
+/* Whether a backward walk needs the step. It assumes by itself that an instruction was reached
+ * from the one above. */
 static bool says_something(const struct step *s)
 {
 	const struct step plain = { .insn = s->insn, .from = s->insn - 1 };
@@ -350,8 +352,8 @@ static bool says_something(const struct step *s)
 	return memcmp(s, &plain, sizeof plain);
 }
 
-/* To the steps of a kept state nothing is added: those that say nothing are left out, but the
- * first, by which the walk recognises `first`. */
+/* No step is ever added to a kept state, so steps that a walk doesn't need are left out. The
+ * first one stays, as the walk recognises `first` by it. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;
@@ -430,7 +432,7 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Of a frame that no other state has, what wasn't read goes. */
+/* Drops the values that weren't read from a piece of a frame with one user. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {
@@ -462,7 +464,7 @@ static void trim_frame(struct env *env, struct frame *k, const struct marks *m)
 
 void pbv_state_trim(struct env *env, struct state *rest)
 {
-	/* no walk goes back over it, and only what was read is compared */
+	/* no backward walk will cross the state any more, and only what was read is compared */
 	forget_steps(env, rest);
 	for (uint32_t n = 0; n <= rest->cur && !rest->whole; n++)
 		trim_frame(env, rest->frames[n], &rest->marks[n]);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Liveness. A read marks the register as read in the parent state, and in its ancestors
- * up to the first state that wrote it after its beginning: earlier values can't be seen
- * here. A write marks the present state only.
+ * Liveness. A read marks the register as read in the parent state and in earlier ancestors. The
+ * marking stops where a write after a state's beginning hides the value of earlier states. A
+ * write marks only the present state.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/live.h"
 #include "bpf/verifier/log.h"
 #include "bpf/verifier/state.h"
 
-/* Up the tree from register (slot, if is_slot) n of the present state's frame; steps: of the walk,
- * so far. */
+/* Marks register n of the present state's frame (or slot n, if is_slot) as read, up the tree.
+ * steps: of the walk so far. */
 static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot,
 		    uint32_t steps)
 {

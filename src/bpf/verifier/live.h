@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Marks of what is read, up the tree of states. */
+/* Liveness: marks what is read, up the tree of states. */
 #ifndef PB_BPF_VERIFIER_LIVE_H
 #define PB_BPF_VERIFIER_LIVE_H
 #include "bpf/verifier/env.h"
 
-enum use { READ, WRITE, WRITE_KEEP };	/* KEEP: the caller says what it becomes */
+enum use { READ, WRITE, WRITE_KEEP };	/* WRITE: the register becomes unknown; WRITE_KEEP: the
+					 * caller sets it */
 
 int pbv_reg_use(struct env *env, unsigned n, enum use use);
-/* What came before has to have register n of the present state's frame f; a slot of it. */
+/* Marks register n of frame f of the present state, or a slot, as read in earlier states. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
-/* The same because a kept state that the present one is like has to have it; slots from 11 on. */
+/* The same, because a kept state that covers the present one needs it. n: a register, or 11 + a
+ * slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
-/* A register becomes another frame's, as it is. */
+/* Copies register m of one frame to register n of another, with its parent. */
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
-/* r0 ... r5 after a call */
+/* Invalidates r0 ... r5, as a call does. */
 void pbv_regs_clobber(struct env *env, struct reg *regs);
-/* What it pointed to is gone; its address may be known still. */
+/* What the register pointed to is gone. With CAP_PERFMON the address stays, as an unknown
+ * scalar. */
 void pbv_reg_lost(struct env *env, struct reg *r);
 #endif

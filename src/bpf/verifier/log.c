@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The log's text: the kernel's words and forms, for users that know them
- * and for the tools that do. Level 1 has the instructions of the path that was
- * refused, level 2 all paths and the marks.
+ * The log's text, in the kernel's words and format, for users and tools that know them. Level 1
+ * has the instructions of the refused path, level 2 has all paths and the marks.
  */
 #include "bpf/core/disasm.h"
 #include "bpf/helper/kfunc.h"
@@ -54,7 +53,7 @@ struct type_text pbv_log_type_name(unsigned type, unsigned flags)
 	return out;
 }
 
-/* Large numbers are easier to read in base 16, and negative ones there have no sign. */
+/* As the kernel does: large numbers in base 16, negative ones as two's complement. */
 static void put_unsigned(struct pb_bpf_text *t, uint64_t v)
 {
 	if (v <= UINT16_MAX)
@@ -98,9 +97,9 @@ static void say_live(struct env *env, unsigned live)
 #define attribute(...) (say(env, "%s", comma), comma = ",", say(env, __VA_ARGS__))
 
 /*
- * All bounds that say something; those of the same value, and of the same kind, stand
- * together: smin=smin32=-1,smax=umax=smax32=umax32=7. In base 16 a negative one of 32
- * bits has 32.
+ * Logs all bounds that are no default. Bounds of the same kind with the same value are joined:
+ * smin=smin32=-1,smax=umax=smax32=umax32=7. A large negative 32-bit bound is shown as 32 bits in
+ * base 16.
  */
 static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 {
@@ -205,7 +204,7 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 	char types[SLOT + 1] = { 0 };
 	bool any = false, spilled = slot_spilled(s);
 
-	/* beside a number stand the bytes that aren't its own, if it is narrow */
+	/* before a narrow number, the types of the slot's other bytes */
 	for (int i = 0; i < SLOT && !(spilled && s->type[i] == S_SPILL); i++)
 		types[i] = letters[s->type[i]];
 	for (int i = 0; i < SLOT; i++)
@@ -286,7 +285,8 @@ void pbv_log_insn(struct env *env)
 	env->insn_len = (uint32_t)(env->insn_log_at - before);
 }
 
-/* What changed, after the instruction that did it if that is the last line. */
+/* Logs the registers and slots that changed: on the line of the instruction, if that is the last
+ * line. */
 void pbv_log_insn_state(struct env *env)
 {
 	struct pb_bpf_text *t = env->v->log;

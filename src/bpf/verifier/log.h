@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The verifier's log: the kernel's words for states, instructions and refusals. */
+/* The verifier's log. It describes states, instructions and refusals in the kernel's words. */
 #ifndef PB_BPF_VERIFIER_LOG_H
 #define PB_BPF_VERIFIER_LOG_H
 #include "bpf/verifier/env.h"
 
 void pbv_log_text(struct env *env, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define log(env, ...) pbv_log_text(env, __VA_ARGS__)
-/* "-EACCES, and why": */
+/* Logs the reason; its value is -err. */
 #define refuse(env, err, ...) (pbv_log_text(env, __VA_ARGS__), -(err))
 
 static inline bool log_none(const struct env *env)
@@ -31,7 +31,7 @@ void pbv_log_disasm(struct env *env, uint32_t insn);
 void pbv_log_insn(struct env *env);
 void pbv_log_insn_state(struct env *env);
 void pbv_log_line(struct env *env, uint32_t insn, const char *prefix, ...);
-/* R0 isn't in the range, where it is needed: "At program exit". */
+/* R0 isn't in min ... max, as it must be at `where`, for example "At program exit". */
 void pbv_log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where);
 void pbv_log_stats(struct env *env);
 const char *pbv_helper_name(int32_t id);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Needs of loops. A path that jumps back to a kept state needs what that state needs:
- * reads, and scalars whose exact value matters. But these needs are known only when all
- * paths from that state are done, and this path is one of them. Until then the states on
- * the path between the two are pending (`whole`): they are compared in full.
+ * The needs of loops. A path that jumps back to a kept state needs what that state needs: the
+ * values that it reads, and the exact values that matter. But these needs are known only when all
+ * paths from that state are done, and this path is one of them. Until then the states on the path
+ * between the two are pending (`whole`): they are compared in full.
  *
- * So each jump back is recorded with the state that jumped. When its target is done and
- * depends on no pending state above it, the target's needs are propagated to each state
- * that jumped, until no mark is new. Then the states are compared as all others. A
- * state may depend on one further up that another of its paths jumped to: `until` is the
- * number of the topmost state that it depends on.
+ * So each jump back is recorded with the state that jumped. When the target is done and depends
+ * on no pending state above it, the target's needs are propagated to each state that jumped,
+ * until no mark is new. From then on these states are compared by their needs, as all others are.
+ * A state may also depend on a state further up, to which another of its paths jumped: `until` is
+ * the number of the topmost state that it depends on.
  *
- * Marks are only added, so this ends. After MOST_ROUNDS rounds, or with too many jumps,
- * everything is taken to matter, for good (`until` 0).
+ * Marks are only added, so this ends. After MAX_ROUNDS rounds, or with more than MAX_JUMPS jumps,
+ * everything counts as needed, for good (`until` 0).
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -27,7 +27,7 @@ struct jump {
 	struct jump *next;
 	struct state from;	/* at rest */
 	struct state *to;
-	uint32_t number;	/* of states that were kept before it */
+	uint32_t number;	/* how many states had been kept before it */
 };
 
 static void free_jump(struct env *env, struct jump *j)
@@ -54,7 +54,7 @@ static void need_all(struct state *st)
 	st->until = 0;
 }
 
-/* All that led here matters, for good. */
+/* All of the states on the path to here counts as needed, for good. */
 static void give_up(struct state *st)
 {
 	for (; st && !(st->whole && !st->until); st = st->parent)
@@ -72,7 +72,8 @@ void pbv_pending_give_up(struct env *env)
 	env->nr_pending = 0;
 }
 
-/* ---- noting ------------------------------------------------------------------------------- */
+/* ---- recording
+ * ------------------------------------------------------------------------------- */
 
 static bool add_pending(struct env *env, struct state *st)
 {
@@ -92,11 +93,11 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* The present path's states down from number `until` wait for that. */
+/* The present path's states from number `until` on wait for that state. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
-		/* what is above it waits as long */
+		/* then so do the states above it */
 		if (st->whole && st->until <= until)
 			return 0;
 		if (!st->whole && !add_pending(env, st))
@@ -115,9 +116,9 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
-	/* The target was given up: so is all that leads to it. Every pending state waits for a
-	 * state of the present path, as those of other paths are done. None of these will be
-	 * settled any more. */
+	/* The target was given up, so all that leads to it is given up too. Every pending state
+	 * waits for a state of the present path, since those of other paths are done. None of
+	 * these will be settled any more. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);
 		give_up(env->cur->parent);
@@ -136,9 +137,10 @@ int pbv_pending_jump(struct env *env, struct state *to)
 	return err ? err : pbv_state_rest(env, &j->from, env->cur, true);
 }
 
-/* ---- the end of it ------------------------------------------------------------------------- */
+/* ---- the end of the wait
+ * ------------------------------------------------------------------------- */
 
-/* One round over the jumps of the paths from `top`. */
+/* One round over the jumps of the paths from `top`: each takes over the needs of its target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {
 	int err = 0;
@@ -172,7 +174,7 @@ static int take_over_all(struct env *env, const struct state *top)
 	return err;
 }
 
-/* States from `top` on are like others now. */
+/* The needs of all states from `top` on are complete: they are no longer pending. */
 static void settle(struct env *env, const struct state *top)
 {
 	uint32_t number = top->number;

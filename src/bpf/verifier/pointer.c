@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arithmetic on pointers: a pointer and a number give a pointer. A number that is
- * known goes to `off`, others to the variable part.
+ * Arithmetic on pointers: a pointer plus or minus a number gives a pointer. A known number is
+ * added to `off`, an unknown one to the variable part.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -63,7 +63,8 @@ static int refuse_move(struct env *env, const struct bpf_insn *insn, const struc
 	return 0;
 }
 
-/* A number that is added makes a new base for the bytes of a packet that are known to be there. */
+/* An unknown number was added to a packet pointer: it gets a new id, and its `range` is usually
+ * lost. */
 static void new_base(struct env *env, struct reg *dst, bool forget_range)
 {
 	if (!reg_is_packet(dst))
@@ -132,7 +133,7 @@ static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *d
 	}
 	dst->var = tnum_sub(ptr->var, off->var);
 	dst->wide = r;
-	/* after the sum of a number that isn't negative, what was there is still there */
+	/* if the subtracted number isn't negative, the bytes in range are still in range */
 	new_base(env, dst, o->smin < 0);
 	return 0;
 }
@@ -157,7 +158,8 @@ static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	}
 }
 
-/* Masks hold a processor's guesses inside only where the result is inside to begin with. */
+/* Masks keep speculative accesses within bounds only if the result is within bounds to begin
+ * with. */
 static int within(struct env *env, unsigned n, const struct reg *r)
 {
 	int64_t off = r->off + (int64_t)r->var.value;
@@ -194,7 +196,7 @@ int pbv_pointer_alu(struct env *env, const struct bpf_insn *insn, const struct r
 
 	if (range_broken(o) ||
 	    (tnum_is_const(off->var) && (o->smin != o->smax || o->umin != o->umax))) {
-		/* of a branch that can't be taken */
+		/* contradicting bounds: this branch can't be taken */
 		pbv_reg_make_scalar(dst, !env->capable);
 		return 0;
 	}

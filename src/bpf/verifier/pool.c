@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Blocks by classes of sizes, with a free list for each class. */
+/* An allocator with a free list for each class of sizes (pool.h). */
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/verifier/pool.h"
@@ -7,13 +7,14 @@
 #define SLAB	(256u << 10)
 #define FINE	256u
 
-/* In front of a slab, and of a large block. */
+/* The header of a slab or of a large block. */
 struct pool_slab {
 	struct pool_slab *next, *prev;
 	size_t size, unused;
 };
 
-/* Multiples of 16 up to 256; then 256 << k, and a quarter, a half, three quarters more. */
+/* Classes are the multiples of 16 up to 256, and then four sizes between a power of two and the
+ * next. *bytes is the class's size. */
 static unsigned class_of(size_t size, size_t *bytes)
 {
 	unsigned k, part;
@@ -102,7 +103,7 @@ static void *pop(struct pool *p, unsigned class)
 	return block;
 }
 
-/* Free bytes become blocks of the largest classes that fit. */
+/* Cuts free bytes into blocks of the largest classes that fit. */
 static void scatter(struct pool *p, char *from, size_t bytes)
 {
 	while (bytes >= 16) {
@@ -130,7 +131,7 @@ static bool more(struct pool *p)
 	return true;
 }
 
-/* Nothing is left: a larger block that was given back is cut. */
+/* No slab has room. Takes a larger free block, and cuts off what isn't needed. */
 static void *cut(struct pool *p, unsigned class, size_t bytes)
 {
 	for (unsigned c = class + 1; c < POOL_CLASSES; c++) {

@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory of one verification: blocks in classes, from 256 bytes on four to a power of two,
- * given back to their class; large ones go back where they came from; all of the rest
- * goes back at the end at once. Bounded: a program that needs more than MAX_POOL isn't
- * verified. Before that, what can be done without is given up (pool_is_short).
+ * The memory of one verification. Blocks come in classes of sizes: multiples of 16 up to 256
+ * bytes, then four classes to a power of two. A freed block goes to the free list of its class,
+ * and a large block back to its allocator. All other memory is freed at once, at the end. A
+ * program that needs more than MAX_POOL isn't verified. Before that, the verifier drops what it
+ * can do without (pool_is_short).
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H
 #include "bpf/verifier/verify.h"
 
-#define MAX_POOL	(72u << 20)	/* of all blocks and slabs */
+#define MAX_POOL	(72u << 20)	/* of all slabs and large blocks */
 #define POOL_SHORT	(MAX_POOL - (8u << 20))
-#define POOL_LARGE	(64u << 10)	/* a block of its own */
+#define POOL_LARGE	(64u << 10)	/* larger blocks have an allocation of their own */
 #define POOL_CLASSES	48
 
 struct pool_slab;
 struct pool {
 	struct pb_bpf_mem *mem;
 	struct pool_slab *slabs, *large;
-	char *at, *end;		/* of the newest slab: not handed out yet */
-	size_t taken;		/* slabs and large blocks */
-	size_t used;		/* blocks of all sizes */
+	char *at, *end;		/* of the newest slab: bytes not handed out yet */
+	size_t taken;		/* bytes of slabs and large blocks */
+	size_t used;		/* bytes of blocks in use */
 	void *free[POOL_CLASSES];
-	bool optional;		/* what is asked for can be done without: it leaves room for the
-				 * rest */
-	bool failed;		/* what couldn't be done without found no room */
+	bool optional;		/* the request may fail: it may take memory only up to
+				 * POOL_SHORT */
+	bool failed;		/* a request that may not fail has failed */
 };
 
-/* At least size bytes, not cleared; *room: how many (NULL: whatever). NULL: none left. */
+/* Returns at least size bytes, not zeroed, and in *room (may be NULL) how many. NULL: no memory
+ * is left. */
 void *pbv_pool_get(struct pool *p, size_t size, size_t *room);
-/* Cleared. */
+/* Returns size zeroed bytes. */
 void *pbv_pool_zero(struct pool *p, size_t size);
 void pbv_pool_put(struct pool *p, void *block, size_t size);
 void pbv_pool_end(struct pool *p);
 
-/* What was taken since the mark goes back at once. */
+/* A mark, to free all slabs that were taken after it at once. */
 struct pool_mark { struct pool_slab *slabs, *large; };
 static inline struct pool_mark pool_mark(const struct pool *p)
 {
 	return (struct pool_mark){ p->slabs, p->large };
 }
-/* Slabs that were there keep what was put into them since, but blocks given back are lost. */
+/* Slabs from before the mark stay, with all blocks in them. The free lists are emptied. */
 void pbv_pool_back_to(struct pool *p, struct pool_mark mark);
 
 static inline bool pool_is_short(const struct pool *p)

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Precision: which scalars' exact values matter. Pruning takes any two scalars for alike (alike.c)
- * unless the program's safety depends on the value: a length, an offset, or a branch of which only
- * one side was followed. When the verifier meets such a use, it walks the path back, instruction by
- * instruction, and marks what the value was computed from.
+ * Precision: which scalars' exact values matter. Pruning treats any two scalars as alike
+ * (alike.c) unless the program's safety depends on the value: for example a length, an offset, or
+ * a branch of which only one side was followed. Where the verifier meets such a use, it walks the
+ * path backwards, instruction by instruction, and marks the scalars that the value was computed
+ * from.
  *
- * The set `wanted` holds registers and stack slots of each frame. Before an instruction that
- * computes a wanted register, its inputs are wanted in its place:
+ * The set `wanted` holds registers and stack slots of each frame. When the walk crosses an
+ * instruction that computes a wanted register, the instruction's inputs become wanted in its
+ * place:
  *
- *   r1 = 5             r1 is found: no longer wanted
+ *   r1 = 5             r1 is a constant: no longer wanted
  *   r1 = r2            r2 is wanted
- *   r1 += r2           r1 and r2 are
- *   r1 = *(fp - 8)     slot -8 is, if a scalar was spilled there (the path's steps say so)
- *   *(fp - 8) = r1     r1 is, if slot -8 was
- *   if r1 < r2         both are, if either was: each bounds the other
+ *   r1 += r2           r1 and r2 are wanted
+ *   r1 = *(fp - 8)     slot -8 is wanted, if a scalar was spilled there (the steps say so)
+ *   *(fp - 8) = r1     r1 is wanted, if slot -8 was
+ *   if r1 < r2         both are wanted, if either was: each bounds the other
  *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
  *
- * Scalars that are linked as copies share what is learned of one: if one is wanted, all are.
+ * Linked scalars (copies) learn bounds together: if one is wanted, all are.
  *
- * At each kept state on the path (walk) the wanted registers and slots are marked as precise: a
- * path that arrives there with other values is then no longer alike. The walk ends when nothing is
- * wanted, or everything wanted was marked before: an earlier walk then marked the states above.
- * Marks in the present state have no meaning, since nothing is compared with it.
+ * At each kept state on the path the wanted registers and slots are marked as precise: another
+ * path that arrives there with other values is then not alike. The walk ends when nothing is
+ * wanted any more, or when all that is wanted was marked before: then an earlier walk has marked
+ * the states above. Marks in the present state have no meaning, since nothing is compared with
+ * it.
  *
- * If an instruction can't be followed back (GAVE_UP), all scalars of all states above are marked.
- * That is always safe, and only prunes less.
+ * If an instruction can't be followed backwards (GAVE_UP), all scalars of all states above are
+ * marked. That is always safe; it only prunes less.
  *
- * Bound: a walk covers the present state's path, of about LONG_WAY instructions at most (prune.c),
- * and then another such path for each state in which it makes a new mark. So all walks of a
- * verification together cover at most LONG_WAY instructions for each walk and for each mark.
+ * Bound: a walk covers the present state's path, of about LONG_WAY instructions at most
+ * (prune.c), and then another such path for each state in which it makes a new mark. So all walks
+ * of a verification together cover at most LONG_WAY instructions for each walk and for each mark.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"
@@ -103,7 +106,7 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 {
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
-	/* the wanted scalar is an address here: it comes from a subtraction of pointers */
+	/* the wanted scalar serves as an address: it comes from a subtraction of pointers */
 	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
 	if (i->dst_reg == FP) {
@@ -125,8 +128,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 	return 0;
 }
 
-/* Steps back from a subprogram's first instruction to its call. pass: its arguments are the
- * caller's registers. */
+/* Steps back from a subprogram's first instruction to the call. pass: the callee's arguments are
+ * the caller's registers. */
 static int back_out(struct wanted *w, bool pass)
 {
 	uint32_t args = w->regs[w->frame];
@@ -161,7 +164,7 @@ static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, str
 	if (next != at + 1) {
 		if (pbv_helper_calls_back(i->imm))
 			return back_out(w, false);
-		/* another program returned in its place */
+		/* a tail call: another program returned in place of the subprogram */
 		return *regs & ARGS ? GAVE_UP : back_in(w, false);
 	}
 	*regs &= ~1u;
@@ -175,7 +178,7 @@ static int back_call(const struct env *env, const struct bpf_insn *i, uint32_t a
 		return back_out(w, true);
 	if (next != at + 1)
 		return GAVE_UP;
-	/* a global function that wasn't followed */
+	/* a global function, which the path doesn't enter */
 	w->regs[w->frame] &= ~1u;
 	return w->regs[w->frame] & ARGS ? GAVE_UP : 0;
 }
@@ -187,7 +190,7 @@ static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
-	/* the helper's arguments were checked, and wanted, when it was first called */
+	/* a walk for the helper's arguments began when the helper was first called */
 	if (callback)
 		*regs &= ~ARGS;
 	return *regs & ARGS ? GAVE_UP : back_in(w, call);
@@ -200,11 +203,11 @@ static int back_packet(uint32_t at, uint32_t next, struct wanted *w)
 	*regs &= ~1u;
 	if (*regs & ARGS)
 		return GAVE_UP;
-	/* outside the packet the subprogram ends */
+	/* a load from outside of the packet ends the subprogram */
 	return next == at + 1 ? 0 : back_in(w, false);
 }
 
-/* If one of the linked scalars is wanted, all of them are. */
+/* If one of the step's linked scalars is wanted, all of them are. */
 static void want_copies(const struct step *step, struct wanted *w)
 {
 	bool any = false;
@@ -312,7 +315,7 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 
 	if (!(env->v->log_level & 2))
 		return;
-	/* a state that is no longer compared has only its marks */
+	/* a state that is no longer compared may have only its marks left */
 	known = st->frames[0] && !pbv_state_wake(env, &seen, st);
 	for (int n = (int)w->frame; n >= 0; n--) {
 		log_wanted(env, "parent state ", (uint32_t)n, w);
@@ -348,8 +351,8 @@ void pbv_precise_forget(struct state *st)
 			r->precise = false;
 }
 
-/* Walks back to the state's first instruction. 0: what is left in *w is wanted of the parent;
- * ALL_FOUND: nothing is left; else GAVE_UP or an error. */
+/* Walks back to the first instruction of the path that led to the state from its parent. Returns
+ * 0 if something is wanted of the parent, ALL_FOUND if nothing is left, GAVE_UP or an error. */
 #define ALL_FOUND 2
 static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next,
 		      struct wanted *w)
@@ -381,8 +384,8 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 	}
 }
 
-/* Marks what is wanted in the frame. A value that is no scalar there needs no mark. What was marked
- * already is no longer wanted: the states above have the mark too. */
+/* Marks what is wanted in the frame. A value that is no scalar there needs no mark. What was
+ * marked before is no longer wanted, since the states above have been marked too. */
 static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots)
 {
 	if (m->nr_slots < MAX_SLOTS && *slots >> m->nr_slots)
@@ -405,7 +408,7 @@ static int mark_state(struct state *st, struct wanted *w)
 	return err;
 }
 
-/* The walk reached the beginning of a function that is verified alone. */
+/* The walk has reached the beginning of a function that is verified on its own. */
 static int at_entry(struct env *env, struct state *st, struct wanted *w)
 {
 	if (!st->cur && st->frames[0]->subprog && st->frames[0]->callsite == MAIN && !w->slots[0] &&
@@ -420,7 +423,7 @@ static int walk(struct env *env, struct wanted *w)
 {
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
-	uint32_t next = UINT32_MAX;	/* the present instruction itself is not walked over */
+	uint32_t next = UINT32_MAX;	/* none: the walk doesn't cross the present instruction */
 	int err;
 
 	for (;;) {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Marks of whose precise value matters, up the tree of states. */
+/* Precision: marks scalars whose exact values matter, up the tree of states. */
 #ifndef PB_BPF_VERIFIER_PRECISE_H
 #define PB_BPF_VERIFIER_PRECISE_H
 #include "bpf/verifier/env.h"
 
-/* Registers and slots whose values matter, in the frames of the call chain up to the one
- * that runs. */
+/* Registers and slots whose values matter, for each frame of the call chain. `frame` is the
+ * innermost. */
 struct wanted {
 	uint32_t frame;
 	uint32_t regs[PB_BPF_MAX_FRAMES];
 	uint64_t slots[PB_BPF_MAX_FRAMES];
 };
 
-/* The value of a register has decided something; those of all that are wanted have (they
- * are scalars in the present state). */
+/* The program's safety depends on the value of register n, or on all values in *w, which are
+ * scalars in the present state. Mark what they were computed from. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);
+/* Clears the marks in the state's own registers and slots. */
 void pbv_precise_forget(struct state *st);
-/* Of all states before it. false: it had been before. */
+/* Marks all scalars of all ancestors of st. Returns false if that had been done before. */
 bool pbv_precise_all(struct state *st);
 #endif

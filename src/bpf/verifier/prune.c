@@ -11,20 +11,24 @@
  * A kept state's life:
  *
  *   branches > 0    paths from it are still followed: its needs are not complete. A path that
- *                   comes back to it is a loop: an equal state means that it may never end; one
- *                   iteration more of a bounded loop is safe if it is covered entirely
+ *                   comes back to it is a loop. If the state is equal, the loop may never end. If
+ *                   the loop is bounded and the whole state is covered, one more iteration
+ *                   is safe
  *   branches == 0   its needs are complete, and it may prune
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
- *   until           it is such a state itself: its needs are complete when the other one is done
- *   aside           in no list and never compared again, but needed as a parent: only marks are
- *                   left of it
+ *   until           its own paths were pruned by a state with incomplete needs: its needs are
+ *                   complete when state number `until` is done
+ *   aside           in no list and never compared again, but needed as a parent: usually only
+ *                   its marks are left
  *
- * What is kept decides how fast the verifier is, and never whether it is right. So states may be
- * dropped at any time that nothing waits for: if they miss too often (patience()), if memory runs
- * short (oldest first), or not be kept at all (every other prune point; iterations of loops).
- * Two bounds hold all the same: a path longer than LONG_WAY instructions keeps a state anywhere,
- * so that walks back stay short, and so does each visit of a loop's head. If no memory is left
- * for that, all numbers above are marked as precise, and walks back end there.
+ * Which states are kept decides how fast the verifier is, never whether it is right. So a state
+ * that nothing waits for may be dropped: if it misses too often (patience()), or if memory runs
+ * short (oldest first). Some states are not kept at all (those of every other prune point, or of
+ * loop iterations).
+ *
+ * Two rules keep backward walks short: a state is kept once a path exceeds LONG_WAY instructions,
+ * and at each visit of a loop's head. If there is no memory for such a state, all scalars of the
+ * states above are marked as precise, and backward walks end there.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -37,7 +41,7 @@
 #include "bpf/verifier/state.h"
 #include "bpf/verifier/iterations.h"
 
-/* ---- the present path takes over the needs of the state that it is found alike ------------- */
+/* ---- the present path takes over the needs of the kept state that covers it ---------------- */
 
 /* The first of a caller's registers that a call preserves; 0 while a helper may call back. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
@@ -84,7 +88,7 @@ static uint64_t slots_spilled(const struct frame *f)
 	return bits;
 }
 
-/* A slot that holds no number here has no value that could have to be precise. */
+/* Only slots in which a number is spilled here have a value that can be marked as precise. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
 	struct wanted w = { 0 };
@@ -127,14 +131,16 @@ static struct explored **kept_at(struct env *env)
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
-		/* paths from it may still mark it, and later iterations be widened by it; a walk
-		 * back that reaches the very first state needs the function it is in */
+		/* paths from it may still mark it, and a loop's head is needed to widen later
+		 * iterations; a backward walk that reaches the first state (last < 0) needs its
+		 * function */
 		e->aside = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* the kernel's count includes states set aside, and those not cleaned for these calls */
+	/* the kernel's peak_states counts states that are set aside, and states of other call
+	 * chains */
 	if (!e->aside && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
@@ -150,8 +156,8 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* Drops states up to that number. States that have pruned a path, and heads of loops, only if
- * `all`. */
+/* Drops states up to number `before`; if not `all`, only those that never pruned a path and are
+ * no heads of loops. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
@@ -172,13 +178,13 @@ static void give_up(struct env *env, uint32_t before, bool all)
 }
 
 /*
- * Kept states only save work, so they may be dropped. The oldest go first: the paths that could
- * meet them come last, since the verifier goes depth first. Marks of states from which paths are
- * still followed stay.
+ * Kept states only save work, so they may be dropped. The oldest go first: the verifier goes
+ * depth first, so the paths that could meet the oldest states come last. A state from which paths
+ * are still followed keeps its marks.
  */
 bool pbv_prune_make_room(struct env *env)
 {
-	/* of 16 parts, by age */
+	/* `part` sixteenths of all states, the oldest first */
 	static const struct { uint8_t part; bool all; } rounds[] = {
 		{ 4, false }, { 8, false }, { 15, false }, { 8, true }, { 15, true },
 	};
@@ -209,8 +215,8 @@ void pbv_prune_done(struct env *env, struct state *st)
 		env->error = err;
 }
 
-/* The present state goes on from the kept one: each register's parent is the same register
- * there. */
+/* The kept state becomes the parent of the present one: the parent of each register is the same
+ * register there. */
 static void link_state(struct state *cur)
 {
 	for (uint32_t n = 0; n <= cur->cur; n++) {
@@ -228,7 +234,8 @@ static void link_state(struct state *cur)
 	}
 }
 
-/* Makes a kept state of the present one. NULL: memory is short, and the verifier can do without. */
+/* Copies the present state into a kept one. NULL: memory is short; the verifier can do without
+ * the state. */
 static struct explored *take_state(struct env *env)
 {
 	struct explored *e;
@@ -254,9 +261,9 @@ static struct explored *take_state(struct env *env)
 }
 
 /*
- * No state can be kept here, so walks back over this path would become longer and longer. Instead
- * all numbers of the states above are marked as precise. Then no walk has anything to mark there,
- * and the path, as far as walks know it, begins here.
+ * No state can be kept here, so backward walks over this path would become longer and longer.
+ * Instead all scalars of the states above are marked as precise. Then no walk has anything to
+ * mark there, and for later walks the path begins here.
  */
 static int go_on_without(struct env *env)
 {
@@ -270,13 +277,13 @@ static int go_on_without(struct env *env)
 	return 0;
 }
 
-/* compare: paths will come here again. */
+/* compare: later paths may be compared with the state. */
 static int keep(struct env *env, bool compare)
 {
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* precision is found out anew for each kept state */
+	/* precision is tracked afresh from each kept state */
 	if (env->capable)
 		pbv_precise_forget(cur);
 	e = take_state(env);
@@ -336,8 +343,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* A loop's iterations begin here; or the path since the last state is so long that walks back would
- * become slow. */
+/* Whether a state must be kept: an iteration of a loop begins here, or the path since the last
+ * kept state is so long that backward walks would become slow. */
 static bool must_keep(const struct env *env)
 {
 	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
@@ -354,11 +361,11 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 			return MISS;
 		return !e->st.whole || iterations_no_fewer(env, &e->st) ? ALIKE : MISS;
 	}
-	/* one more iteration that begins like this one, in all, needs no look */
+	/* an iteration that the kept state covers entirely need not be followed */
 	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
 		return pbv_state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
-	/* the present path came through it: an equal state is an endless loop; but another entry of
-	 * an asynchronous callback is none */
+	/* the present path came through the kept state, so an equal state is an endless loop,
+	 * unless an asynchronous callback was entered again */
 	if (!(f->in_async && f->async_entries != c->async_entries) &&
 	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&
 	    pbv_state_same(env, &e->st, env->cur))
@@ -377,14 +384,15 @@ static int found(struct env *env, struct explored *e)
 	e->hits += e->hits < UINT16_MAX;
 	if (!err)
 		err = pbv_prune_take_over(env, &e->st);
-	/* its needs so far are taken over; the rest follows when it is done */
+	/* the needs that are known so far have been taken over; the others follow when e is
+	 * done */
 	if (!err && (e->st.branches || e->st.whole))
 		err = pbv_pending_jump(env, &e->st);
 	return err ? err : 1;
 }
 
-/* How many misses a state may have for each hit before it is dropped. The heads of loops under way
- * get more: they are what bounds the loop. */
+/* How many misses a state may have for each hit before it is dropped. The heads of unfinished
+ * loops may have more, since they bound the loop. */
 static uint32_t patience(const struct explored *e)
 {
 	return e->st.head && e->st.branches ? 64 : 3;
@@ -417,7 +425,7 @@ int pbv_prune_visit(struct env *env)
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return env->cur->way > LONG_WAY ? keep(env, false) : pbv_step_jump(env);
-	/* a state at every point would cost more to compare than it saves */
+	/* comparing with a state at every prune point would cost more than it saves */
 	if (env->jumps_processed - env->prev_jumps >= 2 &&
 	    env->processed - env->prev_processed >= 8)
 		add = true;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* States that are kept at prune points: compared, widened, given up. */
+/* Keeps states at prune points, compares the present state with them, and drops them. */
 #ifndef PB_BPF_VERIFIER_PRUNE_H
 #define PB_BPF_VERIFIER_PRUNE_H
 #include "bpf/verifier/env.h"
 
-/* 1: what comes from here is known to be safe. */
+/* Before each instruction. Returns 1 if all paths from here are known to be safe, or a negative
+ * error. */
 int pbv_prune_visit(struct env *env);
-/* An iteration begins in st: what differs from the iteration before, and decides nothing, is
- * anything, so that iterations become alike. That one's beginning is sought from `past` on towards
- * the root. */
+/* An iteration of a loop begins in st. Forgets the value of each scalar that differs from the
+ * iteration before and isn't precise, so that iterations become alike. Looks for the beginning of
+ * the iteration before from `past` up to the root. */
 void pbv_prune_widen(struct env *env, const struct state *past, struct state *st);
-/* Memory is short: kept states are given up. false: there are none to give up. */
+/* Memory is short: drops kept states. Returns false if memory is still short. */
 bool pbv_prune_make_room(struct env *env);
-/* No path from a kept state is under way any more. */
+/* All paths from a kept state have ended. */
 void pbv_prune_done(struct env *env, struct state *st);
-/* The present path needs what the kept state needs. */
+/* Marks what the kept state needs as needed by the present path. */
 int pbv_prune_take_over(struct env *env, const struct state *old);
 void pbv_prune_free(struct env *env);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sets, copies, cuts and extends what is known of a register. */
+/* Sets, copies, truncates and extends what is known of a register. */
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/verifier/reg.h"
@@ -63,7 +63,8 @@ void pbv_reg_copy(struct reg *dst, const struct reg *src)
 	dst->live = live;
 }
 
-/* The whole is the low half: its signed bounds hold if they have no sign. */
+/* The 64-bit range becomes that of the zero-extended low half. The signed bounds of the low half
+ * hold only if neither is negative. */
 static void assign_low(struct reg *r)
 {
 	r->wide.umin = r->low.umin;
@@ -102,8 +103,8 @@ void pbv_reg_cut(struct reg *r, int bytes)
 	pbv_reg_sync(r);
 }
 
-/* The narrow numbers are ordered as the halves that they are cut from, if all of those
- * have the same bits above and the same sign; or if cutting changes nothing. */
+/* The truncated numbers keep their order if the bits above them are the same in all numbers, and
+ * so is their sign; or if truncation changes no number. */
 void pbv_reg_sign_extend(struct reg *r, int bytes)
 {
 	int bits = bytes * 8, up = 64 - bits;

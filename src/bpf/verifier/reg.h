@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is known of a register, or of eight bytes of stack, on the path under way.
+ * What is known of a register, or of eight bytes of stack, on the present path.
  *
- * A scalar is described three times, each description sharpening the others: the
- * bits (tnum), the range of all 64, and the range of the low 32, whose bounds are
- * kept as 64-bit numbers so that one set of functions works on both. Of a pointer
- * these describe what was added to it besides `off`.
+ * A scalar is described three times: by its known bits (tnum), by the range of all 64 bits, and
+ * by the range of the low 32. Each description sharpens the others. The bounds of the low 32 bits
+ * are kept as 64-bit numbers, so that the same functions work on both ranges. For a pointer, the
+ * three describe the variable part that was added to it besides `off`.
  */
 #ifndef PB_BPF_REG_H
 #define PB_BPF_REG_H
@@ -37,7 +37,7 @@ enum reg_type {
 	NR_REG_TYPES,
 };
 
-/* What may be said of a pointer besides. */
+/* Properties of a pointer, in addition to its type. */
 enum reg_flags {
 	MAYBE_NULL = 1,
 	RDONLY = 2,
@@ -53,17 +53,19 @@ struct range {
 };
 
 enum liveness {
-	LIVE_READ = 1,		/* of an explored state: what came after it reads this */
-	LIVE_WRITTEN = 2,	/* since the state's beginning: reads from here on see that */
+	LIVE_READ = 1,		/* of an explored state: a path from it reads this */
+	LIVE_WRITTEN = 2,	/* written since the last kept state: later reads don't see the
+				 * parent's value */
 };
 
-/* Nowhere; where it is now; or, from PLACE_OF on, a register of that frame. */
+/* Where a value was in the parent state: nowhere; in the same place; or, from PLACE_OF on, in
+ * that register of that frame. */
 enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 #define PLACE(frame, n)	((uint16_t)(PLACE_OF + (frame) * 16u + (n)))
 
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
-/* A packet pointer's range when it was found at, or after, the end. */
+/* The range of a packet pointer that was found to be at, or after, the packet's end. */
 enum { AT_END = -1, BEHIND_END = -2 };
 
 struct reg {
@@ -73,17 +75,18 @@ struct reg {
 	union {
 		struct {
 			const struct pb_bpf_map *map;
-			uint32_t map_uid;	/* which inner map it is, if that matters */
+			uint32_t map_uid;	/* tells inner maps apart, where that matters */
 		};
-		int32_t range;			/* of packets: bytes from its variable part on that
-						 * are there */
+		int32_t range;			/* of a packet pointer: bytes after its variable
+						 * part that are in the packet */
 		struct {
 			uint32_t mem_size;
-			uint32_t slice_of;	/* of what bpf_dynptr_data gave: the dynptr */
+			uint32_t slice_of;	/* of a pointer from bpf_dynptr_data: the dynptr's
+						 * id */
 		};
 		uint32_t subprog;
 		struct {
-			const char *btf;	/* a structure's name */
+			const char *btf;	/* the structure's name */
 			uint32_t btf_size;	/* 0: unknown */
 		};
 		struct {
@@ -92,29 +95,30 @@ struct reg {
 			uint32_t dynptr_id;
 		};
 		struct {
-			/* of a scalar with an id: so much more than those of that id with 0 here,
-			 * modulo 2^64; once something was added it is `moved` */
+			/* of a scalar with an id: how much more it is, modulo 2^64, than a scalar
+			 * of the same id with delta 0. `moved`: a constant was added */
 			int32_t delta;
 			bool moved;
 		};
-		struct {			/* of a slot that is an iterator; `ref` is its
+		struct {			/* of a slot that holds an iterator; `ref` is its
 						 * reference */
-			uint32_t iter, depth;	/* its budget; elements so far */
+			uint32_t iter, depth;	/* its budget (iterations.c); the elements it has
+						 * given so far */
 			bool drained;
 		};
 		uint64_t raw[2];
 	};
-	/* compared as one block, too, where they have to be equal */
-	uint32_t id;		/* registers with the same id hold the same value, but for
+	/* compared as one block where they must be equal */
+	uint32_t id;		/* registers with the same id hold the same value, apart from
 				 * `delta` */
-	uint32_t ref;		/* of what was acquired, if it must be released */
+	uint32_t ref;		/* of an acquired object: its reference, which must be released */
 	struct tnum var;
 	struct range wide, low;
 	/* not compared as they stand */
 	uint32_t frame;		/* of TO_STACK */
-	uint16_t parent;	/* enum place: where it was in the state that this one comes from */
+	uint16_t parent;	/* enum place: where it was in the parent state */
 	uint8_t live;		/* enum liveness */
-	bool precise;		/* its value matters for what is safe after it */
+	bool precise;		/* the program's safety depends on its value (precise.c) */
 };
 #define REG_KIND	offsetof(struct reg, id)	/* what it is, without its value */
 #define REG_ALL		offsetof(struct reg, frame)
@@ -153,44 +157,45 @@ static inline bool range_broken(const struct range *r)
 	return r->smin > r->smax || r->umin > r->umax;
 }
 
-/* All that b may be, a may be. */
+/* Whether a contains b. */
 static inline bool range_in(const struct range *a, const struct range *b)
 {
 	return a->umin <= b->umin && a->umax >= b->umax && a->smin <= b->smin && a->smax >= b->smax;
 }
 
-/* deduce.c. Whether it says more now. */
+/* In deduce.c. Returns whether the range has become narrower. */
 bool pbv_range_learn_bits(struct range *r, struct tnum bits_known, int bits);
 
 /* ---- registers ------------------------------------------------------------------ */
 
-/* deduce.c. Makes the three descriptions of a value as sharp as each other. */
+/* In deduce.c. Lets the three descriptions of a value sharpen each other. */
 void pbv_reg_sync(struct reg *r);
-/* Only the ranges, by the bits. Whether they say more now. */
+/* Sharpens only the ranges, by the known bits. Returns whether they have become narrower. */
 bool pbv_reg_learn_bits(struct reg *r);
-/* The value is known; type, id and offset stay. */
+/* Sets the value, and keeps type, id and offset. */
 void pbv_reg_known_value(struct reg *r, uint64_t v);
-/* The same of the low half. */
+/* The same for the low 32 bits. */
 void pbv_reg_known_low(struct reg *r, uint32_t v);
-/* Nothing is known of the value. */
+/* Resets both ranges: nothing is known of the value. */
 void pbv_reg_any_value(struct reg *r);
-/* A register of that type, all its parts 0; liveness and parent stay. */
+/* Makes the register one of that type, with all else 0. Keeps liveness and parent. */
 void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);
 void pbv_reg_make_scalar(struct reg *r, bool precise);
 void pbv_reg_make_const(struct reg *r, uint64_t v);
 void pbv_reg_make_none(struct reg *r, bool precise);
-/* What src is, but parent and liveness. */
+/* Copies src, except for parent and liveness. */
 void pbv_reg_copy(struct reg *dst, const struct reg *src);
 
-/* After an operation on 32 bits: the upper half is 0. */
+/* Zeroes the upper half, as an operation on 32 bits does. */
 void pbv_reg_zero_extend(struct reg *r);
-/* Of the value only `bytes` stay, zero-extended; or with their sign extended. */
+/* Keep the low `bytes` of the value: the first zero-extends them, the second sign-extends
+ * them. */
 void pbv_reg_cut(struct reg *r, int bytes);
 void pbv_reg_sign_extend(struct reg *r, int bytes);
-/* No value is left that all descriptions allow: the path is one that can't be taken. */
+/* Whether the descriptions allow no value at all. Then the path can't be taken. */
 bool pbv_reg_contradicts(const struct reg *r);
 
-/* It says nothing of others any more. */
+/* Ends its link to scalars of the same id. */
 static inline void reg_unlink(struct reg *r)
 {
 	r->id = 0;
@@ -228,6 +233,8 @@ static inline bool reg_is(const struct reg *r, enum reg_type type)
 	return r->type == type && !r->flags;
 }
 
+/* Whether nothing is known of the value. */
 bool pbv_reg_unbounded(const struct reg *r);
+/* Whether it must be spilled as a whole: a pointer that may lie on the stack. */
 bool pbv_reg_spillable(const struct reg *r);
 #endif

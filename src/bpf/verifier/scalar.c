@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arithmetic on scalars: what is known of the result. Each operation works on the
- * bits and on both ranges; the ranges' functions get the width that they are
- * of. What an operation can't say precisely it says widely, and reg_sync sharpens.
+ * Arithmetic on scalars: what is known of the result. Each operation works on the known bits and
+ * on both ranges; `bits` is the width of a range, 64 or 32. Where an operation can't give exact
+ * bounds it gives wide ones, and pbv_reg_sync() sharpens them.
  */
 #include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
@@ -25,7 +25,8 @@ static void any_unsigned(struct range *r, int bits)
 	r->umax = all.umax;
 }
 
-/* Bounds of a result that are ordered as signed numbers are, too; or nothing is known. */
+/* Derives the signed bounds from the unsigned ones, if these are in order as signed numbers too;
+ * else resets them. */
 static void signed_as_unsigned(struct range *r, int bits)
 {
 	int64_t min = sign_extend(r->umin, bits), max = sign_extend(r->umax, bits);
@@ -51,7 +52,8 @@ static void set_signed(struct range *d, __int128 min, __int128 max, int bits)
 	}
 }
 
-/* The unsigned bounds of a sum or difference: if both went over the edge all values did. */
+/* The unsigned bounds of a sum or difference. If both bounds wrap around, all values between
+ * do. */
 static void set_unsigned(struct range *d, __int128 min, __int128 max, int bits)
 {
 	any_unsigned(d, bits);
@@ -80,7 +82,7 @@ static void range_sub(struct range *d, const struct range *s, int bits)
 	set_unsigned(d, (__int128)d->umin - s->umax, (__int128)d->umax - s->umin, bits);
 }
 
-/* Of two intervals the products of the ends are the least and the greatest. */
+/* The least and the greatest product of two intervals are products of their ends. */
 static void range_mul(struct range *d, const struct range *s, int bits)
 {
 	const __int128 ends[] = { (__int128)d->smin * s->smin, (__int128)d->smin * s->smax,
@@ -102,7 +104,7 @@ static void range_mul(struct range *d, const struct range *s, int bits)
 	}
 }
 
-/* t: the result's bits, which say most of the bounds. */
+/* t: the known bits of the result, which give most of the bounds. */
 static void range_bitwise(struct range *d, const struct range *s, struct tnum t, unsigned op,
 			  int bits)
 {
@@ -131,7 +133,8 @@ static void bitwise(struct reg *d, const struct reg *s, unsigned op)
 	pbv_reg_learn_bits(d);
 }
 
-/* ---- shifts by a known number: less than the width ------------------------------------------ */
+/* ---- shifts by a known number that is less than the width
+ * ------------------------------------------ */
 
 static void range_lsh(struct range *d, unsigned by, int bits)
 {
@@ -150,7 +153,8 @@ static void lsh64(struct reg *d, unsigned by)
 
 	range_lsh(&d->wide, by, 64);
 	if (by == 32) {
-		/* half of a sign extension: no sign changes */
+		/* the kernel's special case: the first half of a sign extension of the low
+		 * half */
 		d->wide.smin = (int64_t)((uint64_t)smin << 32);
 		d->wide.smax = (int64_t)((uint64_t)smax << 32);
 	}
@@ -176,7 +180,7 @@ static void rsh(struct reg *d, unsigned by, int bits)
 	r->umax >>= by;
 	d->var = tnum_rsh(bits == 64 ? d->var : tnum_low(d->var), by);
 	if (bits == 64) {
-		/* bits come into the low half that it knew nothing of */
+		/* bits of the upper half, unknown to the low range, move into the low half */
 		d->low = range_all(32);
 		pbv_reg_learn_bits(d);
 	} else {
@@ -233,7 +237,7 @@ int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d,
 	const struct reg s = *src;	/* may be d */
 	bool known = tnum_is_const(bits == 64 ? s.var : tnum_low(s.var));
 
-	/* bounds that contradict each other are of a branch that can't be taken */
+	/* contradicting bounds: this branch can't be taken */
 	if (broken(&s, bits) || (!known && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH))) {
 		pbv_reg_make_scalar(d, !env->capable);
 		return 0;

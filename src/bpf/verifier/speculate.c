@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a processor may do while it guesses. Programs without CAP_PERFMON share the
- * address space with code that they mustn't learn from, so the number that is added
- * to a pointer is masked: beyond its limit it becomes 0, whatever a mispredicted
- * branch let through. The masks' directions and limits are found here, resolving
- * writes them; branches that can't be taken are looked at, too, as guesses.
+ * Speculative execution (Spectre v1). A program without CAP_PERFMON shares the address space with
+ * code that it must not spy on. So the number that is added to a pointer is masked: beyond its
+ * limit it becomes 0, even after a mispredicted branch. This file finds the masks' directions and
+ * limits; pb_bpf_resolve() emits the masks. Branches that can't be taken are followed too, as
+ * speculative paths.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/log.h"
@@ -45,7 +45,7 @@ static bool no_mask(const struct env *env, const struct bpf_insn *insn)
 	return env->trust_v1 || BPF_SRC(insn->code) == BPF_K;
 }
 
-/* An instruction has one mask, for all paths. */
+/* Records the instruction's mask. false: another path needs a different one. */
 static bool note(struct aux *aux, unsigned state, uint32_t limit)
 {
 	if (aux->alu_state && (aux->alu_state != state || aux->fact.limit != limit))
@@ -62,7 +62,7 @@ int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn)
 	return explain(env, insn, PATHS, true);
 }
 
-/* How far the pointer may move. */
+/* How far the pointer may move, to the left (down) or to the right. */
 static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 {
 	uint32_t most, l;
@@ -95,7 +95,7 @@ bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to)
 	return true;
 }
 
-/* The path on which the mask has made the number 0. */
+/* Pushes the speculative path on which the mask has made the number 0. */
 static bool guess_masked(struct env *env, const struct reg *ptr, struct reg *dst)
 {
 	struct reg keep;
@@ -130,7 +130,7 @@ static enum reason plan(struct env *env, const struct bpf_insn *insn, const stru
 	return 0;
 }
 
-/* The window is what the pointer has moved by. */
+/* The final limit is how far the operation has moved the pointer. */
 static enum reason commit_plan(struct env *env, const struct reg *ptr, const struct mask_window *w)
 {
 	uint32_t limit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a processor may do that guesses: masks of pointers, and paths that it may take. */
+/* Speculative execution: masks for pointer arithmetic, and paths after a mispredicted branch. */
 #ifndef PB_BPF_VERIFIER_SPECULATE_H
 #define PB_BPF_VERIFIER_SPECULATE_H
 #include "bpf/verifier/env.h"
@@ -11,11 +11,14 @@ struct mask_window {
 	uint32_t limit;
 	bool left, off_in_dst;
 };
-/* What must be masked of `ptr += off`; before the operation, and once more with its result. */
+/* Finds the mask for `ptr += off`. Called before the operation, and with `commit` once more with
+ * its result. */
 int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
 		     const struct reg *off,
 		 struct reg *dst, struct mask_window *w, bool commit);
+/* Notes that the instruction adds or subtracts numbers: then no path may move a pointer by it. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
-/* The path that a processor may guess. false: no room */
+/* Pushes the path that goes on at `to` after a misprediction. false: no memory, or too many
+ * branches. */
 bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stack, in slots of eight bytes: what was spilled there comes back as it was,
- * other bytes are known to be written, or zero, or not known at all. Slot n lies
- * from fp - 8(n + 1) on; of its bytes, type[0] is the highest in memory, type[7] the
- * lowest, at the slot's address.
+ * The stack, in slots of eight bytes. A register that was spilled there comes back as it was;
+ * other bytes are known to be written, or zero, or not written. Slot n begins at fp - 8(n + 1).
+ * Of its bytes, type[0] is the one at the highest address and type[7] the one at the lowest, the
+ * slot's address.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"
@@ -60,9 +60,9 @@ int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper
 /* ---- writing --------------------------------------------------------------------------- */
 
 /*
- * A number of fewer than 8 bytes is spilled with all that is known of the register; a fill
- * cuts that to the bytes it reads. The slot's other bytes stay as they are if they are
- * zero or were never written: neither says anything of the number.
+ * A number of fewer than 8 bytes is spilled with all that is known of the whole register; a fill
+ * truncates it to the bytes that it reads. The slot's other bytes keep their types if they are
+ * zero or were never written, since such types don't depend on the number.
  */
 static void spill(struct slot *s, const struct reg *r, int size)
 {
@@ -78,7 +78,8 @@ static void spill(struct slot *s, const struct reg *r, int size)
 			slot_scrub(&s->type[i - 1]);
 }
 
-/* A processor may read what was there before: a store of a pointer, or over one, is fenced. */
+/* A processor may speculatively load what was there before the store (Spectre v4). So a store of
+ * a pointer, or over one, gets a fence. */
 static void fence(struct env *env, const struct slot *s, int off, int size, const struct reg *value)
 {
 	bool needed = value && pbv_reg_spillable(value);
@@ -94,7 +95,7 @@ static void fence(struct env *env, const struct slot *s, int off, int size, cons
 		env->aux[env->insn].fact.fence = true;
 }
 
-/* Of what was spilled there bytes are left. */
+/* The spilled register, if any, becomes plain bytes. */
 static void forget_spilled(struct slot *s)
 {
 	s->reg.type = NOT_INIT;
@@ -113,7 +114,7 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	if (size == SLOT)
 		s->reg.live |= LIVE_WRITTEN;
 	if (zero && value) {
-		/* zeros in a slot are no register that precision could be asked of later */
+		/* a zero byte holds no register that could be marked as precise later */
 		err = pbv_precise_reg(env, (unsigned)n);
 		if (err)
 			return err;
@@ -123,15 +124,16 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	return 0;
 }
 
-/* Bits that a value of these bytes can't have. */
+/* Whether the number may not fit into `size` bytes. */
 static bool wider_than(const struct reg *r, int size)
 {
 	return size < 8 && r->wide.umax >> size * 8;
 }
 
 /*
- * A store into one of a dynptr's two slots ends it, and what it gave; of a record in a
- * ring buffer its owner would be unknown.
+ * A store into one of a dynptr's two slots destroys the dynptr, and invalidates the pointers
+ * obtained from it. For a dynptr of a ring buffer's record this is refused: nothing could release
+ * the record.
  */
 static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 {
@@ -155,7 +157,8 @@ static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 	return 0;
 }
 
-/* The number goes to the slot's first bytes; one that doesn't fit there loses its copies. */
+/* Spills the number to the slot's lowest bytes. If it may not fit, the spilled part is no copy of
+ * the register. */
 static void spill_number(struct env *env, struct slot *s, struct reg *value, int size)
 {
 	bool fits = !wider_than(value, size);
@@ -183,7 +186,7 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	if (err)
 		return err;
 	touch_slot(env, (-off - 1) / SLOT);
-	/* the walk back knows a slot by r10, or has it noted */
+	/* a backward walk knows the slot if the base is r10; else a step must record it */
 	err = insn->dst_reg == FP ? 0 : pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
 	if (err)
 		return err;
@@ -209,8 +212,8 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	return 0;
 }
 
-/* Somewhere in between: all bytes there may be what they were, or something; or are zero
- * as before, if that is what is written. */
+/* A store at a variable offset: any byte of the range may keep its value or be written. Bytes
+ * that are zero stay zero if zero is stored. */
 static int write_variable(struct env *env, struct frame *f, const struct reg *ptr, int off,
 			  int size, int n)
 {
@@ -272,7 +275,7 @@ static void load_known(struct env *env, struct reg *value, bool zero)
 	value->live |= LIVE_WRITTEN;
 }
 
-/* Bytes that aren't a spilled register as a whole. */
+/* Loads bytes that aren't one spilled register. The value is 0 if all are zero, else unknown. */
 static void load_bytes(struct env *env, struct frame *f, int least, int most, int n)
 {
 	struct reg *value = &cur_regs(env)[n];
@@ -283,7 +286,7 @@ static void load_bytes(struct env *env, struct frame *f, int least, int most, in
 		slot_at(f, i, &type);
 		zero = *type == S_ZERO;
 	}
-	/* what made the bytes 0 was marked when it was written: there is no more to walk back to */
+	/* the store that wrote zeros has marked its operand as precise: no walk is needed here */
 	load_known(env, value, zero);
 }
 
@@ -314,7 +317,7 @@ static bool all_bytes_are(struct frame *f, int off, int size, enum slot_type wan
 	return true;
 }
 
-/* Bytes beside a spilled number, or of both, or of its middle. */
+/* Reads bytes next to a spilled number, from its middle, or across its end. */
 static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		      struct reg *value)
 {
@@ -324,11 +327,11 @@ static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off,
 	if (err)
 		return err;
 	load_known(env, value, of_zero || all_bytes_are(f, off, size, S_ZERO));
-	/* each byte of a spilled 0 is 0 only because of the register that was spilled */
+	/* these bytes are 0 only because the spilled register was */
 	return of_zero ? pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
 }
 
-/* Part of a spilled number, or all of a narrow one. */
+/* Reads a part of a spilled number, or a narrow one. */
 static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		     int spilled, int n)
 {
@@ -346,7 +349,8 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 		return read_mixed(env, f, s, off, size, value);
 	pbv_reg_copy(value, &s->reg);
 	value->live |= LIVE_WRITTEN;
-	/* the caller cuts it to the bytes that are read: another value than the spilled one */
+	/* the caller truncates it to the bytes that are read, so it is no copy of the spilled
+	 * number */
 	if (wider_than(value, size))
 		reg_unlink(value);
 	return pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
@@ -446,7 +450,7 @@ int pbv_stack_initialized(struct env *env, unsigned n, int off, int size, bool z
 			      n, what, tnum_text(r->var));
 	least = fixed ? (int)r->var.value + off : (int)r->wide.smin + off;
 	most = fixed ? least : (int)r->wide.smax + off;
-	/* what will be written where it is known to be needn't be there before */
+	/* memory at a known place that the helper only writes need not be initialised */
 	for (int i = least; fixed && call && call->raw && i < least + size; i++)
 		if (-i - 1 < (int)f->nr_slots * SLOT &&
 		    f->slots[(-i - 1) / SLOT].type[0] == S_DYNPTR)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* States, their frames, and the branches that wait. */
+/* States, their frames, and the branches that wait. state.h has the interface. */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
 #include "bpf/verifier/live.h"
@@ -49,7 +49,7 @@ void pbv_frame_free(struct env *env, struct frame *f)
 	pbv_pool_put(&env->pool, f, sizeof(struct whole_frame));
 }
 
-/* Room for n elements in an array that needn't keep its contents. */
+/* Makes room for n elements in an array whose contents may be lost. */
 static bool renew(struct env *env, void **array, uint32_t *room, uint32_t n, size_t each)
 {
 	size_t bytes;
@@ -204,7 +204,7 @@ int pbv_ref_release_id(struct frame *f, uint32_t id)
 	for (uint32_t i = 0; i < f->nr_refs; i++) {
 		if (f->refs[i].id != id)
 			continue;
-		/* what was acquired before a callback isn't its to release */
+		/* a callback may not release what was acquired before it */
 		if (f->in_callback && f->refs[i].callback != f->number)
 			return -EINVAL;
 		f->refs[i] = f->refs[--f->nr_refs];
@@ -256,7 +256,7 @@ void pbv_forget_packets(struct env *env)
 			pbv_reg_make_scalar(r, !env->capable);
 }
 
-/* ---- the way, and its branches ------------------------------------------------------ */
+/* ---- the path, and its branches --------------------------------------------------- */
 
 int pbv_step_push(struct env *env)
 {
@@ -302,7 +302,7 @@ int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot)
 	return 0;
 }
 
-/* The newest of the branches that wait isn't the newest any more. */
+/* Puts a waiting branch to rest, since it is no longer the newest. */
 static int branch_rest(struct env *env, struct waiting *w)
 {
 	struct state rest = { 0 };

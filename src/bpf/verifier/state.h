@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States and frames that are taken apart: made, copied, left as branches; references.
+ * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
  *
- * Circle: states are what all of the verifier works on, and where memory for one is short,
- * making it gives up kept ones (prune.h), which are compared, shown and marked.
+ * Circle: where memory for a state is short, making one drops kept states (prune.h), and pruning
+ * compares, logs and marks states.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H
@@ -20,8 +20,8 @@ static inline struct reg *cur_regs(const struct env *env)
 }
 
 /*
- * The scalar is about to be copied: from now on what is learned of one is known of the
- * other. One that is known has nothing to learn.
+ * The scalar is about to be copied, so it gets an id: what is learned of one copy holds for all.
+ * A constant needs none, since there is nothing more to learn of it.
  */
 static inline void reg_name(struct env *env, struct reg *src)
 {
@@ -37,38 +37,41 @@ static inline struct frame *frame_of(const struct env *env, const struct reg *r)
 	return env->cur->frames[r->frame];
 }
 
-/* These are for states that are taken apart. */
+/* These functions take unpacked states. */
 int pbv_state_copy(struct env *env, struct state *dst, const struct state *src);
 void pbv_state_clear(struct env *env, struct state *st);
 struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
 struct frame *pbv_frame_blank(struct env *env);
 void pbv_frame_free(struct env *env, struct frame *f);
-/* Room for as many slots; what was in them is lost. */
+/* Makes room for `slots` slots. Their contents are lost. */
 int pbv_frame_room(struct env *env, struct frame *f, uint32_t slots);
-/* And these for all. */
+/* These take states at rest, too. */
 void pbv_state_copy_facts(struct state *dst, const struct state *src);
 int pbv_state_copy_steps(struct env *env, struct state *dst, const struct state *src);
-/* At least as many slots of stack are described. */
+/* Lets the frame describe at least `slots` slots of stack. */
 int pbv_frame_grow(struct env *env, struct frame *f, uint32_t slots);
 int pbv_frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src);
-/* A new reference's id, or negative. */
+/* Returns the new reference's id, or a negative error. */
 int pbv_ref_acquire(struct env *env);
 int pbv_ref_release_id(struct frame *f, uint32_t id);
-/* It and all copies of it are gone. */
+/* Releases the reference, and invalidates all copies of the pointer. */
 int pbv_ref_release(struct env *env, uint32_t ref);
 int pbv_ref_check_leak(struct env *env);
 void pbv_forget_packets(struct env *env);
-/* The instruction under way has an entry; 0 or -ENOMEM. */
+/* Record a step for the present instruction: always, if it is a jump point, or with a slot of
+ * stack. Return 0 or -ENOMEM. */
 int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
-/* The path also goes on at insn; NULL: not, and the log says why. */
+/* Pushes a copy of the present state, which will continue at insn. NULL: an error, which is in
+ * the log. */
 struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
-/* The next waiting path becomes the present one; -ENOENT: none. */
+/* Makes the newest waiting branch the present path. -ENOENT: there is none. */
 int pbv_branch_pop(struct env *env, bool shorten_log);
+/* The present path has ended. Finishes each state that has no other path under way. */
 void pbv_branches_end(struct env *env);
 
-/* Every register and spilled register of a frame; of a state. */
+/* Loops over all registers and spilled registers of a frame, or of a state. */
 #define for_each_reg_of(f, r) \
 	for (uint32_t r##_n = 0; r##_n < 11 + f->nr_slots; r##_n++) \
 		for (struct reg *r = r##_n < 11 ? &f->regs[r##_n] : \
@@ -89,7 +92,7 @@ static inline bool slot_iterates(const struct slot *s)
 	return s->type[SLOT - 1] == S_ITER;
 }
 
-/* A dynptr, or an iterator: what it is stands in the register. */
+/* The slot holds a dynptr or an iterator, which `reg` describes. */
 static inline bool slot_has_object(const struct slot *s)
 {
 	return s->type[SLOT - 1] >= S_DYNPTR;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier: says of a program whether it may run, in the kernel's words, and
- * what was found out about each instruction. Whoever runs a program has resolved it
- * with these facts (fixup.h).
+ * The verifier decides whether a program may run, and reports a refusal in the kernel's words. It
+ * also records facts about each instruction. pb_bpf_resolve() (fixup.h) uses these facts to
+ * prepare the program for running.
  *
- * Context: one thread a call; no libc, no globals but pb_bpf_settings. Memory and time are bounded:
- * by the kernel's limits on instructions looked at and on branches that wait.
+ * Context: each call uses only the calling thread, no libc, and no global except pb_bpf_settings.
+ * Memory and time are bounded by the kernel's limits on processed instructions and on waiting
+ * branches.
  */
 #ifndef PB_BPF_VERIFIER_VERIFY_H
 #define PB_BPF_VERIFIER_VERIFY_H
@@ -13,23 +14,23 @@
 #include "bpf/helper/prog_type.h"
 #include "bpf/map/map.h"
 
-/* Flags besides the kernel's BPF_F_STRICT_ALIGNMENT, ANY_ALIGNMENT, TEST_STATE_FREQ. */
+/* The kernel's limits on a program's length without CAP_BPF, and on the verifier's work. */
 #define PB_BPF_MAX_INSNS_UNPRIV	4096
-#define PB_BPF_COMPLEXITY	1000000	/* instructions looked at */
+#define PB_BPF_COMPLEXITY	1000000	/* instructions processed, on all paths */
 
 enum pb_bpf_func_arg_kind {
 	PB_BPF_FUNC_SCALAR,
 	PB_BPF_FUNC_CTX,
 	PB_BPF_FUNC_MEM,		/* or NULL */
 	PB_BPF_FUNC_MEM_SURE,		/* never NULL */
-	PB_BPF_FUNC_OTHER,		/* nothing that a global function can be given */
+	PB_BPF_FUNC_OTHER,		/* a type that a global function can't take */
 };
 
-/* A subprogram as .BTF.ext has it. */
+/* A subprogram, from func_info in .BTF.ext. */
 struct pb_bpf_func {
-	uint32_t insn;			/* where it begins */
+	uint32_t insn;			/* its first instruction */
 	const char *name;
-	bool global;			/* verified alone, by the types of its arguments */
+	bool global;			/* verified on its own, for all arguments of its types */
 	bool returns_void;
 	uint32_t nr_args;
 	struct { uint8_t kind; uint32_t size; } args[5];
@@ -37,11 +38,11 @@ struct pb_bpf_func {
 
 struct pb_bpf_line {
 	uint32_t insn;
-	const char *text;		/* of the source, shown before the instruction */
+	const char *text;		/* a source line, logged before the instruction */
 };
 
 struct pb_bpf_mem {
-	/* size bytes for the caller of alloc, zeros; NULL: none left */
+	/* Returns size zeroed bytes; NULL: no memory is left. */
 	void *(*alloc)(struct pb_bpf_mem *mem, size_t size);
 	void (*free)(struct pb_bpf_mem *mem, void *p, size_t size);
 };
@@ -52,76 +53,81 @@ struct pb_bpf_verify {
 	/* in */
 	const struct pb_bpf_type *type;
 	uint32_t attach_type, flags, caps;
-	bool gpl;			/* the licence is compatible with it */
+	bool gpl;			/* the program's licence is compatible with the GPL */
 	const struct bpf_insn *insns;
 	uint32_t nr;
-	struct pb_bpf_map *const *maps;	/* LD_IMM64 with a map's fd or index: a number in here */
+	struct pb_bpf_map *const *maps;	/* the imm of an LD_IMM64 of a map is an index into
+					 * this */
 	uint32_t nr_maps;
-	const struct pb_bpf_func *funcs;/* ascending; may be none */
+	const struct pb_bpf_func *funcs;/* in ascending order of insn */
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
-	struct pb_bpf_text *log;	/* if it is full its oldest lines go; that changes no
-					 * verdict */
-	uint32_t log_level;		/* as the kernel's: 0, 1, 2, 4 for the statistics; or: */
-#define PB_BPF_LOG_REFUSAL	8	/* 1 if it is refused: it is verified once more then */
+	struct pb_bpf_text *log;	/* when full, it drops its oldest lines */
+	uint32_t log_level;		/* the kernel's: 0, 1 or 2, plus 4 for statistics; or: */
+#define PB_BPF_LOG_REFUSAL	8	/* a refused program is verified again, at level 1 */
 	struct pb_bpf_mem *mem;
-	/* For tests of what is deduced: env.h says what env has. Called before each instruction of
-	 * each path that isn't speculation; not 0: verifying ends with that. NULL: not called. */
+	/* A hook for tests of what the verifier deduces (env.h describes env). It is called
+	 * before each instruction of each path that isn't speculative. If it returns nonzero,
+	 * verification ends with that value. NULL: no hook. */
 	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
-	void *visitor;			/* visit's own */
-	bool whole;			/* a path ends at a state only if that contains all of it,
-					 * read or not */
-	/* out, with 0 */
-	struct pb_bpf_facts *facts;	/* from mem */
+	void *visitor;			/* for the use of visit() */
+	bool whole;			/* prune a path only if a kept state covers all of its
+					 * state, read or not */
+	/* out, if pb_bpf_verify() returns 0 */
+	struct pb_bpf_facts *facts;	/* allocated from mem */
 	/* out, always */
 	struct {
 		uint32_t insns, max_states_per_insn, total_states, peak_states, mark_read;
 		uint32_t stack;
-		uint64_t walked;	/* instructions that walks back for precision went over */
+		uint64_t walked;	/* instructions that backward walks for precision
+					 * covered */
 	} stats;
 };
 
-/* 0, or -errno, the kernel's; the log's last line says why. */
+/* Returns 0, or the kernel's -errno. The last line of the log gives the reason. */
 int pb_bpf_verify(struct pb_bpf_verify *v);
-/* NULL: nothing. */
+/* facts may be NULL. */
 void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts);
 
-/* What memory an instruction accesses, or what its constant is. */
+/* How the memory access of an instruction must be rewritten. */
 enum pb_bpf_access {
-	PB_BPF_ACCESS_NONE,		/* not looked at yet, or no access */
-	PB_BPF_ACCESS_PLAIN,		/* as it stands */
-	PB_BPF_ACCESS_CTX,		/* a field of the context: to be rewritten */
-	PB_BPF_ACCESS_SOCK,		/* of struct bpf_sock and related structures, as it
-					 * stands */
-	PB_BPF_ACCESS_PROBE,		/* may fault, and reads 0 then */
+	PB_BPF_ACCESS_NONE,		/* no access, or not reached */
+	PB_BPF_ACCESS_PLAIN,		/* not rewritten */
+	PB_BPF_ACCESS_CTX,		/* a field of the context: rewritten to where the field
+					 * is */
+	PB_BPF_ACCESS_SOCK,		/* a field of struct bpf_sock or a related structure: not
+					 * rewritten */
+	PB_BPF_ACCESS_PROBE,		/* may fault; a load that faults gives 0 */
 };
 
-/* How a number that moves a pointer is masked against a processor's guesses; 0: not. */
+/* How the number that is added to a pointer is masked, so that the pointer stays within bounds on
+ * a mispredicted path too. 0: not masked. */
 enum pb_bpf_mask {
-	PB_BPF_MASK_SRC = 1,		/* it is in src, the pointer in dst */
+	PB_BPF_MASK_SRC = 1,		/* the number is in src, the pointer in dst */
 	PB_BPF_MASK_DST = 2,		/* the other way round */
-	PB_BPF_MASK_NEGATIVE = 4,	/* it is negative */
-	PB_BPF_MASK_SCALARS = 8,	/* no pointer is moved: no mask */
-	PB_BPF_MASK_IMMEDIATE = 16,	/* it is known: `limit`, as a constant */
+	PB_BPF_MASK_NEGATIVE = 4,	/* the number is negative */
+	PB_BPF_MASK_SCALARS = 8,	/* both operands are numbers: not masked */
+	PB_BPF_MASK_IMMEDIATE = 16,	/* the number is known: `limit` takes its place */
 };
 
 struct pb_bpf_fact {
-	bool seen;			/* some path comes here */
-	bool fence;			/* no speculation past it (nospec) */
+	bool seen;			/* some path reaches the instruction */
+	bool fence;			/* needs a speculation barrier (nospec) */
 	uint8_t access;			/* enum pb_bpf_access */
 	uint8_t mask;			/* enum pb_bpf_mask */
-	bool poisoned;			/* a helper's map differs between paths: look it up at run
-					 * time */
-	bool loop_fits;			/* a bpf_loop that is always given the same callback, flags
-					 * 0 */
-	bool key_seen, key_known;	/* of a tail call: its index, on all paths the same */
-	uint32_t map;			/* 1 + number in maps: LD_IMM64's, or the helper call's only
-					 * one */
+	bool poisoned;			/* the map that a helper is given differs between paths:
+					 * find it at run time */
+	bool loop_fits;			/* a bpf_loop with the same callback on all paths, and
+					 * flags 0 */
+	bool key_seen, key_known;	/* of a tail call: its index has been seen, and is the
+					 * same constant on all paths */
+	uint32_t map;			/* 1 + index into maps: the map of an LD_IMM64, or the
+					 * only map that a helper call is given */
 	union {
 		uint32_t limit;		/* of the mask */
 		uint32_t key;		/* of a tail call whose index is known */
-		uint32_t off;		/* in the map's values: LD_IMM64 with a map's value */
+		uint32_t off;		/* of an LD_IMM64 of a map's value: the offset in it */
 		int32_t loop_func;	/* the callback's first instruction */
 	};
 };
@@ -129,18 +135,18 @@ struct pb_bpf_fact {
 struct pb_bpf_subprog {
 	uint32_t start, stack;		/* first instruction; bytes of its frame, a multiple of 8 */
 	bool has_tail_call, is_callback;
-	bool counts;			/* may_gotos: the lowest 8 bytes of its frame are their
-					 * counter */
+	bool counts;			/* has a may_goto: the lowest 8 bytes of its frame count
+					 * the iterations */
 };
 
 struct pb_bpf_facts {
-	size_t size;			/* of the block that this begins */
+	size_t size;			/* of this structure and the arrays after it */
 	struct pb_bpf_fact *insns;	/* nr */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
-	uint32_t stack;			/* of the deepest chain, with all counters that it may
-					 * have */
-	uint32_t ctx_needed;		/* bytes of the context, from its start, that are
-					 * accessed */
+	uint32_t stack;			/* bytes of the deepest call chain, with all counters that
+					 * it may have */
+	uint32_t ctx_needed;		/* the program accesses no byte of the context from this
+					 * offset on */
 };
 #endif

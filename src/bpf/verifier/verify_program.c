@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A verification from its beginning to its end. */
+/* A whole verification: sets up, checks the program, and collects the facts. */
 #include "bpf/verifier/cfg.h"
 #include "bpf/verifier/check.h"
 #include "bpf/verifier/constant.h"
@@ -10,7 +10,8 @@
 #include "bpf/verifier/state.h"
 #include "bpf/verifier/iterations.h"
 
-/* Types that need the privilege to see the network or other processes' memory. */
+/* Whether a program of the type needs the privilege, to see the network or other processes'
+ * memory. */
 static bool needs(uint32_t type, uint32_t cap)
 {
 	switch (type) {
@@ -66,7 +67,7 @@ static int set_up(struct env *env, struct pb_bpf_verify *v)
 	return 0;
 }
 
-/* ---- a function from its first instruction on ------------------------------------------------ */
+/* ---- one function ---------------------------------------------------------------------------- */
 
 static int give_arguments(struct env *env, uint32_t sub, struct reg *regs)
 {
@@ -116,7 +117,7 @@ static int check_function(struct env *env, uint32_t sub)
 	err = give_arguments(env, sub, st->frames[0]->regs);
 	if (!err)
 		err = pbv_check_paths(env);
-	/* after an error the pool is given back as a whole */
+	/* after an error the whole pool is freed */
 	if (err)
 		return err;
 	pbv_state_clear(env, st);
@@ -127,7 +128,7 @@ static int check_function(struct env *env, uint32_t sub)
 	return 0;
 }
 
-/* A global function is looked at once it is known to be called; it may call others. */
+/* Global functions are verified once a call of them has been seen. They may call more. */
 static int check_functions(struct env *env)
 {
 	int err = check_function(env, 0);
@@ -150,14 +151,14 @@ static int check_functions(struct env *env)
 	return err;
 }
 
-/* ---- what was found ------------------------------------------------------------------------ */
+/* ---- the facts ------------------------------------------------------------------------------- */
 
 static uint32_t map_number(const struct env *env, const struct pb_bpf_map *m)
 {
 	for (uint32_t i = 0; i < env->v->nr_maps; i++)
 		if (env->v->maps[i] == m)
 			return i + 1;
-	return 0;	/* an inner map, known only when it runs */
+	return 0;	/* an inner map, which is known only at run time */
 }
 
 static void tell_fact(const struct env *env, uint32_t i, struct pb_bpf_fact *fact)
@@ -185,7 +186,8 @@ static int tell_facts(struct env *env)
 	size_t size = sizeof(struct pb_bpf_facts) + insns + subs;
 	struct pb_bpf_facts *f;
 
-	/* states aren't needed any more, and not both have room in a program of a million */
+	/* states aren't needed any more; a program of a million instructions has no room for
+	 * both */
 	pbv_pool_back_to(&env->pool, env->set_up);
 	f = v->mem->alloc(v->mem, size);
 	if (!f)
@@ -222,7 +224,7 @@ void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts)
 		mem->free(mem, facts, facts->size);
 }
 
-/* Whose index is masked has to know the map. */
+/* A tail call whose index is masked must have the same map on all paths. */
 static int check_tail_calls(struct env *env)
 {
 	for (uint32_t i = 0; i < env->nr && !env->trust_v1; i++)
@@ -286,7 +288,8 @@ static int verify(struct pb_bpf_verify *v)
 	return err;
 }
 
-/* Writing a log takes several times as long as verifying, and hardly anybody reads it. */
+/* A log takes several times as long to write as the verification itself, and is hardly ever read.
+ * So PB_BPF_LOG_REFUSAL writes it only in a second verification, after a refusal. */
 int pb_bpf_verify(struct pb_bpf_verify *v)
 {
 	uint32_t level = v->log_level;
