@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts, sums, answers: what run_attach knows the results of. */
+/* Counts calls, sums up arguments and results, replaces a call. run_attach has the expected values. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
@@ -41,7 +41,7 @@ SEC("uprobe/target:add") int on_add(struct pt_regs *ctx)
 
 	more(ADD, 1);
 	if (lane)
-		(*lane)++;	/* no other run has the slot meanwhile */
+		(*lane)++;	/* no other run uses this per-CPU slot meanwhile */
 	return 1;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program with a seccomp filter from before it began: system calls that it never makes,
- * and that programs' helpers might, are its end.
+ * A program whose seccomp filter was set before it began. The filter kills it at system calls
+ * that the program never makes, but that helpers of eBPF programs might make.
  *
- * Built with -DLAUNCHER it sets the filter and executes argv[1], the other build. It does
- * that by the instruction itself: what a program executes after it asked libc for a filter
- * isn't traced. A program that has such instructions can't have its memory read, so
- * they are two.
+ * Built with -DLAUNCHER it sets the filter and executes argv[1], the build without. The launcher
+ * makes the system calls by instructions of its own, because an image that is executed after
+ * libc set a filter isn't traced. The agent doesn't read the memory of a program that contains
+ * such instructions, so the launcher is a build of its own.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>
@@ -75,7 +75,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Handlers come in the middle of programs, as they can't be queued again. */
+/* Under the filter the agent can't queue a signal again, so this handler interrupts eBPF programs. */
 static void on_alarm(int sig)
 {
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A child that is killed while its program has a record reserved; then 50 calls more. */
+/* forked.bpf.c kills the child while it has a record reserved. Then the parent makes 50 more calls. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

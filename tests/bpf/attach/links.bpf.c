@@ -24,7 +24,7 @@ SEC(SECTION) int probe(void *ctx)
 	return count(0);
 }
 
-/* one that is attached in any case */
+/* always attached */
 SEC("uprobe/links:main") int begins(void *ctx)
 {
 	return count(1);

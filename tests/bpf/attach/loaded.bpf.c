@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* All functions of a library that comes later. */
+/* Attaches to all functions of a library that is loaded later. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
@@ -25,7 +25,7 @@ static int count(int what)
 
 SEC("uprobe/libloaded-1.2.so:loaded") int on_loaded(struct pt_regs *ctx) { return count(0); }
 SEC("uretprobe/libloaded-1.2.so:loaded") int on_loaded_ret(struct pt_regs *ctx) { return count(PT_REGS_RC(ctx)); }
-/* sites for all of them */
+/* a site for each of the library's many functions */
 SEC("uprobe/libloaded-1.2.so:many*") int on_many(struct pt_regs *ctx) { return count(1); }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A library whose file isn't called by its soname, of many functions. */
+/* A library of many functions, with a file name other than its soname. */
 int loaded(int x)
 {
 	__asm__ volatile("" : "+r"(x));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sections of later libbpfs: two that attach to all functions that match, others that don't. */
+/* Sections of newer libbpf versions. Two attach to all functions that match, the rest can't be attached. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A map of no sizes: --map gives them. */
+/* A map whose sizes the object leaves open; --map sets them. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -51,7 +51,7 @@ SEC("kprobe") int third(void *ctx)
 	return count(2);
 }
 
-/* code that is not reached does no harm */
+/* the verifier would reject it, but no attached program reaches it */
 SEC("kprobe") int broken(void *ctx)
 {
 	return **(int **)ctx;

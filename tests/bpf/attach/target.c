@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What run_attach's programs are attached to: target THREADS CALLS. Prints the sums that
- * the programs have to come to.
+ * The program to which run_attach attaches: target THREADS CALLS. run_attach knows how often it
+ * calls each function, and what it prints.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ KEEP double half(double x)
 	return x * 0.5 + 1;
 }
 
-/* a program answers in its place */
+/* for 3 the eBPF program returns in its place */
 KEEP int forbidden(int a)
 {
 	__asm__ volatile("" : "+r"(a));
@@ -48,7 +48,7 @@ KEEP int second(int a)
 	return add(a, 1) * 2;
 }
 
-/* ends by a jump */
+/* ends with a tail call */
 KEEP int first(int a)
 {
 	__asm__ volatile("" : "+r"(a));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Exceptions through functions whose returns are watched, callers of frames of each size,
- * tail calls, recursion: throwing ROUNDS. Prints how many were caught, and a sum.
+ * Throws exceptions through functions with return probes: callers with frames of various sizes,
+ * tail calls, recursion. Usage: throwing ROUNDS. Prints how many were caught, and a sum.
  */
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# `patchbay bpf`: lines and statuses. What the kernel says to the same instructions is
-# written beside them; times and sizes of code are left out.
+# Tests what `patchbay bpf` prints, and its exit status. The expected verdicts are the kernel's
+# for the same instructions. Times and sizes of code are left out.
 #   test_cli.sh PATCHBAY
 set -u
 strip=
@@ -28,11 +28,11 @@ check 0 "ACCEPT verified=2" run -q -n $one
 check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
 check 1 "REJECT errno=22 program of this type cannot use helper bpf_setsockopt#49" run -q 8500000031000000 $one
 check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
-# a context field, of a packet that is given
+# a context field; the packet is given
 check 0 "ACCEPT verified=2
 RUN retval=20 data_out=000000000000000000000000000000000000aabb" \
 	run -q -t cls -d 000000000000000000000000000000000000aabb 6110000000000000 $exit0
-# packet data behind a check of the end, changed
+# packet data, changed after a check against data_end
 check 0 "ACCEPT verified=9
 RUN retval=2 data_out=ff00000000000000000000000000" run -q -t xdp -d 0000000000000000000000000000 \
 	b700000002000000 6112000000000000 6113040000000000 bf24000000000000 0704000001000000 \
@@ -53,14 +53,14 @@ check 0 "ACCEPT verified=2
 RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
-# a log of more than 8 MB is cut, and changes no verdict: 450,000 turns of a loop
+# a log of more than 8 MB is cut and doesn't change the verdict: 450,000 iterations of a loop
 turns="b701000000000000 0701000001000000 a501feffd0dd0600"
 check 0 "ACCEPT verified=900003" verify -q $turns $one
 check 0 "ACCEPT verified=900003" verify -q -l 1 $turns $one
 check 0 "ACCEPT verified=900003" verify -l 2 $turns $one
 grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: no word of what is cut"; failed=1; }
 tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
-# the largest program, a state kept at every eighth of its instructions, and as much log as there may be
+# the largest program: the verifier keeps a state at every eighth instruction, and the log is as large as it can get
 python3 - "$patchbay" <<'EOF' || { echo "FAILED: the memory of a large program"; failed=1; }
 import os, resource, subprocess, sys
 env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's writes to all that is allocated
@@ -70,7 +70,7 @@ most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 if done.returncode or "RUN retval=" not in done.stdout or most > 100 << 10:
     sys.exit("%d, %s, %d KB" % (done.returncode, done.stdout[:200], most))
 EOF
-# without -l an accepted program has no log, a refused one the end of it
+# without -l there is no log of an accepted program, and only the log's end of a refused one
 check 0 "ACCEPT verified=2" verify $one
 [ -s "$tmp/err" ] && { echo "FAILED: a log that nobody asked for"; failed=1; }
 check 1 "REJECT errno=13 R3 !read_ok" verify $turns bf30000000000000 $exit0
@@ -90,12 +90,12 @@ RUN retval=1 data_out=0000000000000000000000000000000000000000" \
 	run -q --data-in "$tmp/packet" --data-out "$tmp/out" $one
 cmp -s "$tmp/packet" "$tmp/out" || { echo "FAILED: --data-out"; failed=1; }
 
-# the plug-in's protocol
+# the plug-in protocol of the bpf_conformance suite
 check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "7910000000000000 $exit0"
 check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
 check 0 ffffffffffffffff run --plugin --interpret --program "b7000000ffffffff $exit0"
 check 1 "" run --plugin --program "7910000000000000 $exit0"
-# any alignment, to the last byte and not beyond, in memory of its own: the whole stack is the program's
+# a program may access its memory at any alignment, up to the last byte; this memory takes no part of the stack
 check 0 8877665544332211 run --plugin "aa bb 11 22 33 44 55 66 77 88 cc dd" --program "7910020000000000 $exit0"
 check 0 1100 run --plugin "ff 00 11" --program "6910010000000000 $exit0"
 check 0 3322 run --plugin --interpret "ff 00 11" --program "6a01010022330000 6910010000000000 $exit0"
@@ -114,7 +114,7 @@ check 0 "   0: (18) r1 = map[id:0]
 "$patchbay" bpf dump jited $one >"$tmp/code" 2>&1
 grep -q 'ret$' "$tmp/code" || { echo "FAILED: dump jited"; cat "$tmp/code"; failed=1; }
 
-# an object: its programs, pinned with their maps, and seen by other processes
+# an object: its programs are pinned with their maps, and other processes see them
 command -v clang >/dev/null || { echo "no clang: no objects"; exit $failed; }
 XDG_RUNTIME_DIR=$tmp/run; export XDG_RUNTIME_DIR
 mkdir -m 700 "$tmp/run"
@@ -244,7 +244,7 @@ done
 says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
 	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
 says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
-# a descriptor that somebody wrote into a load names nothing: not the object's map of that number
+# a descriptor that the source itself writes into a load is invalid; it isn't taken for the object's map of that number
 cat >"$tmp/raw.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -281,7 +281,7 @@ good: ACCEPT" verify -q "$tmp/raw.bpf.o"
 check 1 "REJECT errno=9 fd 1 is not pointing to valid bpf_map" verify -q -m 2,4,4,1 1811000001000000 0000000000000000 $one
 check 1 "REJECT errno=9 fd 0 is not pointing to valid bpf_map" verify -q 1811000000000000 0000000000000000 $one
 
-# programs that others come to by tail calls: what libbpf puts into the arrays is there
+# programs that are reached by tail calls: the arrays are filled as libbpf fills them
 cat >"$tmp/chain.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -343,7 +343,7 @@ check 0 "loop: ACCEPT
 RUN retval=34 data_out=$zeros" run -q "$tmp/chain.bpf.o" loop
 check 0 "inside: ACCEPT
 RUN retval=2 data_out=$zeros" run -q -r 2 "$tmp/chain.bpf.o" inside
-# a program that it comes to can't be loaded; libbpf's load of the object ends with these
+# a program that is reached can't be loaded; libbpf's load of the object ends with the same errors
 bad="R1 invalid mem access 'scalar'"
 check 1 "near: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" near
 check 1 "farther: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" farther
@@ -353,9 +353,9 @@ check 1 "wakes: REJECT errno=9 map to_sleeping: slot 0: program sleeping isn't l
 	run -q "$tmp/chain.bpf.o" wakes
 check 1 "beyond: REJECT errno=7 map too_far: slot 2: Argument list too long" \
 	run -q "$tmp/chain.bpf.o" beyond
-# verdicts are of one program
+# verify gives a verdict on one program only
 check 0 "near: ACCEPT" verify -q "$tmp/chain.bpf.o" near
-# pinned: those that arrays name are, too
+# programs in arrays are pinned, too
 check 0 "" load -q "$tmp/chain.bpf.o" chain loop first inside
 [ "$(cd "$tmp/run/patchbay/bpf/chain" && echo *)" = "first inside last loop maps middle" ] || { echo "FAILED: pinned chain"; failed=1; }
 check 0 "ACCEPT
@@ -371,7 +371,7 @@ check 1 "" load -q "$tmp/chain.bpf.o" broken near
 check 0 "" load -q "$tmp/chain.bpf.o" awake wakes sleeping
 check 0 "ACCEPT
 RUN retval=3 data_out=$zeros" run -q pinned awake/wakes
-# values of arrays of programs are ids of pinned ones
+# the values of an array of programs are ids of pinned programs
 id=$("$patchbay" bpf prog list | awk '$4 == "sleeping" { print $1 + 0 }')
 check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
 check 0 "ACCEPT
@@ -379,7 +379,7 @@ RUN retval=3 data_out=$zeros" run -q pinned chain/first
 check 1 "" map update chain/maps/to_last key 0 0 0 0 value 250 0 0 0
 id=$("$patchbay" bpf prog list | awk '$4 == "last" { print $1 + 0 }')
 check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
-# what went is as if nothing were there, and what comes later isn't taken for it
+# the slot of a removed program acts as empty, and a program that is loaded later doesn't take its place
 rm "$tmp/run/patchbay/bpf/chain/last"
 check 0 "" load -q "$tmp/count.bpf.o" later count
 check 0 "ACCEPT

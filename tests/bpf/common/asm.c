@@ -13,12 +13,12 @@ struct label {
 	uint32_t at;
 };
 
-/* A place that waits for a label. */
+/* An instruction whose target is a label; resolve() fills the target in. */
 struct use {
 	char name[48];
 	uint32_t insn;
 	int line;
-	bool long_jump;		/* imm, not off */
+	bool long_jump;		/* the target goes to imm, not to off */
 };
 
 struct as {
@@ -26,7 +26,7 @@ struct as {
 	struct asm_out *out;
 	int line;
 	bool failed;
-	int code;		/* of "(xx)" before it, or -1 */
+	int code;		/* the opcode in "(xx)" before the instruction, or -1 */
 	struct label labels[ASM_MOST_LABELS];
 	struct use uses[4096];
 	uint32_t nr_labels, nr_uses;
@@ -55,7 +55,7 @@ static void blanks(struct as *a)
 		a->p++;
 }
 
-/* Takes the text if it stands there; a word not in the middle of one. */
+/* Takes the text if it comes next. A text that ends in a letter or digit must end a word. */
 static bool take(struct as *a, const char *text)
 {
 	size_t n = strlen(text);
@@ -74,7 +74,7 @@ static bool expect(struct as *a, const char *text)
 	return take(a, text) || fail(a, "\"%s\" expected at \"%s\"", text, a->p);
 }
 
-/* Letter r, w, or either if 0. */
+/* letter: 'r' or 'w', or 0 to take either. was: the letter that was found. */
 static bool take_reg(struct as *a, char letter, uint8_t *reg, char *was)
 {
 	unsigned n = 0;
@@ -157,7 +157,7 @@ static struct bpf_insn *emit(struct as *a, struct bpf_insn i)
 	return &a->out->insns[a->out->nr - 1];
 }
 
-/* pc+N, or a label for later. */
+/* pc+N, or a label, which is resolved at the end. */
 static bool target(struct as *a, bool long_jump)
 {
 	struct bpf_insn *i = &a->out->insns[a->out->nr - 1];
@@ -179,7 +179,7 @@ static bool target(struct as *a, bool long_jump)
 	return true;
 }
 
-/* "u8 *)(r1 +0)" behind the bracket; width in bytes, 0: none of it. */
+/* Parses "u8 *)(r1 +0)", after an opening bracket. Returns the width in bytes, or 0 with an error. */
 static unsigned memory(struct as *a, uint8_t *base, __s16 *off, bool *sx)
 {
 	static const char *const names[] = { "u8", "u16", "u32", "u64", "s8", "s16", "s32" };
@@ -387,7 +387,7 @@ static bool load64(struct as *a, uint8_t dst)
 	return true;
 }
 
-/* What stands behind "=" of a register. */
+/* The right side of an assignment to a register. */
 static bool assign(struct as *a, uint8_t dst, char letter)
 {
 	static const struct { const char *word; int bits; } casts[] = { { "(s8)", 8 }, { "(s16)", 16 }, { "(s32)", 32 } };
@@ -650,7 +650,7 @@ int assemble(const char *text, struct asm_out *out)
 		if (text[code] == '#' && code && memmem(text, code, "call", 4))
 			code = n;
 		snprintf(one, sizeof(one), "%.*s", (int)(code < n ? code : n), text);
-		/* a comment goes on behind a semicolon */
+		/* a comment extends to the end of the line, past semicolons */
 		if (code < n || text[code] == '#')
 			n = strcspn(text, "\n");
 		for (size_t end = strlen(one); end && isspace((unsigned char)one[end - 1]);)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An assembler for tests. It reads what pb_bpf_disasm() writes, and labels:
+ * An assembler for tests. It reads the output of pb_bpf_disasm(), and also:
  *
  *	# comment          ; separates instructions as a new line does
  *	again:             a label, at the beginning of a line
  *	r1 = 0x1234 ll     64-bit load; after "(18)" the ll may be missing
  *	r1 = func again    address of a subprogram
- *	r1 = map 3         pseudo source MAP_FD
+ *	r1 = map 3         imm 3 with source BPF_PSEUDO_MAP_FD
  *	if w1 s< -5 goto again
  *	may_goto again
  *	call again         subprogram; call #12 or call NAME#12: helper
- *	.raw 0x07 1 0 0 5  code dst src off imm, whatever they mean
- *	.times 5 r1 += 1   an instruction so many times
+ *	.raw 0x07 1 0 0 5  the fields code dst src off imm, unchecked
+ *	.times 5 r1 += 1   an instruction, five times
  *
  * Numbers: decimal or 0x, with a sign; 32-bit fields take -2^31 ... 2^32 - 1.
  */
@@ -26,9 +26,9 @@
 struct asm_out {
 	struct bpf_insn *insns;		/* room for `most` */
 	uint32_t nr, most;
-	char error[200];		/* with line number, after -1 */
+	char error[200];		/* if assemble() fails; begins with the line number */
 };
 
-/* 0, or -1 with an error. */
+/* Returns 0, or -1 with a message in out->error. */
 int assemble(const char *text, struct asm_out *out);
 #endif

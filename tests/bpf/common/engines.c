@@ -11,7 +11,10 @@
 
 const char *const engine_names[NR_ENGINES] = { "interpreter", "jit", "blinded jit", "baseline jit" };
 
-/* A run begins with the context alone; this calls the test with three arguments. */
+/*
+ * A program begins with the context alone, in r1. The instructions in start[] load three
+ * arguments from this context and call the test with them.
+ */
 struct arguments {
 	uint64_t mem, len, end;
 };
@@ -45,8 +48,8 @@ static int decode(const struct bpf_insn *insns, uint32_t nr, uint8_t *ops, uint8
 	return 0;
 }
 
-/* Bytes of stack that instruction i shows: an access through r10, or -n added to what
- * may be a copy of it. */
+/* Bytes of stack that instruction i needs: by an access through r10, or because it adds -n to
+ * what may be a copy of r10. */
 static int32_t depth(const struct bpf_insn *i, uint8_t op)
 {
 	uint8_t form = pb_bpf_ops[op].form;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A test's instructions on all of our engines. */
+/* Runs the instructions of a test on each of our engines. */
 #ifndef TESTS_BPF_ENGINES_H
 #define TESTS_BPF_ENGINES_H
 #include <linux/bpf.h>
@@ -8,7 +8,7 @@
 enum engine { ENGINE_INTERPRETER, ENGINE_JIT, ENGINE_BLINDED, ENGINE_BASELINE, NR_ENGINES };
 extern const char *const engine_names[NR_ENGINES];
 
-/* Programs that are made from now on are for it. */
+/* Programs that are made after this call use engine e. */
 void engine_choose(enum engine e);
 
 struct engine_prog {
@@ -16,9 +16,9 @@ struct engine_prog {
 };
 
 /*
- * Makes what a loader would make of them: subprograms are what is called, frames what
- * accesses through r10 need. Helpers are called as they stand, by number in `calls`.
- * 0, or -errno: an instruction isn't one, or names fields that it doesn't have.
+ * Does the loader's work: a subprogram begins at the target of each call, and its frame is as
+ * large as its accesses through r10 need. Returns 0, or -errno if an instruction is invalid, sets
+ * a field that it doesn't have, or calls a helper.
  */
 int engine_prog_make(struct engine_prog *p, const struct bpf_insn *insns, uint32_t nr);
 /* r1 = mem, r2 = len, r3 = end of the packet that the kernel would have */

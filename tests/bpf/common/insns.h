@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions as C, for tests that make their programs. The kernel's macro names. */
+/* Macros for instructions, for tests that write their programs in C. The names are the kernel's. */
 #ifndef PB_TESTS_BPF_INSNS_H
 #define PB_TESTS_BPF_INSNS_H
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The kernel of this machine as judge: tests that need it are skipped without root. */
+/* This machine's kernel as the reference implementation. Tests that need it are skipped without root. */
 #ifndef TESTS_BPF_KERNEL_H
 #define TESTS_BPF_KERNEL_H
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 /*
- * The kernel frees a program's code after a grace period, by work that takes the
- * lock under which code is allocated. With more than 1,024 such works waiting,
- * an allocation that waits for its processor's work queue (purge_vmap_node) never
- * ends: seen with Linux 6.18, and no program on that machine can be loaded from then on.
- * So a test that loads thousands waits for a grace period now and then.
+ * The kernel frees a program's code after a grace period, in a work item that takes the
+ * lock under which code is allocated. If more than 1,024 of these work items are queued,
+ * an allocation that waits for its CPU's work queue (purge_vmap_node) never ends. From then
+ * on no program can be loaded on that machine. This was seen with Linux 6.18. So a test that
+ * loads thousands of programs waits for a grace period now and then.
  */
 #define LOADS_BETWEEN_GRACE_PERIODS	64
 
@@ -35,7 +35,7 @@ static inline long kernel_bpf(int cmd, union bpf_attr *a)
 	return syscall(SYS_bpf, cmd, a, sizeof(*a));
 }
 
-/* A descriptor, or -errno. log: may be NULL. */
+/* Returns a descriptor, or -errno. log may be NULL. */
 static inline int kernel_load(uint32_t type, uint32_t attach_type, const struct bpf_insn *insns, uint32_t nr,
 			      char *log, uint32_t log_size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs a program of a test in this machine's kernel: as a subprogram of one of type
- * xdp, that hands it part of a packet (r1, r2: length) and puts all 64 bits of what
- * it returned behind that part. r3 is the packet's end.
+ * Runs a test's program in this machine's kernel, as a subprogram of an XDP program. The
+ * XDP program passes it a part of the packet (r1: address, r2: length, r3: end of the packet)
+ * and stores its 64-bit result after that part.
  */
 #ifndef TESTS_BPF_KERNEL_RUN_H
 #define TESTS_BPF_KERNEL_RUN_H
@@ -11,7 +11,7 @@
 
 #define KERNEL_MOST_MEMORY	3000
 
-/* Bytes of the packet around a part of so many. */
+/* Length of a packet with a part of len bytes and the result. */
 static inline uint32_t kernel_packet_len(uint32_t len)
 {
 	return len + 8 < 14 ? 14 : len + 8;	/* 14: the kernel's limit */
@@ -19,17 +19,17 @@ static inline uint32_t kernel_packet_len(uint32_t len)
 
 struct kernel_prog {
 	int fd;
-	uint32_t len;		/* of the memory that it is given */
+	uint32_t len;		/* of the part of the packet that the program gets */
 };
 
-/* The program around it, and it: all has room for nr + KERNEL_AROUND. Returns how many. */
+/* Writes the XDP program and insns to all, which has room for nr + KERNEL_AROUND. Returns their number. */
 #define KERNEL_AROUND	16
 uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all);
-#define KERNEL_DONE	2	/* what it returns: XDP_PASS */
-/* 0, or -errno with the verifier's log. */
+#define KERNEL_DONE	2	/* what the XDP program returns: XDP_PASS */
+/* Returns 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size);
-/* 0 with the result and what became of the memory, or -errno. */
+/* Runs the program on mem, which it may change. Returns 0 with the result, or -errno. */
 int kernel_prog_run(const struct kernel_prog *p, uint8_t *mem, uint64_t *result);
 void kernel_prog_close(struct kernel_prog *p);
 /* The kernel's name and version, for reports. */

@@ -58,7 +58,7 @@ int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, ui
 	int err;
 
 	memset(p, 0, sizeof(*p));
-	/* tail calls in subprograms need that somebody says what these return */
+	/* a subprogram may contain tail calls only if its return type is known */
 	if (nr_maps) {
 		v.funcs = funcs;
 		v.nr_funcs = find_funcs(insns, nr, funcs);

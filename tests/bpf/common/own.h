@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program the whole way, as a user's goes: verified, resolved, made for each engine,
- * run with a packet. And the kernel's run of it for comparison.
+ * Takes a program through all stages, like a user's program: it is verified, resolved, made
+ * for each engine and run with a packet. kernel_test_run() runs it in the kernel, for comparison.
  */
 #ifndef TESTS_BPF_OWN_H
 #define TESTS_BPF_OWN_H
@@ -25,10 +25,10 @@ struct own_run {
 };
 
 #define OWN_MOST_FUNCS	8
-/* Where subprograms begin, the first one at 0; returns how many. */
+/* Stores in starts where functions begin, the first one at 0. Returns their number. */
 uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *starts);
 
-/* maps: what LD_IMM64 with BPF_PSEUDO_MAP_FD counts in. 0, or -errno with a log. */
+/* LD_IMM64 with BPF_PSEUDO_MAP_FD has an index of maps. Returns 0, or -errno with a log. */
 int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size);
 int own_run(const struct own_prog *p, enum engine e, struct own_run *r);

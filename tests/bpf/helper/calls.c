@@ -8,7 +8,7 @@
 #include "calls.h"
 #include "kernel.h"
 
-/* ---- ours: one instruction, a call of a function that makes all calls ---------------- */
+/* ---- ours: a program without instructions; its entry function makes all calls --------- */
 
 static const struct calls *now;
 static struct outcome *out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Series of helper calls, made by our functions and by a program in the kernel, for
- * comparing what they return and leave behind.
+ * Makes series of helper calls, by our functions and by a program in the kernel, to compare
+ * what the calls return and what they change.
  */
 #ifndef TESTS_BPF_CALLS_H
 #define TESTS_BPF_CALLS_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define CALLS_MAX	16
-#define CALLS_MEM	2048		/* of both: what calls read and write */
+#define CALLS_MEM	2048		/* what the calls read and write */
 #define CALLS_PACKET	65536
 
 enum call_arg { ARG_NONE, ARG_CTX, ARG_IMM, ARG_MEM, ARG_TEXT };
@@ -24,7 +24,7 @@ struct calls {
 	uint32_t nr;
 	struct call call[CALLS_MAX];
 	uint8_t mem[CALLS_MEM];
-	char text[1024];		/* formats: memory that is read only */
+	char text[1024];		/* formats; read-only for the program */
 	uint8_t data[CALLS_PACKET];
 	uint32_t data_len, flags;
 	bool has_ctx;
@@ -34,7 +34,7 @@ struct calls {
 
 struct outcome {
 	int err;			/* of the run */
-	const char *why;		/* with -1, the kernel's log */
+	const char *why;		/* if err is -1: the kernel's log */
 	uint64_t ret[CALLS_MAX];
 	uint8_t mem[CALLS_MEM];
 	uint8_t data[CALLS_PACKET];
@@ -43,6 +43,6 @@ struct outcome {
 };
 
 void calls_ours(const struct calls *c, struct outcome *o);
-/* err -1 and a message: the program can't be loaded. */
+/* If the program can't be loaded, err is -1 and why is the reason. */
 void calls_kernel(const struct calls *c, struct outcome *o);
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Programs for run_helpers: each mixes what helpers, maps and fields of contexts say
- * into its return value, which has to be the same here and in the kernel.
+ * Programs for run_helpers. Each hashes results of helpers and map operations and fields of
+ * contexts into its return value, which must be the same here and in the kernel.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -273,7 +273,7 @@ TC int reads(struct __sk_buff *skb)
 	MIX(h, bpf_probe_read_kernel(buf, 8, p));
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 0, p));
-	/* the kernel distinguishes processes' memory from its own: another error */
+	/* the kernel returns another error, because it distinguishes user addresses */
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)8) < 0);
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)0xdead000000000000) < 0);
@@ -311,7 +311,7 @@ TC int printed(struct __sk_buff *skb)
 	MIX(h, bpf_snprintf(buf, sizeof(buf), fmt, args, sizeof(args)));
 	for (unsigned i = 0; i < sizeof(buf); i++)
 		MIX(h, buf[i]);
-	args[0] = 8;		/* nothing is there */
+	args[0] = 8;		/* an unmapped address */
 	MIX(h, bpf_snprintf(buf, sizeof(buf), "%s.", args, 8));
 	MIX(h, buf[0]);
 	return h;
@@ -330,7 +330,7 @@ TC int events_refused(struct __sk_buff *skb)
 	return h;
 }
 
-/* Each access as it stands: compilers put two stores together. */
+/* volatile keeps each access as it is written; a compiler may merge two stores. */
 TC int fields(volatile struct __sk_buff *skb)
 {
 	__u32 h = SEED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The table of helpers: which program may call which, against the kernel. */
+/* The table of helpers. Which types of programs may call which helpers is compared with the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
-/* Whether the kernel knows that helper for the type, whatever it says of the arguments. */
+/* Whether the kernel lets the type call the helper. Errors about its arguments don't count. */
 static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 {
 	static char log[65536];
@@ -27,7 +27,7 @@ static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 	return fd >= 0 || (!strstr(log, "unknown func") && !strstr(log, "cannot use helper"));
 }
 
-/* What kernels behind 6.1 let types call (seen in 6.18), and what some don't have. */
+/* Helpers that kernels after 6.1 allow for more types (seen in 6.18), or that some kernels don't have. */
 static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 {
 	static const struct { uint32_t id, sets; } newer[] = {
@@ -52,7 +52,7 @@ static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 		{ BPF_FUNC_copy_from_user_task, PB_BPF_SET_NET },
 		{ BPF_FUNC_get_cgroup_classid, ~0u },
 		{ BPF_FUNC_get_attach_cookie, PB_BPF_SET_RAW_TRACEPOINT },
-		/* configured away, or locked down, in some */
+		/* some kernels are built without them or locked down */
 		{ BPF_FUNC_override_return, PB_BPF_SET_KPROBE },
 		{ BPF_FUNC_probe_write_user, PB_BPF_SET_TRACING },
 	};
@@ -99,7 +99,7 @@ static void privileges(void **state)
 	assert_null(pb_bpf_helper_for(socket, 0, 0, BPF_FUNC_loop));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_loop));
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_trace_printk));
-	/* as the kernel: this tier stands behind the one of CAP_BPF */
+	/* like the kernel, which requires CAP_BPF as well for these helpers */
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_ALL, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_skc_to_tcp_sock));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What helpers ask their host, and what they make of its answers. */
+/* How helpers call functions of their host, and what they make of the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 #include "bpf/map/map_sys.h"
 #include "bpf/run/test_run.h"
 
-/* ---- a host that remembers --------------------------------------------------------- */
+/* ---- a host that remembers its calls ------------------------------------------------- */
 
 static struct {
 	char trace[256];
@@ -216,7 +216,7 @@ static void traces(void **state)
 	args[0] = 0x18;
 	assert_int_equal(DO(trace_vprintk, P("%ps %pB"), 8, P(args), 16), 20);
 	assert_string_equal(seen.trace, "0x18 name+0x1f/0x100");
-	/* nothing is there */
+	/* an unmapped address */
 	assert_int_equal(DO(trace_printk, P("<%s>"), 5, 8, 0, 0), 2);
 	assert_string_equal(seen.trace, "<>");
 }
@@ -282,7 +282,7 @@ static void stacks(void **state)
 	assert_true(ips[0] == 0x10 && ips[2] == 0x30);
 	assert_int_equal(DO(get_stackid, P(&regs), P(&map), 3), -EFAULT);
 	assert_int_equal(DO(get_stackid, P(&regs), P(&map), 1 << 12), -EINVAL);
-	/* a frame pointer that isn't one */
+	/* an invalid frame pointer */
 	regs.rbp = 8;
 	assert_int_equal(DO(get_stack, P(&regs), P(ips), 64, 0), 8);
 	prog.type = pb_bpf_type_of(BPF_PROG_TYPE_RAW_TRACEPOINT);
@@ -363,7 +363,7 @@ static void events(void **state)
 	assert_int_equal(seen.event_index, 2);
 	assert_int_equal(DO(perf_event_output, 0, P(&map), 3, P("abc"), 3), -ENOENT);
 	assert_int_equal(DO(perf_event_output, 0, P(&map), 1 | 1ull << 32, P("abc"), 3), -EINVAL);
-	/* and so much of the packet */
+	/* the upper half of the flags: how many bytes of the packet are appended */
 	prog.type = pb_bpf_type_of(BPF_PROG_TYPE_XDP);
 	assert_int_equal(DO(perf_event_output, P(&xdp), P(&map), 1 | 4ull << 32, P("abc"), 3), 0);
 	assert_memory_equal(seen.event, "abc1234", 7);
@@ -378,7 +378,7 @@ static void events(void **state)
 	pb_bpf_map_close(&map);
 }
 
-/* A handler runs a program while its thread holds the lock. */
+/* A signal handler runs a program while its thread holds the lock. */
 static void locks(void **state)
 {
 	struct pb_bpf_map_spec spec = {
@@ -433,7 +433,7 @@ static void sockets(void **state)
 	assert_int_equal(DO(skb_get_xfrm_state, P(&skb), 2, P(&got), sizeof(got), 0), -EINVAL);
 }
 
-/* One call, in a packet that has no room. */
+/* Tries to grow a packet at both ends. Returns 0 if there was no room. */
 static int64_t result;
 static uint64_t enter_grow(const void *ctx, struct pb_bpf_run *r)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The helpers' functions against the kernel's: series of calls, chosen and random, with
- * what they return, the memory they write, the packet and the context they leave.
+ * Compares our helpers with the kernel's, by chosen and random series of calls: what they
+ * return, the memory that they write, and the packet and context that they leave.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void hex(const char *what, const uint8_t *p, uint32_t n)
 	print_message("\n");
 }
 
-/* What the values of later kernels are, where 6.1 is our reference. */
+/* What later kernels return instead of ret. Our helpers follow 6.1. */
 static uint64_t as_newer(uint32_t id, uint64_t ret)
 {
 	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {	/* since 6.13 in 16 bits */
@@ -50,8 +50,9 @@ static struct outcome ours, kernels;
 static unsigned beyond;
 
 /*
- * The kernel's buffer has grown, and by that the "unset" value of the transport header,
- * which it takes for an offset then: it cuts packets in the middle of their headers.
+ * A flaw of the kernel. If it grows the headroom of a buffer, it also adds to an "unset"
+ * offset of the transport header, and then takes the result for a valid offset. So it cuts
+ * packets in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {
@@ -177,7 +178,7 @@ static void texts_compared(void **state)
 		}
 		calls_ours(&c, &ours);
 		calls_kernel(&c, &kernels);
-		/* the sign is what is promised */
+		/* only the sign is specified */
 		assert_int_equal(((int64_t)ours.ret[0] > 0) - ((int64_t)ours.ret[0] < 0),
 				 ((int64_t)kernels.ret[0] > 0) - ((int64_t)kernels.ret[0] < 0));
 	}
@@ -275,7 +276,7 @@ static void make_packet(struct calls *c)
 	p[12] = (uint8_t)(type >> 8);
 	p[13] = (uint8_t)type;
 	if (type == 0x8100 || type == 0x88a8) {
-		/* what is popped to be IP has its header: the kernel moves bytes behind its end else */
+		/* long enough for an IP header after a pop: else the kernel moves bytes past the packet's end */
 		if (c->data_len < 80)
 			c->data_len = 80;
 		p[16] = rnd(2) ? 0x08 : 0x81;
@@ -388,7 +389,7 @@ static void tunnels(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* What is asked about the test run's own socket and socket-less things. */
+/* Helpers that ask about a packet or set its properties, in a test run that has no real socket. */
 static void about_packets(void **state)
 {
 	static struct calls c;
@@ -492,7 +493,7 @@ static void random_xdp_ctx(struct calls *c)
 
 	if (!rnd(8))
 		((uint32_t *)&md)[2 + rnd(4)] = 1 + rnd(2);
-	/* which device the kernel has as number 2 is its own business */
+	/* which device has index 2 depends on the machine */
 	if (md.ingress_ifindex > 1)
 		md.ingress_ifindex = 1;
 	memcpy(c->ctx, &md, sizeof(md));
@@ -525,7 +526,7 @@ static void runs_are_checked(void **state)
 		else if (c.has_ctx)
 			random_skb_ctx(&c);
 		c.flags = rnd(8) ? 0 : 1u << rnd(4);
-		/* frames that really go out */
+		/* live frames would really be sent */
 		if (c.prog_type == BPF_PROG_TYPE_XDP)
 			c.flags &= ~(uint32_t)BPF_F_TEST_XDP_LIVE_FRAMES;
 		if (compare(&c) && ++differ <= 8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""gdb passes native code of programs and names it.
+"""gdb unwinds through the native code of eBPF programs, and names it.
 
   test_gdb.py TEST_BPF_EXEC
 """

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What libbpf sees in an object and what we see.
+ * Compares what libbpf and what our loader find in an object.
  *
- *   judge FILE...     a line for each: FILE, a tab, and one of
- *       same P progs, M maps, refused R[: reasons...]
+ *   judge FILE...     prints a line for each: FILE, a tab, and one of
+ *       same P progs, M maps, refused R, guessed G, and "NAME: reason" for each refused program
  *       differs: ...  (what, theirs, ours)
  *       both refuse: ours
  *       only ours opens it: libbpf's message | only libbpf opens it: our message
- *   judge --show FILE what we make of it
+ *   judge --show FILE prints what our loader makes of the object
  *   judge --load [--target BTF] FILE...
- *                     instructions as libbpf and as we relocate them (root)
+ *                     compares the instructions after relocation (needs root)
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -66,7 +66,7 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 	SAME("type", o->name, bpf_map__type(m), o->attr.type);
 	SAME("key size", o->name, bpf_map__key_size(m), o->attr.key_size);
 	SAME("value size", o->name, bpf_map__value_size(m), o->attr.value_size);
-	/* libbpf settles ring buffers when it opens, perf event arrays when it loads */
+	/* libbpf adjusts the size of a ring buffer when it opens the object, of a perf event array at load */
 	SAME("entries", o->name, bpf_map__max_entries(m), pb_bpf_object_map_attr(o, 0).max_entries);
 	SAME("flags", o->name, bpf_map__map_flags(m), o->attr.flags);
 	SAME("node", o->name, bpf_map__numa_node(m), o->numa_node);
@@ -125,7 +125,7 @@ static void same_progs(struct bpf_object *theirs, const struct pb_bpf_object *ou
 			   bpf_program__section_name(p) + (bpf_program__section_name(p)[0] == '?')))
 			differ("section of %s: %s, %s", o->name, bpf_program__section_name(p), o->section);
 		SAME("type", o->name, bpf_program__type(p), o->guessed ? 0 : o->type);
-		/* structures' functions get theirs from the structure */
+		/* struct_ops programs get their attach type from the structure */
 		if (o->type != BPF_PROG_TYPE_STRUCT_OPS)
 			SAME("attach type", o->name, bpf_program__expected_attach_type(p),
 			     o->guessed ? 0 : o->attach_type);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Relocated instructions: libbpf shows them only to the loader. So we are the loader:
- * a handler of our own for each section, called when libbpf has made the maps and
- * relocated the program. It compares and says no; nothing gets into the kernel but
- * maps and BTF, for that moment. Needs root.
+ * Compares relocated instructions. libbpf shows them only to the handler of a section, so
+ * this file registers a handler for each section. libbpf calls the handler after it has
+ * created the maps and relocated the program. The handler compares and returns an error:
+ * only maps and BTF get into the kernel, for that moment. Needs root.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -51,7 +51,7 @@ static bool same_imm64(const struct bpf_insn *a, const struct bpf_insn *b)
 {
 	struct bpf_map *m;
 
-	/* weak symbols that this kernel has, and we never */
+	/* a weak symbol: libbpf finds the kernel's, our loader always sets 0 */
 	if (a->src_reg == BPF_PSEUDO_BTF_ID && !b->src_reg)
 		return !b->imm && !b[1].imm;
 	if (a->dst_reg != b->dst_reg || a->src_reg != b->src_reg || a->off != b->off || a[1].imm != b[1].imm ||
@@ -120,7 +120,7 @@ static int prepare(struct bpf_program *p, struct bpf_prog_load_opts *opts, long 
 
 enum { SAME, DIFFERENT, BOTH_REFUSE, THEY_REFUSE, WE_REFUSE, NR_ENDS };
 
-/* What became of the program, with a line where that isn't the same. */
+/* The outcome for the program. Prints a line if libbpf and our loader disagree. */
 static int verdict(const char *path)
 {
 	const struct pb_bpf_object_prog *prog = now.prog;
@@ -131,7 +131,7 @@ static int verdict(const char *path)
 		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
 		return DIFFERENT;
 	}
-	if (now.called) {	/* what we refuse isn't relocated to its end */
+	if (now.called) {	/* our loader doesn't complete relocating a program that it refuses */
 		printf("%s\t%s\tonly ours refuses: %s\n", path, prog->name, prog->why);
 		return WE_REFUSE;
 	}
@@ -182,8 +182,8 @@ int judge_load(const char *path, const char *target)
 	char err[256];
 
 	if (pb_bpf_object_open(path, &opts, &ours, err, sizeof(err)))
-		return 0;	/* the other mode's business */
-	if (first)	/* so that libbpf's table of handlers is never empty, which it frees twice */
+		return 0;	/* judge without --load reports this */
+	if (first)	/* libbpf frees its table of handlers twice if it gets empty: keep one */
 		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
 	first = false;
 	now.ours = ours;

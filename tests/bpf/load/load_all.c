@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whole objects: maps made, programs verified and made; and what the kernel says of
- * the same programs, through libbpf.
+ * Loads whole objects: creates maps, verifies programs and makes them runnable. With --kernel,
+ * libbpf also loads the same programs into the kernel, for comparison.
  *
  *   load_all [--kernel] [--rounds N] [--log LEVEL] FILE...
  *
- * A line for each program of a type that is run here:
+ * Prints a line for each program of a type that runs here, with tabs between:
  *   FILE, NAME, ours ("ok INSNS NS" or "refused ERRNO"), kernel's ("ok INSNS NS", "refused",
- *   "unknown", "-" without --kernel), our reason, the kernel's
- * with tabs between. NS: what verifying took, with what makes the verified program one
- * that can run, but not the JIT; the kernel counts so, too. --log prints the verifier's
- * log instead. --rounds N: the least of N, in turn.
+ *   "unknown", "-" without --kernel), our reason, the kernel's reason
+ * NS: the time of verifying the program and of making it runnable, without the JIT. The
+ * kernel counts the same. --log prints the verifier's log instead. --rounds N loads each
+ * program N times, ours and the kernel's in turn, and takes the least NS of each.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -34,7 +34,7 @@ static int print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* The tests' own loaders set those that are 0. */
+/* The kernel's tests set the size of such a map in their own loaders. */
 static bool needs_entries(uint32_t type, uint32_t entries)
 {
 	return !entries && type != BPF_MAP_TYPE_PERF_EVENT_ARRAY;
@@ -171,7 +171,7 @@ static void all(const char *path, bool kernel, unsigned rounds, int level)
 	char err[256];
 
 	if (pb_bpf_object_open(path, NULL, &object, err, sizeof(err)))
-		return;		/* judge's business */
+		return;		/* judge reports this */
 	if (!pb_bpf_make(object, &opts, &made)) {
 		for (uint32_t i = 0; i < object->nr_progs; i++)
 			if (run_here(&object->progs[i]) && level >= 0)

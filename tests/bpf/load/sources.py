@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Objects that were not written here: Debian's linux-source-6.1, its samples/bpf and
-tools/testing/selftests/bpf/progs, compiled by Debian's clang. Nothing of it is in
-our repository; it is unpacked and compiled under the build directory, once."""
+"""Compiles eBPF programs of the Linux kernel: samples/bpf and tools/testing/selftests/bpf/progs
+of Debian's linux-source-6.1, with Debian's clang. None of them is in our repository. They are
+unpacked and compiled once, under the build directory."""
 import collections
 import glob
 import hashlib
@@ -69,7 +69,7 @@ def listed(top):
 
 
 def kernel_headers():
-    """-I of Debian's linux-headers, for samples that use the kernel's own."""
+    """-I options for Debian's linux-headers, for samples that use the kernel's internal headers."""
     own = sorted(glob.glob("/usr/src/linux-headers-6.1*-amd64"))
     common = sorted(glob.glob("/usr/src/linux-headers-6.1*-common"))
     if not own or not common:
@@ -89,7 +89,7 @@ def system_includes():
 
 
 def command(top, source, out):
-    """A shell's line that makes the object."""
+    """The shell command that compiles the object."""
     tree = os.path.join(top, TREE)
     tests = os.path.join(tree, "tools/testing/selftests/bpf")
     if source.kind == "prog":
@@ -100,7 +100,7 @@ def command(top, source, out):
     headers = kernel_headers()
     if headers is None:
         return "echo 'error: linux-headers-amd64 is missing' >&2; false"
-    # as the samples' own Makefile does: the processor's front end, then eBPF's back end
+    # like the samples' Makefile: clang compiles for the host up to LLVM IR, llc makes eBPF of it
     first = CLANG + ["-nostdinc"] + headers + ["-I" + tests, "-I" + os.path.dirname(source.path), "-I" + tree +
              "/tools/lib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
              "-D__KERNEL__", "-D__BPF_TRACING__", "-DKBUILD_MODNAME='\"x\"'", "-include",
@@ -137,7 +137,7 @@ LINKED = [("linked_funcs", ["linked_funcs1", "linked_funcs2"]), ("linked_maps", 
 
 
 def link(top, name, parts):
-    """What bpftool makes of several objects, or of one."""
+    """Links objects with bpftool; a single one, too."""
     out = os.path.join(top, "o", "linked_" + name.replace("/", "_") + ".o")
     if not os.path.exists(out):
         r = subprocess.run(["bpftool", "gen", "object", out + ".tmp"] + parts, capture_output=True)
@@ -148,7 +148,7 @@ def link(top, name, parts):
 
 
 def objects(work, every=1, only=None):
-    """All of them, or each `every`-th; compiled where they aren't yet."""
+    """All objects, or every `every`-th. Compiles those that don't exist yet."""
     top = unpack(work)
     sources = [s for i, s in enumerate(listed(top)) if i % every == 0 or (only and s.name in only)]
     made = [compile_one(top, s) for s in sources]

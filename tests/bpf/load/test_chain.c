@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs that a program comes to by tail calls are loaded with it, and stand in the
- * arrays: the same error or the same result as the kernel's by libbpf. An object for
- * each case of own/chain.bpf.c; without the right to ask the kernel what it says is known.
+ * Programs that a program reaches by tail calls are loaded with it and put into the arrays.
+ * The error or result must be the same as with libbpf and the kernel. There is an object for
+ * each case of own/chain.bpf.c. Without the right to load into the kernel, the test uses the
+ * table of the kernel's results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,7 +106,7 @@ static void one(void **state)
 	}
 }
 
-/* Each program may still be asked for by itself, in any order. */
+/* Each program may still be loaded by itself, in any order. */
 static void asked(void **state)
 {
 	struct pb_bpf_machine *m;
@@ -120,7 +121,7 @@ static void asked(void **state)
 	assert_non_null(strstr(log, "processed 2 insns"));
 	assert_int_equal(pb_bpf_machine_load(m, target, 0, NULL, 0), -EALREADY);
 	pb_bpf_machine_close(m);
-	/* a program that isn't loaded by itself, but was asked for */
+	/* a program that is loaded only on request */
 	assert_int_equal(pb_bpf_machine_open(CHAIN_ASLEEP, NULL, &m, why, sizeof(why)), 0);
 	entry = (uint32_t)pb_bpf_machine_program(m, "entry");
 	assert_int_equal(pb_bpf_machine_load(m, entry, 0, NULL, 0), -EBADF);
@@ -129,7 +130,7 @@ static void asked(void **state)
 	pb_bpf_machine_close(m);
 }
 
-/* The context is of the caller's type: no other program gets it. */
+/* The context is of the caller's type, so a tail call to a program of another type fails. */
 static void mixed(void **state)
 {
 	struct pb_bpf_machine_test t = { .data_in = (char[64]){}, .data_size_in = 64 };

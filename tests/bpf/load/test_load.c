@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The objects in own/, which have one of each thing: what the loader makes of them. */
+/* Checks what the loader makes of the objects in own/, which have one of each thing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void variables(void **state)
 	memcpy(&v, m->contents, 4);
 	assert_int_equal(v, 5);
 	m = map(o, "longer_n.data");
-	assert_int_equal(m->attr.flags, 0);	/* only a static one: it could not be found */
+	assert_int_equal(m->attr.flags, 0);	/* no BPF_F_MMAPABLE: has only a static variable */
 	memcpy(&v, m->contents, 4);
 	assert_int_equal(v, 7);
 	m = map(o, ".data.separate");
@@ -185,7 +185,7 @@ static void targets(void **state)
 					      .target = "devmap" }, &t), -EINVAL);
 }
 
-/* Which of the program's functions stands at an instruction. */
+/* The program's function that begins at an instruction. */
 static const struct pb_bpf_func *func_at(const struct pb_bpf_object_prog *p, uint32_t insn)
 {
 	for (uint32_t i = 0; i < p->nr_funcs; i++)
@@ -256,7 +256,7 @@ static void kconfig(void **state)
 	assert_int_equal(m->attr.value_size, 20);
 	assert_memory_equal((const char *)m->contents + 12, "none\0\0\0", 8);
 	pb_bpf_object_close(o);
-	opts.kconfig = "CONFIG_HZ=y2\nCONFIG_NAME=5\n";	/* of no type that they have */
+	opts.kconfig = "CONFIG_HZ=y2\nCONFIG_NAME=5\n";	/* values of the wrong types */
 	o = open_with(SHAPES, &opts);
 	refused(o, "user", "CONFIG_HZ");
 	refused(o, "asked", "CONFIG_NAME");
@@ -298,7 +298,7 @@ static void made(void **state)
 	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "shapes.rodata")].map, &zero, &v, 0), -EPERM);
 	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &one, &id, 0), -ENOENT);
 	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &zero, &id, 0), 0);
-	/* a slot for a program is filled when the program is there */
+	/* a slot for a program is filled when the program is made */
 	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one, &id, 0), -ENOENT);
 	assert_int_equal(pb_bpf_make_prog(m, tail, NULL, 0), 0);
 	assert_non_null(m->progs[tail].prog);
@@ -311,7 +311,7 @@ static void made(void **state)
 	pb_bpf_object_close(o);
 }
 
-/* A map that is already there keeps what is in it, and outlives the object. */
+/* A map that the caller supplies keeps its elements, and outlives the object. */
 static void found(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
@@ -407,7 +407,7 @@ static uint8_t *read_file(const char *path, size_t *size)
 	return data;
 }
 
-/* This clang knows no type_matches: the notes of type_exists become such. */
+/* This clang doesn't have type_matches: changes the relocations of type_exists. Returns how many. */
 static unsigned make_matches(uint8_t *data, size_t size)
 {
 	struct pb_bpf_elf e;
@@ -455,7 +455,8 @@ static void matches(void **state)
 	free(data);
 }
 
-/* Numbers of any width, where the file has contents and where it has none; not in what isn't a number. */
+/* Sets variables in sections that have contents in the file and in sections that don't. Bad numbers
+ * and names of other things are refused. */
 static void settings(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
@@ -483,7 +484,7 @@ static void settings(void **state)
 	pb_bpf_object_close(o);
 }
 
-/* --- files that make no sense ------------------------------------------------------- */
+/* --- malformed files ---------------------------------------------------------------- */
 
 static void errors(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* own/loops.bpf.c on both engines: loops by may_goto and by iterators of numbers. */
+/* Runs own/loops.bpf.c on both engines: loops with may_goto and with numeric iterators. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static const struct { const char *program; uint32_t result; } expected[] = {
 	{ "until_the_bound", 8 << 20 },
 	{ "before_the_bound", 499500 },
 	{ "in_callbacks", 16 << 20 },
-	/* a number is taken by the turn that ends a part */
+	/* the iteration that ends a part takes a number without adding it */
 	{ "in_parts", 36 * 1000 + 145 },
 	{ "ways_to_callbacks", 45 },
 	{ "ways_to_turns", 90 },

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Processes that die while they change a map that others have, too.
+ * Kills processes while they change a map that they share with other processes.
  *
- *   test_kill step STRIDE [TYPE]	one operation, killed at each of its instructions (1), or each 2nd ...
- *   test_kill linger STRIDE [TYPE]	the same, and the memory of the dead process lives on for a while
+ *   test_kill step STRIDE [TYPE]	one operation, killed at each of its instructions (STRIDE 1), each 2nd (2) ...
+ *   test_kill linger STRIDE [TYPE]	the same, but the memory of the dead process stays for a while
  *   test_kill random SECONDS [TYPE [SEED]]	two processes at work, killed at random moments
  *
- * Afterwards the map has what it had before the operation or after it, every element is
- * in a list or free, and it can be filled to its limit and not beyond.
+ * Afterwards the map must have its contents from before or after the operation. Each element
+ * must be in a list or free, and the map must take elements up to its limit and no more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -96,7 +96,7 @@ static struct pb_bpf_map_spec spec_of(const struct type *t)
 	return s;
 }
 
-/* Key and value of a number: whole, whichever thread wrote it. */
+/* The key and the value of a number. All words of a value are equal, so a torn value shows. */
 struct pairing {
 	uint64_t key, value[2 * WORDS];
 };
@@ -191,7 +191,7 @@ static uint32_t nr_keys(struct pb_bpf_map *m)
 	return nr;
 }
 
-/* Every element is in a list or free; `lost` ones: none. */
+/* Each element must be in a list or free; `lost` counts the rest. */
 static void check_elements(struct pb_bpf_map *m)
 {
 	uint32_t in_list = 0, lost = 0, keys = nr_keys(m);
@@ -211,7 +211,7 @@ static void check_elements(struct pb_bpf_map *m)
 	CHECK(pb_bpf_hash_keys(m) == keys, "%u and %u", pb_bpf_hash_keys(m), keys);
 }
 
-/* It takes as many as it should, and is empty afterwards. */
+/* The map can be emptied, and then takes as many elements as it should. */
 static void check_limit(struct pb_bpf_map *m)
 {
 	bool lru = m->attr.type == BPF_MAP_TYPE_LRU_HASH || m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
@@ -262,8 +262,9 @@ static void check_ringbuf(struct pb_bpf_map *m)
 }
 
 /*
- * No other process is at work. A process that was waited for may still hold its lock for a moment: the lock goes with the
- * process' memory, and another process that looks at that (a reader of /proc/PID/stat) keeps it until it is done.
+ * No other process is at work. A process that has been waited for may still hold its lock for a
+ * moment: the lock is released with the memory of the process, and a reader of /proc/PID/stat
+ * keeps that memory until it is done.
  */
 static void check(struct pb_bpf_map *m)
 {
@@ -312,7 +313,7 @@ static void reap(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Keeps the memory that it shares with its parent for a while when that is dead. */
+/* Shares its parent's memory, and keeps it for a while after the parent has died. */
 static int linger(void *arg)
 {
 	const struct timespec ms = { 0, 1000000 }, long_after = { 0, 30000000 };
@@ -331,7 +332,7 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	pid_t self = getpid();
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	munmap(m->head, m->mapped);	/* its lock is the parent's */
+	munmap(m->head, m->mapped);	/* the lock of this mapping is the parent's */
 	attach(&other, m->fd);
 	close(m->fd);
 	if (lingers && clone(linger, stack + sizeof(stack), CLONE_VM, &self) < 0)
@@ -343,7 +344,7 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	_exit(0);
 }
 
-/* Single steps of the process; true: the operation ended first. */
+/* Single-steps the process. Returns true if the operation ended before. */
 static bool take_steps(pid_t pid, long steps)
 {
 	bool over = false;
@@ -363,8 +364,8 @@ struct death {
 	const char *name;
 };
 
-/* The operation on a map with `nr` keys, its process killed after `steps` instructions; false:
- * it was over before. */
+/* Starts the operation on a map with d->nr keys and kills its process after `steps` instructions.
+ * Returns false if the operation ended before. */
 static bool step_and_kill(const struct type *t, const struct death *d, bool lingers, long steps)
 {
 	struct pb_bpf_map_spec spec = spec_of(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What programs do with maps, on several threads, in handlers, and with locks held. */
+/* Map operations as programs do them: on several threads, in signal handlers, with locks held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Each key's value is the key in both halves, whichever thread writes it. */
+/* Each word of a value is the key, whichever thread writes it. */
 static void *change_keys(void *arg)
 {
 	struct worker *w = arg;
@@ -112,7 +112,7 @@ static void hash_threads(void **state)
 		make(&m, cases[i].type, 8, cases[i].value, cases[i].max, 0);
 		on_threads(&m, change_keys, 3);
 		assert_true(m.ops->each(&m, count_key, seen, NULL) <= cases[i].max);
-		/* nothing was lost: all keys go, and as many as can be come */
+		/* no element was lost: all can be deleted, and then as many inserted as fit */
 		for (key = 0; key < 64; key++)
 			assert_int_equal(pb_bpf_map_delete_elem(&m, &key), seen[key] ? 0 : -ENOENT);
 		for (key = 0; key < 64; key++)
@@ -187,7 +187,7 @@ static int none(void *arg, const void *data, uint64_t size)
 	return 0;
 }
 
-/* A handler never waits for what it has interrupted. */
+/* An operation in a signal handler never waits for the operation that it has interrupted. */
 static void handlers(void **state)
 {
 	struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { 0 };
@@ -270,7 +270,7 @@ static void locks(void **state)
 
 /* ---- the rest ------------------------------------------------------------------------------ */
 
-/* Keys that programs look up stay; the oldest of the others go. */
+/* Keys that programs look up stay; the oldest of the remaining keys are evicted. */
 static void lru(void **state)
 {
 	struct pb_bpf_run run = { 0 };
@@ -308,7 +308,7 @@ static void stacks(void **state)
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_int_equal(out[3], 4);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20), -EINVAL);
-	/* as while another thread fills it: with the same stack, or another one */
+	/* as if another thread were filling the slot: with the same stack, or with another */
 	++*(uint64_t *)m.elems;
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), id);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), -EBUSY);
@@ -362,12 +362,12 @@ static void ring(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		pthread_join(w[i].thread, NULL);
 	assert_int_equal(pb_bpf_ringbuf_query(&m, BPF_RB_AVAIL_DATA), 0);
-	/* limits, and discarded ones */
+	/* limits, and discarded records */
 	assert_null(pb_bpf_ringbuf_reserve(&m, 4096, 0));
 	assert_null(pb_bpf_ringbuf_reserve(&m, 8, 1));
 	to = pb_bpf_ringbuf_reserve(&m, 4080, 0);
 	assert_non_null(to);
-	memset(to, 1, 4080);		/* over the end, in one piece */
+	memset(to, 1, 4080);		/* one piece of memory, although it wraps around the ring's end */
 	assert_ptr_equal(pb_bpf_ringbuf_of(maps, 2, to), &m);
 	assert_null(pb_bpf_ringbuf_reserve(&m, 8, 0));
 	assert_int_equal(pb_bpf_ringbuf_consume(&m, one_of, next), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pins: the rules are those of the kernel's bpf file system, compared by random operations
- * when there is one (root); maps are shared through them; names and ids end when they should.
+ * Pins follow the rules of the kernel's bpf file system. If the test may mount one (root), it
+ * compares random operations. The other tests check that pins share maps between processes, and
+ * when names and ids end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +108,8 @@ static void same_tree(const char *why)
 	}
 }
 
-/* Two pins of a map are links to one file here, and two files in the kernel. */
+/* Two pins of a map are links to one file here, but two files in the kernel: a rename of one to the
+ * other differs. */
 static bool same_file(const char *a, const char *b)
 {
 	char path[512];
@@ -224,16 +226,16 @@ static void shared(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(value_at(&map, 7), 2);
-	/* rights of a view */
+	/* a pin that is opened read-only */
 	assert_int_equal(pb_bpf_obj_get(&pins, &other, "shared", BPF_F_RDONLY), 0);
 	assert_int_equal(value_at(&other, 7), 2);
 	assert_int_equal(pb_bpf_map_update_elem(&other, &key, &value, 0), -EPERM);
 	pb_bpf_map_close(&other);
-	/* it outlives its maker */
+	/* the map outlives the mapping that created it */
 	pb_bpf_map_close(&map);
 	assert_int_equal(pb_bpf_obj_get(&pins, &other, "shared", 0), 0);
 	assert_int_equal(value_at(&other, 7), 2);
-	/* and its last name */
+	/* and its last pin */
 	assert_int_equal(pb_bpf_pins_unlink(&pins, "shared"), 0);
 	assert_int_equal(pb_bpf_obj_get(&pins, &map, "shared", 0), -ENOENT);
 	assert_int_equal(pb_bpf_obj_pin(&pins, &other, "again"), 0);
@@ -292,7 +294,7 @@ static void ways_out(void **state)
 	pb_bpf_map_close(&map);
 }
 
-/* Files that are no maps, or are ones no longer. */
+/* Files that aren't maps. */
 static void no_maps(void **state)
 {
 	struct pb_bpf_map map;

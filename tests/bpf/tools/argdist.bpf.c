@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which values an argument has: per CPU, and by another argument in a hash whose key has two parts. */
+/* A histogram of an argument, per CPU; and one for each value of another argument, in a hash with a key of two parts. */
 #include "tool.h"
 
 struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The callers of a function, by the return address, in a map that keeps the latest ones; a stack of raw addresses. */
+/* Counts the callers of a function by return address, in an LRU map, and copies a stack of raw addresses. */
 #include "tool.h"
 
 struct {
@@ -9,7 +9,7 @@ struct {
 	__type(value, u64);
 } callers SEC(".maps");
 
-/* a few places for many keys: the rest is forgotten, without an error */
+/* few elements for many keys: old keys are evicted without an error */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 16);

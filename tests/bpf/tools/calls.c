@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls whose numbers, arguments, results and callers are known: the program counts
- * them itself and prints what it counted, "what which number".
+ * Makes calls whose number, arguments, results and callers are known. The program counts
+ * them itself and prints a line "WHAT KEY NUMBER" for each count.
  *
  *   calls THREADS CALLS
  */
@@ -33,8 +33,8 @@ ALONE size_t say(const char *text, unsigned number)
 	return strlen(text) + number;
 }
 
-/* It has a frame, although it calls nothing: the kernel tells by its first instruction that
- * its caller's address is at the stack pointer. */
+/* It has a frame, although it calls nothing: the kernel concludes from its first instruction that
+ * the return address is at the stack pointer. */
 ALONE unsigned leaf(unsigned v)
 {
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));

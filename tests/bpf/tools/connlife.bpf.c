@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Connections from connect to close, with what went each way: a record for each at its end. */
+/* A record for each connection at its end: how long it was open, and how many bytes went each way. */
 #include "tool.h"
 #include <linux/in.h>
 

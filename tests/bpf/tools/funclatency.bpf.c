@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How long a function takes, as a histogram in a variable; the unit and the process come from constants. */
+/* How long a function takes, as a histogram in a variable. Constants set the unit and filter by process. */
 #include "tool.h"
 
 enum { NSEC, USEC, MSEC };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pauses of a collector, from a call that begins one to a call that ends it; each thread's own. */
+/* Pauses by a garbage collector, for each thread: from the call that begins a pause to the call that ends it. */
 #include "tool.h"
 
 const volatile u64 min_us = 2000;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Blocks that are kept and blocks that are freed, by known callers and of known sizes. heap ROUNDS */
+/* Allocates blocks of known sizes in known callers; keeps some and frees the rest. Usage: heap ROUNDS */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "own.h"
 
-void *kept[4096];		/* not static: what is stored there counts */
+void *kept[4096];		/* not static, or the compiler might drop the stores */
 static unsigned nr_kept;
 
 ALONE void keep_small(void)

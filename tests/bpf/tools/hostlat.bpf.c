@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names that are looked up, how long it takes, and what comes of it. */
+/* The names of hosts that are looked up, with the time and the result of each lookup. */
 #include "tool.h"
 
 struct event {

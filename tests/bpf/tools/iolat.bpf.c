@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From a request's submission to its completion, a histogram for each kind in one value of a hash. */
+/* The time from a request's submission to its completion: a histogram for each kind, as one value of a hash. */
 #include "tool.h"
 #include "requests.h"
 #include <asm/errno.h>

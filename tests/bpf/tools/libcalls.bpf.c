@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How often which of libc's functions is called, all of them by one program at many places. */
+/* Counts calls of libc's functions: by one program that is attached to many functions, and by one program for each. */
 #include "tool.h"
 
 struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Results in steps of one size. How many steps there are is the size of the map, which user space gives. */
+/* A linear histogram of results. The number of steps is the size of the map, which user space sets. */
 #include "tool.h"
 
 const volatile u32 first = 7;

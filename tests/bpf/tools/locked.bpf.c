@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A spin lock in a program at a function: the kernel refuses that, and so has it to be here. */
+/* A spin lock in a program that is attached to a function: the kernel refuses it, and so must we. */
 #include "tool.h"
 
 struct value {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A pool of threads with a queue: mutexes that are held, conditions that are waited for,
- * jobs that wait in the queue. It prints what it counted.
+ * A pool of threads with a queue. Threads hold mutexes and wait for conditions, and jobs wait in
+ * the queue. The program prints what it counted.
  *
  *   locks THREADS JOBS
  */
@@ -39,7 +39,7 @@ ALONE struct job *dequeue(void)
 	return j;
 }
 
-/* The amount goes to two sums at once: a tool has to see both or none. */
+/* Does nothing but get called, with the account and the amount of a payment. */
 ALONE unsigned long pay(unsigned account, unsigned long amount)
 {
 	return account + amount;
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	own_output();
 	for (int i = 0; i < threads && i < 64; i++)
 		pthread_create(&id[i], NULL, worker, NULL);
-	do {				/* every one of them waits once */
+	do {				/* until each thread has waited once */
 		sched_yield();
 		lock(0);
 		all = waited >= (unsigned long)threads;

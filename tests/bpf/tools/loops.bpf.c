@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loops: over bytes of a text by bpf_loop, over a map's elements by a callback, and in a global function. */
+/* Loops over the bytes of a text with bpf_loop, over the elements of a map, and in a global function. */
 #include "tool.h"
 
 #define LONGEST	96
@@ -54,7 +54,7 @@ static long one_element(void *map, const u32 *key, u64 *count, struct best *b)
 	return 0;
 }
 
-/* verified by itself: any pointer of that size, or none */
+/* A global function: it is verified by itself, for any pointer to such a structure, or NULL. */
 __attribute__((noinline)) int sum_of(const struct text *t)
 {
 	u32 sum = 0;

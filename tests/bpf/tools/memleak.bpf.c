@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocks that malloc and the like gave and that were not freed, by the stack that allocated them.
- * How many blocks and stacks there may be, and how deep these are, user space says.
+ * Blocks that malloc and related functions allocated and that were not freed, by allocating stack.
+ * User space sets how many blocks and stacks there may be, and how deep stacks are.
  */
 #include "tool.h"
 
@@ -13,7 +13,7 @@ struct block {
 	int stack;
 };
 
-/* both in one word, so that both change at once */
+/* both numbers in one word, so that one atomic operation changes both */
 union totals {
 	struct {
 		u64 bytes : 40;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Mutexes: how often each is taken, how long it is waited for and held, the longest time with the thread's name. */
+/* For each mutex: how often it is taken, how long threads wait for it and hold it, and who held it longest. */
 #include "tool.h"
 
 struct holder {

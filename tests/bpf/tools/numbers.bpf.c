@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Numbers that calls take from a queue and give back; a stack of the last arguments; maps in a map. */
+/* A queue of numbers that calls take and give back, a stack of the last arguments, and a map of maps. */
 #include "tool.h"
 
 struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Files that are opened, with what became of it; only_failed leaves out the others. */
+/* Files that are opened, with the result; only_failed leaves out the successful opens. */
 #include "tool.h"
 
 const volatile bool only_failed = false;

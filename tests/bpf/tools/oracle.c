@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel as judge: loads an object by libbpf, attaches its programs by uprobes to
- * one process, which it starts, and prints the records as they come and the maps at the
- * end.
+ * The kernel as the reference implementation. Loads an object by libbpf, starts a process,
+ * attaches the programs to it by uprobes, and prints records as they come and the maps at the end.
  *
  *   oracle [--map=NAME:max_entries=N,value_size=N]... [--global=NAME=NUMBER]... [--btf=FILE] OBJECT -- PROGRAM
  *          [ARGS]
@@ -134,7 +133,7 @@ static void listen_to(struct bpf_object *o)
 	}
 }
 
-/* uprobe/PATH:FUNCTION, and so at returns; programs without a target are for tail calls */
+/* uprobe/PATH:FUNCTION, or uretprobe; programs without a target are reached by tail calls */
 static void attach(struct bpf_program *p, pid_t pid)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the programs share that tools are run on. */
+/* What the traced programs share. */
 #ifndef TOOLS_OWN_H
 #define TOOLS_OWN_H
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A call of such a function is a call, whatever the compiler knows of it. */
+/* The compiler may neither inline nor specialize such a function, nor drop a call of it. */
 #define ALONE __attribute__((noipa))
 
-/* What is counted goes to a file of its own, by one write at the end. */
+/* The program's counts go to a file of their own, by one write at the end. */
 static inline void own_output(void)
 {
 	static char buffer[1 << 20];

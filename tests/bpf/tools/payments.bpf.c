@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Two sums and their difference in one value, which a spin lock keeps together while several processes add. */
+/* A sum and its double in one value. A spin lock keeps them consistent while several processes add. */
 #include "tool.h"
 
 struct account {

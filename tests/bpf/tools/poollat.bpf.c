@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How long jobs wait in a queue until a thread of the pool takes them, by thread, each in a value of its own. */
+/* How long jobs wait in a queue until a thread of the pool takes them: a histogram for each thread. */
 #include "tool.h"
 
 struct hist {

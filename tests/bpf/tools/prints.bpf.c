@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lines of text: printk with three arguments and with more, snprintf to a buffer. */
+/* Lines of text: printk with up to three arguments and with more, and snprintf to a buffer. */
 #include "tool.h"
 
 char last_line[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Requests that begin in one call and end in another, in another order or on another
- * thread; queries, collections, a machine of states. It prints what it counted.
+ * Requests that begin in one call and end in another, in a different order. Also queries, garbage
+ * collections on several threads, and a state machine. The program prints what it counted.
  *
  *   requests ROUNDS
  */
@@ -12,7 +12,7 @@
 #include <time.h>
 #include "own.h"
 
-/* as requests.h of the tools has it, but for the order: the tools find the fields by CO-RE */
+/* the order of the fields differs from requests.h, so that tools must find them by CO-RE */
 struct ticket {
 	unsigned long id;
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A ticket as tools know it. The program's own (requests.c) has the same fields in
- * other places and others beside them; its BTF says where.
+ * A ticket as the tools declare it. In the program (requests.c) the structure has these fields
+ * at other offsets, and more fields; its BTF has the offsets.
  */
 #include <bpf/bpf_core_read.h>
 

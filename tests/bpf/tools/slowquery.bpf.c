@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Queries that take longer than a threshold, and no others. */
+/* Reports queries that take longer than a threshold. */
 #include "tool.h"
 
 const volatile u64 min_ns = 10000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a program writes to a descriptor, in pieces as long as each write, up to a limit. */
+/* What a program writes to a descriptor: a record for each write, with its data up to a limit. */
 #include "tool.h"
 
 #define MOST	8192

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The statements that a program prepares, with sqlite's results, by dynamic pointers to a ring buffer. */
+/* The statements that a program prepares, with sqlite's results, written through dynptrs to a ring buffer. */
 #include "tool.h"
 
 #define LONGEST	128
@@ -15,7 +15,7 @@ struct call {
 	const char *text;
 };
 
-/* Preparing one statement prepares others: a call is identified by the place of its return address, too. */
+/* sqlite prepares statements within a preparation, so a call is identified by its return slot, too. */
 struct key {
 	u64 thread, slot;
 };

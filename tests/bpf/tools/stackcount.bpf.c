@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How often a function is called by which chain of callers. User space says how deep stacks are and how many. */
+/* Counts calls of a function by stack. User space sets how deep stacks are, and how many there may be. */
 #include "tool.h"
 
 struct {
@@ -36,7 +36,7 @@ SEC("uprobe/calls:leaf") int BPF_KPROBE(on_leaf)
 	return 0;
 }
 
-/* The callers' returns are watched: their addresses on the stack must be the program's all the same. */
+/* The callers have return probes, but stacks must still show the program's own return addresses. */
 u64 returns;
 
 SEC("uretprobe/calls:left") int BPF_KRETPROBE(on_left)

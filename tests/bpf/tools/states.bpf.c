@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One program for each state, which the first one goes to by a tail call; unknown states fall through. */
+/* The attached program makes a tail call to the program for the state. For an unknown state the tail call fails. */
 #include "tool.h"
 
 struct {
@@ -43,7 +43,7 @@ SEC("uprobe") int state_two(struct pt_regs *ctx)
 	return count(2);
 }
 
-/* a chain: three goes on to one, which returns to no frame */
+/* a chain: state_three continues in state_one and never returns here */
 SEC("uprobe") int state_three(struct pt_regs *ctx)
 {
 	count(3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A timer in a map's value: what isn't here has to be refused by its name. */
+/* A timer in a map's value: timers aren't supported here, and the error must name them. */
 #include "tool.h"
 
 struct value {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs that `entry` comes to through arrays that the object fills; one object a CASE. */
+/* Programs that `entry` reaches by tail calls, through arrays that the object fills. Each CASE is an
+ * object of its own. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * CO-RE: each program returns one value that target.bpf.c's types decide; test_load.c
- * knows them.
+ * CO-RE: each program returns one value that depends on the types of target.bpf.c. test_load.c
+ * has the expected values.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -56,7 +56,7 @@ PROG(type_exists, bpf_core_type_exists(struct moved))
 PROG(type_gone, bpf_core_type_exists(struct gone))
 PROG(type_size, bpf_core_type_size(struct moved))
 PROG(type_size_gone, bpf_core_type_size(struct gone))
-/* compiled as type_exists; the test makes type_matches of all of those */
+/* compiled as type_exists; the test changes all such relocations to type_matches */
 PROG(matches, bpf_core_type_exists(struct same_shape))
 PROG(matches_not, bpf_core_type_exists(struct other_shape))
 PROG(exists_function, bpf_core_type_exists(handler))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops that end by a bound of their own, as libbpf's bpf_for, bpf_repeat and
- * bpf_for_each(num, ...) and the kernel's can_loop and cond_break make them; the installed
- * libbpf may be too old to have these. test_loops.c knows what they return.
+ * Loops that end by a bound of their own. The macros do what libbpf's bpf_for, bpf_repeat and
+ * bpf_for_each(num, ...) and the kernel's can_loop and cond_break do; the installed libbpf may
+ * be too old to have these. test_loops.c has the expected results.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -14,14 +14,14 @@ struct bpf_iter_num {
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __weak __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __weak __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __weak __ksym;
-/* nobody has it */
+/* a kfunc that doesn't exist anywhere */
 extern int bpf_nobody_knows(int n) __weak __ksym;
 extern void bpf_rcu_read_lock(void) __ksym;
 
 #define NAMED(x, line)	x##line
 #define NAME(x, line)	NAMED(x, line)
 #define ITER		NAME(it_, __LINE__)
-/* the second variable says that the first one has begun, once */
+/* the initializer of the second variable starts the iterator, once */
 #define each_number(v, from, to) \
 	for (struct bpf_iter_num ITER __attribute__((cleanup(bpf_iter_num_destroy))), \
 	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), (void)bpf_iter_num_destroy, (void *)0); \
@@ -35,7 +35,7 @@ extern void bpf_rcu_read_lock(void) __ksym;
 	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, 0, (n)), (void)bpf_iter_num_destroy, (void *)0); \
 	     bpf_iter_num_next(&ITER);)
 
-/* may_goto as bytes, which any assembler takes */
+/* may_goto as bytes, for assemblers that don't have it */
 #define MAY_GOTO(label) \
 	asm volatile goto("1: .byte 0xe5; .byte 0; .long ((%l[" #label "] - 1b - 8) / 8) & 0xffff; .short 0" :::: label)
 #define can_loop \
@@ -54,7 +54,7 @@ extern void bpf_rcu_read_lock(void) __ksym;
 	   on:; })
 
 char _license[] SEC("license") = "GPL";
-/* known when it runs */
+/* values that are known only at run time */
 int zero, limit = 1000;
 int squares[64];
 
@@ -160,8 +160,8 @@ int in_parts(void *ctx)
 	return n;
 }
 
-/* A million ways lead to the loop, and what differs between them is added up and returned; but
- * nothing depends on it. */
+/* A million paths lead to the loop. They differ in the sum n, which is returned, but no branch
+ * depends on n. */
 #define WAY(k)	if (*(volatile int *)&zero == (k)) asm volatile("%0 += " #k : "+r"(n));
 #define WAYS	WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) \
 		WAY(11) WAY(12) WAY(13) WAY(14) WAY(15) WAY(16) WAY(17) WAY(18) WAY(19) WAY(20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What libbpf 1.5 knows sections by: X(name, section, program type, attach type), and
- * uprobe.session of 1.6. Numbers are the kernel's, as headers may be older.
+ * Sections that libbpf 1.5 knows, and uprobe.session of 1.6: X(name, section, program type,
+ * attach type). The types are numbers because the installed headers may lack the names.
  */
 #define EACH_SECTION(X) \
 	X(kprobe, "kprobe/f", 2, 0) \

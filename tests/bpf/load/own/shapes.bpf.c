@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One of each thing that an object can have; test_load.c knows what is in here. */
+/* One of each thing that an object can have. test_load.c checks what the loader finds. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The types that core.bpf.c meets. */
+/* The target's types, for which core.bpf.c is relocated. */
 struct moved {
 	long before[2];
 	int list[8];			/* 16 */
