@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds, checks, writes and removes the files of the cache (cache.h). A file is trusted no more
- * than any other: owner and mode are checked, and the content as the agent checks it.
+ * Finds, checks, writes and removes the files of the cache (cache.h). A cached file is not trusted:
+ * its owner and mode are checked, and its content with the same checks that the agent makes.
  */
 #include "module/cache.h"
 #include <dirent.h>
@@ -20,22 +20,22 @@
 #include "module/elf/vec.h"
 #include "module/stubs/stub_image.h"
 
-/* To be raised when the same ELF file gives another analysis: old files are stale then. */
+/* Raise it with any change that makes the same ELF file give another analysis. */
 #define REVISION	29
-/* To be raised when the same analysis gives another file of stubs: any change of what
- * arch/x86_64/stub.c, stub_image.c or stub_rows.c write. */
+/* Raise it with any change that makes the same analysis give another file of stubs: a change of
+ * what arch/x86_64/stub.c, stub_image.c or stub_rows.c write. */
 #define STUBS_REVISION	3
 
 #define KEY_DEBUG_FILE	0x80	/* in FLAGS: names come from a separate file too */
 
 #define LIMIT		(512ull << 20)	/* bytes, unless PATCHBAY_CACHE gives another limit */
-#define USED_AGAIN	3600	/* seconds; a use is noted no more often than that */
-#define ABANDONED	3600	/* seconds; an older temporary file is never renamed */
+#define USED_AGAIN	3600	/* seconds; a file's last use is noted no more often */
+#define ABANDONED	3600	/* seconds; the writer of an older temporary file is gone */
 /* A file system's clock: two changes within one tick get the same time. */
 #define TICK_NS		20000000
 #define COARSE_NS	2000000000	/* a file system that keeps no nanoseconds */
 
-/* ---- where ---------------------------------------------------------------- */
+/* ---- the directory --------------------------------------------------------- */
 
 /* PATCHBAY_CACHE: "off", or a size with K, M or G. Any other text leaves *limit as it is. False:
  * off. */
@@ -66,7 +66,7 @@ static bool is_ours(int fd, mode_t type, struct stat *st)
 	       !(st->st_mode & 022);
 }
 
-/* Root makes no directory in another user's: that user could not write to it. */
+/* Root makes no directory inside one of another user: that user could not write to it. */
 static bool may_make_in(const char *dir)
 {
 	struct stat st;
@@ -88,8 +88,8 @@ static void make_dir(char *dir)
 		mkdir(dir, 0700);
 }
 
-/* Opens the directory, and makes the last two parts of its path. The parts before them are the
- * user's to make, so that a HOME that does not exist is not created. */
+/* Opens the directory. Makes the last two components of its path if they are missing, but no
+ * earlier ones, so that a HOME that does not exist is not created. */
 static int open_dir(char *dir)
 {
 	char *slash = strrchr(dir, '/');
@@ -118,8 +118,8 @@ static int open_at(const char *base, const char *rest)
 	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
 }
 
-/* HOME may belong to another user (sudo may keep it): then the home of the effective user
- * counts. */
+/* If HOME belongs to another user (sudo may keep the variable), the home directory of the effective
+ * user is used. */
 static int open_home(void)
 {
 	const char *home = getenv("HOME");
@@ -146,7 +146,7 @@ static int open_cache_dir(const char *directory)
 	return open_home();
 }
 
-/* ---- which ---------------------------------------------------------------- */
+/* ---- file names ------------------------------------------------------------ */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -154,7 +154,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-/* What a file cannot claim by its content: which file it is, and its last change. */
+/* A hash of what the file's content can't forge: its inode, size, last change and path. */
 static uint64_t file_identity(const struct stat *st, const char *path)
 {
 	uint64_t h = mix(mix(0, st->st_dev), st->st_ino);
@@ -235,14 +235,14 @@ void pb_cache_close(struct pb_cache *c)
 	c->dir = -1;
 }
 
-/* ---- use ------------------------------------------------------------------ */
+/* ---- finding a file -------------------------------------------------------- */
 
 static void note_use(int fd, const struct stat *st)
 {
 	static const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
 
 	if (time(NULL) - st->st_mtim.tv_sec > USED_AGAIN && futimens(fd, times)) {
-		/* the file may be removed too early, no more */
+		/* harmless: the file may only be removed too early */
 	}
 }
 
@@ -282,7 +282,7 @@ no:
 	return -1;
 }
 
-/* ---- bounds --------------------------------------------------------------- */
+/* ---- the limit ------------------------------------------------------------- */
 
 struct old {
 	char *name;
@@ -330,7 +330,8 @@ static void note_file(int dir, const char *name, old_vec *files)
 		unlinkat(dir, name, 0);
 }
 
-/* Removes files down to three quarters of the limit, so that the next removal is not soon. */
+/* Removes the least recently used files, down to three quarters of the limit. The rest is room for
+ * new files before the next removal. */
 static void remove_oldest(int dir, old_vec *files, uint64_t limit)
 {
 	uint64_t total = 0, keep = limit - limit / 4;
@@ -377,7 +378,7 @@ static void trim_at_times(const struct pb_cache *c, size_t size)
 	trim(c);
 }
 
-/* ---- keeping -------------------------------------------------------------- */
+/* ---- storing a file -------------------------------------------------------- */
 
 bool pb_write_all(int fd, const uint8_t *p, size_t n)
 {

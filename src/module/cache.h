@@ -2,8 +2,8 @@
 /*
  * Keeps analyses, and the files of stubs made from them, on disk between recordings. A file's name
  * is BUILDID-FILE-FLAGS-vVERSION.REVISION; a file of stubs has .sREVISION after that. FILE is a
- * hash of device, inode, size, change time and path, because a file can claim another's build-id,
- * and a stripped or patched copy keeps it.
+ * hash of device, inode, size, change time and path. The build-id is not enough: a file can claim
+ * that of another file, and a stripped or patched copy keeps it.
  *
  * The directory and its files must belong to the user, and no other user may write them. Files
  * appear by rename and are never written again, so recorders that run at the same time do not
@@ -31,7 +31,7 @@ struct pb_cache {
  * closes the cache in any case. */
 void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags,
 		   const char *directory);
-/* From now on the cache looks for and keeps the file of stubs. */
+/* After this call, find and store are about the file of stubs, not the analysis. */
 void pb_cache_stubs(struct pb_cache *c);
 /* A descriptor of the cached file, if there is a sound one, else -1. */
 int pb_cache_find(const struct pb_cache *c);
@@ -41,6 +41,6 @@ int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const
 		   size_t size);
 void pb_cache_close(struct pb_cache *c);
 
-/* Writes all n bytes, whatever signals come; false: an error. */
+/* Writes all n bytes, even if signals interrupt it; false: an error. */
 bool pb_write_all(int fd, const uint8_t *p, size_t n);
 #endif

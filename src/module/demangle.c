@@ -39,8 +39,8 @@ static bool word_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* How many characters at p belong to an operator's name ("operator<<", "operator->", ...) and are
- * no brackets. */
+/* The number of characters at p that belong to an operator's name ("operator<<", "operator->", ...)
+ * and so are not brackets. */
 static size_t operator_length(const char *start, const char *p)
 {
 	if (p - start < 8 || strncmp(p - 8, "operator", 8) || (p - start > 8 && word_char(p[-9])))
@@ -53,7 +53,8 @@ static size_t operator_length(const char *start, const char *p)
 static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
-	/* 1 + the index of the innermost open list, whose element has that of the next outer */
+	/* 1 + the index of the innermost open list. The list's element of ends[] holds the same of
+	 * the next outer list. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {
@@ -129,7 +130,7 @@ struct text {
 	jmp_buf too_long;
 };
 
-/* Called by the demangler, which allocates no memory of its own. */
+/* Called by the demangler. It allocates no memory of its own, so longjmp() leaks none. */
 static void add_text(const char *s, size_t n, void *arg)
 {
 	struct text *t = arg;
@@ -159,7 +160,7 @@ static char *demangle(const char *name, int options)
 				done = cplus_demangle_v3_callback(name, options, add_text, t);
 			}
 			v[t->len] = 0;
-			/* for terminals: a name that is not text stays mangled */
+			/* may go to a terminal: an unprintable name stays mangled */
 			text = done && pb_text_printable(v) ? strdup(v) : NULL;
 		}
 	}
@@ -168,8 +169,8 @@ static char *demangle(const char *name, int options)
 	return text;
 }
 
-/* A name without parameters has lost its " [clone .part.0]": appends ".part.0", as the names of C's
- * functions have it. */
+/* Demangling without parameters drops " [clone .part.0]". Appends ".part.0" instead, as in names of
+ * C functions. */
 static char *add_clone(char *text, const char *name)
 {
 	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From a descriptor of an ELF file to descriptors of its analysis and of its file of stubs: from
- * the cache if they are there, else made now and kept there, or in a memfd if nothing can be
+ * Returns descriptors of an ELF file's analysis and of its file of stubs. Each comes from the cache
+ * if it is there. Otherwise it is made, and stored in the cache, or in a memfd if nothing can be
  * cached.
  */
 #include "module/module.h"

@@ -4,9 +4,10 @@
  * that belongs to it, for names only) to the format of abi/analysis.h. All bytes of the files are
  * untrusted until checked.
  *
- * Context: an ordinary thread of the observer; never the hit path, a signal handler or the loader's
- * lock. Takes no locks, keeps no state between calls, may be called by several threads at once. For
- * big files it starts and joins a thread of its own, in which all signals are blocked.
+ * Context: an ordinary thread of the observer; never the hit path or a signal handler, and never
+ * with the loader's lock held. Takes no locks, keeps no state between calls, may be called by
+ * several threads at once. For big files it starts and joins a thread of its own, in which all
+ * signals are blocked.
  */
 #ifndef PB_MODULE_H
 #define PB_MODULE_H
@@ -24,29 +25,30 @@ struct pb_module_options {
 /*
  * Analyses the file of elf_fd, whose offset is neither used nor moved. path is recorded, and a
  * debug link is resolved relative to it. Returns a descriptor (close-on-exec, read-only) of the
- * analysis: the cached file, or a sealed memfd if nothing can be cached. It has passed
- * pb_analysis_check().
+ * analysis: the cached file, or a sealed memfd if nothing can be cached. The analysis
+ * has passed pb_analysis_check().
  *
- * Errors: -ENOEXEC not an ELF64 x86-64 program or library, or a broken one;
- * -ENOMEM, -EFBIG, -EIO, and the errors of read, memfd_create, ... err gets one line without path
- * and full stop.
+ * Errors: -ENOEXEC (the file is not an ELF64 x86-64 program or library, or is broken), -ENOMEM,
+ * -EFBIG, -EIO, and the errors of read, memfd_create, ... err receives one line of text, without
+ * path or full stop.
  */
 int pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 		   size_t errlen);
 
-/* The same if the analysis is in the cache already, else -1. */
+/* Returns such a descriptor if the analysis is in the cache, else -1. */
 int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o);
 
 /*
- * The file of stubs (abi/stubs.h) of that ELF file, whose analysis is `a`: a descriptor as above,
- * or -errno. A cached file has a path, by which profilers find its unwind tables. Without the ELF
- * file (elf_fd is -1) these tables have no rows for displaced code.
+ * Returns a descriptor, as above, of the file of stubs (abi/stubs.h) of an ELF file, or -errno. `a`
+ * is the analysis of the ELF file. If the file of stubs is cached, profilers find its unwind tables
+ * by its path. Without the ELF file (elf_fd is -1) these tables have no rows for displaced code.
  */
 struct pb_analysis;
 int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o,
 		    const struct pb_analysis *a);
 
-/* Starts reading from disk what the analysis (or, with code_only, writing the text) will read
- * of the file: at most max bytes. Returns how many, without waiting for them. */
+/* Makes the kernel read ahead the bytes of the file that its analysis will need; with code_only,
+ * those that patching its text will need. At most max bytes. Returns their number without waiting
+ * for the disk. */
 uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif

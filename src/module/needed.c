@@ -15,7 +15,7 @@
 #include "module/elf/elf_file.h"
 #include "module/elf/vec.h"
 
-#define MAX_FILES 1024	/* of one program, so that a loop of names ends */
+#define MAX_FILES 1024	/* of one program: a bound, for hostile files */
 
 typedef PB_VEC(char *) list;
 
@@ -106,7 +106,8 @@ static bool try_dir(char *out, const char *dir, size_t len, const char *name)
 	return len && n < PATH_MAX && is_elf(out);
 }
 
-/* "a:b", with $ORIGIN and ${ORIGIN} for the directory of the file `of`. */
+/* Looks for name in dirs, a list such as "a:b". $ORIGIN and ${ORIGIN} mean the directory of the
+ * file `of`. */
 static bool try_path_list(char *out, const char *dirs, const char *of, const char *name)
 {
 	const char *slash = strrchr(of, '/');

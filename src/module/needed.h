@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the shared libraries that a program would be loaded with, without running any of it:
- * DT_NEEDED, searched for as ld.so does, in DT_RPATH or DT_RUNPATH ($ORIGIN), LD_LIBRARY_PATH, the
- * directories of /etc/ld.so.conf and the system's. The result is still a guess: hwcaps, ld.so's
- * cache and LD_PRELOAD are not considered.
+ * Finds the shared libraries that a program would be loaded with, without running any of it. It
+ * follows DT_NEEDED and searches where ld.so does: DT_RPATH or DT_RUNPATH ($ORIGIN),
+ * LD_LIBRARY_PATH, the directories of /etc/ld.so.conf and the system's. The result is still a
+ * guess: hwcaps, ld.so's cache and LD_PRELOAD are not considered.
  *
  * Context: any ordinary thread.
  */
@@ -15,6 +15,6 @@ struct pb_needed_ops {
 	void (*missing)(void *arg, const char *name, const char *needed_by);
 };
 
-/* The program itself isn't reported. -ENOMEM, or what opening it returns. */
+/* The program itself isn't reported. Returns 0, -ENOMEM, or the error of opening the program. */
 int pb_module_needed(const char *path, const struct pb_needed_ops *ops, void *arg);
 #endif

@@ -12,7 +12,7 @@
 #include "module/module.h"
 
 #define MAX_PHDRS	64
-#define TAIL		(64u << 10)	/* at the end: section headers, the debug link */
+#define TAIL		(64u << 10)	/* the file's end: section headers, the debug link */
 
 static uint64_t ask(int fd, uint64_t from, uint64_t len, uint64_t max)
 {

@@ -15,7 +15,8 @@ struct pb_an;
 /* *blob is malloc'd. */
 int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t *size,
 	       const char **why);
-/* The same of bytes in memory, which were malloc'd and are freed here; no debug files. */
+/* The same for bytes in memory, without debug files. The bytes come from malloc() and are freed
+ * here. */
 int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
 		      uint8_t **blob, size_t *size, const char **why);
 

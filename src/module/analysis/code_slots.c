@@ -4,13 +4,14 @@
  * are displaced into a copy, five for the jump to the copy, five for the slot (struct pb_recipe in
  * abi/analysis.h draws it).
  *
- * It must be certain where instructions begin, and that no jump leads between them, far after an
- * entry too. So displaced code lies
+ * The code may be far from an entry. It must be certain where its instructions begin, and that no
+ * jump leads into the middle of the ten bytes. So displaced code lies
  *
  *   - in a function whose whole code an FDE covers and decoding confirms, between the entry and
  *     the first instruction that does not fall through;
- *   - where addresses are taken of landing pads and in switches' tables only, and no jump has a
- *     computed target: all targets are known, and none is among the ten bytes but the first;
+ *   - in a function that has no computed jump, and in which no address is taken except in tables of
+ *     landing pads and of switches. All targets are then known, and none of the ten bytes except
+ *     the first may be one;
  *   - outside of windows, slots, other displaced code and calls that become nops;
  *   - where there is no call: its return would be mispredicted each time.
  */
@@ -19,7 +20,8 @@
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-/* From the window to the displaced code; the slot comes PB_JUMP_LEN after its begin. */
+/* How far before and after the window the displaced code may begin. The slot is PB_JUMP_LEN bytes
+ * after that. */
 #define BELOW		(-INT8_MIN - PB_JUMP_SHORT - PB_JUMP_LEN)
 #define ABOVE		(INT8_MAX + PB_JUMP_SHORT - PB_JUMP_LEN)
 #define MAX_HOST	(64u << 10)	/* bytes of a function whose code may be displaced */
@@ -87,7 +89,7 @@ static bool slot_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 	return k->via && from < end && start < to;
 }
 
-/* Is [start, end) free? Windows and slots are near their functions. */
+/* Is [start, end) free? Windows and slots are near their functions, so only these are looked at. */
 static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 {
 	for (long i = pb_fn_lower(an, end + PB_SLOT_REACH); i >= 0; i--) {
@@ -160,7 +162,7 @@ static uint64_t slot_in(struct pb_an *an, struct pb_fn *host, uint64_t window,
 	return 0;
 }
 
-/* The function itself is tried first, so that other functions' places stay free. */
+/* Tries the function's own code first, so that places in other functions stay free. */
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w)
 {
 	uint64_t window = f->addr + f->window, at = 0;
@@ -172,7 +174,7 @@ uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w
 	for (long i = pb_fn_lower(an, window + ABOVE); i >= 0 && !at; i--) {
 		struct pb_fn *host = &an->fns.v[i];
 
-		/* a function that begins earlier may end as late */
+		/* a function that begins earlier may still reach as far */
 		if (host->addr + MAX_HOST < window || an->slot_work++ > MAX_WORK)
 			break;
 		if (host != f && host->addr + host->size + BELOW > window && is_host(an, host))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Jumps through registers and memory, for exits.c: which of them stay in their function (a
- * switch's table, a computed goto), which leave it (a tail call), and of which nothing is certain.
+ * Classifies jumps through registers and memory, for exits.c: a jump stays in its function (a
+ * switch's table, a computed goto), leaves it (a tail call), or nothing is certain of it.
  *
  * The instructions that compute the target decide. They are found by going back from the jump to
  * the definition of its register, and from there to the definitions that it uses:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
- *                                               the same, without optimisation
+ *                                               the same in unoptimised code
  *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *                                               offsets from a label
  *   jmp *table(,%i,8), mov (%b,%i,8),%x         pointers
@@ -135,8 +135,8 @@ static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisR
 	return true;
 }
 
-/* The same as is_offset() without optimisation: base is the table's address once more, and x was
- * loaded from it at 4 * i, which stands in a register of its own, and then widened. */
+/* is_offset() for unoptimised code: base holds the table's address. x was loaded from the table at
+ * 4 * i, which is in a register of its own, and then sign-extended. */
 static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	uint64_t table = address_in(s, addr, base), at;
@@ -170,7 +170,7 @@ static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegiste
 	return true;
 }
 
-/* The target is this word of memory. */
+/* The target is read from this memory operand. */
 static void of_memory(struct slice *s, const ZydisDecodedOperandMem *m)
 {
 	if (m->base == ZYDIS_REGISTER_RIP) {

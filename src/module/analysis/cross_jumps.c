@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Jumps from one FDE's code into another's, sorted by target, for exits.c: whether a piece of code
- * without a name is a function or a part of one depends on all jumps that lead to it.
+ * Sorts and searches the jumps from one FDE's code into another's by target, for exits.c. A piece
+ * of code without a name may be a function or a part of one: all jumps that lead to it decide.
  */
 #include "module/analysis/stages.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Opens the symbol tables that are kept apart from a file: the debug file of its build-id or debug
- * link, and the mini debug info (.gnu_debugdata) inside it. A file without any is no error.
+ * link, and the mini debug info (.gnu_debugdata) inside it. A file without either is no error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int open_by_build_id(struct pb_elf *e)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* The link's file name and, after it, aligned to 4, the CRC of the file. */
+/* The file name in the debug link. The debug file's CRC follows it, aligned to 4 bytes. */
 static const char *debug_link(struct pb_elf *e, uint32_t *crc)
 {
 	const Elf64_Shdr *sh = pb_elf_section(e, ".gnu_debuglink");

@@ -55,7 +55,7 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* The next FDE's start. */
+/* The start of the first FDE after addr. */
 static uint64_t next_fde(const struct pb_cfi *cfi, uint64_t addr)
 {
 	size_t low = 0, high = cfi->fdes.n;
@@ -120,7 +120,7 @@ static struct piece *piece_of(const struct depths *d, uint64_t addr)
 
 /* ---- one instruction -------------------------------------------------------------- */
 
-/* The number, as in instructions, of the general register that reg is part of. */
+/* The number, as instructions encode it, of the general register that reg is part of. */
 static uint8_t number(ZydisRegister reg)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
@@ -161,7 +161,8 @@ static bool is_reg64(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->size == 64;
 }
 
-/* The CFA's offset from rsp, or from the register that the instruction sets, after it. */
+/* The CFA's offset from rsp, or from the register that the instruction sets, after the
+ * instruction. */
 static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i,
 		     const ZydisDecodedOperand *o)
 {
@@ -295,7 +296,7 @@ static void put_sleb(struct pb_an *an, int64_t v)
 	}
 }
 
-/* DWARF's number of the register: the first eight come in another order there. */
+/* DWARF's number of the register. DWARF has the first eight in another order. */
 static uint8_t dwarf_reg(uint8_t reg)
 {
 	static const uint8_t of[8] = { 0, 2, 1, 3, 7, 6, 4, 5 };
@@ -315,7 +316,7 @@ static void put_cfa(struct pb_an *an, uint8_t reg, int32_t off)
 	put_sleb(an, off);
 }
 
-/* The CFA at the piece's byte: reg + cfa. Returns whether an instruction begins there. */
+/* The CFA at byte `off` of the piece: *reg + *cfa. Returns whether an instruction begins there. */
 static bool row_at(const struct depths *d, const struct piece *p, uint64_t off, uint8_t *reg,
 		   int32_t *cfa)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the file of abi/analysis.h from what the stages found: one block of bytes with offsets,
- * that the agent maps read-only. It depends on nothing but the ELF file.
+ * Writes the file of abi/analysis.h from what the stages found. It is one block of bytes with
+ * offsets, so that the agent can map it read-only. Nothing in it depends on the machine or the
+ * process that made it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static bool same_name(const struct pb_cand *a, const struct pb_cand *b)
 	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
-/* Adds the names after the best one. .symtab and .dynsym mostly repeat each other, and equal names
+/* Adds all names but the best, c[0]. .symtab and .dynsym mostly repeat each other, and equal names
  * with the same binding are neighbours. */
 static uint32_t add_aliases(text *t, const struct pb_cand *c, size_t n)
 {
@@ -77,8 +78,8 @@ static void fill_func(const struct pb_an *an, const struct pb_fn *f, struct pb_f
 	}
 }
 
-/* Not for secrets: distinguishes files without a build-id. Two streams of
- * multiply-and-fold over the whole file. */
+/* Identifies a file that has no build-id; not cryptographic. Two streams of multiply-and-fold over
+ * the whole file. */
 static void hash_file(struct pb_elf *e, uint8_t out[16])
 {
 	uint64_t h[2] = { 0x9e3779b97f4a7c15ull ^ e->size, 0xc2b2ae3d27d4eb4full };
@@ -155,7 +156,7 @@ static uint64_t place(uint64_t *at, uint64_t size)
 	return offset;
 }
 
-/* Where the tables of exits lie. */
+/* Decides where the tables of exits lie. */
 static void place_exits(const struct pb_an *an, struct pb_analysis *a, uint64_t *at)
 {
 	const struct pb_exit_tables *t = &an->exit_tables;

@@ -2,7 +2,7 @@
 /*
  * Decides for one address whether a window of exits may begin there, for exit_windows.c and
  * exit_shared.c, which choose the addresses to try. The idea: a bit for each byte of code says
- * that a window, a slot or displaced code has it, so that no two of them overlap.
+ * whether a window, a slot or displaced code occupies it, so that no two of them overlap.
  */
 #include <string.h>
 #include "module/analysis/exit_placer.h"
@@ -73,7 +73,7 @@ bool pb_placer_endbr(const struct pb_an *an, uint64_t addr)
 	return r->size - off >= sizeof(endbr) && !memcmp(r->bytes + off, endbr, sizeof(endbr));
 }
 
-/* Are the bytes of the window after the exit padding? Zeros are not: they may be data. */
+/* Are the window's bytes after the exit padding? Zeros don't count: they may be data. */
 static bool is_padding(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t start)
 {
 	const struct pb_range *r = pb_range_find(p->an, start);

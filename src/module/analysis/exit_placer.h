@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the search for windows of exits (exit_windows.c, exit_shared.c) is made of: which bytes
- * are taken, whether a window may begin at an address, and keeping one that may.
+ * The steps of the search for windows of exits (exit_windows.c, exit_shared.c): marking bytes as
+ * taken, testing whether a window may begin at an address, and keeping a window.
  *
  * Context: any thread; part of one analysis (stages.h).
  */
@@ -19,13 +19,13 @@ struct pb_placer {
 	size_t gap;			/* gaps before this one are out of reach */
 };
 
-/* Does any window, slot or displaced code have a byte of [start, end)? */
+/* Does any window, slot or displaced code occupy a byte of [start, end)? */
 bool pb_placer_used(const struct pb_an *an, uint64_t start, uint64_t end);
 /* Marks [start, end) as taken or as free. */
 void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used);
-/* Adds the recipe to the file's; returns where it begins. */
+/* Adds the recipe to those of the file; returns its offset. */
 uint32_t pb_placer_recipe(struct pb_an *an, const struct pb_window_out *w);
-/* Does an endbr64 stand there, so that an indirect branch may lead to this very instruction? */
+/* Is the instruction at addr an endbr64? Then an indirect branch may lead to it. */
 bool pb_placer_endbr(const struct pb_an *an, uint64_t addr);
 /* Does control reach the instruction? Code that it never reaches may be data. */
 bool pb_placer_alive(struct pb_placer *p, uint64_t addr, uint32_t unit);

@@ -6,14 +6,15 @@
  *   second site   e9 d0 d1 d2 d3	jmp rel32
  *
  * The jump that replaces the `ret` takes its displacement from the first four bytes of the jump
- * that replaces what comes after (abi/analysis.h, struct pb_recipe). So there must be a jump
- * after it: SHARED displaces the code there for one, NEXT uses the jump of an entry or of other
- * exits. A NEXT window needs the other one's text, so functions list both (`on`).
+ * that replaces the code after it (abi/analysis.h, struct pb_recipe). So a jump must follow the
+ * `ret`. A SHARED window displaces the code there to put one in. A NEXT window uses the jump of an
+ * entry or of another window of exits. It needs that window's patched text, so functions list both
+ * windows (`on`).
  */
 #include "abi/analysis_access.h"
 #include "module/analysis/exit_shared.h"
 
-/* The jump after the exit replaces code that runs on: that code is displaced for it. */
+/* Displaces the code after the exit to put the second jump there. */
 static bool share_with_code(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
@@ -37,7 +38,7 @@ static bool share_with_code(struct pb_placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
-/* The jump after the exit is that of the next function's entry. */
+/* Uses the jump of the next function's entry as the second jump. */
 static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
@@ -54,8 +55,8 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
-/* The window of exits that begins at addr or a little after it and has a jump of its own, or -1.
- * *last is the exit that ends it. */
+/* The first window of exits that begins at addr, or at most PB_WINDOW_MAX bytes later, and has a
+ * jump of its own; -1: none. *last is the exit that ends it. */
 static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_exit **last)
 {
 	struct pb_an *an = p->an;
@@ -79,7 +80,8 @@ static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_
 	return found;
 }
 
-/* The jump after the exit is that of other exits, whose window is made to begin there. */
+/* Uses the jump of a window of other exits as the second jump. That window is made to begin right
+ * after the exit. */
 static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;

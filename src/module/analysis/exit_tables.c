@@ -3,7 +3,7 @@
  * Makes the file's tables of exits (abi/analysis.h): for each function all of whose exits can be
  * hooked, the list of windows that hold them; and the windows that any such function needs.
  * Windows that no function needs are left out. If an entry's window became longer to hold exits,
- * the longer one replaces the function's.
+ * the longer window replaces the function's.
  */
 #include <errno.h>
 #include "module/analysis/exits_priv.h"
@@ -15,7 +15,7 @@ struct maker {
 	struct pb_an *an;
 	struct pb_exit_tables *t;
 	uint32_t *units;	/* units of one function that are still to be listed */
-	uint32_t *unit_seen, *window_seen;	/* the function, from 1, that listed it last */
+	uint32_t *unit_seen, *window_seen;	/* the function that listed it last, from 1 */
 	uint32_t *place;	/* of each window, its index in the file; NONE: not needed */
 };
 
@@ -145,7 +145,7 @@ static int by_addr(const void *a, const void *b)
 	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
 }
 
-/* Windows do not overlap: sorted by address, exits come in the order of their windows. */
+/* Windows do not overlap, so exits sorted by address come in the order of their windows. */
 static void put_exits(struct maker *m)
 {
 	struct pb_an *an = m->an;
@@ -170,7 +170,7 @@ static void put_exits(struct maker *m)
 	pb_vec_free(&order);
 }
 
-/* Entries whose window holds exits get that longer window. */
+/* Gives entries whose window holds exits that longer window. */
 static void lengthen_entries(struct maker *m)
 {
 	struct pb_an *an = m->an;

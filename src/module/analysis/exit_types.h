@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The exits of functions as the stages of an analysis know them: the instructions that leave, and
- * the windows that hold them. The rules and their reasons: doc/design/returns.md.
+ * How the stages of an analysis describe exits: the instructions that leave a function, and the
+ * windows that hold these instructions. doc/design/returns.md has the rules and their reasons.
  *
  * A unit is the code of one FDE. A function's exits are those of its own unit and of all units
  * that its code jumps into.
@@ -15,15 +15,15 @@
 #include "abi/analysis.h"
 #include "module/elf/vec.h"
 
-/* Besides those of enum pb_exit_kind. */
+/* More values of pb_fn_exit.kind, besides those of enum pb_exit_kind. */
 enum {
-	PB_EXIT_FALL = PB_NR_EXIT_KINDS, /* the unit's last instruction runs on into what follows */
+	PB_EXIT_FALL = PB_NR_EXIT_KINDS, /* control falls through the end of the unit */
 	PB_EXIT_UNDECODED,	/* bytes that are no instruction */
 };
 
 struct pb_fn_exit {
 	uint64_t addr;
-	uint64_t run;		/* begin of the straight line of instructions that ends here */
+	uint64_t run;		/* start of the straight-line code that ends here */
 	uint64_t target;	/* JMP, JCC, FALL: the target */
 	uint32_t unit;		/* the FDE's index */
 	int32_t cfa_off;
@@ -32,7 +32,7 @@ struct pb_fn_exit {
 	bool live;		/* control can reach it */
 	uint8_t kind, len;
 	bool exit;		/* it leaves the function: a return or a tail jump */
-	bool displaced;		/* for a slot in code; that copy is not hooked */
+	bool displaced;		/* for a code slot; the copy is not hooked */
 	uint8_t how;
 	uint8_t why;		/* if it is not hooked: enum pb_inexit */
 	uint32_t window;	/* the index of its window */
@@ -49,15 +49,15 @@ typedef PB_VEC(struct pb_exit_edge) pb_edge_vec;
 struct pb_an_window {
 	uint64_t start;
 	uint8_t len;
-	uint8_t how;		/* enum pb_exit_how, but JOINED */
+	uint8_t how;		/* enum pb_exit_how, except JOINED */
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
 	int16_t via;
-	int32_t fn;		/* ENTRY: whose */
-	int32_t on;		/* NEXT: the window whose jump it shares; -1: an entry's */
+	int32_t fn;		/* ENTRY: the function's index; else -1 */
+	int32_t on;		/* NEXT: the window whose jump it shares; -1: an entry's jump */
 	uint32_t recipe;
 };
 
-/* As in the file (abi/analysis.h). */
+/* The tables of exits as in the file (abi/analysis.h). */
 struct pb_exit_tables {
 	PB_VEC(struct pb_exit_window) windows;
 	PB_VEC(struct pb_window_exit) exits;

@@ -12,8 +12,8 @@
  *   CODE_SLOT       padding, or in code that is displaced for it
  *   SHARED, NEXT    a jump of which only the first byte is the exit's own (exit_shared.c)
  *
- * Entries have chosen their windows and slots before, and keep them. PADDING_SLOT and the
- * following come after all others are placed, so that they take only what nothing else needs.
+ * Entries got their windows and slots in an earlier stage, and keep them. The last four kinds are
+ * tried only when all other windows are placed, so that they take only what nothing else needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* the farthest slot before a window's start */
 #define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* and after it */
 
-/* Marks what entries have taken. */
+/* Marks the bytes that entries have taken. */
 static void mark_entries(struct pb_an *an)
 {
 	for (size_t i = 0; i < an->fns.n; i++) {
@@ -44,8 +44,8 @@ static void mark_entries(struct pb_an *an)
 }
 
 
-/* The instruction before addr, if it is the only way to addr: it falls through, and no branch
- * leads to addr. Else 0. */
+/* The instruction before addr, if control reaches addr only from there: the instruction falls
+ * through, and no branch leads to addr. Else 0. */
 static uint64_t step_back(struct pb_placer *p, uint64_t addr, uint64_t floor)
 {
 	const struct pb_range *r = pb_range_find(p->an, addr);
@@ -61,7 +61,7 @@ static uint64_t step_back(struct pb_placer *p, uint64_t addr, uint64_t floor)
 	return before;
 }
 
-/* The original bytes of a slot follow the recipe, as an entry's do. */
+/* Appends the slot's original bytes to the recipe, as for an entry. */
 static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 {
 	static const uint8_t zeros[8];
@@ -70,7 +70,7 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* A recipe that replaces another is followed by the same: the slot's bytes or a second recipe. */
+/* Copies what follows w's old recipe (the slot's bytes, or a second recipe) after the new one. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
@@ -92,7 +92,7 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && !an->fns.v[i].refused ? &an->fns.v[i] : NULL;
 }
 
-/* The window of f's entry, added to the windows of exits. */
+/* The window of f's entry, which is added to the windows of exits. */
 static struct pb_an_window *entry_window(struct pb_placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;
@@ -130,6 +130,7 @@ static bool is_inside(struct pb_placer *p, struct pb_fn_exit *e)
 	return w && join(p, e, w);
 }
 
+/* Finds a window that begins at one of at[], with as little padding as possible. */
 static bool own_window(struct pb_placer *p, struct pb_fn_exit *e, const uint64_t *at, unsigned n)
 {
 	uint64_t end = e->addr + e->len;
@@ -181,7 +182,8 @@ static bool lengthen(struct pb_placer *p, struct pb_fn_exit *e)
 	return join(p, e, w);
 }
 
-/* Where a window that ends in the exit may begin, the exit itself first; returns how many. */
+/* Collects the addresses where a window that ends in the exit may begin, the exit itself first.
+ * Returns their number. */
 static unsigned candidates(struct pb_placer *p, const struct pb_fn_exit *e,
 			   uint64_t at[MAX_CANDIDATES])
 {
@@ -197,9 +199,9 @@ static unsigned candidates(struct pb_placer *p, const struct pb_fn_exit *e,
 	return n;
 }
 
-/* In a short function the entry's window can go on up to the exit: the call then needs no jump
- * back to the text, and none out of it again. (A function whose calls the compiler's own hooks
- * report has no jump at its entry.) */
+/* Makes the entry's window reach up to the exit, in a short function. A call then needs no jump
+ * back to the text, and none out of it again. (A PB_SITE_CYG function has no jump at its entry: the
+ * compiler's own hooks report its calls.) */
 static bool in_entry(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	const struct pb_fn *f = entry_before(p->an, e->addr);
@@ -232,10 +234,10 @@ static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 		uint64_t at = g.addr;
 		long u = inside ? pb_cfi_find(&an->cfi, at) : -1;
 
-		/* where nothing is certain of the code, a jump may lead into its padding */
+		/* if the unit has a reason, an unknown jump may lead into its padding */
 		if (inside && (u < 0 || an->units[u]))
 			continue;
-		/* cut at what is used, or the target of a jump */
+		/* leave out used bytes, and all bytes from a jump's target on */
 		for (uint64_t a = g.addr; a <= g.end; a++) {
 			bool taken = a == g.end || pb_bit_test(r->used, a - r->addr);
 			bool target = a < g.end && pb_bit_test(r->reached, a - r->addr);
@@ -279,8 +281,8 @@ static uint64_t padding_slot(struct pb_placer *p, uint64_t window)
 	return 0;
 }
 
-/* Where code can be displaced for a slot within reach of the window, or 0. *second is how. The slot
- * comes after the jump to the displaced code. */
+/* The address of code that can be displaced for a slot within reach of the window, or 0. *second is
+ * that code's window. The slot comes after the jump to the displaced code. */
 static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window_out *second)
 {
 	struct pb_an *an = p->an;

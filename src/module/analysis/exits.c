@@ -10,7 +10,7 @@
  *               function (foo.cold), or to code that functions share
  *   a reason    why nothing is certain of the unit (enum pb_inexit)
  *
- * A reason holds for every unit with an edge to its unit, and for those before them in turn. The
+ * A reason also holds for every unit with an edge to the reason's unit, and so on backwards. The
  * rules and the proof: doc/design/returns.md.
  */
 #include <errno.h>
@@ -53,8 +53,8 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 }
 
 /* Does a branch lead into the middle of a decoded instruction? Then it is not certain which
- * bytes are code. To the byte after a lock prefix a branch may lead: code jumps over the
- * prefix where there is one thread. */
+ * bytes are code. The byte after a lock prefix is an exception: code with one thread jumps over
+ * the prefix. */
 static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
 {
 	const struct pb_range *r = pb_range_find(an, f->start);
@@ -89,8 +89,8 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* Only jumps of one unit lead there, and it has no name: it is not a function but a part of that
- * unit that the compiler moved away, with no frame left. */
+/* Is f not a function, but a part of the unit that the compiler moved away and that has no frame
+ * left? Then f has no name, and only jumps of that unit lead to it. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
@@ -105,7 +105,7 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 	return true;
 }
 
-/* Is the frame at the jump the frame that the other unit's CFI gives for its target? */
+/* Does the CFI of the unit `to` give the jump's target the frame that there is at the jump? */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -119,7 +119,7 @@ static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struc
 	       (cur.row.cfa_off == e->cfa_off || e->cfa_reg == PB_REG_NONE);
 }
 
-/* Code that runs on through padding reaches the code after it. */
+/* Skips padding: code that falls into padding reaches the code after it. */
 static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);
@@ -136,7 +136,7 @@ static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 	return addr;
 }
 
-/* The unit's code continues in another unit, at `target`, without an exit. */
+/* Notes that code of the unit `from` continues in the unit `to`, at `target`, without an exit. */
 static void add_edge(struct search *s, uint32_t from, uint32_t to, uint64_t target)
 {
 	long i = pb_fn_lower(s->an, target);
@@ -170,7 +170,7 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
 
-/* Is the address taken of a place within the unit other than a function's start? */
+/* Is the address of any place within the unit taken, other than a function's start? */
 static bool has_labels(struct pb_an *an, uint32_t unit)
 {
 	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
@@ -180,8 +180,8 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	if (pb_exit_work(an, fde->end - fde->start))
 		return true;
 
-	/* in a program at a fixed address a number may be an address by chance: then no
-	 * instruction begins there */
+	/* in a program at a fixed address, any number may be an address by chance: it counts
+	 * only if an instruction begins there */
 	for (uint64_t at = fde->start + 1; at < fde->end; at++)
 		if ((pb_bit_test(r->called, at - r->addr) ||
 		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
@@ -190,7 +190,7 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	return false;
 }
 
-/* Does an array of pointers lead into the unit? */
+/* Does one of the table's first pointers lead into the unit? */
 static bool leads_back(struct pb_an *an, uint64_t table, uint32_t unit)
 {
 	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
@@ -231,7 +231,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 				    has_labels(s->an, e->unit);
 		if (!goes_on && e->gone && !c.on_stack)
 			e->exit = true;
-		/* all pointers, and so all targets, are known; but does the jump leave? */
+		/* the targets are known, as all pointers are; but not whether the jump leaves */
 		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
 			flag(s, e->unit, PB_INEXIT_COMPUTED);
 		return;
@@ -242,7 +242,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 
 static void classify(struct search *s, struct pb_fn_exit *e)
 {
-	/* its bytes may not even be there */
+	/* the unit's bytes may not even be in the file */
 	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
 	e->live = true;
@@ -281,7 +281,8 @@ static int by_from(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* The index of the first edge to, or from, the unit, in edges sorted so. */
+/* The index of the first edge to the unit, in edges sorted by `to`; or of the first edge from it,
+ * in edges sorted by `from`. */
 static size_t edge_lower(const pb_edge_vec *v, uint32_t unit, bool to)
 {
 	size_t low = 0, high = v->n;
@@ -311,7 +312,7 @@ static void sort_edges(struct search *s)
 	pb_vec_sort(&s->an->edges, by_from);
 }
 
-/* Spreads reasons against the direction of the edges. From then on a unit has only one. */
+/* Spreads reasons against the direction of the edges. A unit with a reason of its own keeps it. */
 static void spread(struct search *s)
 {
 	struct pb_an *an = s->an;
@@ -340,8 +341,8 @@ long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f)
 	return f->fde >= 0 ? f->fde : pb_cfi_find(&an->cfi, f->addr);
 }
 
-/* Chooses the units whose exits are to be hooked: the units of functions without a reason, and all
- * units that edges lead to from there. (Those have no reason either.) */
+/* Chooses the units whose exits are to be hooked: each function's unit, unless it has a reason, and
+ * all units that edges lead to from there. (These have no reason either: it would have spread.) */
 static void want(struct search *s)
 {
 	struct pb_an *an = s->an;
@@ -446,7 +447,7 @@ static void find_reasons(struct search *s)
 	}
 	for (size_t i = 0; i < an->exits.n; i++)
 		classify(s, &an->exits.v[i]);
-	/* several functions in one unit: the sweep does not note jumps between them */
+	/* if a unit holds several functions, the sweep has not noted jumps between them */
 	for (size_t i = 0; i < an->fns.n; i++) {
 		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
 

@@ -9,7 +9,7 @@
 /* Where a jump through a register or memory takes its target from. */
 enum pb_computed_how {
 	PB_COMPUTED_UNKNOWN,
-	PB_COMPUTED_SLOT,	/* a word at a fixed place: the GOT's, a variable */
+	PB_COMPUTED_SLOT,	/* a word at a fixed address: in the GOT, a variable */
 	PB_COMPUTED_POINTER,	/* a pointer from somewhere */
 	PB_COMPUTED_POINTERS,	/* an array of pointers */
 	PB_COMPUTED_OFFSETS,	/* an array of offsets from the array itself */
@@ -19,13 +19,13 @@ enum pb_computed_how {
 struct pb_computed {
 	enum pb_computed_how how;
 	uint64_t table;		/* POINTERS, LABELS: address of the array, 0 if unknown */
-	uint64_t label;		/* LABELS: what is added */
-	bool on_stack;		/* the jump reads its target from the stack, where a stub keeps
-				 * words of its own, below rsp */
+	uint64_t label;		/* LABELS: the address that offsets are added to */
+	bool on_stack;		/* the jump reads its target from the stack. It may be below
+				 * rsp, where a stub keeps words of its own */
 };
 
-/* Counts the steps of searches in the code around. True: more than any real file needs; a file
- * made for the purpose could take forever. */
+/* Counts the steps of searches around exits. True: more than any real file needs, so the search
+ * must end. A hostile file could make it take forever. */
 #define PB_EXIT_WORK	(256u << 20)
 static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 {
@@ -35,7 +35,7 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 
 /* computed.c */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
-/* Of an instruction that touches the return slot: does it write there, or take its address? */
+/* Does the instruction, which touches the return slot, write to it or take its address? */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* Does the unit take the address of a table of offsets that lead into it? */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the sweep notes for the search for exits (exits.c): where each instruction of code with an
- * FDE begins, and each instruction there through which control may leave the FDE's code. In
- * passing it compares the CFI with pushes, pops and sums: a table that contradicts the code proves
- * nothing.
+ * FDE begins, and each instruction there through which control may leave the FDE's code. It also
+ * compares the CFI with pushes, pops and sums: a table that contradicts the code proves nothing.
  *
  * Context: the sweep's threads, each with a struct pb_flow of its own. They share the bitmaps of
  * starts and the units' flags, in which bits are only ever set.
@@ -18,11 +17,11 @@ struct pb_flow {
 	struct pb_an *an;
 	const struct pb_range *range;
 	long fde;			/* of the piece, or -1: nothing is noted */
-	uint64_t run;			/* begin of the straight line of instructions */
-	bool live;			/* something vouches for the run's start */
+	uint64_t run;			/* start of the current straight-line code */
+	bool live;			/* a symbol or an FDE says that the run's start is code */
 	bool dead;			/* only padding since the run's start */
 	uint64_t word_at, word;		/* starts that are not in the bitmap yet */
-	uint64_t expect_at;		/* there the CFA must be rsp + expect_off */
+	uint64_t expect_at;		/* at this address the CFA must be rsp + expect_off */
 	int64_t expect_off;
 	int64_t saved[16];		/* CFA - rsp at the time rsp was copied to the register */
 	uint64_t last;			/* the last instruction */
@@ -44,7 +43,7 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
  * code. */
 void pb_flow_collect(struct pb_flow *f);
 
-/* The next instruction of a piece with an FDE. Of most only the start is noted. */
+/* The next instruction of a piece with an FDE. Of most instructions only the start is noted. */
 static inline void pb_flow_insn(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 				const struct pb_cfi_row *row)
 {

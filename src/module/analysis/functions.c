@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-#define FUNCTION_ALIGN 16	/* compilers align functions so, and no other code */
+#define FUNCTION_ALIGN 16	/* compilers align functions to this, but no other code */
 
 static unsigned underscores(const struct pb_cand *c)
 {
@@ -37,7 +37,7 @@ static int by_quality(const void *a, const void *b)
 	return memcmp(x->name, y->name, min);
 }
 
-/* Is the return address on top of the stack at addr? Without CFI it is taken to be. */
+/* Is the return address on top of the stack at addr? Without CFI it is assumed to be. */
 static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefined)
 {
 	long i = pb_cfi_find(&an->cfi, addr);
@@ -146,7 +146,7 @@ static void from_fde(struct pb_an *an, size_t i)
 		return;
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
-	/* a stripped loader's resolver looks like its other functions */
+	/* in a stripped loader the resolver can't be told from other functions */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);
@@ -196,7 +196,7 @@ static void make_barriers(struct pb_an *an)
 	an->barriers.n = n;
 }
 
-/* A function of unknown size ends where the next thing starts. */
+/* A function of unknown size ends at the next barrier. */
 static void bound_sizes(struct pb_an *an)
 {
 	for (size_t i = 0; i < an->fns.n; i++) {

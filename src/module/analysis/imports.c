@@ -3,7 +3,7 @@
  * Reads the dynamic relocations. They say which pointers lead to the compiler's hooks, which code
  * has its address taken, which functions resolve IFUNCs, what the record sections contain once
  * loaded, and which text the loader rewrites. A program at a fixed address has its pointers in
- * place, and every aligned word that could be one counts.
+ * place, without relocations: every aligned word that could be a pointer counts.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 	return false;
 }
 
-/* An address that the loader will store at `at`. */
+/* Notes that the loader will store the address `value` at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
 	/* a record says where a call or a nop is, not that control reaches it */
@@ -78,7 +78,7 @@ static void rela_table(struct pb_an *an, const Elf64_Rela *r, uint64_t n)
 		one_rela(an, &r[i], &syms);
 }
 
-/* Packed relative relocations: an address, then bitmaps of the 63 words after. */
+/* Packed relative relocations: an address, then bitmaps of 63 words each that follow it. */
 static void relr_table(struct pb_an *an, const uint64_t *r, uint64_t n)
 {
 	uint64_t next = 0;

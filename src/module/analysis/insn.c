@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * An entry of the tables says with which of the prefixes 66, f3, f2 the opcode is known (N: without
- * any of them), and what comes after the opcode. An opcode may be here only if every combination of
- * the bits that are not looked at is an instruction.
+ * A table entry says with which of the prefixes 66, f3, f2 the opcode can be decoded (N: without
+ * any of them), and what comes after the opcode. An opcode may be in a table only if it is a valid
+ * instruction for every value of the bits that are not looked at.
  */
 #define N	1		/* without a prefix */
 #define P66	2
@@ -125,7 +125,7 @@ static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 	return p;
 }
 
-/* Opcodes of which ModRM.reg or REX is a part. False: not known. */
+/* Handles opcodes that ModRM.reg or REX is a part of. False: can't be decoded here. */
 static bool look_at_group(struct pb_insn *i, uint8_t op, uint8_t rex, uint16_t *e)
 {
 	switch (op) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the sweep needs to know of an instruction: less than a decoder returns, and so in a tenth
- * of the time. A table here decodes the frequent opcodes, Zydis all others. The table's test
- * compares it with Zydis.
+ * What the sweep needs to know of an instruction. It is less than a decoder returns, and so takes a
+ * tenth of the time. A table decodes the frequent opcodes, Zydis all others. The table's test
+ * compares the table with Zydis.
  *
  * Context: any thread.
  */
@@ -37,7 +37,7 @@ struct pb_insn {
 	uint64_t imm[2];
 };
 
-#define PB_INSN_LOCK	0xf0	/* a prefix that code jumps over where there is one thread */
+#define PB_INSN_LOCK	0xf0	/* a prefix that code with one thread jumps over */
 #define PB_INSN_INT3	0xcc
 #define PB_INSN_RET_POPS	0xc2	/* ret N */
 #define PB_INSN_MOV_FROM_REG	0x89	/* as opcode, with ModRM */
@@ -46,7 +46,7 @@ struct pb_insn {
 #define PB_INSN_REX_X	2
 #define PB_INSN_REX_B	1
 
-/* Decodes the instruction at p, where avail bytes may be read. False: these bytes are none. */
+/* Decodes the instruction at p, where avail bytes may be read. False: they are no instruction. */
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
 /* The two halves, for the test. By table: false if the opcode is not in it. */
 bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i);

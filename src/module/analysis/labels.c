@@ -5,8 +5,8 @@
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
- * A difference of two labels means that both lie in one function, so the jump stays there. Its
- * targets decide where windows may be. The sum may be computed far from its jump, so each label of
+ * An offset is the difference of two labels. Both lie in one function, so the jump stays in it. The
+ * targets limit where windows may be. The sum may be computed far from its jump, so each label of
  * a unit is tried with each datum whose address the unit takes. A wrong pair costs a window at
  * worst.
  */
@@ -82,7 +82,7 @@ bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64
 	uint64_t target;
 	unsigned n = 0;
 
-	/* pb_labels_follow() has marked the targets of such a pair */
+	/* pb_labels_follow() has marked the targets of pairs that pass this test only */
 	if (!table || table % 4 || pb_range_find(an, table) || label <= fde->start ||
 	    label >= fde->end)
 		return false;

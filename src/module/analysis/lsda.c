@@ -11,7 +11,7 @@
 
 #define MAX_TABLE (1u << 20)	/* bytes; a call takes 4 to 16 */
 
-/* Returns the bytes read. */
+/* Returns the number of bytes read. */
 static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8_t *p,
 			   uint64_t len)
 {
@@ -31,8 +31,8 @@ static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8
 	while (b.p < b.end && !b.dry) {
 		uint64_t pad;
 
-		encoded(&b, encoding, 0);	/* begin of the calls */
-		encoded(&b, encoding, 0);	/* and their length */
+		encoded(&b, encoding, 0);	/* start of a range of calls */
+		encoded(&b, encoding, 0);	/* length of the range */
 		pad = encoded(&b, encoding, 0);
 		uleb(&b);			/* the types that are caught */
 		if (pad && !b.dry)
@@ -43,7 +43,7 @@ static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8
 
 int pb_lsda_read(struct pb_an *an, const char **why)
 {
-	uint64_t left = an->elf.size;	/* tables don't overlap */
+	uint64_t left = an->elf.size;	/* bytes yet to be read: tables don't overlap */
 
 	(void)why;
 	for (size_t i = 0; i < an->cfi.fdes.n && left; i++) {

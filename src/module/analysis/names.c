@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the analysis knows of functions by their names: the loader's, start code, compilers' hooks,
- * cold parts. Short tables of patterns, searched in order.
+ * Recognises functions by their names: the loader's, start code, compilers' hooks, cold parts. Each
+ * kind has a short table of patterns.
  */
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-/* A pattern matches the whole name, or, with '*' at its end, the name's begin. */
+/* A pattern matches the whole name, or, with '*' at its end, the name's beginning. */
 static bool in_table(const char *const *table, size_t n, const char *name, size_t len)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ static const char *const memtest[] = {
 	"memtest_*",
 };
 
-/* Stubs that a compiler made, `jmp *slot(%rip)`: their runtime reads these bytes when it fills the
+/* Stubs that a compiler made, `jmp *slot(%rip)`. The runtime reads their bytes when it fills the
  * slot (Mono's compiled assemblies, x.dll.so). */
 static const char *const stubs[] = {
 	"plt_*",

@@ -26,7 +26,7 @@ static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
 	return false;
 }
 
-/* Takes from the padding what the window of the function before it has. */
+/* Removes from the padding the bytes that belong to the window of the function before it. */
 static void leave_window(const struct pb_an *an, struct pb_gap *g)
 {
 	long i = pb_fn_lower(an, g->addr);

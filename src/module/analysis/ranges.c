@@ -2,7 +2,8 @@
 /*
  * Finds a file's code: its executable sections, or, in a file without section headers, its
  * executable segments. Each range has bitmaps with a bit for each byte of code, which the later
- * stages share. Also the sorted lists of addresses that stages search.
+ * stages share. This file also searches the sorted lists of
+ * addresses that stages use.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the functions that the compiler prepared for tracing, and how:
+ * Finds the functions that the compiler prepared for tracing, and how it did so:
  *
  *   __mcount_loc                  addresses of calls of mcount or __fentry__, or
  *                                 of the nops in their place (-mrecord-mcount,
  *                                 -mnop-mcount, patchbay recordmcount)
- *   __patchable_function_entries  addresses of the first nop, which may stand
+ *   __patchable_function_entries  addresses of the first nop, which may come
  *                                 before the entry (=16,14)
  *   xray_instr_map                sleds; those of kind 0 are entries
  *   no record                     calls of the hooks, found by the sweep
@@ -120,7 +120,7 @@ static void address_table(struct pb_an *an, const Elf64_Shdr *sh,
 			one(an, addr);
 }
 
-/* Sleds lie on even addresses: one byte of nop may stand before. */
+/* Sleds are at even addresses: a nop of one byte may come before one. */
 static bool at_sled(const struct pb_an *an, const struct pb_fn *f, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
@@ -144,7 +144,7 @@ static void xray_table(struct pb_an *an, const Elf64_Shdr *sh)
 			return;
 		memcpy(&s, p, sizeof(s));
 		if (s.version >= 2)
-			addr += at;	/* counted from the entry itself */
+			addr += at;	/* relative to this field */
 		f = pb_fn_of(an, addr);
 		if (s.kind == XRAY_ENTRY && f && at_sled(an, f, addr))
 			recorded(f, PB_SITE_XRAY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes recipes (relocate.h): what becomes of a displaced instruction.
+ * Writes recipes (relocate.h). A displaced instruction becomes:
  *
  *   nop, compiler's hook call     nothing
  *   disp32(%rip)                  the same, displacement fixed up
@@ -151,7 +151,7 @@ static enum pb_refused call(struct state *s, const uint8_t *bytes)
 {
 	const ZydisDecodedInstruction *i = &s->insn;
 
-	/* what returns would return into the jump */
+	/* the callee would return into the jump */
 	if (s->off + i->length < s->in->jump_len)
 		return PB_REFUSED_CALL;
 	if (i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
@@ -172,7 +172,7 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	uint64_t target = next_addr(s) + (uint64_t)i->raw.imm[0].value.s;
 	uint8_t opcode = i->opcode;
 
-	/* processors disagree on what it does to a branch; and Xeon Phi's VEX branches */
+	/* processors disagree on what prefix 66 does to a branch; VEX branches are Xeon Phi's */
 	if (i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ||
 	    i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return PB_REFUSED_RELOCATE;
@@ -296,8 +296,8 @@ static enum pb_refused pad(struct state *s)
 	return PB_REFUSED_NOT;
 }
 
-/* Does a branch of the window lead into the window's own middle? Its start is allowed: that is a
- * jump to the function, in the copy too. */
+/* Does a branch of the window lead into the window's own middle? A branch to the start is
+ * allowed: it is a jump to the function, in the copy too. */
 static bool branches_inside(const struct state *s)
 {
 	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {

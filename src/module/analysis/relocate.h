@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From instructions that a jump is to replace to a window and the recipe of its stub. A pure
- * function: it sees bytes, their address, and what the caller knows of the code around.
+ * Makes a window, and the recipe of its stub, from the instructions that a jump is to replace. The
+ * result depends only on bytes, their address, and what the caller knows of the code around them.
  *
  * Context: any thread; no state.
  */
@@ -16,7 +16,7 @@ struct pb_window_in {
 	const uint8_t *bytes;	/* at the window's start */
 	uint64_t addr;		/* their link-time address */
 	uint64_t avail;		/* bytes that may be read */
-	unsigned jump_len;	/* what is to go in: PB_JUMP_LEN or PB_JUMP_SHORT */
+	unsigned jump_len;	/* of the jump that goes in: PB_JUMP_LEN, ... */
 	unsigned reach;		/* the window holds at least so many bytes of instructions */
 	uint64_t room;		/* bytes up to the next entry, or more than avail */
 	const struct pb_nop *nops; /* calls that become nops, sorted */
@@ -36,7 +36,7 @@ struct pb_window_out {
 /*
  * Chooses the smallest window of whole instructions that holds a jump and
  * writes its recipe. Returns PB_REFUSED_NOT or why not: SHORT, CROSSES, DECODE,
- * CALL, RELOCATE, BRANCH (from the window itself; the caller knows of other branches).
+ * CALL, RELOCATE, BRANCH (from the window itself; the caller checks other branches).
  *
  * Pairs: one for each displaced instruction, and a last one, {window_len, offset}, for the jump
  * that ends the recipe: it stands for the first instruction after the window.

@@ -12,8 +12,7 @@
 #include "module/analysis/relocate.h"
 
 /* Does any branch of the module lead strictly inside [start, start + len)? Only the jump's bytes
- * matter: the window's bytes after them keep their value, and no displaced instruction begins
- * among them. */
+ * matter: the window's bytes after the jump keep their value. */
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
 	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)
@@ -45,7 +44,7 @@ static bool relocated(const struct pb_an *an, uint64_t start, unsigned len)
 	return i < an->textrels.n && an->textrels.v[i] < start + len;
 }
 
-/* A hook call that the window touches must be one of its instructions. */
+/* Does the window contain only a part of a hook call? */
 static bool cuts_nop(const struct pb_an *an, const struct pb_window_out *w, uint64_t start)
 {
 	uint64_t end = start + w->head.window_len;
@@ -210,7 +209,7 @@ static void make_short_sites(struct pb_an *an)
 	}
 }
 
-/* A function of one byte, directly before the next one, shares that one's jump. */
+/* A function of one byte, directly before the next one, shares the next function's jump. */
 static void share_jump(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
 {
 	struct pb_window_out w;

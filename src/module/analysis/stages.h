@@ -18,7 +18,7 @@
  *   exits     each function's exits, and how they are hooked
  *   emit      the file
  *
- * Context: one thread, but for the sweep's second one, which shares the bitmaps of ranges.
+ * Context: one thread. The sweep may have a second one, which shares the bitmaps of ranges.
  */
 #ifndef PB_MODULE_STAGES_H
 #define PB_MODULE_STAGES_H
@@ -36,10 +36,11 @@ struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
 	bool stubs;		/* .plt and the like: it holds no functions */
-	/* a bit for each byte: control may come here, by any means; and by a call */
+	/* a bit for each byte. reached: control may come here, by any means. called: by a call, or
+	 * the address is taken */
 	uint64_t *reached, *called;
-	/* with PB_MODULE_RETURNS: an instruction begins here (in code with an FDE); part of a
-	 * window, a trampoline slot or displaced code */
+	/* with PB_MODULE_RETURNS. starts: an instruction begins here (in code with an FDE). used:
+	 * part of a window, a trampoline slot or displaced code */
 	uint64_t *starts, *used;
 	/* reached, but not only by direct branches in code that has an FDE or a symbol */
 	uint64_t *otherwise;
@@ -72,11 +73,11 @@ struct pb_fn {
 	uint32_t recipe;
 };
 
-#define PB_ENTRY_REACH 4	/* an entry's window begins there at the latest: after an endbr64 */
+#define PB_ENTRY_REACH 4	/* bytes before an entry's window at most: an endbr64 */
 
 enum { PB_HOST_UNKNOWN, PB_HOST_YES, PB_HOST_NO };
 
-/* What the compiler calls at a function's start (and, the last, at its end). */
+/* The hook that the compiler calls at a function's start; CYG_EXIT: at its end. */
 enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG, PB_HOOK_CYG_EXIT };
 
 struct pb_hook_at {
@@ -164,8 +165,8 @@ int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
 int pb_exits_make(struct pb_an *an, const char **why);
-/* The units that hold a function's code: its own, and those that edges lead to. Writes at most max;
- * returns how many there are, 0: none. */
+/* The units that hold a function's code: its own, and those that edges lead to. Writes at most max.
+ * Returns how many there are; max + 1: more than max. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
 /* The edges that begin in the unit. */
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
@@ -208,8 +209,8 @@ size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
 /* labels.c: marks the targets of tables of offsets from labels. */
 void pb_labels_follow(struct pb_an *an);
 
-/* padding_slots.c. To be called when all windows are known (fn.window_len), those of functions that
- * will need a slot too. */
+/* padding_slots.c. To be called when all windows are known (fn.window_len), also those of functions
+ * that will need a slot. */
 void pb_padding_prepare(struct pb_an *an);
 /* A slot for the jmp rel8 in the window, or 0. To be called for windows in the order of their
  * addresses; *from is where the search continues, 0 at first. */
@@ -236,13 +237,13 @@ uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned j
 bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 
 /* debug_file.c */
-/* Opens the debug files that belong to the file; that there is none is no error. */
+/* Opens the debug files that belong to the file; it is no error if there are none. */
 void pb_debug_files_open(struct pb_an *an);
 
 /* imports.c: the 8 bytes at a link-time address as they are after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
-/* names.c: what a name says of its function. The name need not end at len. */
+/* names.c: what a function's name says of it. The name need not have a NUL at len. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);

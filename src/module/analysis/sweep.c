@@ -25,12 +25,12 @@
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 
-#define THREAD_FROM	(512u << 10)	/* bytes of code for which a second thread pays */
+#define THREAD_FROM	(512u << 10)	/* bytes of code from which on a second thread pays */
 
-/* A place where decoding starts anew. Sorted by address. */
+/* A place where decoding restarts. Sorted by address. */
 struct cut {
 	uint64_t addr;
-	bool code;		/* something vouches for it */
+	bool code;		/* a symbol or an FDE says that it is code */
 };
 typedef PB_VEC(struct cut) cut_vec;
 
@@ -71,7 +71,7 @@ static void mark(const struct worker *w, uint64_t target, bool called, bool othe
 		pb_bit_set(r->otherwise, target - r->addr);
 }
 
-/* Notes a call of a hook. A jump counts only for the hook that a function may call last. */
+/* Notes a call of a hook. A jump counts only for CYG_EXIT, which a function may call last. */
 static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
 {
 	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
@@ -126,7 +126,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 			pb_vec_push(&w->tables, ea);
 		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
-		/* constants between functions */
+		/* the operand may be a constant between functions */
 		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, false, true);
 	}
@@ -173,8 +173,8 @@ static bool is_barrier(const struct pb_insn *i)
 	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
 }
 
-/* lea of the slot's address into rsp itself, or into the register that the CFA is counted from
- * afterwards (hand-written code): the code does not read the slot. */
+/* Is it an lea of the slot's address into rsp itself, or into the register that the CFA is counted
+ * from afterwards (hand-written code)? Such code does not read the slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
 	const struct pb_insn *i = &w->insn;
@@ -215,8 +215,8 @@ static bool is_syscall(const struct pb_insn *i)
 	       (i->what == PB_INSN_INT && i->imm[0] == 0x80);
 }
 
-/* Where the bytes may be data, only a system call counts whose number, of rt_sigaction or
- * rt_sigprocmask, is loaded before it. */
+/* If the bytes may be data, a system call counts only if the number of rt_sigaction or
+ * rt_sigprocmask is loaded before it. */
 static bool is_signal_syscall(const struct worker *w, uint64_t off)
 {
 	const uint8_t *b = w->range->bytes;
@@ -324,8 +324,8 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Collects all cuts. A symbol without an FDE says that its size is code, and nothing of what
- * follows. */
+/* Collects all cuts. A symbol without an FDE says that the bytes of its size are code, and nothing
+ * of the bytes after them. */
 static void make_cuts(struct pb_an *an, cut_vec *cuts)
 {
 	size_t n = 0;

@@ -9,9 +9,10 @@
 #include "base/clean_text.h"
 #include "module/analysis/stages.h"
 
-#define MAX_NAME 4096	/* C++ mangles to a few thousand */
+#define MAX_NAME 4096	/* mangled C++ names have up to a few thousand bytes */
 
-/* The name's length without its version ("@@GLIBC_2.2"); 0: it can't be one word on a line. */
+/* The name's length without its version ("@@GLIBC_2.2"). 0: it is too long, or has a blank or a
+ * control character. */
 static size_t usable_name(const char *name)
 {
 	size_t len = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads FDEs (cfi.h) and executes their instructions row by row. Only what the analysis asks for is
- * kept of a row: the CFA, and whether the return address is at its usual place. cfi_rules.c keeps
- * all of it.
+ * Reads FDEs (cfi.h) and executes their instructions row by row. Of a row only what the analysis
+ * needs is kept: the CFA, and whether the return address is at its usual place. cfi_rules.c keeps
+ * whole rows.
  */
 #include "module/elf/cfi.h"
 #include <string.h>
@@ -224,7 +224,7 @@ static void skip_block(struct bytes *b)
 	}
 }
 
-/* The offset that an operand stands for: it is a multiple of the CIE's data_align. */
+/* The offset that the operand n stands for: n times the CIE's data_align. */
 static int64_t factored_by(const struct pb_cfi_cursor *cur, int64_t n)
 {
 	return (int64_t)((uint64_t)n * (uint64_t)cur->cie->data_align);
@@ -245,7 +245,7 @@ static void restore(struct pb_cfi_cursor *cur, uint64_t reg)
 	cur->row.ra_moved = cur->initial.ra_moved;
 }
 
-/* A rule for a register. Only the return address's are kept. */
+/* A rule for a register. Only rules for the return address are kept. */
 static void rule(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);
@@ -279,7 +279,7 @@ static void advance_loc(struct pb_cfi_cursor *cur, uint64_t delta)
 	cur->loc += delta * cur->cie->code_align;
 }
 
-/* A rule for the CFA. False: it is another instruction. */
+/* A rule for the CFA. False: op is not one. */
 static bool frame(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	struct pb_cfi_row *row = &cur->row;

@@ -17,8 +17,8 @@
 #define PB_REG_RSP	4
 #define PB_REG_NONE	255
 
-/* The canonical frame address: cfa_reg + cfa_off, and the return address at
- * CFA-8 unless ra_moved. cfa_reg is PB_REG_NONE where it is an expression. */
+/* The canonical frame address (CFA) is cfa_reg + cfa_off. If it is an expression, cfa_reg is
+ * PB_REG_NONE. The return address is at CFA-8 unless ra_moved. */
 struct pb_cfi_row {
 	uint8_t cfa_reg;
 	bool ra_undefined;	/* no caller to return to: _start, clone's child */
@@ -56,7 +56,7 @@ struct pb_cfi {
 /* Reads the table up to its end or its first broken record. False: out of memory. */
 bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e);
 void pb_cfi_free(struct pb_cfi *c);
-/* The last FDE at or before addr that covers it, or -1. */
+/* The index of the last FDE that begins at or before addr, if it covers addr, else -1. */
 long pb_cfi_find(const struct pb_cfi *c, uint64_t addr);
 
 #define PB_CFI_STACK 8
@@ -71,6 +71,6 @@ struct pb_cfi_cursor {
 };
 
 void pb_cfi_start(struct pb_cfi_cursor *cur, const struct pb_cfi *c, const struct pb_fde *f);
-/* Executes until the row is the one of addr (not below the last one). */
+/* Moves to the row of addr, which must not be below the addr of the call before. */
 void pb_cfi_advance(struct pb_cfi_cursor *cur, uint64_t addr);
 #endif

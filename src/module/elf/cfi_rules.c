@@ -2,7 +2,7 @@
 /*
  * Executes the instructions of an FDE up to an address, for the unwind table of stubs: the rules
  * for the CFA and for all registers (cfi.h keeps only what the analysis needs). The cursor goes
- * forward; an address before its last one starts the FDE again.
+ * forward; an address below the last one makes it restart at the FDE's beginning.
  */
 #include "module/elf/cfi_rules.h"
 #include <string.h>
@@ -47,7 +47,7 @@ static void put_cfa(struct pb_rules_cursor *c, uint64_t reg, int64_t off)
 		.kind = PB_RULE_REGISTER, .reg = (uint32_t)reg, .value = off };
 }
 
-/* A rule for the CFA. False: it is another instruction. */
+/* A rule for the CFA. False: op is not one. */
 static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	const uint8_t *at;
@@ -80,7 +80,7 @@ static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 	return false;
 }
 
-/* A rule for a register. False: it is another instruction. */
+/* A rule for a register. False: op is not one. */
 static bool reg_rule(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);

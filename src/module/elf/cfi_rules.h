@@ -12,7 +12,7 @@
 #define PB_DWARF_RA	16
 
 enum pb_rule_kind {
-	PB_RULE_SAME,		/* as in the caller, or without a rule */
+	PB_RULE_SAME,		/* same value as in the caller, or no rule */
 	PB_RULE_UNDEFINED,
 	PB_RULE_OFFSET,		/* at CFA + value */
 	PB_RULE_VAL_OFFSET,	/* is CFA + value */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * DWARF's numbers and pointers, from outside bytes.
+ * Decodes DWARF's numbers and pointers from untrusted bytes.
  * Source of the formats: LSB 5.0 "Exception Frames", DWARF 5 section 7.6.
  *
  * Context: any thread; no state.
@@ -23,7 +23,7 @@
 #define PE_PCREL	0x10
 #define PE_OMIT		0xff
 
-/* A cursor over bytes; runs dry instead of over. */
+/* A cursor over bytes. A read past the end sets dry and returns 0. */
 struct bytes {
 	const uint8_t *p, *end;
 	bool dry;
@@ -79,8 +79,8 @@ static inline int64_t sleb(struct bytes *b)
 	return 0;
 }
 
-/* A pointer; vaddr is the address of b->p in memory. 0 stays 0, whatever it is
- * counted from. */
+/* Reads a pointer; vaddr is the address of b->p in memory. The value 0 stays 0 in a relative
+ * encoding too. */
 static inline uint64_t encoded(struct bytes *b, uint8_t encoding, uint64_t vaddr)
 {
 	uint64_t v;

@@ -14,7 +14,7 @@
 #include "base/base.h"
 
 #define BLOCK		(16u << 10)
-#define MAX_SEGMENTS	128	/* real files have a dozen; look-ups are linear in it */
+#define MAX_SEGMENTS	128	/* real files have a dozen; look-ups are linear */
 
 /* False: the file shrank or can't be read. Missing bytes stay zero and unloaded. */
 static bool load_block(struct pb_elf *e, uint64_t block)

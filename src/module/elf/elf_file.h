@@ -6,7 +6,7 @@
  * anonymous mapping of the same size, block by block on demand: pointers stay valid, and bytes
  * once read do not change. Every function checks the whole range before it returns a pointer.
  *
- * Context: one thread at a time (several may read the bytes that pointers lead to).
+ * Context: one thread at a time (several may read the bytes through returned pointers).
  */
 #ifndef PB_MODULE_ELF_FILE_H
 #define PB_MODULE_ELF_FILE_H
@@ -43,10 +43,10 @@ struct pb_elf {
 	uint64_t nr_dyn;
 };
 
-/* The caller closes fd. -ENOEXEC, -ENOMEM, or read's error; *why is then a text. symbols_only: use
- * sections only, not segments. */
+/* The caller closes fd. Returns 0, or -ENOEXEC, -ENOMEM or read's error with the reason in *why.
+ * symbols_only: use sections only, not segments. */
 int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why);
-/* Frees `bytes` (malloc) at the end, on failure at once. */
+/* `bytes` must come from malloc(). pb_elf_close() frees it; on failure it is freed at once. */
 int pb_elf_open_memory(struct pb_elf *e, uint8_t *bytes, size_t size, bool symbols_only,
 		       const char **why);
 void pb_elf_close(struct pb_elf *e);
@@ -65,8 +65,8 @@ const void *pb_elf_section_bytes(struct pb_elf *e, const Elf64_Shdr *sh);
 
 /* A string that ends inside its table, or NULL. */
 const char *pb_elf_string(const struct pb_elf_strings *s, uint64_t off);
-/* false if the file has no such table. type is SHT_SYMTAB or SHT_DYNSYM; the
- * latter is found without section headers too. */
+/* Finds a symbol table; false if the file has none. type is SHT_SYMTAB or SHT_DYNSYM. A SHT_DYNSYM
+ * table is found without section headers too. */
 bool pb_elf_symbols(struct pb_elf *e, unsigned type, struct pb_elf_symbols *out);
 /* The value of a tag in the dynamic section; false if absent. */
 bool pb_elf_dynamic(const struct pb_elf *e, int64_t tag, uint64_t *value);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of runtimes (runtimes.h) with the signs by which each is known, and the search for them
- * in a file's symbols and sections. A new runtime is one row; bits follow the order of rows.
+ * The table of runtimes (runtimes.h) with the signs that identify each, and the search for these
+ * signs in a file's symbols and sections. A new runtime is one row; bits follow the order of rows.
  */
 #include "module/elf/runtimes.h"
 #include <string.h>
 #include "base/base.h"
 
-/* What a runtime is known by: a symbol that the file defines, a symbol that it needs, or a section.
+/* What identifies a runtime: a symbol that the file defines, a symbol that it needs, or a section.
  * A star at the end matches any rest. */
 enum sign { DEFINES, NEEDS, SECTION };
 
@@ -17,7 +17,7 @@ enum sign { DEFINES, NEEDS, SECTION };
 static const struct runtime {
 	const char *name, *policy;
 	struct { enum sign by; const char *what; } signs[4];
-	bool own_stacks;	/* its code without unwind tables uses stacks unlike C */
+	bool own_stacks;	/* code without unwind tables does not use the stack as C does */
 } runtimes[] = {
 	{ "V8",
 	  "compiled JavaScript isn't traced, V8's builtins by their entries only, as they have no "
@@ -75,7 +75,7 @@ static bool is_it(const char *name, const char *what)
 	return !strcmp(name, what);
 }
 
-/* The runtimes that are known by this name. */
+/* The runtimes that this name identifies. */
 static uint32_t look_up(const char *name, enum sign by)
 {
 	uint32_t found = 0;

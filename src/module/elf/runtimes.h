@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Recognises language runtimes that use stacks, code or calls in other ways than C, by what their
- * files contain, so that users learn what to expect of a trace. What is traced follows from the
- * code alone, with one exception: code without unwind tables counts as assembly (analysis/depth.c)
+ * Recognises language runtimes by what their files contain, if they use stacks, code or calls in
+ * other ways than C. Users so learn what to expect of a trace. What is traced follows from the code
+ * alone, with one exception: code without unwind tables counts as assembly (analysis/depth.c)
  * unless its runtime is known to have stacks of its own.
  */
 #ifndef PB_MODULE_RUNTIMES_H
@@ -17,6 +17,6 @@ uint32_t pb_runtimes_find(struct pb_elf *e);
 /* One bit's name, and what is traced of that runtime and why. NULL: there is no such runtime. */
 const char *pb_runtime_name(unsigned bit);
 const char *pb_runtime_policy(unsigned bit);
-/* Has one of them code without unwind tables that does not use the stack as C does? */
+/* Has any of these runtimes code without unwind tables that does not use the stack as C does? */
 bool pb_runtime_has_own_stacks(uint32_t bits);
 #endif

@@ -15,7 +15,7 @@
 
 #define STUB_PREFIX	"patchbay_stub_"
 #define EXIT_PREFIX	"patchbay_exit_"
-#define EXIT_ALIGN	4u	/* cold code, densely */
+#define EXIT_ALIGN	4u	/* cold code is packed */
 #define SITE_ALIGN	16u
 #define NOTE_SIZE	32u
 #define PHDRS		3
@@ -32,7 +32,7 @@ struct image {
 	uint32_t at;		/* the file's offset of the next stub */
 	uint32_t *funcs, *windows;
 	uint32_t func;		/* the function laid out last */
-	uint32_t exit_name;	/* the name of that function's exits; 0: not written yet */
+	uint32_t exit_name;	/* offset of the name of its exits; 0: not written yet */
 	struct pb_rows rows;
 	PB_VEC(Elf64_Sym) symbols;
 	PB_VEC(char) names;

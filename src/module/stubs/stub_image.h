@@ -13,6 +13,7 @@
  * frees *file. */
 int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t **file,
 		  size_t *size);
-/* The checksum of s->size bytes, which must be there; s->sum counts as 0. */
+/* The checksum of the file that s is the header of. All s->size bytes must be readable; s->sum
+ * counts as 0. */
 uint64_t pb_stubs_sum(const struct pb_stubs *s);
 #endif

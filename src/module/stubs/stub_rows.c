@@ -2,11 +2,11 @@
 /*
  * Writes the unwind table (.eh_frame) of a module's stubs, so that any unwinder passes through
  * them. The copy of a displaced instruction has the row that the module's own table has for the
- * original: the program's stack is the same there. The stub's own code runs while the return
- * address is on top of the stack (CFA = rsp + 8), and a displaced call pushes its return address
- * in a step of its own.
+ * original: the program's stack is the same there. In the stub's own code the return address is on
+ * top of the stack (CFA = rsp + 8). A displaced call pushes its return address by instructions of
+ * its own, which get rows too.
  *
- * Where the module's table has no row, the row before continues.
+ * If the module's table has no row for an instruction, the previous row continues.
  */
 #include "module/stubs/stub_rows.h"
 #include "arch/arch.h"
@@ -14,7 +14,7 @@
 
 #define WORD		8
 #define PUSH_LEN	5	/* push $imm32: the return address' low half */
-#define POP_LEN		4	/* pop -16(%rsp), before it, if the call's target was pushed */
+#define POP_LEN		4	/* pop -16(%rsp), before push $imm32, if the target was pushed */
 
 static void put(struct pb_rows *t, const void *bytes, size_t n)
 {
@@ -47,7 +47,7 @@ static void put_sleb(struct pb_rows *t, int64_t v)
 	put_byte(t, v & 0x7f);
 }
 
-/* The record that began at `start` ends: its length, padded. */
+/* Ends the record that began at `start`: pads it and writes its length. */
 static void close_record(struct pb_rows *t, size_t start)
 {
 	uint32_t len;
@@ -74,7 +74,7 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 	static const uint8_t cie[] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0,
 		1, 0x78, PB_DWARF_RA,	/* factors 1 and -8 */
-		1, 0x1b,		/* addresses: 4 bytes, relative to where they stand */
+		1, 0x1b,		/* addresses: 4 bytes, relative to their own place */
 		CFA_def_cfa, PB_DWARF_RSP, WORD, CFA_offset | PB_DWARF_RA, 1,
 	};
 
@@ -84,7 +84,7 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 	close_record(t, 0);
 }
 
-/* pb_rows_place() writes the FDE's address, when the table's place is known. */
+/* Begins an FDE. pb_rows_place() writes its address later, when the table's place is known. */
 static size_t open_fde(struct pb_rows *t, uint32_t start, uint32_t size)
 {
 	size_t fde = t->out.n;
@@ -164,7 +164,7 @@ static void advance(struct pb_rows *t, uint32_t by)
 	put_byte(t, by >> 8);
 }
 
-/* The row from `at` on. The first row that differs from an entry's opens the FDE. */
+/* Sets the row from `at` on. The first row that differs from an entry's opens the FDE. */
 static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 {
 	if (!memcmp(r, &t->now, sizeof(*r)))
@@ -186,7 +186,7 @@ static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 	t->now = *r;
 }
 
-/* The last row, with rsp moved by this much: a word pushed or popped. */
+/* Repeats the last row with the CFA `by` bytes farther from rsp: a word was pushed or popped. */
 static void pushed(struct pb_rows *t, uint32_t at, int by)
 {
 	struct pb_rules r = t->now;

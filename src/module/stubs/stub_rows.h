@@ -12,14 +12,14 @@ struct pb_rows_fde {
 	uint32_t fde;		/* in the table */
 };
 
-/* Zeroed at first. Addresses are offsets in the file. */
+/* The caller zeroes it first. Addresses are offsets in the file. */
 struct pb_rows {
 	PB_VEC(uint8_t) out;
 	PB_VEC(struct pb_rows_fde) fdes;
-	uint32_t plain;		/* begin of adjacent stubs with one row; 0: none */
+	uint32_t plain;		/* start of adjacent stubs with one row; 0: none */
 	struct pb_rules_cursor program;
 	struct pb_rules gone;	/* the row at an entry and an exit */
-	/* the stub: */
+	/* of the current stub: */
 	uint32_t start, end;
 	bool is_open;		/* it has an FDE of its own, with the row `now` from `at` on */
 	size_t fde;
@@ -29,7 +29,7 @@ struct pb_rows {
 
 /* cfi: the module's own table, or NULL. */
 void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi);
-/* The stub of a site, and of a window of exits. */
+/* Add the rows of a site's stub, and of the stub of a window of exits. */
 void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_end(struct pb_rows *t, uint32_t end);
