@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the analysis finds of the exits of a file's functions.
+ * Prints which exits of functions the analysis finds in files, and how they are hooked.
  *
  *   exits_census FILE...        one line for each file, shares in percent
- *   exits_census -f FILE...     the same as the written analysis has it: only exits that
- *                               complete functions need; and its size, with and without
+ *   exits_census -f FILE...     the same from the written analysis, which keeps only the exits
+ *                               of functions whose exits are all hooked; and the size of the
+ *                               analysis, with and without exits
  *   exits_census -r FILE        the functions whose exits aren't hooked, and why
- *   exits_census -x FILE        all: windows, exits, functions, for tests
- *   exits_census -t FILE...     times, with and without
+ *   exits_census -x FILE        all windows, exits and functions, for tests
+ *   exits_census -t FILE...     the time that the analysis takes, with and without exits
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads what `valgrind --tool=lackey --trace-mem=yes -v -v` says of a program, for
- * exits_oracle.h. It reports no stack pointers: they are made up, one word for each
- * call and return, and put right where a return goes to.
+ * Reads the trace that `valgrind --tool=lackey --trace-mem=yes -v -v` prints of a program, for
+ * exits_oracle.h. Lackey reports no stack pointers, so they are simulated: a call moves the stack
+ * pointer down by one word, a return moves it up. If a return goes to another call than the
+ * innermost, put_right() corrects the stack pointer.
  */
 #include "exits_oracle.h"
 
@@ -11,7 +12,7 @@ static struct {
 	uint64_t bias, end;
 } maps[MAX_MODULES];
 static size_t nr_maps;
-static uint64_t returns[MAX_DEPTH];	/* where each of slots leads */
+static uint64_t returns[MAX_DEPTH];	/* the address of the call instruction of each of slots[] */
 static uint64_t sp = 1ull << 40;
 
 static struct module *find_other(uint64_t ip)
@@ -53,7 +54,8 @@ static void map_line(const char *line)
 	}
 }
 
-/* A return to where no call was made from: a longjmp or an exception came between. */
+/* A return does not go to the innermost call, because a longjmp or an exception came between.
+ * Takes the stack pointer of the call that it goes to. */
 static void put_right(uint64_t to)
 {
 	for (size_t i = nr_slots; i-- > 0 && i + 1000 > nr_slots;)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Holds what a program does, instruction by instruction, against what the
- * analysis says of functions' exits:
+ * Compares what a program executes, instruction by instruction, with the exits that the
+ * analysis lists. These claims must hold:
  *
- *   - a call of a function whose exits are claimed to be all hooked ends at one of
- *     the exits that are listed for it, with the stack pointer at the slot that
- *     it had at the entry;
- *   - at a listed return that is executed, the top of the stack is the slot of a
- *     call that is open;
- *   - nothing comes to the inside of a window, a slot or a code slot but from the
- *     instruction before it;
- *   - a jump that is claimed to leave its function doesn't land in it.
+ *   - If all exits of a function are hooked, each of its calls ends at one of its
+ *     listed exits. The stack pointer is then at the return slot, as at the entry.
+ *   - When a listed return is executed, the top of the stack is the return slot of
+ *     an open call.
+ *   - Execution comes to the inside of a window, a slot or a code slot only from
+ *     an instruction of the same window or slot.
+ *   - A jump that is listed as an exit doesn't land in its own function.
  *
- * The one who includes it says what is executed: before() and after() each
- * instruction, drop() before that. find_other() loads the module of an address.
+ * The file that includes this one executes the program. For each instruction it calls drop()
+ * and before(), executes the instruction, and calls after(). It also defines find_other(),
+ * which loads the module of an address.
  */
 #ifndef PB_TEST_EXITS_ORACLE_H
 #define PB_TEST_EXITS_ORACLE_H
@@ -40,11 +40,11 @@ struct function {
 
 /* What is at a byte of a module's code. */
 struct at {
-	uint32_t window;	/* its number + 1; strictly inside or at its start */
-	uint32_t function;	/* that starts here, with all exits hooked: number + 1 */
-	uint8_t exit;		/* kind + 1 of the exit that stands here */
-	uint8_t len;
-	uint8_t byte[6];	/* of the code */
+	uint32_t window;	/* index in starts[] + 1 of the window or slot that covers the byte */
+	uint32_t function;	/* index + 1 of the function that starts here, if its exits are all hooked */
+	uint8_t exit;		/* kind + 1 of the hooked exit at this byte */
+	uint8_t len;		/* of the exit */
+	uint8_t byte[6];	/* the code from this byte on */
 };
 
 struct module {
@@ -56,7 +56,7 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* of windows */
+	uint64_t *starts;	/* three for each window: of itself, its slot, its second jump */
 };
 
 static struct module modules[MAX_MODULES];
@@ -69,7 +69,7 @@ struct open_call {
 };
 static struct open_call *calls;
 static size_t nr_calls;
-static uint64_t *slots;		/* of all calls that were seen, traced or not */
+static uint64_t *slots;		/* return slots of all open calls, whether in calls[] or not */
 static size_t nr_slots;
 
 static struct {
@@ -110,7 +110,7 @@ static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t le
 	m->starts[3 * i] = start;
 	if (!via)
 		return;
-	/* a slot has no start that one may come to; a code slot has */
+	/* no code may jump to a slot in padding; a code slot may be entered at its start */
 	cover(m, code_slot ? slot - PB_JUMP_LEN : slot, code_slot ? code_slot : PB_JUMP_LEN, 3 * i + 2);
 	m->starts[3 * i + 1] = code_slot ? slot - PB_JUMP_LEN : 0;
 }
@@ -266,13 +266,13 @@ static bool is_call(const struct at *a)
 	return *b == 0xe8 || (*b == 0xff && (b[1] >> 3 & 7) == 2);
 }
 
-/* What is above the stack pointer is over. */
+/* Forgets the calls whose return slots the stack pointer has left behind: they are over. */
 static void drop(uint64_t sp, uint64_t ip)
 {
 	while (nr_slots && slots[nr_slots - 1] < sp)
 		nr_slots--;
 	while (nr_calls && calls[nr_calls - 1].slot < sp) {
-		/* by longjmp, an exception, or because an exit is not known */
+		/* left by a longjmp, by an exception, or by an exit that the analysis doesn't know */
 		count.lost++;
 		nr_calls--;
 	}
@@ -316,18 +316,18 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 	nr_calls--;
 }
 
-/* After it: was it a jump that left? */
+/* After the instruction: notes a call, and a jump that left its function. */
 static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to, uint64_t to_sp)
 {
 	struct open_call *c = nr_calls ? &calls[nr_calls - 1] : NULL;
 
 	if (is_call(a) && to_sp == sp - 8 && nr_slots < MAX_DEPTH)
 		slots[nr_slots++] = to_sp;
-	/* a conditional one may not be taken */
+	/* a conditional jump may not have been taken */
 	if (!a->exit || is_ret(a) || (a->exit == PB_EXIT_JCC + 1 && to == ip + a->len) || !c || !listed(c, m, ip))
 		return;
 	if (c->slot != sp) {
-		/* the exit of a function that is shared, or of an inner call */
+		/* the exit belongs to an inner call, or to another function that shares it */
 		return;
 	}
 	if (to - m->bias - c->f->unit_start < c->f->unit_end - c->f->unit_start &&

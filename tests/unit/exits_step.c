@@ -4,10 +4,14 @@
  *
  *   exits_step [-n STEPS] [-b BURST [-f NS]] [-e] [-l CALLS] [-q] [-x] PROGRAM [ARGUMENT...]
  *
- * -e begins at the program's entry point, after the loader. -x leaves out one
- * exit of each function, which must be found out. -l: so many calls may end by a
- * longjmp.
- * With -b the program runs freely, for so many ns, between bursts of instructions.
+ *   -n STEPS   ends after that many instructions
+ *   -b BURST   lets the program run freely after each BURST instructions ...
+ *   -f NS      ... for that many nanoseconds
+ *   -e         begins at the program's entry point, after the loader
+ *   -l CALLS   up to CALLS calls may end without a known exit, by longjmp
+ *   -q         does not print the single errors
+ *   -x         drops one exit of each function from its list: the test must fail then
+ *
  * Only the first thread is followed.
  */
 #include <signal.h>
@@ -63,7 +67,7 @@ static bool run_freely(int *status)
 	}
 }
 
-/* Up to the program's own entry point; the loader is not followed. */
+/* Runs to the program's own entry point: the loader is not followed. */
 static bool run_to_entry(int *status)
 {
 	uint64_t entry = 0, aux[2];

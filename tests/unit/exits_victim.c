@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A short run through everything that compilers make exits of: for exits_step. */
+/* For exits_step: a short program with all kinds of exits that compilers emit. */
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,21 +2,21 @@
 /*
  * Stands in for the agent in tests of the recorder: a preloaded library that
  * speaks abi/messages.h and fills chunks by the rules of abi/ring.h, without
- * any tracing. FAKE_AGENT says what to do, words separated by commas:
+ * any tracing. The environment variable FAKE_AGENT lists what to do, separated by commas:
  *
  *   chunks=N   fill N chunks, each with WORDS_FULL leaf records
- *   flood=MS   fill chunks for so long, as fast as they come free
+ *   flood=MS   fill chunks for MS milliseconds, as fast as they become free
  *   open       leave one chunk OPEN with three leaves and a hole
- *   held       the same, HELD
- *   threads=N  in so many threads
- *   lost=N     say that N records were lost in each thread
+ *   held       the same, but leave the chunk HELD
+ *   threads=N  do this in N threads
+ *   lost=N     report N lost records for each thread
  *   error      send ERROR after WELCOME
- *   garbage    send messages that make no sense, then go on as usual
- *   daemon=1   a child that outlives the program until the recorder has said that it waits,
- *              and fills one chunk then
+ *   garbage    send invalid messages, then go on as usual
+ *   daemon=1   fork a child that outlives the program. It waits until the recorder reports that
+ *              it goes on for the child, then fills one chunk
  *   quiet      never connect
  *
- * On the way out it prints nothing; exit status is the program's.
+ * It prints nothing, and leaves the program's exit status as it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static int send_body(int fd, uint32_t type, const void *body, size_t len)
 	return send(fd, buf, sizeof(m) + len, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* A message into buf; a descriptor it carries, or -1. */
+/* Receives a message into buf. *out is the descriptor that it carries, or -1. */
 static int receive(int fd, char *buf, size_t size, int *out)
 {
 	union {
@@ -253,7 +253,7 @@ static void *produce(void *arg)
 	return arg;
 }
 
-/* Whether the recorder has said so, in the file that is everybody's stderr. */
+/* Whether the recorder has printed this text. Stderr is a file that it shares with the program. */
 static bool is_told(const char *what)
 {
 	int fd = open("/proc/self/fd/2", O_RDONLY | O_CLOEXEC);
@@ -273,7 +273,7 @@ __attribute__((constructor)) static void start(void)
 
 	if (!path || option("quiet", 0) || nr > 64)
 		return;
-	alarm(60);	/* a writer that waits for a killed recorder waits for ever */
+	alarm(60);	/* otherwise a writer would wait forever for a killed recorder */
 	if (option("garbage", 0))
 		send_garbage(path);
 	if (hello(path))

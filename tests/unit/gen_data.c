@@ -188,7 +188,7 @@ void gen_word(struct gen *g, uint64_t word)
 	g->words[g->nr++] = word;
 }
 
-/* PB_EXT_TIME where a field of that many bits doesn't reach. */
+/* Writes PB_EXT_TIME if a field of that many bits can't express the distance to the last time. */
 static void reach(struct gen *g, uint64_t time, unsigned bits)
 {
 	int64_t distance = (int64_t)(time - g->last);

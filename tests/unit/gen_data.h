@@ -3,8 +3,8 @@
  * Writes synthetic data directories: valid by construction, or broken in one
  * chosen way. Errors end the program; this is a test tool.
  *
- * Times are ticks; gen_begin() makes two ticks a nanosecond, and tick GEN_START
- * the start of the recording.
+ * Times are in ticks. gen_begin() sets the clock: two ticks are a nanosecond, and
+ * the recording starts at tick GEN_START.
  */
 #ifndef GEN_DATA_H
 #define GEN_DATA_H
@@ -25,24 +25,25 @@ struct gen {
 	uint64_t last;
 };
 
-/* Makes DIR with a session of that tracer and clock ("" leaves them out), and
- * one clock pair; gen_end() writes the second one, and META_END. */
+/* Makes the directory, with a session of that tracer and clock, and one clock
+ * pair. gen_end() writes a second clock pair and META_END. */
 void gen_begin(struct gen *g, const char *dir, const char *tracer, const char *clock);
 void gen_end(struct gen *g, uint64_t time);
-void gen_close(struct gen *g);			/* as a recorder that was killed */
+void gen_close(struct gen *g);			/* instead of gen_end(): the recorder was killed */
 
 void gen_meta(struct gen *g, uint32_t type, const void *body, size_t len, const char *tail);
 void gen_image(struct gen *g, uint32_t image, uint32_t pid, const char *path);
-/* modules/NUMBER with these functions, 256 bytes each from 0x1000 on; loaded at bias. */
+/* Writes modules/NUMBER with nr functions of 256 bytes each, from 0x1000 on. The module is
+ * loaded at bias. */
 void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, uint32_t first_site,
 		uint64_t bias, const char *const *names, uint32_t nr);
 void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, const char *comm,
 		uint64_t lost, uint64_t no_return);
 
-/* The same, and when it had its first hit. */
+/* A thread without losses, that had its first hit at `start`. */
 void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start);
 
-/* Begins a chunk; the head may be changed until it is written. */
+/* Begins a chunk. Its head may be changed until gen_chunk_write(). */
 void gen_chunk(struct gen *g, uint32_t serial, uint32_t tid, uint64_t seq, uint64_t start);
 void gen_chunk_write(struct gen *g);
 void gen_word(struct gen *g, uint64_t word);
@@ -54,8 +55,8 @@ void gen_ext1(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time
 void gen_tail_leaf(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 void gen_long(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 
-/* A scenario by name, for golden files and benchmarks; `n` scales some. 0, or
- * -1 if there is none of that name. */
+/* Writes the scenario of that name, for golden files and benchmarks. n is the number
+ * of calls in the scenarios for benchmarks. -1: there is no such scenario. */
 int gen_scenario(const char *name, const char *dir, uint64_t n);
 extern const char *const gen_scenarios[];
 #endif

@@ -32,7 +32,7 @@ static void end(struct gen *g, uint64_t ns)
 	gen_end(g, T(ns));
 }
 
-/* A bit of everything that goes well, all overhead marks, a recursion. */
+/* Calls that begin and end as usual, with durations for all overhead marks, and a recursion. */
 static void basic(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -62,8 +62,8 @@ static void basic(const char *dir, uint64_t n)
 	end(&g, t + 1000);
 }
 
-/* Exceptions and longjmp: END of a call, of a leaf, a call skipped by an outer
- * EXIT, a call whose return isn't hooked, an EXIT that has no beginning. */
+/* Exceptions and longjmp: END of a call and of a leaf, a call that is skipped by an
+ * outer EXIT, a call whose return isn't hooked, and an EXIT without a beginning. */
 static void skipped(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -88,7 +88,7 @@ static void skipped(const char *dir, uint64_t n)
 	end(&g, 4000);
 }
 
-/* Tail calls: of a leaf, of a call with callees, of what isn't traced, of itself. */
+/* Tail calls: by a leaf, by a call with callees, to a function that isn't traced, to itself. */
 static void tails(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -112,7 +112,7 @@ static void tails(const char *dir, uint64_t n)
 	end(&g, 50000);
 }
 
-/* A lost stretch between chunks, a chunk that was overwritten, losses at the end. */
+/* Records that are lost between chunks, a chunk that was overwritten, and losses at the end. */
 static void lost(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -124,7 +124,7 @@ static void lost(const char *dir, uint64_t n)
 	gen_entry(&g, WORK, T(1100));
 	gen_leaf(&g, HELPER, T(1200), T(1300));
 	gen_chunk_write(&g);
-	/* WORK's end is among the lost ones, PARSE's beginning too */
+	/* the end of WORK and the beginning of PARSE are among the lost records */
 	gen_chunk(&g, 1, 100, 1, T(5000));
 	g.head.lost = 123;
 	g.head.depth = 2;
@@ -145,7 +145,7 @@ static void lost(const char *dir, uint64_t n)
 	end(&g, 10000);
 }
 
-/* Two threads and a coroutine that goes from one to the other, a fork child. */
+/* Two threads, a coroutine that moves from one to the other, and a forked child. */
 static void threads(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -183,9 +183,9 @@ static void threads(const char *dir, uint64_t n)
 	end(&g, 6000);
 }
 
-/* A handler on an alternate stack, left by a jump; a coroutine, and a handler
- * that interrupts it; another one that goes on deeper than it began, and whose
- * call is found gone on the thread's own stack. */
+/* Several stacks: a handler on an alternate stack, which is left by a jump; a coroutine, and a
+ * handler that interrupts it; another coroutine with an open call. While the thread is on its own
+ * stack again, that call is found to be gone. */
 static void stacks(const char *dir, uint64_t n)
 {
 	const uint64_t own = 1ull << 63 | 1, alt = 0x100, co = 0x200, other = 0x300;
@@ -217,7 +217,7 @@ static void stacks(const char *dir, uint64_t n)
 	gen_entry(&g, RUST, T(1820));
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
 	gen_entry(&g, WORK, T(1900));
-	/* the one that is open on the other stack: a look found it gone */
+	/* the call that is open on the other stack was found to be gone */
 	gen_ext1(&g, PB_EXT_END, RUST, T(1950), PB_END_ENTRY);
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, co);
 	gen_exit(&g, CPP, T(2000));
@@ -228,7 +228,7 @@ static void stacks(const char *dir, uint64_t n)
 	end(&g, 3000);
 }
 
-/* Killed: no META_END, open calls, a leaf that ran, holes, a cut-off chunk. */
+/* The recorder was killed: no META_END, open calls, a running leaf, holes, a cut-off chunk. */
 static void killed(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -255,7 +255,7 @@ static void killed(const char *dir, uint64_t n)
 	gen_close(&g);
 }
 
-/* Two buffers of one thread, another thread in the second one only. */
+/* Two buffers. One thread wrote to both, another thread only to the second. */
 static void buffers(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -292,7 +292,7 @@ static void function(const char *dir, uint64_t n)
 	end(&g, 2000000000);
 }
 
-/* n calls of the shapes that programs have, in one thread or several. */
+/* The chunks of one thread with about n calls, nested as in real programs. */
 static void bench_calls(struct gen *g, uint64_t n, uint32_t serial, uint32_t threads)
 {
 	uint64_t t = T(1000) + serial * 7, seq = 0;

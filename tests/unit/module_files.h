@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For tests of module analysis: files that are compiled here and now, in a
- * directory of the test's own, and a look at what is made of them. */
+/* For tests of the module analysis: compiles files in a private directory, and
+ * maps the analyses of them. */
 #ifndef PB_TEST_MODULE_FILES_H
 #define PB_TEST_MODULE_FILES_H
 #include <errno.h>
@@ -123,8 +123,8 @@ static inline const struct pb_func *func(struct view v, const char *name)
 	assert_int_equal(f_->refused, PB_REFUSED_##reason);			\
 } while (0)
 
-/* Every byte of the header and of the first tables, each changed: the check
- * says no, or all that an accessor can reach is there. */
+/* Changes each byte of the header and of the first tables, one at a time. The
+ * check must survive that, and refuse many of the results and all truncated files. */
 static inline void check_damaged(const char *name)
 {
 	struct view v = analyse(name, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions of test_open_calls.c as they are when their entry and return are
- * hooked: the transitions of arch/x86_64/open_call.inc, with records that are words.
+ * The functions of test_open_calls.c, as if their entry and return were hooked. They use
+ * the transitions of arch/x86_64/open_call.inc, and write one word for each record.
  */
 #include "arch/x86_64/open_call.inc"
 
@@ -10,7 +10,7 @@
 	.set RECORD_EXIT, 3
 
 	.text
-	/* site in edx; rax, rcx, rdx are the call's own */
+	/* rax, rcx and rdx are the function's: they are saved in the red zone. edx: site */
 	.macro traced name, site, body
 	.globl	\name
 	.type	\name, @function
@@ -78,10 +78,11 @@
 	.size \name, . - \name
 	.endm
 
-/* Over the red zone, and back: rdi = the slot. The return address is moved along. */
+/* step_save moves rsp below the red zone and saves registers for C; rdi = the return slot, which
+ * comes in rdx. step_restore undoes that. Both pop their own return address first. */
 step_save:
-	pop	%rcx				/* within the red zone: no signal touches it, but */
-	lea	-128(%rsp), %rsp		/* the slot's word at rsp is the caller's again */
+	pop	%rcx				/* the call put it into the red zone, at an unused place */
+	lea	-128(%rsp), %rsp		/* rsp was at the return slot again */
 	push	%r8
 	push	%r9
 	push	%r10

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Holds the unwind rows of stubs against those of the code that they stand in for.
+ * Compares the unwind rows of stubs with those of the code that they replace.
  *
  *   stub_rows_check [-v] FILE...
  *
- * At each displaced instruction's copy, unwinding must find the frame, the return address and the
- * registers that the callee keeps where the module's own table finds them at the original; in
- * front of an exit and at an entry, as after a call. Prints a line for each file; status 1 if any
- * differs.
+ * At the copy of each displaced instruction, unwinding must find the frame, the return address and
+ * the callee-saved registers where the module's own table finds them at the original instruction.
+ * At an entry, and before an exit, it must find them as directly after a call. Prints a line for
+ * each file. The exit status is 1 if any row differs.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -50,7 +50,7 @@ static void copy_rule(struct rule *r, const Dwarf_Op *ops, size_t n)
 {
 	r->nops = n;
 	for (size_t i = 0; i < n && i < 16; i++) {
-		/* without padding, and the place that it was read from */
+		/* leaves out padding, and the offset that the operation was read from */
 		r->ops[i].atom = ops[i].atom;
 		r->ops[i].number = ops[i].number;
 		r->ops[i].number2 = ops[i].number2;
@@ -73,7 +73,7 @@ static struct frame frame_at(Dwarf_CFI *cfi, uint64_t addr)
 	for (unsigned i = 0; i < NR_KEPT; i++) {
 		if (dwarf_frame_register(d, kept[i], mem, &ops, &n))
 			continue;
-		/* neither saved nor said to be the same: both are "as it is" */
+		/* a register without a rule and one with the same value both have no operations */
 		copy_rule(&f.regs[i], ops, n);
 	}
 	free(d);
@@ -131,7 +131,7 @@ static int none_saved(const struct frame *f)
 	return 1;
 }
 
-/* As after a call: CFA = rsp + 8. */
+/* The row must be that of a function's first instruction: CFA = rsp + 8, no register saved. */
 static void compare_entry(struct file *t, const char *what, uint64_t addr, uint64_t copy)
 {
 	struct frame is = frame_at(t->stub_cfi, copy);
@@ -162,7 +162,7 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 {
 	const struct pb_recipe *r = p->recipe;
 
-	/* up to the exits, which move what follows them */
+	/* the recipe's code, where the row of an exit is that after a call */
 	for (unsigned i = 0; i < r->nr_pairs; i++) {
 		const struct pb_pair *pair = pb_recipe_pairs(r) + i;
 		int exit = 0;

@@ -38,7 +38,7 @@ static void simple(void **state)
 	SIMPLE("_Z3foov.isra.0.cold", "foo.isra.0.cold");
 }
 
-/* Brackets that are an operator's are no list. */
+/* Angle brackets that belong to an operator's name don't enclose template arguments. */
 static void operators(void **state)
 {
 	SIMPLE("_ZNK2ns3BoxIiEltERKS1_", "ns::Box<int>::operator<");
@@ -49,7 +49,7 @@ static void operators(void **state)
 	SIMPLE("_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEErsEv", "A<...>::operator>>");
 }
 
-/* Inner lists are left out where outer ones are shown. */
+/* The depth says how many levels of template arguments are shown. */
 static void depths(void **state)
 {
 	static const char name[] = "_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEEltEv", *const want[] = {
@@ -101,8 +101,8 @@ static void styles(void **state)
 	assert_false(pb_demangle_style("fulll", &how));
 }
 
-/* f(pair<T, T>) of T a pair of what came before, and so on: twice as long at
- * each step. */
+/* f(pair<T, T>), where T is itself such a pair, and so on: each step doubles the
+ * length of the text. */
 static void endless(void **state)
 {
 	char name[600] = "_Z1fSt4pairIiiE";
@@ -119,8 +119,8 @@ static void endless(void **state)
 	expect(name, PB_DEMANGLE_SIMPLE, NULL);
 }
 
-/* Identifiers hold what they like: brackets that nothing closes, and what no
- * terminal should get. */
+/* An identifier may hold any bytes: brackets that are never closed, and control
+ * characters that no terminal should get. */
 static void odd_identifiers(void **state)
 {
 	SIMPLE("_Z3a<bv", "a<b");
@@ -130,7 +130,7 @@ static void odd_identifiers(void **state)
 	SIMPLE("_Z4a\xc2\x9b" "bv", NULL);
 }
 
-/* Any bytes give some text, or none. */
+/* Random names don't crash the demangler. */
 static void garbage(void **state)
 {
 	static const char chars[] = "_ZNRIE<>-=*: operator0123456789abSsStCsKwT_$LTGTu.,()";

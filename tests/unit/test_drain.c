@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The recorder's side of the ring, against writers that don't keep to it. */
+/* The recorder's side of the ring, with writers that break its rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "reader/data.h"
 #include "reader/drain_priv.h"
 
-#define CHUNKS	200		/* some times what is written at once */
+#define CHUNKS	200		/* several times as many as one write takes */
 #define RESERVE	100
 #define SIZE	(PB_CHUNK_SIZE * (CHUNKS + RESERVE + 1ul))
 
@@ -36,7 +36,7 @@ static void set_taken(uint32_t i)
 	pb_drain_taken(&drain)[i / 64] |= 1ull << i % 64;
 }
 
-/* One leaf of that thread. */
+/* Fills chunk i with one leaf of the thread `serial`. */
 static void fill(uint32_t i, uint32_t serial, uint32_t used)
 {
 	struct pb_chunk *c = chunk(i);
@@ -74,7 +74,7 @@ static int end(void **state)
 	return pb_datadir_remove(path);
 }
 
-/* What is in the file, read to its end. */
+/* The number of chunks that a reader finds in the file. The file must not be cut off. */
 static size_t chunks_read(void)
 {
 	char err[5000];
@@ -91,7 +91,7 @@ static size_t chunks_read(void)
 	return nr;
 }
 
-/* Behind a chunk that names no thread a reader would look no further. */
+/* A reader would stop at a chunk that names no thread: the recorder doesn't write it. */
 static void without_a_thread(void **state)
 {
 	fill(0, 1, 8);
@@ -106,7 +106,7 @@ static void without_a_thread(void **state)
 	assert_int_equal(chunks_read(), 2);
 }
 
-/* How much a chunk holds the reader finds itself. */
+/* The recorder doesn't rely on a chunk's `used`: it finds the end of the data itself. */
 static void used_is_not_believed(void **state)
 {
 	fill(0, 1, UINT32_MAX);
@@ -119,7 +119,7 @@ static void used_is_not_believed(void **state)
 	assert_int_equal(chunks_read(), 3);
 }
 
-/* Between two writes to the file the program fills all chunks that are free. */
+/* Before each write to the file, the program fills all chunks that are free. */
 static unsigned writes;
 int __real_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
@@ -146,7 +146,7 @@ static void ends_under_fire(void **state)
 	assert_int_equal(drain.counts.records, 2 * CHUNKS);
 }
 
-/* A leaf that ends at that time. */
+/* Fills chunk i with one leaf that ends at `end`. */
 static void fill_at(uint32_t i, uint32_t state, uint32_t serial, uint64_t seq, uint64_t start, uint64_t end)
 {
 	struct pb_chunk *c = chunk(i);
@@ -207,8 +207,8 @@ static void newest_remain(void **state)
 	}
 }
 
-/* The oldest chunk lists a call whose beginning was overwritten, and a second one
- * whose ENTRY follows. The first ends; a third has no end. */
+/* The oldest chunk lists two open calls: the ENTRY of the first was overwritten, that of the
+ * second follows. Both end. A third call has no end. */
 static void listed_calls(void **state)
 {
 	uint64_t entry = 2ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY;
@@ -241,8 +241,8 @@ static void born(uint64_t start)
 	*t = (struct pb_ring_thread){ .serial = 1, .start = start };
 }
 
-/* A forked process whose first chunks were overwritten. What it lists and what began before it did is counted
- * in its parent. */
+/* A forked process whose first chunks were overwritten. A listed call that began before the process did is
+ * counted in its parent. */
 static void listed_in_child(void **state)
 {
 	const uint64_t words[] = {
@@ -264,8 +264,8 @@ static void listed_in_child(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A handler came before the ENTRY of the process' first call was written, and had the first chunk opened, which
- * lists the call: it is the process' own. */
+/* A handler interrupted the first call of the process before its ENTRY was written, and opened the first chunk.
+ * The chunk lists that call, which still counts as the process's own. */
 static void listed_first(void **state)
 {
 	const uint64_t words[] = {
@@ -286,7 +286,7 @@ static void listed_first(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A full buffer's worth is there whatever threads hold, as far as the reserve goes. */
+/* However many chunks idle threads hold, a full buffer remains usable until the reserve is used up. */
 static void idle_threads(void **state)
 {
 	struct pb_ring *ring = drain.ring;
@@ -301,11 +301,11 @@ static void idle_threads(void **state)
 		assert_int_equal(pb_ring_usable(ring, CHUNKS + RESERVE),
 				 i + 1 < RESERVE ? CHUNKS + i + 1 : CHUNKS + RESERVE);
 	}
-	/* they end; then threads come that the recorder hasn't seen */
+	/* these threads end; then new ones begin that the recorder hasn't seen */
 	for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
 		chunk(i)->state = PB_CHUNK_FREE;
 	pb_drain_count(&drain);
-	/* the recorder has seen some, but they may have no chunk yet */
+	/* the recorder has seen five of them, but they may have no chunk yet */
 	ring->next_serial += 5;
 	pb_drain_serials(&drain);
 	pb_drain_count(&drain);
@@ -315,10 +315,10 @@ static void idle_threads(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* The bit of a chunk that is FREE: an engine was stopped before it took it. */
+/* A chunk has its `taken` bit, but is FREE: the agent was stopped before it took the chunk. */
 static void stopped_before_open(void **state)
 {
-	fill(130, 1, 8);	/* so far chunks were used */
+	fill(130, 1, 8);	/* the last chunk that was used */
 	set_taken(70);
 	drain.ring->free_word = 3;
 	assert_int_equal(pb_drain_full(&drain), 1);
@@ -337,7 +337,7 @@ static size_t memory(void)
 	return (size_t)st.st_blocks * 512;
 }
 
-/* The reserve's memory goes when its threads have gone; what is in use stays. */
+/* The reserve's memory is freed when its threads are gone. A chunk that is in use keeps its memory. */
 static void given_back(void **state)
 {
 	size_t before;
@@ -358,7 +358,7 @@ static void given_back(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* Memory is there before it is needed, and not more than the buffer. */
+/* pb_drain_ahead() allocates the memory of the buffer before it is needed, and no more. */
 static void ahead(void **state)
 {
 	drain.geometry.nr_buffer = CHUNKS - 3;
@@ -369,9 +369,9 @@ static void ahead(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* An OPEN chunk of a thread whose number says nothing here. */
 #define NO_SUCH	0x7ffffff0		/* above any pid */
 
+/* Chunk i is OPEN and belongs to the thread `serial`, which has these ids. */
 static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 {
 	struct pb_chunk *c = chunk(i);
@@ -379,7 +379,7 @@ static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 
 	t[serial - 1] = (struct pb_ring_thread){ .serial = serial, .pid = pid, .tid = tid };
 	fill(i, serial, 0);
-	c->pid = c->tid = NO_SUCH;	/* of the owner before, maybe */
+	c->pid = c->tid = NO_SUCH;	/* the chunk may still have the ids of its former owner */
 	__atomic_store_n(&c->state, PB_CHUNK_OPEN, __ATOMIC_RELEASE);
 }
 
@@ -413,14 +413,14 @@ static void begin_dead(void)
 	hold(0, 1, NO_SUCH, NO_SUCH + 1);
 }
 
-/* A number that isn't found proves nothing: the chunk of a thread that lives isn't taken. */
+/* A tid that isn't found doesn't prove that the thread is dead: while the thread lives, its chunk isn't taken. */
 static void misleading_number(void **state)
 {
 	begin_dead();
 	found = true;
 	look(100, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
-	assert_int_equal(asked, 1);		/* then only when all are doubted */
+	assert_int_equal(asked, 1);		/* asked again only if `all` */
 	look(2, true);
 	assert_int_equal(asked, 3);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
@@ -434,7 +434,7 @@ static void misleading_number(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* Nor does a search that failed. */
+/* A search that failed proves nothing, either. */
 static void nothing_known(void **state)
 {
 	begin_dead();
@@ -444,7 +444,7 @@ static void nothing_known(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* An engine that doesn't know its numbers says 0. */
+/* An agent that doesn't know its pid or tid writes 0. */
 static void no_number(void **state)
 {
 	begin_dead();
@@ -457,7 +457,7 @@ static void no_number(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A number that is somebody else's by now doesn't keep the dead one's chunk. */
+/* The ids of a dead thread may belong to another thread by now. Its chunk is taken nevertheless. */
 static void number_of_another(void **state)
 {
 	begin_dead();
@@ -470,7 +470,7 @@ static void number_of_another(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* It has the chunk, but hasn't opened it. */
+/* The dead thread has the chunk, but hasn't opened it. */
 static void taken_chunk(void **state)
 {
 	begin_dead();
@@ -487,7 +487,7 @@ static void taken_chunk(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* Between the look and the drain thread's turn the chunk went to another thread. */
+/* After pb_drain_dead_look(), and before pb_drain_dead_take(), the chunk goes to another thread. */
 static void other_owner(void **state)
 {
 	begin_dead();

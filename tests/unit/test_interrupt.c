@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a signal handler leaves behind in a thread's state (engine/graph/interrupt.c, stack.c) when it
- * interrupts the engine at an instruction that a test can't hit otherwise. */
+/* The state of a thread (engine/graph/interrupt.c, stack.c) after a signal handler has interrupted the
+ * engine at an instruction that other tests can't hit. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #define SIZE	0x10000ul
 
 extern char __ehdr_start[];
-#define AGENT	((greg_t)__ehdr_start)	/* this program stands for it */
+#define AGENT	((greg_t)__ehdr_start)	/* this program plays the agent */
 __thread struct pb_thread *pb_tls;
 __thread struct pb_unblocked pb_unblocked;
 struct pb_process *pb_process;
@@ -41,7 +41,7 @@ static jmp_buf left;
 static bool leaves;
 static bool follows = true;
 
-/* What the two files ask of others. */
+/* Replacements for the functions that the two files call. */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 {
 	return nr_pending++;
@@ -73,7 +73,7 @@ void pb_chain_forget_returns(void)
 {
 }
 
-/* Slots of the calls that another thread has open on a stack; 0: none. */
+/* Return slots of the calls that another thread has open on a stack; 0: none. */
 static uint64_t innermost, outermost;
 
 bool pb_chain_is_empty(const struct pb_stack *s)
@@ -127,7 +127,7 @@ bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 	return true;
 }
 
-/* A call with its slot there, innermost. */
+/* Adds an innermost call with this return slot. */
 static struct pb_open_call *call(struct pb_open_call *below, uint64_t slot)
 {
 	below[1].word = (int64_t)slot;
@@ -171,7 +171,7 @@ static ucontext_t context(greg_t rip, bool blocked)
 	return uc;
 }
 
-/* The handler's calls have slots of their own; the interrupted hit goes on with its own slot. */
+/* The handler's calls change w.slot. The interrupted hit goes on with the slot that it had. */
 static void the_hit_goes_on(greg_t rip, bool blocked)
 {
 	ucontext_t uc = context(rip, blocked);
@@ -194,7 +194,8 @@ static void the_agent_is_interrupted(void **state)
 	the_hit_goes_on(AGENT, false);
 }
 
-/* A load of ours faulted, and its handler returns: by libc's two instructions. */
+/* A load of the agent has faulted, and the handler of the fault is returning. The PC is in libc's two
+ * instructions that call rt_sigreturn. */
 static void the_return_from_a_fault_is_interrupted(void **state)
 {
 	the_hit_goes_on(LIBC, true);
@@ -211,8 +212,8 @@ static void the_program_is_interrupted(void **state)
 	assert_null(pb_interrupt_begin(&uc, OWN + 0x3000).inside);
 }
 
-/* Closing what the handler left open may change chunks: what the interrupted code has yet to
- * write is still known then, and its frames aren't above the hit. */
+/* The calls that the handler left open are closed, which may change chunks. At that time it must still be
+ * known which record the interrupted code has yet to write. */
 static void what_is_closed_knows_the_interrupted(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
@@ -224,8 +225,8 @@ static void what_is_closed_knows_the_interrupted(void **state)
 	assert_int_equal(nr_pending, 0);
 }
 
-/* The thread is going to another stack, and the handler comes when t->stack is that stack, but
- * t->top isn't its innermost call yet. */
+/* A handler interrupts a change to another stack. t->stack is that stack already, but t->top isn't
+ * the stack's innermost call yet. */
 static void a_change_of_stack_is_interrupted(void **state)
 {
 	struct pb_open_call *own = thread.top, *coro = call(coro_calls.call, CORO + 0x8000);
@@ -235,7 +236,7 @@ static void a_change_of_stack_is_interrupted(void **state)
 	thread.top = coro;
 	assert_true(pb_thread_use_stack(&thread, &thread.own, 0));
 	assert_ptr_equal(thread.top, own);
-	/* to the coroutine's again: so far it has come */
+	/* the change back to the coroutine's stack has come this far */
 	thread.stack = c;
 	assert_true(pb_thread_use_stack(&thread, h, 0));
 	assert_true(pb_stack_return(&thread, c, 0));
@@ -244,8 +245,8 @@ static void a_change_of_stack_is_interrupted(void **state)
 	assert_ptr_equal(thread.top, own);
 }
 
-/* A handler comes at the worst instruction of a change of stacks, and leaves by a jump: the stack is the new one, whose
- * addresses lie above, and the calls on the former one are at or above its low end. */
+/* A handler interrupts a change of stacks at the worst instruction, and leaves by a jump. t->stack is the new stack,
+ * which lies at higher addresses; t->top is still a call on the former stack. */
 static void a_change_of_stack_is_left(void **state)
 {
 	struct pb_open_call *own = thread.top;
@@ -258,7 +259,7 @@ static void a_change_of_stack_is_left(void **state)
 	if (!setjmp(left))
 		pb_thread_use_stack(&thread, s, 0);
 	leaves = false;
-	assert_true(thread.lo > OWN + 0x7000);		/* the assembly doesn't go on with what it finds */
+	assert_true(thread.lo > OWN + 0x7000);		/* so that the assembly leaves the next hit to C */
 	s = pb_thread_other_stack(&thread, OWN + 0x7000, &gone);
 	assert_ptr_equal(s, &thread.own);
 	assert_true(pb_thread_use_stack(&thread, s, 0));
@@ -283,13 +284,13 @@ static void a_neighbour_gets_a_stack_of_its_own(void **state)
 	assert_false(pb_stack_is_anothers(&thread, s, innermost - 0x1000));
 	assert_true(pb_stack_is_anothers(&thread, s, innermost - 0x4000));
 	assert_true(pb_stack_is_anothers(&thread, s, outermost + 0x2800));
-	innermost = 0;						/* its call is changing just now */
+	innermost = 0;						/* the other thread's call is changing just now */
 	assert_true(pb_stack_is_anothers(&thread, s, CORO + 0xb000));
 	innermost = CORO + 0xc000;
 	other.stack = s;
 	assert_false(pb_stack_is_anothers(&thread, s, innermost));
 	assert_true(pb_stack_is_anothers(&thread, s, innermost - 0x1000));
-	/* the other one came back after a look that found the stack idle */
+	/* the other thread came back after the stack was found to be idle */
 	assert_false(pb_thread_use_stack(&thread, s, innermost - 0x1000));
 	assert_ptr_equal(s->thread, &other);
 	assert_ptr_equal(thread.stack, &thread.own);
@@ -298,7 +299,7 @@ static void a_neighbour_gets_a_stack_of_its_own(void **state)
 	*s = (struct pb_stack){ 0 };
 }
 
-/* On an alternate stack above the thread's: nothing that is open is below the handler. */
+/* A handler on an alternate stack above the thread's own: no open call belongs to the handler. */
 static void a_handler_on_another_stack_closes_nothing(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
@@ -312,7 +313,8 @@ static void a_handler_on_another_stack_closes_nothing(void **state)
 	assert_int_equal(nr_closed, 1);
 }
 
-/* What was interrupted goes on in a child of a fork in the handler, with the address of the thread's state. */
+/* The handler forks. In the child, the interrupted code goes on with the address of the thread's state, so the state
+ * must be there again. */
 static void a_child_has_its_state_again(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
@@ -329,7 +331,7 @@ static void a_child_has_its_state_again(void **state)
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
 	assert_int_equal(made_anew, 1);
 	assert_non_null(thread.top);
-	/* a handler that has made calls in the child */
+	/* the handler has made calls in the child: the state exists already */
 	process.pid = 2;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
 	assert_int_equal(made_anew, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Assembled functions without CFI: the dataflow of the stack's depth proves their exits,
- * or doesn't. */
+/* Functions in assembly, without CFI. The analysis follows the depth of the stack through each
+ * function: either that proves where the exits are, or the function is refused. */
 #include "exits_expect.h"
 
 /* N: a function without CFI */
@@ -14,20 +14,20 @@ static const char *const depth_s = MACROS NAKED
 	"N leaf\n body\n body\n ret\nZ leaf\n"
 	"N pushes\n push %rbx\n push %r12\n sub $24,%rsp\n body\n call other\n add $24,%rsp\n pop %r12\n pop %rbx\n"
 	" body\n ret\nZ pushes\n"
-	/* both ways to the return have the same depth */
+	/* both paths to the return have the same depth */
 	"N branches\n body\n test %eax,%eax\n je 1f\n push %rbx\n body\n pop %rbx\n1: body\n ret\nZ branches\n"
 	"N loops\n push %rbx\n body\n1: body\n dec %rdi\n jne 1b\n pop %rbx\n body\n ret\nZ loops\n"
 	"N frame\n push %rbp\n mov %rsp,%rbp\n and $-64,%rsp\n sub $256,%rsp\n body\n call other\n leave\n body\n ret\nZ frame\n"
 	"N saved\n mov %rsp,%r12\n and $-64,%rsp\n body\n call other\n mov %r12,%rsp\n body\n ret\nZ saved\n"
 	"N by_lea\n lea -40(%rsp),%rsp\n mov %rsp,%rbx\n body\n lea 40(%rbx),%rsp\n body\n ret\nZ by_lea\n"
 	"N tails\n push %rbx\n body\n pop %rbx\n body\n jmp other\nZ tails\n"
-	/* the one jumps into the middle of the other */
+	/* the first function jumps into the middle of the second */
 	"N shares\n push %rbx\n body\n jmp 2f\nZ shares\n"
 	"N shared\n push %rbx\n body\n2: body\n pop %rbx\n body\n ret\nZ shared\n"
-	/* and one runs on into the next */
+	/* the first function runs on into the next */
 	"N runs_on\n body\n body\n .size runs_on,.-runs_on\n"
 	"N next\n body\n ret\nZ next\n"
-	/* nothing is certain */
+	/* functions whose exits can't be proven */
 	"N uneven\n body\n test %eax,%eax\n je 3f\n push %rbx\n3: body\n ret\nZ uneven\n"
 	"N push_ret\n body\n push %rax\n body\n ret\nZ push_ret\n"
 	"N switches\n body\n mov %rdi,%rsp\n body\n ret\nZ switches\n"
@@ -40,7 +40,7 @@ static const char *const depth_s = MACROS NAKED
 	/* jumped into with another depth */
 	"N wrong\n push %rbx\n push %rbx\n body\n jmp 5f\nZ wrong\n"
 	"N wronged\n push %rbx\n body\n5: body\n pop %rbx\n body\n ret\nZ wronged\n"
-	/* without a size nobody says where it ends */
+	/* without a size, its end isn't known */
 	"N no_size\n body\n body\n ret\n.p2align 4\n"
 	END;
 
@@ -82,7 +82,7 @@ static void test_depths(void **unused)
 	visit(path, compare, (void *)depths);
 }
 
-/* Go's functions have symbols and no CFI, and stacks that move. */
+/* Go's functions have symbols and no CFI, too, but their stacks move: they are refused. */
 static void test_not_assembly(void **unused)
 {
 	char path[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which exits the analysis finds in small assembled functions, how each is
- * hooked, and which functions it leaves alone; and of whole modules, that what
- * it says of windows, exits and recipes fits together. */
+/* Which exits the analysis finds in small functions in assembly, how each exit is
+ * hooked, and which functions are refused. For whole modules: whether windows,
+ * exits and recipes are consistent. */
 #include "exits_expect.h"
 
 static void check_written(struct pb_an *an, void *arg);
@@ -20,36 +20,36 @@ static const char *const windows_s = MACROS
 	"F other\n body\n ret\nE other\nfar\n"
 	/* add $8,%rsp; pop; ret */
 	"F plain\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE plain\nfar\n"
-	/* the return address of a call may be where the window begins, no more */
+	/* a window may begin at the return address of a call, but not before it */
 	"F padded\n sub $8,%rsp\n .cfi_adjust_cfa_offset 8\n body\n call other\n pop %rcx\n .cfi_adjust_cfa_offset -8\n"
 	" ret\nE padded\n nopl 0(%rax)\nfar\n"
 	"F zeros\n sub $8,%rsp\n .cfi_adjust_cfa_offset 8\n body\n call other\n pop %rcx\n .cfi_adjust_cfa_offset -8\n"
 	" ret\nE zeros\n .byte 0,0,0\nfar\n"
 	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
 	"F longer\n mov $1,%eax\n ret\nE longer\nfar\n"
-	/* so long that no recipe has room for it: 25 bytes */
+	/* 25 bytes: one window over all of it would be too long for a recipe */
 	"F too_long\n movabs $1,%rax\n 1: movabs $2,%rcx\n dec %rcx\n nop\n ret\nE too_long\n"
 	".cfi_startproc\n jmp 1b\n.cfi_endproc\nfar\n"
-	/* led to: the entry's copy is not the only way to it */
+	/* a jump leads to the return: hooking the copy in the entry's stub isn't enough */
 	"F led_to\n mov $1,%eax\n1: ret\n jmp 1b\nE led_to\n nopl 0(%rax)\n nopl 0(%rax)\nfar\n"
-	/* one byte of padding, and a slot */
+	/* one byte of padding after the return, and a slot in more padding */
 	"F padded_slot\n body\n call other\n1: ret\n nop\n jmp 1b\nE padded_slot\n .fill 6,1,0x90\nfar\n"
-	/* no padding: a slot in the function's start */
+	/* no padding: a code slot at the function's start */
 	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE code_slot\nfar\n"
 	"F carried\n push_rbx\n call other\n pop_rbx\n ret\nE carried\nfar\n"
-	/* the code after it gets the second jump, its own or the next function's */
+	/* a shared jump: the second jump is for the code after the exit */
 	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
-	/* another exit's jump is the second, where it is and where it is made to begin earlier */
+	/* the second jump is that of another exit: where it is, or moved to an earlier instruction */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
 	" jmp 1b\nE earlier\nfar\n"
-	/* the jump of the next function's entry is the second */
+	/* the second jump is that of the next function's entry */
 	"F crowded\n body\n call other\n ret\nE crowded\n"
 	"F next\n body\n ret\nE next\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
-	/* bytes that are never reached are no exits */
+	/* bytes that are never executed are no exits */
 	"F data\n body\n add $1,%eax\n ret\n .byte 0xc3,0xc3,0x48,0xc3\nE data\nfar\n"
 	END;
 
@@ -87,7 +87,7 @@ static const char *const exits_s = MACROS
 	"F pops\n body\n body\n ret $16\nE pops\n.p2align 4\n"
 	"F repz\n body\n body\n rep ret\nE repz\n.p2align 4\n"
 	"F bnd\n body\n body\n bnd ret\nE bnd\n.p2align 4\n"
-	/* tail jumps, and what only looks so */
+	/* tail jumps, and jumps that only look like them */
 	"F tail\n body\n jmp other\nE tail\n.p2align 4\n"
 	"F tail_plt\n body\n jmp outside@PLT\nE tail_plt\n.p2align 4\n"
 	"F tail_got\n body\n jmp *outside@GOTPCREL(%rip)\nE tail_got\n.p2align 4\n"
@@ -98,44 +98,45 @@ static const char *const exits_s = MACROS
 	"F itself\n body\n test %eax,%eax\n jne itself\n body\n ret\nE itself\n.p2align 4\n"
 	"F after_endbr\n endbr64\n6: body\n test %eax,%eax\n jne 6b\n body\n ret\nE after_endbr\n.p2align 4\n"
 	"F not_itself\n body\n6: test %eax,%eax\n jne 6b\n body\n ret\nE not_itself\n.p2align 4\n"
-	/* one unit */
+	/* two functions in one unit */
 	"F one_of_two\n body\n.globl two_of_two\n.type two_of_two,@function\ntwo_of_two: body\n body\n ret\n"
 	"E one_of_two\n.size two_of_two,.-two_of_two\n.p2align 4\n"
 	"F switch\n body\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n notrack jmp *%rax\n"
 	"1: body\n body\n ret\n2: body\n body\n ret\n.p2align 4\nE switch\n"
 	"F swsum\n body\n lea table2(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea (%rax,%rdx),%rcx\n jmp *%rcx\n"
 	"3: body\n body\n ret\nE swsum\n.p2align 4\n"
-	/* as compilers write it without optimisation */
+	/* a switch as compilers emit it without optimisation */
 	"F plain_switch\n body\n lea 0(,%rdi,4),%rdx\n lea table3(%rip),%rax\n mov (%rdx,%rax),%eax\n cltq\n"
 	" lea table3(%rip),%rdx\n add %rdx,%rax\n jmp *%rax\n29: body\n body\n ret\nE plain_switch\n.p2align 4\n"
 	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\nE gotos\n.p2align 4\n"
-	/* offsets from a label. What only they lead to is no dead code, and has no windows over it */
+	/* a table of offsets from a label. Code that only the table leads to isn't dead, and its jump
+	 * targets aren't covered by windows */
 	"F label\n body\n lea 6f(%rip),%rdx\n lea bases(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n6: body\n body\n ret\n7: body\n mov %ecx,%eax\n mov %eax,%edx\n8: nopl (%rax)\n ret\nE label\n.p2align 4\n"
-	/* the sum is made before a jump to the jump */
+	/* the target is computed before a jump to the indirect jump */
 	"F label_apart\n body\n push_rbx\n test %eax,%eax\n lea 9f(%rip),%rdx\n je 11f\n lea apart(%rip),%rcx\n"
 	" movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n jmp 12f\n9: body\n pop_rbx\n body\n ret\n"
 	" .cfi_adjust_cfa_offset 8\n11: mov %rdx,%rax\n12: jmp *%rax\n10: body\n pop_rbx\n body\n ret\n"
 	"E label_apart\n.p2align 4\n"
-	/* one register for both addresses */
+	/* the same register for the address of the table and for that of the label */
 	"F label_again\n body\n lea again(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea 13f(%rip),%rdx\n"
 	" add %rdx,%rax\n jmp *%rax\n13: body\n body\n ret\n14: body\n body\n ret\nE label_again\n.p2align 4\n"
-	/* its cold part jumps back; another shares it */
+	/* its cold part jumps back; another function jumps there, too */
 	"F hot\n body\n push_rbx\n test %eax,%eax\n je hot.cold\n5: body\n pop_rbx\n body\n ret\nE hot\n.p2align 4\n"
 	"F shares\n body\n push_rbx\n jmp 5b\nE shares\n.p2align 4\n"
 	".section .text.unlikely,\"ax\"\n .type hot.cold,@function\nhot.cold: .cfi_startproc\n .cfi_adjust_cfa_offset 8\n"
 	" test %esi,%esi\n jne 5b\n body\n pop_rbx\n body\n ret\n .cfi_endproc\n .size hot.cold,.-hot.cold\n"
 	".text\n"
-	/* runs on, through padding, into the next one */
+	/* runs on, through padding, into the next function */
 	"F runs_on\n body\n test %eax,%eax\n jne other\nE runs_on\n.p2align 4\n"
 	"F next\n body\n body\n ret\nE next\n.p2align 4\n"
-	/* nothing returns */
+	/* functions without exits */
 	"F never\n body\n call other\nE never\n.p2align 4\n"
 	"F traps\n body\n ud2\nE traps\n.p2align 4\n"
-	/* gcc's way with rsp around arguments on the stack */
+	/* gcc saves and restores rsp around arguments on the stack */
 	"F saves\n body\n push_rbx\n mov %rsp,%rbx\n sub $64,%rsp\n .cfi_adjust_cfa_offset 64\n call other\n"
 	" mov %rbx,%rsp\n .cfi_adjust_cfa_offset -64\n pop_rbx\n body\n ret\nE saves\n.p2align 4\n"
-	/* reads its return address, which is what it is */
+	/* reads its return address, which is the original one */
 	"F reads\n mov (%rsp),%rax\n body\n body\n ret\nE reads\n.p2align 4\n"
 	".section .rodata\n.p2align 2\ntable: .long 1b-table,2b-table\n"
 	"table2: .long 3b-table2,3b-table2\n"
@@ -214,7 +215,7 @@ static const char *const refused_s = MACROS
 	/* the second offset leads to another function */
 	"F other_base\n body\n lea 4f(%rip),%rdx\n lea table(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n4: body\n body\n ret\nE other_base\n.p2align 4\n"
-	/* it is loaded from one table and added to another one's address */
+	/* the offset is loaded from one table and added to the address of another */
 	"F two_tables\n body\n lea 0(,%rdi,4),%rdx\n lea table(%rip),%rax\n mov (%rdx,%rax),%eax\n cltq\n"
 	" lea labels(%rip),%rdx\n add %rdx,%rax\n jmp *%rax\n body\n ret\nE two_tables\n.p2align 4\n"
 	"F where_table\n body\n lea 3f(%rip),%rdx\n mov 8(%rdi),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
@@ -235,7 +236,7 @@ static const char *const refused_s = MACROS
 	"F locks\n body\n je 1f\n lock\n1: cmpxchg %ecx,(%rdi)\n body\n ret\nE locks\n.p2align 4\n"
 	".globl no_cfi\n.type no_cfi,@function\nno_cfi: body\n body\n ret\n.size no_cfi,.-no_cfi\n.p2align 4\n"
 	"F falls\n body\n test %eax,%eax\nE falls\n .byte 6,6,6,6,6\n.p2align 4\n"
-	/* what counts for a part counts for its function */
+	/* a function is refused if one of its parts is */
 	"F uses_bad\n body\n push_rbx\n je 3f\n body\n pop_rbx\n ret\nE uses_bad\n.p2align 4\n"
 	".cfi_startproc\n .cfi_adjust_cfa_offset 8\n nop\n3: body\n ret\n.cfi_endproc\n"
 	".section .rodata\n.p2align 2\ntable: .long 4b-4b,other-4b\n"
@@ -279,7 +280,7 @@ static void test_refused(void **unused)
 	check("refused.so", refused);
 }
 
-/* Of a whole module: windows lie apart, and each exit is an instruction of its window's recipe. */
+/* For a whole module: each hooked exit is an instruction of its window's recipe. */
 static void check_module(struct pb_an *an, void *arg)
 {
 	size_t hooked = 0;
@@ -303,7 +304,7 @@ static void check_module(struct pb_an *an, void *arg)
 			found |= pb_recipe_pairs(r)[k].orig == e->addr - w->start;
 		assert_true(found);
 		assert_memory_equal(pb_recipe_orig(r), range->bytes + (w->start - range->addr), w->len);
-		/* nothing leads behind the start, up to the exit */
+		/* no jump leads to a byte between the window's start and the exit */
 		for (uint64_t at = w->start + 1; at <= e->addr; at++)
 			assert_false(pb_bit_test(range->reached, at - range->addr));
 		hooked++;
@@ -311,7 +312,7 @@ static void check_module(struct pb_an *an, void *arg)
 	assert_true(hooked > *(size_t *)arg);
 }
 
-/* One bit for each byte that is part of a window, a slot or a code slot; none twice. */
+/* No byte is part of two windows, slots or code slots. */
 static void check_apart(struct pb_an *an, void *arg)
 {
 	const struct pb_range *last = &an->ranges.v[an->ranges.n - 1];
@@ -332,7 +333,7 @@ static void check_apart(struct pb_an *an, void *arg)
 		for (uint64_t at = from; (w->via || w->how == PB_EXIT_SHARED) && at < to; at++)
 			assert_false(used[at]++);
 	}
-	/* entries' windows are among them where they hold exits */
+	/* exit_windows has the window of an entry if there are exits in it */
 	for (size_t i = 0; i < an->exit_windows.n; i++)
 		if (an->exit_windows.v[i].fn >= 0)
 			joined[an->exit_windows.v[i].fn] = true;
@@ -399,7 +400,7 @@ static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *
 	return nr;
 }
 
-/* The exit at addr is in the file, in the window that the analysis says. */
+/* The exit is in the written analysis, in the same window. */
 static void check_exit(const struct pb_an *an, const struct pb_analysis *a, const struct pb_fn_exit *e)
 {
 	const struct pb_an_window *is = &an->exit_windows.v[e->window];
@@ -432,7 +433,7 @@ static void check_exit(const struct pb_an *an, const struct pb_analysis *a, cons
 		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
 }
 
-/* What is written is what was found. */
+/* The written analysis has what the stages of the analysis found. */
 static void check_written(struct pb_an *an, void *arg)
 {
 	static uint64_t expected[8192], is[8192];
@@ -457,7 +458,7 @@ static void check_written(struct pb_an *an, void *arg)
 		assert_int_equal(starts_in_file(a, f, is, 8192), n);
 		assert_memory_equal(is, expected, n * sizeof(*is));
 	}
-	/* nothing that no complete function needs */
+	/* each window is needed by a function whose exits are all hooked */
 	for (uint32_t i = 0; i < a->nr_left_by; i++)
 		needed[((const uint32_t *)(blob + a->left_by_offset))[i]] = true;
 	for (uint32_t i = 0; i < a->nr_windows; i++)
@@ -491,8 +492,8 @@ static void test_modules(void **unused)
 	}
 }
 
-/* Each byte of the header and of the tables of exits changed, and of the recipes of
- * windows: refused, or safe to read. */
+/* Flips each bit of the header, and of the tables and recipes of exits. The check must refuse the
+ * result, or it must be safe to read. */
 static void test_damaged(void **unused)
 {
 	struct view v = analyse("windows.so", PB_MODULE_RETURNS);
@@ -508,7 +509,7 @@ static void test_damaged(void **unused)
 			refused += pb_analysis_check(copy, v.size) != 0;
 		}
 	assert_true(refused > 1000);
-	/* over its function's entry, and a slot over its own window */
+	/* a window over its function's entry, and a slot over its own window */
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from) + i;
 		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);
@@ -526,7 +527,7 @@ static void test_damaged(void **unused)
 		}
 	}
 	assert_true(entries >= 3 && slots);
-	/* two windows, one over the other */
+	/* two windows that overlap */
 	for (uint32_t i = 0; i + 1 < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of frequent opcodes against Zydis: whatever the table knows, both
- * tell the same of. On every opcode with every ModRM and prefix that the table
- * has, on random bytes, and on real code. */
+/* Compares the table of frequent opcodes with Zydis. Each instruction that the table
+ * knows must be decoded alike by both. The input is each opcode with each ModRM byte
+ * and prefix that the table has, random bytes, and real code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

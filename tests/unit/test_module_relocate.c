@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Recipes, byte by byte, the assembly beside them. All windows stand at 0x1000. */
+/* Recipes byte by byte, with the assembly above them. All windows are at 0x1000. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +18,9 @@
 
 struct golden {
 	const char *what;
-	const char *bytes;	/* at AT; the window's and some behind */
+	const char *bytes;	/* at AT: the window, and some bytes after it */
 	unsigned window_len;
-	const char *code;	/* fixups zero */
+	const char *code;	/* zero where fixups go */
 	const char *fixups;	/* kind@offset=value+addend ... */
 	const char *pairs;	/* orig>copy ... */
 };
@@ -163,7 +163,7 @@ static void show(const struct pb_window_out *w, char *fixups, char *pairs)
 		pairs += sprintf(pairs, "%s%u>%u", i ? " " : "", w->pairs[i].orig, w->pairs[i].copy);
 }
 
-/* As little as a jmp rel8 needs. */
+/* Windows for a jmp rel8. */
 static const struct golden golden_short[] = {
 	{ "two bytes, and what follows stays",
 	  /* xor %eax,%eax; dec %edi; jne 0x1002 */
@@ -185,7 +185,7 @@ static const struct golden golden_short[] = {
 	  "31c0 0f05 c3", 2, "31c0 e900000000", "1@3=1002+0", "0>0 2>2" },
 };
 
-/* Code that a slot displaces: room for two jumps. */
+/* The windows of code slots, which have room for two jumps. */
 static const struct golden golden_code_slot[] = {
 	{ "ten bytes exactly, one of them where the first jump ends",
 	  /* mov %rax,0x100(%rip); dec %rax; cmp $1,%rcx */
@@ -198,7 +198,7 @@ static const struct golden golden_code_slot[] = {
 	  "0>0 3>3 8>8 10>14" },
 };
 
-/* The first byte of a jump. */
+/* The window for the first byte of a shared jump. */
 static const struct golden golden_shared[] = {
 	{ "a byte", /* ret */ "c3 554889e5", 1, "c3", "", "0>0" },
 };
@@ -247,7 +247,7 @@ static const struct {
 } refusals[] = {
 	/* ret | next entry */
 	{ "too short", "c3 90 90 5548", 3, PB_REFUSED_SHORT },
-	/* ret; what follows may be run */
+	/* ret; the code after it may be executed */
 	{ "no padding behind ret", "c3 31c0 c3 9090", FAR, PB_REFUSED_SHORT },
 	/* push %rbp; push %rbx | next entry */
 	{ "falls into the next", "55 53 4889e5 c3", 2, PB_REFUSED_CROSSES },
@@ -292,8 +292,8 @@ static void test_refusals(void **unused)
 	}
 }
 
-/* A compiler's call that becomes a nop leaves nothing in the recipe, and its
- * nop in rest[]. */
+/* A call of mcount or __fentry__ that the compiler emitted becomes a nop. The recipe
+ * has no code for it, and rest[] has the nop. */
 static void test_hook_call(void **unused)
 {
 	/* push %rbp; mov %rsp,%rbp; call *mcount@GOTPCREL(%rip) */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runtimes are recognised by what is in a file, and by nothing else. */
+/* Runtimes are recognised by the symbols and sections of a file, and by nothing else. */
 #include "module_files.h"
 #include "module/analysis/analyse.h"
 #include "module/analysis/stages.h"
@@ -51,7 +51,7 @@ static void test_each(void **unused)
 		{ DEFINES("PyInit__greenlet"), "greenlet" },
 		{ DEFINES("scm_call_with_current_continuation"), "Guile" },
 		{ DEFINES("Init_continuation"), "Ruby's callcc" },
-		/* what a program asks for is enough here */
+		/* here an undefined symbol is enough */
 		{ ".text\n call __asan_init@PLT\n", "AddressSanitizer" },
 	};
 
@@ -63,7 +63,7 @@ static void test_each(void **unused)
 		assert_string_equal(pb_runtime_name((unsigned)__builtin_ctz(bits)), cases[i].name);
 		assert_true(strlen(pb_runtime_policy((unsigned)__builtin_ctz(bits))) > 20);
 	}
-	/* none is without a name */
+	/* each runtime has a name and a policy */
 	for (unsigned bit = 0; bit < 32; bit++)
 		assert_int_equal(!pb_runtime_name(bit), !pb_runtime_policy(bit));
 	assert_null(pb_runtime_name(32));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs in functions that have no room for a jmp rel32 (all s_*; d_*, whose trampoline slots
- * are in code; r_*, which share the next one's jump), in two threads and under a timer, and checks what
- * they return and which program counters the timer's handler is shown, until a
- * byte is read (with an argument: so many rounds). test_module_short.py traces
- * it, and changes the text meanwhile.
+ * Calls functions that have no room for a jmp rel32, in two threads and under a timer. The
+ * trampoline slots of s_* are in padding, those of d_* in code; r_* share the jump of the next
+ * function. The program checks what the functions return, and which program counters the timer's
+ * handler sees. It ends when it can read a byte or, with an argument, after that many rounds.
+ * test_module_short.py traces it, and changes its text while it runs.
  */
 #include <link.h>
 #include <pthread.h>
@@ -27,55 +27,55 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".text\n"
-	/* the loop begins behind two bytes */
+	/* the loop begins after two bytes */
 	"F s_loop\n xor %eax,%eax\n1: add %rdi,%rax\n dec %rdi\n jne 1b\n ret\nE s_loop\n"
-	/* behind four */
+	/* the loop begins after four bytes */
 	"F s_pushed\n push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx,-16\n mov %rdi,%rbx\n"
 	"1: dec %rdi\n jg 1b\n lea 1(%rbx),%rax\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\nE s_pushed\n"
-	/* what it calls returns behind two */
+	/* the callee returns to the third byte */
 	"F s_call\n call *%rdi\n inc %rax\n ret\nE s_call\n"
 	"F s_system\n xor %eax,%eax\n mov $39,%al\n syscall\n ret\nE s_system\n"
-	/* three bytes of padding behind it */
+	/* three bytes of padding after it */
 	"F s_return\n ret\nE s_return\n .byte 0xcc,0xcc,0xcc\n"
-	/* two bytes, and the next function at once */
+	/* two bytes, and no padding before the next function */
 	".globl s_jump\n.type s_jump,@function\ns_jump: .cfi_startproc\n jmp s_far\n .cfi_endproc\n"
 	" .size s_jump, .-s_jump\n"
 	".globl s_ends\n.type s_ends,@function\ns_ends: .cfi_startproc\n mov $7,%eax\n ret\n"
 	" .cfi_endproc\n .size s_ends, .-s_ends\n"
 	"F s_far\n lea 3(%rdi),%rax\n ret\nE s_far\n"
-	/* room for all of them */
+	/* padding for the slots of all of them */
 	" .fill 32,1,0xcc\n .p2align 4, 0xcc\n"
-	/* no padding near: code with no place to code slot before and behind */
+	/* "far" keeps padding out of reach: code without room for a code slot */
 	".macro far\n .cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n .cfi_endproc\n.endm\n"
 	".macro D name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	"far\n"
-	/* into the loop itself, and its operand is relative to rip */
+	/* its code slot is in the loop itself, and displaces a rip-relative operand */
 	"D d_loop\n mov %rdi,%rax\n1: mov %rax,%rcx\n mov %rax,sink(%rip)\n dec %rax\n"
 	" cmp $1,%rcx\n jg 1b\n ret\nE d_loop\n"
 	"far\n"
-	/* into the next function, behind its own window */
+	/* its code slot is in the next function, after that function's window */
 	"D d_tiny\n xor %eax,%eax\n ret\nE d_tiny\n"
 	"D d_beside\n lea 1(%rdi),%rax\n imul $7,%rax,%rax\n add %rdi,%rax\n add $1000,%rax\n"
 	" sub %rdi,%rax\n neg %rax\n ret\nE d_beside\n"
 	"far\n"
-	/* before a call in the loop */
+	/* its code slot is before a call in the loop */
 	"D d_calls\n push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx,-16\n mov %rdi,%rbx\n"
 	"1: mov %rbx,%rdi\n mov $1,%esi\n add %rsi,%rdi\n call d_beside\n dec %rbx\n jg 1b\n"
 	" pop %rbx\n .cfi_def_cfa_offset 8\n ret\nE d_calls\n"
 	"far\n"
-	/* its store faults, and is stepped over */
+	/* the store in its code slot faults, and the handler steps over the store */
 	"D d_fault\n xor %eax,%eax\n1: lea 1(%rax),%ecx\n mov %rcx,16(%rdi)\n mov %ecx,%eax\n"
 	" cmp $2,%eax\n jb 1b\n ret\nE d_fault\n"
 	"far\n"
-	/* one byte; the next one's jump has exactly five, or more */
+	/* one byte; the window of the next function has exactly five bytes, or more */
 	"D r_ret\n ret\nE r_ret\nD c_next\n mov $9,%eax\nE c_next\n.cfi_startproc\n ret\n.cfi_endproc\n"
 	"D r_other\n ret\nE r_other\nD c_other\n push %rbx\n .cfi_def_cfa_offset 16\n"
 	" .cfi_offset %rbx,-16\n mov %rdi,%rbx\n mov $3,%eax\n add %rbx,%rax\n pop %rbx\n"
 	" .cfi_def_cfa_offset 8\n ret\nE c_other\n"
 	"far\n .p2align 4, 0xcc\n");
-/* not as a constant: whose address is taken may be jumped to */
+/* Read at run time: the analysis would take a constant d_fault + FAULT_AT for a jump target. */
 static long (*volatile faults)(long *) = d_fault;
-#define FAULT_AT	5	/* in d_fault, so many bytes */
+#define FAULT_AT	5	/* offset of the store in d_fault */
 #define FAULT_LEN	4
 
 static volatile int stop;
@@ -97,7 +97,7 @@ static int add_code(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* Only the text of files is to be seen. */
+/* The handler must see only program counters in the text of files. */
 static void on_timer(int sig, siginfo_t *info, void *context)
 {
 	uint64_t pc = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whole files, compiled here and now: which functions are found, how the
- * compiler's records are taken, every reason to refuse, and the cache.
+ * Analyses of whole files, which are compiled here: which functions are found, how the
+ * records of compilers are used, each reason to refuse a function, and the cache.
  */
 #include "module_files.h"
 
 /* ------------------------------------------------------------ hand-written */
 
-/* FILL is what stands between functions. */
+/* FILL is the byte between functions. */
 static const char *const reasons_s =
 	".macro F name\n .p2align 4, FILL\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -27,14 +27,14 @@ static const char *const reasons_s =
 	"F looped\n push %rbx\n1: dec %edi\n test %edi,%edi\n jne 1b\n pop %rbx\n ret\nE looped\n"
 	"F outside\n xor %eax,%eax\n nopl (%rax)\n ret\nE outside\n"
 	"F jumper\n test %edi,%edi\n je outside+2\n je behind+7\n xor %eax,%eax\n ret\nE jumper\n"
-	/* into its window, but behind the jump: what stands there stays */
+	/* jumper jumps into its window, but past the five bytes that the patch overwrites */
 	"F behind\n xor %eax,%eax\n movl $0,4(%rdi)\n ret\nE behind\n"
 	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
 	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
 	"F switched\n xor %eax,%eax\n nopl (%rax)\n ret\nE switched\n"
 	"F switcher\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\nE switcher\n.section .rodata\n.p2align 2\ntable: .long switched+2-table\n.text\n"
-	/* its call's landing pad, two bytes into it */
+	/* the landing pad of its call is two bytes after its start */
 	"F landed\n .cfi_personality 0x1b,plain\n .cfi_lsda 0x1b,lsda\n xor %eax,%eax\n nopl (%rax)\n"
 	" call plain\n ret\nE landed\n"
 	".section .gcc_except_table,\"a\"\nlsda: .byte 0xff,0xff,1,4, 5,5,2,0\n.text\n"
@@ -57,10 +57,10 @@ static const char *const reasons_s =
 	"F popper\n pop %rax\n jmp *%rax\nE popper\n"
 	"F endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\n"
 	"F setjmp\n mov $1,%eax\n ret\nE setjmp\n"
-	/* cold part: the frame is another's */
+	/* a cold part that begins in its function's frame */
 	".p2align 4\n.type plain.cold,@function\nplain.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 32\n ud2\n nop\n nop\n nop\n .cfi_endproc\n.size plain.cold,.-plain.cold\n"
-	/* without a frame they begin as functions do; one that is called is one */
+	/* cold parts without a frame begin as functions do; the one that is called is a function */
 	".p2align 4\n.type noframe.cold,@function\nnoframe.cold: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold,.-noframe.cold\n"
 	".p2align 4\n.type noframe.cold.3,@function\nnoframe.cold.3: .cfi_startproc\n"
@@ -69,8 +69,8 @@ static const char *const reasons_s =
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold.1,.-noframe.cold.1\n"
 	"F noframe\n test %edi,%edi\n je noframe.cold\n js noframe.cold.3\n call noframe.cold.1\n"
 	" ret\nE noframe\n"
-	/* parts that look at their function's return address: by a jump, by another
-	 * part, by name */
+	/* cold parts that read their function's return address. They belong to the function
+	 * by a jump, by a jump of another part, or by name */
 	".p2align 4\n.type asker.cold,@function\nasker.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 16\n mov 8(%rsp),%rax\n add $8,%rsp\n ret\n .cfi_endproc\n"
 	".size asker.cold,.-asker.cold\n"
@@ -96,7 +96,7 @@ static const char *const reasons_s =
 static void test_reasons(void **unused)
 {
 	write_file("reasons.s", reasons_s);
-	/* no padding: no slots */
+	/* FILL=6: no padding, so there are no slots */
 	build("gcc -shared -nostdlib -Wa,--defsym,FILL=6 -Wl,-z,notext,-Bsymbolic -Wl,--build-id "
 	      "reasons.s -o reasons.so");
 	struct view v = analyse("reasons.so", 0);
@@ -158,7 +158,7 @@ static void test_short(void **unused)
 	assert_short(v, "returned", 2);
 	assert_short(v, "fixed", 2);
 	assert_short(v, "shorter", 2);
-	/* one byte is too few even so, and the rest stays what it is */
+	/* one byte is too few even for a short jump; padding doesn't help the others */
 	assert_refused(v, "shortest", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	assert_refused(v, "looped", BRANCH);
@@ -269,7 +269,7 @@ static void test_records(void **unused)
 	one_record("gcc -O1 -finstrument-functions", PB_SITE_CYG, 0);
 }
 
-/* Calls that recordmcount found, in comdat sections as well; twice is once. */
+/* Calls that recordmcount found, in comdat sections as well. A second run on a file changes nothing. */
 static void test_recordmcount(void **unused)
 {
 	write_file("comdat.cc", "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
@@ -298,7 +298,7 @@ static void test_patchable(void **unused)
 	assert_int_equal(func(v, "some")->window_len, 5);
 	assert_refused(v, "none", UNINSTRUMENTED);
 	drop(v);
-	/* 14 before the entry: the two behind it are too few, code is displaced */
+	/* 14 NOPs before the entry, two after it: those are too few, so code is displaced */
 	build("gcc -O1 -fpie -pie -fpatchable-function-entry=16,14 patch.c -o patch");
 	v = analyse("patch", 0);
 	assert_site(v, "some", PB_SITE_SYMBOL);
@@ -323,7 +323,7 @@ static void test_clang(void **unused)
 	one_record("clang -O1 -pg", PB_SITE_MCOUNT, 3);
 }
 
-/* The runtime isn't needed to look at the sleds. */
+/* The sleds are found without XRay's runtime. */
 static void test_xray(void **unused)
 {
 	write_file("patch.c", "int some(int x) { return x * 3; }\nint other(void) { return some(1); }\n");
@@ -369,23 +369,23 @@ static void test_cache(void **unused)
 
 	drop(v);
 	assert_int_equal(count_files(cache), 1);
-	/* damaged: made anew */
+	/* a damaged file is replaced */
 	snprintf(line, sizeof(line), "for f in %s/*; do printf XXXXXXXXXXXXXXXX | "
 		 "dd of=$f bs=1 seek=64 conv=notrunc 2>/dev/null; done", cache);
 	assert_int_equal(system(line), 0);
 	v = map(open_module("reasons.so", 0, cache));
 	assert_int_equal(v.a->nr_funcs, nr);
 	drop(v);
-	/* writable by others: not believed */
+	/* a file that others can write is replaced */
 	snprintf(line, sizeof(line), "chmod 666 %s/*", cache);
 	assert_int_equal(system(line), 0);
 	drop(map(open_module("reasons.so", 0, cache)));
 	snprintf(line, sizeof(line), "test -z \"$(find %s -type f -perm /022)\"", cache);
 	assert_int_equal(system(line), 0);
-	/* other options, another file */
+	/* other options use another file */
 	drop(map(open_module("reasons.so", PB_MODULE_ALL_SITES, cache)));
 	assert_int_equal(count_files(cache), 2);
-	/* a directory that can't be: from memory */
+	/* the directory can't be created: the analysis is only in memory */
 	drop(map(open_module("reasons.so", 0, "/proc/nowhere")));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where there is no room for the long jump: which slot is taken, in padding and
- * in code, and which isn't; which function shares its jump with the next one; and
- * what the check of an analysis says of them. */
+/* Functions without room for the long jump: which trampoline slots they get, in
+ * padding or in code, and which of them share their jump with the next function.
+ * Also, which of these pb_analysis_check() refuses if they are changed. */
 #include "module_files.h"
 
 /* One function that needs a slot, and one gap that it reaches. */
@@ -21,7 +21,7 @@ static const char *const slots_s =
 	"user taken\n five\n.cfi_startproc\n lea .-5(%rip),%rax\n ret\n.cfi_endproc\nfar\n"
 	"user read\n five\n.cfi_startproc\n mov .-4(%rip),%eax\n ret\n.cfi_endproc\nfar\n"
 	"F falls\n xor %eax,%eax\n1: dec %edi\n jne 1b\n call good\nE falls\n five\nfar\n"
-	/* two need what is enough for one; 10 bytes are enough for two */
+	/* two functions need slots: 9 bytes hold only one slot, 10 bytes hold two */
 	"user first\nuser second\n five\n .fill 4,1,0x90\nfar\n"
 	"user third\nuser fourth\n five\n .fill 5,1,0x90\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
@@ -84,24 +84,24 @@ static void test_check_slots(void **unused)
 	drop(v);
 }
 
-/* No padding anywhere: slots are in code, or there is none. */
+/* There is no padding: a function gets a slot in code, or none. */
 static const char *const code_slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
-	/* ten bytes behind the first two, none of them begins five further on */
+	/* ten bytes, after the function's first two; no instruction begins at the fifth */
 	".macro loop\n add $3,%eax\n mov $5,%ecx\n dec %edi\n.endm\n"
 	".macro user name\nF \\name\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE \\name\n.endm\n"
 	".macro tiny name\nF \\name\n rep ret\nE \\name\n.endm\n"
-	/* its window has six bytes; eleven behind them */
+	/* a window of six bytes, then eleven bytes */
 	".macro beside name\nF \\name\n lea 1(%rdi),%eax\n imul $7,%eax,%eax\n add %edi,%eax\n"
 	" add $1000,%eax\n sub %edi,%eax\n neg %eax\n ret\nE \\name\n.endm\n"
 	".text\nfar\n"
 	"user good\nfar\n"
 	"tiny small\nbeside neighbour\nfar\n"
 	"beside before\ntiny behind\nfar\n"
-	/* one place for two */
+	/* two functions, and room for one code slot */
 	"tiny one\ntiny two\nbeside both\nfar\n"
 	/* the farthest that a slot may be, 129 bytes, and one more */
 	"tiny near\n.cfi_startproc\n jmp 1f\n .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
@@ -115,7 +115,7 @@ static const char *const code_slots_s =
 	"F fixed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *good@GOTPCREL(%rip)\nE fixed\nfar\n"
 	"F boundary\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $3,%eax\n dec %edi\n jne 1b\n ret\n"
 	"E boundary\nfar\n"
-	/* up to the end, but not into what may be padding */
+	/* a code slot may reach up to the function's end, but not into bytes that may be padding */
 	"F ends\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n mov $5,%ecx\n jne 1b\n ret\nE ends\nfar\n"
 	"F short_of\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $5,%ecx\n jne 1b\n ret\n nop\n nop\n"
 	"E short_of\nfar\n"
@@ -168,7 +168,7 @@ static void test_code_slots_more(void **unused)
 	drop(v);
 }
 
-/* The check of an analysis with one thing changed. */
+/* pb_analysis_check() of an analysis in which one field is changed. */
 static void test_check_code_slots(void **unused)
 {
 	struct view v = analyse("code_slots.so", 0);
@@ -196,13 +196,13 @@ static void test_check_code_slots(void **unused)
 	code_slot->len = PB_RECIPE_MAX + 1;
 	assert_true(pb_analysis_check(copy, v.size));
 	memcpy(copy, v.a, v.size);
-	copy[flags] &= (uint8_t)~PB_FUNC_CODE_SLOT; /* then it's padding: still sound */
+	copy[flags] &= (uint8_t)~PB_FUNC_CODE_SLOT; /* then the slot counts as padding: still valid */
 	assert_false(pb_analysis_check(copy, v.size));
 	free(copy);
 	drop(v);
 }
 
-/* A byte, and what may follow. */
+/* Functions of one byte, and functions that follow them. */
 static const char *const shared_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -238,7 +238,7 @@ static void test_shared(void **unused)
 	assert_true(pb_func_is_second(v.a, func(v, "next")));
 	assert_false(pb_func_is_second(v.a, f));
 	assert_int_equal(pb_func_jump_len(func(v, "next")), 5);
-	/* the first of two can't be the second of others */
+	/* "second" has the first jump of a pair, so it can't have the second jump of another */
 	assert_refused(v, "first", SHORT);
 	assert_site(v, "second", PB_SITE_SYMBOL);
 	assert_true(pb_func_is_second(v.a, func(v, "third")));
@@ -251,7 +251,7 @@ static void test_shared(void **unused)
 	drop(v);
 }
 
-/* The check of shared.so with f's, or the next one's, byte at the offset changed. */
+/* pb_analysis_check() of the analysis, with the byte at `offset` of f changed. */
 static int check_with(struct view v, const struct pb_func *f, size_t offset, uint8_t value)
 {
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));

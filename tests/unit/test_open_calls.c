@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The protocol of open calls under single-stepping. Traced functions
- * (open_calls_step.S) run with the trap flag set; a handler comes at the k-th
- * step and makes traced calls, jumps away, forks, or does several of these, for
- * each k, and two handlers for each pair of steps. The program counts its calls
- * itself: what was recorded must equal that, but for one call for each place
- * that a jump abandons.
+ * (open_calls_step.S) run with the trap flag set. At the k-th step, for each k, a
+ * signal handler makes traced calls, jumps away, forks, or does several of these.
+ * In another test, a second handler interrupts the first, for pairs of steps.
+ *
+ * The program counts its calls itself. The records must agree with that count,
+ * except for one call for each place that a jump abandons.
  *
  * With an argument: more pairs of steps, for half an hour.
  *
- * The handler is installed past libc, as Go's are: the protocol doesn't learn of it.
+ * The handler is installed by a raw system call, as Go does it, so the protocol
+ * isn't notified of the handler.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -37,7 +39,7 @@
 enum { WORD_LEAF = 1, WORD_ENTRY, WORD_EXIT, WORD_END };
 
 int step_outer(int n), step_inner(int n), step_deep(int n);
-/* what these call */
+/* the bodies of these functions */
 int step_outer_body(int n), step_inner_body(int n), step_deep_body(int n);
 void step_enter_slow(uint64_t slot, uint32_t site), step_exit_slow(uint64_t slot);
 
@@ -57,9 +59,9 @@ static bool dense;
 enum act { NOTHING, CALLS, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, NR_ACTS };
 static const char *const act_names[] = { "nothing", "calls", "jump", "calls, jump", "jump inside", "fork", "-" };
 static enum act act, second;
-static volatile enum act doing;		/* the innermost handler's */
+static volatile enum act doing;		/* what the innermost handler does */
 
-/* In one instruction, as handlers count too. */
+/* In one instruction, because handlers count, too. */
 static void count(long *n)
 {
 	__asm__ volatile("incq %0" : "+m"(*n) : : "memory", "cc");
@@ -77,7 +79,7 @@ static void put(uint64_t word)
 
 static void on_skipped(void *context, const struct pb_open_call *call)
 {
-	/* with an ENTRY its END, without one the whole call */
+	/* writes the END of a call that has an ENTRY, or the whole call */
 	put((uint64_t)call->site << 2 | (call->state ? 0 : WORD_LEAF));
 }
 
@@ -159,7 +161,7 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096] = { 0 };	/* than what is called after it: its calls are seen to be gone then */
+	volatile char deeper[4096] = { 0 };	/* later calls are above this frame: they find its calls gone */
 	volatile int r = 0;
 
 	(void)deeper[0];
@@ -180,8 +182,8 @@ __attribute__((used)) int step_deep_body(int n)
 	return n ? step_deep(n - 1) : scenario(n);
 }
 
-/* Looks at what was recorded: each call has one end. A jump may cost an ENTRY, which leaves the
- * call's EXIT without one, but no end. */
+/* Checks the records: each call has one end. A jump may cost a call's ENTRY, so that its EXIT has
+ * none, but never its end. */
 static void check_account(const char *when)
 {
 	long ends = 0, holes = 0, depth = 0;
@@ -197,7 +199,7 @@ static void check_account(const char *when)
 		if (*w && (*w & 3) != WORD_ENTRY && (*w & 3) != WORD_LEAF)
 			depth--;
 	}
-	/* a jump abandons what each handler interrupted: calls that were entered, and not counted yet */
+	/* a jump abandons the calls that the handlers interrupted: entered, but not counted yet */
 	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) || (!jumps && (ends != made || holes || cut || depth)))
 		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open (%s at step %ld, %s at %ld)",
 			 when, made, ends, holes, cut, jumps, depth, act_names[act], first_at, act_names[second],
@@ -221,9 +223,9 @@ static void fork_here(void)
 	int status = 0;
 
 	if (!pid) {
-		step_top = &segments[0].call[0];	/* wiped memory */
+		step_top = &segments[0].call[0];	/* as if the memory had been wiped */
 		step_outer(5);
-		return;		/* and goes on; see finish() */
+		return;		/* the child goes on, and ends in finish() */
 	}
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
@@ -268,7 +270,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	step++;
 	if (step == step_at) {
 		if (second_at) {
-			/* the handler is interrupted in its turn */
+			/* this handler will be interrupted, too */
 			step_at = step + second_at;
 			second_at = 0;
 			trap_flag(true);
@@ -312,14 +314,14 @@ static void begin(void)
 	step_top = &segments[0].call[0];
 }
 
-/* The calls after it find everything as it should be. */
+/* The next calls find everything as it should be. */
 __attribute__((noipa)) static void finish(pid_t parent)
 {
 	doing = NOTHING;
 	step_at = 0;
 	step_outer(1);
 	step_outer(2);
-	/* what a jump left above the top shows when calls get there again, or at the end */
+	/* a call that a jump left above the top is found when other calls get there, or here */
 	for (unsigned i = 0; i < nr_segments && i < NR_SEGMENTS; i++) {
 		for (unsigned k = 1; k <= PB_OPEN_CALLS; k++) {
 			struct pb_open_call *c = &segments[i].call[k];
@@ -340,7 +342,7 @@ __attribute__((noipa)) static void finish(pid_t parent)
 		_exit(0);
 }
 
-/* Whether there are that many steps. */
+/* Returns whether there are at least k steps. */
 static bool run(int depth, enum act a, long k, enum act b, long j)
 {
 	pid_t parent = getpid();
@@ -377,7 +379,7 @@ static void test_each_step(void **state)
 	all_steps(0, 1);
 }
 
-/* At and around the end of a segment, where the slow paths make up the most of the steps. */
+/* At and around the end of a segment, where most of the steps are in the slow paths. */
 static void test_segments(void **state)
 {
 	install();
@@ -400,7 +402,7 @@ static void test_two_handlers(void **state)
 	assert_true(n > 200);
 }
 
-/* A call that a jump left is in the slot through which another call returns, which isn't traced. */
+/* A call that isn't traced returns through the return slot of a call that a jump has left. */
 static void test_another_call_returns(void **state)
 {
 	struct pb_open_call *c;
@@ -426,7 +428,7 @@ static struct pb_open_call *enter(uint64_t slot)
 	return c;
 }
 
-/* Calls come where a jump left one above the innermost; it isn't taken for their parent. */
+/* A jump left a call above the innermost one. A new call takes its place, and must not take it for its parent. */
 static void test_left_above(void **state)
 {
 	struct pb_open_call *c, *left, *parent;
@@ -435,7 +437,7 @@ static void test_left_above(void **state)
 	begin();
 	c = enter(0x1000);
 	left = enter(0x900);
-	c->word = PB_OPEN_FREE;		/* as its exit does, with a top that knows nothing of the other */
+	c->word = PB_OPEN_FREE;		/* as the call's exit does if step_top doesn't know of `left` */
 	step_top = &segments[0].call[0];
 	parent = step_top + 1;
 	parent->word = 0x800;
@@ -447,8 +449,8 @@ static void test_left_above(void **state)
 	assert_int_equal(step_pos - words, 1);
 }
 
-/* A jump left the exit of a call, or the entry of one, and the next call is in the same slot: the exit is told, the
- * entry is of a call that nobody made. */
+/* A jump left the exit of a call, or the entry of one, and the next call has the same return slot. The exit is reported
+ * as cut off. The entry isn't reported: its call was never made. */
 static void test_left_in_the_same_slot(void **state)
 {
 	struct pb_open_call *left, *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The decoder: words, and beside them what they mean. */
+/* The decoder: words of chunks, and the events that they mean. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +147,7 @@ static void test_holes(void **state)
 	gen_word(&g, pb_ext_word(PB_EXT_PAD, 3, 0, 0));
 	gen_word(&g, ~0ull);
 	gen_word(&g, ~0ull);
-	gen_word(&g, pb_ext_word(60, 2, 0, 0));		/* a type of later days */
+	gen_word(&g, pb_ext_word(60, 2, 0, 0));		/* an unknown type, of a later version */
 	gen_word(&g, 12345);
 	gen_word(&g, pb_ext_word(PB_EXT_CALL, 0, 9, 5));	/* no length: one word skipped */
 	gen_leaf(&g, 4, 1120, 1130);
@@ -164,7 +164,7 @@ static void fill_with_zeros(uint32_t until)
 		gen_word(&g, 0);
 }
 
-/* Words that were reserved and never written are counted; but for those after the limit, where no record begins. */
+/* Words that were reserved and never written are counted, except after the limit, where no record begins. */
 static void test_unwritten(void **state)
 {
 	const uint32_t limit = (PB_CHUNK_SIZE - PB_CHUNK_HEADER - PB_CHUNK_DEAD_ZONE) / 8;
@@ -218,7 +218,7 @@ static void test_tail_calls(void **state)
 	begin_chunk(1000);
 	gen_entry(&g, 1, 1010);
 	gen_tail_leaf(&g, 2, 1020, 1030);
-	gen_leaf(&g, 3, 1040, 1050);		/* where 2 went */
+	gen_leaf(&g, 3, 1040, 1050);		/* the function that 2 jumped to */
 	gen_entry(&g, 4, 1060);
 	gen_entry(&g, 5, 1070);
 	gen_ext(&g, PB_EXT_TAIL, 4, 1080);	/* skips 5 */
@@ -232,7 +232,8 @@ static void test_tail_calls(void **state)
 			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
 }
 
-/* 13 << 2, two words; what a jump out of a handler leaves of them; a length of later days, none, a cut end. */
+/* A TAIL_LEAF is type 13 << 2 and has two words. Also: what a jump out of a handler leaves of them, longer records of
+ * a later version, records without a length, and a cut-off end. */
 static void test_tail_words(void **state)
 {
 	begin_chunk(0x1000);
@@ -240,7 +241,7 @@ static void test_tail_words(void **state)
 	gen_word(&g, 0x0001010000070234);		/* site 7, time 0x1010 */
 	gen_word(&g, 0x000000000008012c);		/* duration 8, as an ADDRESS */
 	gen_word(&g, 0);
-	gen_word(&g, 0x000000000008012c);		/* after a hole it is nothing */
+	gen_word(&g, 0x000000000008012c);		/* means nothing after a hole */
 	gen_word(&g, 0x0001020000080130);		/* TAIL: 12 << 2, one word, site 8, time 0x1020 */
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 3, 8, 0x1030));
 	gen_word(&g, 0x401005);
@@ -255,7 +256,7 @@ static void test_tail_words(void **state)
 			    "leaf 9 0-4192 d0 tail\n");
 }
 
-/* A leaf stands at its start, between other threads' events. */
+/* A tail leaf is sorted by its start among the events of other threads. */
 static void test_tail_order(void **state)
 {
 	begin_chunk(1000);
@@ -291,7 +292,7 @@ static void test_stacks(void **state)
 
 static void test_same_stack_number_elsewhere(void **state)
 {
-	/* stack numbers are a process's own */
+	/* each process has its own stack numbers */
 	begin_chunk(1000);
 	g.head.stack = 77;
 	gen_entry(&g, 2, 1020);
@@ -335,7 +336,7 @@ static void test_gap(void **state)
 
 static void test_lost_between(void **state)
 {
-	/* numbers without a gap, but records lost: the lists of open calls count */
+	/* no chunk is missing, but records were lost: the second chunk's list of open calls is used */
 	begin_chunk(1000);
 	gen_entry(&g, 1, 1010);
 	gen_entry(&g, 2, 1020);
@@ -369,7 +370,7 @@ static void test_inherited(void **state)
 	assert_string_equal(finish(), "open 1 500-1000 d0 inherited\nexit 1 500-1100 d0\n");
 }
 
-/* Calls that had no record when their process was forked get one in both. */
+/* A call that had no record when its process was forked gets one in both processes. */
 static void test_inherited_without_entry(void **state)
 {
 	begin_chunk(5000);
@@ -386,14 +387,14 @@ static void test_inherited_without_entry(void **state)
 			    "exit 6 0-5400 d0 inherited\n"
 			    "end 7 4950-5500 d0 inherited\n"
 			    "leaf 8 5510-5520 d0\n");
-	/* another thread can't have been forked */
+	/* a forked process has one thread, so other threads inherit no calls */
 	begin_chunk(5000);
 	g.head.tid = 101;
 	gen_entry(&g, 4, 4000);
 	assert_string_equal(finish(), "entry 4 @4000 d0\n");
 }
 
-/* The chunks in which a forked process began were overwritten: its THREAD record says when it did. */
+/* The first chunks of a forked process were overwritten: its THREAD record says when it began. */
 static void test_inherited_later(void **state)
 {
 	begin();
@@ -408,8 +409,8 @@ static void test_inherited_later(void **state)
 			    "exit 2 4100-5100 d1\nexit 1 500-5200 d0\n");
 }
 
-/* A first chunk may also list calls of the thread's own process: of a coroutine that another thread left, or
- * one for which a handler came before its ENTRY was written. */
+/* A first chunk may also list calls of the thread's own process: those of a coroutine that another thread left,
+ * or a call that a handler interrupted before its ENTRY was written. */
 static void test_listed_not_inherited(void **state)
 {
 	begin_chunk(1000);
@@ -445,7 +446,7 @@ static void test_inherited_deep(void **state)
 
 static void test_open_before_its_entry(void **state)
 {
-	/* the chunk was opened to take the ENTRY of a call that its list has too */
+	/* the chunk was opened for the ENTRY of a call, and its list has that call, too */
 	begin_chunk(1000);
 	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1050);
 	gen_entry(&g, 1, 1050);
@@ -453,7 +454,7 @@ static void test_open_before_its_entry(void **state)
 	assert_string_equal(finish(), "entry 1 @1050 d0\nexit 1 1050-1100 d0\n");
 }
 
-/* depth calls are open, the list has the innermost nr of them, sites 1..nr. */
+/* `depth` calls are open. The list has the innermost `nr` of them, sites 1..nr. */
 static void open_list(uint32_t depth, uint32_t nr)
 {
 	begin();
@@ -476,7 +477,7 @@ static void test_open_list_cut(void **state)
 	assert_non_null(strstr(p, "\nopen 128 628-1000 d299\nexit 128 628-1872 d299\n"));
 	assert_non_null(strstr(p, "\nexit 1 501-1999 d172\nexit 999 0-3000 d171\n"));
 
-	/* the last of them is the call whose ENTRY comes next */
+	/* the last listed call is the one whose ENTRY comes next */
 	open_list(300, PB_CHUNK_OPEN_MAX);
 	gen_entry(&g, PB_CHUNK_OPEN_MAX, 500 + PB_CHUNK_OPEN_MAX);
 	p = finish();
@@ -564,7 +565,7 @@ static void test_truncated(void **state)
 	}
 }
 
-/* Records don't end where a window does: all sizes of windows say the same. */
+/* A record may cross the end of the reader's window. Windows of all sizes give the same events. */
 static void test_windows(void **state)
 {
 	char err[5000], *first = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The events of several threads, merged by time: which comes first, and below which call
- * another stack stands. */
+/* The events of several threads, merged by time: their order, and the call of another stack
+ * from which a stack was entered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@ static char dir[] = "/tmp/pb-test-merge-XXXXXX";
 static struct gen g;
 static char text[1 << 12];
 
-/* Each event as "site@time", with "<site" behind it: the innermost call of the stack that
- * waits for the event's. */
+/* Writes each event as "site@time". If the event's stack was entered from another one, "<site"
+ * follows: the innermost call there. */
 static void note(const struct pb_event *ev)
 {
 	const struct pb_call_stack *from = ev->stack->from;
@@ -54,7 +54,7 @@ static const char *events(void)
 	return text;
 }
 
-/* A thread's chunk begins with a record that was written long after the last one of the
+/* A thread's chunk begins with a record that was written long after the last record of the
  * chunk before. */
 static void test_late_chunk(void **state)
 {
@@ -73,7 +73,7 @@ static void test_late_chunk(void **state)
 	assert_string_equal(events(), "1@1020 3@1060 3@1160 2@1510 3@1610 2@1710 ");
 }
 
-/* The same where the records are of a stack that the other thread is on until then. */
+/* The same, but the late records are of a stack that the other thread used until then. */
 static void test_late_chunk_of_stack(void **state)
 {
 	gen_begin(&g, dir, "function_graph", "x86-tsc");
@@ -97,9 +97,9 @@ static void test_late_chunk_of_stack(void **state)
 }
 
 /*
- * Thread 1 is about to come to a coroutine's stack: the call that will wait has begun. Thread
- * 2 looks whether calls there are dead, and leaves again. What thread 1 does there then still
- * stands below thread 1's call.
+ * Thread 1 is about to enter a coroutine's stack: the call that enters it has begun. Meanwhile
+ * thread 2 goes to that stack, only to look for dead calls, and leaves it. The calls that thread 1
+ * then makes on that stack must still be shown below thread 1's call.
  */
 static void test_stack_looked_at(void **state)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A writer as the engine's, in small: calls, returns, jumps over several calls,
- * handlers that come between a call's "is recorded" and its ENTRY, chunks that
- * are dropped, records that find no chunk. The decoder must see the same open
- * calls at each leaf, and each call begin once.
+ * A small model of the engine's writer, which makes random calls, returns, and
+ * jumps over several calls. Handlers interrupt it after it has marked a call as
+ * recorded, and before it writes the call's ENTRY. Some chunks are dropped, and
+ * some records find no chunk. At each leaf the decoder must see the same open
+ * calls as the model, and it must see each call begin once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@
 #define SEEDS		1500
 #define STEPS		400
 #define MAX_DEPTH	60
-#define ROOM		90		/* words of a chunk, its list of open calls included */
+#define ROOM		90		/* words of a chunk, besides its list of open calls */
 #define MAX_LEAVES	(STEPS * 16)
 
 static char dir[] = "/tmp/pb-test-model-XXXXXX";
@@ -39,11 +40,11 @@ static unsigned chance(unsigned n)
 struct call {
 	uint64_t start;
 	uint32_t site;
-	bool emitted;		/* its record was written ... */
-	bool written;		/* ... and so it was */
+	bool emitted;		/* marked as recorded, before its ENTRY is written */
+	bool written;		/* the ENTRY was written, or found no chunk */
 };
 
-/* What must be seen at a leaf, found by its start. */
+/* The calls that must be open at a leaf, which is found by its start. */
 struct expected {
 	uint64_t leaf;
 	struct call open[MAX_DEPTH];
@@ -66,7 +67,7 @@ static void close_chunk(void)
 	w.in_chunk = false;
 }
 
-/* False: there is none now. */
+/* False: no chunk is free now. */
 static bool open_chunk(void)
 {
 	close_chunk();
@@ -144,7 +145,7 @@ static void expect(uint64_t leaf)
 			e->open[e->depth++] = w.stack[i];
 }
 
-/* A call is listed until its end is written. */
+/* Reserves the end of a call. Until then, a new chunk lists the call as open. */
 static bool end_of(const struct call *c, unsigned words)
 {
 	bool room = c->emitted && reserve(words);
@@ -190,7 +191,7 @@ static void jump(unsigned depth)
 
 static unsigned floor_of_handler(void)
 {
-	/* what a handler interrupted stays: the innermost call being written */
+	/* the calls that a handler interrupted stay: up to the one whose ENTRY is being written */
 	for (unsigned i = w.depth; i--;)
 		if (w.stack[i].emitted && !w.stack[i].written)
 			return i + 1;
@@ -219,7 +220,7 @@ static const struct expected *find(uint64_t leaf)
 	return NULL;
 }
 
-/* All open calls in their order; those being written may be missing. */
+/* All open calls must be there, in their order, but those being written may be missing. */
 static void check_stack(const struct pb_event *ev)
 {
 	const struct expected *e = find(ev->start);

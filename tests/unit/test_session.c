@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder from end to end, against an agent that isn't one
- * (fake_agent.c): what it is given must stand in the data directory, and
- * nothing an agent does may hurt it.
+ * The recorder from end to end, with a fake agent (fake_agent.c): all that the
+ * agent records must be in the data directory, and nothing that an agent does
+ * may harm the recorder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ static int record(int argc, char **argv)
 	return ret;
 }
 
-/* Runs `record -d DATA ARGS...`; the exit status; its stderr is in text. */
+/* Runs `record -d DATA ARGS...` and returns its exit status. Its stderr is in `text`. */
 static int run(const char *fake, ...)
 {
 	char *argv[40] = { "record", "-d", data };
@@ -220,7 +220,7 @@ static void max_size_stops_the_file_only(void **state)
 	struct seen s = look();
 	assert_true(s.end.bytes <= 2 << 20 && s.end.bytes > 1 << 19);
 	assert_true(s.end.flags & PB_END_MAX_SIZE);
-	/* what isn't there is counted */
+	/* records that aren't in the file are counted */
 	assert_int_equal(s.end.records + s.end.lost, 400 * WORDS_FULL);
 	assert_int_equal(s.lost, s.end.lost);
 }
@@ -233,14 +233,14 @@ static void overwrite_writes_at_the_end(void **state)
 
 static void daemon_is_waited_for(void **state)
 {
-	/* its chunk comes when the recorder has said that it waits */
+	/* the daemon fills its chunk when the recorder has reported that it goes on */
 	assert_int_equal(run("chunks=1,daemon=1", "/bin/true", NULL), 0);
 	assert_non_null(strstr(text, "goes on and is recorded"));
 	assert_int_equal(look().chunks, 2);
 }
 
-/* Threads that died with a chunk OPEN or HELD must not use the pool up: 4
- * chunks, and a child a turn that leaves one. */
+/* Threads that die with a chunk OPEN or HELD must not use up the chunks. There
+ * are 4 chunks, and each of the processes leaves one. */
 static void chunks_of_the_dead_come_back(void **state)
 {
 	static const char *const ways[] = { "open", "held" };
@@ -262,7 +262,7 @@ static void old_directory_is_kept_once(void **state)
 	assert_int_equal(run("chunks=2", "/bin/true", NULL), 0);
 	assert_int_equal(access(old, F_OK), 0);
 	assert_int_equal(look().chunks, 2);
-	/* a directory of someone's is left alone */
+	/* a directory that isn't Patchbay's is left alone */
 	assert_int_equal(pb_datadir_remove(data), 0);
 	assert_int_equal(mkdir(data, 0700), 0);
 	strcat(strcpy(old, data), "/precious");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Stopping all threads of a process, and what they notice of it. */
+/* Stopping all threads of a process: the threads must not notice it. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +21,7 @@
 #define ROUNDS 6
 #define LATE_MOST_NS 2000000000	/* a thread that is late for longer may be interrupted */
 
-/* thunks.S has a thunk of makecontext, too */
+/* needed by the thunk of makecontext, which is also in thunks.S */
 void *pb_original_makecontext;
 void pb_note_makecontext(void);
 void pb_note_makecontext(void)
@@ -55,7 +55,7 @@ static uint64_t used_ns(void)
 	return now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Uses up what the scheduler grants it, so that after each wake-up it has to wait long for a processor. */
+/* Uses up its share of the processor, so that it waits long for a processor after each wake-up. */
 static void *starved(void *arg)
 {
 	struct epoll_event e;
@@ -85,7 +85,7 @@ static int nothing(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* A thread that gets no processor for longer than a stop waits sees no EINTR. */
+/* A thread sees no EINTR even if it gets no processor for longer than a stop waits for it. */
 static void starved_thread_sees_no_stop(void **state)
 {
 	struct pb_stop s = { .moved = stays, .stopped = nothing };

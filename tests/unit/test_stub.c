@@ -25,8 +25,8 @@ static uint8_t *low_memory(void)
 
 static void stub_with_a_rip_relative_operand(void **state)
 {
-	/* the window: mov 0x100(%rip),%rax at 0x2000 (its operand: 0x2107), and
-	 * on at 0x2007 */
+	/* the window at 0x2000: mov 0x100(%rip),%rax (its operand is at 0x2107); the
+	 * function goes on at 0x2007 */
 	static const uint8_t code[] = { 0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0 };
 	static const uint8_t window[] = { 0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00 };
 	static const uint8_t want[] = {
@@ -62,7 +62,7 @@ static void stub_with_a_rip_relative_operand(void **state)
 	assert_memory_equal(mem, want, sizeof(want));
 	assert_true(pb_stub_is(mem, site));
 	assert_false(pb_stub_is(mem, site + 1));
-	/* what lies out of reach is refused */
+	/* a target out of reach is refused */
 	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT + (1ul << 40)), -34);
 	munmap(mem, 8192);
 }
@@ -74,7 +74,7 @@ struct small_recipe {
 	uint8_t code[16];
 };
 
-/* After the window's copy comes that of the code that the slot displaces. */
+/* The copy of the window is followed by the copy of the code that the slot displaces. */
 static void stub_with_a_code_slot(void **state)
 {
 	/* the window, at 0x2000: xor %eax,%eax */
@@ -84,7 +84,7 @@ static void stub_with_a_code_slot(void **state)
 		.pairs = { { 0, 0 }, { 2, 2 } },
 		.code = { 0x31, 0xc0, 0xe9 },
 	};
-	/* displaced by the slot, at 0x2003: mov %rcx,%rdx; mov $7,%edi; add %edi,%eax; its way back: 0x200d */
+	/* displaced by the slot, at 0x2003: mov %rcx,%rdx; mov $7,%edi; add %edi,%eax; goes back to 0x200d */
 	static const struct small_recipe displaced = {
 		.head = { .len = 15, .nr_fixups = 1, .nr_pairs = 2, .window_len = 10 },
 		.fixups = { { .value = 0x200d, .off = 11, .kind = PB_FIX_REL32 } },
@@ -120,7 +120,7 @@ static void stub_with_a_code_slot(void **state)
 	munmap(mem, 8192);
 }
 
-/* Exits are replaced in the copy: a jcc's target by code behind it, the last one in place. */
+/* Exits are replaced in the copy. A jcc jumps to code after the copy; the last exit is replaced in place. */
 static void body_with_exits(void **state)
 {
 	/* at 0x2000: test %eax,%eax; je 0x3000; pop %rbx; then a ret, or ret $16, or jmp 0x4000 */
@@ -164,7 +164,7 @@ static void body_with_exits(void **state)
 	assert_int_equal(pb_body_size(&p), sizeof(plain));
 	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
 	assert_memory_equal(mem, plain, sizeof(plain));
-	/* which instruction it is, and whether r11 is at -8(%rsp) */
+	/* the instruction that each offset stands for, and whether r11 is saved at -8(%rsp) */
 	for (unsigned off = 0; off < sizeof(plain); off++) {
 		unsigned is = off < 2 ? 0 : off < 8 ? 2 : off < 9 ? 8 : off < 15 ? 9 : 2;
 
@@ -188,7 +188,7 @@ static void body_with_exits(void **state)
 		assert_int_equal(own, off < 9 + PB_EXIT_JUMP_LEN);
 	}
 
-	/* its displacement is fixed where it stands then */
+	/* the jump's displacement is fixed up for its place in the copy */
 	p.exits = &exits[1];
 	p.nr_exits = 1;
 	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_JMP, 5 };

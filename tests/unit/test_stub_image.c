@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The file of a module's stubs (abi/stubs.h): its code is what an agent would make in its place,
- * its sections are where it says, and damage is noticed. */
+/* The file of a module's stubs (abi/stubs.h): its code is what an agent would emit at the same
+ * place, its sections are where its header says, and damage is noticed. */
 #include "module_files.h"
 #include <elf.h>
 #include "arch/arch.h"
@@ -58,7 +58,7 @@ static const struct pb_returns *words(void)
 	return (const void *)(front() + t.v.a->nr_funcs * sizeof(struct pb_site));
 }
 
-/* At another bias: only what has absolute addresses differs. */
+/* At another bias than the file's, only stubs with absolute addresses differ. */
 static void code_is_right_in_its_place(void **state)
 {
 	uint64_t text = BIAS + t.head->place + t.head->text;

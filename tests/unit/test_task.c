@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What /proc says of a process's threads (base/task.c): which recorder is worth waiting for. */
+/* The state of a process's threads in /proc (base/task.c). It tells whether a recorder that doesn't
+ * answer is only held up, and so is worth waiting for. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static void spin(void)
 		;
 }
 
-/* Its parent waits in state D, as a thread does that waits for a disk. */
+/* The process waits for its vfork child in state D, like a thread that waits for a disk. */
 static void wait_for_vfork(void)
 {
 	if (!vfork()) {
@@ -47,7 +48,7 @@ static pid_t child_that(void (*does)(void))
 	return pid;
 }
 
-/* Until its state is one of `states`. */
+/* Waits until the process is in this state. */
 static bool comes_to(pid_t pid, char state)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };

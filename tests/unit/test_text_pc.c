@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Program counters in stubs, slots and displaced code, to and fro
- * (engine/text/text_pc.c), of a module with every kind of site. */
+/* Translation of program counters (engine/text/text_pc.c): from stubs and slots to
+ * the original code, and from displaced code to its copy. The modules have each kind
+ * of site. */
 #include "module_files.h"
 
 #include "abi/stubs.h"
@@ -12,14 +13,14 @@ static const char *const code_s =
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
 	".text\nfar\n"
-	/* push 1; mov 3; sub 4 */
+	/* push has 1 byte, mov 3, sub 4 */
 	"F plain\n push %rbx\n mov %rdi,%rbx\n sub $16,%rsp\n ret\nE plain\nfar\n"
 	"F padded\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE padded\n .fill 5,1,0xcc\nfar\n"
-	/* behind the first two bytes: add 3; mov 5; dec 2 */
+	/* after the first two bytes: add has 3 bytes, mov 5, dec 2 */
 	"F code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-/* Windows of exits of each kind, 10 bytes of body before it. */
+/* Windows with each kind of exit. "body" has 10 bytes. */
 static const char *const exits_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
@@ -39,7 +40,7 @@ static const char *const exits_s =
 	" jne 2b\nE shared\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-/* What text_pc.c asks of text.c. */
+/* Replacements for the parts of text.c that text_pc.c uses. */
 struct pb_module pb_modules[PB_MAX_MODULES];
 uint32_t pb_nr_modules;
 
@@ -51,7 +52,7 @@ struct pb_module *pb_module_at(uint64_t address)
 	return address >= a->image_start && address < a->image_end ? &pb_modules[0] : NULL;
 }
 
-/* And of text_shared.c. */
+/* The same for text_shared.c. */
 static uint64_t target;
 
 uint64_t pb_shared_at(uint64_t pc)
@@ -62,7 +63,7 @@ uint64_t pb_shared_at(uint64_t pc)
 #define IMAGE	0x10000000ul
 #define REGION	0x20000000ul	/* sites and stubs */
 
-/* What the file of the stubs says of windows. */
+/* The file of stubs, of which only the table of windows is used. */
 static struct {
 	uint8_t before[PB_STUBS_AT];
 	struct pb_stubs head;
@@ -78,7 +79,7 @@ static void *map_at(uint64_t address, size_t size)
 	return p;
 }
 
-/* The slot's bytes as in the file, or a jump. */
+/* Writes the slot's bytes as in the file or, if it is patched, a jump. */
 static void write_slot(const struct pb_func *f, bool patched)
 {
 	const struct pb_module *m = &pb_modules[0];
@@ -136,7 +137,7 @@ static uint64_t stub_of(const struct pb_func *f)
 	return (uint64_t)m->stubs + m->sites[f - pb_analysis_funcs(m->analysis)].stub;
 }
 
-/* original PC of pc; what else is known of it is in *own. */
+/* The original PC of pc. It must be reported with this `own`. */
 static uint64_t original(uint64_t pc, bool own)
 {
 	bool is_own = !own;
@@ -176,7 +177,7 @@ static void test_padded(void **unused)
 	assert_int_equal(original(slot, false), IMAGE + f->addr);
 	assert_int_equal(pb_text_moved_pc(slot), stub);
 	assert_int_equal(pb_text_moved_pc(slot + 1), 0);
-	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 2), 0);	/* behind the short jump */
+	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 2), 0);	/* after the short jump */
 	write_slot(f, false);
 	assert_int_equal(original(slot, false), 0);
 	assert_int_equal(pb_text_moved_pc(slot), 0);
@@ -220,7 +221,7 @@ static void test_landing(void **unused)
 	target = 0;
 }
 
-/* Nothing is known of a site that was never wanted. */
+/* A site that was never traced has no stub, so its PCs aren't translated. */
 static void test_without_a_stub(void **unused)
 {
 	const struct pb_func *f = function("code_slot");
@@ -235,7 +236,7 @@ static void test_without_a_stub(void **unused)
 
 static struct pb_exit_site exit_sites[64];
 
-/* The file's bytes, and all stubs: of sites, then of windows. */
+/* Replaces the module by exits.so: the bytes of its windows, and all stubs. */
 static void use_exits(void)
 {
 	struct pb_module *m = &pb_modules[0];
@@ -270,7 +271,7 @@ static void use_exits(void)
 	assert_true(m->stubs_size < 4096);
 }
 
-/* Everywhere in a stub: the instruction that it stands for. */
+/* Each PC in a stub's body is translated to the instruction that it stands for. */
 static void check_stub(const struct pb_place *p, uint64_t body)
 {
 	for (unsigned off = 0; off < pb_body_size(p); off++) {
@@ -281,7 +282,7 @@ static void check_stub(const struct pb_place *p, uint64_t body)
 	}
 }
 
-/* Everywhere around a jump: where a thread that stands there goes on. */
+/* Each PC in a window: a thread that is inside the bytes of the jump goes on in the copy. */
 static void check_window(const struct pb_place *p, uint64_t body)
 {
 	for (uint64_t at = p->window; at < p->window + p->recipe->window_len; at++) {

@@ -160,8 +160,8 @@ static void test_threads(void **state)
 	}
 }
 
-/* Calls whose return isn't seen are counted wherever the tree's nodes move to
- * as it grows. */
+/* Calls whose return isn't recorded are counted correctly while the tree grows,
+ * which moves its nodes. */
 static void test_tree_grows(void **state)
 {
 	enum { SITES = 20000, PER_CHUNK = 1000 };
@@ -190,8 +190,8 @@ static void test_tree_grows(void **state)
 	pb_data_close(v.data);
 }
 
-/* What meta claims of a module's size counts as far as the module has it; all
- * other sites are unknown ones, however high. */
+/* The metadata claims more functions than the module has. The sites of the missing
+ * ones are shown as unknown, however high their numbers are. */
 static void test_claimed_functions(void **state)
 {
 	static const char *const names[] = { "one", "two" };
@@ -220,8 +220,8 @@ static void test_claimed_functions(void **state)
 	pb_data_close(d);
 }
 
-/* The buffer was full for one record only, by which the thread came back to its own stack.
- * What ends there then is known from before. */
+/* Only one record found no room: the one by which the thread came back to its own stack. The
+ * reader still finds the calls that end there, because it has seen them begin. */
 static void test_missed_stack(void **state)
 {
 	struct pb_report r;
@@ -237,7 +237,7 @@ static void test_missed_stack(void **state)
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, 77);
 	gen_exit(&g, 3, 1300);
 	gen_chunk_write(&g);
-	/* and what is open, before later records */
+	/* the same for a call in a chunk's list of open calls */
 	gen_chunk(&g, 1, 101, 1, 1300);
 	g.head.missed = 1;
 	g.head.stack = 78;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The writer of the ring against signal handlers, at each of its instructions: a
- * record is written under single-stepping, and at the k-th step the handler does
- * nothing, writes some records, or writes so many that it changes chunks; then it
- * returns or leaves by a jump. Records that were written to their end must be in
- * the ring, once each; others may be, once. No chunk may be written beyond its
- * end, and none may be gone. If no chunk is free, the handler may get one that was
- * freed meanwhile: then the interrupted record has room, too. With the argument "all" it is each instruction of each
- * kind of record, without it a part of them.
+ * The writer of the ring, interrupted by a signal handler at each of its instructions.
+ * A record is written under single-stepping. At the k-th step the handler does nothing,
+ * writes a record, or writes so many that it changes chunks. Then it returns or leaves
+ * by a jump.
+ *
+ * Each record that was written completely must be in the ring exactly once, any other
+ * record at most once. No chunk may be written beyond its end, and no chunk may be lost.
+ * If no chunk is free, the handler may get one that was freed in the meantime. Then the
+ * interrupted record has room, too.
+ *
+ * The argument "all" tests each instruction for each kind of record; without it, a part.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -39,7 +42,7 @@ static struct pb_writer w;
 static uint32_t next_record;
 static uint8_t done[MAX_RECORDS], seen[MAX_RECORDS];
 static sigjmp_buf out;
-static long step, step_at, at;	/* at: where the handler came, for messages */
+static long step, step_at, at;	/* at: the handler's step, for messages */
 static enum nested nested;
 static bool jump, all;
 
@@ -62,7 +65,7 @@ static struct pb_chunk *chunk(int i)
 	return (void *)(ring + CHUNKS_AT + (size_t)i * PB_CHUNK_SIZE);
 }
 
-/* Each record is known by its site. */
+/* Writes a record, which is identified by its site. */
 static __attribute__((noinline)) void put(enum kind kind)
 {
 	uint32_t n = __atomic_fetch_add(&next_record, 1, __ATOMIC_RELAXED);
@@ -176,7 +179,7 @@ static void drain(uint8_t *numbers)
 	}
 }
 
-/* How many chunks aren't FREE: those that only the thread's end gives back. */
+/* Returns how many chunks aren't FREE. Only the end of the thread gives these back. */
 static int check_all(uint8_t *numbers)
 {
 	int held = 0;
@@ -193,7 +196,7 @@ static int check_all(uint8_t *numbers)
 	return held;
 }
 
-/* A new ring, used once before if `zeroing`. */
+/* A new ring. zeroing: its chunks were used once, and must be zeroed. */
 static void begin(bool zeroing)
 {
 	uint64_t here = (uint64_t)__builtin_frame_address(0);
@@ -264,7 +267,7 @@ static void all_steps(enum nested how, bool by_jump)
 			n++;
 		}
 		assert_true(k > 100);
-		/* the one in force, and what a jump left in its few worst places */
+		/* the thread's current chunk, and those that jumps at the few worst places left */
 		assert_true(worst <= 3);
 		if (many > n / 8)
 			fail_msg("%d of %ld jumps left a chunk behind", many, n);
@@ -303,7 +306,7 @@ static void jumps_after_a_change(void **state)
 	all_steps(CHANGE, true);
 }
 
-/* Whether a reader finds a word after the one that was reserved last. */
+/* Whether a reader finds a written word at or after the last reserved one. */
 static bool shows_its_end(void)
 {
 	uint64_t chunk_now = pb_chunk_of(w.pos);
@@ -320,8 +323,9 @@ static bool shows_its_end(void)
 	return p < end;
 }
 
-/* A jump leaves a record that is reserved and not written, and is the last in its chunk, where that has so many bytes
- * left. A reader sees that there was one, whether the thread goes on or not. False: the record takes fewer steps. */
+/* A jump abandons a record that is reserved, but not written. It is the last record of its chunk, which had `left` bytes
+ * left. A reader must see that there was a record, whether the thread goes on or not. False: the record takes fewer
+ * steps. */
 static bool left_at_step(long k, enum kind kind, uint64_t left)
 {
 	uint8_t numbers[256] = { 0 };
@@ -365,8 +369,8 @@ static void what_is_never_written_is_seen(void **state)
 				;
 }
 
-/* While no chunk is free, each try may be left by a jump right after its
- * reservation: the position stays in the dead zone. */
+/* While no chunk is free, a jump may abandon each attempt right after its
+ * reservation. Even then the position must stay in the dead zone. */
 static void many_jumps_at_the_limit(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
@@ -395,8 +399,8 @@ static void many_jumps_at_the_limit(void **state)
 	}
 }
 
-/* No chunk is free until the handler comes, which takes the only one. False: the record
- * takes fewer steps. */
+/* No chunk is free until the handler frees one, and takes it. False: the record takes fewer
+ * steps. */
 static bool supplied_at_step(long k, bool *dropped)
 {
 	uint8_t numbers[256] = { 0 };
@@ -439,7 +443,7 @@ static void a_handler_gets_the_last_chunk(void **state)
 	for (k = 1; supplied_at_step(k, &this_one); k++)
 		dropped += this_one;
 	assert_true(k > 100);
-	/* it comes when the record has been given up already */
+	/* at these steps the record has been given up already */
 	if (dropped > k / 4)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
