@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What all of Patchbay needs of the processor, below everything else: src/base passes it on.
- * What the agent and the module analysis need besides is in arch/arch.h.
+ * What all of Patchbay needs of the processor. This is the lowest layer; src/base includes it for
+ * the others. arch/arch.h has what the agent and the module analysis need besides.
  *
  * Context of each function: any, also the hit path; nothing here calls a library, sets errno or
  * uses a vector register.
@@ -15,27 +15,28 @@
 /* The system call `nr` (SYS_*). Returns what the kernel does: -errno on failure. Never on a hit. */
 static inline long pb_cpu_syscall(long nr, long a, long b, long c, long d, long e, long f);
 
-/* The counter that times records: it counts at one rate on all processors, never backwards as a
- * thread sees it. Units: its own ticks; the recorder measures their rate. Reading it may be
- * forbidden (prctl(PR_SET_TSC)): engine/clock.h. */
+/* The counter that times records. It counts at one rate on all processors, and no thread sees it
+ * go backwards. The recorder measures its rate. Reading it may be forbidden (prctl(PR_SET_TSC)):
+ * engine/clock.h. */
 static inline uint64_t pb_cpu_counter(void);
 
-/* One turn of a loop that waits for another processor. */
+/* For each iteration of a loop that waits for another processor. */
 static inline void pb_cpu_pause(void);
 
-/* No later instruction runs ahead, even by speculation, before all earlier ones are done. */
+/* No later instruction begins, not even speculatively, before all earlier ones are done. */
 static inline void pb_cpu_no_speculation(void);
 
-/* The word that libc's TCB is found by: another one for each thread that is alive. */
+/* The pointer by which libc finds its TCB. No two live threads have the same. */
 static inline uint64_t pb_cpu_thread_pointer(void);
 
-/* Two words at a multiple of 16, against all threads: from *old0, *old1 to the new ones. False:
- * they are others, which *old0 and *old1 become. */
+/* Changes two words at a multiple of 16 from *old0, *old1 to new0, new1, atomically for all
+ * threads. False: they had other values, which are stored in *old0 and *old1. */
 static inline bool pb_cpu_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1,
 				    uint64_t new0, uint64_t new1);
 
-/* Copies n bytes upwards: of what overlaps, dst may be the lower one. Sets n bytes; clears n
- * words of 8. For sizes for which a loop would be slow; base/mem.h has what to call. */
+/* Copy n bytes from low to high addresses (dst may overlap src only from below), set n bytes,
+ * clear n words of 8 bytes. These are for sizes for which a loop would be slow; base/mem.h has
+ * memcpy() and memset(), which choose. */
 static inline void pb_cpu_copy(void *dst, const void *src, size_t n);
 static inline void pb_cpu_fill(void *dst, int byte, size_t n);
 static inline void pb_cpu_zero_words(void *dst, size_t n);

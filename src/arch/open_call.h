@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of a stack, where assembly and C agree: doc/design/open-calls.md
- * has the states and what a signal handler may see at each instruction.
+ * The layout of a stack's open calls, for assembly and C. doc/design/open-calls.md
+ * explains the states, and what a signal handler may see at each instruction.
  *
- * An open call is 32 bytes in an array. Its first word tells the state:
+ * An open call is 32 bytes in an array. Its first word is the state:
  *
- *     slot         live: the call's return address lies in this stack slot
- *     ~slot        claimed: its entry is under way
- *     slot | 2^63  its exit is under way
- *     ~(slot + 2)  C code is closing it
+ *     slot         live: this stack slot holds the call's return address
+ *     ~slot        claimed: the entry's stub is filling it
+ *     slot | 2^63  leaving: the exit's stub is writing the record
+ *     ~(slot + 2)  closing: C code is writing the end of a skipped call
  *     slot - 1     the foot of a segment: stands for the call below it, in another segment
  *     -1           free
- *     0            the end of the array
+ *     0            the end of the segment
  *
  * Slots are 8-aligned addresses below 2^47. Compared as signed numbers, only
  * a live call's word and a foot's are above a stack pointer.
@@ -28,13 +28,13 @@
 #define PB_OPEN_SIZE		32
 #define PB_OPEN_SHIFT		5
 
-/* A segment of the array: a header, the foot, the calls, the end. */
+/* A segment of the array holds a header, the foot, the calls and the end. */
 #define PB_OPEN_SEGMENT		4096	/* bytes, and alignment */
 #define PB_OPEN_CALLS		((PB_OPEN_SEGMENT - PB_OPEN_SIZE) / PB_OPEN_SIZE - 2)
 #define G_PREV			0
 #define G_DEPTH			24
 
-/* O_RECORD: how far the record of its exit has come, where a handler interrupted it. */
+/* O_RECORD: how far the record of a leaving call has come. */
 #define PB_OPEN_UNKNOWN		0
 #define PB_OPEN_UNRESERVED	1
 #define PB_OPEN_RESERVED	2

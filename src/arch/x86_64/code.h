@@ -26,7 +26,7 @@ static inline bool pb_exit_pops(const void *from)
 	return *code == PB_RET_N || ((*code == PB_REPNE || *code == PB_REP) && code[1] == PB_RET_N);
 }
 
-/* The first byte after opcode and prefixes of a jmp *word(%rip), or NULL. */
+/* The displacement of the jmp *word(%rip) at `code`, or NULL if there is none. */
 static inline const uint8_t *pb_jmp_word_displacement(const uint8_t *code)
 {
 	static const uint8_t jmp[] = PB_JMP_WORD;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a signal's context says of the agent's own code, and how it is changed so that a handler
- * sees the program instead. Where the hit path has saved a register, its frame in the red zone
- * (frame.h) has the program's value, and the register one of ours; so the handler is shown the
- * former, and what it leaves unchanged becomes the latter again.
+ * Interprets the context of a signal that interrupted the agent's own code, and changes it so
+ * that a handler sees the program instead. Where the hit path has saved a register, its frame in
+ * the red zone (frame.h) has the program's value, and the register itself has one of the agent's.
+ * The handler is shown the program's value. If it doesn't change that value, the register gets
+ * the agent's value back.
  */
 #include <asm/errno.h>
 #include <asm/ptrace.h>
@@ -22,8 +23,8 @@ SAME(orig_rax, R_ORIG_RAX); SAME(rip, R_RIP); SAME(cs, R_CS); SAME(eflags, R_FLA
 SAME(rsp, R_RSP); SAME(ss, R_SS);
 
 #define STATUS_FLAGS	0x8d5l
-/* In a stub (frame.h): its first two instructions begin with the former, and so does the fourth,
- * a load */
+/* The first bytes of a stub's own instructions (frame.h): all but the jmp begin with REX_W_R. The
+ * last one, the reload of r11, is the only MOV_LOAD. */
 #define REX_W_R		0x4c
 #define MOV_LOAD	0x8b
 
@@ -107,7 +108,7 @@ static void show_flags(struct pb_context *c)
 	c->g[REG_EFL] = (c->g[REG_EFL] & ~STATUS_FLAGS) | (saved >> 8 & 0xd5) | (saved & 1) << 11;
 }
 
-/* All but r11. */
+/* Shows the program's values of all saved registers but r11. */
 static void show_frame(struct pb_context *c)
 {
 	const struct pb_hot_range *r = c->range;
@@ -145,7 +146,7 @@ void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own)
 {
 	const uint8_t *code = (const uint8_t *)c->real[REG_RIP];
 
-	/* after the lea r11 is the site */
+	/* after the lea, r11 isn't the program's any more */
 	if (own && (code[0] != REX_W_R || code[1] == MOV_LOAD))
 		show_saved(c, REG_R11, F_R11);
 	c->g[REG_RIP] = (greg_t)pc;

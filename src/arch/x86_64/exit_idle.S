@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where the stubs of exits go while nobody is interested in returns. */
+/* The targets of the stubs of exits while neither a tracer nor an eBPF program needs returns. */
 #include "arch/x86_64/hot.inc"
 
 	.globl	pb_exit_ret_idle

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What x86-64's assembly and its C code agree on, beside arch/layout.h: stubs, the frame in the
- * red zone, struct pt_regs.
+ * What x86-64's assembly and its C code share besides arch/layout.h: stubs, the frame in the red
+ * zone, struct pt_regs.
  */
 #ifndef PB_ARCH_X86_64_FRAME_H
 #define PB_ARCH_X86_64_FRAME_H
 #include "arch/layout.h"
 
 #define PB_RED_ZONE		128	/* bytes below the stack pointer that signals leave alone */
-/* Bytes of the stack, from the slot, that C code of a slow path has for itself; scripts/check-stack
- * adds up what it needs. */
+/* Bytes of the stack below the slot that must be left for the C code of a slow path.
+ * scripts/check-stack adds up what that code needs. */
 #define PB_HIT_ROOM		1664
-/* The same, of pb_prog_room() where it finds less than that. */
+/* The same for pb_prog_room(), which checks for PB_HIT_ROOM. */
 #define PB_LOOK_ROOM		384
 
 /*
- * The stub of a site (made by stub.c), entered with the program's
- * registers, rsp at the slot:
+ * The stub of a site (made by stub.c). It is entered with the program's
+ * registers and with rsp at the slot:
  *
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  site(%rip),%r11
@@ -30,13 +30,12 @@
 #define PB_STUB_COPY		20
 
 /*
- * What stands before an exit in the copy of a window that holds it (the same), rsp
- * at the slot. A plain ret is replaced:
+ * The exits in the copy of a window, with rsp at the slot. A plain ret becomes
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
- * and so is any other exit, which comes after it; where it is conditional, its
- * target is such code behind the recipe's:
+ * Any other exit gets the code below before it. A conditional exit instead jumps to
+ * a copy of that code, after the recipe's code, with an unconditional jump as the exit:
  *
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  1f(%rip),%r11
@@ -46,11 +45,11 @@
  */
 #define PB_EXIT_RET_LEN		6
 #define PB_EXIT_JUMP_LEN	23
-#define PB_EXIT_RELOAD_LEN	5	/* of that, what r11 leads to: r11 again; then the exit */
+#define PB_EXIT_RELOAD_LEN	5	/* the reload of r11 at label 1; the exit comes after it */
 
 /*
- * The frame in the red zone, from rsp, which is at the slot at an entry and at an exit.
- * -8 holds r11 at an entry, and at an exit that isn't a ret.
+ * The frame in the red zone, as offsets from rsp. At an entry and at an exit, rsp is at the slot.
+ * F_R11 is used at an entry, and at an exit that isn't a plain ret.
  */
 #define F_R11			-8
 #define F_RAX			-16
@@ -84,7 +83,7 @@
 #define R_ORIG_RAX		120
 #define R_RIP			128
 #define R_CS			136
-#define R_FLAGS			144	/* as `save` has them, until C code makes flags of it */
+#define R_FLAGS			144	/* in the format of `save`, until C code converts it */
 #define R_RSP			152
 #define R_SS			160
 #define R_SIZE			168

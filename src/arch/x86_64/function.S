@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The function tracer: entry only, with the caller. */
+/* The handler of the function tracer: it records the entry and the caller's address. */
 #include "arch/x86_64/hot.inc"
 
 	.globl	pb_function

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In place of functions of libc's whose arguments are only looked at, or that
- * can't be called (engine/process/sigmask.c): they go on to the original with all
- * registers as they were.
+ * Replacements of functions of libc (engine/process/sigmask.c) that only inspect the
+ * arguments, or whose original C code can't call. They jump to the original with all
+ * registers restored.
  */
 	.text
 
@@ -41,8 +41,9 @@
 	pass_through pb_our_pthread_exit, pb_note_pthread_exit, pb_original_pthread_exit
 	pass_through pb_our_pthread_cancel, pb_note_pthread_cancel, pb_original_pthread_cancel
 
-/* It takes its return address off the stack before it forks; rax is its own.
- * struct pb_unblocked: slot and known := 0. */
+/* libc's vfork() takes its return address off the stack before it forks, so it must be
+ * reached by a jump, with rsp at the program's return address. rax is free: vfork() sets
+ * it. In pb_unblocked, slot and known become 0. */
 	function pb_our_vfork
 	mov	pb_unblocked@gottpoff(%rip), %rax
 	movq	$0, %fs:(%rax)
@@ -50,9 +51,9 @@
 	jmp	*pb_original_vfork(%rip)
 	end pb_our_vfork
 
-/* What the kernel calls in place of the program's handlers: rsp is the slot of
- * its return address. pb_signal_begin(sig, info, context, slot) gives where to go
- * on. */
+/* The kernel calls this in place of the program's handlers, with rsp at the return
+ * address. It jumps to the address that pb_signal_begin(sig, info, context, slot)
+ * returns. */
 	function pb_signal_entry
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
@@ -71,13 +72,14 @@
 	jmp	*%rax
 	end pb_signal_entry
 
-/* A handler that has nothing to do any more. */
+/* A handler that does nothing. */
 	function pb_signal_done
 	ret
 	end pb_signal_done
 
-/* First code of a thread that pthread_create makes; rdi is the box. No frame of
- * ours stays below the program's routine. */
+/* The first code of a thread that pthread_create() makes; rdi is the box
+ * (engine/process/sigmask.c). The jump at the end leaves no frame of the agent under
+ * that of the program's routine. */
 	function pb_thread_entry
 	mov	%rsp, %rsi
 	sub	$8, %rsp

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hit path (section pb_hot) as data, for who looks at program counters. In
- * [start, start + end) rsp is the slot, and `of` says what r11 is; from start + saved on
- * the registers that the code uses lie in its red-zone frame (frame.h); before,
- * only rax may (behind its first instruction).
+ * Describes the hit path (section pb_hot) for C code that interprets program counters.
+ * In [start, start + end) rsp is at the slot, and `of` says what r11 holds. From
+ * start + saved on, the red-zone frame (frame.h) has the program's values of the
+ * registers that the code uses. Before that it has only rax, from the second
+ * instruction on.
  */
 #ifndef PB_ARCH_HOT_H
 #define PB_ARCH_HOT_H
@@ -13,12 +14,12 @@
 struct pb_hot_range {
 	int32_t start;		/* from this member's own address */
 	uint32_t saved, end;
-	uint32_t rdi_rsi;	/* they are in the frame, too (2: and r8) */
-	uint32_t of;		/* PB_HOT_ENTRY: r11 is the site; _RET: the program's;
+	uint32_t rdi_rsi;	/* 1: rdi and rsi are in the frame, too; 2: also r8 */
+	uint32_t of;		/* PB_HOT_ENTRY: r11 is the site; _RET: the program's r11;
 				 * _JUMP: where the exit's stub goes on */
 };
-/* Here the exit of call rcx (0: of none) is under way, and its record isn't written:
- * elsewhere it is. */
+/* Code in which the exit of the call at rcx (0: of no call) is under way, and its record
+ * isn't written yet. In all other code of exits the record is written. */
 struct pb_hot_unwritten {
 	int32_t start;		/* from this member's own address */
 	uint32_t length;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A shared object reaches its TLS word in two loads, as the word's distance from the thread pointer
- * is known when it is loaded only:
+ * A shared object reads its TLS word with two loads, because the word's offset from the thread
+ * pointer is known only after the object was loaded:
  *
  *     48 8b 0d DISP		mov pb_tls@gottpoff(%rip),%rcx
  *     64 48 8b 09		mov %fs:(%rcx),%rcx
  *
- * In an executable the instruction has the distance itself. So it has in the hit path once the
- * agent is loaded, as each call makes three of these loads; the prefixes 66 mean nothing, and make
- * up for the bytes:
+ * In an executable one instruction contains the offset. Each traced call makes three of these
+ * loads. So when the agent starts, it rewrites them in the hit path as that instruction. Two
+ * prefixes 66, which have no effect, fill the remaining bytes:
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *
- * The section is written as a whole, in the process' own copy of its pages.
+ * The section is written as a whole, into the process's private copy of its pages.
  */
 #include <stddef.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@
 extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
 extern const int32_t __stop_pb_hot_tls[] __attribute__((visibility("hidden")));
 
-/* at: where the two loads stand, of which `code` is a copy. */
+/* Rewrites `code`, which is a copy of the two loads at `at`. */
 static void link_load(uint8_t *code, const uint8_t *at)
 {
 	uint8_t reg = code[2] >> 3 & 7;

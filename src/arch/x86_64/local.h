@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Words against signal handlers (arch/arch.h has the contracts): one instruction each, without a
- * lock prefix. */
+/* Operations on words shared with signal handlers (arch/arch.h has the contracts). Each is one
+ * instruction without a lock prefix. */
 #ifndef PB_ARCH_X86_64_LOCAL_H
 #define PB_ARCH_X86_64_LOCAL_H
 #include <stdbool.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The entry of a call whose return is hooked at the function's exits. The steps are
- * those of doc/design/open-calls.md, with the registers saved before and the clock read
- * between step 7 and 8.
+ * those of doc/design/open-calls.md, "Entry". The clock is read in step 7.
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"
@@ -11,7 +10,7 @@
 	.error "site and state are stored at once, and EMITTED is set by bts"
 	.endif
 
-	/* To `to` if calls below rcx are too deep; rax and rdx are lost. */
+	/* Jumps to `to` if a call made by the one at rcx is too deep; rax and rdx are lost. */
 	.macro open_depth to
 	mov	%rcx, %rax
 	and	$-PB_OPEN_SEGMENT, %rax
@@ -24,7 +23,8 @@
 	jae	\to
 	.endm
 
-	/* lazy: what is recorded of it, its end tells; its parent's ENTRY can wait as well. */
+	/* lazy: the call's exit decides whether it is recorded. Until then its parent needs no
+	 * ENTRY for it. */
 	.macro open_entry name, mode, nested, lazy
 	.globl	\name
 	.hidden	\name
@@ -45,7 +45,7 @@
 	jne	.Llimited_\name
 .Lunlimited_\name:
 	.if \nested
-	testb	$1, O_WORD(%rcx)		/* a foot: nothing is traced below it, or C knows */
+	testb	$1, O_WORD(%rcx)		/* a foot: no traced caller, or C decides */
 	jnz	.Lfoot_\name
 	.endif
 	.if \lazy
@@ -59,7 +59,7 @@
 	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rax
-	mov	%rsi, O_SITE(%rcx)		/* and LEAF, 0, to the state */
+	mov	%rsi, O_SITE(%rcx)		/* and O_STATE: LEAF is 0 */
 	mov	%rax, O_RET(%rcx)
 	.if \lazy
 	movb	$PB_ENTRY_LAZY, O_STATE(%rcx)
@@ -78,8 +78,8 @@
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name
 
-	/* The parent's ENTRY, which its first traced callee needs. rcx parent, rdi
-	 * thread, r11 site are kept. */
+	/* Writes the parent's ENTRY, which its first traced callee needs. rcx (the parent),
+	 * rdi (the thread) and r11 (the site) are preserved. */
 	.cfi_startproc
 .Lemit_\name:
 	.if !\lazy
@@ -118,7 +118,7 @@
 	je	pb_graph_reject
 	jmp	.Lslow_\name
 
-	/* max_graph_depth; 0: off, and the handlers aren't changed yet. */
+	/* max_graph_depth limits calls. 0: tracing is off, and the handlers aren't changed yet. */
 .Llimited_\name:
 	open_depth pb_graph_reject
 	jmp	.Lunlimited_\name
@@ -144,8 +144,8 @@
 	open_entry pb_open_lazy, PB_ENTER_LAZY, 0, 1
 	open_entry pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, 1, 1
 
-/* set_graph_notrace: neither the call is recorded nor what is below it. It
- * needs no time, and its parent no ENTRY. */
+/* set_graph_notrace: neither the call nor any call below it is recorded. So it
+ * needs no time, and its parent needs no ENTRY. */
 	.globl	pb_open_silent
 	.hidden	pb_open_silent
 	.type	pb_open_silent, @function
@@ -166,11 +166,11 @@ pb_open_silent:
 .Lunlimited_silent:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	je	pb_graph_reject
-	ja	.Lslow_silent			/* of programs; a foot */
+	ja	.Lslow_silent			/* a call of programs, or a foot */
 	open_claim rcx, rax, .Lslow_silent, T_TOP(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rax
-	mov	%rsi, O_SITE(%rcx)		/* and 0 to RECORD and WATCH */
+	mov	%rsi, O_SITE(%rcx)		/* and 0 to O_RECORD and to `watch` */
 	movb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An exit of a function was reached: a ret, or a jump out of it with the return
- * address on top of the stack. rsp is the slot. The steps are those of
- * doc/design/open-calls.md.
+ * The exit of a function: a ret, or a jump out of it with the return address on top
+ * of the stack. rsp is at the slot. The steps are those of doc/design/open-calls.md,
+ * "Exit".
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"
@@ -11,9 +11,9 @@
 	.error "the tag is made of the state"
 	.endif
 
-	/* Reserves a record of so many words for the time in rax; rdx becomes its address. The
-	 * label `reserved` stands after that. To `far` if the last record's time is too long ago
-	 * for the bits that this one has. */
+	/* Reserves a record of `words` words; rdx is its address. The label `reserved` comes right
+	 * after the reservation. Jumps to `full` if the chunk is full. Jumps to `far` if the time
+	 * from the last record to the time in rax, the record's, is longer than `near`. */
 	.macro open_reserve words, near, reserved, full, far
 	mov	$(8 * \words), %edx
 	xadd	%rdx, T_POS(%rdi)
@@ -26,9 +26,9 @@
 	mov	%rax, T_LAST(%rdi)
 	.endm
 
-	/* jump: r11 is where it goes on, and the record is a TAIL or TAIL_LEAF. Returns of
-	 * calls that aren't open come by often: the registers that only a record needs are saved
-	 * after the call was found. */
+	/* jump: r11 is where the exit's stub goes on, and the record is a TAIL or TAIL_LEAF.
+	 * Returns of calls that aren't open are frequent. So the registers that only a record
+	 * needs are saved after the call was found. */
 	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name
@@ -55,7 +55,7 @@
 	open_if_pops edx, .Lc_\name
 	.endif
 	mov	O_SITE(%rcx), %r8d
-	mov	O_STATE(%rcx), %edx		/* with RECORD and WATCH, which are C's */
+	mov	O_STATE(%rcx), %edx		/* and O_RECORD, `watch`: only C sets them */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
 	ja	.Lother_state_\name
@@ -117,7 +117,7 @@
 	je	.Lnothing_\name
 	cmp	$PB_ENTRY_LAZY, %edx
 	je	.Llazy_\name
-	/* a handler that has interrupted this exit may have set RECORD: it changes nothing here */
+	/* a handler that interrupted this exit may have set O_RECORD: ignore it */
 	test	$0xff00, %edx
 	jz	.Lc_\name
 	and	$~0xff00, %edx
@@ -126,7 +126,7 @@
 	jb	.Lleaf_state_\name
 	jmp	.Lc_\name
 
-	/* -t: it was too short, and leaves nothing. */
+	/* -t: a call that was too short leaves no record. */
 .Llazy_\name:
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
@@ -136,7 +136,7 @@
 	open_free rcx, T_TOP(%rdi)
 	jmp	.Lback_\name
 
-	/* Nearly always this return is one of a call that wasn't traced. */
+	/* No open call has this slot: nearly always because the call wasn't traced. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name

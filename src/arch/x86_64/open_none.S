@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * open_entry.S and open_exit.S for --clock=none: with nothing to hide behind each instruction
- * counts. rdi and rsi are left alone, no time is taken or compared, and the open leaf, which only
- * its time could tell from one that has returned, isn't noted. The limit of depth isn't looked at:
- * these handlers are set only while tracing is on and there is none (tracer.c, pb_latch()).
+ * The same as open_entry.S and open_exit.S, for --clock=none. No clock is read, so no latency
+ * hides the other instructions, and each one costs time. So this code doesn't use rdi and rsi. It
+ * doesn't note the open leaf in the chunk's header: without a time, a reader couldn't tell it from
+ * one that has returned. It doesn't check the depth, because these handlers are set only while
+ * tracing is on and there is no depth limit (tracer.c, pb_latch()).
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"
@@ -29,7 +30,7 @@
 	jb	.Lslow_\name
 	open_check rcx, .Lslow_\name
 	.if \nested
-	testb	$1, O_WORD(%rcx)		/* a foot: nothing is traced below it, or C knows */
+	testb	$1, O_WORD(%rcx)		/* a foot: no traced caller, or C decides */
 	jnz	.Lfoot_\name
 	.endif
 	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)
@@ -37,7 +38,7 @@
 .Lemitted_\name:
 	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdx)
 	mov	S_ID(%r11), %eax
-	mov	%rax, O_SITE(%rcx)		/* and LEAF, 0, to the state */
+	mov	%rax, O_SITE(%rcx)		/* and O_STATE: LEAF is 0 */
 	mov	(%rsp), %rax
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)
@@ -46,7 +47,7 @@
 .Lend_\name:
 	go_on
 
-	/* Its parent's ENTRY first. */
+	/* Writes the parent's ENTRY first. */
 .Lemit_\name:
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jne	.Lbelow_\name
@@ -69,7 +70,7 @@
 	jne	.Lslow_\name
 	jmp	.Lreject_\name
 	.endif
-	/* Not traced; below a call of set_graph_notrace. */
+	/* A call below one of set_graph_notrace isn't recorded. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	jne	.Lslow_\name
@@ -97,7 +98,8 @@
 	open_none pb_open_none, 0, 0
 	open_none pb_open_none_nested, PB_ENTER_NESTED, 1
 
-	/* jump: r11 is where it goes on, and stays so; the record is a TAIL or TAIL_LEAF. */
+	/* jump: r11 is where the exit's stub goes on, and is preserved; the record is a TAIL or
+	 * TAIL_LEAF. */
 	.macro open_none_exit name, jump
 	.globl	\name
 	.hidden	\name
@@ -117,7 +119,7 @@
 	.if \jump
 	open_if_pops eax, .Lc_\name
 	.endif
-	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* with RECORD and WATCH, which are C's */
+	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* and O_RECORD, `watch`: only C sets them */
 	ja	.Lother_state_\name
 .Lrecorded_\name:
 	.if \jump
@@ -137,7 +139,7 @@
 .Lleaf_\name:
 	unless_in_chunk_of rdx, rax, .Lfull_\name
 	mov	O_SITE(%rcx), %rdx
-	bt	$32, %rdx			/* LEAF or EXIT: */
+	bt	$32, %rdx			/* the state, which makes it a LEAF or an EXIT */
 	adc	%edx, %edx
 	lea	PB_TAG_LEAF(, %rdx, 2), %rdx	/* site << 2 | state << 1 | 1 */
 	mov	%rdx, (%rax)
@@ -172,7 +174,7 @@
 .Lother_state_\name:
 	cmpl	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	je	.Lwritten_\name
-	/* RECORD, by a handler that has interrupted this exit, is none of its business */
+	/* a handler that interrupted this exit may have set O_RECORD: ignore it */
 	mov	O_STATE(%rcx), %eax
 	and	$~0xff00, %eax
 	cmp	$PB_ENTRY_EMITTED, %eax
@@ -180,7 +182,7 @@
 	jmp	.Lc_\name
 	hot_unreserved .Lother_state_\name, .Lother_\name
 
-	/* No open call returns here, nearly always: it wasn't traced. */
+	/* No open call has this slot: nearly always because the call wasn't traced. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Into native code of eBPF programs, and where it lies: here, so that unwinders know it
- * as part of the agent. r12 is the run everywhere in it; in front of the run is the stack
- * pointer of whoever called the first function of the program. One CFI rule serves all
- * that code: its caller is pb_prog_call.
+ * The call of an eBPF program's native code, and the pages for that code. They are part of
+ * the agent, so that unwinders find its CFI for them. In all of that code r12 points to the
+ * run, and the word before the run is the stack pointer with which pb_prog_call called it.
+ * So one CFI rule is enough for all of it: the caller is pb_prog_call.
  */
 #include "arch/x86_64/frame.h"
 
@@ -46,7 +46,7 @@ pb_prog_call:
 	.section .bpf_code,"ax",@progbits
 	.balign 4096
 	.cfi_startproc
-	/* DW_CFA_def_cfa_expression breg12 -8, deref; rbp is 48 above */
+	/* DW_CFA_def_cfa_expression breg12 -8, deref; the caller's rbp is CFA + 48 */
 	.cfi_escape 0x0f,0x03,0x7c,0x78,0x06
 	.cfi_offset rip, -8
 	.cfi_val_offset rbp, 48

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sites with eBPF programs. The programs see the registers as they are at the
- * function's entry; afterwards the next handler is entered as if from the stub.
+ * The handler of sites with eBPF programs. The programs see the registers as they
+ * are at the function's entry. Then the next handler is entered as if from the stub.
  */
 #include "arch/x86_64/hot.inc"
 
@@ -24,7 +24,7 @@ pb_prog_entry:
 	.cfi_rel_offset rbp, 0
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
-	/* struct pb_prog_room pb_prog_room(site, slot): with little stack */
+	/* struct pb_prog_room pb_prog_room(site, slot), which needs little stack */
 	lea	-32(%rsp), %rsp
 	and	$-16, %rsp
 	mov	%r8, (%rsp)
@@ -70,8 +70,8 @@ pb_prog_entry:
 	ret
 	.cfi_endproc
 
-	/* No room on the stack even for a look: the programs miss it, and the
-	 * graph, if it records calls, loses it. */
+	/* The stack has no room even for pb_prog_room(): the programs miss the call, and
+	 * the graph, if it records calls, loses it. */
 	.cfi_startproc
 .Lcramped:
 	mov	pb_prog_missed(%rip), %rax

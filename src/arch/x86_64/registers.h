@@ -10,11 +10,11 @@ struct pb_hot_range;
 struct pt_regs;
 
 struct pb_context {
-	greg_t *g;				/* what the handler gets */
-	greg_t real[NGREG], shown[NGREG];
+	greg_t *g;				/* the registers in the signal's context */
+	greg_t real[NGREG], shown[NGREG];	/* copies of g: as interrupted, as shown */
 	uint64_t *frame[NGREG];			/* where the program's value is; NULL: in g */
-	const struct pb_hot_range *range;	/* the code that was interrupted, */
-	uint64_t off;				/* and how far in it */
+	const struct pb_hot_range *range;	/* the code that was interrupted */
+	uint64_t off;				/* the program counter's offset in that code */
 };
 
 static inline uint64_t pb_context_pc(const ucontext_t *uc)
@@ -32,7 +32,7 @@ static inline void pb_context_set_pc(ucontext_t *uc, uint64_t pc)
 	uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }
 
-/* By offsets, as <asm/ptrace.h> and <sys/ptrace.h> don't go together. */
+/* Uses offsets, because <asm/ptrace.h> and <sys/ptrace.h> can't both be included. */
 static inline uint64_t *pb_regs_at(const struct pt_regs *r, int offset)
 {
 	return (uint64_t *)((uint64_t)r + (uint64_t)offset);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What stands between a function's entry and the C code that replaces it
- * (engine/process/replace.c): its return goes where those of the stubs of exits go, so that
- * the call has an end. rsp is the slot at both ends. Thunk i calls pb_replacements[i],
- * which may have up to six arguments, none on the stack.
+ * Thunks between a function's entry and the C function that replaces it
+ * (engine/process/replace.c). A thunk ends with the jump of a plain return's stub, so that
+ * the end of the call is recorded. rsp is at the slot when a thunk is entered, and at that
+ * jump. Thunk i calls pb_replacements[i], which has at most six arguments, none on the stack.
  */
 #include "arch/x86_64/frame.h"
 

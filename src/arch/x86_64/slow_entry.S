@@ -3,19 +3,19 @@
 #include "arch/x86_64/hot.inc"
 #include "arch/open_call.h"
 
-/* Sites that always take the long way. */
+/* Handlers that always take the slow path. */
 	slow_handler pb_open_call, PB_ENTER_CALL, pb_enter_slow
 	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
 	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow
 
-/* void pb_enter(site, slot, mode). Nothing was done yet. */
+/* Calls void pb_enter(site, slot, mode). No open call was claimed before. */
 	.balign 16
 	.globl	pb_enter_slow
 	.hidden	pb_enter_slow
 	.type	pb_enter_slow, @function
 pb_enter_slow:
 	.cfi_startproc
-	cmpl	$0, pb_max_depth(%rip)		/* off */
+	cmpl	$0, pb_max_depth(%rip)		/* tracing is off */
 	je	pb_graph_reject
 	load_thread
 	unless_room rdi, rax, pb_enter_cramped
@@ -50,8 +50,8 @@ pb_enter_slow:
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
 
-/* There is no room for C code on the stack: the call is counted as lost, where it is known to be
- * one of the tree. rdi is the thread, edx the mode. */
+/* The stack has no room for C code. The call is counted as lost if it is known to belong to the
+ * tree. rdi is the thread, edx the mode. */
 	.balign 16
 	.globl	pb_enter_cramped
 	.hidden	pb_enter_cramped
@@ -75,7 +75,7 @@ pb_enter_cramped:
 	cmpq	$0, G_PREV(%rax)
 	je	pb_graph_reject
 .Lin_tree:
-	/* its parent is no leaf */
+	/* its parent isn't a leaf any more */
 	cmp	%rsp, O_WORD(%rcx)
 	jle	.Lcount
 	mov	$PB_ENTRY_LEAF, %eax
@@ -91,7 +91,7 @@ pb_enter_cramped:
 	incq	T_LOST(%rdi)
 	jmp	pb_graph_reject
 .Luncounted:
-	mov	pb_ring_map(%rip), %rax		/* .ring */
+	mov	pb_ring_map(%rip), %rax		/* pb_ring_map.ring */
 	lock incq R_CALLS_LOST(%rax)
 	incq	T_LOST(%rdi)
 	jmp	pb_graph_reject
@@ -100,7 +100,7 @@ pb_enter_cramped:
 	hot_range pb_enter_cramped, pb_enter_cramped, .Lcramped_end
 	.size pb_enter_cramped, . - pb_enter_cramped
 
-/* Not traced: on to the body. */
+/* The call isn't traced: it goes on at the body. */
 	.balign 16
 	.globl	pb_graph_reject
 	.hidden	pb_graph_reject
@@ -114,7 +114,7 @@ pb_graph_reject:
 	hot_range pb_graph_reject, pb_graph_reject, .Lend_reject
 	.size pb_graph_reject, . - pb_graph_reject
 
-/* Not traced, but replaced: on to the body that stands in for the function. */
+/* The function is replaced but not traced: the call goes on at the body, the replacement. */
 	.balign 16
 	.globl	pb_direct
 	.hidden	pb_direct

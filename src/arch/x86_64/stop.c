@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The helper is a process that shares our memory and files (CLONE_VM without
- * CLONE_THREAD), as only a stranger to the thread group may ptrace it. It runs
- * on its own stack, with raw system calls.
+ * Stops all threads of the program while its text is written. The helper does it:
+ * a process that shares the program's memory and files (CLONE_VM without
+ * CLONE_THREAD), because a thread can't ptrace its own thread group. It runs on
+ * its own stack, with raw system calls.
  *
  *   agent thread            helper                       each other thread
  *   ------------            ------                       -----------------
@@ -14,16 +15,17 @@
  *                           move PCs
  *   stopped()  <----------  (if there is one)
  *           ------------->  write text
- *                           DETACH (with the signal
- *                           that it was about to get) -> goes on
+ *                           DETACH all (each with the
+ *                           signal it was to get) -----> goes on
  *   <---------------------  exit
  *
- * Where the observer started the program, the helper is its child too, so that
- * the program's wait calls don't see it.
+ * If the observer started the program, the helper becomes the observer's child,
+ * too. So the program's wait calls don't see the helper.
  *
- * A thread that doesn't stop in STOP_NS (one that waits for its vfork child,
- * say) aborts the stop before anything is written. So does, the first times, a
- * handler that interrupted what is to be displaced.
+ * A stop is given up before anything is written if a thread doesn't stop within
+ * STOP_NS, for example because it waits for its vfork child. The first times
+ * (PATIENT_TRIES) it is also given up if a signal handler has interrupted bytes
+ * that are about to be replaced.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -45,17 +47,17 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
-#define LATE_NS		50000000ull	/* then for all threads that were late, */
-#define LATE_MOST_NS	2000000000ull	/* and for those that want a processor */
-#define GROUP		6000		/* patches a stop: about a millisecond */
+#define LATE_NS		50000000ull	/* after a failed stop, for all late threads */
+#define LATE_MOST_NS	2000000000ull	/* the same, while they are runnable */
+#define GROUP		6000		/* patches per stop: about a millisecond */
 #define RETRIES		100
-#define PATIENT_TRIES	20		/* that wait for handlers to end */
+#define PATIENT_TRIES	20		/* tries that wait until handlers have ended */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
-#define FRAME_BYTES	256		/* up to the saved PC, and more */
+#define FRAME_BYTES	256		/* of a signal frame, past its saved PC */
 #define ERESTARTNOHAND	514
-#define MAX_PLACES	4096		/* in our code at once; more: try again */
+#define MAX_PLACES	4096		/* for stopped() in one stop; more: try again */
 #define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
@@ -67,11 +69,11 @@ uint32_t pb_observer_pid;
 uint64_t pb_stop_longest_ns;
 const char *pb_stop_why;
 enum { GONE, RUNS, ASKS };
-static uint32_t helper_state;		/* GONE by the kernel; ASKS for stopped() */
+static uint32_t helper_state;		/* the kernel sets GONE; ASKS: stopped() is to run */
 
 struct task {
 	uint32_t tid;
-	uint32_t signal;	/* it was about to get */
+	uint32_t signal;	/* that the thread was about to get; 0: none */
 	bool seized, stopped, gone;
 };
 
@@ -79,13 +81,13 @@ struct job {
 	const struct pb_stop *s;
 	const struct pb_patch *p;	/* this group */
 	size_t nr;
-	uint32_t pid, tid, go;	/* tid: the thread that wants the stop */
-	bool patient;
+	uint32_t pid, tid, go;	/* tid: the thread that requested the stop */
+	bool patient;		/* fail if a handler has interrupted bytes to be replaced */
 	int result;
 	const char *why;
 };
 
-/* Functions that handlers return through, of all that were ever seen. */
+/* The functions through which handlers return (sa_restorer), as far as any were seen. */
 static uint64_t restorers[MAX_RESTORERS];
 static unsigned nr_restorers;
 static struct pb_stopped places[MAX_PLACES];
@@ -140,8 +142,8 @@ static int seize_new(const char *dir, bool *any)
 	return (int)n;
 }
 
-/* A thread that could not be seized: is it out of reach, or has it ended? (A
- * leader that ended before its threads stays as a zombie.) */
+/* Does a thread that could not be seized still run? (A leader that ended before
+ * its threads stays as a zombie.) */
 static bool still_runs(const char *dir, uint32_t tid)
 {
 	char state = pb_task_state(dir, tid);
@@ -164,7 +166,7 @@ static int wait_task(struct task *t, uint64_t deadline)
 			t->gone = true;
 		} else if (WIFSTOPPED(status)) {
 			t->stopped = true;
-			/* not a stop of ours: a signal on its way */
+			/* a signal stopped it, not the helper's interrupt */
 			if (status >> 16 != PTRACE_EVENT_STOP)
 				t->signal = (uint32_t)WSTOPSIG(status);
 		}
@@ -216,7 +218,8 @@ static void release_all(void)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Strictly inside the bytes that a patch of this group replaces; in a slot, anywhere. */
+/* Is pc strictly inside the bytes that a patch of this group replaces? In a slot, the first byte
+ * counts, too. */
 static bool inside(const struct job *job, uint64_t pc)
 {
 	size_t lo = 0, hi = job->nr;
@@ -246,7 +249,7 @@ static void note_place(const struct job *job, uint64_t pc, uint64_t sp)
 	nr_places++;
 }
 
-/* Whether a word of a stack is the return address of a signal's handler. */
+/* Is a word of a stack the return address of a signal handler? */
 static bool is_restorer(uint64_t word)
 {
 	for (unsigned k = 0; k < nr_restorers; k++)
@@ -255,17 +258,17 @@ static bool is_restorer(uint64_t word)
 	return false;
 }
 
-/* Handlers that interrupted displaced bytes return to the PC in their frame: a
- * word that is the restorer's address, then struct ucontext. For a thread that
- * is in the restorer that word is just below rsp. All are moved; or (move =
- * false) returns whether there is one. */
+/* A signal handler returns to the PC in its frame, which is a word with the
+ * restorer's address and a struct ucontext. If the thread is in the restorer
+ * itself, that word is just below rsp. Moves each such PC that is inside bytes
+ * to be replaced. move = false: only returns whether there is one. */
 static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 {
 	static uint64_t buf[8192];
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
 
 	rsp -= 8;
-	/* windows overlap by a frame */
+	/* the pieces that are read overlap by a frame */
 	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
 		struct iovec to = { buf, sizeof(buf) };
 		struct iovec from = { (void *)(rsp + done), sizeof(buf) };
@@ -297,8 +300,9 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 	return false;
 }
 
-/* A handler that looks at the PC in its frame is not to find another there; one
- * that sets it is not to go on in text that has changed since. */
+/* Has a handler interrupted bytes that are to be replaced? It is better to wait
+ * for the handler's end. It may read the PC in its frame, which would be another
+ * one then, or set that PC to text that has changed meanwhile. */
 static bool handlers_inside(const struct job *job)
 {
 	struct user_regs_struct regs;
@@ -326,8 +330,8 @@ static void fix_thread(const struct job *job, const struct task *t)
 		regs.rip = pc;
 		changed = true;
 	}
-	/* epoll_wait and kin answer EINTR to any wake-up; the kernel's own code
-	 * for "restart, unless a handler runs" makes our stop invisible */
+	/* epoll_wait and similar calls return EINTR after any wake-up. The kernel's own
+	 * code for "restart, unless a handler runs" hides the stop from the program. */
 	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR) {
 		regs.rax = (uint64_t)-ERESTARTNOHAND;
 		changed = true;
@@ -335,13 +339,13 @@ static void fix_thread(const struct job *job, const struct task *t)
 	if (changed)
 		trace(PTRACE_SETREGSET, t->tid, (void *)NT_PRSTATUS, &iov);
 	note_place(job, regs.rip, regs.rsp);
-	/* while handlers are waited for none is inside */
+	/* a patient stop has found no handler inside */
 	if ((job->nr && !job->patient) || job->s->ours)
 		fix_frames(job, regs.rsp, true);
 }
 
-/* A thread that is runnable stops as soon as it gets a processor; one that waits in the kernel, say
- * for its vfork child, may not stop for a long time. */
+/* Waits for a late thread. A runnable thread stops as soon as it gets a processor. A thread that
+ * waits in the kernel, for example for its vfork child, may not stop for a long time. */
 static int wait_late(const char *dir, struct task *t, uint64_t start)
 {
 	uint64_t deadline = start + LATE_NS;
@@ -353,9 +357,9 @@ static int wait_late(const char *dir, struct task *t, uint64_t start)
 	return err;
 }
 
-/* Threads that had no processor until the stop was given up. The interrupt that was sent to them
- * still ends epoll_wait and its like with EINTR, so each is waited for, alone, and its call
- * restarted. */
+/* Looks after threads that got no processor before the stop was given up. The interrupt that they
+ * were sent still ends epoll_wait and similar calls with EINTR. So the helper waits for each of
+ * them alone, and restarts its call. */
 static void mend_late(const struct job *job)
 {
 	uint64_t start = pb_now_ns();
@@ -372,8 +376,8 @@ static void mend_late(const struct job *job)
 	}
 }
 
-/* The process was killed, or has ended, while it was stopped: nobody answers the helper
- * any more. */
+/* Has the process been killed, or has it ended, while it was stopped? Then no thread answers the
+ * helper any more. */
 static bool caller_is_gone(const struct job *job)
 {
 	char dir[64], state;
@@ -383,7 +387,7 @@ static bool caller_is_gone(const struct job *job)
 	return state == 'X' || state == 'Z';
 }
 
-/* The agent's thread, which is of the process, does what there is to do. */
+/* Lets the thread that requested the stop, which is one of the process, call stopped(). Waits. */
 static int ask(const struct job *job)
 {
 	uint64_t look_at = pb_now_ns() + STOP_NS, now;
@@ -415,7 +419,7 @@ static int stop_and_write(struct job *job)
 		err = -EAGAIN;
 	}
 	if (err)
-		job->nr = 0;	/* threads are looked at all the same: EINTR */
+		job->nr = 0;	/* nothing is written, but EINTR must be undone */
 	nr_places = 0;
 	for (unsigned i = 0; i < nr_tasks; i++)
 		if (tasks[i].stopped)
@@ -452,7 +456,7 @@ static int helper(void *arg)
 	return 0;
 }
 
-/* The restorers that handlers of this process return through. */
+/* Notes the restorers of the handlers that this process has. */
 static void find_restorers(void)
 {
 	for (int sig = 1; sig <= 64; sig++) {
@@ -464,8 +468,9 @@ static void find_restorers(void)
 	}
 }
 
-/* Only descendants may be traced, or who is named by PR_SET_PTRACER (which may
- * be the program's own setting, so it is left alone elsewhere). */
+/* Does Yama let a process be traced only by its ancestors and the one that it names
+ * with PR_SET_PTRACER? Elsewhere stops leave that setting alone: it may be the
+ * program's own. */
 static bool yama_restricts(void)
 {
 	char scope = '0';
@@ -479,7 +484,7 @@ static bool yama_restricts(void)
 	return scope == '1';
 }
 
-/* Until the helper is gone. */
+/* Waits until the helper is gone, and calls stopped() when it asks for that. */
 static void wait_for_helper(struct job *job)
 {
 	uint32_t state;
@@ -497,8 +502,8 @@ static void wait_for_helper(struct job *job)
 static int one_stop(struct job *job)
 {
 	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0), status;
-	/* not a child of the program's, if our observer is there to reap it */
 	bool yama = yama_restricts();
+	/* make the helper a child of the observer, if the observer is there to reap it */
 	bool sibling = pb_observer_pid && pb_sys(SYS_getppid) == pb_observer_pid;
 	long pid;
 
@@ -525,7 +530,7 @@ static int one_stop(struct job *job)
 	return job->result;
 }
 
-/* One group of patches, tried again while something is in the way. */
+/* Stops for one group of patches, and tries again while the error is -EAGAIN. */
 static int stop_for_group(const struct pb_stop *s, size_t nr)
 {
 	struct { long sec, nsec; } pause = { 0, RETRY_NS };
@@ -557,7 +562,7 @@ int pb_stop_world(struct pb_stop *s)
 		size_t left = s->nr - s->done, nr = left < GROUP ? left : GROUP;
 
 		err = stop_for_group(s, nr);
-		/* what failed otherwise may have been written in part */
+		/* after another error, a part of the group may have been written */
 		if (err != -EAGAIN)
 			s->done += nr;
 	} while (!err && s->done < s->nr);

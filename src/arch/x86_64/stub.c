@@ -43,12 +43,12 @@ _Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "frame.h");
 #define JUMP_AT		14	/* of the jump's displacement */
 #define JCC_LEN		(PB_EXIT_JUMP_LEN + PB_JUMP_LEN)
 
-/* What ends the recipe. */
+/* How the code of a recipe ends. */
 struct tail {
-	unsigned at;		/* the exit's copy begins there; without one the recipe ends */
-	unsigned head;		/* bytes that stand in front of it, */
-	unsigned exit;		/* and its own */
-	unsigned jccs;		/* then follows the code that conditional exits lead to */
+	unsigned at;		/* offset of the unconditional exit's copy, or of the end */
+	unsigned head;		/* bytes that are inserted before that copy */
+	unsigned exit;		/* bytes of that copy */
+	unsigned jccs;		/* conditional exits; the code that they jump to comes last */
 };
 
 static struct tail tail_of(const struct pb_place *p)
@@ -89,11 +89,11 @@ size_t pb_body_size(const struct pb_place *p)
 	return pb_body_second(p) + (p->second ? p->second->len : 0u);
 }
 
-/* A window has at most one jcc for each two of its bytes, or else a tail. */
+/* Two bytes of a window are at most one jcc, or else the tail, which is shorter. */
 _Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX,
 	       "arch.h");
 
-/* out: what is to stand at `at`. */
+/* Applies a fixup to the code in `out`, which is for the address `at`. */
 static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bias)
 {
 	uint64_t value = bias + f->value;
@@ -114,8 +114,8 @@ static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bia
 	return -EINVAL;
 }
 
-/* The recipe's code, with its fix-ups: the first `len` bytes at `out`, the `nr` bytes that
- * follow them `gap` bytes further on. */
+/* Writes the recipe's code and applies its fixups: the first `len` bytes to `out`, and the next
+ * `nr` bytes after a gap of `gap` bytes. */
 static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, unsigned len,
 		      unsigned gap, unsigned nr, uint64_t bias)
 {
@@ -140,7 +140,7 @@ static int put_exit_head(uint8_t *out, uint64_t at, const struct pb_returns *wor
 	return put_rel32(out + JUMP_AT, at + JUMP_AT + 4, (uint64_t)&words->jump);
 }
 
-/* The place where the conditional exit's displacement stands, and its target. */
+/* The fixup of a conditional exit's displacement: it has the target. */
 static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct pb_window_exit *e)
 {
 	const struct pb_fixup *f = pb_recipe_fixups(r);
@@ -150,7 +150,8 @@ static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct 
 	return f;
 }
 
-/* After the recipe's code: what conditional exits lead to instead. */
+/* Writes the code after the recipe's, at offset `behind`, that conditional exits jump to instead
+ * of their targets. */
 static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigned behind,
 		    const struct pb_returns *words, uint64_t bias)
 {
@@ -267,7 +268,7 @@ const struct pb_site *pb_stub_site(const uint8_t *at)
 	int32_t rel;
 
 	memcpy(&rel, at + SITE_AT, 4);
-	/* as a number: rel may be any bytes */
+	/* computed as a number, because rel may be any bytes */
 	return (const struct pb_site *)((uint64_t)at + SITE_AT + 4 + (uint64_t)(int64_t)rel);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * 50,000 sites one by one cost a hundred milliseconds, page-wise less than
- * ten: pages are copied into a buffer, changed there and written back whole.
+ * Writes patches into program text. Writing 50,000 sites one by one takes a
+ * hundred milliseconds, writing them by pages less than ten. So pages are copied
+ * into a buffer, changed there, and written back whole.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 
 #define PAGE		4096ul
 #define BUFFER		(256ul << 10)
-#define MAX_GAP		PAGE	/* unchanged bytes between patches worth a copy */
+#define MAX_GAP		PAGE	/* most unchanged bytes between two patches of one write */
 
 int pb_text_poke_open(void)
 {
@@ -41,7 +42,7 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len)
 	return (int)pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_EXEC);
 }
 
-/* How many patches fit into one write that starts with p[0]. */
+/* How many patches fit into one write that starts with p[0]; start and end of its pages. */
 static size_t run_length(const struct pb_patch *p, size_t nr, uint64_t *start, uint64_t *end)
 {
 	size_t i;

@@ -4,7 +4,7 @@
 
 	.text
 
-/* makecontext() takes a variable list: only looked at, then passed on. */
+/* makecontext() is variadic: its arguments are only inspected, then passed on. */
 	.globl	pb_our_makecontext
 	.hidden	pb_our_makecontext
 	.type	pb_our_makecontext, @function
@@ -23,8 +23,8 @@ pb_our_makecontext:
 	.cfi_endproc
 	.size pb_our_makecontext, . - pb_our_makecontext
 
-/* First code of the agent's thread and of the stop-the-world helper: they come
- * from a raw clone() with a stack of their own. Top of stack: fn, arg. */
+/* A raw clone(), for the agent's thread and the stop-the-world helper. It stores fn and
+ * arg on top of the new stack; the child pops them there and calls fn(arg). */
 	.globl	pb_clone
 	.hidden	pb_clone
 	.type	pb_clone, @function

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Who uses an address space is found by comparing only: all processes are
- * looked at before the stop, which costs about a microsecond each, and under
- * the stop only those whose PID is newer than the caller's own.
+ * Only kcmp(2) tells which processes share an address space. It costs about a
+ * microsecond for each process. So all processes are compared before the stop, and
+ * during the stop only those whose PID is newer than the caller's own.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -10,9 +10,9 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define MAX_NEW 256	/* more than that: all are looked at */
+#define MAX_NEW 256	/* with more new PIDs, all processes are compared */
 
-/* Another user's process can't be compared (-EPERM): taken for none. */
+/* Another user's process can't be compared (-EPERM), and counts as not sharing. */
 static bool shares(uint32_t self, uint32_t pid)
 {
 	return !pb_sys(SYS_kcmp, self, pid, KCMP_VM, 0, 0);
@@ -40,7 +40,7 @@ bool pb_vm_users(uint32_t pid)
 	return found;
 }
 
-/* The PID that was given out last: the last word of /proc/loadavg. 0: unknown. */
+/* The PID that the kernel assigned last: the last word of /proc/loadavg. 0: unknown. */
 static uint32_t newest_pid(void)
 {
 	char text[128];
@@ -63,7 +63,7 @@ bool pb_vm_users_new(uint32_t pid)
 {
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid();
 
-	/* PIDs began anew, or the file is not the kernel's */
+	/* PIDs have wrapped around, or the file is not the kernel's */
 	if (newest - self > MAX_NEW)
 		return pb_vm_users(pid);
 	for (uint32_t other = self + 1; other <= newest; other++)
