@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Analyses are made before anybody asks for them, several at once: of the
- * program and of the libraries that the loader would take, which it is asked
- * for (ld.so --list, which is what ldd does).
+ * Threads analyse files before an agent asks for them: the program, and the
+ * libraries that the dynamic loader would load for it. The loader itself lists
+ * these libraries (ld.so --list, as ldd does).
  *
  * A file is a job. Its states, all under the lock:
  *
  *   NEW      no thread has looked at it yet
- *   LOOKED   not in the cache; the disk reads it
- *   BUSY     a worker is at it
- *   DONE     its analysis is there
- *   OVER     the main thread has it, or does it itself, or it failed
+ *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
+ *   BUSY     a thread looks at it or analyses it
+ *   DONE     its analysis is open and can be taken
+ *   OVER     the main thread took it or analyses the file itself, or it failed
  *
- * The thread that has listed the files looks at them first, so that the disk is
- * asked for all at once; looking at one may wait until the disk has brought those
- * before it, so workers analyse where they can. The main thread waits for a job that is BUSY,
- * and does itself what no worker has begun: so it never waits for a turn. It
- * also does again what failed, and so has the reason.
+ * Looking at a file starts its read-ahead. The thread that lists the files then
+ * looks at all of them, so that the disk gets all requests at once. Looking may
+ * block until the disk has served earlier requests, so a worker looks at a file
+ * only if there is none to analyse. The main thread waits for a job that is BUSY
+ * and analyses a file itself if no worker has begun it: it never waits for a free
+ * worker. It also repeats an analysis that failed, to get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,16 +40,16 @@
 #include "recorder/target.h"
 
 #define MAX_WORKERS	16
-#define MIN_FILES	128	/* open files; below that they are too few to hold some ahead */
-#define LIST_SECONDS	10	/* a loader that takes longer isn't one */
-#define MAX_AT_ONCE	(1ull << 30)	/* bytes of files in analysis; one alone may be larger */
+#define MIN_FILES	128	/* with a lower limit of open files, nothing is done ahead */
+#define LIST_SECONDS	10	/* how long the main thread waits for the loader's list */
+#define MAX_AT_ONCE	(1ull << 30)	/* bytes of files in analysis; one file may be larger */
 
 enum state { NEW, LOOKED, BUSY, DONE, OVER };
 
 struct job {
 	char *path;
 	enum state state;
-	struct stat st;		/* from LOOKED on: of the file that was opened last */
+	struct stat st;		/* from LOOKED on: the file as it was last opened */
 	uint64_t weight;	/* BUSY: its part of at_work */
 	int fd;			/* DONE: the analysis, */
 	int stubs_fd;		/* and the file of stubs, or -1 */
@@ -60,13 +61,13 @@ struct record_ahead {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t lister, workers[MAX_WORKERS];
-	int loader;		/* pidfd of the one that lists; -1: none, or it has ended */
+	int loader;		/* pidfd of the process that lists; -1: none, or it has ended */
 	unsigned nr_workers;
 	bool listing, listed, stop, first_start;
 	struct job *jobs[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
-	unsigned max;		/* jobs that are done ahead: each holds a descriptor */
-	struct timespec deadline; /* of the list */
+	unsigned max;		/* jobs that may be done ahead: each holds a descriptor */
+	struct timespec deadline; /* for the list */
 	uint64_t at_work;	/* bytes of the files that are BUSY */
 	uint64_t read_ahead;	/* bytes that may still be read ahead */
 };
@@ -163,7 +164,8 @@ static struct job *find_state(struct record_ahead *a, enum state state)
 	return NULL;
 }
 
-/* The first that may be begun now: the disk brings them in this order. */
+/* The first LOOKED job, as the disk reads the files in this order; NULL if there is none, or if
+ * too many bytes are in analysis already. */
 static struct job *find_work(struct record_ahead *a)
 {
 	struct job *j = find_state(a, LOOKED);
@@ -194,13 +196,14 @@ static int open_file(struct job *j)
 	return fd;
 }
 
-/* Other libraries are mostly not patched. */
+/* Whether to make the stubs, too: without --all, most libraries are not patched. */
 static bool is_traced(const struct record_ahead *a, const struct job *j)
 {
 	return j == a->jobs[0] || a->options->all;
 }
 
-/* Of a file that is traced: the stubs, made if they aren't in the cache. Not locked. */
+/* Opens the stubs of a traced file; makes them unless they are in the cache. Called without the
+ * lock. */
 static int open_stubs(struct job *j, int elf, int fd, const struct pb_module_options *o)
 {
 	struct stat st;
@@ -217,7 +220,8 @@ static int open_stubs(struct job *j, int elf, int fd, const struct pb_module_opt
 	return stubs;
 }
 
-/* Locked at both ends, not between. */
+/* Looks for j's analysis in the cache; if there is none, starts to read the file ahead. Called
+ * with the lock held, which it drops meanwhile. */
 static void look(struct record_ahead *a, struct job *j)
 {
 	struct pb_module_options o = module_options(a->options);
@@ -265,8 +269,8 @@ static void analyse(struct record_ahead *a, struct job *j)
 	set_state(a, j, fd >= 0 ? DONE : OVER);
 }
 
-/* It has closed its output, or isn't waited for. The main thread waits for all
- * children, and may have met this one: hence no PID. */
+/* Called after the loader has closed its output, or when its list isn't needed any more. The main
+ * thread reaps all children and may have reaped this one, so its PID may be another process. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;
@@ -375,7 +379,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	return a;
 }
 
-/* Until something has changed. False: the list doesn't come. */
+/* Waits until a job or the list has changed. False: the list took too long. */
 static bool wait_change(struct record_ahead *a)
 {
 	if (a->listed)

@@ -10,17 +10,18 @@ struct record_target;
 struct stat;
 
 struct record_ahead;
-/* Begins to analyse the program and its libraries, in threads; NULL: it can't. */
+/* Starts threads that analyse the program and its libraries; NULL on failure. */
 struct record_ahead *record_ahead_start(const struct record_options *o,
 					const struct record_target *t);
-/* The program (0) and the libraries that it is linked with; NULL: no more. May
- * wait for the list. */
+/* The path of the program (i = 0) or of a library that it is linked with; NULL if i is past the
+ * last one. May wait for the list. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
-/* A descriptor of the file's analysis if one was made (may wait for it), or -1; *stubs_fd is set
- * where the file of its stubs was made, too. */
+/* Returns a descriptor of the file's analysis, or -1 if none was made; may wait for a worker. Sets
+ * *stubs_fd if an analysis was made: to the file of its stubs, or to -1. */
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
 		      int *stubs_fd);
-/* On the program's first start until all is analysed: then its agent never waits. */
+/* If the program isn't in the cache yet (its first start), waits until all files are analysed, so
+ * that the agent never waits. */
 void record_ahead_wait(struct record_ahead *a);
 void record_ahead_stop(struct record_ahead *a);
 /* How the modules are analysed: PB_MODULE_*. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that eBPF programs are for. What can be known is settled before the program
- * starts: a file that isn't there, a function that isn't in it. Modules that have one get
- * sites, too; what isn't to be traced of these is left out by set_ftrace_notrace. Which
- * module a link belongs to is decided only here; agents receive it with each module
- * (record_hooks_links). A path means the file, however it is called: device and inode are
- * compared. Links that never attached are reported at the end, with the reason.
+ * Finds the functions that eBPF programs attach to. Errors that can be known before the
+ * traced program starts are reported then: a missing file, or a function that the file
+ * doesn't have. A module with such a function gets sites even if it isn't traced;
+ * set_ftrace_notrace then keeps its functions out of the trace.
+ *
+ * Only this file decides which modules a link belongs to; an agent receives a module's links
+ * with the module's analysis (record_hooks_links). A path stands for a file, whatever name
+ * the program loads it by: device and inode are compared. Links that never attached are
+ * reported at the end, with the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +31,13 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-/* What modules have of a function. */
+/* The functions that a hook matches in the modules that were searched. */
 struct found {
-	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* those that were looked
-									 * at */
-	unsigned known;
-	unsigned matched, usable, returns;	/* functions; returns: whose return can be
-						 * watched */
-	int refused;				/* why one can't be probed; 0:
+	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* the modules searched */
+	unsigned known;				/* their number */
+	unsigned matched, usable, returns;	/* functions; returns: those whose return can be
+						 * hooked */
+	int refused;				/* why a function can't be probed; 0:
 						 * -finstrument-functions */
 };
 
@@ -44,7 +46,8 @@ static const char *soname(const struct record_module *m)
 	return pb_analysis_string(m->map, m->map->soname);
 }
 
-/* A hook of any module is for those that the program starts with, and that have its function. */
+/* Whether the hook belongs to module m. A hook that names no module belongs to each module that
+ * the program starts with and that has the function. */
 static bool is_of(const struct record_options *o, unsigned hook, const struct record_module *m)
 {
 	const struct record_hook *h = &o->hooks[hook];
@@ -81,7 +84,8 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	f->returns += pb_func_returns(f->list[f->known - 1], fn);
 }
 
-/* Adds what a module has; its usable functions, or -1 after one line. */
+/* Searches module m, too. Returns the number of its usable functions, or -1 after one line of
+ * error. */
 static int look(struct found *f, const struct record_hook *h, const struct record_module *m)
 {
 	unsigned usable = f->usable;
@@ -98,7 +102,7 @@ static int look(struct found *f, const struct record_hook *h, const struct recor
 	return (int)(f->usable - usable);
 }
 
-/* Why a program can't be attached, in `text`; false: it can. */
+/* Writes to `text` why a program can't be attached; false: it can. */
 static bool reason(const struct found *f, const struct record_hook *h, char *text, size_t len)
 {
 	char near[4 * PB_EDIT_MAX];
@@ -124,7 +128,7 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 
 /* --- before the program starts --------------------------------------------- */
 
-/* The file of a path: that it is there, and which it is. */
+/* If the hook names a path, checks that the file exists and notes its device and inode. */
 static int find_file(struct record_hook *h)
 {
 	struct stat st;
@@ -157,13 +161,13 @@ static int resolve(struct record_options *o, unsigned hook, const struct record_
 			k->list[i]->links[hook / 64] |= 1ull << hook % 64;
 		ret = usable < 0 || (usable && leave_out(o, k->list[i], !i));
 	}
-	if (!ret && !f->known && h->by_path) {	/* a library that comes later, perhaps; what is in
-						 * it is known */
+	if (!ret && !f->known && h->by_path) {	/* it may be loaded later, but its functions are
+						 * known already */
 		file = record_known_file(m, h->module, text, sizeof(text));
 		ret = file ? look(f, h, file) < 0 :
 		      record_error("%s: %s: %s", h->section, h->module, text);
 	}
-	/* of a library that comes later nothing is known but its name */
+	/* a library that isn't known and isn't named by a path may be loaded later: no error */
 	if (!ret && (f->known || !*h->module) && reason(f, h, text, sizeof(text)))
 		ret = record_error("%s: %s", h->section, text);
 	free(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where eBPF programs' functions are. Context: the main thread. */
+/* Finds the functions that eBPF programs attach to. Context: the main thread. */
 #ifndef PB_RECORDER_BPF_HOOKS_H
 #define PB_RECORDER_BPF_HOOKS_H
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct record_options;
 struct record_server;
 struct record_target;
 
-/* A function that an eBPF program is for. */
+/* One attachment of an eBPF program: the functions that a glob matches. */
 struct record_hook {
 	const char *section;		/* for messages */
 	const char *function;		/* a glob */
@@ -26,15 +26,17 @@ struct record_hook {
 	ino_t ino;
 };
 
-/* Whether o->hooks can be attached, as far as that is known; 0, or 1 after one line. */
+/* Checks that o->hooks can be attached, as far as can be known before the program starts; 0, or 1
+ * after one line of error. */
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
-/* Which of them are for m, a bit each; whether any is: then it has to have sites. */
+/* Sets the bit of each hook that belongs to module m. Returns whether there is any: then m needs
+ * sites. */
 bool record_hooks_links(const struct record_options *o, const struct record_module *m,
 			uint64_t links[PB_MSG_LINKS]);
-/* A sentence for each that was attached nowhere, at the end. */
+/* At the end: calls say with one sentence for each hook that was attached nowhere. */
 void record_hooks_never(const struct record_options *o, const struct record_modules *m,
 			void (*say)(void *arg, const char *text), void *arg);
-/* Each eBPF program that was attached nowhere: one line, and a note in the data. */
+/* Reports each hook that was attached nowhere: one line, and a note in the data directory. */
 void record_hint_hooks(const struct record_server *s);
 #endif

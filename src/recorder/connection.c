@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Messages to agents and to clients of `patchbay control': never blocking. */
+/* Sends messages to agents and to clients of `patchbay control'; never blocks. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Connections of agents and clients, and the images after them. Context: the main thread. */
+/* Connections of agents and clients, and the images that agents run in. Context: the main
+ * thread. */
 #ifndef PB_RECORDER_CONNECTION_H
 #define PB_RECORDER_CONNECTION_H
 #include <stdbool.h>
@@ -13,7 +14,7 @@ struct record_conn {
 	int fd;
 	pid_t pid;			/* of the peer, as the kernel says */
 	uint32_t image;			/* 0 until HELLO */
-	bool ready;			/* said READY */
+	bool ready;			/* sent READY */
 	bool brings;			/* asked for a module that its image didn't have */
 	bool dead;			/* to be closed by the sweep */
 
@@ -21,8 +22,9 @@ struct record_conn {
 	 * connection. An agent has one question at a time; other clients wait. */
 	bool client;
 	bool waiting;			/* a client: its request is under way or queued */
-	pid_t target;			/* a client: whom it talks to */
-	struct record_conn *asker;	/* the agent that gets the next REPLY */
+	pid_t target;			/* a client: the process that it controls */
+	struct record_conn *asker;	/* an agent: the client that gets its next REPLY; the agent
+					 * itself: that client has left */
 	void *request;			/* a client: the queued message, whole */
 	size_t request_len;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which modules a program will have, before it starts. */
+/* Finds the modules that a program will load, before it starts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the user most probably needs to know at the end of a recording that shows less
- * than was expected: a --module that matched no library, or a program that is a small
- * launcher of libraries, which aren't traced by default.
+ * Hints at the end of a recording, for a user who may have expected more calls: a --module
+ * matched no library, a runtime is traced only in part, or the program is a small launcher
+ * whose work is done by libraries, which aren't traced by default.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "recorder/settings.h"
 #include "recorder/texts.h"
 
-#define FEW_CALLS	1000	/* of a program that does nothing itself */
-#define LAUNCHER	10	/* times as many functions are in what it loads */
-#define NAMED		3
+#define FEW_CALLS	1000	/* a launcher makes fewer calls itself */
+#define LAUNCHER	10	/* and its libraries have this many times its functions */
+#define NAMED		3	/* libraries that the hint names */
 
 static const char *soname(const struct record_module *m)
 {
@@ -35,7 +35,7 @@ static bool is_ours(const struct record_module *m)
 
 /* --- a --module that matched nothing ------------------------------------- */
 
-/* "libc" is libc.so.6, not libcrypto: names that go on with a dot come first. */
+/* "libc" means libc.so.6, not libcrypto: a library whose name continues with a dot is preferred. */
 static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
 		      size_t len)
 {
@@ -116,7 +116,7 @@ void record_hint_runtimes(const struct record_server *s)
 
 /* --- a launcher ---------------------------------------------------------- */
 
-/* What every program loads, and few mean to trace. */
+/* Libraries that most programs load and few users mean to trace. */
 static bool is_runtime(const struct record_module *m)
 {
 	static const char *const names[] = {
@@ -172,7 +172,7 @@ void record_hint_launcher(const struct record_server *s, uint64_t calls)
 			list[nr++] = e;
 		}
 	}
-	/* where the user chose among the functions, few calls are what was wanted */
+	/* a user who selected functions expects few calls */
 	if (nr && calls < FEW_CALLS && others > LAUNCHER * traced && !o->nr_patterns &&
 	    !o->nr_hooks && !o->size && !o->depth && !o->thresh[0] && strcmp(o->tracer, "nop")) {
 		qsort(list, nr, sizeof(*list), by_functions);

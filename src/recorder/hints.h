@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Why a recording shows less than was expected; said after all images are gone. Context: the
- * main thread. */
+/* Reports why a recording may show less than was expected, after all images are gone. Context:
+ * the main thread. */
 #ifndef PB_RECORDER_HINTS_H
 #define PB_RECORDER_HINTS_H
 #include <stddef.h>
@@ -9,11 +9,11 @@
 struct record_modules;
 struct record_server;
 
-/* Each --module that matched nothing: one line, and a note in the data. */
+/* Reports each --module that matched nothing: one line, and a note in the data directory. */
 void record_hint_modules(const struct record_server *s);
-/* Names the runtimes among the modules, and what of each is traced. */
+/* Reports the runtimes among the modules, and what is traced of each. */
 void record_hint_runtimes(const struct record_server *s);
-/* The library that was loaded whose name is next to that one; "": none. */
+/* Writes to `near` the loaded library whose name is most similar to `name`, or "". */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
 /* One line if the program's work is in libraries that weren't traced. */
 void record_hint_launcher(const struct record_server *s, uint64_t calls);

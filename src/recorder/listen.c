@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An agent that connects waits for a sign of life no longer than PB_PATIENCE_NS,
- * while the recorder's main thread may analyse for seconds. So agents are accepted
- * by a thread that does nothing else: it sends the ring, in which the heartbeat
- * is, and hands the connection on through a pipe.
+ * An agent that connects waits at most PB_PATIENCE_NS for a heartbeat, but the
+ * recorder's main thread may analyse a module for seconds. So a thread that does
+ * nothing else accepts agents: it sends the ring, which holds the heartbeat, and
+ * passes the connection to the main thread through a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "recorder/recording.h"
 #include "recorder/session_dir.h"
 
-#define FULL_US 10000		/* no descriptor is free: until one may be */
+#define FULL_US 10000		/* pause before the next try if no descriptor is free */
 
 struct record_listener {
 	struct record_server *server;
@@ -62,7 +62,7 @@ static bool accept_agent(const struct record_server *s, struct record_peer *peer
 
 	if (!record_listen_accept(s->session->listen_fd, peer))
 		return false;
-	/* one that has left already is found out when it is read from */
+	/* if the agent has left already, the main thread's next read from it will fail */
 	c = (struct record_conn){ .fd = peer->fd };
 	fd = record_procs_share(s->ring);
 	record_conn_send(&c, PB_MSG_RING, &ring, sizeof(ring), NULL, 0, fd);

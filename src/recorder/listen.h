@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Agents are accepted by a thread of its own. Context: the main thread, but for what says
- * otherwise. */
+/* A thread that accepts agents. Context: the main thread, unless a function says otherwise. */
 #ifndef PB_RECORDER_LISTEN_H
 #define PB_RECORDER_LISTEN_H
 #include <stdbool.h>
@@ -8,8 +7,8 @@
 
 struct record_server;
 
-/* Agents are accepted, and get the ring, whatever else the recorder does: by a thread
- * of its own, until the stop. From then on connections are refused. 0 or -errno. */
+/* Starts a thread that accepts agents and sends them the ring, whatever the main thread does
+ * meanwhile. After record_listen_stop() connections are refused. 0 or -errno. */
 int record_listen_start(struct record_server *s);
 void record_listen_stop(struct record_server *s);
 
@@ -17,9 +16,9 @@ struct record_peer {
 	int fd;
 	pid_t pid;			/* as the kernel says */
 };
-/* What shows POLLIN when record_listen_next() has an agent. */
+/* The descriptor that shows POLLIN when record_listen_next() has an agent. */
 int record_listen_fd(const struct record_server *s);
 bool record_listen_next(struct record_server *s, struct record_peer *peer);
-/* From a socket; processes of other users are refused. */
+/* Accepts a peer from a socket; refuses processes of other users. Context: any thread. */
 bool record_listen_accept(int listen_fd, struct record_peer *peer);
 #endif

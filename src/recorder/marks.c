@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Patterns that the agent can't match: it has the symbol table's names only, and
- * neither demangles nor knows regular expressions. The recorder matches them when
- * an agent asks for a module's analysis, and gives each function that matches one
- * more alias, the pattern's mark ("=ns::*", PB_ALIAS_MARK). The control file gets
- * the mark. So any number of functions may match, and the pattern also holds for
- * modules that are loaded later.
+ * Matches patterns that an agent can't match: an agent has only the names of the
+ * symbol table, doesn't demangle, and doesn't know regular expressions. When an
+ * agent requests a module's analysis, the recorder gives each function that matches
+ * a pattern one more alias, the pattern's mark ("=ns::*", PB_ALIAS_MARK). The mark
+ * is written to the control file in place of the pattern. So any number of functions
+ * may match, and the pattern also applies to modules that are loaded later.
  *
- * The marked analysis is a copy for agents. The data directory has the file's own.
+ * The analysis with marks is a copy for agents. The data directory gets the original.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,8 @@ static bool is_known(const struct record_options *o, const char *text)
 	return false;
 }
 
-/* A word of the control file: no blanks, no ":mod:", and not another mark's. */
+/* Makes the mark's text, a word for the control file. It has no blanks and no ":mod:", and no
+ * other mark has the same text. */
 static void make_text(const struct record_options *o, struct record_mark *m)
 {
 	snprintf(m->text, sizeof(m->text), "%c%.160s", PB_ALIAS_MARK, m->pattern);
@@ -84,10 +85,10 @@ void record_marks_free(struct record_options *o)
 	free(o->marks);
 }
 
-/* --- a module's ---------------------------------------------------------- */
+/* --- the marks of a module ----------------------------------------------- */
 
 struct marking {
-	uint64_t *marks;	/* [nr_funcs] a bit for each of the options' */
+	uint64_t *marks;	/* [nr_funcs] a bit for each mark of the options */
 	uint64_t bit;
 };
 
@@ -118,8 +119,9 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 	return found > 0;
 }
 
-/* "a\nb\n" with the marks' texts. Functions without aliases share one string for
- * the same marks: most have the same as the function before. */
+/* Writes the new alias strings, "a\nb\n": a function's aliases and the texts of its marks. A
+ * function without aliases uses the string of the last such function if both have the same
+ * marks, as most do. */
 static bool put_aliases(FILE *f, const struct record_options *o, const struct pb_analysis *a,
 			struct pb_func *funcs, const uint64_t *marks)
 {
@@ -155,7 +157,8 @@ static bool put_aliases(FILE *f, const struct record_options *o, const struct pb
 	return true;
 }
 
-/* The whole analysis with longer strings, which go to its end; to be freed. */
+/* A copy of the analysis with the alias strings changed. All strings move to the copy's end, as
+ * they have become longer. The caller frees the copy. */
 static struct pb_analysis *marked_copy(const struct record_options *o,
 				       const struct record_module *m, const uint64_t *marks)
 {
@@ -188,7 +191,7 @@ static struct pb_analysis *marked_copy(const struct record_options *o,
 	return copy;
 }
 
-/* A file for agents, which can't change it. */
+/* Makes a sealed memory file of the analysis, which agents can't change. */
 static int publish(const struct pb_analysis *a)
 {
 	int fd = memfd_create("patchbay-analysis", MFD_CLOEXEC | MFD_ALLOW_SEALING);

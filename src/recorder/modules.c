@@ -102,7 +102,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd,
 		snprintf(err, errlen, "can't map its analysis: %s", strerror(errno));
 		goto fail;
 	}
-	/* it has passed pb_analysis_check() */
+	/* the analysis has passed pb_analysis_check() already */
 	e->map = map;
 	e->size = (uint64_t)st.st_size;
 	return e;
@@ -150,7 +150,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	return e;
 }
 
-/* The cache is for the file that was analysed. */
+/* Whether elf_fd is still the file that was analysed: only its stubs may be cached. */
 static bool is_its_file(const struct record_module *e, int elf_fd)
 {
 	struct stat st;

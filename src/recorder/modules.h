@@ -23,13 +23,14 @@ struct record_module {
 	int fd;			/* analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
-	int stubs_fd;		/* file of its stubs, once an agent has asked for it; -1 */
+	int stubs_fd;		/* file of its stubs; -1: not made yet */
 	uint64_t stubs_size;
 	bool traced;			/* in one image at least */
 	bool marked;			/* record_marks_apply() has seen it */
-	int marked_fd;			/* for agents in place of fd; -1: no mark is for it */
+	int marked_fd;			/* sent to agents in place of fd; -1: no pattern matches */
 	uint64_t marked_size;
-	uint64_t links[PB_MSG_LINKS];	/* hooks of any module that are for this one, a bit each */
+	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that names no module and belongs to
+					 * this one */
 };
 struct record_modules {
 	struct record_module **list;
@@ -38,15 +39,14 @@ struct record_modules {
 	struct record_ahead *ahead;	/* or NULL */
 	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
 };
-/* The module after elf_fd; makes the analysis the first time. NULL with a
- * reason in err. */
+/* The module of the file elf_fd; analyses it the first time. NULL with a reason in err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);
-/* Makes the file of the module's stubs the first time (src/abi/stubs.h); elf_fd: the module's file,
- * or
- * -1. 0, or -errno. */
+/* Makes the file of the module's stubs (src/abi/stubs.h) unless it exists. elf_fd is the module's
+ * file, or -1. 0, or -errno. */
 int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd);
-/* Writes those that were looked at before the data directory was there. */
+/* Writes the modules that were analysed before the data directory existed. Later ones are written
+ * when they are analysed. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 bool record_module_traced(const struct record_options *o, const struct record_module *m,
 			  bool is_exe);

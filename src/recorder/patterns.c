@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Patterns are looked up before the program starts: one that matches nothing
- * is a typing error, and is reported before anything has started.
+ * Looks patterns up before the program starts. A pattern that matches nothing is
+ * probably a typing error, and is reported before anything has started.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
 	const char *exe;
-	bool later;			/* a --module may be for libraries that come later */
+	bool later;			/* a --module may name libraries that are loaded later */
 };
 
 /* --- patterns ------------------------------------------------------------ */
@@ -71,11 +71,12 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
-/* Few functions are listed; a pattern for many, or for any number, becomes a mark. */
+/* Whether a pattern that the agent can't match becomes a mark. A few functions are listed by name
+ * instead; a long list, or a glob that may match any number, becomes a mark. */
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {
-	/* of a module that comes later: its names aren't known yet */
+	/* the pattern is for a module that is loaded later: its names aren't known yet */
 	if (!r->matched)
 		return true;
 	return r->listed && (strlen(r->value) > LIST_MAX ||
@@ -140,7 +141,8 @@ static int resolve_patterns(struct record_options *o, const struct record_target
 	return ret;
 }
 
-/* The agent applies them in this order: the tracer starts with all set. */
+/* The agent applies the writes in this order. The tracer comes last: when it starts, all else is
+ * set. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m)
 {

@@ -47,7 +47,7 @@ struct maps_visit {
 	pid_t pid;
 	enum record_maps found;
 	bool any;		/* the thread had memory */
-	char *path;		/* out: its directory; may be NULL */
+	char *path;		/* out: the thread's directory; may be NULL */
 };
 
 static bool is_ring(const struct record_ring *r, const char *line)
@@ -60,7 +60,7 @@ static bool is_ring(const struct record_ring *r, const char *line)
 	       ino == r->ino && makedev(major, minor) == r->dev;
 }
 
-/* One thread's memory; *any is whether it has some. */
+/* Whether a maps file has the ring; *any: whether the thread has memory at all. */
 static enum record_maps maps_of(const struct record_ring *r, const char *path, bool *any)
 {
 	char *line = NULL;
@@ -93,7 +93,7 @@ static bool visit_maps(void *arg, pid_t tid)
 	return !v->any && v->found == RECORD_MAPS_NOT;
 }
 
-/* Only the program and its descendants are traced. */
+/* The recorder, kernel threads and processes older than the recorder are never traced. */
 static bool is_bystander(pid_t pid)
 {
 	static _Atomic uint64_t own_start;
@@ -114,7 +114,8 @@ static bool is_bystander(pid_t pid)
 	return pid == own || (!record_proc_stat(path, &s) && (s.kernel || s.start < own_start));
 }
 
-/* All threads have the same memory, but the main one gives it up when it exits. */
+/* All threads share one memory. But if the main thread has exited, /proc/PID shows none, and
+ * another thread's directory must be read. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid)
 {
 	struct maps_visit v = { .r = r, .pid = pid };
@@ -204,7 +205,8 @@ int record_proc_status(const char *path, struct record_status *s)
 	return s->nr ? 0 : e == ESRCH ? -ENOENT : e ? -e : -ENOSYS;
 }
 
-/* The number of a field after the name, which may hold anything: state is 3. */
+/* Field nr of a stat file, numbered as in proc(5). p points to field 3, the state: the name before
+ * it may contain anything. */
 static uint64_t stat_field(const char *p, unsigned nr)
 {
 	for (unsigned i = 3; p && i < nr; i++) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which processes are traced: those that map the ring. The kernel says whether
- * there is one, exactly, whatever the recorder may look at.
+ * A process is traced while it maps the ring. File locks tell exactly whether there is such a
+ * process, even where the recorder may not look at it.
  *
- * Each agent gets an open file of the ring that is its own, with a shared flock(). A mapping
- * holds its file, and the file the lock: through fork, after the descriptor is closed, and
- * until the last process with that mapping has ended, has unmapped it or called exec. So the
- * exclusive lock can be taken exactly when no process maps the ring. /proc, which
- * hides the mappings of other users' processes, of those that aren't dumpable and of a main
- * thread that has exited, is asked for names only.
+ * The recorder opens the ring's file once more for each agent and takes a shared flock() on
+ * that open file. A mapping holds the open file, and the open file holds the lock: across
+ * fork, after the descriptor is closed, and until the last process with the mapping has
+ * ended, has unmapped it or has called exec. So the exclusive lock can be taken exactly when
+ * no process maps the ring.
+ *
+ * /proc is used for names only, and where an agent could get no lock: it hides the mappings
+ * of other users' processes, of processes that aren't dumpable, and of a main thread that
+ * has exited.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +29,8 @@
 
 /* --- the lock ------------------------------------------------------------- */
 
-/* Agents are accepted while another thread tries the exclusive lock. */
+/* A try of the exclusive lock holds that lock for a moment. The mutex keeps another thread from
+ * requesting an agent's shared lock in that moment, which would fail. */
 static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_locked(int fd)
@@ -56,7 +60,8 @@ int record_procs_share(struct record_ring *r)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	/* no /proc, no descriptor left: the agent gets ours, and the mappings are looked for */
+	/* no /proc, or no free descriptor: the agent gets our open file, which has no shared lock,
+	 * and record_procs_alive() has to search for mappings */
 	r->unlocked = true;
 	return r->fd;
 }
@@ -90,7 +95,7 @@ struct starting {
 	bool found;
 };
 
-/* Whether the ring names a process, by its number here. */
+/* Whether a thread in the ring's table belongs to the process with this PID. */
 static bool is_known(const struct record_ring *r, pid_t pid)
 {
 	for (uint32_t i = record_ring_nr_threads(r); i-- > 0;)
@@ -99,8 +104,9 @@ static bool is_known(const struct record_ring *r, pid_t pid)
 	return false;
 }
 
-/* An image that only root may look at, as its file can't be read: it starts if it is one of
- * ours. In an image with more rights than ours the loader ignores the agent. */
+/* For a process that only root may look at, as its executable isn't readable. It counts as
+ * starting if it was traced before and has only our user ids: with others, the loader would
+ * ignore the agent. */
 static bool hidden_starts(const struct starting *v, pid_t pid)
 {
 	struct record_status st;
@@ -110,9 +116,9 @@ static bool hidden_starts(const struct starting *v, pid_t pid)
 	return is_known(v->r, pid) && !record_proc_status(path, &st) && !st.dead && st.same_user;
 }
 
-/* Whether a process' first environment has the session's line: the agent takes it out of
- * there when it has mapped the ring. While exec makes the new image, there is no environment:
- * that process may be one, too, if it is younger than the recording. */
+/* A process is starting if its initial environment has the session's line: the agent removes the
+ * line after it has mapped the ring. While exec makes the new image there is no environment, so
+ * such a process may be starting, too. Processes older than the recorder are left out. */
 static bool visit_starting(void *arg, pid_t pid)
 {
 	struct starting *v = arg;
@@ -137,7 +143,7 @@ static bool visit_starting(void *arg, pid_t pid)
 	}
 	free(var);
 	fclose(f);
-	/* an environment that the program unmapped is empty, but has its addresses */
+	/* an environment that the program unmapped reads as empty, too, but env_end isn't 0 */
 	if (!any && !before.env_end && before.memory)
 		v->found = !record_proc_stat(dir, &after) && after.memory;
 	return !v->found;

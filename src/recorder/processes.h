@@ -8,15 +8,15 @@
 struct record_ring;
 struct record_session;
 
-/* The ring's file for one agent, to be sent, and closed if it isn't r->fd. */
+/* A descriptor of the ring to send to one agent. The caller closes it unless it is r->fd. */
 int record_procs_share(struct record_ring *r);
-/* Whether some process still maps the ring. */
+/* Whether any process still maps the ring. */
 bool record_procs_alive(const struct record_ring *r);
-/* Whether a process has just executed an image whose agent hasn't
- * mapped the ring yet: a look at record_procs_alive() alone would miss it. */
+/* Whether a process has called exec and its new agent hasn't mapped the ring yet;
+ * record_procs_alive() alone would miss such a process. */
 bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
-/* The processes that map the ring, for messages. Hidden are those that seem to, but may not be
- * looked at. */
+/* The processes that map the ring, for messages. `hidden` counts those that the ring names but
+ * that the recorder may not look at. */
 struct record_procs {
 	pid_t first, first_hidden;
 	unsigned nr, hidden;

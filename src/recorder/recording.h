@@ -24,9 +24,9 @@ struct record_server {
 	unsigned nr_conns;
 	struct record_image **images;
 	uint32_t nr_images;
-	unsigned ready;			/* images that said READY */
+	unsigned ready;			/* images that sent READY */
 	bool agent_error;		/* the first image refused a control write */
 	unsigned shown;			/* lines printed for agents */
-	struct record_listener *listener;	/* NULL: agents are accepted by who polls */
+	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };
 #endif

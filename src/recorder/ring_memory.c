@@ -14,11 +14,12 @@
 #include "recorder/texts.h"
 
 #define BUFFER_MAX (1ull << 44)
-#define RESERVE	16384		/* chunks for threads that hold one: 256 MiB of address space */
+#define RESERVE	16384		/* chunks beyond the buffer: 256 MiB of address space */
 #define WAIT_MS	150		/* how long engines wait for a recorder without a heartbeat */
 
-/* How long that is for an engine. In pauses it is less, as there is more between
- * them; a pause that was interrupted here is left out. */
+/* Converts WAIT_MS to the units in which an engine waits: ticks and pauses. Its pauses are scaled
+ * by 3/4, as an engine does more between them than this loop. The fastest round counts, as
+ * interrupts slow the others. */
 static void measure_wait(struct pb_ring *g)
 {
 	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_cpu_counter(), ns, best = UINT64_MAX;
@@ -60,7 +61,7 @@ static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t reserve, 
 	measure_wait(g);
 }
 
-/* A limit of file sizes is an error here, not a signal. */
+/* Exceeding the limit of file sizes is an error here, not a signal. */
 static int set_size(int fd, uint64_t size)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
@@ -72,7 +73,7 @@ static int set_size(int fd, uint64_t size)
 	return ret;
 }
 
-/* 0, or -errno; *map: it was made, and there is no room for it. */
+/* 0, or -errno. *map: the file was made; an error then means that it can't be mapped. */
 static int try_create(struct record_ring *r, bool *map)
 {
 	int e = 0;
@@ -116,7 +117,7 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 	if (buffer < 4 * PB_CHUNK_SIZE || buffer > BUFFER_MAX)
 		return record_error("-b %llu: the buffer must be between 64K and 16T",
 				    (unsigned long long)buffer);
-	/* limits of memory and of file sizes are the reserve's limits first */
+	/* if a limit of memory or of file sizes is hit, the reserve shrinks first */
 	for (;; reserve /= 4) {
 		geometry_init(&r->geometry, buffer, reserve, mode);
 		ret = try_create(r, &map);

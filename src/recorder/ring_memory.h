@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The shared memory of the ring. What is in it is untrusted: agents write it. Context: any
+/* The shared memory of the ring. Its contents are untrusted, as agents write them. Context: any
  * thread. */
 #ifndef PB_RECORDER_RING_MEMORY_H
 #define PB_RECORDER_RING_MEMORY_H
@@ -15,7 +15,7 @@ struct record_ring {
 	struct pb_ring geometry;
 	dev_t dev;
 	ino_t ino;
-	_Atomic bool unlocked;	/* an agent has no file of its own: record_procs_share() */
+	_Atomic bool unlocked;	/* an agent has no shared lock: record_procs_share() */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts the program, serves its agents, waits for the end. One thread polls;
+ * Starts the program, serves its agents and waits for the end. One thread polls;
  * the drain threads move data meanwhile.
  *
- * Signals: the terminal's ^C and ^\ reach the program by themselves, and the
- * recorder stays to write what it has. What someone sends to the recorder
- * alone is passed on. Once the program has ended and only its children are
- * left, ^C ends the recording.
+ * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder
+ * only stays to write what it has. A signal that another process sends to the
+ * recorder is passed on to the program. Once the program has ended and only its
+ * children are left, ^C ends the recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +57,8 @@ struct run {
 	unsigned ticks, seconds;
 	bool told_full, told_error, told_procs, progress;
 	bool stop;		/* ^C after the program's end */
-	pid_t other;		/* one that goes on after the program's end; 0: not known */
-	uint64_t last_alive;	/* when others_live() saw one that maps the ring */
+	pid_t other;		/* a process that goes on after the program's end; 0: unknown */
+	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
 
 static uint64_t now_ns(void)
@@ -149,7 +149,7 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 		close(fds[0]);
 		return record_error("fork: %s", strerror(errno));
 	}
-	/* exec closes the other end; the agent can't be here before that */
+	/* exec closes the other end, which ends this read before the agent can connect */
 	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
 		e = 0;
 	close(fds[0]);
@@ -174,7 +174,7 @@ static void on_signal(struct run *r)
 		if (sig == SIGCHLD) {
 			pid_t pid;
 
-			/* others are the agent's helpers, which stop the program */
+			/* other children: helpers, and the loader that lists libraries */
 			while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 				if (pid != r->out.pid)
 					continue;
@@ -189,9 +189,8 @@ static void on_signal(struct run *r)
 	}
 }
 
-/* Only where it can't get between the program's own lines, nor damage what it draws: a
- * terminal to which no descriptor of the program leads, in its usual line mode, with us
- * in the foreground. */
+/* Progress is shown only if it can't disturb the program's output: no descriptor of the program
+ * leads to the terminal, the terminal is in line mode, and the recorder is in the foreground. */
 static bool may_show_progress(const struct run *r)
 {
 	const char *term = getenv("TERM");
@@ -223,12 +222,12 @@ static void show_progress(struct run *r)
 	r->progress = true;
 }
 
-/* A limit is reported when it is met, not at the end. */
+/* A limit is reported when it is reached, not at the end. */
 static void tell_limits(struct run *r)
 {
 	char text[200], bytes[32];
 
-	/* --overwrite writes at the end: the closing line says what is older */
+	/* --overwrite writes only at the end: the closing line reports what --max-size dropped */
 	if (r->drain.full && !r->told_full && r->o->mode != PB_RING_OVERWRITE) {
 		r->told_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
@@ -260,15 +259,15 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* early ones for a recorder that is killed, later ones for accuracy */
+	/* an early reading in case the recorder is killed, later ones for accuracy */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }
 
-/* After the program's end: which processes are still traced? A process maps the ring, and from
- * an exec until its agent maps it again it is starting: three looks, as it may
- * change from the one to the other between two. One that never comes to its
- * agent isn't waited for. */
+/* Whether any process is still traced after the program's end. A traced process maps the ring,
+ * except between an exec and the moment when its new agent maps the ring again: meanwhile it is
+ * starting. It may change from one state to the other between two checks, hence three. A process
+ * that never starts its agent is waited for EXEC_NS at most. */
 static bool others_live(struct run *r)
 {
 	uint64_t now = now_ns();
@@ -289,7 +288,7 @@ static void tell_others(struct run *r, uint64_t since)
 	struct record_procs p;
 	char comm[RECORD_COMM] = "?";
 
-	/* one that is only starting has no name yet, and may have ended */
+	/* a process that is only starting isn't reported: it has no name yet */
 	if (r->told_procs || r->o->quiet || now_ns() - since < 500000000 ||
 	    !record_procs_alive(r->server.ring))
 		return;
@@ -338,7 +337,7 @@ static void serve(struct run *r)
 		each_tick(r);
 		if (!r->out.exited)
 			continue;
-		/* messages that were sent before the end */
+		/* handle the messages that were sent before the end */
 		for (int i = 0; i < 1000 && poll_once(r, 0); i++)
 			;
 		ended = ended ? ended : now_ns();
@@ -349,7 +348,7 @@ static void serve(struct run *r)
 	clear_progress(r);
 }
 
-/* --- all of it ---------------------------------------------------------- */
+/* --- the whole run ------------------------------------------------------ */
 
 static void block_signals(struct run *r)
 {
@@ -430,7 +429,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 	}
 	if (!ret) {
 		pb_datadir_commit(&r->datadir);
-		/* the second reading: from here on times are nanoseconds */
+		/* with this second reading, readers can convert ticks to nanoseconds */
 		pb_datadir_clock(&r->datadir);
 		if (!getrlimit(RLIMIT_NOFILE, &files)) {
 			files.rlim_cur = files.rlim_max;

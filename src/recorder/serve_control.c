@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The `control` socket: `patchbay control` asks here, the request goes to the
- * agent's connection that stayed open (PB_WELCOME_SERVE), the answer goes back.
+ * Serves the `control` socket. The client, `patchbay control`, sends a request. The
+ * recorder forwards it over the agent's connection, which PB_WELCOME_SERVE keeps
+ * open, and sends the agent's answer back.
  *
  *   client                         recorder                       agent
- *   HELLO (pid: whom) -----------> finds its connection
+ *   HELLO (pid of a process) ----> finds the agent's connection
  *   <------------- READY, or ERROR
  *   WRITE / READ ----------------> answered here, where the recorder has the
  *                                  state; else queued while the agent is busy
- *                                  WRITE / READ -----------------> does it
+ *                                  WRITE / READ -----------------> carries it out
  *                                  <---------------- REPLY, or ERROR + text
- *   <----------------------------- the same
+ *   <----------------------------- passes that on
  */
 #include <errno.h>
 #include <stdio.h>
@@ -94,7 +95,7 @@ static int reply(struct record_conn *c, int32_t result, const char *text, size_t
 	return record_conn_send(c, PB_MSG_REPLY, &f, sizeof(f), text, len, -1);
 }
 
-/* A file that the recorder answers for. */
+/* Answers a request for the control file that the recorder owns, buffer_size_kb. */
 static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 		  const struct pb_msg_file *ask)
 {
@@ -112,7 +113,7 @@ static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 	return reply(c, (int32_t)len, text + ask->offset, len);
 }
 
-/* Whether a request is for one of those files: then it is answered. */
+/* Answers a request for a file that the recorder owns; false: the agent owns the file. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {
@@ -149,7 +150,7 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 	return forward(s, c);
 }
 
-/* An agent is free again: the next client of it may ask. */
+/* After an agent has become free: forwards the requests of clients that wait for it. */
 static void next_client(struct record_server *s)
 {
 	for (unsigned i = 0; i < s->nr_conns; i++)
@@ -171,8 +172,8 @@ int record_serve_reply(struct record_server *s, struct record_conn *agent,
 	return 0;
 }
 
-/* c is about to be freed. An answer to a client that left is dropped: asker
- * then points to the agent itself, which stands for "none". */
+/* c is about to be freed. If c is a client, the answer to it must be dropped: the agent's asker is
+ * set to the agent itself, so that the agent stays busy until it has answered. */
 void record_serve_forget(struct record_server *s, struct record_conn *c)
 {
 	if (c->asker && c->asker != c) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The observer's side of abi/messages.h: many agents at once, none of them
- * trusted. A message that isn't well-formed ends its connection, never more;
- * nothing here blocks on an agent.
+ * trusted. A malformed message ends its connection and does no other harm.
+ * Nothing here blocks on an agent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 #include "recorder/texts.h"
 
 #define MAX_IMAGES	1000000
-#define MAX_SHOWN	10		/* lines for agents; all are in the data */
+#define MAX_SHOWN	10		/* lines printed for agents; the data has all of them */
 
 /* --- images ------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	im->pid = pid;
 	im->next_site = 1;
 	strcpy(im->path, path);
-	/* the agent waits for its answer: the process is there */
+	/* the process still exists: its agent waits for the answer */
 	record_read_comm(pid, pid, im->comm);
 	list[s->nr_images++] = im;
 
@@ -81,7 +81,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	return im;
 }
 
-/* The image's site numbers for a module, the same whenever it is asked for. */
+/* The first of the image's site numbers for a module: the same each time the agent asks for the
+ * module. 0: none are left. */
 static uint32_t image_first_site(struct record_server *s, struct record_image *im,
 				 const struct record_module *m)
 {
@@ -99,7 +100,7 @@ static uint32_t image_first_site(struct record_server *s, struct record_image *i
 	im->modules = list;
 	list[im->nr_modules++] = (struct record_image_module){ m->number, im->next_site };
 	uint32_t first = im->next_site;
-	/* functions after the limit are refused by the agent, and listed */
+	/* the agent refuses and lists functions beyond the limit */
 	im->next_site = nr > PB_MAX_SITES - first ? PB_MAX_SITES : first + nr;
 	return first;
 }
@@ -149,10 +150,9 @@ static int open_regular(const char *path)
 	return fd;
 }
 
-/* The module's file as the process sees it. The executable has no name in the
- * loader's list; a relative path counts from the process' directory. Where the recorder may
- * not look through the process, it takes the file by its path: the agent compares what comes
- * with its memory. */
+/* Opens the module's file as the process sees it. The executable has no name in the loader's
+ * list. A relative path starts at the process' working directory. If the recorder may not use the
+ * process' root, it opens the path in its own: the agent compares the analysis with its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {
@@ -307,8 +307,8 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 
 	if (len < sizeof(struct pb_msg_ready) || !im)
 		return -EPROTO;
-	/* later ones are of modules that came: in each process that forked from the
-	 * image, and again after a dlclose(); they count once */
+	/* A later READY follows a module that was loaded. Each process that forked from the image
+	 * may load the same module, and load it again after dlclose(): it counts once. */
 	if (im->ready && !c->brings)
 		return 0;
 	c->brings = false;
@@ -321,7 +321,7 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 			       0);
 }
 
-/* An agent's complaint. */
+/* An error that an agent reports. */
 static int on_error(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	char text[600];
@@ -372,7 +372,7 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 	case PB_MSG_READY:
 		return on_ready(s, c, body, m->len);
 	case PB_MSG_ERROR:
-		/* while an answer is owed it is that answer */
+		/* while the agent owes an answer, the error is that answer */
 		if (c->asker)
 			return record_serve_reply(s, c, m, body);
 		return on_error(s, c, body, m->len);
@@ -387,7 +387,7 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 
 /* --- connections -------------------------------------------------------- */
 
-/* A peer that was accepted; its descriptor is closed if there is no room. */
+/* Adds a peer that was accepted; closes its descriptor if there is no room. */
 static void conn_add(struct record_server *s, const struct record_peer *peer, bool client)
 {
 	struct record_conn *c = calloc(1, sizeof(*c));
@@ -406,7 +406,7 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 	list[s->nr_conns++] = c;
 }
 
-/* Messages are at most PB_MSG_MAX; what is cut is no message. */
+/* Reads and handles messages. One longer than PB_MSG_MAX arrives truncated and is an error. */
 static void conn_read(struct record_server *s, struct record_conn *c)
 {
 	static _Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 8];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The session's directory, BASE/PID-XXXXXX: the socket that agents look for,
- * and with --serve the one for `patchbay control`. No other user may enter it.
+ * The session's directory, BASE/PID-XXXXXX, holds the socket that agents connect to
+ * and, with --serve, the socket for `patchbay control`. No other user may enter it.
  *
- * BASE is $XDG_RUNTIME_DIR/patchbay or /tmp/patchbay-UID. Where somebody else took
- * that name, it is /tmp/patchbay-UID-XXXXXX: `patchbay control` looks in all that are ours.
+ * BASE is $XDG_RUNTIME_DIR/patchbay or /tmp/patchbay-UID. If another user has taken
+ * the latter name, a spare base /tmp/patchbay-UID-XXXXXX is used; `patchbay control`
+ * searches all spare bases of its user.
  *
- * The recorder holds a flock() on its session's directory. A directory without
- * is one of a recorder that was killed, and the next one removes it: the lock says so to
- * recorders in other pid namespaces, too, which a number doesn't.
+ * The recorder holds a flock() on its session's directory. A directory without a lock
+ * was left by a recorder that was killed; the next recorder removes it. Unlike a process
+ * number, the lock also works between pid namespaces.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,8 +34,8 @@
 #endif
 #define AGENT_NAME "libpatchbay.so.0"
 
-#define TMP "/tmp"		/* not $TMPDIR: control has to find it, from anywhere */
-#define MAX_TRIES 16		/* for a directory that stays */
+#define TMP "/tmp"		/* not $TMPDIR, which may differ for `patchbay control` */
+#define MAX_TRIES 16		/* to make a directory that another recorder doesn't remove */
 
 /* --- directories that hold sessions --------------------------------------- */
 
@@ -70,7 +71,7 @@ static bool runtime_base(char base[RECORD_BASE])
 	return true;
 }
 
-/* Calls visit for /tmp/patchbay-UID-XXXXXX, those that are ours; until it returns true. */
+/* Calls visit for each spare base of this user, until visit returns true. */
 static bool each_spare_base(bool (*visit)(void *arg, const char *base), void *arg)
 {
 	char prefix[40], base[RECORD_BASE];
@@ -106,7 +107,7 @@ int record_session_base(char base[RECORD_BASE])
 	return mkdtemp(base) ? 0 : -errno;
 }
 
-/* --- the sessions there are ----------------------------------------------- */
+/* --- existing sessions ---------------------------------------------------- */
 
 struct sessions {
 	bool (*visit)(void *arg, const char *control);
@@ -155,7 +156,7 @@ static void remove_files(int dir)
 		unlinkat(dir, names[i], 0);
 }
 
-/* The directory, with its lock; -EWOULDBLOCK: another recorder has it. */
+/* Opens and locks the directory; -EWOULDBLOCK: another recorder holds the lock. */
 static int lock_dir(int base, const char *name)
 {
 	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -169,8 +170,8 @@ static int lock_dir(int base, const char *name)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Removes what killed recorders left. A directory whose process number is in use stays: a file
- * system may have no locks. */
+/* Removes what killed recorders left. A directory whose process number is in use stays, as the
+ * file system may not support locks. */
 static void remove_stale(const char *base)
 {
 	DIR *d = opendir(base);
@@ -193,7 +194,8 @@ static void remove_stale(const char *base)
 	closedir(d);
 }
 
-/* Until it has its lock, another recorder may take it for a stale one. */
+/* Until the new directory is locked, another recorder may take it for a stale one and remove it:
+ * hence the tries. */
 static int make_dir(struct record_session *s, const char *base)
 {
 	struct stat made, there;
@@ -205,7 +207,7 @@ static int make_dir(struct record_session *s, const char *base)
 		s->lock_fd = lock_dir(AT_FDCWD, s->dir);
 		if (s->lock_fd == -ENOENT || s->lock_fd == -EWOULDBLOCK)
 			continue;
-		/* a file system without flock(): it never counts as stale there */
+		/* a file system without flock(): no recorder removes the directory there */
 		if (s->lock_fd < 0)
 			return 0;
 		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) &&
@@ -234,9 +236,9 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* Beside the program in a build directory, else in the library directory of the same tree,
- * wherever that tree was moved to. The loader separates LD_PRELOAD at blanks and colons: such a
- * path goes through a link in the session's directory. */
+/* Finds the agent: beside the executable `patchbay` in a build directory, else in the library
+ * directory of the same tree, wherever that tree was moved to. The loader splits LD_PRELOAD at
+ * blanks and colons: for a path that has any, a link in the session's directory is used. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];
@@ -274,7 +276,7 @@ int record_session_open(struct record_session *s, bool serve)
 	int ret;
 
 	*s = (struct record_session){ .listen_fd = -1, .control_fd = -1, .lock_fd = -1 };
-	/* a spare base goes with the last session in it, which may be between the two */
+	/* the last session in a spare base removes it, perhaps between these two steps */
 	for (unsigned i = 0; i < MAX_TRIES; i++) {
 		ret = record_session_base(base);
 		if (ret)
@@ -304,7 +306,7 @@ int record_session_open(struct record_session *s, bool serve)
 	return ret;
 }
 
-/* Away with a spare base, if it is empty now. */
+/* If dir was in a spare base, removes that base if it is empty. */
 static void remove_spare(const char *dir)
 {
 	char base[RECORD_BASE];
@@ -345,7 +347,7 @@ static bool is_ours(const char *var)
 	return !strncmp(var, "LD_PRELOAD=", 11) || !strncmp(var, "PATCHBAY_SESSION=", 17);
 }
 
-/* "NAME:" of what has to be preloaded before the agent, or "". */
+/* "NAME:" of the library that must be preloaded before the agent, or "". */
 static void first_of(const char *exe, char first[PB_FIRST_MAX + 1])
 {
 	int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -17,12 +17,12 @@ struct record_session {
 int record_session_open(struct record_session *s, bool serve);
 int record_session_find_agent(struct record_session *s);
 void record_session_close(struct record_session *s);
-/* The directory for a new session's directory, made if need be; 0 or -errno. */
+/* Finds or makes the directory in which session directories are made; 0 or -errno. */
 #define RECORD_BASE 72
 int record_session_base(char base[RECORD_BASE]);
 /* Calls visit with the `control' socket of each session of this user that has one, until it
- * returns true. Some may be of recorders that were killed. */
+ * returns true. Some may be left from recorders that were killed. */
 void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
-/* environ with the agent's variables last, for that program; to be freed with free(). */
+/* A copy of environ for program exe, with the agent's variables added; to be freed with free(). */
 char **record_session_environ(const struct record_session *s, const char *exe);
 #endif

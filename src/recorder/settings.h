@@ -43,9 +43,9 @@ struct record_options {
 	struct record_set *sets;
 	unsigned nr_sets;
 	const char *depth, *size;	/* as given, checked; NULL: not given */
-	char thresh[32];		/* in microseconds; "" not given */
-	struct pb_control_writes writes; /* what all of it comes to */
-	struct record_mark *marks;	/* that they name */
+	char thresh[32];		/* in microseconds; "": not given */
+	struct pb_control_writes writes; /* the control writes that all options need */
+	struct record_mark *marks;	/* that the writes name */
 	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
 	const char **map_sizes;		/* --map, as given */
@@ -54,10 +54,10 @@ struct record_options {
 	unsigned nr_globals;
 	const char *btf;		/* --btf, as given, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
-	struct record_hook *hooks;	/* what they are for; freed with the options */
+	struct record_hook *hooks;	/* what they attach to; freed with the options */
 	unsigned nr_hooks;
-	const uint32_t *attached;	/* [nr_hooks] to how many functions; agents count; NULL: not
-					 * counted */
+	const uint32_t *attached;	/* [nr_hooks] to how many functions each is attached, counted
+					 * by agents; NULL: not counted */
 	int progs_fd;			/* for agents, abi/progs.h */
 	uint64_t progs_size;
 	bool recorded;			/* out: the program ran, there is data */

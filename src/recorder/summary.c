@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The end of a recording: what is written, and the closing lines. */
+/* Ends a recording: writes the last meta records and prints the closing lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "recorder/texts.h"
 #include "recorder/thread_names.h"
 
-/* Discarded records are lost ones to every view. */
+/* Records that the drain discarded count as lost in every view. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
 {
@@ -39,9 +39,9 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 		const char *comm;
 
 		memcpy(&copy, record_ring_thread(s->ring, i), sizeof(copy));
-		pb_barrier();	/* what is checked is what is used */
+		pb_barrier();	/* the copy is checked and used, not the ring */
 		im = record_server_image(s, copy.image);
-		/* one that was gone too soon had its program's name, if it took no other */
+		/* a thread that ended before its name was read gets the name of its image */
 		comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
 		if (!copy.serial)
 			continue;
@@ -55,7 +55,7 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 	}
 }
 
-/* Agents that gave up before they had the ring. */
+/* The number of agents that gave up before they had the ring: each wrote one byte. */
 static uint64_t missed_in_file(const struct record_session *s)
 {
 	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1];
@@ -78,7 +78,7 @@ static void note_untraced(struct record_server *s, uint64_t nr, const char *what
 	record_error("%s", text);
 }
 
-/* What the program went on without. */
+/* Reports programs and libraries that ran untraced. */
 static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 {
 	static const char silent[] =
@@ -90,7 +90,7 @@ static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 		      "started under a seccomp filter, which may forbid what tracing needs");
 }
 
-/* What the ring's header says went wrong in an engine. */
+/* Reports what went wrong in engines, as they wrote it to the ring's header. */
 static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 {
 	struct pb_ring ring;
@@ -148,7 +148,7 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	if (s->options->quiet)
 		return;
 	kept = pb_counts_calls(&d->counts, all);
-	/* what may be read once more is no larger than the buffer */
+	/* with --overwrite the data is no larger than the buffer, so reading it again is cheap */
 	exact = all || (s->options->mode == PB_RING_OVERWRITE &&
 			!pb_kept_calls(s->datadir->dir, &kept));
 	record_format_number(kept, calls, sizeof(calls));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The end of a recording: what is written, and the closing lines. Context: the main thread. */
+/* Ends a recording: its last meta records and the closing lines. Context: the main thread. */
 #ifndef PB_RECORDER_SUMMARY_H
 #define PB_RECORDER_SUMMARY_H
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct record_outcome {
 	bool exited;
 	pid_t pid;
 };
-/* The last meta records and the closing line; returns the exit status. */
+/* Writes the last meta records, prints the closing lines and returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out);
 #endif

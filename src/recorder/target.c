@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the program and says, before anything is started, why it can't be
- * traced: the dynamic loader must be there to take LD_PRELOAD, must not be in
- * secure-execution mode, and the code must be for this machine.
+ * Finds the program and, if it can't be traced, reports the reason before anything
+ * is started. The program must be for this machine and have a dynamic loader, which
+ * takes LD_PRELOAD. That loader must not be in secure-execution mode.
  */
 #include <elf.h>
 #include <errno.h>
@@ -28,7 +28,8 @@ static int refuse(int status, const char *path, const char *why)
 	return status;
 }
 
-/* As execvp looks: the first that may be executed; EACCES is kept for the end. */
+/* Searches PATH as execvp does, for the first file that may be executed. -EACCES: there are only
+ * files that may not be executed. */
 static int find_in_path(const char *prog, char *out)
 {
 	const char *path = getenv("PATH");
@@ -59,7 +60,8 @@ static int find_in_path(const char *prog, char *out)
 	return denied ? -EACCES : -ENOENT;
 }
 
-/* The loader that an ELF file asks for, of PATH_MAX bytes; false: none. */
+/* Reads the path of the loader that an ELF file names, to a buffer of PATH_MAX bytes; false:
+ * none. */
 static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
 {
 	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {
@@ -120,7 +122,7 @@ static int check_elf(struct record_target *t, int fd, const char *path, const El
 	return 0;
 }
 
-/* "#! INTERP [ARG]": the interpreter, or what env would start. */
+/* Parses "#! INTERP [ARG]" and finds the interpreter, or what env would start. */
 static int script_interpreter(char *line, const char *script, char *out)
 {
 	char *save, *word = strtok_r(line + 2, " \t", &save);
@@ -142,7 +144,8 @@ static int script_interpreter(char *line, const char *script, char *out)
 	return 0;
 }
 
-/* One step: 0 the file is the program, -1 go on with `exe`, else the status. */
+/* Looks at the file t->exe. 0: it is the program. -1: it is a script, and t->exe is now its
+ * interpreter, to be looked at next. Otherwise it can't be traced: the exit status. */
 static int look_at(struct record_target *t)
 {
 	union {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads by the numbers that engines wrote into the ring. Such a number may be wrong, or
- * one of a pid namespace that the program made: there it says nothing outside. So
- * a thread is looked for twice:
+ * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong,
+ * or belong to a pid namespace that the program made, and then mean nothing outside. So a
+ * thread is searched for in two ways:
  *
  *   by its number here     /proc/TID: exact, and cheap
- *   in other namespaces    each thread of each process that lives in one and maps the
- *                          ring: status has all its numbers
+ *   in other namespaces    in each process that maps the ring and lives in another
+ *                          namespace, the status file of each thread has all its numbers
  *
- * "It is dead" frees memory that a living thread writes to; "it may live" costs nothing.
- * Each doubt is the latter.
+ * The memory of a thread that is reported dead is reused, which is fatal if it still writes.
+ * A thread that is reported alive costs nothing. So in doubt a thread is reported alive.
  */
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +29,7 @@
 struct search {
 	struct record_ring *r;
 	struct pb_drain_thread *threads;
-	unsigned nr, unknown;		/* threads that were asked for; those without an answer */
+	unsigned nr, unknown;		/* threads to find; those not found yet */
 	const _Atomic bool *stop;
 	bool is_ours, incomplete;
 	struct { pid_t pid; enum record_maps maps; } cache[MAPS_CACHE];
@@ -46,8 +46,8 @@ static enum record_maps maps_cached(struct search *s, pid_t pid)
 	return s->cache[i].maps;
 }
 
-/* Whether the thread in that directory may be the one that was seen then: it isn't if it
- * began later. */
+/* Whether the thread in that directory may be the one that was seen at that time: it isn't if it
+ * started later. */
 static bool is_old_enough(const char *dir, uint64_t seen)
 {
 	struct record_stat st;
@@ -58,7 +58,7 @@ static bool is_old_enough(const char *dir, uint64_t seen)
 
 /* --- here ----------------------------------------------------------------- */
 
-/* Whether the thread with that number here may be one of ours. */
+/* Whether a thread with this number exists here and may be the traced one. */
 static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 {
 	struct record_status st;
@@ -73,7 +73,7 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 		return true;
 	if (st.dead || maps_cached(s, st.tgid) == RECORD_MAPS_NOT)
 		return false;
-	/* a thread's own directory has its own start */
+	/* only the thread's own directory surely has the thread's start time */
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%u", (int)st.tgid, t->tid);
 	return is_old_enough(dir, t->seen);
 }
@@ -102,8 +102,8 @@ static bool nested_task(void *arg, pid_t tid)
 	return ret || st.dead || n->visit(n->arg, n->pid, tid, &st);
 }
 
-/* A thread that ends while the kernel walks over them may end the walk: then there are
- * fewer than the directory has links. */
+/* If a thread ends while the kernel lists the threads, the list may end early. Then fewer threads
+ * were seen than the directory has links, and the walk is repeated. */
 static bool nested_tasks(struct nested *n)
 {
 	char path[40];
@@ -194,7 +194,7 @@ bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, 
 
 /* --- names ---------------------------------------------------------------- */
 
-/* A thread of another namespace: its numbers there, and here. */
+/* A thread in another namespace: its numbers there and here. */
 struct nested_name {
 	uint32_t pid, tid;
 	pid_t here_pid, here_tid;
@@ -251,7 +251,8 @@ void record_names_end(struct record_names *n)
 	n->list = NULL;
 }
 
-/* Whether the process maps the ring: new threads come in rows of one process. */
+/* Whether the process maps the ring. The last answer is kept, as new threads of one process are
+ * usually neighbours in the table. */
 static bool is_traced(struct record_names *n, pid_t pid)
 {
 	if (n->last != pid)
@@ -260,7 +261,8 @@ static bool is_traced(struct record_names *n, pid_t pid)
 	return n->last_maps;
 }
 
-/* The kernel changes the executable before the name: so it is asked for last. */
+/* On exec the kernel changes the executable before the name. So if the executable is still exe
+ * after the name was read, the name belongs to it. */
 static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM])
 {
 	record_read_comm(pid, tid, comm);
@@ -268,8 +270,8 @@ static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM
 		comm[0] = 0;
 }
 
-/* The only thread of other namespaces with that number; two of them name no thread. pid 0: of
- * any process there. */
+/* Finds threads of other namespaces with these numbers; pid 0: in any process. Returns how many
+ * there are. Only if there is exactly one is comm set to its name. */
 static unsigned find_nested(const struct record_names *n, uint32_t pid, uint32_t tid,
 			    const char *exe, char comm[RECORD_COMM])
 {

@@ -12,8 +12,8 @@
 
 struct record_ring;
 
-/* Finds those that are alive, or may be; false: nothing can be said. *stop ends the
- * search. */
+/* Sets `alive` of the threads that are alive or may be. False: the search was incomplete and its
+ * result means nothing. *stop ends the search. */
 bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
 			const _Atomic bool *stop);
 struct record_names {
@@ -24,7 +24,7 @@ struct record_names {
 	void *list;
 	unsigned nr;
 };
-/* look_further: in other pid namespaces, too. */
+/* look_further: search in other pid namespaces, too. */
 void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
 void record_names_end(struct record_names *n);
 /* The name of a traced thread that runs exe; "" if there is none. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Other writers to our terminal: a program's output and the progress line would mix. */
+/* Finds out whether a process may write to our terminal: its output and the progress line would
+ * mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,9 +8,9 @@
 
 #include "recorder/terminal.h"
 
-#define DESCRIPTORS 1000	/* that are looked at */
+#define DESCRIPTORS 1000	/* as many are looked at; with more, the answer is yes */
 
-/* /dev/tty is whatever terminal the process has. */
+/* /dev/tty (5:0) stands for the terminal of each process, so it may be ours. */
 static bool same_terminal(const struct stat *a, const struct stat *b)
 {
 	return S_ISCHR(a->st_mode) && (a->st_rdev == b->st_rdev || a->st_rdev == makedev(5, 0));
@@ -31,7 +32,7 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 		return true;
 	}
 	for (struct dirent *e; !found && (e = readdir(d));) {
-		/* its standard input may be open for writing, too, but is read */
+		/* standard input may be open for writing, too, but programs only read it */
 		if (e->d_name[0] == '.' || (e->d_name[0] == '0' && !e->d_name[1]))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, e->d_name);

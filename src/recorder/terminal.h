@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether a descriptor of the process, but its standard input, is the terminal after
- * ours; also where that can't be seen. */
+/* Whether a descriptor of the process, other than its standard input, leads to the terminal of our
+ * descriptor fd; also true if that can't be found out. */
 bool record_procs_have_terminal(pid_t pid, int fd);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the recorder says, and how it reads and writes numbers. Errors for the user go through
+/* The recorder's messages, and how it parses and prints numbers. Errors for the user go through
  * record_error(), one line each. Context: any thread. */
 #ifndef PB_RECORDER_TEXTS_H
 #define PB_RECORDER_TEXTS_H
@@ -11,7 +11,7 @@ int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *record_base_name(const char *path);
 void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
 void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
-/* As a shell takes it. */
+/* Prints arg quoted for a shell. */
 void record_print_quoted(FILE *f, const char *arg);
 /* SIZE with K, M, G, T; 0 or -EINVAL */
 int record_parse_size(const char *text, uint64_t *size);

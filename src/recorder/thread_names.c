@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads' names, which can be read only while the threads live. The numbers in the ring are
- * the engines': which thread has them is tasks.c's to find. */
+/* Keeps the names of threads, which can be read only while the threads live. The ring has the
+ * numbers that engines know; tasks.c finds the threads that have these numbers. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 		from = t->seen;
 	if (from >= nr)
 		return;
-	/* threads of other namespaces have to be searched for: once a second */
+	/* finding threads of other namespaces takes a search: only once a second */
 	record_names_begin(&names, r, renew && r->nested);
 	for (uint32_t i = from; i < nr; i++) {
 		const struct pb_ring_thread *thread = record_ring_thread(r, i);
