@@ -442,7 +442,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		tell_limits(r);
 		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
-		pb_datadir_commit(&r->datadir);	/* where no descriptor was left for it */
+		pb_datadir_commit(&r->datadir);	/* again: it may have found no free descriptor */
 		pb_datadir_close(&r->datadir);
 	}
 	record_server_close(&r->server);

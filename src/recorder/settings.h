@@ -56,8 +56,8 @@ struct record_options {
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* what they attach to; freed with the options */
 	unsigned nr_hooks;
-	const uint32_t *attached;	/* [nr_hooks] to how many functions each is attached, counted
-					 * by agents; NULL: not counted */
+	const uint32_t *attached;	/* [nr_hooks] to how many functions each is attached; agents
+					 * count; NULL: not counted */
 	int progs_fd;			/* for agents, abi/progs.h */
 	uint64_t progs_size;
 	bool recorded;			/* out: the program ran, there is data */
