@@ -17,8 +17,7 @@
 
 #define UNKNOWN COMPARE_UNKNOWN
 
-/* ---- which branch
- * ---------------------------------------------------------------------------- */
+/* ---- which branch -------------------------------------------------------------------------- */
 
 /* Whether the pointer can't be 0: its base isn't NULL, and it can't have moved so far that it
  * wraps. */
@@ -78,8 +77,7 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 	return UNKNOWN;
 }
 
-/* ---- what a branch implies
- * ------------------------------------------------------------------------- */
+/* ---- what a branch implies ----------------------------------------------------------------- */
 
 /* r becomes a copy of `known`, plus the difference of their deltas. */
 static void tell_copy(struct reg *r, const struct reg *known)

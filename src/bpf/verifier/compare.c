@@ -52,8 +52,7 @@ static struct tnum tnum_in_bits(const struct reg *r, int bits)
 	return bits == 64 ? r->var : tnum_low(r->var);
 }
 
-/* ---- which branch
- * ----------------------------------------------------------------------------- */
+/* ---- which branch -------------------------------------------------------------------------- */
 
 static int which(bool yes, bool no)
 {
@@ -122,8 +121,7 @@ int pbv_compare_decide(const struct reg *a, const struct reg *b, unsigned op, in
 	}
 }
 
-/* ---- what a branch implies
- * ----------------------------------------------------------------------- */
+/* ---- what a branch implies ----------------------------------------------------------------- */
 
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a < b ? a : b; }

@@ -81,8 +81,7 @@ static int call_global(struct env *env, uint32_t sub)
 	return 0;
 }
 
-/* ---- the arguments of a callback
- * -------------------------------------------------------------- */
+/* ---- the arguments of a callback ----------------------------------------------------------- */
 
 static void none_from(struct env *env, struct frame *callee, int n)
 {

@@ -72,8 +72,7 @@ void pbv_pending_give_up(struct env *env)
 	env->nr_pending = 0;
 }
 
-/* ---- recording
- * ------------------------------------------------------------------------------- */
+/* ---- recording -------------------------------------------------------------------------- */
 
 static bool add_pending(struct env *env, struct state *st)
 {
@@ -137,8 +136,7 @@ int pbv_pending_jump(struct env *env, struct state *to)
 	return err ? err : pbv_state_rest(env, &j->from, env->cur, true);
 }
 
-/* ---- the end of the wait
- * ------------------------------------------------------------------------- */
+/* ---- the end of the wait ---------------------------------------------------------------- */
 
 /* One round over the jumps of the paths from `top`: each takes over the needs of its target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)

@@ -133,8 +133,7 @@ static void bitwise(struct reg *d, const struct reg *s, unsigned op)
 	pbv_reg_learn_bits(d);
 }
 
-/* ---- shifts by a known number that is less than the width
- * ------------------------------------------ */
+/* ---- shifts by a known number that is less than the width ----------------------------------- */
 
 static void range_lsh(struct range *d, unsigned by, int bits)
 {
