@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of types, and how blocks become maps. */
+/* The table of map types, and the formatting and opening of blocks. */
 #include "bpf/map/map_priv.h"
 
 static const struct pb_bpf_map_ops *const types[] = {
@@ -56,7 +56,7 @@ static bool types_fit(const struct pb_bpf_map_types *t, uint32_t value_size)
 	return true;
 }
 
-/* Flags that mean something to BPF_MAP_CREATE; each type has its own part of them. */
+/* Checks what is common to all types. Each type's size() checks the rest. */
 static int spec_check(const struct pb_bpf_map_spec *s)
 {
 	if (!pb_bpf_map_ops_of(s->attr.type))
@@ -101,7 +101,7 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
 	return 0;
 }
 
-/* A copy of a block's description that is true of a block of `size` bytes. */
+/* Copies a block's spec. false: it is no map, or needs more than `size` bytes. */
 static bool spec_of(const void *block, uint64_t size, struct pb_bpf_map_spec *spec)
 {
 	const struct pb_bpf_map_head *head = block;
@@ -113,7 +113,7 @@ static bool spec_of(const void *block, uint64_t size, struct pb_bpf_map_spec *sp
 	    head->version != PB_BPF_MAP_VERSION)
 		return false;
 	*spec = head->spec;
-	pb_barrier();		/* what is checked is the copy */
+	pb_barrier();		/* check the copy, which no other process can change */
 	spec->name[BPF_OBJ_NAME_LEN - 1] = 0;
 	for (uint32_t i = 0; i < PB_BPF_MAX_KPTRS; i++)
 		spec->types.kptrs[i].name = "";

@@ -4,7 +4,7 @@
  *
  *   head | to a page's end | values, or those of slot 0, of slot 1, ...
  *
- * Values begin at a page, so that another process can map them and nothing else.
+ * Values begin at a page boundary, so that another process can map only them.
  */
 #include "bpf/map/map_priv.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A hash's elements while they are in no list: taken, given back, found again. */
+/* A hash's elements that are in no list: allocates and frees them, and finds those that dead
+ * processes left. */
 #include "bpf/map/map_hash.h"
 
-/* ---- stacks: hints where free elements are ------------------------------------- */
+/* ---- stacks of free elements: hints -------------------------------------------- */
 
 static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 {
@@ -14,7 +15,8 @@ static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 		uint64_t word = pb_load(&e->next);
 
 		if (STATE(word) != FREE || LINK(word) & END) {
-			/* not free although it is here: what lies below is found by a scan */
+			/* the element isn't free: empty the stack; a scan will find the free ones
+			 * below */
 			if (pb_load(stack) == head)
 				pb_replace(stack, &head, (head & TAGS) + TAG_ONE);
 			else
@@ -39,7 +41,7 @@ void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, u
 		uint64_t free = (word & TAGS) | FREE | (LINK(head) & ~END);
 
 		if (!pb_replace(&e->next, &word, free))
-			return;		/* found by a scan, or by a repair */
+			return;		/* a scan or a repair has taken the element */
 		word = free;
 	} while (!pb_replace(stack, &head, (head & TAGS) + TAG_ONE + link));
 }
@@ -51,7 +53,7 @@ static bool own(struct pb_bpf_map *m, struct elem *e, uint64_t word)
 	return pb_replace(&e->next, &word, owned_by(m, (word & TAGS) + TAG_ONE));
 }
 
-/* An element that is free but in no stack. */
+/* Searches all elements for a free one, which may be in no stack. */
 static uint32_t scan(struct pb_bpf_map *m)
 {
 	struct hash_top *t = hash_top(m);
@@ -70,7 +72,8 @@ static uint32_t scan(struct pb_bpf_map *m)
 	return 0;
 }
 
-/* Two neighbours stay in one shard: processors fetch lines in pairs. */
+/* Takes elements that were never used, two at a time: neighbours stay in one shard, since
+ * processors fetch cache lines in pairs. */
 static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
 {
 	struct hash_top *t = hash_top(m);
@@ -122,7 +125,8 @@ bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard)
 			room = __atomic_load_n(from, __ATOMIC_RELAXED);
 
 		while (room) {
-			/* half of another's, so that it isn't asked again and again */
+			/* from another shard take half of the room, so that this one needs it
+			 * less often */
 			uint32_t some = i ? (room + 1) / 2 : 1;
 
 			if (!pb_replace32(from, &room, room - some))
@@ -161,7 +165,8 @@ struct lives {
 	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
 };
 
-/* Asks once for each. A dead process stays dead, and no other gets its number, until the end. */
+/* Whether the process has died. Asks only once for each number. Until end_lives() no other
+ * process gets the number of a dead one. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;
@@ -183,7 +188,7 @@ static void end_lives(struct lives *l)
 			l->m->unclaim(l->m, i * 32 + (uint32_t)__builtin_ctz(left));
 }
 
-/* True: an element was lost, and is free now. */
+/* Frees the element if no list and no living process has it. Returns whether it did. */
 static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 {
 	struct elem *e = elem(m, link);
@@ -196,7 +201,8 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 			return false;
 		break;
 	case MARK:
-		/* the thread that unlinked it, and was about to own it, finds that we do */
+		/* If it is in no list, a thread has unlinked it, but doesn't own it yet. If that
+		 * thread lives, its cmpxchg to own the element will fail. */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;
@@ -223,7 +229,7 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 	struct lives l = { .m = m };
 	bool any = pb_load32(&hash_top(m)->doubt);
 
-	/* so that a full map that is hit all the time doesn't ask all the time */
+	/* a full map may be hit all the time: ask only now and then */
 	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
 		return false;
 	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
@@ -243,8 +249,9 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 }
 
 /*
- * Elements that have taken room, or may have: in lists, deleted but still there, or about
- * to be a new key. sum: another one if any word changes. quiet: all are in lists.
+ * Counts the elements that hold room, or may: those in lists, deleted ones that aren't free yet,
+ * and new ones that aren't in a list yet. *sum: differs if any word has changed. *quiet: all
+ * counted elements are in lists.
  */
 static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {
@@ -272,7 +279,7 @@ static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 	return held;
 }
 
-/* All room becomes this much. */
+/* Changes the total room of all shards from `is` to `room`. */
 static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 {
 	struct hash_shard *shards = hash_top(m)->shard;
@@ -289,10 +296,11 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * The room is right but for what died beside it. A number that is found twice, with the
- * same words and the same room, is that of a moment in which no operation was under way, or of
- * operations that stand still. Those hold their room here, so that there is never too
- * much; if there is too little afterwards, it is counted again when it runs out.
+ * The room may be wrong only because processes died while they held some. So the held room is
+ * counted anew. A count is valid if a second one finds the same number, the same words and the
+ * same room: then no operation is under way, or those that are stand still. An operation that
+ * stands still counts as holding its room, so there is never too much room. If there is too
+ * little room afterwards, it is counted again when it runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {

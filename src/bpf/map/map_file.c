@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes and opens files of maps, and takes an owner's number in them. */
+/* Creates and opens files of maps, and becomes one of their owners. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 
 /* ---- which processes live -------------------------------------------------------------- */
 
-/* The descriptor may have become another file's: then no process counts as dead. */
+/* Whether the descriptor still is the map's file. If the program has closed it and opened another
+ * file, no process counts as dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;
@@ -84,7 +85,8 @@ static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void *
 	return 0;
 }
 
-/* What is in the file is a map of just this size, whatever it was before. */
+/* Opens the mapped block. Checks that the map has the mapped size: the file may have changed
+ * since it was mapped. */
 static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint64_t span)
 {
 	struct pb_bpf_map_spec spec = { 0 };
@@ -173,7 +175,8 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access)
 	munmap(block, sizeof(struct pb_bpf_map_head));
 	if (!size)
 		return -EINVAL;
-	/* Even a reader of a ring buffer writes his position; rights are checked above pages. */
+	/* The pages are writable even for readers, since the reader of a ring buffer writes its
+	 * position. map->access has the rights. */
 	err = map_block(fd, size, span, true, &block);
 	if (err)
 		return err;

@@ -5,8 +5,8 @@
  *
  * Words. A bucket is a list. Its head is a word {tag, link}; each element's `next` is a word
  * {tag, state, link}. A link is an element's number plus one, or, at the end of a list, END and
- * the bucket's number. Every change of a list is one cmpxchg of one such word. Elements are reused
- * at once, so a word may come to hold the same link again; its tag then differs.
+ * the bucket's number. Every change of a list is one cmpxchg of one such word. Elements are
+ * reused at once, so a word may come to hold the same link again; its tag then differs.
  *
  * Lookup (find). A free element may soon be in another list, or be filled for one. So a step from
  * one word to an element counts only if the word has no mark, and still has its value after the
@@ -18,8 +18,8 @@
  *   1. read the bucket's word, search the whole list, find no such key
  *   2. take a free element, and room for one more key; fill the element
  *   3. cmpxchg the bucket's word, with a new tag, from the value read in step 1
- * New keys are inserted at the bucket's word only, so if step 3 succeeds no key was inserted since
- * step 1. If it fails, the update starts again with the element that it has.
+ * New keys are inserted at the bucket's word only, so if step 3 succeeds no key was inserted
+ * since step 1. If it fails, the update starts again with the element that it has.
  *
  * Update, if the key is present: the new element is filled and linked to the old one's successor.
  * Then one cmpxchg of the old element's word both marks it as deleted and links the new element
@@ -92,7 +92,7 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 
 /* ---- walks ------------------------------------------------------------------ */
 
-/* One walk. word: the bucket's, read before. */
+/* Walks the list once. word: the bucket's word, as the caller has read it. */
 static inline __attribute__((always_inline)) struct pb_bpf_found
 find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, const void *key)
 {
@@ -122,7 +122,8 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
 }
 
-/* Walks until the list holds still, at most MAX_WALKS times. *word: the bucket's. */
+/* Walks until the list doesn't change meanwhile, at most MAX_WALKS times. *word: the bucket's
+ * word. */
 static __attribute__((noinline)) struct pb_bpf_found
 find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
 {
@@ -167,7 +168,7 @@ static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_
 
 	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
 	if (!pb_replace(&e->next, &word, owned))
-		return;		/* a repair took this process for dead and has it */
+		return;		/* a repair took this process for dead, and owns the element */
 	if (room)
 		pb_bpf_hash_give_room(m, shard);
 	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
@@ -301,7 +302,7 @@ struct change {
 	const void *key, *value;
 	uint64_t flags;
 	struct pb_bpf_run *run;
-	bool all;		/* value has those of all per-CPU slots */
+	bool all;		/* `value` has the values of all per-CPU slots */
 	uint32_t hash, bucket, shard;
 };
 
@@ -364,7 +365,7 @@ static int change_small(struct pb_bpf_map *m, struct elem *e, const struct chang
 	return 1;
 }
 
-/* Changes a value where it is. 1: the element was deleted meanwhile; search again. */
+/* Changes a value in place. 1: the element was deleted meanwhile; search again. */
 static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
 {
 	struct elem *e = elem(m, old.link);
@@ -502,7 +503,7 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 
 /* ---- removal ---------------------------------------------------------------------- */
 
-/* out: NULL, or where the value goes */
+/* Removes the key. out: receives the value, or NULL. */
 static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags,
 		     uint32_t shard)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How a hash's block is laid out (map_hash.h): its size, an empty one, one that is opened. */
+/* The layout of a hash's block (map_hash.h): computes its size, formats it and opens it. */
 #include "bpf/map/map_hash.h"
 
 #define MANY_BUCKETS	(1u << 16)
@@ -35,8 +35,8 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 
 	if (err)
 		return err;
-	/* small maps' lie apart, so that threads with keys of their own seldom share a line of
-	 * them */
+	/* a small map has spare buckets: then threads with different keys seldom use the same
+	 * cache line of buckets */
 	while (buckets < a->max_entries ||
 	       (buckets < 4ull * a->max_entries && buckets < MANY_BUCKETS))
 		buckets *= 2;
@@ -44,7 +44,8 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 	l->elem_size = offsetof(struct elem, key) + l->key_room;
 	if (!is_percpu(a->type) && a->value_size > SMALL)
 		l->elem_size += pb_align_up(a->value_size, 8u);
-	/* cache lines of their own: processors that use different ones don't meet */
+	/* each element has its own cache lines, so that processors that use different elements
+	 * don't contend */
 	l->elem_size = pb_align_up(l->elem_size, (uint64_t)64);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;

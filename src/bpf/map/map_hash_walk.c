@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A hash's elements one after the other. */
+/* Iterates over a hash's elements. */
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_sys.h"
 
-#define MOST	32	/* of a bucket that are looked at together; it has one on average */
+#define MOST	32	/* elements of a bucket that are collected at once; a bucket has one on
+			 * average */
 
 struct seen {
-	uint64_t all;	/* in all looks so far: a damaged list may lead round and round */
+	uint64_t all;	/* elements seen by all looks so far: bounds the walk if a damaged list is
+			 * circular */
 	uint32_t nr;
 	bool more;
 	uint32_t link[MOST];
 	uint64_t tag[MOST];
 };
 
-/* Elements of a bucket after the one called `after`, or from the first one on (0). 0, or
- * LOST, SWEEP, DAMAGED. */
+/* Collects the elements of a bucket that follow element `after`; 0: all. Returns 0, LOST, SWEEP
+ * or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];
@@ -71,7 +73,7 @@ static bool lives(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 	return !STATE(word) && (word & TAGS) == tag;
 }
 
-/* Copies the key of the first that is still there. */
+/* Copies the key of the first element that hasn't been deleted meanwhile. */
 static bool copy_key(struct pb_bpf_map *m, const struct seen *s, void *next)
 {
 	for (uint32_t i = 0; i < s->nr; i++) {
@@ -96,7 +98,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	for (; bucket <= m->mask; bucket++, after = 0) {
 		if (LINK(pb_load(&m->buckets[bucket])) & END)
 			continue;
-		/* what changed while it was copied is looked at again */
+		/* if all of them have been deleted meanwhile, look again */
 		for (int walks = 0; walks < MOST; walks++) {
 			look(m, (uint32_t)bucket, after, &s);
 			if (copy_key(m, &s, next))
@@ -135,7 +137,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 	return nr;
 }
 
-/* 0: the value has been read, and the key is gone if it was to go. */
+/* Reads the value and, with `take`, removes the key. Returns 0 or -errno. */
 static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags,
 			bool take)
 {
@@ -147,7 +149,8 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 	return err || !take ? err : m->ops->remove(m, key, NULL);
 }
 
-/* The bucket's keys and values after what is in `keys` already. -ENOSPC: not all would fit */
+/* Copies all keys and values of a bucket, and returns their number. -ENOSPC: there is no room for
+ * all */
 static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
 			    uint32_t room, uint64_t flags, bool take)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_LPM_TRIE: a binary tree of prefixes. A node's prefix begins with its
- * parent's; a node without a value (IM) has two children.
+ * BPF_MAP_TYPE_LPM_TRIE: a binary tree of prefixes. A node's prefix begins with its parent's. An
+ * intermediate node (IM) has two children and no value.
  *
  *   head | struct lpm_top | nodes
  *
- * A lock serialises writers. What they change becomes true by one store into a slot (a
- * parent's child, or the root), so a tree is whole at every instruction; what else a
- * writer that died left undone is done by the next owner of the lock. Readers take no
- * lock: each node that leaves the tree changes `gone` before it may be used again, and
- * a reader that finds it changed after its walk restarts.
+ * A lock serialises writers. A change takes effect by one store into a slot (a parent's child, or
+ * the root), so the tree is consistent at every instruction. What else a dead writer left undone,
+ * the next owner of the lock does. Readers take no lock. `gone` changes before a node that has
+ * left the tree may be reused; a reader that finds `gone` changed after its walk restarts.
  */
 #include "bpf/map/map_priv.h"
 
@@ -18,8 +17,9 @@
 #define MAX_WALKS 1000
 
 struct node {
-	uint32_t child[2];	/* 0: none, or a node's number and one; free: the next one in [0] */
-	uint32_t len;		/* of the prefix, bits */
+	uint32_t child[2];	/* 1 + a node's number, or 0: none; in a free node, [0] is the
+				 * next free one */
+	uint32_t len;		/* bits of the prefix */
 	uint32_t flags;
 	uint8_t data[];		/* key_size - 4 bytes, rounded up to 8; then the value */
 };
@@ -102,7 +102,7 @@ static uint32_t bit(const uint8_t *data, uint32_t i)
 	return data[i / 8] >> (7 - i % 8) & 1;
 }
 
-/* Bits that both begin with. */
+/* The number of leading bits that the two prefixes have in common. */
 static uint32_t common(const struct node *n, uint32_t n_len, struct key k)
 {
 	uint32_t most = n_len < k.len ? n_len : k.len, i = 0;
@@ -164,7 +164,7 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return found;
 }
 
-/* The first node with a value, in an order that has longer prefixes before shorter ones. */
+/* The first node with a value, in an order where longer prefixes come before shorter ones. */
 static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 {
 	struct node *n, *last = NULL;
@@ -178,7 +178,7 @@ static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 	return last;
 }
 
-/* The one after k, or the first one if k isn't there. NULL: k is the last. */
+/* The node after k in that order, or the first one if k isn't there. NULL: k is the last. */
 static struct node *behind(const struct pb_bpf_map *m, struct key k)
 {
 	uint32_t root = pb_load32(&top(m)->root), link = root;
@@ -224,7 +224,7 @@ static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	return n ? 0 : -ENOENT;
 }
 
-/* ---- nodes that are free: for the owner of the lock ------------------------------------ */
+/* ---- free nodes: under the lock ------------------------------------------------- */
 
 static void put_node(struct pb_bpf_map *m, uint32_t link)
 {
@@ -258,7 +258,7 @@ static uint32_t get_node(struct pb_bpf_map *m)
 	return link;
 }
 
-/* Whether one comes to a node by its own prefix. */
+/* Whether a lookup of the node's own prefix leads to it. */
 static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 {
 	struct node *n = node(m, wanted), *at;
@@ -277,7 +277,7 @@ static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 	return false;
 }
 
-/* After a writer that died. */
+/* After a writer has died: frees the nodes that aren't in the tree, and counts the entries. */
 static void mend(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);
@@ -309,8 +309,8 @@ static int begin(struct pb_bpf_map *m, struct pb_bpf_run *run)
 /* Where a prefix is, or would be. */
 struct place {
 	uint32_t *slot, *parent_slot;
-	uint32_t link, parent;	/* what the slot has; whose slot it is */
-	uint32_t same;		/* bits in common with it */
+	uint32_t link, parent;	/* the node in the slot; the node that the slot is in */
+	uint32_t same;		/* bits that the prefix and node `link` have in common */
 };
 
 static struct place place_of(struct pb_bpf_map *m, struct key k)
@@ -342,7 +342,8 @@ static int may_add(struct pb_bpf_map *m, uint64_t flags)
 	return flags == BPF_EXIST ? -ENOENT : top(m)->entries >= m->attr.max_entries ? -ENOSPC : 0;
 }
 
-/* Between a slot and what it has: a node where that and the new one part. */
+/* Inserts node `new` above the node in the slot. If neither prefix begins with the other, both
+ * become children of a new intermediate node. */
 static int split(struct pb_bpf_map *m, struct place p, struct key k, uint32_t new)
 {
 	struct node *old = node(m, p.link), *n = node(m, new), *im;
@@ -432,7 +433,7 @@ static int erase(struct pb_bpf_map *m, struct key k)
 		return 0;
 	}
 	if (!child && parent && parent->flags & IM) {
-		/* the other child of a node that needs two */
+		/* the parent needs two children: its other child takes its place */
 		set(p.parent_slot, parent->child[p.slot == &parent->child[0]]);
 		put_node(m, p.parent);
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What types of maps are called: bpftool's words, also for types that there are none of here. */
+/* Names of map types, as in bpftool. Has types that Patchbay doesn't support, too. */
 #include "bpf/map/map_names.h"
 
 #include <linux/bpf.h>

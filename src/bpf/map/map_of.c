@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps of objects: prog_array, perf_event_array, cgroup_array, array_of_maps and
- * hash_of_maps.
+ * Maps of objects: prog_array, perf_event_array, cgroup_array, array_of_maps and hash_of_maps.
  *
  *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
- * The block has ids, 0: nothing; struct pb_bpf_objects says what they are in this
- * process. Putting an id into a map takes a reference to the object, taking it out drops it:
- * in his own process. What another process alone has is not found, and is as if nothing
- * were there.
+ * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object of
+ * an id. A process that puts an id into a map takes a reference to the object; a process that
+ * removes the id drops one. Each does so in its own process. An object that only another process
+ * has isn't found, as if the entry were empty.
  */
 #include "bpf/map/map_hash.h"
 
@@ -192,7 +191,7 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 	return 0;
 }
 
-/* Writers are serialised, so that each drops the reference that it took out. */
+/* Writers are serialised, so that each drops the reference of the id that it replaced. */
 static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
 	int64_t id = get(m, value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Locks on single bytes by fcntl. */
+/* Locks on single bytes of a map's file, by fcntl. */
 #include <asm/errno.h>
 #include <fcntl.h>
 #include "base/sys.h"
@@ -31,7 +31,8 @@ int pb_bpf_become_owner(struct pb_bpf_map *map, int fd)
 		if (err)
 			return (int)err;
 		map->owner = owner;
-		/* set already: the previous owner of the number died, perhaps at work */
+		/* the bit was set: the previous owner of the number died, perhaps during an
+		 * operation */
 		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) &
 		    bit && map->ops->repair)
 			map->ops->repair(map, owner);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Owners of maps in files: locks of single bytes after all data (map_file.h). Without
- * libc. Context: not on a hit: system calls.
+ * Owners of maps in files: locks on single bytes after the file's end (map_file.h). Uses no libc.
+ * Context: not on a hit, as it makes system calls.
  */
 #ifndef PB_BPF_MAP_MAP_OWNER_H
 #define PB_BPF_MAP_MAP_OWNER_H
 #include "bpf/map/map.h"
 
-/* cmd: F_OFD_SETLK, F_OFD_GETLK; type: F_WRLCK, F_UNLCK. Of nr owners from the first on.
- * 0 or -errno; with F_OFD_GETLK *type becomes F_UNLCK if no process holds one. */
+/* Locks, unlocks or tests the bytes of nr owners from the first on. cmd: F_OFD_SETLK,
+ * F_OFD_GETLK; type: F_WRLCK, F_UNLCK. Returns 0 or -errno. With F_OFD_GETLK, *type becomes
+ * F_UNLCK if no other process holds a lock. */
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr);
 
-/* Takes a number for this process, which holds it while the open file after fd lives.
- * What a previous owner left undone is repaired. 0; -errno; -EUSERS: as many have the map
- * as can. map->alive and the like, if wanted, are set before. */
+/* Takes a number for this process, which keeps it as long as the open file description of fd
+ * lives. Repairs what a previous owner of the number left undone, so map->alive and claim must be
+ * set before, if at all. Returns 0 or -errno; -EUSERS: no more processes can have the map. */
 int pb_bpf_become_owner(struct pb_bpf_map *map, int fd);
 #endif

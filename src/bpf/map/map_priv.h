@@ -32,7 +32,8 @@ static inline bool pb_replace32(uint32_t *p, uint32_t *old, uint32_t new)
 	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Two words at a multiple of 16. Fails: *old0 and *old1 are what is there. */
+/* Replaces two words, aligned to 16. If it fails, *old0 and *old1 are set to the present
+ * values. */
 static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0,
 				uint64_t new1)
 {
@@ -46,7 +47,7 @@ static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct 
 	return lane < m->lanes ? lane : m->lanes - 1;
 }
 
-/* The values of all per-CPU slots: in a row, from outside; lane_size apart in the map. */
+/* Copy the values of all per-CPU slots: lane_size apart in the map, consecutive outside of it. */
 static inline void pb_bpf_lanes_out(const struct pb_bpf_map *m, void *out, const char *lane0)
 {
 	for (uint32_t l = 0; l < m->lanes; l++)
@@ -61,14 +62,14 @@ static inline void pb_bpf_lanes_in(const struct pb_bpf_map *m, char *lane0, cons
 		       m->value_room);
 }
 
-/* What RDONLY_PROG and WRONLY_PROG, together, would leave of a map. */
+/* BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG exclude each other. */
 static inline bool pb_bpf_access_ok(uint32_t flags)
 {
 	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (
 			BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG);
 }
 
-/* A value of one per-CPU slot, but for the fields that copying leaves alone. */
+/* Copies one value, except for its special fields (lock, timer, kptrs). */
 void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void *src);
 
 static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, const void *src)
@@ -83,14 +84,14 @@ static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, cons
 		memcpy(dst, src, m->attr.value_size);
 }
 
-/* The same between a buffer outside, where the special fields are 0, and a map. */
+/* Copies a value out of a map, and sets the special fields to 0. */
 void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src);
-/* With the value's lock: flags BPF_F_LOCK. 0 or -EBUSY. */
+/* Copy a value out of, or into, a map under the value's lock (BPF_F_LOCK). Return 0 or -EBUSY. */
 int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);
 int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
 			   const struct pb_bpf_run *run);
 
-/* Where a type can't do it: the kernel's errors. */
+/* For operations that a type doesn't support: these return the kernel's errors. */
 int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run);
 int pb_bpf_no_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run);
 int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
@@ -102,16 +103,16 @@ int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t 
 int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 int pb_bpf_no_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int64_t pb_bpf_no_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
-/* By lookup and update. */
+/* Read and write by the type's lookup and update. */
 int pb_bpf_read_value(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 
 #define PB_BPF_NO_QUEUE .push = pb_bpf_no_push, .pop = pb_bpf_no_pop, .peek = pb_bpf_no_pop
 
 /*
- * A lock that a dead process doesn't keep, for the writers of some types. 0, or -EBUSY: a
- * handler has interrupted its holder, or the holder makes no progress; 1: it is ours, and
- * the last holder died at his work.
+ * A lock for the writers of some types, which can be taken from a holder that died. Returns 0 if
+ * it was taken, or 1 if it was taken and the last holder died during an operation. -EBUSY: a
+ * handler has interrupted the holder, or the holder makes no progress.
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);
@@ -120,7 +121,7 @@ extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb
 	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops,
 	pb_bpf_hash_of_maps_ops, pb_bpf_queue_ops, pb_bpf_lpm_ops, pb_bpf_stack_trace_ops,
 	pb_bpf_ringbuf_ops;
-/* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash, by buckets: *batch is the next. */
+/* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash. *batch: the next bucket. */
 int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values,
 		      uint32_t *count, uint64_t flags, bool take);
 int pb_bpf_array_next_key(struct pb_bpf_map *m, const void *key, void *next);

@@ -4,16 +4,17 @@
  *
  *   head | struct queue_top | values
  *
- * Values lie in a ring; `head` and `tail` count the values that were ever put in and
- * taken out at their ends, in one word, so that each operation becomes true by one store:
- * a process that dies before it has done nothing. A lock keeps the operations apart; a dead process
- * doesn't keep it, and a handler that interrupted its holder gets -EBUSY.
+ * Values lie in a ring. One word, `ends`, has the slot of the oldest value and the number of
+ * values, so each change takes effect by one store: a process that dies before the store has
+ * changed nothing. A lock serialises operations. It can be taken from a process that died. A
+ * signal handler that interrupted the lock's holder gets -EBUSY.
  */
 #include "bpf/map/map_priv.h"
 
 struct queue_top {
 	uint32_t guard, pad0[15];
-	uint64_t ends;		/* {count, first}: how many, and in which slot the oldest lies */
+	uint64_t ends;		/* {count, first}: the number of values, and the slot of the
+				 * oldest */
 	uint64_t pad1[7];
 };
 
@@ -49,7 +50,7 @@ static bool queue_open(struct pb_bpf_map *m)
 	return true;
 }
 
-/* What the other side may have written is made an index and a number again. */
+/* Reads `ends`. Another process may have written anything there, so both numbers are limited. */
 static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
 {
 	uint64_t word = pb_load(&top(m)->ends);
@@ -92,7 +93,7 @@ static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags,
 	return err;
 }
 
-/* The oldest of a queue, the youngest of a stack. */
+/* Gets the oldest value of a queue, or the newest of a stack. */
 static int get(struct pb_bpf_map *m, void *value, bool remove, struct pb_bpf_run *run)
 {
 	bool stack = m->attr.type == BPF_MAP_TYPE_STACK;

@@ -15,7 +15,8 @@
  * finish() does steps 2 and 3, for the thread's own claim and for others'. A thread may be late:
  * the record may be submitted by then, and its bytes reused. Step 2 is a cmpxchg from the header
  * that was read before the position was checked; each reservation increments a generation in the
- * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
+ * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only
+ * rises.
  *
  *   header     BUSY, length │ owner, generation      reserved: owned by its producer
  *              length                                submitted: owned by the consumer
@@ -24,8 +25,8 @@
  * A record holds its owner's number. If that process dies before it submits, repair discards the
  * record: when a producer finds the buffer full, or the consumer waits for the record. Submitting
  * exchanges the length with a full barrier, so that either the consumer sees the record or the
- * producer sees the consumer's position and wakes it. A signal handler may reserve between any two
- * steps: it finishes the interrupted claim first.
+ * producer sees the consumer's position and wakes it. A signal handler may reserve between any
+ * two steps: it finishes the interrupted claim first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -33,8 +34,8 @@
 #define PAGE		4096ull
 #define HEADER		8ull
 #define OWNER_BITS	10
-#define CLAIMED		(1u << 31)	/* in `owner`: there was a claim; a new block has none */
-#define MAX_TRIES	100000	/* each failed one is a reservation of another thread */
+#define CLAIMED		(1u << 31)	/* in `owner`: the claim is valid; a new block has none */
+#define MAX_TRIES	100000	/* each failure means that another thread has reserved */
 
 struct claim {
 	uint64_t pos;
@@ -126,8 +127,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
 }
 
-/* The buffer is full: does its oldest record wait for a dead producer? Asks the kernel, but
- * not each time. */
+/* The buffer is full. If its oldest record isn't submitted, its producer may have died: repairs,
+ * but not each time, since that asks the kernel. */
 static void mend(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
@@ -251,7 +252,7 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
 	int64_t nr = 0;
 
-	/* no correct producer goes further */
+	/* no correct producer gets this far ahead */
 	if (end - pos > m->attr.max_entries)
 		return -EINVAL;
 	while ((int64_t)(end - pos) > 0) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_STACK_TRACE: stacks by a number that comes from their hash.
+ * BPF_MAP_TYPE_STACK_TRACE: a stack's id is its bucket's number, which comes from its hash.
  *
  *   head | buckets: struct bucket, value_size / 8 addresses
  *
  * A bucket's word is {hash, generation, owner, state}. The thread that changes it to BUSY fills
- * the bucket. A reader discards what it read if the word has changed. A thread that finds a
- * bucket BUSY with the hash of its own stack takes the number: another thread is putting
- * the same stack in, as happens when several threads come to a place for the first time.
- * A BUSY bucket whose owner died is filled again.
+ * the bucket. A reader discards what it has read if the word has changed. A thread that finds a
+ * bucket BUSY with the hash of its own stack just returns the id: most likely another thread is
+ * putting the same stack in, as several threads may reach a place for the first time at once. A
+ * BUSY bucket whose owner died is filled again.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
@@ -26,13 +26,13 @@ struct bucket {
 	uint64_t ip[];
 };
 
-/* The next generation, of a stack with that hash; EMPTY, without owner. */
+/* The word of the next generation, with this hash, no owner, and state EMPTY. */
 static uint64_t next_generation(uint64_t word, uint32_t hash)
 {
 	return (uint64_t)hash << 32 | (((uint32_t)word & ~4095u) + 4096u);
 }
 
-/* Bytes of an address in a value. */
+/* The bytes that one address takes in a value. */
 static uint32_t unit(const struct pb_bpf_map_attr *a)
 {
 	return a->flags & BPF_F_STACK_BUILD_ID ? sizeof(struct bpf_stack_build_id) : 8;
@@ -103,7 +103,7 @@ static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uin
 {
 	if (STATE(word) == EMPTY || HASH(word) != hash)
 		return false;
-	/* what is being filled can't be compared yet */
+	/* a bucket that is being filled can't be compared yet */
 	if (STATE(word) == BUSY || flags & BPF_F_FAST_STACK_CMP)
 		return true;
 	return b->nr == nr && !memcmp(b->ip, ips, nr * 8ull);
@@ -158,7 +158,7 @@ int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr,
 
 /* ---- from outside ---------------------------------------------------------------------- */
 
-/* Build ids aren't known here; the kernel, too, gives addresses where it knows none. */
+/* Build ids aren't known here. Where the kernel knows none, it gives addresses, too. */
 static void out(const struct pb_bpf_map *m, char *value, const uint64_t *ips, uint32_t nr)
 {
 	uint32_t size = unit(&m->attr);

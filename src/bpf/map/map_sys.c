@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Maps from outside: rights and flags first, then the type's own operation. */
+/* Maps from outside of programs: checks rights and flags, then calls the type's operation. */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_sys.h"
 
@@ -179,7 +179,7 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t most = *b->count, done = 0;
-	/* empty slots, and keys deleted between finding and reading them */
+	/* counts empty slots, and keys that were deleted before they could be read */
 	uint64_t missed = 0, most_missed = 2ull * m->attr.max_entries + 1000;
 	const void *prev = b->in;
 	char *key = b->keys;
@@ -192,7 +192,7 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 		prev = key;
 		err = m->ops->read(m, key, (char *)b->values + done * value_size, b->elem_flags);
 		if (err == -ENOENT) {
-			/* the next one comes into this one's place, which is also `prev` */
+			/* the next key overwrites this one; `prev` points to the same place */
 			err = ++missed < most_missed ? 0 : -EINTR;
 			if (!err)
 				continue;

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps from outside: what bpf(2) does, with its rights, flags and errors. Values of
- * per-CPU types are those of all slots, each rounded up to 8 bytes; values of maps of
- * objects are handles when they are written and ids when they are read.
+ * Maps from outside of programs: what bpf(2) does, with its rights, flags and errors. A value of
+ * a per-CPU type consists of the values of all slots, each rounded up to 8 bytes. A value of a
+ * map of objects is a handle when it is written and an id when it is read.
  *
- * Context: any thread, not inside a run: may make system calls. Return 0 or -errno;
- * -524 (PB_BPF_ENOTSUPP) and -EPERM are the kernel's in the same places.
+ * Context: any thread, not inside a run; may make system calls. Return 0 or -errno. -524
+ * (PB_BPF_ENOTSUPP) and -EPERM are returned where the kernel returns them.
  */
 #ifndef PB_BPF_MAP_MAP_SYS_H
 #define PB_BPF_MAP_MAP_SYS_H
 #include "bpf/map/map.h"
 
-/* Bytes of a value, from outside. */
+/* The bytes of a value in calls from outside. */
 uint64_t pb_bpf_map_value_size(const struct pb_bpf_map *map);
 
 int pb_bpf_map_lookup_elem(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 int pb_bpf_map_update_elem(struct pb_bpf_map *map, const void *key, const void *value,
 			   uint64_t flags);
 int pb_bpf_map_delete_elem(struct pb_bpf_map *map, const void *key);
-/* key NULL, or not there: the first one. -ENOENT: it was the last */
+/* If key is NULL or absent, gives the first key. -ENOENT: key is the last one */
 int pb_bpf_map_get_next_key(struct pb_bpf_map *map, const void *key, void *next);
 int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, void *value,
 				      uint64_t flags);
-/* Makes it read-only from outside. */
+/* Makes the map read-only from outside. */
 int pb_bpf_map_freeze(struct pb_bpf_map *map);
 
 /*
- * *count: room, then what was done. in, out: where to go on, of 4 bytes for hashes and a
- * key otherwise; in NULL: from the beginning. -ENOENT: that was all. -ENOSPC: a hash's
- * bucket doesn't fit into the room.
+ * *count: the room in keys and values; on return, the elements processed. in, out: where to
+ * continue, 4 bytes for hashes and a key otherwise. in NULL: from the beginning. -ENOENT: there
+ * are no more elements. -ENOSPC: a hash's bucket doesn't fit into the room.
  */
 struct pb_bpf_map_batch {
 	const void *in;

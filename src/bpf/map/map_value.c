@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Values: copies, their spin locks, and what types have in common otherwise. */
+/* Values: copies them and takes their spin locks. Also the operations that types don't
+ * support. */
 #include "base/sys.h"
 #include "bpf/map/map_priv.h"
 
@@ -9,7 +10,7 @@ struct hole {
 	uint32_t off, size;
 };
 
-/* The special fields by their place; returns how many. */
+/* The special fields, in ascending order of offset. Returns their number. */
 static int holes(const struct pb_bpf_map *m, struct hole *h)
 {
 	const struct pb_bpf_map_types *t = &m->types;
@@ -59,11 +60,12 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 
 /* ---- locks ---------------------------------------------------------------- */
 
-/* A lock's word: 0, or its owner. Threads have 22 bits, the kernel's most. */
+/* A lock's word: 0, or the holder's process number and thread id. The kernel's thread ids have at
+ * most 22 bits. */
 #define THREAD_BITS	22
 #define THREADS		((1u << THREAD_BITS) - 1)
-#define SPINS		(1 << 10)	/* looks between two questions whether the holder lives */
-#define MAX_ROUNDS	(1 << 10)	/* some 50 ms: then the holder isn't coming back */
+#define SPINS		(1 << 10)	/* attempts between two checks whether the holder lives */
+#define MAX_ROUNDS	(1 << 10)	/* about 50 ms; then the attempt fails */
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {
@@ -75,7 +77,7 @@ static uint32_t word_of(const struct pb_bpf_map *m, uint32_t thread)
 	return m->owner << THREAD_BITS | (thread & THREADS ? thread & THREADS : THREADS);
 }
 
-/* 0 and the word is ours; 1, and the holder died; -EBUSY */
+/* Takes a lock. Returns 0; 1 if the holder had died; or -EBUSY. */
 static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, int rounds)
 {
 	uint32_t was;
@@ -154,7 +156,7 @@ void pb_bpf_guard_give(uint32_t *word)
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- what a type can't do ---------------------------------------------------- */
+/* ---- unsupported operations ----------------------------------------------- */
 
 int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Walks paths of pins part by part, and makes, lists and removes pins. */
+/* Looks up paths of pins, and creates, opens and removes pins. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 static int err_of(int ret)
 {
-	/* EXDEV: a link leads out of the tree */
+	/* EXDEV: a symbolic link leads out of the tree */
 	return ret >= 0 ? ret : errno == EXDEV ? -EPERM : -errno;
 }
 
@@ -32,7 +32,7 @@ static int open_beneath(int dir, const char *path, uint64_t flags)
 	return err_of((int)syscall(SYS_openat2, dir, path, &how, sizeof(how)));
 }
 
-/* The part below the root, without slashes around it; NULL: it isn't below it. */
+/* The part of the path below the root, without leading slashes; NULL: the path is outside. */
 static const char *below(const struct pb_bpf_pins *p, const char *path)
 {
 	size_t n = strlen(p->path);
@@ -47,15 +47,15 @@ static const char *below(const struct pb_bpf_pins *p, const char *path)
 	return path;
 }
 
-/* A path's directory, open, and its last part. */
+/* A path's directory, opened, and its last part. */
 struct place {
 	int dir;
-	bool dot;		/* the last part has one */
+	bool dot;		/* the last part contains a dot */
 	char path[PATH_MAX], *name;
 };
 
-/* Looks a path's directory up. Parts are looked at in their order: what is found out first
- * counts. */
+/* Opens the directory of a path. Checks the parts in their order, so that the first error is
+ * returned, as in the kernel. */
 static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place *at)
 {
 	size_t n, dot;
@@ -87,7 +87,7 @@ static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place 
 	return -EPERM;
 }
 
-/* The same for a last part that is looked up next. */
+/* The same, but refuses a last part with a dot. */
 static int find_place(const struct pb_bpf_pins *p, const char *path, struct place *at)
 {
 	int err = find_dir(p, path, at);
@@ -145,7 +145,7 @@ static int default_path(char *path, size_t size)
 	return 0;
 }
 
-/* Ids of maps that no process has and nothing names. */
+/* Removes the ids of maps that no process has and no pin names. */
 static void remove_unused(struct pb_bpf_pins *p)
 {
 	int copy = openat(p->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -214,8 +214,8 @@ static int link_fd(int fd, int dir, const char *name)
 	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* Maps of maps and of programs hold ids: what comes later must not be taken for what went. So
- * they are counted, in a file, and begin again only after the last. */
+/* Maps of maps and of programs hold ids, so a later object must not get the id of an earlier one.
+ * A file has the last id; ids are reused only after INT32_MAX. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -318,7 +318,7 @@ int pb_bpf_obj_get(struct pb_bpf_pins *p, struct pb_bpf_map *map, const char *pa
 	if (err)
 		return err == -EEXIST ? -EACCES : err;
 	close(at.dir);
-	/* from the root on, so that links may go up within the tree */
+	/* open from the root, so that symbolic links may lead upwards within the tree */
 	if (at.name != at.path)
 		at.name[-1] = '/';
 	fd = open_beneath(p->root, at.path, O_RDWR | O_NONBLOCK);

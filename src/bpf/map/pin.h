@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pinned maps: names for maps in a tree of directories, with the rules and errors of
- * /sys/fs/bpf. A map's memory is a file; a pin is a link to it. Uses libc.
+ * Pinned maps: names for maps in a tree of directories, with the rules and errors of /sys/fs/bpf.
+ * A map's memory is a file; a pin is a link to it. Uses libc.
  *
- * Paths are those below the tree's root, or absolute ones that lie in it. No part of a path
- * may have a dot (-EPERM), and no link leads out of the tree (-EPERM). A map lives as long
- * as it is pinned or some process has it; until then it has a name of its own, its id, in
- * a directory beside the tree.
+ * A path is relative to the tree's root, or absolute and inside the tree. No part of it may
+ * contain a dot (-EPERM), and no symbolic link may lead out of the tree (-EPERM). A map lives as
+ * long as it is pinned or a process has it. Until then its file also has its id as a name, in a
+ * directory next to the tree.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -21,30 +21,32 @@ struct pb_bpf_pins {
 	char path[PB_BPF_PIN_PATH];	/* the root's */
 };
 
-/* path NULL: $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. It is made if need be;
- * -EPERM: it is somebody else's. */
+/* Opens the tree at path, and creates it if it doesn't exist. path NULL:
+ * $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. -EPERM: another user owns it, or may
+ * write it. */
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
-/* A number that nothing here had as its id since the tree was made: for maps and programs. 0:
- * -errno in *err. */
+/* Returns an id, for a map or a program, that nothing in the tree has had since the tree was
+ * created. 0: *err is -errno. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
-/* A new map that can be pinned; its id is none of any other map here. */
+/* Creates a map that can be pinned. No other map of the tree has its id. */
 int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,
 		       const struct pb_bpf_map_spec *spec);
-/* The map of that id; -ENOENT: none. */
+/* Opens the map with that id; -ENOENT: there is none. */
 int pb_bpf_pins_get_id(struct pb_bpf_pins *pins, struct pb_bpf_map *map, uint32_t id,
 		       uint8_t access);
 
-/* -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: it wasn't made by pb_bpf_pins_create
- * here. */
+/* -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: the map wasn't made by
+ * pb_bpf_pins_create() in this tree. */
 int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const char *path);
-/* flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT; -EACCES: no map; -EINVAL; -EUSERS. */
+/* flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT; -EACCES: not a map; -EINVAL; -EUSERS. */
 int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
 		   uint32_t flags);
 
-/* Two names of one map are links to one file: a rename of one to the other leaves both, which
- * is so in the kernel only for names that were made by link. */
+/* As in the kernel's file system. One difference: all names of a map are links to one file, so a
+ * rename of one name to another leaves both. In the kernel that holds only for names that were
+ * made by link(). */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A tail call: which program of a map of programs goes on in place of the one that runs. */
+/* A tail call: finds the program of a prog_array that replaces the running one. */
 #include "bpf/core/program.h"
 #include "bpf/map/map.h"
 
@@ -11,8 +11,7 @@ uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bp
 	if (run->tail_calls >= PB_BPF_MAX_TAIL_CALLS)
 		return NULL;
 	to = map->ops->prog(map, index);
-	/* the context is the caller's: a program of another type would take it for something
-	 * else */
+	/* the context stays the same, and a program of another type would misread it */
 	if (!to || to->type != run->prog->type)
 		return NULL;
 	run->tail_calls++;
