@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decides for each site who handles its hits, for the tracers (tracer.c), for replaced functions
- * and for eBPF. Each registered ops has filters. From these an update computes for each site its
- * handler and whether its jump is needed. Handlers that are no longer wanted become idle,
- * text_batch.c writes the jumps of all sites in one batch, and then the new handlers are stored. A
- * handler is one word, so that threads that run see the old one or the new one. Here are also the
- * control files that list functions.
+ * Decides for each site which handler gets its hits, for the tracers (tracer.c), for replaced
+ * functions and for eBPF. Each registered ops has filters. From these an update computes for each
+ * site its handler and whether its jump is needed. First, sites that no ops selects any more become
+ * idle. Then text_batch.c writes the jumps of all sites in one batch. Then the new handlers are
+ * stored. A handler is one word, so running threads see either the old or the new handler. The
+ * control files that list functions are here, too.
  */
 #include <asm/errno.h>
 #include "engine/files.h"
@@ -34,14 +34,14 @@ static bool ops_wants(const struct ftrace_ops *op, const struct pb_module *m, ui
 	return pb_hash_empty(&op->notrace) || !pb_hash_has(&op->notrace, m, func);
 }
 
-/* Or of a module that isn't traced. */
+/* Whether set_ftrace_size excludes the function. Also true in a module that isn't traced. */
 static bool is_too_small(const struct pb_module *m, uint32_t func)
 {
 	return !m->first_site ||
 	       (pb_min_size && pb_analysis_funcs(m->analysis)[func].size < pb_min_size);
 }
 
-/* The ops that want the site; *only is one of them. */
+/* How many ops select the site; *only: one of them. */
 static unsigned count_ops(const struct pb_module *m, uint32_t func, struct ftrace_ops **only)
 {
 	unsigned nr = 0;
@@ -126,13 +126,14 @@ static bool keep_jump(const struct pb_module *m, const struct pb_site *s, unsign
 	       (pb_keep_patched && s->stub) || pb_text_hosts_returns(m, s);
 }
 
-/* Its calls come through engine/graph/cyg.c: the text stays, the handler is data. */
+/* Whether the compiler's hooks report the site's calls (engine/graph/cyg.c). Its text isn't
+ * patched; the hooks look at its handler. */
 static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
 {
 	return pb_site_func(m, s)->kind == PB_SITE_CYG && !(s->flags & FTRACE_FL_DIRECT);
 }
 
-/* Does a graph want the site, and is its return one to be hooked? */
+/* Whether the graph tracer selects the site and needs its exits patched. */
 static bool wants_return(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
 	if (s->flags & FTRACE_FL_REFUSED || !pb_site_exits_itself(s) || told_by_hooks(m, s) ||
@@ -144,7 +145,7 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-/* Before the sites of any module: functions share windows. */
+/* Done before the sites of any module are prepared, as functions share windows. */
 static void want_returns(struct pb_module *m)
 {
 	for (uint32_t i = 0; m->present && m->exits && i < m->analysis->nr_funcs; i++) {
@@ -155,7 +156,7 @@ static void want_returns(struct pb_module *m)
 	}
 }
 
-/* What is no longer wanted goes idle at once; what must change in the text is
+/* A site that no ops selects any more becomes idle at once. If its text must change, it is
  * added to the batch. */
 static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 {
@@ -197,7 +198,7 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		set_handler(s, handler_of(m, s, nr, only));
 }
 
-/* Modules by address: then the batch comes in order, and needn't be sorted. */
+/* Modules by address: so the batch is in order, and needn't be sorted. */
 static uint16_t by_address[PB_MAX_MODULES];
 _Static_assert(PB_MAX_MODULES <= UINT16_MAX, "by_address[]");
 
@@ -217,7 +218,7 @@ static void prepare_module(struct pb_module *m)
 	const struct pb_func *f;
 	uint32_t window = 0;
 
-	/* what is gone has no analysis any more */
+	/* a module that is gone has no analysis any more */
 	if (!m->present || !m->sites)
 		return;
 	f = pb_analysis_funcs(m->analysis);
@@ -354,7 +355,7 @@ int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live
 			remove_ops(new);
 		if (old)
 			add_ops(old);
-		pb_ftrace_update(live);	/* the text is as before: handlers */
+		pb_ftrace_update(live);	/* the text is as before, the handlers aren't */
 	}
 	return err;
 }
@@ -479,7 +480,7 @@ static void show_available(struct pb_seq *s)
 	}
 }
 
-/* As Linux 6.1: "name (count)[ R][ I][ D]\ttramp: ... ->..." */
+/* The format of Linux 6.1: "name (count)[ R][ I][ D]\ttramp: ... ->..." */
 static void show_enabled(struct pb_seq *s)
 {
 	for (uint32_t k = 0; k < pb_nr_modules && !pb_seq_full(s); k++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ftrace_ops: who wants to be called at which functions. Several ops may be
- * registered, each with its own filter and notrace hash; a site that one ops
- * alone wants jumps to that ops' own trampoline, else to the list function.
+ * ftrace_ops: a tracer, and the functions that it traces. Several ops may be registered, each
+ * with its own filter and notrace hash. A site that only one ops selects jumps to that ops' own
+ * trampoline. A site that several ops select jumps to the list function.
  * Context: start, the loader's hook or the agent's thread, one at a time.
  */
 #ifndef PB_ENGINE_TEXT_FTRACE_H
@@ -15,8 +15,8 @@
 #include "engine/text/text.h"
 
 /* Function names in the order they were written: "name", "glob*", "!name"
- * (removes), "glob:mod:module". Evaluated in order for each function, so that
- * modules that arrive later are filtered too. */
+ * (removes), "glob:mod:module". They are evaluated in order for each function, so
+ * that modules that arrive later are filtered too. */
 struct ftrace_hash {
 	struct pb_pattern *first, *last;
 };
@@ -25,39 +25,39 @@ struct ftrace_ops {
 	const char *name;
 	/* called from the list function; parent_ip: the return address */
 	void (*func)(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops *op);
-	/* handler of a site that is ours alone (chosen per site) */
+	/* the handler of a site that only this ops selects */
 	uint64_t (*trampoline)(struct pb_module *m, struct pb_site *site);
-	/* list function: how the graph is to enter, if this ops hooks the return;
-	 * NULL: it does not */
+	/* for the list function: how the graph tracer enters a call; NULL: this ops doesn't
+	 * hook returns */
 	unsigned (*graph_mode)(struct pb_module *m, struct pb_site *site);
 	struct ftrace_hash filter, notrace;
 	struct ftrace_ops *next;
 };
 
-/* 0 or -errno: then all is as it was. */
+/* 0 or -errno. After an error everything is as it was. */
 int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
-/* new (or NULL) in place of old (or NULL); what both want keeps its jump. */
+/* Replaces old (or NULL) by new (or NULL). Sites that both select keep their jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
-/* The handler of a site with FTRACE_FL_REGS, given the one that it would have without,
- * and the idle one. Set before the first such site. Context: the text's. */
+/* Returns the handler of a site with FTRACE_FL_REGS. next: the handler that it would have without
+ * that flag; idle: the idle one. Set before the first such site. Context: the text's. */
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
-/* After hashes or options changed, or a module came: brings text and handlers
- * in line. 0 or -errno: the text is as it was, and who changed them puts them
- * back and updates again. */
+/* After hashes or options changed, or a module came: brings text and handlers in line. 0 or
+ * -errno. After an error the text is as it was: the caller undoes its change to hashes or
+ * options, and updates again. */
 int pb_ftrace_update(bool live);
-/* No ops: the text is as at rest, but for the replacements. */
+/* Removes all ops: the text is the file's, except for replaced functions. */
 int pb_ftrace_stop(bool live);
-/* After that: the replacements too. */
+/* After pb_ftrace_stop(): takes out the replaced functions, too. */
 int pb_ftrace_undo(bool live);
-/* Of one module only, which nobody runs yet. */
+/* As pb_ftrace_update(), for one module, which no thread runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);
 
-/* Writes to a hash as to set_ftrace_filter. live: -EINVAL if nothing matches;
- * at start it may match what arrives later. */
+/* Writes to a hash as to set_ftrace_filter. live: -EINVAL if a word matches no function. At
+ * start it may match functions of modules that arrive later. */
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
-/* To what it was before writes. */
+/* Undoes the writes since h was `before`. */
 void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before);
 bool pb_hash_empty(const struct ftrace_hash *h);
 bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);
@@ -66,18 +66,18 @@ void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_
 /* The address of a function of m by any of its names; 0: none. */
 uint64_t pb_function_named(const struct pb_module *m, const char *name);
 bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
-/* For engine/process/replace.c: the function at the address goes on at `body` instead. ends:
- * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0: its returns aren't seen. Returns where the
- * original is called, 0: it can't be. */
+/* For engine/process/replace.c: replaces the function at the address by `body`. ends:
+ * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0: its returns aren't seen. Returns the address for calls
+ * of the original; 0: the function can't be replaced. */
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body,
 			      uint64_t ends);
 
-/* The list function: calls all ops that want the site but the graph's; how the
- * graph is to enter (PB_ENTER_*), PB_ENTER_LIST: not at all. Context: hit path. */
+/* The list function: calls all ops that select the site, except the graph tracer's. Returns how
+ * the graph tracer enters the call (PB_ENTER_*); PB_ENTER_LIST: not at all. Context: hit path. */
 unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
 /* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
 bool pb_site_is_caller(uint32_t id);
-/* Whether it has FTRACE_FL_GOES_ON. Context: hit path. */
+/* Whether a site has FTRACE_FL_GOES_ON. Context: hit path. */
 bool pb_site_goes_on(uint32_t id);
 
 /* Sites traced, for READY and dyn_ftrace_total_info. */

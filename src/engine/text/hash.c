@@ -15,7 +15,7 @@ struct pb_pattern {
 	bool remove, exact;
 };
 
-/* Taking away from nothing leaves nothing, which means all. */
+/* A hash of removals only is empty, and an empty filter selects all functions. */
 bool pb_hash_empty(const struct ftrace_hash *h)
 {
 	for (const struct pb_pattern *p = h->first; p; p = p->next)
@@ -35,6 +35,8 @@ static bool name_matches(const struct pb_pattern *p, const char *name)
 	return p->exact ? pb_streq(p->function, name) : pb_glob_match(p->function, name);
 }
 
+/* By the function's name or one of its aliases. A pattern alias, which the recorder adds, matches
+ * only itself. */
 static bool matches(const struct pb_pattern *p, const struct pb_module *m, uint32_t func)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis) + func;
@@ -80,7 +82,7 @@ static bool is_glob(const char *s)
 	return false;
 }
 
-/* "[!]function[:mod:module]"; the copy belongs to the pattern. */
+/* Parses "[!]function[:mod:module]". The pattern has a copy of the text. */
 static struct pb_pattern *parse(const char *text)
 {
 	size_t n = strlen(text);
@@ -137,8 +139,8 @@ static bool holds_any(const struct ftrace_hash *h)
 	return false;
 }
 
-/* A program that is followed through exec has other functions: only a write
- * while it runs must match. */
+/* Set for writes while the program runs: each word must match a function. Writes at the start
+ * needn't match, as a program that is followed through exec has other functions. */
 static bool must_match;
 
 static int add_word(char *word, void *arg)
@@ -176,8 +178,8 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 			old_last->next = NULL;
 		return err;
 	}
-	/* what the last function was taken from holds nothing: as in the kernel,
-	 * where a filter is a set of functions */
+	/* a hash whose last function was removed becomes empty, as in the kernel, where a
+	 * filter is a set of functions */
 	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }

@@ -17,8 +17,9 @@ uint32_t pb_nr_modules;
 const uint32_t *pb_text_pid;
 static uint32_t lock;
 
-/* The holder's PID: one that is not ours was copied by a fork. No system call where
- * the PID is known: a filter may forbid it, and dlopen comes here. */
+/* `lock` is the holder's PID. If it isn't ours, a fork has copied a lock that was held, and it
+ * is taken over. If the PID is known no system call is made, as a filter may forbid it: dlopen
+ * comes here. */
 void pb_text_lock(void)
 {
 	uint32_t known = pb_text_pid ? *pb_text_pid : 0, free = 0;
@@ -76,7 +77,8 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 	return m;
 }
 
-/* Nobody can be in its stubs that is not in text which is unmapped with it. */
+/* No thread can be in the module's stubs: it would come from, and return to, text that is about to
+ * be unmapped. */
 void pb_text_remove(struct pb_module *m)
 {
 	struct pb_module gone = *m;

@@ -2,7 +2,7 @@
 /*
  * The program's text: modules with their sites and stubs, and batches of
  * changes to it. Context: start, the loader's hook or the agent's thread, one
- * at a time (pb_text_lock); the look-ups by address also on the hit path.
+ * at a time (pb_text_lock); look-ups by address also on the hit path.
  */
 #ifndef PB_ENGINE_TEXT_TEXT_H
 #define PB_ENGINE_TEXT_TEXT_H
@@ -15,10 +15,10 @@
 
 #define PB_MAX_MODULES	1024
 
-/* A window of exits. That of an entry has no stub of its own. */
+/* A window of exits. If it is the window of an entry, the site's stub has its exits. */
 struct pb_exit_site {
 	uint32_t stub;		/* as a site's */
-	uint32_t flags;		/* PB_EXIT_FL_*, and what of its jump the text has */
+	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
 };
 #define PB_EXIT_FL_REFUSED	4u	/* by the agent */
 #define PB_EXIT_FL_WANTED	8u	/* in the open batch */
@@ -29,43 +29,44 @@ struct pb_module {
 	uint64_t link_map;		/* the loader's; identifies it while it is mapped */
 	uint32_t first_site;		/* 0: names only, no sites */
 	uint32_t number;		/* in the session */
-	uint64_t links[PB_MSG_LINKS];	/* of eBPF programs, abi/progs.h: those for it */
+	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link that is for it (abi/progs.h) */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
 	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
-	bool exits_used;		/* some were wanted once */
+	bool exits_used;		/* some exit was to be patched once */
 	const struct pb_stubs *stub_file; /* mapped; with sites */
 	uint8_t *stubs;			/* its code, within reach of text and sites */
 	size_t stubs_size;
-	bool stubs_placed;		/* they lie where the file's code is right */
+	bool stubs_placed;		/* they lie at the address that the file is made for */
 	bool stubs_used;		/* one was made */
 	bool stubs_sealed;		/* executable */
 	uint64_t region, region_size;	/* of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	bool present;
 	bool libc;			/* or the loader: see doc/design/reads.md */
-	bool lasting;			/* there since the start: it isn't unmapped */
+	bool lasting;			/* mapped since the start: it is never unmapped */
 };
 
 /* Held while text and modules change. Not on a hit. */
 void pb_text_lock(void);
 void pb_text_unlock(void);
-/* Where the process' PID stands, 0 while it isn't known. Set at start. */
+/* Points to the process' PID, which is 0 while it isn't known. Set at start. */
 extern const uint32_t *pb_text_pid;
 
 extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */
 
-/* Checks that the analysis is of what is mapped at bias. It has no sites yet. NULL: can't
- * be traced (reason in *why). */
+/* Adds a module, which has no sites yet, after a check that the analysis is of the file that is
+ * mapped at bias. NULL: the module can't be traced (reason in *why). */
 struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
 			      uint64_t link_map, uint32_t first_site, uint32_t number,
 			      const char **why);
-/* Asks the recorder for the stubs of a module that has none, and gives it sites; whether it has. */
+/* Asks the recorder for the stubs of a module that has none, and gives the module sites. False:
+ * it still has none. */
 extern bool (*pb_text_ask)(struct pb_module *m);
-/* Maps them, and memory for sites. Returns why not, or NULL. */
+/* Maps the file of stubs, and memory for sites. Returns NULL, or the reason why it can't. */
 const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size);
-/* It is about to be unmapped: no text is written. */
+/* Removes a module that is about to be unmapped. Its text isn't written. */
 void pb_text_remove(struct pb_module *m);
 
 static inline const struct pb_func *pb_site_func(const struct pb_module *m,
@@ -79,64 +80,66 @@ struct pb_module *pb_module_at(uint64_t text_address);
 bool pb_in_stub(uint64_t pc);
 struct pb_site *pb_site_by_id(uint32_t id);
 
-/* Where the call goes when nothing is hooked: handler of an idle site. */
+/* The handler of an idle site: its calls aren't traced. */
 uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
 
 /* A batch: pb_text_change() for each site that is to be patched (on) or put
  * back, then pb_text_commit(). Sites are refused (flags, reason) if their
  * bytes differ from the file or no stub is in reach. live: other threads may
- * be running; they are stopped. Returns 0 or -errno: then the text is as it was,
- * but for sites whose way back was barred too, and it may be tried again. */
+ * be running; they are stopped. Returns 0 or -errno. After an error the text is as
+ * it was, except for sites that couldn't be put back either; the batch may be tried
+ * again. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
-/* Asked when a batch failed: what of the site's jump the text has, as its flags
- * FTRACE_FL_ENABLED and FTRACE_FL_SLOT. */
+/* After a failed batch: sets the site's flags FTRACE_FL_ENABLED and FTRACE_FL_SLOT by what
+ * the text has of its jump. */
 void pb_text_look(struct pb_module *m, struct pb_site *s);
 static inline bool pb_text_settled(const struct pb_site *s, bool on)
 {
 	return on ? s->flags & FTRACE_FL_ENABLED :
 	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_SLOT));
 }
-/* The compiled-in calls of m: nops, or (on = false) back. Those that are so
- * already, or stand under a jump, are left alone. */
+/* In a batch: turns the compiled-in calls of m into nops, or (on = false) back into calls.
+ * Calls that are so already, or lie under a jump, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
 
 /* ---- returns (doc/design/returns.md) ---- */
 
-/* Can the returns of the site's function be hooked? Its exits are all known, and the
- * agent could patch their windows as far as it has tried. */
+/* Whether the returns of the site's function can be hooked: all its exits are known, and none of
+ * their windows has turned out to be one that the agent can't patch. */
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
-/* And are they, in the text as the batches have left it? */
+/* Whether they are hooked, in the text as the batches have left it. */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
-/* Where the stubs of exits go from now on, in all modules: the idle code at
- * first. */
+/* Sets where the stubs of exits go, in all modules. Before the first call they go to the idle
+ * code. */
 void pb_text_returns(uint64_t ret, uint64_t jump);
-/* In a batch, first: the windows of the site's exits are to be patched, if they all can
- * be. */
+/* In a batch, before all changes: marks the windows of the site's exits to be patched, if all of
+ * them can be. */
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
-/* The same; and of the functions that it leaves to by tail jumps, as far as those can be known. */
+/* The same, also for the functions to which its tail jumps lead, as far as these are known. */
 void pb_text_want_tails(struct pb_module *m, const struct pb_site *s);
-/* Of the exit whose stub goes on at `from`: whether it is a tail jump, and whether one to a
- * function all of whose returns are hooked. Context: hit path. */
+/* Of the exit whose stub goes on at `from`: whether it is a tail jump, and whether that leads to
+ * a function all of whose returns are hooked. Context: hit path. */
 bool pb_text_is_tail(uint64_t from);
 bool pb_text_tail_returns_on(uint64_t from);
-/* Whether the site's own window is one of those; then it is to be patched as well. */
+/* Whether marked exits need the jump at the site's entry: they lie in its window, or their jump
+ * shares bytes with the entry's. Then the site is to be patched as well. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
-/* Then: adds windows that differ from what was wanted; from the one with index *from
- * up to those before link-time address `to`. keep: those that have a stub are kept
- * patched. In the order of addresses with the sites, the batch needn't be sorted. */
+/* After the marks: adds windows whose text differs from them to the batch, from index *from up to
+ * link-time address `to`. keep: windows that have a stub stay patched. If windows and sites are
+ * added in the order of their addresses, the batch needn't be sorted. */
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep);
-/* As pb_text_look(), of all windows. */
+/* As pb_text_look(), for all windows of exits. */
 void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* spent in commits, for READY */
 
-/* If pc lies in a stub: the original address of the instruction there, or the
- * function's entry while the stub's own code runs (*own = true) or a jump to it
- * in a slot or in between (registers are as at the entry). 0 if not. */
+/* The original address of the instruction whose copy in a stub is at pc. In the stub's own
+ * code (*own = true), and at a jump that leads to the stub from elsewhere than the window:
+ * the window's address, as registers are as they are there. 0: pc is in none of these. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
-/* The other way: where in its stub the displaced instruction at this address
- * lives, if the site is being patched; the stub, if it is a slot. 0 if none. */
+/* The opposite, for a window that is being patched: the address of the copy, in the stub, of
+ * the displaced instruction at pc. At the jump of a slot: the stub. 0: neither. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

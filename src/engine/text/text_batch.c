@@ -14,36 +14,37 @@
  *   slot        PB_HAS_SLOT: the jump from the trampoline slot to the stub stands
  *   patched     PB_HAS_WINDOW: the jump stands in the window
  *
- * One rule makes each order of them safe: a jump stands only while all that it leads to stands.
- * So a stub is executable before any jump leads to it, and is never freed while its module is
- * mapped. A slot is written before the window that jumps to it and given back after it. Of two
- * shared jumps the first, whose displacement is the second's bytes, is written after the second
- * and taken out before it. That is what the parts below are for.
+ * One rule makes any sequence of these states safe: a jump stands only while everything that it
+ * leads to stands. So a stub is executable before any jump leads to it, and is never freed while
+ * its module is mapped. A slot is written before the window that jumps to it, and restored after
+ * that window. Of two shared jumps the first, whose displacement is the second's bytes, is written
+ * after the second and taken out before it. The parts below put this rule into practice.
  *
- * Who waits for whom. At the start there is one thread, and text that the loader has just mapped is
- * run by none: such text is written at once. In live text the owner is the agent's thread, which
- * runs no code of the program and blocks all signals. It waits for a helper (pb_stop_world()).
- * The helper waits until each other thread has stopped, for 20 ms at most, writes, and lets them
- * go. A thread inside dlopen may wait for the text's lock meanwhile, and is stopped there. Neither
- * the owner nor the helper needs anything that a stopped thread holds.
+ * Waiting. At the start there is one thread, and no thread runs text that the loader has just
+ * mapped: such text is written at once. In live text the owner is the agent's thread, which runs no
+ * code of the program and blocks all signals. It waits for a helper (pb_stop_world()). The helper
+ * waits until each other thread has stopped, for 20 ms at most, writes, and lets them go. A thread
+ * inside dlopen may wait for the text's lock meanwhile, and is stopped there. Neither the owner nor
+ * the helper needs anything that a stopped thread holds.
  *
  * What a thread sees. It never runs while bytes are written, so it sees each patch whole. A large
- * part takes several stops, and between stops it may run anywhere: by the rule it finds the state
- * from before or after each patch, both of which are correct code. A thread that was stopped inside
- * bytes that a patch replaces goes on at the copy of its instruction in the stub; at the first byte
- * it stays and takes what is there then. (In a slot the first byte counts as inside, because the
- * slot's jump goes away.) A thread in a stub runs on and leaves it by itself. The kernel's return
- * to a stopped thread serializes its instruction stream, so that it fetches the new bytes.
+ * part takes several stops, and between stops the thread may run anywhere: by the rule it finds the
+ * state from before or after each patch, both of which are correct code. A thread that was stopped
+ * inside bytes that a patch replaces goes on at the copy of its instruction in the stub. If it was
+ * stopped at the first byte it stays there, and executes the new bytes. (In a slot the first byte
+ * counts as inside, because the slot's jump goes away.) A thread in a stub runs on and leaves it by
+ * itself. The kernel's return to a stopped thread serializes its instruction stream, so that the
+ * thread fetches the new bytes.
  *
- * What a signal handler sees. It is code of a thread, so all of this holds for it. The frame below
- * it may hold a program counter inside replaced bytes: the helper searches the stacks for such
- * frames, first asks for another stop, in the hope that the handler returns, and in the end moves
- * the counter (doc/design/text.md, "Stop the world").
+ * What a signal handler sees. A handler runs in a thread, so all of this holds for it. Its signal
+ * frame may hold a program counter inside replaced bytes: the helper searches the stacks for such
+ * frames. It first asks for another stop, in the hope that the handler returns, and in the end
+ * moves the counter (doc/design/text.md, "Stop the world").
  *
- * Failure. Before a part is written, its patches remember the old bytes and how many of them may
- * be in the text (`done`). If a stop can't be had, the parts are taken back in the other order, so
- * that the rule holds on the way back too. If that fails as well, some places keep their new state,
- * and pb_text_look() reads from the text which.
+ * Failure. Before a part is written, each of its patches saves the old bytes; `done` counts the
+ * patches that may be in the text. If the threads can't be stopped, the parts are taken back in
+ * reverse order, so that the rule holds on the way back too. If that fails as well, some places
+ * keep their new state; pb_text_look() finds out from the text which places these are.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>
@@ -70,7 +71,7 @@ enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
 static struct part {
 	struct pb_patch *p;
 	size_t nr, max;
-	size_t done;		/* were written, perhaps */
+	size_t done;		/* how many may have been written */
 } batch[NR_PARTS];
 static int batch_error;
 
@@ -112,7 +113,7 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	memcpy(p->bytes, bytes, len);
 }
 
-/* A slot in padding. When the jump is taken out a thread may stand at it. */
+/* A slot in padding. When its jump is taken out, a thread may be stopped at that jump. */
 static void add_slot(struct part *part, uint64_t slot, const uint8_t *to)
 {
 	size_t nr = part->nr;
@@ -175,14 +176,14 @@ static bool is_second(const struct pb_module *m, const struct pb_site *s)
 	return pb_func_is_second(m->analysis, pb_site_func(m, s));
 }
 
-/* Its jump is the second of two, with a function or an exit before it. */
+/* Whether the site's jump is the second of two, after that of a function or an exit. */
 static bool is_shared(const struct pb_module *m, const struct pb_site *s)
 {
 	return is_second(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
 }
 
-/* The stub of a site that has none yet. Of two that share a jump both get
- * theirs at once, as where it goes is settled then. */
+/* Makes the stub of a site that has none yet. If two sites share a jump, both get their stubs at
+ * once, as the targets of the two jumps are chosen together. */
 static bool make_stub(struct pb_module *m, struct pb_site *s)
 {
 	struct pb_site *first = is_first(m, s) ? s : is_second(m, s) ? s - 1 : NULL;
@@ -227,7 +228,7 @@ static void slot_off(struct pb_module *m, const struct pb_place *p)
 		add_slot(&batch[SLOTS_OFF], m->bias + pb_place_slot(p), pb_recipe_slot(p->recipe));
 }
 
-/* Both of two shared jumps: the first's one byte, and after it the second. */
+/* Two shared jumps in one patch: the first's one byte, and after it the second. */
 static int both_on(const struct pb_place *p, uint64_t window)
 {
 	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN];
@@ -316,7 +317,8 @@ static void set_has(struct pb_site *s, unsigned has)
 		    (has & PB_HAS_SLOT ? FTRACE_FL_SLOT : 0);
 }
 
-/* From plain to patched, as far as it isn't: the stub is made now, the rest joins the batch. */
+/* Takes a site from plain to patched: makes its stub at once, and adds what its text lacks to the
+ * batch. */
 static void change_on(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
@@ -327,7 +329,7 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 
 	if (!s->stub && !make_stub(m, s))
 		return;
-	/* the second of two shared jumps first, or neither */
+	/* of two shared jumps, the second is written first; if it can't be, neither is */
 	if (is_first(m, s)) {
 		pb_text_change(m, s + 1, true);
 		err = pb_text_settled(s + 1, true) ? 0 : -ERANGE;
@@ -346,7 +348,7 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
 	unsigned has = has_of(s);
 
-	/* a second jump stands while its first does, whoever wants that */
+	/* a second jump stays while its first stands, even if no ops selects this site */
 	if ((is_second(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_shared_first_is_on(m, s))
 		return;
 	pb_batch_off(m, &p, &has);
@@ -387,7 +389,7 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 	}
 }
 
-/* Heap sort by address, skipped when they come in order, as they nearly always do. */
+/* Heap sort by address, skipped if the patches are in order, as they nearly always are. */
 static void sift_down(struct pb_patch *p, size_t root, size_t nr)
 {
 	for (size_t child; (child = 2 * root + 1) < nr; root = child) {
@@ -429,7 +431,7 @@ static int write_part(struct part *part, bool live)
 
 	if (!part->nr)
 		return 0;
-	/* nobody runs this text */
+	/* no thread runs this text */
 	if (!live) {
 		part->done = part->nr;
 		return pb_text_poke(part->p, part->nr, -1);
@@ -446,8 +448,8 @@ static void save_old(struct part *part)
 	part->done = 0;
 }
 
-/* Slots in padding whose windows the batch didn't come to: nobody was there, no
- * stop. In code somebody may be. */
+/* Takes back slots in padding whose windows weren't written yet. No thread can be in such a slot,
+ * so no stop is needed. In a slot in code a thread may be. */
 static void take_back_slots(void)
 {
 	const struct part *part = &batch[SLOTS_ON];
@@ -465,7 +467,7 @@ static void take_back_slots(void)
 	}
 }
 
-/* As it was before, as far as the stops can be had. */
+/* Restores the text, as far as the threads can be stopped. */
 static void take_back(bool live)
 {
 	int err = 0;
@@ -474,7 +476,7 @@ static void take_back(bool live)
 	for (int i = NR_PARTS; i-- && !err;) {
 		struct part *part = &batch[i];
 
-		/* a part that the batch didn't come to has none done */
+		/* in a part that wasn't begun `done` is 0 */
 		part->nr = part->done;
 		for (size_t k = 0; k < part->nr; k++)
 			memcpy(part->p[k].bytes, part->p[k].old, part->p[k].len);
@@ -485,7 +487,7 @@ static void take_back(bool live)
 int pb_text_commit(bool live)
 {
 	uint64_t t0 = pb_now_ns();
-	/* stubs become executable before a jump leads there */
+	/* stubs become executable before any jump leads to them */
 	int err = batch_error ? batch_error : pb_stubs_seal();
 
 	/* the way back is prepared before the first byte is written */

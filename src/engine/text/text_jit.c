@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tells debuggers of stubs by gdb's JIT interface. The file of a module's stubs is mapped
- * (text_stubs.c), with symbols and unwind tables; gdb takes it from memory when it attaches, or
- * when it is told (base/debugger.h). Sections of an object in memory have addresses, and symbols
- * are relative to theirs (as with ET_REL): so the headers, and nothing else, are changed here.
+ * Reports stubs to debuggers by gdb's JIT interface. The file of a module's stubs, with symbols and
+ * unwind tables, is mapped (text_stubs.c). gdb reads it from memory when it attaches, or when it is
+ * notified (base/debugger.h). It expects addresses in the section headers of such an object, and
+ * symbols relative to their sections, as in ET_REL. So the headers are changed here, and nothing
+ * else.
  */
 #include <elf.h>
 #include <sys/mman.h>
@@ -22,7 +23,7 @@ static void change_headers(const struct pb_module *m, uint64_t file)
 	eh->e_type = ET_REL;
 	for (unsigned i = PB_STUBS_TEXT; i <= PB_STUBS_EH_FRAME; i++)
 		s[i].sh_addr = file + s[i].sh_offset;
-	/* symbols count from the file's start */
+	/* the file's symbols are relative to its start */
 	s[PB_STUBS_TEXT].sh_addr = file;
 	s[PB_STUBS_TEXT].sh_size = m->stub_file->text + m->stub_file->text_size;
 	s[PB_STUBS_TEXT].sh_type = SHT_NOBITS;
@@ -41,7 +42,7 @@ void pb_jit_announce(struct pb_module *m)
 	uint64_t file = (uint64_t)m->stub_file - PB_STUBS_AT;
 
 	if (pb_sys(SYS_mprotect, file, PB_STUBS_PAGE, PROT_READ | PROT_WRITE))
-		return;	/* a debugger sees less */
+		return;	/* debuggers don't learn of these stubs */
 	change_headers(m, file);
 	pb_sys(SYS_mprotect, file, PB_STUBS_PAGE, PROT_READ);
 	m->jit = &entries[m - pb_modules];

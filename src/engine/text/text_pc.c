@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From program counters in stubs, slots and displaced instructions to those
- * that they stand for, and back. */
+/* Translates program counters in stubs and slots to those of the program's original
+ * instructions, and program counters in displaced instructions to those in stubs. */
 #include "engine/text/text_priv.h"
 #include "abi/stubs.h"
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* A jump, and where its stub is. */
+/* A place with a jump, and where its stub is. */
 struct found {
 	struct pb_place place;
 	uint64_t stub;		/* 0: it has none */
@@ -30,7 +30,7 @@ static struct found of_window(const struct pb_module *m, const struct pb_exit_wi
 	return f ? of_func(m, f) : (struct found){ pb_window_place(m->analysis, w), at, at };
 }
 
-/* The one that has its slot behind `from` and not behind `to`, link-time addresses. */
+/* Finds the place whose slot is after `from` and not after `to` (link-time addresses). */
 static bool find_slot(const struct pb_module *m, uint64_t from, uint64_t to, struct found *found)
 {
 	const struct pb_func *f = pb_analysis_slot_in(m->analysis, from, to);
@@ -53,7 +53,7 @@ bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
 	return is;
 }
 
-/* Does the jump of a slot stand at pc? */
+/* Whether the jump of a slot is at pc. */
 static bool at_slot(const struct pb_module *m, uint64_t pc, struct found *found)
 {
 	return m && m->sites && find_slot(m, pc - m->bias - 1, pc - m->bias, found) &&
@@ -86,7 +86,8 @@ static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t of
 	return NULL;
 }
 
-/* The instruction that stands at `off` in the module's stubs, or the entry. */
+/* The original address of the instruction at `off` in the module's stubs. In a stub's own code:
+ * the address of the stub's window. 0: no stub is there. */
 static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
 {
 	const struct pb_exit_window *w = window_of_stub(m, off);
@@ -124,7 +125,7 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 	return pb_shared_at(pc);
 }
 
-/* The jump whose bytes in a window hold the address, but for the first, or that of a
+/* Finds the jump whose bytes hold the address: in a window, except for the first byte, or in a
  * code slot. */
 static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *found)
 {

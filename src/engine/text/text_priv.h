@@ -12,7 +12,7 @@ static inline bool pb_window_is_patched(const struct pb_module *m, const struct 
 		      pb_place_jump_len(p));
 }
 
-/* Only with via. */
+/* For a place with a slot (p->via) only. */
 static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb_place *p)
 {
 	if (pb_place_in_code(p))
@@ -25,18 +25,19 @@ static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb
 /* text_returns.c: sets where the exits of a new module go. */
 void pb_returns_init(struct pb_module *m);
 
-/* text_stubs.c. The stub's offset, whose code is there then; 0: it can't be had. */
+/* text_stubs.c. Make a stub and return its offset; 0: it can't be made. */
 uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
 uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
-/* Those of all modules become executable. */
+/* Makes the stubs of all modules executable. */
 int pb_stubs_seal(void);
 void pb_stubs_unmap(const struct pb_module *m);
 
-/* text_pc.c: the place that has its slot at this address. */
+/* text_pc.c: finds the place that has its slot at this address. */
 bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
-/* An exit before the site's entry may share its jump: makes the exit's stub, and the places where
- * the two jumps go, once the site's stub is made. False: there is none, or it is refused. */
+/* The jump of an exit right before the site's entry may share bytes with the entry's jump. Once the
+ * site's stub is made, the first of these makes the exit's stub and the targets of the two jumps;
+ * false: there is no such exit, or it is refused. The second: whether the exit's jump stands. */
 bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
@@ -44,26 +45,26 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_SLOT	2u
 
-/* The jump of a place to its stub, whose body stands at `body`; or the program's bytes.
- * -ERANGE; *has says what was added to the batch. */
+/* Add to the batch the jump of a place to its stub, whose body is at `body`, or the program's
+ * bytes. *has: PB_HAS_*, updated. 0 or -ERANGE. */
 int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
 		unsigned *has);
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
 unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
-/* Are the bytes in memory those of the file? */
+/* Whether the bytes in memory are those of the file. */
 bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
 
-/* text_shared.c: two shared jumps. That at `first` has one byte of its own, and the first four of
- * the second jump, right after it, as its displacement. Finds the places where the two can go, and
- * writes jumps there, on to `to` and `second_to`. */
+/* text_shared.c: two shared jumps. The one at `first` has one byte of its own; its displacement is
+ * the first four bytes of the second jump, which is right after it. Finds addresses to which the
+ * two can jump, and writes jumps there that go on to `to` and `second_to`. */
 bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint64_t second_to);
-/* Where the second jump at this address is to go, or 0. */
+/* The target of the second jump at this address, or 0. */
 uint64_t pb_shared_target(uint64_t second);
 /* The address of the shared jump, first or second, that goes to pc; 0: none. */
 uint64_t pb_shared_at(uint64_t pc);
 void pb_shared_remove(const struct pb_module *m);
 
-/* text_jit.c: tells debuggers about all stubs of m, or about none. Context: as
+/* text_jit.c: report all stubs of m to debuggers, or take the report back. Context: as
  * batches. */
 void pb_jit_announce(struct pb_module *m);
 void pb_jit_withdraw(struct pb_module *m);

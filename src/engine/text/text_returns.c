@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Windows of exits: their stubs, and their part of a batch. A window is wanted
- * while one of the functions that are left through it wants its returns hooked.
- * The window of an entry is in the text with its site, whoever wants it.
+ * Windows of exits: their stubs, and their part of a batch. A window is wanted if it
+ * has an exit of a function whose returns are to be hooked. Exits in the window of an
+ * entry are patched with that entry's site.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
@@ -29,7 +29,8 @@ void pb_returns_init(struct pb_module *m)
 	set_words(m->returns, pb_returns_now.ret, pb_returns_now.jump);
 }
 
-/* Nothing is written there: its bytes differ, or no stub can be had. */
+/* Whether the window can be patched. It can't if its bytes differ from the file's or no stub can be
+ * made, for the window itself or for the entry that shares its bytes. */
 static bool usable(const struct pb_module *m, uint32_t window)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -39,7 +40,7 @@ static bool usable(const struct pb_module *m, uint32_t window)
 		f = pb_window_next(m->analysis, w);
 	if (m->exits[window].flags & PB_EXIT_FL_REFUSED)
 		return false;
-	/* what tells its calls itself isn't patched */
+	/* functions whose calls the compiler's hooks report aren't patched */
 	return !f || (f->kind != PB_SITE_CYG &&
 		      !(m->sites[f - pb_analysis_funcs(m->analysis)].flags & FTRACE_FL_REFUSED));
 }
@@ -154,8 +155,9 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* Where the jump of a window of exits goes: if it is the second of two, to the place of those, and
- * the first has its stub from the same moment on; else to its own stub. */
+/* The target of the jump of a window of exits. If it is the second of two shared jumps, the target
+ * is the one that was chosen for both; for a new stub, the first jump's stub is made here, too.
+ * Otherwise the target is the window's own stub. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -176,7 +178,8 @@ static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_ne
 	return to ? to : stub;
 }
 
-/* The second of the two jumps, of a window of exits, stands. */
+/* If the second of two shared jumps is that of a window of exits: adds it to the batch, if it
+ * isn't in the text. False: then the first jump can't be written. */
 static bool second_is_on(struct pb_module *m, uint32_t window)
 {
 	struct pb_exit_site *second = &m->exits[window + 1];
@@ -187,7 +190,8 @@ static bool second_is_on(struct pb_module *m, uint32_t window)
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }
 
-/* The second jump, of the next function's entry or of another window, stands before the first. */
+/* If the window's jump is the first of two: adds the second, of the next function's entry or of
+ * another window, to the batch. False: then the first can't be written. */
 static bool next_is_on(struct pb_module *m, uint32_t window)
 {
 	const struct pb_func *f =

@@ -9,9 +9,9 @@
  *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
- * One displacement settles both targets. So each target is a page of its own, as far from the
- * module as d3 and d2 say. As in map_near(): below it, where only the loader puts things, or at the
- * far end above it, where there is nothing below.
+ * One displacement determines both targets. So each target is in a page of its own, at a distance
+ * from the module that d3 and d2 give. As in map_near() (text_stubs.c), that is below the module,
+ * where only the loader maps files, or, for a module with no room below it, far above it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
@@ -21,13 +21,13 @@
 
 #define PAGE		4096ul
 #define MAX_SHARED	2048
-#define LOW_IMAGE	0x90000000ul	/* nothing as far below as it is far above */
-#define NEAREST		0x10u		/* of d3, d2: a quarter of a gigabyte */
+#define LOW_IMAGE	0x90000000ul	/* modules below this have no room below them */
+#define NEAREST		0x10u		/* in d3 and d2: a quarter of a gigabyte away */
 #define FARTHEST	0x7eu
 
 static struct shared {
 	const struct pb_module *m;	/* NULL: free */
-	uint64_t first;			/* its address; the second is at the next byte */
+	uint64_t first;			/* the first's address; the second is at the next byte */
 	uint64_t target[2];		/* the first's, the second's */
 } table[MAX_SHARED];
 static uint32_t nr_shared;
@@ -42,7 +42,8 @@ static bool in_one_page(uint64_t at)
 	return page_of(at) == page_of(at + PB_JUMP_LEN - 1);
 }
 
-/* The second's displacement whose higher bytes are both d. */
+/* Finds a displacement of the second jump with d as its two higher bytes, so that neither target
+ * crosses the end of a page. */
 static bool place(struct shared *r, uint64_t first, uint32_t d)
 {
 	for (uint32_t d0 = 0; d0 < 16; d0++) {

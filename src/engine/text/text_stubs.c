@@ -6,9 +6,10 @@
  *   sites, returns   headers   code   unwind table, symbols
  *   (front)          the file
  *
- * Where the file lies at the place that its code was made for, a stub is ready as it stands, but
- * for absolute addresses; elsewhere all of it is written anew. A stub may be used once it is made
- * (its displaced bytes are those of the file), and its code runs once the batch has sealed it.
+ * If the file is mapped at the address that its code was made for, a stub is ready as it is, unless
+ * it holds absolute addresses. Otherwise the whole stub is written anew. A stub is made when its
+ * site is first patched, after a check that the bytes to displace are those of the file. It becomes
+ * executable when the batch seals it.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -53,7 +54,7 @@ static bool map_exactly(uint64_t at, uint64_t size, int prot, int flags, int fd)
 	return (uint64_t)p == at;
 }
 
-/* Where files may not be executed, a copy: profilers find no table then. */
+/* Maps a copy, if files may not be mapped executable. Profilers find no unwind table then. */
 static bool copy_file(const struct region *r, uint64_t at)
 {
 	if (!map_exactly(at, r->file, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
@@ -72,7 +73,8 @@ static bool copy_file(const struct region *r, uint64_t at)
 	return true;
 }
 
-/* The file at `at`. Its mapping is executable from the start, which says whether it may be. */
+/* Maps the file at `at`. The mapping is executable from the start, to find out whether that is
+ * allowed. */
 static bool map_region(struct region *r, uint64_t at)
 {
 	if (!map_exactly(at - r->front, r->front, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
@@ -86,7 +88,7 @@ static bool map_region(struct region *r, uint64_t at)
 	return false;
 }
 
-/* Where the file's own place is taken (abi/stubs.h). */
+/* Finds another place for the file if its own is taken (abi/stubs.h). */
 static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 {
 	bool up = lo < PB_STUBS_LOW;
@@ -102,9 +104,9 @@ static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 	return 0;
 }
 
-/* Pages of text that were written would stand in core files, with all of their
- * mapping: debuggers read the file. The first page of an image stays: core files have
- * it of all images, for the build ID. */
+/* A mapping of text of which a page was written would be in core files as a whole. Debuggers don't
+ * need it there, as they read the file. The first page of an image stays: core files have that page
+ * of all images, for the build ID. */
 static void keep_text_from_cores(const struct pb_analysis *a, uint64_t bias)
 {
 	uint64_t image = (bias + a->image_start) & ~(PAGE - 1);
@@ -185,9 +187,10 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 			pb_pages_unmap(at - r.front, r.front + r.file);
 		return "no memory for stubs within reach of it";
 	}
-	/* nobody runs it yet; readers of the list of mappings take it for no data */
+	/* no thread runs it yet. It is "-w-p", so programs that look for data in the list of
+	 * mappings skip it */
 	pb_sys(SYS_mprotect, at + head.text, head.text_size, PROT_WRITE);
-	/* of the file, core files need what differs from it: its headers (text_jit.c) */
+	/* core files need what differs from the file: its headers (text_jit.c), or the copy */
 	pb_pages_dump(at, r.copied ? size : PB_STUBS_PAGE);
 	m->region = at - r.front;
 	m->region_size = r.front + r.file;
@@ -227,7 +230,7 @@ static bool is_ready(const struct pb_module *m, const struct pb_place *p)
 	       (!m->bias || (!has_absolute(p->recipe) && !has_absolute(p->second)));
 }
 
-/* In pages that are executable already: the stub was never run. */
+/* Writes a stub, perhaps to pages that are executable already: no thread has run the stub yet. */
 static bool put(const struct pb_module *m, uint8_t *at, const uint8_t *code, size_t size)
 {
 	if (m->stubs_sealed)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where tail jumps lead. A program that runs at the return of a function which ends by one runs
- * at the return of the function that the jump leads to.
+ * Finds where tail jumps lead. If a function ends by a tail jump, the eBPF program for its return
+ * must run at the return of the function that the jump leads to.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
 #include "base/base.h"
 
-#define DEPTH	64	/* of tail jumps that are followed */
+#define DEPTH	64	/* most tail jumps in a row that are followed */
 
 struct exit {
 	const struct pb_module *m;
@@ -15,7 +15,7 @@ struct exit {
 	const struct pb_window_exit *exit;
 };
 
-/* The exit whose stub's code stands there. */
+/* Finds the exit whose code in a stub is at `from`. */
 static bool find(uint64_t from, struct exit *e)
 {
 	bool own;
@@ -33,8 +33,8 @@ static bool find(uint64_t from, struct exit *e)
 	return false;
 }
 
-/* The address that the displacement in the exit's copy gives, of the last
- * instruction or a JCC; 0: none. */
+/* The address in the displacement of the exit's instruction, which is the last one of its window
+ * or a JCC; 0: it has no displacement. */
 static uint64_t address_in(const struct exit *e)
 {
 	const struct pb_recipe *r = e->place.recipe;
@@ -53,7 +53,7 @@ static bool in_text(const struct pb_module *m, uint64_t address, size_t size)
 	return m && pb_module_at(address) == m && pb_module_at(address + size - 1) == m;
 }
 
-/* A function, or the linker's stub: the function that this leads to at present. */
+/* If `to` is a linker's stub: the function to which the stub leads at present. Otherwise `to`. */
 static uint64_t through_stub(uint64_t to)
 {
 	const struct pb_module *m = pb_module_at(to);
@@ -65,7 +65,7 @@ static uint64_t through_stub(uint64_t to)
 	return word ? *word : to;
 }
 
-/* The function that a tail jump leads to; NULL: that isn't known. */
+/* The function that a tail jump leads to; NULL: not known. */
 static struct pb_site *target(const struct exit *e, struct pb_module **m)
 {
 	const uint8_t *code = pb_recipe_code(e->place.recipe) +
@@ -107,6 +107,7 @@ bool pb_text_tail_returns_on(uint64_t from)
 	return pb_site_exits_itself(s) ? pb_site_returns_on(m, s) : s->flags & FTRACE_FL_ENDS;
 }
 
+/* Asks for the returns of s, and of each function that its tail jumps lead to. */
 static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
 {
 	const uint32_t *window;
