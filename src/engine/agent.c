@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Start of the agent: before any constructor of the program, in its main
- * thread, with nobody else running.
+ * Start of the agent: in the program's main thread, before any constructor of the
+ * program, while no other thread runs.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -74,7 +74,7 @@ static size_t first_length(const char *list)
 	return n;
 }
 
-/* Our library is the first of LD_PRELOAD, or comes after one that must be. */
+/* Our library is the first in LD_PRELOAD, or the second, after a library that must be first. */
 static const char *own_part(const char *list)
 {
 	size_t n = first_length(list);
@@ -96,8 +96,8 @@ static bool read_variables(char **envp, const char **path, const char **preload)
 	return *path && *preload;
 }
 
-/* Our variables out of the program's sight. Until then they show the observer
- * that the image is about to connect. */
+/* Hides our variables from the program. Until then they show the observer that the
+ * image is about to connect. */
 static void remove_variables(char **envp)
 {
 	char **var = find_var(envp, preload_var), *list = *var + sizeof(preload_var) - 1;
@@ -161,7 +161,8 @@ static int agent_thread(void *arg)
 	return 0;
 }
 
-/* Programs are attached before the first tracer, and its text is written with theirs. */
+/* Attaches the eBPF programs. This comes before the first tracer, so that the text of both is
+ * written at once. */
 static bool start_progs(struct pb_session *s)
 {
 	const char *why = "the programs didn't come";
@@ -176,13 +177,14 @@ static bool start_progs(struct pb_session *s)
 	return !err;
 }
 
-/* The connection goes to the thread's own table; the program's has nothing of ours.
- * Without the thread nobody can be served. */
+/* Starts the agent's thread, which takes the connection into its own descriptor table: the
+ * program's table has no descriptor of ours. Without the thread, control files can't be
+ * written or read while the program runs. */
 static void start_thread(void)
 {
 	long tid = pb_aside_stay(agent_thread, NULL, session.wire.fd);
 
-	/* closed in this thread's table only: not the session's, which goes on */
+	/* closes the descriptor in this thread's table only: the session goes on */
 	pb_sys(SYS_close, session.wire.fd);
 	if (pb_sys_failed(tid))
 		return;
@@ -190,8 +192,8 @@ static void start_thread(void)
 	pb_creds_start();
 }
 
-/* The agent's own text first; then compiled-in calls become nops, the engine's own replacements
- * go in. */
+/* Links the hit path's text, turns compiled-in calls into nops, and then writes the engine's own
+ * replacements. */
 static void prepare_text(const char *path)
 {
 	pb_hot_link_tls();

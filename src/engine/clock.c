@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The time in records: the TSC, or one frozen number. --clock=none freezes it at the start. A
- * clock that is turned off later freezes, so that the records of a chunk stay ordered. Where the
- * program forbids reading the TSC the clock freezes for good.
+ * The time in records: the TSC, or one frozen number. --clock=none freezes the clock at 0 from the
+ * start. A clock that is turned off later freezes at that moment, so that the records of a chunk
+ * stay ordered. If the program forbids reading the TSC, the clock freezes for good.
  */
 #include "engine/clock.h"
 #include "arch/arch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The time that records have. Context: any, also the hit path. */
+/* The time in records. Context: any, also the hit path. */
 #ifndef PB_ENGINE_CLOCK_H
 #define PB_ENGINE_CLOCK_H
 #include <stdbool.h>
@@ -10,8 +10,8 @@ extern uint64_t pb_frozen_clock;
 
 uint64_t pb_clock(void);
 uint64_t pb_clock_ticks(void);	/* the TSC also with --clock=none; 0: it mustn't be read */
-/* trace_clock. none: from the start records have no time. If it comes later (live), they have the
- * time of that moment from then on, as those that are there have one. */
+/* Sets trace_clock. none at the start: records have no time. none later (live): from then on all
+ * records have the time of that moment, as earlier records have times. */
 void pb_clock_set(bool none, bool live);
 /* Reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
 void pb_clock_freeze(void);

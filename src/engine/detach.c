@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In this order, each step tried until it succeeds:
+ * Detaches in four steps. Each is tried until it succeeds:
  *
- *   1  no tracer: the text of traced functions is the file's, nobody new comes
- *      to a stub
- *   2  under stops, until no thread stands in a stub or in code of ours; under the
- *      last one the kernel gets the program's signal handlers
- *   3  the text of what was replaced (sigaction, exec, the loader's hook)
- *   4  the compiled-in calls
+ *   1  remove the tracers: the text of traced functions is the file's again, and no
+ *      thread enters a stub any more
+ *   2  stop the threads, until none is in a stub or in the agent's code; during the
+ *      last stop the kernel gets the program's signal handlers back
+ *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)
+ *   4  restore the compiled-in calls
  */
 #include "engine/detach.h"
 #include "arch/arch.h"
@@ -25,9 +25,9 @@
 #define FIRST_PAUSE_NS	1000000ull
 #define LAST_PAUSE_NS	10000000000ull
 #define SLICE_NS	20000000ull
-#define RUN_OUT_STOPS	16		/* a minute; who is in our code then stays there */
+#define RUN_OUT_STOPS	16		/* a minute; a thread still in our code then stays there */
 
-static bool may_wait;		/* for threads in our code */
+static bool may_wait;		/* for threads to leave our code */
 static bool finished;
 
 static bool in_our_code(uint64_t pc)
@@ -35,7 +35,7 @@ static bool in_our_code(uint64_t pc)
 	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
 }
 
-/* Under the stop, by the agent's thread. */
+/* Called by the agent's thread while the other threads are stopped; nr are in our code. */
 static int at_stop(const struct pb_stopped *at, size_t nr)
 {
 	finished = !nr || !may_wait;
@@ -44,8 +44,8 @@ static int at_stop(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* Returns how long the next pause is. A thread that changes its credentials waits
- * for this one, so the pause has slices. */
+/* Sleeps, and returns how long the next pause is. A thread that changes its credentials
+ * waits for the agent's thread, so the pause is cut into slices. */
 static uint64_t pause_for(uint64_t ns)
 {
 	for (uint64_t left = ns; left;) {
@@ -59,8 +59,8 @@ static uint64_t pause_for(uint64_t ns)
 	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
 
-/* Without the text's lock, as no text is written: who dlopens would wait for it,
- * in our code. */
+/* Doesn't take the text's lock, as no text is written: a thread in dlopen would wait for
+ * that lock in our code. */
 static int run_out_of_our_code(void)
 {
 	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };
@@ -118,7 +118,7 @@ void pb_detach(void)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 	};
 
-	/* before the program may take the signals that they need */
+	/* loads that may fault need signals that the program may take after this */
 	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);

@@ -2,7 +2,7 @@
 /*
  * Reading and writing the control files of the agent, for the recorder's messages and the options
  * at the start. The table of abi/control_files.h has names and limits; here each row gets its
- * owner's functions. A read generates the whole text, and a window of it is kept.
+ * owner's functions. A read generates the whole text, and keeps the window that was asked for.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>

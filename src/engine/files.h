@@ -19,7 +19,7 @@ struct pb_seq {
 void pb_seq_puts(struct pb_seq *s, const char *text);
 void pb_seq_putn(struct pb_seq *s, const char *text, size_t n);
 void pb_seq_u64(struct pb_seq *s, uint64_t v);
-/* Nothing written further is seen: generators may stop. */
+/* The window is full: generators may stop. */
 static inline bool pb_seq_full(const struct pb_seq *s)
 {
 	return s->used == s->size;
@@ -29,26 +29,26 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 extern const char *pb_file_error;
 
 /*
- * A file is two functions, or, where its type is NUMBER, a word: reading and checking, by its
- * row in abi/control_files.h, are done here. live: the program runs already.
+ * A file is two functions. If its type is NUMBER it is a word instead: files.c reads it, and checks
+ * writes by the file's row in abi/control_files.h. live: the program runs already.
  */
 struct pb_file {
 	void (*read)(struct pb_seq *s);
 	/* text: NUL-terminated, white space at the end stripped. append: >>. 0 or -errno. */
 	int (*write)(char *text, bool append, bool live);
 	uint32_t *word;
-	/* The word has its new value; may be NULL. 0, or -errno: it gets `before` back, and this
-	 * is called once more. */
+	/* Called when the word has its new value; may be NULL. 0 or -errno. After an error the
+	 * word is set back to `before`, and the function is called once more. */
 	int (*changed)(uint32_t before, bool live);
 };
 void pb_file_register(enum pb_control_file id, const struct pb_file *file);
 
-/* By path below tracing/. read: bytes or -errno; write: 0 or -errno. */
+/* path: below tracing/. read: bytes or -errno; write: 0 or -errno. */
 long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset);
 int pb_file_write(const char *path, char *text, bool append, bool live);
 
 /* Calls fn for each word of text (split at white space; modified). */
 int pb_each_word(char *text, int (*fn)(char *word, void *arg), void *arg);
-/* Memory that is never freed: patterns and names. NULL: none left. */
+/* Memory that is never freed, for patterns and names. NULL: none is left. */
 void *pb_arena_alloc(size_t size);
 #endif

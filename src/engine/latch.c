@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The switch that ends tracing when the agent finds itself broken. It sets the limit of depth to 0,
- * which the hit path compares anyway, and leaves the reason in the ring. It is never switched back.
+ * Ends tracing when the agent finds itself broken. It sets the limit of depth, which the hit path
+ * compares anyway, to 0, and leaves the reason in the ring. It is never undone.
  */
 #include "base/base.h"
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In the target nothing ever exits. A fault of ours turns tracing off for good:
- * every hit goes straight to its function's body, calls that are open return
- * as they would. The reason is told in the ring. Context: any.
+ * The agent never ends the program. If it finds itself broken, it turns tracing off
+ * for good: every hit goes straight to its function's body, and open calls return
+ * as they would without the agent. The ring has the reason. Context: any.
  */
 #ifndef PB_ENGINE_LATCH_H
 #define PB_ENGINE_LATCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The two states in which the agent traces nothing more. latch.c sets the first, the agent's
- * leave-taking (detach.c) the second; neither is taken back. Context: any.
+ * The two states in which the agent traces nothing any more. latch.c sets the first, detach.c the
+ * second; neither is taken back. Context: any.
  */
 #ifndef PB_ENGINE_LATCHED_H
 #define PB_ENGINE_LATCHED_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The two tracers, function and function_graph, and the control files of tracing: which tracer
- * runs, which functions it filters, its limits of depth, time and size, its clock. A write sets a
- * variable or a filter, and then updates all sites once.
+ * The two tracers, function and function_graph, and the control files of tracing. These select the
+ * tracer that runs, its functions, its limits of depth, time and size, and its clock. A write sets
+ * a variable or a filter, and then updates all sites once.
  */
 #include <asm/errno.h>
 #include "engine/tracer.h"
@@ -43,7 +43,8 @@ static uint64_t function_trampoline(struct pb_module *m, struct pb_site *site)
 	return (uint64_t)pb_function;
 }
 
-/* The compiler's hooks tell the returns of their functions. */
+/* Whether the ends of the site's calls are seen. Of instrumented functions the compiler's hooks
+ * report them. */
 static bool returns_are_hooked(struct pb_module *m, const struct pb_site *site)
 {
 	if (!pb_site_exits_itself(site))
@@ -92,8 +93,8 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "nop", NULL },
 };
 
-/* Where exits lead. They stay patched as long as a function wants it, and lead to idle code while
- * nobody wants returns. Before entries open calls; after they did the last time. */
+/* Sets where the exits' stubs lead: to idle code while neither the graph tracer nor an eBPF program
+ * uses returns. Called before entries open calls, or after they have stopped to. */
 static void apply_returns(const struct ftrace_ops *tracer)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;
@@ -139,7 +140,7 @@ static void read_current_tracer(struct pb_seq *s)
 	pb_seq_puts(s, "\n");
 }
 
-/* -EAGAIN in words. */
+/* Sets the message for -EAGAIN. */
 static int explained(int err)
 {
 	static char text[160];
@@ -161,7 +162,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 
 		if (!pb_streq(tracers[i].name, text))
 			continue;
-		/* the new one's calls and the former one's have their returns */
+		/* returns are hooked as long as either tracer opens calls */
 		if (tracers[i].ops == &graph_ops || current != &graph_ops)
 			apply_returns(tracers[i].ops);
 		apply_depth(tracers[i].ops ? tracers[i].ops : current);
@@ -177,7 +178,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 	return -EINVAL;
 }
 
-/* set_ftrace_filter and kin: one hash for both tracers. */
+/* set_ftrace_filter and set_ftrace_notrace: both tracers have the same hashes. */
 static void read_filter(struct pb_seq *s)
 {
 	pb_hash_show(&graph_ops.filter, s, "#### all functions enabled ####\n");
@@ -193,7 +194,7 @@ static int update_if_tracing(bool live)
 	return current ? pb_ftrace_update(live) : 0;
 }
 
-/* What follows from the hashes. */
+/* Brings everything that depends on the hashes up to date. */
 static void share_hashes(void)
 {
 	function_ops.filter = graph_ops.filter;
@@ -276,7 +277,8 @@ static void read_number(struct pb_seq *s, uint64_t v)
 	pb_seq_puts(s, "\n");
 }
 
-/* The handlers without a clock don't look at pb_max_depth: others take their place. */
+/* The handlers without a clock don't look at pb_max_depth. If there is a limit, or tracing is off,
+ * sites need other handlers. */
 static int change_handlers(bool live)
 {
 	return pb_no_clock == PB_CLOCK_NONE ? explained(update_if_tracing(live)) : 0;
@@ -343,7 +345,7 @@ static void read_thresh(struct pb_seq *s)
 	read_number(s, thresh_us);
 }
 
-/* Microseconds, as the kernel's; a decimal fraction is taken too. */
+/* In microseconds, as in the kernel; a decimal fraction is accepted, too. */
 static int write_thresh(char *text, bool append, bool live)
 {
 	uint64_t us, ns = 0, scale = 100;
@@ -371,7 +373,7 @@ static int write_thresh(char *text, bool append, bool live)
 	return update_if_tracing(live);
 }
 
-/* All but none are stamped with the TSC; readers convert. */
+/* With every clock but none, records have the TSC; readers convert it. */
 static const char *const clocks[] = {
 	"x86-tsc", "local", "global", "perf", "mono", "mono_raw", "boot", "uptime", "none",
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The function and function_graph tracers, and the control files that steer
- * them. Context: start. */
+/* The function and function_graph tracers, and their control files.
+ * Context: start. */
 #ifndef PB_ENGINE_TRACER_H
 #define PB_ENGINE_TRACER_H
 void pb_tracer_register_files(void);
-/* Programs have been attached, perhaps at returns. */
+/* eBPF programs have been attached, perhaps at returns. */
 void pb_tracer_programs(void);
 #endif

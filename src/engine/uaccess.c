@@ -22,8 +22,8 @@
 #endif
 
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
-uint64_t pb_frame_room = 16384;	/* where the kernel doesn't say: more than any processor's */
-static bool on;				/* a child of fork has the same dispositions */
+uint64_t pb_frame_room = 16384;	/* if the kernel doesn't say: more than any processor needs */
+static bool on;				/* a forked child keeps it, with the dispositions */
 static bool never;
 
 bool pb_reads_on(void)
@@ -32,7 +32,7 @@ bool pb_reads_on(void)
 		return false;
 	pb_frame_room = pb_auxv(AT_MINSIGSTKSZ, pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
-	/* the same has been made sure of */
+	/* for reads it is made sure that the program installs no handler past sigaction */
 	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -47,7 +47,7 @@ bool pb_reads_off(void)
 	never = true;
 	__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
-	/* who was left by a jump counts for ever */
+	/* a section that a handler left by a jump counts for ever */
 	for (int i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++) {
 		if (i == WAIT_TURNS)
 			return false;
@@ -56,8 +56,8 @@ bool pb_reads_off(void)
 	return true;
 }
 
-/* glibc has moments in which it blocks all signals unseen, and calls its own
- * functions in them. */
+/* Whether it is a function of glibc. glibc sometimes blocks all signals unseen, and then
+ * calls its own functions. */
 static bool of_libc(uint32_t site)
 {
 	if (site == PB_SITE_PROGRAM)
@@ -79,7 +79,8 @@ static bool has_room(const struct pb_hit *h)
 	       h->slot - s->lo >= s->guard + pb_frame_room;
 }
 
-/* Behind it libc blocks all signals and may call the program's free(). */
+/* Whether the thread's start routine still runs. After it, libc blocks all signals and may call
+ * the program's free(). */
 static bool routine_runs(void)
 {
 	const struct pb_unblocked *u = &pb_unblocked;
@@ -87,8 +88,8 @@ static bool routine_runs(void)
 	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
 }
 
-/* A hit further up on the same stack, or on another one: it is over. (Who changes stacks in a
- * handler sets a mask, and is noticed.) */
+/* Whether no handler is known to run. A handler is over if a hit is further up on the same stack,
+ * or on another stack. (A handler that changes stacks sets a mask, which is noticed.) */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;
@@ -101,12 +102,12 @@ void pb_unblocked_in_handler(uint64_t slot)
 	struct pb_thread *t = pb_tls;
 	struct pb_hit h = { slot, PB_SITE_PROGRAM, t->stack };
 
-	/* the outermost one's end is what counts */
+	/* of nested handlers, the end of the outermost one counts */
 	if (!t->top || handler_is_over(&h))
 		pb_unblocked.handler = slot;
 }
 
-/* After handlers it has to ask: their ends are not seen. */
+/* After a handler the kernel is asked for the mask, as the end of a handler isn't seen. */
 static bool is_known(const struct pb_hit *h)
 {
 	uint64_t mask = ~0ul;
@@ -167,7 +168,7 @@ static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, ui
 	return is_lasting_data(from, n);
 }
 
-/* By whole words: one lies in one page. */
+/* Loads whole words: an aligned word lies in one page. */
 static int copy_faulting(uint8_t *to, uint64_t from, size_t n)
 {
 	int err = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading the program's memory where it may be gone, without a system call and
+ * Reading memory of the program that may be unmapped, without a system call and
  * without ending the program. doc/design/reads.md.
  *
  * All functions: context hit path, unless said.
@@ -13,49 +13,50 @@
 #include "engine/sandbox.h"
 #include "engine/graph/thread.h"
 
-/* Where the engine stands when it wants to read. */
+/* The hit, or the call of an engine's function, during which the engine reads. */
 struct pb_hit {
 	uint64_t slot;		/* of the call that was hit, or in the present frame */
 	uint32_t site;		/* its function */
 	const struct pb_stack *stack;	/* that holds the slot */
 };
-#define PB_SITE_PROGRAM	(~0u)	/* none: a function of the engine's that the program called */
+#define PB_SITE_PROGRAM	(~0u)	/* no site: the program called a function of the engine */
 
-/* Between the first two a load may fault (pb_fault_load()); end only after true. A
- * handler that leaves between them for good does no harm. */
+/* Between pb_reads_begin(), if it returns true, and pb_reads_end() a load may fault
+ * (pb_fault_load()). A handler may interrupt such a section and leave it by a jump.
+ * pb_may_read(): whether such a section could begin. */
 bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h);
 void pb_reads_end(void);
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
 
-/* 0, -EFAULT: nothing is mapped there, -EACCES: it can't be read now, -EPERM:
+/* 0; -EFAULT: nothing is mapped there; -EACCES: it can't be read now; -EPERM:
  * not tried, as a fault might end the program. */
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
 
-/* What this thread knows of its mask. Whoever takes knowledge away does it
- * before the mask changes, whoever gives it does it after. */
+/* What is known of this thread's signal mask. If a change may block the signals, `known` is
+ * cleared before it; otherwise `known` is set after it. */
 struct pb_unblocked {
-	/* where its routine's return address stands, and that address: when it ended
-	 * something else stands there; 0: it never knows */
+	/* Where the return address of the thread's start routine is. Once the routine has
+	 * returned, the slot holds another value than ret. 0: nothing is ever known. */
 	uint64_t slot;
 	uint64_t known;		/* neither SIGSEGV nor SIGBUS is blocked */
 	uint64_t ret;
 	uint64_t handler;	/* the slot of a handler that was entered, and may run; or 0 */
 };
-/* A handler is about to be entered, and nothing of ours will see its end. */
+/* A handler is about to be entered, and no code of ours will see its end. */
 void pb_unblocked_in_handler(uint64_t slot);
 #define PB_MAIN_THREAD	1ul	/* in slot: no routine that ends */
 extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 
 #define PB_FAULT_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1))	/* SIGSEGV, SIGBUS */
 
-/* Both signals come to our handlers from now on. False: reads were turned off
- * before. Context: start. */
+/* From here on our handlers get SIGSEGV and SIGBUS, so loads may fault. False: reads were
+ * turned off before. Context: start. */
 bool pb_reads_on(void);
-/* What a signal frame and its handlers may take of a stack. */
+/* The bytes of a stack that a signal frame and our handler may need. */
 extern uint64_t pb_frame_room;
-/* No load may fault any more, for good; waits for those that are under way.
- * False: one may still be. Context: any but the hit path. */
+/* Turns reads off for good: no further load may fault. Waits for loads that are under way.
+ * False: one may still be under way. Context: any but the hit path. */
 bool pb_reads_off(void);
 bool pb_reads_are_on(void);
 #endif

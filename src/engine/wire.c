@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Messages to and from the recorder over a non-blocking socket. Each wait is cut into slices of 10
- * ms with a look at the recorder's heartbeat after each: waiting goes on while the recorder lives,
- * and ends soon after it dies, hangs or is stopped.
+ * ms. After each slice it looks at the recorder's heartbeat: waiting goes on while the recorder
+ * lives, and ends soon after it dies, hangs or is stopped.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 
 #define SLICE_NS	10000000ull	/* between two looks at the heartbeat */
 #define RETRY_NS	2000000ull	/* a full backlog can't be polled */
-#define SUSPENDED_NS	100000000ull	/* a slice that took so long: we were stopped too */
-#define FRESH_NS	100000000ull	/* a heartbeat not older than that is a live recorder's */
+#define SUSPENDED_NS	100000000ull	/* if a slice took this long, we were stopped, too */
+#define FRESH_NS	100000000ull	/* a recorder with a younger heartbeat is alive */
 
 bool pb_recording_ended(void)
 {
@@ -44,9 +44,9 @@ static int give_up(struct pb_wire *w)
 	return -ETIMEDOUT;
 }
 
-/* Whether it makes sense to wait on; spent: since the last look. Where the whole
- * group was stopped and goes on (a terminal's job), the recorder had no time to
- * beat either: such a slice counts as one of the usual length. */
+/* Whether it makes sense to wait on. spent: the time since the last look. If the whole
+ * process group was stopped and goes on (a terminal's job), the recorder had no time to
+ * send a heartbeat either: such a slice counts as one of the usual length. */
 static bool may_wait(struct pb_wire *w, uint64_t spent)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
@@ -64,8 +64,9 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 	return w->silent_ns < PB_PATIENCE_NS;
 }
 
-/* It was silent for too long, but had no processor, or waited for a disk. (It may also work in one
- * thread while the one that has to answer hangs; then this ends by time.) */
+/* Whether the recorder was silent for too long because it had no processor, or waited for a disk.
+ * (One of its threads may also work while the thread that has to answer hangs; so PB_STARVED_NS
+ * limits this.) */
 static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
@@ -110,7 +111,7 @@ static int wait_idle(struct pb_wire *w, short events)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Until there may be events on fd, for a slice at most. */
+/* Waits until there may be events on fd, for a slice at most. */
 static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 {
 	uint64_t left = w->silent_ns < PB_PATIENCE_NS ? PB_PATIENCE_NS - w->silent_ns : slice_ns;
@@ -144,8 +145,8 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	fd = pb_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (pb_sys_failed(fd))
 		return (int)fd;
-	/* out of the program's way, where the table is its own: it may count on low
-	 * numbers */
+	/* The descriptor may be in the program's own table. The program may rely on low
+	 * numbers, so it gets a high one. */
 	high = pb_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
 	if (!pb_sys_failed(high)) {
 		pb_sys(SYS_close, fd);
@@ -252,7 +253,8 @@ bool pb_wire_missed(const struct pb_wire *w)
 	return w->gave_up && !pb_recording_ended();
 }
 
-/* Clocks of two time namespaces differ: then each exec waits for a heartbeat. */
+/* If the recorder is in another time namespace the clocks differ, and each exec waits for a
+ * heartbeat. */
 bool pb_recorder_lives(void)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's socket to the recorder. The descriptor never blocks; each wait lasts as long as the
+ * The agent's socket to the recorder. The descriptor never blocks. Each wait lasts as long as the
  * recorder shows that it lives, and PB_PATIENCE_NS more. A recorder that works for seconds goes on
- * beating (pb_ring.heartbeat), a stopped or killed one doesn't. On a busy machine one that works
- * may be without a processor for longer than that: then one of its threads is runnable. The first
- * engine that gives up leaves the heartbeat in the ring, and no other waits again before it moves.
+ * sending heartbeats (pb_ring.heartbeat); a stopped or killed recorder doesn't. On a busy machine a
+ * recorder that works may have no processor for longer than that; then one of its threads is
+ * runnable. The first agent that gives up notes the last heartbeat in the ring, and no agent waits
+ * again before there is another one.
  *
  * Context: start, the loader's hook, the agent's thread; functions for exec may also be called by a
  * vfork child. All return 0 or -errno.
@@ -23,10 +24,10 @@
 struct pb_wire {
 	int fd;			/* -1: closed */
 	bool gave_up;		/* for good: nothing is sent, nothing comes */
-	uint64_t beat;		/* the last heartbeat */
-	uint64_t silent_ns;	/* waited without another one */
+	uint64_t beat;		/* the last heartbeat that was seen */
+	uint64_t silent_ns;	/* time waited since then */
 	uint32_t recorder;	/* its process; 0: unknown */
-	/* Not NULL: waits for ever, and calls this each PB_WIRE_IDLE_MS. */
+	/* If not NULL, waits have no end, and this is called every PB_WIRE_IDLE_MS. */
 	void (*idle)(void);
 	uint8_t *buffer;	/* PB_WIRE_BUFFER bytes, for one message */
 };
@@ -35,16 +36,15 @@ int pb_wire_connect(struct pb_wire *w, const char *path);
 void pb_wire_close(struct pb_wire *w);
 int pb_wire_send(struct pb_wire *w, uint32_t type, const void *a, size_t na, const void *b,
 		 size_t nb);
-/* The message's type, its body in the buffer after the head; *fd: what came with
- * it, or -1. */
+/* Returns the message's type; its body is in the buffer after the head. *fd: the descriptor
+ * that came with it, or -1. */
 int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len);
 
-/* What was asked for isn't traced, as the recorder gave no sign; not because the
- * recording has ended. */
+/* The recorder gave no sign of life, although the recording hasn't ended: so the image or
+ * module isn't traced. */
 bool pb_wire_missed(const struct pb_wire *w);
 
-/* Whether the recorder lives, as far as the ring says; an exec may wait for its
- * next heartbeat. */
+/* Whether the recorder lives, by its heartbeat in the ring. May wait for the next heartbeat. */
 bool pb_recorder_lives(void);
 bool pb_recording_ended(void);
 #endif
