@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A writer's change of chunks. An *activation* is one call of this code; a
- * signal handler may interrupt it at any instruction, run others to their end,
- * and then return to it or leave it for ever by a jump (longjmp, an exception,
- * cancellation). So no activation leaves anything undone that only it could
- * finish:
+ * A writer's change of chunks. An *activation* is one call of this code. A
+ * signal handler may interrupt it at any instruction and run other activations to
+ * their end. Then the handler may return to it, or leave it for ever by a jump
+ * (longjmp, an exception, cancellation). So no activation may leave work that only
+ * it could finish:
  *
  *   pos       decides which chunk is in force: pb_chunk_of(pos). It moves from a
- *             full chunk to the next one by one cmpxchg; the activation that
- *             loses it gives its chunk back.
+ *             full chunk to the next one by one cmpxchg. An activation whose
+ *             cmpxchg fails gives its chunk back.
  *   taken     names the chunk that an activation has taken and is filling, with
- *             the activation's place on the thread's own stack. A later one that
- *             stands at or above that place takes the chunk over: the former is
- *             gone. There is one such word; a nested activation goes without.
+ *             the activation's place on the thread's own stack. If another one
+ *             runs later at or above that place, the former is gone, and the
+ *             other takes the chunk over. There is only one such word: a nested
+ *             activation doesn't note its chunk.
  *   left[]    the full chunk is entered before pos moves. Once pos is elsewhere,
  *             any activation hands it over (tidy()).
  *   base,     follow from pos; base is 0 and leaf is pb_no_leaf while they
  *   leaf      change, and any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. A chunk in which one of them
- *             may still fill a hole is HELD until it has gone on, or is seen to
- *             be gone: its thread hits again at or above the handler's frame on
- *             its own stack.
+ *             may still fill a hole is HELD until that code has gone on, or is
+ *             gone. It is gone when the thread hits again at or above the
+ *             handler's frame on the thread's own stack.
  *
- * A jump that comes between the removal from left[] and the change to FULL, or
- * out of a nested activation before pos moves, leaves a chunk OPEN or TAKEN. It is
- * drained, or free, when the thread or the session ends: nothing of it is lost.
+ * If a handler jumps away between the removal from left[] and the change to FULL,
+ * or out of a nested activation before pos moves, a chunk stays OPEN or TAKEN. It is
+ * drained or freed when the thread or the session ends, so nothing of it is lost.
  *
  * Header and data are written while the chunk is TAKEN. Once it is OPEN it may come
  * into force; until then it holds no more than `used` says.
@@ -48,8 +49,9 @@ static uint64_t *words_at(uint64_t chunk, uint64_t offset)
 	return (uint64_t *)(chunk + offset);
 }
 
-/* The chunk is reserved to its limit. If its last words aren't written, a mark in its last
- * word of all, which no record reaches, shows a reader that they were reserved. */
+/* For a chunk that is reserved to its limit. If the last words before the limit aren't
+ * written, stores a PAD in the chunk's very last word, which no record reaches. It shows a
+ * reader that those words were reserved. */
 static void mark_end(const struct pb_writer *w, uint64_t chunk)
 {
 	const uint64_t *end = words_at(chunk, PB_CHUNK_LIMIT);
@@ -90,8 +92,8 @@ uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 	mark_reserved(w);
 	if (on_own_stack(w, sp))
 		p.limit = on_own_stack(w, slot) ? slot : sp - PB_RED_ZONE;
-	/* the place first: a nested handler takes the next one. Until it is filled it
-	 * has no limit. */
+	/* count the element first, so that a nested handler takes the next one. Until it
+	 * is filled its limit is PB_NO_LIMIT. */
 	nr = pb_xadd_local(&w->nr_pending, 1);
 	if (nr < PB_WRITER_PENDING)
 		w->pending[nr] = p;
@@ -112,13 +114,13 @@ static void forget_pending(struct pb_writer *w, uint64_t from)
 
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 {
-	/* in a child of a fork in the handler there is nothing of it */
+	/* if the handler forked, the child's list is empty */
 	if (nr < w->nr_pending)
 		forget_pending(w, nr);
 }
 
-/* Drops those that this hit shows to be gone. They are nested: with one go all
- * that came after it. */
+/* Drops the interrupted code that this hit shows to be gone. Interruptions are nested:
+ * if one is gone, so are all after it. */
 static void prune_pending(struct pb_writer *w)
 {
 	if (pb_likely(!w->nr_pending) || !on_own_stack(w, w->slot))
@@ -133,7 +135,7 @@ static void prune_pending(struct pb_writer *w)
 
 /* --- holes ----------------------------------------------------------------- */
 
-/* None of n words is zero: the usual chunk, looked at as fast as it can be read. */
+/* Is none of n words zero? Most chunks pass this check, as fast as they can be read. */
 static bool no_zero(const uint64_t *p, uint32_t n)
 {
 	const uint64_t *end = p + n;
@@ -148,7 +150,7 @@ static bool no_zero(const uint64_t *p, uint32_t n)
 	return true;
 }
 
-/* Each of n words' records begins with a word that isn't zero, and is done. */
+/* Does each record in n words begin with a word that is neither zero nor UNDONE? */
 static bool no_hole(const uint64_t *data, uint32_t n)
 {
 	for (uint32_t i = 0; i < n;) {
@@ -162,7 +164,7 @@ static bool no_hole(const uint64_t *data, uint32_t n)
 	return true;
 }
 
-/* Words of the list of open calls, whose starts may be zeros. */
+/* The number of words of the list of open calls. Its start times may be zero. */
 static uint32_t listed(const uint64_t *data)
 {
 	uint16_t head = (uint16_t)pb_ext_record(OPEN, 0, 0);
@@ -173,9 +175,9 @@ static uint32_t listed(const uint64_t *data)
 	return n;
 }
 
-/* No record is missing. A chunk that is left was reserved to its limit: less is a
- * hole at its end. After the limit no record begins. Records that are undone show only
- * where `walk` is set. */
+/* Is no record missing in a chunk that is left? Such a chunk was reserved to its limit,
+ * so if its data ends before the limit, there is a hole at the end. After the limit no
+ * record begins. UNDONE records are only found if `walk` is set. */
 static bool is_whole(const struct pb_chunk *c, bool walk)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -187,8 +189,8 @@ static bool is_whole(const struct pb_chunk *c, bool walk)
 				      no_hole(data + from, LIMIT_WORDS - from));
 }
 
-/* Whether interrupted code may still write into the chunk: a record, if there is a
- * hole, or the open leaf in the header. */
+/* May interrupted code still write into the chunk? It can fill a hole, or set the open
+ * leaf in the header. */
 static bool must_hold(const struct pb_writer *w, const struct pb_chunk *c)
 {
 	if (pb_likely(!w->nr_pending && !pb_ring_unseen))
@@ -254,8 +256,8 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
-/* Hands over what was left. It leaves left[] first: an
- * activation or a handler that interrupts it, is the only one to hand it over. */
+/* Hands over chunks that were left. The cmpxchg that removes a chunk from left[] lets only
+ * one activation hand it over: this one, or one of a handler that interrupts it. */
 static void tidy(struct pb_writer *w)
 {
 	prune_pending(w);
@@ -276,8 +278,8 @@ static void tidy(struct pb_writer *w)
 
 /* --- the next chunk -------------------------------------------------------- */
 
-/* The place of this activation on the thread's own stack, in words from its end;
- * all ones: it is elsewhere. */
+/* The place of this activation on the thread's own stack, in words from the stack's
+ * upper end. All ones: it is on another stack. */
 static uint32_t place(const struct pb_writer *w)
 {
 	uint64_t words = (w->own_hi - w->slot) / 8;
@@ -291,7 +293,7 @@ static void give_back(const struct pb_writer *w, struct pb_chunk *c)
 		change_own(w, c, PB_CHUNK_TAKEN, PB_CHUNK_FREE);
 }
 
-/* A chunk that an activation took which is gone; NULL if there is none. */
+/* Takes over the chunk that an activation had taken before a jump ended it. NULL: none. */
 static struct pb_chunk *take_over(struct pb_writer *w)
 {
 	uint64_t taken = w->taken;
@@ -305,7 +307,7 @@ static struct pb_chunk *take_over(struct pb_writer *w)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 		return NULL;
 	}
-	/* live code that a handler interrupted stands more than a red zone above us */
+	/* interrupted code that is still live is more than a red zone above this place */
 	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
 	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))
@@ -327,7 +329,7 @@ static struct pb_chunk *take(struct pb_writer *w)
 	return c;
 }
 
-/* It isn't `taken` any more: it is in force, or given back. */
+/* Clears `taken` if it names c, which is in force or given back. */
 static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 {
 	uint64_t taken = w->taken;
@@ -336,14 +338,16 @@ static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 }
 
-/* A full chunk is left once only, for the one with the next number: a chunk that a
- * handler's takes the place of, or that a handler left by a jump, leaves no gap. */
+/* The number of the chunk that follows `full`. A full chunk is left only once. So there
+ * is no gap if a chunk never comes into force, because a handler's takes its place or
+ * the handler jumps away. */
 static uint64_t next_number(const struct pb_writer *w, uint64_t full)
 {
 	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
 }
 
-/* The chunk is left alone if it isn't w's (pb_change_owns()). */
+/* Fills the header and the list of open calls of a chunk that is TAKEN, and makes it OPEN.
+ * Returns where records begin. A chunk that isn't w's (pb_change_owns()) isn't changed. */
 static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t full,
 			     const void *ending)
 {
@@ -376,14 +380,15 @@ static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t f
 	return data;
 }
 
-/* The position still is where a full chunk leaves it: no handler moved it. */
+/* Is the position still in the full chunk's dead zone or just after? Then no handler has
+ * moved it. */
 static bool still_full(uint64_t pos, uint64_t chunk)
 {
 	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
-/* By cmpxchg from the values that stand for none: code that was interrupted here
- * can't put back those of a chunk that a handler has left. */
+/* Sets both by cmpxchg from the values that mean "none". So code that was interrupted
+ * here can't restore those of a chunk that a handler has left since. */
 void pb_change_mend(struct pb_writer *w)
 {
 	uint64_t c;
@@ -413,7 +418,7 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 	tidy(w);
 	c = take(w);
 	if (!c) {
-		/* a handler may have got the last one */
+		/* a handler may have taken the last chunk and put it in force */
 		if (!still_full(w->pos, full))
 			return true;
 		if (pb_ring_map.mode != PB_RING_OVERWRITE)
@@ -437,7 +442,7 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 	} while (!pb_cmpxchg_local(&w->pos, pos, start));
 	pb_change_mend(w);
 	forget_taken(w, c);
-	/* from here on handlers may have gone further already */
+	/* by now a handler may have changed chunks again */
 	tidy(w);
 	if (!entered && !must_hold(w, (void *)full))
 		hand_over(w, (void *)full);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Takes free chunks by compare and exchange, and waits for the reader where that is wanted. */
+/* Takes free chunks by compare and exchange. In PB_RING_WAIT mode it waits for the reader. */
 #include "ring/supply.h"
 #include "arch/arch.h"
 #include "base/base.h"
 #include "ring/writer.h"
 
 #define SEARCH_WORDS	1024		/* of taken[]: 1 GiB of chunks */
-#define PAUSES		64		/* between two looks of a waiting thread */
-#define TICKS_MAX	(1ull << 32)	/* of a wait: a second or so, whatever the ring says */
+#define PAUSES		64		/* between two checks of a waiting thread */
+#define TICKS_MAX	(1ull << 32)	/* longest wait, a second or so, whatever the ring says */
 #define PAUSES_MAX	(1u << 26)
-#define STEPS		10		/* what passes between two looks counts as at most 1/STEPS
-					 * of it */
+#define STEPS		10		/* the time between two checks counts as at most 1/STEPS
+					 * of wait_ticks */
 
 uint64_t (*pb_supply_ticks)(void);
 
@@ -37,8 +37,8 @@ static struct pb_chunk *take_chunk(uint32_t index, uint32_t from, uint32_t seria
 
 /* --- free chunks -------------------------------------------------------- */
 
-/* A chunk that is FREE where its bit isn't set. If it isn't FREE, the bit was
- * wrong, and stays set: somebody has the chunk. */
+/* Takes the chunk of a bit that is clear. If the chunk isn't FREE, the bit was
+ * wrong. It stays set, because another thread has the chunk. */
 static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
 {
 	uint64_t *word = &pb_ring_map.taken[at], mask = 1ull << bit;
@@ -47,7 +47,7 @@ static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(at * 64 + bit, PB_CHUNK_FREE, serial);
-	/* the reader may have taken us for one that was stopped before it got the chunk */
+	/* the reader may have cleared the bit: a thread may stop before it gets the chunk */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	return c;
@@ -64,8 +64,8 @@ static struct pb_chunk *claim_any(uint32_t at, uint64_t free, uint32_t serial)
 	return NULL;
 }
 
-/* The lowest free chunk, from where the reader freed some: it was used lately,
- * so its memory is there, and in the cache. */
+/* Takes the first free chunk, from where the reader freed some last. Such a chunk
+ * was used lately, so its memory is present, and in the cache. */
 static struct pb_chunk *find_free(uint32_t nr, uint32_t serial)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -109,22 +109,21 @@ static struct pb_chunk *take_over(uint32_t nr, uint32_t serial)
 /* --- waiting for one ---------------------------------------------------- */
 
 /*
- * Time is what the process' waiting threads see pass together: if there are many
- * each comes to run now and then only. Where the clock mustn't be read, each
- * counts its own pauses.
+ * The process's waiting threads measure time together: if there are many, each
+ * runs only now and then. Where the clock mustn't be read, each thread counts its
+ * own pauses.
  */
 static struct {
 	uint64_t beat;		/* the heartbeat seen last */
-	uint64_t time;		/* of the last look */
-	uint64_t with_beat;	/* ticks since it was seen first */
-	uint64_t in_vain;	/* ticks since a waiting thread got a chunk */
+	uint64_t time;		/* of the last check */
+	uint64_t with_beat;	/* ticks since that heartbeat was seen first */
+	uint64_t in_vain;	/* ticks since a waiting thread last got a chunk */
 } seen;
 
-/* The heartbeat at which a wait was given up: no writer waits again until it moves. */
+/* The heartbeat at which a wait was given up: no writer waits again until it changes. */
 static uint64_t dead_beat = ~0ull;
 
-/* A wait was in vain as threads that do nothing hold all chunks of this mapping,
- * which has no room for more. */
+/* A wait was in vain, because idle threads hold all chunks of this mapping. */
 static bool starved;
 
 struct wait {
@@ -145,7 +144,7 @@ static void pass(struct wait *w, uint64_t time)
 	if ((int64_t)step <= 0 ||
 	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
-		return;		/* somebody looked later */
+		return;		/* another thread has checked later */
 	/* do not count a time in which no thread ran: perhaps the machine stood still */
 	step = step < most ? step : most;
 	__atomic_fetch_add(&seen.with_beat, step, __ATOMIC_RELAXED);
@@ -191,7 +190,7 @@ static bool all_held(void)
 	return true;
 }
 
-/* Whether waiting makes sense: the reader lives, and goes on. */
+/* Is it worth waiting? Only if the reader lives, and still frees chunks. */
 static bool reader_lives(struct wait *w)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

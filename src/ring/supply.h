@@ -12,13 +12,13 @@
 /* The TSC, or 0 where it mustn't be read. Registered by the engine. */
 extern uint64_t (*pb_supply_ticks)(void);
 
-/* A chunk that is TAKEN by the thread of that serial, or NULL. The mode says
- * whether that means searching for a while, taking over a FULL one, or waiting
- * for the recorder, 200 ms from its last sign of life. */
+/* Takes a FREE chunk for the thread of that serial, and makes it TAKEN. If none is
+ * FREE, the ring's mode decides: give up, take over a FULL chunk, or wait for the
+ * recorder until its heartbeat has stood still for ring->wait_ticks. NULL: no chunk. */
 struct pb_chunk *pb_supply_take(uint32_t serial);
 
 /* Changes a chunk's state and serial, which are one word, from the old pair to
- * the new one. False: the pair was another. Acquire and release. */
+ * the new one. False: the chunk has another pair. Acquire and release. */
 bool pb_chunk_change_state(struct pb_chunk *c, uint32_t state, uint32_t serial, uint32_t new_state,
 			   uint32_t new_serial);
 #endif

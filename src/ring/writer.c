@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Records of one thread. The writer's position is one word: a record is reserved
- * by a plain xadd, and the chunk follows from the address, as chunks are
- * PB_CHUNK_SIZE aligned. A position in the last PB_CHUNK_DEAD_ZONE bytes means
- * that the chunk is full.
+ * Writes the records of one thread. The writer's position is one word, and an xadd
+ * without a lock prefix reserves a record. The address also gives the chunk, because
+ * chunks are aligned to PB_CHUNK_SIZE. A position in the last PB_CHUNK_DEAD_ZONE
+ * bytes means that the chunk is full.
  *
  * Reservations that were abandoned (a handler left by a jump between the xadd and
  * its test) must not carry the position across the dead zone. So the slow path,
  * and every handler that begins while the agent's code runs, first sets a
- * position in the dead zone back to its beginning (pb_writer_stay()).
+ * position in the dead zone back to the zone's beginning (pb_writer_stay()).
  *
  * `base` tells the assembly whether a position is in the chunk in force: a handler
- * may have left the one in which it was reserved. While it is 0 every record takes
- * the slow path, which masks. change.c has the change of chunks.
+ * may have changed chunks since the reservation. While `base` is 0 every record takes
+ * the slow path, which masks the position instead. change.c changes chunks.
  */
 #include "ring/writer.h"
 #include <asm/errno.h>
@@ -26,8 +26,8 @@ size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max, uin
 			     const void *ending);
 uint64_t (*pb_ring_clock)(void);
 
-/* Where the position stands while a thread has no chunk. Never written; with room on
- * both sides, as positions run past the limit. */
+/* The position points here while a thread has no chunk. Nothing is written here. There is
+ * room on both sides, because positions run past the limit. */
 static uint8_t no_chunk_space[3 * PB_CHUNK_SIZE];
 
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
@@ -88,8 +88,8 @@ void pb_writer_void(struct pb_writer *w)
 
 void pb_writer_lost(struct pb_writer *w)
 {
-	*w->leaf = 0;		/* the header may name it as the one that is open */
-	/* the table's first: a jump between the two must not make chunks say more */
+	*w->leaf = 0;		/* the chunk's header may name this call as the open leaf */
+	/* first in the table: if a handler jumps away in between, chunks must not say more */
 	if (w->thread)
 		pb_count_local(&w->thread->lost);
 	else
@@ -133,7 +133,7 @@ static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending
 		uint64_t chunk = pb_chunk_of(pos);
 
 		if (pb_likely(pos - chunk < PB_CHUNK_LIMIT)) {
-			/* what set them may have been left by a jump */
+			/* a handler may have interrupted what sets them, and left by a jump */
 			if (pb_unlikely(w->base != chunk || w->leaf == pb_no_leaf))
 				pb_change_mend(w);
 			return (uint64_t *)pos;
@@ -161,9 +161,8 @@ static bool time_fits(const struct pb_writer *w, uint64_t time, unsigned bits)
 	return (time - w->last) >> (bits - 1) == 0;
 }
 
-/* n words at p begin with one that says how many they are: a handler that leaves by
- * a jump leaves nothing that could be taken for a record. Returns what
- * end_words() gets. */
+/* Marks n words at p as UNDONE before they are written. If a handler then leaves by a
+ * jump, nothing in them can be taken for a record. Returns end_words()'s `before`. */
 static uint64_t begin_words(struct pb_writer *w, uint64_t *p, unsigned n)
 {
 	uint64_t before = w->undone;
@@ -175,7 +174,8 @@ static uint64_t begin_words(struct pb_writer *w, uint64_t *p, unsigned n)
 	return before;
 }
 
-/* The first word makes them a record. Only interrupted code has words undone. */
+/* Stores the first word, which makes the words a record. If no code is interrupted, no
+ * other words are undone, whatever `before` says. */
 static void end_words(struct pb_writer *w, uint64_t *p, uint64_t first, uint64_t before)
 {
 	pb_barrier();
@@ -184,8 +184,8 @@ static void end_words(struct pb_writer *w, uint64_t *p, uint64_t first, uint64_t
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
-/* Reserved words that aren't used. In a child that a handler forked they may be the parent's, which
- * writes there. */
+/* Makes a PAD of reserved words that aren't used. In a child that a handler forked, they may be the
+ * parent's, which writes there itself: then it leaves them alone. */
 static void leave_words(struct pb_writer *w, uint64_t *p, unsigned n)
 {
 	if (pb_change_owns(w, (void *)pb_chunk_of((uint64_t)p)))
@@ -208,14 +208,14 @@ static bool put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits
 		p = reserve(w, escape + 1 + nr, ending);
 		if (!p)
 			return false;
-		/* this is a child now: the record is its parent's */
+		/* a handler forked, and this is the child: the record is the parent's */
 		if (pb_unlikely(serial_now(w) != serial)) {
 			leave_words(w, p, escape + 1 + nr);
 			return true;
 		}
 		if (escape || time_fits(w, time, bits))
 			break;
-		/* a handler wrote meanwhile: not in these words, then */
+		/* a handler's record has changed `last`: reserve again, with a TIME */
 		leave_words(w, p, 1 + nr);
 		escape = PB_EXT_TIME_WORDS;
 	}
@@ -260,7 +260,7 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 	return false;
 }
 
-/* A record that has no time of its own; `last` becomes what it implies. */
+/* Writes a record without a time field. last: the time that the decoder goes on from. */
 static bool put_plain(struct pb_writer *w, uint64_t word, uint64_t last, const uint64_t *payload,
 		      unsigned nr)
 {
