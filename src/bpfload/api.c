@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The public face: include/patchbay/bpf.h says what each function is. */
+/* Implements the public interface, which include/patchbay/bpf.h documents. */
 #include "patchbay/bpf.h"
 
 #include <errno.h>
@@ -22,9 +22,9 @@ struct pb_bpf_machine {
 	struct pb_bpf_made *made;
 	struct pb_bpf_host host;
 	uint32_t lanes;
-	bool *asked;			/* programs that pb_bpf_machine_load() was called for */
-	bool locks;			/* values have spin locks: runs need their thread's
-					 * number */
+	bool *asked;			/* programs that pb_bpf_machine_load() has loaded */
+	bool locks;			/* some map has spin locks: a run needs the number of its
+					 * thread */
 	uint64_t busy[LANE_WORDS];	/* per-CPU slots (lanes) that a run owns */
 };
 
@@ -63,7 +63,7 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 	return m;
 }
 
-/* The caller's sizes, each of a map that there is. */
+/* Copies the caller's sizes. Each must name a map of the object. */
 static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *sizes, char *why,
 		      size_t size)
 {
@@ -198,14 +198,14 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 		return -EALREADY;
 	if (size)
 		log[0] = 0;
-	/* programs of one process share this setting: it says what is made from now on */
+	/* the process has one such setting; it applies to programs made after this */
 	pb_bpf_settings.jit_enable = !m->opts.interpret;
 	err = pb_bpf_make_chain(m->made, nr, size && level ? &text : NULL, level);
 	m->asked[nr] = !err;
 	return err;
 }
 
-/* One bit of `busy`; runs share the last slot when no other is free. */
+/* Takes a free per-CPU slot, a bit of `busy`. UINT32_MAX: none is free, the run shares the last. */
 static uint32_t lane_take(struct pb_bpf_machine *m, uint32_t first)
 {
 	for (uint32_t i = 0; i < m->lanes; i++) {
@@ -302,7 +302,7 @@ int pb_bpf_machine_map(const struct pb_bpf_machine *m, const char *name)
 	return pb_bpf_object_map(m->object, name);
 }
 
-/* NULL: no such number, or it wasn't made; *err says which. */
+/* NULL: there is no such number (*err is -EINVAL), or the map wasn't made (-ENOENT). */
 static struct pb_bpf_map *map_of(const struct pb_bpf_machine *m, uint32_t nr, int *err)
 {
 	*err = nr < m->object->nr_maps ? -ENOENT : -EINVAL;

@@ -139,7 +139,7 @@ int load_refuse(struct load *l, const char *format, ...)
 	return -EINVAL;
 }
 
-/* --- what there is one of ------------------------------------------------- */
+/* --- licence, name, types -------------------------------------------------- */
 
 static bool gpl_compatible(const char *license)
 {
@@ -170,7 +170,7 @@ static int read_license(struct load *l)
 	return l->object.license ? 0 : -ENOMEM;
 }
 
-/* libbpf's: what stands before the first dot. */
+/* Names the object as libbpf does: by the file's name, up to the first dot. */
 static int name_object(struct load *l, const char *path)
 {
 	const char *base = path ? strrchr(path, '/') : NULL;
@@ -206,7 +206,7 @@ int load_each_rel(const struct load *l, uint32_t section,
 	return 0;
 }
 
-/* Where variables lie in their sections, the compiler leaves to the linker. */
+/* Adds what the compiler leaves to the linker: where variables lie in their sections. */
 static int relocate_btf(struct load *l, uint32_t section, const Elf64_Rel *rel)
 {
 	uint64_t off = l->elf.sh[section].sh_offset, size = l->elf.sh[section].sh_size;

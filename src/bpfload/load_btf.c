@@ -329,7 +329,7 @@ void pb_bpf_btf_close(struct pb_bpf_btf *b)
 
 size_t pb_bpf_btf_essential(const char *name)
 {
-	size_t n = strnlen(name, 512);	/* as long as names get */
+	size_t n = strnlen(name, 512);	/* no name is longer */
 
 	for (size_t i = n; i >= 5; i--) {
 		const char *s = name + i - 5;
@@ -366,7 +366,7 @@ int pb_bpf_btf_index(struct pb_bpf_btf *b)
 		return -ENOMEM;
 	}
 	b->mask = size - 1;
-	for (uint32_t id = b->nr - 1; id > 0; id--) {	/* lists ascend */
+	for (uint32_t id = b->nr - 1; id > 0; id--) {	/* downwards, so that lists ascend */
 		const char *name = pb_bpf_btf_name(b, b->types[id]);
 		uint32_t *head;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BTF, read by ourselves: the bytes may be anybody's. What pb_bpf_btf_open() passes
- * has every record and name inside it and every type number below `nr`; chains of
- * types may still form circles, so code that follows them counts steps (the functions here do).
+ * Reads BTF from bytes that are not trusted. In BTF that pb_bpf_btf_open() accepts, every record
+ * and name is inside the bytes and every type number is below `nr`. Chains of types may still form
+ * circles, so code that follows a chain must count its steps (the functions here do).
  * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
- * Context: any thread, libc. Opened BTF isn't changed, but by pb_bpf_btf_index().
+ * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
  */
 #ifndef PB_BPFLOAD_LOAD_BTF_H
 #define PB_BPFLOAD_LOAD_BTF_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PB_BPF_BTF_DEPTH	32	/* modifiers, typedefs, arrays after one another */
+#define PB_BPF_BTF_DEPTH	32	/* modifiers, typedefs and arrays in one chain */
 
 struct pb_bpf_btf {
 	uint8_t *data;			/* malloc */
@@ -26,7 +26,7 @@ struct pb_bpf_btf {
 	uint32_t mask;
 };
 
-/* A copy is made. 0, or -errno (EINVAL, ENOMEM) with *why. */
+/* Copies the bytes. Returns 0, or -EINVAL or -ENOMEM with the reason in *why. */
 int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, const char **why);
 /* Raw BTF, or an ELF file that has a section .BTF. */
 int pb_bpf_btf_open_file(const char *path, struct pb_bpf_btf **btf, const char **why);
@@ -87,24 +87,25 @@ static inline const char *pb_bpf_btf_name(const struct pb_bpf_btf *btf, const st
 {
 	return pb_bpf_btf_str(btf, t->name_off);
 }
-/* After const, volatile, restrict, type tags and, if wanted, typedefs; *id follows, may be NULL. */
+/* Skips const, volatile, restrict, type tags and, if `typedefs`, typedefs. *id becomes the number
+ * of the type returned; id may be NULL. */
 const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t type, bool typedefs,
 				       uint32_t *id);
 /* Bytes of a type, or -EINVAL. */
 int64_t pb_bpf_btf_size(const struct pb_bpf_btf *btf, uint32_t id);
-/* The i-th value of an enumeration of either size; *name too. */
+/* The i-th value, and in *name its name, of an enumeration of either size. */
 uint64_t pb_bpf_btf_enum(const struct pb_bpf_btf *btf, const struct btf_type *t, uint32_t i,
 			 const char **name);
-/* 0: none. */
+/* The number of the type of that name and kind; 0: none. */
 uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_t kind);
-/* "struct", "typedef", ...; what C calls it. */
+/* "struct", "typedef", ... */
 const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 
-/* Length of a name without its flavour, what follows the last "___". */
+/* Length of a name without its flavour: the last "___" and what follows it. */
 size_t pb_bpf_btf_essential(const char *name);
 /*
- * Types by name without flavour: first[hash & mask], next[id]; 0 ends a list. 0 or
- * -ENOMEM. Not to be called from two threads at once on the same BTF.
+ * Indexes types by name without flavour, in lists: first[hash & mask], then next[id]; 0 ends a
+ * list. Returns 0 or -ENOMEM. Not to be called from two threads at once on the same BTF.
  */
 int pb_bpf_btf_index(struct pb_bpf_btf *btf);
 uint32_t pb_bpf_btf_hash(const char *name, size_t n);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A note of CO-RE looked up in a target: candidates by name, and what they agree on. */
+/* Resolves a CO-RE relocation: candidates in the target by name, and the value they agree on. */
 #include "bpfload/load_core.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* One relocation on its way. */
+/* A relocation that is being resolved. */
 struct core {
 	struct load *l;
 	struct load_func *f;
@@ -21,7 +21,7 @@ static void spoil(struct core *c, const char *what)
 		   core_path_text(c->l, &c->from), c->insn, what);
 }
 
-/* A candidate that matches; all have to agree. false: they don't. */
+/* Takes the value of a candidate that matches. All have to agree; false: they don't. */
 static bool take(struct core *c, const struct core_path *to)
 {
 	struct core_value v;
@@ -43,7 +43,7 @@ static bool take(struct core *c, const struct core_path *to)
 	return true;
 }
 
-/* The types of that name in b, flavours aside. false: there are too many. */
+/* Lists the types in b that have the same name, without flavours. false: there are too many. */
 static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
@@ -66,9 +66,10 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 }
 
 /*
- * What a type of the object may be. The program's types go first: a name that both have
- * means the program's. Registers are the context, whose shape is the kernel's whatever
- * the program calls so. NULL: invalid.
+ * The types that a type of the object may be. The traced program's types are searched before the
+ * target's: a name that both have means the program's. struct pt_regs is the exception: it is the
+ * context, whose layout is the kernel's, whatever the program calls by that name. NULL: f->why is
+ * set.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {
@@ -94,9 +95,9 @@ static struct core_candidates *list_candidates(struct core *c)
 }
 
 /*
- * Candidates that don't have what is asked for aren't asked again: what comes from
- * one type must all be found in the same ones. Unless none has it: that may be what
- * the program wanted to know.
+ * Looks the path up in all candidates. Candidates without it are dropped for later relocations,
+ * since all relocations of one type must be found in the same candidates. If no candidate has the
+ * path, all stay: the relocation may only ask whether it exists.
  */
 static bool look_up(struct core *c)
 {
@@ -164,7 +165,7 @@ int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct b
 		c.value = c.old;
 	else if (!look_up(&c))
 		return 0;
-	/* what the compiler may have put elsewhere isn't checked, whichever side says so */
+	/* the object's side decides whether the old value must be in the instruction */
 	c.value.checked = c.old.checked;
 	if (core_patch(f, insn, &c.from, &c.old, c.found ? &c.to : NULL, &c.value, &why)) {
 		spoil(&c, why);

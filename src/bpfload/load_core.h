@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * CO-RE: "compile once, run everywhere". The compiler notes which member of which
- * type an instruction's constant comes from; here it is looked up in the types that
- * the program will really meet. What is compatible with what is libbpf's rule.
+ * CO-RE: "compile once, run everywhere". The compiler writes a relocation that says which member of
+ * which type an instruction's constant comes from. The loader looks the member up in the types that
+ * the eBPF program will meet when it runs. The rules of compatibility are libbpf's.
  *
- *   load_core.c       a note becomes a path in the object's types; candidates by
- *                     name; all that match must agree
- *   load_core_path.c  paths: read from the note, found again in a candidate, shown
+ *   load_core.c       a relocation becomes a path in the object's types; candidates
+ *                     by name; all that match must agree
+ *   load_core_path.c  paths: read from the relocation, found in a candidate, printed
  *   load_core_same.c  whether types are compatible, or match
- *   load_core_insn.c  the value that a path has, and the instruction that takes it
+ *   load_core_insn.c  the value of a path, and putting it into the instruction
  */
 #ifndef PB_BPFLOAD_LOAD_CORE_H
 #define PB_BPFLOAD_LOAD_CORE_H
@@ -17,11 +17,11 @@
 #define CORE_DEPTH 64
 
 struct core_step {
-	uint32_t type, index;		/* of the structure, or element of an array */
+	uint32_t type, index;		/* structure and member, or element type and element */
 	const char *name;		/* NULL: an array's element */
 };
 
-/* A member, a type or an enumeration's value. */
+/* What a relocation refers to: a member, a type or an enumeration's value. */
 struct core_path {
 	const struct pb_bpf_btf *btf;
 	uint32_t kind, root;		/* enum bpf_core_relo_kind; type */
@@ -29,15 +29,15 @@ struct core_path {
 	uint32_t nr;
 	uint32_t raw[CORE_DEPTH];	/* with them */
 	uint32_t nr_raw;
-	uint32_t bits;			/* offset */
+	uint32_t bits;			/* offset from the root */
 };
 
-/* What a path is worth in an instruction. */
+/* The value that a path gives an instruction. */
 struct core_value {
 	uint64_t value;
-	bool checked;			/* an instruction must have held the old value */
+	bool checked;			/* the instruction must hold the old value */
 	bool poison;			/* nothing matches */
-	uint32_t size, type;		/* of a member whose offset it is; 0: no such */
+	uint32_t size, type;		/* of the member whose offset `value` is; else 0 */
 };
 
 static inline bool core_is_type(uint32_t kind)
@@ -54,12 +54,12 @@ static inline bool core_is_enumval(uint32_t kind)
 /* 0, or -EINVAL. */
 int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, const char *note,
 		   struct core_path *path);
-/* 1: `to` is the same in the candidate; 0: it has no such thing; or -errno. */
+/* 1: `to` is the same path in the candidate; 0: the candidate has none; or -errno. */
 int core_find_path(struct load *l, const struct core_path *from, const struct pb_bpf_btf *btf,
 		   uint32_t candidate, struct core_path *to);
 const char *core_path_text(struct load *l, const struct core_path *path);
 
-/* 1, 0, or -EINVAL for types that don't end. */
+/* 1, 0, or -EINVAL for chains of types that are too long. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);
@@ -69,7 +69,7 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 			   const struct pb_bpf_btf *b, uint32_t y);
 bool core_same_name(const char *a, const char *b);
 
-/* to NULL: nothing matches. 0, or -errno. */
+/* path NULL: nothing matches. Returns 0, or -errno. */
 int core_value_of(const struct core_path *path, uint32_t kind, struct core_value *v);
 /* 0, or -errno: *why says what is wrong with the instruction. */
 int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Puts what CO-RE found into the instruction, in place of the constant it was compiled with. */
+/* Puts the value that CO-RE found into the instruction, in place of the compiler's constant. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct place {
 	uint32_t off, size, bits;	/* bytes to load, bits of the member */
 };
 
-/* The smallest aligned word that has all of a bit field. */
+/* The smallest aligned word that holds a whole bit field. */
 static int bitfield_place(const struct core_path *p, uint32_t unit, struct place *at)
 {
 	if (!unit || unit > 8 || (unit & (unit - 1)))
@@ -67,7 +67,7 @@ static int member_value(const struct core_path *p, uint32_t kind, struct core_va
 		at = (struct place){ p->bits / 8, (uint32_t)size, (uint32_t)size * 8 };
 		ret = size < 0 ? -EINVAL : 0;
 	}
-	/* the compiler may see a bit field in another word */
+	/* the compiler may access a bit field in another word */
 	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED ||
 		     kind == BPF_CORE_FIELD_RSHIFT_U64;
 	switch (kind) {
@@ -149,7 +149,7 @@ static void poison(struct load_func *f, uint32_t at)
 		f->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_CALL, .imm = PB_BPF_POISON };
 }
 
-/* Whether a load of the old width can become one of the new one. */
+/* Can a load of the old width become a load of the new width? */
 static bool width_may_change(const struct core_path *from, const struct core_value *old,
 			     const struct core_path *to, const struct core_value *v)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The path of members that a note of CO-RE means, read, found again and shown. */
+/* Reads the path of a CO-RE relocation, finds it in a candidate, and prints it. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "bpfload/load_core.h"
 
-/* An array of no length at the end of a structure has as many elements as are wanted. */
+/* Is it an array of length 0 at the end of a structure? Then it has any number of elements. */
 static bool flexible(const struct core_path *p, const struct btf_type *array)
 {
 	const struct core_step *last = p->nr ? &p->steps[p->nr - 1] : NULL;
@@ -36,9 +36,9 @@ static int add_element(struct core_path *p, uint32_t type, uint32_t index, uint3
 	return add_bits(p, (uint64_t)size * 8 * index);
 }
 
-/* --- from a note -------------------------------------------------------------- */
+/* --- from a relocation -------------------------------------------------------- */
 
-/* "0:1:2" */
+/* Reads the relocation's string of indices, such as "0:1:2". */
 static int read_note(struct core_path *p, const char *note)
 {
 	do {
@@ -118,7 +118,7 @@ int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, c
 
 /* --- in a candidate ------------------------------------------------------------ */
 
-/* The member of that name, also inside anonymous members; *id becomes its type. */
+/* Finds the member of that name, also inside anonymous members; *id becomes its type. */
 static int find_member(struct load *l, const struct core_path *from, const struct core_step *step,
 		       struct core_path *to, uint32_t *id)
 {

@@ -27,7 +27,7 @@ bool core_same_name(const char *a, const char *b)
 	return n == pb_bpf_btf_essential(b) && !strncmp(a, b, n);
 }
 
-/* After modifiers and typedefs; NULL is void. false: it doesn't end. */
+/* Skips modifiers and typedefs; *t NULL is void. false: the chain is too long. */
 static bool behind(const struct pb_bpf_btf *b, uint32_t id, const struct btf_type **t, uint32_t *to)
 {
 	*t = pb_bpf_btf_skip(b, id, true, to);
@@ -55,7 +55,7 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 		case BTF_KIND_PTR: case BTF_KIND_FLOAT:
 			return 1;
 		case BTF_KIND_FWD: case BTF_KIND_ENUM: case BTF_KIND_ENUM64:
-			/* one of them without a name is as good */
+			/* a type without a name is compatible with any */
 			return !pb_bpf_btf_name(a, s)[0] || !pb_bpf_btf_name(b, t)[0] ||
 			       core_same_name(pb_bpf_btf_name(a, s), pb_bpf_btf_name(b, t));
 		case BTF_KIND_INT:
@@ -71,7 +71,7 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 	return -EINVAL;
 }
 
-/* Each parameter by fn. */
+/* Compares each parameter. */
 static int params(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		  const struct pb_bpf_btf *b, const struct btf_type *t, bool match,
 		  bool behind_pointer, int depth)
@@ -182,7 +182,7 @@ static int composites_match(struct load *l, const struct pb_bpf_btf *a, const st
 	return 1;
 }
 
-/* After a pointer a declaration is as good as the structure. */
+/* Under a pointer, a forward declaration matches the structure or union that it declares. */
 static int composite_or_fwd(const struct btf_type *s, const struct btf_type *t)
 {
 	uint32_t k = kind_of(s), m = kind_of(t);
@@ -202,7 +202,7 @@ static int ints_match(const struct btf_type *s, const struct btf_type *t)
 	       !((BTF_INT_ENCODING(x) ^ BTF_INT_ENCODING(y)) & BTF_INT_SIGNED);
 }
 
-/* 2: what is after has to be looked at, too. */
+/* 2: the types that s and t refer to must match, too. */
 static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		      const struct pb_bpf_btf *b, const struct btf_type *t, bool behind_pointer,
 		      int depth)

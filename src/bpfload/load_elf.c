@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sections and symbols of an ELF file, each checked before it is handed out. */
+/* Reads sections and symbols of an ELF file; each is checked before it is returned. */
 #include "bpfload/load_elf.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_SIZE	8192	/* of a section's or symbol's name; longer ones are none */
+#define NAME_SIZE	8192	/* of a section's or symbol's name; a longer name counts as empty */
 
 static const char *read_header(struct pb_bpf_elf *e, Elf64_Ehdr *h)
 {
@@ -77,7 +77,7 @@ void pb_bpf_elf_close(struct pb_bpf_elf *e)
 	e->nr = 0;
 }
 
-/* A text that ends inside the section. */
+/* The string at an offset; "" if it doesn't end inside the section. */
 static const char *text_at(const struct pb_bpf_elf *e, uint32_t section, uint64_t off)
 {
 	size_t size;

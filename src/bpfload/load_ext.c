@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * .BTF.ext: for sections of code the types of functions, the source's lines, and
- * what CO-RE has to look up. Three tables, each of records of one size under the
- * names of sections: size, then { section's name, number, records... }...
+ * Reads .BTF.ext, which has three tables: the types of functions, the lines of source, and the
+ * CO-RE relocations. A table begins with the size of a record. Then comes, for each section of
+ * code, the section's name, the number of records, and the records.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,12 +16,12 @@ struct header {
 	uint8_t version, flags;
 	uint32_t size;
 	uint32_t func_off, func_len, line_off, line_len;
-	uint32_t core_off, core_len;	/* if size has room for them */
+	uint32_t core_off, core_len;	/* only if `size` includes them */
 };
 
 struct table {
 	const uint8_t *p;
-	uint32_t size, least;		/* least bytes of a record */
+	uint32_t size, least;		/* least: bytes of a record at least */
 	int (*fn)(struct load *l, struct load_func *f, uint32_t insn, const uint8_t *record);
 };
 
@@ -83,7 +83,7 @@ static int func_record(struct load *l, struct load_func *f, uint32_t insn, const
 	return 0;
 }
 
-/* First how many, then which. */
+/* The lines of a function are counted first, then line_record() stores them. */
 static int count_line(struct load *l, struct load_func *f, uint32_t insn, const uint8_t *p)
 {
 	f->nr_lines++;
@@ -109,7 +109,7 @@ static int line_record(struct load *l, struct load_func *f, uint32_t insn, const
 	const char *text = off == l->line_off ? l->line :
 			   line_text(l, pb_bpf_btf_str(l->object.btf, off));
 
-	if (!f->lines) {	/* room for those that were counted */
+	if (!f->lines) {	/* room for the lines that were counted */
 		f->lines = load_alloc(l, f->nr_lines * sizeof(f->lines[0]));
 		n = 0;
 	}

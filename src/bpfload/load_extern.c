@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an object leaves to others. Variables in .kconfig become a map whose
- * contents we know, or don't: then what uses them is refused by name. Symbols of
- * the kernel (.ksyms) aren't here: weak ones are 0, others are refused by name. Some of
- * its functions are (kfunc.h).
+ * Handles symbols that an object doesn't define. Variables in .kconfig become a map. If the value
+ * of one is unknown, functions that use it are rejected with the variable's name, unless it is
+ * weak. Symbols of the kernel (.ksyms) don't exist here: a weak one is 0, and functions that use
+ * any other are rejected with its name. Some of the kernel's functions do exist (kfunc.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static bool store(uint8_t *at, uint32_t size, uint64_t v)
 	return true;
 }
 
-/* y, m, n; "text"; a number. */
+/* Stores the value that the text means: y, m, n; "text"; a number. */
 static bool store_text(const struct load *l, const struct load_extern *e, const char *text,
 		       uint8_t *at)
 {
@@ -153,7 +153,7 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 
 static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at)
 {
-	static const char *const machine[] = {	/* true of whatever runs eBPF */
+	static const char *const machine[] = {	/* true wherever eBPF runs */
 		"CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT",
 	};
 	char text[256];
@@ -170,7 +170,7 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 	return config_text(l, e->name, text, sizeof(text)) && store_text(l, e, text, at);
 }
 
-/* libbpf's order: .kconfig first, large alignments, small sizes, names. */
+/* libbpf's order: .kconfig first, then by alignment (larger first), size (smaller first), name. */
 static int by_layout(const void *a, const void *b)
 {
 	const struct load_extern *x = a, *y = b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The functions of an object, by its symbols. */
+/* Finds the functions of an object by its symbols. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int by_place(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Several names of one function become one; otherwise no two share bytes. */
+/* Drops all names of a function but one. Functions that overlap otherwise are an error. */
 static int drop_aliases(struct load *l)
 {
 	uint32_t n = 0;
@@ -78,7 +78,7 @@ static int copy_insns(struct load *l, struct load_func *f)
 	if (!f->insns)
 		return -ENOMEM;
 	memcpy(f->insns, p + f->start * 8ull, f->nr * 8ull);
-	/* alone in .text it can only be meant as a program */
+	/* the object's only function is a program even in .text */
 	f->entry = f->global &&
 		   (l->nr_funcs == 1 || strcmp(pb_bpf_elf_name(&l->elf, f->section), ".text"));
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes an object's maps, fills them, then makes its programs and those that they call. */
+/* Makes an object's maps, fills them, then makes its programs and the programs they tail-call. */
 #include "bpfload/load_make.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "bpf/run/fixup.h"
 #include "bpf/run/heap.h"
 
-#define OWN_LOG	(64u << 10)	/* of the verifier's, for its last lines, if the caller gave no
-				 * buffer */
+#define OWN_LOG	(64u << 10)	/* bytes of the verifier's log that are kept if the caller gave
+				 * no buffer */
 
 struct making {
 	struct pb_bpf_made made;	/* first */
 	struct pb_bpf_make_opts opts;
 	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
-	bool *found;			/* it was there already, with what is in it */
+	bool *found;			/* by number: the map existed, and keeps its contents */
 	struct pb_bpf_objects objects;
 };
 
@@ -41,7 +41,7 @@ static void say(const char **why, const char *format, ...)
 	*why = text;
 }
 
-/* --- what maps of objects refer to: numbers, ids are one more ------------------- */
+/* --- maps and programs that maps refer to: an id is the number + 1 --------------- */
 
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
@@ -88,13 +88,13 @@ static int make_map(struct making *m, uint32_t nr)
 		.lanes = m->opts.lanes };
 	int err = -ENOENT;
 
-	/* the object's types are of keys and values of the sizes that it declares; libbpf then
-	 * makes the map without types */
+	/* the object's types describe keys and values of the declared sizes. With other sizes the
+	 * map has no types, as with libbpf */
 	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
 		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 	if (o->inner)
 		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
-	/* on which node memory is, is a wish */
+	/* the memory's NUMA node is only a wish */
 	spec.attr.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	spec.inner.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	snprintf(spec.name, sizeof(spec.name), "%s", o->name);
@@ -112,8 +112,8 @@ static int make_map(struct making *m, uint32_t nr)
 	return 0;
 }
 
-/* The only value of a map of variables, cut or with zeros at its end where the map's size is
- * another one. */
+/* Stores the only value of a map of variables: cut, or with zeros at its end, if the map's value
+ * has another size. */
 static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
 {
 	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
@@ -128,7 +128,7 @@ static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map
 	return err;
 }
 
-/* What is in it from the beginning; programs come when they are made. */
+/* Stores the map's initial elements. Programs are stored when they are made. */
 static int fill_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
@@ -152,7 +152,7 @@ static void drop_map(struct making *m, uint32_t nr)
 	m->map_of[nr] = NULL;
 }
 
-/* Its sizes may be the caller's: they are part of the reason. */
+/* Says why the map can't be made. The sizes are part of the reason: they may be the caller's. */
 static void cannot_make(struct making *m, uint32_t nr, int err)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
@@ -231,7 +231,7 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 
 /* --- programs ---------------------------------------------------------------------- */
 
-/* A map that the program uses and that wasn't made, or NULL. */
+/* Why a map that the program uses wasn't made; NULL: all were. */
 static const char *missing_map(const struct making *m, const struct pb_bpf_object_prog *p)
 {
 	for (uint32_t i = 0; i < p->nr; i++) {
@@ -322,8 +322,8 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 }
 
 /*
- * The message of a refusal: the log's last line, or the CO-RE relocation after it.
- * Without a log the verifier is asked again, with one.
+ * Sets the reason for which the verifier rejected the program: the CO-RE relocation that failed, or
+ * the log's last line. Without a log the program is verified again, with a log.
  */
 static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
 {
@@ -347,7 +347,7 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-/* If an array can't hold it, the programs that use that array fail, see fill_slot(). */
+/* Puts the program into its slots. Errors are left to fill_slot(), for programs that use a slot. */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;
@@ -397,14 +397,14 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *
 
 /* ---- chains of tail calls ------------------------------------------------------------- */
 
-/* Programs that are made together: each once, in the order in which they are met. */
+/* Programs that are made together: each once, in the order in which they are found. */
 struct batch {
 	struct making *m;
 	struct {
 		uint32_t number;
 		bool was_made;		/* before */
 	} *list;
-	uint32_t nr, first;		/* first: its `why` says what is wrong with others */
+	uint32_t nr, first;		/* first: its `why` has the errors of all */
 };
 
 static bool uses_map(const struct pb_bpf_object_prog *p, uint32_t map)
@@ -430,7 +430,8 @@ static void batch_add(struct batch *b, uint32_t nr)
 	b->list[b->nr++].number = nr;
 }
 
-/* One slot of an array that program `from` uses: 0, or -errno with the first one's `why`. */
+/* Adds the program in a slot of an array that program `from` uses. Returns 0, or -errno with the
+ * reason in the first program's `why`. */
 static int add_slot(struct batch *b, uint32_t from, uint32_t nr,
 		    const struct pb_bpf_object_slot *slot)
 {
@@ -465,7 +466,7 @@ static int fill_slot(struct batch *b, uint32_t from, uint32_t nr,
 	return err;
 }
 
-/* fn for each slot of the arrays that a program uses, until one fails. */
+/* Calls fn for each slot of the arrays that a program uses, until fn fails. */
 static int each_slot(struct batch *b, uint32_t nr,
 		     int (*fn)(struct batch *b, uint32_t from, uint32_t map,
 			       const struct pb_bpf_object_slot *slot))
@@ -515,8 +516,8 @@ int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text 
 		return -ENOMEM;
 	batch_add(&b, nr);
 	err = make_batch(&b, log, level);
-	/* slots that were filled have numbers of programs that aren't there: as if they were
-	 * empty */
+	/* slots that were filled have numbers of programs that don't exist any more. This is as if
+	 * the slots were empty. */
 	for (uint32_t i = 0; err && i < b.nr; i++) {
 		if (b.list[i].was_made)
 			continue;

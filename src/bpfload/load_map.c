@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Maps: the legacy section, and variables as maps. */
+/* Reads the maps of the legacy section, and makes maps of variables. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static bool begins(const char *name, const char *section)
 	return !strncmp(name, section, n) && (!name[n] || name[n] == '.');
 }
 
-/* Which kind of variables a section has; 0: none. */
+/* The kind of variables that a section has; 0: none. */
 static int kind_of(const struct load *l, uint32_t section)
 {
 	const char *name = pb_bpf_elf_name(&l->elf, section);
@@ -111,7 +111,7 @@ static int kind_of(const struct load *l, uint32_t section)
 	return 0;
 }
 
-/* "object.rodata", as libbpf cuts it; sections with a name of their own keep that. */
+/* "object.rodata", cut as by libbpf. A section such as .rodata.name keeps its own name. */
 static const char *variables_name(struct load *l, const char *section)
 {
 	char name[BPF_OBJ_NAME_LEN + 1];
@@ -131,7 +131,7 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Whether any of them can be seen from outside, so that mapping them makes sense. */
+/* Is any of the variables not static? Only then it makes sense to map them in user space. */
 static bool has_global(const struct load *l, uint32_t datasec)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps that a structure's type declares: each member of a variable in .maps is an
- * attribute. Numbers are lengths of arrays after pointers (__uint), types are what
- * pointers point to (__type), and __array(values, ...) says of what kind the maps or
- * programs are that are kept in the map, and which are in it from the beginning.
+ * Reads maps that are declared by the type of a variable in .maps, a structure. Each of its members
+ * is an attribute. A number is the length of an array that a pointer points to (__uint). A type is
+ * what a pointer points to (__type). __array(values, ...) has the type of the maps or programs that
+ * the map holds, and its initial elements.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static bool read_number(struct load *l, const struct btf_member *m, const char *
 	return false;
 }
 
-/* A size that is given twice has to be the same. */
+/* If a size is given twice, both must be the same. */
 static bool set_size(uint32_t *size, int64_t bytes)
 {
 	if (bytes <= 0 || (*size && *size != (uint64_t)bytes))
@@ -158,7 +158,7 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 	load_map_types(l, map);
 }
 
-/* Its symbol knows better than BTF: bpftool's linker leaves some offsets 0. */
+/* The map's offset by its symbol, else by BTF. bpftool's linker leaves some offsets in BTF 0. */
 static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
 {
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
@@ -217,7 +217,7 @@ int load_maps_btf(struct load *l, uint32_t section)
 	return ret;
 }
 
-/* --- what is in a map from the beginning ----------------------------------- */
+/* --- initial elements of maps ----------------------------------------------- */
 
 /* Where `values` begins in the map's variable; 0: there is none. */
 static uint64_t values_at(const struct load *l, uint32_t number)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What BTF says of a map's values: where locks, timers and kernel pointers lie. */
+/* Finds by BTF where locks, timers and kernel pointers lie in a map's values. */
 #include <string.h>
 
 #include "bpfload/load_priv.h"
@@ -81,7 +81,8 @@ static void look_at(struct value *v, uint32_t type, uint32_t at)
 		find_kptr(v, type, at);
 }
 
-/* Only values that are structures, and only their own members, as in the kernel. */
+/* Like the kernel, looks at the members of a structure, or at the variables of a section, but not
+ * inside these. */
 void load_map_types(struct load *l, struct pb_bpf_object_map *map)
 {
 	const struct pb_bpf_btf *b = l->object.btf;

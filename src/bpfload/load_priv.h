@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Between the files of the loader. An object is opened in these steps; each leaves
+ * Shared by the files of the loader. An object is opened in these steps; each leaves
  * what the next one reads:
  *
  *   load.c        the file, licence, version, BTF (its own relocations applied)
  *   load_func.c   functions: every one of the file, programs and subprograms
  *   load_map*.c   maps, variables as maps, what BTF says of their values
- *   load_extern.c what others define: .kconfig, .ksyms
+ *   load_extern.c symbols that the object doesn't define: .kconfig, .ksyms
  *   load_reloc.c  maps, variables and calls in each function's instructions
  *   load_ext.c    .BTF.ext: functions, lines, CO-RE (load_core*.c) in them
  *   load_prog.c   programs, each with the functions that it calls after it
@@ -34,7 +34,7 @@ struct load_func {
 	struct load_ref *refs;		/* ascending */
 	uint32_t nr_refs, room_refs;
 	uint32_t btf;			/* BTF_KIND_FUNC's number, or 0 */
-	uint8_t ctx_args, sure_args;	/* a bit for each that is tagged "arg:ctx", "arg:nonnull" */
+	uint8_t ctx_args, sure_args;	/* a bit for each argument tagged arg:ctx, arg:nonnull */
 	struct pb_bpf_line *lines;	/* ascending, counted from the function's start */
 	uint32_t nr_lines;
 	struct pb_bpf_object_poison *poison;
@@ -53,7 +53,7 @@ struct load_extern {
 	int32_t kfunc;			/* one of kfunc.h, or 0 */
 };
 
-/* Types that a type of the object may be, all of one BTF; by the latter's number. */
+/* The types that one type of the object may be; all are of the same BTF. */
 struct core_candidates {
 	const struct pb_bpf_btf *btf;
 	uint32_t *types, nr;		/* NULL: not looked for yet */
@@ -62,14 +62,14 @@ struct core_candidates {
 struct load_chunk;
 
 struct load {
-	struct pb_bpf_object object;	/* first: what the outside holds */
+	struct pb_bpf_object object;	/* first: callers hold a pointer to it */
 	struct pb_bpf_object_opts opts;
-	struct load_chunk *chunks;	/* memory that goes with the object */
+	struct load_chunk *chunks;	/* memory that is freed with the object */
 	uint8_t *bytes;			/* the file, aligned to 8 */
 	struct pb_bpf_elf elf;
 	struct load_func *funcs;	/* by section, then start */
 	uint32_t nr_funcs;
-	struct map_place {		/* what symbols in a section are */
+	struct map_place {		/* where a map is declared */
 		uint32_t section;
 		uint64_t off, size;
 	} *places;			/* of the object's maps, by number */
@@ -79,12 +79,12 @@ struct load {
 	uint32_t nr_externs;
 	int32_t kconfig;		/* number of its map, or -1 */
 	struct pb_bpf_btf *types;	/* of opts.types */
-	struct pb_bpf_btf *own_target;	/* to be closed; target may be the caller's */
+	struct pb_bpf_btf *own_target;	/* a target that was opened here, to be closed; or NULL */
 	const struct pb_bpf_btf *target;
-	struct core_candidates *candidates;
-	const char *no_target;		/* why there is none */
+	struct core_candidates *candidates; /* by number of the object's type */
+	const char *no_target;		/* why there is no target */
 	bool target_tried;
-	uint32_t line_off;		/* the last line of source, and its text */
+	uint32_t line_off;		/* the last line of source that was read, and its text */
 	const char *line;
 	uint64_t room;			/* instructions that may still be put in programs */
 	uint64_t work;			/* steps that may still be spent, see load_work() */
@@ -92,9 +92,9 @@ struct load {
 	size_t err_size;
 };
 
-/* Zeros, aligned to 8; NULL: none left. */
+/* Zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
 void *load_alloc(struct load *l, size_t size);
-/* A copy that may stand on a terminal; NULL: no memory. */
+/* A copy that may go to a terminal; NULL: no memory. */
 const char *load_text(struct load *l, const char *text);
 const char *load_printf(struct load *l, const char *format,
 			...) __attribute__((format(printf, 2, 3)));
@@ -103,15 +103,15 @@ int load_refuse(struct load *l, const char *format, ...) __attribute__((format(p
 /* One more element in an array that grows by doubling; NULL: no memory. */
 void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t size);
 
-/* The first reason stays. */
+/* Sets *why, unless there is a reason already. */
 void load_spoil(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Takes n steps of what there is for files whose parts refer to each other without end;
- * false: spent, and *why says so. */
+/* Takes n steps of the work that an object may cost. This ends the work on files whose parts refer
+ * to each other without end. False: all steps are spent, and *why says so. */
 bool load_work(struct load *l, uint64_t n, const char **why);
 
-/* What a section's name says of its programs; the rest of prog stays. Sets prog->why. */
+/* Sets those fields of prog that follow from its section's name, and prog->why on failure. */
 void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t default_type);
 
 int load_funcs(struct load *l);
@@ -134,9 +134,9 @@ int load_each_rel(const struct load *l, uint32_t section,
 int load_relocs(struct load *l);
 
 int load_ext(struct load *l);
-/* A CO-RE relocation of an instruction. 0 or -ENOMEM; other errors make the function invalid. */
+/* Does a CO-RE relocation of an instruction. Returns 0 or -ENOMEM; other errors are in f->why. */
 int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct bpf_core_relo *relo);
-/* The types that CO-RE looks at, opened when they are first asked for; NULL: none. */
+/* The target's types, for CO-RE; opened by the first call. NULL: none. */
 const struct pb_bpf_btf *load_target(struct load *l);
 
 int load_progs(struct load *l);

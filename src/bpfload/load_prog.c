@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs: a function and, after it, each function that it calls, once. */
+/* Makes programs: a function and, after it, each function that it calls, once. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 
 #include "bpfload/load_priv.h"
 
-/* The functions of a program, in the order in which calls first come to them. */
+/* The functions of a program, in the order in which calls first lead to them. */
 struct chain {
 	struct load *l;
 	struct pb_bpf_object_prog *prog;
-	uint32_t number;		/* 1 + the program's */
+	uint32_t number;		/* 1 + the program's number */
 	struct load_func **funcs;
 	uint32_t nr;
-	struct { struct load_func *f; uint32_t ref; } *path;	/* callers under way */
+	struct { struct load_func *f; uint32_t ref; } *path;	/* its callers */
 	uint32_t depth;
 };
 
@@ -61,7 +61,7 @@ static void collect(struct chain *c, struct load_func *f)
 
 /* --- types of arguments ---------------------------------------------------------- */
 
-/* What the kernel calls a program's context; NULL: arguments are never it. */
+/* The kernel's type of a program's context; NULL: an argument can't be the context. */
 static const char *context_name(uint32_t type)
 {
 	switch (type) {
@@ -189,7 +189,7 @@ static void copy_insns(struct chain *c, struct load_func *f)
 	}
 }
 
-/* A program with a map that can't be made can't be loaded. */
+/* A program that uses a map that can't be made can't be loaded. */
 static void check_maps(struct chain *c)
 {
 	const struct pb_bpf_object *o = &c->l->object;
@@ -247,7 +247,7 @@ static int make_prog(struct chain *c, struct load_func *f)
 	load_section_name(c->l, p, c->l->opts.type);
 	c->nr = c->depth = 0;
 	collect(c, f);
-	if (c->depth) {		/* no room: nothing of it is kept */
+	if (c->depth) {		/* too large: nothing of the program is kept */
 		p->nr = p->nr_funcs = p->nr_lines = p->nr_poison = 0;
 		return 0;
 	}
@@ -285,7 +285,7 @@ const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const c
 
 	if (!p)
 		return NULL;
-	/* "12: (85) call unknown#195896080" begins that line, or the one before */
+	/* the line, or one before it, begins with the number: "12: (85) call unknown#195896080" */
 	for (const char *line = p;; line--) {
 		if (line != log && line[-1] != '\n')
 			continue;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the compiler left open in instructions: which map, which variable, which
- * function. Maps and variables have numbers that are the same in all programs and
- * are put in here; functions are identified by load_func.refs, as their place
- * depends on the program.
+ * Fills in what the compiler left open in instructions: which map, variable or function is meant.
+ * Maps and variables have the same numbers in all programs, so the numbers are put in here. A
+ * function's place depends on the program, so references to functions are kept in load_func.refs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +44,7 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	}
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
-	/* weak ones stay: a program that reaches the call is rejected */
+	/* a call of a weak function stays: a program that can reach the call is rejected */
 	if (!e->weak && !e->kfunc)
 		load_spoil(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
 			   "%s calls %s, which isn't defined", f->name, e->name);
@@ -69,7 +68,7 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 	else if (!e->weak && !e->kfunc)
 		load_spoil(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses the kernel's symbol %s", f->name, e->name);
-	/* a function's address only says that it is there */
+	/* a kernel function's address only says that the function exists */
 	insn[0].src_reg = 0;
 	insn[0].imm = e->kfunc;
 	insn[1].imm = 0;
@@ -127,7 +126,7 @@ static int relocate(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	uint32_t sym = (uint32_t)ELF64_R_SYM(rel->r_info), at;
 	Elf64_Sym s = pb_bpf_elf_sym(&l->elf, sym);
 
-	if (!f)		/* of code that no symbol names */
+	if (!f)		/* in code that no symbol names */
 		return 0;
 	at = (uint32_t)(rel->r_offset / 8) - f->start;
 	if (!f->relocated)
@@ -161,7 +160,7 @@ static bool has_ref(const struct load_func *f, uint32_t nr, uint32_t *next, uint
 	return *next < nr && f->refs[*next].insn == insn;
 }
 
-/* Calls inside a section have their distance already. */
+/* Adds references for calls inside a section, which have no relocation. Sorts all references. */
 static int near_calls(struct load *l, struct load_func *f)
 {
 	uint32_t nr = f->nr_refs, next = 0, n = 0;
@@ -190,9 +189,9 @@ static int near_calls(struct load *l, struct load_func *f)
 }
 
 /*
- * Loads of maps that the compiler left to no relocation have a descriptor, or an index among
- * descriptors, that somebody wrote there. Here are none, and the numbers that stand for the
- * object's maps in other loads aren't any. The words are the kernel's.
+ * Rejects loads of maps without a relocation. They have a descriptor, or an index into an array of
+ * descriptors, that the source gave. There are no descriptors here, and the number must not be
+ * taken for that of one of the object's maps. The messages are the kernel's.
  */
 static void own_descriptors(struct load *l, struct load_func *f)
 {

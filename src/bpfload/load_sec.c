@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names: what SEC("...") says of a program, in libbpf's words. */
+/* Reads what SEC("...") says of a program, as libbpf does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum {
 	FRAGS = 64,
 	SPECIAL = 256,
 	SESSION = 512,
-	PREFIX = 128,		/* before libbpf 1.0 any name that begins so */
+	PREFIX = 128,		/* before libbpf 1.0, any name that begins like this */
 };
 
 struct sec {
@@ -24,7 +24,7 @@ struct sec {
 	uint16_t type, attach_type, flags;
 };
 
-/* Of later kernels than the headers may be; numbers that don't change any more. */
+/* Constants of kernels that may be newer than the headers. The numbers are fixed. */
 enum {
 	NETFILTER_TYPE = 32,
 	NETFILTER = 45, TCX_INGRESS, TCX_EGRESS, UPROBE_MULTI, UNIX_CONNECT, UNIX_SENDMSG,
@@ -33,7 +33,7 @@ enum {
 		UPROBE_SESSION,
 };
 
-/* libbpf's, in its order, with uprobe.session of its version 1.6. */
+/* libbpf's table, in its order, with uprobe.session of version 1.6. */
 #define T(type) BPF_PROG_TYPE_##type
 static const struct sec secs[] = {
 	{ "socket", T(SOCKET_FILTER), 0, OURS | PREFIX },
@@ -159,7 +159,7 @@ static const struct sec *sec_named(const char *name, const char **target)
 	return NULL;
 }
 
-/* The longest that the name begins with. */
+/* The row with the longest name that the section's name begins with. */
 static const struct sec *sec_guessed(const char *name)
 {
 	const struct sec *best = NULL;
@@ -214,7 +214,7 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 		return -EINVAL;
 	if (!prog->target)
 		return -ENOENT;
-	if (prog->user) {	/* the last one: paths may have colons, functions don't */
+	if (prog->user) {	/* the last colon: paths may have colons, functions don't */
 		colon = strrchr(prog->target, ':');
 		if (!colon || colon == prog->target)
 			return -EINVAL;

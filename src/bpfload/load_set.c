@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Variables of an object that the loader sets, before anything of it runs. */
+/* Sets variables of an object before its maps are made. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpfload/load_priv.h"
 
-/* Where a variable is, and of which type. */
+/* Where a variable is, and its type. */
 struct variable {
 	struct pb_bpf_object_map *map;
 	uint32_t off, size;
@@ -51,7 +51,7 @@ static bool is_text(const struct pb_bpf_btf *b, const struct btf_type *t)
 	return e && pb_btf_kind(e) == BTF_KIND_INT && e->size == 1;
 }
 
-/* Either reading of the number's bits may be meant: -1 fits where 255 does. */
+/* The value may be signed or unsigned, whatever the variable's type: -1 fits where 255 does. */
 static bool fits(uint64_t n, uint32_t size)
 {
 	int64_t s = (int64_t)n;
@@ -107,7 +107,7 @@ int pb_bpf_object_set(struct pb_bpf_object *o, const char *name, const char *val
 		i++;
 	if (i == o->nr_maps)
 		return -ENOENT;
-	/* what a file has of it is a part of the file's bytes, which are ours */
+	/* contents from the file are in the object's own copy of the file, which may be changed */
 	if (!v.map->contents)
 		v.map->contents = load_alloc(l, v.map->attr.value_size);
 	return v.map->contents ? put((uint8_t *)v.map->contents + v.off, &v, o->btf, value) :
