@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Stacks by thread and id in a hash table; each grows as its calls need. */
+/* Keeps stacks in a hash table, by thread or process and id. */
 #include "reader/call_stacks.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 
 #define MAX_DEPTH	(1u << 22)
 #define MAX_STACKS	(1u << 20)
-#define BUDGET		(1u << 22)	/* so much searching is free for each stack */
-#define BUDGET_SHORT	64		/* how far one still looks when that is used up */
-#define MAX_NESTED	64		/* stacks that wait for one another */
-#define OWN_STACK	(1ull << 63)	/* in ids (doc/design/record-format.md) */
+#define BUDGET		(1u << 22)	/* steps that the failed searches of one stack may take */
+#define BUDGET_SHORT	64		/* steps of each search after that */
+#define MAX_NESTED	64		/* stacks in a chain of `from` that are looked at */
+#define OWN_STACK	(1ull << 63)	/* in ids: a thread's own (doc/design/record-format.md) */
 
 struct pb_stacks {
 	struct pb_call_stack **table;	/* open addressing, a power of two */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of each stack, as the decoder has followed them. A stack is
- * the thread's own (id 0), or one of its process that has an id and may move
- * between threads. Context: the observer, one thread.
+ * The open calls of each stack, as the decoder has followed them. A stack with
+ * id 0 is a thread's own. A stack with another id belongs to a process and may
+ * move between its threads. Context: the observer, one thread.
  */
 #ifndef PB_READER_CALL_STACKS_H
 #define PB_READER_CALL_STACKS_H
@@ -12,16 +12,16 @@
 
 struct pb_open_call {
 	uint64_t start;
-	uint64_t child;		/* the view's: time in traced callees */
-	uint64_t aux;		/* not 0: taken along by a fork (call_walk.h); or the view's */
+	uint64_t child;		/* for the view: time in traced callees */
+	uint64_t aux;		/* not 0: inherited by fork (call_walk.h); or for the view */
 	uint32_t site;
-	uint32_t view;		/* the view's; 0 when pushed */
-	uint32_t select;	/* the view's, too */
-	bool elsewhere;		/* it is known from a list of open calls, but its ENTRY is in the
-				 * data, too, and counts */
+	uint32_t view;		/* for the view; 0 when pushed */
+	uint32_t select;	/* for the view, too */
+	bool elsewhere;		/* known from a list of open calls, but its ENTRY is in the data,
+				 * too, and is counted */
 };
 
-/* Not if it was taken along by a fork (then aux is set), or is known twice. */
+/* False if the process inherited the call by fork (aux is set), or if the call is known twice. */
 static inline bool pb_open_call_counts(const struct pb_open_call *call)
 {
 	return !call->aux && !call->elsewhere;
@@ -30,24 +30,24 @@ static inline bool pb_open_call_counts(const struct pb_open_call *call)
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
-	uint32_t base;		/* open calls below calls[0] that nothing is known of */
+	uint32_t base;		/* open calls around calls[0] of which nothing is known */
 	bool base_inherited;	/* they began in the process that forked this one */
-	uint32_t user;		/* the view's */
-	uint32_t counted;	/* the view's */
-	uint32_t shift;		/* the view's */
+	uint32_t user;		/* for the view */
+	uint32_t counted;	/* for the view */
+	uint32_t shift;		/* for the view */
 	uint32_t pid, serial;	/* serial: of the thread that used it last */
 	uint64_t id;
-	/* The stack from which the thread came here, whose innermost call waits for
-	 * the code on this one; NULL: a thread's own. Not changed when an inner one
-	 * is left. */
+	/* The stack from which the thread switched to this one: its innermost call
+	 * waits for the code on this stack. NULL for a thread's own stack. Switching
+	 * back from an inner stack doesn't change it. */
 	struct pb_call_stack *from;
 	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that failed searches may still cost */
 	size_t image;
-	/* a call without a traced callee that ran on it when the data ends */
+	/* a call without a traced callee that runs on this stack when the data ends */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
-	uint32_t leaf_select;	/* the view's */
+	uint32_t leaf_select;	/* for the view */
 	bool leaf_inherited;	/* it began in the process that forked this one */
 	uint32_t tid;
 };
@@ -56,17 +56,17 @@ struct pb_stacks;
 
 struct pb_stacks *pb_stacks_new(void);
 void pb_stacks_free(struct pb_stacks *s);
-/* id 0: key is the serial, else the pid. NULL: no memory. Past a million
- * stacks, further ones share one. */
+/* Finds or makes a stack: by serial if id is 0, else by pid and id. NULL: no
+ * memory. After a million stacks, all further ones share one. */
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
 				    uint64_t id);
-/* For each stack in the order in which they first appeared; NULL after the last. */
+/* The n-th stack in the order in which they first appeared; NULL after the last. */
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);
 
-/* Whether it is a thread's own, not one that a program switches to. */
+/* Whether this is a thread's own stack, not one that the program switches to. */
 bool pb_stack_is_own(const struct pb_call_stack *s);
 
-/* The thread goes on on stack `to` after `prev`. */
+/* The thread leaves stack `prev` and continues on stack `to`. */
 void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);
 
 /* NULL: too deep or no memory; the call isn't followed. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One pass over the calls of a data directory, for whatever sums them up: the report, the tree of
- * calls, the count of what was kept. Each call counts once: where it ends, or at the end of the
- * data if it is open there. A call that a fork took along counts in the process that forked, and
- * one that is known twice counts where its beginning is in the data.
+ * One pass over the calls of a data directory, for code that sums calls up: the report, the tree
+ * of calls, the count of kept calls. Each call counts once: where it ends, or at the end of the
+ * data if it is still open. A call that was open during a fork counts in the parent only. A call
+ * that is known twice counts where the data has its beginning.
  *
  * Context: the observer, one thread.
  */
@@ -17,17 +17,18 @@ struct pb_call_walk {
 	size_t nr_tids;
 	bool by_time;
 	void *arg;
-	/* Each event, and for how many calls it counts. A call that was taken along by a fork has
-	 * its `aux` then: the time of the fork, or 1. False: the walk ends here. */
+	/* Called for each event, with the number of calls that it counts for. If the process
+	 * inherited the call by fork, the call's `aux` is the time of the fork, or 1 without a
+	 * clock. Returns false to end the walk. */
 	bool (*event)(void *arg, const struct pb_event *ev, unsigned calls);
-	/* After the last event, each call that is still open: from the outermost on, then with NULL
-	 * the leaf that ran on the stack. */
+	/* Called after the last event for each call that is still open: on each stack from the
+	 * outermost call inwards, then with call NULL for the leaf that runs there. */
 	void (*open)(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls);
 	struct pb_stream_totals totals;	/* set by the walk */
 };
 
-/* 0 or -errno. -EAGAIN: not by time, and a stack has moved between threads, so that the order
- * counts: what was summed up is void. */
+/* 0 or -errno. -EAGAIN: a stack has moved between threads, so that the order of their events
+ * matters. The sums are invalid: walk again with by_time. */
 int pb_call_walk(struct pb_call_walk *w);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts events of a chunk that goes by, by the decoder's own rules. */
+/* Counts the events of a chunk that is being written, by the rules of the decoder. */
 #include "reader/counts.h"
 
 #include "abi/record.h"
@@ -22,8 +22,8 @@ static void count_ext(struct pb_counts *c, const uint64_t *words, size_t left)
 	}
 }
 
-/* Tags come in no order that a branch predictor would find: they are summed in
- * fields of one word, and only EXT branches. */
+/* A branch predictor can't predict the order of tags. So tags are counted without
+ * branches, in fields of one word; only EXT records take a branch. */
 void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr)
 {
 	uint64_t tags = 0;		/* 16 bits for each tag */
@@ -64,13 +64,12 @@ void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, ui
 	t->nr++;
 }
 
-/* What shows in a thread's first or last chunk only. */
+/* Counts that need a thread's first or last chunk decoded. */
 struct found {
 	uint64_t inherited, running, opened;
 };
 
-/* What the reader's own decoder finds in one chunk, as if the directory held
- * nothing else. */
+/* Decodes one chunk as if the directory held nothing else. */
 static struct found decode_one(const struct pb_counts_place *p, uint32_t serial, uint64_t born,
 			       int chunks_fd)
 {
@@ -93,8 +92,8 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 			found.opened += ev.kind == PB_EV_OPEN;
 		}
 		found.inherited = cursor.inherited;
-		/* nothing of a thread's is missing before its first chunk: what that lists has its
-		 * beginning in another thread's chunks, or here */
+		/* Nothing is missing before a thread's first chunk. So the calls that this chunk
+		 * lists began in another thread's chunks, or in this one. */
 		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What records say of a trace's size, counted while chunks are written, so that
- * nothing has to be read again: for the recorder's closing line. Exact as long
- * as no record is missing; then it agrees with every view. Else see kept_calls.h.
+ * Counts calls for the recorder's closing line while chunks are written, so that
+ * nothing has to be read again. If no record is missing, the counts are exact and
+ * agree with every view. Otherwise see kept_calls.h.
  *
  * Context: the drain thread.
  */
@@ -14,11 +14,11 @@
 #include "abi/ring.h"
 
 struct pb_counts_place {
-	uint64_t seq, offset;	/* of a chunk, in its file */
+	uint64_t seq, offset;	/* of a chunk; the offset is that in the chunks file */
 	uint32_t used;
 };
 
-/* Of a thread: its first and its last chunk, and how many there are. */
+/* A thread's first and last chunk, and the number of its chunks. */
 struct pb_counts_thread {
 	struct pb_counts_place first, last;
 	uint32_t nr;
@@ -32,8 +32,8 @@ struct pb_counts {
 	uint64_t ends;		/* EXIT, END */
 	uint64_t opened;	/* calls that the first chunk lists, and whose ENTRY is missing */
 	uint64_t running;	/* leaves that ran at their thread's end */
-	uint64_t inherited;	/* of leaves and begins: those that a forked child took along */
-	uint64_t records;	/* all that stand for an event of the program */
+	uint64_t inherited;	/* of leaves and begins: those that a child inherited by fork */
+	uint64_t records;	/* all that are events of the program */
 	uint64_t chunks_missing; /* overwritten, for the most part */
 };
 
@@ -43,15 +43,15 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 /* Notes a chunk that was written at that offset of its file. */
 void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
 
-/* At the end: what shows in each thread's first or last chunk only. chunks_fd
- * can be read. */
+/* At the end: decodes each thread's first and last chunk, from chunks_fd, for the
+ * counts that need that. */
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 
 /*
- * Each call once, also where only its beginning or only its end was kept. A chunk
- * lists a limited number of calls: of more that were open when the oldest chunk
- * began, only their ends are known.
+ * The number of calls. Each counts once, even if only its beginning or only its end
+ * was kept. A chunk lists a limited number of open calls: if more were open when the
+ * oldest chunk began, only the ends of the others are known.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

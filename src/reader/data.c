@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Answers by thread, image and word of the session, and keeps the directory's notes. */
+/* Looks up threads, images and values of the session, and keeps the directory's notes. */
 #include "reader/data.h"
 
 #include <errno.h>

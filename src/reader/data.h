@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * An open data directory (abi/datadir.h): its meta data, its chunks' index,
- * its modules. Everything in it is outside bytes: each number is checked
- * before use, and nothing is allocated that the files' own size doesn't pay
- * for. Missing or damaged parts are left out and reported in `notes`.
+ * its modules. All of it is untrusted: each number is checked before use, and
+ * allocations are limited by the size of the files. Missing or damaged parts
+ * are left out and reported in `notes`.
  *
- * Context: the observer, one thread. Strings belong to the directory object.
+ * Context: the observer, one thread. Strings belong to struct pb_data.
  */
 #ifndef PB_READER_DATA_H
 #define PB_READER_DATA_H
@@ -19,7 +19,7 @@
 
 struct pb_symbols;
 
-/* Where a chunk lies. Sorted by (serial, seq). */
+/* A chunk's place in the file. Sorted by (serial, seq). */
 struct pb_chunk_ref {
 	uint64_t offset;	/* of its header in the file */
 	uint64_t seq, start;
@@ -32,9 +32,9 @@ struct pb_thread {
 	char comm[20];		/* "" if unknown */
 	size_t first, nr;	/* its chunks in data->chunks */
 	uint64_t start;		/* clock of its first chunk, or hit */
-	uint64_t born;		/* clock of its first hit, 0 if nobody said it */
+	uint64_t born;		/* clock of its first hit; 0: unknown */
 	uint64_t parent;	/* serial of the thread that forked it */
-	uint64_t lost, no_return, missed; /* as it counted them itself */
+	uint64_t lost, no_return, missed; /* as the thread itself counted them */
 };
 
 struct pb_module_map {
@@ -69,12 +69,12 @@ struct pb_data {
 
 	struct pb_chunk_ref *chunks;
 	size_t nr_chunks;
-	uint32_t buffer;		/* whose chunks these are; 0: the main one */
-	struct pb_buffer *buffers;	/* all that there are */
+	uint32_t buffer;		/* the buffer of these chunks; 0: the main one */
+	struct pb_buffer *buffers;	/* all buffers of the directory */
 	size_t nr_buffers;
 	struct pb_thread *threads;	/* sorted by serial */
 	size_t nr_threads;
-	struct pb_image *images;	/* sorted; [0] stands for unknown ones */
+	struct pb_image *images;	/* sorted; [0] stands for all unknown images */
 	size_t nr_images;
 	struct pb_module_map *maps;
 	size_t nr_maps;
@@ -83,7 +83,7 @@ struct pb_data {
 	struct pb_msg_ready ready;	/* sums over images and their later modules */
 	uint64_t refused_late;		/* PB_META_REFUSED records */
 	struct pb_meta_end end;
-	bool ended;			/* the recorder ended in order */
+	bool ended;			/* the recorder ended normally */
 	bool damaged;			/* something was cut off or unreadable */
 	bool whole;			/* no chunk is missing: each call that ends has its ENTRY */
 	struct pb_clock clock;
@@ -95,16 +95,16 @@ struct pb_data {
 	uint64_t bytes_read, bytes_to_read;	/* of the present pass */
 	unsigned reads;
 
-	char **notes;			/* lines for people: what is missing, and why */
+	char **notes;			/* lines for the user: what is missing, and why */
 	size_t nr_notes;
 	struct pb_symbols *symbols;
 };
 
-/* One buffer of a directory. NULL with one line (what, why, what to do) in err. */
+/* Opens one buffer of a directory. NULL with one line (what, why, what to do) in err. */
 struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen);
 void pb_data_close(struct pb_data *d);
 
-/* A value of the session's text into buf; false and "" if it isn't there. */
+/* Copies the value of a key of the session's text to buf; false and "" if there is none. */
 bool pb_data_session(const struct pb_data *d, const char *key, char *buf, size_t len);
 bool pb_data_is_function_tracer(const struct pb_data *d);
 /* Whether calls have durations. */
@@ -117,7 +117,7 @@ size_t pb_data_image(const struct pb_data *d, uint32_t image);
 /* Adds a line to the notes; at most a few are kept. */
 void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* --- for the folder --- */
+/* --- private to src/reader --- */
 int pb_data_by_serial(const void *a, const void *b);	/* struct pb_thread */
 int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen);
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the files of a data directory, and moves a former one aside. */
+/* Makes the files of a data directory, and renames an existing one. */
 #include "reader/datadir_writer.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include "base/base.h"
 
 #define META_RESERVE (128 << 10)
-#define NAME_ROOM 8		/* for what is put after the directory's name */
+#define NAME_ROOM 8		/* for a suffix of the directory's name */
 
 /* A data directory has a meta file that begins with our magic, or is empty. */
 static bool is_datadir(const char *dir)
@@ -54,7 +54,7 @@ static int remove_modules(int dir_fd)
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
-		/* an empty one goes, and there may be none */
+		/* without a descriptor only an empty directory can be removed */
 		return unlinkat(dir_fd, "modules", AT_REMOVEDIR) &&
 		       errno == ENOTEMPTY ? -EMFILE : 0;
 	}
@@ -70,9 +70,9 @@ int pb_datadir_remove(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (fd < 0)	/* an empty one goes all the same */
+	if (fd < 0)	/* an empty directory can still be removed */
 		return errno == ENOENT || rmdir(dir) ? -errno : 0;
-	/* which needs a descriptor: without one the directory stays whole */
+	/* first the step that needs one more descriptor: if it fails, nothing was removed */
 	int ret = remove_modules(fd);
 
 	if (!ret) {
@@ -85,7 +85,7 @@ int pb_datadir_remove(const char *dir)
 	return rmdir(dir) ? -errno : 0;
 }
 
-/* What the directory's former holders are called. */
+/* The names that earlier recordings are renamed to. */
 struct former {
 	char old[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
 	char older[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
@@ -100,7 +100,7 @@ static struct former former_names(const struct pb_datadir *w)
 	return f;
 }
 
-/* Renames a data directory out of the way. Only such a one is touched. */
+/* Renames an existing data directory; refuses to rename anything else. */
 static int move_away(const char *from, const char *to, char *err, size_t errlen)
 {
 	struct stat st;
@@ -190,7 +190,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 	ret = move_old(w, err, errlen);
 	if (ret)
 		goto fail;
-	/* meta first: it says whose directory this is */
+	/* meta first: it marks this as a data directory */
 	if (mkdir(w->dir, 0777)) {
 		ret = -errno;
 		goto fail;
@@ -212,7 +212,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 		goto fail;
 	}
 	w->chunks_size = sizeof(struct pb_data_header);
-	/* What is said at the end must find room on a full disk, too. */
+	/* The records of the end must find room on a full disk, too. */
 	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
 	return 0;
 fail:
@@ -260,8 +260,8 @@ static uint64_t now_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The clocks between two readings of the TSC; the tightest of some tries, as
- * the thread may be scheduled out between them. */
+/* Reads all clocks between two readings of the TSC. The shortest of 16 tries counts,
+ * as the thread may be scheduled out during a try. */
 int pb_datadir_clock(struct pb_datadir *w)
 {
 	struct pb_meta_clock best = { 0 };
@@ -320,7 +320,7 @@ int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uin
 		return 0;
 	}
 	int ret = n < 0 ? -errno : -ENOSPC;
-	/* the file ends with a whole chunk */
+	/* the file must end with a whole chunk */
 	if (n > 0 && ftruncate(w->chunks_fd, (off_t)w->chunks_size))
 		return -errno;
 	return ret;
@@ -332,7 +332,7 @@ void pb_datadir_close(struct pb_datadir *w)
 	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
 
 	if (w->meta_fd >= 0 && !fstat(w->meta_fd, &st) && ftruncate(w->meta_fd, st.st_size)) {
-		/* some reserved space stays with it */
+		/* the file keeps some reserved space: no harm */
 	}
 	for (size_t i = 0; i < pb_array_size(fds); i++) {
 		if (*fds[i] >= 0)

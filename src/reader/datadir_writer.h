@@ -17,16 +17,16 @@
 
 struct pb_datadir {
 	char dir[4096];
-	bool moved;		/* a former directory of that name is DIR.old now */
+	bool moved;		/* an existing directory was renamed to DIR.old */
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
 	uint64_t chunks_size;	/* bytes in the chunks file; the drain thread's */
 };
 
-/* Makes DIR. A Patchbay data directory of that name becomes DIR.old; the former
- * DIR.old waits as DIR.old~ until it is clear that the program runs. 0 or
- * -errno with a text in err: then all is as it was. */
+/* Makes DIR. An existing Patchbay data directory of that name is renamed to DIR.old,
+ * and an existing DIR.old to DIR.old~, which is kept until the program runs. 0, or
+ * -errno with a text in err: then nothing has changed. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
-/* The program runs: what DIR.old was before goes. */
+/* Called once the program runs: removes DIR.old~. */
 void pb_datadir_commit(struct pb_datadir *w);
 
 /* Appends one meta record: body, then tail (both may be empty). */
@@ -42,10 +42,10 @@ int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t si
 int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 
 void pb_datadir_close(struct pb_datadir *w);
-/* Closes, and takes back what open did: for a program that never started.
- * Instead of pb_datadir_commit() and pb_datadir_close(). */
+/* Closes the directory and undoes pb_datadir_open(), if the program never started.
+ * Called instead of pb_datadir_commit() and pb_datadir_close(). */
 void pb_datadir_undo(struct pb_datadir *w);
 
-/* Removes a data directory: only what such a directory holds. */
+/* Removes a data directory, and only files that belong to one. */
 int pb_datadir_remove(const char *dir);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From words to events: one function for each kind of record. */
+/* Turns the words of records into events. */
 #include "reader/decode_priv.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "reader/record_table.h"
 
-#define RECORD_WORDS 3		/* the most of a record that is looked at */
+#define RECORD_WORDS 3		/* the decoder reads no more words of one record */
 
 int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *stacks,
 		   struct pb_thread *thread, uint32_t window_bytes)
@@ -36,7 +36,7 @@ void pb_cursor_free(struct pb_cursor *c)
 	c->done = true;
 }
 
-/* Moves what is left to the window's front and reads on. False: no word left. */
+/* Moves the words that are left to the window's start and reads more. False: no word is left. */
 static bool refill(struct pb_cursor *c)
 {
 	uint32_t left = c->end - c->pos;
@@ -79,16 +79,16 @@ void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 	c->pos += words;
 }
 
-/* The records from here on are of that stack. Looking for the next event's time comes here
- * long before the event's turn: what other threads' events depend on changes at the event
- * (pb_event_set()). A thread that only looks at a stack, and writes no more than two
- * STACK records, changes nothing. */
+/* The records from here on belong to the stack with this id. pb_cursor_peek() may come here long
+ * before the next event is returned. So state that the events of other threads depend on changes
+ * only when an event is returned (pb_event_set()). A thread that switches to a stack and back
+ * without an event between doesn't change that state. */
 static void use_stack(struct pb_cursor *c, uint64_t id)
 {
 	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
 
 	if (!s)
-		return;		/* no memory: its calls are taken for the present stack's */
+		return;		/* no memory: its calls go to the current stack */
 	if (s->serial != c->thread->serial) {
 		c->shared = true;
 		s->serial = c->thread->serial;
@@ -181,8 +181,8 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 	return event == PB_EXT_EVENT_EVENT || (event == PB_EXT_EVENT_AFTER_GAP && c->gap);
 }
 
-/* A word of zero was reserved and never written, unless no record begins there: a writer
- * that leaves such words last marks the chunk's end (ring/change.c). */
+/* A word of zero was reserved and never written. In the dead zone, where no record begins, such
+ * words aren't counted: a writer that leaves some there marks the chunk's end (ring/change.c). */
 static void skip_hole(struct pb_cursor *c)
 {
 	uint64_t left = (c->end - c->pos) * 8ull + c->file_left;
@@ -192,7 +192,7 @@ static void skip_hole(struct pb_cursor *c)
 	pb_cursor_consume(c, 1);
 }
 
-/* One EXT record or hole at pos. True if it stands for an event, and stays. */
+/* Handles the EXT record or hole at pos. True: it is an event, and was not consumed. */
 static bool settle_ext(struct pb_cursor *c, uint64_t word)
 {
 	unsigned type = pb_ext_type_of(word);
@@ -224,7 +224,7 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 	return false;
 }
 
-/* Goes to the next word that stands for an event; false at the chunk's end. */
+/* Advances to the next word that is an event; false at the chunk's end. */
 static inline bool settle(struct pb_cursor *c)
 {
 	for (;;) {
@@ -237,9 +237,9 @@ static inline bool settle(struct pb_cursor *c)
 	}
 }
 
-/* What began before its process' first thread did was taken along by a fork,
- * and is counted in the parent. A call that had no record yet when that
- * happened gets one in both processes. */
+/* A call that began before its process' first thread was inherited by fork and is
+ * counted in the parent. A call that had no record yet at the time of the fork gets
+ * a record in both processes. */
 static void inherit(struct pb_cursor *c, struct pb_event *ev)
 {
 	c->inherited++;
@@ -262,8 +262,8 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 	c->pos += words;
 }
 
-/* EXIT, TAIL, and END of a call with an ENTRY. The record stays until all that it
- * skipped were returned. */
+/* Handles EXIT, TAIL, and END of a call with an ENTRY. The record isn't consumed until
+ * an event was returned for each call that it skipped. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a chunk's list of open calls is for: records before it are missing, and
- * the stack as it was followed so far may have changed meanwhile.
+ * Uses a chunk's list of open calls. If records are missing before the chunk, the
+ * stack may have changed meanwhile; the list tells which calls are open.
  */
 #include <unistd.h>
 
@@ -12,14 +12,14 @@
 /* The OPEN records at a chunk's start. */
 struct list {
 	struct { uint64_t start; uint32_t site; } call[PB_CHUNK_OPEN_MAX];
-	uint32_t listed, nr;		/* nr: without one that isn't open yet */
+	uint32_t listed, nr;		/* nr: without a last call that isn't open yet */
 };
 
-/* A call for whose ENTRY the chunk was opened may stand last in the list: it
- * isn't open yet. */
+/* If the chunk was opened to write the ENTRY of a call, that call may be the last
+ * in the list although it isn't open yet. */
 static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struct list *l)
 {
-	/* all that may stand there, and the ENTRY */
+	/* all records that may be there, and that ENTRY */
 	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
 		       PB_EXT_TIME_WORDS + 1];
 	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
@@ -47,9 +47,9 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 		l->nr--;
 }
 
-/* An unknown call that is listed before known ones: a handler interrupted
- * before its ENTRY was written. The ENTRY follows, or was lost, and then
- * the call is not counted. */
+/* Finds unknown calls that are listed before known ones. A signal handler interrupted
+ * such a call before its ENTRY was written. Either the ENTRY follows, or it was lost
+ * and the call is not counted. */
 static void find_unwritten(struct pb_cursor *c, const struct list *l)
 {
 	const struct pb_call_stack *s = c->stack;
@@ -72,9 +72,9 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 	}
 }
 
-/* After a gap: which of the open calls that are known the list begins with. A
- * list that isn't full has all whose ENTRY was written, though more may be
- * open; a full one has the innermost of `depth` calls. */
+/* After a gap, finds the known open call with which the list begins. A list that isn't
+ * full has all calls whose ENTRY was written, though more may be open. A full list has
+ * the innermost of `depth` calls. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;
@@ -162,7 +162,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_AGAIN;
 }
 
-/* The record at pos, if it is an EXT; else 0. */
+/* The type of the record at pos if it is an EXT record; else 0. */
 static unsigned ext_type(const struct pb_cursor *c)
 {
 	uint64_t word = c->window[c->pos];
@@ -202,9 +202,9 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_GO_ON;
 }
 
-/* A handler that came before the record was written had the chunk opened: then
- * the list names the call, and its ENTRY stands after the handler's later
- * records. */
+/* A signal handler may interrupt a call before its ENTRY is written, and its own records
+ * may open the chunk. Then the chunk's list names the call, and the call's ENTRY follows
+ * the handler's records, whose times are later. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 {
 	struct pb_call_stack *s = c->stack;

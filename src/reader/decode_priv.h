@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Inside the decoder. */
+/* Shared by the decoder's files. */
 #ifndef PB_READER_DECODE_PRIV_H
 #define PB_READER_DECODE_PRIV_H
 #include "base/base.h"
 #include "reader/decode.h"
 
-/* Advances by so many words, also past the window. */
+/* Advances by that many words, even past the window. */
 void pb_cursor_consume(struct pb_cursor *c, uint32_t words);
 
 static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
@@ -30,8 +30,8 @@ static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum p
 	ev->image = c->image;
 }
 
-/* Did a call that began then begin in the process that forked the thread's? Where nobody can
- * tell, what the first chunk lists did. */
+/* Whether a call that began at `start` began in the process that forked this one. If the start of
+ * this process is unknown, all calls that its first chunk lists did. */
 static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 {
 	if (c->chunk.pid != c->chunk.tid)
@@ -47,11 +47,11 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref);
 
 enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };
-/* What has to be settled before a chunk's first record: which calls are still
- * open after a gap, and how much was lost. */
+/* Settles what comes before a chunk's first record: which calls are still open
+ * after a gap, and how much was lost. */
 enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev);
-/* Nothing has to be settled: the next event is that of the record. */
+/* Whether nothing has to be settled, so that the next event is that of the record. */
 bool pb_gap_settled(const struct pb_cursor *c);
-/* Whether an ENTRY is that of a call which the chunk's list has opened already. */
+/* Whether an ENTRY belongs to a call that the chunk's list has opened already. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Starts and stops the threads that empty a ring; their loops. */
+/* Starts and stops the threads that empty a ring, and has their loops. */
 #include "reader/drain.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 #define SLEEP_MIN_NS	200000
 #define SLEEP_MAX_NS	10000000
-#define HEARTBEAT_NS	10000000	/* 50 ms late were seen, with five busy programs a
-					 * processor */
+#define HEARTBEAT_NS	10000000	/* delays of 50 ms were seen, with five busy programs for
+					 * each processor */
 #define COUNT_NS	250000000	/* between two looks at what threads hold */
-#define MANY		32		/* chunks of a round: more are to be expected at once */
+#define MANY		32		/* after a round with more chunks the next begins at once */
 
 static uint64_t now_ns(void)
 {

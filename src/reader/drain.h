@@ -2,19 +2,19 @@
 /*
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
- * Three threads: the drain thread moves chunks, the heartbeat thread only shows
- * waiting engines that a reader lives, so that a slow disk is not mistaken for a
- * dead recorder, and the reaper looks for chunks whose thread is dead
- * (drain_dead.c). Everything in the ring is untrusted: headers are copied, then
- * checked; geometry comes from our own copy.
+ * Three threads: the drain thread moves chunks. The heartbeat thread only shows
+ * waiting engines that a reader lives, so that they don't mistake a slow disk for
+ * a dead recorder. The reaper looks for chunks whose thread is dead (drain_dead.c).
+ * Everything in the ring is untrusted: headers are copied, then checked; geometry
+ * comes from our own copy.
  *
  *   state      what the drain thread does                        when
  *   FULL       -> READING, write, -> FREE                        always; overwrite mode: at the end
  *   OPEN HELD  -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
  *   OPEN HELD  -> READING, write, stays READING                  at the end
  *
- * In overwrite mode all is written at the end, newest first (drain_newest.c):
- * what max_size has no room for is the oldest, and counts as overwritten.
+ * In overwrite mode all chunks are written at the end, newest first (drain_newest.c).
+ * The oldest, for which max_size leaves no room, count as overwritten.
  *
  * At the end FULL chunks are freed once; after that no chunk is freed any more:
  * a thread that still runs may write into its open chunk, and no other thread
@@ -33,10 +33,10 @@
 
 /* A thread that the ring names. */
 struct pb_drain_thread {
-	uint32_t tid;			/* as engines wrote it: maybe one of another pid
+	uint32_t tid;			/* as engines wrote it: may belong to another pid
 					 * namespace */
 	bool alive;			/* the answer: it lives, or may live */
-	uint64_t seen;			/* CLOCK_BOOTTIME, ns: it had begun by then */
+	uint64_t seen;			/* CLOCK_BOOTTIME, ns: it had started by then */
 };
 
 struct pb_drain {
@@ -46,27 +46,27 @@ struct pb_drain {
 	struct pb_ring geometry;	/* trusted: made by us */
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* of the chunks file; 0: no limit */
-	/* Sets `alive' of those that are or may be. Returns false if nothing can be
-	 * said; returns soon once *stop is set. The reaper's thread asks, for suspects
-	 * only. NULL: all suspects are dead. */
+	/* Sets `alive' of the threads that live or may live. Returns false if that can't be
+	 * found out; returns soon once *stop is set. The reaper calls it, for suspects only.
+	 * NULL: all suspects are dead. */
 	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			      const _Atomic bool *stop);
 	void *arg;
 
-	/* results; the drain thread's until it was joined, except the atomics */
+	/* results; except the atomics, only the drain thread may use them until it is joined */
 	_Atomic uint64_t bytes;		/* in the chunks file */
 	_Atomic uint64_t records;
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* of what was kept */
-	uint64_t discarded_calls;	/* kept out by max_size or a full disk, or no thread's */
+	uint64_t discarded_calls;	/* not written: max_size, a full disk, no valid thread */
 	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
 	/* private */
 	pthread_t thread, heart;
 	_Atomic bool stop;
-	_Atomic uint32_t high;		/* chunks below it were touched by someone */
+	_Atomic uint32_t high;		/* only chunks below it may have been used */
 	uint32_t ahead;			/* chunks of the buffer below it have memory */
 	uint32_t serials[2];		/* next_serial as it was 250 and 500 ms ago at most */
 	uint32_t most_usable;		/* since memory was last given back */

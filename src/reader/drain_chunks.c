@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One step of the drain thread each: what moves from the ring to the file. */
+/* The steps of the drain thread that move chunks from the ring to the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,8 +23,9 @@ struct pb_drain_batch {
 
 /* --- moving chunks ------------------------------------------------------ */
 
-/* Calls that began in the chunk are lost: once something is discarded, so is all that
- * comes later. In overwrite mode it is all that came before: those that ended in it. */
+/* Counts the calls that are lost with a chunk. All later chunks will be discarded, too, so calls
+ * that began in this one are lost. In overwrite mode all older chunks will be discarded instead,
+ * so calls that ended in this one are lost. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
 	struct pb_counts c = { 0 };
@@ -46,8 +47,8 @@ static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
 	return b->iov[2 * i].iov_len + b->iov[2 * i + 1].iov_len;
 }
 
-/* How many of the batch's chunks were written: all, but for a limit or an
- * error. Then as many as there is room for. */
+/* Writes the batch. Returns how many of its chunks were written: all, or as many as
+ * there was room for before the limit or an error. */
 static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 {
 	uint64_t bytes = 0;
@@ -117,14 +118,14 @@ static uint32_t used_of_data(const struct pb_chunk *c)
 	return n * 8;
 }
 
-/* Of an OPEN chunk: it may never have come into force (abi/ring.h). */
+/* Whether an OPEN chunk has no records. Its thread may never have used it (abi/ring.h). */
 static bool holds_nothing(const struct pb_chunk *c)
 {
 	return !c->leaf_start && used_of_data(c) <= c->used;
 }
 
-/* A chunk that is READING joins the batch. `state` is what it was. One that
- * names no thread would end the file for every reader: it is only counted. */
+/* Adds a chunk that is READING to the batch. `state` is its state before that. A chunk
+ * that names no thread is only counted: readers would take its header for the file's end. */
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
 {
 	struct pb_drain_batch *b = d->batch;
@@ -152,7 +153,8 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 
 /*
  * A chunk that was never used has no memory yet, and reading it would allocate
- * some. So only those below the highest one that has memory are looked at.
+ * some. So `high` is set after the highest chunk that has memory, and only chunks
+ * below it are looked at.
  */
 void pb_drain_look(struct pb_drain *d)
 {
@@ -164,7 +166,7 @@ void pb_drain_look(struct pb_drain *d)
 
 		if (at < 0 || (uint64_t)at >= end)
 			return;
-		/* and the next of data, to be a little ahead */
+		/* up to the end of this run of data */
 		off_t hole = lseek(d->ring_fd, at, SEEK_HOLE);
 		uint64_t to = hole > at ? (uint64_t)hole : (uint64_t)at + 1;
 
@@ -173,7 +175,7 @@ void pb_drain_look(struct pb_drain *d)
 	}
 }
 
-/* What a round finds of a chunk whose bit is set. */
+/* Handles one chunk whose bit is set. */
 static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_drain_round *r)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
@@ -185,7 +187,7 @@ static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_dra
 		batch_add(d, i, PB_CHUNK_FULL, PB_CHUNK_FREE);
 		r->taken++;
 	} else if (state == PB_CHUNK_FREE && pb_drain_take(c, PB_CHUNK_FREE)) {
-		/* an engine was stopped before it took it */
+		/* an engine was stopped before it took the chunk */
 		pb_drain_release(d, i, PB_CHUNK_FREE);
 	}
 }
@@ -221,8 +223,8 @@ void pb_drain_count(struct pb_drain *d)
 
 /* --- chunks of the dead ------------------------------------------------- */
 
-/* State and serial change together: no other thread's chunk is taken, also if the chunk has
- * moved on since the reaper looked. */
+/* Compares state and serial in one step: if another thread has got the chunk since the reaper
+ * looked, the chunk isn't taken. */
 static bool take_from(struct pb_chunk *c, uint32_t state, uint32_t serial)
 {
 	uint64_t from = (uint64_t)serial << 32 | state,
@@ -259,8 +261,8 @@ void pb_drain_flush(struct pb_drain *d)
 
 /* --- the end ------------------------------------------------------------ */
 
-/* Takes what there is, and keeps it: into list (room for 2 * high) or, without one,
- * the batch. Returns how many are in list. */
+/* Takes all chunks with records and never frees them. Adds them to list (room for 2 * high) or,
+ * if that is NULL, to the batch. Returns how many are in list. */
 static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 {
 	static const uint32_t states[] = { PB_CHUNK_FULL, PB_CHUNK_HELD, PB_CHUNK_OPEN };
@@ -284,7 +286,7 @@ static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 	return nr;
 }
 
-/* Newest first: what doesn't fit is the oldest. */
+/* Adds chunks to the batch newest first, so that those that don't fit are the oldest. */
 static void take_overwritten(struct pb_drain *d)
 {
 	struct pb_drain_taken *list = calloc(2ul * d->high + 1, sizeof(*list));
@@ -297,7 +299,7 @@ static void take_overwritten(struct pb_drain *d)
 	free(list);
 }
 
-/* As the threads' table has it; anybody may write there. */
+/* Copies the threads' start times from the ring's table, which is untrusted. */
 static void note_births(struct pb_drain *d)
 {
 	const struct pb_ring_thread *t =
@@ -312,8 +314,8 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* no more than there can have been at the end: a thread that goes on writing could
-	 * keep us here for ever */
+	/* take no more chunks than there can be at this point: a thread that goes on writing
+	 * could keep this loop running for ever */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);

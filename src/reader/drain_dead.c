@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The reaper: which OPEN, HELD and TAKEN chunks belong to threads that are dead. Only
- * such a chunk may be taken from its thread: a living one goes on writing into it.
+ * The reaper finds the OPEN, HELD and TAKEN chunks of dead threads. Only these may be taken
+ * from their threads: a living thread goes on writing to its chunk.
  *
- *   suspect   tgkill(pid, tid) finds no such thread; at each eighth look, or at each if
- *             half of all chunks are open, every thread
- *   missing   threads_alive(), which looks everywhere, hasn't found it, either
- *   dead      nor at the next look
+ *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
+ *             eighth look, and at each look if more than half of all chunks are open
+ *   missing   threads_alive(), which looks everywhere, hasn't found the suspect, either
+ *   dead      the next look hasn't found it, either
  *
- * Numbers in the ring are claims. One may be wrong, or be of a pid namespace that the
- * recorder isn't in: then a living thread is a suspect for good. It is asked for at every
- * eighth look only, once it was found. A number that two threads have had, one dead and one
- * living, is decided by time: a thread that began after a chunk was seen doesn't own it.
+ * Thread numbers in the ring are untrusted. A number may be wrong, or belong to a pid namespace
+ * that the recorder isn't in: then tgkill() never finds the thread, although it lives. Once
+ * threads_alive() has found such a thread, it is searched for at every eighth look only. A
+ * living thread may also have got the number of a dead one. Then time decides: a thread that
+ * started after a chunk was first seen doesn't own the chunk.
  *
- * The search may take long, where there are many processes, so it is a thread of its own,
- * and sleeps twenty times as long as it worked. It only reads the ring; the drain thread takes
- * what it found (pb_drain_take_from), by chunk and serial: a serial is never given to another
- * thread.
+ * With many processes the search may take long. So the reaper is a thread of its own, which
+ * sleeps twenty times as long as it works. It only reads the ring; the drain thread takes the
+ * chunks of dead threads (pb_drain_take_from), by chunk and serial. A serial is never given to
+ * another thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,27 +30,27 @@
 
 #define LOOK_NS		250000000ull
 #define ALL_EACH	8	/* looks */
-#define WORK_SHARE	20	/* of the time at most one part is work */
-#define ASK_MAX		4096	/* threads in one question */
-#define FOUND_MAX	1024	/* dead ones for the drain thread, in one look */
+#define WORK_SHARE	20	/* pause as a multiple of the last look's time */
+#define ASK_MAX		4096	/* threads in one call of threads_alive() */
+#define FOUND_MAX	1024	/* chunks of dead threads, in one look */
 
 struct suspect {
 	uint32_t serial;	/* the owner of the chunk; 0: none */
 	uint8_t missing;	/* looks in a row without its thread */
 	bool misleading;	/* tgkill() doesn't find it, but it lives */
-	uint64_t seen;		/* when it was first seen, CLOCK_BOOTTIME */
+	uint64_t seen;		/* when that owner was first seen, CLOCK_BOOTTIME */
 };
 
 struct pb_drain_dead {
 	struct suspect *suspects;	/* [nr_chunks] */
-	/* a question */
+	/* the question for threads_alive() */
 	unsigned nr;
 	uint32_t chunk[ASK_MAX];
 	bool gone[ASK_MAX];
 	struct pb_drain_thread ask[ASK_MAX];
 	uint64_t now;			/* of this look, CLOCK_BOOTTIME */
-	uint32_t open;			/* chunks, at this look */
-	/* the answers: the reaper's while nr_found is 0, else the drain thread's */
+	uint32_t open;			/* chunks with an owner, at this look */
+	/* the answers: the reaper owns them while nr_found is 0, else the drain thread */
 	unsigned filled;
 	struct { uint32_t chunk, serial; } found[FOUND_MAX];
 	_Atomic unsigned nr_found;
@@ -69,12 +70,13 @@ static uint64_t now_ns(clockid_t clock)
 
 /* --- a look --------------------------------------------------------------- */
 
-/* The chunk's thread, if it has one that could be dead; 0 otherwise. Its numbers are those of
- * the ring's table: a header may be of the owner before, until a TAKEN chunk is OPEN. */
+/* The serial of the thread that holds the chunk, with its pid and tid; 0: none, or not known. The
+ * numbers come from the ring's table, as the header of a TAKEN chunk may be that of the previous
+ * owner until the chunk is OPEN. */
 static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *tid)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
-	/* a free one may have no memory, and a look would give it some */
+	/* a free chunk may have no memory, and reading it would allocate some */
 	uint64_t word = pb_drain_is_taken(d, i) ? __atomic_load_n((uint64_t *)c, __ATOMIC_ACQUIRE) :
 			0;
 	uint32_t state = (uint32_t)word, serial = (uint32_t)(word >> 32);
@@ -86,7 +88,7 @@ static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *t
 			(const void *)((char *)d->ring + d->geometry.threads_offset);
 
 		t += serial - 1;
-		/* written last */
+		/* the engine writes serial last */
 		if (__atomic_load_n(&t->serial, __ATOMIC_ACQUIRE) != serial)
 			return 0;
 		*pid = __atomic_load_n(&t->pid, __ATOMIC_RELAXED);
@@ -97,7 +99,7 @@ static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *t
 		if (state == PB_CHUNK_TAKEN)
 			return 0;
 	}
-	/* an engine that doesn't know says 0 */
+	/* an engine that doesn't know the numbers writes 0 */
 	return (int)*pid > 0 && (int)*tid > 0 ? serial : 0;
 }
 
@@ -148,7 +150,7 @@ static void look_at(struct pb_drain *d, uint32_t i, bool all)
 		return;
 	gone = is_missing(pid, tid);
 	if (!all && !s->missing) {
-		/* first seen: most are closed by the next look */
+		/* if it is gone, ask at the next look: most such chunks are closed by then */
 		s->missing = gone;
 		return;
 	}

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which chunks of an overwritten ring are the newest. At the end of such a
- * session everything is written at once, newest first: what --max-size or a full
- * disk leaves no room for is the oldest, as in the ring itself.
+ * Orders the chunks of a ring in overwrite mode by age. At the end of such a session
+ * everything is written at once, newest first. So if --max-size or a full disk leaves
+ * no room, the oldest chunks are dropped, as in the ring itself.
  *
- * A chunk is as new as its last record. Of a thread's chunks each ends where the
- * thread's next one starts. Only its last one has to be decoded for that: a
- * thread may have opened it long ago and still write to it. So the threads are
- * compared by time, and what remains of each is its end, without a gap.
+ * A chunk is as new as its last record. A thread's chunk ends when the thread's next
+ * chunk starts. Only the last chunk of a thread has to be decoded to find its end: the
+ * thread may have opened it long ago and still write to it. In this order, each thread
+ * keeps its newest chunks without a gap, and all threads reach back to about the same
+ * time.
  *
- * With --clock=none there are no times: then each thread keeps as many chunks.
+ * With --clock=none there are no times: then each thread keeps the same number of chunks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static int newest_first(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* When the last thing in it happened, as the reader's own decoder sees it. */
+/* The time of the chunk's last event, found by decoding the chunk. */
 static uint64_t last_time(const struct pb_drain *d, const struct aged *c)
 {
 	struct pb_chunk_ref ref = {
@@ -79,7 +80,7 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 	struct pb_chunk head;
 
 	memcpy(&head, c, sizeof(head));
-	pb_barrier();		/* what is compared doesn't change meanwhile */
+	pb_barrier();		/* sort by the copy, which doesn't change meanwhile */
 	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq,
 		.start = head.start,
 			      .end = head.start };
@@ -87,7 +88,7 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)
 {
-	/* all fit: their order matters only on a full disk */
+	/* if all chunks fit, their order matters only on a full disk */
 	bool exact = d->max_size &&
 		     d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
 	struct aged *aged = calloc(nr + 1ul, sizeof(*aged));

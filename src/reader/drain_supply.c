@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the engines need of the recorder besides room: how many chunks they may
- * use, memory for those before they come to them, and a sign of life.
+ * What the engines need from the recorder besides free chunks: how many chunks they
+ * may use, memory for the next chunks ahead of time, and notice of the recorder's death.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,11 @@
 #include "reader/drain_priv.h"
 
 #define AHEAD		(8u << 20)	/* bytes of free chunks that have memory */
-#define PIECE		(1u << 20)	/* of memory made at once */
+#define PIECE		(1u << 20)	/* bytes that get memory at once */
 #define TRIM_MAX	8192		/* chunks looked at by one trim */
 
-/* Engines look for a free chunk from the lowest that was freed: it is warm. */
+/* free_word makes engines search from the lowest chunk that was freed, which is warm in the
+ * cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -29,7 +30,7 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 	__atomic_store_n(&pb_drain_chunk(d, i)->state, next_state, __ATOMIC_RELEASE);
 }
 
-/* A buffer's worth, whatever threads hold. */
+/* Engines may use a whole buffer besides the chunks that threads hold. */
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r)
 {
 	uint64_t usable = (uint64_t)d->geometry.nr_buffer + r->held;
@@ -49,12 +50,12 @@ void pb_drain_serials(struct pb_drain *d)
 	d->serials[0] = __atomic_load_n(&d->ring->next_serial, __ATOMIC_ACQUIRE);
 }
 
-/* After the highest chunk of the buffer that isn't free. */
+/* The end of the buffer's chunks that aren't free. */
 static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* none can be where no memory is */
+	/* beyond `ahead` chunks were given no memory: only those below are looked at */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)
@@ -74,14 +75,15 @@ bool pb_drain_ahead(struct pb_drain *d)
 		return false;
 	if (nr > d->geometry.nr_buffer - d->ahead)
 		nr = d->geometry.nr_buffer - d->ahead;
-	/* where it fails, engines get each page by a fault */
+	/* if this fails, engines get each page by a page fault */
 	if (madvise(pb_drain_chunk(d, d->ahead), (size_t)nr * PB_CHUNK_SIZE, MADV_POPULATE_WRITE))
 		nr = d->geometry.nr_buffer - d->ahead;
 	d->ahead += nr;
 	return true;
 }
 
-/* Some that are READING. A hole is a chunk that was never used: FREE, and zero. */
+/* Frees the memory of nr chunks that are READING. A hole reads as zero, which is a FREE chunk that
+ * was never used. */
 static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 {
 	off_t at = (off_t)(d->geometry.chunks_offset + (uint64_t)first * PB_CHUNK_SIZE);
@@ -92,7 +94,7 @@ static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 			pb_drain_release(d, i, PB_CHUNK_FREE);
 }
 
-/* The first chunk from i on that has memory; a look at another would give it some. */
+/* The first chunk from i on that has memory; reading a chunk that has none would allocate some. */
 static uint32_t next_data(struct pb_drain *d, uint32_t i)
 {
 	uint64_t start = d->geometry.chunks_offset;

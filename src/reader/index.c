@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the chunks: one pass over their headers, then ordered by thread. The
- * first header that can't be one ends the file, as chunks have no other mark.
+ * Finds the chunks in one pass over their headers, then orders them by thread. The
+ * first invalid header ends the file, as nothing else marks the start of a chunk.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int by_thread(const void *a, const void *b)
 		return x->serial < y->serial ? -1 : 1;
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
-	/* of two copies the fuller one first; it stays */
+	/* of two copies of a chunk the fuller comes first and is kept */
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
@@ -78,7 +78,7 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 	return 0;
 }
 
-/* A recorder that was killed wrote no threads' names: use the program's. */
+/* A recorder that was killed wrote no names of threads: use the program's name. */
 static void name_after_image(struct pb_thread *t, const struct pb_image *image)
 {
 	const char *slash = image->path ? strrchr(image->path, '/') : NULL;
@@ -87,7 +87,7 @@ static void name_after_image(struct pb_thread *t, const struct pb_image *image)
 		snprintf(t->comm, sizeof(t->comm), "%.15s", slash + 1);
 }
 
-/* Notes the thread of a chunk; meta may lack it. */
+/* Notes the thread of a chunk, as meta may lack it. */
 static int add_thread(struct scan *s, const struct pb_chunk *c)
 {
 	struct pb_thread *t = s->nr_seen ? &s->seen[s->nr_seen - 1] : NULL;
@@ -144,7 +144,7 @@ static int scan_file(struct scan *s)
 			break;
 	}
 	if (at < d->chunks_size || cut) {
-		/* a recorder that was killed leaves such an end; else somebody cut it */
+		/* normal if the recorder was killed; otherwise the file was damaged later */
 		d->damaged |= d->ended;
 		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't "
 				"shown",
@@ -169,8 +169,8 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 	}
 }
 
-/* What meta says of losses is the main buffer's; a thread without chunks in another
- * buffer does not belong to it. */
+/* The losses in meta are those of the main buffer. A thread without chunks in another buffer
+ * does not belong to that buffer. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)
@@ -179,7 +179,7 @@ static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, u
 	return t->serial != serial;
 }
 
-/* Meta's threads and those that only chunks name. */
+/* Merges the threads of meta with those that only chunks name. */
 static int merge_threads(struct scan *s)
 {
 	struct pb_data *d = s->d;
@@ -233,7 +233,8 @@ static void order_chunks(struct pb_data *d)
 	}
 }
 
-/* Records that found no room don't matter: a call whose ENTRY is one of them has no EXIT. */
+/* Whether no chunk is missing. Single records that were lost don't matter: a call whose ENTRY was
+ * lost has no EXIT, either. */
 static bool is_whole(const struct pb_data *d)
 {
 	for (size_t i = 0; i < d->nr_threads; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A walk (call_walk.h) that adds up what counts. */
+/* Adds up the calls that a walk counts (call_walk.h). */
 #include "reader/kept_calls.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * Counts the calls of a data directory as the views do, by reading it. If chunks were
  * overwritten, the counts that the drain thread took (counts.h) may be too low: when a thread's
- * oldest chunk begins, calls may be open on several stacks, and it lists those of one stack.
+ * oldest chunk begins, calls may be open on several stacks, but the chunk lists those of one.
  *
  * Context: the observer. Takes about 20 ns a record.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads `meta`. A record that is too short for its type is skipped; one that
- * reaches past the file's end is the cut-off end of a killed recorder.
+ * Loads `meta`. A record that is too short for its type is skipped. A record that
+ * reaches past the file's end is the last one, cut off as the recorder was killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/clean_text.h"
 #include "reader/data.h"
 
-#define META_MAX (64u << 20)	/* what is after it is left out */
+#define META_MAX (64u << 20)	/* the rest of a larger file is left out */
 
 struct loader {
 	struct pb_data *d;
@@ -25,7 +25,7 @@ struct loader {
 	bool nomem;
 };
 
-/* One more element; arrays grow by doubling at powers of two. */
+/* Adds an element of zeroes. An array is doubled when its length is a power of two. */
 static void *grow(struct loader *l, void *array, size_t *nr, size_t size)
 {
 	char **p = array;
@@ -89,7 +89,7 @@ static void load_module(struct loader *l, const char *body, size_t len)
 	};
 }
 
-/* The newest mapping of it ends. Few modules go: a search from the end. */
+/* Ends the newest mapping of the module. Few modules are unloaded, so a linear search will do. */
 static void module_gone(struct pb_data *d, const struct pb_meta_module *m)
 {
 	size_t looked = 0;
@@ -229,8 +229,8 @@ static void assign_maps(struct pb_data *d)
 	}
 }
 
-/* The same number once each; an image that only modules name is added by the
- * recorder first, so it needs no care here. */
+/* Keeps the first of equal elements in a sorted array. Modules need no such care for
+ * images that aren't there: the recorder writes an image before its modules. */
 static size_t unique(void *array, size_t nr, size_t size,
 		     int (*compare)(const void *, const void *), void (*drop)(void *))
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What abi/entries.h says of each type of record, by its number: for the decoder, and for who
- * counts records that go by. Unknown types are all zero, and skipped.
+ * What abi/entries.h says about each type of record, indexed by its number. The decoder and
+ * counts.c use it. Unknown types are all zero and are skipped.
  */
 #ifndef PB_READER_RECORD_TABLE_H
 #define PB_READER_RECORD_TABLE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The one way of a message to the terminal. Messages hold text from outside: names of
- * processes and functions, paths, what an agent says. So each is cleaned as a whole
- * (base/clean_text.h), and no message can forget it. Context: the observer's side.
+ * Prints messages to the terminal; there is no other way. Messages contain untrusted text:
+ * names of processes and functions, paths, texts from agents. So each message is cleaned as a
+ * whole here (base/clean_text.h), and no caller can forget it. Context: the observer.
  */
 #ifndef PB_READER_SAY_H
 #define PB_READER_SAY_H

@@ -30,7 +30,7 @@ struct pb_symbols {
 	enum pb_demangle how;
 	struct module *modules;		/* sorted by number */
 	size_t nr;
-	char *unknown[4096];		/* "site:N", by the low bits of N; ids stay exact */
+	char *unknown[4096];		/* "site:N", by the low bits of N; ids use all bits */
 	uint32_t unknown_site[4096];
 };
 
@@ -230,8 +230,8 @@ static bool map_holds(const struct pb_module_map *map, const struct module *m, u
 	return a >= m->map->image_start && a < m->map->image_end;
 }
 
-/* Fork children have their parent's modules under its pid, so the process's
- * own mapping is only preferred. */
+/* The modules of a forked child are listed under its parent's pid, so a mapping with
+ * this pid is preferred but not required. */
 static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t image, uint32_t pid,
 						  uint64_t clock, uint64_t address)
 {

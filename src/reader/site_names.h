@@ -15,26 +15,28 @@ struct pb_data;
 struct pb_symbols;
 
 struct pb_function {
-	const char *name;	/* as people read it; "site:N" if unknown */
-	const char *module;	/* its soname; "[unknown]" */
-	const char *raw;	/* as the symbol table has it; else the name */
+	const char *name;	/* for display; "site:N" if unknown */
+	const char *module;	/* its soname, or "[unknown]" */
+	const char *raw;	/* as in the symbol table; if unknown, the same as name */
 	uint64_t id;		/* the same for the same function in every image */
 };
 
 struct pb_symbols *pb_symbols_new(struct pb_data *d);
 void pb_symbols_free(struct pb_symbols *s);
-/* How names are shown (PB_DEMANGLE_SIMPLE). Before the first is asked for. */
+/* Sets how names are demangled; the default is PB_DEMANGLE_SIMPLE. To be called before any name
+ * is looked up. */
 void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how);
 enum pb_demangle pb_symbols_style(const struct pb_symbols *s);
 
 struct pb_analysis;
-/* What modules/NUMBER holds, checked; NULL: it is missing or damaged. */
+/* The checked analysis in modules/NUMBER; NULL: the file is missing or damaged. */
 const struct pb_analysis *pb_symbols_module(struct pb_symbols *s, uint32_t number);
 
 /* `image` is an index of data->images. */
 struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t site);
 
-/* "name" or "name+0x12" of an address at that time into buf; hex if unknown. */
+/* Writes to buf what was at an address at that time: the function's name, "MODULE+0x12" if no
+ * function is known there, or the address in hex. */
 void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
 			uint64_t address, char *buf, size_t len);
 #endif

@@ -107,8 +107,8 @@ static void drop_first(struct pb_stream *s)
 	s->fresh = true;
 }
 
-/* Whether the first cursor's next event is still the earliest of all; else
- * another one becomes first. */
+/* If the first cursor's next event is no longer the earliest of all, puts another
+ * cursor first. */
 static void reorder(struct pb_stream *s)
 {
 	uint64_t limit = s->heap[1].time;
@@ -163,7 +163,7 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}
-	/* with those of threads of which nothing else is left */
+	/* meta also counts the losses of threads of which nothing else is left */
 	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer) {
 		const struct pb_meta_end *end = &s->data->end;
 

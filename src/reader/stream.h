@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All threads' events as one stream: merged by time, or one thread after the
- * other, which is faster and right for sums as long as no call stack moves
- * between threads (then `shared` becomes true, and the caller begins again by
- * time). Memory: a window for each thread that lives at the same time, and the
- * open calls.
+ * The events of all threads as one stream: merged by time, or one thread after the
+ * other. The latter is faster, and correct for sums if no call stack moves between
+ * threads. If one does, `shared` becomes true, and the caller must start again by
+ * time. Memory: a window for each thread that lives at the same time, and the open
+ * calls.
  *
  * Context: the observer, one thread.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the lines between readings of the clocks, and finds the line of a time. */
+/* Makes the straight lines between readings of the clocks, and finds the line for a time. */
 #include "reader/trace_clock.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 typedef unsigned __int128 u128;
 
-/* Which of the clocks read together a trace clock is printed on. The kernel's
- * local, global and perf clocks are its scheduler clock: time since boot. */
+/* The value of a trace clock in a reading of all clocks. The kernel's local, global
+ * and perf clocks are its scheduler clock: time since boot. */
 static uint64_t base_ns(const char *name, const struct pb_meta_clock *c)
 {
 	if (!strcmp(name, "mono_raw") || !strcmp(name, "x86-tsc"))
@@ -58,8 +58,8 @@ static void clock_identity(struct pb_clock *c, const struct pb_meta_clock *first
 	c->mean = c->lines[0];
 }
 
-/* How good the straight line from the first to the last reading is for those
- * between them. */
+/* Measures how far the readings are off the straight line from the first to the
+ * last one. */
 static void judge(struct pb_clock *c, uint64_t ticks, uint64_t ns)
 {
 	c->readings = c->nr + 1;
@@ -99,7 +99,7 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 	for (size_t i = 1; i < nr; i++) {
 		uint64_t n0 = base_ns(c->name, &p[last]), n1 = base_ns(c->name, &p[i]);
 
-		/* a line must go forward, and not steeper than 1 MHz */
+		/* both clocks must go forward, and the TSC at 1 MHz at least */
 		if (p[i].tsc == p[last].tsc || n1 <= n0 ||
 		    (n1 - n0) / (p[i].tsc - p[last].tsc) > 1000)
 			continue;
@@ -147,7 +147,7 @@ uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
 {
 	uint64_t low = 0, high = UINT64_MAX;
 
-	/* conversion never falls; what wraps lies beyond any trace */
+	/* pb_clock_ns() never decreases, and values that wrap lie beyond any trace */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		const struct pb_clock_line *l = find_line(c, mid);
