@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete
- * event ("X"), written when it ends; one that was open at the end lasts as long
- * as its program did. Lost records are instant events.
+ * event ("X"), written when it ends. A call that is open at the end of the data
+ * lasts as long as its program. Lost records are instant events.
  *
- * Events of one track must nest, so a stack that a program switches to has a
- * track of its own: what is open on it outlasts what runs on others.
+ * Events of one track must nest. So each stack that a program switches to has a
+ * track of its own: calls that are open on it may outlast calls on other stacks.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 typedef unsigned long long ull;
 
-/* When something was last seen of a program image in a process. */
+/* The time of the last event of a program image in a process. */
 struct lifetime {
 	uint32_t pid;
 	size_t image;
@@ -29,7 +29,7 @@ struct chrome {
 	struct pb_out *o;
 	bool any;
 	uint32_t tracks;		/* of stacks */
-	struct lifetime *lives;		/* by thread; at the end sorted, each once */
+	struct lifetime *lives;		/* one for each thread; at the end merged and sorted */
 	size_t nr_lives;
 };
 
@@ -141,7 +141,7 @@ static void on_event(struct chrome *c, const struct pb_event *ev)
 			lost(c, ev);
 		break;
 	case PB_EV_OPEN:
-		/* what a forked child took along begins there with the child */
+		/* a call that a child inherited by fork begins with the child */
 		if (ev->call && ev->flags & PB_EV_INHERITED)
 			ev->call->aux = ev->time;
 		break;
@@ -213,8 +213,8 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Each thread's last name, and its first thread's for the process: after an
- * exec a thread is several of ours. */
+/* Prints the last name of each thread; a process has the name of its first thread. After an
+ * exec, one thread is several entries of data->threads. */
 static void print_names(struct chrome *c)
 {
 	const struct pb_data *d = c->v->data;

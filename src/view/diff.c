@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Two runs beside each other. Functions are the same where their symbols are,
- * in modules of the same name. */
+/* Prints two runs side by side. Functions of both runs are the same if their symbols
+ * and the names of their modules are. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 typedef unsigned long long ull;
 
 struct difference {
-	const struct pb_report_row *base, *now;	/* never NULL: `none` in a run that lacks it */
-	int64_t key;				/* what it is sorted by */
+	const struct pb_report_row *base, *now;	/* never NULL: `none` if a run lacks the function */
+	int64_t key;				/* sorted by this */
 };
 
 static const struct pb_report_row none = { .name = "", .raw = "", .module = "" };
@@ -25,7 +25,7 @@ static int by_symbol(const struct pb_report_row *x, const struct pb_report_row *
 	return ret ? ret : strcmp(x->module, y->module);
 }
 
-/* Of one name, as static functions may be several: in the order of their addresses. */
+/* Several static functions may have the same symbol: these are ordered by address. */
 static int by_symbol_and_id(const void *a, const void *b)
 {
 	const struct pb_report_row *x = a, *y = b;
@@ -57,7 +57,7 @@ static int by_key(const void *a, const void *b)
 	return ret ? ret : strcmp(module_of(x), module_of(y));
 }
 
-/* Fills list, which has room for all rows of both; how many. */
+/* Fills list, which has room for all rows of both runs. Returns how many it holds. */
 static size_t match(struct pb_report *base, struct pb_report *now, enum pb_report_sort by,
 		    struct difference *list)
 {
@@ -77,7 +77,8 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-/* Only the present run's modules say where an address is. */
+/* Addresses are found in the modules of the present run only: a function of the other run gets an
+ * id that no module has. */
 static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;
@@ -92,7 +93,7 @@ static void print_text(const struct pb_view *v, const struct difference *list, s
 	struct pb_function *f = calloc(nr + 1, sizeof(*f));
 	struct pb_distinct distinct = { 0 };
 	struct pb_out *o = v->out;
-	/* what is counted or named is sorted by that, what is timed shown by it */
+	/* if sorted by calls or name, the times that are shown are totals */
 	bool timed = by != PB_SORT_CALLS && by != PB_SORT_FUNC;
 	static const char *const what[] = {
 		[PB_SORT_TOTAL] = "Total", [PB_SORT_SELF] = " Self", [PB_SORT_MIN] = "  Min",

@@ -11,10 +11,10 @@
 #include "base/clean_text.h"
 #include "reader/data.h"
 
-/* How the names of a run are made longer, one after the other, until all differ. */
+/* The steps by which equal names are made longer, one after the other, until all differ. */
 static const struct {
 	enum { TEMPLATES, PARAMETERS, MODULE, ADDRESS } what;
-	unsigned depth;			/* of lists of template arguments that are shown */
+	unsigned depth;			/* nesting of the lists of template arguments shown */
 } levels[] = {
 	{ TEMPLATES, 1 }, { TEMPLATES, 2 }, { TEMPLATES, 3 }, { TEMPLATES, 4 },
 	{ PARAMETERS, 0 }, { PARAMETERS, 1 }, { PARAMETERS, 2 }, { PARAMETERS, 3 },
@@ -73,8 +73,8 @@ static char *longer(struct pb_data *data, const struct pb_function *f, unsigned 
 	}
 }
 
-/* Of equal names. A level that tells none of them from the others isn't used: what
- * makes them differ follows. */
+/* Lengthens the nr equal names of run. A level that leaves all of them equal isn't used: a later
+ * level makes them differ. */
 static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_function **run,
 		     size_t nr, unsigned level)
 {

@@ -44,7 +44,7 @@ static size_t collect(const struct pb_tree *t, struct edge *edges)
 	return to;
 }
 
-/* A quoted string; what dot would take for its own is escaped. */
+/* Prints a quoted string; escapes the characters that dot would interpret. */
 static void print_quoted(struct pb_out *o, const char *s)
 {
 	pb_out_char(o, '"');
@@ -58,7 +58,7 @@ static void print_quoted(struct pb_out *o, const char *s)
 
 static void print_nodes(const struct pb_view *v, struct pb_tree *t)
 {
-	/* once each: the edges name them by number */
+	/* each function once: the edges refer to functions by number */
 	struct edge *list = calloc(t->nr, sizeof(*list));
 	uint32_t last = 0;
 	size_t nr = 0;

@@ -12,8 +12,8 @@
 
 struct pb_filters {
 	struct pb_sites sites;
-	const struct pb_analysis **modules;	/* those with sites, and are readable */
-	const struct pb_sites_module **numbers;	/* [nr] what their functions' numbers are */
+	const struct pb_analysis **modules;	/* [nr] readable modules that have sites */
+	const struct pb_sites_module **numbers;	/* [nr] the numbers of their functions */
 	unsigned nr;
 	uint8_t *marks;				/* [sites.total] */
 	bool has_in, chooses;

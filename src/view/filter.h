@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Patterns of the views, with the grammar and meaning that they have for record
- * (control/resolve.h), looked up once in the functions of the recording.
- * Context: the observer, one thread.
+ * Patterns of the views. Their grammar and meaning are those of record
+ * (control/resolve.h). Each pattern is looked up once in the functions of the
+ * recording. Context: the observer, one thread.
  */
 #ifndef PB_VIEW_FILTER_H
 #define PB_VIEW_FILTER_H
@@ -13,12 +13,12 @@ struct pb_filters;
 
 #define PB_FILTER_IN	1	/* matches an -F */
 #define PB_FILTER_OUT	2	/* matches an -N */
-#define PB_FILTER_FOCUS	4	/* is what the view is about */
+#define PB_FILTER_FOCUS	4	/* the view is about this function */
 
 struct pb_filters *pb_filters_new(struct pb_data *d);
 void pb_filters_free(struct pb_filters *f);
-/* Marks the functions that a pattern means; "!PATTERN" takes the mark away. 0,
- * or -errno with a text in err: nothing matches, or a bad pattern. */
+/* Marks the functions that match a pattern; "!PATTERN" removes the mark. 0, or
+ * -errno with a text in err: no function matches, or the pattern is malformed. */
 int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, const char *pattern,
 		   char *err, size_t errlen);
 

@@ -75,7 +75,7 @@ static void print_event(const struct pb_view *v, const struct pb_event *ev)
 	}
 }
 
-/* How many records there are, for the header: it takes a pass over the data. */
+/* Counts the records for the header, in a pass over the data. */
 static int count(const struct pb_view *v, uint64_t *entries, uint64_t *lost)
 {
 	struct pb_stream s;

@@ -11,17 +11,17 @@
  *    1234)   0.123 us    |    leaf();
  *    1234) + 12.345 us   |  }
  *
- * What the kernel has no case for is a comment after the function: no return
- * seen (exception, longjmp, a return that isn't hooked), return lost (among
- * lost records), still open (at the end of the data); these have no duration. A call
- * that ended in a tail call has its duration up to there, and says so.
+ * Cases that the kernel doesn't have are shown as a comment after the function: no
+ * return seen (exception, longjmp, a return that isn't hooked), return lost (among
+ * lost records), still open (at the end of the data). Such calls have no duration.
+ * For a call that ended in a tail call, the comment says so; its duration ends there.
  *
- * Another stack (a signal handler's, a coroutine's) is shown below the call
- * that waits for what runs there, so that no line seems to stand in a call that
- * it doesn't (view/select.h).
+ * Calls on another stack (a signal handler's, a coroutine's) are indented below the
+ * call that waits for that stack, so that no line seems to be inside a wrong call
+ * (view/select.h).
  *
- * With a minimal time, an entry waits until any later record shows that its
- * call has lasted long enough; `stack->user` is the first waiting one.
+ * With a minimal time, an entry is held back until any later record shows that its
+ * call has lasted long enough; `stack->user` is the first entry that waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@
 
 /* pb_open_call.view */
 #define V_SHOWN		1u	/* its line was printed */
-#define V_OPENED	2u	/* it won't be: the beginning isn't in the data */
+#define V_OPENED	2u	/* its line is never printed: its beginning isn't in the data */
 
 struct printer {
 	const struct pb_view *v;
@@ -68,7 +68,7 @@ static void print_tid(struct printer *p, uint32_t tid)
 	pb_out_str(p->o, ") ");
 }
 
-/* The separator where the thread changes. */
+/* Prints the separator if the thread has changed. */
 static void print_switch(struct printer *p, const struct pb_event *ev)
 {
 	static const char rule[] = " ------------------------------------------\n";
@@ -171,7 +171,7 @@ static void print_duration(struct printer *p, uint64_t ns)
 	pb_out_mem(p->o, "|  ", 3);
 }
 
-/* "()" after a name, unless it was demangled to one with its parameters. */
+/* "()" for a name, or "" if the demangled name already has its parameters. */
 static const char *parentheses(const char *name)
 {
 	static const char call[] = "operator()";
@@ -203,13 +203,13 @@ static uint64_t duration_of(struct printer *p, const struct pb_event *ev)
 
 static const char tail[] = "ended in a tail call";
 
-/* The comment on a call that has a duration. */
+/* The comment on a call that has a duration; NULL: none. */
 static const char *note_on(const struct pb_event *ev)
 {
 	return ev->flags & PB_EV_TAIL ? tail : NULL;
 }
 
-/* func(); with a duration, or with a comment in its place. */
+/* Prints "func();" with a duration, or with a comment instead. */
 static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t depth,
 		       const char *comment)
 {
@@ -269,7 +269,8 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	pb_out_str(p->o, " */\n");
 }
 
-/* A call of another stack, which is found to be gone here: it is no callee of what is open. */
+/* Prints a call that ran on another stack and is found to be gone here. It is not a callee of the
+ * calls that are open on this stack. */
 static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth,
 			    const char *comment)
 {
@@ -327,7 +328,7 @@ static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select
 		return;
 	}
 	if (p->v->min_ns && !shown) {
-		/* it never came to its entry's line: all its callees were short */
+		/* its entry was never printed, as all its callees were short */
 		if (!ev->start || comment || !pb_select_long(p->v, ev->start, ev->time))
 			return;
 		if (!ev->call || !(ev->call->view & V_OPENED)) {

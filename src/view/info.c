@@ -53,7 +53,7 @@ static void text_start(const struct pb_view *v)
 		pb_out_fmt(v->out, "%-15s: %s\n", "started", value);
 }
 
-/* "set_graph_function > work": what was written to the control files. */
+/* Prints what was written to the control files: "set_graph_function > work". */
 static void text_options(const struct pb_view *v)
 {
 	static const char key[] = "option=";
@@ -83,7 +83,7 @@ static void text_clock(const struct pb_view *v)
 }
 
 struct module_line {
-	const struct pb_module_map *map;	/* the first one of it */
+	const struct pb_module_map *map;	/* the module's first mapping */
 	uint32_t images;
 	bool traced;
 };
@@ -106,7 +106,8 @@ static int traced_first(const void *a, const void *b)
 	return x->map->module < y->map->module ? -1 : x->map->module > y->map->module;
 }
 
-/* Each module once; lines has room for all maps. How many there are. */
+/* Fills lines, which has room for all maps, with each module once. Returns the number of
+ * modules. */
 static size_t collect_modules(const struct pb_data *d, const struct pb_module_map **maps,
 			      struct module_line *lines)
 {

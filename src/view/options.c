@@ -74,7 +74,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* a command that takes arguments has taken it */
+		/* a command that takes arguments has consumed its own before this */
 		if (o->selects)
 			argp_failure(state, 2, 0,
 				     "%s: %s takes no argument; for a function say -F %s, for a "
@@ -154,7 +154,7 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 const struct argp pb_view_argp = { common, parse_common };
 const struct argp pb_view_argp_select = { selection, parse_selection };
 
-/* The digits after a point, as thousandths of thousandths of the unit. */
+/* Adds the digits after a decimal point, which are a fraction of the unit. */
 static int parse_fraction(const char **text, uint64_t unit, uint64_t *ns)
 {
 	uint64_t weight = unit;
@@ -186,7 +186,7 @@ int pb_view_parse_time(const char *text, uint64_t *ns)
 		if (strcmp(text + number, units[i].name))
 			continue;
 		if (!*units[i].name && memchr(text, '.', number))
-			unit = 1000000000;	/* 12.345678, as times are printed */
+			unit = 1000000000;	/* seconds: views print times as 12.345678 */
 		for (fraction = text; *fraction >= '0' && *fraction <= '9'; fraction++)
 			if ((whole = whole * 10 + (unsigned)(*fraction - '0')) > UINT64_MAX / unit)
 				return -ERANGE;
@@ -230,7 +230,7 @@ static int fail(const struct pb_view_options *o, const char *fmt, ...)
 	return 1;
 }
 
-/* Prints what is wrong with the directory and was not printed yet. */
+/* If the directory is damaged or incomplete, prints the notes that were not printed yet. */
 static void show_notes(struct pb_view *v, const struct pb_view_options *o)
 {
 	if (!v->data->damaged && v->data->ended)
@@ -249,7 +249,8 @@ static const char *option_of(unsigned mark)
 	return mark == PB_FILTER_IN ? "-F " : mark == PB_FILTER_OUT ? "-N " : "";
 }
 
-/* `other`: the patterns were looked up in the data that matters. */
+/* `other`: this is the directory to compare with. The patterns were looked up in the first one, so
+ * a pattern that matches nothing here is no error. */
 static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool other)
 {
 	char err[600];
@@ -267,7 +268,7 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool 
 	return 0;
 }
 
-/* A thread that isn't there is a typing error, too. */
+/* A thread that wasn't recorded is a typing error, like a pattern that matches nothing. */
 static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
 {
 	const struct pb_data *d = v->data;
@@ -358,7 +359,7 @@ void pb_view_close_other(struct pb_view *v)
 	pb_data_close(v->data);
 }
 
-/* `ret`: what the view returned. The exit status. */
+/* `ret` is the result of the view. Returns the exit status. */
 static int close_view(struct pb_view *v, const struct pb_view_options *o, int ret)
 {
 	int written = pb_out_close(v->out);
@@ -369,7 +370,7 @@ static int close_view(struct pb_view *v, const struct pb_view_options *o, int re
 	pb_view_close_other(v);
 	if (ret > 0)
 		return ret;
-	/* all that is left was shown, and the warning named what is missing */
+	/* everything readable was shown, and a warning has named what is missing */
 	if (!ret && !written)
 		return damaged;
 	if (ret)

@@ -14,8 +14,8 @@
 #define PROGRESS_AFTER	500000000	/* ns */
 #define PROGRESS_EVERY	100000000
 
-/* A pager that isn't there has read nothing: cat shows it all, below the
- * shell's complaint. */
+/* If the pager doesn't exist, it has read nothing: cat shows everything, after the
+ * shell's error message. */
 #define PAGER_SCRIPT	"%s\ns=$?; [ $s = 127 ] && exec cat; exit $s"
 
 static uint64_t now_ns(void)
@@ -58,7 +58,7 @@ static void start_pager(struct pb_out *o)
 		return;
 	}
 	o->fd = p[1];
-	/* ^C is the pager's from here on; we end when it does */
+	/* from here on ^C is for the pager; this process ends when the pager does */
 	signal(SIGINT, SIG_IGN);
 }
 
@@ -101,7 +101,7 @@ static void clear_progress(struct pb_out *o)
 	o->progress = false;
 }
 
-/* Before anything is written. */
+/* Called before the first write. */
 static void begin(struct pb_out *o)
 {
 	o->begun = true;

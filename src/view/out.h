@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Output of the views: a buffer in front of a file descriptor, with the few
- * conversions that a line for each of a billion calls needs. An error (a full
- * disk, a pager that was left) is kept in `error` and ends the output.
+ * Buffered output of the views to a file descriptor, with a few conversions that are
+ * fast enough for a billion lines. An error (a full disk, a pager that the user quit)
+ * is kept in `error` and ends the output.
  *
- * The pager starts with the first output, so that it doesn't hold the terminal
- * while a view still reads; until then a progress line may stand on it.
+ * The pager starts with the first output, so that it doesn't hold the terminal while
+ * a view still reads. Until then the terminal may show a progress line.
  *
  * Context: the observer, one thread.
  */
@@ -25,19 +25,19 @@ struct pb_out {
 	bool colour;
 	bool want_pager;	/* starts when there is something to show */
 	bool begun;		/* something was written */
-	bool progress;		/* a progress line stands on the terminal */
+	bool progress;		/* the terminal shows a progress line */
 	uint64_t progress_next;	/* when it may change, monotonic ns; 0: never */
-	const char *command;	/* whose progress it is */
+	const char *command;	/* named in the progress line */
 	pid_t pager;		/* 0: none */
 	size_t used;
 	char buf[PB_OUT_SIZE];
 };
 
-/* Standard output; through $PAGER (or less -FRX) if it is a terminal. `command`
- * is named in the progress line. */
+/* Prepares output to stdout; with `pager`, through $PAGER (or less -FRX) if stdout is
+ * a terminal. `command` is named in the progress line. */
 void pb_out_open(struct pb_out *o, const char *command, bool pager);
-/* How far the view has read. Shown on stderr if that is a terminal, after some
- * time, and not among output on the same terminal. */
+/* Reports how far the view has read. Shown on stderr after some time if that is a
+ * terminal, but not once there is output on the same terminal. */
 void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total);
 /* Writes what is left and waits for the pager. 0 or -errno; -EPIPE counts as 0. */
 int pb_out_close(struct pb_out *o);
@@ -47,9 +47,9 @@ void pb_out_mem(struct pb_out *o, const char *s, size_t len);
 void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill);
 void pb_out_spaces(struct pb_out *o, size_t nr);
 void pb_out_fmt(struct pb_out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Quoted and escaped; what isn't UTF-8 becomes U+FFFD. */
+/* A quoted and escaped string; bytes that aren't UTF-8 become U+FFFD. */
 void pb_out_json(struct pb_out *o, const char *s);
-/* Quoted if it must be. */
+/* A string, quoted if CSV requires it. */
 void pb_out_csv(struct pb_out *o, const char *s);
 
 static inline void pb_out_str(struct pb_out *o, const char *s)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sums by function. One pass; a record costs an array access, no hashing.
+ * Sums up calls by function, in one pass. A record costs an array access, no hashing.
  *
- * A call's total counts unless the same function is open around it on its
- * stack. For that, each function has the number of its open calls on the
- * stack of the last event (`active`); when the stack changes, the calls of the
- * old one are taken out and those of the new one put in. A stack that makes
- * this too costly (deep, and changed to at each record) is only counted in its
- * innermost part: `stack->counted` is where that begins.
+ * A call's time counts in its function's total unless the same function is open around
+ * it on its stack. For that, `active` is the number of the function's open calls on
+ * the stack of the last event. When the stack changes, the calls of the old stack are
+ * subtracted and those of the new stack are added. If that becomes too costly, as a
+ * stack is deep and switched to at each record, only the stack's innermost calls are
+ * counted: those from index `stack->counted` on.
  *
- * A call that a fork child inherited is counted in its parent; in the child
- * its time runs from the fork (`call->aux`).
+ * A call that a child inherited by fork is counted in the parent; in the child its
+ * time runs from the fork (`call->aux`).
  *
- * Where the user chose among the calls (view/select.h), those that aren't
- * visible are sums of number 0, which belongs to no function: the times of their callees
- * count in the visible call around them.
+ * If the user selected calls (view/select.h), calls that aren't visible are summed up
+ * under number 0, which belongs to no function. The times of their callees count in
+ * the visible call around them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@
 #include "view/select.h"
 #include "view/site_numbers.h"
 
-#define BUDGET		(1ll << 26)	/* steps of changing stacks that are free */
-#define BUDGET_RECORD	64		/* and for each record */
+#define BUDGET		(1ll << 26)	/* steps that changes of the stack may take */
+#define BUDGET_RECORD	64		/* further steps for each record */
 #define SHORT_DEPTH	64
 
 struct sum {
@@ -41,15 +41,15 @@ struct maker {
 	const struct pb_view *view;
 	struct pb_report *report;
 	bool selects;
-	uint64_t latest;	/* time of all events; where the user chose */
+	uint64_t latest;	/* time of the latest event; only if `selects` */
 	struct sum *sums;
 	struct pb_sites sites;
 	struct pb_call_stack *stack;
 	int64_t budget;
 };
 
-/* The event has already changed the stack that it is about: `depth` is how
- * deep that was before. */
+/* The event has already changed its stack, `to`: `depth` is the stack's depth before
+ * that. */
 static void change_stack(struct maker *m, struct pb_call_stack *to, uint32_t depth)
 {
 	struct pb_call_stack *from = m->stack;
@@ -96,7 +96,7 @@ static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-/* The call leaves its stack. What it was open as. */
+/* The call leaves its stack. Returns the sum under which it was open. */
 static struct sum *leave(struct maker *m, const struct pb_event *ev)
 {
 	struct sum *s = &m->sums[ev->call->view];
@@ -108,7 +108,7 @@ static struct sum *leave(struct maker *m, const struct pb_event *ev)
 	return s;
 }
 
-/* When the call began, as far as it counts here; 0: how long it took isn't known. */
+/* When the call began in this process; 0: its duration isn't known. */
 static uint64_t known_start(const struct pb_event *ev)
 {
 	uint64_t start = ev->call->aux ? ev->call->aux : ev->start;
@@ -132,7 +132,7 @@ static void on_end(struct maker *m, const struct pb_event *ev, unsigned calls)
 		add_time(s, ev->time - start, ev->call->child);
 		add_to_parent(ev, ev->time - start);
 	} else {
-		/* only what its callees took */
+		/* only the time of its callees is known */
 		add_to_parent(ev, ev->call->child);
 	}
 }
@@ -170,7 +170,7 @@ static inline void on_event(struct maker *m, const struct pb_event *ev, unsigned
 	}
 }
 
-/* --- the same for a part of the calls ------------------------------------ */
+/* --- the same for selected calls ------------------------------------------ */
 
 static void on_end_selected(struct maker *m, const struct pb_event *ev, unsigned calls)
 {
@@ -268,7 +268,7 @@ static bool add_event(void *arg, const struct pb_event *ev, unsigned calls)
 	return true;
 }
 
-/* A call that is still open counts as one without a known time. */
+/* A call that is still open is counted, but its time isn't known. */
 static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls)
 {
@@ -312,7 +312,7 @@ int pb_report_make(const struct pb_view *v, struct pb_report *r)
 	ret = pb_sites_init(&m.sites, v->data);
 	if (ret)
 		return ret;
-	/* mostly never touched */
+	/* a large array of which most pages are never touched */
 	size = (size_t)m.sites.total * sizeof(*m.sums);
 	for (int by_time = 0; by_time < 2; by_time++) {
 		m.stack = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay report`'s rows: sorted, and printed as a table, CSV or JSON. */
+/* Sorts the rows of `patchbay report` and prints them as a table, CSV or JSON. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

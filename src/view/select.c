@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Decides on each call by what was decided on the calls around it. */
+/* Decides for each call whether it is shown, based on what was decided for the calls around it. */
 #include "view/select.h"
 
 #include "view/filter.h"
 
-#define DEPTH_MAX 256	/* calls of which nothing is known count up to this */
+#define DEPTH_MAX 256	/* of unknown outer calls, at most so many count for the depth */
 
 bool pb_view_selects(const struct pb_view *v)
 {
 	return v->filters || v->max_depth || v->min_ns || v->from || v->to != UINT64_MAX;
 }
 
-/* What stands around the outermost call of a stack: IN and OUT of the call that
- * waits for it, and the depth of what isn't known. */
+/* The selection around the outermost call of a stack: IN and OUT of the call that waits
+ * for the stack, and the depth of the outer calls that aren't known. */
 static uint32_t outside(const struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;
@@ -22,7 +22,7 @@ static uint32_t outside(const struct pb_call_stack *s)
 	return (select & (PB_SEL_IN | PB_SEL_OUT)) | base << PB_SEL_DEPTH_SHIFT;
 }
 
-/* The thread came to this stack: below what waits for it. */
+/* The thread has switched to this stack: shows its calls below the call that waits for it. */
 static void place_stack(struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;
@@ -32,7 +32,7 @@ static void place_stack(struct pb_call_stack *s)
 	s->shift = f->shift + (around >> PB_SEL_DEPTH_SHIFT);
 }
 
-/* With `below` calls of its stack open around it. */
+/* The selection of the event's call, around which `below` calls of its stack are open. */
 static uint32_t judge(const struct pb_view *v, const struct pb_event *ev, uint32_t below)
 {
 	uint32_t around = below ? ev->stack->calls[below - 1].select : outside(ev->stack);

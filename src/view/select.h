@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What -F, -N, -D, -t and --range choose of the calls, for every view alike.
+ * Selects calls by -F, -N, -D, -t and --range, in the same way for every view.
  *
- *   -F, -N    a call is in when it, or one around it, matches -F; out likewise
- *   -D        counts visible calls, from the outermost one on
- *   -t        by a call's duration: known at its end only
- *   --range   by what part of a call lies inside
+ *   -F, -N    a call is "in" if it, or a call around it, matches -F; "out" if one
+ *             of them matches -N
+ *   -D        limits the depth, which counts visible calls from the outermost one
+ *   -t        selects by a call's duration, which is known only at its end
+ *   --range   cuts a call to the part that is inside
  *
- * Another stack (a signal handler's, a coroutine's) stands below the call that
- * waits for what runs there: `stack->shift` is how deep that is.
+ * Calls on another stack (a signal handler's, a coroutine's) are shown below the call
+ * that waits for that stack: `stack->shift` is their depth there.
  *
  * Context: the observer, one thread.
  */
@@ -16,30 +17,31 @@
 #define PB_VIEW_SELECT_H
 #include "view/view.h"
 
-/* pb_open_call.select, and of a call without a place on a stack */
+/* Bits of pb_open_call.select, and of pb_select() for calls that aren't on a stack */
 #define PB_SEL_VISIBLE	1u
 #define PB_SEL_IN	2u	/* inside a function of -F */
 #define PB_SEL_OUT	4u	/* inside a function of -N */
-#define PB_SEL_DEPTH_SHIFT 8	/* above: how many visible calls, with this one, are open
-				 * on its stack */
+#define PB_SEL_DEPTH_SHIFT 8	/* higher bits: how many visible calls, including this one,
+				 * are open on its stack */
 
-/* Whether anything is chosen at all. */
+/* Whether any option selects calls. */
 bool pb_view_selects(const struct pb_view *v);
 
-/* What the filters make of the event's call. To be asked for each event, in
- * order: it is kept in call->select while the call is open. */
+/* The selection of the event's call, by the filters. Must be called for each event, in
+ * order: while the call is open, call->select keeps the result. */
 uint32_t pb_select(const struct pb_view *v, const struct pb_event *ev);
 
-/* How deep the call itself is shown, `stack->shift` apart. */
+/* The depth at which the call itself is shown, without `stack->shift`. */
 static inline uint32_t pb_select_depth(uint32_t select)
 {
 	return (select >> PB_SEL_DEPTH_SHIFT) - (select & PB_SEL_VISIBLE ? 1 : 0);
 }
 
 bool pb_select_long(const struct pb_view *v, uint64_t start, uint64_t end);
-/* Cuts a time down to --range; false: nothing is left of it. */
+/* Cuts a span of time to --range; false: nothing is left. */
 bool pb_select_clip(const struct pb_view *v, uint64_t *start, uint64_t *end);
 
-/* Whether a visible call that still ran at `end` counts: one that lasted. */
+/* Whether a call that is still open at `end` is selected: it is visible, began before the end of
+ * --range, and has lasted at least -t. */
 bool pb_select_open(const struct pb_view *v, uint32_t select, uint64_t start, uint64_t end);
 #endif

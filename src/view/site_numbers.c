@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Numbers modules by where they lie, and searches a site in its image. */
+/* Numbers the functions of all modules, and finds the number of an image's site. */
 #include "view/site_numbers.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "abi/analysis.h"
 #include "base/base.h"
 
-#define TOTAL_MAX (16u << 20)	/* what is above it counts as unknown */
+#define TOTAL_MAX (16u << 20)	/* functions that would get higher numbers count as unknown */
 
 static const struct pb_sites_range no_range;
 
@@ -29,7 +29,7 @@ static int by_number(const void *a, const void *b)
 	return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* How many functions the map has: no more than its module, if that is there. */
+/* The number of functions in a mapping: no more than its module has; 0 if the module is missing. */
 static uint32_t map_funcs(const struct pb_data *d, const struct pb_module_map *map)
 {
 	const struct pb_analysis *a = pb_symbols_module(d->symbols, map->module);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One number for each function of the session, so that sums are arrays: the
- * same function has the same number in every program image that maps its
- * module. Numbers below PB_MAX_SITES are sites of which nothing is known.
+ * Gives each function of the session one number, so that sums can be arrays. A
+ * function has the same number in every program image that maps its module.
+ * Numbers below PB_MAX_SITES are unknown sites.
  *
  * Context: the observer, one thread.
  */
@@ -20,7 +20,7 @@ struct pb_sites_range {
 };
 
 struct pb_sites_image {
-	const struct pb_sites_range *last;	/* found last; never NULL */
+	const struct pb_sites_range *last;	/* the range of the last search; never NULL */
 	struct pb_sites_range *ranges;
 	size_t nr;
 };
@@ -31,16 +31,16 @@ struct pb_sites {
 	struct pb_sites_range *ranges;
 	struct pb_sites_module { uint32_t module, base, nr; size_t map; } *modules;
 	size_t nr_modules;
-	uint32_t total;		/* numbers are below it */
-	/* a bit for each PB_SITES_BLOCK unknown sites: one of them was asked for */
+	uint32_t total;		/* all numbers are below it */
+	/* a bit for each PB_SITES_BLOCK unknown sites: at least one of them was looked up */
 	uint64_t unknown[PB_MAX_SITES / PB_SITES_BLOCK / 64];
 };
 
 int pb_sites_init(struct pb_sites *s, struct pb_data *d);
 void pb_sites_free(struct pb_sites *s);
 uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site);
-/* The first number from i on that may have been given: most unknown sites never
- * were, and so the memory of arrays by number isn't touched for them. */
+/* The first number from i on that may have been given out. Skips unknown sites that were never
+ * looked up, so that their part of an array isn't touched. */
 static inline uint32_t pb_sites_next(const struct pb_sites *s, uint32_t i)
 {
 	while (i < PB_MAX_SITES &&

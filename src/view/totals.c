@@ -5,7 +5,7 @@
 
 #include "view/select.h"
 
-#define OPEN_LINES 64	/* of one stack: the innermost and the outermost */
+#define OPEN_LINES 64	/* lines for one stack: its innermost and outermost calls */
 
 typedef unsigned long long ull;
 

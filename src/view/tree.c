@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Adds calls to the tree; children of a node are a list, found by a hash. */
+/* Adds calls to the tree. The children of a node are a list; a hash table finds a child. */
 #include "view/tree.h"
 #include "view/select.h"
 
@@ -118,7 +118,8 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Each function of the tree once. Without memory names stay short. */
+/* Lists each function of the tree once and makes names distinct. If memory is short, names stay
+ * short. */
 static void name_functions(struct pb_tree *t, struct pb_data *d)
 {
 	size_t nr = 0;
@@ -140,7 +141,7 @@ static void name_functions(struct pb_tree *t, struct pb_data *d)
 	pb_distinct_array(&t->distinct, d, t->functions, t->nr_functions);
 }
 
-/* The node of the call that is open around the event's. */
+/* The node of the call around the event's call. */
 static uint32_t around(const struct pb_event *ev)
 {
 	uint32_t depth = ev->stack->depth;
@@ -173,7 +174,7 @@ static uint32_t node_of(struct pb_tree *t, const struct pb_event *ev)
 	return pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
 }
 
-/* A call that isn't chosen has the node of the one around it. */
+/* A call that isn't visible has the node of the call around it. */
 static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev,
 		   bool visible, unsigned calls)
 {
@@ -237,7 +238,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 struct maker {
 	struct pb_tree *tree;
 	const struct pb_view *view;
-	uint64_t latest;	/* time of all events */
+	uint64_t latest;	/* time of the latest event */
 };
 
 static bool add_event(void *arg, const struct pb_event *ev, unsigned calls)
@@ -260,8 +261,8 @@ static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_ca
 		m->tree->nodes[call ? call->view : s->user].calls += calls;
 }
 
-/* Nodes of which no call counts and nothing stands below go: all their calls
- * were too short, or elsewhere in time. */
+/* Removes nodes without calls and without children: all their calls were too short, or
+ * outside of --range. */
 static void prune(struct pb_tree *t)
 {
 	for (uint32_t i = t->nr - 1; i; i--)

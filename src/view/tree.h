@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All calls of a trace as one tree: a node is a function by the path of calls
- * that led to it. Bounded: below TREE_DEPTH levels, and past TREE_NODES nodes,
- * calls are counted in one node "[deeper]" of the place where they begin.
+ * All calls of a trace as one tree. A node is a function together with the path of
+ * calls that led to it. The tree is bounded: calls below PB_TREE_DEPTH levels or after
+ * PB_TREE_NODES nodes are counted in a node "[deeper]" below the last caller that has a
+ * node.
  *
  * Context: the observer, one thread.
  */
@@ -15,15 +16,15 @@
 #define PB_TREE_DEPTH	512
 #define PB_TREE_NODES	(2u << 20)
 #define PB_TREE_ROOT	0		/* the index of the root */
-#define PB_TREE_DEEPER	0xffffffffu	/* the number of a node for what is too much */
+#define PB_TREE_DEEPER	0xffffffffu	/* the function number of "[deeper]" */
 
 struct pb_tree_node {
 	uint32_t number;		/* of the function (view/site_numbers.h) */
 	uint32_t parent;		/* always below the node's own index */
-	uint32_t child, next;		/* lists, 0 ends them */
+	uint32_t child, next;		/* first child, next sibling; 0: none */
 	uint32_t depth;
-	uint32_t mark;			/* the user's */
-	bool keep;			/* inside */
+	uint32_t mark;			/* for the tree's user */
+	bool keep;			/* private to tree.c */
 	uint64_t calls, total, self;	/* times in ticks of the clock */
 };
 
@@ -35,18 +36,18 @@ struct pb_tree {
 	bool nomem, selects;
 	struct pb_sites sites;
 	struct pb_stream_totals totals;
-	uint32_t *numbers;		/* of all functions in it, sorted; made by pb_tree_make() */
-	struct pb_function *functions;	/* [nr_functions] theirs, with distinct names */
+	uint32_t *numbers;		/* of all functions, sorted; made by pb_tree_make() */
+	struct pb_function *functions;	/* [nr_functions] in the same order, with distinct names */
 	size_t nr_functions;
 	struct pb_distinct distinct;
 };
 
 /* Reads all of the data. 0 or -ENOMEM. */
 int pb_tree_make(struct pb_tree *t, const struct pb_view *v);
-/* An empty one, of functions of the same numbers. */
+/* Makes an empty tree; the caller sets its sites and names. */
 int pb_tree_init(struct pb_tree *t);
 void pb_tree_free(struct pb_tree *t);
-/* The child of that function, made if it isn't there. */
+/* Finds or makes the child of a node for that function. */
 uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number);
 const char *pb_tree_name(const struct pb_tree *t, uint32_t number);
 /* Orders each node's children by their total time. */

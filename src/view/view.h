@@ -34,10 +34,10 @@ struct pb_view {
 #define PB_FG_TAIL	32
 #define PB_FG_DEFAULT	(PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID)
 
-/* Sets or clears the flag that "funcgraph-tail" or "nofuncgraph-tail" names; false: no such
- * option. */
+/* Sets the flag of an option such as "funcgraph-tail", or clears it for "nofuncgraph-tail". False:
+ * no such option. */
 bool pb_fg_set(unsigned *flags, const char *name);
-/* The i-th option's name, as it changes the default; NULL after the last. */
+/* The name of the i-th option, in the form that changes the default; NULL after the last. */
 const char *pb_fg_name(size_t i);
 
 int pb_view_graph_text(const struct pb_view *v, unsigned flags);
@@ -46,14 +46,14 @@ int pb_view_chrome(const struct pb_view *v);
 int pb_view_raw(const struct pb_view *v);
 int pb_view_flame(const struct pb_view *v);
 int pb_view_dot(const struct pb_view *v);
-/* focus: of the functions that v->filters mark so, instead of all. */
+/* focus: the graph of the functions that have PB_FILTER_FOCUS, instead of the whole program. */
 int pb_view_graph(const struct pb_view *v, bool focus);
 
 /* --- sums by function --- */
 struct pb_report_row {
-	const char *name, *module, *raw;	/* raw: as the symbol table has it */
+	const char *name, *module, *raw;	/* raw: as in the symbol table */
 	uint64_t id;
-	uint64_t calls, timed;		/* timed: those whose time is known */
+	uint64_t calls, timed;		/* timed: calls whose time is known */
 	uint64_t total, self, sum, min, max;	/* ns; total: outermost activations only */
 };
 
@@ -62,7 +62,7 @@ struct pb_report {
 	size_t nr;
 	uint64_t calls;			/* of all rows */
 	struct pb_stream_totals totals;
-	uint64_t open;			/* of them, open at the end */
+	uint64_t open;			/* of these calls: still open at the end */
 	bool by_time;			/* stacks moved between threads */
 };
 
@@ -79,7 +79,7 @@ void pb_report_sort(struct pb_report *r, enum pb_report_sort by);
 void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by);
 void pb_report_csv(const struct pb_view *v, const struct pb_report *r);
 void pb_report_json(const struct pb_view *v, const struct pb_report *r);
-/* Sorts the rows of both. */
+/* Prints the difference of two reports; reorders the rows of both. */
 int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now,
 		   enum pb_report_sort by, enum pb_report_format format);
 uint64_t pb_report_key(const struct pb_report_row *r, enum pb_report_sort by);
@@ -90,12 +90,12 @@ int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* --- parts that views share --- */
 
-/* "# 3 records lost ..." lines, each after `prefix`, if there is any reason. */
+/* Prints what was lost or is missing, one line for each kind, each after `prefix`. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
-/* The calls that were open at the end, by stack, each line after `prefix`. */
+/* Prints the calls that were open at the end, by stack, each line after `prefix`. */
 void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
-/* ns as ten columns, "  1.234 ms", into buf, which is returned. */
+/* Writes ns to buf in ten columns, "  1.234 ms"; returns buf. */
 const char *pb_view_time(char *buf, size_t len, uint64_t ns);
 /* The same without blanks around it. */
 const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
