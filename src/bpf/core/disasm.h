@@ -4,18 +4,18 @@
 #include "bpf/core/opcodes.h"
 #include "bpf/core/textbuf.h"
 
-/* What the text of an instruction takes from outside; all may be NULL. */
+/* Names that the caller knows, for the text of an instruction. Each may be NULL. */
 struct pb_bpf_names {
 	const char *(*helper)(void *arg, int32_t id);	/* NULL: unknown */
 	const char *(*kfunc)(void *arg, int32_t id);
-	/* Writes what a 64-bit load stands for and returns true, or false: a number. */
+	/* Writes what a 64-bit load refers to and returns true; false: it is a plain number. */
 	bool (*imm64)(void *arg, struct pb_bpf_text *t, const struct bpf_insn *insn, uint64_t imm);
 	void *arg;
-	bool hide;		/* pointers are shown as 0 */
+	bool hide;		/* show pointers as 0 */
 };
 
-/* The instruction at insn[0] in bpftool's words, "(b7) r0 = 1", without a newline.
- * A 64-bit load reads insn[1], too. Context: any. */
+/* Writes the instruction as bpftool does, for example "(b7) r0 = 1", without a newline. Reads
+ * insn[0], and for a 64-bit load insn[1], too. Context: any. */
 void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *insn,
 		   const struct pb_bpf_names *names);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Formats of programs: checked as a whole first, then printed piece by piece. */
+/* Formats of programs: checks the whole format first, then prints it piece by piece. */
 #include <asm/errno.h>
 #include <stdbool.h>
 #include "base/mem.h"
@@ -15,13 +15,14 @@ struct spec {
 	bool left, plus, space, zero, upper, is_signed;
 	unsigned width, base;
 	bool has_width;
-	uint8_t size;			/* of a number: 4, 8 */
+	uint8_t size;			/* of a number: 4 or 8 */
 	char how[2];			/* letters after %p */
 };
 
 struct out {
 	char *to;
-	uint32_t size, room;		/* room: left for arguments, as the kernel counts */
+	uint32_t size, room;		/* room: bytes left for arguments, as the kernel counts
+					 * them */
 	uint64_t len;
 };
 
@@ -45,7 +46,7 @@ static bool ends_word(char c)
 	return !c || is_space(c) || is_punct(c);
 }
 
-/* After "%p": the last letter that belongs to it, or NULL. */
+/* f: at the p of "%p". Returns the conversion's last letter; NULL: it isn't allowed. */
 static const char *read_pointer(const char *f, struct spec *s)
 {
 	s->kind = POINTER;
@@ -83,7 +84,7 @@ static const char *read_number(const char *f, struct spec *s)
 	return s->is_signed || s->base == 16 || *f == 'u' ? f : NULL;
 }
 
-/* f: after the %. The conversion's last letter, or NULL: none that may be used. */
+/* f: after the %. Returns the conversion's last letter; NULL: it isn't allowed. */
 static const char *read_spec(const char *f, struct spec *s)
 {
 	*s = (struct spec){ 0 };
@@ -111,7 +112,7 @@ static const char *read_spec(const char *f, struct spec *s)
 	return read_number(f, s);
 }
 
-/* Control characters may not be in it; bytes of other alphabets may. */
+/* Whether a format may contain c: no control characters, but any byte from 0x80 on. */
 static bool may_stand(char c)
 {
 	return (uint8_t)c >= ' ' ? c != 0x7f : is_space(c);
@@ -275,7 +276,7 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 	char text[256];
 	uint32_t n = 0;
 
-	/* what returns to v was called before it */
+	/* v is a return address: the call is before it */
 	if (run->host->symbol)
 		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'),
 				      s->how[0] != 's');
@@ -290,7 +291,7 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 
 static int take_room(struct out *o, uint32_t size)
 {
-	o->room &= ~3u;			/* numbers lie aligned */
+	o->room &= ~3u;			/* numbers are aligned */
 	if (o->room < size)
 		return -ENOSPC;
 	o->room -= size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A host that asks the kernel: for a process that runs programs itself. */
+/* A host that gets everything from the kernel, for a process that itself runs programs. */
 #include <asm/errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>
@@ -63,7 +63,7 @@ static int64_t host_read_str(struct pb_bpf_run *run, char *to, uint64_t from, ui
 			return -EFAULT;
 		for (; here; here--, done++)
 			if (!to[done]) {
-				/* nothing of what lies after it stays */
+				/* zero what was read after the string */
 				memset(to + done, 0, here);
 				return done + 1;
 			}

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter: one label for each operation and each pair of PAIRS, and a jump
- * through the table at the end of each. It checks nothing that the verifier has: its programs are
- * sound.
+ * The interpreter. Each operation, and each pair of PAIRS, has a label, and ends with a jump
+ * through the table of labels. It checks nothing: the verifier has checked the program.
  *
- * A subprogram's address is a token here, a number that is no address: callbacks run
- * in an interpreter of their own. So does what a subprogram leaves for with a tail
- * call, as its caller goes on afterwards; the first subprogram's takes its place.
+ * Here a subprogram's address is a token, a number that is no valid address. Each callback runs
+ * in an interpreter of its own. So does the target of a tail call in a subprogram, since the
+ * subprogram's caller continues afterwards. The target of a tail call in the first subprogram
+ * replaces the program in the same interpreter.
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"
 #include "bpf/core/program.h"
 
-#define TOKEN		(1ull << 63)	/* | the subprogram's first instruction */
+#define TOKEN		(1ull << 63)	/* or-ed with the number of the subprogram's first
+					 * instruction */
 
 struct frame {
 	const struct pb_bpf_code *back;
@@ -39,7 +40,7 @@ struct frame {
 	NAME##32_K: { type32 d = (type32)DST, s = (type32)i->imm; GO((cond) ? i->off : 0); } \
 	NAME##32_X: { type32 d = (type32)DST, s = (type32)SRC; GO((cond) ? i->off : 0); }
 
-/* Unaligned, and of any type. */
+/* An unaligned access, of any type. */
 #define UNALIGNED(type, addr) (((struct { type v; } __attribute__((packed, may_alias)) *)(addr))->v)
 
 #define SIZES(X) X(B, uint8_t, int8_t) X(H, uint16_t, int16_t) X(W, uint32_t, int32_t)
@@ -62,9 +63,10 @@ struct frame {
 	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
 
 /*
- * Pairs that programs are full of go as one operation: an instruction, and the next one
- * with the same destination, whose value needn't come back from memory. The second stays
- * where it is, for jumps to it. X(first, its value, second, what it does with v)
+ * Frequent pairs of instructions run as one operation: an instruction, and the next one with the
+ * same destination. The first one's value need not go through memory. The second instruction
+ * stays in the code, as a jump may lead to it. X(first, its value v, second, what the second does
+ * with v)
  */
 #define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
 #define THEN(expr) i++; DST = (expr); NEXT;
@@ -127,8 +129,8 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
 }
 
 /*
- * A lookup in an array, as fixup.c writes it, is one operation, too; its factor is in
- * the first instruction's imm:
+ * A lookup in an array, as fixup.c emits it, is one operation, too. The factor, 1 << S or S, is
+ * kept in the first instruction's imm:
  *
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  */
@@ -165,8 +167,8 @@ static int32_t smod32(int32_t d, int32_t s)
 	return !s ? d : s == -1 ? 0 : d % s;
 }
 
-/* r: 12 registers; those of arguments are set. From instruction `start` to the end of
- * its frame. */
+/* Runs from instruction `start` to the end of its frame. r: 12 registers; the caller has set the
+ * arguments. */
 static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 {
 	const struct pb_bpf_prog *prog = run->prog;
@@ -193,7 +195,7 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 #define BODY(first, value, second, then) PAIR_##first##_##second: { uint64_t v = (value); then }
 	PAIRS(BODY)
 #undef BODY
-	/* resolved to calls, other loads and counted jumps, or refused */
+	/* resolved programs don't have these */
 	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
 	CALL_KFUNC: MAY_GOTO:
 	NONE:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter's body: one handler for each operation, under its label. interp.c includes
- * it where it runs. i is the instruction, r the registers; DST, SRC and IMM are the operands;
- * NEXT and GO(by) end a handler. Byte orders are those of a little-endian machine.
+ * The interpreter's body: one handler for each operation, under its label. interp.c includes it
+ * inside interpret(). i is the instruction, r the registers; DST, SRC and IMM are the operands;
+ * NEXT and GO(by) end a handler. Byte-order operations assume a little-endian machine.
  */
 #pragma once
 
-/* Arithmetic: with IMM and SRC, on 64 bits (the first expression) and on 32. */
+/* Arithmetic, with IMM or SRC: the first expression is for 64 bits, the second for 32. */
 	ALU(ADD, d + s, d + s)
 	ALU(SUB, d - s, d - s)
 	ALU(MUL, d * s, d * s)
@@ -64,7 +64,7 @@
 		NEXT;
 	}
 
-/* Jumps, with IMM and SRC, on 64 bits and on 32. */
+/* Jumps; conditional ones with IMM or SRC, on 64 bits or 32. */
 	NOSPEC: pb_cpu_no_speculation(); NEXT;
 	JA: GO(i->off);
 	JAL: GO(i->imm);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* LD_ABS and LD_IND: loads from a packet, in network order; beyond its end there is nothing. */
+/* LD_ABS and LD_IND: loads from a packet, in network byte order. */
 #include <linux/filter.h>
 #include "bpf/core/packet.h"
 #include "bpf/core/program.h"
 
-/* Where an offset counts from; it is changed to what remains. NULL: nowhere. Negative
- * ones name a header, as in classic filters (linux/filter.h). */
+/* Returns the address that an offset is relative to, and makes *off relative to it. A negative
+ * offset is in a header, as in classic filters (linux/filter.h). NULL: there is no such
+ * header. */
 static const uint8_t *origin(const struct pb_bpf_skb *skb, int64_t *off)
 {
 	const uint8_t *mac = skb->mac;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of opcodes, made of its rows, and the decoder of an instruction's number. */
+/* The table of operations, generated from the rows of opcodes.h, and the decoder. */
 #include "bpf/core/opcodes.h"
 
 const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS] = {
@@ -54,7 +54,7 @@ static const uint8_t named[] = {
 	[PB_BPF_GOTO] = OFF, [PB_BPF_GOTOL] = IMM, [PB_BPF_MAY_GOTO] = OFF,
 	[PB_BPF_IF_K] = DST | OFF | IMM, [PB_BPF_IF_X] = DST | SRC | OFF,
 	[PB_BPF_CALL_HELPER] = IMM, [PB_BPF_CALL_PC] = IMM, [PB_BPF_CALL_KFUNC] = IMM | OFF,
-	[PB_BPF_RETURN] = OFF,	/* the kernel doesn't look at it */
+	[PB_BPF_RETURN] = OFF,	/* the kernel ignores it */
 };
 
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op)

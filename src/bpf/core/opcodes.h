@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Every eBPF instruction once: RFC 9669, conformance groups base32, base64,
- * divmul32, divmul64, atomic32, atomic64 and packet. Verifier, interpreter, JIT
- * and disassembler read this table; none of them takes an opcode apart.
+ * Every eBPF instruction once: RFC 9669, conformance groups base32, base64, divmul32, divmul64,
+ * atomic32, atomic64 and packet. Verifier, interpreter, JIT and disassembler read this table;
+ * none of them takes an opcode apart.
  *
- * An operation is an opcode byte and, where several share it, one value of
- * another field. Operations are numbered by pb_bpf_op; a program is decoded once,
- * and what has no number is no instruction.
+ * An operation is an opcode byte and, where several share a byte, one value of another field.
+ * Operations are numbered by pb_bpf_op. A program is decoded once; an instruction without a
+ * number is invalid.
  *
  * Context: any; no state.
  */
@@ -16,26 +16,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* cpu v4, which older headers don't have */
+/* of instruction set v4, missing in older headers */
 #ifndef BPF_MEMSX
 #define BPF_MEMSX	0x80
 #endif
 #ifndef BPF_JCOND
-#define BPF_JCOND	0xe0	/* a jump on what src names; 0 is may_goto, the only one */
+#define BPF_JCOND	0xe0	/* a conditional jump; src is the condition: 0, may_goto, is the
+				 * only one */
 #endif
 
-#define PB_BPF_MAX_TURNS	(8 << 20)	/* of one loop: bpf_loop, may_goto, an iterator of
-						 * numbers */
+#define PB_BPF_MAX_TURNS	(8 << 20)	/* iterations of one loop: bpf_loop, may_goto, an
+						 * iterator of numbers */
 
-/* What an operation does with its fields. dst, src: registers; unnamed fields are 0. */
+/* What an operation does with its fields. dst and src are registers; fields that aren't named are
+ * 0. */
 enum pb_bpf_form {
 	PB_BPF_NO_INSN,
 	PB_BPF_ALU_K,		/* dst = dst OP imm; a move doesn't read dst */
 	PB_BPF_ALU_X,		/* dst = dst OP src */
 	PB_BPF_NEG,		/* dst = -dst */
 	PB_BPF_MOVSX,		/* dst = src, sign-extended from `width` bytes */
-	PB_BPF_END,		/* dst: byte order of its low `width` bytes; the rest is 0 */
-	PB_BPF_LD64,		/* dst = imm and the next instruction's; src says what it means */
+	PB_BPF_END,		/* changes the byte order of dst's low `width` bytes; the rest
+				 * becomes 0 */
+	PB_BPF_LD64,		/* dst = imm, with the next instruction's imm above it; src: kind
+				 * of value */
 	PB_BPF_LD_ABS,		/* r0 = packet[imm], network byte order; r6 is the context */
 	PB_BPF_LD_IND,		/* r0 = packet[src + imm] */
 	PB_BPF_LDX,		/* dst = *(src + off) */
@@ -43,27 +47,26 @@ enum pb_bpf_form {
 	PB_BPF_ST,		/* *(dst + off) = imm */
 	PB_BPF_STX,		/* *(dst + off) = src */
 	PB_BPF_ATOMIC,		/* *(dst + off) OP= src */
-	PB_BPF_FETCH,		/* the same, src = what was there */
-	PB_BPF_XCHANGE,		/* *(dst + off) and src change places */
-	PB_BPF_COMPARE,		/* if *(dst + off) is r0, it becomes src; r0 = what was there */
+	PB_BPF_FETCH,		/* the same, and src = the old value */
+	PB_BPF_XCHANGE,		/* exchanges *(dst + off) and src */
+	PB_BPF_COMPARE,		/* if *(dst + off) == r0, it becomes src; r0 = the old value */
 	PB_BPF_GOTO,		/* pc += off */
 	PB_BPF_GOTOL,		/* pc += imm */
-	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have let PB_BPF_MAX_TURNS
-				 * pass */
+	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have allowed
+				 * PB_BPF_MAX_TURNS iterations */
 	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
-	PB_BPF_CALL_PC,		/* the same, of the subprogram at pc + imm */
+	PB_BPF_CALL_PC,		/* the same, for the subprogram at pc + imm */
 	PB_BPF_CALL_KFUNC,
 	PB_BPF_RETURN,		/* exit */
 };
 
 /*
- * X(name, form, opcode, value, width, symbol): value of the field that distinguishes
- * operations of one opcode apart (arithmetic: off; byte order and atomics: imm;
- * calls, may_goto: src; others have none, 0). Width of the operands in bytes, or of the part
- * of a register that counts (moves with sign extension, byte order). Symbol as
- * bpftool writes it.
+ * X(name, form, opcode, value, width, symbol). value: of the field that tells operations with the
+ * same opcode apart (arithmetic: off; byte order and atomics: imm; calls and may_goto: src); 0
+ * for all others. width: of the operands in bytes, or of the part of a register that is used
+ * (moves with sign extension, byte order). symbol: as in bpftool's output.
  */
 #define PB_BPF_ALU4(X, name, op, symbol) \
 	X(name##64_K, ALU_K, BPF_ALU64 | BPF_K | (op), 0, 8, symbol) \
@@ -176,9 +179,9 @@ struct pb_bpf_opinfo {
 };
 extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
 
-/* The operation, by opcode and selecting field; the other fields aren't looked at. */
+/* Returns the operation, by the opcode and the selecting field. Ignores the other fields. */
 enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
 
-/* Whether the fields that its form doesn't name are 0, as they have to be. */
+/* Whether the fields that the operation's form doesn't name are 0, as they must be. */
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op);
 #endif

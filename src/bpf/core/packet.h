@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What programs that see packets are handed: the kernel's shape, as they see its
- * fields, and after it what its pointers stand for. The process that runs such a program
- * fills it; helpers change it.
+ * The contexts of programs that see packets: the kernel's structure, whose fields programs
+ * access, and after it what its pointers refer to. The process that runs such a program fills the
+ * context; helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
  *        room          meta      packet           room
  *
- * There is no allocation in a run: where the kernel would take a larger buffer,
- * helpers say -ENOMEM when the room is used up. Words of the network are in its byte
- * order where the kernel's are.
+ * A run allocates nothing. Where the kernel would allocate a larger buffer, helpers return
+ * -ENOMEM if there is no room left. Words are in network byte order where the kernel's are.
  */
 #ifndef PB_BPF_CORE_PACKET_H
 #define PB_BPF_CORE_PACKET_H
@@ -19,15 +18,15 @@
 
 struct pb_bpf_pkt {
 	uint8_t *data, *data_end, *data_meta;
-	uint8_t *head, *end;		/* of the memory around it */
+	uint8_t *head, *end;		/* the memory around the packet */
 };
 
-/* What programs have as a socket; a struct bpf_sock to them. */
+/* A socket. Programs see it as a struct bpf_sock. */
 struct pb_bpf_sock {
 	struct bpf_sock s;
 	struct bpf_tcp_sock *tcp;	/* NULL: it isn't TCP */
-	struct pb_bpf_sock *listener;	/* NULL: none; itself, if it listens */
-	bool full;			/* not one that waits or asks */
+	struct pb_bpf_sock *listener;	/* NULL: none; the socket itself, if it listens */
+	bool full;			/* a full socket: neither TIME_WAIT nor a request */
 	uint64_t cookie;
 };
 
@@ -41,35 +40,36 @@ struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns and _set_ stores
 
 enum { PB_BPF_MAX_CGROUPS = 16 };
 
-/* Of socket_filter, sched_cls, sched_act, cgroup_skb. */
+/* The context of socket_filter, sched_cls, sched_act and cgroup_skb programs. */
 struct pb_bpf_skb {
-	struct __sk_buff s;		/* s.sk: struct pb_bpf_sock * or NULL; s.len goes with
-					 * pkt */
+	struct __sk_buff s;		/* s.sk is a struct pb_bpf_sock * or NULL; s.len is kept
+					 * equal to pkt's length */
 	struct pb_bpf_pkt pkt;
-	uint8_t *mac, *net;		/* the headers; mac may be NULL: there is none */
-	uint32_t csum;			/* with has_csum: the sum of all bytes
+	uint8_t *mac, *net;		/* the headers; mac NULL: there is none */
+	uint32_t csum;			/* if has_csum: the sum of all bytes
 					 * (CHECKSUM_COMPLETE) */
 	bool has_csum;
-	bool hash_known;		/* s.hash, as the card or a program has it */
+	bool hash_known;		/* s.hash is set, by the network card or a program */
 	bool encapsulated;
-	/* what the world says about it, for helpers that ask */
-	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of its socket, the root's first, its own last */
+	/* facts about the packet, for helpers */
+	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of its socket: the root first, its own last */
 	uint32_t nr_cgroups;
 	uint32_t classid, realm, uid;
 	const struct bpf_xfrm_state *xfrm;
 	uint32_t nr_xfrm;
-	struct pb_bpf_tunnel rx, tx;	/* rx: where it came in; tx: what the program chooses */
-	/* the program's other choices */
+	struct pb_bpf_tunnel rx, tx;	/* rx: the packet came in by it; tx: the program's
+					 * choice */
+	/* other choices of the program */
 	uint32_t redirect_ifindex;
 	uint64_t redirect_flags;
 	uint32_t clones;
 };
 
-/* Of xdp. */
+/* The context of xdp programs. */
 struct pb_bpf_xdp {
 	struct xdp_md md;
 	struct pb_bpf_pkt pkt;
-	/* what bpf_redirect and bpf_redirect_map chose */
+	/* set by bpf_redirect and bpf_redirect_map */
 	uint32_t redirect_ifindex;
 	uint64_t redirect_flags;
 	void *redirect_map;		/* struct pb_bpf_map, or NULL */

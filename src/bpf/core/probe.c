@@ -2,7 +2,7 @@
 /* Loads that may fault, in assembly, so that the address of each is known. */
 #include "bpf/core/probe.h"
 
-/* Each begins with its load; a fault leaves rax, which is 0, and goes on after it. */
+/* Each sets rax to 0 and loads. A fault leaves rax at 0; execution continues after the load. */
 __asm__(
 "	.text\n"
 "	.macro	pb_probe name, load\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads of memory that may not be there, for the interpreter: 0 then, if the host's
- * handler of SIGSEGV and SIGBUS asks pb_bpf_fault() (program.h). Context: any.
+ * Loads from memory that may not be mapped, for the interpreter. They give 0 then, if the host's
+ * handler of SIGSEGV and SIGBUS calls pb_bpf_fault() (program.h). Context: any.
  */
 #ifndef PB_BPF_CORE_PROBE_H
 #define PB_BPF_CORE_PROBE_H
@@ -12,6 +12,6 @@ uint64_t pb_bpf_probe_H(uint64_t addr);
 uint64_t pb_bpf_probe_W(uint64_t addr);
 uint64_t pb_bpf_probe_DW(uint64_t addr);
 
-/* Where to go on after a fault at ip in one of them, or 0. */
+/* Returns where to continue after a fault at ip in one of these loads, or 0. */
 uint64_t pb_bpf_probe_fault(uint64_t ip);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Settings of all programs, and a run that is counted. */
+/* The settings of all programs, and counted runs. */
 #include "base/sys.h"
 #include "bpf/core/program.h"
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program as it runs: verified, its references resolved. Made of a verified
- * program's resolved instructions, never changed afterwards; runs on any thread,
- * inside signal handlers and nested in itself. A run allocates nothing and takes no
- * lock.
+ * A program in its runnable form: made of a verified program's resolved instructions, and never
+ * changed afterwards. It runs on any thread, inside signal handlers, and nested in itself. A run
+ * allocates nothing and takes no lock.
  *
- * Resolving rewrites instructions in fields that have no meaning once they are
- * verified:
- *   LD_IMM64   imm, imm of the second: the value itself (a map's, a variable's
- *              address); src 0. A subprogram's address (src BPF_PSEUDO_FUNC) stays
- *              as it is: imm, instructions from the next one to it
+ * Resolving reuses fields of instructions that have no meaning after verification:
+ *   LD_IMM64   imm, imm of the second: the value itself (the address of a map or a
+ *              variable); src 0. For a subprogram's address (src BPF_PSEUDO_FUNC) imm
+ *              stays the distance in instructions, from the next one
  *   CALL       imm: index in `calls`
- *   CALL_PC    off: bytes of stack of the caller's frame (of its subprogram)
- * and puts operations of its own in their place (PB_BPF_RESOLVED_OPS). Rewritten
- * code may use an eleventh register, PB_BPF_REG_AX; nothing keeps it over a call.
+ *   CALL_PC    off: bytes of the caller's stack frame
+ * Some instructions become operations that only resolved programs have (PB_BPF_RESOLVED_OPS).
+ * Rewritten code may use one more register, PB_BPF_REG_AX, which calls clobber.
  */
 #ifndef PB_BPF_CORE_PROGRAM_H
 #define PB_BPF_CORE_PROGRAM_H
@@ -23,30 +21,29 @@
 struct pb_bpf_run;
 
 /*
- * Helpers and callbacks. The sixth argument is the run that they belong to; the JIT
- * has it in a register of its own, so that it costs a move. Helpers that need
- * nothing of it are defined without it.
+ * Helpers and callbacks. The sixth argument is the run that calls. The JIT keeps it in a
+ * register, so passing it costs one move. Helpers that don't need it are defined without it.
  */
 typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
 			   struct pb_bpf_run *run);
 
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* of all frames together */
-#define PB_BPF_COUNTER		8	/* bytes below a frame, of its may_gotos */
-#define PB_BPF_SAVED		40	/* bytes of it that aren't counted: r1 ... r5 around
-					 * calls */
+#define PB_BPF_COUNTER		8	/* bytes below a frame: the counter of its may_gotos */
+#define PB_BPF_SAVED		40	/* bytes of a frame that aren't counted: r1 ... r5, saved
+					 * around fast calls */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
-#define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, whatever frames they were in */
+#define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, in all frames */
 #define PB_BPF_MAX_SUBPROGS	256
 #define PB_BPF_REG_AX		11
 
 /*
- * Operations of resolved programs only: X(name, width, sign). Their instructions'
- * fields are those of what they replace.
+ * Operations that only resolved programs have: X(name, width, sign). Their instructions have the
+ * fields of the instructions that they replace.
  *   TAIL_CALL  a CALL: r1 context, r2 a prog_array, r3 index
- *   NOSPEC     (any) no speculation goes past it
- *   PROBE_*    an LDX or LDSX: if the memory isn't there, dst is 0. Needs a host
- *              that asks pb_bpf_fault()
+ *   NOSPEC     a barrier for speculation; no fields
+ *   PROBE_*    an LDX or LDSX: if the memory can't be read, dst is 0. Needs a host
+ *              whose signal handler calls pb_bpf_fault()
  */
 #define PB_BPF_RESOLVED_OPS(X) \
 	X(TAIL_CALL, 0, 0) \
@@ -71,11 +68,11 @@ _Static_assert(PB_BPF_NR_ALL_OPS <= 256, "an operation is a byte");
 struct pb_bpf_map;
 struct pb_bpf_type;
 
-/* An instruction as the interpreter reads it. */
+/* An instruction in the interpreter's form. */
 struct pb_bpf_code {
-	uint8_t op, dst, src;		/* registers: byte offsets among them */
+	uint8_t op, dst, src;		/* byte offsets into the array of registers */
 	int32_t off;
-	int64_t imm;			/* of LD_IMM64 all of it, in the first of both */
+	int64_t imm;			/* of LD_IMM64: all 64 bits, in its first element */
 };
 
 struct pb_bpf_sub {
@@ -84,33 +81,33 @@ struct pb_bpf_sub {
 	bool callback;			/* its address is taken */
 };
 
-/* While statistics are on (pb_bpf_settings). */
+/* Counted while statistics are on (pb_bpf_settings). */
 struct pb_bpf_prog_stats {
 	uint64_t runs, ns;
 };
 
 struct pb_bpf_prog {
 	uint32_t nr;			/* instructions */
-	uint32_t stack;			/* bytes that its deepest chain of frames takes */
+	uint32_t stack;			/* bytes of stack for the deepest chain of frames */
 	const struct bpf_insn *insns;	/* resolved */
 	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; LD_IMM64's
 					 * second: NONE */
-	const struct pb_bpf_code *code;	/* both once more, for the interpreter */
-	const struct pb_bpf_sub *subs;	/* ascending; the first begins at 0 */
+	const struct pb_bpf_code *code;	/* both in the interpreter's form */
+	const struct pb_bpf_sub *subs;	/* in ascending order; the first begins at 0 */
 	uint32_t nr_subs, nr_calls;
 	pb_bpf_fn *const *calls;
 	const struct pb_bpf_type *type;
-	struct pb_bpf_map *const *maps;	/* that it uses */
+	struct pb_bpf_map *const *maps;	/* the maps that it uses */
 	uint32_t nr_maps, id;
-	uint32_t ctx_needed;		/* bytes of the context, from its start, that are
-					 * accessed */
+	uint32_t ctx_needed;		/* the program accesses no byte of the context from this
+					 * offset on */
 	char name[BPF_OBJ_NAME_LEN];
-	/* runs it: `jited`, or the interpreter after the same arguments. Never NULL */
+	/* runs the program: `jited`, or the interpreter with the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
-	/* the JIT's, or NULL */
+	/* native code, or NULL */
 	uint64_t (*jited)(const void *ctx, struct pb_bpf_run *run);
 	uint32_t jited_len;
-	/* of native code: its frames as .eh_frame, ending in 0, as __register_frame takes it */
+	/* of native code: its .eh_frame, terminated by 0, as __register_frame() takes it */
 	const void *unwind;
 	struct pb_bpf_prog_stats *stats;	/* writable */
 };
@@ -120,31 +117,35 @@ struct pb_bpf_host;
 
 /* One run; on the stack of the thread that starts it. */
 struct pb_bpf_run {
-	const struct pb_bpf_prog *prog;	/* the one under way: a tail call changes it */
+	const struct pb_bpf_prog *prog;	/* the running program: a tail call changes it */
 	void *ctx;
 	const struct pb_bpf_host *host;
 	uint64_t cookie;		/* of the attachment */
 	uint32_t lane;			/* the per-CPU slot that it owns */
-	uint32_t thread;		/* the thread's id, the owner of spin locks in values */
+	uint32_t thread;		/* the thread's id, for spin locks in values */
 	uint32_t tail_calls;		/* so far */
-	bool lock_missed;		/* it goes on without a lock that its own thread holds */
+	bool lock_missed;		/* the run goes on without a lock that it couldn't take */
 };
 
-/* Settings of the process, as the kernel's files of these names have them. */
+/* Settings of the process, named after the kernel's files, with the same values. */
 struct pb_bpf_settings {
-	uint32_t jit_enable;		/* bpf_jit_enable: 0, 1, 2: the code is shown, too */
-	uint32_t jit_harden;		/* bpf_jit_harden: 1: without privilege, 2: all */
-	uint32_t jit_baseline;		/* only instructions that every x86-64 has */
-	uint32_t debugger;		/* gdb learns of programs that are made from now on */
+	uint32_t jit_enable;		/* bpf_jit_enable: 0, 1, or 2: code is also passed to
+					 * `show` */
+	uint32_t jit_harden;		/* bpf_jit_harden: 0, 1: for unprivileged programs, 2: for
+					 * all */
+	uint32_t jit_baseline;		/* use only instructions that every x86-64 processor
+					 * has */
+	uint32_t debugger;		/* gdb is notified of programs that are made from now
+					 * on */
 	uint32_t stats;			/* bpf_stats_enabled */
 	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1: for good, 2 */
 	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */
-	/* of jit_enable 2; as the kernel's line in its log has it. May be NULL */
+	/* for jit_enable 2: reports what the kernel logs then. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
 };
 extern struct pb_bpf_settings pb_bpf_settings;
 
-/* The same with counts and time. */
+/* Like pb_bpf_enter(), and counts runs and time. */
 uint64_t pb_bpf_enter_counted(struct pb_bpf_run *run);
 
 /* Runs run->prog with run->ctx; run->tail_calls is 0. Context: any. */
@@ -155,43 +156,43 @@ static inline uint64_t pb_bpf_enter(struct pb_bpf_run *run)
 	return run->prog->enter(run->ctx, run);
 }
 
-/* The same on the interpreter in any case. Context: any. */
+/* The same, always by the interpreter. Context: any. */
 uint64_t pb_bpf_interpret(struct pb_bpf_run *run);
-/* Writes the interpreter's form of a program: nr elements. Context: any. */
+/* Writes the interpreter's form of a program, nr elements, to code. Context: any. */
 void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr,
 		   struct pb_bpf_code *code);
 /* `enter` of a program without native code. */
 uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run);
 
-/* call_x86_64.S: calls native code with its run in r12. Context: inside a helper of `run`. */
+/* In call_x86_64.S: calls native code with the run in r12. Context: inside a helper of `run`. */
 uint64_t pb_bpf_call_native(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
 			    struct pb_bpf_run *run, pb_bpf_fn *fn);
 
 /*
- * Calls a subprogram whose address (LD_IMM64 with BPF_PSEUDO_FUNC) a helper was
- * given. The helper needn't know which engine runs the program. Context: inside a
- * helper of `run`.
+ * Calls a subprogram whose address (LD_IMM64 with BPF_PSEUDO_FUNC) a helper was given. Works
+ * whether the interpreter or native code runs the program. Context: inside a helper of `run`.
  */
 uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
 			  uint64_t r3, uint64_t r4, uint64_t r5);
 
 /*
- * What LD_ABS and LD_IND become: r1 context, r2 offset (signed 32 bits; the kernel's
- * negative ones are places in other headers), r3 width 1, 2, 4. The value in this
- * machine's byte order, or with bit 63 set: there is nothing, the program ends with
- * 0. Defined where the contexts are.
+ * The function that LD_ABS and LD_IND become calls of. r1: context; r2: offset, signed 32 bits
+ * (negative ones, as in the kernel, are relative to headers); r3: width, 1, 2 or 4. Returns the
+ * value in host byte order. If bit 63 is set, there is no such byte, and the program ends with 0.
+ * Defined where the contexts are.
  */
 pb_bpf_fn pb_bpf_ld_abs;
 
-/* For the engines: a tail call to map[index]: run->prog has become the one that
- * r0 = return value(run->ctx, run) enters, or NULL: the program goes on, as there is none of
- * its type (the kernel refuses others when they are put into the array). */
+/* For the engines: a tail call to map[index]. Sets run->prog, and returns the function to call
+ * with (run->ctx, run), whose result becomes r0. Returns NULL if there is no program of the same
+ * type at index, or too many tail calls were made: then the caller goes on. (The kernel refuses
+ * programs of other types when they are put into the array.) */
 uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
 	(const void *ctx, struct pb_bpf_run *run);
 
 /*
- * Where to go on after a fault (SIGSEGV, SIGBUS) at ip, or 0: it is none of a load
- * that may fault. Context: any, signal handlers above all.
+ * Returns where to continue after a fault (SIGSEGV, SIGBUS) at ip; 0: the fault isn't one of a
+ * PROBE load. Context: any, in particular signal handlers.
  */
 uint64_t pb_bpf_fault(uint64_t ip);
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text that is written into a buffer: printf's conversions as far as they are needed. */
+/* Formatted text in a buffer: the few conversions of printf that are needed. */
 #include "bpf/core/textbuf.h"
 
 #include "base/mem.h"
 
-/* Half of the text, and the rest of the line. */
+/* Drops half of the text, and the rest of the line there. false: oldest lines must stay. */
 static bool forget_oldest(struct pb_bpf_text *t)
 {
 	uint32_t from = t->len / 2 + 1;
@@ -13,7 +13,7 @@ static bool forget_oldest(struct pb_bpf_text *t)
 		return false;
 	while (from < t->len && t->buf[from - 1] != '\n')
 		from++;
-	/* a line that is longer than half of all */
+	/* the line is longer than half of the text */
 	if (from == t->len)
 		from = t->len / 2 + 1;
 	memmove(t->buf, t->buf + from, t->len - from);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Text for people, made without libc: the verifier's log and disassembly are
- * written in the process that runs the program, too.
+ * Formatted text without libc: the verifier's log and the disassembly are also written in the
+ * process that runs the program.
  *
- * %s %c %d %u %x, with l or ll before the letter of a number, 0 and a width
- * before that, + for a sign and # for 0x; %%. Nothing else.
+ * Conversions: %s %c %d %u %x %%. A number may have l or ll before its letter, before that 0 and
+ * a width, + for a sign, and # for 0x. There are no others.
  */
 #ifndef PB_BPF_CORE_TEXTBUF_H
 #define PB_BPF_CORE_TEXTBUF_H
@@ -13,20 +13,20 @@
 #include <stdint.h>
 
 struct pb_bpf_text {
-	char *buf;		/* size bytes, always ends in a 0; NULL: nothing is kept */
+	char *buf;		/* size bytes, always terminated by 0; NULL: no text is kept */
 	uint32_t size, len;	/* len < size */
-	bool cut;		/* something found no room */
-	bool tail;		/* if it is full, the oldest lines go: at least half of it stays */
-	uint64_t gone;		/* bytes that went */
+	bool cut;		/* some text found no room */
+	bool tail;		/* when full, drop the oldest lines: about half of the text */
+	uint64_t gone;		/* bytes that were dropped */
 };
 
-/* Where the text ends, those that went included. */
+/* The position of the text's end, counting dropped bytes. */
 static inline uint64_t pb_bpf_text_at(const struct pb_bpf_text *t)
 {
 	return t->gone + t->len;
 }
 
-/* Back to where it ended once. */
+/* Shortens the text to an earlier position. */
 void pb_bpf_text_back(struct pb_bpf_text *t, uint64_t at);
 
 void pb_bpf_vprintf(struct pb_bpf_text *t, const char *format, va_list ap);

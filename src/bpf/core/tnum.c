@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Ranges and products as numbers some of whose bits are known. */
+/* Ranges and products as tnums. */
 #include "bpf/core/tnum.h"
 
-/* All numbers from min to max, and those that share their common prefix. */
+/* All numbers that have the common prefix of min and max. These include min ... max. */
 struct tnum tnum_range(uint64_t min, uint64_t max)
 {
 	uint64_t differ = min ^ max;
@@ -14,8 +14,8 @@ struct tnum tnum_range(uint64_t min, uint64_t max)
 }
 
 /*
- * Long multiplication: the known part is exact, and each bit of a that is or may be
- * set adds what is unknown of b there.
+ * Long multiplication. The product of the known bits is exact. Each bit of a that is 1 adds b's
+ * unknown bits, shifted; each unknown bit of a adds all bits of b that may be 1, as unknown.
  */
 struct tnum tnum_mul(struct tnum a, struct tnum b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is known of a value's bits: each is 0, 1 or unknown. `mask` has the unknown
- * ones, `value` the known ones. Sums after Vishwanathan et al., "Sound, Precise, and
- * Fast Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
+ * What is known of a value's bits: each is 0, 1 or unknown. `mask` has the unknown bits, `value`
+ * the known bits that are 1. Sums follow Vishwanathan et al., "Sound, Precise, and Fast Abstract
+ * Interpretation with Tristate Numbers", arXiv 2105.05398.
  */
 #ifndef PB_BPF_CORE_TNUM_H
 #define PB_BPF_CORE_TNUM_H
@@ -40,7 +40,7 @@ static inline uint64_t tnum_max(struct tnum a)
 	return a.value | a.mask;
 }
 
-/* Its low half; its high half, with zeros below. */
+/* The low half; the high half, with zeros below it. */
 static inline struct tnum tnum_low(struct tnum a)
 {
 	return (struct tnum){ (uint32_t)a.value, (uint32_t)a.mask };
@@ -51,7 +51,7 @@ static inline struct tnum tnum_high(struct tnum a)
 	return (struct tnum){ a.value >> 32 << 32, a.mask >> 32 << 32 };
 }
 
-/* The low `bytes` of it, zero-extended. */
+/* The low `bytes` bytes, zero-extended. */
 static inline struct tnum tnum_cut(struct tnum a, int bytes)
 {
 	uint64_t keep = bytes < 8 ? (1ull << bytes * 8) - 1 : ~0ull;
@@ -116,7 +116,7 @@ static inline struct tnum tnum_sub(struct tnum a, struct tnum b)
 	return (struct tnum){ d & ~unknown, unknown };
 }
 
-/* Both are known to be the value. */
+/* Combines what two descriptions know of the same value. */
 static inline struct tnum tnum_both(struct tnum a, struct tnum b)
 {
 	uint64_t unknown = a.mask & b.mask;
@@ -129,7 +129,7 @@ static inline bool tnum_aligned(struct tnum a, uint64_t size)
 	return !size || !(tnum_max(a) & (size - 1));
 }
 
-/* Each value that b may have, a may have. */
+/* Whether a allows each value that b allows. */
 static inline bool tnum_in(struct tnum a, struct tnum b)
 {
 	return !(b.mask & ~a.mask) && a.value == (b.value & ~a.mask);

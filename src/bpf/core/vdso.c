@@ -9,7 +9,8 @@
 #include "bpf/core/vdso.h"
 
 struct image {
-	uint64_t base;			/* what its addresses are relative to */
+	uint64_t base;			/* the address that the image's addresses are relative
+					 * to */
 	const Elf64_Sym *syms;
 	const char *strings;
 	uint32_t nr;
@@ -27,7 +28,7 @@ static void read_dynamic(struct image *im, const Elf64_Dyn *d)
 	}
 }
 
-/* Sections are mapped, too: they say how many symbols there are. */
+/* The section headers are mapped too. They tell the number of symbols. */
 static uint32_t count_symbols(const Elf64_Ehdr *e)
 {
 	const Elf64_Shdr *s = (const void *)((const char *)e + e->e_shoff);

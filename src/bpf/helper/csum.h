@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* a + b with the carry carried around. */
+/* a + b with end-around carry. */
 static inline uint32_t pb_csum_add(uint32_t a, uint32_t b)
 {
 	uint32_t sum = a + b;
@@ -25,7 +25,7 @@ static inline uint16_t pb_csum_fold(uint32_t sum)
 	return (uint16_t)~sum;
 }
 
-/* Of bytes, added to `sum`. */
+/* Adds the sum of len bytes to `sum`. */
 static inline uint32_t pb_csum_partial(const void *data, uint32_t len, uint32_t sum)
 {
 	const uint8_t *p = data;
@@ -44,7 +44,7 @@ static inline uint32_t pb_csum_partial(const void *data, uint32_t len, uint32_t 
 	return (uint32_t)((total & 0xffffffff) + (total >> 32));
 }
 
-/* What bytes at an odd place count for. */
+/* The sum of bytes that begin at an odd offset must be rotated by a byte. */
 static inline uint32_t pb_csum_shift(uint32_t sum, size_t offset)
 {
 	return offset & 1 ? sum >> 8 | sum << 24 : sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What lies in a program's struct bpf_dynptr. */
+/* The contents of a program's struct bpf_dynptr. */
 #ifndef PB_BPF_HELPER_DYNPTR_H
 #define PB_BPF_HELPER_DYNPTR_H
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #define PB_BPF_DYNPTR_MAX	0xffffff	/* bytes */
 
 struct pb_bpf_dynptr {
-	uint8_t *data;			/* NULL: it stands for nothing */
+	uint8_t *data;			/* NULL: invalid */
 	uint32_t size, pad;
 };
 _Static_assert(sizeof(struct pb_bpf_dynptr) == 16, "struct bpf_dynptr");

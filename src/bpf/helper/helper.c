@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of helpers, with the words of helper_table.h in their meaning. */
+/* The table of helpers, made from helper_table.h, and the lookup of what a program may call. */
 #include <stddef.h>
 #include "bpf/helper/helper.h"
 #include "bpf/helper/helper_fns.h"
 #include "bpf/helper/helper_table.h"
 
-/* sets */
+/* names of sets in helper_table.h */
 enum {
 #define SET(name) name = PB_BPF_SET_##name
 	SET(BASE), SET(CAP_BPF), SET(PERFMON), SET(NET_PERFMON), SET(TRACING), SET(KPROBE),
@@ -19,7 +19,7 @@ enum {
 	SLEEPS = PB_BPF_HELPER_SLEEPS,
 };
 
-/* what is returned */
+/* names of return types */
 enum {
 #define RET(name) name = PB_BPF_RET_##name
 	RET(INTEGER), RET(VOID), RET(MAP_VALUE), RET(SOCKET), RET(TCP_SOCK), RET(SOCK_COMMON),
@@ -28,7 +28,7 @@ enum {
 #undef RET
 };
 
-/* arguments */
+/* names of arguments and their flags */
 enum {
 	NONE = PB_BPF_ARG_DONTCARE,
 #define ARG(name) name = PB_BPF_ARG_##name

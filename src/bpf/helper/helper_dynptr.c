@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pointers that know their length: 16 bytes on a program's stack. */
+/* Dynptrs: pointers with a length, in 16 bytes of a program's stack. */
 #include "bpf/helper/dynptr.h"
 #include "bpf/helper/helper_priv.h"
 
@@ -34,7 +34,7 @@ PB_BPF_HELPER(dynptr_read)
 	return (uint64_t)(int64_t)err;
 }
 
-/* r1 dynptr, r2 offset, r3 bytes, r4 how many, r5 flags */
+/* r1 dynptr, r2 offset, r3 data, r4 its size, r5 flags */
 PB_BPF_HELPER(dynptr_write)
 {
 	const struct pb_bpf_dynptr *d = PB_BPF_PTR(r1);
@@ -45,7 +45,7 @@ PB_BPF_HELPER(dynptr_write)
 	return (uint64_t)(int64_t)err;
 }
 
-/* r1 dynptr, r2 offset, r3 length; the address, or 0 */
+/* r1 dynptr, r2 offset, r3 length; returns the address, or 0 */
 PB_BPF_HELPER(dynptr_data)
 {
 	const struct pb_bpf_dynptr *d = PB_BPF_PTR(r1);

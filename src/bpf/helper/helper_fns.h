@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The helpers' functions, pb_bpf_do_NAME, declared by the table's rows that say DO.
- * Context: whatever a program runs in; program.h.
+ * Declares the helpers' functions, pb_bpf_do_NAME: one for each row of the table with DO.
+ * Context: any in which programs run (program.h).
  */
 #ifndef PB_BPF_HELPER_HELPER_FNS_H
 #define PB_BPF_HELPER_HELPER_FNS_H

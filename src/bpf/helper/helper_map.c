@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Maps, loops and locks. */
+/* Helpers for maps, loops, locks and kptrs. */
 #include "bpf/helper/helper_priv.h"
 
 #define MAX_LOOPS	(8 * 1024 * 1024)
@@ -48,7 +48,7 @@ PB_BPF_HELPER(map_peek_elem)
 	return (uint64_t)(int64_t)map->ops->peek(map, PB_BPF_PTR(r2), run);
 }
 
-/* r2 key, r3 processor: the value of its slot */
+/* r2 key, r3 processor: returns the value of its per-CPU slot */
 PB_BPF_HELPER(map_lookup_percpu_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
@@ -82,7 +82,7 @@ PB_BPF_HELPER(for_each_map_elem)
 	return r4 ? PB_BPF_ERR(EINVAL) : (uint64_t)map->ops->each(map, call_for, &c, run);
 }
 
-/* r1 how often, r2 callback, r3 its context, r4 flags */
+/* r1 iterations, r2 callback, r3 its context, r4 flags */
 PB_BPF_HELPER(loop)
 {
 	uint32_t nr = (uint32_t)r1;
@@ -97,7 +97,7 @@ PB_BPF_HELPER(loop)
 	return nr;
 }
 
-/* Whose value a lock is in, or NULL. */
+/* The map in whose values a lock is, or NULL. */
 static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 {
 	for (uint32_t i = 0; i < run->prog->nr_maps; i++) {
@@ -110,8 +110,8 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * The program can't be notified. In a handler that has interrupted the lock's
- * holder it goes on without it, and lets it alone at the end.
+ * The helper can't return an error. If the lock can't be taken, for example in a handler that has
+ * interrupted the lock's holder, the program goes on without it, and spin_unlock leaves it alone.
  */
 PB_BPF_HELPER(spin_lock)
 {
@@ -137,7 +137,7 @@ PB_BPF_HELPER(spin_unlock)
 	return 0;
 }
 
-/* r1 place in a value, r2 what goes there; what was there. */
+/* r1 the kptr's address, r2 the new pointer; returns the old one */
 PB_BPF_HELPER(kptr_xchg)
 {
 	return __atomic_exchange_n((uint64_t *)PB_BPF_PTR(r1), r2, __ATOMIC_SEQ_CST);

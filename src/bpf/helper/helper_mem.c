@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Memory that may not be there, and texts. */
+/* Helpers that read and write memory that may not be mapped, and helpers for strings. */
 #include "bpf/core/format.h"
 #include "bpf/helper/helper_priv.h"
 
@@ -58,7 +58,7 @@ PB_BPF_HELPER(probe_read_kernel_str)
 	return probe_str(r1, r2, r3, run);
 }
 
-/* r1 address, r2 what to write, r3 its size */
+/* r1 address, r2 data, r3 its size */
 PB_BPF_HELPER(probe_write_user)
 {
 	if (!run->host->write)
@@ -66,7 +66,7 @@ PB_BPF_HELPER(probe_write_user)
 	return (uint64_t)(int64_t)run->host->write(run, r1, PB_BPF_PTR(r2), (uint32_t)r3);
 }
 
-/* r1 a text, maybe without a 0, r2 its size, r3 another one with a 0 */
+/* r1 string, perhaps without a 0, r2 its size, r3 string with a 0 */
 PB_BPF_HELPER(strncmp)
 {
 	const uint8_t *a = PB_BPF_PTR(r1), *b = PB_BPF_PTR(r3);
@@ -80,7 +80,7 @@ PB_BPF_HELPER(strncmp)
 	return 0;
 }
 
-#define DIGITS	63		/* of a number's text, that are looked at */
+#define DIGITS	63		/* most characters of a number that are read */
 
 static int digit(char c)
 {
@@ -99,7 +99,7 @@ static char look(const struct number *n, int i)
 	return n->end - n->at > i ? n->at[i] : 0;
 }
 
-/* "0x" and "0" say the base if it isn't known; "0x" may stand before base 16. */
+/* base 0: "0x" means base 16, "0" means 8. "0x" may also precede a number in base 16. */
 static uint32_t read_base(struct number *n, uint32_t base)
 {
 	bool hex = look(n, 0) == '0' && (look(n, 1) | 32) == 'x';
@@ -123,7 +123,7 @@ static int read_digits(struct number *n, uint32_t base)
 	return over ? -ERANGE : n->at == first ? -EINVAL : 0;
 }
 
-/* Characters that were read, or -errno. */
+/* Returns the number of characters read, or -errno. */
 static int64_t parse(const char *text, uint64_t len, uint64_t flags, struct number *n)
 {
 	int err;
@@ -188,7 +188,7 @@ static uint64_t trace(struct pb_bpf_run *run, const char *format, uint32_t size,
 	return (uint64_t)len;
 }
 
-/* r1 format, r2 its size, arguments */
+/* r1 format, r2 its size, r3 ... r5 arguments */
 PB_BPF_HELPER(trace_printk)
 {
 	return trace(run, PB_BPF_PTR(r1), (uint32_t)r2, (const uint64_t[]){ r3, r4, r5 }, 3);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How the helpers' functions are written: PB_BPF_HELPER(name) and a body that sees
- * r1 ... r5 and run. Arguments have been checked by the verifier, which the comments
- * don't repeat; errnos are the kernel's.
+ * Macros for the helpers' functions: PB_BPF_HELPER(name), and a body that has r1 ... r5 and run.
+ * The verifier has checked the arguments, which comments don't repeat. Errors are the kernel's.
  */
 #ifndef PB_BPF_HELPER_HELPER_PRIV_H
 #define PB_BPF_HELPER_HELPER_PRIV_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Records for readers of ring buffers. */
+/* Helpers for ring buffers. */
 #include "bpf/helper/dynptr.h"
 #include "bpf/helper/helper_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -13,19 +13,19 @@ static void *reserve(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t si
 	return sample;
 }
 
-/* r1 map, r2 bytes, r3 how many, r4 flags */
+/* r1 map, r2 data, r3 its size, r4 flags */
 PB_BPF_HELPER(ringbuf_output)
 {
 	return (uint64_t)(int64_t)pb_bpf_ringbuf_output(PB_BPF_PTR(r1), PB_BPF_PTR(r2), r3, r4);
 }
 
-/* r1 map, r2 how many bytes, r3 flags */
+/* r1 map, r2 size, r3 flags */
 PB_BPF_HELPER(ringbuf_reserve)
 {
 	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
 }
 
-/* The record alone is known: whose it is, the program's maps say. */
+/* The program passes only the record: looks for its ring buffer among the program's maps. */
 static void submit(struct pb_bpf_run *run, void *sample, uint64_t flags, bool discard)
 {
 	struct pb_bpf_map *map = pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample);
@@ -48,7 +48,7 @@ PB_BPF_HELPER(ringbuf_discard)
 	return 0;
 }
 
-/* r1 map, r2 what */
+/* r1 map, r2 what to return: BPF_RB_ */
 PB_BPF_HELPER(ringbuf_query)
 {
 	return pb_bpf_ringbuf_query(PB_BPF_PTR(r1), r2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Packets of the sk_buff kind: bytes, checksums, and what is known about them. */
+/* Helpers for packets in an sk_buff: bytes, checksums, and facts about packets. */
 #include "bpf/helper/csum.h"
 #include "bpf/helper/helper_priv.h"
 
-#define MANGLED_0	0xffff	/* a UDP checksum of 0 would mean none */
+#define MANGLED_0	0xffff	/* replaces 0, which in UDP means "no checksum" */
 
 static struct pb_bpf_skb *skb_of(uint64_t r1)
 {
@@ -33,7 +33,7 @@ PB_BPF_HELPER(skb_load_bytes)
 	return 0;
 }
 
-/* the same; r5 from which header */
+/* the same; r5 the header that r2 is relative to */
 PB_BPF_HELPER(skb_load_bytes_relative)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -55,7 +55,7 @@ static void forget_hash(struct pb_bpf_skb *skb)
 	skb->hash_known = false;
 }
 
-/* r1 skb, r2 offset, r3 bytes, r4 how many, r5 flags */
+/* r1 skb, r2 offset, r3 data, r4 its size, r5 flags */
 PB_BPF_HELPER(skb_store_bytes)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -77,16 +77,16 @@ PB_BPF_HELPER(skb_store_bytes)
 	return 0;
 }
 
-/* All of it can be read and written already; r2 how much is wanted, 0: what is there. */
+/* The whole packet is readable and writable already. r2 the length that is needed, 0: as is. */
 PB_BPF_HELPER(skb_pull_data)
 {
 	return (uint32_t)r2 > length(skb_of(r1)) ? PB_BPF_ERR(ENOMEM) : 0;
 }
 
-/* Packets begin where they like. */
+/* A word that may be unaligned: packets begin at any address. */
 struct word { uint16_t v; } __attribute__((packed, may_alias));
 
-/* Where a checksum at that offset lies, or NULL. */
+/* The address of a checksum at that offset, or NULL. */
 static struct word *csum_at(struct pb_bpf_skb *skb, uint32_t off)
 {
 	if (off > 0xffff || off & 1 || !is_inside(skb, off, 2))
@@ -94,7 +94,7 @@ static struct word *csum_at(struct pb_bpf_skb *skb, uint32_t off)
 	return (struct word *)(skb->pkt.data + off);
 }
 
-/* The checksum with `from` taken out and `to` put in; from 0: to is a difference. */
+/* The checksum after a word has changed from `from` to `to`. */
 static uint16_t replaced(uint16_t sum, uint32_t from, uint32_t to)
 {
 	return pb_csum_fold(pb_csum_add(pb_csum_sub((uint32_t)~(uint32_t)sum, from), to));
@@ -140,7 +140,8 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Bytes that the sum of the packet doesn't see have changed, or its own field has. */
+/* Updates the packet's sum after a change of the pseudo header: the checksum field now
+ * compensates bytes that aren't in the packet. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)
@@ -164,7 +165,8 @@ PB_BPF_HELPER(l4_csum_replace)
 		return PB_BPF_ERR(EINVAL);
 	if (!width) {
 		sum->v = replaced_by_diff(sum->v, (uint32_t)r4);
-		/* IPv6's pseudo header and field cancel each other out */
+		/* for IPv6 the changes of pseudo header and checksum field cancel out in the
+		 * packet's sum */
 		if (r5 & BPF_F_PSEUDO_HDR && !(r5 & BPF_F_IPV6) && skb->has_csum)
 			skb->csum = ~pb_csum_add((uint32_t)r4, ~skb->csum);
 	} else {
@@ -177,7 +179,7 @@ PB_BPF_HELPER(l4_csum_replace)
 	return 0;
 }
 
-/* r1 old bytes, r2 how many, r3 new ones, r4 how many, r5 a sum to begin with */
+/* r1 old data, r2 its size, r3 new data, r4 its size, r5 initial sum */
 PB_BPF_HELPER(csum_diff)
 {
 	const uint8_t *from = PB_BPF_PTR(r1);
@@ -210,12 +212,12 @@ PB_BPF_HELPER(csum_update)
 
 PB_BPF_HELPER(csum_level)
 {
-	/* the checksums of our packets were not verified */
+	/* no checksum of these packets was verified */
 	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) :
 	       r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
 }
 
-/* Addresses, protocol and ports, in some order. */
+/* Hashes addresses, protocol and ports: any hash will do. */
 PB_BPF_HELPER(get_hash_recalc)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -320,7 +322,7 @@ PB_BPF_HELPER(skb_get_xfrm_state)
 	return 0;
 }
 
-/* Types of packets for this host and others; not to loop or to the kernel. */
+/* Only the types up to PACKET_OTHERHOST can be changed or set. */
 PB_BPF_HELPER(skb_change_type)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -331,7 +333,7 @@ PB_BPF_HELPER(skb_change_type)
 	return 0;
 }
 
-/* r2 stamp, r3 its type */
+/* r2 timestamp, r3 its type */
 PB_BPF_HELPER(skb_set_tstamp)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);

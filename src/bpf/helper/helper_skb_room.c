@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Packets of the sk_buff kind: longer, shorter, with other headers, elsewhere. */
+/* Helpers that change the length, headers or destination of packets in an sk_buff. */
 #include "bpf/helper/csum.h"
 #include "bpf/helper/helper_priv.h"
 
@@ -8,7 +8,7 @@
 #define IP4_HEADER	20
 #define IP6_HEADER	40
 #define MAX_LEN		16064	/* BPF_SKB_MAX_LEN */
-/* protocols, as they stand in packets, read as a number */
+/* protocols in network byte order */
 #define PROTO_IP	0x0008
 #define PROTO_IP6	0xdd86
 #define PROTO_8021Q	0x0081
@@ -33,7 +33,7 @@ static uint32_t headroom(const struct pb_bpf_skb *skb)
 	return (uint32_t)(skb->pkt.data - skb->pkt.head);
 }
 
-/* The packet begins or ends elsewhere now. */
+/* To be called after the packet's beginning or end has moved. */
 static void moved(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data_meta = skb->pkt.data;
@@ -45,7 +45,7 @@ static uint32_t mac_header_len(const struct pb_bpf_skb *skb)
 	return (uint32_t)(skb->net - skb->mac);
 }
 
-/* Room of `len` bytes, zeros, at `off` of the packet; what is before it moves. */
+/* Inserts `len` zero bytes at `off` of the packet. The bytes before `off` move down. */
 static int push(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 {
 	uint8_t *data = skb->pkt.data;
@@ -75,7 +75,7 @@ static int pop(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 	return 0;
 }
 
-/* The same at the network's header, which begins there then. */
+/* The same before or in the network header: mac and net move with the bytes before `off`. */
 static int push_net(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 {
 	int err = push(skb, off, len);
@@ -160,7 +160,7 @@ static int grow(struct pb_bpf_skb *skb, uint32_t off, uint32_t len, uint64_t fla
 	return err;
 }
 
-/* r2 by how much, signed, r3 where, r4 flags */
+/* r2 bytes, signed, r3 where (BPF_ADJ_ROOM_), r4 flags */
 PB_BPF_HELPER(skb_adjust_room)
 {
 	const uint64_t common = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
@@ -213,7 +213,7 @@ PB_BPF_HELPER(skb_change_tail)
 	return 0;
 }
 
-/* r2 how much, r3 flags; a link's header goes there */
+/* r2 bytes to add, for a link-layer header, r3 flags */
 PB_BPF_HELPER(skb_change_head)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -249,7 +249,7 @@ static void set_tag(struct pb_bpf_skb *skb, uint32_t proto, uint16_t tci)
 	skb->s.vlan_present = 1;
 }
 
-/* The tag that is beside the packet goes into it. */
+/* Moves the VLAN tag from the metadata (s.vlan_tci) into the packet. */
 static int insert_tag(struct pb_bpf_skb *skb)
 {
 	uint16_t proto = (uint16_t)skb->s.vlan_proto,
@@ -263,7 +263,8 @@ static int insert_tag(struct pb_bpf_skb *skb)
 	if (err)
 		return err;
 	skb->mac -= VLAN_HEADER;
-	skb->net -= VLAN_HEADER;	/* it begins at the tag (Linux 6.1 forgets that) */
+	skb->net -= VLAN_HEADER;	/* the network header begins at the tag (Linux 6.1 forgets
+					 * that) */
 	tag = skb->pkt.data + 12;
 	memcpy(tag, &proto, 2);
 	memcpy(tag + 2, &tci, 2);
@@ -285,7 +286,8 @@ PB_BPF_HELPER(skb_vlan_push)
 	return (uint64_t)(int64_t)err;
 }
 
-/* What is in a frame after its type: lengths and Novell's have names of their own. */
+/* The protocol after a frame's type field. Less than 1536 is a length: then it is 802.2 or
+ * Novell's raw 802.3. */
 static uint16_t inner_protocol(const struct pb_bpf_skb *skb, uint16_t type)
 {
 	const uint8_t *rest = skb->pkt.data + 12 + VLAN_HEADER + 2;
@@ -295,7 +297,7 @@ static uint16_t inner_protocol(const struct pb_bpf_skb *skb, uint16_t type)
 	return skb->pkt.data_end - rest >= 2 && get16(rest) == 0xffff ? PROTO_802_3 : PROTO_802_2;
 }
 
-/* The tag that is in the packet. */
+/* Removes the VLAN tag from the packet. */
 static int remove_tag(struct pb_bpf_skb *skb, uint16_t *tci)
 {
 	const uint8_t *tag = skb->pkt.data + 12;
@@ -331,7 +333,7 @@ PB_BPF_HELPER(skb_vlan_pop)
 		if (err)
 			return (uint64_t)(int64_t)err;
 	}
-	/* the next one comes beside it */
+	/* the next tag, if any, moves to the metadata */
 	proto = skb->s.protocol;
 	if (!is_vlan(proto))
 		return 0;
@@ -341,7 +343,7 @@ PB_BPF_HELPER(skb_vlan_pop)
 	return (uint64_t)(int64_t)err;
 }
 
-/* ECN of the network's header becomes "congestion experienced": 1, or 0: it can't. */
+/* Sets ECN in the network header to "congestion experienced". Returns 1; 0: it can't be set. */
 PB_BPF_HELPER(skb_ecn_set_ce)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -412,7 +414,7 @@ PB_BPF_HELPER(redirect)
 	return XDP_REDIRECT;
 }
 
-/* What the kernel keeps of these two in flags of its own. */
+/* Internal flags for these two kinds of redirection. The kernel has such flags, too. */
 #define TO_NEIGH	(1u << 16)
 #define TO_PEER		(1u << 17)
 

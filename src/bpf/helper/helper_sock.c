@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sockets, as far as the host describes them; and tunnels. */
+/* Helpers for sockets, as far as the context describes them, and for tunnels. */
 #include <stddef.h>
 #include "bpf/helper/helper_priv.h"
 
@@ -26,7 +26,7 @@ PB_BPF_HELPER(get_listener_sock)
 	return sk->s.state == TCP_LISTEN ? r1 : (uint64_t)sk->listener;
 }
 
-/* There is no table of sockets here: none is found, so none is released. */
+/* There is no table of sockets here: a lookup finds none, so there is none to release. */
 PB_BPF_HELPER(sk_lookup_tcp)
 {
 	return 0;
@@ -47,7 +47,7 @@ PB_BPF_HELPER(sk_release)
 	return 0;
 }
 
-/* Sizes of struct bpf_tunnel_key in older programs. */
+/* Whether struct bpf_tunnel_key had this size in older programs. */
 static bool is_older_key(uint32_t size, bool ipv6)
 {
 	switch (size) {
@@ -104,7 +104,8 @@ PB_BPF_HELPER(skb_get_tunnel_key)
 #define TUN_NO_CACHE	0x0020
 #define TUN_OPTIONS	0x00d8	/* of any kind */
 
-/* What was set is what is asked for from then on, seen from the other side. */
+/* As in the kernel, a tunnel key that was set is read back later, with its addresses
+ * exchanged. */
 static void take_key(struct pb_bpf_skb *skb, const struct bpf_tunnel_key *key, uint64_t flags)
 {
 	struct pb_bpf_tunnel *t = &skb->rx;

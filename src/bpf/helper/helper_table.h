@@ -2,12 +2,13 @@
 /*
  * Every helper once, in the order of the kernel's numbers (linux/bpf.h):
  *
- *   X(name, DO or NO, sets, flags, what it returns, A(arguments), more fields of the row)
+ *   X(name, DO or NO, sets, flags, return type, A(arguments), more fields of the row)
  *
- * DO: src/bpf has a function for it. NO: the resolver and the JIT know what it does
- * (tail_call), or nothing can be done outside of the kernel: programs that call it
- * are verified, not run. Without a set no program may call it; its name is known.
- * Prototypes and sets are Linux 6.1's. helper.c gives the words their meaning.
+ * DO: src/bpf has a function for the helper. NO: it has none, because pb_bpf_resolve() replaces
+ * the call (tail_call), or because only the kernel could do it: programs that call such a helper
+ * can be verified, but not run. A helper without a set may not be called by any program; only its
+ * name is known. Prototypes and sets are those of Linux 6.1. helper.c defines the words of the
+ * rows.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
 #define PB_BPF_HELPER_HELPER_TABLE_H
@@ -329,7 +330,7 @@
 	X(user_ringbuf_drain, NO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING))
 
-/* Other prototypes that some types have under the same number; looked at first. */
+/* Prototypes that differ in some program types. They take precedence. */
 #define PB_BPF_HELPER_VARIANTS(X) \
 	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \

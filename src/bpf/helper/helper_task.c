@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Time, randomness, processors, and the current task. */
+/* Helpers for time, random numbers, processors, and the current task. */
 #include "base/base.h"
 #include "bpf/helper/helper_priv.h"
 
@@ -28,14 +28,15 @@ PB_BPF_HELPER(jiffies64)
 	return run->host->clock(run, PB_BPF_MONOTONIC) / (1000000000 / PB_BPF_HZ);
 }
 
-/* Steps of an odd number, well mixed: every call of every thread has another one. */
+/* SplitMix64: adds an odd constant to the state and mixes it, so each call of any thread has a
+ * different state. */
 PB_BPF_HELPER(get_prandom_u32)
 {
 	static uint64_t state;
 	const uint64_t step = 0x9e3779b97f4a7c15;
 	uint64_t x = __atomic_fetch_add(&state, step, __ATOMIC_RELAXED);
 
-	if (!x) {			/* the first */
+	if (!x) {			/* the first call: seed the state */
 		x = pb_cpu_counter() | 1;
 		__atomic_fetch_add(&state, x, __ATOMIC_RELAXED);
 	}
@@ -111,7 +112,7 @@ PB_BPF_HELPER(get_current_ancestor_cgroup_id)
 	return r1 > 0x7fffffff ? 0 : own_cgroup(run, (uint32_t)r1);
 }
 
-/* r1 a cgroup_array, whose entries hold cgroups' ids, r2 index */
+/* r1 a cgroup_array, whose objects are cgroups' ids, r2 index */
 PB_BPF_HELPER(current_task_under_cgroup)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);

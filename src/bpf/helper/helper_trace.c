@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions that are traced: their registers, stacks and events. */
+/* Helpers for traced functions: registers, stacks and events. */
 #include <asm/ptrace.h>
 #include <linux/bpf_perf_event.h>
 #include "bpf/helper/helper_priv.h"
@@ -15,7 +15,7 @@ PB_BPF_HELPER(get_func_ip)
 	return run->host->func_ip ? run->host->func_ip(run) : 0;
 }
 
-/* r2 which, r3 where to */
+/* r2 number of the argument, r3 result */
 PB_BPF_HELPER(get_func_arg)
 {
 	int err = -EINVAL;
@@ -41,7 +41,7 @@ PB_BPF_HELPER(get_func_arg_cnt)
 	return run->host->func_arg_cnt ? run->host->func_arg_cnt(run) : 0;
 }
 
-/* r1 registers, at the function's entry; r2 what it returns */
+/* r1 registers, at the function's entry; r2 the value that it shall return */
 PB_BPF_HELPER(override_return)
 {
 	struct pt_regs *regs = PB_BPF_PTR(r1);
@@ -56,7 +56,7 @@ PB_BPF_HELPER(override_return)
 	return 0;
 }
 
-/* Registers that belong to the context, or NULL. */
+/* The registers of the program's context, or NULL. */
 static const struct pt_regs *regs_of(struct pb_bpf_run *run)
 {
 	switch (run->prog->type->type) {
@@ -65,13 +65,13 @@ static const struct pt_regs *regs_of(struct pb_bpf_run *run)
 	case BPF_PROG_TYPE_PERF_EVENT:
 		return (const void *)&((struct bpf_perf_event_data *)run->ctx)->regs;
 	case BPF_PROG_TYPE_TRACEPOINT:
-		/* the first 8 bytes of a record, which programs don't see */
+		/* in the record's first 8 bytes, which programs can't read */
 		return *(const struct pt_regs **)run->ctx;
 	}
 	return run->host->regs ? run->host->regs(run) : NULL;
 }
 
-/* Frames that hold a caller's frame pointer and the address of return. */
+/* Follows frame pointers: each frame has the caller's frame pointer and the return address. */
 static int follow_frames(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips,
 			 uint32_t n)
 {
@@ -104,14 +104,15 @@ static uint32_t depth(uint64_t wanted, uint32_t skip)
 	return wanted + skip < PB_BPF_MAX_STACK ? (uint32_t)wanted + skip : PB_BPF_MAX_STACK;
 }
 
-/* r2 buffer, r3 its size, r4 flags. There is one stack: the user's is the kernel's. */
+/* r2 buffer, r3 its size, r4 flags. BPF_F_USER_STACK makes no difference: there is only one
+ * stack. */
 PB_BPF_HELPER(get_stack)
 {
 	uint32_t size = (uint32_t)r3, skip = r4 & BPF_F_SKIP_FIELD_MASK, each = 8;
 	uint64_t ips[PB_BPF_MAX_STACK];
 	int nr = -EINVAL;
 
-	/* build ids need files; offsets in them are for the reader of the addresses */
+	/* no build ids, which need files: a reader of the addresses can find them */
 	if (!(r4 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK)) && !(size % each))
 		nr = walk(run, ips, depth(size / each, skip));
 	if (nr >= 0 && (uint32_t)nr < skip)
@@ -146,7 +147,7 @@ PB_BPF_HELPER(get_stackid)
 					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
 }
 
-/* There are no records of branches: the processor's are the kernel's. */
+/* There are no branch records: only the kernel can read the processor's. */
 PB_BPF_HELPER(get_branch_snapshot)
 {
 	memset(PB_BPF_PTR(r1), 0, (uint32_t)r2);
@@ -162,7 +163,7 @@ PB_BPF_HELPER(read_branch_records)
 
 /* ---- events ------------------------------------------------------------------------ */
 
-/* What is in a perf_event_array; *index: the one that is meant. */
+/* Finds the event in a perf_event_array that flags select, and its index. */
 static int find_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t flags,
 		      uint32_t *index, void **object)
 {
@@ -184,7 +185,8 @@ static bool has_packet(uint32_t type)
 	       type == BPF_PROG_TYPE_CGROUP_SKB;
 }
 
-/* r2 map, r3 flags, r4 bytes, r5 how many; of packets: and as much of them as flags say */
+/* r2 map, r3 flags, r4 data, r5 its size. For packets, flags have the bytes of the packet to
+ * add. */
 PB_BPF_HELPER(perf_event_output)
 {
 	uint32_t type = run->prog->type->type, index;
@@ -223,7 +225,7 @@ static int read_event(struct pb_bpf_run *run, uint64_t map, uint64_t flags,
 	return run->host->event_read ? run->host->event_read(run, object, v) : -EOPNOTSUPP;
 }
 
-/* r1 map, r2 flags; the count, or -errno */
+/* r1 map, r2 flags; returns the count, or -errno */
 PB_BPF_HELPER(perf_event_read)
 {
 	struct bpf_perf_event_value v = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An iterator of numbers lies on the program's stack, where only these functions change
- * it: the verifier sees to that. It gives start ... end - 1, at most PB_BPF_MAX_TURNS
- * of them, so that a loop that calls `next` ends.
+ * Iterators over numbers. The iterator is on the program's stack; the verifier lets only these
+ * functions change it. It gives start ... end - 1, at most PB_BPF_MAX_TURNS numbers, so that a
+ * loop that calls `next` ends.
  */
 #include <errno.h>
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 #include "bpf/helper/kfunc.h"
 
 struct numbers {
-	int32_t now, end;	/* `now` was given last; both 0: no more */
+	int32_t now, end;	/* now: the last number given; both 0: there are no more */
 };
 
 static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
@@ -24,7 +24,7 @@ static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint
 		return PB_BPF_ERR(EINVAL);
 	if ((int64_t)end - start > PB_BPF_MAX_TURNS)
 		return PB_BPF_ERR(E2BIG);
-	/* the one before the first, which wraps around at the least number */
+	/* one less than the first number; wraps around below INT32_MIN */
 	*n = (struct numbers){ (int32_t)((uint32_t)start - 1), end };
 	return 0;
 }

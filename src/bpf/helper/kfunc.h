@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel's functions that programs may call besides helpers (kfuncs), as far as
- * they need no object of the kernel: iterators of numbers. An object names them as
- * externs, which the loader finds here by name; in an instruction imm is the number
- * here, where the kernel has the number of a type. 0 is no function.
+ * Kfuncs: functions of the kernel that programs may call besides helpers. There are only those
+ * that need no object of the kernel: iterators over numbers. An object file names them as
+ * externs; the loader finds them here by name. In an instruction, imm is the number here, where
+ * the kernel has a BTF type id. 0 is no function.
  *
  * Context: any; no state.
  */
@@ -24,8 +24,8 @@ struct pb_bpf_kfunc {
 	pb_bpf_fn *fn;
 };
 
-/* NULL: there is none of that number. */
+/* The kfunc of a number; NULL: there is none. */
 const struct pb_bpf_kfunc *pb_bpf_kfunc_of(int32_t id);
-/* Its number; 0: none of that name. */
+/* The number of a kfunc; 0: there is none of that name. */
 int32_t pb_bpf_kfunc_find(const char *name);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Types of programs and their contexts. Rules are Linux 6.1's: is_valid_access of
+ * Program types and their contexts. The rules are those of Linux 6.1: is_valid_access in
  * net/core/filter.c and kernel/trace/bpf_trace.c.
  */
 #include <asm/errno.h>
@@ -11,7 +11,7 @@
 #include "bpf/core/packet.h"
 #include "bpf/helper/prog_type.h"
 
-#define TRACE_SIZE	8192	/* of a tracepoint's record at most (PERF_MAX_TRACE_SIZE) */
+#define TRACE_SIZE	8192	/* largest record of a tracepoint (PERF_MAX_TRACE_SIZE) */
 #define RAW_TP_ARGS	12	/* MAX_BPF_FUNC_ARGS */
 
 #define R	PB_BPF_FIELD_READ
@@ -19,22 +19,22 @@
 #define RN	(PB_BPF_FIELD_READ | PB_BPF_FIELD_NARROW)
 #define SIZE(shape, member)	sizeof(((struct shape *)0)->member)
 
-/* A field that lies where the shape has it. */
+/* A field at the same place in the structure as in the shape. */
 #define FIELD(shape, member, width_, flags_, ...) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = SIZE(shape, member), \
 	  .at = offsetof(struct shape, member), .width = (width_), .flags = (flags_), __VA_ARGS__ }
-/* A pointer of pb_bpf_pkt. */
+/* A pointer in struct pb_bpf_pkt. */
 #define FIELD_PKT(shape, handed, member, flags_, kind_) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = 4, \
 	  .at = offsetof(struct handed, pkt.member), .flags = (flags_), \
 		  .kind = PB_BPF_FIELD_##kind_ }
 #define SKB(member, flags_, ...) \
 	FIELD(__sk_buff, member, SIZE(__sk_buff, member), flags_, __VA_ARGS__)
-/* Of 16 bits where it is kept. */
+/* A field that the kernel keeps in 16 bits. */
 #define SKB16(member, flags_, ...)	FIELD(__sk_buff, member, 2, flags_, __VA_ARGS__)
 #define SKB_PKT(member, flags_, kind_)	FIELD_PKT(__sk_buff, pb_bpf_skb, member, flags_, kind_)
 
-/* What the types with a __sk_buff share. */
+/* The fields that all types with a __sk_buff have. */
 #define SKB_FIELDS(mark_, priority_, tc_index_, queue_mapping_) \
 	SKB(len, RN), FIELD(__sk_buff, pkt_type, 1, RN), SKB(mark, mark_), \
 	SKB16(queue_mapping, queue_mapping_, .below = 0xffff), \
@@ -173,8 +173,8 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 		.field_size = (uint8_t)(part ? each(f) : 0), .below = write ? f->below : 0,
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
-		/* The context may keep a field in fewer bytes than it has for programs. As in
-		 * the kernel, a part of that size reads all of them, whatever its offset. */
+		/* The kernel may keep a field in fewer bytes than programs see. As in the kernel,
+		 * a read of a part of that size reads all these bytes, whatever its offset. */
 		if (write || size < f->width || size == each(f) || !part)
 			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Program types: a table of what each is called, how its context is laid out and
- * which helpers it may call.
+ * Program types: a table of their names, the layouts of their contexts, and the helpers that they
+ * may call.
  *
- * A context's shape is the kernel's (linux/bpf.h). What a program is handed is a
- * structure of ours; the verifier's rewriting turns an access to a field into one
- * access to the place where it lies. So a pointer can stand where the shape has a
- * __u32, and everything else lies where the shape has it.
+ * Programs see a context with the kernel's layout (linux/bpf.h), called its shape here. The
+ * structure that a program actually gets is Patchbay's. pb_bpf_resolve() rewrites an access to a
+ * field into one access to the place where the structure has it. So the structure can have a
+ * pointer where the shape has a __u32. All other fields are where the shape has them.
  */
 #ifndef PB_BPF_HELPER_PROG_TYPE_H
 #define PB_BPF_HELPER_PROG_TYPE_H
@@ -14,21 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The loader's privileges; the kernel's names. */
+/* The loader's privileges, under the kernel's names. */
 enum pb_bpf_caps {
 	PB_BPF_CAP_BPF = 1,		/* loops and calls of all kinds, larger programs */
-	PB_BPF_CAP_PERFMON = 2,		/* may learn addresses; no care about speculation */
-	PB_BPF_CAP_NET_ADMIN = 4,	/* may load types that see the network */
+	PB_BPF_CAP_PERFMON = 2,		/* may see addresses; no protection against speculation */
+	PB_BPF_CAP_NET_ADMIN = 4,	/* may load program types that see the network */
 	PB_BPF_CAP_ALL = 7,
 };
 
-/* Sets that program types allow whole. A helper is in one or more. */
+/* Sets of helpers. A program type allows whole sets; a helper is in one or more. */
 enum pb_bpf_helper_set {
 	PB_BPF_SET_BASE = 1u << 0,	/* every type, without any privilege */
 	PB_BPF_SET_CAP_BPF = 1u << 1,	/* every type, with CAP_BPF */
 	PB_BPF_SET_PERFMON = 1u << 2,	/* every type, with CAP_BPF and CAP_PERFMON */
-	PB_BPF_SET_NET_PERFMON = 1u << 3,/* those of NET, with CAP_PERFMON */
-	/* what types have in pb_bpf_type's `helpers`, whatever the privilege */
+	PB_BPF_SET_NET_PERFMON = 1u << 3,/* types with NET, with CAP_PERFMON */
+	/* sets in pb_bpf_type's `helpers`, whatever the privilege */
 	PB_BPF_SET_TRACING = 1u << 4,	/* kprobe, tracepoint, raw_tracepoint, perf_event */
 	PB_BPF_SET_KPROBE = 1u << 5,
 	PB_BPF_SET_KPROBE_MULTI = 1u << 6,	/* kprobe attached to many functions */
@@ -56,62 +56,66 @@ enum pb_bpf_field_kind {
 enum pb_bpf_field_flags {
 	PB_BPF_FIELD_READ = 1,
 	PB_BPF_FIELD_WRITE = 2,
-	PB_BPF_FIELD_NARROW = 4,	/* a part of an element may be read: 1, 2, 4 bytes,
-					 * aligned */
-	PB_BPF_FIELD_ANY = 8,		/* any aligned 1, 2, 4, 8 bytes inside */
+	PB_BPF_FIELD_NARROW = 4,	/* 1, 2 or 4 aligned bytes of an element may be read */
+	PB_BPF_FIELD_ANY = 8,		/* any aligned 1, 2, 4 or 8 bytes may be accessed */
 	PB_BPF_FIELD_READ_PRIV = 16,	/* read with CAP_BPF only */
 	PB_BPF_FIELD_WRITE_PRIV = 32,	/* written with CAP_BPF only */
-	PB_BPF_FIELD_NARROW_START = 64,	/* as NARROW, but only from its first byte */
-	PB_BPF_FIELD_WIDE = 128,	/* may also be read with the padding after it, 4 bytes */
-	PB_BPF_FIELD_FULL = 256,	/* of full sockets only */
-	PB_BPF_FIELD_DEVMAP = 512,	/* of programs for BPF_XDP_DEVMAP only */
+	PB_BPF_FIELD_NARROW_START = 64,	/* as NARROW, but only from the element's first byte */
+	PB_BPF_FIELD_WIDE = 128,	/* may also be read as 4 bytes, with the padding after
+					 * it */
+	PB_BPF_FIELD_FULL = 256,	/* only full sockets have it */
+	PB_BPF_FIELD_DEVMAP = 512,	/* only for programs attached to BPF_XDP_DEVMAP */
 };
 
 struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* in the shape */
-	uint16_t each;			/* an element's size, of arrays: what is accessed at once */
-	uint16_t at, width;		/* in what is handed over; bytes in which the kernel keeps
-					 * it */
+	uint16_t each;			/* of an array: an element's size, the unit of access */
+	uint16_t at, width;		/* place in Patchbay's structure; bytes in which the
+					 * kernel keeps it */
 	uint16_t flags, kind;
-	uint32_t below;			/* with a write: other values aren't stored; 0: all are */
+	uint32_t below;			/* a write of this value or a larger one isn't done; 0: no
+					 * limit */
 };
 
 struct pb_bpf_type {
 	uint32_t type;			/* BPF_PROG_TYPE_ */
-	const char *name, *alias;	/* bpftool's word; a short one */
+	const char *name, *alias;	/* bpftool's name; a short one */
 	uint32_t helpers;		/* enum pb_bpf_helper_set, besides BASE, CAP_BPF, PERFMON */
 	bool unpriv;			/* may be loaded without CAP_BPF */
-	bool packet;			/* its helpers and itself access packets directly, with
-					 * rights: */
+	bool packet;			/* programs and their helpers may read packets directly;
+					 * may write them: */
 	bool packet_writable;
 	bool ld_abs;			/* LD_ABS and LD_IND may be used */
 	uint16_t ctx_size;		/* of the shape */
-	/* no fields: any aligned read from here to ctx_size is a scalar (registers, records) */
+	/* if it has no fields: any aligned read between here and ctx_size is a scalar (registers,
+	 * records) */
 	uint16_t any_from;
 	const struct pb_bpf_field *fields;
 	uint32_t nr_fields;
 };
 
-/* NULL: none of ours. By bpftool's name or the alias. */
+/* Find a type by number, or by bpftool's name or the alias. NULL: not supported. */
 const struct pb_bpf_type *pb_bpf_type_of(uint32_t type);
 const struct pb_bpf_type *pb_bpf_type_named(const char *name);
-/* The table: NULL after the last. */
+/* The type in row nr of the table; NULL: there are no more. */
 const struct pb_bpf_type *pb_bpf_type_at(uint32_t nr);
 
-/* An access that may be made, and what becomes of it. */
+/* An access that is allowed, and what it is rewritten to. */
 struct pb_bpf_ctx_access {
-	uint8_t kind;			/* enum pb_bpf_field_kind; all but SCALAR are read whole */
-	uint8_t width;			/* bytes to load or store there: of pointers 8 */
-	uint16_t at;			/* in the structure that is handed over */
-	uint8_t field_size;		/* the kernel's ctx_field_size; 0: a part can't be read */
-	uint32_t below;			/* a write of another value isn't done; 0: all are */
-	const char *name;		/* of the field; NULL: has none */
+	uint8_t kind;			/* enum pb_bpf_field_kind; all except SCALAR are read
+					 * whole */
+	uint8_t width;			/* bytes to load or store there; 8 for pointers */
+	uint16_t at;			/* place in Patchbay's structure */
+	uint8_t field_size;		/* the kernel's ctx_field_size; 0: no part can be read */
+	uint32_t below;			/* a write of this value or a larger one isn't done; 0: no
+					 * limit */
+	const char *name;		/* of the field; NULL: it has no name */
 };
 
 /*
- * Whether `size` bytes at `off` of the context's shape may be read or written, as the
- * kernel's is_valid_access: 0 or -EACCES. caps: enum pb_bpf_caps.
+ * Whether a program may read or write `size` bytes at `off` of the context's shape, as the
+ * kernel's is_valid_access. Returns 0 or -EACCES. caps: enum pb_bpf_caps.
  */
 int pb_bpf_ctx_access(const struct pb_bpf_type *type, uint32_t caps, uint32_t attach_type, int off,
 		      int size, bool write, struct pb_bpf_ctx_access *out);
@@ -123,7 +127,7 @@ enum pb_bpf_sock_kind {
 	PB_BPF_SOCK_XDP,		/* struct bpf_xdp_sock */
 };
 
-/* The same of sockets: they are handed over in their shapes, and never written. */
+/* The same for sockets, which have the kernel's layout and are never written. */
 int pb_bpf_sock_access(enum pb_bpf_sock_kind kind, int off, int size, bool write,
 		       struct pb_bpf_ctx_access *out);
 #endif
