@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A table is made by close_range(CLOSE_RANGE_UNSHARE) in the new thread: the
- * kernel copies only what isn't to be closed. So at no moment does a second
- * reference keep a pipe of the program's open that it has closed itself.
+ * The new thread makes its descriptor table by close_range(CLOSE_RANGE_UNSHARE):
+ * the kernel copies only descriptors that aren't to be closed. So the new table
+ * never keeps a pipe open that the program has closed.
  */
 #include <asm/errno.h>
 #include <linux/close_range.h>
@@ -18,7 +18,7 @@
 #include "base/sys.h"
 
 #define STACK_SIZE	(64ul << 10)
-#define GONE_TURNS	100000		/* looks whether a thread has left the process */
+#define GONE_TURNS	100000		/* most looks whether a thread has left the process */
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -84,8 +84,8 @@ static long start(struct start *s, uint8_t *top, unsigned long flags)
 	return tid;
 }
 
-/* It has cleared the word, but may still count as a thread: then the kernel would
- * refuse to the program what it grants to a process of one thread only. */
+/* The thread has cleared `alive`, but may still count as one of the process. Until it
+ * doesn't, the kernel refuses the program what it grants to single-threaded processes. */
 static void wait_until_gone(long tid)
 {
 	long pid = pb_sys(SYS_getpid);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A request has one slot:
+ * There is one slot for requests to the agent's thread:
  *
- *   FREE --(who asks)--> FILLED --> ASKED --(agent's thread)--> DONE --(who asked)--> FREE
+ *   FREE --(asking thread)--> FILLED --> ASKED --(agent's thread)--> DONE --(asking thread)--> FREE
  *
- * Who asks waits for DONE, but not for ever: the agent's thread may be in the
- * middle of a batch. Then it follows late, before it acts on another message.
- * Under a seccomp filter the asking thread makes no system call: it spins, as the agent's
- * thread comes by every 20 ms without being woken.
+ * The asking thread waits for DONE, but not for ever: the agent's thread may be in the middle of a
+ * batch. In that case the agent's thread makes the system call late, but before it acts on another
+ * message. Under a seccomp filter the asking thread makes no system call to wait: it spins, and the
+ * agent's thread looks at the slot every 20 ms.
  */
 #include <linux/capability.h>
 #include <linux/futex.h>
@@ -32,9 +32,9 @@ static struct {
 	uint32_t state;
 	long nr, args[5];
 } request;
-/* What arguments point to: who asked may have given up waiting. */
+/* A copy of what arguments point to, as the asking thread may give up waiting. */
 static uint8_t payload[MAX_GROUPS * sizeof(gid_t)] __attribute__((aligned(16)));
-static uint32_t served_pid;	/* its agent's thread serves; 0: none yet */
+static uint32_t served_pid;	/* the process whose agent's thread serves; 0: none */
 bool pb_creds_wanted;
 
 void pb_creds_start(void)
@@ -59,7 +59,7 @@ void pb_creds_serve(void)
 	pb_sys(SYS_futex, &request.state, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
 }
 
-/* Of one request. */
+/* How long one request has waited. */
 struct patience {
 	uint64_t start;
 	uint32_t turns;
@@ -71,7 +71,7 @@ static struct patience begin(void)
 	return (struct patience){ .start = pb_sandboxed ? 0 : pb_now_ns(), .spin = pb_sandboxed };
 }
 
-/* While it has this state, up to WAIT_MS in all. */
+/* Waits a moment while the slot has this state. False: the request has waited for long enough. */
 static bool wait_while(uint32_t state, struct patience *p)
 {
 	struct { long sec, nsec; } ms = { 0, 1000000 };
@@ -86,8 +86,8 @@ static bool wait_while(uint32_t state, struct patience *p)
 	return true;
 }
 
-/* The slot, from whoever has it: a request that nobody waits for any more is
- * DONE when it is. */
+/* Takes the slot once it is FREE or DONE. It stays DONE if the asking thread has given up
+ * waiting. */
 static bool take_slot(struct patience *p)
 {
 	uint32_t state = FREE, pid = p->spin ? pb_process->pid : (uint32_t)pb_sys(SYS_getpid);
@@ -181,9 +181,9 @@ static int our_setgroups(size_t n, const gid_t *groups)
 	return ret;
 }
 
-/* ---- what each thread has to itself: the main thread's is followed -------- */
+/* ---- what each thread has for itself: the agent's thread follows the main thread --- */
 
-/* Under a filter nobody can tell. */
+/* Under a seccomp filter this can't be found out: false. */
 static bool is_main_thread(void)
 {
 	return !pb_sandboxed && pb_sys(SYS_gettid) == pb_sys(SYS_getpid);

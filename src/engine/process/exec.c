@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs in whoever calls exec: in a forked child, or in a vfork child that
- * shares the memory with a suspended parent. So memory is kept by the thread
- * that both are (the same TCB), and used again at its next exec.
+ * Runs in the process that calls exec. A vfork child shares its memory, and the thread's
+ * state, with its suspended parent. So memory for the new environment is kept in the
+ * state, and is used again at the thread's next exec.
  *
- * The file is looked at first, which must not show: errors, their order and what
- * blocks are the system call's own. Where the program has asked for a seccomp
- * filter nothing but the system call itself is made.
+ * The file is inspected before the exec. The program must not notice that: errors, their
+ * order, and what may block are those of the system call alone. If the program has asked
+ * for a seccomp filter, only the exec itself is made.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -60,7 +60,7 @@ static bool loads_libraries(int fd, const Elf64_Ehdr *e)
 	return false;
 }
 
-/* "#!interpreter args": its path, NUL-terminated in buf. */
+/* The path in "#!interpreter args", NUL-terminated in buf. */
 static const char *interpreter(char *buf, long n)
 {
 	char *p = buf + 2, *end;
@@ -79,8 +79,8 @@ static bool is_regular(const struct stat *st)
 	return S_ISREG(st->st_mode);
 }
 
-/* What fexecve was given, which is open already. One that can't be read (O_PATH,
- * O_WRONLY) is opened again. */
+/* Opens the file of fexecve's descriptor again: that descriptor may not be readable (O_PATH,
+ * O_WRONLY). */
 static long open_descriptor(int fd)
 {
 	char path[40];
@@ -91,10 +91,10 @@ static long open_descriptor(int fd)
 	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 }
 
-/* To be read; or -errno. Only regular files are opened: to open a FIFO may block or
- * wake its writer, to open a device may act on it. The file of that name may be
- * another by then, so it must not block, and is looked at again. An empty path is
- * found out by the kernel, as the pointer may be no good. */
+/* Opens the image for reading; or -errno. Only regular files are opened: opening a FIFO may
+ * block or wake its writer, and opening a device may act on it. Between the two system calls
+ * the name may get another file, so the open must not block, and the file is checked again.
+ * The kernel finds out whether the path is empty, as the pointer may be invalid. */
 static long open_image(int dir, const char *path, int flags, struct stat *st)
 {
 	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
@@ -114,8 +114,9 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 	return -EACCES;
 }
 
-/* Whether the image can load the agent: 64-bit, dynamic, without privileges to
- * gain; through "#!" lines. first: what is to be preloaded before it, or "". */
+/* Whether the image, or its interpreter by "#!", can load the agent: it must be 64-bit,
+ * dynamic, and neither setuid nor setgid. first: the library that must be preloaded before
+ * the agent, or "". */
 static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
 {
 	union { char text[256]; Elf64_Ehdr elf; } head;
@@ -147,6 +148,7 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
+/* Memory for an environment, kept in the thread's state. */
 static void *area(size_t size)
 {
 	struct pb_thread *t = pb_tls;
@@ -167,7 +169,8 @@ static void *area(size_t size)
 	return (void *)p;
 }
 
-/* name=, and those of the parts that aren't empty, with colons between them. */
+/* Writes the name, and after it the parts that aren't empty, with colons between them. Returns the
+ * end. */
 static char *put_var(char *at, const char *name, const char *const parts[3])
 {
 	size_t used = 0, size = strlen(name) + 1;
@@ -186,16 +189,16 @@ static char *put_var(char *at, const char *name, const char *const parts[3])
 	return at + used + 1;
 }
 
-/* The program's pointers may be no good, which is the kernel's to say (EFAULT). A
- * page that was found to be there is remembered. */
+/* The program's pointers may be invalid: then the kernel must report that (EFAULT). Remembers
+ * the page that was found to be mapped last. */
 struct look {
 	uint64_t page;
 };
 
 #define NO_SUCH_HOW 99
 
-/* rt_sigprocmask() reads the new mask before it looks how it is to be applied. Hardly a
- * filter that lets a program run forbids it. */
+/* Whether the memory at p can be read. rt_sigprocmask() reads the new mask before it looks at
+ * `how`, which is invalid here, so it changes nothing. Hardly any seccomp filter forbids it. */
 static bool is_there(struct look *l, const void *p)
 {
 	uint64_t page = (uint64_t)p & ~4095ul;
@@ -207,8 +210,8 @@ static bool is_there(struct look *l, const void *p)
 	return true;
 }
 
-/* The string's length, or how much of it equals prefix if that is less; -1: it isn't
- * all there. */
+/* The string's length, or how much of it equals prefix if that is less; -1: part of it can't
+ * be read. */
 static long measure(struct look *l, const char *s, const char *prefix)
 {
 	for (long n = 0;; n++) {
@@ -222,8 +225,8 @@ static long measure(struct look *l, const char *s, const char *prefix)
 static const char preload[] = "LD_PRELOAD=";
 #define PRELOAD_LEN ((long)sizeof(preload) - 1)
 
-/* Variables in envp, and the program's own LD_PRELOAD among them; false: a pointer is
- * no good. */
+/* Counts the variables in envp, and finds the program's own LD_PRELOAD. False: a pointer is
+ * invalid. */
 static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size_t *their_len)
 {
 	struct look array = { ~0ul }, strings = array;
@@ -250,7 +253,8 @@ static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size
 	return true;
 }
 
-/* envp with LD_PRELOAD (in front of the program's own) and PATCHBAY_SESSION. */
+/* envp with PATCHBAY_SESSION, and with our part of LD_PRELOAD before the program's own; or envp
+ * itself, if that can't be made. */
 static char *const *with_ours(char *const envp[], const char *first)
 {
 	const char *parts[3] = { session_path };
@@ -279,16 +283,16 @@ static char *const *with_ours(char *const envp[], const char *first)
 
 static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
 {
-	/* a child that is not followed, by fork or vfork */
+	/* a child of fork or vfork that is not followed */
 	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
 		return false;
 	return follow_exec && !pb_latched && !pb_detached && path &&
 	       can_load(dir, path, flags, first);
 }
 
-/* The thread lives on in the next image, so nobody would find that its chunk
- * has no owner any more. If the exec fails it takes another one. A vfork child
- * has its parent's state, and leaves it alone. */
+/* Closes the thread's chunk. As the thread lives on in the next image, the recorder
+ * wouldn't find out that the chunk has no owner any more. If the exec fails, the thread
+ * takes another chunk. A vfork child has its parent's state, and leaves it alone. */
 static void leave_image(void)
 {
 	struct pb_thread *t = pb_tls;
@@ -297,14 +301,14 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
-/* An exec in the program's name: its environment, and where it is counted if the
- * image, contrary to what was asked for, won't be traced. */
+/* An exec that is under way: its environment. If its image was to be traced but won't be,
+ * the counter that counts it. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;
 };
 
-/* Under a filter each system call but the program's own may be its end. */
+/* Under a seccomp filter any system call of ours may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -28,7 +28,7 @@
 #define MAX_SEEN	4096
 #define AT_ONCE		64
 
-/* Of each namespace (dlmopen), as glibc has them since 2.35. */
+/* A namespace (dlmopen), as glibc has it since 2.35. */
 struct namespace {
 	struct r_debug base;
 	const struct namespace *next;	/* valid if the first one's r_version says so */
@@ -39,8 +39,8 @@ static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
 static uint32_t filters;	/* seccomp filters at start */
-/* Modules that were there at an earlier event: what isn't traced by then runs
- * already, and its text isn't to be written without a stop. */
+/* Link maps that were there at an earlier event. If such a module isn't traced by then,
+ * it stays so: its code runs already, and may not be written without a stop. */
 static uint64_t seen[MAX_SEEN];
 static uint32_t nr_seen;
 
@@ -63,7 +63,7 @@ static bool is_listed(uint64_t map)
 	return false;
 }
 
-/* One namespace at a time is being changed. */
+/* At any time at most one namespace is being changed. */
 static int loader_state(void)
 {
 	for each_namespace(n)
@@ -80,7 +80,8 @@ static bool is_file(const struct link_map *l)
 	return false;
 }
 
-/* The same object has a link map in each namespace: the loader itself. */
+/* Whether l is a further link map of a known object. The loader itself has one in each
+ * namespace. */
 static bool is_another_map(const struct link_map *l)
 {
 	for (uint32_t i = 0; i < nr_seen; i++)
@@ -97,7 +98,7 @@ static bool is_seen(const struct link_map *l)
 	return false;
 }
 
-/* True the first time. */
+/* Notes l as seen. True: it is a module to add, which wasn't seen before. */
 static bool is_new(const struct link_map *l)
 {
 	bool another = is_another_map(l);
@@ -108,8 +109,8 @@ static bool is_new(const struct link_map *l)
 	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
 }
 
-/* What it does to signals by itself nobody sees, but libc's is known; that of
- * another namespace isn't replaced. */
+/* A module that makes system calls itself may change dispositions or masks unseen. libc's
+ * functions that do so are replaced, but not those of a libc in another namespace. */
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
@@ -140,7 +141,7 @@ static int add(struct pb_session *s, const struct link_map *l, const char *path,
 	return err;
 }
 
-/* The number behind `key` in a status file. */
+/* The number after `key` in a status file. */
 static uint32_t status_value(const char *text, const char *key)
 {
 	size_t len = strlen(key), end;
@@ -156,8 +157,8 @@ static uint32_t status_value(const char *text, const char *key)
 	return 0;
 }
 
-/* Of this thread, from the kernel: changes when it gets another filter. With
- * what an open and a read of dlopen's own may do. */
+/* A number that changes when this thread gets another seccomp filter. Makes only system
+ * calls that dlopen makes itself: open, read and close. */
 static uint32_t seccomp_filters(void)
 {
 	char text[4096];
@@ -188,7 +189,8 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
 	return err;
 }
 
-/* Compiled-in calls out, hooks in, sites as the tracer wants them. */
+/* Patches new modules: turns compiled-in calls into nops, replaces functions, and patches the
+ * sites that the tracer selects. */
 static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 {
 	pb_text_begin();
@@ -199,21 +201,21 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 	for (uint32_t i = 0; i < nr; i++)
 		pb_hook_module(list[i]);
 	pb_text_commit(false);
-	/* nobody runs the new text yet; the old text is left as it is */
+	/* no thread runs the new modules' text yet; that of other modules isn't written */
 	for (uint32_t i = 0; i < nr; i++) {
 		pb_prog_module(list[i]);
 		pb_ftrace_update_module(list[i], false);
 	}
 }
 
-/* A connection of its own for what there is to say at this event. */
+/* The connection for one event, opened when the first message is sent. */
 struct talk {
 	struct pb_session s;
 	bool open, failed;
 };
 
-/* A filter that the program gave itself since the start may forbid sockets, on
- * pain of death. Context: the thread that has loaded, whose filters they are. */
+/* A seccomp filter that the program has set since the start may kill it for using a
+ * socket. Context: the thread that loads, as filters belong to threads. */
 static bool must_be_silent(void)
 {
 	return pb_latched || pb_detached || !pb_process->pid || seccomp_filters() != filters;
@@ -228,14 +230,14 @@ static bool may_talk(struct talk *t)
 	return t->open && !t->failed;
 }
 
-/* What the recorder gave no answer about. */
+/* Counts a module about which the recorder gave no answer. */
 static void count_missed(const struct talk *t)
 {
 	if (pb_wire_missed(&t->s.wire))
 		__atomic_fetch_add(&pb_ring_map.ring->missed_modules, 1, __ATOMIC_RELAXED);
 }
 
-/* Returns whether there may be more. */
+/* Adds new modules. Returns whether there may be more. */
 static bool arrivals(struct talk *t)
 {
 	struct pb_module *list[AT_ONCE], *m;
@@ -298,7 +300,7 @@ static bool has_news(void)
 	return false;
 }
 
-/* Context: the thread that has loaded or unloaded, or one for it (aside.h). */
+/* Context: the thread that loads or unloads, or a thread that runs in its place (aside.h). */
 static void tell_changes(void *arg)
 {
 	struct talk *t = arg;
@@ -310,9 +312,9 @@ static void tell_changes(void *arg)
 		pb_session_close(&t->s);
 }
 
-/* A conversation takes as long as the recorder's analysis, in which other threads
- * of the program go on closing and opening descriptors: it has a table of its own.
- * What is forbidden at start (clone) may be fatal: not there. */
+/* A conversation takes as long as the recorder's analysis. Meanwhile other threads of the
+ * program may close and open any descriptor. So it runs in a thread with its own descriptor
+ * table. If there were seccomp filters at start, clone() may be fatal, and it runs here. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };
@@ -324,9 +326,9 @@ static void look_for_changes(void)
 		tell_changes(&talk);
 }
 
-/* In place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
- * loader's lock. Text may not be changed while a module is unmapped: from
- * RT_DELETE to RT_CONSISTENT. */
+/* Runs in place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
+ * loader's lock. No text may be changed while a module is being unmapped, which is
+ * from RT_DELETE to RT_CONSISTENT. */
 static void debug_state(void)
 {
 	static bool deleting;
@@ -336,9 +338,9 @@ static void debug_state(void)
 		pb_text_lock();
 		deleting = hooked;
 		if (!hooked)
-			pb_text_unlock();	/* it won't come here again */
+			pb_text_unlock();	/* RT_CONSISTENT won't come here any more */
 	} else if (state == RT_CONSISTENT) {
-		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* a child begins */
+		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* sets a child's PID */
 		if (!deleting)
 			pb_text_lock();
 		deleting = false;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel's mlockall() would lock, and so fault in, the whole ring, and counts
- * the agent's mappings against RLIMIT_MEMLOCK. So MCL_CURRENT is done mapping by
- * mapping, as /proc/self/maps has them, without the agent's:
+ * The kernel's mlockall() would lock the whole ring, and so fault it in. It would also
+ * count the agent's mappings against RLIMIT_MEMLOCK. So for MCL_CURRENT the mappings in
+ * /proc/self/maps are locked one by one, without the agent's:
  *
- *   what the program maps itself is within the limit    no privilege is needed
- *   it is not    the kernel decides: it locks all on fault, which brings no page
- *                in, or refuses; the agent's mappings are unlocked again
+ *   - If the program's mappings are within the limit, that needs no privilege.
+ *   - If they aren't, the kernel decides whether the process may: mlockall() is called
+ *     with MCL_ONFAULT, which faults no page in. If it succeeds, the agent's mappings
+ *     are unlocked again.
  *
- * MCL_FUTURE is the kernel's own; pages.c unlocks what the agent maps later.
+ * MCL_FUTURE is left to the kernel; pages.c unlocks what the agent maps later.
  *
- * Under a seccomp filter opening a file may be fatal: then all is locked on
- * fault, the agent's pages as they are used. A raw system call is not seen.
+ * Under a seccomp filter opening a file may be fatal. Then everything is locked on
+ * fault, also the agent's pages. A mlockall() by a raw system call is not seen.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -69,7 +70,7 @@ static bool read_hex(struct maps *m, int end, uint64_t *v)
 	return true;
 }
 
-/* "start-end ..." of each line. */
+/* Reads a line "start-end ...". */
 static bool next_mapping(struct maps *m, uint64_t *start, uint64_t *end)
 {
 	int c;
@@ -82,8 +83,8 @@ static bool next_mapping(struct maps *m, uint64_t *start, uint64_t *end)
 	return true;
 }
 
-/* Calls fn with each piece of memory that is the program's; false: there is no
- * list. */
+/* Calls fn with each piece of memory that is the program's. False: the list can't be
+ * read. */
 static bool each_of_program(void (*fn)(uint64_t start, uint64_t size, void *arg), void *arg)
 {
 	struct maps m = { .at = 0 };
@@ -109,8 +110,8 @@ static void add_size(uint64_t start, uint64_t size, void *sum)
 	*(uint64_t *)sum += size;
 }
 
-/* As mlockall() does, this goes on where a mapping can't be locked or a page of it
- * can't be had. */
+/* Like mlockall(), ignores a mapping that can't be locked, or a page that can't be faulted
+ * in. */
 static void lock_piece(uint64_t start, uint64_t size, void *on_fault)
 {
 	if (on_fault)

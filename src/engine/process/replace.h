@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that the agent stands in for, wherever they are called. Each is traced
- * as any other: what stands in for it ends as the function's own exits do.
+ * Replaces functions by the agent's, wherever they are called. A replaced function
+ * is traced as any other: its replacement ends the call as the function's own exits do.
  * Context: start, the loader's hook; in the open batch.
  */
 #ifndef PB_ENGINE_PROCESS_REPLACE_H
 #define PB_ENGINE_PROCESS_REPLACE_H
 #include "engine/text/text.h"
 
-/* `replacement` runs instead, a C function of at most six arguments, when the batch is in
- * force; the original is called through the pointer that `original` points to, which is set
- * before. False: not found or refused, and the pointer is as it was. The site is patched
- * even if its module is not traced. */
+/* Once the batch is committed, `replacement` runs instead of the function: a C function of at
+ * most six arguments. original: points to a function pointer for calls of the original, which
+ * is set at once. False: the function isn't found or is refused, and the pointer is unchanged.
+ * The site is patched even if its module is not traced. */
 bool pb_replace(struct pb_module *m, const char *name, void *replacement, void *original);
-/* The same by the function's address; returns where the original is called, 0. */
+/* The same by address. Returns the address for calls of the original, or 0. */
 uint64_t pb_replace_at(struct pb_module *m, uint64_t address, void *replacement);
-/* The same where the replacement ends by a jump to the original, rsp and registers as at the
- * entry: the call ends at the original's exits. */
+/* The same for a replacement that ends by a jump to the original, with rsp and registers as at
+ * the entry: the call ends at the original's exits. */
 bool pb_replace_passing(struct pb_module *m, const char *name, void *replacement, void *original);
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's messages and their answers, over a wire that gives up on a recorder that
- * doesn't live (wire.h): every answer may be -ETIMEDOUT, at once after the first.
+ * The agent's messages to the recorder, and the answers. The connection gives up on a
+ * recorder that doesn't live (wire.h): any call may return -ETIMEDOUT, and after the
+ * first that does, all calls do so at once.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -20,8 +21,8 @@
 #include "base/pages.h"
 #include "base/sys.h"
 
-/* One for the session of the start, which the agent's thread goes on with; one
- * for arrivals, under the text's lock. */
+/* One for the session of the start, which the agent's thread takes over; one for
+ * modules that arrive later, under the text's lock. */
 static uint8_t buffers[2][PB_WIRE_BUFFER] __attribute__((aligned(16)));
 
 static void *body(const struct pb_session *s)
@@ -29,11 +30,12 @@ static void *body(const struct pb_session *s)
 	return s->wire.buffer + sizeof(struct pb_msg);
 }
 
-/* The ring's reservation, in which it lies aligned to a chunk: positions are masked. */
+/* The address range that is reserved for the ring. In it the ring is aligned to the size of a
+ * chunk, as positions are masked. */
 static struct { uint64_t at, size; } reserved;
 
-/* How many of the reserve's chunks are mapped (abi/ring.h): where address space is
- * limited it is the program's. */
+/* How many of the reserve's chunks are mapped (abi/ring.h). If address space is limited,
+ * most of it is left to the program. */
 static uint32_t reserve_chunks(const struct pb_msg_ring *r)
 {
 	struct rlimit limit;
@@ -87,7 +89,7 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
-/* Nothing has been written there. A process that maps the ring counts as traced. */
+/* Unmaps the ring, as a process that maps it counts as traced. Nothing was written to it. */
 static void unmap_ring(void)
 {
 	pb_ring_map = (struct pb_ring_map){ 0 };
@@ -96,7 +98,7 @@ static void unmap_ring(void)
 	reserved.size = 0;
 }
 
-/* Where the ring can't count it: in the socket's directory. */
+/* Without a ring, an untraced image is counted in a file in the socket's directory. */
 static void count_in_file(const char *socket)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(PB_MISSED_FILE)];
@@ -129,7 +131,7 @@ void pb_session_missed(struct pb_session *s, const char *path)
 	unmap_ring();
 }
 
-/* The ring comes by itself, before anything is asked. */
+/* The recorder sends the ring by itself, before it is asked for anything. */
 static int receive_ring(struct pb_session *s, bool first)
 {
 	const struct pb_msg_ring *r = body(s);
@@ -179,7 +181,7 @@ static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char 
 	return 0;
 }
 
-/* The conversation that is open, while text is changed for the first time. */
+/* The session that is open, for ask_late(); or NULL. */
 static struct pb_session *talking;
 
 int pb_session_open(struct pb_session *s, const char *path, bool first,
@@ -229,8 +231,8 @@ int pb_session_error(struct pb_session *s, int error, const char *what, const ch
 	return pb_wire_send(&s->wire, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
 }
 
-/* A message that asks for a file, and what comes with the answer: 0 and its descriptor, 1 if the
- * observer hasn't got it (and knows why), or -errno. */
+/* Sends a message that asks for a file. Returns 0 and the descriptor that comes with the answer, 1
+ * if the observer hasn't got the file (and knows why), or -errno. */
 static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t len,
 		    const char *path, uint32_t answer, size_t answer_len, int *fd)
 {
@@ -247,7 +249,7 @@ static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t
 	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -EPROTO;
 }
 
-/* Gives the module its sites. */
+/* Gives the module its stubs and sites. *why: the reason if they can't be mapped. */
 static int ask_stubs(struct pb_session *s, struct pb_module *m, const char **why)
 {
 	struct pb_msg_stubs ask = { .image = pb_image, .module = m->number };
@@ -360,7 +362,7 @@ int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 		if (i < m->analysis->nr_funcs && m->sites[i].flags & FTRACE_FL_REFUSED) {
 			uint32_t why = (uint32_t)(m->sites[i].flags >> FTRACE_FL_REASON_SHIFT);
 
-			/* the analysis' own are known */
+			/* the recorder knows the refusals of the analysis */
 			if (why >= PB_REFUSED_DIFFERS) {
 				r->list[nr].func = i;
 				r->list[nr++].reason = why;
@@ -405,7 +407,7 @@ int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint
 	return t.modules ? send_ready(s, &t, patch_ns, 0) : 0;
 }
 
-/* A file message: head, then the path, then (WRITE) the text. */
+/* Serves a read or write of a control file. The message: head, path, and for WRITE the text. */
 static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 {
 	static char reply[PB_MSG_MAX];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The kernel is given pb_signal_entry() in place of each handler; flags, mask and
- * the handler's stack stay the program's. Where the interrupted PC is the
- * program's own, the handler sees nothing of us. Else it sees the
- * context as it would be without us, and what it leaves unchanged is put back.
+ * the handler's stack stay the program's. If the interrupted PC is the program's
+ * own, the handler sees nothing of us. Otherwise it sees the context as it would be
+ * without us; registers that it leaves unchanged get their real values back.
  *
- * SIGSEGV and SIGBUS come to us first, also where the program has no handler:
- * a load of ours may have faulted (uaccess.h).
+ * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
+ * of ours may have faulted (uaccess.h).
  *
- * Only real handlers are remembered: SIG_DFL and SIG_IGN come from the kernel,
- * also in a vfork child that shares this table with its parent. by_default()
- * in the kernel says SIG_DFL.
+ * Only real handlers are kept in a table, which a vfork child shares with its
+ * parent. Whether a disposition is SIG_DFL or SIG_IGN the kernel knows:
+ * by_default() as the kernel's handler stands for SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -48,8 +48,8 @@ void *pb_original_makecontext;
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
-/* What the program set for SIGSEGV or SIGBUS with its handler, and with SIG_DFL:
- * these flags differ in the kernel. */
+/* The flags that the program set for SIGSEGV or SIGBUS: with its handler, and with SIG_DFL.
+ * The flags in the kernel may differ from these by the following ones. */
 #define HANDLER_FLAGS	(SA_SIGINFO | SA_RESETHAND)
 #define DEFAULT_FLAGS	(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER)
 static struct shown {
@@ -62,9 +62,9 @@ static bool is_ours_first(int sig)
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-/* On the hit path before the call is made: as at the function's entry. At an exit that leads to
- * our code: the return has happened, where that is safe to say (a ret may have faulted); a jump
- * is about to. */
+/* Translates a PC on the hit path. In an entry, the handler is shown the function's entry: the call
+ * isn't made yet. In an exit by a jump, it is shown the jump. In an exit by a `ret`, the return has
+ * happened; not so for SIGSEGV and SIGBUS, as the `ret` itself may have faulted. */
 static bool show_hit(int sig, struct pb_context *c)
 {
 	struct pb_hot_place at;
@@ -91,7 +91,7 @@ static bool show_hit(int sig, struct pb_context *c)
 	return to;
 }
 
-/* pc: as it was interrupted. */
+/* Translates a PC in a stub. */
 static bool show_stub(struct pb_context *c, uint64_t pc)
 {
 	bool own;
@@ -102,8 +102,8 @@ static bool show_stub(struct pb_context *c, uint64_t pc)
 	return original;
 }
 
-/* Whether the exit that was interrupted has a record: who closes it, or lists what is open, has
- * to know. */
+/* If an exit was interrupted: notes how far its record is, for code that closes the call or lists
+ * open calls. */
 static void note_exit(const ucontext_t *uc)
 {
 	struct pb_hot_exit e;
@@ -136,13 +136,13 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 	handler(sig, info, uc);
 	if (pb_context_end(&c))
 		return;
-	/* it goes on elsewhere: not into bytes that we displaced */
+	/* the handler has set another PC, which may lie in displaced bytes */
 	to = pb_text_moved_pc(pb_context_pc(uc));
 	if (to)
 		pb_context_set_pc(uc, to);
 }
 
-/* As the kernel has it. */
+/* The kernel's struct sigaction. */
 struct action {
 	void *handler;
 	uint64_t flags;
@@ -150,8 +150,8 @@ struct action {
 	uint64_t mask;
 };
 
-/* As the kernel does it: when the handler returns the signal is delivered
- * again, with the same siginfo, and nobody takes it. */
+/* Ends the process as the kernel would: when our handler returns, the signal is
+ * delivered again, with the same siginfo, and has no handler. */
 static void die(int sig, siginfo_t *info)
 {
 	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
@@ -162,7 +162,7 @@ static void die(int sig, siginfo_t *info)
 		pb_sys(SYS_tgkill, pid, tid, sig);
 }
 
-/* The kernel's disposition where the program has SIG_DFL. */
+/* The kernel has this handler where the program has set SIG_DFL. */
 static void by_default(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
@@ -176,13 +176,14 @@ static void by_default(int sig, siginfo_t *info, void *context)
 	die(sig, info);
 }
 
-/* The same, where the program never said anything. */
+/* The same, where the program has never set a disposition. */
 static void by_default_at_start(int sig, siginfo_t *info, void *context)
 {
 	by_default(sig, info, context);
 }
 
-/* SA_RESETHAND, which the kernel wasn't told: a load of ours would use it up. */
+/* The program's handler. For SIGSEGV and SIGBUS this carries out SA_RESETHAND, which the kernel
+ * doesn't get: a fault of one of our loads would use it up. */
 static handler_fn *take_handler(int sig)
 {
 	if (is_ours_first(sig) && shown[sig].flags & SA_RESETHAND)
@@ -190,13 +191,14 @@ static handler_fn *take_handler(int sig)
 	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
 }
 
-/* Programs read memory, and what the thread knows of its mask can't be asked for again. */
+/* Whether eBPF programs may read memory, and the kernel can't be asked for the mask again. */
 static bool must_see_the_end(void)
 {
 	return pb_ftrace_regs && !pb_calls_are_safe();
 }
 
-/* Handlers know nothing of their mask: it may be that of a sigsuspend. Where to go on. */
+/* Returns where the thread goes on. In a handler nothing is known of the mask: it may be that of a
+ * sigsuspend(). */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
 	uint64_t done = (uint64_t)pb_signal_done;
@@ -215,7 +217,7 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	note_exit(uc);
 	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
-		/* our handler of a fault was interrupted: its return unblocks again */
+		/* our handler of a fault was interrupted: its return unblocks the signals again */
 		handler(sig, info, uc);
 		pb_interrupt_end(&in, (uint64_t)slot, uc);
 		pb_unblocked.known = in.known;
@@ -238,7 +240,7 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && a->sa_handler != SIG_ERR;
 }
 
-/* What the kernel gets for act; false: act itself. */
+/* Fills *ours with what the kernel gets in place of act. False: it gets act itself. */
 static bool stands_in(int sig, const struct sigaction *act, struct sigaction *ours)
 {
 	bool first = is_ours_first(sig) && pb_reads_are_on();
@@ -262,12 +264,13 @@ static int swap_flags(int kernels, int programs, int which)
 	return (kernels & ~which) | (programs & which);
 }
 
-/* What the kernel said, as the program set it; by our tables before the call. */
+/* Changes the kernel's answer into what the program had set. handler, was: from our tables, before
+ * the call. */
 static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 			const struct shown *was)
 {
 	if (old->sa_sigaction == pb_signal_entry) {
-		old->sa_sigaction = handler;	/* NULL, SIG_DFL: used up */
+		old->sa_sigaction = handler;	/* NULL (SIG_DFL) after SA_RESETHAND */
 		if (is_ours_first(sig))
 			old->sa_flags = swap_flags(old->sa_flags, was->flags, HANDLER_FLAGS);
 	} else if (old->sa_sigaction == by_default) {
@@ -317,8 +320,8 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	return ret;
 }
 
-/* The program's own disposition, in the kernel. No libc: the agent's thread may
- * do it. */
+/* Gives the kernel the program's own disposition back. Doesn't call libc, as the agent's
+ * thread may call this. */
 static void give_back(int sig)
 {
 	const struct shown *s = &shown[sig];
@@ -341,8 +344,8 @@ static void give_back(int sig)
 	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
 }
 
-/* Only that of SA_RESETHAND, which the kernel wasn't told: PCs in our code are
- * still to be shown as the program's. */
+/* If the program has a handler, the kernel keeps pb_signal_entry(), as PCs in our code must
+ * still be translated. It only gets SA_RESETHAND, which was kept from it so far. */
 static void stand_down(int sig)
 {
 	struct action a;
@@ -361,7 +364,7 @@ void pb_sigaction_stand_down(void)
 {
 	bool was_on = pb_reads_are_on();
 
-	/* a read that may still be under way needs them */
+	/* a read that may still be under way needs our dispositions */
 	if (!pb_reads_off() || !was_on)
 		return;
 	stand_down(SIGSEGV);
@@ -411,14 +414,14 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 
 void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
 {
-	/* no filter: it asks whether there could be one */
+	/* without a filter, the program only asks whether filters exist */
 	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
 		return;
 	/* both make reading the TSC a fault */
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
 		pb_clock_freeze();
-	/* the return from a signal may be forbidden, or what die() does */
+	/* a filter may forbid the return from a signal, or what die() does */
 	if (op == PR_SET_SECCOMP) {
 		pb_sandboxed = true;
 		pb_sigaction_stand_down();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tracks each thread's signal mask, for reads that may fault: a read is only tried where SIGSEGV
- * and SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask,
- * that start a thread, or that may change it unseen. Knowledge is taken away before a mask changes
- * and given after, so an interrupted change leaves a thread that knows too little.
+ * Tracks each thread's signal mask, for reads that may fault: a read is only tried if SIGSEGV and
+ * SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask, start a
+ * thread, or may change a mask unseen. What is known of a mask is cleared before the mask changes
+ * and set afterwards, so an interrupted change leaves too little known, never too much.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -92,16 +92,16 @@ static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 	ret = original_sigmask(how, set, old ? old : &mine);
 	if (ret)
 		return ret;
-	/* a child of posix_spawn comes here on a stack of its own, with the TLS of
-	 * its parent, which may have other signals blocked */
+	/* A child of posix_spawn comes here on a stack of its own, but with the TLS of its
+	 * parent. The parent may have other signals blocked than the child. */
 	if (is_open(new_mask(how, first_word(old ? old : &mine), set, arg)))
 		give(before || pb_on_own_stack((uint64_t)__builtin_frame_address(0)));
 	return ret;
 }
 
-/* setcontext() will set the thread's mask from the context. This runs before it does, so it may
- * take knowledge away and must not add any: a handler that comes in between goes by what it
- * interrupted (sigaction.c). */
+/* setcontext() will set the thread's mask from the context. This runs before it does, so `known`
+ * may be set too early. That does no harm: libc's own hits don't read, and a handler that comes in
+ * between begins with `known` cleared. */
 void pb_note_setcontext(const ucontext_t *to)
 {
 	if (to)
@@ -162,7 +162,8 @@ static void put_box(struct box *b)
 	__atomic_store_n(&b->taken, false, __ATOMIC_RELEASE);
 }
 
-/* libc blocks all signals for a while, and may call the program's calloc. */
+/* pthread_create() blocks all signals for a while, and may call the program's calloc(). So in it
+ * nothing is known of the mask. */
 static int our_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
 		      void *arg)
 {
@@ -194,7 +195,8 @@ struct pb_routine pb_thread_begins(void *box, const uint64_t *slot)
 	return r;
 }
 
-/* No second one of that name (another version), which would go by unseen. */
+/* Whether there is no second function of that name (another version): its calls would not be
+ * seen. */
 static bool is_unique(const struct pb_module *m, const char *name)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis);
