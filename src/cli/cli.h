@@ -15,7 +15,7 @@ struct pb_command {
 	const char *name;
 	const char *summary;		/* one line, no full stop */
 	const struct argp *argp;	/* its options, for completion */
-	const struct pb_command *const *subs;	/* its own commands, after the last NULL; or NULL */
+	const struct pb_command *const *subs;	/* its subcommands, ended by NULL; or NULL */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit
 					    * status */
 };
@@ -29,13 +29,13 @@ extern const struct pb_command pb_command_replay, pb_command_report, pb_command_
  * be returned as the exit status. */
 int pb_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Whether replay knows that trace option: "funcgraph-tail", "nofuncgraph-tail". */
+/* Does replay know the trace option ("funcgraph-tail", "nofuncgraph-tail")? */
 bool pb_replay_option(const char *name);
 /* The i-th format of dump; NULL after the last. */
 const char *pb_dump_format(size_t i);
 
 /* The table entry of that name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);
-/* The table in order: the first for NULL, NULL after the last. */
+/* The next entry of the table; NULL gives the first, and NULL is returned after the last. */
 const struct pb_command *pb_command_each(const struct pb_command *previous);
 #endif

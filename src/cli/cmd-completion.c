@@ -107,7 +107,7 @@ static const struct {
 	{ "bash", bash_script }, { "zsh", zsh_script }, { "fish", fish_script },
 };
 
-/* What the line holds. `at` is the word with the cursor. */
+/* The command line. `at` is the word with the cursor. */
 struct line {
 	char **words;
 	int nr, at;
@@ -123,7 +123,7 @@ struct line {
 #define DUMP_FORMATS	":formats"
 #define FILES		":files"
 
-/* Values of options; the first row that fits. A NULL command is any. */
+/* Values of options. The first row that matches counts; a NULL command matches any. */
 static const struct {
 	const char *command, *option, *values;
 } option_values[] = {
@@ -188,7 +188,7 @@ static void offer_options(const struct argp *argp, const char *cur)
 		offer_options(c->argp, cur);
 }
 
-/* The option whose value is the next word: "-F", "--filter"; else NULL. */
+/* The option that the word is, if its value is the next word: "-F", "--filter"; else NULL. */
 static const struct argp_option *waits_for_value(const struct line *l, const char *word)
 {
 	const struct argp_option *o = NULL;
@@ -215,7 +215,8 @@ static int next_operand(const struct line *l, int i)
 
 /* --- values ----------------------------------------------------------------- */
 
-/* Each name that `patchbay ARGV` prints at a line's begin, up to one of `ends`. */
+/* Offers each name that `patchbay ARGV` prints at the beginning of a line. A name ends before one
+ * of the characters in `ends`. */
 static void offer_output(char *const *argv, const char *ends, const char *before, const char *cur)
 {
 	posix_spawn_file_actions_t acts;
@@ -236,7 +237,7 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	close(fd[1]);
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
-		/* names made from addresses only where one was begun; not the heading of csv */
+		/* not the heading of csv; names made from addresses only if one was begun */
 		if (strncmp(text, "function,module,", 16) &&
 		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);
@@ -290,7 +291,7 @@ static void offer_each(const char *(*name)(size_t i), const char *before, const 
 		offer(before, n, strlen(n), cur);
 }
 
-/* `before` is what stands in the same word before the value. */
+/* Offers values of the option. `before` is the part of the word before the value. */
 static void offer_value(const struct line *l, const char *option, const char *before,
 			const char *cur)
 {

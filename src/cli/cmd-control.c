@@ -2,7 +2,7 @@
 /*
  * `patchbay control`: control files of a program that runs under
  * `patchbay record --serve`. Finds the session by the process, or takes the
- * only one there is.
+ * only session there is.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static bool try_session(void *arg, const char *path)
 	return false;
 }
 
-/* Tries each session's socket; one that knows the process, or the only one. */
+/* Tries each session's socket. Takes the session that knows the process, or the only session. */
 static int find_session(struct control_options *o, struct pb_control **c)
 {
 	struct found f = { .pid = o->pid };
@@ -150,7 +150,7 @@ static int list_files(void)
 	return 0;
 }
 
-/* What the program says: it may be hostile. */
+/* Prints what the program sent, without control characters: the program may be hostile. */
 static void print_clean(char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -201,7 +201,7 @@ static bool takes_patterns(enum pb_control_file file)
 	       file == PB_CF_GRAPH_CALLERS;
 }
 
-/* What the program has that is like a pattern which it hasn't. */
+/* Reports a write that failed. If the value is a pattern, suggests names of functions like it. */
 static int write_failed(struct pb_control *c, enum pb_control_file file, const char *value,
 			const char *why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay doctor`: what this machine allows, and what follows from it. Each
- * check tries the thing itself rather than guess from a version.
+ * check tries the thing itself, rather than guess from a version.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -147,7 +147,7 @@ static void check_memlock(void)
 		    (unsigned long long)r.rlim_cur >> 10);
 }
 
-/* Two children: one traces the other, as the agent's helper does its process. */
+/* Traces a child process, as the agent's helper traces the program. */
 static bool ptrace_works(void)
 {
 	int status = 0;
@@ -306,7 +306,7 @@ static void check_preload(void)
 		say(NOTE, "LD_PRELOAD", "%s: kept, after the agent", p);
 }
 
-/* A program or library: can it be traced, and what is to be known of it? */
+/* Reports whether a program or library can be traced, and what its language runtimes change. */
 static void check_file(const char *path)
 {
 	struct pb_module_options options = { .flags = PB_MODULE_RETURNS };

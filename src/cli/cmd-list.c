@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* patchbay list: what can be traced in a program or library, and what can't and
- * why. Runs nothing of it. */
+/* `patchbay list`: the functions of a program or library that can be traced, and those that can't,
+ * with the reason. Nothing of the file is run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ struct list {
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;
-	/* at work */
+	/* state while listing */
 	bool first;		/* no JSON object was printed yet */
 	int status;
 	uint64_t count[PB_NR_REFUSED], count_in[PB_NR_INEXIT];
@@ -93,7 +93,8 @@ static void json_separator(struct list *l)
 	l->first = false;
 }
 
-/* Why its return can't be hooked; PB_INEXIT_NOT: it can, or the whole function can't. */
+/* Why the function's return can't be hooked. PB_INEXIT_NOT: it can, or the function isn't
+ * patched. */
 static enum pb_inexit inexit(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return f->refused || f->kind == PB_SITE_CYG ? PB_INEXIT_NOT : pb_func_inexit(a, f);
@@ -132,8 +133,7 @@ static void print_csv(const char *module, const char *name, const struct pb_func
 	putchar('\n');
 }
 
-/* As available_filter_functions: the program's functions bare, a library's
- * with its name. */
+/* Prints a line as in available_filter_functions. With --libs the module follows the name. */
 static void print_text(const struct list *l, const char *module, const char *name,
 		       const struct pb_func *f, enum pb_inexit in)
 {
@@ -288,7 +288,7 @@ static void missing(void *arg, const char *name, const char *needed_by)
 	l->status = pb_error("list", "%s: not found (needed by %s); skipped", name, needed_by);
 }
 
-/* A name without a slash is a command, or else a file here. */
+/* A name without a slash is a command in PATH, or else a file in the current directory. */
 static const char *find_program(const char *name, char *out)
 {
 	const char *path = getenv("PATH");

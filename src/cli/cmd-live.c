@@ -23,7 +23,8 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-/* Replay checks its options itself, but only when the program has run. */
+/* Adds an option for replay. The caller has checked it: replay checks its options only after the
+ * program has run. */
 static void pass_on(struct argp_state *state, struct live *l, const char *option, char *arg)
 {
 	if (l->argc + 4 > (int)pb_array_size(l->argv))

@@ -105,7 +105,7 @@ static int check(void *input)
 {
 	struct report *r = input;
 
-	/* a table for programs tells overloaded functions apart */
+	/* in a table for programs, overloaded functions must have different names */
 	if (!r->common.demangle_given && r->format != PB_FORMAT_TEXT)
 		r->common.demangle = PB_DEMANGLE_FULL;
 	r->common.no_pager |= r->format != PB_FORMAT_TEXT;

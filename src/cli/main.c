@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of subcommands, and what is made of it. */
+/* The table of subcommands; help and the choice of a subcommand use it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +78,8 @@ static int unknown(const char *name)
 	return 2;
 }
 
-/* argp's note on options in general would be a tenth of each help. It ends the
- * program, so no child inherits the variable. */
+/* Leaves out argp's note on options in general, which would be a tenth of each help text. --help
+ * ends the process, so no child inherits the variable. */
 static void shorten_help(int argc, char **argv)
 {
 	for (int i = 2; i < argc && *argv[i] == '-'; i++)

@@ -26,7 +26,7 @@ enum {
 	OPT_SET, OPT_ATTACH,
 };
 
-/* What live has, too. */
+/* Options that live and bpf trace have, too. */
 static const struct argp_option common[] = {
 	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
 	{ 0, 0, 0, 0, "What is recorded (FUNC is a pattern; options may be repeated):", 2 },
@@ -63,7 +63,7 @@ static const struct argp_option common[] = {
 	{ "set", OPT_SET, "FILE=VALUE", 0,
 		"Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
-	/* other tracers have these: they are answered, not offered */
+	/* options of other tracers: answered with an error, and not listed */
 	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
 	{ "attach", 'p', "PID", OPTION_HIDDEN, NULL, 3 },
 	{ 0 }
@@ -181,7 +181,7 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		o->depth = arg;
 		return 0;
 	case 't':
-		/* uftrace's unit on the command line, the kernel's in the file */
+		/* without a unit ns, as in uftrace; the control file takes us, as the kernel's */
 		if (strspn(arg, "0123456789") == strlen(arg) ?
 		    pb_control_parse_u64(arg, INT64_MAX, &n) : pb_control_parse_duration(arg, &n))
 			usage_error(state,
@@ -286,7 +286,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->welcome_flags |= PB_WELCOME_SERVE;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* the program: everything after it is its own */
+		/* the program: all words after it are its own */
 		o->argv = state->argv + state->next - 1;
 		state->next = state->argc;
 		return 0;

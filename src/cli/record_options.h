@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of `patchbay record`, also those of `live` and `bpf trace`; and what they do. */
+/* The options of `patchbay record`, `live` and `bpf trace`, and the recording that they
+ * describe. */
 #ifndef PB_CLI_RECORD_OPTIONS_H
 #define PB_CLI_RECORD_OPTIONS_H
 #include <argp.h>
 #include "recorder/settings.h"
 
 extern const struct argp record_argp;
-/* Without those that say where the data goes; its input is record_options. */
+/* Without the options that say where the data goes. Its input is struct record_options. */
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
 	"A pattern may end in :mod:GLOB to mean functions of that module only. " \
@@ -14,18 +15,19 @@ extern const struct argp record_common_argp;
 
 void record_options_init(struct record_options *o);
 
-/* 0, or the exit status after one line (or after --help). */
+/* Returns 0, or the exit status after an error of one line. */
 int record_options_parse(struct record_options *o, int argc, char **argv);
-/* One more --map. 0 or ENOMEM. */
+/* Adds a --map. Returns 0 or ENOMEM. */
 int record_options_map(struct record_options *o, const char *text);
-/* One more --global. 0 or ENOMEM. */
+/* Adds a --global. Returns 0 or ENOMEM. */
 int record_options_global(struct record_options *o, const char *text);
 void record_options_free(struct record_options *o);
 
-/* All of it, from the program's name to the closing line; the exit status. */
+/* Records, from resolving the program's name to the closing line. Returns the exit status. */
 int record_with(struct record_options *o);
-/* The same into a directory that is removed at the end. show, which may be NULL, is called
- * with the data if there is any. What of both isn't 0, record's first. */
+/* The same into a temporary directory, which is removed at the end. If data was recorded, calls
+ * show (unless NULL) with its directory. Returns the recording's exit status, or, if that is 0,
+ * show's. */
 int record_temporary(struct record_options *o, const char *command,
 		     int (*show)(void *arg, const char *data), void *arg);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens an object for `record`, makes its maps as files, and writes the file for agents. */
+/* Opens an object for `record`, makes its maps as files, and writes the file that agents read. */
 #include "cli/bpf/bpf_attach.h"
 
 #include <errno.h>
@@ -20,14 +20,15 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-#define OUTPUT		"bpf_output"	/* our own maps; an object's names begin with its own, or
-					 * have no prefix */
+#define OUTPUT		"bpf_output"	/* maps made here. Names of an object's maps begin with the
+					 * object's name, or have no prefix */
 #define COUNTS		"bpf_counts"
-#define LANES		16		/* of per-CPU values, at least */
+#define LANES		16		/* per-CPU slots, at least */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* PINS/OBJECT-PID: agents take paths of PB_PROGS_PATH bytes, a map's name included. */
+/* Makes PINS/OBJECT-PID, a directory for maps. Agents take paths of at most PB_PROGS_PATH bytes,
+ * including a map's name. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);
@@ -48,8 +49,8 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* What programs print goes to a ring buffer; beside it agents count, what found no room there,
- * too. */
+/* Makes two more maps: a ring buffer, for what programs print, and an array in which agents count,
+ * for example, output that found no room in the ring buffer. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
@@ -72,7 +73,7 @@ static int make_output(struct bpf_attach *a)
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
-/* Every processor's events go the same way. */
+/* Puts an event into each element, so that the events of all processors go to the output. */
 static int fill_event_arrays(struct bpf_attach *a)
 {
 	uint32_t event = 0;
@@ -82,7 +83,7 @@ static int fill_event_arrays(struct bpf_attach *a)
 		struct pb_bpf_map *m = a->session.made->maps[i].map;
 
 		if (!m)
-			return 1;	/* it was said why */
+			return 1;	/* the reason was printed */
 		if (m->attr.type != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
 			continue;
 		for (uint32_t k = 0; !err && k < m->attr.max_entries; k++)
@@ -93,7 +94,7 @@ static int fill_event_arrays(struct bpf_attach *a)
 
 /* ---- programs -------------------------------------------------------------------------- */
 
-/* Where it goes; 0, or 1 after a message. */
+/* Sets in *h where the program is to be attached. Returns 0, or 1 after a message. */
 static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p,
 			struct record_hook *h)
 {
@@ -106,7 +107,7 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 	if (t.off)
 		return pb_error(a->command, "%s: programs are attached at functions' entries and "
 					    "returns only, not at offsets in them", p->section);
-	/* kept until the process ends, as the object's names are part of what was found */
+	/* these strings are kept until the process ends */
 	h->section = p->section;
 	h->function = strndup(t.func, t.func_len);
 	h->module = t.path ? strndup(t.path, t.path_len) : "";
@@ -155,7 +156,7 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 	return pb_error(a->command, "%s: refused: %s", p->name, why);
 }
 
-/* What agents get: programs that are attached, and those that they come to by tail calls. */
+/* Notes the programs that agents get: those attached, and those that these reach by tail calls. */
 static int take_loaded(struct bpf_attach *a)
 {
 	const struct pb_bpf_object *obj = a->session.object;
@@ -216,7 +217,7 @@ static bool write_maps(struct bpf_attach *a, FILE *f)
 	return ok && write_map(a, f, OUTPUT) && write_map(a, f, COUNTS);
 }
 
-/* By the object's numbers; those that aren't loaded have no instructions. */
+/* Writes all programs, by the object's numbers. One that isn't loaded has no instructions. */
 static bool write_progs(struct bpf_attach *a, FILE *f, uint64_t at)
 {
 	const struct pb_bpf_object *obj = a->session.object;
@@ -307,7 +308,7 @@ static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE
 	       write_links(o, f) && write_code(a, f) && !fflush(f);
 }
 
-/* It does not change any more, so agents check it once. */
+/* Writes the file and seals it. As it can't change any more, agents check it only once. */
 static int write_file(struct bpf_attach *a, struct record_options *o)
 {
 	int fd = memfd_create("patchbay-progs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -325,8 +326,8 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
 }
 
-/* A thread owns a per-CPU slot while its program runs, and may be preempted then: other
- * threads use further slots. */
+/* The number of per-CPU slots: more than processors. A thread owns a slot while its program runs.
+ * If the thread is preempted meanwhile, other threads need other slots. */
 static uint32_t lanes(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
@@ -335,7 +336,7 @@ static uint32_t lanes(void)
 	       PB_BPF_MAX_LANES;
 }
 
-/* The programs are made before the agent writes its control files. */
+/* Takes settings from --set, as programs are made here before the agent reads its control files. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

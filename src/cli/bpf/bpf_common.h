@@ -14,14 +14,14 @@
 #include "bpfload/load_make.h"
 #include "cli/cli.h"
 
-/* Exit statuses of verify and run, those of a judge in a script. */
+/* Exit statuses of verify and run. A tool that asks the kernel has the same (bpf_run.c). */
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
 #define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
-#define BPF_LOG_SIZE	(8u << 20)	/* if it is asked for */
-#define BPF_LOG_SHORT	(64u << 10)	/* of a refusal */
+#define BPF_LOG_SIZE	(8u << 20)	/* if the log is asked for */
+#define BPF_LOG_SHORT	(64u << 10)	/* only for the reason of a rejection */
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run,
@@ -33,7 +33,7 @@ struct bpf_unit {
 	const char *name;
 	const struct pb_bpf_type *type;
 	uint32_t attach_type;
-	const struct bpf_insn *insns;	/* maps are numbers */
+	const struct bpf_insn *insns;	/* maps are numbers in `maps` */
 	uint32_t nr;
 	bool gpl;
 	const struct pb_bpf_func *funcs;
@@ -45,11 +45,11 @@ struct bpf_unit {
 	uint32_t id;			/* 0: the next of the session */
 };
 
-/* One that can run. */
+/* A program that can run. */
 struct bpf_loaded {
 	struct pb_bpf_prog *prog;
 	uint32_t verified;		/* instructions looked at */
-	uint32_t xlated;		/* bytes of the resolved ones */
+	uint32_t xlated;		/* bytes of the resolved instructions */
 };
 
 /* --map NAME:...: sizes of an object's maps. */
@@ -58,7 +58,7 @@ struct bpf_sizes {
 	uint32_t nr;
 };
 
-/* What a command works with. */
+/* A command's options, maps and programs. */
 struct bpf_session {
 	const char *command;		/* for messages */
 	/* options that several commands have (bpf_session_argp) */
@@ -66,7 +66,7 @@ struct bpf_session {
 	uint32_t attach_type, caps, flags;
 	int log_level;
 	bool quiet, interpret;
-	const char *file;		/* of instructions */
+	const char *file;		/* of raw instructions */
 	const char *map_spec[BPF_MAX_MAPS];
 	uint32_t nr_map_specs;
 	struct bpf_sizes sizes;
@@ -79,14 +79,14 @@ struct bpf_session {
 	uint32_t nr_maps;
 	const char *map_dir;		/* where files of an object's maps are made; NULL: they have
 					 * none */
-	uint32_t lanes;			/* of per-CPU values; 0: one for each processor */
+	uint32_t lanes;			/* per-CPU slots; 0: one for each processor */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;
 	struct pb_bpf_object *object;
 	struct pb_bpf_made *made;
 	char *log;
-	uint64_t log_gone;		/* bytes that stood before it */
+	uint64_t log_gone;		/* bytes that were cut off before it */
 	/* words that are no options, wherever they stand */
 	char **args;
 	int nr_args;
@@ -100,71 +100,73 @@ void bpf_session_init(struct bpf_session *s, const char *command);
 void bpf_session_end(struct bpf_session *s);
 
 /*
- * NAME:ATTRIBUTE=NUMBER[,...], as --map has it: max_entries, key_size and value_size of an
- * object's map. Several for one map are joined. 0, or -EINVAL after a message.
+ * Adds the sizes of a --map NAME:ATTRIBUTE=NUMBER[,...]: max_entries, key_size and value_size of an
+ * object's map. Several for one map are joined. Returns 0, or -EINVAL after a message.
  */
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
-/* Whether the text is that, and not the numbers of a map for instructions. */
+/* Is the text of that form? Otherwise it has the numbers of a map for raw instructions. */
 bool bpf_is_size(const char *text);
-/* 0, or -ENOENT after a message: the object has no such map. */
+/* Checks that the object has all these maps. Returns 0, or -ENOENT after a message. */
 int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command,
 		    const struct pb_bpf_object *object, const char *path);
 
-/* One more --global; 0, or -EINVAL after a message. */
+/* Adds a --global. Returns 0, or -EINVAL after a message. */
 int bpf_globals_add(struct bpf_session *s, const char *text);
-/* Gives the object's variables those values; 0, or -errno after a message. */
+/* Sets the object's variables by all --global. Returns 0, or -errno after a message. */
 int bpf_globals_set(const struct bpf_session *s, const char *path);
 
 /* Makes the maps of -m; 0, or an exit status after a message. */
 int bpf_session_maps(struct bpf_session *s);
-/* One more; 0 or -errno. */
+/* Makes one more map; 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
-/* The one of that id among them and the object's; NULL: none. */
+/* The map of that id, of these or the object's; NULL: none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
-/* Verifies, resolves, makes: 0 or -errno; messages are in s->log. */
+/* Verifies, resolves and makes a program. Returns 0 or -errno; messages are in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
-/* To standard error, if there is any. */
+/* Prints the log to standard error, if there is any. */
 void bpf_session_show_log(const struct bpf_session *s);
 struct pb_bpf_text bpf_session_log(struct bpf_session *s);
-/* The log's last line that says something. */
+/* The log's last line that isn't statistics. */
 const char *bpf_session_reason(const struct bpf_session *s);
 
 /*
- * Raw instructions: from --file, the words of hexadecimal digits in args, or standard
- * input. The exit status after a message, or 0.
+ * Reads raw instructions: from --file, the words of hexadecimal digits in args, or standard
+ * input. Returns 0, or the exit status after a message.
  */
 int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns,
 		   uint32_t *nr);
-/* Bytes in hexadecimal digits, blanks and commas between them; -1 after a message. */
+/* Reads bytes in hexadecimal digits, with blanks and commas between them. Returns their number, or
+ * -1 after a message. */
 long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room);
-/* A whole file; NULL after a message. */
+/* Reads a whole file; NULL after a message. */
 uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
 bool bpf_is_object(const char *path);
 
-/* Opens an object and makes its maps into s->object and s->made; the exit status after a
- * message, or 0. If a map can't be made, only the programs that use it fail. */
+/* Opens an object (s->object) and makes its maps (s->made). Returns 0, or the exit status after a
+ * message. If a map can't be made, only the programs that use it fail. */
 int bpf_open_object(struct bpf_session *s, const char *path);
-/* Its program of that number: 0 or -errno; *why says why, and s->log. */
+/* Makes the object's program of that number. Returns 0, or -errno with the reason in *why and
+ * s->log. */
 int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* The same with all that it comes to by tail calls (pb_bpf_make_chain). */
+/* The same with all programs that it may reach by tail calls (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* Whether names, if there are any, have that one; without names: whether it is loaded by itself. */
+/* Is the program one of `names`? Without names: is it one that is loaded by itself? */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
-/* Makes a map that is pinned in s->map_dir. -errno. */
+/* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */
 int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
 		   struct pb_bpf_map *map);
 /* The path of that pin; false: too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
-/* What elements of maps are shown by; all zero, or NULL: in bytes. */
+/* By what elements of maps are shown; NULL, or all zero: as bytes. */
 struct bpf_words {
 	const struct pb_bpf_btf *btf;	/* of the object whose map it is */
-	/* The name of a place in the program that stacks are of; NULL: not known */
+	/* The name of an address in the program whose stacks a map has; NULL: not known */
 	void (*name)(void *arg, uint64_t address, char *to, size_t size);
 	void *arg;
 };
 
-/* What is in a map, on stdout; 0, or 1 after a message. */
+/* Prints a map's elements to stdout. Returns 0, or 1 after a message. */
 int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *words);
 void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, const uint8_t *value,
 			  const struct bpf_words *words);

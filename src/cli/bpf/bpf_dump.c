@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay bpf dump`: instructions in bpftool's words, and what the JIT made of them. */
+/* `patchbay bpf dump`: instructions as bpftool prints them, or the native code made of them. */
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
 #include <string.h>

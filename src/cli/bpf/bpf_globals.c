@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `--global NAME=VALUE`: variables of an object, constants above all, from the command line. */
+/* `--global NAME=VALUE`: sets variables of an object, above all constants. */
 #include <errno.h>
 #include <string.h>
 

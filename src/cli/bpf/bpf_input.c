@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions, bytes and options from the command line and files. */
+/* Reads instructions, bytes and options from the command line and files. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>

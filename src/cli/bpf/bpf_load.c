@@ -60,7 +60,7 @@ static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint3
 	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
 }
 
-/* What the object puts into the map, by the ids that other processes find it by. */
+/* Puts the map's initial elements into it: ids, by which other processes find programs and maps. */
 static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids)
 {
 	const struct pb_bpf_object_map *o = &s->object->maps[nr];
@@ -76,14 +76,14 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* no program that is loaded uses the map: it would have
-					 * been refused */
+		if (err == -E2BIG)	/* no loaded program uses the map: the program would have
+					 * been rejected */
 			err = 0;
 	}
 	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;
 }
 
-/* Programs and maps, each with its name. */
+/* Pins the object's programs, and fills its maps with the ids. */
 static int pin_object(struct bpf_session *s, const char *dir)
 {
 	uint32_t *ids = calloc(s->object->nr_progs + 1, sizeof(*ids));
@@ -239,7 +239,7 @@ static const struct argp pin_argp = {
 	       "file ends its name.",
 };
 
-/* id: NULL, it is a path. */
+/* id NULL: `from` is a path. */
 static int pin_map(const char *from, const uint32_t *id, const char *to)
 {
 	static struct bpf_session s = { .command = "bpf pin" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay bpf map list|dump|update|lookup|delete`: pinned maps, in bpftool's words. */
+/* `patchbay bpf map list|dump|update|lookup|delete`: pinned maps, with bpftool's syntax. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static int list_map(void *arg, const struct bpf_pinned *pin)
 }
 
 /*
- * "hex 00 01", "0 1 0x1f": as many bytes as needed; *at: after them. 0, or 2 after a message.
+ * Reads n bytes from words such as "hex 00 01" or "0 1 0x1f", and moves *at past the words. Returns
+ * 0, or 2 after a message.
  */
 static int read_bytes(const char *what, char **args, int nr, int *at, uint8_t *to, uint64_t n)
 {
@@ -70,7 +71,7 @@ static int flags_of(const char *word, uint64_t *flags)
 	return 2;
 }
 
-/* A value of a per-CPU map is given once, for all. */
+/* Of a per-CPU map, one value is given for all processors: copies it to each. */
 static void spread(const struct pb_bpf_map *map, uint8_t *value)
 {
 	uint32_t each = (map->attr.value_size + 7) / 8 * 8;
@@ -117,7 +118,7 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 	return 0;
 }
 
-/* "id N", "pinned PATH", "name NAME", or a path or a number alone. */
+/* Opens the map that is given as "id N" or "pinned PATH", or as an id or a path alone. */
 static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
 {
 	const char *path;

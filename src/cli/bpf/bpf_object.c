@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compiled objects, and where their maps are. */
+/* Opens compiled objects, and makes their maps as pins or in memory. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *pa
 
 	if (snprintf(path, size, "%s/%s", s->map_dir, name) >= (int)size)
 		return false;
-	/* pins have no dots; libbpf writes them so, too */
+	/* names of pins have no dots; libbpf replaces dots, too */
 	for (char *p = path + n; *p; p++)
 		if (*p == '.')
 			*p = '_';
@@ -34,11 +34,11 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 	err = pb_bpf_obj_pin(pins, map, path);
 	if (err)
 		pb_bpf_map_close(map);
-	/* ENOENT would say that a map shall be made elsewhere */
+	/* the caller takes -ENOENT to mean that the map is to be made in memory */
 	return err == -ENOENT ? -ENOTDIR : err;
 }
 
-/* A new map that is pinned at once, if there is a directory for that. */
+/* Makes a new map and pins it, if there is a directory for pins. */
 static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 		       const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {

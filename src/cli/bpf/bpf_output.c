@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What attached programs print: lines as trace_pipe has them, records as bpftool shows them. */
+/* Prints the output of attached programs: lines as in trace_pipe, records as bpftool shows them. */
 #include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 		fprintf(to, "%02x%c", p[i], i % 16 == 15 || i == n - 1 ? '\n' : ' ');
 }
 
-/* The thread may be gone: the kernel says <...> then, too. */
+/* "<...>" if the thread is gone, as the kernel prints it. */
 static void read_comm(const struct pb_progs_output *r, char *comm)
 {
 	strcpy(comm, "<...>");
@@ -62,14 +62,14 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
-/* The program may write to the same terminal or pipe: not between two halves of a line. */
+/* Flushes after a whole line, as the program may write to the same terminal or pipe. */
 static void flush_whole(FILE *to)
 {
 	if (__fpending(to) > BUFFER / 2)
 		fflush(to);
 }
 
-/* The program may write there at any time: what is looked at is a copy. */
+/* The program may change the record at any time, so a copy is looked at. */
 static int show_output(void *arg, const void *data, uint64_t size)
 {
 	struct bpf_attach *a = arg;
@@ -154,7 +154,7 @@ int bpf_output_start(struct bpf_attach *a)
 	return err ? pb_error(a->command, "a thread for the output: %s", strerror(err)) : 0;
 }
 
-/* In bpftool's words. */
+/* Prints how often and how long programs ran, as bpftool does. */
 static void show_stats(struct bpf_attach *a, const struct pb_progs_counts *counts)
 {
 	const struct pb_bpf_object_prog *p = a->session.object->progs;
@@ -209,7 +209,7 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	       m->kind != PB_BPF_MAP_INNER;
 }
 
-/* Names as in the recording: that of the image mapped there last. */
+/* The name of an address, in the image that was mapped there last in the recording. */
 static void name_address(void *arg, uint64_t address, char *to, size_t size)
 {
 	const struct pb_data *d = arg;

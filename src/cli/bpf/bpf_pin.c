@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pins of the command line: where their tree is, and programs as files in it. */
+/* The tree of pins: its place, and programs as files in it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -132,7 +132,7 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
-/* Larger than all that there are; those of programs that went come back last. */
+/* An id larger than those of all pinned programs. Ids of programs that are gone are reused last. */
 static uint32_t new_id(const char *command)
 {
 	struct search s = { 0 };
@@ -265,7 +265,7 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id)
 	       s->map[s->nr_maps - 1];
 }
 
-/* Functions as the verifier takes them; their names are in the file. */
+/* Makes functions as the verifier takes them; their names point into the file. */
 static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, uint32_t nr_insns)
 {
 	struct pb_bpf_func *f = calloc(nr + 1ul, sizeof(*f));
@@ -312,7 +312,7 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		return pb_error(s->command, "out of memory");
 	ids = bpf_pin_map_ids(*file);
 	for (uint32_t i = 0; i < u->nr_maps; i++) {
-		if (!ids[i])			/* it wasn't made; no verifier passes its use */
+		if (!ids[i])			/* it wasn't made; the verifier rejects its use */
 			continue;
 		u->maps[i] = bpf_session_map_of(s, ids[i]);
 		if (u->maps[i])
@@ -326,7 +326,7 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 
 /* ---- what maps refer to -------------------------------------------------------------- */
 
-/* A program that went is as if nothing were there, as a map is. */
+/* Loads the pinned program of that id. If it is gone, its slot counts as empty, as a map's does. */
 static int load_id(struct bpf_session *s, uint32_t id)
 {
 	struct bpf_pin_prog *file;
@@ -371,7 +371,7 @@ int bpf_pin_elements(struct bpf_session *s)
 {
 	int ret = 0;
 
-	/* files opened on the way are handled when the loop reaches them */
+	/* maps that are opened here become the last ones, so the loop reaches them, too */
 	for (uint32_t i = 0; i < s->nr_maps && !ret; i++) {
 		uint32_t type = s->map[i] ? s->map[i]->attr.type : 0;
 

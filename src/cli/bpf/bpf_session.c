@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Maps, verification and making of programs, for all subcommands of bpf. */
+/* Makes maps, and verifies and makes programs, for all subcommands of bpf. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* Handles are ids, also of what is pinned and isn't opened here yet; of events numbers, one
- * less. */
+/* The id for a handle. Handles of maps and programs are their ids, also of those that are pinned
+ * and not opened here yet. An event's handle is its number, and the id is one more. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {
 	struct bpf_session *s = o->arg;
@@ -56,7 +56,7 @@ struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
 	return NULL;
 }
 
-/* Loads of programs that may fault go on after the load. */
+/* If a load of an eBPF program faults, the program continues after the load. */
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	greg_t *ip = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_RIP];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is in a map: by its types, as gdb prints values, or in bytes, as bpftool does. */
+/* Prints a map's elements: by their types, as gdb prints values, or as bytes, as bpftool does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void show_bytes(const char *what, const uint8_t *p, uint32_t n)
 		printf("%s%02x", !lines ? " " : i % 16 ? " " : i ? "\n" : "", p[i]);
 }
 
-/* True: it is on one line. */
+/* Prints a key or a value. True: it is on one line. */
 static bool show_part(const char *what, const struct bpf_words *w, uint32_t type, const uint8_t *p,
 		      uint32_t n)
 {
@@ -49,7 +49,8 @@ static bool is_zero(const uint8_t *p, uint32_t n)
 	return !n;
 }
 
-/* By types those that are all zeros are left out: there are more of them than processors. */
+/* Prints the value of each per-CPU slot. By types, slots of zeros are left out: there are more
+ * slots than processors. */
 static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w,
 		       const uint8_t *value)
 {
@@ -67,7 +68,7 @@ static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w,
 	putchar('\n');
 }
 
-/* Addresses, the innermost first. All but that are after a call. */
+/* Prints a stack, the innermost address first. All others are return addresses, after a call. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {
@@ -114,7 +115,7 @@ void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, cons
 	putchar('\n');
 }
 
-/* Queues and stacks have no keys: what is there is looked at, and stays. */
+/* Queues and stacks have no keys: prints the next element, which stays in the map. */
 static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf_words *w)
 {
 	int err = pb_bpf_map_lookup_elem(map, NULL, value, 0);
@@ -125,7 +126,7 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* Elements of an array that are still zero. They are left out when printed by type. */
+/* Is it an element of an array that is still zero? It is left out when printed by type. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
 			 const uint8_t *value)
 {
@@ -158,7 +159,7 @@ int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *w)
 	     first = false) {
 		memcpy(key, next, map->attr.key_size);
 		err = pb_bpf_map_lookup_elem(map, key, value, 0);
-		if (err == -ENOENT)		/* it went meanwhile */
+		if (err == -ENOENT)		/* it was deleted meanwhile */
 			continue;
 		if (err) {
 			show_part("key", w, map->types.btf_key, key, map->attr.key_size);

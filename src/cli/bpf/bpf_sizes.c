@@ -15,7 +15,8 @@ bool bpf_is_size(const char *text)
 	return strchr(text, ':');
 }
 
-/* The entry of a map of that name, which lives as long as the process does; NULL: no room. */
+/* The entry for the map of that name, made if there is none; NULL: no room. Its name is never
+ * freed. */
 static struct pb_bpf_make_size *entry_of(struct bpf_sizes *sizes, const char *name, size_t len)
 {
 	for (uint32_t i = 0; i < sizes->nr; i++)
@@ -36,7 +37,7 @@ static uint32_t *attribute_of(struct pb_bpf_make_size *s, const char *name, size
 	return len == 8 && !strncmp(name, "key_size", len) ? &s->key_size : NULL;
 }
 
-/* 1 to what 32 bits hold; *end: the first character that isn't the number's. */
+/* Reads a number from 1 to UINT32_MAX; 0: it is none. *end: the first character after it. */
 static uint32_t number_of(const char *text, const char **end)
 {
 	unsigned long n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay bpf trace`: a program run with eBPF programs attached to its functions. */
+/* `patchbay bpf trace`: runs a program with eBPF programs attached to its functions. */
 #include "cli/bpf/bpf_attach.h"
 #include "cli/record_options.h"
 
@@ -48,7 +48,7 @@ static error_t bpf_trace_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (t->attach.path)
-			return ARGP_ERR_UNKNOWN;	/* the program: record's */
+			return ARGP_ERR_UNKNOWN;	/* PROG: for record's parser */
 		t->attach.path = arg;
 		return 0;
 	}

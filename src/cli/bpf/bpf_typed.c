@@ -5,9 +5,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#define DEPTH	16		/* structures in structures; what is deeper is "..." */
-#define PIECES	100000		/* of one value: types of no size multiply without end */
-#define REPEATS	4		/* equal elements from which on they are counted */
+#define DEPTH	16		/* nested structures; deeper ones are printed as "..." */
+#define PIECES	100000		/* of one value: types of size 0 could go on without end */
+#define REPEATS	4		/* equal elements in a row that are printed once */
 
 struct printer {
 	FILE *to;
@@ -25,7 +25,7 @@ static uint64_t read_number(const uint8_t *at, uint32_t size)
 	return v;
 }
 
-/* Names come from the object: nothing that a terminal would obey. */
+/* Names come from the object: prints no character that a terminal would obey. */
 static void print_name(struct printer *p, const char *name)
 {
 	for (; *name; name++)
@@ -165,7 +165,8 @@ static void print_members(struct printer *p, const struct btf_type *t, const uin
 	fputc('}', p->to);
 }
 
-/* As much of the type as there is room for: sizes in BTF may be anything. */
+/* Prints a value of at most `room` bytes; one of a larger type as "...". Sizes in BTF may be
+ * anything. */
 static void print(struct printer *p, uint32_t id, const uint8_t *at, uint32_t room)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(p->btf, id, true, NULL);
