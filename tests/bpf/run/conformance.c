@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The conformance suite: data files (conformance/README says how they look) on the
- * interpreter and the JIT, there also the whole way through the verifier, through
- * assembler and disassembler and back, and in this machine's kernel if it lets us.
+ * The conformance suite. Runs the cases of data files (conformance/README has their format) on the
+ * interpreter and the JIT, both directly and as programs that our verifier has accepted; and in
+ * this machine's kernel if permitted. Each case also passes disassembler and assembler.
  *
  *	conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
@@ -33,11 +33,11 @@ struct block {
 	char *text;			/* assembly */
 	char *mem, *after, *result;	/* NULL: none */
 	char *rows;			/* lines of "field ... -> result" */
-	bool invalid;			/* isn't even instructions */
+	bool invalid;			/* not valid instructions */
 	bool kernel_refuses, no_kernel, no_verifier, no_engines;
 };
 
-/* One case: the block with a row's fields. */
+/* One case: a block, with the fields of one row if it has rows. */
 struct one {
 	const struct block *b;
 	char name[300];
@@ -64,7 +64,7 @@ static bool fail(const struct one *c, const char *format, ...)
 
 /* ---- texts ------------------------------------------------------------------ */
 
-/* $1 ... $9 replaced by the row's fields. To be freed; NULL for NULL. */
+/* Replaces $1 ... $9 by the row's fields. The caller frees the result. NULL gives NULL. */
 static char *fill(const struct one *c, const char *text)
 {
 	size_t room = 1, n = 0;
@@ -165,7 +165,7 @@ struct expected {
 	uint64_t result;
 };
 
-/* Memory that ends where nothing is any more. */
+/* len bytes that end before an inaccessible page. */
 static uint8_t *at_the_end(uint32_t len)
 {
 	static uint8_t *end;
@@ -239,7 +239,7 @@ static bool run_kernels(const struct one *c, const struct expected *want, uint32
 	return good;
 }
 
-/* The program that the kernel gets through our verifier, and what that makes of it. */
+/* Verifies the program that the kernel would get, and runs what our verifier and resolver make of it. */
 static bool run_verified(const struct one *c, const struct expected *want, uint32_t nr)
 {
 	static struct bpf_insn all[MOST_INSNS + KERNEL_AROUND];
@@ -360,7 +360,7 @@ static char *trimmed(char *s)
 	return s;
 }
 
-/* A line "-- key: value"; returns where the lines behind it go. */
+/* Reads a line "-- key: value". Returns where the lines after it go. */
 static char **option(struct block *b, char *line)
 {
 	static const struct { const char *key; size_t at; } texts[] = {
@@ -389,7 +389,7 @@ static char **option(struct block *b, char *line)
 	return NULL;
 }
 
-/* Lines of one part stand one after the other already; they only need their end. */
+/* The lines of a part already follow each other in data; only the part's end must be marked. */
 static void run_file(const char *path, char *data)
 {
 	struct block b = { 0 };

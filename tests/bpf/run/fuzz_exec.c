@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs on the interpreter, the JIT, the JIT with blinded constants, the
- * JIT without newer instructions and in this machine's kernel: results and memory
- * have to be the same.
+ * Runs random programs on the interpreter, the JIT, the JIT with blinded constants, the
+ * JIT without newer instructions, and in this machine's kernel. Results and memory must
+ * be the same.
  *
  *	bpf_fuzz_exec [--seconds N] [--seed N] [--inputs N] [--programs N] [--no-kernel]
  *		[--only PROGRAM] [--show]
  *
- * A difference is printed with the program and the arguments that show it again.
+ * A difference is printed with the program and the arguments that reproduce it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -97,8 +97,7 @@ static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const ch
 	return 1;
 }
 
-/* The memory lies before a page that isn't there; behind it 8 bytes that the kernel
- * has there, too. */
+/* The memory, followed by 8 bytes as in the kernel's packet, and then by an inaccessible page. */
 static uint8_t *memory(void)
 {
 	static uint8_t *p;
@@ -116,7 +115,7 @@ static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *i
 	uint8_t *mem = memory();
 
 	memcpy(mem, in, GEN_MEMORY);
-	/* what the program gets to see behind it, as in the kernel */
+	/* the bytes after the memory, which the program may read, as in the kernel */
 	memset(mem + GEN_MEMORY, 0, 8);
 	o->result = engine_prog_run(p, e, mem, GEN_MEMORY);
 	memcpy(o->mem, mem, GEN_MEMORY);
@@ -129,7 +128,7 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	struct engine_prog p;
 	bool ret = false;
 
-	/* only what the kernel takes may be run at all */
+	/* a program that the kernel refuses may not be safe to run */
 	if (!opt.kernel || kernel_prog_load(&k, insns, nr, GEN_MEMORY, NULL, 0))
 		return false;
 	if (!engine_prog_make(&p, insns, nr)) {
@@ -147,8 +146,8 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	return ret;
 }
 
-/* Leaves out what the difference doesn't need; in the end insns is a smaller program
- * that shows it with the same input. */
+/* Removes instructions that the difference doesn't need. Afterwards insns is a smaller program
+ * that shows the difference with the same input. */
 static void reduce(uint32_t nr, const uint8_t *in)
 {
 	const struct bpf_insn nop = { .code = BPF_JMP | BPF_JA };
@@ -160,7 +159,7 @@ static void reduce(uint32_t nr, const uint8_t *in)
 			struct bpf_insn was[2] = { insns[i], insns[i + 1] };
 			bool two = was[0].code == (BPF_LD | BPF_IMM | BPF_DW);
 
-			/* without them the stack isn't initialised, which the kernel doesn't mind */
+			/* kept, as they initialize the stack: the kernel accepts reads of an uninitialized one */
 			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST || BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;
 
@@ -233,8 +232,8 @@ static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p
 	return 0;
 }
 
-/* The whole way, through the verifier; some inputs on each engine against the
- * interpreter on what was not rewritten. */
+/* Verifies the program, and compares what the resolver makes of it on each engine, for some inputs,
+ * with the original program on the interpreter. */
 static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog *plain)
 {
 	static struct bpf_insn all[GEN_MOST_INSNS + KERNEL_AROUND];

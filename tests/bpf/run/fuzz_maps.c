@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs with maps, the whole way on all engines and in this machine's kernel.
- * Each gets the same empty maps, then the same packets one after another; what each run
- * returns, its packet and the maps in the end have to be the same.
+ * Verifies random programs with maps and runs them on all engines and in this machine's kernel.
+ * Everywhere they start with empty maps and get the same packets one after another. The result
+ * and the packet of each run must be the same, and the maps at the end.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */
@@ -116,7 +116,7 @@ static void print_program(uint32_t nr)
 	}
 }
 
-/* -EPROTO: it didn't end as it has to. */
+/* Returns 0, or -errno; -EPROTO if a run didn't return KERNEL_DONE. */
 static int run_side(int side, const struct own_prog *p, int fd, uint64_t state)
 {
 	uint8_t in[GEN_MEMORY + 16] = { 0 };

@@ -5,8 +5,8 @@
 #include "insns.h"
 
 /*
- * In each function r6 is the memory, r7 its end; all other registers hold numbers,
- * between statements. Its stack is initialised at its start.
+ * Between statements r6 is the memory, r7 its end, and all other registers hold numbers. Each
+ * function initializes its stack first.
  */
 #define MOST_SUBS	3
 #define PKT		6
@@ -81,12 +81,12 @@ static uint8_t any(struct gen *g)
 	return numbers[below(g, sizeof(numbers))];
 }
 
-/* One that may be changed. */
+/* A register that may be changed. */
 static uint8_t target(struct gen *g)
 {
 	uint8_t r = g->last;
 
-	/* some things are made of neighbours */
+	/* often the last one again: the engines fuse neighbouring instructions on one register */
 	if (r != PKT && r != END && !(g->busy >> r & 1) && one_in(g, 3))
 		return r;
 	do
@@ -96,7 +96,7 @@ static uint8_t target(struct gen *g)
 	return r;
 }
 
-/* The same, and none of the others. */
+/* The same, but none of the registers in `others`. */
 static uint8_t target_but(struct gen *g, unsigned others)
 {
 	uint8_t r;
@@ -171,7 +171,7 @@ static void unary(struct gen *g)
 	}
 }
 
-/* An access of random kind and size at off(base), which is number of bytes aligned. */
+/* A load or store of size `code` at off(base). `but` is a register that the access must not use. */
 static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, uint8_t but)
 {
 	switch (below(g, 3)) {
@@ -204,7 +204,7 @@ static void packet_access(struct gen *g)
 	access_at(g, PKT, (int16_t)below(g, (uint64_t)(GEN_MEMORY - bytes + 1)), code, 15);
 }
 
-/* Memory at an offset that a register says, if that is inside. */
+/* An access to the memory at an offset in a register, after a check that it is inside. */
 static void packet_access_by_reg(struct gen *g)
 {
 	uint8_t p = target(g), e = target_but(g, 1u << p);
@@ -228,8 +228,8 @@ static void packet_access_by_reg(struct gen *g)
 	put(g, BPF_MOV64_IMM(e, imm(g)));
 }
 
-/* Loads only: Linux 6.18 goes on believing what it knew of a stack slot after a store
- * whose offset it doesn't know. */
+/* Loads only: after a store at an unknown offset, Linux 6.18 still relies on what it knew of a
+ * stack slot. */
 static void stack_load_by_reg(struct gen *g)
 {
 	uint8_t p = target(g);
@@ -265,8 +265,8 @@ static void atomic(struct gen *g)
 	/* Linux 6.18 doesn't always clear the upper half */
 	if (op == BPF_CMPXCHG && !wide)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
-	/* nor does it say of a fetched value where its precision came from, and leaves
-	 * out branches that are taken; a number from memory has no such history */
+	/* nor does it follow the precision of a fetched value, so that it removes branches that
+	 * are taken; a number that is loaded from the packet has no such history */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);
@@ -324,7 +324,7 @@ static void loop(struct gen *g, int depth)
 	g->busy &= (uint16_t)~(1u << counter);
 }
 
-/* Counters that a call would lose are not saved on the stack: there is none. */
+/* A call would destroy a counter in r0 to r5. Then there is no call. */
 static void call(struct gen *g)
 {
 	if (g->sub >= g->nr_subs || g->busy & 0x3f || g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))
@@ -341,7 +341,7 @@ static void call(struct gen *g)
 		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
 }
 
-/* r1 to r5 have numbers again, after a call of a helper. */
+/* Puts numbers into r1 to r5 again, after a call of a helper. */
 static void put_numbers(struct gen *g)
 {
 	for (uint8_t r = 1; r <= 5; r++)
@@ -406,7 +406,7 @@ static void map_change(struct gen *g)
 
 static void map_access(struct gen *g)
 {
-	/* neither a counter nor r0 survives a call */
+	/* a counter in r0 to r5 doesn't survive a call */
 	if (!g->maps || g->busy & 0x3f)
 		return;
 	if (one_in(g, 2))
@@ -497,7 +497,7 @@ uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns)
 
 	g.nr_subs = one_in(&g, 3) ? (int)below(&g, MOST_SUBS) + 1 : 0;
 	for (g.sub = 0; g.sub <= g.nr_subs; g.sub++) {
-		/* a function that is never called is none */
+		/* a function that is never called isn't generated */
 		for (uint32_t c = 0; c < g.nr_calls; c++)
 			used[g.calls[c].sub] = true;
 		if (!used[g.sub])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What surrounds a program's instructions: calls of helpers and from helpers, tail
- * calls, loads that fault, statistics, the code's pages. Each on all engines.
+ * Tests what surrounds a program's instructions, on all engines: calls of helpers, callbacks
+ * from helpers, tail calls, loads that fault, statistics, the pages of native code.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,8 +96,8 @@ static uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, ui
 	return i;
 }
 
-/* The callback adds its index to what it was given, and asks a helper; both keep
- * r6 for who called them. */
+/* The callback adds a helper's result for its index to a slot of its caller's stack. Program
+ * and callback both use r6, which must be preserved for the caller. */
 static void callbacks_run_in_either_engine(void **state)
 {
 	static pb_bpf_fn *const calls[] = { loop, sum };
@@ -157,7 +157,7 @@ static void free_slots(void)
 	}
 }
 
-/* A program that counts its runs in the context and calls itself. */
+/* A program that counts its runs in the context and makes a tail call to itself. */
 static void tail_calls_end_after_33(void **state)
 {
 	const struct pb_bpf_prog_spec spec = { 0 };
@@ -196,9 +196,9 @@ static uint64_t which(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e
 }
 
 /*
- * A tail call in a subprogram ends that alone: its caller goes on with what the other
- * program returned, with its own registers, stack and identity. The engines of both
- * programs may differ.
+ * A tail call in a subprogram ends only the subprogram. The caller of the subprogram continues
+ * with the result of the other program, and with its own registers, stack and identity. The
+ * engines of both programs may differ.
  */
 static void tail_call_in_a_subprogram(enum engine first, enum engine second)
 {
@@ -238,7 +238,7 @@ static void tail_calls_leave_the_callers_frames(void **state)
 			tail_call_in_a_subprogram(a, b);
 }
 
-/* The first subprogram's end in another engine's program. */
+/* A tail call from a program of one engine to a program of any other. */
 static void tail_calls_change_the_engine(void **state)
 {
 	static pb_bpf_fn *const calls[] = { which };
@@ -260,7 +260,7 @@ static void tail_calls_change_the_engine(void **state)
 
 /* ---- memory that isn't there ------------------------------------------------------ */
 
-static volatile int faults;	/* of one thread, where they are counted */
+static volatile int faults;	/* counted only where one thread faults */
 
 static void on_fault(int sig, siginfo_t *info, void *ucontext)
 {
@@ -274,7 +274,8 @@ static void on_fault(int sig, siginfo_t *info, void *ucontext)
 		u->uc_mcontext.gregs[REG_RIP] = (greg_t)to;
 }
 
-/* r0 = 0x5a if `code` of the context's address gave `want`, for each width and sign. */
+/* The load `code` at address `at` must give `want` on each engine. same: its source and destination
+ * are one register. */
 static void probe(uint8_t op, uint8_t code, uint64_t at, uint64_t want, bool same)
 {
 	const struct pb_bpf_prog_spec spec = { 0 };
@@ -480,7 +481,7 @@ static void code_is_shown_on_request(void **state)
 	pb_bpf_settings.show = NULL;
 }
 
-/* A backward jump to where a subprogram begins enters it once. */
+/* A backward jump to the first instruction of a subprogram doesn't enter the subprogram again. */
 static void loops_to_the_first_instruction(void **state)
 {
 	static const struct pb_bpf_sub subs[] = { { 0, 8, false }, { 6, 16, false } };
@@ -500,8 +501,8 @@ static void loops_to_the_first_instruction(void **state)
 	}
 }
 
-/* Jumps whose length depends on other jumps, many of them near the limit of a short
- * one: native code has to come to rest, and quickly. */
+/* The lengths of jumps depend on each other, and many jumps are near the limit of a short one.
+ * The JIT must find lengths that fit, and quickly. */
 static void long_programs_get_native_code(void **state)
 {
 	enum { NR = 200000 };
@@ -517,7 +518,7 @@ static void long_programs_get_native_code(void **state)
 			uint32_t left = NR - 2 - i, by;
 
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-			/* all alike: each becomes short when the one behind it has */
+			/* all alike: each becomes short when the one after it has */
 			by = kind == 0 ? 20 : kind == 1 ? (uint32_t)(seed >> 40) % 60 : (uint32_t)(seed >> 40) % 32768;
 			insns[i] = seed >> 62 ? BPF_JMP_IMM(BPF_JSGT, 1, 1000000, by < left ? by : left) :
 				BPF_ALU64_IMM(BPF_ADD, 0, 1);
@@ -541,7 +542,7 @@ static void long_programs_get_native_code(void **state)
 	free(ops);
 }
 
-/* A handler comes in between at any instruction and runs the same program. */
+/* A signal handler interrupts the program at any instruction and runs the same program. */
 static struct pb_bpf_prog *interrupted;
 static volatile uint64_t nested, nested_wrong;
 
@@ -625,8 +626,8 @@ static void unsound_programs_are_not_made(void **state)
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -22);
 }
 
-/* A frame of native code can be left by its chain, and by its table. test_gdb.py stops
- * in walk(). */
+/* Frames of native code can be unwound by frame pointers, and by the program's unwind table.
+ * test_gdb.py stops in walk(). */
 static uint64_t chain[16];
 static void *trace[32], *outer[32];
 static int nr_trace, nr_outer;
@@ -651,7 +652,7 @@ static void frames_are_a_chain(void **state)
 	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 14, 8, true }, { 18, 24, false } };
 	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 3,
 		.name = "chain" };
-	/* native code, a helper, native code as its callback, native code, a helper */
+	/* the program calls the helper loop(), its callback calls a subprogram, which calls the helper walk() */
 	const struct bpf_insn insns[] = { BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(9, 0), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 11),
 		BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(1), BPF_MOV64_REG(0, 0),
 		BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_EXIT_INSN(),
@@ -675,11 +676,11 @@ static void frames_are_a_chain(void **state)
 	assert_in_range(chain[1], code, code + p->jited_len);
 	assert_in_range(chain[2], code, code + p->jited_len);
 	assert_not_in_range(chain[3], code, code + p->jited_len);
-	/* the subprogram, the callback and its entry, and the first */
+	/* the subprogram, the callback, the entry code of the callback, the program */
 	for (int n = 0; n < nr_trace; n++)
 		inside += (uint64_t)trace[n] - code < p->jited_len;
 	assert_int_equal(inside, 4);
-	/* outside of this function all is as before; a sanitizer's backtrace() is a frame, too */
+	/* frames outside of this function are the same as before; a sanitizer's backtrace() is a frame, too */
 	assert_true(nr_trace > nr_outer && nr_outer > 3);
 	for (int n = 1; n < nr_outer - 1; n++)
 		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);

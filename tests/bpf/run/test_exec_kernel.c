@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tail calls and loads from packets, the whole way on all engines, and the same
- * programs in this machine's kernel: what they return and what the packet is then.
+ * Programs with tail calls and loads from packets are verified and run on all engines, and in
+ * this machine's kernel. Their results and packets must be the same.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void same(const struct own_run *a, const struct own_run *b, const char *w
 
 /* ---- tail calls ---------------------------------------------------------------- */
 
-/* Counts in the packet's first byte; r6 is the context then. Type xdp. */
+/* For XDP programs: increments the packet's first byte; then r6 is the context. */
 #define COUNT \
 	"r6 = r1\n r7 = *(u32 *)(r1 +0)\n r8 = *(u32 *)(r1 +4)\n r9 = r7\n r9 += 14\n if r9 > r8 goto pc+3\n" \
 	"r0 = *(u8 *)(r7 +0)\n r0 += 1\n *(u8 *)(r7 +0) = r0\n"
@@ -50,7 +50,7 @@ static void same(const struct own_run *a, const struct own_run *b, const char *w
 static const struct chain {
 	const char *name;
 	const char *progs[MOST_PROGS];		/* the first is run */
-	int calls;				/* of programs, -1: only both sides alike */
+	int calls;				/* how many programs run; -1: unknown, but as in the kernel */
 } chains[] = {
 	{ "itself", { COUNT TAIL("0") "r0 = 7\n exit" }, 34 },
 	{ "another one", { COUNT TAIL("1") "r0 = 1\n exit", COUNT "r0 = 5\n exit" }, 2 },
@@ -119,7 +119,7 @@ static void run_ours(const struct chain *c, struct own_run *r)
 		own_free(&p[k]);
 }
 
-/* BTF of "static int f()", which all subprograms are. */
+/* BTF of "static int f()", the type of all subprograms. */
 static int load_btf(void)
 {
 	static const struct {
@@ -200,7 +200,7 @@ static void tail_calls_are_the_kernels(void **state)
 
 /* ---- packets by LD_ABS and LD_IND -------------------------------------------------- */
 
-/* All widths at an offset, forward and by a register. */
+/* Loads of all widths at an offset, which is a constant or in a register. */
 static void load_at(int64_t off, bool by_reg, uint32_t len)
 {
 	static const char *const widths[] = { "u8", "u16", "u32" };
@@ -215,7 +215,7 @@ static void load_at(int64_t off, bool by_reg, uint32_t len)
 		char text[300];
 		uint32_t nr;
 
-		/* what it returns shows whether the program went on */
+		/* the result shows whether the program continued after the load */
 		if (by_reg)
 			snprintf(text, sizeof(text), "r6 = r1\n r7 = %ld\n r0 = *(%s *)skb[r7 + 2]\n r0 ^= 0x5a\n exit", off - 2,
 				 widths[w]);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Objects whose programs say what a verifier must think of them (the kernel's
- * selftests, progs/verifier_*.c): each program is verified and run by us and by this
- * machine's kernel. run_verifier612 reads what this prints and judges.
+ * Verifies and runs programs that are annotated with the verdict that a verifier must give
+ * (the kernel's selftests, progs/verifier_*.c), here and in this machine's kernel.
+ * run_verifier612 reads the output and compares it with the annotations.
  *
  *   annotated [-k] [-u] [-p PROGRAM] OBJECT...
  *
  * -k: ask the kernel, too; -u: also without privileges, with unprivileged_bpf_disabled
- * at 0 for that long; -p: only this program. What is printed is a row of fields,
+ * set to 0 meanwhile; -p: only this program. The output is a sequence of fields,
  * "KEY LENGTH\nBYTES\n": `prog` begins a program, `tag` is one of its annotations;
- * `why` says why it isn't ours; `ours`, `ours_unpriv`, `kernel`, `kernel_unpriv` are
- * "ERRNO LOG"; `xlated`, `xlated_unpriv` the instructions that run, if they are asked for;
- * `run` "WHO ERRNO RESULT".
+ * `why` is the reason why it can't run here; `ours`, `ours_unpriv`, `kernel`,
+ * `kernel_unpriv` are "ERRNO LOG"; `xlated`, `xlated_unpriv` are the instructions that run,
+ * if an annotation is about them; `run` is "WHO ERRNO RESULT".
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -51,7 +51,7 @@ static void field_text(const char *key, const char *text)
 	field(key, text, strlen(text));
 }
 
-/* The log as a whole only if it is to be searched. */
+/* Prints the whole log only if it will be searched, else its end. */
 static void verdict(const char *key, int err, bool whole)
 {
 	size_t len = strlen(log_text);
@@ -68,11 +68,11 @@ static void verdict(const char *key, int err, bool whole)
 
 struct wish {
 	uint32_t flags, log_level;
-	char types[256];		/* a file whose types CO-RE meets; "": the kernel's */
+	char types[256];		/* the file with the types for CO-RE; "": the kernel's */
 	bool unpriv, auxiliary, runs, messages, xlated;
 };
 
-/* The text behind "comment:test_WORD", or NULL. */
+/* The rest of the tag, if it begins with the word; or NULL. */
 static const char *behind(const char *tag, const char *word)
 {
 	size_t n = strlen(word);
@@ -80,7 +80,7 @@ static const char *behind(const char *tag, const char *word)
 	return strncmp(tag, word, n) ? NULL : tag + n;
 }
 
-/* Names of bits that are set; a number, or !NAME, which takes one back. */
+/* A flag by its name or as a number is set; !NAME clears one. */
 static void read_flag(struct wish *w, const char *text)
 {
 	static const struct { const char *name; uint32_t bit; } names[] = {
@@ -97,7 +97,7 @@ static void read_flag(struct wish *w, const char *text)
 		w->flags |= (uint32_t)strtoul(text, NULL, 0);
 }
 
-/* Beside the objects. */
+/* The path of the current object. Files with types are in the same directory. */
 static const char *dir_of_objects;
 
 static void read_tag(struct wish *w, const char *tag)
@@ -119,7 +119,7 @@ static void read_tag(struct wish *w, const char *tag)
 	w->unpriv |= strstr(tag, "_unpriv") != NULL;
 }
 
-/* Of one object: which function each annotation is of. */
+/* The annotations of one object, each with its function. */
 static struct tag { const char *prog, *text; } *tags;
 static size_t nr_tags;
 
@@ -161,7 +161,7 @@ static bool is_auxiliary(const char *prog)
 	return w.auxiliary;
 }
 
-/* ---- what two of the tests find in their maps ------------------------------------------- */
+/* ---- contents of the maps of two of the tests -------------------------------------------- */
 
 static const struct { const char *object, *map; } filled[] = {
 	{ "verifier_array_access", "map_array_ro" }, { "verifier_value_ptr_arith", "map_array_48b" },
@@ -216,7 +216,7 @@ static void run(const struct pb_bpf_object_prog *p, const struct pb_bpf_prog *pr
 	field_text("run", text);
 }
 
-/* Calls are numbers in the program's table. */
+/* The name of a called helper: a call has an index of the program's table. */
 static const char *called(void *arg, int32_t nr)
 {
 	const struct pb_bpf_prog *prog = arg;
@@ -274,7 +274,7 @@ static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct w
 	pb_bpf_made_free(made);
 }
 
-/* Why it is no program for us: its section, what it calls, a map that can't be made. */
+/* Why the program can't run here (its section, what it calls, a map that can't be made), or NULL. */
 static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
@@ -344,7 +344,7 @@ static void kernel_run(struct bpf_program *p, bool unpriv)
 	field_text("run", text);
 }
 
-/* Types of maps that anybody may make. */
+/* Types of maps that need no privileges. */
 static bool for_anybody(enum bpf_map_type type)
 {
 	switch (type) {
@@ -390,7 +390,7 @@ static void kernel(const char *path, const char *name, const struct wish *w, boo
 	err = it ? bpf_object__load(o) : -ENOENT;
 	if (unpriv)
 		set_caps(true);
-	/* without a log it never came to the verifier: a map, types, or libbpf was it */
+	/* without a log the program never reached the verifier: a map, BTF or libbpf failed */
 	if (!err || log_text[0])
 		verdict(unpriv ? "kernel_unpriv" : "kernel", -err, false);
 	if (!err)
@@ -482,7 +482,7 @@ static void restore_disabled(void)
 	write_disabled(disabled_before);
 }
 
-/* 1 can't be taken back: then the kernel isn't asked. */
+/* A value of 1 can't be changed. Then the kernel isn't asked without privileges. */
 static void allow_unpriv(void)
 {
 	FILE *f = fopen(DISABLED, "r");

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The kernel's verifier tests of Debian's linux-source-6.12, progs/verifier_*.c and those of
-iterators of numbers, progs/iters*.c: unpacked
-and compiled under the build directory, once, and read back from what `annotated` says of
-them. Nothing of them is in our repository."""
+"""The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of
+numeric iterators, progs/iters*.c. They are unpacked and compiled once, under the build directory;
+none of them is in our repository. This module also parses what `annotated` prints about them."""
 import collections
 import glob
 import hashlib
@@ -19,13 +18,13 @@ VMLINUX = "/sys/kernel/btf/vmlinux"
 FLAGS = ["-g", "-O2", "--target=bpf", "-mcpu=v3", "-mlittle-endian", "-std=gnu11", "-D__TARGET_ARCH_x86",
          "-DENABLE_ATOMICS_TESTS", "-Wno-everything"]
 TESTED = ["verifier_*", "iters", "iters_looping", "iters_num", "iters_state_safety"]
-# whose types some of the tests are relocated against
+# files with the types against which some tests are relocated
 TYPES = ["btf__core_reloc_bitfields"]
 HEADERS = ["bpf_helpers.h", "bpf_tracing.h", "bpf_core_read.h", "bpf_endian.h", "usdt.bpf.h"]
 
 
 def clang():
-    """The newest of Debian's: older ones don't know all instructions of the tests."""
+    """Debian's newest clang: older ones don't know all instructions of the tests."""
     found = [c for c in ("clang-19", "clang-16", "clang") if shutil.which(c)]
     return os.environ.get("CLANG") or (found[0] if found else None)
 
@@ -96,7 +95,7 @@ def compile_one(top, source):
 
 
 def objects(work):
-    """Paths, and {name: error} of the others."""
+    """The paths of the objects, and {name: error} for those that can't be compiled."""
     top, made, errors = unpack(work), [], {}
     progs = os.path.join(top, TREE, TESTS, "progs")
     tested = sorted(p for t in TESTED for p in glob.glob(os.path.join(progs, t + ".c")))
@@ -112,7 +111,7 @@ def objects(work):
 # --- what is expected ----------------------------------------------------------------------
 
 class Wish:
-    """Of one mode of a program."""
+    """What a program's annotations expect in one mode."""
 
     def __init__(self):
         self.fails = False
@@ -138,7 +137,7 @@ def value_of(text):
 
 
 def wishes(tags):
-    """{"": Wish, "@unpriv": Wish} of the modes that are tried; None: not on this processor,
+    """{"": Wish, "@unpriv": Wish} for the modes that are tested; None: not for this processor,
     or not a test."""
     priv, unpriv, seen = Wish(), Wish(), set()
     arches = [t.split("=", 1)[1] for t in tags if t.startswith("arch=")]
@@ -180,7 +179,7 @@ def pattern(message):
 
 
 def unmatched(messages, log):
-    """The first message that isn't there, in this order; None."""
+    """The first message that isn't in the log after the ones before it, or None."""
     at = 0
     for m in messages:
         if "{{" in m:
@@ -195,15 +194,15 @@ def unmatched(messages, log):
     return None
 
 
-# A call that the kernel makes instructions of, which read a variable of its processor's.
+# The kernel replaces this call by instructions that read a per-CPU variable.
 PROCESSOR = ["w0 =", "r0 = &(void __percpu *)(r0)", "r0 = *(u32 *)(r0 +0)"]
 CALL = "call bpf_get_smp_processor_id"
 
 
 def our_form(file, patterns):
-    """Patterns as our rewritten programs have them: numbers of instructions don't count, that
-    call is one, and calls have names. None: there is no such form. Divisions by -1 stay as
-    they are, both engines see to them."""
+    """The patterns as they look in our rewritten programs: without numbers of instructions, with
+    PROCESSOR as a call, and with names of calls. None: there is no such form, for divisions by -1.
+    We don't rewrite these, because both engines handle them."""
     out = []
     if file == "verifier_sdiv" and patterns:
         return None
@@ -219,8 +218,8 @@ def our_form(file, patterns):
 
 
 def unmatched_lines(patterns, text):
-    """The first pattern that isn't in the disassembly: each is on the next line unless "..."
-    comes before it."""
+    """The first pattern that isn't in the disassembly, or None. A pattern must match the next line
+    unless "..." comes before it."""
     lines = [re.sub(r"^\d+: \(..\) ", "", x) for x in text.splitlines()]
     at, next_line = 0, False
     for p in patterns:
@@ -234,7 +233,7 @@ def unmatched_lines(patterns, text):
     return None
 
 
-# --- what `annotated` says --------------------------------------------------------------------
+# --- what `annotated` prints ------------------------------------------------------------------
 
 Program = collections.namedtuple("Program", "file name section tags why verdicts runs xlated")
 

@@ -15,16 +15,16 @@
 #include "ask.h"
 #include "world.h"
 
-#define LOG_STATS	4	/* of log levels: statistics, and why a program is refused */
+#define LOG_STATS	4	/* a log level: only statistics, and why a program is refused */
 
 static int fds[GEN_MAPS], btf_fd;
-static char *direct[GEN_MAPS];		/* of arrays: their memory */
+static char *direct[GEN_MAPS];		/* the memory of arrays */
 static unsigned long *ring_consumed;
 static const unsigned long *ring_produced;
 char ask_log[1 << 20];
 int ask_seconds = 30;
 
-/* Types of functions: 1 int, 2 int (*)(), 3 a static function of it. */
+/* Loads BTF for functions: type 1 is int, 2 is int (*)(), 3 a static function of type 2. */
 static int make_btf(void)
 {
 	static const char names[] = "\0int\0f";
@@ -56,7 +56,7 @@ static int make_map(const struct pb_bpf_map_attr *m)
 	return (int)kernel_bpf(BPF_MAP_CREATE, &a);
 }
 
-/* Each type of programs has its own: the first that uses one decides whose it is. */
+/* The program array for a program type. Each type needs its own: the first user of an array fixes its type. */
 static int progs_of(uint32_t type)
 {
 	static int of[32];
@@ -118,7 +118,7 @@ static void give_funcs(const struct gen_program *p, union bpf_attr *a, struct bp
 	a->func_info_cnt = p->nr_funcs;
 }
 
-/* What the kernel calls the functions of kfunc.h: numbers of types. */
+/* The kernel's number for a function of kfunc.h: its BTF type id. */
 static int32_t kernel_kfunc(int32_t id)
 {
 	static struct pb_bpf_btf *btf;
@@ -130,15 +130,15 @@ static int32_t kernel_kfunc(int32_t id)
 }
 
 /*
- * After so many seconds a signal makes the kernel give up; 0: no limit. A timer of processor time wouldn't do: its signal
- * is sent when the system call returns.
+ * After this many seconds a signal makes the kernel give up; 0: no limit. A timer of CPU time
+ * wouldn't work: its signal is only sent when the system call returns.
  */
 static void limit_time(time_t seconds)
 {
 	const struct itimerspec time = { .it_value = { seconds, 0 } };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
 	static timer_t timer;
-	static pid_t made;	/* by whom: a child has none of its parent's */
+	static pid_t made;	/* the process that made it: a child doesn't inherit timers */
 
 	if (made != getpid() && timer_create(CLOCK_MONOTONIC, &event, &timer))
 		return;
@@ -190,7 +190,7 @@ int ask_verdict(const struct gen_program *p, int level)
 	return fd < 0 ? fd : 0;
 }
 
-/* Statistics end the log; those of LOG_STATS have more lines. */
+/* Where the statistics at the end of the log begin. With LOG_STATS they have more lines. */
 static const char *statistics(void)
 {
 	for (const char *line = ask_log; *line; line += strcspn(line, "\n"), line += *line == '\n')
@@ -292,7 +292,7 @@ static uint8_t *packet_start(uint32_t type)
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? ((struct pb_bpf_skb *)world_ctx())->mac : world_pkt()->data_meta;
 }
 
-/* Bytes that a test run writes over after the program. */
+/* How many bytes at the packet's start a test run overwrites after the program. */
 static uint32_t hidden(uint32_t type)
 {
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? 14 : 0;

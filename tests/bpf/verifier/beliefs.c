@@ -13,7 +13,7 @@ static bool says_nothing(const struct reg *r)
 	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && pbv_reg_unbounded(r) && tnum_is_unknown(r->var));
 }
 
-/* There is no such number. */
+/* No number satisfies these bounds. */
 static bool contradicts(const struct range *r, struct tnum t)
 {
 	return range_broken(r) || t.value > r->umax || tnum_max(t) < r->umin;
@@ -152,12 +152,12 @@ static bool in_value(const struct reg *r, uint64_t v)
 	return !((v ^ r->var.value) & ~r->var.mask) && in_range(&r->wide, v, 64) && in_range(&r->low, v, 32);
 }
 
-/* The pointer's variable part is what of it isn't base or offset; that is what bounds are of. */
+/* Bounds are about the variable part of a pointer: its value without base and fixed offset. */
 static bool based(const struct reg *r, uint64_t v, uint64_t base)
 {
 	uint64_t part = v - base - (uint64_t)(int64_t)r->off;
 
-	/* of a pointer's low half nothing is used */
+	/* the verifier doesn't use bounds of a pointer's low half */
 	return !((part ^ r->var.value) & ~r->var.mask) && in_range(&r->wide, part, 64);
 }
 
@@ -194,7 +194,7 @@ static bool memory_fits(const struct machine *m, const struct reg *r, uint64_t v
 	for (int i = 0; i < nr; i++)
 		if (base >= (uint64_t)areas[i].at && base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
 			return true;
-	/* an iterator's number lies in the iterator */
+	/* the number that an iterator gives lies in the iterator, on the stack */
 	for (int i = 0; i <= watch_frame(m); i++)
 		if (watch_reg(m, i, 10) - base <= PB_BPF_STACK)
 			return true;
@@ -233,7 +233,7 @@ static uint64_t held_by(const struct machine *m, const struct belief *n)
 	return v;
 }
 
-/* A number that was spilled narrow: of what was known of the whole, this is true of its bytes. */
+/* Only the low bytes of the number were spilled. Of what was known of it, only this holds for them. */
 static bool narrow_fits(const struct belief *n, uint64_t v)
 {
 	uint64_t keep = n->bytes < 8 ? (1ull << n->bytes * 8) - 1 : ~0ull;
@@ -266,7 +266,7 @@ static bool fits(const struct machine *m, const struct belief *n, char *why)
 	return pointer_fits(m, &n->reg, v) || wrong(why, n, v, "a pointer believed");
 }
 
-/* Linked numbers are equal, but for what was added to each since. */
+/* Linked numbers are equal without their deltas, which this subtracts. */
 static uint64_t link_of(const struct machine *m, const struct belief *n)
 {
 	return held_by(m, n) - (uint64_t)(int64_t)(int32_t)n->reg.raw[0];

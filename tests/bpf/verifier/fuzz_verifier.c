@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier against programs of the second generator (weave.h), each with some
- * changes of it that lie near:
+ * Tests the verifier with programs of the second generator (weave.h), and with some
+ * slightly changed variants of each:
  *
- * - its verdict and the running kernel's; a program that only the kernel refuses is
- *   counted by what the kernel says;
- * - an accepted program runs on an interpreter that checks each access, and each
+ * - Our verdict is compared with the running kernel's. A program that only the kernel
+ *   refuses is counted by the kernel's reason.
+ * - An accepted program runs on an interpreter that checks each access, and each
  *   register against what the verifier deduced (watch.h, beliefs.h); on both engines
- *   between pages that can't be touched; and in the kernel. Results are the same;
- * - where states are only taken for alike if all of one is in the other, the verdict
- *   is the same.
+ *   between inaccessible pages; and in the kernel. All results must be the same.
+ * - The verdict must not change if the verifier prunes a path only in a state that
+ *   contains the whole current state.
  *
  *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-gk] [-o FILE] [-v]
- *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <WHAT WAS REPORTED
+ *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <REPORT
  *
- * -g: programs of the first generator (generate.h), as they are; their verdicts are
- * compared, but not what they do in the kernel (run_exec does that). -k: without the
- * kernel. Programs are made in processes of their own; -o: what is found, reduced, is
- * appended; -x: without -s with the seed of the report. Exit 1: something was found;
- * 77: without -k, no kernel.
+ * -g: programs of the first generator (generate.h), without variants. Verdicts are
+ * compared, but the programs don't run in the kernel (run_exec does that). -k: without
+ * the kernel. -o: appends findings to FILE, with reduced programs. -x: tests a reported
+ * program again, with the seed of the report unless -s gives one. Programs are made and
+ * tested in child processes. Exit status 1: something was found; 77: the kernel can't
+ * be asked, and there is no -k.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -45,8 +46,8 @@
 #include "world.h"
 
 #define ENOUGH_STEPS	4000
-#define ENOUGH_LOOKS	30		/* at an instruction in a run */
-#define CHUNK		4000		/* programs of a process */
+#define ENOUGH_LOOKS	30		/* checks of an instruction in one run */
+#define CHUNK		4000		/* programs for each process */
 #define MOST_CLASSES	200
 #define MOST_WORDS	160
 
@@ -64,7 +65,7 @@ static struct {
 	const char *file;
 } opt = { .seed = 1, .programs = 2000, .inputs = 8, .changes = 3, .kernel = true };
 
-/* What processes tell each other. */
+/* Progress and counts, in memory that all processes share. */
 static struct {
 	uint64_t at, programs, verdicts, accepted, executions, kernel_runs, both, neither, stricter, laxer, known, gave_up,
 		 kernel_bugs, unheard, compared, found[NR_FINDINGS];
@@ -89,7 +90,7 @@ static double now(void)
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-/* Some are judged without the right to know addresses; the kernel isn't asked about these. */
+/* Some programs are verified without the right to learn addresses. The kernel isn't asked about these. */
 static uint32_t caps = PB_BPF_CAP_ALL;
 
 static void choose_caps(uint64_t seed)
@@ -106,7 +107,7 @@ static struct pb_bpf_verify to_verify(const struct gen_program *p)
 	};
 }
 
-/* Bounds for the generator: the hull over all states that come to `at`. */
+/* Bounds for the generator: they include all states that reach instruction `at`. */
 struct asked {
 	uint32_t at, visits;
 	bool any;
@@ -151,7 +152,7 @@ static bool ask_bounds(const struct gen_program *p, int at, struct weave_bounds 
 
 /* ---- classes of differences ------------------------------------------------------------------ */
 
-/* Laxer for a reason that doc/design/bpf.md ("Sharper than Linux 6.18") gives the proof of. */
+/* Reasons why we may be laxer. doc/design/bpf.md ("Sharper than Linux 6.18") has the proofs. */
 static const char *const known[] = {
 	"the kernel calls a number's distance from another its offset",
 	"we know more after: a branch",
@@ -198,7 +199,7 @@ static bool is_known(const char *text)
 	return false;
 }
 
-/* What the kernel says of a program that it refuses; false: it refuses it no longer, or doesn't come to its reasons. */
+/* The kernel's reason for refusing the program. Returns false if it doesn't refuse it any more, or gives up. */
 static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 {
 	out[0] = 0;
@@ -212,8 +213,8 @@ static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 }
 
 /*
- * A branch whose both ways go on at the same place can only add to what is known. If the kernel accepts the
- * program without one, it was that branch at which it forgot something.
+ * A branch whose two paths continue at the same instruction can only add to what is known. If the kernel accepts
+ * the program without such a branch, it has forgotten something at this branch.
  */
 static bool forgets_at_branch(const struct gen_program *p)
 {
@@ -233,14 +234,14 @@ static bool forgets_at_branch(const struct gen_program *p)
 	return false;
 }
 
-/* Of the smallest program that shows it: after which instruction we know more. */
+/* Classifies a reduced program: after which instruction we know more than the kernel. */
 static void laxer_class(const struct gen_program *p, char *out, size_t size)
 {
 	char insn[100], words[140];
 	bool dead;
 
 	laxer_words(p, words, sizeof words);
-	/* by what is true of all ways that lead somewhere; if that doesn't say, by one visit after another */
+	/* first by what holds on all paths to an instruction; if that doesn't tell, visit by visit */
 	for (int visits = 0; visits < 2; visits++) {
 		sharper_at(to_verify(p), ask_log, visits, insn, sizeof insn, &dead);
 		if (insn[0])
@@ -354,8 +355,8 @@ static bool same_result(const struct result *a, const struct result *b)
 	return a->r0 == b->r0 && a->sum == b->sum && a->kernel_sum == b->kernel_sum;
 }
 
-/* With everything at other addresses the result is another one. The frame is put to several:
- * a program may look at one bit of its address. */
+/* Whether the result differs if everything is at other addresses. Several addresses of the frame are
+ * tried: a program may look at a single bit of its address. */
 static bool depends_on_addresses(const struct subject *s, uint64_t input, const struct result *a)
 {
 	struct subject other = *s;
@@ -387,7 +388,7 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0, a->sum, sum);
 }
 
-/* Helpers that give a number of the kernel's: clocks, random numbers, names of objects. */
+/* Helpers whose result is different in the kernel: clocks, random numbers, names of objects. */
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {
@@ -402,7 +403,8 @@ static bool is_kernels_own(int32_t helper)
 	return false;
 }
 
-/* Linux 6.18 leaves out branches that are taken after these; and a packet that grows has no room here (doc/design/bpf.md). */
+/* Whether results may differ from the kernel's (doc/design/bpf.md). After some atomics Linux 6.18 removes branches that
+ * are taken; and here a packet has no room to grow. */
 static bool kernel_differs(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++) {
@@ -411,7 +413,7 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* it loads a byte of a bit field, and shifts nothing, whatever part is asked for */
+		/* from a bit field Linux loads the same byte, unshifted, whichever part is asked for */
 		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
@@ -422,8 +424,8 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 	return false;
 }
 
-/* The run comes to an instruction that the kernel never came to when it verified the program, and so left out.
- * Linux 6.18 takes a number that is loaded with its sign from the stack for the very number that was stored. */
+/* Whether the run reaches an instruction that the kernel's verifier never reached, and so removed.
+ * Linux 6.18 takes a number that is loaded from the stack with sign extension for the number that was stored. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {
 	static bool seen[GEN_MOST];
@@ -482,7 +484,7 @@ static enum finding run_once(struct subject *s, int n)
 	f = run_watched(s, input, 1, &b);
 	if (f || b.endless)
 		return f;
-	/* what depends on addresses, or on memory that was not written, is another thing in each run */
+	/* what depends on addresses, or on unwritten memory, differs between runs */
 	if (a.r0 != b.r0 || a.sum != b.sum)
 		return s->v.caps & PB_BPF_CAP_PERFMON ? NOTHING :
 		       find(ADDRESSES, "r0 %#lx and %#lx, memory %#lx and %#lx", a.r0, b.r0, a.sum, b.sum);
@@ -495,7 +497,7 @@ static enum finding run_once(struct subject *s, int n)
 
 /* ---- one program --------------------------------------------------------------------------------------- */
 
-/* Bounds that were found, for inputs that come to them. */
+/* Adds bounds that the verifier found, so that inputs hit them. */
 static void add_words(struct subject *s)
 {
 	uint32_t step = states.nr / 40 + 1;
@@ -526,7 +528,8 @@ static int make(struct subject *s)
 	return err;
 }
 
-/* Turns of callbacks are made alike by forgetting numbers; which, depends on the states that are kept. */
+/* The verifier makes iterations of callbacks alike by forgetting numbers. Which numbers it forgets depends on the
+ * states that it keeps. */
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)
@@ -550,8 +553,8 @@ static const char *whole_words(struct pb_bpf_verify *v)
 	return words;
 }
 
-/* A wrong prediction is only followed from a branch that is decided. In a state that contains this one it may
- * not have been, so that the prediction wasn't looked at; Linux prunes it as well. */
+/* A mispredicted path is only walked from a branch whose outcome is known. In a state that contains this one the
+ * outcome may be unknown, so the mispredicted path wasn't walked. Linux prunes there, too. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;
@@ -561,7 +564,8 @@ static bool ends_mispredicted(const char *log)
 	return last && memmem(last + 1, strcspn(last + 1, "\n"), "(speculative", strlen("(speculative"));
 }
 
-/* Where paths end only in states that contain all of them the verdict is the same, and what was deduced holds. */
+/* Verifies again, pruning only in states that contain the whole current state. The verdict must be the same. What is
+ * deduced is recorded for the runs. */
 static enum finding verify_whole(struct subject *s)
 {
 	struct pb_bpf_verify v = s->v;
@@ -574,12 +578,12 @@ static enum finding verify_whole(struct subject *s)
 	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	all->unheard += states.full || err;
 	states.full |= err != 0;
-	/* a path that can't be gone may be refused, or taken for another one, as it happens */
+	/* an impossible path may be refused or pruned, by chance */
 	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction || calls_back(&v))
 		return NOTHING;
 	find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
-	/* the privileged may read any byte of the stack but one of a spilled number that lost another one: it is
-	 * taken for like what may be read */
+	/* privileged programs may read any byte of the stack, except bytes of a spilled number of which another byte
+	 * was overwritten. Pruning takes these for bytes that may be read. */
 	return strstr(why, "invalid read from stack") || strstr(ours_log, "INVARIANTS VIOLATION") ||
 	       ends_mispredicted(ours_log) ? NOTHING : HIDDEN;
 }
@@ -600,7 +604,7 @@ static enum finding run_accepted(struct subject *s, const struct gen_program *p)
 	return f;
 }
 
-/* What is wrong with it. accepted, kernel: verdicts. */
+/* Tests one program. accepted, kernel: our verdict and the kernel's. */
 static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
 {
 	struct subject s = { .p = p, .v = to_verify(p), .seed = seed, .fd = -1 };
@@ -612,7 +616,7 @@ static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, 
 	*accepted = !pb_bpf_verify(&s.v);
 	s.v.visit = NULL;
 	*kernel = 0;
-	/* of loops that are walked for long the kernel may need a minute */
+	/* for loops that are walked for long the kernel may need a minute */
 	if (ask && bases.visits < BELIEFS_VISITS / 10) {
 		s.fd = ask_load(p, 0);
 		*kernel = s.fd < 0 ? s.fd : 0;
@@ -654,7 +658,7 @@ static void print_line(const char *text)
 	fprintf(to, "%s\n", text);
 }
 
-/* q: the reduced one */
+/* q: the reduced program */
 static void report(const struct gen_program *p, const struct gen_program *q, const struct sought *s, int change,
 		   const char *first)
 {
@@ -672,7 +676,8 @@ static void report(const struct gen_program *p, const struct gen_program *q, con
 	}
 }
 
-/* Laxer: why, by the smallest program that is. Reported the first time, if the reason isn't known. */
+/* Counts a program that only the kernel refuses, by the reason that its reduced form shows. Reports the first one of
+ * each unknown reason. */
 static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
 {
 	struct sought s = { .seed = seed, .what = LAXER };
@@ -772,7 +777,8 @@ static void try_seed(uint64_t seed)
 
 /* ---- a program that was reported ------------------------------------------------------------------------ */
 
-/* As it was printed: "FOUND", "seed N" and "type NAME" in the first line, a line "function" before each, numbers behind ";". */
+/* Reads a report: "FOUND", "seed N" and "type NAME" in the first line, a line "function:" before each function, the bytes
+ * of an instruction after ";". */
 static bool read_program(FILE *f, struct gen_program *p)
 {
 	char line[400];
@@ -869,7 +875,7 @@ static bool work_in_child(uint64_t from, uint64_t end, double until)
 
 	if (!status)
 		return true;
-	/* Linux 6.18 kills a process in whose system call it follows a bad pointer: it does so in propagate_precision() */
+	/* Linux 6.18 follows a bad pointer in propagate_precision(), and then kills the process */
 	if (opt.kernel && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
 		opt.kernel = false;
 		alone = status_of_child(at, at + 1, until);

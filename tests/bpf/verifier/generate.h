@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs, most of which a verifier accepts: the generator keeps a rough
- * account of what registers and stack hold, and now and then doesn't care, or
- * changes a field of what it has made.
+ * Random programs, most of which a verifier accepts. The generator keeps a rough account
+ * of what registers and stack hold. Now and then it ignores the account, or changes a
+ * field of an instruction afterwards.
  */
 #ifndef PB_TEST_GENERATE_H
 #define PB_TEST_GENERATE_H
@@ -30,11 +30,11 @@ struct gen_program {
 	int nr;
 	uint32_t type;		/* BPF_PROG_TYPE_ */
 	uint32_t flags;		/* BPF_F_ */
-	bool changed;		/* a field was, after it was made */
+	bool changed;		/* a field was changed after generation */
 	struct pb_bpf_func funcs[GEN_MOST_FUNCS];
 	uint32_t nr_funcs;
 };
 
-/* The same seed, the same program. */
+/* The same seed gives the same program. */
 void generate(struct gen_program *p, uint64_t seed);
 #endif

@@ -9,7 +9,7 @@ enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VAL
 
 struct account {
 	uint8_t kind[11];
-	int16_t left[11];	/* of VALUE: bytes behind it; of PACKET: bytes known to be there */
+	int16_t left[11];	/* of VALUE: bytes up to its end; of PACKET: bytes known to exist */
 	uint64_t stack;		/* bit n: eight bytes at fp - 8(n + 1) are written */
 };
 
@@ -18,7 +18,7 @@ struct gen {
 	uint64_t seed;
 	struct account a;
 	int depth;
-	int sub;		/* that is being made; 0: the program itself */
+	int sub;		/* the subprogram that is being made; 0: the main program */
 	int starts[GEN_MOST_FUNCS];
 	bool wanted[GEN_MOST_FUNCS];
 	bool careless;
@@ -57,7 +57,7 @@ static inline int32_t number(struct gen *g)
 	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
 }
 
-/* A register of that kind, or -1. */
+/* A register of one of these kinds, or -1. */
 static inline int reg_of(struct gen *g, unsigned kinds)
 {
 	int start = pick(g, 11);
@@ -85,15 +85,15 @@ static inline void set(struct gen *g, int r, enum kind kind)
 
 static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
-/* Any number goes to a register. */
+/* Loads any number into r. */
 void gen_number(struct gen *g, int r);
-/* A register with a number below that, or nearly. */
+/* A register with a number that is less than below, or nearly so. */
 int gen_bounded(struct gen *g, int below);
 void gen_block(struct gen *g, int items);
 void gen_rare(struct gen *g);
-/* Both ways lead here. */
+/* Two paths meet: a keeps what holds on both. */
 void gen_merge(struct account *a, const struct account *b);
-/* The subprograms that are called, in the order of their numbers. */
+/* Makes the subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g);
 void gen_link_subs(struct gen *g);
 #endif

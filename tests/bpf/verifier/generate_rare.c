@@ -29,7 +29,7 @@ static void direct_value(struct gen *g)
 	g->a.left[r] = (int16_t)(GEN_DIRECT_VALUE - off);
 }
 
-/* Narrow, signed, by another register than r10. */
+/* A spill and a fill of any width, perhaps with sign extension, perhaps through another register than r10. */
 static void spill_narrow(struct gen *g)
 {
 	int s = pick(g, 4), bytes = s == 3 ? 8 : sizes[s] == BPF_W ? 4 : sizes[s] == BPF_H ? 2 : 1, n = 1 + pick(g, 6);
@@ -70,7 +70,7 @@ static void move_signed(struct gen *g)
 	set(g, dst, NUMBER);
 }
 
-/* A packet's bytes behind a place that isn't known. */
+/* Checks a range of the packet that begins at an unknown offset. */
 static void packet_at(struct gen *g)
 {
 	bool xdp = g->p->type == BPF_PROG_TYPE_XDP;
@@ -96,7 +96,7 @@ static void packet_at(struct gen *g)
 	g->a.left[packet] = (int16_t)bytes;
 }
 
-/* Packets move; what pointed to them is void. */
+/* A helper moves the packet, which invalidates pointers to it. */
 static void move_packet(struct gen *g)
 {
 	int c = reg_of(g, 1u << CTX);
@@ -166,7 +166,7 @@ static void leave_for_another(struct gen *g)
 	after_call(g, NONE);
 }
 
-/* Numbers and a value go to a subprogram: 1 or 2. Its place is filled in at the end. */
+/* Passes numbers and a value to subprogram 1 or 2. gen_link_subs() fills in its address. */
 static void call_sub(struct gen *g)
 {
 	int sub = g->sub ? g->sub + 1 : 1 + pick(g, 2), value = reg_of(g, 1u << VALUE), n = reg_of(g, NUMBERS);
@@ -185,7 +185,7 @@ static void call_sub(struct gen *g)
 	after_call(g, NUMBER);
 }
 
-/* bpf_loop: subprogram 3, which is given a slot of this stack. */
+/* Calls bpf_loop with subprogram 3 as callback, which gets a slot of this stack. */
 static void call_loop(struct gen *g)
 {
 	int slot = -8 * (1 + pick(g, 6)), n = reg_of(g, NUMBERS), back = 6 + pick(g, 4);
@@ -212,7 +212,7 @@ static void call_loop(struct gen *g)
 
 /* ---- loops that end by a bound of their own ------------------------------------------------- */
 
-/* What the turns leave alone, mostly. */
+/* Begins a loop's body. Forgets many registers, because earlier iterations may have changed them. */
 static void begin_turns(struct gen *g, struct account *before)
 {
 	for (int r = 0; r < 10; r++)
@@ -288,7 +288,7 @@ void gen_rare(struct gen *g)
 	items[pick(g, sizeof items / sizeof *items)](g);
 }
 
-/* The subprograms that are called, in the order of their numbers. */
+/* Makes the subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g)
 {
 	for (g->sub = 1; g->sub <= 3; g->sub++) {
@@ -316,7 +316,7 @@ void gen_make_subs(struct gen *g)
 	}
 }
 
-/* Where they have come to lie; and each is a function, if an address is taken. */
+/* Fills in the addresses of subprograms, and lists the functions if there are subprograms. */
 void gen_link_subs(struct gen *g)
 {
 	struct gen_program *p = g->p;

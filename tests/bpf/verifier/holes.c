@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs that a verifier of Linux 6.1 takes for safe, or that keep one busy, each
- * with its harmless sister. What they do is in their names; later kernels refuse them.
+ * Unsafe programs that the verifier of Linux 6.1 accepts, or programs that keep it busy, each
+ * with a harmless variant. A test's name says what the program does. Later kernels refuse them.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 /* ---- copies of scalars ---------------------------------------------------------------- */
 
-/* r6 is bounded by its copy r7; on the other way r7 isn't its copy. */
+/* r6 is bounded by its copy r7; on the other path r7 isn't a copy. */
 static void test_no_copy_on_other_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -34,7 +34,7 @@ static void test_no_copy_on_other_way(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* A byte comes back with its sign: another value than that which the copies have. */
+/* A byte is filled with sign extension, so its value differs from that of the copies. */
 static void test_signed_fill_is_no_copy(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -49,7 +49,7 @@ static void test_signed_fill_is_no_copy(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
 }
 
-/* Spilled by r10, filled by another register: where the number comes from matters. */
+/* Spilled through r10, filled through another register. The origin of the number must be precise. */
 static void test_fill_by_another_register(void **state)
 {
 	struct bpf_insn p[] = {
@@ -70,7 +70,7 @@ static void test_fill_by_another_register(void **state)
 
 static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "turn" } };
 
-/* i is 0; bpf_loop: i += step; then byte i of 16 is written, or byte 0. */
+/* i = 0; each iteration of bpf_loop adds step to i; then byte i of 16 is written, or byte 0 if not `used`. */
 static int count_up(int turns, int step, bool used)
 {
 	struct bpf_insn p[] = {
@@ -98,8 +98,8 @@ static void test_turns_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
-/* On one way one turn, on the other more: the second turn finds 100 in the slot, and is outside. What is
- * known of the first turn of the first way isn't enough for the other one. (Linux 6.18 accepts such programs.) */
+/* On one path there is one iteration, on the other there are more. The second iteration finds 100 in the slot and
+ * reads outside. To know that the first path is safe isn't enough for the other. (Linux 6.18 accepts such programs.) */
 static void test_more_turns_on_another_way(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
@@ -120,7 +120,7 @@ static void test_more_turns_on_another_way(void **state)
 	flags = 0;
 }
 
-/* A loop that ends or not as the context says, and begins with a call of no callback. */
+/* It depends on the context whether the loop ends. It begins with a call that takes no callback. */
 static void test_loop_that_may_not_end(void **state)
 {
 	struct bpf_insn p[] = {
@@ -132,7 +132,7 @@ static void test_loop_that_may_not_end(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
 }
 
-/* The callback sets what the loop around bpf_loop waits to be 0, and clears itself. */
+/* The loop around bpf_loop ends if the slot is 0, but the callback always sets it to 1. */
 static void test_loop_around_callbacks(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
@@ -151,7 +151,7 @@ static void test_loop_around_callbacks(void **state)
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
 }
 
-/* ---- what others do to the packet, and to the result ------------------------------------------- */
+/* ---- what called functions do to the packet and to the result ---------------------------------- */
 
 static void test_global_function_moves_packet(void **state)
 {
@@ -189,9 +189,9 @@ static void test_tail_call_returns_anything(void **state)
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
 }
 
-/* ---- what was looked at before ---------------------------------------------------------- */
+/* ---- pruning ------------------------------------------------------------------------------ */
 
-/* A byte of a pointer in the stack; on the way that is looked at first it's one of a number. */
+/* A byte of a pointer on the stack. On the path that is walked first it is a byte of a number. */
 static void test_part_of_pointer_on_other_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -208,7 +208,7 @@ static void test_part_of_pointer_on_other_way(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* Its bytes aren't to be written, in whatever way; what it gave goes with it. */
+/* A store into a dynptr invalidates it and slices of it; a helper must not write there at all. */
 static void test_dynptr_overwritten(void **state)
 {
 	struct bpf_insn p[] = {
@@ -231,9 +231,9 @@ static void test_dynptr_overwritten(void **state)
 	assert_int_equal(VERDICT(KPROBE, q), 0);
 }
 
-/* ---- what isn't to be written ------------------------------------------------------------------ */
+/* ---- memory that must not be written ------------------------------------------------------------ */
 
-/* A text, or a stack, goes to a map of constants, which the verifier reads itself. */
+/* A helper writes a text or a stack to a map of constants, whose values the verifier relies on. */
 static void test_helper_writes_constants(void **state)
 {
 	struct bpf_insn p[] = {
@@ -253,7 +253,7 @@ static void test_helper_writes_constants(void **state)
 
 /* ---- memory that was not written ---------------------------------------------------------------------- */
 
-/* Two bytes of eight; without PERFMON the rest of the stack isn't to be read. */
+/* Only two bytes of eight are written. Without PERFMON the rest may not be read. */
 static void test_rest_of_narrow_spill(void **state)
 {
 	struct bpf_insn p[] = {
@@ -268,9 +268,9 @@ static void test_rest_of_narrow_spill(void **state)
 	lacking = 0;
 }
 
-/* ---- a number that is good only as it is ------------------------------------------------------- */
+/* ---- numbers that are valid only with their exact value ----------------------------------------- */
 
-/* 0 stands for a pointer; on the other path it's another number, which is never used. */
+/* The number 0 is passed as a pointer. On the other path it is another number, which isn't valid. */
 static void test_null_on_one_way(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {
@@ -292,7 +292,7 @@ static void test_null_on_one_way(void **state)
 	flags = 0;
 }
 
-/* The same of a helper's argument. */
+/* The same with a helper's argument. */
 static void test_null_argument_on_one_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -308,7 +308,7 @@ static void test_null_argument_on_one_way(void **state)
 	flags = 0;
 }
 
-/* The result is in range on the way that is looked at first. */
+/* The result is in range only on the path that is walked first. */
 static void test_result_on_other_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -324,7 +324,7 @@ static void test_result_on_other_way(void **state)
 	flags = 0;
 }
 
-/* A dynptr, or on the other way 16 bytes of anything. */
+/* A dynptr; on the other path, 16 arbitrary bytes. */
 static void test_dynptr_on_one_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -345,7 +345,7 @@ static void test_dynptr_on_one_way(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------------ */
 
-/* No branch, so no state that paths would be compared with; r6 matters in each third instruction. */
+/* Without branches no states are kept, and each third instruction needs the precise value of r6. */
 static void test_walks_over_a_straight_path(void **state)
 {
 	enum { NR = 30000 };
@@ -366,7 +366,7 @@ static void test_walks_over_a_straight_path(void **state)
 	assert_true(walked < 500ull * NR);
 }
 
-/* r5 is another number in each turn, and decides something: so many states that memory is short. */
+/* r5 differs in each iteration and decides a branch, so there are more states than memory. */
 static void test_walks_without_memory_for_states(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -379,7 +379,7 @@ static void test_walks_without_memory_for_states(void **state)
 	assert_true(walked < 10ull * PB_BPF_COMPLEXITY);
 }
 
-/* 6 layers of 30 global functions, of which each calls all of the next: 30^6 chains. */
+/* 6 layers of 30 global functions. Each calls all functions of the next layer: 30^6 call chains. */
 static void test_chains_are_not_counted_one_by_one(void **state)
 {
 	enum { LAYERS = 6, WIDE = 30, LENGTH = WIDE + 2 };
@@ -403,7 +403,7 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
 
-/* What is known of a dynptr is there when a branch that waited below another one goes on. */
+/* A branch that has waited below another one still has what is known of a dynptr. */
 static void test_dynptr_of_waiting_branch(void **state)
 {
 	struct bpf_insn p[] = {
@@ -416,7 +416,7 @@ static void test_dynptr_of_waiting_branch(void **state)
 	};
 
 	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
-	/* on the way that waited longest it stays */
+	/* on the path that waited longest it isn't released */
 	p[19] = SET(0, 0);
 	assert_int_equal(VERDICT(SCHED_CLS, p), -EINVAL);
 }

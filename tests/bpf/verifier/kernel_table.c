@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel's table of verifier tests, against our verifier: its verdict and its
- * message, with privileges and, where the table has it so, without.
+ * Runs our verifier on the kernel's table of verifier tests, and compares its verdicts and
+ * messages, with privileges and, if the table says so, without.
  *
  *   kernel_table [-v] [WORD-OF-A-NAME]
  *
- * Includes what make_table took from the installed package. Prints what differs and
- * the counts; exit 1: a verdict or a message differs. What is known to be another
- * verdict, or said in other words, in Linux 6.12 is named in `changes`.
+ * Includes the files that make_table extracted from the installed package. Prints differences
+ * and counts. Exit status 1: a verdict or a message differs. `changes` lists the tests for
+ * which Linux 6.12 has another verdict or message.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -66,7 +66,7 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
-/* ---- maps: what the verifier sees of them, and where there is such a type, one ------- */
+/* ---- maps: what the verifier sees of them, and real ones of types that exist here ----- */
 
 #define MAP(type_, key, value, max, flags_, ...) { .attr = { (type_), (key), (value), (max), (flags_) }, \
 	.name = "test_map", .lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
@@ -102,7 +102,7 @@ static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 static struct pb_bpf_map maps[MAX_NR_MAPS];
 static bool real[MAX_NR_MAPS];
 
-/* What prog_arrays hold: ids 1, 2, 3 of the array's three programs. */
+/* The contents of the program arrays: ids 1, 2, 3 are the array's three programs. */
 static struct pb_bpf_prog *array_progs[2][3];
 
 static void *find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
@@ -125,7 +125,7 @@ static const struct pb_bpf_objects objects[2] = {
 	{ find, get, put, array_progs[0] }, { find, get, put, array_progs[1] },
 };
 
-/* As the table's runner fills them. */
+/* Creates the maps and fills them like the kernel's runner of the table. */
 static void open_maps(void)
 {
 	const struct test_val value = { .index = 7 * sizeof(int), .foo[6] = (int)0xabcdef12 };
@@ -136,7 +136,7 @@ static void open_maps(void)
 		if (!real[i])
 			maps[i] = (struct pb_bpf_map){ .attr = specs[i].attr, .types = specs[i].types, .name = "test_map" };
 	}
-	/* copying leaves no names in shared memory */
+	/* the real map has lost the names of types, which aren't copied to shared memory */
 	maps[22].types = specs[22].types;
 	maps[4].objects = &objects[0];
 	maps[5].objects = &objects[1];
@@ -157,10 +157,10 @@ static void close_maps(void)
 	}
 }
 
-/* Numbers below are of no map: tests use them so. */
+/* Lower numbers are descriptors of no map, as some tests need them. */
 #define FIRST_FD 50
 
-/* Which map each list of instructions names. */
+/* Sets the map in the instructions of each list. */
 static int fix_up(struct bpf_test *t, struct bpf_insn *insns)
 {
 	int *const lists[MAX_NR_MAPS] = {
@@ -227,7 +227,7 @@ static void describe(const struct btf *btf, const struct bpf_func_info *info, st
 
 /* ---- one test ------------------------------------------------------------------------------ */
 
-/* Tab-separated pieces, in this order. */
+/* Whether the log has the tab-separated pieces of `wanted`, in this order. */
 static bool has_message(const char *log, const char *wanted)
 {
 	for (;;) {
@@ -280,7 +280,7 @@ static struct pb_bpf_prog *make_insns(uint32_t type, const struct bpf_insn *insn
 	return p;
 }
 
-/* 42, 24, and one that calls itself by the array until that ends with 41. */
+/* Programs that return 42 and 24, and one that makes tail calls to itself until it returns 41. */
 static void fill_prog_array(uint32_t type, int n, const uint32_t keys[3])
 {
 	const struct bpf_insn first[] = { BPF_MOV64_IMM(BPF_REG_0, 42), BPF_EXIT_INSN() };
@@ -362,14 +362,14 @@ static void run_accepted(const struct bpf_test *t, struct pb_bpf_verify *v, bool
 
 static char text[1 << 24];
 
-/* Refused in 6.1, an instruction since cpu v4. */
+/* An instruction of cpu v4, which 6.1 refuses. */
 static bool newer_instruction(const struct bpf_test *t)
 {
 	return !strcmp(t->descr, "invalid 64-bit BPF_END");
 }
 
-/* 6.1 accepts them from privileged loaders, as it reads stack that was not written; some of
- * Debian's packages have the tests from before that. */
+/* 6.1 accepts these from privileged loaders, because it lets them read unwritten stack. Some of
+ * Debian's packages have older tests, which expect a refusal. */
 static bool reads_uninit_stack(const struct bpf_test *t)
 {
 	static const char *const names[] = { "Can't use cmpxchg on uninit memory", "uninitialized stack1",
@@ -383,7 +383,7 @@ static bool reads_uninit_stack(const struct bpf_test *t)
 
 #define ZERO_SIZED "R2 invalid zero-sized read: u64=[0,0]"
 
-/* What Linux 6.12 finds, or says, in another way than 6.1: verdict or message. */
+/* Tests for which Linux 6.12 has another verdict or message than 6.1. */
 static const struct change {
 	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if another */
 	bool accepted, privileged;	/* privileged: accepted with privileges only */
@@ -397,7 +397,7 @@ static const struct change {
 	  .unpriv = "R1 has pointer with unsupported alu operation" },
 	/* the address of a map is known not to be NULL */
 	{ "unpriv: cmp map pointer with zero", .accepted = true },
-	/* a way back is a loop, however it is gone; recursion is found by the depth of frames */
+	/* any backward jump is treated as a loop; recursion is found by the depth of frames */
 	{ "bounded loop, start in the middle", .accepted = true, .privileged = true },
 	{ "bounded recursion", "the call stack of 8 frames is too deep" },
 	{ "calls: jump back loop", "the call stack of 9 frames is too deep" },
@@ -405,15 +405,15 @@ static const struct change {
 	{ "calls: recursive call. test2", "the call stack of 9 frames is too deep" },
 	/* a subprogram may leave the lock to its caller */
 	{ "spin_lock: test10 lock in subprog without unlock", .accepted = true, .privileged = true },
-	/* a constant is stored as a register is */
+	/* a store of a constant is checked like a store of a register */
 	{ "context stores via ST", "invalid bpf_context access off=8 size=8" },
 	{ "ringbuf: invalid reservation offset 1", "R1 must have zero offset when passed to release func" },
-	/* the low bytes of a spilled number are known, too (both read two) */
+	/* the low bytes of a spilled number are known, too (both tests read two) */
 	{ "Spill a u32 const scalar.  Refill as u16.  Offset to skb->data", .accepted = true },
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
 	/* a spilled number has an id */
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
-	/* of copies the walk back marks those that learned the same, where they were; registers by name */
+	/* backtracking marks copies that learned the same at a branch; registers have names */
 	{ "precise: test 1", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 20\t"
 	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tregs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\t"
 	  "last_idx 19 first_idx 10\tregs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\t"
@@ -422,7 +422,7 @@ static const struct change {
 	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tparent state regs=r2 stack=:\tlast_idx 20 first_idx 20\t"
 	  "regs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\tlast_idx 19 first_idx 17\t"
 	  "regs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\tparent state regs= stack=:" },
-	/* a slot of stack is known by the access that used it */
+	/* backtracking knows a stack slot from the access that used it */
 	{ "precise: ST insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 5 first_idx 5\t"
 	  "parent state regs=r4 stack=:\tlast_idx 4 first_idx 2\tregs=r4 stack= before 4\tregs=r4 stack= before 3\t"
 	  "last_idx 5 first_idx 5\tparent state regs=r0 stack=:\tlast_idx 4 first_idx 2\tregs=r0 stack= before 4" },
@@ -431,7 +431,7 @@ static const struct change {
 	  "last_idx 6 first_idx 6\tparent state regs=r0 stack=:\tlast_idx 5 first_idx 3\tregs=r0 stack= before 5" },
 	/* the kernel's structures aren't known here: a member of one is a number */
 	{ "map_kptr: unref: inherit PTR_UNTRUSTED on struct walk", "R1 type=scalar expected=percpu_ptr_" },
-	/* it is the size that is complained of */
+	/* the message complains of the size */
 	{ "helper access to map: empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const imm): empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const reg): empty range", ZERO_SIZED },
@@ -446,7 +446,7 @@ static const struct change *change_of(const struct bpf_test *t)
 	return NULL;
 }
 
-/* Words that 6.12 has others for. */
+/* Replaces words for which 6.12 has others. */
 static const char *newer_words(const char *message)
 {
 	static const char *const words[][2] = { { "(0x0; 0x0)", "0" }, { "alloc_mem", "ringbuf_mem" },
@@ -547,7 +547,7 @@ static void run(struct bpf_test *t, bool privileged)
 		else
 			printf("%s\n", text);
 	}
-	/* what the table refuses it says no results of */
+	/* the table has no results for programs that it refuses */
 	if (!err && good && t->runs >= 0 && !(reads_uninit_stack(t) && t->result == REJECT) &&
 	    (t->result != REJECT || !change_of(t)))
 		run_accepted(t, &v, privileged);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier learns by way of the stack and of links between numbers, as Linux
- * 6.12 does. Each program writes a byte at fp - 64 plus a number: it is accepted only
- * if the number is known to be below 64. Beside each stands its sister, in which the
- * same would be learned wrongly.
+ * What the verifier learns through the stack and through links between numbers, like Linux
+ * 6.12. Each program writes a byte at fp - 64 plus a number, so it is accepted only if the
+ * number is known to be below 64. Next to a good program is a bad one, in which the same
+ * conclusion would be wrong.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -31,14 +31,14 @@
 
 static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
-/* A number below 64 is spilled and filled, by all sizes: what is filled is all of it. */
+/* A number below 64 is spilled and filled with all sizes. The fill gets the whole number. */
 static void test_sizes(void **state)
 {
 	for (int s = 0; s < 4; s++)
 		for (int f = 0; f <= s; f++) {
 			good(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8), USE(6), END());
 			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8), USE(6), END());
-			/* beyond it, or past its beginning, there is something else */
+			/* a fill that is larger, or begins inside, gets other bytes */
 			if (f < s)
 				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8), FILL(sizes[s], 6, -8), USE(6), END());
 			if (f < s)
@@ -47,7 +47,7 @@ static void test_sizes(void **state)
 		}
 }
 
-/* Only the low bytes are known. */
+/* A narrow fill gets only the low bytes. */
 static void test_fill_cuts(void **state)
 {
 	good(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 16), BPF_ALU64_IMM(BPF_OR, 0, 7), SPILL(BPF_DW, 0, -8), FILL(BPF_H, 6,
@@ -58,7 +58,7 @@ static void test_fill_cuts(void **state)
 	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* What is in the slot beside a narrow number, and what ends that. */
+/* What is known of the bytes beside a narrow number in a slot, and what ends that knowledge. */
 static void test_beside(void **state)
 {
 	/* zeros stay zeros */
@@ -66,12 +66,12 @@ static void test_beside(void **state)
 	     -4), USE(6), END());
 	good(BPF_ST_MEM(BPF_W, 10, -4, 0), ANY(), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
 	bad(ANY(), SPILL(BPF_DW, 0, -8), AND(0, 7), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
-	/* a store to the other half ends what was known of this one */
+	/* a store to the other half ends what was known of the number */
 	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_W, 10, -4, 1), FILL(BPF_DW, 6, -8), USE(6), END());
 	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_B, 10, -7, 1), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* Any bytes of a spilled 0 are 0; if it decides something, so does what made it. */
+/* All bytes of a spilled 0 are 0. If one of them must be precise, so must the number that was spilled. */
 static void test_zero(void **state)
 {
 	for (int s = 0; s < 4; s++)
@@ -89,7 +89,7 @@ static void test_zero(void **state)
 	flags = 0;
 }
 
-/* Somewhere in the slot a 0 is written: of a spilled 0 it stays one, of another number it doesn't. */
+/* A store of 0 to an unknown byte of a slot: a spilled 0 stays 0, another number becomes unknown. */
 static void test_zero_somewhere(void **state)
 {
 	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
@@ -102,7 +102,7 @@ static void test_zero_somewhere(void **state)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* A spilled number is a copy; unless it was cut on its way. */
+/* A number that was spilled and filled is a copy, unless it was truncated on the way. */
 static void test_copies_in_stack(void **state)
 {
 	good(ANY(), SPILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_DW, 6, -8), USE(6), END());
@@ -117,26 +117,26 @@ static void test_copies_in_stack(void **state)
 	     END());
 }
 
-/* r6 is r0 and a constant: what a branch says of one it says of the other. */
+/* r6 is r0 plus a constant: what a branch tells of one register holds for the other. */
 static void test_constant_more(void **state)
 {
 	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 60, 4), USE(6), END());
 	good(ANY(), MOV(6, 0), ADD(0, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
-	/* the other way round: r0 is so much less, and may be below 0 */
+	/* the other way round: r0 is r6 minus the constant, and may be below 0 */
 	good(ANY(), MOV(6, 0), ADD(6, 440), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5), BPF_JMP_IMM(BPF_JLT, 6, 2, 4), USE(0),
 	     END());
-	/* by way of the stack */
+	/* through the stack */
 	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6),
 	     END());
-	/* two that are each a constant more */
+	/* two registers that differ from r0 by constants */
 	good(ANY(), MOV(6, 0), MOV(7, 0), ADD(6, 4), ADD(7, 8), BPF_JMP_IMM(BPF_JGT, 7, 63, 5), BPF_JMP_IMM(BPF_JLT,
 	     7, 8, 4), USE(6), END());
 }
 
-/* 32 bits of a sum aren't the sum; and what isn't kept isn't propagated. */
+/* A 32-bit sum isn't linked to the 64-bit operand; nor is a number after an operation that keeps no link. */
 static void test_no_link(void **state)
 {
 	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), BPF_ALU64_IMM(BPF_LSH,
@@ -145,14 +145,14 @@ static void test_no_link(void **state)
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), MOV32(6, 6), BPF_JMP_IMM(BPF_JGT, 6, 59, 5),
 	     BPF_JMP_IMM(BPF_JLT, 6, 4, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), MOV32(6, 0), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
-	/* subtracted, twice, or by itself */
+	/* a register that is added to itself */
 	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_ALU64_REG(BPF_ADD, 6, 6), BPF_JMP_IMM(BPF_JGT, 0, 30, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), MOV(7, 0), BPF_JMP_IMM(BPF_JNE, 0, 33, 5), BPF_ALU64_REG(BPF_ADD, 6, 6), USE(6), END());
-	/* the carry out of the upper bits: r6 may be as small as r0 is large */
+	/* the sum may wrap: r6 may be small although r0 is large */
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4), USE(6), END());
 }
 
-/* Linked alike on both ways, but by another constant. */
+/* Linked on both paths, but with different constants. */
 static void test_links_on_other_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -170,7 +170,7 @@ static void test_links_on_other_way(void **state)
 
 /* ---- loops ------------------------------------------------------------------------------------ */
 
-/* Of a loop only a slot of the stack changes from turn to turn. */
+/* Only a slot of the stack changes from one iteration of the loop to the next. */
 static void test_count_in_stack(void **state)
 {
 	good(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
@@ -182,7 +182,7 @@ static void test_count_in_stack(void **state)
 	    END());
 }
 
-/* Its first instruction isn't where it is entered. */
+/* A loop that isn't entered at its first instruction. */
 static void test_loop_entered_in_the_middle(void **state)
 {
 	good(SET(0, 0), BPF_JMP_A(1), ADD(0, 1), BPF_JMP_IMM(BPF_JLT, 0, 4, -2), END());
@@ -192,7 +192,7 @@ static void test_loop_entered_in_the_middle(void **state)
 	lacking = 0;
 }
 
-/* A global function that nothing calls isn't looked at. */
+/* A global function that nothing calls isn't verified. */
 static void test_global_function_never_called(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {

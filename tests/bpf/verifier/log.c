@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The log: whatever room it has, the verdict is the same and its last lines are there. */
+/* The log: however little room it has, the verdict is the same, and the last lines are in the log. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level,
 	return err;
 }
 
-/* A loop, then r3, which is only there if `good`. */
+/* A loop; then r0 = 0 if `good`, else r0 = r3, which is uninitialized. */
 static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 {
 	const struct bpf_insn insns[] = {
@@ -38,7 +38,7 @@ static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 	return verdict_of(insns, sizeof insns / sizeof *insns, level, log);
 }
 
-/* Every size, to where all of it has room; the end of the largest is the end of all others. */
+/* Logs of many sizes, up to one that has room for everything. Each is the end of the whole log. */
 static void test_verdict_with_little_room(void **state)
 {
 	static char all[4 << 20], some[1 << 16];
@@ -79,8 +79,8 @@ static void test_only_of_a_refusal(void **state)
 	assert_non_null(strstr(text, "R3 !read_ok\n"));
 }
 
-/* r6 is at least 25 with its sign, its low half is 0, and it is at most 32: no number is all that. Why
- * r6 isn't known to be 0 where it is added is part of the log of that path, which is the one that waited. */
+/* No number is signed at least 25, unsigned at most 32, and has 0 as its low half. The verifier reports that
+ * (REG INVARIANTS VIOLATION). The report belongs to the log of its path, which waited while another was walked. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {
@@ -98,7 +98,7 @@ static void test_of_a_path_that_cannot_be_taken(void **state)
 	assert_non_null(strstr(text, "REG INVARIANTS VIOLATION (true_reg1)"));
 }
 
-/* What is kept is the end of what was written, from a line's beginning where lines fit. */
+/* The buffer keeps the end of the text, from the beginning of a line if lines fit. */
 static void test_tail(void **state)
 {
 	char all[4096], buf[64];
@@ -117,7 +117,7 @@ static void test_tail(void **state)
 			if (size > 32 && t.gone)
 				assert_int_equal(all[t.gone - 1], '\n');
 			if (i % 7 == 3) {
-				/* back, perhaps to where nothing is left of */
+				/* go back, perhaps to a position that isn't in the buffer any more */
 				pb_bpf_text_back(&whole, at);
 				pb_bpf_text_back(&t, at);
 				assert_int_equal(pb_bpf_text_at(&t), at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops that end by a bound of their own: may_goto, and iterators of numbers. What is
- * accepted runs on both engines; what might not end, or forgets its iterator, is refused.
+ * Loops that end by a bound of their own: may_goto, and numeric iterators. Accepted programs
+ * run on all engines. Programs that might not end, or leak their iterator, are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void refused(const char *source, const char *why)
 		fail_msg("\"%s\" isn't in\n%s", why, text + (strlen(text) > 1500 ? strlen(text) - 1500 : 0));
 }
 
-/* Of the iterator at fp - off. */
+/* Calls for the iterator at fp - off. */
 #define AT(off)		"r1 = r10; r1 += -" #off "; "
 #define NEW(off, from, to) AT(off) "r2 = " #from "; r3 = " #to "; call kernel-function#1\n"
 #define NEXT(off)	AT(off) "call kernel-function#2\n"
@@ -79,10 +79,10 @@ static void test_frame_of_512(void **state)
 	      "end: r0 = *(u64 *)(r10 -512); r3 = *(u64 *)(r10 -8); r0 += r3; r0 += r2; exit", 20);
 }
 
-/* The counter lies between the frames. */
+/* The counter of may_goto lies between the frames of caller and callee. */
 static void test_frames_and_counters(void **state)
 {
-	/* 0, which the verifier doesn't know */
+	/* r9 is 0, but the verifier doesn't know that */
 	gives("r9 = *(u32 *)(r1 +16); r6 = r9; r1 = 11; *(u64 *)(r10 -8) = r1; *(u64 *)(r10 -24) = r1\n"
 	      "again: may_goto end\n"
 	      "r1 = r9; call sub; r6 += r0; r1 = *(u64 *)(r10 -8); r6 += r1; r1 = *(u64 *)(r10 -24); r6 += r1\n"
@@ -94,7 +94,7 @@ static void test_frames_and_counters(void **state)
 	      "out: r1 = *(u64 *)(r10 -8); r2 = *(u64 *)(r10 -56); r0 += r1; r0 += r2; exit", 1028);
 }
 
-/* What the loop has left in a register isn't what it began with. */
+/* After the loop a register doesn't have the value any more with which the loop began. */
 static void test_may_goto_turns_count(void **state)
 {
 	refused("r6 = 0\n"
@@ -115,7 +115,7 @@ static void test_endless(void **state)
 		"again: may_goto end\n"
 		"inner: goto inner\n"
 		"end: exit", "infinite loop detected");
-	/* each call of sub has a budget of its own, which the loop around it renews */
+	/* each call of sub has a counter of its own, so the loop around it never runs out */
 	refused("again: call sub\n"
 		"if r0 != 0 goto again\n"
 		"exit\n"
@@ -130,8 +130,8 @@ static void test_endless(void **state)
 	      "end: exit", 9);
 }
 
-/* In each turn registers are what they were; what was spilled isn't, although nothing has
- * read it precisely yet when the second turn begins. */
+/* Registers are the same in each iteration. The spilled number isn't, although nothing has needed
+ * its precise value yet when the second iteration begins. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"
@@ -166,7 +166,7 @@ static void test_numbers(void **state)
 	gives(SUM(0x80000000, 0x7fffffff), 0);
 }
 
-/* What `new` returns. */
+/* What bpf_iter_num_new returns. */
 #define NEW_ONLY(from, to) NEW(8, from, to) "r6 = r0\n" DESTROY(8) "r0 = r6; exit"
 
 static void test_new(void **state)
@@ -231,7 +231,7 @@ static void test_states(void **state)
 	refused(AT(8) "r2 = r10; r3 = 1; call kernel-function#1\nr0 = 0; exit", "R2 is not a scalar");
 	refused("call kernel-function#9\nr0 = 0; exit", "calling kernel function is not allowed");
 	refused("call kernel-function#0\nr0 = 0; exit", "invalid kernel function call not eliminated");
-	/* if the branch isn't taken it is accepted */
+	/* a call that is never reached is accepted */
 	gives("r0 = 3; if r0 == 3 goto out; call kernel-function#0\nout: exit", 3);
 }
 
@@ -246,7 +246,7 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* Each iterator is made anew in a turn of the other one's. */
+/* Each of two iterators is created anew in iterations of the other. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -257,7 +257,7 @@ static void test_iterators_that_renew_each_other(void **state)
 		"other: " NEXT(16) "if r0 == 0 goto out\n"
 		DESTROY(8) NEW(8, 0, 9) "goto again\n"
 		"out: " DESTROY(8) DESTROY(16) "r0 = 0; exit", "");
-	/* one alone does end */
+	/* if only one is created anew, the loop ends */
 	gives(NEW(8, 0, 9) NEW(16, 0, 9)
 	      "again: " NEXT(8) "if r0 == 0 goto out\n"
 	      DESTROY(16) NEW(16, 0, 9) "goto again\n"
@@ -271,7 +271,7 @@ static void test_loop_around_iterator(void **state)
 		"turn: " NEXT(8) "if r0 == 0 goto out\n"
 		"r6 += 1; goto turn\n"
 		"out: " DESTROY(8) "goto again", "");
-	/* only one turn, and again: a path without a turn doesn't come back */
+	/* one iteration each, and again: a path without an iteration leaves the loop */
 	refused("again: " NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out\n"
 		DESTROY(8) "goto again\n"
 		"out: " DESTROY(8) "r0 = 0; exit", "");
@@ -293,7 +293,7 @@ static void test_drained(void **state)
 
 #define WAY(k)	"call bpf_get_prandom_u32#7; if r0 == 0 goto way" #k "; r7 += 1 ; r7 *= 2\nway" #k ": "
 
-/* A turn has thousands of ends, more than are noted; where r6 comes from matters in each. */
+/* An iteration ends in thousands of states, more than are kept; each needs the origin of r6 precise. */
 static void many_ends(const char *last, bool good)
 {
 	char source[4000];
@@ -318,18 +318,18 @@ static void many_ends(const char *last, bool good)
 static void test_many_ends(void **state)
 {
 	many_ends("r6 += 0", true);
-	/* one of them leaves something else */
+	/* one of the states has another r8 */
 	many_ends("if r7 != 0 goto same; r8 = 1000\nsame: r6 += 0", false);
 	many_ends("if r7 != 16382 goto same; r8 = 1000\nsame: r6 += 0", false);
 }
 
-/* ---- frames with slots that aren't counted ----------------------------------------------------------- */
+/* ---- stack slots that aren't counted ------------------------------------------------------------------- */
 
 #define DEEP(sub) \
 	"r1 = 42; *(u64 *)(r10 -512) = r1; call sub; r1 = *(u64 *)(r10 -512); r0 += r1; exit\n" \
 	"sub: " sub
 
-/* The helper leaves r1 alone where the kernel writes it in place; its slot isn't counted then. */
+/* The kernel inlines the helper (bpf_fastcall), which keeps r1. A slot that only saves r1 isn't counted then. */
 static void test_saved_around_fast_calls(void **state)
 {
 	gives(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
@@ -339,14 +339,14 @@ static void test_saved_around_fast_calls(void **state)
 	/* not the same register */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r2 = *(u64 *)(r10 -8); r0 = r2; exit"), "combined stack size of 2 calls is 528. Too large");
-	/* something else looks at the slot */
+	/* another instruction reads the slot */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; r1 = *(u64 *)(r10 -8); r0 = r1; exit"),
 		"combined stack size of 2 calls is 528. Too large");
-	/* not such a helper */
+	/* not a bpf_fastcall helper */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_prandom_u32#7\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), "combined stack size of 2 calls is 528. Too large");
-	/* a jump comes between */
+	/* a jump leads between the store and the call */
 	refused(DEEP("if r1 == 7 goto in; *(u64 *)(r10 -8) = r1\n"
 		     "in: call bpf_get_smp_processor_id#8\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), "combined stack size of 2 calls is 528. Too large");

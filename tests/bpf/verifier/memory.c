@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How much memory a program can make the verifier, and what comes after it, take: each
- * kind of program is made as bad as the limits on instructions and branches let it be,
- * and goes through verifying, resolving and compiling in a process of its own, whose
- * largest resident size counts, and gets the verdict that it should.
+ * How much memory a program can make the verifier, the resolver and the JIT use. Each kind
+ * of program is as bad as the limits on instructions and branches allow. It is verified,
+ * resolved and compiled in a process of its own, whose peak resident size is limited. The
+ * verdict must be the expected one.
  *
- *	memory [KIND...]	names of kinds; MEMORY=1: shows what each took
+ *	memory [KIND...]	names of kinds; MEMORY=1 shows how much each used
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void put(struct bpf_insn i)
 		put(list[k]); \
 } while (0)
 
-/* An unknown number is in r6. */
+/* Puts an unknown number into r6. */
 static void unknown(void)
 {
 	PUT(CALL(get_prandom_u32), MOV(6, 0));
@@ -59,7 +59,7 @@ static void fill_stack(int32_t first)
 		PUT(STORE(-8 * s, first + s));
 }
 
-/* Every slot's value decides what is safe. */
+/* Makes an access depend on the value of each slot. */
 static void use_stack(void)
 {
 	for (int s = 1; s <= 64; s++)
@@ -67,7 +67,7 @@ static void use_stack(void)
 		    BPF_LDX_MEM(BPF_B, 3, 2, 0));
 }
 
-/* Calls of calls: body is what the eighth function does; each has `slots` in its stack. */
+/* Eight nested calls of functions with `slots` stack slots each. The eighth function runs `body`. */
 static void deep(void (*body)(void), int slots)
 {
 	for (int n = 0; n < 8; n++) {
@@ -87,7 +87,7 @@ static void deep(void (*body)(void), int slots)
 
 /* ---- kinds ------------------------------------------------------------------------------- */
 
-/* At each of many branches something else is stored. */
+/* Each of many branches stores a number on one of its paths only. */
 static void many_branches(void)
 {
 	for (int n = 0; n < 62; n++)
@@ -108,7 +108,7 @@ static void deep_branches(void)
 	deep(many_branches, 64);
 }
 
-/* One way, as many states as can be: two jumps and eight instructions each. */
+/* One path with as many states as possible: one for each eight instructions with two jumps. */
 static void long_way(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
@@ -137,7 +137,7 @@ static void deep_way(void)
 	deep(long_way_in, 8);
 }
 
-/* As many branches wait as may. */
+/* As many branches as allowed wait to be walked. */
 static void wait_body(void)
 {
 	uint32_t n;
@@ -164,8 +164,8 @@ static void deep_waiting(void)
 	deep(wait_body, 64);
 }
 
-/* Packet pointers, each slot another one: the range of all is learned at each of 8,100 comparisons
- * that wait. This is the one kind that is refused for its memory; the kernel gives up with E2BIG. */
+/* Each slot has a different packet pointer. Each of 8,100 comparisons, which all wait to be walked, updates
+ * the range of all pointers. Only this kind is refused for its memory; the kernel gives up with E2BIG. */
 static void packets(void)
 {
 	PUT(BPF_LDX_MEM(BPF_W, 7, 1, 76), BPF_LDX_MEM(BPF_W, 8, 1, 80));
@@ -178,7 +178,7 @@ static void packets(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* Each access to the stack is noted for the walk back. */
+/* Each access to the stack is recorded for backtracking. */
 static void noted(void)
 {
 	unknown();
@@ -207,7 +207,7 @@ static void loop(void)
 	    BPF_JMP_IMM(BPF_JLT, 7, 120000, -8), SET(0, 0), EXIT());
 }
 
-/* Callbacks, each turn another one. */
+/* A callback whose iterations all differ. */
 static void callbacks(void)
 {
 	subprogs[nr_subprogs++] = 0;
@@ -231,7 +231,7 @@ static void callbacks(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* Nothing but size: all of it is compiled, too. */
+/* A program that is only large. All of it is compiled, too. */
 static void size(void)
 {
 	unknown();
@@ -240,7 +240,7 @@ static void size(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* Instructions that become several. */
+/* Each instruction is compiled to several. */
 static void size_of_calls(void)
 {
 	while (nr < MOST_INSNS - 2)
@@ -271,7 +271,7 @@ static const struct kind {
 	{ "size-of-calls", size_of_calls, BPF_PROG_TYPE_SOCKET_FILTER, 0 },
 };
 
-/* ---- one of them ---------------------------------------------------------------------------- */
+/* ---- one kind -------------------------------------------------------------------------------- */
 
 static size_t taken, most_taken;
 
@@ -292,7 +292,7 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
-/* In a child: 0, or a message. */
+/* Runs in a child process. Returns 0, or 1 with a message. */
 static int go(const struct kind *k)
 {
 	static char text[4096];

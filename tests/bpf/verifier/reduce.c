@@ -17,7 +17,7 @@ static bool is_wide(const struct bpf_insn *i)
 	return i->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
 
-/* Where an instruction goes besides the next; -1: nowhere. */
+/* The target of a jump, a call or a function's address; -1: the instruction has none. */
 static int target(const struct gen_program *p, int at)
 {
 	const struct bpf_insn *i = &p->insns[at];
@@ -31,7 +31,7 @@ static int target(const struct gen_program *p, int at)
 	return -1;
 }
 
-/* Without the instructions that do nothing; only: without this one, -1: all. */
+/* Removes the no-op at `only`, or all no-ops if `only` is -1. */
 static void close_up(struct gen_program *p, int only)
 {
 	int places[GEN_MOST + 1], nr = 0;
@@ -86,7 +86,7 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 		}
 		p->insns[i] = was[0];
 		p->insns[i + 1] = was[1];
-		/* or always taken */
+		/* or take the branch always */
 		if (target(p, i) >= 0 && BPF_OP(was[0].code) != BPF_CALL && BPF_OP(was[0].code) != BPF_JA && !is_wide(&was[0])) {
 			p->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA, .off = was[0].off };
 			if (shows(p, arg)) {
@@ -99,7 +99,7 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 	return some;
 }
 
-/* Those that do nothing, one by one: where states are kept depends on how many there are. */
+/* Removes no-ops one by one: where the verifier keeps states depends on their number. */
 static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	for (int i = p->nr - 1; i >= 0; i--) {
@@ -113,7 +113,7 @@ static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 	}
 }
 
-/* A subprogram that is not called is no function any more. */
+/* Drops the list of functions, if the program still shows it without. */
 static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;
@@ -123,7 +123,7 @@ static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 		*p = q;
 }
 
-/* What comes behind the last exit that is needed. */
+/* Cuts off the end, after the last instruction that is needed. */
 static void cut_end(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;

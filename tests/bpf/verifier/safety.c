@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier accepts is safe: random programs are verified, resolved and run,
- * on an interpreter that checks each access (watch.c), and for real on both engines
- * with untouchable pages around all that they are given. All must give the same.
+ * Checks that accepted programs are safe. Random programs are verified, resolved and run: on
+ * an interpreter that checks each access (watch.c), and on both engines with inaccessible
+ * pages around all memory that the programs get. All results must be the same.
  *
  *   safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
  *
- * A number that a program makes of addresses is another one in each run. So the
- * checking interpreter runs twice, with other addresses; only where both agree the
- * others have to; nor are results compared of memory that was not written. Without CAP_PERFMON no address may show, and both have to agree.
+ * A number that a program computes from addresses differs between runs. So the checking
+ * interpreter runs twice, at different addresses. Only if both results agree must those of
+ * the engines agree, too. Results that depend on unwritten memory aren't compared. Without
+ * CAP_PERFMON no address may show, so both results must always agree.
  *
  * Exit 1: an access outside, or a difference.
  */
@@ -120,7 +121,7 @@ static void run_once(struct subject *s)
 
 /* ---- programs ------------------------------------------------------------------------------ */
 
-/* Numbers that are the same in each run; and loops that may_goto ends needn't take long. */
+/* Makes helpers return the same in each run, and shortens loops that may_goto ends. */
 static void calm(struct pb_bpf_resolved *r)
 {
 	pb_bpf_fn **calls = (pb_bpf_fn **)r->spec.calls;

@@ -7,7 +7,8 @@
 #include "bpf/verifier/state.h"
 #include "sharper.h"
 
-/* What was found behind an instruction, on all paths together that go on at the next one, or elsewhere. */
+/* What we know of a register after an instruction, on all paths together. There is one hull for paths that
+ * continue at the next instruction, and one for paths that continue elsewhere. */
 struct hull {
 	bool any, number;
 	struct range wide, low;
@@ -17,7 +18,7 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
-/* The same for each visit, in order: in a loop the hull is that of all its turns. */
+/* The same for each single visit, in order. In a loop, a hull includes all iterations. */
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;
@@ -25,7 +26,7 @@ static struct visited {
 	struct hull h[11];
 } visits[MOST_VISITS];
 static uint32_t nr_visits;
-static uint32_t lines_of[GEN_MOST][2];	/* of the log, so far */
+static uint32_t lines_of[GEN_MOST][2];	/* lines of the log so far */
 
 static void widen(struct range *r, const struct range *by)
 {
@@ -42,8 +43,9 @@ static bool is_branch(const struct bpf_insn *i)
 	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
 }
 
-/* What was found before an instruction when it was last looked at; the registers of which a branch, by
- * either way on, told more though it doesn't compare them; and of which a call did, whose callee branched. */
+/* before: registers before the last visit of an instruction. telling: registers that a branch narrows on
+ * either of its paths, although it doesn't compare them. returns: registers that a call narrows, because
+ * its callee branches. */
 static struct reg before[GEN_MOST][11];
 static bool telling[GEN_MOST][2][11], returns[GEN_MOST][11];
 
@@ -104,7 +106,7 @@ static int visit(struct pb_bpf_verify *v, const struct env *env)
 	return 0;
 }
 
-/* "a=b=0x12,c=3": the value of the key, if it is there. */
+/* Finds the value of the key in a text like "a=b=0x12,c=3". Returns false if there is none. */
 static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 {
 	size_t n = strlen(key);
@@ -112,7 +114,7 @@ static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 	for (const char *p = text, *end = text + len; p < end; p++) {
 		if (strncmp(p, key, n) || p[n] != '=' || (p > text && p[-1] != ',' && p[-1] != '='))
 			continue;
-		/* what comes after the last of the names */
+		/* the value comes after the last of several names */
 		for (const char *q = p; q < end && *q != ','; q++)
 			p = *q == '=' ? q + 1 : p;
 		*v = *p == '-' ? (uint64_t)strtoll(p, NULL, 0) : strtoull(p, NULL, 0);
@@ -143,8 +145,8 @@ static bool is_constant(const char *text)
 	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
 }
 
-/* On a path that can't be gone a constant may be another one than ours: Linux goes on with a number that its own
- * bounds exclude. */
+/* Whether the kernel's constant is outside of our bounds. That happens on an impossible path, where Linux continues
+ * with a number that its own bounds exclude. */
 static bool is_outside(const char *text, const struct hull *h)
 {
 	uint64_t v;
@@ -156,7 +158,7 @@ static bool is_outside(const char *text, const struct hull *h)
 	return (int64_t)v < h->wide.smin || (int64_t)v > h->wide.smax || v < h->wide.umin || v > h->wide.umax;
 }
 
-/* Of "R3=scalar(...)": whether the kernel knows less than h says. */
+/* text: what the log has after "R3=". Whether the kernel knows less of a scalar than h says. */
 static bool knows_less(const char *text, const struct hull *h)
 {
 	const char *open = text + strlen("scalar(");
@@ -174,7 +176,7 @@ static bool knows_less(const char *text, const struct hull *h)
 	parse_range(open, len, 32, &r.low);
 	if (off && off < end)
 		r.var = (struct tnum){ strtoull(off + 9, NULL, 0), strtoull(strchr(off, ';') + 1, NULL, 0) };
-	/* it is not always at its sharpest when the log is written */
+	/* the kernel's bounds aren't always at their sharpest when it writes the log */
 	if (r.wide.smin >= INT32_MIN && r.wide.smax <= INT32_MAX) {
 		r.low.smin = r.low.smin > r.wide.smin ? r.low.smin : r.wide.smin;
 		r.low.smax = r.low.smax < r.wide.smax ? r.low.smax : r.wide.smax;
@@ -201,7 +203,7 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
-/* Of the result's low half nothing is known; so what we know more is that the upper one is 0. */
+/* Nothing is known of the result's low half, so what we know more is that the upper half is 0. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
@@ -227,14 +229,14 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 /* ---- what the log shows of registers ---------------------------------------------------- */
 
 /*
- * A line of the log, "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...": the next register it shows
- * from p on, and what of it; NULL: no more. The first p of a line is shown_first's.
+ * Lines of the log are "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...". shown_first() returns
+ * where the registers of a line begin. shown_next() finds the next register from p on, and its text; NULL: no more.
  */
 static const char *shown_first(const char *line, const char *end)
 {
 	const char *semicolon = memchr(line, ';', (size_t)(end - line)), *colon = memchr(line, ':', (size_t)(end - line));
 
-	/* a number's bits have a semicolon as well */
+	/* var_off of a number has a semicolon, too */
 	if (!semicolon || *line == 'f' || (colon && !strncmp(colon, ": R", 3)))
 		return colon;
 	return semicolon;
@@ -259,14 +261,14 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 }
 
 /*
- * A branch narrows the registers that are linked to one of its operands, too, but the log shows only the operands.
- * What it took from a linked one shows where that is read next. So each register has its last shown link, and
- * whether a branch compared another one of that link since.
+ * A branch also changes what is known of registers that are linked to one of its operands, but the log shows only the
+ * operands. For a linked register the change shows where the register is read next. So each register has the link that
+ * the log showed last, and whether a branch has compared another register of this link since.
  */
 static struct link {
 	unsigned long id;
 	bool told;
-} links[11], at_last[11];	/* at_last: before the last instruction that was looked at */
+} links[11], at_last[11];	/* at_last: links before the last instruction of the log */
 
 static unsigned long id_of(const char *text)
 {
@@ -310,7 +312,8 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 
 enum less { NO, HERE, AT_BRANCH };
 
-/* A register that this instruction only reads lost what it lost before. */
+/* Whether the kernel knows less after this line than we do. AT_BRANCH: of a register that the instruction only
+ * reads, so the kernel forgot something at a branch before. */
 static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end, const struct hull *h)
 {
 	enum less less = NO;
@@ -328,13 +331,13 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 	return less;
 }
 
-/* Whether a branch's operand is linked to one that was compared since it was shown. */
+/* Whether an operand of a branch is linked to a register that was compared since the log showed the operand. */
 static bool compares_told(const struct bpf_insn *insn)
 {
 	return is_branch(insn) && (links[insn->dst_reg].told || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].told));
 }
 
-/* The same of the instruction that the kernel refuses: its registers are not shown again. */
+/* The same for the instruction that the kernel refuses: the log doesn't show its registers again. */
 static bool reads_told(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);
@@ -351,7 +354,7 @@ static bool reads_told(const struct bpf_insn *insn)
 	return (reads_dst && at_last[insn->dst_reg].told) || (reads_src && at_last[insn->src_reg].told);
 }
 
-/* What was found at the n-th visit of that way on; NULL: there was none. */
+/* What we know after the n-th visit of an instruction that continued at `arm`; NULL: there was none. */
 static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 {
 	for (uint32_t i = 0; i < nr_visits; i++)
@@ -360,7 +363,7 @@ static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 	return NULL;
 }
 
-/* The same as look_at(), turn by turn of a loop. */
+/* Like look_at(), but compares each iteration of a loop by itself. */
 static void look_at_turn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 			 char *out, size_t size)
 {
@@ -374,7 +377,7 @@ static void look_at_turn(const struct pb_bpf_verify *v, unsigned long at, unsign
 		name_insn(v, (uint32_t)at, out, size);
 }
 
-/* After `at` the kernel goes on at `to`. */
+/* Compares what a line of the log shows: after instruction `at` the kernel continues at `to`. */
 static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		    char *out, size_t size)
 {
@@ -404,17 +407,17 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		     char *out, size_t size);
 
-/* The kernel goes on after a branch that never falls through for us. */
+/* Whether the kernel continues after a branch that never falls through for us. */
 static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
 {
 	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any && hulls[branch][1][10].any;
 }
 
-/* The last instruction of the log. */
+/* Passes each line of the log to `look`. Returns the last instruction of the log. */
 static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, look_fn *look, char *out, size_t size)
 {
 	unsigned long last = 0;
-	bool straight = false;	/* the line before is of the instruction that ran before */
+	bool straight = false;	/* the previous line is of the previous instruction */
 
 	for (const char *line = log, *end; *line; line = *end ? end + 1 : end) {
 		char *rest;
@@ -426,7 +429,7 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
-		/* what follows an instruction's line that other text came into: the state before the next one */
+		/* the state after an instruction, on a line of its own: other text came in between */
 		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
 			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)

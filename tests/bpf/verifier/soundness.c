@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier deduces of scalars is true: whatever values operands have of those
- * that their descriptions allow, the result is one that its description allows, a
- * comparison goes no way that was ruled out, and what the way says holds of both.
+ * Checks that what the verifier deduces about scalars is true. For all values of operands
+ * that their descriptions allow, the description of the result must allow the result, a
+ * comparison must not go to a path that was ruled out, and what is learned on its path must
+ * hold for both operands.
  *
- * Tried with all numbers of four bits (bits alone), with all pairs of descriptions of
- * one or two numbers at the edges of 8, 16, 32 and 64 bits, and with random ones around
- * random numbers. SEED and ROUNDS (of the environment) are the last one's.
+ * Tried with all numbers of four bits (known bits only), with all pairs of descriptions of
+ * one or two numbers at the edges of 8, 16, 32 and 64 bits, and with random descriptions
+ * around random numbers. The random test reads SEED and ROUNDS from the environment.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +63,7 @@ static uint64_t next(void)
 	return seed;
 }
 
-/* The least description of both numbers. */
+/* The narrowest description that allows both numbers. */
 static void describe(struct reg *r, uint64_t v, uint64_t w)
 {
 	int64_t s = (int64_t)v, t = (int64_t)w;
@@ -75,7 +76,7 @@ static void describe(struct reg *r, uint64_t v, uint64_t w)
 	r->low = (struct range){ ls < lt ? ls : lt, ls < lt ? lt : ls, lu < lw ? lu : lw, lu < lw ? lw : lu };
 }
 
-/* ---- what the operations do, and what is recorded of them -------------------------------------- */
+/* ---- what operations do, and what the verifier deduces from them -------------------------------- */
 
 static const uint8_t alu_ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_AND, BPF_OR, BPF_XOR, BPF_LSH, BPF_RSH, BPF_ARSH };
 static const uint8_t jump_ops[] = { BPF_JEQ, BPF_JNE, BPF_JSET, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE, BPF_JSGT,
@@ -205,13 +206,13 @@ static void try_one(const struct reg *a, uint64_t x)
 			out = *a;
 			pbv_compare_learn(&out, &out, jump_ops[i], is, bits);
 			expect(has(&out, x), "with itself", jump_ops[i], bits, a, a, &out, x, x);
-			/* descriptions of two registers: what is said of them needn't know that they are one */
+			/* the descriptions are of two registers; the decision needn't know that these are equal */
 			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a, a, x, x);
 		}
 	}
 }
 
-/* ---- bits: all of four ------------------------------------------------------------------------ */
+/* ---- known bits: all numbers of four bits ------------------------------------------------------ */
 
 static bool bits_have(struct tnum t, uint64_t v)
 {
@@ -289,9 +290,9 @@ static void test_edges(void **state)
 		}
 }
 
-/* ---- random ones ------------------------------------------------------------------------------------ */
+/* ---- random descriptions ----------------------------------------------------------------------------- */
 
-/* Of few bits, or near an edge, or anything. */
+/* A number of few bits, or near an edge, or any number. */
 static uint64_t number(void)
 {
 	uint64_t v = next();
@@ -342,7 +343,7 @@ static void bounds(struct range *r, uint64_t v, int bits)
 
 #define MEMBERS	6
 
-/* A description, and some numbers that it allows. */
+/* Makes a random description and some numbers that it allows. Returns how many. */
 static size_t around(struct reg *r, uint64_t *members)
 {
 	uint64_t v = number(), m = mask();
@@ -383,7 +384,7 @@ static void test_random(void **state)
 		size_t nx = around(&a, x), ny = around(&b, y), nr = 0;
 		struct pair p[MEMBERS * MEMBERS];
 
-		/* shifts are by known numbers */
+		/* for shifts, which need a known amount */
 		if (!(next() % 4)) {
 			describe(&b, next() % 70, 0);
 			y[0] = b.wide.umax;
@@ -400,7 +401,7 @@ static void test_random(void **state)
 	print_message("%lu checks\n", checks);
 }
 
-/* ---- and sharp ------------------------------------------------------------------------------------------ */
+/* ---- deductions are also sharp --------------------------------------------------------------------------- */
 
 static void up_to(struct reg *r, uint64_t max)
 {
@@ -416,7 +417,7 @@ static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }
 
-/* A histogram's slot: shift amounts are put together by |=. */
+/* As in computing a histogram's slot, which combines shift amounts by |=. */
 static void test_unknown_operands(void **state)
 {
 	struct reg a, b;
@@ -470,7 +471,7 @@ static void test_halves(void **state)
 {
 	struct reg a, b;
 
-	/* a comparison of the low half of what 32 bits can hold */
+	/* a 32-bit comparison of a number that fits into 32 bits */
 	scalar(&a);
 	a.wide.smin = -100;
 	a.wide.smax = 1000;
@@ -488,7 +489,7 @@ static void test_halves(void **state)
 	pbv_reg_sync(&a);
 	assert_int_equal(a.wide.smin, 0);
 	assert_int_equal(a.wide.umax, 7);
-	/* sign extension of what lies in one half of a byte */
+	/* sign extension of a byte whose sign bit is known */
 	up_to(&a, 0xff);
 	a.wide.umin = 0xf0;
 	pbv_reg_sync(&a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the kernel's verdicts mean: ask_answer. The last tests ask it, and are skipped without root. */
+/* Tests ask_answer(): what a verdict of the kernel means. The last tests ask the kernel, and are skipped
+ * without root. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 #include "ask.h"
 
 #define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
-/* As programs are asked about */
+/* With the log level that ask_verdict() uses */
 #define MORE_STATS "verification time 2435714 usec\nstack depth 16+64\n" STATS
 
 static void test_answers(void **state)
@@ -51,7 +52,7 @@ static void test_answers(void **state)
 	}
 }
 
-/* A loop with may_goto around bpf_loop, which Linux 6.18 walks for minutes: it gets no more than ask_seconds. */
+/* A loop with may_goto around bpf_loop, which Linux 6.18 walks for minutes. It must stop after ask_seconds. */
 static void test_limit(void **state)
 {
 	static struct gen_program p;
@@ -63,11 +64,11 @@ static void test_limit(void **state)
 	ask_seconds = 1;
 	err = ask_verdict(&p, 0);
 	if (err != -EAGAIN)
-		skip();		/* another kernel, which knows at once */
+		skip();		/* another kernel, which decides at once */
 	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
 }
 
-/* And with the words of the kernel that is there: a program that is too large for it. */
+/* A program that is too large for the running kernel, with the words of that kernel. */
 static void test_too_large(void **state)
 {
 	static struct gen_program p;

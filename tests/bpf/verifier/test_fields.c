@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Every access to a field of a context that may be made: what is read, and what is there
- * after a write, on all engines and in the kernel.
+ * Makes each allowed access to a field of a context, on all engines and in the kernel, and
+ * compares what is read, and what the field holds after a write.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,9 +25,9 @@ static uint8_t width_code(int size)
 	return size == 1 ? BPF_B : size == 2 ? BPF_H : size == 4 ? BPF_W : BPF_DW;
 }
 
-enum how { PLAIN, CONSTANT, SIGNED };	/* the store is of a constant; the load extends the sign */
+enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: stores a constant; SIGNED: loads with sign extension */
 
-/* r0 = both halves of what is at off, after the store, if there is one. */
+/* Stores to off, if there is something to store. Then r0 = a hash of both halves of what is at off. */
 static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
 {
 	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;
@@ -48,7 +48,7 @@ static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 2, .imm = 32 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MUL | BPF_K, .dst_reg = 2, .imm = 31 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_ADD | BPF_X, .dst_reg = 0, .src_reg = 2 };
-	/* verdicts of filters are small numbers */
+	/* the result of a program has 32 bits, so both halves are hashed */
 	*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
 	return (uint32_t)(i - insns);
 }
@@ -103,7 +103,7 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	struct own_prog p;
 	int fd, differ = 0;
 
-	/* the range of verdicts is checked for these */
+	/* the verifier checks the range of these programs' results */
 	if (t->type == BPF_PROG_TYPE_CGROUP_SKB) {
 		insns[nr - 1] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_AND | BPF_K, .imm = 1 };
 		insns[nr++] = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
@@ -130,7 +130,7 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	return differ;
 }
 
-/* Addresses differ; what has no equal here is looked at elsewhere. */
+/* Only scalars can be compared: addresses differ. */
 static bool has_a_value(const struct pb_bpf_type *t, int off, int size, bool write)
 {
 	struct pb_bpf_ctx_access a;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which instruction sharper_at blames for a laxer verdict, by logs of Linux 6.18.
+ * Which instruction sharper_at() blames for a laxer verdict, by logs of Linux 6.18.
  *
- * w1 >= 23 and r5 < 3, where r1 is r5 - 1: r1 is all ones. Linux forgets what it knew of r1 when r5, to which r1 is
- * linked, is compared; but its log shows r1 only where r1 is read next.
+ * In the program r1 is r5 - 1, w1 >= 23 and r5 < 3, so r1 is all ones. When r5 is compared, to which r1 is linked,
+ * Linux forgets what it knew of r1. But its log shows r1 only where r1 is read next.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void test_linked_register(void **state)
 	       FROM("id=1-1," KNOWN) BRANCH COPY END, "a branch");
 }
 
-/* No branch compared anything of that link: then the copy itself is what is left. */
+/* No branch compared a register of that link, so the copy itself is blamed. */
 static void test_other_register(void **state)
 {
 	blames(BEGIN "3: (07) r1 += -1                      ; R1=scalar(smin=-1,smax=0xfffffffe)\n"
@@ -69,7 +69,7 @@ static void test_other_register(void **state)
 	       FROM("id=3," KNOWN) BRANCH COPY END, "rN = rN");
 }
 
-/* What was lost before the branch is blamed on what lost it. */
+/* If something was forgotten before the branch, the instruction that forgot it is blamed. */
 static void test_lost_before(void **state)
 {
 	blames(BEGIN "3: (07) r1 += -1                      ; R1=scalar(id=1-1)\n"

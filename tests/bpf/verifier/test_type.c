@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Contexts against the kernel: for every type, offset and size, read and written, a
- * small program is loaded and the verdict compared with ours.
+ * Compares the rules for contexts with the kernel's. For every type, offset and size, a small
+ * program that reads or writes there is loaded, and the verdict is compared with ours.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,8 +36,8 @@ static int verdict(uint32_t type, uint32_t attach_type, int off, int size, bool 
 }
 
 /*
- * The kernel compares a signed offset with a size there, so that it lets tracepoints
- * read before their record. Ours are stricter in this, and nowhere else.
+ * For tracepoints the kernel compares a signed offset with a size, so it lets programs read
+ * before the record. We are stricter in this case, and in no other.
  */
 static bool is_stricter(uint32_t type, int off, bool write)
 {
@@ -105,7 +105,7 @@ static void places(void **state)
 	assert_int_equal(a.at, offsetof(struct __sk_buff, mark) + 2);
 	assert_int_equal(a.width, 2);
 	assert_int_equal(a.field_size, 4);
-	/* 16 bits are kept */
+	/* fields that keep only 16 bits */
 	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, tc_classid), 4, true, &a), 0);
 	assert_int_equal(a.width, 2);
 	assert_int_equal(a.below, 0);
@@ -115,7 +115,7 @@ static void places(void **state)
 	assert_int_equal(a.kind, PB_BPF_FIELD_SOCK_COMMON);
 }
 
-/* Programs that look a field of a socket up behind a check for NULL. */
+/* The kernel's verdict on a program that reads a field of a socket after a check for NULL. */
 static int sock_verdict(enum pb_bpf_sock_kind kind, int off, int size)
 {
 	uint32_t call = kind == PB_BPF_SOCK_TCP ? BPF_FUNC_tcp_sock : BPF_FUNC_sk_fullsock;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier says of a few instructions, which may use maps: 0, an array of
- * programs, 1, an array of one value of 32 bytes, 2, a ring buffer, 3, an array like 1
- * of constants. LOUD in the environment shows logs.
+ * The verifier's verdict on a few instructions. They may use four maps: 0 is an array of
+ * programs, 1 an array of one value of 32 bytes, 2 a ring buffer, 3 an array of constants
+ * with the size of map 1. If LOUD is in the environment, logs are printed.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H
@@ -25,7 +25,7 @@
 static char text[1 << 20];
 static uint32_t lacking;	/* capabilities */
 static uint32_t flags;
-static uint64_t walked;		/* back, for precision */
+static uint64_t walked;		/* steps of backtracking, for precision */
 static char values[32];
 
 static inline void *direct(struct pb_bpf_map *map, uint32_t off)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verdicts of random programs: ours and the kernel's. Ours may be stricter; a program
- * that the kernel refuses and we accept is shown.
+ * Compares our verdicts on random programs with the kernel's. Ours may be stricter. A
+ * program that the kernel refuses and we accept is printed.
  *
  *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: without privileges, in a process that has none. The kernel needs to know that
- * it may be asked (unprivileged_bpf_disabled), if that can be taken back.
+ * -u: without privileges, in a process that has none. unprivileged_bpf_disabled is set to 0
+ * meanwhile; if it is 1, it can't be changed, and the kernel isn't asked.
  *
  * Exit 1: a laxer verdict; 77: the kernel can't be asked.
  */
@@ -93,13 +93,13 @@ static bool write_disabled(int value)
 	return !fclose(f);
 }
 
-/* In a child without privileges it returns; else what the child's end was. */
+/* Returns -1 in a child without privileges, and the child's exit status in the parent. */
 static int drop_privileges(void)
 {
 	int before = read_disabled(), status;
 	pid_t child;
 
-	/* 1 can't be taken back */
+	/* a value of 1 can't be changed */
 	if (before != 0 && (before != 2 || !write_disabled(0))) {
 		printf("verdicts: " DISABLED " is %d\n", before);
 		return 77;
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 		said = ask_answer(kernel);
 		us = ask_us(&p, 0);
 		if (said == ASK_HAS_BUG) {
-			kernels++;	/* it says so itself */
+			kernels++;	/* it reports this itself */
 		} else if (said == ASK_GIVES_UP && !us) {
 			gave_up++;
 		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {

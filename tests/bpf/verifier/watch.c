@@ -8,7 +8,7 @@
 #include "watch.h"
 #include "world.h"
 
-#define MAX_STEPS	(1u << 28)	/* bpf_loop may take 8 million turns */
+#define MAX_STEPS	(1u << 28)	/* bpf_loop may make 8 million iterations */
 #define MOST_FRAMES	32
 #define TOKEN		(1ull << 63)
 #define POISON(w)	(0xdead000000000000ull + (w)->layout)
@@ -18,7 +18,7 @@ struct frame {
 	uint32_t size, back;
 	uint64_t saved[4];
 	bool written[512];	/* the byte at fp - 1 - i */
-	bool address[512];	/* it is one of an address that was stored as a whole */
+	bool address[512];	/* that byte is part of an address that was stored as a whole */
 };
 
 struct machine {
@@ -27,8 +27,8 @@ struct machine {
 	int top;
 	uint64_t r[12];
 	uint32_t at, steps;
-	bool strict;		/* what wasn't written mustn't be read */
-	struct area key;	/* of the element that a callback is given */
+	bool strict;		/* unwritten stack must not be read */
+	struct area key;	/* the key of the element that a callback gets */
 };
 
 static char memory[2][16384] __attribute__((aligned(4096)));
@@ -219,7 +219,7 @@ static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 		return false;
 	if (addr % (uint64_t)n)
 		return wrong(m, "an atomic access that isn't aligned");
-	/* some bits of it may be the same in all layouts, but not in a real run */
+	/* some bits of an address may be the same in all layouts, but differ in a real run */
 	m->w->vague |= like_address(m, src);
 	new = old = fetch(addr, n);
 	switch (i->imm & ~BPF_FETCH) {
@@ -278,7 +278,7 @@ static void pop(struct machine *m)
 		m->r[i] = POISON(m->w);
 }
 
-/* A callback: its arguments; what it returns is in r0. */
+/* Runs a callback. Its result is in r0. */
 static bool call_back(struct machine *m, uint64_t func, const uint64_t *args)
 {
 	uint32_t at = m->at;
@@ -298,11 +298,11 @@ static bool loop(struct machine *m)
 {
 	uint64_t nr = (uint32_t)m->r[1], func = m->r[2], arg = m->r[3], n = 0;
 
-	/* there it compares the whole register, too, where the call takes 32 bits of it */
+	/* a loop that Linux inlines compares the whole register, the helper only its low half */
 	m->w->vague |= nr != m->r[1];
 	if (m->r[4] || nr > 8 << 20) {
 		m->r[0] = m->r[4] ? (uint64_t)-22 : (uint64_t)-7;
-		/* where Linux writes the loop in place of the call the upper half of -E2BIG is 0 */
+		/* a loop that Linux inlines returns -E2BIG with an upper half of 0 */
 		m->w->vague |= !m->r[4];
 		return true;
 	}
@@ -385,7 +385,7 @@ static bool check_stack(struct machine *m, uint64_t addr)
 {
 	bool good = true;
 
-	/* what it holds was written by its first function */
+	/* checked like a write: bpf_iter_num_new is the first to write there */
 	return in_stack(m, addr, 8, true, &good) || wrong(m, "an iterator that isn't on the stack");
 }
 
@@ -401,7 +401,7 @@ static bool call(struct machine *m, const struct bpf_insn *i)
 
 	if (BPF_CLASS(from->code) == BPF_LD && r[1] != (uint64_t)world_ctx())
 		return wrong(m, "reads a packet without its context");
-	/* functions of iterators, which lie on the stack */
+	/* functions of iterators get an iterator, which lies on the stack */
 	if (BPF_CLASS(from->code) == BPF_JMP && !helper && !check_stack(m, r[1]))
 		return false;
 	for (int n = 0; h && n < 5; n++)
@@ -420,7 +420,7 @@ static bool call(struct machine *m, const struct bpf_insn *i)
 	return good;
 }
 
-/* Near to something of which the address differs from run to run. */
+/* Whether v is near to an object whose address differs between runs. */
 static bool like_address(const struct machine *m, uint64_t v)
 {
 	const uint64_t near = 1 << 20, places[] = { m->r[10], (uint64_t)world_packet().at, (uint64_t)world_ctx() };
@@ -441,8 +441,8 @@ static bool in_packet(uint64_t v)
 	return p.size && v - (uint64_t)p.at <= p.size + 0xffff;
 }
 
-/* The low half of an address, as a 32-bit move or a sign extension leaves it. Where that is near to 0 it is
- * like any small number. */
+/* Whether v is like the low half of an address, as a 32-bit move or a sign extension leaves it. A low half near 0
+ * doesn't count: it is like any small number. */
 static bool like_half(const struct machine *m, uint64_t v)
 {
 	const uint32_t near = 1 << 20, small = 1 << 24, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
@@ -455,7 +455,7 @@ static bool like_half(const struct machine *m, uint64_t v)
 	return false;
 }
 
-/* A jump by an address goes another way in another run, but for places in the packet. */
+/* A jump that depends on an address may differ in another run, unless it compares places in the packet. */
 static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64_t b)
 {
 	unsigned op = BPF_OP(code);
@@ -468,7 +468,7 @@ static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64
 
 /* ---- the instructions ---------------------------------------------------------------------------------- */
 
-/* Stack that is read as a part of an address holds another number in each run, or half of one. */
+/* Notes addresses that are stored on the stack. A load of only a part of one differs between runs. */
 static void note_stack(struct machine *m, uint64_t addr, int n, bool load, uint64_t v)
 {
 	for (int i = m->top; i >= 0; i--) {
@@ -524,7 +524,7 @@ static bool step_probe(struct machine *m, const struct bpf_insn *i, unsigned op)
 	case PB_BPF_OP_TAIL_CALL:
 		if (!is_map((void *)m->r[2]) || m->r[1] != (uint64_t)world_ctx())
 			return wrong(m, "a tail call of something else");
-		break;	/* nothing is in the map */
+		break;	/* the map is empty */
 	}
 	return true;
 }
@@ -583,7 +583,7 @@ static bool step(struct machine *m, const struct bpf_insn *i, const struct pb_bp
 	}
 }
 
-/* Until the frame `bottom` is left. */
+/* Runs until the frame `bottom` returns. */
 static bool run_from(struct machine *m, uint32_t at, int bottom)
 {
 	const struct pb_bpf_prog_spec *s = &m->w->r->spec;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An interpreter of resolved programs that believes nothing: every byte that they
- * touch, and that helpers touch for them, has to lie in what they were given.
+ * An interpreter of resolved programs that doesn't trust the verifier. Each byte that a
+ * program accesses, or that a helper accesses for it, must lie in memory that the program
+ * was given.
  */
 #ifndef PB_TEST_WATCH_H
 #define PB_TEST_WATCH_H
@@ -14,23 +15,23 @@ struct watch {
 	const struct pb_bpf_verify *v;
 	const struct pb_bpf_resolved *r;
 	struct pb_bpf_run *run;
-	unsigned layout;	/* addresses of the stack, and what lies in it, differ by this */
+	unsigned layout;	/* selects the address of the stack and its first contents */
 	uint32_t most_steps;	/* 0: very many */
-	/* Called before what became of a verified instruction; false: the run ends there, why says why. May be NULL. */
+	/* Called before each verified instruction. If it returns false, the run ends, for the reason in why. May be NULL. */
 	bool (*look)(struct watch *w, const struct machine *m, uint32_t insn);
-	void *looker;		/* look's own */
+	void *looker;		/* for look's own use */
 	/* out */
 	uint64_t r0;
-	bool endless;		/* it took most_steps */
-	bool vague;		/* it read stack that was not written, jumped by an address, or combined memory with one, as the
-				 * privileged may */
+	bool endless;		/* it took more than most_steps */
+	bool vague;		/* the result may differ between runs: a privileged program may read unwritten stack, jump
+				 * by an address, or combine memory with an address */
 	char why[200];
 };
 
-/* false: it touched something else, and why says what. */
+/* Returns false if the program accessed something else; why is the reason. */
 bool watch_run(struct watch *w);
 
-/* For look: the frame that runs, the outermost is 0; a frame's registers (of outer frames r6 ... r10 only). */
+/* For look: the number of the running frame (the outermost is 0); a frame's registers (of outer frames only r6 ... r10). */
 int watch_frame(const struct machine *m);
 uint64_t watch_reg(const struct machine *m, int frame, int reg);
 #endif

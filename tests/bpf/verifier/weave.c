@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What becomes of numbers; and how a program is put together. */
+/* The second generator's instructions on numbers, and how it puts a program together. */
 #include <stddef.h>
 #include <string.h>
 #include "bpf/helper/kfunc.h"
@@ -46,7 +46,7 @@ int64_t weave_imm(struct weave *w)
 	}
 }
 
-/* Any 64 bits: halves at their edges. */
+/* Loads 64 bits, with halves at edges. */
 static void load_wide(struct weave *w, int r)
 {
 	static const uint32_t high[] = { 0, 0, 1, 0xffffffff, 0xffffffff, 0x7fffffff, 0x80000000 };
@@ -55,7 +55,7 @@ static void load_wide(struct weave *w, int r)
 	w->numbers |= 1u << r;
 }
 
-/* The bytes at r + off, of which there are `left`. */
+/* Loads from base + off, where there are `left` bytes. */
 static void load_from(struct weave *w, int r, int base, int off, int left)
 {
 	int s = pick(w, 4), bytes = 1 << s;
@@ -191,7 +191,7 @@ static unsigned jump_class(struct weave *w)
 	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
 }
 
-/* Out, or on; sometimes the other way round: over a jump out. */
+/* Leaves the function if the condition holds; or, sometimes, if it doesn't: the condition skips a jump out. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
 	if (w->stay || chance(w, 60)) {
@@ -219,7 +219,7 @@ static void guard(struct weave *w)
 	}
 }
 
-/* A branch around something; paths meet behind it. */
+/* A branch around some items; paths meet after them. */
 static void around(struct weave *w)
 {
 	int r = weave_number(w), other = weave_number(w), at, jump;
@@ -250,7 +250,7 @@ static void around(struct weave *w)
 	w->depth--;
 }
 
-/* r = one of a few: min(r, k), or k where it is more. */
+/* If r is more than k, replaces it by a constant or by its low bits. */
 static void clamp(struct weave *w, int r)
 {
 	int k = pick(w, 40);
@@ -299,7 +299,7 @@ static void bound_unsigned(struct weave *w, int r)
 	}
 }
 
-/* Bounds by way of a copy, maybe one that is so much more. */
+/* Bounds r through a copy, perhaps through one to which a constant was added. */
 static void bound_copy(struct weave *w, int r)
 {
 	int copy = weave_free(w), by = pick(w, 3) ? (int)weave_imm(w) % 64 : 0;
@@ -382,7 +382,7 @@ void weave_bound(struct weave *w, int r)
 
 /* ---- the stack ------------------------------------------------------------------------------------ */
 
-/* A register that points into the frame, and what it is less than fp. */
+/* A register that points into the frame. *less: how far below fp it points. */
 static int stack_base(struct weave *w, int avoid, int *less)
 {
 	int r = weave_free(w);
@@ -418,7 +418,7 @@ static void spill_fill(struct weave *w)
 	if (chance(w, 40))
 		weave_bound(w, r);
 	if (chance(w, 25) && (w->numbers >> r & 1)) {
-		/* a part is written over */
+		/* a part is overwritten */
 		int s2 = pick(w, 3);
 
 		put(w, BPF_ST | BPF_MEM | sizes[s2], 10, 0, -8 * (slot + 1) + pick(w, 9 - width_of(s2)), weave_imm(w));
@@ -491,7 +491,7 @@ static void call_numbers(struct weave *w)
 	called(w, true);
 }
 
-/* The subprogram is given a slot of this stack. */
+/* Calls a subprogram that gets a slot of this stack. */
 static void call_stack(struct weave *w)
 {
 	int a = weave_number(w), slot = pick(w, SLOTS), to;
@@ -511,7 +511,7 @@ static void call_stack(struct weave *w)
 	w->numbers |= 1u << to;
 }
 
-/* bpf_loop, or a walk over an array, with a slot of this stack. */
+/* Calls bpf_loop or bpf_for_each_map_elem; the callback gets a slot of this stack. */
 static void call_back(struct weave *w)
 {
 	int slot = pick(w, SLOTS), sub = chance(w, 60) ? SUB_LOOP : SUB_EACH, n = weave_number(w), to;
@@ -571,7 +571,7 @@ static void loop(struct weave *w)
 
 /* ---- loops that end by a bound of their own -------------------------------------------------- */
 
-/* Turns of body; what they begin with isn't what they end with. */
+/* The body of a loop. Many registers are forgotten first, as earlier iterations may have changed them. */
 static void turns(struct weave *w, int head, int leave)
 {
 	uint32_t before, slots = w->slots;
@@ -584,7 +584,7 @@ static void turns(struct weave *w, int head, int leave)
 	weave_items(w, 1 + pick(w, 3));
 	w->depth -= 2;
 	if (chance(w, 60) && w->numbers) {
-		/* and one that counts */
+		/* and a number that counts */
 		int r = weave_number(w);
 
 		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0, 1 + pick(w, 3));
@@ -703,7 +703,7 @@ static void end_sub(struct weave *w, int r0_most)
 	put(w, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-/* What a callback, or a subprogram with a slot of its caller's, does with that: pointer in r. */
+/* What a callback or a subprogram does with a slot of its caller's stack, to which r points. */
 static void use_slot(struct weave *w, int r)
 {
 	int to = 4 + pick(w, 2);
@@ -785,7 +785,7 @@ static void begin(struct weave *w)
 	weave_load(w, pick(w, 6));
 }
 
-/* Numbers that were found go to a map, so that differences show. */
+/* Stores numbers in a map, so that differences show. */
 static void give_out(struct weave *w)
 {
 	int at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Accesses that lie at the edge of what the verifier has found out. */
+/* Accesses at the edge of the bounds that the verifier has found. */
 #include <stddef.h>
 #include "weave_priv.h"
 
@@ -17,7 +17,7 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* One of which the verifier knows bounds that are less than `room` apart; made, if there is none. */
+/* Finds a number whose bounds are less than `room` apart, for the verifier; makes one if there is none. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];
@@ -44,7 +44,7 @@ static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 	return false;
 }
 
-/* Where the access begins: mostly the last place, or the first, sometimes one beyond. */
+/* The offset of the access: mostly the last or the first inside of the memory, sometimes one outside. */
 static int edge_of(struct weave *w, const struct mover *m, int from, int to, int bytes)
 {
 	int64_t last = to - bytes - m->most, first = from - m->least;
@@ -63,7 +63,7 @@ static int edge_of(struct weave *w, const struct mover *m, int from, int to, int
 	}
 }
 
-/* The bytes at base + off, and what is there. */
+/* Loads from or stores to base + off. */
 static void touch(struct weave *w, int base, int off, int s)
 {
 	int r;
@@ -83,7 +83,7 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* base += m, in one of the ways. The number may be no more than what it was afterwards. */
+/* base += m, in one of several forms; *shift is added, too. Returns the pointer's register. m may be lost. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {
 	*shift = 0;
@@ -92,7 +92,7 @@ static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 		ADD(base, *shift);
 	}
 	if (chance(w, 15)) {
-		/* down, by the negative */
+		/* by subtracting the negated number */
 		put(w, BPF_ALU64 | BPF_NEG, m->r, 0, 0, 0);
 		put(w, BPF_ALU64 | BPF_SUB | BPF_X, base, m->r, 0, 0);
 		return base;
@@ -106,7 +106,7 @@ static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 	return base;
 }
 
-/* Accesses of base[from ... to). */
+/* Moves base by m and accesses memory at the edges of base[from ... to). */
 static void touch_moved(struct weave *w, int base, struct mover *m, int from, int to)
 {
 	int s = pick(w, 4), shift, at;
@@ -143,7 +143,7 @@ static void edge_direct(struct weave *w)
 	touch_moved(w, base, &m, -off, size - off);
 }
 
-/* A value that is looked up, by a key at a place on the stack. */
+/* At the edge of a map's value, which is looked up with a key on the stack. */
 static void edge_lookup(struct weave *w)
 {
 	struct mover m;
@@ -194,13 +194,13 @@ static void edge_stack(struct weave *w)
 	if (less)
 		ADD(base, -less);
 	touch_moved(w, base, &m, -64 + less, less);
-	/* what lies there now */
+	/* a load of what is there afterwards */
 	to = weave_free(w);
 	put(w, BPF_LDX | BPF_MEM | sizes[pick(w, 4)], to, 10, -8 * (1 + pick(w, SLOTS)), 0);
 	w->numbers |= 1u << to;
 }
 
-/* A pointer into the packet is compared with its end in one of eight ways; true: it was. */
+/* Compares a pointer into the packet with the packet's end, in one of eight forms; leaves if it is outside. */
 static void compare_end(struct weave *w, int p, int end)
 {
 	static const uint8_t inside[] = { BPF_JLE, BPF_JLT }, outside[] = { BPF_JGT, BPF_JGE };
@@ -222,7 +222,7 @@ static void compare_end(struct weave *w, int p, int end)
 	}
 }
 
-/* The packet begins, or ends, elsewhere from now on. */
+/* Calls a helper that moves the beginning or the end of the packet. */
 static void move_packet(struct weave *w)
 {
 	MOV(1, CTX);
@@ -288,7 +288,7 @@ static void edge_packet(struct weave *w)
 	w->locked &= ~(1u << data | 1u << p);
 }
 
-/* r0 is a slice of so many bytes, or NULL: the access, and on. */
+/* r0 is a slice of `size` bytes or NULL. Accesses the slice. may_leave: the function may be left here. */
 static void touch_slice(struct weave *w, int size, struct mover *m, bool may_leave)
 {
 	int s = pick(w, 4), base = m->r == 7 ? 6 : 7;
@@ -302,7 +302,7 @@ static void touch_slice(struct weave *w, int size, struct mover *m, bool may_lea
 		touch_moved(w, base, m, 0, size);
 		return;
 	}
-	/* around it all: base = r0; base += m; access */
+	/* unless r0 is NULL: r1 = r0; r1 += m; access */
 	put(w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3, 0);
 	MOV(1, 0);
 	put(w, BPF_ALU64 | BPF_ADD | BPF_X, 1, m->r, 0, 0);
@@ -324,7 +324,7 @@ static bool mover_in_kept(struct weave *w, struct mover *m, int64_t room)
 	return true;
 }
 
-/* A dynptr of the direct map's value. */
+/* At the edge of a slice of a dynptr, which is of the direct map's value. */
 static void edge_dynptr(struct weave *w)
 {
 	struct mover m;
@@ -365,7 +365,7 @@ static void edge_dynptr(struct weave *w)
 	}
 }
 
-/* A record of a ring buffer; it is given back on all paths. */
+/* At the edge of a ring buffer's record, which is released on all paths. */
 static void edge_record(struct weave *w)
 {
 	struct mover m;
@@ -413,7 +413,7 @@ static void edge_record(struct weave *w)
 	called(w, false);
 }
 
-/* A helper gets the number of bytes. */
+/* Passes a number to a helper as a size. */
 static void edge_size(struct weave *w)
 {
 	bool skb = w->type == BPF_PROG_TYPE_SCHED_CLS || w->type == BPF_PROG_TYPE_SOCKET_FILTER;
@@ -449,7 +449,7 @@ static void edge_size(struct weave *w)
 	called(w, true);
 }
 
-/* A key, or a value, at a place that a number decides. */
+/* Passes a key at an offset that depends on a number. */
 static void edge_key(struct weave *w)
 {
 	struct mover m;

@@ -5,9 +5,9 @@
 #include "bpf/core/opcodes.h"
 #include "weave.h"
 
-#define VALUE	8		/* register: the direct map's value, all the time */
-#define CTX	9		/* the context, up to the end of the program's body */
-#define SLOTS	8		/* eight bytes each, from fp - 8 down: numbers */
+#define VALUE	8		/* register that always points to the direct map's value */
+#define CTX	9		/* register with the context, up to the end of the program's body */
+#define SLOTS	8		/* of eight bytes each, from fp - 8 down, for numbers */
 #define DYNPTR	(-80)		/* where on the stack these lie */
 #define KEY	(-88)
 #define BUFFER	(-128)
@@ -70,7 +70,7 @@ static inline void put_out(struct weave *w, unsigned code, int dst, int src, int
 	struct weave_code *c = w->c;
 
 	if (w->stay) {
-		/* in place of that the number becomes a small one */
+		/* instead of the jump the number becomes a small one */
 		if (code != (BPF_JMP | BPF_JA)) {
 			put(w, code, dst, src, 1, imm);
 			put(w, BPF_JMP | BPF_JA, 0, 0, 1, 0);
@@ -112,17 +112,17 @@ static inline bool has_ctx(const struct weave *w)
 	return !w->in_sub;
 }
 
-/* A register that may be written; one with a number, which is made if there is none. */
+/* A register that may be written; a register with a number, which is loaded if there is none. */
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);
-/* A new number goes to the register. */
+/* Loads a new number into the register. */
 void weave_load(struct weave *w, int r);
-/* Bounds it somehow. */
+/* Bounds the number in the register, in a random way. */
 void weave_bound(struct weave *w, int r);
 void weave_items(struct weave *w, int n);
-/* An access at the edge of what it bounds. */
+/* Adds an access at the edge of a number's bounds. */
 void weave_edge(struct weave *w);
-/* p is all of it so far, ending where the body ends. */
+/* Makes the program p of what there is so far; it ends where the body ends. */
 void weave_assemble(struct weave *w, struct gen_program *p);
 #endif

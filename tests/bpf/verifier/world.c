@@ -10,11 +10,11 @@
 #include "world.h"
 
 #define PAGE	4096u
-#define APART	(2 * PAGE)	/* from one value to the next: its page, and one that can't be touched */
+#define APART	(2 * PAGE)	/* from one value to the next: its page, and an inaccessible page */
 #define MOST	256		/* bytes of a packet */
 #define ETH	14
-/* In the kernel's test runs of xdp a packet has a page: ROOM bytes before it, of which XDP_FRAME are the kernel's own, and
- * SHARED_INFO that are the kernel's at the page's end. */
+/* In the kernel's test runs of XDP programs a packet lies in a page of its own. Before the packet are ROOM bytes, of
+ * which the kernel uses XDP_FRAME itself. The kernel also uses SHARED_INFO bytes at the page's end. */
 #define ROOM		256
 #define XDP_FRAME	40
 #define SHARED_INFO	320
@@ -30,10 +30,10 @@ static uint64_t next(void)
 	return z ^ z >> 31;
 }
 
-static const uint64_t *words;		/* what memory is filled with, if chance wants it */
+static const uint64_t *words;		/* numbers that memory is mostly filled with */
 static unsigned nr_words;
 
-/* Any number; with words, mostly one of these, or of two of their halves. */
+/* Any number; if there are words, mostly one of them, or a number of two of their halves. */
 static uint64_t content(void)
 {
 	uint64_t r = next(), v;
@@ -70,11 +70,11 @@ void world_use_words(const uint64_t *list, unsigned nr)
 	nr_words = nr;
 }
 
-/* ---- maps: GEN_ENTRIES elements that are always there -------------------------------- */
+/* ---- maps: the memory of GEN_ENTRIES elements is always there ------------------------- */
 
 static bool there[GEN_MAPS][GEN_ENTRIES];
 
-/* Maps with elements; of the others there is nothing to look at. */
+/* The number of elements; a ring buffer has none. */
 static uint32_t entries(const struct pb_bpf_map *m)
 {
 	return m->attr.type == BPF_MAP_TYPE_RINGBUF ? 0 : m->attr.max_entries;
@@ -173,14 +173,14 @@ static char *guarded(size_t pages)
 
 static char *values[GEN_MAPS];
 
-/* ---- a ring buffer: each record lies before a page of its own that can't be touched ------- */
+/* ---- a ring buffer: each record lies before an inaccessible page of its own ---------------- */
 
 #define RECORDS 4
 
 static char *records[RECORDS];
 static struct area reserved[RECORDS];
 static uint64_t ring_sum;
-static uint8_t noise;			/* what a record holds at first */
+static uint8_t noise;			/* the first contents of a record */
 
 void world_set_noise(uint8_t byte)
 {
@@ -277,9 +277,9 @@ pb_bpf_fn *world_stand_in(pb_bpf_fn *fn)
 
 static char *packets[2];
 static int packet_now;
-static bool at_begin;		/* flush against the page before it, or the one behind it */
+static bool at_begin;		/* the packet adjoins the inaccessible page before it, else the one after it */
 static uint32_t type, length;
-static int context;			/* which one */
+static int context;			/* the index of the current one */
 static struct pb_bpf_skb skbs[2];
 static struct pb_bpf_xdp xdps[2];
 static uint64_t all_regs[2][32];
@@ -330,7 +330,7 @@ struct area world_packet(void)
 			      pb_bpf_type_of(type)->packet_writable };
 }
 
-/* head: where what is left of the packet's room begins. */
+/* Moves all pointers to the packet. */
 static void shift(struct pb_bpf_pkt *p, intptr_t by)
 {
 	p->data += by;
@@ -363,7 +363,7 @@ void world_move_packet(void)
 }
 
 static bool elsewhere;
-static bool as_kernel;			/* the packet has the room that the kernel gives it */
+static bool as_kernel;			/* the packet has as much room as in the kernel */
 
 void world_as_kernel(bool yes)
 {
@@ -388,7 +388,7 @@ static void reset_packet(void)
 	if (as_kernel) {
 		p.head = data - ROOM;
 		memset(p.head, 0, ROOM);
-		data[12] = 8;		/* IPv4: what the kernel calls a packet's protocol depends on it */
+		data[12] = 8;		/* IPv4: the kernel sets the packet's protocol by it */
 		data[13] = 0;
 		if (type == BPF_PROG_TYPE_XDP) {
 			p.head += XDP_FRAME;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a generated program is given: maps, a packet, a context. Each value and the
- * packet lie flush against a page that can't be touched, before or behind it. All of
- * it is made anew from a number, so that runs can be compared.
+ * What a generated program gets: maps, a packet, a context. Each map value and the packet
+ * adjoin an inaccessible page, which lies before or after them. For each run everything is
+ * made anew from a number, so that runs can be compared.
  */
 #ifndef PB_TEST_WORLD_H
 #define PB_TEST_WORLD_H
@@ -23,30 +23,32 @@ extern struct pb_bpf_map *world_maps[GEN_MAPS];
 extern const struct pb_bpf_host world_host;
 
 void world_make(void);
-/* Values begin, or end, at an untouchable page; resolved programs know the addresses. */
+/* Lets values begin or end at an inaccessible page. Call it first: resolved programs contain addresses. */
 void world_place(uint64_t seed);
-/* The same with other addresses: what then gives something else depends on them. */
+/* Puts everything at other addresses. A result that changes by this depends on addresses. */
 void world_elsewhere(bool yes);
-/* As input number `input` has it. */
+/* Fills everything with input number `input`. */
 void world_reset(const struct pb_bpf_type *type, uint64_t input);
 void *world_ctx(void);
 /* The packet as the context has it now; size 0: there is none. */
 struct area world_packet(void);
 /* The packet itself, of types that have one. */
 const struct pb_bpf_pkt *world_pkt(void);
-/* It lies somewhere else from now on; where it was can't be touched any more. */
+/* Moves the packet elsewhere, and makes its old page inaccessible. */
 void world_move_packet(void);
-/* Values of maps: how many areas. */
+/* Lists the values of maps and the reserved records. Returns how many. */
 int world_values(struct area *areas);
-/* A number of all that a program can have changed. */
+/* A hash of all that a program can have changed. */
 uint64_t world_sum(void);
-/* In place of a helper whose result is another one in each run, or which needs more than there is here; else itself. */
+/* world_stand_in: what replaces a helper whose result differs between runs, or that needs more than there is here;
+ * fn itself for other helpers. */
 pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
-/* Memory is mostly filled with these (the list stays the caller's), their halves and near ones; none: with anything. */
+/* Memory is mostly filled with these numbers (the list stays the caller's) and their halves; without any, with random
+ * numbers. */
 void world_use_words(const uint64_t *list, unsigned nr);
-/* Packets with room before them, as in the kernel's test runs, in place of untouchable pages. */
+/* Packets have room before them, as in the kernel's test runs, instead of inaccessible pages. */
 void world_as_kernel(bool yes);
-/* What a ring buffer's record holds before somebody writes it. */
+/* The byte that fills a new record of the ring buffer. */
 void world_set_noise(uint8_t byte);
 bool world_is_there(int map, uint32_t n);
 char *world_element(int map, uint32_t n);

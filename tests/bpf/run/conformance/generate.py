@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes the tables of the conformance suite: every opcode, with operands at the
-edges. What is expected comes from the model here, which knows nothing of the C.
+"""Writes the tables of the conformance suite: every opcode, with operands at edge values.
+The expected results come from the model in this file, which shares nothing with the C code.
 
   generate.py DIR
 
-The build runs it; run_conformance takes its files from there.
+The build runs it, and run_conformance reads the files in the build directory.
 """
 import os
 import sys
@@ -25,7 +25,7 @@ def quotient(a, b):
 
 
 def alu(op, a, b, bits):
-    """a op b in bits; the result as the register holds it."""
+    """The result of `a op b` in `bits` bits, as the register holds it."""
     mask = (1 << bits) - 1
     a, b = a & mask, b & mask
     sa, sb = signed(a, bits), signed(b, bits)
@@ -143,12 +143,12 @@ def unary():
             ["%s -> %s" % (hexed(v), hexed(v)) for v in EDGES + [0xffffffff80000000, 0xffffffff7fffffff]])
 
 
-# Each register has its own number; after the operation all of them are looked at.
+# Each register holds a different number. After the operation a hash of all registers is compared.
 def registers():
     f = new("registers.cases", "each operation with all pairs of registers, the others unchanged")
     start = [0x0123456789abcdef, 0x1111111111111111, 0x2222222222222200, 5, 3, 0x5555555555555555, 0x66, 0x7777, 13, 0x99999999]
     set_up = "\n".join("r%d = %s ll" % (i, hexed(v)) for i, v in enumerate(start))
-    # folded without a register to spare: over the stack
+    # no register is free for the hash, so all are saved on the stack first
     fold = "\n".join("*(u64 *)(r10 -%d) = r%d" % (8 * i + 8, i) for i in range(10)) + "\nr0 = 0\n" + "\n".join(
         "r0 *= 31\nr1 = *(u64 *)(r10 -%d)\nr0 += r1" % (8 * i + 8) for i in range(10)) + "\nexit"
 
@@ -254,7 +254,7 @@ def atomics():
                 f.block("atomic%s_%s with r%d" % (wide, word, src), "r1 = $1 ll\n*(u64 *)(r10 -16) = r1\nr%d = $2 ll\n"
                         "r%d = atomic%s_%s((u%d *)(r10 -16), r%d)\nr2 = *(u64 *)(r10 -16)\nr2 *= 3\nr2 += r%d\nr0 = r2\nexit"
                         % (src, src, wide, word, 8 * width, src, src), fetched)
-            # by a copy of the frame pointer in each register
+            # through a copy of the frame pointer, in each register
             a, b = values[5]
             result = hexed(kept(a, fn(a & low, b & low)) * 3 + (a & low))
             f.block("atomic%s_%s of all registers' memory" % (wide, word),
@@ -297,7 +297,7 @@ def jumps():
             f.block(name + ", constant", "r6 = $1 ll\nr0 = 1\nif %s6 %s $2 goto end\nr0 = 2\nend: exit" % (r, op),
                     ["%s %d -> %d" % (hexed(a), i, 1 if holds(op, a, sx(i), bits) else 2)
                      for a in EDGES for i in (0, 1, -1, 127, 128, -128, -129, 0x7fffffff, -0x80000000)])
-            # r1 goes up from a: counts how often it was taken backward, at most 5 times
+            # r1 counts up from a; the result is how often the loop ran, at most 5 times
             rows = []
             for a, b in ((0, 3), (M64 - 1, 1), ((1 << 63) - 2, 1 << 63), (0x7ffffffe, 0x80000000), (5, 5), (6, 5)):
                 x, n = a, 0
