@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The analysis of one module (ELF file): its functions, where and how each can
- * be patched, and why not. Made by src/module in the observer, cached by
- * build-id, mapped read-only by the agent, copied into data directories as the
- * symbol table. A pure function of the file. The agent has no decoder: all it
- * needs of the instructions is here as recipes.
+ * be patched, or why not. The observer makes it (src/module) and caches it by
+ * build-id. The agent maps it read-only. Data directories have a copy of it, as the
+ * symbol table. It is a pure function of the file. The agent has no decoder: recipes
+ * contain all that it needs to know of the instructions.
  *
- * The file: struct pb_analysis, then the tables at the offsets it names. All
+ * The file is struct pb_analysis, then the tables at the offsets in it. All
  * offsets are from the file's start, all addresses are link-time (add the load
  * bias). A consumer checks every offset and count before use.
  */
@@ -45,17 +45,17 @@ struct pb_analysis {
 	/* With PB_AN_RETURNS; else all of it is 0. */
 	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
 	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the windows' order */
-	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where each function's windows
-					 * begin */
+	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where in left_by each function's
+					 * windows begin */
 	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
 	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
 	uint32_t nr_windows, nr_exits, nr_left_by;
-	uint32_t runtimes;		/* bits (module/runtimes.h); whatever the flags say */
+	uint32_t runtimes;		/* bits (module/runtimes.h); also without PB_AN_RETURNS */
 };
 
-/* A call that the compiler put in (__fentry__, mcount, through the GOT or not):
- * the agent makes it a nop of the same length at start, and puts it back at
- * the end. */
+/* A call of __fentry__ or mcount that the compiler inserted, direct or through the
+ * GOT. The agent makes it a nop of the same length when it starts, and restores it
+ * when it ends. */
 struct pb_nop {
 	uint64_t addr;
 	uint8_t len;			/* 5 or 6 */
@@ -68,15 +68,15 @@ struct pb_nop {
 #define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug
 					 * info) */
 
-#define PB_AN_SYSCALLS		16	/* it may make system calls past libc */
-#define PB_AN_RETURNS		32	/* functions' exits were looked for */
+#define PB_AN_SYSCALLS		16	/* it may make system calls without libc */
+#define PB_AN_RETURNS		32	/* the exits of its functions were analysed */
 
-/* How the site was found, and so what stands in its window. */
+/* How the site was found, and so what its window contains. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
 #define PB_SITE_NOP		1	/* nops left by the compiler: nothing to keep */
 #define PB_SITE_FENTRY		2	/* call __fentry__ at entry, any form */
-/* calls mcount after the frame was set up; the window is at the entry all the same, the call is
- * in the table of nops */
+/* calls mcount after it has set up its frame; the window is at the entry nevertheless, and the
+ * call is in the table of nops */
 #define PB_SITE_MCOUNT	3
 #define PB_SITE_XRAY		4	/* XRay entry sled */
 #define PB_SITE_CYG		5	/* plain code in an -finstrument-functions module */
@@ -114,11 +114,11 @@ enum pb_refused {
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins after it */
 #define PB_FUNC_CODE_SLOT	16	/* its trampoline slot is in code (struct pb_recipe) */
-#define PB_FUNC_SHARES		32	/* one byte; its jump shares the next one's bytes (struct
-					 * pb_recipe) */
-#define PB_FUNC_EXITS		64	/* its window holds exits, and is one of the windows of
-					 * exits */
-/* complete, and without an exit control may come to an entry, its own or the next function's */
+#define PB_FUNC_SHARES		32	/* one byte; its jump shares bytes of the next function's
+					 * (struct pb_recipe) */
+#define PB_FUNC_EXITS		64	/* its window holds exits, and is also in the table of
+					 * windows of exits */
+/* complete, but control may reach an entry without an exit: its own or the next function's */
 #define PB_FUNC_GOES_ON	128
 
 struct pb_func {
@@ -138,12 +138,12 @@ struct pb_func {
 };
 
 /*
- * Exits: the instructions that end a call, `ret` and tail jumps. Where a window
- * holds some, a jump to a stub replaces it as at an entry, and the stub runs a
- * protocol before each. A function is complete (PB_INEXIT_NOT) if all of
- * its exits lie in such windows; left_by[leaves[i]] .. left_by[leaves[i + 1] - 1]
- * are the windows of function i. Functions share windows. Those that no complete
- * function needs aren't in the file. doc/design/returns.md.
+ * Exits: the instructions that end a call, `ret` and tail jumps. A window that
+ * holds exits is replaced by a jump to a stub, like an entry. The stub lets the agent
+ * end the call before each exit. A function is complete (PB_INEXIT_NOT) if all of its
+ * exits lie in such windows. left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] are the
+ * windows of function i. Several functions may have the same window. Windows that no
+ * complete function needs aren't in the file. doc/design/returns.md.
  */
 enum pb_exit_kind {
 	PB_EXIT_RET,		/* ret, rep ret, bnd ret */
@@ -154,7 +154,7 @@ enum pb_exit_kind {
 	PB_NR_EXIT_KINDS
 };
 
-/* How an exit is hooked; JOINED isn't one of windows. */
+/* How an exit is hooked. No window has JOINED. */
 #define PB_EXIT_HOW_LIST(X) \
 	X(NONE,   "not hooked") \
 	X(WINDOW, "a window of its own") \
@@ -200,21 +200,23 @@ enum pb_inexit {
 };
 
 /*
- * A window that holds exits. What its recipe is followed by depends on how its
- * jump is placed (see struct pb_recipe):
+ * A window that holds exits. How its jump is placed (see struct pb_recipe) also says
+ * what comes after its recipe in the file:
  *
  *   WINDOW, PADDED  five bytes; nothing
  *   PADDING_SLOT    via is not 0; the slot's bytes
  *   CODE_SLOT       via is not 0; the recipe of the code that the slot displaces
- *   SHARED          one byte; the recipe of the code right after it, which gets the second
- *                   of the two jumps, only together with this one
- *   NEXT            one byte; nothing. A function begins right after it, with five bytes, no
- *                   via and no endbr64, or if none does, a WINDOW or PADDED one: its jump
- *                   stands whenever this one does. Who is left by this one is left by that
+ *   SHARED          one byte; the recipe of the code right after the window. That code gets
+ *                   the second of the two jumps, together with this one
+ *   NEXT            one byte; nothing. Right after the window begins a function, with five
+ *                   bytes, no via and no endbr64; else a WINDOW or PADDED window. The jump
+ *                   there is in place whenever this one is. Functions that have this window
+ *                   in left_by have that window there, too
  *   ENTRY           the window of a function's entry, whose window_len and recipe
- *                   hold the exits, too
+ *                   include the exits
  *
- * No two windows overlap but those of ENTRY, nor do slots and the code they displace.
+ * Windows, slots and the code that slots displace don't overlap. Only an ENTRY window is
+ * also the window of its function.
  */
 struct pb_exit_window {
 	uint64_t start;
@@ -227,17 +229,18 @@ struct pb_exit_window {
 	uint8_t pad[3];
 };
 
-/* An instruction of the window. One that isn't a JCC is the last of the recipe's. */
+/* An exit in the window. One that isn't a JCC is the recipe's last instruction. */
 struct pb_window_exit {
 	uint8_t off;		/* from the window's start, rising */
 	uint8_t kind;		/* enum pb_exit_kind */
-	uint8_t len;		/* a JCC's at least 2 */
+	uint8_t len;		/* of a JCC: at least 2 */
 };
 
 /*
- * An alias that begins so is no name of the program's. The observer gave it to the
- * functions that match a pattern which the agent can't match by itself. A filter's
- * word that begins so means the functions that have just this alias; no glob does.
+ * An alias that begins with this character isn't a name from the program. The observer
+ * gives it to the functions that match a pattern that the agent can't match itself. A
+ * word of a filter that begins with it selects the functions with exactly this alias.
+ * No glob matches such an alias.
  */
 #define PB_ALIAS_MARK		'='
 
@@ -245,25 +248,25 @@ struct pb_window_exit {
 #define PB_JUMP_SHORT		2	/* jmp rel8 */
 #define PB_JUMP_SHARED		1	/* the first byte of jmp rel32, when the rest is shared */
 #define PB_CODE_SLOT_LEN	10	/* two jmp rel32, the second of them is the slot */
-#define PB_SLOT_REACH		160	/* a slot is nearer than that to its function's entry */
+#define PB_SLOT_REACH		160	/* a slot is closer than this to its function's entry */
 #define PB_WINDOW_MAX		24
 #define PB_RECIPE_MAX		160
 
 /*
- * What stands in for the displaced bytes in a stub: `len` bytes of code to be
- * copied to any address in reach, then the fixups applied. It ends with a jump
- * to addr + window + window_len unless its last instruction never falls
- * through. Nops, and calls that are in the table of nops, leave nothing in it.
+ * The code that replaces the displaced bytes in a stub: `len` bytes that are
+ * copied to any address in reach, and fixups that are then applied. It ends with a
+ * jump to addr + window + window_len unless its last instruction never falls
+ * through. It omits nops, and calls that are in the table of nops.
  *
- * orig[] are the window's bytes in the file, for the check before patching;
- * rest[] is what the window is once the table of nops was applied, and to what
- * it goes back when the site is unpatched (equal to orig[] nearly always).
+ * orig[] is the window's bytes in the file, for the check before patching.
+ * rest[] is the window's bytes after the table of nops was applied; unpatching the
+ * site restores them. Nearly always it equals orig[].
  *
  * pairs[] maps program counters: an instruction that starts at window + .orig
  * in the program starts at .copy in the code. Sorted; the first is {0, 0}. A
- * PC in [copy_k, copy_k+1) belongs to the instruction orig_k. Instructions
- * that one original became several keep the original's PC semantics only at
- * their first (fault-capable ones are always a single instruction).
+ * PC in [copy_k, copy_k+1) belongs to the instruction orig_k. Where one
+ * instruction became several, only a PC at the first of them has the original's
+ * meaning. An instruction that can fault always becomes a single one.
  *
  * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
  * orig bytes (window_len), rest bytes (window_len); no padding between them.
@@ -275,8 +278,8 @@ struct pb_window_exit {
  *   window   jmp rel8 slot		2 bytes, the rest of the window stays
  *   slot     jmp rel32 stub		5 bytes of padding between functions
  *
- * Nothing runs, names or refers to a slot, and it serves one site. It lies outside
- * of all windows and of other slots.
+ * No code runs in the slot's bytes, and nothing names or refers to them. A slot serves
+ * one site. It lies outside of all windows and of other slots.
  *
  * Where no padding is in reach, code makes room for the slot: a code slot. Whole instructions,
  * at least PB_CODE_SLOT_LEN bytes, are displaced as in a window:
@@ -284,19 +287,20 @@ struct pb_window_exit {
  *   code     jmp rel32 copy	5 bytes, of the displaced instructions
  *   slot     jmp rel32 stub	5 bytes; what is left of the displaced bytes stays
  *
- * Of the displaced instructions none begins where the slot's jump does: a PC
+ * None of the displaced instructions begins where the slot's jump does. So a PC
  * there is the jump's, never the program's own. The displaced bytes lie outside of all
  * windows and of other slots.
  *
- * A function of one byte, with the next function right after, gets a shared jump: the
- * displacement of its jump is the first bytes of the next one's jump, which stands whenever
- * the first does (PB_FUNC_SHARES; the next one has five bytes, no via, no endbr64):
+ * A function of one byte, with the next function right after it, gets a shared jump
+ * (PB_FUNC_SHARES). The displacement of its jump is the first four bytes of the next
+ * function's jump, which is in place whenever the first jump is. The next function's
+ * window has five bytes, no via and no endbr64:
  *
  *   first    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second   e9 d0 d1 d2 d3	jmp rel32
  *
- * So where the one goes settles where the other does: the agent finds memory
- * in both places.
+ * So the target of one jump settles that of the other, and the agent needs memory at
+ * both.
  */
 struct pb_recipe {
 	uint8_t len, nr_fixups, nr_pairs, window_len;

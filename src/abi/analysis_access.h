@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading an analysis that pb_analysis_check() has passed.
+ * Accessors of an analysis, which must have passed pb_analysis_check().
  *
  * Context: any (no libc, no allocation, no SSE). Nothing here checks again.
  */
@@ -86,7 +86,7 @@ static inline unsigned pb_func_jump_len(const struct pb_func *f)
 	return f->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* Is its jump the second of two that share bytes, with the function before it? */
+/* Does the function have the second of two shared jumps, and the function before it the first? */
 static inline int pb_func_is_second(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return f > pb_analysis_funcs(a) && f[-1].flags & PB_FUNC_SHARES;
@@ -98,7 +98,7 @@ static inline uint64_t pb_func_slot(const struct pb_func *f)
 	return pb_func_window(f) + (uint64_t)(int64_t)f->via;
 }
 
-/* Of the code that the slot displaces; only with PB_FUNC_CODE_SLOT. */
+/* The link-time address of the code that the slot displaces; only with PB_FUNC_CODE_SLOT. */
 static inline uint64_t pb_func_code_slot(const struct pb_func *f)
 {
 	return pb_func_slot(f) - PB_JUMP_LEN;
@@ -136,20 +136,20 @@ static inline const uint8_t *pb_recipe_rest(const struct pb_recipe *r)
 	return pb_recipe_orig(r) + r->window_len;
 }
 
-/* Without what a slot adds. */
+/* The recipe's bytes in the file, without those that a slot adds after it. */
 static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
 {
 	return sizeof(*r) + r->nr_fixups * sizeof(struct pb_fixup) +
 	       r->nr_pairs * sizeof(struct pb_pair) + r->len + 2u * r->window_len;
 }
 
-/* Where what a slot adds begins, counted from the recipe. */
+/* Where the bytes that a slot adds begin, as an offset from the recipe. */
 static inline uint32_t pb_recipe_behind(const struct pb_recipe *r)
 {
 	return (pb_recipe_size(r) + 7u) & ~7u;
 }
 
-/* PB_JUMP_LEN bytes; only with via, and without PB_FUNC_CODE_SLOT. */
+/* The slot's PB_JUMP_LEN bytes; only with via, and without PB_FUNC_CODE_SLOT. */
 static inline const uint8_t *pb_recipe_slot(const struct pb_recipe *r)
 {
 	return (const uint8_t *)r + pb_recipe_behind(r);
@@ -166,9 +166,9 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
 }
 
-/* Where in the program a PC at code + offset stands, as an offset from the
- * window's start. The jump that ends a recipe stands for the first instruction
- * after the window. */
+/* The original instruction of a PC at code + offset, as an offset from the window's
+ * start. The jump that ends a recipe counts as the first instruction after the
+ * window. */
 static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -179,8 +179,8 @@ static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t o
 	return p[i].orig;
 }
 
-/* Where in the recipe the instruction at window + offset has its copy, or -1
- * if no displaced instruction starts there. */
+/* The offset in the recipe's code of the copy of the instruction at window + offset,
+ * or -1 if no displaced instruction starts there. */
 static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -191,8 +191,8 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 	return -1;
 }
 
-/* The function that has its slot after `from` and not after `to`, link-time
- * addresses no more than PB_CODE_SLOT_LEN apart, or NULL. */
+/* The function whose slot is at an address in (from, to], or NULL. These are
+ * link-time addresses, no more than PB_CODE_SLOT_LEN apart. */
 static inline const struct pb_func *pb_analysis_slot_in(const struct pb_analysis *a, uint64_t from,
 							uint64_t to)
 {
@@ -232,14 +232,14 @@ static inline uint8_t pb_func_inexit(const struct pb_analysis *a, const struct p
 	return ((const uint8_t *)a + a->inexits_offset)[f - pb_analysis_funcs(a)];
 }
 
-/* All its exits are known, and have windows. */
+/* Are all exits of the function known, and in windows? */
 static inline int pb_func_returns(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return a->flags & PB_AN_RETURNS && pb_func_inexit(a, f) == PB_INEXIT_NOT;
 }
 
-/* The windows of the function's exits: indices, *nr of them. None is enough for a
- * function that never returns. */
+/* The indices of the windows with the function's exits; *nr: how many. A function that
+ * never returns has none. */
 static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const struct pb_func *f,
 					      uint32_t *nr)
 {
@@ -250,7 +250,7 @@ static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const
 	return (const uint32_t *)((const char *)a + a->left_by_offset) + leaves[0];
 }
 
-/* The function whose entry's window it is, or NULL. */
+/* The function if w is the window of its entry, else NULL. */
 static inline const struct pb_func *pb_window_func(const struct pb_analysis *a,
 						   const struct pb_exit_window *w)
 {
@@ -265,8 +265,8 @@ static inline const struct pb_recipe *pb_window_recipe(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)a + a->recipes_offset + w->recipe);
 }
 
-/* The recipe that follows its own: of the code that a slot displaces, or of the second of two
- * shared jumps; or NULL. */
+/* The recipe that follows the window's own, or NULL. It is that of the code that a slot, or the
+ * second of two shared jumps, displaces. */
 static inline const struct pb_recipe *pb_window_second(const struct pb_analysis *a,
 						       const struct pb_exit_window *w)
 {
@@ -277,14 +277,15 @@ static inline const struct pb_recipe *pb_window_second(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
 }
 
-/* The function whose entry's jump it shares bytes with, or NULL. */
+/* If the window has the first of two shared jumps and a function's entry the second: that
+ * function; else NULL. */
 static inline const struct pb_func *pb_window_next(const struct pb_analysis *a,
 						   const struct pb_exit_window *w)
 {
 	return w->how == PB_EXIT_NEXT ? pb_analysis_at(a, w->start + PB_JUMP_SHARED) : 0;
 }
 
-/* The window of exits whose jump is the second of two, with this one's the first; or NULL. */
+/* If w has the first of two shared jumps and another window the second: that window; else NULL. */
 static inline const struct pb_exit_window *pb_window_shared_second(const struct pb_analysis *a,
 								   const struct pb_exit_window *w)
 {
@@ -297,7 +298,7 @@ static inline const struct pb_exit_window *pb_window_shared_second(const struct 
 	return next;
 }
 
-/* The window whose jump is the first of two, with this one's the second; or NULL. */
+/* If w has the second of two shared jumps and another window the first: that window; else NULL. */
 static inline const struct pb_exit_window *pb_window_shared_first(const struct pb_analysis *a,
 								  const struct pb_exit_window *w)
 {
@@ -310,7 +311,7 @@ static inline uint64_t pb_window_slot(const struct pb_exit_window *w)
 	return w->start + (uint64_t)(int64_t)w->via;
 }
 
-/* Is the fixup that of the displacement by which the copy of the JCC leaves? */
+/* Is f the fixup of the displacement in the copy of e, a conditional exit? */
 static inline int pb_exit_target(const struct pb_recipe *r, const struct pb_window_exit *e,
 				 const struct pb_fixup *f)
 {
@@ -340,8 +341,8 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
-/* The window that has its slot after `from` and not after `to`, or NULL; as
- * pb_analysis_slot_in(), of windows of exits that aren't entries'. */
+/* The same as pb_analysis_slot_in(), for windows of exits that aren't also the window
+ * of an entry. */
 static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_analysis *a,
 							     uint64_t from, uint64_t to)
 {
@@ -356,7 +357,7 @@ static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_ana
 	return 0;
 }
 
-/* The window of exits that is the function's entry's, or NULL. */
+/* The window of exits that is also the window of the function's entry, or NULL. */
 static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysis *a,
 							 const struct pb_func *f)
 {
@@ -365,7 +366,8 @@ static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysi
 	return pb_analysis_windows(a) + pb_window_lower(a, pb_func_window(f));
 }
 
-/* The window that has its displacement in common with the entry's, or NULL. */
+/* If the function's entry has the second of two shared jumps and a window of exits the first:
+ * that window; else NULL. */
 static inline const struct pb_exit_window *pb_func_before(const struct pb_analysis *a,
 							  const struct pb_func *f)
 {
@@ -375,8 +377,8 @@ static inline const struct pb_exit_window *pb_func_before(const struct pb_analys
 	return i >= 0 && w->start == f->addr - 1 && w->how == PB_EXIT_NEXT ? w : 0;
 }
 
-/* What the agent writes over an entry of the table of nops. rest[] was made
- * with the same bytes. */
+/* The bytes that the agent writes over a call in the table of nops. The analysis uses
+ * the same bytes in rest[]. */
 static inline const uint8_t *pb_nop_bytes(uint8_t len)
 {
 	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks an analysis table by table: bounds first, then order, then what entries say of each
- * other.
+ * Checks an analysis table by table: first bounds, then order, then references between
+ * entries.
  */
 #include "abi/analysis_check.h"
 #include <errno.h>
 #include <stdbool.h>
 #include "abi/analysis_access.h"
 
-#define MAX_OFFSET	16	/* of a window that has a slot; PB_SLOT_REACH counts on it */
+#define MAX_OFFSET	16	/* largest offset of a window with a slot; PB_SLOT_REACH relies
+				 * on it */
 
 #define CHECK(condition) do { if (!(condition)) return false; } while (0)
 
@@ -19,7 +20,7 @@ static bool table_ok(const struct pb_analysis *a, uint64_t offset, uint64_t nr, 
 	       nr <= (a->size - offset) / item;
 }
 
-/* A table that isn't there lies nowhere. */
+/* Without PB_AN_RETURNS the tables of exits must be absent. */
 static bool exits_placed(const struct pb_analysis *a)
 {
 	if (!(a->flags & PB_AN_RETURNS))
@@ -84,7 +85,7 @@ static bool recipe_ok(const struct pb_recipe *r, uint64_t left)
 static bool code_slot_ok(const struct pb_recipe *r, uint64_t left)
 {
 	CHECK(recipe_ok(r, left) && r->window_len >= PB_CODE_SLOT_LEN);
-	/* no instruction where the slot is */
+	/* no displaced instruction may begin where the slot does */
 	return pb_recipe_copy_offset(r, PB_JUMP_LEN) < 0;
 }
 
@@ -118,7 +119,7 @@ static bool func_ok(const struct pb_analysis *a, const struct pb_func *f)
 	return recipes_ok(a, f);
 }
 
-/* In the text, and in reach of a jmp rel8 in the window. */
+/* The slot must be in the text, and in reach of a jmp rel8 in the window. */
 static bool slot_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 {
 	uint64_t slot = pb_func_slot(f);
@@ -129,7 +130,7 @@ static bool slot_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 	return a->text_end - slot >= PB_JUMP_LEN;
 }
 
-/* What no other site may use: the slot, and the code that it displaces. */
+/* The bytes that no other site may use: the slot, and the code that it displaces. */
 static uint64_t slot_start(const struct pb_func *f)
 {
 	return f->flags & PB_FUNC_CODE_SLOT ? pb_func_code_slot(f) : pb_func_slot(f);
@@ -142,7 +143,8 @@ static uint64_t slot_end(const struct pb_analysis *a, const struct pb_func *f)
 	       pb_func_slot(f) + PB_JUMP_LEN;
 }
 
-/* No window and no other slot in that of f[i]. What lies in the way begins near. */
+/* No window and no other slot may overlap the slot of f[i]. Only functions that begin close to it
+ * have to be checked. */
 static bool slot_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -162,7 +164,7 @@ static bool slot_ok(const struct pb_analysis *a, uint32_t i)
 	return true;
 }
 
-/* f[i] has the first of two shared jumps, the next function the second. */
+/* If f[i] has the first of two shared jumps, the next function must have the second. */
 static bool shared_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a) + i;
@@ -208,8 +210,8 @@ static bool nops_ok(const struct pb_analysis *a)
 
 /* ---- exits ----------------------------------------------------------------- */
 
-/* An instruction of the recipe; where a conditional jump leads is one of its
- * displacements, and all else ends it. */
+/* An exit must be an instruction of the recipe. A conditional exit must have one
+ * displacement with a fixup, its target. Any other exit must end the recipe. */
 static bool exit_ok(const struct pb_recipe *r, const struct pb_window_exit *e)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -294,11 +296,12 @@ static bool entry_window_ok(const struct pb_analysis *a, const struct pb_exit_wi
 	return w->start == pb_func_window(f) && w->len == f->window_len;
 }
 
-/* What it takes besides the window: a slot, the second of two jumps. */
+/* The addresses from start to before end. */
 struct area {
 	uint64_t start, end;
 };
 
+/* The bytes that a window of exits takes besides its own: a slot, or the second shared jump. */
 static struct area second_area(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	uint64_t slot = pb_window_slot(w);
@@ -322,7 +325,7 @@ static bool apart(struct area x, struct area y)
 	return x.end <= y.start || y.end <= x.start;
 }
 
-/* No entry's window or slot in it. As in slot_ok(). */
+/* No window or slot of an entry may overlap x. The search is that of slot_ok(). */
 static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -353,7 +356,7 @@ static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct a
 	return true;
 }
 
-/* What it takes besides must belong to no other site and lie within reach. */
+/* The second area of window i must belong to no other site, and be in reach. */
 static bool second_apart(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
@@ -368,7 +371,7 @@ static bool second_apart(const struct pb_analysis *a, uint32_t i)
 	return apart_from_entries(a, second) && apart_from_windows(a, i, second);
 }
 
-/* Nor do windows meet those of entries. Both come in the order of addresses. */
+/* No window of exits may overlap the window of an entry. Both tables are sorted by address. */
 static bool windows_apart(const struct pb_analysis *a)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
@@ -379,7 +382,7 @@ static bool windows_apart(const struct pb_analysis *a)
 		struct area own = { w[i].start, w[i].start + w[i].len };
 
 		if (w[i].how == PB_EXIT_ENTRY)
-			continue;	/* its function's */
+			continue;	/* it is that of its function */
 		/* windows of entries end before the next function begins */
 		while (k < a->nr_funcs &&
 		       (!f[k].window_len || pb_func_window_end(&f[k]) <= own.start))
@@ -392,7 +395,7 @@ static bool windows_apart(const struct pb_analysis *a)
 	return true;
 }
 
-/* Nor the slots of entries. */
+/* No window of exits may overlap the slot of f. */
 static bool slot_apart(const struct pb_analysis *a, const struct pb_func *f)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether a mapped analysis (abi/analysis.h) may be used as it stands.
+ * Checks whether a mapped analysis (abi/analysis.h) is safe to use.
  *
  * The agent maps a file that another process wrote. After this check every
- * accessor of abi/analysis_access.h stays inside the map, strings end, tables
- * are sorted, windows and slots lie in the text, in reach, and don't overlap,
- * and a recipe's parts lie inside the recipe. It can't tell whether the file describes the
- * module in memory: for that compare the build-id and, before writing, orig[].
+ * accessor of abi/analysis_access.h stays inside the map. Strings are terminated and
+ * tables are sorted. Windows and slots lie in the text and in reach, and don't overlap.
+ * A recipe's parts lie inside the recipe. The check can't tell whether the file
+ * describes the module in memory: for that compare the build-id and, before writing,
+ * orig[].
  *
  * Context: any (no libc, no allocation, no locks, no SSE). One pass, linear in
- * the number of functions. The map must not change afterwards: give a private
- * copy, a sealed memfd, or a file that only we write.
+ * the number of functions. The map must not change afterwards: pass a private
+ * copy, a sealed memfd, or a file that only Patchbay writes.
  *
  * Returns 0 or -EINVAL. `map` must be aligned to 8.
  */

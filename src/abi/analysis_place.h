@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where a jump to a stub replaces code: a function's entry, or a window of exits.
- * Both have a window, perhaps a slot, and a recipe; what writes text and maps
- * program counters needs no more.
+ * A place where a jump to a stub replaces code: a function's entry, or a window of
+ * exits. Both have a window, a recipe, and perhaps a slot. Code that writes text or
+ * translates program counters needs nothing else of them.
  *
- * Context: any, of an analysis that pb_analysis_check() has passed.
+ * Context: any. The analysis must have passed pb_analysis_check().
  */
 #ifndef PB_ABI_ANALYSIS_PLACE_H
 #define PB_ABI_ANALYSIS_PLACE_H
@@ -14,8 +14,8 @@
 struct pb_place {
 	uint64_t window;		/* link-time address of its first byte */
 	const struct pb_recipe *recipe;
-	const struct pb_recipe *second;	/* of what a slot displaces, or the second of two shared
-					 * jumps; NULL: none */
+	const struct pb_recipe *second;	/* of the code that a slot, or the second shared jump,
+					 * displaces; NULL: none */
 	const struct pb_window_exit *exits; /* instructions of the window, in their order */
 	uint8_t nr_exits;
 	bool shares;			/* one byte: the first of two shared jumps */
@@ -37,8 +37,8 @@ static inline struct pb_place pb_window_place(const struct pb_analysis *a,
 	};
 }
 
-/* Only for a function with PB_REFUSED_NOT. (Of two that share a jump
- * the second's recipe is in the next function.) */
+/* Only for a function with PB_REFUSED_NOT. (If f has the first of two shared jumps,
+ * the next function has the recipe of the second.) */
 static inline struct pb_place pb_func_place(const struct pb_analysis *a, const struct pb_func *f)
 {
 	if (f->flags & PB_FUNC_EXITS)
@@ -55,7 +55,7 @@ static inline bool pb_place_in_code(const struct pb_place *p)
 	return p->via && p->second;
 }
 
-/* Are both of two shared jumps this place's, and so one patch? */
+/* Does this place have both shared jumps? They are then one patch. */
 static inline bool pb_place_with_second(const struct pb_place *p)
 {
 	return p->shares && p->second;
@@ -69,7 +69,7 @@ static inline unsigned pb_place_jump_len(const struct pb_place *p)
 	return p->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* And with them the second jump's. */
+/* The same and, if the place has both shared jumps, the bytes of the second. */
 static inline unsigned pb_place_patch_len(const struct pb_place *p)
 {
 	return pb_place_jump_len(p) + (pb_place_with_second(p) ? PB_JUMP_LEN : 0u);
@@ -81,7 +81,7 @@ static inline uint64_t pb_place_slot(const struct pb_place *p)
 	return p->window + (uint64_t)(int64_t)p->via;
 }
 
-/* Of what the second recipe displaces. */
+/* The link-time address of the code that the second recipe replaces. */
 static inline uint64_t pb_place_second(const struct pb_place *p)
 {
 	return p->shares ? p->window + PB_JUMP_SHARED : pb_place_slot(p) - PB_JUMP_LEN;

@@ -6,15 +6,15 @@
  *
  * X(path, id, owner, mode, type, most, summary)
  *   owner  AGENT: the agent holds the state (observers forward reads and writes),
- *          OBSERVER: rendered from ring and data
+ *          OBSERVER: the observer renders it from ring and data
  *   mode   R, W or RW
- *   type   what is written there, which is checked before it is sent:
- *            NUMBER    from 0 to `most`. In the agent such a file is a word (engine/files.h):
- *                      reading, checking and writing follow
+ *   type   what may be written to the file; the observer checks it before it sends it:
+ *            NUMBER    from 0 to `most`. In the agent such a file is one word, and
+ *                      engine/files.h reads, checks and writes it
  *            PATTERNS  of functions
  *            TIME      microseconds, with decimals
  *            TRACER, CLOCK  one of the names below
- *            TEXT      as whoever has it says
+ *            TEXT      only the owner checks it
  */
 #ifndef PB_ABI_CONTROL_FILES_H
 #define PB_ABI_CONTROL_FILES_H
@@ -60,7 +60,7 @@
 	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, NUMBER, 2, \
 	  "1, 2: privileged eBPF only")
 
-/* All clocks but none are stamped with the TSC; readers convert. */
+/* With all of these clocks but "none", records have TSC times, which readers convert. */
 #define PB_TRACE_CLOCKS(X) \
 	X("x86-tsc") X("local") X("global") X("perf") X("mono") X("mono_raw") X("boot") \
 	X("uptime") X("none")

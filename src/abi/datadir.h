@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A data directory (patchbay.data). Self-contained: it replays on another
- * machine and after the program was rebuilt.
+ * A data directory (patchbay.data). It is self-contained: it replays on another
+ * machine, and after the program was rebuilt.
  *
  *   chunks      struct pb_data_header, then chunks as they were drained: struct
- *               pb_chunk with `used` set, then `used` bytes of records. In any
- *               order; a thread's chunks are put in order by (serial, seq).
- *               A truncated last chunk is kept up to its last whole word.
- *   meta        struct pb_data_header, then struct pb_meta records as they
- *               came: what the session is, images, modules, threads, ends.
+ *               pb_chunk with `used` set, then `used` bytes of records. They are in
+ *               any order; readers sort a thread's chunks by (serial, seq). Of a
+ *               truncated last chunk, readers use all whole words.
+ *   meta        struct pb_data_header, then struct pb_meta records in the order of
+ *               their arrival: the session, images, modules, threads, ends.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
  * Written append-only, so that a recorder that is killed leaves all it wrote.
@@ -44,8 +44,8 @@ enum pb_meta_type {
 	PB_META_READY,		/* struct pb_msg_ready */
 	PB_META_THREAD,		/* struct pb_ring_thread + comm, written at the end */
 	PB_META_EXIT,		/* struct pb_meta_exit */
-	PB_META_NOTE,		/* text for people: a limit reached, a module not traced and why */
-	PB_META_END,		/* struct pb_meta_end: the recorder ended in order */
+	PB_META_NOTE,		/* text for users: a limit reached, a module not traced and why */
+	PB_META_END,		/* struct pb_meta_end: the recorder ended normally */
 };
 
 struct pb_meta {
@@ -53,7 +53,7 @@ struct pb_meta {
 	uint32_t len;		/* of the body after this, padded to 8 in the file */
 };
 
-/* The same instant on several clocks, ns; tsc in its own unit. */
+/* One instant on several clocks, in ns; tsc in ticks. */
 struct pb_meta_clock {
 	uint64_t tsc, monotonic, monotonic_raw, boottime, realtime;
 };
@@ -82,16 +82,17 @@ struct pb_meta_exit {
 };
 
 struct pb_meta_end {
-	uint64_t records;	/* words are not counted twice: records drained */
+	uint64_t records;	/* drained; a record of several words counts once */
 	uint64_t lost, no_return, bytes;
 	uint32_t threads, processes;
 	uint32_t flags;		/* PB_END_* */
 	uint32_t pad;
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
-	uint64_t overwritten;	/* overwrite mode: calls older than what max_size had room
-				 * for; earlier recorders leave it out, and what follows */
-	uint64_t chunks_overwritten;	/* of threads that have others left, and of those that
-					 * have none */
+	/* Earlier recorders don't write these two. */
+	uint64_t overwritten;	/* overwrite mode: calls in chunks for which --max-size had no
+				 * room */
+	uint64_t chunks_overwritten;	/* overwrite mode: in the ring, also of threads that have
+					 * no chunk left */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
 #define PB_END_DISK_FULL	2

@@ -19,20 +19,20 @@
  *
  * Times are the low bits of the clock. The decoder keeps `last`, the full time
  * of the record before it (chunk->start at the chunk's first record), and
- * takes the value nearest to `last` that has these low bits (signed distance,
- * so that a record written by a signal handler inside another one's
- * reservation may stand out of order). The writer guarantees that the distance
- * fits, else it writes PB_EXT_TIME (which sets `last`) before the record, or
- * PB_EXT_LONG in place of a LEAF. ENTRY's time is the start of the call,
- * EXIT's and LEAF's its end; after each record `last` is the time it names.
+ * takes the value nearest to `last` that has these low bits. The distance is
+ * signed, because a record that a signal handler writes inside another record's
+ * reservation may be out of order. If the distance doesn't fit, the writer writes
+ * PB_EXT_TIME (which sets `last`) before the record, or PB_EXT_LONG in place of a
+ * LEAF. ENTRY's time is the start of the call, EXIT's and LEAF's its end. After each
+ * record `last` is the record's time.
  *
  * EXT records: len counts 64-bit words, the first included; a reader skips
  * types that it does not know. `site` and `time` are zero where unused.
  *
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
  *   event  whether it is an event of the trace: NOTHING, EVENT, AFTER_GAP (only after a gap)
- *   count  what it is in the number of calls: LEAF, a whole one; END, the end of one whose
- *          beginning was counted, if it has no payload but PB_END_ENTRY; NOTHING
+ *   count  how it counts as a call: LEAF, a whole call; END, the end of a call whose ENTRY is
+ *          counted (if it has a payload, only if that is PB_END_ENTRY); NOTHING
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H
@@ -63,15 +63,15 @@
 	X(LOST,  8, 2, 0, 0, EVENT, NOTHING, "lost", F(count, "%llu")) \
 	/* words to be skipped; len may be 1..255 */ \
 	X(PAD,   9, 1, 0, 0, NOTHING, NOTHING, "pad") \
-	/* the same: so many words are being written, or their writer was left by a jump */ \
+	/* words to be skipped: a record is being written there, or a jump ended its writer */ \
 	X(UNDONE, 10, 1, 0, 0, NOTHING, NOTHING, "undone") \
-	/* not a record, but how the second word of FUNC and of TAIL_LEAF begins \
-	 * (pb_ext_address()): found after a hole it is skipped */ \
+	/* not a record: the second word of FUNC and of TAIL_LEAF has this type \
+	 * (pb_ext_address()). Where its first word is a hole, it is skipped, too */ \
 	X(ADDRESS, 11, 1, 0, 0, NOTHING, NOTHING, "address") \
 	/* EXIT of a call that ended by a jump to another function (a tail call), at \
 	 * the jump */ \
 	X(TAIL, 12, 1, 1, 1, EVENT, END, "tail") \
-	/* LEAF of such a call: its end, and how long it took, shifted as an address */ \
+	/* LEAF of a call that ended so: its end, and its duration, shifted like an address */ \
 	X(TAIL_LEAF, 13, 2, 1, 1, EVENT, LEAF, "tail leaf", F(duration_word, "%#llx"))
 
 #endif

@@ -22,11 +22,11 @@
  *   READY  --------------------------->  (later: of the modules that came; GONE*)
  *   then it closes; with SERVE it stays, and answers WRITE and READ.
  *
- * An answer may take as long as an analysis takes, so the agent waits for as
- * long as the ring's heartbeat moves, and gives up PB_PATIENCE_NS after it
- * stopped. The heartbeat is in the ring, so RING has to come within that time
- * by itself. A starved recorder is not silent: while one of its threads is runnable or
- * waits for a disk, the agent waits for it, up to PB_STARVED_NS.
+ * An answer may take as long as an analysis takes. So the agent waits while the
+ * ring's heartbeat changes, and gives up PB_PATIENCE_NS after the heartbeat has
+ * stopped. The heartbeat is in the ring, so the RING message itself must come within
+ * that time. A recorder that gets no processor doesn't count as stopped: while one of
+ * its threads is runnable or waits for a disk, the agent waits up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -35,11 +35,11 @@
 #define PB_PROTOCOL	4
 #define PB_MSG_MAX	65536
 
-/* 200 ms are promised; the rest is for a busy machine. */
+/* Users are promised at most 200 ms; the difference is for a busy machine. */
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* for a recorder without a processor, or at a disk */
-/* In the socket's directory: a byte for each image that gave up before it had the
- * ring, and so can't count itself there. */
+/* A file in the socket's directory, with a byte for each image that gave up before it
+ * had the ring. Such an image can't count itself in the ring. */
 #define PB_MISSED_FILE	"missed"
 
 enum pb_msg_type {
@@ -64,7 +64,7 @@ struct pb_msg_hello {
 
 #define PB_WELCOME_SERVE	1	/* stay connected, serve the control files */
 #define PB_WELCOME_NO_FORK	2	/* don't follow children */
-#define PB_WELCOME_NO_EXEC	4	/* don't hand our variables on at exec */
+#define PB_WELCOME_NO_EXEC	4	/* don't pass the agent's variables on at exec */
 #define PB_WELCOME_PROGS	8	/* there are eBPF programs: ask for them */
 
 /*
@@ -78,11 +78,11 @@ struct pb_msg_welcome {
 	uint32_t pad;
 };
 
-/* fd: the ring (abi/ring.h). Sent on every connection, before anything is asked. */
+/* fd: the ring (abi/ring.h). The observer sends it first on every connection. */
 struct pb_msg_ring {
 	uint32_t mode;		/* PB_RING_* */
-	uint32_t nr_buffer;	/* of nr_chunks; where there is little room, the others can stay
-				 * unmapped */
+	uint32_t nr_buffer;	/* of nr_chunks; with little address space, the agent may leave
+				 * the others unmapped */
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;
@@ -111,20 +111,21 @@ struct pb_msg_analysis {
 	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h is for this module */
 };
 
-/* Asked with the module's number, answered with the size. fd: read-only. */
+/* The agent sends it with the module's number. The observer answers with the size and fd: the
+ * stubs (abi/stubs.h), read-only. */
 struct pb_msg_stubs {
 	uint32_t image, module;
 	uint64_t size;
 };
 
-/* What the agent refuses in a module, above the analysis' own refusals. */
+/* The functions of a module that the agent refuses, besides those that the analysis refuses. */
 struct pb_msg_refused {
 	uint32_t image, module, nr, pad;
 	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[],
 								 * PB_REFUSED_* */
 };
 
-/* At the start, of all modules; on a later connection of those that it asked for. */
+/* Counts of all modules at the start; on a later connection, of those that the agent asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;
@@ -140,7 +141,7 @@ struct pb_msg_error {
 	uint32_t pad;
 };
 
-/* Asked without a body. fd: struct pb_progs, read-only. */
+/* The agent sends it without a body. The observer answers with fd: struct pb_progs, read-only. */
 struct pb_msg_progs {
 	uint64_t size;
 };
@@ -153,7 +154,7 @@ struct pb_msg_gone {
 
 /* WRITE: this, then "PATH\0", then size bytes. READ: this, then "PATH\0".
  * REPLY: this, then (READ) up to PB_MSG_MAX - sizeof bytes from offset, or
- * (result < 0) a text for people, if there is one. */
+ * (result < 0) an error text for users, if there is one. */
 struct pb_msg_file {
 	int32_t result;		/* REPLY: bytes, or -errno */
 	uint32_t size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an agent learns of eBPF: one file, read-only, that comes with PB_MSG_PROGS.
+ * The eBPF programs, maps and links for an agent: one read-only file, which comes with
+ * PB_MSG_PROGS.
  *
  *   struct pb_progs | struct pb_progs_map [nr_maps] | struct pb_progs_prog [nr_progs] |
  *   struct pb_progs_link [nr_links] | instructions and functions of the programs
@@ -28,7 +29,7 @@ struct pb_progs {
 	uint64_t magic, size;
 	uint32_t nr_maps, nr_progs, nr_links;
 	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
-	uint32_t counts;		/* of an array map of one struct pb_progs_counts */
+	uint32_t counts;		/* number of an array map of one struct pb_progs_counts */
 	uint32_t jit_enable, jit_harden, stats;
 };
 
@@ -45,11 +46,11 @@ struct pb_progs_func {			/* struct pb_bpf_func without its name */
 struct pb_progs_prog {
 	char name[16];
 	uint32_t type, attach_type, gpl, nr, nr_funcs, pad;
-	uint64_t insns, funcs;		/* offsets; maps are numbers of the file's */
+	uint64_t insns, funcs;		/* offsets; instructions have a map's number in the file */
 };
 
-/* A program at the entry, or the return, of functions. Of which modules the observer says with
- * each module (struct pb_msg_analysis). */
+/* Attaches a program to the entry or the return of functions. For each module, struct
+ * pb_msg_analysis says which links apply. */
 struct pb_progs_link {
 	char function[PB_PROGS_PATH];	/* a name, or a glob */
 	uint32_t prog, returns;
@@ -58,13 +59,13 @@ struct pb_progs_link {
 
 /* What agents count for the observer. */
 struct pb_progs_counts {
-	uint64_t outputs;		/* that found no room */
-	uint64_t functions;		/* that a program isn't attached to, for want of room */
-	uint64_t no_return;		/* functions that a program isn't attached to: their returns
-					 * can't be hooked */
+	uint64_t outputs;		/* outputs that found no room */
+	uint64_t functions;		/* functions without a program, as a table was full */
+	uint64_t no_return;		/* functions without a program, as their returns can't be
+					 * hooked */
 	uint64_t runs;			/* programs that weren't run: no stack left, no
-					 * entry for a return, or a tail jump to a function
-					 * whose return isn't hooked */
+					 * open call for a return, or a tail jump to a
+					 * function whose return isn't hooked */
 	struct {			/* as struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */
@@ -74,7 +75,7 @@ struct pb_progs_counts {
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };
 struct pb_progs_output {
-	uint32_t kind, map;		/* map: of an event; number in the file */
+	uint32_t kind, map;		/* map: of an event, its number in the file */
 	uint32_t pid, tid, cpu, pad;
 	uint64_t ns;			/* CLOCK_MONOTONIC */
 	uint64_t size;			/* bytes after this */

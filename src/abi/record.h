@@ -48,7 +48,7 @@ enum pb_ext_words { PB_EXT_RECORDS(PB_X_WORDS, PB_X_NOFIELD) };
 #undef PB_X_WORDS
 #undef PB_X_NOFIELD
 
-#define PB_END_ENTRY	(~0ull)	/* END's start: the call has its ENTRY */
+#define PB_END_ENTRY	(~0ull)	/* `start` of an END whose call has an ENTRY */
 
 static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 				   uint32_t site, uint64_t time)
@@ -62,9 +62,9 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 #define pb_ext_record(name, site, time) \
 	pb_ext_word(PB_EXT_##name, PB_EXT_##name##_WORDS, site, time)
 
-/* An address, or a duration, as a word that can't be taken for the beginning of a
+/* An address or a duration, as a word that can't be taken for the beginning of a
  * record. The hit path writes it before the record's first word, and a signal handler
- * may leave it between the two. */
+ * may jump away between the two. */
 #define PB_EXT_ADDRESS_SHIFT 16
 #define PB_EXT_ADDRESS_BITS  48
 static inline uint64_t pb_ext_address(uint64_t address)

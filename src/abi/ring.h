@@ -15,38 +15,40 @@
  *
  * States of a chunk, and the owner of each transition:
  *
- *          engine (cmpxchg)             engine (store-release)
- *   FREE ------------------> OPEN ------------------------------> FULL
- *    ^                       |  \                                 ^ |
- *    |                       |   `--> HELD -----------------------' |
- *    |   reader: its thread  |         |  engine: closed with holes; |
- *    |   is dead (cmpxchg)   |         |  FULL when they are filled |
- *    |                       v         v                            v
- *    `-------------------- READING <---'----------------------------'
- *         reader (store-release)            reader (cmpxchg)
+ *        engine         engine               engine
+ *   FREE ------> TAKEN ------> OPEN ----------------------------> FULL
+ *    ^             |           |  \                               ^ |
+ *    |             |           |   `--> HELD ---------------------' |
+ *    |   reader: its thread    |         |  engine: left with holes; |
+ *    |   is dead   |           |         |  FULL when they are filled|
+ *    |             v           v         v                          v
+ *    `------------------- READING <------'--------------------------'
+ *          reader                            reader
  *
- * Overwrite mode: FULL -> OPEN by the engine (cmpxchg); a dead thread's chunk
- * goes by READING to FULL. The engine, too, closes a dead thread's chunks, and
- * its own before an exec: OPEN or HELD -> READING -> FULL.
+ * Each transition is a cmpxchg, but those from READING are a store-release of the
+ * reader. An engine may also give a chunk back: TAKEN or OPEN -> FREE.
  *
- * - The release in the change to FULL publishes the data. How much there is the
- *   reader finds itself, up to the last non-zero word: the engine zeroes a chunk
- *   before it opens it. `used` is what was there before the chunk came into force:
- *   an OPEN one that has no more (and no leaf_start) may never have, and another may
- *   have its `seq`. It holds nothing.
- * - FREE -> OPEN zeroes first, unless the chunk was never used (`uses` == 0).
- * - A reader that died in READING loses that chunk to the pool, nothing else.
+ * Overwrite mode: an engine takes over FULL chunks (FULL -> TAKEN). The reader makes
+ * a dead thread's chunk FULL (READING -> FULL).
  *
- * A chunk that isn't FREE has its bit in taken[] set, so that both sides find what
- * they look for without a look at each chunk. The engine sets the bit before it
- * changes FREE to TAKEN, and looks afterwards whether it is still set. To free
- * a chunk from READING, the reader clears the bit, then stores FREE. A FREE chunk
- * whose bit is set is about to be taken by an engine, or was left so by one that was
- * stopped there or gave it back: the reader takes such a chunk and frees it.
+ * - The release in the change to FULL publishes the data. The reader finds out itself
+ *   how much there is: up to the last word that isn't zero.
+ * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no
+ *   more than that, and no leaf_start, it holds nothing. It may never have come into
+ *   force, and another chunk may have its `seq`.
+ * - An engine zeroes a TAKEN chunk, unless it was never used (`uses` == 0).
+ * - If a reader dies, its READING chunks are not used again. Nothing else is lost.
  *
- * Chunks below nr_buffer are the buffer, those from there to nr_chunks the reserve.
- * An engine uses those below pb_ring_usable(). These are as many as
- * the buffer has and threads hold together, so that idle threads take nothing from others.
+ * A chunk that isn't FREE has its bit in taken[] set. So both sides find chunks without
+ * a look at each one. The engine sets the bit before it changes FREE to TAKEN, and then
+ * checks that it is still set. To free a READING chunk, the reader clears the bit, then
+ * stores FREE. If the bit of a FREE chunk is set, an engine is about to take the chunk,
+ * or was stopped there, or gave the chunk back. The reader takes such a chunk (READING)
+ * and frees it.
+ *
+ * Chunks below nr_buffer are the buffer, those from nr_buffer to nr_chunks the reserve.
+ * An engine uses those below pb_ring_usable(): as many as the buffer has, and one more
+ * for each that a thread holds. So idle threads take nothing from others.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H
@@ -75,24 +77,24 @@
 
 struct pb_chunk {
 	uint32_t state;
-	uint32_t serial;	/* of the thread, unique in the session; changes with the state
-				 * to OPEN, in one 64-bit cmpxchg, so that a writer knows its own */
+	uint32_t serial;	/* of the thread, unique in the session; one 64-bit cmpxchg changes
+				 * it with `state`, so that a writer recognises its own chunks */
 	uint32_t buffer;	/* buffer id: instances and snapshots; 0 = the main one */
 	uint32_t image;		/* program image (one per exec), names the site table */
 	uint32_t pid, tid;
-	uint32_t used;		/* bytes of data; in the ring: before it came into force */
+	uint32_t used;		/* bytes of data; in the ring: when the chunk became OPEN */
 	uint32_t depth;		/* calls open (with their ENTRY written) at `start` */
 	uint64_t seq;		/* 0, 1, 2 ... per thread; a gap means chunks overwritten or lost */
 	uint64_t start;		/* clock; the decoder's first `last` */
 	uint64_t stack;		/* stack that the first records belong to */
 	uint64_t lost;		/* calls that the thread lost before this chunk, in all */
 	uint64_t no_return;	/* its calls recorded without their return, in all */
-	/* The call that was entered last and may still run without an ENTRY.
-	 * Stale, if a record with a later time follows. start is written last. */
+	/* The open leaf: the call that was entered last, and may still run without an ENTRY.
+	 * It is stale if a record with a later time follows. leaf_start is written last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t missed;	/* its records that weren't written, of calls that aren't lost, in
-				 * all */
+	uint32_t missed;	/* records of its calls that weren't written, though the calls
+				 * aren't lost, in all */
 	uint32_t uses;		/* times this chunk was opened */
 	uint32_t pad[9];
 };
@@ -107,7 +109,7 @@ struct pb_ring_thread {
 	uint64_t no_return;
 	uint64_t start;		/* clock of its first hit */
 	uint64_t parent;	/* serial of the thread that forked it, 0 if unknown */
-	uint64_t missed;	/* records that weren't written, of other calls */
+	uint64_t missed;	/* records that weren't written, of calls that aren't lost */
 	uint64_t unused;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
@@ -118,9 +120,9 @@ struct pb_ring {
 	uint32_t version, mode;			/* PB_RING_* */
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset, size;
-	uint64_t wait_ticks;			/* of the TSC, without heartbeat: the reader is
-						 * gone */
-	uint32_t wait_pauses;			/* as long, where the TSC mustn't be read */
+	uint64_t wait_ticks;			/* TSC ticks without a heartbeat after which the
+						 * reader counts as gone */
+	uint32_t wait_pauses;			/* the same time, where the TSC mustn't be read */
 	uint32_t nr_buffer;
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* fetch_add; serial = old + 1 */
@@ -135,21 +137,21 @@ struct pb_ring {
 	uint64_t calls_lost, calls_no_return;
 	uint64_t chunks_overwritten;	/* overwrite mode: FULL ones that were taken over */
 	/* The recorder didn't answer in time: */
-	uint64_t silent;	/* heartbeat + 1 at which an engine gave up; no writer waits until
-				 * it moves */
+	uint64_t silent;	/* 1 + the heartbeat at which an engine gave up; no engine waits
+				 * for an answer until the heartbeat changes */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
-	uint32_t waits_in_vain;	/* PB_RING_WAIT: a writer gave up waiting for a chunk, as the
-				 * heartbeat stood still */
-	uint32_t sandboxed_images;	/* not traced, as a seccomp filter was set before their
-					 * exec */
+	uint32_t waits_in_vain;	/* PB_RING_WAIT: how often a writer gave up waiting for a chunk,
+				 * because the heartbeat stood still */
+	uint32_t sandboxed_images;	/* not traced, because a seccomp filter was set before
+					 * their exec */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* changes at least each 100 ms while it runs */
 	uint32_t closing;			/* session ends: waiters give up, and count */
-	uint32_t owner;				/* its thread; the kernel sets PB_OWNER_DIED
-						 * there */
-	uint64_t usable;			/* chunks | next_serial as of then << 32 */
-	uint32_t free_word;			/* hint: of taken[], the first with a free chunk;
-						 * both write it */
+	uint32_t owner;				/* TID of the heartbeat's thread; the kernel adds
+						 * PB_OWNER_DIED when it dies */
+	uint64_t usable;			/* chunks | next_serial at that time << 32 */
+	uint32_t free_word;			/* hint: the first word of taken[] with a free
+						 * chunk; both sides write it */
 	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer
 						 * reads it */
 };
@@ -157,7 +159,7 @@ _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 
 #define PB_OWNER_DIED	0x40000000u	/* FUTEX_OWNER_DIED */
 
-/* Where taken[] stands, and its size. */
+/* The offset of taken[], and its size in words. */
 static inline uint64_t pb_ring_taken_offset(uint64_t threads_offset, uint32_t nr_threads)
 {
 	return (threads_offset + nr_threads * sizeof(struct pb_ring_thread) + 63) & ~63ull;
@@ -168,8 +170,8 @@ static inline uint64_t pb_ring_taken_words(uint32_t nr_chunks)
 	return ((uint64_t)nr_chunks + 63) / 64;
 }
 
-/* How many chunks may be in use, not more than nr: `usable`, and one for each
- * thread that has come since. */
+/* How many chunks may be in use, at most nr: `usable`, and one for each thread that
+ * was created since. */
 static inline uint32_t pb_ring_usable(const struct pb_ring *ring, uint32_t nr)
 {
 	uint64_t word = __atomic_load_n(&ring->usable, __ATOMIC_RELAXED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stubs of one module: an ELF file with their code, symbols and unwind tables. Made by
- * src/module in the observer from the module's analysis, kept beside it, and mapped
- * (MAP_PRIVATE) by every agent that patches the module; profilers read it by its path.
+ * The stubs of one module: an ELF file with their code, symbols and unwind tables. The
+ * observer (src/module) makes it from the module's analysis and keeps it beside that. Every
+ * agent that patches the module maps it (MAP_PRIVATE). Profilers read it by its path.
  *
  *   Elf64_Ehdr, program headers, section headers
  *   struct pb_stubs, at PB_STUBS_AT; the two tables that it names
@@ -13,9 +13,9 @@
  *
  *   front bytes: struct pb_site[nr_funcs], struct pb_returns	the file
  *
- * The code is right as it stands where the file is mapped at bias + place, but for what has
- * absolute addresses (PB_FIX_ABS64, LO32, HI32), which hold link-time ones. A module at a fixed
- * address has no bias, and so nothing to be written.
+ * If the file is mapped at bias + place, its code can run unchanged, except stubs with absolute
+ * addresses (PB_FIX_ABS64, LO32, HI32): the file has link-time addresses there. A module at a
+ * fixed address has no bias, so all its stubs can run unchanged.
  */
 #ifndef PB_ABI_STUBS_H
 #define PB_ABI_STUBS_H
@@ -29,12 +29,11 @@
 #define PB_STUBS_NR_SECTIONS 8
 
 /*
- * Its place: PB_STUBS_BELOW the image's start, from there up, where nothing is mapped mostly.
- * Images that lie close together have their stubs as far apart, so they don't meet. Above an image
- * that
- * lies so low that there is no room, at the far end of a rel32, as its heap grows there. Where the
- * place is taken the agent looks from the gap below the image on, where only the loader puts
- * things.
+ * The place of the file begins PB_STUBS_BELOW bytes below the image's start, where mostly nothing
+ * is mapped. The stubs of two images are as far apart as the images, so they don't meet. An image
+ * at a low fixed address has no room below it: its stubs are above it, at the far end of a rel32,
+ * because its heap grows right above it. If the place is taken, the agent searches from
+ * PB_STUBS_GAP below the image downwards, where only the loader maps things.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* of a rel32, with room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul
@@ -58,10 +57,11 @@ struct pb_stubs {
 	uint8_t build_id[PB_BUILD_ID_MAX];
 	uint64_t recipes_size;
 	uint32_t nr_funcs, nr_windows;
+	/* The file's offsets of uint32_t[nr_funcs] and uint32_t[nr_windows]: where in .text each
+	 * stub begins. Of a function, 0: none. Those of windows rise; a window of an entry has no
+	 * stub of its own. */
 	uint32_t funcs,
-		windows;	/* the file's offsets of uint32_t[nr_funcs], [nr_windows]: where in
-					 * .text the stub begins. Of functions: 0 is none. Windows'
-					 * rise; one of an entry has none */
+		windows;
 	uint32_t sections;		/* the file's offset of section headers */
 	uint32_t pad;
 };
@@ -69,7 +69,7 @@ struct pb_stubs {
 /* The first byte of a stub that could not be made. */
 #define PB_STUBS_BAD	0xcc
 
-/* Were they made of this analysis? */
+/* Were the stubs made from this analysis? */
 static inline bool pb_stubs_are_of(const struct pb_stubs *s, const struct pb_analysis *a)
 {
 	for (unsigned i = 0; i < PB_BUILD_ID_MAX; i++)
@@ -79,8 +79,7 @@ static inline bool pb_stubs_are_of(const struct pb_stubs *s, const struct pb_ana
 	       s->recipes_size == a->recipes_size;
 }
 
-/* A file of `size` bytes, whose header this is: are the code, tables and section headers that it
- * names in it? */
+/* Does a file of `size` bytes hold the code, tables and section headers that its header s names? */
 static inline bool pb_stubs_fit(const struct pb_stubs *s, uint64_t size)
 {
 	return s->magic == PB_STUBS_MAGIC && s->size == size && size < 1u << 31 &&
