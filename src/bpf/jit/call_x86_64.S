@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Native code has its run in r12 all the time: for callbacks from C, too, so that an
- * unwinder may rely on it wherever it meets such code.
+ * Calls a callback in native code, with the run in r12, too. Native code always has the run in
+ * r12, so an unwinder that meets such code can rely on that.
  *
  * u64 pb_bpf_call_native(r1, r2, r3, r4, r5, run, fn)
  */

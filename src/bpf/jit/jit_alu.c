@@ -16,7 +16,8 @@ static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool b
 	return R11;
 }
 
-/* rax or rdx = dst / r11, dst % r11; the other of both is kept, dst gets the result */
+/* dst = dst / r11 or dst % r11. The division uses rax and rdx; the one that isn't dst, or both,
+ * are restored. */
 static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, bool modulo)
 {
 	bool keep_dx = dst != RDX, keep_ax = dst != RAX;
@@ -44,8 +45,8 @@ static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, 
 		pb_jit_mov(j, wide, dst, R11);
 }
 
-/* dst = dst / src or dst % src. Divided by 0: 0, or dst as it is; the processor
- * traps there, and where the least number is divided by -1. */
+/* dst = dst / src or dst % src. In eBPF, x / 0 is 0 and x % 0 is x. The processor traps on a
+ * division by 0, and if the least signed number is divided by -1. */
 static void divide(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool is_signed,
 		   bool modulo, bool by_reg)
 {

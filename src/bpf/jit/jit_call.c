@@ -3,13 +3,13 @@
  * Frames and calls in native code. A subprogram is a function:
  *
  *	return address
- *	rbp of the caller      <- rbp, r10: frames are a chain
+ *	rbp of the caller      <- rbp, which is r10: frames form a chain
  *	the program's stack
  *	registers that it changes
  *
- * The program's own frame also saves the caller's r12, which holds the run from then on. A
- * subprogram whose address is taken has a second entry, for C, that does the same with the run
- * from r9.
+ * The main program's frame also saves the caller's r12, and sets r12 to the run. A subprogram
+ * whose address is taken has a second entry, for calls from C, which does the same; C passes the
+ * run in r9.
  */
 #include "bpf/jit/jit_priv.h"
 
@@ -22,7 +22,7 @@ static bool is_call(uint8_t op)
 	return op == PB_BPF_OP_CALL || op == PB_BPF_OP_CALL_PC || op == PB_BPF_OP_TAIL_CALL;
 }
 
-/* The register that an instruction changes, or 0: it isn't one of r6 to r9 anyhow. */
+/* The register that an instruction changes, if it is one of r6 ... r9; else any other number. */
 static unsigned changed(const struct bpf_insn *i, uint8_t op)
 {
 	if (op >= PB_BPF_NR_OPS)
@@ -65,7 +65,7 @@ static int count(unsigned bits)
 	return n;
 }
 
-/* Bytes below rbp and above the registers; rsp is a multiple of 16 then. */
+/* Bytes between rbp and the saved registers, such that rsp becomes a multiple of 16. */
 static int32_t room(const struct pb_jit *j)
 {
 	int32_t stack = (int32_t)pb_align_up((uint32_t)j->prog->subs[j->sub].stack, 8u);
@@ -73,7 +73,7 @@ static int32_t room(const struct pb_jit *j)
 	return stack + (stack / 8 + count(j->subs[j->sub].saved)) % 2 * 8;
 }
 
-/* A function begins: the one before it ends here. */
+/* Records the beginning of a function, which is the end of the one before. */
 static struct pb_bpf_jit_frame *note_frame(struct pb_jit *j)
 {
 	struct pb_bpf_jit *job = j->job;
@@ -130,7 +130,7 @@ void pb_jit_prologue(struct pb_jit *j)
 		pb_jit_mov(j, true, R12, RSI);
 }
 
-/* rsp is at the return address again. */
+/* Leaves the frame: then rsp points to the return address. */
 static void leave(struct pb_jit *j)
 {
 	for (size_t k = pb_array_size(kept); k--;)
@@ -149,7 +149,7 @@ static void call_c(struct pb_jit *j, const void *fn)
 {
 	int64_t rel = (int64_t)((uint64_t)fn - (j->job->base + j->at + 5));
 
-	/* with a margin: whatever moves meanwhile */
+	/* with a margin, since the code may move between passes */
 	if (j->job->base && rel > INT32_MIN + (1 << 26) && rel < INT32_MAX - (1 << 26)) {
 		pb_jit_bytes(j, 0xe8, 1);
 		pb_jit_bytes(j, (uint64_t)rel, 4);
@@ -171,15 +171,15 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 
 	pb_jit_bytes(j, 0xe8, 1);
 	pb_jit_bytes(j, j->subs[s].entry - (j->at + 4), 4);
-	/* what the callee left for a tail call was entered as another program */
+	/* a tail call in the callee has changed run->prog */
 	if (j->tail_calls) {
 		pb_jit_mov_imm(j, R11, (uint64_t)j->prog);
 		pb_jit_rm(j, true, 0x89, R11, R12, offsetof(struct pb_bpf_run, prog), false);
 	}
 }
 
-/* The frame is left as at its end, and the other program entered like a function
- * that the caller called. */
+/* Leaves the frame, as at its end, and jumps to the other program, as if the caller had called
+ * that. */
 void pb_jit_tail_call(struct pb_jit *j)
 {
 	uint32_t stay;

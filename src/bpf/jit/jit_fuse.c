@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Instructions of a program that are one of the processor's: a copy and a shift to which
- * something is added; a result that is compared with 0. None but the first must be the
- * target of a jump.
+ * Fuses instructions: a copy or a shift, and additions to its result, become one lea; a
+ * comparison with 0 uses the flags of the instruction that computed the value. Only the first of
+ * the fused instructions may be the target of a jump.
  */
 #include "bpf/jit/jit_priv.h"
 
@@ -46,7 +46,8 @@ static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32
 		pb_jit_bytes(j, (uint32_t)off, small ? 1 : 4);
 }
 
-/* Another register is added, too: its number, or -1. */
+/* If the second next instruction adds a register to the same destination: that register; else
+ * -1. */
 static int added_then(const struct pb_jit *j, const struct bpf_insn *i)
 {
 	const struct pb_bpf_prog *p = j->prog;
@@ -88,7 +89,7 @@ unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	return 2;
 }
 
-/* After what the processor's zero flag says whether its register is 0. */
+/* Whether, after the instruction, the processor's zero flag says if the result is 0. */
 static bool sets_zero_flag(const struct bpf_insn *i, uint8_t form)
 {
 	if (form != PB_BPF_ALU_K && form != PB_BPF_ALU_X)
@@ -113,7 +114,7 @@ bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool 
 {
 	bool equality = BPF_OP(i->code) == BPF_JEQ || BPF_OP(i->code) == BPF_JNE;
 
-	/* 32 bits leave the upper half 0, so that both widths say the same of them */
+	/* a 32-bit operation clears the upper half, so its flag holds for 64 bits, too */
 	return equality && !i->imm && j->zero_flag == i->dst_reg && (wide || !j->zero_wide) &&
 	       !(j->job->notes[j->i] & PB_JIT_TARGET);
 }

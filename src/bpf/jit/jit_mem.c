@@ -21,7 +21,7 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 		  REG(i->src_reg), i->off, false);
 }
 
-/* A fault goes on at code of its own, after the last instruction:
+/* After a fault the thread continues in code after the last instruction (pb_jit_fixups):
  *	xor dst, dst; jmp next instruction */
 void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Inside the JIT: jit_emit.c writes instructions of the processor, jit_alu.c,
- * jit_mem.c and jit_call.c those of eBPF with them, jit_x86_64.c lays them out.
+ * The JIT's parts. jit_emit.c writes instructions of the processor; jit_alu.c, jit_mem.c and
+ * jit_call.c use them to write eBPF instructions; jit_x86_64.c lays out the code.
  *
- * Registers are the kernel's choice, so that helpers are called as they stand:
+ * Registers are assigned as in the kernel, so that a helper's arguments are already where C
+ * expects them:
  *
  *   r0 rax   r1 rdi   r2 rsi   r3 rdx   r4 rcx   r5 r8   r6 rbx   r7 r13   r8 r14
  *   r9 r15   r10 rbp   AX r10
  *
- * r12 is the run, r9 and r11 are scratch; a constant that is hidden is in r11. Below
- * rsp the ABI leaves 128 bytes to us, too.
+ * r12 holds the run. r9 and r11 are scratch; blinded constants are loaded into r11. The 128 bytes
+ * below rsp (the ABI's red zone) are scratch, too.
  */
 #ifndef PB_BPF_JIT_JIT_PRIV_H
 #define PB_BPF_JIT_JIT_PRIV_H
@@ -24,9 +25,10 @@ extern const uint8_t pb_jit_regs[12];
 
 /* A subprogram as a function. */
 struct pb_jit_sub {
-	uint32_t entry;		/* of calls, as of the last pass */
-	uint32_t callback;	/* of calls from C */
-	uint8_t saved;		/* registers that it changes and its caller keeps; SAVE_ bits */
+	uint32_t entry;		/* where calls from native code enter: an offset of the previous
+				 * pass */
+	uint32_t callback;	/* where calls from C enter */
+	uint8_t saved;		/* registers that it saves, since it changes them: SAVE_ bits */
 };
 enum { SAVE_R6 = 1, SAVE_R7 = 2, SAVE_R8 = 4, SAVE_R9 = 8, SAVE_RUN = 16 };
 
@@ -34,31 +36,33 @@ struct pb_jit {
 	struct pb_bpf_jit *job;
 	const struct pb_bpf_prog *prog;
 	uint8_t *out;		/* NULL: lengths only */
-	uint32_t size, at;	/* of out; where the next byte goes */
+	uint32_t size, at;	/* size: of `out`; at: where the next byte goes */
 	uint32_t *addr;
-	uint32_t i;		/* the instruction */
-	uint32_t sub;		/* and its subprogram */
+	uint32_t i;		/* the present instruction */
+	uint32_t sub;		/* its subprogram */
 	uint32_t faults;	/* loads that may fault so far */
-	uint32_t hidden;	/* constants of the instruction that were hidden so far */
-	uint8_t zero_flag;	/* register of the program that it is of, or: */
+	uint32_t hidden;	/* constants of the instruction that have been blinded so far */
+	uint8_t zero_flag;	/* the program's register that the processor's zero flag is about,
+				 * or: */
 #define PB_JIT_NO_FLAG	255
-	bool zero_wide;		/* of all its 64 bits */
-	bool tail_calls;	/* there are some in the program */
+	bool zero_wide;		/* the zero flag is about all 64 bits */
+	bool tail_calls;	/* the program has tail calls */
 	bool settled;		/* far jumps stay far */
-	bool moved;		/* something isn't where the last pass had it */
-	struct pb_bpf_jit_frame nowhere;	/* frames that were not asked for */
+	bool moved;		/* some address differs from the previous pass's */
+	struct pb_bpf_jit_frame nowhere;	/* takes the frames that the caller doesn't
+						 * want */
 	struct pb_jit_sub subs[PB_BPF_MAX_SUBPROGS];
 };
 
 /* ---- jit_emit.c: the processor's instructions ----------------------------- */
 
-/* n bytes of v, the lowest first */
+/* Writes the n low bytes of v, the lowest first. */
 void pb_jit_bytes(struct pb_jit *j, uint64_t v, int n);
 void pb_jit_rex(struct pb_jit *j, bool wide, int reg, int rm, bool always);
 void pb_jit_modrm(struct pb_jit *j, int reg, int rm);
 /* op reg, rm; op of two bytes: 0x0fXX */
 void pb_jit_rr(struct pb_jit *j, bool wide, unsigned op, int reg, int rm);
-/* op reg, off(base); byte_reg: reg is a byte's */
+/* op reg, off(base); byte_reg: reg is an 8-bit register */
 void pb_jit_rm(struct pb_jit *j, bool wide, unsigned op, int reg, int base, int32_t off,
 	       bool byte_reg);
 void pb_jit_mov(struct pb_jit *j, bool wide, int to, int from);
@@ -69,31 +73,31 @@ void pb_jit_group1(struct pb_jit *j, bool wide, int ext, int reg, int32_t imm);
 void pb_jit_group3(struct pb_jit *j, bool wide, int ext, int reg);
 void pb_jit_push(struct pb_jit *j, int reg);
 void pb_jit_pop(struct pb_jit *j, int reg);
-/* A short jump over code that follows (opcode 0x70 | cc, 0xeb); here() sets where. */
+/* A short forward jump (opcode 0x70 | cc, or 0xeb); pb_jit_here() sets its target. */
 uint32_t pb_jit_skip(struct pb_jit *j, unsigned op);
 void pb_jit_here(struct pb_jit *j, uint32_t from);
-/* The instruction's jump to an offset of the image. cc: CC_, or -1: always. */
+/* The present instruction's jump, to an offset in the code. cc: CC_, or -1: always. */
 void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
-/* Another jump; its length is always the same. */
+/* Any other jump. It always has the long form. */
 void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
-/* Notes that something lies at the present place; *place: as of the last pass. */
+/* Sets *place to the present offset, and notes whether it differs from the previous pass's. */
 void pb_jit_place(struct pb_jit *j, uint32_t *place);
-/* reg = v, but v can't be found in the code; the flags change */
+/* reg = v, blinded: the code doesn't contain v. Changes the flags. */
 void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
 
 /* ---- jit_fuse.c: two instructions as one ------------------------------------- */
 
-/* In the job's notes of an instruction. */
+/* Bits of an instruction's note. */
 enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
 void pb_jit_find_targets(struct pb_jit *j);
-/* Writes this and the next ones as one, if that goes: how many, or 0. */
+/* Writes this and the next instructions as one, if possible. Returns how many it wrote, or 0. */
 unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
-/* The instruction was just written. */
+/* The instruction has just been written: notes what the zero flag is about. */
 void pb_jit_note_flags(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
-/* Whether this comparison with a constant was made by the instruction before. */
+/* Whether the flags of the instruction before give this comparison with a constant. */
 bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool wide);
 
-/* ---- an instruction of a kind ------------------------------------------------ */
+/* ---- eBPF instructions, by kind ---------------------------------------------- */
 
 void pb_jit_alu(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg);
 void pb_jit_movsx(struct pb_jit *j, const struct bpf_insn *i, bool wide, unsigned width);
@@ -103,7 +107,7 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx);
 void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool imm);
 void pb_jit_atomic(struct pb_jit *j, const struct bpf_insn *i, enum pb_bpf_op op);
-/* The code after the last instruction that loads which fault go on at. */
+/* Writes, after the last instruction, the code where loads that fault continue. */
 void pb_jit_fixups(struct pb_jit *j);
 void pb_jit_find_saved(struct pb_jit *j);
 void pb_jit_prologue(struct pb_jit *j);

@@ -26,7 +26,7 @@
 #include <errno.h>
 #include "bpf/jit/jit_priv.h"
 
-#define PASSES	12		/* until far jumps stay far; then two settle it */
+#define PASSES	12		/* passes until far jumps stay far */
 
 static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {

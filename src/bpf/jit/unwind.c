@@ -25,7 +25,7 @@ static void put4(struct bytes *b, uint32_t v)
 	b->n += 4;
 }
 
-/* Its length stands before it. */
+/* Pads an entry, and stores its length at its start. */
 static void end_entry(struct bytes *b, uint32_t start)
 {
 	uint32_t len;
@@ -36,7 +36,8 @@ static void end_entry(struct bytes *b, uint32_t start)
 	memcpy(b->p + start, &len, 4);
 }
 
-/* At a function's first instruction: CFA = rsp + 8, the return address below it. */
+/* The CIE. At a function's first instruction, CFA is rsp + 8, and the return address is at CFA -
+ * 8. */
 static void common(struct bytes *b)
 {
 	static const uint8_t cie[] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 };
@@ -48,7 +49,7 @@ static void common(struct bytes *b)
 	end_entry(b, 0);
 }
 
-/* push %rbp; mov %rsp, %rbp; ... */
+/* The FDE of a function: push %rbp; mov %rsp, %rbp; ... */
 static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame *f)
 {
 	static const struct { uint8_t bit, reg; } kept[] = {
@@ -57,7 +58,7 @@ static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame 
 	uint32_t start = b->n, slot = 3 + f->room / 8;
 
 	put4(b, 0);
-	put4(b, b->n);				/* back to the common part, at 0 */
+	put4(b, b->n);				/* distance back to the CIE, at 0 */
 	put4(b, (uint32_t)(code + f->entry - (uint64_t)(b->p + b->n)));
 	put4(b, f->end - f->entry);
 	put1(b, 0);
@@ -96,7 +97,7 @@ struct object {
 };
 _Static_assert(sizeof(struct object) <= PB_BPF_DEBUG_SIZE, "an entry has room");
 
-/* Section names, then the program's. */
+/* Section names, then the program's name. */
 #define SECTION_NAMES	"\0.text\0.eh_frame\0.symtab\0.strtab\0"
 #define NAME_AT		(sizeof(SECTION_NAMES) - 1)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Emits what each verified instruction becomes, then aims jumps and calls at the new places. */
+/* Emits the resolved form of each verified instruction, then sets the distances of jumps and
+ * calls. */
 #include <errno.h>
 #include "base/base.h"
 #include "base/mem.h"
@@ -9,7 +10,7 @@
 
 #define AX		PB_BPF_REG_AX
 #define NO_TARGET	UINT32_MAX
-#define MAX_FOR_ONE	12	/* instructions that one becomes */
+#define MAX_FOR_ONE	12	/* instructions that one instruction can become */
 
 struct out {
 	const struct pb_bpf_verify *v;
@@ -17,11 +18,13 @@ struct out {
 	struct bpf_insn *insns;
 	uint8_t *ops;
 	uint32_t *origin;
-	uint32_t *target;	/* where a jump or a call goes: a verified instruction */
-	uint32_t *place;	/* of a verified instruction: its first resolved one */
+	uint32_t *target;	/* of a jump or a call: the verified instruction that it goes
+				 * to */
+	uint32_t *place;	/* of a verified instruction: the first resolved one that it
+				 * became */
 	uint32_t nr, room, from;
 	pb_bpf_fn **calls;
-	struct pb_bpf_map **maps;	/* that it names */
+	struct pb_bpf_map **maps;	/* the maps that the program names */
 	uint32_t nr_calls, nr_maps;
 };
 
@@ -61,12 +64,13 @@ static int32_t call_index(struct out *o, pb_bpf_fn *fn)
 	return (int32_t)o->nr_calls++;
 }
 
-/* r0 = &value of element *r2, or NULL. The map is known: no call is needed. */
+/* Emits an array lookup without a call, if the map is known: r0 = the address of element *r2, or
+ * NULL. */
 static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map && !f->poisoned ? o->v->maps[f->map - 1] : NULL;
 
-	/* an index that was guessed would have to be masked */
+	/* without CAP_PERFMON the index would have to be masked against speculation */
 	if (!m || m->attr.type != BPF_MAP_TYPE_ARRAY || !m->elems || m->elem_size > INT32_MAX ||
 	    m->attr.max_entries > INT32_MAX ||
 	    !(o->v->caps & PB_BPF_CAP_PERFMON))
@@ -74,7 +78,7 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 	emit(o, INSN(BPF_LDX | BPF_MEM | BPF_W, 0, 2, 0, 0));
 	emit(o, INSN(BPF_JMP | BPF_K | BPF_JGE, 0, 0, 5, m->attr.max_entries));
 	emit_const(o, 1, (uint64_t)m->elems);
-	/* next to each other these two are one of the processor's instructions */
+	/* the JIT fuses a small shift and the addition after it into one instruction */
 	if (m->elem_size & (m->elem_size - 1))
 		ALU64(BPF_MUL, BPF_K, 0, 0, m->elem_size);
 	else
@@ -85,7 +89,8 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 	return true;
 }
 
-/* Without privilege the index is one of the map's even where a processor guesses. */
+/* Without CAP_PERFMON the index is masked, so that it stays within the map under speculation,
+ * too. */
 static void emit_tail_call(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map ? o->v->maps[f->map - 1] : NULL;
@@ -120,7 +125,7 @@ static int emit_helper(struct out *o, const struct bpf_insn *insn, const struct 
 	return 0;
 }
 
-/* The verifier knows it. */
+/* The verifier has checked that the kfunc exists. */
 static void emit_kfunc(struct out *o, const struct bpf_insn *insn)
 {
 	emit(o, INSN(BPF_JMP | BPF_CALL, 0, 0, 0, call_index(o, pb_bpf_kfunc_of(insn->imm)->fn)));
@@ -161,7 +166,7 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	/* of a negative constant the kernel stores the low half */
+	/* like the kernel, store the low half of a negative constant */
 	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
 		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
 	else if (write && a.below && info->form != PB_BPF_ST)
@@ -197,7 +202,7 @@ static int emit_memory(struct out *o, const struct bpf_insn *insn, const struct 
 	return err;
 }
 
-/* r0 = packet[offset]; outside of it the program ends with 0. */
+/* Emits r0 = packet[offset]. An offset outside of the packet ends the program with 0. */
 static void emit_packet_load(struct out *o, const struct bpf_insn *insn,
 			     const struct pb_bpf_opinfo *info)
 {
@@ -248,8 +253,8 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 /* ---- arithmetic ---------------------------------------------------------------------------- */
 
 /*
- * AX = the number if it is in 0 ... limit, else 0, without a branch:
- * (limit - n) | n has the sign bit if either is negative.
+ * Emits AX = the number n (negated, if it is negative) if it is in 0 ... limit, else 0, without a
+ * branch: outside of the range, (limit - n) | n has the sign bit set. If n is known, AX = limit.
  */
 static void emit_masked(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
@@ -292,7 +297,7 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 	int64_t to = (int64_t)o->from + 1 + (info->form == PB_BPF_GOTOL ? insn->imm : insn->off);
 	bool conditional = info->form == PB_BPF_IF_K || info->form == PB_BPF_IF_X;
 
-	/* a way that is never gone isn't there */
+	/* a branch that no path takes is dropped */
 	if (conditional && !seen(o, to))
 		return;
 	if (conditional && !seen(o, (int64_t)o->from + 1))
@@ -305,8 +310,9 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 }
 
 /*
- * A frame with may_gotos has a counter below its stack: iterations that they still allow.
- * It is set before the subprogram's first instruction; jumps to that go past it.
+ * A frame with may_gotos has a counter below its stack: the iterations that they still allow. It
+ * is set before the subprogram's first instruction; a jump to that instruction doesn't set it
+ * again.
  */
 static void emit_counter(struct out *o)
 {
@@ -366,7 +372,7 @@ static int emit_insn(struct out *o, uint32_t at)
 	return 0;
 }
 
-/* The subprogram that begins there, or NULL. */
+/* The subprogram that begins at verified instruction `at`, or NULL. */
 static const struct pb_bpf_subprog *subprog_at(const struct pb_bpf_facts *f, uint32_t at)
 {
 	size_t n = pb_bisect(i, 0, f->nr_subprogs, f->subprogs[i].start < at);
@@ -374,7 +380,7 @@ static const struct pb_bpf_subprog *subprog_at(const struct pb_bpf_facts *f, uin
 	return n < f->nr_subprogs && f->subprogs[n].start == at ? &f->subprogs[n] : NULL;
 }
 
-/* Where calls of the subprogram at a verified instruction go. */
+/* The resolved instruction that calls of the subprogram at verified instruction `at` go to. */
 static uint32_t entry_of(const struct out *o, uint32_t at)
 {
 	const struct pb_bpf_subprog *s = subprog_at(o->v->facts, at);
@@ -400,7 +406,7 @@ static int emit_all(struct out *o)
 			if (err)
 				return err;
 		} else if (sub) {
-			/* its address may be taken, but it is never called */
+			/* the program may take the subprogram's address, but never calls it */
 			ALU64(BPF_MOV, BPF_K, 0, 0, 0);
 			emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 		}
@@ -411,7 +417,7 @@ static int emit_all(struct out *o)
 	return 0;
 }
 
-/* Jumps by their targets' places. */
+/* Sets the distances of jumps and calls, by the places of their targets. */
 static int aim(struct out *o)
 {
 	for (uint32_t i = 0; i < o->nr; i++) {
@@ -450,7 +456,7 @@ static struct pb_bpf_sub *subs_of(const struct out *o, struct pb_bpf_sub *subs)
 	for (uint32_t i = 0; i < f->nr_subprogs; i++)
 		subs[i] = (struct pb_bpf_sub){ .start = entry_of(o, f->subprogs[i].start),
 					       .stack = (uint16_t)f->subprogs[i].stack };
-	/* whoever's address is taken */
+	/* a subprogram whose address is taken is a callback */
 	for (uint32_t i = 0; i < o->nr; i++)
 		if (o->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
 		    o->insns[i].src_reg == BPF_PSEUDO_FUNC)
@@ -477,7 +483,7 @@ void pb_bpf_resolved_free(struct pb_bpf_resolved *r)
 	}
 }
 
-/* How much it may become at most. */
+/* The most instructions that the resolved program may have. */
 static uint32_t room_for(const struct pb_bpf_verify *v)
 {
 	uint32_t room = MAX_FOR_ONE + 1 + v->facts->nr_subprogs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From a verified program to one that can be made (image.h): references become
- * addresses, accesses to the context go where its fields are, instructions that
- * nobody reaches are left out, masks against speculation are written in.
+ * Resolves a verified program, so that it can be made (image.h). References become addresses.
+ * Accesses to the context are redirected to where its fields are. Instructions that no path
+ * reaches are dropped. Masks against speculation are added.
  *
  * Context: as the verifier's.
  */
@@ -12,8 +12,8 @@
 #include "bpf/verifier/verify.h"
 
 struct pb_bpf_resolved {
-	struct pb_bpf_prog_spec spec;	/* id, name and `privileged` are the caller's to set */
-	uint32_t *origin;		/* of each instruction: the verified one that it comes
+	struct pb_bpf_prog_spec spec;	/* the caller sets id, name and `privileged` */
+	uint32_t *origin;		/* for each instruction, the verified one that it comes
 					 * from */
 	struct pb_bpf_mem *mem;
 	struct {
@@ -23,8 +23,9 @@ struct pb_bpf_resolved {
 };
 
 /*
- * v as it was verified, with v->facts. 0; -ENOMEM; -EINVAL: it calls a helper that
- * has no meaning in a process, -ERANGE: a jump became too far; the log says which.
+ * v: as it was verified, with v->facts. Returns 0; -ENOMEM; -EINVAL: the program calls a helper
+ * that works only in the kernel; -ERANGE: a jump became too long. For the last two the log has
+ * the instruction or the helper.
  */
 int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *out);
 void pb_bpf_resolved_free(struct pb_bpf_resolved *r);

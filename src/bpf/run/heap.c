@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The verifier's memory, from malloc. */
+/* Memory for the verifier, from malloc(). */
 #include "bpf/run/heap.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The memory of a process that has malloc, for verifying. Context: libc, any thread. */
+/* Memory for the verifier in a process that has malloc(). Context: any thread; uses libc. */
 #ifndef PB_BPF_RUN_HEAP_H
 #define PB_BPF_RUN_HEAP_H
 #include "bpf/verifier/verify.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lays a program out in one mapping, and finds the program of an address after a fault. */
+/* Lays out a program in one mapping, and finds where to continue after a fault in native code. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "base/base.h"
@@ -18,12 +18,13 @@ struct image {
 	uint64_t code, len, size;
 	const struct pb_bpf_jit_fault *faults;
 	uint32_t nr_faults, unwind_len;
-	bool debugged;			/* gdb knows of it */
+	bool debugged;			/* gdb has been notified of it */
 	struct pb_bpf_prog_stats stats;
 	_Alignas(64) uint8_t debug[PB_BPF_DEBUG_SIZE];
 };
 
-/* Lists of images: changed under the lock, read by handlers, which count themselves. */
+/* The list of images. It is changed under the lock. Signal handlers read it without the lock, and
+ * are counted in `readers`. */
 static struct image *images;
 static uint32_t lock, readers;
 
@@ -49,7 +50,7 @@ static void add_image(struct image *m, const struct pb_bpf_prog *p)
 	give_lock();
 }
 
-/* Afterwards no handler sees it. */
+/* Removes an image from the list. On return no handler uses it any more. */
 static void remove_image(struct image *m)
 {
 	struct image **at = &images;
@@ -91,7 +92,8 @@ uint64_t pb_bpf_fault(uint64_t ip)
 
 /* ---- pages ---------------------------------------------------------------- */
 
-/* Below this code, if nothing is there: calls of helpers reach them directly. */
+/* Maps memory below this code, if there is room, so that native code can call helpers
+ * directly. */
 static void *map_near(size_t size)
 {
 	static uint64_t below = 1ull << 28;
@@ -129,7 +131,7 @@ static bool subs_are_sound(const struct pb_bpf_prog_spec *s)
 	return last < s->nr && s->nr_subs <= PB_BPF_MAX_SUBPROGS;
 }
 
-/* Does a subprogram begin at the place that instruction i names? */
+/* Whether a subprogram begins at the target of instruction i. */
 static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callback)
 {
 	int64_t target = (int64_t)i + 1 + s->insns[i].imm;
@@ -141,7 +143,7 @@ static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callbac
 	return n < s->nr_subs && s->subs[n].start == target && (!callback || s->subs[n].callback);
 }
 
-/* Does instruction i go on inside the program? */
+/* Whether the program can't leave its instructions after instruction i. */
 static bool stays_inside(const struct pb_bpf_prog_spec *s, uint32_t i)
 {
 	uint8_t form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form : PB_BPF_NO_INSN;
@@ -228,7 +230,7 @@ static void fill(struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 		p->name[i] = s->name[i];
 }
 
-/* from may be NULL if there is nothing */
+/* from may be NULL if n is 0 */
 static const void *put(char *to, const void *from, size_t n)
 {
 	return n ? memcpy(to, from, n) : to;
@@ -249,7 +251,7 @@ static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_s
 	p->stats = s->stats ? s->stats : &((struct image *)block)->stats;
 }
 
-/* Whether the program is to have native code; asks how much. */
+/* Whether the program gets native code. If so, sets the code's length. */
 static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft,
 			const struct pb_bpf_prog_spec *s)
 {
@@ -279,7 +281,7 @@ static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job
 	job->faults = (struct pb_bpf_jit_fault *)(block + l->faults);
 	if (pb_bpf_jit(job))
 		return;
-	/* nothing of ours runs into what the page had */
+	/* int3, so that nothing runs past the code */
 	memset(job->out + job->len, 0xcc, job->size - job->len);
 	p->jited = (uint64_t (*)(const void *, struct pb_bpf_run *))job->out;
 	p->enter = p->jited;

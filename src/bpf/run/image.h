@@ -6,46 +6,49 @@
  *	| writable    | read-only: struct pb_bpf_prog,  | read-only,|
  *	|             | instructions, tables            | executable|
  *
- * written while no thread can execute it. Context: not on a hit, not in a signal handler
- * unless said; any thread.
+ * written before any thread can execute it. Context: any thread, but not on a hit, and not in a
+ * signal handler unless a comment allows it.
  */
 #ifndef PB_BPF_RUN_IMAGE_H
 #define PB_BPF_RUN_IMAGE_H
 #include "bpf/core/program.h"
 
-/* Where mappings come from. The default is mmap, near this code; the agent has one of
- * its own. Set before the first program is made. */
+/* Supplies mappings. The default is mmap() near this code; the agent has its own. To be set
+ * before the first program is made. */
 struct pb_bpf_pages {
-	void *(*map)(size_t size);		/* zeros, writable; NULL: no room */
-	/* prot: PROT_READ, PROT_READ | PROT_EXEC; 0 or -errno */
+	void *(*map)(size_t size);		/* zeroed and writable; NULL: no memory */
+	/* prot: PROT_READ or PROT_READ | PROT_EXEC. Returns 0 or -errno */
 	int (*protect)(void *p, size_t size, int prot);
 	void (*unmap)(void *p, size_t size);
 };
 extern const struct pb_bpf_pages *pb_bpf_pages;
 
-/* What a program is made of; all is copied. */
+/* The parts of a program. All are copied. */
 struct pb_bpf_prog_spec {
 	uint32_t nr, nr_subs, nr_calls, nr_maps;
-	const struct bpf_insn *insns;		/* resolved, as program.h says */
+	const struct bpf_insn *insns;		/* resolved (program.h) */
 	const uint8_t *ops;
-	const struct pb_bpf_sub *subs;		/* NULL with 0: one, its frame is `stack` */
+	const struct pb_bpf_sub *subs;		/* NULL and nr_subs 0: one subprogram with a frame
+						 * of `stack` bytes */
 	pb_bpf_fn *const *calls;
 	struct pb_bpf_map *const *maps;
 	const struct pb_bpf_type *type;
 	uint32_t id, stack;
-	uint32_t ctx_needed;			/* bytes of the context that it accesses */
+	uint32_t ctx_needed;			/* the program accesses no byte of the context
+						 * from this offset on */
 	const char *name;
-	struct pb_bpf_prog_stats *stats;	/* where it counts; NULL: a place of its own */
-	bool privileged;			/* the loader may learn addresses */
+	struct pb_bpf_prog_stats *stats;	/* where runs are counted; NULL: in the program's
+						 * own mapping */
+	bool privileged;			/* the loader may see addresses */
 };
 
 /*
- * A program that can run, with native code if jit_enable is not 0 and the JIT has
- * forms for all of it. 0; -ENOMEM; -EINVAL: it isn't what program.h says (operations,
- * calls, subprograms); more is not checked here.
+ * Makes a program that can run. It has native code if jit_enable isn't 0 and the JIT supports all
+ * its instructions. Returns 0; -ENOMEM; -EINVAL: operations, calls or subprograms aren't as
+ * program.h says. Nothing else is checked.
  */
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog);
 
-/* Call it when no run uses it any more. NULL: nothing. */
+/* To be called when no run uses the program any more. prog may be NULL. */
 void pb_bpf_prog_free(struct pb_bpf_prog *prog);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes up packets and contexts, runs a program on them, and copies out what it did. */
+/* Builds packets and contexts, runs a program on them, and copies out the results. */
 #include <asm/errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #define ETH_HEADER	14u
 #define SKB_ROOM	64u	/* NET_SKB_PAD */
 #define XDP_ROOM	256u	/* XDP_PACKET_HEADROOM */
-#define XDP_FRAME	40u	/* of that, which the kernel keeps to itself */
+#define XDP_FRAME	40u	/* the part of XDP_ROOM that the kernel reserves */
 #define SHARED_INFO	320u
 #define MAX_META	(XDP_ROOM - XDP_FRAME)
 #define MAX_PACKET	0x10000u
@@ -27,7 +27,7 @@
 #define END_OF(member) \
 	(offsetof(struct __sk_buff, member) + sizeof(((struct __sk_buff *)0)->member))
 
-/* | can't be touched | slack | head room | packet | tail room | slack | can't be touched | */
+/* | inaccessible | slack | head room | packet | tail room | slack | inaccessible | */
 struct buffer {
 	uint8_t *map;
 	size_t size;
@@ -73,7 +73,7 @@ static bool is_zero(const void *p, size_t from, size_t to)
 	return true;
 }
 
-/* The context that the caller gave, in `size` bytes; more has to be zeros. */
+/* Copies the caller's context, at most `size` bytes. Any more bytes must be zero. */
 static int read_ctx(const struct pb_bpf_test_run *t, void *ctx, uint32_t size)
 {
 	if (!t->ctx_in)
@@ -126,7 +126,7 @@ static void run_all(struct pb_bpf_test_run *t, void *ctx)
 
 /* ---- sk_buff ------------------------------------------------------------------------ */
 
-/* Which of its fields a caller may set. */
+/* Whether only fields are set that a caller may set. */
 static bool may_be_set(const struct __sk_buff *s)
 {
 	return is_zero(s, 0, LOW_OF(mark)) && is_zero(s, END_OF(mark), LOW_OF(priority)) &&
@@ -156,7 +156,7 @@ static int take_fields(struct pb_bpf_skb *skb, const struct __sk_buff *in)
 	return 0;
 }
 
-/* What the kernel returns. */
+/* Copies out the fields that the kernel returns. */
 static void tell_fields(const struct pb_bpf_skb *skb, struct __sk_buff *out)
 {
 	const struct __sk_buff *s = &skb->s;
@@ -172,7 +172,7 @@ static void tell_fields(const struct pb_bpf_skb *skb, struct __sk_buff *out)
 	out->hwtstamp = s->hwtstamp;
 }
 
-/* As the loopback device's driver sees a frame; its own address is 0. */
+/* Reads the Ethernet header as the loopback device does, whose address is 0. */
 static void read_ethernet(struct pb_bpf_skb *skb)
 {
 	static const uint8_t all[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
@@ -190,7 +190,7 @@ static void read_ethernet(struct pb_bpf_skb *skb)
 		skb->s.protocol = NET16(0x0004);
 }
 
-/* A socket that belongs to the packet, with its addresses. */
+/* Makes a socket for the packet, with the packet's addresses. */
 static int make_socket(struct pb_bpf_skb *skb, struct pb_bpf_sock *sk)
 {
 	size_t there = (size_t)(skb->pkt.data_end - skb->net);
@@ -239,7 +239,7 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t,
 	read_ethernet(skb);
 }
 
-/* The packet without its link's header, for types that begin after it. */
+/* Skips the link-layer header, for program types whose packets begin after it. */
 static void begin_at_net(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data = skb->pkt.data_meta = skb->net;
@@ -377,7 +377,7 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 	return 0;
 }
 
-/* Not the kernel's: registers or a record, and how they are afterwards. */
+/* The kernel doesn't have this: runs a program on registers or a record, and returns them. */
 static int run_ctx(struct pb_bpf_test_run *t)
 {
 	uint64_t ctx[8192 / 8] = { 0 };
@@ -392,14 +392,15 @@ static int run_ctx(struct pb_bpf_test_run *t)
 	if (err)
 		return err;
 	if (t->prog->type->any_from)
-		ctx[0] = 0;		/* helpers find the record's registers there: none */
+		ctx[0] = 0;		/* where helpers look for the record's registers: there
+					 * are none */
 	run_all(t, ctx);
 	return write_ctx(t, ctx, size);
 }
 
 int pb_bpf_test_run(struct pb_bpf_test_run *t)
 {
-	/* a context and its size go together */
+	/* a context and its size must both be given, or neither */
 	if (!t->ctx_in != !t->ctx_size_in || !t->ctx_out != !t->ctx_size_out)
 		return -EINVAL;
 	switch (t->prog->type->type) {

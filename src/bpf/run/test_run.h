@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_PROG_TEST_RUN: a program is run with a packet or a context that somebody made
- * up, and what it did is looked at. Checks, fields, flags and errnos are the kernel's
- * (net/bpf/test_run.c), with these differences:
- *   - kprobe, tracepoint and perf_event programs, too, are run when they are given a
- *     context; without one it is -524 (ENOTSUPP) as there
- *   - a packet of xdp is always in one piece
+ * BPF_PROG_TEST_RUN: runs a program on a packet or a context from the caller, and returns the
+ * results. Checks, fields, flags and errors are the kernel's (net/bpf/test_run.c), with these
+ * differences:
+ *   - kprobe, tracepoint and perf_event programs run if there is a context; without one
+ *     the error is -524 (ENOTSUPP), as in the kernel
+ *   - an xdp packet is always in one piece
  *   - cgroup_skb programs see the end of their packet
- * Packets lie between pages that can't be touched.
+ * A packet's buffer is between two inaccessible pages.
  *
  * Context: not in a run, not in a signal handler.
  */
@@ -22,28 +22,29 @@ struct pb_bpf_test_run {
 	const struct pb_bpf_host *host;
 	bool interpret;			/* even if there is native code */
 	uint32_t attach_type, lane;
-	uint32_t ctx_needed;		/* bytes of the context at least, besides the program's own
-					 * need */
+	uint32_t ctx_needed;		/* the context must have at least so many bytes, even
+					 * if the program needs fewer */
 	const void *data_in, *ctx_in;
 	uint32_t data_size_in, ctx_size_in;
 	uint32_t repeat;		/* 0: once */
 	uint32_t flags, cpu, batch_size;
 	/*
-	 * Rooms around a packet besides the kernel's, for programs that make it longer;
-	 * `tight`: none at all, so that it begins (begin_tight) or ends at the untouchable page
+	 * tight: no room around the packet, so that it ends (begin_tight: begins) at an
+	 * inaccessible page. Otherwise there is the kernel's room and more, for programs that
+	 * make the packet longer
 	 */
 	bool tight, begin_tight;
-	/* what helpers know about a packet of the sk_buff kind: all after `csum`. May be NULL */
+	/* facts about a packet in an sk_buff, for helpers. May be NULL */
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
-	/* out, if not NULL; sizes: their room, then what there would be */
+	/* out, if not NULL. Sizes: on call the room, on return the full size */
 	void *data_out, *ctx_out;
 	uint32_t data_size_out, ctx_size_out;
 	/* out */
-	uint32_t retval, duration;	/* duration: nanoseconds of one run */
+	uint32_t retval, duration;	/* duration: average nanoseconds of a run */
 	uint32_t redirect_ifindex;
 };
 
-/* 0 or -errno; -ENOSPC: out is too small, and has as much as fits. */
+/* Returns 0 or -errno. -ENOSPC: an output buffer is too small, and has as much as fits. */
 int pb_bpf_test_run(struct pb_bpf_test_run *t);
 #endif
