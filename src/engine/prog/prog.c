@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Attaches eBPF programs to sites, and runs them on hits. The tables are filled by the agent's
- * thread and only read on the hit path: a link or a site is complete before it is published. Memory
- * of a site is never freed, because a thread may still hold it: the site is marked as gone, and a
- * later one gets its place.
+ * Attaches eBPF programs to sites, and runs them on hits. The tables are filled at the start and
+ * when modules come, and are only read on the hit path: a link or a site is complete before it is
+ * published. Memory of a site is never freed, because a thread may still hold it: the site is
+ * marked as gone, and a later site gets its memory.
  */
 #include <errno.h>
 #include <link.h>
@@ -28,8 +28,8 @@
 
 #define SLOTS		(1u << 17)	/* of the table of sites; unused pages cost nothing */
 #define MOST_SITES	(PB_WATCH_BELOW - 1)
-#define STACK_ROOM	12288		/* of the thread's stack, for programs: 33 tail calls
-					 * of subprograms take 9.5 KB */
+#define STACK_ROOM	12288		/* bytes of the thread's stack that a program may need:
+					 * 33 tail calls of subprograms take 9.5 KB */
 
 struct link {
 	const struct pb_progs_link *link;
@@ -48,11 +48,11 @@ static struct prog_site *table[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
-static uint32_t our_pid;		/* whose lanes and maps' owners these are */
+static uint32_t our_pid;		/* owns the per-CPU slots that are taken, and the maps */
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
-/* Numbers of programs and maps of the file, and one; events are all the output. */
+/* id: of a program or a map its number in the file, and 1. All events go to the output map. */
 static void *find_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 	switch (kind) {
@@ -188,7 +188,7 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 
 	if (p)
 		return p;
-	/* the place of one whose module went */
+	/* a free entry, or that of a site whose module is gone */
 	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE;
 	     i = (i + 1) % SLOTS)
 		;
@@ -296,7 +296,7 @@ bool pb_prog_holds(uint64_t pc)
 
 /* ---- hits --------------------------------------------------------------------- */
 
-/* Field by field: it is little that is read of it. */
+/* Sets fields one by one, as a run reads few of them. */
 static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 			 const struct prog_site *p)
 {
@@ -307,7 +307,7 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 	r->overridden = false;
 }
 
-/* Not behind pb_bpf_enter_counted(): a frame there would be in unwinders' way. */
+/* Doesn't call pb_bpf_enter_counted(): its frame would be in unwinders' way. */
 static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *prog)
 {
 	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
@@ -343,7 +343,8 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 	return slot - s->lo >= STACK_ROOM + s->guard;
 }
 
-/* The lanes of threads that aren't here are free again. A sandbox may kill who opens files. */
+/* In a forked child: frees the per-CPU slots of threads that don't exist here, and maps the maps
+ * anew. Not in a sandbox, which may kill the program for opening files. */
 static void after_fork(void)
 {
 	uint32_t was = our_pid;
@@ -363,7 +364,8 @@ static struct pb_prog_room missed(struct prog_site *p)
 	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
-/* The thread is new, or on another stack; or there isn't room enough. */
+/* The slow path of pb_prog_room(): the thread is new or on another stack, the process was forked,
+ * or there isn't enough room. */
 static __attribute__((noinline))
 struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 {
@@ -376,12 +378,12 @@ struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 	s = t ? pb_calls_stack(t, slot) : NULL;
 	if (s && s->exact && has_room(s, slot))
 		return (struct pb_prog_room){ p, 0 };
-	/* without a thread's state it isn't followed, or tracing is off */
+	/* t is NULL if tracing is off, or the thread can't be traced */
 	return t ? missed(p) :
 	       (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
-/* Programs run on the thread's own stack, as handlers do; where its end is near they don't. */
+/* eBPF programs run on the thread's stack, as handlers do. Near the end of the stack they don't. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 {
 	struct prog_site *p = site_of(site);
@@ -393,14 +395,14 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) &&
 		      !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
-	/* nor for a look at it */
+	/* not even room for the slow path */
 	if (slot - t->bottom < PB_HIT_ROOM)
 		return missed(p);
 	return room_elsewhere(p, slot);
 }
 
-/* The call is put on the list of open ones, for the programs and for what the next handler is to do
- * with it. Where it goes on. */
+/* Opens the call, for the programs at its return, and in the way that the next handler would.
+ * Returns where the call goes on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
 	unsigned mode = pb_graph_mode(p->site, next, *slot);
@@ -425,7 +427,7 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 		record &= run_one(&r, t, p->entry[i], regs) != 0;
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
-	/* what is silent stays so, and what it calls */
+	/* the call isn't recorded; with set_graph_notrace, its callees must stay silent, too */
 	if (!record && next != (uint64_t)pb_open_silent)
 		next = p->idle;
 	return (struct pb_prog_target){ p->nr_return ? watch(p, slot, next) : next, PB_PROG_JUMP };

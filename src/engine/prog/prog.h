@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * eBPF programs at functions' entries and returns: kprobe programs, whose context
- * is the registers there. doc/design/bpf.md, "Attached".
+ * eBPF programs at functions' entries and returns. They are kprobe programs: their
+ * context is the registers there. doc/design/bpf.md, "Attached".
  *
- * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler; the
- * handler that it would have without them is the one that comes next, unless a
- * program returned 0: then the call isn't recorded.
+ * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler. After
+ * the programs comes the handler that the site would have without them. If a program
+ * returns 0, that handler is left out, and the call isn't recorded.
  */
 #ifndef PB_ENGINE_PROG_PROG_H
 #define PB_ENGINE_PROG_PROG_H
@@ -21,17 +21,17 @@ struct pb_bpf_host;
 struct pb_bpf_prog;
 struct pb_bpf_prog_stats;
 
-/* From the observer's file: programs are made, and attached to the modules that are
- * there. 0 or -errno, *why for people. Context: start. */
+/* Makes the programs in the observer's file, and attaches them to the present modules.
+ * 0, or -errno with the reason in *why. Context: start. */
 int pb_prog_start(const void *file, uint64_t size, const char **why);
 /* A module came, or is about to go. Context: as the text's. */
 void pb_prog_module(struct pb_module *m);
 void pb_prog_module_gone(struct pb_module *m);
-/* Is it a program's native code? */
+/* Whether pc is in a program's native code. */
 bool pb_prog_holds(uint64_t pc);
 
-/* A signal that comes in the middle of a program's run waits until that is over: true.
- * Context: its handler, before anything else. */
+/* If the signal has interrupted a program's run, defers it until the run is over. True: done.
+ * Context: the signal's handler, before anything else. */
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext);
 
 /* For pb_prog_entry(). */
@@ -41,37 +41,38 @@ struct pb_prog_target {
 struct prog_site;
 struct pb_prog_room {
 	struct prog_site *site;
-	uint64_t without;		/* 0: programs may run; else where to go on without */
+	uint64_t without;		/* 0: programs may run; else where the call goes on */
 };
 /* Context: hit path, with little stack. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
-/* Context: hit path, after it. regs: what the assembly knows of them. */
+/* Context: hit path, after pb_prog_room(). regs: as far as the assembly has filled them. */
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
-/* The call's programs, and those of others that return with it. Context: hit path, at the exit. */
+/* Runs the programs at the return of c, and of further calls that return through the same slot.
+ * Context: hit path, at the exit. */
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 
-/* Some of them run at returns. */
+/* Whether some programs run at returns. */
 extern bool pb_prog_returns;
 
-/* A link has got one more function. */
+/* Counts for the observer: a link is attached to one more function. */
 void pb_prog_attached(uint32_t link);
-/* A function that a program isn't attached to, for want of room: the observer will say so. */
+/* A program couldn't be attached to a function, as there was no room. */
 void pb_prog_left_out(void);
-/* The same, because its return can't be hooked. */
+/* A program couldn't be attached to a function's return, as that can't be hooked. */
 void pb_prog_no_return(void);
 
-/* prog_map.c: a map that another process made. 0 or -errno. */
+/* prog_map.c: maps a map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
-/* In a forked child, which shares its parent's mapping, and with it the lock that says
- * who lives: it gets one of its own, at the same addresses, if the file is still there. */
+/* A forked child shares its parent's mapping, and so the lock that shows that its owner lives.
+ * This gives it a mapping of its own, at the same addresses, if the file still exists. */
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
-/* prog_host.c: what programs meet. output: a ring buffer, or NULL; counts: an array of one
- * struct pb_progs_counts, or NULL. */
+/* prog_host.c: the host of attached programs. output: a ring buffer, or NULL; counts: an array of
+ * one struct pb_progs_counts, or NULL. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *counts,
 				       struct pb_bpf_map *maps);
-/* Where the observer sees what it counts; NULL: nowhere. */
+/* The program's statistics, in memory that the observer reads; NULL: there is none. */
 struct pb_bpf_prog_stats *pb_prog_stats(uint32_t prog);
-/* Its native code goes to the output: bpf_jit_enable 2. */
+/* Prints the program's native code to the output, for bpf_jit_enable 2. */
 void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes);
 
 /* prog_files.c: bpf_jit_enable, bpf_jit_harden, bpf_stats_enabled, unprivileged_bpf_disabled. */

@@ -6,7 +6,7 @@
 #include "engine/files.h"
 #include "engine/prog/prog.h"
 
-/* As Documentation/admin-guide/sysctl/kernel.rst has it: 1 can't be taken back. */
+/* As in the kernel (Documentation/admin-guide/sysctl/kernel.rst), 1 can't be changed back. */
 static int unprivileged_changed(uint32_t before, bool live)
 {
 	if (before != 1 || pb_bpf_settings.unprivileged_disabled == 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What attached programs meet of the world: the kernel, but for what the agent knows
- * better, and the observer's ring buffer for what they print.
+ * The host of attached eBPF programs: it answers helpers by system calls, or from what the
+ * agent knows itself. What programs print goes to the observer's ring buffer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,8 +87,8 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 }
 
 /*
- * Frames, by frame pointers. At a function's entry the frame pointer is its caller's: only
- * the return address at the stack pointer tells where the call comes from.
+ * Walks frames by frame pointers. At a function's entry the frame pointer is still its
+ * caller's, so the caller's address is the return address at the stack pointer.
  */
 static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
 {
@@ -109,7 +109,7 @@ static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64
 	return (int)nr;
 }
 
-/* Where the time must not be read any more it stands. */
+/* If the time must not be read any more, this returns the last time that was read. */
 static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 {
 	static uint64_t last;
@@ -119,9 +119,9 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 	return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }
 
-/* ---- where a system call may be the program's end ------------------------------------------- */
+/* ---- where a system call may end the program ------------------------------------------------ */
 
-/* Loads that may fault; where nothing vouches for one, the kernel is asked. */
+/* Reads by loads that may fault. Where such a load isn't safe, the kernel reads. */
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
 {
 	const struct pb_thread *t = pb_tls;
@@ -139,7 +139,7 @@ static int write_memory(struct pb_bpf_run *run, uint64_t to, const void *from, u
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->write(run, to, from, n) : -EFAULT;
 }
 
-static uint64_t first_ids;		/* at start: users and names change, sandboxes come */
+static uint64_t first_ids;		/* as at the start, for sandboxes */
 static char first_comm[PB_BPF_COMM];
 
 static uint64_t uid_gid(struct pb_bpf_run *run)
@@ -147,7 +147,7 @@ static uint64_t uid_gid(struct pb_bpf_run *run)
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->uid_gid(run) : first_ids;
 }
 
-/* By calls that the start makes, too. */
+/* Makes only system calls that the agent's start makes, too. */
 static bool read_comm(char name[PB_BPF_COMM])
 {
 	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/comm", O_RDONLY | O_CLOEXEC, 0);
@@ -183,7 +183,8 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 	       -EINVAL;
 }
 
-/* What the kernel told at exec is in its files, which the start reads anyway. */
+/* Keeps user and name, without system calls that the agent's start doesn't make anyway: the IDs
+ * are in the auxiliary vector. */
 static void remember_task(void)
 {
 	first_ids = pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The observer's file of programs (abi/progs.h), checked, and programs made of it. */
+/* Checks the observer's file of programs (abi/progs.h), and makes programs of it. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "abi/progs.h"
@@ -88,7 +88,8 @@ static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *
 	return 0;
 }
 
-/* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
+/* Native code is put into the agent's own image, where unwinders find its frames. If that is
+ * full, these pages are used. */
 static const struct pb_bpf_pages *other_pages;
 
 static size_t code_used;
@@ -120,7 +121,7 @@ static int protect_pages(void *p, size_t size, int prot)
 	return (int)pb_sys(SYS_mprotect, p, size, prot);
 }
 
-/* What was mapped last can be had again. */
+/* Of the agent's image, only what was mapped last can be used again. */
 static void unmap_pages(void *p, size_t size)
 {
 	size_t at = (size_t)((char *)p - pb_prog_code);
@@ -140,7 +141,8 @@ void pb_prog_use_pages(void)
 	pb_bpf_pages = &pages;
 }
 
-/* Loads of the kernel's structures, which aren't here: they would only fault. */
+/* Whether the program loads from structures of the kernel, which don't exist here: each such load
+ * would fault. */
 static bool probes(const struct pb_bpf_prog_spec *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)

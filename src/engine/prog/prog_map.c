@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps that another process made, in the target. The descriptor is closed at once:
- * the program's own are none of ours. The mapping keeps the open file, and with it
- * the lock that tells others that this process lives. Who else lives isn't asked: a hit makes
- * no system calls for that, and what a dead process left is found by the others.
+ * Maps, in the program, of eBPF maps that another process made. The descriptor is closed at
+ * once, so that none of ours is in the program's table. The mapping keeps the open file, and
+ * with it the lock that shows other processes that this one lives. The agent doesn't look
+ * whether other processes live, as that takes system calls: what a dead process left in a map
+ * is found by processes outside of the program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 #include "bpf/map/map_owner.h"
 #include "engine/prog/prog.h"
 
-/* At addresses that are the map's. Its end may be there twice, see pb_bpf_map_span(). */
+/* Maps the file at addresses that are reserved for it. Its end may be mapped twice, see
+ * pb_bpf_map_span(). */
 static long map_at(long at, int fd, uint64_t size, uint64_t span)
 {
 	long p = pb_pages_map(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);

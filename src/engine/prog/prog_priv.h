@@ -5,27 +5,27 @@
 #include "base/base.h"
 #include "bpf/core/program.h"
 
-#define PB_PROG_AT_ONE	8		/* programs at a site's entry, and at its return */
+#define PB_PROG_AT_ONE	8		/* most programs at a site's entry, and at its return */
 
 /* A site with programs. Found by its address, without a lock. */
 struct prog_site {
-	struct pb_site *site;		/* published last; GONE in prog.c: its module went */
-	uint64_t ip, next, idle;	/* where the function begins; prog.h */
+	struct pb_site *site;		/* published last; GONE in prog.c: its module is gone */
+	uint64_t ip, next, idle;	/* the function's address; handlers: after it, idle */
 	uint32_t number;		/* among all modules' functions */
-	uint16_t watch;			/* of open calls, PB_WATCH_BELOW > watch > 0 */
+	uint16_t watch;			/* number, for open calls: PB_WATCH_BELOW > watch > 0 */
 	uint32_t nr_entry, nr_return;
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };
 
-/* A run at a hit, and what the hit knows besides. */
+/* A run at a hit, and what is known of the hit. */
 struct pb_prog_run {
 	uint64_t frame;			/* pb_prog_call() sets it */
 	struct pb_bpf_run run;
-	const struct prog_site *at;	/* of which function */
+	const struct prog_site *at;	/* the site that was hit */
 	uint64_t value;			/* bpf_override_return()'s */
 	bool overridden;
-	bool at_entry;			/* the return address is where the stack pointer points */
-	struct pb_prog_open *open;	/* NULL: nested too deeply to be looked after */
+	bool at_entry;			/* the stack pointer points to the return address */
+	struct pb_prog_open *open;	/* NULL: nested too deeply, see MOST_NESTED */
 };
 
 _Static_assert(offsetof(struct pb_prog_run, run) == 8, "prog_call.S");
@@ -45,22 +45,23 @@ struct pb_prog_file {
 	uint64_t size;
 };
 bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
-/* Native code in the agent's own image, where unwinders know it; the rest elsewhere. */
+/* Puts native code into the agent's own image, where unwinders find its frames, as far as there is
+ * room. */
 void pb_prog_use_pages(void);
-/* Verifies, and makes, the file's program of that number. 0 or -errno. */
+/* Verifies and makes the program with number nr in the file. 0 or -errno. */
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
 		 uint32_t nr_maps, struct pb_bpf_prog **prog);
 
-/* prog_run.c. Context: hit path. A run from `slot` begins, and ends. */
+/* prog_run.c. Context: hit path. A run at a hit with that slot begins, and ends. */
 struct pb_thread;
-int pb_prog_runs_start(void);		/* before the first; -errno */
+int pb_prog_runs_start(void);		/* before the first run; 0 or -errno */
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
-/* A lane of nr (> 0) per-CPU values, for itself if there is one. */
+/* A per-CPU slot, of nr (> 0), that no other run has; the last one if all are taken. */
 uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
 /* For struct pb_bpf_host. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);
-/* In a forked child: the threads of these runs aren't here. */
+/* In a forked child: the threads of all runs exist in the parent only. */
 void pb_prog_forget_runs(void);
 #endif

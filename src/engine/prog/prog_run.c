@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs of programs that are under way, by thread.
+ * Keeps the runs of eBPF programs that are under way, by thread.
  *
- * In the kernel no handler runs in the middle of a program. Here a signal that comes
- * there, and isn't the program's own fault, is queued once more behind a mask of all, and
- * comes when the run is over. Where that can't be (handlers that went past sigaction, a
- * sandbox, faults) a handler may leave the run by a jump, or end the thread. Such a run is
- * never gone on with: what it holds (a lane, a record reserved in a ring buffer, a lock)
- * is given back when that is noticed, at the thread's next hit from further up on the same
- * stack, or at a hit of the state's next thread.
+ * In the kernel no signal handler runs in the middle of a program. Here, if a signal
+ * interrupts a run and isn't a fault, it is queued again with all signals masked, and is
+ * delivered when the run is over. Where that is impossible (handlers installed past
+ * sigaction, a sandbox, faults) a handler may leave the run by a jump, or end the thread.
+ * Such a run never goes on. What it holds (a per-CPU slot, a record reserved in a ring buffer, a
+ * lock) is given back at the thread's next hit from further up on the same stack, or at a hit of
+ * the next thread with the same state.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,15 +25,15 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
-#define MOST_NESTED	4		/* in handlers; deeper ones are not looked after */
+#define MOST_NESTED	4		/* runs nested by handlers; deeper ones aren't kept */
 #define MOST_HELD	4
 
 struct pb_prog_open {
 	uint64_t slot;
 	const struct pb_stack *stack;
-	uint32_t lane;			/* and 1; 0: none */
+	uint32_t lane;			/* its per-CPU slot, and 1; 0: none */
 	uint32_t nr_held;
-	bool handler;			/* one was called in the middle of it */
+	bool handler;			/* a handler was called in the middle of it */
 	struct {
 		struct pb_bpf_map *map;
 		void *what;
@@ -42,8 +42,8 @@ struct pb_prog_open {
 
 static struct thread_runs {
 	uint32_t tid, depth;
-	uint32_t deferred;		/* signals wait, masked, for the end of that run */
-	uint64_t mask;			/* the thread's own one */
+	uint32_t deferred;		/* depth of the run for whose end signals wait, or 0 */
+	uint64_t mask;			/* the thread's mask, to be restored then */
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;
 static uint8_t lane_taken[PB_BPF_MAX_LANES];
@@ -59,7 +59,8 @@ int pb_prog_runs_start(void)
 	return 0;
 }
 
-/* A lane for itself, at first the processor's; the last one is shared when all are taken. */
+/* Takes a free per-CPU slot, from the processor's own on. Returns its number and 1; 0: all are
+ * taken. */
 static uint32_t take_lane(uint32_t first, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
@@ -82,6 +83,7 @@ static void give_lane(struct pb_prog_open *o)
 		__atomic_store_n(&lane_taken[lane - 1], 0, __ATOMIC_RELEASE);
 }
 
+/* Gives back what a run that was left holds. */
 static void abandon(struct pb_prog_open *o)
 {
 	while (o->nr_held) {
@@ -97,13 +99,13 @@ static void abandon(struct pb_prog_open *o)
 	give_lane(o);
 }
 
-/* A handler's hits lie below the interrupted run's, or on another stack. */
+/* Whether the run was left. A handler's hits lie below the interrupted run, or on another stack. */
 static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t slot)
 {
 	return o->stack == t->stack && slot >= o->slot;
 }
 
-/* What waits comes here, at once. */
+/* Restores the mask. Signals that wait are delivered here. */
 static void let_signals_in(struct thread_runs *r)
 {
 	uint64_t mask = r->mask;
@@ -117,7 +119,7 @@ static void let_signals_in(struct thread_runs *r)
 #define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | \
 			 BIT(SIGSYS))
 
-/* All signals, until the handler returns. */
+/* Blocks all signals but faults, until the handler returns. */
 static bool blocked(void)
 {
 	uint64_t mask = ~FAULTS;
@@ -125,10 +127,11 @@ static bool blocked(void)
 	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
 }
 
-/* Once more, behind a mask of all: of the handler, too, as with SA_NODEFER its own signal isn't in
- * its mask. Not the signals of faults, also if they were sent: the mask leaves them open, so they
- * would come again at once, for ever. Not with SA_RESETHAND: it would not come a second time, the
- * kernel has forgotten the handler. Without SA_SIGINFO there is no siginfo. */
+/* Queues the signal again, with all signals blocked. They are blocked in our handler, too: with
+ * SA_NODEFER its mask lacks its own signal. Fault signals aren't queued, even if they were sent:
+ * the mask leaves them open, so they would come again at once, for ever. With SA_RESETHAND the
+ * kernel has forgotten the handler, so the signal can't come again. Without SA_SIGINFO there is no
+ * siginfo. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;
