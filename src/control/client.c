@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads and writes of a running target's files, through its recorder. */
+/* Reads and writes a running program's control files, through its recorder. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int send_message(struct pb_control *c, uint32_t type, const void *body, s
 	return sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* The answer: its type, or -errno with a text. ERROR is turned into both. */
+/* Receives an answer. Returns its type, or -errno with a text; an ERROR message has both. */
 static int receive(struct pb_control *c, char *err, size_t errlen)
 {
 	struct pb_msg *m = (struct pb_msg *)c->buf;
@@ -94,7 +94,8 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	return 0;
 }
 
-/* The REPLY to a request: its header, or -errno with a text. */
+/* Sends a request and receives the REPLY. Returns 0 with its header in *f, or -errno with a
+ * text. */
 static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const char *path,
 	       const char *value, size_t value_len, char *err, size_t errlen)
 {
@@ -114,7 +115,7 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 	}
 	memcpy(f, m + 1, sizeof(*f));
 	if (f->result < 0) {
-		/* the agent may say more than the number does */
+		/* the agent may have sent a text with the number */
 		const char *text = (const char *)(m + 1) + sizeof(*f);
 		int len = (int)strnlen(text, m->len - sizeof(*f));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The control tree's client library: which files there are, which values they
- * take, and how writes and reads travel. The CLI, and later the FUSE mount and
+ * take, and how they are written and read. The CLI, and later the FUSE mount and
  * the C API, use the same functions, so that they can't disagree.
  *
  * Context: an observer's ordinary thread. No locks, no global state. Every
@@ -27,23 +27,22 @@ struct pb_control_info {
 	enum pb_control_owner owner;
 	unsigned mode;			/* PB_CONTROL_R, W, RW */
 	enum pb_control_type type;
-	uint32_t most;			/* of a number */
+	uint32_t most;			/* the largest number that is valid */
 	const char *summary;
 };
 
 const struct pb_control_info *pb_control_info(enum pb_control_file file);
-/* A leading "tracing/" is allowed. PB_NR_CONTROL_FILES if there is none. */
+/* A leading "tracing/" is allowed. PB_NR_CONTROL_FILES: there is no such file. */
 enum pb_control_file pb_control_find(const char *path);
 
 /* --- values --- */
 
 /*
- * One write, cut up as the kernel does: a leading '!' removes, "PAT:mod:GLOB"
- * confines to modules, "PAT:COMMAND..." is anything else after a colon (not
- * taken yet). Patterns are separated by white space; each is one element.
+ * One pattern of a write, with the kernel's syntax. Patterns are separated by white space. A
+ * leading '!' removes; "PAT:mod:GLOB" confines to modules. Any other "PAT:COMMAND" is an error.
  */
 struct pb_control_pattern {
-	const char *text;		/* not terminated: text_len */
+	const char *text;		/* not NUL-terminated */
 	size_t text_len;
 	const char *module;		/* NULL: any */
 	size_t module_len;
@@ -55,16 +54,16 @@ struct pb_control_pattern {
 int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			    char *err, size_t errlen);
 
-/* A decimal, hex (0x) or octal number within [0, max]; white space around. */
+/* Reads a decimal, hex (0x) or octal number in [0, max], which may have white space around it. */
 int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out);
 
-/* A duration with ns, us, ms, s (none: us) as nanoseconds; decimals allowed. */
+/* Reads a duration with unit ns, us, ms or s (none: us) and decimals allowed, as nanoseconds. */
 int pb_control_parse_duration(const char *text, uint64_t *ns);
-/* The shape that tracing_thresh takes: microseconds, with decimals if needed. */
+/* Formats a duration as tracing_thresh takes it: microseconds, with decimals if needed. */
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);
 
-/* Whether `value` may be written to `file` at all (the agent decides on names).
- * 0 or -EINVAL, -EACCES (read-only), -ENOTSUP; err says why in one line. */
+/* May `value` be written to `file`? Names in it are left to the agent. Returns 0, or -EINVAL,
+ * -EACCES (read-only) or -ENOTSUP with the reason in err, in one line. */
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen);
 
@@ -74,30 +73,30 @@ struct pb_control_writes {
 	char *buf;			/* "PATH\0OP\0VALUE\0" each */
 	size_t len;
 	uint32_t nr;
-	uint32_t written;		/* bit per file: it has had its '>' */
+	uint32_t written;		/* a bit for each file that has had its '>' */
 };
 
-/* Adds a write; the first to a file replaces, the next ones add. 0, -ENOMEM, or
- * -EMSGSIZE when the whole would not fit a message. */
+/* Adds a write. The first write to a file replaces its value, the next ones add to it. Returns 0,
+ * -ENOMEM, or -EMSGSIZE if all writes together would not fit into a message. */
 int pb_control_writes_add(struct pb_control_writes *w, enum pb_control_file file,
 			  const char *value);
-/* Calls fn for each; stops at the first nonzero result and returns it. A body
- * that isn't well-formed gives -EPROTO. */
+/* Calls fn for each write of a message; stops at the first nonzero result and returns it. -EPROTO:
+ * the message isn't well-formed. */
 int pb_control_writes_each(const char *buf, size_t len, uint32_t nr,
 			   int (*fn)(void *arg, const char *path, bool append, const char *value),
 			   void *arg);
 void pb_control_writes_free(struct pb_control_writes *w);
 
-/* --- a running target, through the recorder's `control` socket --- */
+/* --- a running program, through the recorder's `control` socket --- */
 
 struct pb_control;			/* a connection */
 
-/* pid 0: the session's first process. -errno, with a text in err. */
+/* Connects. pid 0: the session's first process. Returns 0, or -errno with a text in err. */
 int pb_control_open(struct pb_control **c, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen);
 int pb_control_write(struct pb_control *c, const char *path, const char *value, bool append,
 		     char *err, size_t errlen);
-/* The whole file, NUL-terminated, to be freed. */
+/* Reads the whole file, NUL-terminated; the caller frees *out. */
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
 		    char *err, size_t errlen);
 void pb_control_close(struct pb_control *c);

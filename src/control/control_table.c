@@ -67,7 +67,7 @@ int pb_control_writes_add(struct pb_control_writes *w, enum pb_control_file file
 	return 0;
 }
 
-/* A string that ends before end; *p goes after it. */
+/* Takes the string at *p, and moves *p past it. NULL: the string doesn't end before `end`. */
 static const char *take(const char **p, const char *end)
 {
 	const char *s = *p, *nul = memchr(s, 0, (size_t)(end - s));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What was probably meant. */
+/* Finds the names that a user may have meant by a pattern that matches nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,8 @@ struct nearest {
 	char name[NEAREST][PB_EDIT_MAX + 1];
 };
 
-/* A name that holds the text is near, whatever stands around it. */
+/* Keeps the name if it is one of the nearest. A name that contains the text is near, whatever its
+ * other characters. */
 static void consider(struct nearest *n, const char *name)
 {
 	unsigned d = pb_edit_distance(n->text, name, n->max), i;
@@ -74,7 +75,7 @@ static void consider(struct nearest *n, const char *name)
 	snprintf(n->name[i], sizeof(n->name[i]), "%s", name);
 }
 
-/* No user types a mangled name, and parameters only make names unlike. */
+/* Leaves out mangled names, which no user types, and parameters, which only add to the distance. */
 static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 {
 	bool mangled = name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
@@ -84,7 +85,7 @@ static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 	return 0;
 }
 
-/* The pattern's text, without what makes it one; false: there is none. */
+/* Takes the pattern's text, without wildcards and :mod:. False: too little of it is left. */
 static bool begin(struct nearest *n, const char *pattern)
 {
 	size_t k = 0;

@@ -115,7 +115,7 @@ struct job {
 	unsigned matched;
 };
 
-/* As views show it: "<...>" stands for any template arguments. */
+/* Replaces "<...>", as views show long lists of template arguments, by "<*>". */
 static void open_lists(char *text)
 {
 	for (char *p = text; (p = strstr(p, "<...>")); p += 3) {
@@ -181,7 +181,8 @@ static void run_once(struct job *j, const struct pb_analysis *const *modules, un
 	}
 }
 
-/* Demangled names count where the symbol table's don't match. */
+/* Demangled names are tried if no name of the symbol table matches; for a regular expression, at
+ * once. */
 static void job_run(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
 {
 	j->demangle = j->matcher.match == PB_MATCH_REGEX;
@@ -208,7 +209,8 @@ int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum
 	return j.matched < INT_MAX ? (int)j.matched : INT_MAX;
 }
 
-/* A word that names just this function, quoted against the agent's glob. */
+/* Writes a word that matches this name only: characters that are wildcards for the agent are
+ * quoted. */
 static void put_exact(FILE *f, const char *name, const char *prefix, const char *module)
 {
 	fputs(prefix, f);
@@ -269,8 +271,8 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 	out->module_known = j.module_known;
 	if (fclose(r.exact))
 		ret = -ENOMEM;
-	/* what the agent can match by itself goes as it is: it then also holds
-	 * for modules that arrive later */
+	/* a pattern that the agent can match is passed on as it is: it then also applies
+	 * to modules that are loaded later */
 	as_it_is = match == PB_MATCH_GLOB && (!j.demangle || !j.matched);
 	out->listed = !as_it_is;
 	job_free(&j);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What control files take: numbers, durations, patterns. */
+/* Parses and checks values of control files: numbers, durations, patterns. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	*out = (struct pb_control_pattern){ .remove = *s == '!' };
 	if (out->remove)
 		s++;
-	/* C++ names hold "::"; a command stands behind a single colon */
+	/* C++ names contain "::"; a single colon begins a command */
 	for (colon = s; colon < end; colon++) {
 		if (*colon != ':')
 			continue;
@@ -114,7 +114,7 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			return -EINVAL;
 		}
 	}
-	/* ":mod:M" is all of M, as in the kernel */
+	/* ":mod:M" means all of M, as in the kernel */
 	if (!out->text_len && !out->module) {
 		snprintf(err, errlen, "'!': no pattern behind it");
 		return -EINVAL;
@@ -162,7 +162,7 @@ static int validate_time(const char *value, char *err, size_t errlen)
 	return invalid(value, "is no time in microseconds", err, errlen);
 }
 
-/* One of the names, the last of which is NULL; what: "a tracer". */
+/* Is the value one of the names, which end with NULL? what: for the message, such as "tracer". */
 static int validate_name(const char *value, const char *what, const char *const *names,
 			 char *err, size_t errlen)
 {
@@ -207,7 +207,7 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 	case PB_CONTROL_CLOCK:
 		return validate_name(value, "clock", clocks, err, errlen);
 	case PB_CONTROL_TEXT:
-		break;		/* the agent knows */
+		break;		/* the agent checks it */
 	}
 	return 0;
 }
