@@ -5,8 +5,8 @@
  * and __fentry__. For compilers without -mrecord-mcount.
  *
  * A text section gets a table of its own, ordered after it and in the same
- * group (SHF_LINK_ORDER, SHF_GROUP): what the linker discards takes its table
- * with it. The tables are writable, so that a PIE needs no text relocations.
+ * group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards it with the
+ * section. The tables are writable, so that a PIE needs no text relocations.
  * The object is replaced only once the new one is complete.
  */
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define TABLE		"__mcount_loc"
 #define TABLE_RELA	".rela" TABLE
 
-/* What new sections are made of must live until the object is written. */
+/* The bytes of a new section. They must live until the object is written. */
 struct owned {
 	struct owned *next;
 	_Alignas(16) uint8_t bytes[];
@@ -37,7 +37,7 @@ struct object {
 	size_t shstrndx;
 	Elf_Data *symbols;
 	size_t symtab_index, strtab_index;
-	size_t nr_sections;	/* of the file as it was */
+	size_t nr_sections;	/* of the file before the change */
 	size_t names_at;	/* of TABLE in the section names; 0: not there yet */
 };
 
@@ -103,7 +103,7 @@ static size_t anchor(struct object *o, size_t section, uint64_t *value)
 	return best;
 }
 
-/* Where the call starts whose operand is relocated at off; false: no call. */
+/* Finds the start of the call whose operand is relocated at off; false: it is no call. */
 static bool call_at(const Elf_Data *text, uint64_t off, uint64_t *call)
 {
 	const uint8_t *p = text->d_buf;
@@ -134,7 +134,7 @@ static bool append(struct object *o, Elf_Scn *to, void *bytes, size_t size, Elf_
 	return true;
 }
 
-/* Both names, once. The buffer lives as long as the object is at work. */
+/* Adds the names of both sections, once. The buffer must live until the object is written. */
 static bool add_names(struct object *o)
 {
 	static char names[] = TABLE "\0" TABLE_RELA;
@@ -202,7 +202,7 @@ static bool add_table(struct object *o, size_t text, bool grouped, Elf64_Rela *r
 	return !grouped || join_group(o, text, elf_ndxscn(table), elf_ndxscn(rel));
 }
 
-/* The relocations of one text section. */
+/* Makes the table of one text section, from its relocations. */
 static bool record_section(struct object *o, Elf_Scn *scn, const GElf_Shdr *rel)
 {
 	Elf_Scn *target = elf_getscn(o->elf, rel->sh_info);
@@ -243,7 +243,7 @@ static bool find_symbols(struct object *o)
 			return failed(o, NULL);
 		name = elf_strptr(o->elf, o->shstrndx, sh.sh_name);
 		if (name && !strcmp(name, TABLE))
-			return false;	/* it is done; not an error */
+			return false;	/* the table is there already; not an error */
 		if (sh.sh_type == SHT_SYMTAB) {
 			o->symbols = elf_getdata(scn, NULL);
 			o->symtab_index = i;
@@ -314,7 +314,7 @@ static int one_file(const char *path)
 	ok &= !close(out);
 	close(in);
 	if (ok && !o.names_at)
-		unlink(temp);	/* as it was */
+		unlink(temp);	/* nothing to add: the file stays as it was */
 	else if (!ok || rename(temp, path)) {
 		fprintf(stderr, "recordmcount: %s: %s\n", path, o.error ? o.error :
 			strerror(errno));
