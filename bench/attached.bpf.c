@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One program a section; part_bpf.py compiles each alone. */
+/* One program. part_bpf.py compiles its variants, which the macros NOTHING, COUNT and RETURN
+ * select, to an object each. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * eBPF programs on the JIT, the interpreter and in this machine's kernel, there
- * through BPF_PROG_TEST_RUN. A run makes so many operations that entering it is a small
- * part, which is subtracted; where it is more than a tenth there is no figure. Slices
- * alternate, and a figure is the median of its rounds. Needs the right to load programs.
+ * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel, there
+ * through BPF_PROG_TEST_RUN. A run makes so many operations that entering the program is
+ * a small part of it. That part is subtracted; if it is more than a tenth, there is no
+ * figure. Slices alternate, and a figure is the median of its rounds. Needs the right to
+ * load programs.
  *
  *	bench_bpf [ROUNDS]
  */
@@ -29,17 +30,17 @@
 
 enum side { KERNEL, JIT, INTERPRETER, NR_SIDES };
 
-/* A program whose ends differ: the kernel's reads its context and names its maps, ours
- * is resolved. */
+/* A program in two forms: the kernel's reads its context and names its maps by
+ * descriptor, ours is resolved already. */
 struct bench {
 	const char *name;
-	uint32_t operations;		/* of a run */
+	uint32_t operations;		/* in a run */
 	struct bpf_insn insns[NR_SIDES - 1][64];
 	uint32_t nr[NR_SIDES - 1];
 	int fd;
 	struct pb_bpf_prog *progs[NR_SIDES];
 	uint32_t repeat[NR_SIDES];
-	double ns[NR_SIDES][MAX_ROUNDS];	/* a run, all of it */
+	double ns[NR_SIDES][MAX_ROUNDS];	/* of a whole run */
 };
 
 static struct pb_bpf_map maps[2];
@@ -136,7 +137,7 @@ static void alu_loop(struct bench *b)
 	     BPF_JMP_IMM(BPF_JNE, 1, 0, -6), BPF_EXIT_INSN());
 }
 
-/* Ours as resolve.c writes it: what the kernel's verifier does, too. */
+/* Our form is inlined as resolve.c inlines it; the kernel's verifier inlines its form. */
 static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
@@ -210,7 +211,7 @@ static void hash_updates(struct bench *b)
 	BOTH(b, BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN());
 }
 
-/* Is it TCP over IPv4 to port 80? Then a hash of its addresses and ports. */
+/* If a packet is TCP over IPv4 to port 80, computes a hash of its addresses and ports. */
 static void packet_parses(struct bench *b)
 {
 	put(b, KERNEL, BPF_LDX_MEM(BPF_W, 8, 1, offsetof(struct __sk_buff, data)));
@@ -266,7 +267,7 @@ static bool make(struct bench *b, void (*write)(struct bench *b))
 
 /* ---- time ----------------------------------------------------------------------- */
 
-/* Of this thread: others may have the processor in between. */
+/* The CPU time of this thread, as others may get the processor in between. */
 static double now(void)
 {
 	struct timespec ts;
@@ -358,7 +359,7 @@ static void print(const struct bench *b, int rounds)
 		for (enum side e = 0; e < NR_SIDES; e++)
 			net[e][r] = (b->ns[e][r] - benches[0].ns[e][r]) / b->operations;
 		ratio[JIT][r] = net[JIT][r] / net[KERNEL][r];
-		/* nobody gets at a program without entering it */
+		/* whole runs: nobody can run a program without entering it */
 		ratio[INTERPRETER][r] = b->ns[INTERPRETER][r] / b->ns[JIT][r];
 	}
 	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name, median(net[KERNEL], rounds),
@@ -384,7 +385,7 @@ int main(int argc, char **argv)
 			printf("%s can't be made: %s\n", b->name, strerror(errno));
 			return 1;
 		}
-		/* what is timed does its work */
+		/* all sides must compute the same */
 		if (run(b, KERNEL, 1) != run(b, JIT, 1) || run(b, JIT, 1) != run(b, INTERPRETER, 1)) {
 			printf("%s: results differ\n", b->name);
 			return 1;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an operation on a map costs, ours beside this kernel's (through a program), on one
- * thread, on two, and on a map that two processes share. Both make a thousand operations in
- * a loop that prepares key and value anew for each: that is part of both figures.
+ * Measures what an operation on a map costs, on our maps and on this kernel's (there in a
+ * program): on one thread, on two, and on a map that two processes share. Both sides make a
+ * thousand operations in a loop that prepares key and value for each operation, which is
+ * part of both figures.
  *
- * A lookup in an array is no row: programs have it inlined, in the kernel and here, and
- * little more than the loop would be measured (bench_bpf has it).
+ * There is no row for lookups in an array. Programs inline them, in the kernel and here, so
+ * little more than the loop would be measured; bench_bpf has them.
  *
  *   bpf_maps [ROUNDS [TYPE]]	nanoseconds, medians of interleaved rounds (9)
  *
- * Two threads have keys of their own in one map; `same`: both change the same keys.
+ * Two threads use different keys of one map; in rows `same`, both change the same keys.
  *
- * How far the two processors are from each other changes where machines are shared, for
- * seconds. So each measurement has one beside it of two threads that count in one word, and
- * a third counts, those where that was fastest; its time is printed last.
+ * On shared machines, the distance between the two processors changes, for seconds at a time.
+ * So each measurement is accompanied by one of two threads that count in one word. Only the
+ * third of the measurements for which that was fastest counts; its time is printed last.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,9 +34,9 @@
 
 #include "../tests/bpf/common/kernel.h"
 
-#define LOOP	1000		/* operations of a program's run */
+#define LOOP	1000		/* operations in a program's run */
 #define REPEAT	200
-#define KEYS	1024		/* in a map of twice as many; each thread has half of them */
+#define KEYS	1024		/* in a map with room for twice as many; each thread uses half */
 #define OWN	(KEYS / 2)
 #define MOST	192
 
@@ -87,7 +88,8 @@ static void loop(struct job *j, struct pb_bpf_run *run)
 	__asm__ volatile("" : : "r"(sum));
 }
 
-/* Of this thread alone, for the milliseconds that it takes, if that is allowed. */
+/* Pins this thread to a processor and, if that is allowed, keeps other threads off it for the
+ * milliseconds of the measurement. */
 static void on_cpu(uint32_t cpu)
 {
 	cpu_set_t set;
@@ -146,12 +148,12 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		for (int i = 0; i < nr; i++)
 			pthread_join(threads[i], NULL);
 	}
-	/* of one: its own; of two: what both together need for an operation, doubled */
+	/* one job: its time; two jobs: the time both together need for an operation, doubled */
 	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
 	return ns;
 }
 
-/* ns of an operation, the mean of two; one alone: on that processor */
+/* ns per operation: the mean of two jobs, or that of one job on processor cpu */
 static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu, bool processes, bool same)
 {
 	struct shared {
@@ -196,7 +198,7 @@ static uint32_t emit_call(struct bpf_insn *p, uint32_t n, int fd, int32_t helper
 	return n;
 }
 
-/* The loop above; each thread begins at another key. */
+/* A program with the same loop as loop(). Each thread begins at another key. */
 static int kernel_prog(int fd, enum work what, uint32_t first)
 {
 	struct bpf_insn p[64];
@@ -351,7 +353,7 @@ static void show(struct row *r, int rounds)
 	       2 * v[1] / v[4], median(r->word, kept));
 }
 
-/* Each type's rows end with its last kind of work. */
+/* Each kind has a row for each work from first to last. */
 static const struct kind {
 	const char *type;
 	uint32_t number;

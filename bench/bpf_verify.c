@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How long verifying takes, here and in this machine's kernel: programs of compiled
- * objects (tests/bpf/load compiles the kernel's own), in turn, medians of the rounds.
- * Ours: verifying and resolving. The kernel's: what it says itself (BPF_LOG_STATS), which
- * leaves out reading the program, types and the JIT; no log. Needs the right to load.
+ * Measures how long verification takes, here and in this machine's kernel, for programs of
+ * compiled objects (tests/bpf/load compiles the kernel's own). Both sides alternate, and
+ * figures are medians of the rounds. Our time is that of verifying and resolving. The
+ * kernel's time is the one that it reports (BPF_LOG_STATS), which leaves out reading the
+ * program, types and the JIT. No log is written. Needs the right to load programs.
  *
  *	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *
- * Of all programs that both accept the LARGEST (10) by instructions looked at are shown.
+ * Shows the LARGEST (10) of the programs that both accept, by verified instructions.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -37,7 +38,7 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* The tests' own loaders set those that are 0. */
+/* The number of entries of a map. If it is 0 in the object, the tests' own loaders set it. */
 static uint32_t entries_of(uint32_t type, uint32_t entries)
 {
 	if (entries || type == BPF_MAP_TYPE_PERF_EVENT_ARRAY)
@@ -50,7 +51,7 @@ static void adjust(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf
 	spec->attr.max_entries = entries_of(spec->attr.type, spec->attr.max_entries);
 }
 
-/* Milliseconds, or < 0: it isn't accepted. */
+/* Milliseconds, or < 0: the kernel doesn't accept the program. */
 static double kernel_ms(const char *path, const struct pb_bpf_object_prog *prog, unsigned long *insns)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log, .kernel_log_size = LOG_SIZE,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that times its own loops, so that the traced functions and the
- * limit they are held against run in one process, in slices that alternate.
+ * A program that times its own loops, so that the traced functions and the limit
+ * they are compared with run in one process, in slices that alternate.
  *
- *   cost slices K [DIR]   K slices of every loop; prints the median ns a call of each, as JSON;
- *                         before them a loop of leaf that fills a buffer of default size once: the
- *                         processor time of its first calls, of which 8 MB are recorded, is
- *                         "first_8mb", of all "first_pass", and of later ones "later_passes";
- *                         with DIR it first writes its PID to DIR/pid and waits for DIR/go, so
- *                         that tracing can be changed before a slice runs
+ *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
+ *                         JSON. Before the slices, a loop of leaf fills a buffer of default size
+ *                         once: "first_8mb" is the processor time per call for its first calls,
+ *                         which make 8 MB of records, "first_pass" that for all calls of the
+ *                         loop, and "later_passes" that for later calls. With DIR, first writes
+ *                         its PID to DIR/pid and waits for DIR/go, so that tracing can be
+ *                         changed before a slice runs
  *   cost threads K        K slices in one thread and in two at once: how limit, leaf and fib scale
  *   cost idle T CALLS     memory before and after T threads that make CALLS traced calls, then wait
  *   cost leaf N           N calls of leaf, nothing else
@@ -16,11 +17,12 @@
  *   cost mix N M          N calls of leaf, then fib(M)
  *
  * Functions to trace: leaf, fib, their loops (so that a depth or a filter can
- * reject the calls in them) and other, which is never called. Everything else has
- * no patchable entry, whatever the command line says, and the two limits are
+ * reject the calls in them) and other, which is never called. All other functions
+ * have no patchable entry, whatever the compiler's options are. The two limits are
  * assembly: no tracer changes them.
  *
- * Built with -O2 -fno-optimize-sibling-calls, or gcc makes a loop of half of fib.
+ * Must be built with -O2 -fno-optimize-sibling-calls: otherwise gcc turns half of
+ * fib's calls into a loop.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -38,10 +40,10 @@
 #define SLICE_CALLS 200000
 #define SLICE_FIB   24		/* 150,049 calls */
 #define FIRST_8MB   1000000	/* 8-byte records */
-#define FIRST_PASS  9000000	/* more than 64 MiB of them */
+#define FIRST_PASS  9000000	/* more than 64 MiB of such records */
 #define MAX_SLICES  1001
 
-/* What the limits need of a thread: where the next record goes, and the buffer it wraps in. */
+/* A thread's state for the limits: where the next record goes, and the buffer in which it wraps. */
 __thread struct limit_log {
 	char *next, *end, *start;
 } limit_log;
@@ -258,7 +260,7 @@ UNTRACED static void wait_in(const char *dir)
 		nanosleep(&pause, NULL);
 }
 
-/* ns of processor time a call of leaf: pages of the buffer come to be, once. */
+/* ns of processor time per call of leaf. The first pass includes allocating the buffer's pages. */
 static struct first {
 	double part, pass, later;
 } first;
@@ -299,10 +301,10 @@ UNTRACED static void slices(int k)
 }
 
 /*
- * Two workers, one a processor. A slice runs a loop in worker 0 alone, then in
- * both; a loop's scaling is how many times as many calls a second both make.
- * Barriers hand out the work; both then spin until the other is there too, as a
- * barrier wakes them tens of microseconds apart.
+ * Two workers, each on its own processor. A slice runs a loop in worker 0 alone,
+ * then in both; a loop's scaling is how many times as many calls per second both
+ * make. Barriers start the work. As a barrier wakes the workers tens of microseconds
+ * apart, each worker then spins until the other one has arrived.
  */
 #define SPAN_NS 20e6		/* a slice of one loop in one thread */
 
@@ -456,7 +458,7 @@ UNTRACED static void idle(int nr, long calls)
 	if (!id)
 		abort();
 	idle_calls = calls;
-	sink += leaf(1);		/* this thread's own state is not the others' */
+	sink += leaf(1);		/* makes this thread's own state before memory is read */
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 64 << 10);
 	pthread_barrier_init(&idle_ready, NULL, nr + 1);

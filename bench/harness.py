@@ -2,8 +2,9 @@
 """What all parts of the bench share: running pinned processes, interleaving
 variants, the rows of the table, and the command lines of the two tracers.
 
-Times are taken by the parent (wall: monotonic clock; CPU: wait4's user + sys of
-the process and all it waited for, so of the recorder and of the program).
+The parent takes the times. Wall time is that of the monotonic clock. CPU time is
+user + sys, as wait4 reports it for a process and all children that the process waited
+for: that includes the recorder and the program.
 """
 import contextlib
 import json
@@ -57,8 +58,8 @@ ANY, NONE = (1, float("inf")), (0, 0)
 
 
 def pb_traced(data, options, program, expect, same=None, **more):
-    """Records a run, and refuses its figures unless it did what is measured:
-    expect gives (least, most) for keys of `info`, same the program's output."""
+    """Records a run. Refuses its figures unless the run did what is to be measured:
+    `expect` gives (least, most) for keys of `info`, `same` the program's output."""
     done = run(pb_record(data, options, program), **more)
     if same is not None and done.out != same:
         raise Unavailable("the traced program's output differs from the bare one's")
@@ -82,15 +83,15 @@ def pb_calls(data):
     columns = lines[0].split(",")
     name, count = columns.index("function"), columns.index("calls")
     for line in lines[1:]:
-        # A C++ name may hold commas inside quotes; C names, which we trace, don't.
+        # A C++ name may have commas inside quotes; the C names that are traced here don't.
         field = line.split(",")
         calls[field[name].strip('"')] = calls.get(field[name].strip('"'), 0) + int(field[count])
     return calls
 
 
 def uftrace_record(data, program, *options):
-    """Calls through the PLT and the scheduler's events are off: patchbay traces
-    the executable's functions only, and both shall do the same work."""
+    """Calls through the PLT and the scheduler's events are off: patchbay traces the
+    executable's functions only, and both tracers are to do the same work."""
     if not shutil.which("uftrace"):
         raise Unavailable("uftrace is not installed")
     shutil.rmtree(data, ignore_errors=True)
@@ -129,7 +130,7 @@ def environment(extra=None):
 
 
 class Aside(threading.Thread):
-    """What goes on beside a process; when it fails, the process is ended."""
+    """A thread that works while a process runs; if it fails, the process is killed."""
 
     def __init__(self, work, process):
         super().__init__()
@@ -155,7 +156,8 @@ TIMEOUT = 600       # seconds, for any one process
 
 
 def start_group(argv, **more):
-    """In a session of its own, so that end_group reaches what a recorder started."""
+    """Starts a process in a session of its own, so that end_group() also kills the
+    processes that a recorder started."""
     return subprocess.Popen(argv, start_new_session=True, **more)
 
 
@@ -166,10 +168,10 @@ def end_group(process):
 
 
 def run(argv, cpus=None, env=None, cwd=None, stdin=None, check=True, name="run", meanwhile=None):
-    """meanwhile(process) is called once the process was started, in a thread."""
+    """Runs a process. Once it has started, a thread calls meanwhile(process)."""
     if cpus:
         argv = ["taskset", "-c", cpus, *argv]
-    # Through files, not pipes: a tracer may leave our end open in a child.
+    # Output goes to files, not to pipes: a child of a tracer may keep a pipe open.
     with open(os.path.join(run.temp, name + ".out"), "w+") as out, open(os.path.join(run.temp, name + ".err"), "w+") as err, \
             open(stdin or os.devnull) as feed:
         start = time.monotonic()
@@ -210,20 +212,20 @@ NOPS = "-fpatchable-function-entry=5"
 
 # ---- interleaved rounds ----
 
-BUSY = 1.03     # times the least that a yardstick took in any round
-PATIENCE = 4    # times as many rounds as are wanted
+BUSY = 1.03     # times a yardstick's fastest round
+PATIENCE = 4    # at most so many times as many rounds as are wanted
 
 
 class Rounds:
-    """One measurement of each variant a round (A B C A B C ...); the first round
-    warms up and is dropped. A variant that fails is left out, with why. tidy() is
-    called after each measurement but those of the last round: a recording that
-    is still being written to the disk would disturb the next variant.
+    """A round makes one measurement of each variant (A B C A B C ...). The first round
+    warms up and is dropped. A variant that fails is left out, and the reason is kept.
+    tidy() is called after each measurement except those of the last round: a recording
+    that is still being written to the disk would disturb the next variant.
 
-    yardsticks names what each measurement brings along that has nothing to do with
-    the variant, only with how busy the machine was. A round in which one of them
-    took longer than elsewhere is set aside and run again; if there are too many
-    of these, the least busy count."""
+    yardsticks names values of each measurement that don't depend on the variant but
+    only on how busy the machine was. A round in which a yardstick took longer than in
+    other rounds is set aside, and another round is run. If too many rounds were busy,
+    the least busy ones count."""
 
     def __init__(self, variants, runs, log, tidy, yardsticks=()):
         self.why, rounds = {}, []
@@ -255,13 +257,13 @@ class Rounds:
 
     @staticmethod
     def busy(rounds, yardsticks):
-        """For each round, how much longer than at best its worst yardstick took."""
+        """For each round, the largest ratio of a yardstick's time to its fastest time."""
         least = {y: min(v[y] for r in rounds for v in r.values()) for y in yardsticks if any(rounds)}
         return [max((v[y] / least[y] for v in r.values() for y in yardsticks), default=1) for r in rounds]
 
     def each(self, compute, *names):
-        """compute(value of a, value of b, ...) for each round; [] with the reason
-        in self.missing where a variant has none."""
+        """compute(value of a, value of b, ...) for each round; [] if a variant has no
+        value, with the reason in self.missing."""
         self.missing = next((f"{n}: {self.why[n]}" for n in names if n in self.why), None)
         if self.missing:
             return []
@@ -279,7 +281,7 @@ class Table:
         self.rows, self.log = [], log
 
     def add(self, criterion, what, limit, values, unit="", missing=None, note=None, digits=2):
-        """limit: None, or "<= 1.15" / ">= 3". values: one a round."""
+        """limit: None, or "<= 1.15" / ">= 3". values: one for each round."""
         row = {"criterion": criterion, "what": what, "limit": limit, "unit": unit, "note": note,
                "missing": None if values else (missing or "not measured"), "digits": digits}
         if values:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""eBPF programs attached to a function: what a hit costs, beside the kernel's uprobes."""
+"""eBPF programs attached to a function: what a hit costs, compared with the kernel's uprobes."""
 import glob
 import os
 import re
@@ -57,7 +57,7 @@ def attached(bench):
 
 
 def tool(name):
-    """A bench of the machine alone. It asks the kernel, too."""
+    """Builds a bench of the eBPF machine alone. It loads programs into the kernel, too."""
     if os.geteuid():
         raise Unavailable("needs root")
     run(["ninja", "-C", BUILD, "bench/" + name])
@@ -65,7 +65,7 @@ def tool(name):
 
 
 def of_machine(bench):
-    """The JIT and the interpreter, beside the kernel's."""
+    """The JIT and the interpreter, compared with the kernel's JIT."""
     done = run([tool("bench_bpf"), "7" if bench.quick else "21"], bench.one)
     rows = {m[1]: [float(x) for x in m[2].split()] for m in
             re.finditer(r"^(\S.{23})((?: +-?[0-9.]+){6})$", done.out, re.M)}
@@ -78,7 +78,7 @@ def of_machine(bench):
 
 
 def of_maps(bench):
-    """Maps, beside the kernel's, and what two threads or processes do more than one."""
+    """Maps, compared with the kernel's, and how two threads or processes scale."""
     if bench.nr_cpus < 2:
         raise Unavailable("needs two processors")
     done = run([tool("bench_bpf_maps"), "3" if bench.quick else "7"], bench.two)

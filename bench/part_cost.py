@@ -6,18 +6,18 @@ import time
 from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_control, pb_traced, run,
                      uftrace_calls, uftrace_record)
 
-# Only these are traced, whichever build: the limits are never sites.
+# Only these functions are traced, in each build: the limits are never sites.
 PATTERNS = [word for name in ("leaf", "leaf_loop", "fib", "fib_loop", "other") for word in ("-P", name)]
 GRAPH = ["--tracer=function_graph"]
 
-# name: options of `patchbay record`, and what `info` must say afterwards
+# name: options of `patchbay record`, and what `info` must report afterwards
 VARIANTS = {
     "graph": (GRAPH, {"calls": ANY, "patched": ANY}),
     "function": (["--tracer=function"], {"records": ANY, "patched": ANY}),
     "no clock": ([*GRAPH, "--clock=none"], {"calls": ANY, "patched": ANY}),
     "idle agent": (["--tracer=nop"], {"records": NONE, "patched": NONE}),
     "depth": ([*GRAPH, "-D", "1"], {"calls": (1, 1000), "patched": ANY}),   # leaf_loop and fib_loop are depth 1
-    "filter -F": ([*GRAPH, "-F", "other"], {"calls": NONE, "patched": ANY}),    # which is never called
+    "filter -F": ([*GRAPH, "-F", "other"], {"calls": NONE, "patched": ANY}),    # other is never called
     "filter -N": ([*GRAPH, "-N", "leaf_loop", "-N", "fib_loop"], {"calls": NONE, "patched": ANY}),
 }
 
@@ -63,8 +63,8 @@ def disabled(bench, program, write):
 
 
 def sliced(bench, build, program):
-    """The program times its own loops and the limit, alternating; a round runs
-    it bare and under each variant."""
+    """The program times its own loops and the limit in alternation; a round runs the
+    program bare and under each variant."""
     variants = {"bare": lambda: run(program, bench.one).json()}
     for name, (options, expect) in VARIANTS.items():
         variants[name] = lambda options=options, expect=expect: pb_traced(
@@ -98,8 +98,9 @@ def sliced(bench, build, program):
 
 
 def first_pass(bench, program):
-    """What a program pays that records little, by its own CPU time. The recorder,
-    which makes memory ahead of it, has a processor of its own."""
+    """What tracing costs a program that records little, in the program's own CPU time.
+    The recorder, which gives memory to the buffer ahead of the program, has a processor
+    of its own."""
     modes = {"--overwrite": ["--overwrite"], "to a file": []}
     rounds = bench.rounds({name: lambda options=options: pb_traced(
         bench.path("data"), [*PATTERNS, *GRAPH, *options], [program, "slices", "1"], VARIANTS["graph"][1],
@@ -111,7 +112,7 @@ def first_pass(bench, program):
 
 
 def cpu_time(bench, program):
-    """CPU time of everything (recorder and program) above bare, a call."""
+    """CPU time per call of recorder and program together, minus bare."""
     leaf, fib = (2_000_000, 30) if bench.quick else (10_000_000, 34)
     for what, argv in (("leaf", [program, "leaf", str(leaf)]), ("fib", [program, "fib", str(fib)])):
         data, udata = bench.path("data"), bench.path("udata")

@@ -13,7 +13,7 @@ GRAPH = ["--tracer=function_graph"]
 
 
 def slow_down(bench, what, rounds):
-    """Rows from rounds of seconds: bare, file, overwrite, uftrace."""
+    """Adds rows from rounds whose values are seconds: bare, file, overwrite, uftrace."""
     def row(text, limit, compute, *names, **more):
         bench.table.add_rounds(9, f"{what}: {text}", limit, rounds, compute, *names, **more)
     row("bare", None, lambda b: b, "bare", unit="s", digits=3)
@@ -25,7 +25,7 @@ def slow_down(bench, what, rounds):
 
 
 def same_calls(bench, what, ours, theirs, exact):
-    """Both tracers' call counts beside each other."""
+    """Adds a row that compares both tracers' call counts."""
     differ = sum(1 for f in ours.keys() | theirs.keys() if ours.get(f) != theirs.get(f))
     note = f"uftrace {sum(theirs.values()):,} in {len(theirs)} functions; patchbay {sum(ours.values()):,} in {len(ours)}"
     if not exact:
@@ -64,7 +64,7 @@ def sqlite(bench):
 
 
 def ask(path, command):
-    """One inline command to the server; its first line of answer."""
+    """Sends one inline command to the server; returns the first line of the answer."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
         s.connect(path)
@@ -111,8 +111,8 @@ def redis(bench):
     data, udata = bench.path("data"), bench.path("udata")
 
     def seconds(wrap):
-        """GETs of one key, 16 in a pipeline, 20 clients: seconds for all of them,
-        the client alone on the other processor."""
+        """The seconds for all GETs of one key, 16 in a pipeline, by 20 connections of a
+        client that is alone on the other processor."""
         with server(bench, folder, wrap) as path:
             ask(path, b"SET key:__rand_int__ value")
             done = run([os.path.join(folder, "redis-benchmark"), "-s", path, "-t", "get", "-n", str(requests),

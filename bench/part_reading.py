@@ -6,9 +6,9 @@ from harness import BENCH, NOPS, Unavailable, compile_c, lossless, pb, pb_traced
 
 def reading(bench):
     """A loop of leaves and a fib, 100 million calls (78 million of them fib's),
-    recorded once; then `report` is run on it, alone on one processor. uftrace
-    gets the same program with a tenth of the calls (it writes 32 bytes each) and
-    is compared by its time a call."""
+    recorded once; then `report` reads the recording, alone on one processor. uftrace
+    gets the same program with a tenth of the calls, as it writes 32 bytes for each, and
+    is compared by its time per call."""
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     large, small = ("22000000", "37"), ("2200000", "32")
     if bench.quick:

@@ -28,7 +28,7 @@ def threads(bench):
 
 
 def depth(bench):
-    """How much longer a million calls take a million deep than a thousand deep."""
+    """The time of a million calls that are a million deep / that of calls a thousand deep."""
     source = os.path.join(ROOT, "tests", "e2e", "hostile", "deep_recursion.c")
     program = [compile_c(bench.path("deep_recursion"), [source], "-w")]
     figures = lambda done: {k: int(v) for k, v in re.findall(r"^figure (\w+) (\d+)$", done.err, re.M)}
@@ -44,8 +44,8 @@ def depth(bench):
 
 
 def idle(bench):
-    """What a thread that does nothing costs, above bare: memory after 1,000
-    threads were made, less before, less the same of the bare program."""
+    """The memory of an idle thread: how much memory grows when 1,000 threads are made,
+    minus the growth of the bare program, for each thread."""
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     for what, calls in (("a thread that made no traced call", "0"), ("a thread that made one", "1"),
                         ("a thread that made 10,000", "10000")):
@@ -61,7 +61,7 @@ def idle(bench):
 
 
 def generate(bench, functions, files=10):
-    """A program of so many functions, each of which the next one may call."""
+    """Makes a program with that many functions. Each function may be called by the next one."""
     sources = []
     for k in range(files):
         sources.append(bench.path(f"many{k}.c"))
@@ -74,12 +74,12 @@ def generate(bench, functions, files=10):
     lasts = [functions * (k + 1) // files - 1 for k in range(files)]
     with open(main, "w") as f:
         f.writelines(f"int f{i}(int);\n" for i in lasts)
-        # with an argument: says its PID and waits for the end of its input
+        # with arguments: writes its PID to the first file and waits until the second exists
         f.write("#include <stdio.h>\n#include <unistd.h>\n"
                 "int main(int argc, char **argv) { char c; int r = (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1;\n"
                 "if (argc > 1) { FILE *f = fopen(argv[1], \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); "
                 "while (access(argv[2], F_OK)) usleep(1000); } return r; }\n")
-    # Two compilers at once, -O1 and no -g: this takes a while.
+    # One compiler for each processor, -O1 and no -g, as this takes a while.
     jobs = [["gcc", "-O1", NOPS, "-c", s, "-o", s[:-2] + ".o"] for s in [*sources, main]]
     for i in range(0, len(jobs), bench.nr_cpus):
         for p in [subprocess.Popen(job, env=environment()) for job in jobs[i:i + bench.nr_cpus]]:
@@ -100,7 +100,7 @@ def sites(bench):
         return pb_traced(data, ["--overwrite", *GRAPH], [program], expect, cpus=bench.two).info
 
     def live():
-        """All sites are put back and patched again while the program runs."""
+        """All sites are restored and patched again while the program runs."""
         pid, go = bench.path("pid"), bench.path("go")
         for path in (pid, go):
             if os.path.exists(path):
@@ -130,8 +130,8 @@ def sites(bench):
 
 
 def cc1(bench):
-    """Start of gcc's cc1 (45,000 functions, stripped): an empty file is compiled
-    with all its functions patched and only the outermost call recorded."""
+    """Start of gcc's cc1 (45,000 functions, stripped): it compiles an empty file with all
+    of cc1's functions patched and only the outermost call recorded."""
     compiler = run(["gcc", "-print-prog-name=cc1"]).out.strip()
     if not os.path.isfile(compiler):
         raise Unavailable("gcc's cc1 is not here")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 8: bytes a call, and lossless recording to a file."""
+"""Criterion 8: bytes per call, and lossless recording to a file."""
 import os
 import shutil
 import harness
@@ -43,7 +43,7 @@ def programs(bench):
 
 
 def volume(bench):
-    """Bytes a call does not depend on time: one run each."""
+    """Bytes per call. They don't depend on time, so there is one run each."""
     data = bench.path("data")
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     calls = 1_000_000
@@ -75,7 +75,7 @@ def volume(bench):
 
 
 def lossless(bench):
-    """Wall time of a whole recording of fib to a file, nothing lost."""
+    """Wall time of a whole recording of fib to a file in which nothing is lost."""
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     argv = [cost, "fib", "30" if bench.quick else "34"]
     data, udata = bench.path("data"), bench.path("udata")

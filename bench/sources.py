@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Real programs, built here with patchable entries so that both tracers see the
-same functions. Sources come from the registries this machine is set up for and
-stay, with what was built, in build/bench.d."""
+same functions. Sources come from the registries that this machine is set up for.
+Sources and programs stay in build/bench.d."""
 import glob
 import os
 import shutil
@@ -68,7 +68,7 @@ def redis(bench):
         with tarfile.open(glob.glob(os.path.join(place, "*.orig.tar.*"))[0]) as tar:
             tar.extractall(place)
         source = glob.glob(os.path.join(place, "redis-*", "src"))[0]
-        # libc's malloc: jemalloc is not what is measured, and Debian leaves it out.
+        # libc's malloc: jemalloc is not to be measured, and Debian leaves it out.
         run(["make", "-C", source, f"-j{bench.nr_cpus}", "MALLOC=libc", "USE_SYSTEMD=no", "OPTIMIZATION=-O2",
              f"REDIS_CFLAGS={NOPS} -g", f"CFLAGS={NOPS} -O2 -g", "redis-server", "redis-benchmark"])
         built = glob.glob(os.path.join(source, "redis-benchmark"))
