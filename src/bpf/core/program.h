@@ -7,7 +7,7 @@
  * Resolving reuses fields of instructions that have no meaning after verification:
  *   LD_IMM64   imm, imm of the second: the value itself (the address of a map or a
  *              variable); src 0. For a subprogram's address (src BPF_PSEUDO_FUNC) imm
- *              stays the distance in instructions, from the next one
+ *              remains the distance from the next instruction
  *   CALL       imm: index in `calls`
  *   CALL_PC    off: bytes of the caller's stack frame
  * Some instructions become operations that only resolved programs have (PB_BPF_RESOLVED_OPS).
@@ -178,8 +178,8 @@ uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, ui
 /*
  * The function that LD_ABS and LD_IND become calls of. r1: context; r2: offset, signed 32 bits
  * (negative ones, as in the kernel, are relative to headers); r3: width, 1, 2 or 4. Returns the
- * value in host byte order. If bit 63 is set, there is no such byte, and the program ends with 0.
- * Defined where the contexts are.
+ * value in host byte order. If bit 63 is set, the offset is outside of the packet, and the
+ * program ends with 0. Defined where the contexts are.
  */
 pb_bpf_fn pb_bpf_ld_abs;
 

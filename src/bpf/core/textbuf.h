@@ -3,8 +3,8 @@
  * Formatted text without libc: the verifier's log and the disassembly are also written in the
  * process that runs the program.
  *
- * Conversions: %s %c %d %u %x %%. A number may have l or ll before its letter, before that 0 and
- * a width, + for a sign, and # for 0x. There are no others.
+ * Conversions: %s %c %d %u %x %%. A number may have the flags 0, + (a sign) and # (0x), a width,
+ * and l or ll. There are no others.
  */
 #ifndef PB_BPF_CORE_TEXTBUF_H
 #define PB_BPF_CORE_TEXTBUF_H

@@ -83,8 +83,8 @@ struct pb_bpf_type {
 	const char *name, *alias;	/* bpftool's name; a short one */
 	uint32_t helpers;		/* enum pb_bpf_helper_set, besides BASE, CAP_BPF, PERFMON */
 	bool unpriv;			/* may be loaded without CAP_BPF */
-	bool packet;			/* programs and their helpers may read packets directly;
-					 * may write them: */
+	bool packet;			/* programs and their helpers may access packets
+					 * directly */
 	bool packet_writable;
 	bool ld_abs;			/* LD_ABS and LD_IND may be used */
 	uint16_t ctx_size;		/* of the shape */

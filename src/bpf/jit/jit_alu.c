@@ -16,8 +16,8 @@ static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool b
 	return R11;
 }
 
-/* dst = dst / r11 or dst % r11. The division uses rax and rdx; the one that isn't dst, or both,
- * are restored. */
+/* dst = dst / r11 or dst % r11. The division uses rax and rdx; each is restored unless it is
+ * dst. */
 static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, bool modulo)
 {
 	bool keep_dx = dst != RDX, keep_ax = dst != RAX;

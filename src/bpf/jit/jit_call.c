@@ -178,8 +178,8 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 	}
 }
 
-/* Leaves the frame, as at its end, and jumps to the other program, as if the caller had called
- * that. */
+/* Leaves the frame, as on exit, and jumps to the other program, as if the caller had called
+ * it. */
 void pb_jit_tail_call(struct pb_jit *j)
 {
 	uint32_t stay;

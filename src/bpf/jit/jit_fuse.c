@@ -46,7 +46,7 @@ static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32
 		pb_jit_bytes(j, (uint32_t)off, small ? 1 : 4);
 }
 
-/* If the second next instruction adds a register to the same destination: that register; else
+/* If the instruction after the next adds a register to the same destination: that register; else
  * -1. */
 static int added_then(const struct pb_jit *j, const struct bpf_insn *i)
 {

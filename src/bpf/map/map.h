@@ -113,7 +113,7 @@ struct pb_bpf_map_ops {
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* Reads an element and removes it. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
-	/* Repairs what processes that died during an operation left. Asks the kernel which
+	/* Cleans up after processes that died during an operation. Asks the kernel which
 	 * processes live. dead: a number whose former owner has certainly died, although another
 	 * process has that number now; 0: none. NULL: the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
@@ -180,7 +180,7 @@ struct pb_bpf_map {
 	int fd;				/* of the block's file, or -1 */
 	uint64_t dev, ino;		/* of that file */
 	uint64_t mapped;		/* bytes of address space */
-	/* of the type */
+	/* set by the type's open() */
 	uint32_t lanes;			/* 1, except in per-CPU types */
 	uint32_t value_room;		/* bytes of a value, rounded up to 8 */
 	uint64_t lane_size;		/* bytes from a per-CPU slot's values to the next one's */

@@ -8,11 +8,11 @@
  * the bucket's number. Every change of a list is one cmpxchg of one such word. Elements are
  * reused at once, so a word may come to hold the same link again; its tag then differs.
  *
- * Lookup (find). A free element may soon be in another list, or be filled for one. So a step from
- * one word to an element counts only if the word has no mark, and still has its value after the
- * element's own word and key were read: then the element was in the list at that moment. A walk
- * that sees a changed word starts again. A walk that meets a deleted element first unlinks it
- * (sweep).
+ * Lookup (find). During a walk an element may be freed, and reused in another list. So a step
+ * from one word to an element counts only if the word has no mark, and still has its value after
+ * the element's own word and key were read: then the element was in the list at that moment. A
+ * walk that sees a changed word starts again. A walk that meets a deleted element first unlinks
+ * it (sweep).
  *
  * Update, if the key is absent:
  *   1. read the bucket's word, search the whole list, find no such key
@@ -23,9 +23,10 @@
  *
  * Update, if the key is present: the new element is filled and linked to the old one's successor.
  * Then one cmpxchg of the old element's word both marks it as deleted and links the new element
- * after it: a lookup finds one or the other. KEPT says that the new one has taken over its room.
- * Values of per-CPU slots and updates with BPF_F_LOCK change the value where it is. A value of up
- * to SMALL bytes lies beside `next`, and changes with it by one cmpxchg of 16 bytes.
+ * after it: a lookup finds one or the other. KEPT means that the new element has taken over the
+ * old one's room. Per-CPU values are changed in place, and so is any value by an update with
+ * BPF_F_LOCK. A value of up to SMALL bytes lies next to `next`, and is changed in place by one
+ * cmpxchg of both, 16 bytes.
  *
  * Removal marks the element's word. Whichever thread unlinks the element owns it, gives its room
  * back unless KEPT, and puts the element on a stack of free ones.

@@ -13,7 +13,8 @@
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr);
 
 /* Takes a number for this process, which keeps it as long as the open file description of fd
- * lives. Repairs what a previous owner of the number left undone, so map->alive and claim must be
- * set before, if at all. Returns 0 or -errno; -EUSERS: no more processes can have the map. */
+ * lives. Repairs what a previous owner of the number left undone. map->alive, claim and unclaim,
+ * if used, must be set before. Returns 0 or -errno; -EUSERS: no more processes can have the
+ * map. */
 int pb_bpf_become_owner(struct pb_bpf_map *map, int fd);
 #endif

@@ -111,8 +111,8 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
 
 /*
  * A lock for the writers of some types, which can be taken from a holder that died. Returns 0 if
- * it was taken, or 1 if it was taken and the last holder died during an operation. -EBUSY: a
- * handler has interrupted the holder, or the holder makes no progress.
+ * the lock was free, and 1 if the caller took it from a holder that died. -EBUSY: a handler has
+ * interrupted the holder, or the holder makes no progress.
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);

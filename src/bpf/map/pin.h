@@ -5,8 +5,8 @@
  *
  * A path is relative to the tree's root, or absolute and inside the tree. No part of it may
  * contain a dot (-EPERM), and no symbolic link may lead out of the tree (-EPERM). A map lives as
- * long as it is pinned or a process has it. Until then its file also has its id as a name, in a
- * directory next to the tree.
+ * long as it is pinned or a process has it. During that time its file also has its id as a name,
+ * in a directory next to the tree.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -44,9 +44,9 @@ int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const
 int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
 		   uint32_t flags);
 
-/* As in the kernel's file system. One difference: all names of a map are links to one file, so a
- * rename of one name to another leaves both. In the kernel that holds only for names that were
- * made by link(). */
+/* These act as in the kernel's file system, with one difference. All names of a map are links to
+ * one file, so a rename from one of its names to another leaves both. In the kernel that is so
+ * only for names that were made by link(). */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

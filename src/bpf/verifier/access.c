@@ -513,7 +513,8 @@ static int access_buf(struct env *env, const struct reg *r, const struct access 
 	return err;
 }
 
-/* A pointer to a map, used as one to its structure: a program may read only the first member. */
+/* A load through a pointer to a map: a program may read only the first member of the map's
+ * structure. */
 static int access_map_ptr(struct env *env, const struct reg *r, const struct access *a)
 {
 	const char *name = map_struct(r->map->attr.type);

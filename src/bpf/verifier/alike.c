@@ -96,7 +96,7 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
-/* Whether what was safe with old, which is needed, is safe with cur. */
+/* Whether cur is safe wherever `old`, which the kept state needs, was safe. */
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
 	if (env->exact)
@@ -155,8 +155,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
-	/* parts of a pointer or an object may not be read, in whichever order paths are
-	 * followed */
+	/* reading a part of a pointer or an object is refused, so S_MISC must not cover it:
+	 * verdicts would depend on the order of paths */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {

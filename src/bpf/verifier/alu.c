@@ -55,7 +55,7 @@ static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	return 0;
 }
 
-/* Sign extension doesn't change a number that is less than the sign bit: dst becomes a linked
+/* A number below the value of the sign bit isn't changed by sign extension: dst becomes a linked
  * copy. */
 static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 			 struct reg *src, int bytes)

@@ -290,7 +290,8 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 	}
 	/* after p > end or p >= end, the path that falls through (`here`) is inside the packet */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
-	/* p > end: p is after the end `there`, and p <= end `here`. p >= end: p < end `here` */
+	/* after p > end, p is beyond the end `there`, and p <= end `here`; after p >= end, p <
+	 * end `here` */
 	found_bytes(inside_here ? here : there, p, op == BPF_JGE || op == BPF_JLT);
 	found_end(inside_here ? there : here, n, op == BPF_JGT || op == BPF_JLE);
 	return true;

@@ -111,7 +111,7 @@ static bool moves_packet(const struct bpf_insn *insn)
 {
 	if (insn->code != (BPF_JMP | BPF_CALL) || insn->src_reg || insn->imm < 0)
 		return false;
-	/* the program that a tail call enters may move it */
+	/* the program that a tail call enters may move the packet */
 	return insn->imm == BPF_FUNC_tail_call ||
 	       pb_bpf_helper_of((uint32_t)insn->imm)->flags & PB_BPF_HELPER_MOVES_PKT;
 }

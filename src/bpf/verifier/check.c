@@ -205,7 +205,7 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 	pbv_reg_make_scalar(&regs[0], !env->capable);
 	if (!env->cur->cur)
 		return 0;
-	/* in a subprogram it ends the subprogram, which returns 0 */
+	/* in a subprogram such a load ends only the subprogram, which returns 0 */
 	if (!pbv_branch_push(env, env->insn + 1, env->insn, false))
 		return -EFAULT;
 	pbv_reg_make_const(&regs[0], 0);

@@ -77,8 +77,9 @@ struct frame {
 	/* budgets of iterations (iterations.c): */
 	uint32_t budget;	/* the budget of its may_gotos */
 	uint32_t passed;	/* iterations of these on the path so far */
-	uint32_t series;	/* the budget of the callback of a helper that it calls; renewed
-				 * when the path reaches the call other than from the callback */
+	uint32_t series;	/* the budget of the callback of a helper that it calls; a new one
+				 * whenever the path reaches the call from elsewhere than the
+				 * callback */
 	uint32_t iterations;		/* calls of that callback so far */
 	uint32_t most_iterations;	/* the most calls of the callback, while it runs; else
 					 * 0 */
@@ -99,7 +100,7 @@ struct step {
 	bool stack;		/* it filled a register from a slot of stack, or spilled to one */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
-	uint8_t frame, slot;	/* which */
+	uint8_t frame, slot;	/* that slot */
 	uint8_t nr_linked;	/* linked scalars that learned bounds here */
 	uint16_t linked[MAX_LINKED];
 };
@@ -211,13 +212,13 @@ struct env {
 	/* the caller's privileges */
 	bool capable, ptr_leaks, uninit_stack, trust_v1, trust_v4;
 	bool strict, state_freq;
-	/* the path under way */
+	/* the present path */
 	struct state *cur;
 	uint32_t insn;
 	int32_t prev_insn;
 	bool step_here;			/* the last of cur's steps is of the present
 					 * instruction */
-	/* the others */
+	/* waiting branches and kept states */
 	struct waiting *waiting;
 	uint32_t nr_waiting;
 	struct explored **explored;	/* lists of kept states, by instruction and call site */

@@ -223,7 +223,7 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	caller = cur_frame(env);
 	pbv_regs_clobber(env, caller->regs);
 	env->cur->frames[++env->cur->cur] = callee;
-	env->insn = env->subs[sub].start - 1;	/* the loop goes to the next one */
+	env->insn = env->subs[sub].start - 1;	/* pbv_check_paths() adds 1 */
 	log_call(env, caller, callee);
 	return 0;
 }

@@ -204,7 +204,7 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 	char types[SLOT + 1] = { 0 };
 	bool any = false, spilled = slot_spilled(s);
 
-	/* before a narrow number, the types of the slot's other bytes */
+	/* a narrow number is preceded by the types of the slot's other bytes */
 	for (int i = 0; i < SLOT && !(spilled && s->type[i] == S_SPILL); i++)
 		types[i] = letters[s->type[i]];
 	for (int i = 0; i < SLOT; i++)

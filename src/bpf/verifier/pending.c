@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The needs of loops. A path that jumps back to a kept state needs what that state needs: the
- * values that it reads, and the exact values that matter. But these needs are known only when all
- * paths from that state are done, and this path is one of them. Until then the states on the path
- * between the two are pending (`whole`): they are compared in full.
+ * registers and slots that it reads, and the exact values of some. But these needs are known only
+ * when all paths from that state are done, and this path is one of them. Until then the states on
+ * the path between the two are pending (`whole`): they are compared in full.
  *
  * So each jump back is recorded with the state that jumped. When the target is done and depends
  * on no pending state above it, the target's needs are propagated to each state that jumped,
@@ -54,7 +54,7 @@ static void need_all(struct state *st)
 	st->until = 0;
 }
 
-/* All of the states on the path to here counts as needed, for good. */
+/* Marks all of each state on the path to `st` as needed, for good. */
 static void give_up(struct state *st)
 {
 	for (; st && !(st->whole && !st->until); st = st->parent)

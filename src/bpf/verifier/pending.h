@@ -7,7 +7,8 @@
 
 /* The present path ends by a jump to state `to`, whose needs aren't known yet. */
 int pbv_pending_jump(struct env *env, struct state *to);
-/* Gives up on all pending states: from now on all of each counts as needed. */
+/* Gives up on all pending states: from now on all of their registers and slots count as
+ * needed. */
 void pbv_pending_give_up(struct env *env);
 /* All paths from a pending state have ended. */
 int pbv_pending_done(struct env *env, struct state *st);

@@ -4,12 +4,12 @@
 #define PB_BPF_VERIFIER_PRUNE_H
 #include "bpf/verifier/env.h"
 
-/* Before each instruction. Returns 1 if all paths from here are known to be safe, or a negative
- * error. */
+/* Called before each instruction. Returns 1 if all paths from here are known to be safe;
+ * negative: an error. */
 int pbv_prune_visit(struct env *env);
 /* An iteration of a loop begins in st. Forgets the value of each scalar that differs from the
- * iteration before and isn't precise, so that iterations become alike. Looks for the beginning of
- * the iteration before from `past` up to the root. */
+ * previous iteration and isn't precise, so that iterations become alike. Looks for the beginning
+ * of the previous iteration from `past` up to the root. */
 void pbv_prune_widen(struct env *env, const struct state *past, struct state *st);
 /* Memory is short: drops kept states. Returns false if memory is still short. */
 bool pbv_prune_make_room(struct env *env);

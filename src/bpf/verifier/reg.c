@@ -103,8 +103,8 @@ void pbv_reg_cut(struct reg *r, int bytes)
 	pbv_reg_sync(r);
 }
 
-/* The truncated numbers keep their order if the bits above them are the same in all numbers, and
- * so is their sign; or if truncation changes no number. */
+/* The truncated numbers keep their order if all numbers have the same upper bits, and the same
+ * sign after truncation; or if truncation changes none of them. */
 void pbv_reg_sign_extend(struct reg *r, int bytes)
 {
 	int bits = bytes * 8, up = 64 - bits;

@@ -152,8 +152,8 @@ static void lsh64(struct reg *d, unsigned by)
 
 	range_lsh(&d->wide, by, 64);
 	if (by == 32) {
-		/* the kernel's special case: the first half of a sign extension of the low
-		 * half */
+		/* as in the kernel: a shift by 32 is often the first half of a sign extension of
+		 * the low half */
 		d->wide.smin = (int64_t)((uint64_t)smin << 32);
 		d->wide.smax = (int64_t)((uint64_t)smax << 32);
 	}

@@ -52,6 +52,8 @@ struct env;
 struct pb_bpf_verify {
 	/* in */
 	const struct pb_bpf_type *type;
+	/* flags: the kernel's BPF_F_STRICT_ALIGNMENT, _ANY_ALIGNMENT, _TEST_STATE_FREQ and
+	 * _TEST_REG_INVARIANTS; caps: enum pb_bpf_caps */
 	uint32_t attach_type, flags, caps;
 	bool gpl;			/* the program's licence is compatible with the GPL */
 	const struct bpf_insn *insns;

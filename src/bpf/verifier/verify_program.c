@@ -186,8 +186,8 @@ static int tell_facts(struct env *env)
 	size_t size = sizeof(struct pb_bpf_facts) + insns + subs;
 	struct pb_bpf_facts *f;
 
-	/* states aren't needed any more; a program of a million instructions has no room for
-	 * both */
+	/* states aren't needed any more; for a program of a million instructions there is no room
+	 * for states and facts */
 	pbv_pool_back_to(&env->pool, env->set_up);
 	f = v->mem->alloc(v->mem, size);
 	if (!f)
