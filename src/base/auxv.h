@@ -3,7 +3,7 @@
 #define PB_BASE_AUXV_H
 #include <stdint.h>
 
-/* The kernel's auxiliary vector of the process, AT_* of <sys/auxv.h>, by its file and without
- * libc. Context: not on a hit. */
+/* The value of a type AT_* (<sys/auxv.h>) in the process's auxiliary vector, read from /proc
+ * without libc. Context: not on a hit. */
 uint64_t pb_auxv(uint64_t type, uint64_t if_unknown);
 #endif

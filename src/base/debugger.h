@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * gdb's interface for code that was made at run time: it stops in a function of ours and
- * reads ELF files in memory. Its names aren't public: a program that has the interface
- * itself keeps its own (gdb looks at each file's symbols).
+ * gdb's JIT interface, for code that was made at run time. gdb stops in a function of the
+ * agent, and then reads the ELF files in memory that are on a list. The interface's symbols
+ * are local to the agent. So a program that uses the interface itself keeps its own symbols,
+ * and gdb finds both, because it searches each file.
  *
- * Context: not on a hit; one thread at a time, which is the caller's to see to.
+ * Context: not on a hit. The caller ensures that only one thread at a time is here.
  */
 #ifndef PB_DEBUGGER_H
 #define PB_DEBUGGER_H
@@ -17,7 +18,7 @@ struct pb_debugger_entry {
 	uint64_t size;
 };
 
-/* symfile and size are set; the entry stays until it is taken away. */
+/* The caller has set symfile and size. The entry must stay in memory until it is removed. */
 void pb_debugger_add(struct pb_debugger_entry *e);
 void pb_debugger_remove(struct pb_debugger_entry *e);
 #endif

@@ -28,7 +28,7 @@ static bool read_at(int fd, void *to, size_t size, uint64_t at)
 	return pb_sys(SYS_pread64, fd, to, size, at) == (long)size;
 }
 
-/* The file's offset of an address. */
+/* The offset in the file of a link-time address. */
 static uint64_t offset_of(const Elf64_Phdr *p, unsigned nr, uint64_t addr)
 {
 	for (unsigned i = 0; i < nr; i++)
@@ -47,7 +47,7 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 	return false;
 }
 
-/* It is the first one that is needed, or the second, after another runtime. */
+/* Such a library is the first in the list of needed ones, or the second after another runtime. */
 static bool look(int fd, const Elf64_Phdr *p, unsigned nr, const Elf64_Dyn *d, unsigned nr_dyn,
 		 char name[PB_FIRST_MAX])
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Globs by one position to come back to: that of the last '*'. */
+/* Matches globs without recursion: it only has to return to the last '*'. */
 #include "base/glob.h"
 
-/* One bracket class; *pp stands after '['. Returns whether c is in it and
- * moves *pp after ']'; a class that never ends is an ordinary '['. */
+/* Matches a bracket class; *pp is just after its '['. Returns whether c is in the
+ * class, and moves *pp past its ']'. If there is no ']', '[' is an ordinary
+ * character. */
 static bool match_class(const char **pp, char c, bool *literal)
 {
 	const char *p = *pp;
@@ -32,7 +33,7 @@ static bool match_class(const char **pp, char c, bool *literal)
 
 bool pb_glob_match(const char *pat, const char *str)
 {
-	/* where to try again: one character further after the last '*' */
+	/* where to try again: just after the last '*', with one more character skipped */
 	const char *back_pat = 0, *back_str = 0;
 
 	for (;;) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The list is an array without a lock: an exec in a vfork child adds to it while
- * the parent's other threads do. A slot is taken by a cmpxchg of `at` from 0 and
- * valid once `size` is set. It is freed in the opposite order.
+ * The list is an array without a lock, because an exec in a vfork child may add to
+ * it while the parent's other threads do. A cmpxchg of `at` from 0 takes an element,
+ * which is valid once `size` is set. An element is freed in the opposite order.
  */
 #include <elf.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 static struct mapping {
 	uint64_t at, size;
 } mappings[MAX_MAPPINGS];
-static uint32_t nr_mappings;	/* slots ever taken */
+static uint32_t nr_mappings;	/* elements that were ever taken */
 bool pb_pages_future;
 
 static bool take(struct mapping *m, uint64_t at)
@@ -68,7 +68,7 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 	p = pb_sys(SYS_mmap, at, size, future ? PROT_NONE : prot, flags, fd, offset);
 	if (pb_sys_failed(p))
 		return p;
-	/* nothing is faulted in where nothing may be read: now it is still empty */
+	/* with PROT_NONE, mmap faulted no page in: unlock the mapping while it is empty */
 	if (future) {
 		pb_sys(SYS_munlock, p, size);
 		pb_sys(SYS_mprotect, p, size, prot);
@@ -81,7 +81,7 @@ void pb_pages_unmap(uint64_t at, uint64_t size)
 {
 	uint32_t nr = __atomic_load_n(&nr_mappings, __ATOMIC_ACQUIRE);
 
-	/* first: another thread may be given the addresses at once */
+	/* before munmap: after it another thread may get the same addresses at once */
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mapping *m = &mappings[i];
 

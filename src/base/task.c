@@ -31,7 +31,7 @@ char pb_task_state(const char *dir, uint32_t tid)
 		return fd == -ENOENT || fd == -ESRCH ? 'X' : 0;
 	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
 	pb_sys(SYS_close, fd);
-	/* TID (comm) STATE: comm may hold anything */
+	/* TID (comm) STATE: comm may hold any character, so the last ')' counts */
 	for (i = 0; i + 2 < n; i++)
 		if (stat[i] == ')')
 			state = stat[i + 2];
