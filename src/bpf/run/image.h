@@ -39,7 +39,8 @@ struct pb_bpf_prog_spec {
 	const char *name;
 	struct pb_bpf_prog_stats *stats;	/* where runs are counted; NULL: in the program's
 						 * own mapping */
-	bool privileged;			/* the loader may see addresses */
+	bool privileged;			/* the loader is privileged: jit_harden 1 doesn't
+						 * blind the code */
 };
 
 /*
