@@ -179,7 +179,7 @@ static bool refs_are_inside(const struct pb_bpf_btf *b, const struct btf_type *t
 				return false;
 		return true;
 	default:
-		return true;	/* names of values are looked up with a bound */
+		return true;	/* names of values are checked when they are read */
 	}
 }
 

@@ -165,7 +165,7 @@ int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct b
 		c.value = c.old;
 	else if (!look_up(&c))
 		return 0;
-	/* the object's side decides whether the old value must be in the instruction */
+	/* the object's type, not the target's, decides whether the old value is checked */
 	c.value.checked = c.old.checked;
 	if (core_patch(f, insn, &c.from, &c.old, c.found ? &c.to : NULL, &c.value, &why)) {
 		spoil(&c, why);

@@ -21,7 +21,7 @@ struct header {
 
 struct table {
 	const uint8_t *p;
-	uint32_t size, least;		/* least: bytes of a record at least */
+	uint32_t size, least;		/* least: minimum bytes of a record */
 	int (*fn)(struct load *l, struct load_func *f, uint32_t insn, const uint8_t *record);
 };
 

@@ -20,9 +20,9 @@
 				 * no buffer */
 
 struct making {
-	struct pb_bpf_made made;	/* first */
+	struct pb_bpf_made made;	/* first: callers hold a pointer to it */
 	struct pb_bpf_make_opts opts;
-	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL for those not made */
+	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL if it wasn't made */
 	bool *found;			/* by number: the map existed, and keeps its contents */
 	struct pb_bpf_objects objects;
 };
@@ -94,7 +94,7 @@ static int make_map(struct making *m, uint32_t nr)
 		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 	if (o->inner)
 		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
-	/* the memory's NUMA node is only a wish */
+	/* the NUMA node of the memory is only a hint */
 	spec.attr.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	spec.inner.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	snprintf(spec.name, sizeof(spec.name), "%s", o->name);

@@ -77,7 +77,7 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
  * The same with all programs that the program may reach by tail calls: those that the object puts
  * into the arrays that the program uses, and so on from there. All of them are made, or none: if
  * one can't be made, or not be put into its slot, that is the error of program `number`. -EBADF: a
- * program in an array isn't to be loaded by itself (autoload); -EINVAL: it is of another type.
+ * program in an array isn't loaded automatically (autoload); -EINVAL: it is of another type.
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);

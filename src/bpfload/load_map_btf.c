@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads maps that are declared by the type of a variable in .maps, a structure. Each of its members
- * is an attribute. A number is the length of an array that a pointer points to (__uint). A type is
- * what a pointer points to (__type). __array(values, ...) has the type of the maps or programs that
- * the map holds, and its initial elements.
+ * Reads the maps in section .maps. A map is declared by the type of its variable, a structure,
+ * whose members are attributes. A number is the length of an array that a pointer points to
+ * (__uint). A type is what a pointer points to (__type). __array(values, ...) has the type of the
+ * maps or programs that the map holds, and its initial elements.
  */
 #include <errno.h>
 #include <string.h>

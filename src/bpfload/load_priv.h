@@ -4,7 +4,7 @@
  * what the next one reads:
  *
  *   load.c        the file, licence, version, BTF (its own relocations applied)
- *   load_func.c   functions: every one of the file, programs and subprograms
+ *   load_func.c   all functions of the file: programs and subprograms
  *   load_map*.c   maps, variables as maps, what BTF says of their values
  *   load_extern.c symbols that the object doesn't define: .kconfig, .ksyms
  *   load_reloc.c  maps, variables and calls in each function's instructions

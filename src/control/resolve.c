@@ -104,7 +104,7 @@ static int match_name(void *arg, const char *name, enum pb_name_kind kind)
 	return matches(arg, name);
 }
 
-/* A pattern, taken apart. */
+/* A parsed pattern, and what is done with its matches. */
 struct job {
 	struct matcher matcher;
 	char *copy;

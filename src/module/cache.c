@@ -298,7 +298,7 @@ static int by_use(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
-/* Is it BUILDID-FILE-FLAGS-vVERSION.REVISION? Files with other names are never removed. */
+/* Has the name the form BUILDID-FILE-FLAGS-vVERSION.REVISION? Other files are never removed. */
 static bool is_cache_name(const char *name)
 {
 	const char *p = name;
@@ -367,7 +367,8 @@ static void trim(const struct pb_cache *c)
 	pb_vec_free(&files);
 }
 
-/* Trims when the process adds its first file, and again after each sixteenth of the limit. */
+/* Trims when the process adds its first file, and whenever it has added a sixteenth of the
+ * limit. */
 static void trim_at_times(const struct pb_cache *c, size_t size)
 {
 	static uint64_t added = UINT64_MAX / 2;

@@ -23,7 +23,7 @@ struct pb_cache {
 	char name[NAME_MAX];
 	uint64_t identity;	/* of the ELF file */
 	uint64_t limit;		/* bytes that all files may take */
-	bool settled;		/* a later change of the ELF file changes its identity */
+	bool settled;		/* any later change of the ELF file will change `identity` */
 	bool stubs;		/* the file of stubs is meant, not the analysis */
 };
 

@@ -16,7 +16,7 @@
 
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
 #define TEXT_MAX_BYTES	65536	/* so are names whose text would be longer */
-#define LIST_MAX	32	/* characters of a template's arguments that are shown */
+#define LIST_MAX	32	/* a list of template arguments with more characters is long */
 #define DEPTH_MAX	16	/* nested lists that can be shown */
 
 bool pb_demangle_style(const char *text, enum pb_demangle *how)
@@ -53,8 +53,8 @@ static size_t operator_length(const char *start, const char *p)
 static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
-	/* 1 + the index of the innermost open list. The list's element of ends[] holds the same of
-	 * the next outer list. */
+	/* 1 + the index of the innermost open list. While a list is open, its element of ends[]
+	 * holds this value of the next outer list. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {

@@ -7,7 +7,7 @@
 #define PB_MODULE_DEMANGLE_H
 #include <stdbool.h>
 
-/* Of _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv: */
+/* What becomes of _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv: */
 enum pb_demangle {
 	PB_DEMANGLE_SIMPLE,	/* ns::Box<...>::get: no parameters, long lists of template
 				 * arguments left out */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads files ahead, for the recorder's first analyses. An analysis reads a file in small steps,
- * each of which takes a disk about a millisecond, but the disk serves many at once. So the recorder
- * names all files to the kernel first, and their bytes arrive while other files are analysed.
+ * each of which takes a disk about a millisecond. But a disk can serve many reads at once. So the
+ * recorder asks the kernel for all files first, and their bytes arrive while other files are
+ * analysed.
  */
 #include <elf.h>
 #include <fcntl.h>

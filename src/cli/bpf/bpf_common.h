@@ -150,7 +150,7 @@ int bpf_open_object(struct bpf_session *s, const char *path);
 int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
 /* The same with all programs that it may reach by tail calls (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* Is the program one of `names`? Without names: is it one that is loaded by itself? */
+/* Is the program one of `names`? Without names: is it loaded automatically? */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
 /* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */
@@ -158,7 +158,7 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 		   struct pb_bpf_map *map);
 /* The path of that pin; false: too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
-/* By what elements of maps are shown; NULL, or all zero: as bytes. */
+/* How elements of maps are shown; NULL, or all zero: as bytes. */
 struct bpf_words {
 	const struct pb_bpf_btf *btf;	/* of the object whose map it is */
 	/* The name of an address in the program whose stacks a map has; NULL: not known */

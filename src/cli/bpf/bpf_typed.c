@@ -7,7 +7,7 @@
 
 #define DEPTH	16		/* nested structures; deeper ones are printed as "..." */
 #define PIECES	100000		/* of one value: types of size 0 could go on without end */
-#define REPEATS	4		/* equal elements in a row that are printed once */
+#define REPEATS	4		/* so many equal elements in a row are printed once */
 
 struct printer {
 	FILE *to;

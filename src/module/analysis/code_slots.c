@@ -143,7 +143,7 @@ static bool slot_at(struct pb_an *an, uint64_t at, struct pb_window_out *w)
 	return pb_code_slot_fits(an, at, w) && is_free(an, at, at + w->head.window_len);
 }
 
-/* The first place in the host where displacing code makes a slot within the window's reach. */
+/* The first place in `host` where displacing code makes a slot within the window's reach. */
 static uint64_t slot_in(struct pb_an *an, struct pb_fn *host, uint64_t window,
 			struct pb_window_out *w)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Classifies jumps through registers and memory, for exits.c: a jump stays in its function (a
- * switch's table, a computed goto), leaves it (a tail call), or nothing is certain of it.
+ * switch's table, a computed goto), leaves it (a tail call), or can't be classified.
  *
  * The instructions that compute the target decide. They are found by going back from the jump to
  * the definition of its register, and from there to the definitions that it uses:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Is there a separate debug file? It is part of the cache's key. Context: any thread. */
+/* Finds whether there is a separate debug file: the cache's key depends on it. Context: any
+ * thread. */
 #ifndef PB_MODULE_DEBUG_FILE_H
 #define PB_MODULE_DEBUG_FILE_H
 #include <stdbool.h>

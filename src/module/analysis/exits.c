@@ -10,7 +10,7 @@
  *               function (foo.cold), or to code that functions share
  *   a reason    why nothing is certain of the unit (enum pb_inexit)
  *
- * A reason also holds for every unit with an edge to the reason's unit, and so on backwards. The
+ * A reason also holds for every unit with an edge to the reason's unit, and so on from there. The
  * rules and the proof: doc/design/returns.md.
  */
 #include <errno.h>
@@ -89,8 +89,8 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* Is f not a function, but a part of the unit that the compiler moved away and that has no frame
- * left? Then f has no name, and only jumps of that unit lead to it. */
+/* Is f a part of the unit, which the compiler moved away, rather than a function? Such a part has
+ * no name and no frame left, and only jumps of the unit lead to it. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
@@ -231,7 +231,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 				    has_labels(s->an, e->unit);
 		if (!goes_on && e->gone && !c.on_stack)
 			e->exit = true;
-		/* the targets are known, as all pointers are; but not whether the jump leaves */
+		/* all possible targets are known, but not whether the jump leaves */
 		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
 			flag(s, e->unit, PB_INEXIT_COMPUTED);
 		return;

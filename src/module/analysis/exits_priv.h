@@ -10,7 +10,7 @@
 enum pb_computed_how {
 	PB_COMPUTED_UNKNOWN,
 	PB_COMPUTED_SLOT,	/* a word at a fixed address: in the GOT, a variable */
-	PB_COMPUTED_POINTER,	/* a pointer from somewhere */
+	PB_COMPUTED_POINTER,	/* a pointer of unknown origin */
 	PB_COMPUTED_POINTERS,	/* an array of pointers */
 	PB_COMPUTED_OFFSETS,	/* an array of offsets from the array itself */
 	PB_COMPUTED_LABELS,	/* an array of offsets from a label */

@@ -57,14 +57,14 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
 }
 
-/* Is addr called, or its address taken by lea or a relocation? That is true of no cold part. */
+/* Is addr called, or its address taken by lea or a relocation? It never is for a cold part. */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
 }
 
-/* Is it a linker's stub, [endbr64] [bnd] jmp *slot(%rip), in a file whose sections have no
- * names? */
+/* Is it a linker's stub, [endbr64] [bnd] jmp *slot(%rip)? For files whose sections have no
+ * names. */
 static bool is_stub(const struct pb_range *r, uint64_t addr)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };

@@ -22,7 +22,7 @@ static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8
 	if (encoding != PE_OMIT)
 		pads = encoded(&b, encoding, f->lsda + 1);
 	if (fixed(&b, 1) != PE_OMIT)
-		uleb(&b);	/* to the table of types */
+		uleb(&b);	/* offset of the table of types */
 	encoding = (uint8_t)fixed(&b, 1);
 	size = uleb(&b);
 	if (encoding & 0x70 || size > (uint64_t)(b.end - b.p))

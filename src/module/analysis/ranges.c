@@ -2,8 +2,7 @@
 /*
  * Finds a file's code: its executable sections, or, in a file without section headers, its
  * executable segments. Each range has bitmaps with a bit for each byte of code, which the later
- * stages share. This file also searches the sorted lists of
- * addresses that stages use.
+ * stages share. This file also searches the sorted lists of addresses that stages use.
  */
 #include <errno.h>
 #include <string.h>

@@ -6,11 +6,11 @@
  *                                 of the nops in their place (-mrecord-mcount,
  *                                 -mnop-mcount, patchbay recordmcount)
  *   __patchable_function_entries  addresses of the first nop, which may come
- *                                 before the entry (=16,14)
+ *                                 before the entry (for example, with =16,14)
  *   xray_instr_map                sleds; those of kind 0 are entries
  *   no record                     calls of the hooks, found by the sweep
  *
- * In a module with any of these, functions without one are left alone, unless all sites are wanted.
+ * In a module with any of these, all other functions are left alone, unless all sites are wanted.
  */
 #include <errno.h>
 #include <string.h>

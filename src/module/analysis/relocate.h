@@ -35,7 +35,7 @@ struct pb_window_out {
 
 /*
  * Chooses the smallest window of whole instructions that holds a jump and
- * writes its recipe. Returns PB_REFUSED_NOT or why not: SHORT, CROSSES, DECODE,
+ * writes its recipe. Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE,
  * CALL, RELOCATE, BRANCH (from the window itself; the caller checks other branches).
  *
  * Pairs: one for each displaced instruction, and a last one, {window_len, offset}, for the jump

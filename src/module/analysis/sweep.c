@@ -25,7 +25,7 @@
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 
-#define THREAD_FROM	(512u << 10)	/* bytes of code from which on a second thread pays */
+#define THREAD_FROM	(512u << 10)	/* with more bytes of code a second thread pays */
 
 /* A place where decoding restarts. Sorted by address. */
 struct cut {
