@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads that are cancelled asynchronously while they call: argv[1] of them. */
+/* argv[1] threads, one after the other. Each is cancelled asynchronously while it makes calls. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

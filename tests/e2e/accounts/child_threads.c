@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A forked child whose main thread makes no traced call: its threads hit first, and
- * call now and then for as long as argv[1] ms, so that the recorder looks for dead
+/* A forked child whose main thread makes no traced call: its other threads make the first
+ * ones. They make a few calls in each of argv[1] ms, so that the recorder looks for dead
  * threads meanwhile. */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Coroutines on a pool of stacks that are not announced, argv[1] of them. Most are left
- * half-way, with calls open, until another one takes the stack; at the end none is. */
+/* argv[1] coroutines on a pool of stacks that are not registered. Most are abandoned half-way,
+ * with calls open, until another coroutine takes the stack. At the end no calls are open. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "../switch_stack.h"
@@ -10,7 +10,7 @@
 #define APART (1 << 19)			/* the engine guesses where such stacks end */
 
 static unsigned long calls;
-static void *here, *there;		/* where the other side goes on */
+static void *here, *there;		/* where main and the coroutine go on */
 
 __attribute__((noinline)) long leaf(long i)
 {
@@ -34,7 +34,7 @@ __attribute__((noinline)) long nested_leaf(long depth)
 
 static long depth_of_next;
 
-/* Where a stack begins: a depth below 0 is a call that returns at once. */
+/* The first function on a stack. A depth below 0 means one call that returns at once. */
 __attribute__((noinline, used)) static void begin(void)
 {
 	if (depth_of_next < 0)
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	for (long i = 0; i < n; i++) {
 		outer(stacks[rand() % STACKS], rand() % 6);
 		if (i % 3 == 0)
-			SWITCH(&here, there);	/* to its end */
+			SWITCH(&here, there);	/* the coroutine runs to its end */
 	}
 	for (int i = 0; i < STACKS; i++)
 		outer(stacks[i], -1);

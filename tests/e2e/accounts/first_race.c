@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Children, argv[1] of them, whose threads make their first traced calls at the same
- * time; the thread that forked, with open calls from before, is one of them. Ends with
- * 1 where one was killed or computed something else. */
+/* argv[1] forked children. In each, all threads make their first traced calls at the same
+ * time. One of them is the thread that forked, which has open calls from before. The exit
+ * status is 1 if a child was killed or computed something else. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int child(void)
 	return wrong;
 }
 
-/* Open while the children begin; three more, each with an entry. */
+/* Four calls of this are open while the children begin; the outer three have an ENTRY. */
 __attribute__((noinline)) long nested_leaf(int depth, long children)
 {
 	long wrong = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads one after the other, argv[1] of them, each with its stack and TCB at another
- * address. */
+/* argv[1] threads, one after the other, each with its stack and TCB at another address. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

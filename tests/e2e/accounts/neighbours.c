@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Eight threads, each on a stack of its own that is not announced, one beside the other: so near that the engine takes them
- * for one. Each goes there and back argv[1] times. */
+/* Eight threads, each with a second stack that is not registered. These stacks are so near to each other that the engine
+ * takes them for one. Each thread switches to its second stack and back argv[1] times. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
