@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Coroutines whose stacks lie in a frame (alloca, and an array in main's), so
- * that neither address order nor mappings tell one stack from the other; also
- * ones that are left for good while their calls are open.
+ * that neither the order of addresses nor mappings distinguish the stacks. All
+ * of them are abandoned while their calls are open.
  * @markers 2400 round_on/after_round
  * @calls ping >=1
  */

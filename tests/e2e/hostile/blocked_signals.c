@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A thread with every signal blocked (also the two that libc keeps for
- * itself) calls hooked functions while text changes; signals sent to the
- * process are for sigwaitinfo and signalfd, no other thread takes them.
+ * itself) calls hooked functions while text changes. Signals that are sent
+ * to the process must reach sigwaitinfo and signalfd: no other thread may
+ * take them.
  * @markers 1000 blocked_main
  * @serve 200
  * @timeout 20

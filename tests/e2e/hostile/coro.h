@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines with a switch of the program's own, which announces none of their
- * stacks: resume() runs one until it yields from inside nested calls.
+ * Coroutines that the program switches by itself, without registering their
+ * stacks. resume() runs a coroutine until it yields from inside nested calls.
  */
 #ifndef CORO_H
 #define CORO_H
@@ -10,7 +10,7 @@
 
 #define CORO_STACK 16384
 
-/* Goes on on the other stack, where somebody did this before. */
+/* Saves in `from` where this side is to go on, and goes on at `to`, on the other stack. */
 #define coro_switch(from, to) __asm__ volatile( \
 	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
 	"1: pop %%rbp; add $128, %%rsp" \
@@ -22,7 +22,7 @@ struct coro {
 	long sum, want;
 };
 
-/* No function: it is where a stack begins. */
+/* The first code on a stack; not a function. */
 extern char coro_enter[];
 __asm__(".text; .globl coro_enter; coro_enter: pop %rdi; call body; ud2");
 
@@ -54,7 +54,7 @@ static inline void coro_start(struct coro *c, char *stack, int depth)
 	*c = (struct coro){ .sp = sp, .want = depth + 1 };
 }
 
-/* Memory for a stack, never where the last ones were: what was there is gone. */
+/* Maps memory for a stack, but not where the last ones were: that memory stays unmapped. */
 static inline char *coro_map(void)
 {
 	static __thread char *area;
@@ -78,7 +78,7 @@ static inline char *coro_map(void)
 	die("mmap: %m");
 }
 
-/* nr coroutines that are left half-way, and whose stacks are unmapped. */
+/* Abandons nr coroutines half-way, and unmaps their stacks. */
 static KEEP void coro_churn(int nr)
 {
 	struct coro c;

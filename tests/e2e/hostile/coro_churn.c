@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * 1,000,000 coroutines that are freed half-way, with calls open on their
- * stacks: a switch of the program's own, which announces none of its stacks;
- * stacks that are unmapped, and stacks of a pool that are filled again. In the
- * main thread and in another one, with signals that come all the time. Memory for open calls must
- * not run out, and a coroutine that was kept all the time must return.
+ * 1,000,000 coroutines are freed half-way, with calls open on their stacks. The
+ * stacks are not registered; some are unmapped, others belong to a pool and are
+ * used again. The main thread and another one do this, while signals come all
+ * the time. Memory for open calls must not run out, and coroutines that are kept
+ * until the end must return.
  * @markers 1000 churn/after_some
  * @calls body 1000010
  * @no_return 2000100

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * At a thread's very end libc has all signals blocked and calls the program's
- * free(): which here leaves coroutines half-way on stacks that are gone.
+ * At the very end of a thread, libc blocks all signals and calls the program's
+ * free(). Here free() abandons coroutines half-way, and unmaps their stacks.
  * @markers 3 main/one_thread
  * @timeout 30
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Coroutines whose stacks are unmapped while calls are open there, in processes
- * with all kinds of dispositions and masks of SIGSEGV: looking for what is left
- * of them must neither end the program nor be seen by its handlers; and its own
- * faults do what they do without us. Stacks that can't be read for a while.
+ * with all kinds of dispositions and masks of SIGSEGV. When the agent looks for
+ * what is left of these stacks, it must neither end the program nor run its
+ * handlers. The program's own faults must do what they do untraced. Also tests
+ * stacks that can't be read for a while.
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30
@@ -24,7 +25,7 @@
 #include <ucontext.h>
 #include "coro.h"
 
-#define NR 1500		/* coroutines: more than are left lying about */
+#define NR 1500		/* coroutines: so many that the agent looks for those that are gone */
 
 static volatile int seen, waits, *reached;
 static sigjmp_buf env;
@@ -63,7 +64,7 @@ static void block_segv(int how)
 	check(!sigprocmask(how, &set, NULL));
 }
 
-/* --- what the process does before its end; each dies by a fault then --- */
+/* --- what a process does before it dies by a fault --- */
 
 static KEEP void by_default(void) { coro_churn(NR); }
 
@@ -128,7 +129,7 @@ static KEEP void in_handlers(void)
 
 	set(SIGUSR1, on_usr1, 0, 1);
 	check(!raise(SIGUSR1));
-	/* its mask holds in the handler */
+	/* the mask of sigsuspend() holds in the handler */
 	set(SIGUSR1, on_usr1, 0, 0);
 	sigemptyset(&all);
 	sigaddset(&all, SIGUSR1);
@@ -138,7 +139,7 @@ static KEEP void in_handlers(void)
 	sigdelset(&all, SIGUSR1);
 	check(sigsuspend(&all) == -1);
 	coro_churn(NR);
-	/* a handler leaves it blocked behind it */
+	/* the handler leaves SIGSEGV blocked when it returns */
 	set(SIGUSR2, on_usr2, SA_SIGINFO, 0);
 	check(!raise(SIGUSR2));
 	coro_churn(3 * NR);
@@ -218,7 +219,7 @@ static KEEP void in_threads(void)
 	coro_churn(NR);
 }
 
-/* Closed for a while, and gone back: what stands there still returns. */
+/* One stack has no permissions for a while, and its calls must still return. Another is in a file that is truncated. */
 static KEEP void hidden(void)
 {
 	char *closed = coro_map(), name[] = "/tmp/coro_gone.XXXXXX", *file;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * swapcontext coroutines that run on whichever of three threads takes them
- * next, yield from inside nested calls, and of which every other one is freed
- * half-way, its stack filled with rubbish and used again.
+ * swapcontext coroutines. Each runs on whichever of three threads takes it
+ * next, and yields from inside nested calls. Every other one is freed
+ * half-way, and its stack is filled with garbage and used again.
  * @markers 3000 worker/after_resume
  * @calls coro_entry 1000
  * @timeout 30
@@ -84,7 +84,7 @@ static void coro_start(struct coro *c, int id)
 
 static KEEP void after_resume(int n) { marker_begin(n); opaque(n); }
 
-/* Every third resumption ends in a marker: 1000 coroutines, half dropped. */
+/* Runs a coroutine until it yields or ends. */
 static KEEP void resume(struct coro *c)
 {
 	ucontext_t here;
@@ -152,7 +152,7 @@ int main(void)
 	pthread_t t[2];
 	int i, batch;
 
-	/* in batches, so that freed stacks serve again */
+	/* in batches, so that freed stacks are used again */
 	for (batch = 0; batch < 10; batch++) {
 		pthread_mutex_lock(&lock);
 		finished = dropped = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * C++ exceptions through hooked frames: destructors run in order, rethrow,
- * nested exceptions, catch by type, function-try, throw from a destructor's
- * neighbour, exception_ptr.
+ * C++ exceptions through hooked frames: destructors in order, rethrow, nested
+ * exceptions, catch by type, exception_ptr.
  * @markers 6000 main/round_of_throws
  * @calls thrower 3000
  */

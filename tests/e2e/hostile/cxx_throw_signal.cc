@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Exceptions thrown in a signal handler from a timer, in two threads and
- * wherever they stand in a tree of short calls (entries, bodies, returns).
- * Only frames without handlers of their own lie between, so any program
- * counter among them is one that C++ may throw across.
+ * Exceptions thrown in the signal handler of a timer, in two threads, anywhere
+ * in a tree of short calls (entries, bodies, returns). The frames between have
+ * no handlers of their own, so C++ may throw across any program counter in them.
  * @flags -fnon-call-exceptions -fasynchronous-unwind-tables
  * @markers 1000 interrupted_once
  * @timeout 40
@@ -45,8 +44,8 @@ static KEEP void interrupted_once(int i)
 	int got = 0;
 	sigset_t set;
 
-	/* the handler that threw never returned, and so left its signal blocked;
-	 * it may not nest: its own frame has tables that C++ may not throw across */
+	/* the handler that threw never returned, so its signal is still blocked. The
+	 * handler must not nest, since C++ may not throw across its own frame */
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 3);
 	check(!pthread_sigmask(SIG_UNBLOCK, &set, nullptr));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A signal handler throws at each instruction of a call, one after another: of
- * the entry, the body and the exit, on the fast paths and the long
- * ones (a function that looks at its return address; one that begins a new
- * stack of calls). The caller catches it each time, and sees no other.
+ * A signal handler throws at each instruction of a call, one after another: in
+ * the entry, the body and the exit, on fast and on slow paths (a function that
+ * reads its return address; one that begins a new stack of open calls). The
+ * caller must catch this exception each time, and no other.
  *
  * @flags -fnon-call-exceptions -fno-omit-frame-pointer
  * @markers 8 main/one_round
@@ -25,7 +25,7 @@ static KEEP void on_trap(int sig, siginfo_t *info, void *context)
 
 	char *pc = (char *)uc->uc_mcontext.gregs[REG_RIP];
 
-	/* the caller's own instructions have no place for an exception */
+	/* the caller's own instructions must not throw */
 	if (++steps != wanted || (pc >= __start_text_call && pc < __stop_text_call))
 		return;
 	uc->uc_mcontext.gregs[REG_EFL] &= ~0x100;
@@ -37,7 +37,7 @@ static KEEP int parent(int x) { return opaque(leaf(x)) + opaque(leaf(x + 1)); }
 static KEEP int looks(int x) { return opaque(x) + (__builtin_return_address(0) != NULL); }
 static KEEP int both(int x) { return opaque(looks(x)) + opaque(parent(x)); }
 
-/* How many steps its call took, with none wanted. */
+/* Calls f(x); the handler throws at that step (0: never). Returns how many steps there were. */
 __attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x, int want, long step)
 {
 	sigset_t set;
@@ -50,11 +50,11 @@ __attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x
 		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" : : : "memory", "cc");
 		v = f(x);
 		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
-		check_eq(v, want);	/* it may have taken fewer steps than before */
+		check_eq(v, want);	/* the call may have taken fewer steps than before */
 	} catch (const stepped &s) {
 		check_eq(s.at, step);
 	}
-	/* the handler didn't return: the mask is still its own */
+	/* the handler didn't return, so its signal mask is still in force */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTRAP);
 	check(!sigprocmask(SIG_UNBLOCK, &set, NULL));
@@ -63,7 +63,7 @@ __attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x
 
 static const struct {
 	int (*f)(int);
-	int copies, more;	/* of x, and what it adds */
+	int copies, more;	/* f(x) = copies * x + more */
 } functions[] = { { leaf, 1, 1 }, { parent, 2, 3 }, { looks, 1, 1 }, { both, 3, 4 } };
 
 static KEEP void one_round(int n)

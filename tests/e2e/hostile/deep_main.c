@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The same depth on the main stack: RLIMIT_STACK is raised and the program
- * execs itself, so that the limit holds.
+ * The depth of deep_recursion.c on the main stack: the program raises RLIMIT_STACK
+ * and execs itself, so that the limit holds.
  * @markers 1 main
  * @buffer 256M
  * @quick -DFRAMES=200000
@@ -11,7 +11,7 @@
 #include "hostile.h"
 
 #ifndef FRAMES
-#define FRAMES 1000000		/* more than there are entries: some returns are left out */
+#define FRAMES 1000000		/* more than the tracer keeps: some calls have no return */
 #endif
 
 static KEEP long recurse(long n)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the kernel does where the program has no handler of SIGSEGV or SIGBUS:
- * children that die of faults of their own and of signals that are sent, with
- * the siginfo and at the instruction that they have without us (a tracer sees
- * it, as a core dump would); dispositions as sigaction reports them, and as a
- * child of fork, vfork and exec has them.
+ * What the kernel does if the program has no handler of SIGSEGV or SIGBUS.
+ * Children die of their own faults, and of signals that are sent. Their siginfo
+ * and the instruction must be the same as untraced (ptrace shows them, as a core
+ * dump would). Also tests the dispositions that sigaction reports, and those that
+ * children of fork, vfork and exec have.
  * @markers 60 main/one_turn
  */
 #include <pthread.h>
@@ -20,7 +20,7 @@
 extern char **environ;
 static char *volatile bad, *volatile cut;
 
-/* The first instruction faults: its copy stands elsewhere when it is traced. */
+/* The first instruction faults. When the function is traced, a copy of it runs elsewhere. */
 long load(const char *p);
 extern char load_insn[];
 __asm__(".text; .p2align 4; .globl load; .type load,@function\n"
@@ -87,7 +87,7 @@ static const struct {
 };
 #define NR_WAYS (int)(sizeof(ways) / sizeof(*ways))
 
-/* Of the last stop before its end, what counts. */
+/* A child dies under ptrace: checks its last stop before the end. */
 static KEEP void die_traced(int k)
 {
 	struct user_regs_struct regs = { 0 };
@@ -126,7 +126,7 @@ static KEEP void die_traced(int k)
 	check_eq(info.si_code, ways[k].code);
 	if (ways[k].addr) {
 		check(info.si_addr == *ways[k].addr);
-		/* where the signal is blocked or was ignored, no handler gets to show it */
+		/* if the signal is blocked or was ignored, the agent has no handler that could correct rip */
 		if (ways[k].run != blocked && ways[k].run != set_again)
 			check_eq(regs.rip, (uintptr_t)load_insn);
 		check_eq(regs.rdi, (uintptr_t)*ways[k].addr);

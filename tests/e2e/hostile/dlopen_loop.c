@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A plugin that is opened, called, and closed in a loop, while another thread
- * runs and calls; its constructor has run, symbols are its own, and the
- * addresses it leaves are mapped with something else in between.
+ * A plugin is opened, called, and closed in a loop, while another thread makes
+ * calls. Its constructor must have run, and its symbols must be found. In
+ * between, something else is mapped at its addresses.
  * @plugin plugin.c
  * @libs -ldl
  * @markers 600 one_load back_in_program

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions whose first instructions fault: the handler must see the program's
- * own program counter, at the entry or at the instruction behind it, and what
- * it makes of the context holds (retry with another register, skip, leave).
+ * Functions in which one of the first instructions faults. The handler must see
+ * the program's own program counter. It changes the context (to retry with
+ * another register, or to skip the instruction), which must take effect, or it
+ * leaves by a jump.
  * @markers 4800 main/one_fault
  * @calls fault_load 600
  */
@@ -17,11 +18,11 @@
 	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ",@function\n" #name ": .cfi_startproc\n" \
 		body "\n .cfi_endproc; .size " #name ", . - " #name "\n")
 
-/* each: what faults, at which offset, then a few bytes and ret */
+/* each has an instruction that faults, at the offset in its comment, then a few bytes and ret */
 FN(fault_load,	"mov (%rdi), %rax; add %rsi, %rax; ret");		/* at 0, 3 bytes */
 FN(fault_store,	"mov %rsi, (%rdi); mov %rdx, %rax; ret");		/* at 0 */
 FN(fault_2nd,	"mov %rsi, %rax; add (%rdi), %rax; nop; nop; ret");	/* at 3 */
-FN(fault_3rd,	"push %rbp; mov %rsp, %rbp; cmpl $1, (%rdi); pop %rbp; mov $9, %eax; ret"); /* at 4: .cfi not kept, never unwound */
+FN(fault_3rd,	"push %rbp; mov %rsp, %rbp; cmpl $1, (%rdi); pop %rbp; mov $9, %eax; ret"); /* at 4; without CFI for the push: never unwound */
 FN(fault_long,	"movl $0x12345678, 0x100(%rdi); mov %rsi, %rax; ret");	/* at 0, 10 bytes */
 FN(fault_div,	"mov %rsi, %rax; cqto; idiv %rdx; nop; ret");		/* SIGFPE at 5 */
 FN(fault_ud2,	"ud2; nop; nop; nop; mov %rsi, %rax; ret");		/* SIGILL at 0 */

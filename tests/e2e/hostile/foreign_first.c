@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads whose first traced call is on a stack that isn't theirs: libc's setcontext() is what they begin with. The first one's
- * own stack ends where memory ends that can be read, and so does its struct pthread.
+ * Threads whose first traced call is on a foreign stack: their start routine is libc's setcontext(). The own stack of the
+ * first such thread ends where readable memory ends, and so does its struct pthread.
  * @markers 20 body
  * @calls body 20
  */
@@ -20,7 +20,7 @@ static KEEP void body(int n)
 {
 	marker_begin(n);
 	__atomic_add_fetch(&over, 1, __ATOMIC_RELEASE);
-	/* it ends with the process */
+	/* the thread ends with the process */
 	for (;;)
 		pause();
 }
@@ -34,7 +34,7 @@ int main(void)
 		ucontext_t *c = &contexts[n];
 		pthread_t above, t;
 
-		/* its guard is right after the stack of the next, as both come from the same hole */
+		/* this thread's guard comes right after the stack of the next, since both are mapped into the same hole */
 		check(!pthread_create(&above, NULL, (void *(*)(void *))sem_wait, &hold));
 		check(!getcontext(c));
 		c->uc_stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What every hostile program uses: checks that end it with a message, and the
- * marker pattern by which run_hostile sees that the call tree is right:
+ * Used by all hostile programs: checks that end the program with a message, and
+ * the marker pattern by which run_hostile sees that the call tree is right:
  *
  *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
  *
- * A program says in its head comment what run_hostile is to do with it:
+ * The comment at the top of a program says what run_hostile is to do with it:
  *
  *   @flags F...	compiler flags besides -O2 -g -pthread -fno-optimize-sibling-calls
  *   @libs L...		libraries
@@ -19,13 +19,14 @@
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
  *   @lost N		at most N calls may be lost with the program's own functions only
- *   @serve N		run under control; while it runs (see told()), N batches of text changes
- *   @timeout N		seconds that the bare run never needs on an idle machine (a hang is longer than
- *			pbtest.PATIENCE times that), traced ones have four times as many
- *   @stdin wait S	it ends when it gets a byte, S seconds after it said "ready"
+ *   @serve N		run it with control files, too, and change the text N times while it runs (see told())
+ *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
+ *			seconds are a hang. Traced runs may take four times as long
+ *   @stdin wait S	it ends when it gets a byte, which is sent S seconds after it has said "ready"
  *   @buffer SIZE	record's -b
  *   @quick F...	compiler flags of quick runs
- *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out; without any: the program
+ *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out; without W they leave out
+ *			the program
  *
  * Functions called on_* are signal handlers: they may stand anywhere in the tree.
  *
@@ -53,7 +54,7 @@
 #define HOSTILE_UNUSED __attribute__((unused))
 #endif
 
-/* The compiler neither drops the call nor learns what it returns. */
+/* The compiler neither drops a call in x nor knows its result. */
 #define opaque(x) ({ __typeof__(x) opaque_ = (x); __asm__ volatile("" : "+r"(opaque_)); opaque_; })
 
 #define die(...) do { \
@@ -84,8 +85,8 @@ HOSTILE_UNUSED static KEEP int marker_begin(int n)
 	return opaque(v);
 }
 
-/* Under @serve a program goes on until the harness has done its changes and
- * says so with a byte on stdin; else it is told at once. */
+/* With @serve, a program goes on until run_hostile has made its changes and sends a
+ * byte to stdin. In other runs this is true at once. */
 static inline int told(void)
 {
 	struct pollfd p = { 0, POLLIN, 0 };

@@ -37,7 +37,7 @@ static bool in_guard(const char *address)
 	return address < stack_low && address >= stack_low - GUARD;
 }
 
-/* So many rounds in a thread with a stack of `size` bytes. */
+/* Runs that many rounds in a thread with a stack of `size` bytes. */
 static void overflow(int rounds, size_t size, void (*on_segv)(int, siginfo_t *, void *))
 {
 	struct sigaction sa = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK };

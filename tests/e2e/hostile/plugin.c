@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What dlopen_loop opens and closes. */
+/* The library that dlopen_loop and close_all open and close. */
 static int constructed;
 
 int plugin_call(int n, int (*back)(int));

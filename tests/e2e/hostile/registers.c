@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * No register is dead at an entry or a return: a caller in assembly fills all
- * of them (and the flags), calls a hooked leaf that changes none, and compares
- * them; results in the flags; xmm, ymm, zmm, mask registers, mxcsr and the x87
- * stack likewise; -fipa-ra callers; nested functions with their static chain in
- * r10; and %al of variadic calls. The first calls take slow paths (new thread,
- * deep), so every check is done on those too.
+ * An entry or a return must not change any register. A caller in assembly fills
+ * all of them (and the flags), calls a hooked function that changes none, and
+ * compares them. The same is done for xmm, ymm, zmm and mask registers, mxcsr and
+ * the x87 stack. Also tests results in the flags, -fipa-ra callers, nested
+ * functions with their static chain in r10, and %al of variadic calls. The first
+ * calls take slow paths (new thread, deep), so all checks are done there, too.
  * @flags -fipa-ra
  * @markers 400 all_checks
  * @calls asm_leaf >=2400

@@ -71,7 +71,7 @@ int main(void)
 	sigaddset(&sa.sa_mask, SIGRTMIN + 2);
 	check(!sigaction(SIGRTMIN + 1, &sa, NULL));
 	check(!sigaction(SIGRTMIN + 2, &sa, NULL));
-	/* the sender must never be the one that handles them */
+	/* the sender's thread must never handle the signals */
 	sigfillset(&all);
 	check(!pthread_sigmask(SIG_SETMASK, &all, &old));
 	check(!pthread_create(&t, NULL, sender, NULL));

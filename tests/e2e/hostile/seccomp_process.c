@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A filter for the whole process (TSYNC), as sandboxes set it before they
- * touch foreign input: whatever the tool runs in this process must not make a
- * call that kills it. Signals are handled, threads run, main ends it.
+ * touch foreign input. The agent must not make a system call for which the
+ * filter kills the process. Signals are handled and threads run until main
+ * ends the process.
  * @markers 1000 main
  * @status 5
  */
@@ -46,7 +47,7 @@ int main(void)
 	signal(SIGALRM, on_alarm);
 	check(!setitimer(ITIMER_REAL, &it, NULL));
 	check(!pthread_create(&t, NULL, spinner, NULL));
-	while (!up)		/* it made its last call of start-up */
+	while (!up)		/* the thread has made the last system call of its start */
 		sched_yield();
 	check(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	check(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p));

@@ -54,7 +54,7 @@ static void allow_only(void)
 	check(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p));
 }
 
-/* kind 0: strict mode; 1: a filter; both before or after this thread's first traced calls */
+/* kind & 1: a filter, else the strict mode; kind & 2: after a traced call of this thread, else before the first */
 static KEEP void *thread_main(void *arg)
 {
 	long kind = (long)arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What sigaction and signal answer is what the program set, nothing else: old
- * handlers, flags, masks; SA_RESETHAND, SA_NODEFER, SA_RESTART; SIG_IGN and
- * SIG_DFL; dispositions in children; default actions end a child as they must.
+ * sigaction and signal must report what the program has set, and nothing else:
+ * old handlers, flags, masks; SA_RESETHAND, SA_NODEFER, SA_RESTART; SIG_IGN and
+ * SIG_DFL. Default actions must end a child.
  * @markers 200 main/one_turn
  */
 #include <pthread.h>

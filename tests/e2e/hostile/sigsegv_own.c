@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Write barriers as garbage collectors have them: pages without permission,
- * opened by a SIGSEGV handler with mprotect; the faulting stores stand at
- * functions' entries and elsewhere. Also SIGBUS behind the end of a file, and
- * si_code and si_addr exact.
+ * Write barriers like those of garbage collectors: pages without permission,
+ * which a SIGSEGV handler opens with mprotect. The faulting stores are at
+ * functions' entries and elsewhere. Also tests SIGBUS after the end of a file.
+ * si_code and si_addr must be exact.
  * @markers 200 main/one_cycle
  */
 #include <setjmp.h>

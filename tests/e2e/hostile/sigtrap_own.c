@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program with breakpoints and single steps of its own: int3 in its code, a
- * SIGTRAP handler that counts, steps with the trap flag, and patches text of
- * its own making.
+ * A program with its own breakpoints and single steps: int3 in its code, a
+ * SIGTRAP handler that counts, steps by the trap flag, and code with int3 that
+ * it writes itself.
  * @markers 1000 main/one_round
  */
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads with the smallest stack there is, used nearly to its end, and signal
- * handlers on the smallest alternate stack: the tool needs next to no stack.
+ * Threads with the smallest possible stack, used nearly to its end, and signal
+ * handlers on the smallest alternate stack: the agent must need hardly any stack.
  * @markers 400 thread_main on_usr1
  */
 #include <limits.h>

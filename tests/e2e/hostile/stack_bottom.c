@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stacks that the program makes as Go does: at the bottom stands a return address one byte into a function that begins
- * with a nop. A function that was jumped to returns there, and what is called there leaves the stack.
+ * Stacks that the program makes as Go does: at the bottom is a return address one byte into bottom(), which begins with a
+ * nop. start() jumps to body() on such a stack. body() returns to bottom(), which calls leave(), which leaves the stack.
  * @markers 100 body
  * @calls body 100
  * @calls leave 100
@@ -23,7 +23,7 @@ __asm__(".text\n"
 	"	nop\n"
 	".size bottom, . - bottom\n"
 	".p2align 4\n"
-	/* registers to this stack, and to fn on the other */
+	/* saves registers on this stack, and jumps to fn on the other */
 	"start:\n"
 	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
 	"	mov %rsp, (%rdx)\n"

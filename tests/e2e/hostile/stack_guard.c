@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A runtime that finds the end of its stack by the guard page, as OCaml's does: the handler believes a fault there
- * only if the program's own code made it, and jumps out. Where the stack is at its end the tool must not touch it
+ * A runtime that finds the end of its stack by the guard page, like OCaml's. The handler accepts a fault there only if
+ * the program's own code caused it, and jumps out. At the end of the stack, the agent must not touch the guard page
  * before the program does. The functions write their return address, so that each entry takes the slow path.
  * @markers 200 thread_main/one_overflow
  * @no_return 200000
@@ -13,7 +13,7 @@
 static int by_others;
 extern char __executable_start[], etext[];
 
-/* Goes down by rsi bytes more each time, for ever. */
+/* Calls itself forever; each call takes rsi bytes of the stack, and some more. */
 void endless(long n, long step);
 void leaf(void);
 __asm__(".text\n"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler that makes calls of its own interrupts each instruction of an
- * entry, an exit and a tail call: first all of them, so that chunks fill up at each,
- * then one of them in a round. Nothing is lost, nothing counted twice.
+ * A handler that makes calls interrupts each instruction of an entry, an exit
+ * and a tail call. In the first rounds it interrupts all of them, so that chunks
+ * become full at each; later, one instruction in a round. No call may be lost or
+ * counted twice.
  *
  * @flags -fno-omit-frame-pointer
  * @calls middle 320
@@ -17,7 +18,7 @@
 #include "hostile.h"
 
 #define ALL 20
-#define STRIDE 4		/* of the rounds; where they begin is another one in each run */
+#define STRIDE 4		/* instructions from round to round; each run begins at another one */
 #define ROUNDS 320
 #define MARKS 400000
 

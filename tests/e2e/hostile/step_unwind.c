@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Each instruction of entry and exit, one by one: at every one of them
- * the unwinder must reach main, through exactly one frame of each caller.
+ * At each instruction of an entry and an exit, the unwinder must reach main,
+ * through exactly one frame of each caller.
  *
  * @flags -fno-omit-frame-pointer
  * @markers 1
