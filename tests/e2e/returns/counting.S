@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts exits; all registers and flags are kept, nothing below the red zone is. */
+/* Counts exits. Keeps all registers, flags and the red zone; overwrites memory below the red zone. */
 	.text
 
 	.macro	count name, index

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that end in a call and a ret, with the next one right after it, or another exit: nothing but the ret's
- * own byte can be replaced. Built with -O1. A thread runs through them all the time.
+ * Functions that end in a call and a ret. Right after the ret comes the next function, or another exit: only the ret's
+ * own byte can be replaced. Built with -O1. A thread calls them all the time.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ LEVEL(3, f4(x))
 LEVEL(2, f3(x))
 LEVEL(1, f2(x))
 
-/* A ret that is led to, and another exit right after it */
+/* A ret that a jump leads to, and another exit right after it */
 __asm__(
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
 	".text\nfar\n.globl by_exit\n.type by_exit,@function\nby_exit: .cfi_startproc\n mov %rdi,%rax\n add $1,%rax\n"

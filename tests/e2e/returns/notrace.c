@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Calls below functions of set_graph_notrace (run_returns notrace): nothing below hidden() and jumping() is recorded.
- * Prints for each function how many calls are.
+ * Prints for each function how many calls must be recorded.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ KEEP long jumping(long i)
 	return 1;
 }
 
-/* It ends by a jump to one of the others. */
+/* Ends by a tail call. */
 KEEP long tail(long i)
 {
 	return hidden(i);

@@ -2,12 +2,13 @@
 /*
  * Calls while returns are hooked, not hooked, and hooked again (run_returns periods switches them).
  *
- *   spans N     2 N calls that begin while returns are hooked and end while they are not, and N the other way round; it
- *               prints "0" or "1" where it wants them so, and goes on after a byte
- *   rounds      1,000 rounds of calls, after each byte
- *   storm       threads whose calls handlers interrupt, and leave by jumps; one forks. A '1' tells it that
- *               calls are recorded from now on, a '0' that they may not be; it answers each. At the end of its
- *               input it prints "calls LOW HIGH": at least and at most so many are recorded.
+ *   spans N     2 N calls that begin while returns are hooked and end while they are not, and N calls the other way
+ *               round. It prints "0" to have returns unhooked or "1" to have them hooked, and goes on after a byte
+ *   rounds      1,000 rounds of calls, and as many after each byte
+ *   storm       threads whose calls are interrupted by handlers, some of which leave by jumps; one thread forks. A
+ *               '1' on stdin means that calls are recorded from now on, a '0' that they may not be; the program
+ *               repeats each. At the end of its input it prints "calls LOW HIGH": the least and the greatest
+ *               number of calls that may be recorded
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -45,7 +46,7 @@ KEEP void span(char c)
 	__asm__ volatile("");
 }
 
-/* It isn't traced, and its frame is a large one: a call that span() left open would be around its calls. */
+/* Isn't traced. Its frame is so large that its calls would be inside a call of span() that was left open. */
 KEEP long deeper(long i)
 {
 	volatile char room[512];
@@ -58,7 +59,7 @@ static void spans(int n)
 {
 	static const volatile char which[] = { '0', '1' };
 
-	/* all from the same place */
+	/* all calls from the same place */
 	for (int i = 0; i < 2 * n; i++) {
 		span(which[i % 2]);
 		if (i % 2)
@@ -148,7 +149,7 @@ static void batch(long i)
 	were_made(before, 3);
 }
 
-/* The child is as its parent was at the fork. */
+/* In the child, calls are recorded if they were in the parent at the fork. */
 static void fork_one(void)
 {
 	unsigned long before = epoch();

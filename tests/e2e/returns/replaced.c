@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls functions that the agent replaces, argv[1] times each, all of which return. Prints what they
- * answered, so that a run can be compared, and then each name with its calls.
+ * Calls functions that the agent replaces, argv[1] times each; all of them return. Prints the sum of their
+ * results, by which runs are compared, and then each name with its number of calls.
  */
 #include <errno.h>
 #include <fcntl.h>

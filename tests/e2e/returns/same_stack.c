@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A call tree in which each function looks, when it begins and before it returns, at the whole
- * stack above it up to main: every return address, and every other word that doesn't depend on where the
- * stack or the program lies. The sums are printed; a bare run prints the same.
+ * A call tree in which each function examines, when it begins and before it returns, the whole
+ * stack above it up to main: all return addresses and frame pointers, in a form that doesn't depend
+ * on where the stack and the program are. Prints a checksum of them, which a bare run prints, too.
  *
- *   same_stack CALLS [CALL]     in that call the return address is another one for a while
+ *   same_stack CALLS [CALL]     in the call with that number, replaces the return address for a while
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -18,8 +18,8 @@
 static uint64_t image, image_end, top, sum, looks, words;
 static long calls, most, other = -1;
 
-/* Addresses in the program and on the stack count from their start; other large numbers are addresses of
- * libraries, which lie elsewhere in each run. */
+/* Makes addresses in the program and on the stack relative. Other large numbers count as 0: they are addresses in
+ * libraries, which are elsewhere in each run. */
 NOTRACE static uint64_t normal(uint64_t v, uint64_t sp)
 {
 	if (v - image < image_end - image)
@@ -29,8 +29,8 @@ NOTRACE static uint64_t normal(uint64_t v, uint64_t sp)
 	return v >> 40 ? 0 : v;
 }
 
-/* A frame's contents are the compiler's, so only words that it must keep are summed up: return addresses
- * and frame pointers, found by the chain of rbp, and the guards that each function puts around them. */
+/* The compiler decides on the contents of a frame. So only words that it must keep are summed up: return
+ * addresses and frame pointers, found by the chain of rbp. */
 NOTRACE NOINLINE static void look(const uint64_t *frame)
 {
 	uint64_t sp = (uint64_t)frame;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a handler sees at each instruction of calls with exits of all kinds: program
- * counter and registers, one line whenever they are others than before. Linked at a fixed address, so that runs compare.
+ * Prints what a handler sees at each instruction of calls with all kinds of exits: the program
+ * counter and registers, one line whenever they change. Linked at a fixed address, so that runs
+ * can be compared.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -41,7 +42,7 @@ __asm__(
 	"F tail_saves\n push_rbx\n mov %rdi,%rbx\n call leaf\n lea 5(%rbx),%rdi\n pop_rbx\n jmp leaf\nE tail_saves\n"
 	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\nE cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
-	/* no trampoline slot within reach, in padding or code: the ret shares the next jump */
+	/* "far" keeps trampoline slots out of reach, so the ret has a shared jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\nfar\n"
 	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
@@ -57,7 +58,7 @@ extern char __executable_start, etext;
 long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x), tail(long x), tail_reg(long x),
 	tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x), conds(long x), shared(long x);
 
-/* Behind an entry a handler may see two instructions of the agent's, which have
+/* After an entry, a handler may see two instructions of the agent, which have
  * nothing to do with exits. */
 static int is_entry(unsigned long rip)
 {
@@ -99,7 +100,7 @@ static long with_steps(long x)
 	register long rax __asm__("rax");
 	register long rdi __asm__("rdi") = x;
 
-	/* all registers are known */
+	/* sets all registers to known values */
 	__asm__ volatile(" sub $128,%%rsp\n xor %%ebx,%%ebx\n xor %%ecx,%%ecx\n xor %%edx,%%edx\n xor %%esi,%%esi\n"
 			 " xor %%r8d,%%r8d\n xor %%r11d,%%r11d\n pushf\n orl $0x100,(%%rsp)\n popf\n"
 			 " call stepped\n"
@@ -116,7 +117,7 @@ int main(int argc, char **argv)
 	if (argc > 5)
 		return (int)never(argc);
 	sigaction(SIGTRAP, &sa, NULL);
-	/* the first call of a thread takes another way */
+	/* the first call of a thread takes another path */
 	for (long i = 0; i < 8; i++)
 		sum += stepped(i);
 	for (long i = 0; i < 8; i++)

@@ -14,7 +14,7 @@
 	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
 	X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
 
-/* Counted by the functions themselves; the assembly names them. */
+/* The functions count their own calls and tail calls; the assembly uses these names. */
 #define X(name) unsigned long calls_##name, tails_##name;
 FUNCTIONS(X)
 #undef X
@@ -25,7 +25,7 @@ NOINLINE int leaf(int x)
 	return x * 3 + 1;
 }
 
-/* Isn't traced, what it calls is: beside the call that ended by jumping here. */
+/* Isn't traced, but its callee is. That call is beside the call that ended by a jump to here, not below it. */
 NOINLINE int untraced(int x)
 {
 	return leaf(x) + 1;
@@ -43,7 +43,7 @@ NOINLINE int to_traced(int x)
 	return leaf(x + 1);
 }
 
-/* It made a call before. */
+/* Makes another call before its tail call. */
 NOINLINE int to_traced_late(int x)
 {
 	calls_to_traced_late++, tails_to_traced_late++;
@@ -62,7 +62,7 @@ NOINLINE int to_untraced_late(int x)
 	return untraced(leaf(x));
 }
 
-/* Once longer than the time in a record reaches. */
+/* Takes longer, once, than the time field of a record can express. */
 NOINLINE int slow(int x)
 {
 	calls_slow++, tails_slow++;
@@ -88,7 +88,7 @@ NOINLINE int by_pointer(int x)
 	return pointer(x);
 }
 
-/* A machine whose states call one another, as deep as its first one. */
+/* A state machine whose states tail-call one another, so all have the depth of the first. */
 NOINLINE int machine_a(int x);
 
 NOINLINE int machine_c(int x)
@@ -114,7 +114,7 @@ NOINLINE int machine_a(int x)
 
 static jmp_buf out;
 
-/* Left by a jump that is no tail call. */
+/* Left by longjmp. */
 NOINLINE void jumps_out(int x)
 {
 	calls_jumps_out++;
@@ -123,8 +123,8 @@ NOINLINE void jumps_out(int x)
 }
 
 /*
- * conditional: jcc out of it. again: jumps to its own entry, x times. runs_on: nothing between it and the function
- * after it, which has an unwind table of its own.
+ * conditional: a jcc leaves it. again: jumps to its own entry, x times. runs_on: runs on into the next function, which
+ * has its own entry in the unwind table.
  */
 __asm__(
 	".text\n"
@@ -134,7 +134,7 @@ __asm__(
 	" test $1, %edi\n jne leaf\n mov %edi, %eax\n ret\nendfunc conditional\n .balign 16\n"
 	"func again\n incq calls_again(%rip)\n dec %edi\n js 1f\n incq tails_again(%rip)\n jmp again\n"
 	"1: mov %edi, %eax\n ret\nendfunc again\n .balign 16\n"
-	/* returns, though not plain ones */
+	/* returns of other kinds */
 	"func pops\n incq calls_pops(%rip)\n mov %edi, %eax\n ret $0\nendfunc pops\n .balign 16\n"
 	"func repz\n incq calls_repz(%rip)\n mov %edi, %eax\n rep ret\nendfunc repz\n .balign 16\n"
 	"func runs_on\n incq calls_runs_on(%rip)\n incq tails_runs_on(%rip)\nendfunc runs_on\n"
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	for (volatile int i = 0; i < n; i++) {
 		sum += plain(i) + to_traced(i) + to_traced_late(i) + to_untraced(i) + to_untraced_late(i);
 		sum += slow(i) + slow_late(i) + conditional(i) + by_pointer(i) + machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i) + pops(i) + repz(i);
-		/* from one place, one after the other */
+		/* all calls from the same place */
 		for (volatile int k = 0; k < 3; k++)
 			if (!setjmp(out))
 				jumps_out(i);
