@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The traced functions of steps.cc, one for each kind of exit, and the calls that it
- * makes of them. Each counts its calls itself, in one instruction.
+ * The traced functions of steps.cc, one for each kind of exit, and functions that call
+ * them. Each traced function counts its calls itself, in one instruction.
  */
 	.text
 	.p2align 4
@@ -99,13 +99,13 @@ T t_tree, 6
 	ret
 E t_tree
 
-/* between two steps, in the record */
+/* separates two steps in the recording */
 T t_mark, 7
 	lea	1(%rdi), %rax
 	ret
 E t_mark
 
-/* as deep as anything was before: what a jump left open is closed */
+/* recurses as deep as other calls were before, which closes the calls that a jump left open */
 T t_flush, 8
 	test	%edi, %edi
 	jz	1f
@@ -118,7 +118,7 @@ T t_flush, 8
 1:	ret
 E t_flush
 
-/* rsi(rdx), edi calls deep */
+/* calls rsi(rdx), edi calls deep */
 T t_deep, 9
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -144,7 +144,7 @@ T t_hand, 10
 	ret
 E t_hand
 
-/* the same, and it leaves by a jump */
+/* called by handlers, too; leaves by a jump */
 T t_out, 11
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -154,7 +154,7 @@ T t_out, 11
 	ret
 E t_out
 
-/* rsi(rdi) */
+/* calls rsi(rdi) */
 T t_root, 12
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -164,7 +164,7 @@ T t_root, 12
 	ret
 E t_root
 
-	/* with a call of an odd number of words pushed */
+	/* a call with an aligned stack */
 	.macro call_aligned function
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -172,7 +172,7 @@ E t_root
 	add	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	.endm
-	/* what C code may have left in them isn't the same each time */
+	/* sets the registers in which C code may have left something else each time */
 	.macro known_registers
 	mov	$0x13, %eax
 	mov	$0x14, %ecx
@@ -193,7 +193,7 @@ T t_nap, 13
 	ret
 E t_nap
 
-/* its calls are too deep for -D, or aren't recorded as it is itself not (-N) */
+/* the calls below it are too deep for -D, or aren't recorded because of -N */
 T t_unseen, 14
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -219,7 +219,7 @@ T t_entry, 16
 	ret
 E t_entry
 
-/* has made a call when it leaves by a jump */
+/* makes a call before it leaves by a tail jump */
 T t_calls_tail, 17
 	call_aligned t_far
 	lea	(%rax), %rdi
@@ -227,7 +227,7 @@ T t_calls_tail, 17
 	jmp	t_leaf
 E t_calls_tail
 
-/* another stack is the thread's when it returns, as far as can be known */
+/* when it returns, the tracer takes another stack for the thread's current one */
 T t_away, 18
 	call_aligned on_other_stack
 	ret
@@ -238,7 +238,7 @@ T t_away_tail, 19
 	jmp	t_leaf
 E t_away_tail
 
-/* its call is long ago when it ends */
+/* ends a long time after its entry */
 T t_late, 20
 	call_aligned t_far
 	call_aligned long_nap
@@ -253,7 +253,8 @@ T t_late_tail, 21
 	jmp	t_leaf
 E t_late_tail
 
-/* steps only its exit: a call that is stepped whole takes longer than a LEAF tells */
+/* sets the trap flag itself, so that only its exit is stepped: the duration of a call that is
+ * stepped as a whole is too long for a LEAF */
 T t_traps, 22
 	pushf
 	.cfi_adjust_cfa_offset 8
@@ -270,7 +271,7 @@ T t_below, 23
 	ret
 E t_below
 
-/* near the end of the stack: of its callees the first can't be recorded, and it can't end as it should */
+/* called near the end of the stack: its first callee can't be recorded, and its own end is irregular */
 T t_cramped, 24
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -288,7 +289,7 @@ T t_cramped_tail, 25
 	jmp	t_leaf
 E t_cramped_tail
 
-	/* where the stack pointer was lies there, not in a register, which handlers would see: CFA = *rsp + 8 */
+	/* saves the old stack pointer on the new stack; handlers would see it in a register. CFA = *rsp + 8 */
 	.macro to_cramped
 	mov	cramped_at(%rip), %rax
 	mov	%rsp, (%rax)
@@ -297,7 +298,7 @@ E t_cramped_tail
 	mov	$0, %eax
 	.endm
 
-/* calls t_cramped(rdi) and others where cramped_at tells */
+/* calls t_cramped(rdi) and others with the stack pointer at cramped_at */
 F call_cramped
 	to_cramped
 	call	t_cramped
@@ -310,7 +311,7 @@ F call_cramped
 	ret
 E call_cramped
 
-/* t_entry alone there, and in a call that is listed */
+/* calls t_entry there, alone and inside t_root */
 F call_entry_cramped
 	to_cramped
 	call	t_entry
@@ -321,7 +322,7 @@ F call_entry_cramped
 	ret
 E call_entry_cramped
 
-/* rdi calls of t_flush there */
+/* makes rdi calls of t_flush there */
 F fill_cramped
 	push_reg rbp
 	mov	%rsp, %rbp
@@ -355,13 +356,13 @@ T t_gone, 26
 	ret
 E t_gone
 
-/* isn't traced, and returns where t_gone does */
+/* isn't traced, and returns through the ret of t_gone */
 F untraced
 	far_away
 	jmp	.Lgone
 E untraced
 
-/* t_gone(rdi), or the other one in the same slot, from another place */
+/* calls t_gone(rdi) or untraced(rdi): with the same return slot, from different places */
 F gone_or_untraced
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
