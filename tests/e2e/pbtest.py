@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the end-to-end, torture and real-program tests share: running programs
-bare and under the tool, reading what it recorded, the closing line.
+"""Shared by the end-to-end, torture and real-program tests: runs programs bare (untraced)
+and under Patchbay, reads recordings, and prints results.
 
-Everything that depends on the form of the command line or of a view's text
-stands here, once."""
+Only this file depends on the form of the command line and of the views' text."""
 import collections
 import csv
 import functools
@@ -30,14 +29,14 @@ PATCHBAY = find_patchbay()
 
 
 def sanitized():
-    """Whether the tool is a sanitizer's build: that needs address space, time
-    and memory of its own."""
+    """Whether this is a sanitizer's build of Patchbay, which needs more address space,
+    time and memory."""
     with open(PATCHBAY, "rb") as f:
         data = f.read()
     return b"__asan_init" in data or b"__tsan_init" in data
 
 
-# A background job of a shell ignores SIGINT and SIGQUIT, and its children would.
+# A background job of a shell ignores SIGINT and SIGQUIT, and its children would inherit that.
 for _sig in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_sig) is signal.SIG_IGN:
         signal.signal(_sig, signal.default_int_handler)
@@ -60,8 +59,8 @@ def clean_env(**more):
     return env
 
 
-# Time-outs are for what hangs, nothing else. They are given as what an idle machine
-# never needs; a busy one, or a slow build, gets several times as much.
+# Time-outs only catch programs that hang. Callers give a time that an idle machine never
+# needs. It is multiplied by PATIENCE for busy machines and slow builds.
 PATIENCE = 5
 
 
@@ -73,11 +72,11 @@ Result = collections.namedtuple("Result", "status out err seconds")
 
 
 def run(argv, timeout=60, stdin=None, cwd=None, env=None):
-    """Runs to the end, also of everything that holds its stdout. A program that
-    takes longer is killed with its process group, and is a Failure.
+    """Runs a program until it and all processes that hold its stdout have ended. If that
+    takes longer than the time-out, its process group is killed: a Failure.
 
-    A recorder that gets no processor for 200 ms leaves a program untraced, and says so: that is nothing to
-    judge, and all of it runs again."""
+    A recorder that gets no processor for 200 ms leaves the program untraced, and reports that.
+    Such a run proves nothing, so it is repeated."""
     for _ in range(5):
         r = run_once(argv, timeout, stdin, cwd, env)
         if argv[0] != PATCHBAY or not again_if_late or not unanswered(r.err):
@@ -85,7 +84,7 @@ def run(argv, timeout=60, stdin=None, cwd=None, env=None):
     raise Skip("the machine is too busy: the recorder answered late five times")
 
 
-again_if_late = True    # False: lateness is what the test is about
+again_if_late = True    # False in tests of a recorder that is late
 
 
 def run_once(argv, timeout, stdin, cwd, env):
@@ -103,7 +102,7 @@ def run_once(argv, timeout, stdin, cwd, env):
 
 
 def kill_group(p):
-    """Ends a process that run() or start() made, and its group."""
+    """Kills a process that was started as the leader of a process group, and its group."""
     try:
         os.killpg(p.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -118,7 +117,7 @@ def tail(data, lines=8):
 # --- the tool ---------------------------------------------------------------
 
 def shell_status(status):
-    """A program's end as the tool's own exit status may give it: -11 or 139."""
+    """The exit statuses by which `record` may report a program's end: -11 or 139 after SIGSEGV."""
     return (status, 128 - status) if status < 0 else (status,)
 
 
@@ -132,7 +131,7 @@ def record(data, program, *options, timeout=60, stdin=None, cwd=None, env=None):
 
 
 def bpf_object(source, work, *flags):
-    """The source compiled for eBPF; None where there is no compiler for it."""
+    """Compiles the source for eBPF. None: there is no compiler for it."""
     if not shutil.which("clang") or not os.path.exists("/usr/include/bpf/bpf_helpers.h"):
         return None
     out = os.path.join(work, os.path.basename(source)[:-2] + ".o")
@@ -142,12 +141,12 @@ def bpf_object(source, work, *flags):
 
 
 def unanswered(err):
-    """Whether `record` says that a program isn't traced, wholly or in part, as it got no answer in time."""
+    """Whether `record` reports that a program was not or only partly traced because the recorder answered too late."""
     return b"too slow to answer within" in err
 
 
 def closing_line(err):
-    """(calls, lost, without their return) as `record` says at its end."""
+    """(calls, lost calls, calls without their return) from the closing line of `record`."""
     m = re.search(r"^patchbay: (?:killed by \S+ )?(?:about )?([\d,]+) calls, ([\d,]+) lost(.*?), [\d.]+ \S+ in ",
                   err.decode(errors="replace"), re.M)
     if not m:
@@ -192,7 +191,7 @@ def calls_by_function(data):
 
 # A line of function_graph text: "  1234)   0.5 us  |    name() {", also with
 # other columns before the last '|'.
-INDENT_LEVELS = 256     # replay moves deeper calls no further right
+INDENT_LEVELS = 256     # replay doesn't indent deeper calls any further
 TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
 Event = collections.namedtuple("Event", "tid kind depth name")
@@ -200,14 +199,14 @@ Event = collections.namedtuple("Event", "tid kind depth name")
 
 @functools.lru_cache(maxsize=1 << 12)
 def tid_in(column):
-    """The thread of a line's first columns, up to their ')' or '|': None where it is no line of a call."""
+    """The thread in a line's first columns, which end with ')' or '|'. None: the line shows no call."""
     m = TID_COLUMN.match(column.decode(errors="replace"))
     return int(m.group(1)) if m else None
 
 
 @functools.lru_cache(maxsize=1 << 17)
 def event(column, right):
-    """What a line's first columns and what stands right of its last '|' say; None for remarks."""
+    """The event of a line, from its first columns and from the text right of its last '|'. None for remarks."""
     tid = tid_in(column)
     text = right.lstrip(b" ")
     depth = max(0, len(right) - len(text) - 2) // 2
@@ -269,7 +268,7 @@ def replay_events(data, *options):
 
 
 def chrome_events(data):
-    """The same from `dump --format=chrome` (B and E, or complete X events)."""
+    """The same events from `dump --format=chrome` (B and E, or complete X events)."""
     try:
         doc = json.loads(view("dump", "-d", data, "--format=chrome"))
     except ValueError as e:
@@ -295,9 +294,9 @@ def chrome_events(data):
 
 
 def with_depths(events):
-    """(event, its thread's stack of open names): the event's depth is right
-    also where the view has no room to show it. The stack is cut to that depth;
-    the event's own name is not yet on it."""
+    """Yields (event, names of its thread's open calls). The event's depth is right even
+    if it is deeper than the view indents. The list of names is cut to that depth, and
+    doesn't have the event's own name yet."""
     stacks = collections.defaultdict(list)
     for e in events:
         st = stacks[e.tid]
@@ -316,12 +315,13 @@ def is_handler(name):
 
 
 def marker_errors(events, paths, limit=5):
-    """Checks each marker_begin of the stream: its ancestors end in one of
-    paths, and under it stand a { b } and c and nothing else. Subtrees of signal
-    handlers are looked at for markers but are no part of their parents.
-    Returns (markers seen, complaints)."""
+    """Checks each marker_begin of the stream: its ancestors must end in one of
+    `paths`, and below it must be marker_a { marker_b } and marker_c, and nothing
+    else. The calls of a signal handler don't count as children of the interrupted
+    call, but markers in them are checked, too.
+    Returns (number of markers, complaints)."""
     want = [("marker_a", 0), ("marker_b", 1), ("marker_c", 0)]
-    current = {}                        # tid -> list of [depth, path, what stands under it]
+    current = {}                        # tid -> list of [depth, path, calls below it]
     seen, errors = 0, []
 
     def complain(text):
@@ -359,8 +359,8 @@ def marker_errors(events, paths, limit=5):
 
 
 def path_ends(stack, path):
-    """Whether path is the stack's end; '?' stands for a call that was open when
-    the view began with this thread or stack."""
+    """Whether the stack ends in path. '?' stands for a call that was open when
+    the view of this thread or stack began."""
     return len(stack) >= len(path) and all(a in (b, "?") for a, b in zip(stack[-len(path):], path))
 
 
@@ -397,7 +397,7 @@ class Session:
         return run([PATCHBAY, "control", "-p", str(self.pid), *argv], 60)
 
     def wait_ready(self, timeout=60):
-        """Until the traced program's control files answer."""
+        """Waits until the traced program's control files answer."""
         end, why = time.monotonic() + patience(timeout), ""
         while True:
             self.pid = descendant(self.process.pid, self.exe)
@@ -416,7 +416,7 @@ class Session:
         return self.process.poll() is None
 
     def write(self, name, value, may_fail=False):
-        # '!' takes away from what is there
+        # '!' removes from the present value, so that needs -a
         r = self.control(*(["-a"] if value.startswith("!") else []), "write", name, value)
         if r.status and not may_fail and self.alive():
             raise Failure("control write %s %r: exit status %d\n%s" % (name, value, r.status, tail(r.err)))
@@ -445,7 +445,7 @@ class Session:
 
 
 def toggles(seed=1):
-    """Endless (file, value) writes that change text or what it does."""
+    """Yields, without end, (file, value) pairs to write: they change which functions are patched and how."""
     state = seed
     steps = [("current_tracer", "nop"), ("current_tracer", "function_graph"), ("set_ftrace_filter", "m*"),
              ("current_tracer", "function"), ("set_ftrace_filter", ""), ("current_tracer", "function_graph"),
@@ -455,19 +455,19 @@ def toggles(seed=1):
     while True:
         yield steps[i % len(steps)]
         state = (state * 1103515245 + 12345) & 0x7fffffff
-        # mostly in order, sometimes a jump, the same for each seed
+        # mostly in order, sometimes skipping steps; a seed always gives the same sequence
         i += 1 if state % 4 else state % len(steps)
 
 
 # --- program text -----------------------------------------------------------
 
-# files of stubs in the cache (src/abi/stubs.h): agents write to their own copies
+# files of stubs in the cache (src/abi/stubs.h): agents change private copies of them
 STUBS = re.compile(r"-v\d+\.\d+\.s\d+$")
 
 
 def text_differences(pid):
-    """(bytes compared, {(path, offset): bytes} where executable memory is not
-    its file), of the program's own"""
+    """Compares the program's executable memory with the mapped files. Returns the number of
+    bytes compared, and {(path, offset): (byte in memory, byte in file)} of those that differ."""
     compared, bad = 0, {}
     with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as mem:
         for line in maps:
@@ -498,7 +498,7 @@ def text_differences(pid):
 # --- results ----------------------------------------------------------------
 
 class Tally:
-    """One line a test, and the closing line that the build reads."""
+    """Prints one line for each test, and the closing line that the build reads."""
 
     def __init__(self, keep=None):
         self.passed = self.failed = self.skipped = 0
@@ -531,7 +531,7 @@ def keeps_files():
 
 
 def scratch(prefix):
-    """A directory of the run's own; kept where PATCHBAY_TEST_KEEP is set."""
+    """A new directory, which is removed at the end unless PATCHBAY_TEST_KEEP is set."""
     path = tempfile.mkdtemp(prefix="patchbay-%s-" % prefix)
     if not keeps_files():
         import atexit
@@ -542,7 +542,7 @@ def scratch(prefix):
 
 
 def same_end(bare, traced):
-    """Exit status as bare, or as a shell would give the same signal."""
+    """Whether the traced program ended as the bare one; a signal may be given as a shell gives it."""
     return traced.status in shell_status(bare.status)
 
 

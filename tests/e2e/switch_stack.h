@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Goes on on another stack, where the other side did this before, and keeps in `from` where this side goes on. A new stack
- * begins with the address of a function that has no caller. The tracer isn't notified; the function isn't traced with its
- * returns. */
+/* SWITCH() saves in `from` where this side is to go on, and goes on at `to`, on another stack: where the other side switched
+ * before, or in a function that has no caller. The tracer isn't notified of the switch. A function that contains SWITCH() is
+ * recorded without its return. */
 #ifndef SWITCH_STACK_H
 #define SWITCH_STACK_H
 
@@ -11,7 +11,7 @@
 	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
 	"memory", "cc")
 
-/* Where a stack with that upper end begins, in begin(). */
+/* Prepares a stack with that upper end. The first SWITCH() to the result runs begin(). */
 static inline void *stack_begin(char *end, void (*begin)(void))
 {
 	void **sp = (void **)(end - 64);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Two threads (and main) that count their calls in a shared file after each,
- * inside a chain of open calls, until somebody kills them; or, with "segv", until
- * one of them has made 50,000, the other has made some, and it faults. run_crash compares the counts with
- * what was recorded.
+ * Two threads make calls inside a chain of open calls, and count each call in a
+ * shared file after it. They go on until they are killed, or make argv[2] calls.
+ * With "segv", the first thread faults after 50,000 calls, when the other has made
+ * some. run_crash compares the counts with the recording.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	pthread_create(&t[1], NULL, outer1, NULL);
 	pthread_join(t[0], NULL);
 	pthread_join(t[1], NULL);
-	/* however long the recorder took: it is killed before this ends */
+	/* run_crash sets this when it has killed the recorder, however long that took */
 	while (!counts[24])
 		usleep(1000);
 	puts("done");

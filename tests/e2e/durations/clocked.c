@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the clock around each of its calls: before the call, first and last thing inside, and after it. What is
- * recorded of the call must lie between. argv[1] rounds, argv[2] threads; prints for each call, in the order in which
- * a thread's calls began,
+ * Reads the clock four times for each of its calls: before the call, at its beginning, at its end, and after it. The
+ * recorded times of the call must lie between these. argv[1]: rounds; argv[2]: threads. For each call, in the order in
+ * which a thread's calls began, the program prints
  *
  *   thread name how before first last after
  *
- * how: returned, tail (last is before the jump, after the first reading in the function that it led to), left.
+ * how: returned; tail ("last" is read before the jump, "after" is the first reading in the function jumped to); left (by
+ * longjmp).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -30,7 +31,7 @@ struct call {
 static __thread struct call *calls;
 static __thread unsigned nr_calls;
 
-/* Nothing moves over it, neither here nor there. */
+/* Neither the compiler nor the processor moves code over it. */
 static inline __attribute__((always_inline)) uint64_t now(void)
 {
 	uint32_t low, high;
@@ -39,7 +40,7 @@ static inline __attribute__((always_inline)) uint64_t now(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* In each function: its own call is the one that was begun last. */
+/* When a function begins, its own call is the last one in calls[]. */
 #define BEGIN	struct call *self = &calls[nr_calls - 1]; self->first = now()
 #define END	self->last = now()
 #define CALL(f, ...) ({							\
@@ -122,7 +123,7 @@ KEEP long nap(long us)
 	return us;
 }
 
-/* a callee before it sleeps */
+/* calls another function before it sleeps */
 KEEP long nap_after(long us)
 {
 	BEGIN;
@@ -131,7 +132,7 @@ KEEP long nap_after(long us)
 	return r;
 }
 
-/* What it jumps to reads the clock for both: `first` of its own is this call's `after`. */
+/* landed() reads the clock for both: its `first` is also the `after` of this call. */
 KEEP long tail_of(long n)
 {
 	struct call *from = &calls[nr_calls - 1];
@@ -173,7 +174,7 @@ KEEP long jumps(long n)
 	return n;
 }
 
-/* In a signal's handler. The call stands behind the one that it interrupted. */
+/* Called in a signal handler. In calls[] it follows the call that the signal interrupted. */
 KEEP long handled(long n)
 {
 	BEGIN;
@@ -215,7 +216,7 @@ static void *thread(void *arg)
 			sink = by_pointer(i);
 			c->after = now();
 		}
-		/* its `after` is set by what it jumps to */
+		/* landed() sets its `after` */
 		{
 			struct call *c = &calls[nr_calls++];
 
@@ -225,7 +226,7 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* a call that a jump left ends where that shows, at the latest with the call around it */
+		/* a call that a jump left ends when the tracer notices that, at the latest with the call around it */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();

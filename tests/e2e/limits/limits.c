@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * As many threads, calls in one another or coroutines as there may be, in the shape that the tracer keeps
- * a state for: each has calls open. Prints the calls made, and the memory used when all were there.
+ * Many threads, nested calls or coroutines. All of them have calls open, so that the tracer has to keep a state for
+ * each. Prints the number of calls, and the memory in use when all of them exist.
  *
  *   limits threads N		N threads at the same time, each with two calls open
- *   limits deep N		N calls, each in the one before
- *   limits told N AT KIND	N coroutines one after the other, AT of them at a time, on stacks that makecontext announces
- *   limits guessed N AT KIND	the same, by a switch of stacks that is not announced
+ *   limits deep N		N calls, each inside the one before
+ *   limits told N AT KIND	N coroutines one after the other, AT of them at a time, on stacks that makecontext registers
+ *   limits guessed N AT KIND	the same with a switch of stacks that the tracer isn't notified of
  *
  * Each coroutine is destroyed half-way, with calls open. KIND is what becomes of its stack: unmapped, overwritten (by
- * other data; it is never a stack again) or reused (of the next coroutine).
+ * other data; it is never a stack again) or reused (by the next coroutine).
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -55,7 +55,7 @@ NOINLINE long leaf(long x)
 /* ---- threads ----------------------------------------------------------------- */
 
 static pthread_barrier_t all_there, all_measured;
-static unsigned long thread_calls;	/* atomically */
+static unsigned long thread_calls;	/* changed atomically */
 
 NOINLINE long inner(long x)
 {
@@ -136,7 +136,7 @@ static void go_deep(long n)
 
 /* ---- coroutines --------------------------------------------------------------- */
 
-static void *here, *there;	/* where the other side goes on */
+static void *here, *there;	/* where main and the coroutine go on */
 static ucontext_t context_here, context_there;
 static int told;
 

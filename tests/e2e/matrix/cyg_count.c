@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Counts __cyg_profile_func_enter by function and by caller; preloaded into the
- * victim. The caller is known from the hooks alone: the last function that was
- * entered and not left. A function that is left by a jump is left together with those it jumps over.
- * Written to $CYG_COUNT at the end, link-time addresses, 0 for no caller:
- * "caller function count" lines.
+ * A library that is preloaded into victim.c. It counts the calls of
+ * __cyg_profile_func_enter by function and by caller. The caller is the last function
+ * that was entered and not left. When a function is left, so are the functions inside
+ * it that a jump skipped. At the end, lines of the form "caller function count" are
+ * written to $CYG_COUNT, with link-time addresses, and 0 for no caller.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -30,7 +30,7 @@ static void count(void *caller, void *fn)
 {
 	unsigned long i = ((unsigned long)fn * 31 + (unsigned long)caller) >> 2;
 
-	/* there are far fewer */
+	/* there are far fewer edges than places */
 	while (edges[i % EDGES].fn && (edges[i % EDGES].fn != fn || edges[i % EDGES].caller != caller))
 		i++;
 	edges[i % EDGES].fn = fn;

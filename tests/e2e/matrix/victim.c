@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program whose calls are known: run_matrix builds it in every way that
- * compilers offer, lets callgrind count, and compares. Functions are called
- * v_*; everything else is not looked at. The output is the same for all.
+ * run_matrix builds this program in many ways, lets callgrind count its calls,
+ * and compares. Only main and functions named v_* are compared. The output is
+ * the same for all builds.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -173,7 +173,7 @@ static KEEP long v_calls_ifunc(long n) { return chosen(n) + 1; }
 __attribute__((constructor)) static void v_construct(void) { trace_of_order = v_add(3, 4); }
 __attribute__((destructor)) static void v_destruct(void) { sink = v_add(1, 1); }
 
-/* --- not to be traced where the compiler leaves a trace of that --- */
+/* --- not to be traced if the compiler's output shows that --- */
 __attribute__((no_instrument_function)) static KEEP long unhooked(long n) { return opaque(n) + 1; }
 
 /* Global and in a section of its own, so that addresses are far apart. */

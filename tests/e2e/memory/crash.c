@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without "dd" a mapping is in a core file: of private memory what was written
- * (then all of the mapping that is there), of unlinked shared memory everything. */
+/* A mapping without the flag "dd" is in a core file. Unlinked shared memory counts as a
+ * whole. Private memory counts if it was written, and then all resident pages do. */
 static void print_dumped(void)
 {
 	char line[4096], perms[8], path[4096] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Goes on with next to no address space left: threads, a library, a child, an exec. */
+/* Makes threads, loads a library, forks and execs with hardly any address space left. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

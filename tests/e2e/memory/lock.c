@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * lock STEP...: what mlockall() and its family answer, and how much is locked then (VmLck,
- * and whether the pages are there). Steps:
+ * lock STEP...: prints the results of mlockall() and its family, and how much is locked then
+ * (VmLck, and how many pages are resident). Steps:
  *   current future both onfault future-onfault both-onfault none unlock bad
- *                      mlockall() with such flags, munlockall()
+ *                      mlockall() with these flags, munlockall()
  *   range range-onfault  mlock(), mlock2() of 1 MB
- *   map thread dlopen    a mapping of 1 MB, a thread, a library, which stay
- *   limit=KB             RLIMIT_MEMLOCK; at once an ordinary user, if it was root
+ *   map thread dlopen    makes a mapping of 1 MB, a thread, loads a library; they stay
+ *   limit=KB             sets RLIMIT_MEMLOCK; if the program is root, it becomes an ordinary user
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -103,7 +103,7 @@ static int step(const char *s)
 
 int main(int argc, char **argv)
 {
-	/* of its own, there from the start */
+	/* memory of the program that exists from the start */
 	static char old[2 * MB];
 	char *mine = (char *)(((unsigned long)old + 4095) & -4096ul);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests all of its writable anonymous memory as Redis' crash report does: each part is
- * overwritten with patterns, compared and put back, the thread's TLS among it. Its
- * own stack is left out.
+ * Tests all of its writable anonymous memory, including the thread's TLS, as Redis' crash
+ * report does: each part is overwritten with patterns, compared and restored. Its own stack
+ * is left out.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A child that goes on after the program's end, and can't be looked at as usual:
+ * A child that goes on after the program's end. In two modes it can't be inspected as usual:
  *   z   its main thread has exited
  *   d   it isn't dumpable
  *   p   plain
- * goes_on MODE FILE [NAME]: it takes that name. Writes to FILE how often it called work().
+ * goes_on MODE FILE [NAME]: the child takes that name, and writes to FILE how often it called
+ * work().
  */
 #include <pthread.h>
 #include <stdio.h>

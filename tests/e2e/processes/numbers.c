@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads whose numbers say little to a recorder.
+ * Threads whose pid and tid mean little to a recorder.
  *   numbers child          a child's first call is made by another thread than its main one
  *   numbers space N        the same in a pid namespace of its own, beside N idle children
  *   numbers spaces N       N times: a namespace whose only process makes a few calls and ends
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define THREADS	8
-#define ROUNDS	100		/* of 20 ms: some looks of the recorder, and no chunk gets full */
+#define ROUNDS	100		/* of 20 ms: the recorder looks for dead threads meanwhile, and no chunk gets full */
 
 static volatile unsigned long sink;
 static unsigned long *calls;
@@ -96,7 +96,7 @@ static void wait_for(pid_t pid)
 		exit(1);
 }
 
-/* A namespace that has lost its first process takes no other: so each has its parent. */
+/* A pid namespace whose first process has ended accepts no other. So each namespace is made by a parent of its own. */
 static void one_short(bool space)
 {
 	pid_t pid = fork(), inner;
