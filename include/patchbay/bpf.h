@@ -149,7 +149,7 @@ bool pb_bpf_machine_fault(uint64_t *ip);
 /* --- maps -------------------------------------------------------------------------- */
 
 struct pb_bpf_map_info {
-	const char *name;		/* of variables "object.rodata" and the like, as in libbpf */
+	const char *name;		/* of variables: "object.rodata" etc., as in libbpf */
 	uint32_t type, key_size, value_size, max_entries, flags;
 	/* Bytes of a value for the functions below. Of a per-CPU map: the values of all CPUs, each
 	 * rounded up to 8. */

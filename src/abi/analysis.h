@@ -270,16 +270,16 @@ struct pb_window_exit {
  *
  * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
  * orig bytes (window_len), rest bytes (window_len); no padding between them.
- * After them, aligned to 8: with via the slot's bytes in the file
- * (PB_JUMP_LEN), with PB_FUNC_CODE_SLOT a second recipe, of the code that the slot displaces.
+ * After them, aligned to 8: if via isn't 0, the slot's bytes in the file (PB_JUMP_LEN);
+ * with PB_FUNC_CODE_SLOT instead a second recipe, of the code that the slot displaces.
  *
  * Where five bytes can't be displaced, the jump takes two steps, through a trampoline slot:
  *
  *   window   jmp rel8 slot		2 bytes, the rest of the window stays
  *   slot     jmp rel32 stub		5 bytes of padding between functions
  *
- * No code runs in the slot's bytes, and nothing names or refers to them. A slot serves
- * one site. It lies outside of all windows and of other slots.
+ * The program doesn't run the slot's bytes, and nothing names or refers to them. A slot
+ * serves one site. It lies outside of all windows and of other slots.
  *
  * Where no padding is in reach, code makes room for the slot: a code slot. Whole instructions,
  * at least PB_CODE_SLOT_LEN bytes, are displaced as in a window:

@@ -53,9 +53,9 @@
 	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
 	/* a LEAF whose numbers do not fit */ \
 	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \
-	/* at a chunk's start only: the open calls whose ENTRY stands in an earlier
-	 * chunk, outermost first; of more than PB_CHUNK_OPEN_MAX the innermost. A
-	 * reader that has that chunk ignores them. */ \
+	/* at a chunk's start only: the open calls whose ENTRY is in an earlier chunk,
+	 * outermost first. If there are more than PB_CHUNK_OPEN_MAX, only the innermost
+	 * are listed. A reader that has the earlier chunk ignores them. */ \
 	X(OPEN,  6, 2, 1, 0, AFTER_GAP, NOTHING, "open", F(start, "%llu")) \
 	/* the following records belong to this stack (coroutine, alternate) */ \
 	X(STACK, 7, 2, 0, 0, NOTHING, NOTHING, "stack", F(stack, "%llu")) \
@@ -66,7 +66,7 @@
 	/* words to be skipped: a record is being written there, or a jump ended its writer */ \
 	X(UNDONE, 10, 1, 0, 0, NOTHING, NOTHING, "undone") \
 	/* not a record: the second word of FUNC and of TAIL_LEAF has this type \
-	 * (pb_ext_address()). Where its first word is a hole, it is skipped, too */ \
+	 * (pb_ext_address()). If their first word is a hole, this one is skipped, too */ \
 	X(ADDRESS, 11, 1, 0, 0, NOTHING, NOTHING, "address") \
 	/* EXIT of a call that ended by a jump to another function (a tail call), at \
 	 * the jump */ \

@@ -19,8 +19,8 @@
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED* (what the agent refused)
- *   READY  --------------------------->  (later: of the modules that came; GONE*)
- *   then it closes; with SERVE it stays, and answers WRITE and READ.
+ *   READY  --------------------------->  (on later connections: of new modules; GONE*)
+ *   then the agent closes; with SERVE it stays, and answers WRITE and READ.
  *
  * An answer may take as long as an analysis takes. So the agent waits while the
  * ring's heartbeat changes, and gives up PB_PATIENCE_NS after the heartbeat has

@@ -60,8 +60,8 @@ struct pb_progs_link {
 /* What agents count for the observer. */
 struct pb_progs_counts {
 	uint64_t outputs;		/* outputs that found no room */
-	uint64_t functions;		/* functions without a program, as a table was full */
-	uint64_t no_return;		/* functions without a program, as their returns can't be
+	uint64_t functions;		/* functions without a program: no room to attach it */
+	uint64_t no_return;		/* functions without a program: their returns can't be
 					 * hooked */
 	uint64_t runs;			/* programs that weren't run: no stack left, no
 					 * open call for a return, or a tail jump to a

@@ -55,8 +55,9 @@ struct pb_patch {
 };
 
 /* Writes nr patches, which are sorted by address and don't overlap. It writes by pages to
- * /proc/self/mem: mem_fd is a descriptor of that file, or -1 to open it here. If that fails it
- * uses mprotect(2). Returns 0, or -errno after it has written none, or some whole patches. */
+ * /proc/self/mem: mem_fd is a descriptor of that file, or -1 to open it here. If that file can't be
+ * written it uses mprotect(2). Returns 0, or -errno after it has written none, or some whole
+ * patches. */
 int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd);
 /* Opens /proc/self/mem for pb_text_poke(). Returns the descriptor, or -errno. */
 int pb_text_poke_open(void);
@@ -71,7 +72,7 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len);
  * lets the threads go on. Context: the agent's thread, or any thread that holds no lock that a
  * stopped thread could need.
  */
-extern uint32_t pb_agent_tid;		/* the thread that no stop stops; 0: none */
+extern uint32_t pb_agent_tid;		/* a thread that stops leave running; 0: none */
 extern uint32_t pb_observer_pid;	/* reaps helpers that are its children; 0: unknown */
 extern uint64_t pb_stop_longest_ns;
 extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
@@ -126,8 +127,8 @@ unsigned pb_body_exits(const struct pb_place *p);
 /* Writes the body to `out`, for the address `at`. words: its exits jump through these. */
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* The link-time address of the instruction that the code at this offset replaces. *own: this is
- * the stub's own code before an exit, and the frame has the registers that it changed. */
+/* The link-time address of the instruction that the code at this offset replaces. *own: that code
+ * is the stub's own, before an exit, and the frame has the registers that it changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* The offset of the copy of the instruction at a link-time address, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
@@ -160,7 +161,7 @@ static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t targ
 
 /* ---- instructions -------------------------------------------------------- */
 
-/* from: the address in an exit's stub to which pb_open_jump() returns. Does the exit there pop
+/* from: the address in an exit's stub to which pb_open_jump() jumps back. Does the exit there pop
  * arguments, so that it leaves a higher stack pointer than a plain return? */
 static inline bool pb_exit_pops(const void *from);
 /* Is `code` a jump through a word in memory whose address the instruction contains? It may have
@@ -211,8 +212,8 @@ void pb_prog_entry(void);
 void pb_hot_link_tls(void);
 
 /* Targets of the stubs of exits, for struct pb_returns. _ret serves a plain return, which it
- * executes. _jump serves any other exit, and returns to the exit's stub. The idle functions record
- * nothing; the others end the call. */
+ * executes. _jump serves any other exit, and jumps back to the exit's stub. The idle functions
+ * record nothing; the others end the call. */
 void pb_exit_ret_idle(void);
 void pb_exit_jump_idle(void);
 void pb_open_ret(void);
@@ -252,9 +253,9 @@ static inline uint64_t pb_context_pc(const ucontext_t *uc);
 static inline uint64_t pb_context_sp(const ucontext_t *uc);
 static inline void pb_context_set_pc(ucontext_t *uc, uint64_t pc);
 
-/* True: the interrupted code is on the hit path. Perhaps it is that of an exit, and then *e
- * describes the exit. Whether e->call is an open call at all, the caller must find out. record:
- * PB_OPEN_*, how far the exit's record has come. */
+/* True: the interrupted code is on the hit path. If it belongs to an exit, *e describes that exit.
+ * Nothing shows that it does, so the caller must check that there is an open call at e->call.
+ * record: PB_OPEN_*, how far the exit's record has come. */
 struct pb_hot_exit {
 	uint64_t call, slot;
 	uint8_t record;

@@ -11,7 +11,7 @@
 /* The state of an open call. */
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet, but its parent has one */
 #define PB_ENTRY_EMITTED	1	/* its ENTRY record is written */
-#define PB_ENTRY_LAZY		2	/* it and perhaps its parents get an ENTRY at its exit */
+#define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents: an exit decides */
 #define PB_ENTRY_LATE		3	/* a callee needed its ENTRY, and there was no room */
 #define PB_ENTRY_SILENT		5	/* neither it nor any call below it is recorded */
 #define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */

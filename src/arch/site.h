@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A function that can be patched: like the kernel's struct dyn_ftrace, and what its stub needs.
- * Each module has an array of them beside its stubs, indexed like the functions of its analysis.
+ * A function that can be patched: the kernel's struct dyn_ftrace, plus what the stub needs. Each
+ * module has an array of struct pb_site beside its stubs, indexed like its analysis's functions.
  */
 #ifndef PB_ARCH_SITE_H
 #define PB_ARCH_SITE_H

@@ -20,7 +20,7 @@
 /* As mmap(2) and munmap(2). */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
-/* Adds a mapping that was not made here to the list. */
+/* Adds to the list a mapping that wasn't made by pb_pages_map(). */
 void pb_pages_add(uint64_t at, uint64_t size);
 /* The same for the agent's image; its .bss is mapped as state, as above. */
 void pb_pages_add_image(const void *ehdr, uint64_t end);

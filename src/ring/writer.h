@@ -17,7 +17,7 @@
 #include "abi/record.h"
 #include "abi/ring.h"
 
-#define PB_WRITER_LEFT		8	/* chunks that were left and aren't handed over yet */
+#define PB_WRITER_LEFT		8	/* chunks that it has left and not handed over yet */
 #define PB_WRITER_PENDING	16	/* interrupted activations that are tracked one by one */
 
 /* Agent code that a signal handler has interrupted, and that may still write into

@@ -24,7 +24,7 @@
  *   15  mov  -8(%rsp),%r11        <- handler of a disabled site; site->body
  *   20  the displaced instructions, and the jump back
  */
-/* Before the first stub of a module. */
+/* Bytes before the first stub of a module. */
 #define PB_STUBS_HEAD		16
 #define PB_STUB_IDLE		15
 #define PB_STUB_COPY		20
@@ -34,8 +34,8 @@
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
- * Any other exit gets the code below before it. A conditional exit instead jumps to
- * a copy of that code, after the recipe's code, with an unconditional jump as the exit:
+ * Before any other exit comes the code below. A conditional exit instead jumps to such
+ * code, which is placed after the recipe's and has an unconditional jump as its exit:
  *
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  1f(%rip),%r11

@@ -12,8 +12,8 @@
 	.endif
 
 	/* Reserves a record of `words` words; rdx is its address. The label `reserved` comes right
-	 * after the reservation. Jumps to `full` if the chunk is full. Jumps to `far` if the time
-	 * from the last record to the time in rax, the record's, is longer than `near`. */
+	 * after the reservation. Jumps to `full` if the chunk is full. Jumps to `far` if the
+	 * record's time, in rax, is more than `near` after the last record's. */
 	.macro open_reserve words, near, reserved, full, far
 	mov	$(8 * \words), %edx
 	xadd	%rdx, T_POS(%rdi)

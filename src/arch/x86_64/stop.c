@@ -258,8 +258,8 @@ static bool is_restorer(uint64_t word)
 	return false;
 }
 
-/* A signal handler returns to the PC in its frame, which is a word with the
- * restorer's address and a struct ucontext. If the thread is in the restorer
+/* A signal handler returns to the PC in its frame. A frame is a word with the
+ * restorer's address, then a struct ucontext. If the thread is in the restorer
  * itself, that word is just below rsp. Moves each such PC that is inside bytes
  * to be replaced. move = false: only returns whether there is one. */
 static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
@@ -301,8 +301,8 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 }
 
 /* Has a handler interrupted bytes that are to be replaced? It is better to wait
- * for the handler's end. It may read the PC in its frame, which would be another
- * one then, or set that PC to text that has changed meanwhile. */
+ * for the handler's end. It may read the PC in its frame, which the stop would
+ * change, or set that PC to an address in text that has changed meanwhile. */
 static bool handlers_inside(const struct job *job)
 {
 	struct user_regs_struct regs;
@@ -387,7 +387,8 @@ static bool caller_is_gone(const struct job *job)
 	return state == 'X' || state == 'Z';
 }
 
-/* Lets the thread that requested the stop, which is one of the process, call stopped(). Waits. */
+/* Asks the thread that requested the stop, which is one of the process, to call stopped(), and
+ * waits for it. */
 static int ask(const struct job *job)
 {
 	uint64_t look_at = pb_now_ns() + STOP_NS, now;

@@ -140,7 +140,7 @@ static int put_exit_head(uint8_t *out, uint64_t at, const struct pb_returns *wor
 	return put_rel32(out + JUMP_AT, at + JUMP_AT + 4, (uint64_t)&words->jump);
 }
 
-/* The fixup of a conditional exit's displacement: it has the target. */
+/* The fixup of a conditional exit's displacement. Its value is the exit's target. */
 static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct pb_window_exit *e)
 {
 	const struct pb_fixup *f = pb_recipe_fixups(r);
