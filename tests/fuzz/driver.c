@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The driver that needs nothing but a C compiler.
+ * The fuzzers' own driver, which needs nothing but a C compiler.
  *
  *   fuzz_NAME [--seconds N | --runs N] [--seed S] [--keep DIR]
  *   fuzz_NAME FILE...       runs these inputs once
- *   fuzz_NAME --seeds DIR   writes what it starts from
+ *   fuzz_NAME --seeds DIR   writes its seeds
  *
- * Round r of seed S is always the same input; the first rounds are what it
- * starts from. Rounds run in batches, each in a child process; before an input
- * is run it stands in memory that the parent sees, so that whatever becomes of
- * the child, the parent can keep it.
+ * With --seed S, round r always has the same input; the first rounds run the
+ * seeds unchanged. Rounds run in batches, each batch in a child process. The
+ * child makes each input in memory that it shares with the parent, so that the
+ * parent can keep the input that killed the child.
  */
 #include <err.h>
 #include <errno.h>
@@ -26,17 +26,17 @@
 
 #include "support.h"
 
-#define BATCH		1000	/* rounds of one child */
+#define BATCH		1000	/* rounds in one child */
 #define INPUT_SECONDS	30	/* for one input */
 #define MEMORY_KIB	(2u << 20)
-#define WILD_SHARE	1000	/* one batch in so many may die by itself */
+#define WILD_SHARE	1000	/* with fuzz_wild, one batch in so many may die */
 
 /* Exit statuses of a child. */
 enum { DONE, TIME_IS_UP = 40, TOO_MUCH_MEMORY, LEAKED };
 
 struct shared {
-	uint64_t round;		/* the one that runs */
-	uint64_t began;		/* ns; 0: none runs */
+	uint64_t round;		/* the current one */
+	uint64_t began;		/* ns; 0: no input is running */
 	uint64_t rounds;	/* in all */
 	size_t size;
 	uint8_t input[FUZZ_INPUT_MAX];
@@ -46,7 +46,7 @@ static struct shared *shared;
 static const char *program, *name, *keep = ".";
 static uint64_t seed = 1, end_ns, max_rounds = UINT64_MAX;
 
-/* In sanitized builds only. */
+/* LeakSanitizer; NULL in other builds. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 static uint64_t now_ns(void)
@@ -81,7 +81,7 @@ static size_t erase(struct fuzz_rng *r, uint8_t *d, size_t size)
 	return size - n;
 }
 
-/* A piece of this or another input over or into it. */
+/* Copies a piece of this input, or of a seed, over a part of it or past its end. */
 static size_t splice(struct fuzz_rng *r, uint8_t *d, size_t size, size_t max)
 {
 	size_t other = fuzz_below(r, fuzz_corpus.n), at = fuzz_below(r, size + 1), n, from;
@@ -115,7 +115,7 @@ static size_t mutate_any(struct fuzz_rng *r, uint8_t *d, size_t size, size_t max
 	}
 }
 
-/* The first rounds are the seeds as they are. */
+/* Makes a round's input in `shared`: a seed, mutated except in the first rounds. */
 static void make_input(struct fuzz_rng *r, uint64_t round)
 {
 	bool is_seed = round < fuzz_corpus.n;
@@ -137,7 +137,7 @@ static void make_input(struct fuzz_rng *r, uint64_t round)
 
 /* --- a child ------------------------------------------------------------ */
 
-/* In memory of exactly its size, so that a sanitizer sees where it ends. */
+/* Runs it in memory of exactly its size, so that a sanitizer sees reads past its end. */
 static void run_input(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -187,7 +187,7 @@ static void kept_input(const char *why)
 	       (unsigned long long)shared->round, (unsigned long long)seed, program, path);
 }
 
-/* What a child's end means: NULL, nothing. */
+/* What was found, judging by how the child ended; NULL: nothing. */
 static const char *verdict(int status, bool late)
 {
 	static char text[64];
@@ -231,7 +231,7 @@ static bool wait_for(pid_t pid, int *status)
 	return late;
 }
 
-/* FUZZ_CHECK ends by abort(): that is a finding in any case. */
+/* Whether fuzz_wild excuses how the child ended. SIGABRT comes from FUZZ_CHECK, and is always a finding. */
 static bool is_wild(int status, bool late)
 {
 	return &fuzz_wild && fuzz_wild && !late && (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT);

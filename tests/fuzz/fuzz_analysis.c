@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Analyses as they may lie in the cache or in a data directory: the agent maps
- * them into the traced program. What pb_analysis_check() passes must be safe to
- * use in every way that there is.
+ * Broken analysis files. They come from the cache or from a data directory, and the
+ * agent maps them into the traced program. One that passes pb_analysis_check() must
+ * be safe for all its users.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* malloc aligns to 16, as a mapping is */
+	/* alignment is checked too: malloc aligns to 16, a mapping to a page */
 	uint8_t *copy = malloc(size ? size : 1);
 
 	if (size)
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Fields of the tables: the header, functions, recipes, exits. */
+/* Changes a field of one of the tables: the header, functions, recipes, exits. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct pb_analysis a;
@@ -53,7 +53,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		at = a.recipes_offset + fuzz_below(&r, a.recipes_size);
 		break;
 	case 5: case 6:
-		/* from the windows to the reasons, one table after another */
+		/* any table from the windows to the inexits, which follow each other */
 		at = a.windows_offset + fuzz_below(&r, a.inexits_offset + a.nr_funcs - a.windows_offset + 1);
 		break;
 	default:

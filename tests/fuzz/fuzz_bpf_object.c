@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile objects for the eBPF loader: ELF, BTF, .BTF.ext and CO-RE. An input is an
- * object, its length before it in four bytes, and the BTF of the target behind it.
- * Whatever the bytes, opening ends soon with a reason, or with programs and maps
- * that the next run can take as they are.
+ * Hostile objects for the eBPF loader: ELF, BTF, .BTF.ext and CO-RE. An input is the
+ * object's length in four bytes, the object, and the target's BTF. Whatever the bytes,
+ * opening must end soon, either with an error message or with programs and maps that
+ * can be used without further checks.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 
-static volatile uint8_t fuzz_sum;	/* so that contents are read */
+static volatile uint8_t fuzz_sum;	/* so that the compiler keeps the reads of contents */
 
 static void check_text(const char *text)
 {
@@ -51,7 +51,7 @@ static void check_map(const struct pb_bpf_object *o, const struct pb_bpf_object_
 	}
 }
 
-/* What a program that isn't refused can rely on. */
+/* What must hold for a program that isn't refused. */
 static void check_insns(const struct pb_bpf_object *o, const struct pb_bpf_object_prog *p)
 {
 	FUZZ_CHECK(p->nr);
@@ -94,7 +94,7 @@ static void check_prog(const struct pb_bpf_object *o, const struct pb_bpf_object
 	pb_bpf_object_explain(p, "1: (85) call unknown#195896080\n");
 }
 
-/* Everything that can be asked of BTF, of each type. */
+/* Calls each of BTF's accessors, for each type. */
 static void check_btf(struct pb_bpf_btf *b)
 {
 	const char *name;
@@ -148,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* --- where a change matters --------------------------------------------------------- */
+/* --- mutations and seeds ------------------------------------------------------------ */
 
 static size_t in_section(struct fuzz_rng *r, const uint8_t *v, size_t size, size_t base)
 {
@@ -205,7 +205,7 @@ static void seed_pair(const char *path, const uint8_t *target, size_t target_siz
 	free(object);
 }
 
-/* Each of our objects with the last one's BTF. */
+/* Each of Patchbay's objects, with the last one's BTF as the target's. */
 void fuzz_seeds(void)
 {
 	char *list = strdup(FUZZ_BPF_OBJECTS), *rest = list, *path;

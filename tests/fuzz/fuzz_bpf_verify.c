@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Hostile programs for the eBPF verifier and the resolver: any bytes as instructions,
- * any maps, functions, privileges and logs, and memory that runs out. Whatever comes,
- * it ends soon, gives all memory back, and what it accepts can be resolved into a
- * program whose jumps and calls stay inside.
+ * any maps, functions, privileges and log sizes, and allocations that fail. Whatever the
+ * input, verification must end soon and free all its memory, and an accepted program
+ * must resolve to one whose jumps and calls stay inside it.
  *
  * An input: struct head, nr_maps of struct map, nr_funcs of struct func, instructions.
  */
@@ -105,7 +105,7 @@ static void take_func(struct fuzz_input *in, struct pb_bpf_func *f)
 	}
 }
 
-/* ---- what is accepted ------------------------------------------------------------------------ */
+/* ---- accepted programs ----------------------------------------------------------------------- */
 
 static void check_resolved(const struct pb_bpf_prog_spec *s, const uint32_t *origin, uint32_t verified)
 {
@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < v.nr_funcs; i++)
 		take_func(&in, &funcs[i]);
 	v.nr = (uint32_t)(in.left / sizeof *insns < MOST_INSNS ? in.left / sizeof *insns : MOST_INSNS);
-	/* of just that size, so that a byte beyond it is seen */
+	/* exactly as large as needed, so that a sanitizer sees reads past the end */
 	insns = malloc(v.nr * sizeof *insns + 1);
 	memcpy(insns, in.p, v.nr * sizeof *insns);
 	v.insns = insns;
@@ -203,7 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* ---- where it starts, and goes ------------------------------------------------------------------ */
+/* ---- seeds and mutations ------------------------------------------------------------------------ */
 
 void fuzz_seeds(void)
 {
@@ -239,7 +239,7 @@ void fuzz_seeds(void)
 	}
 }
 
-/* An instruction becomes another that exists, moves, or is doubled; or the head changes. */
+/* Changes a part of an instruction, copies another one over it, or changes a byte of the head. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct fuzz_rng r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The reader of .eh_frame: the table, and every row of every function in it. */
+/* The reader of .eh_frame: reads the section, and up to ROWS rows of each of its functions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "module/analysis/stages.h"
 #include "seeds.h"
 
-#define ROWS 64		/* looked at in one FDE */
+#define ROWS 64		/* checked in one FDE */
 
 static void walk(const struct pb_cfi *c, const struct pb_fde *f)
 {

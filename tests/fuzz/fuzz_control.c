@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parsers of src/control on any bytes: they end, stay inside what they were
- * given, and agree with each other; globs agree with a second, slow matcher.
+ * The parsers of src/control, with any bytes. They must end, not read outside their
+ * input, and agree with each other; globs are compared with a second, slow matcher.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,14 +53,14 @@ static void numbers(const char *text)
 
 /* --- globs -------------------------------------------------------------- */
 
-/* Whether c is in the class at *p (behind '['); *p goes behind its ']'. A
- * class without an end is no class: false, and *p stays. */
+/* Whether c is in the class at *p, which is after its '['. Moves *p past the class's ']'.
+ * Without a ']' there is no class: false, and *p stays. */
 static bool in_class(const char **p, char c, bool *is_class)
 {
 	const char *start = *p + (**p == '!'), *end = *start ? strchr(start + 1, ']') : NULL;
 	bool in = false;
 
-	/* a range may end in what else would end the class: "[+--]" is none, "[a-]]" neither */
+	/* "[+--]" has a range, '+' to '-'; "[a-]]" has none, and its class is "[a-]" */
 	for (const char *q = start; end && (q < end || q == start); q++) {
 		unsigned char from = (unsigned char)*q, to = from;
 
@@ -107,7 +107,7 @@ static bool slow_match(const char *p, const char *s, unsigned *steps)
 	}
 }
 
-/* The pattern, and behind a newline what it is to match. */
+/* text: a pattern, a newline, and the string to match. */
 static void globs(char *text)
 {
 	char *s = strchr(text, '\n');
@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	pb_control_find(text);
 	pb_control_writes_each((char *)data, size, size ? data[0] : 3, add_again, &w);
-	/* what was packed unpacks, and packs to the same */
+	/* the packed writes can be unpacked, and pack to the same bytes again */
 	FUZZ_CHECK(!w.nr || !pb_control_writes_each(w.buf, w.len, w.nr, add_again, &again));
 	FUZZ_CHECK(w.nr == again.nr && w.len == again.len);
 	FUZZ_CHECK(!w.len || !memcmp(w.buf, again.buf, w.len));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Symbols' names, which come from files: they become text for a terminal, in
- * no time, or stay what they are. */
+/* The demangler, with any bytes as a symbol's name. It must end quickly, and return text
+ * that may go to a terminal, or nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #define TEXT_MAX	65536
 
-/* A name that is given up in its middle may leave the demangler's own memory
- * behind, a few kilobytes at most. */
+/* Demangling that gives up in the middle of a name may leak the demangler's memory, a few
+ * kilobytes at most; that is allowed. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile ELF files through the whole analysis. Whatever the bytes, it must
- * return, within seconds, with an error or with an analysis that passes its
- * check and can be used.
+ * Hostile ELF files for the whole analysis. Whatever the bytes, it must return
+ * within seconds, either with an error or with an analysis that passes
+ * pb_analysis_check() and can be used.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "seeds.h"
 #include "use_analysis.h"
 
-/* They go to terminals; that of the file itself is the user's. */
+/* Names go to terminals. (So does the file's path, but that was given by the user.) */
 static void check_names(const struct pb_analysis *a)
 {
 	for (uint32_t i = 0; i < a->nr_funcs; i++)
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* A place in a section that isn't too big to matter. */
+/* An offset in a random section, in its first 4096 bytes. */
 static size_t in_section(struct fuzz_rng *r, const uint8_t *v, size_t size, const Elf64_Ehdr *eh)
 {
 	uint64_t at = eh->e_shoff + fuzz_below(r, eh->e_shnum) * sizeof(Elf64_Shdr);
@@ -54,8 +54,8 @@ static size_t in_section(struct fuzz_rng *r, const uint8_t *v, size_t size, cons
 	return (sh.sh_offset + fuzz_random(r) % (sh.sh_size % 4096 + 1)) % size;
 }
 
-/* Where a change matters most: headers, tables of headers, and the contents of
- * the small sections that are parsed. */
+/* An offset, mostly where changes matter: the ELF header, the program and section
+ * headers, the start of a section. */
 static size_t somewhere(struct fuzz_rng *r, const uint8_t *v, size_t size)
 {
 	Elf64_Ehdr eh;

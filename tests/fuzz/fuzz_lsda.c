@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tables of landing pads, as they stand in .gcc_except_table: one that begins
- * at each of some places of the input. */
+/* The reader of .gcc_except_table, the tables of landing pads. The input is the section,
+ * and a table is read from each of TABLES offsets in it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void check_marks(const struct pb_an *an)
 {
 	const struct pb_range *r = &an->ranges.v[0];
 
-	/* behind the last byte there is nothing */
+	/* no bit past the range's last byte is set */
 	for (uint64_t i = r->size; i < (r->size / 64 + 1) * 64; i++)
 		FUZZ_CHECK(!pb_bit_test(r->reached, i));
 	for (uint64_t i = 0; i < r->size; i++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocks of maps that another process made, and goes on changing: they are refused, or
- * every operation on them stays inside, and ends. What lies behind a block can't be
- * touched.
+ * Hostile blocks of maps: another process made them, and changes them meanwhile. A block
+ * is refused, or every operation on it ends and stays inside it. The page after a block
+ * can't be accessed.
  *
- * Input: 16 bytes that say how many operations, then those, 8 bytes each, then a block.
+ * Input: 16 bytes, the first two of which are the number of operations; the operations,
+ * 8 bytes each; the block.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct ground {
 	uint8_t *keys, *values;
 };
 
-/* No other process: locks of others are waited for otherwise, milliseconds each. */
+/* No other process is alive; else each lock of another one would take milliseconds. */
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
 	return owner == map->owner;
@@ -55,7 +56,7 @@ static void put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 }
 
-/* ---- the block in memory that ends where it ends --------------------------------------- */
+/* ---- the block, at the end of its memory ----------------------------------------------- */
 
 static bool lay_out(struct ground *g, const uint8_t *data, size_t size)
 {
@@ -75,7 +76,7 @@ static bool lay_out(struct ground *g, const uint8_t *data, size_t size)
 	if (g->mem == MAP_FAILED)
 		return false;
 	if (span > block) {
-		/* the data twice */
+		/* a ring buffer: its data is mapped twice */
 		int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 		FUZZ_CHECK(fd >= 0 && !ftruncate(fd, (off_t)block));
@@ -219,7 +220,7 @@ static void operate(struct ground *g, const struct op *op)
 			pb_bpf_stack_put(m, ips, 1 + op->key[0] % 4, op->key[1] & 1 ? BPF_F_REUSE_STACKID : 0);
 		break;
 	default:
-		/* the other process */
+		/* the other process writes into the block */
 		memcpy(g->block + (op->arg % (g->size - 4)), op->key, 3);
 	}
 }
@@ -256,7 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* ---- seeds: each type, with something in it -------------------------------------------- */
+/* ---- seeds: maps of each type ---------------------------------------------------------- */
 
 static void seed(struct fuzz_rng *r, struct pb_bpf_map_attr attr)
 {
@@ -276,7 +277,7 @@ static void seed(struct fuzz_rng *r, struct pb_bpf_map_attr attr)
 	for (size_t i = 0; i < ops; i++)
 		input[16 + i] = (uint8_t)(i % 8 == 1 ? fuzz_random(r) % 16 : i % 8 == 2 || i % 8 == 3 ? 0 : fuzz_random(r));
 	if (size && size < BLOCK_MOST) {
-		/* formats want their block aligned */
+		/* a block must be aligned */
 		void *block = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
 
 		memset(block, 0, size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder's server: agents and clients of `patchbay control` connect, say
- * what they like in any order, leave, or don't listen. It must go on serving,
- * and what it writes must be a readable meta file.
+ * The recorder's server. Agents and clients of `patchbay control` connect, send any
+ * messages in any order, disconnect, or don't read the answers. The server must go
+ * on serving, and the meta file that it writes must be readable.
  *
- * The input is steps: one byte what, one byte which connection, and for a
- * message its type, how its length lies, and its body.
+ * The input is a sequence of steps: one byte for the kind of step, one for the
+ * connection, and for a message its type, how its length is wrong, and its body.
  */
 #include <err.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ static struct record_server server;
 static int peers[PEERS];
 static int analysis = -1;
 
-/* In place of the analysis, which has its own fuzzers: always the same. */
+/* Replaces the analysis, which has its own fuzzers: always returns the same one. */
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 			  size_t errlen);
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
@@ -67,7 +67,7 @@ int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_o
 	return open(self, O_RDONLY | O_CLOEXEC);
 }
 
-/* In sanitized builds what is behind a message in its buffer may not be read. */
+/* Poisons the rest of the buffer, so that ASan sees reads past a message's end. */
 void __asan_poison_memory_region(const volatile void *p, size_t size) __attribute__((weak));
 void __asan_unpoison_memory_region(const volatile void *p, size_t size) __attribute__((weak));
 ssize_t __real_recv(int fd, void *buf, size_t size, int flags);
@@ -142,13 +142,13 @@ static void set_up(void)
 	memset(peers, -1, sizeof(peers));
 }
 
-/* --- the other side ----------------------------------------------------- */
+/* --- agents and clients ------------------------------------------------- */
 
 static void serve(void)
 {
 	struct pollfd fds[PEERS + 8];
 
-	/* a few times: what comes with one message waits for the next round */
+	/* several times, as one round may leave work for the next */
 	for (int i = 0; i < 3; i++) {
 		unsigned nr = record_server_poll(&server, fds);
 
@@ -179,7 +179,7 @@ static void leave(int *peer)
 	*peer = -1;
 }
 
-/* Whatever the server sends is a message of its length. */
+/* Reads all that the server sent: messages whose length fields are right. */
 static void listen_to(int peer)
 {
 	static _Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 8];
@@ -210,7 +210,7 @@ static void listen_to(int peer)
 	}
 }
 
-/* length: most often what it is; else what the input says, or the whole cut. */
+/* Mostly sends the length as it is. 240 to 254: a wrong length; 239: cuts the message. */
 static void send_message(int peer, struct fuzz_input *in)
 {
 	static char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 64];
@@ -222,7 +222,7 @@ static void send_message(int peer, struct fuzz_input *in)
 
 	memset(buf, 0, sizeof(m) + size + 64);
 	memcpy(buf + sizeof(m), body, size);
-	if (length == 255)		/* as long as they may be, and longer */
+	if (length == 255)		/* the longest allowed, or a byte more */
 		whole = sizeof(m) + PB_MSG_MAX + (size & 1);
 	m.len = (uint32_t)(whole - sizeof(m));
 	if (length >= 240 && length < 255)
@@ -301,7 +301,7 @@ static size_t put_message(uint8_t *to, uint8_t peer, uint8_t type, const void *b
 	return 5 + len;
 }
 
-/* A message of some type and its usual size, with numbers that mean something. */
+/* A message of any type, with that type's usual size and with small or extreme values. */
 static size_t any_message(struct fuzz_rng *r, uint8_t *to)
 {
 	static const uint8_t sizes[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A data directory's meta file: session, clocks, images, modules, threads,
- * notes. The records beside it are whole, so that every view asks for what the
+ * Broken meta files of data directories: session, clocks, images, modules, threads,
+ * notes. The directory's other files are intact, so that every view uses what the
  * meta file says.
  */
 #include <stdlib.h>
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* The lengths that the types have; texts follow. */
+/* Each type's length, without the text that may follow. */
 static const uint32_t body[] = {
 	[PB_META_CLOCK] = sizeof(struct pb_meta_clock), [PB_META_IMAGE] = sizeof(struct pb_meta_image),
 	[PB_META_MODULE] = sizeof(struct pb_meta_module),
@@ -35,7 +35,7 @@ static const uint32_t body[] = {
 	[PB_META_END] = sizeof(struct pb_meta_end),
 };
 
-/* A record like one that is there, or a new one of small numbers. */
+/* Inserts a new record of any type, mostly of small numbers. */
 static size_t add_record(struct fuzz_rng *r, uint8_t *data, size_t size, size_t max, size_t at)
 {
 	uint32_t type = (uint32_t)fuzz_random(r) % (PB_META_END + 2);
@@ -64,7 +64,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 	fuzz_rng_seed(&r, seed);
 	if (size < at)
 		return size;
-	/* to some record */
+	/* go to a random record */
 	for (skip = fuzz_below(&r, 16); skip && size - at >= sizeof(m); skip--) {
 		memcpy(&m, data + at, sizeof(m));
 		if (m.len > size - at - sizeof(m) - 8)

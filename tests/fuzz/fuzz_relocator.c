@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Does a patched function do what it did before? Runs the bytes of its window,
- * then the jump over them with stub, recipe and slot as the agent makes them
- * (module/analysis/relocate.c, arch/x86_64/stub.c), from the same random registers,
- * flags and memory, and compares what they leave.
+ * then the window patched as the agent does it, with a jump, a stub, a copy and
+ * perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start
+ * with the same random registers, flags and memory, and must leave the same.
  *
- * The input: a byte of choices, 8 bytes from which the state is made, the code.
+ * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, the code.
  *
  * Around the code everything is int3 or not mapped, so that a run ends with a
- * signal wherever control goes. Compared is the signal's frame: registers,
- * flags, x87 and vector state up to AVX-512, where the PC is (in a copy: the PC
- * that it stands for), the fault's address; and data and stack. The code's
- * pointers lead into the sandbox or nowhere; what slips through ends a process
- * that has little to lose.
+ * signal wherever control goes. Compared are data, stack and the signal's frame:
+ * registers, flags, x87 and vector state up to AVX-512, the address of a fault, and
+ * the PC (one in the copy counts as the original's). Registers point into the sandbox
+ * or to no memory; if the code harms the process nevertheless, that is no finding
+ * (fuzz_wild).
  */
 #include <Zydis/Zydis.h>
 #include <setjmp.h>
@@ -34,16 +34,16 @@
 #include "sandbox.h"
 #include "seeds.h"
 
-#define CHOOSE_SHORT	1	/* a jump of two bytes, by a slot */
+#define CHOOSE_SHORT	1	/* the jump has two bytes, and leads to a slot */
 #define CHOOSE_HOOK	2	/* the first call of 5 or 6 bytes is a compiler's hook */
-#define CHOOSE_BIAS	4	/* loaded elsewhere than linked */
-#define CHOOSE_CODE_SLOT	8	/* in another function's way: it gets a code slot */
-#define SHORT_MS	2	/* what takes longer has no end */
+#define CHOOSE_BIAS	4	/* the load address isn't the linked one */
+#define CHOOSE_CODE_SLOT	8	/* another function's code slot replaces the window */
+#define SHORT_MS	2	/* a longer run counts as endless */
 #define LONG_MS		900
 #define CODE_BYTES	32
 #define INPUT_BYTES	(1 + 8 + CODE_BYTES)
 
-/* What was compared, by what the window held. */
+/* What a window held; the runs that were compared are counted for each kind. */
 #define KINDS(X) X(PLAIN) X(RIP) X(JCC) X(JMP) X(LOOP) X(CALL) X(CALL_REG) X(CALL_MEM) X(NOP) \
 	X(HOOK) X(VECTOR) X(SLOT) X(CODE_SLOT) X(FAULT)
 enum kind {
@@ -65,12 +65,12 @@ const size_t fuzz_counts_size = sizeof(struct counts);
 const bool fuzz_wild = true;
 
 static struct pb_window_out window;
-static uint64_t stored[PB_WINDOW_STORE_MAX / 8 + 1]; /* the same as in a file */
+static uint64_t stored[PB_WINDOW_STORE_MAX / 8 + 1]; /* the window as in an analysis */
 static const struct pb_recipe *const recipe = (const struct pb_recipe *)stored;
 
-/* --- what may be run ---------------------------------------------------- */
+/* --- code that may be run ------------------------------------------------ */
 
-/* Whether an instruction does the same each time and does no harm. */
+/* Whether an instruction always has the same effect, and a harmless one. */
 static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
 {
 	switch (i->mnemonic) {
@@ -104,8 +104,8 @@ static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op
 	return true;
 }
 
-/* Whether its operand is the text around it, where the jump will be. end: of
- * the instruction, in the window. */
+/* Whether its operand is near it in the text, where the jump will be. end: offset in the
+ * window of the instruction's end. */
 static bool knows_the_patch(const ZydisDecodedInstruction *i, unsigned end)
 {
 	int64_t at = (int64_t)end + i->raw.disp.value;
@@ -130,7 +130,7 @@ static enum kind kind_of(const ZydisDecodedInstruction *i)
 	}
 }
 
-/* Whether all of the window may run; *kinds: what is in it. */
+/* Whether all of the window may be run. Adds the kinds of its instructions to *kinds. */
 static bool window_is_tame(const uint8_t *bytes, unsigned len, uint32_t *kinds)
 {
 	ZydisDecoder d;
@@ -153,7 +153,7 @@ static bool window_is_tame(const uint8_t *bytes, unsigned len, uint32_t *kinds)
 	return true;
 }
 
-/* The first call that could be a compiler's hook becomes one. */
+/* Takes the first call that could be a compiler's hook as one. */
 static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 {
 	ZydisDecoder d;
@@ -176,8 +176,9 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 
 /* --- one window --------------------------------------------------------- */
 
-/* A loop through its own start enters the stub anew, which leaves r11 below the
- * stack; at the first entry sandbox.c puts that there before. */
+/* Whether the window jumps to its own start. Such code can't be compared: it enters the
+ * stub again, which leaves r11 below the stack. (For the first entry, sandbox.c puts r11
+ * there in both runs.) */
 static bool enters_itself(uint64_t link)
 {
 	for (unsigned k = 0; k < window.head.nr_fixups; k++)
@@ -186,7 +187,7 @@ static bool enters_itself(uint64_t link)
 	return false;
 }
 
-/* Where the agent may put a slot: nothing refers to its bytes. */
+/* The distance of a slot which no operand in the window refers to; 0: none was found. */
 static int choose_slot(uint64_t link, uint64_t random)
 {
 	for (unsigned tries = 0; tries < 16; tries++, random = random * 7 + 13) {
@@ -204,22 +205,22 @@ static int choose_slot(uint64_t link, uint64_t random)
 	return 0;
 }
 
-/* Where the stub stands, the function's slot, if it has one; or the window is
- * where another function has its code slot. */
+/* The stub's address; the distance to the function's slot, or 0; whether another function's
+ * code slot replaces the window. */
 struct place {
 	uint64_t stub;
 	int via;
 	bool code_slot;
 };
 
-/* The copy of the window's instructions. */
+/* The address of the copy of the window's instructions. */
 static uint64_t copy_at(const struct place *p)
 {
 	return p->stub + PB_STUB_COPY + (p->code_slot ? recipe->len : 0u);
 }
 
-/* As the agent does: the stub, and the jump to it over the window. What the
- * jump leaves of the window may be reached. */
+/* Writes what the agent writes: the stub, and the jump to it over the start of the window.
+ * The rest of the window is int3. */
 static bool patch(uint64_t bias, const struct place *p)
 {
 	struct pb_site *site = (struct pb_site *)(p->stub + SANDBOX / 2);
@@ -243,9 +244,9 @@ static bool patch(uint64_t bias, const struct place *p)
 	return true;
 }
 
-/* As the engine does before a handler of the program sees it: a PC in the stub
- * is the entry's, one in the copy its original's. Nops leave nothing in a copy:
- * before and behind them is one place there. */
+/* Changes the PC as the engine does before the program's signal handler sees it: from the
+ * stub to the entry, from the copy to the original instruction. Nops have no bytes in the
+ * copy, so the PCs before and after nops become the same. */
 static void map_pc(struct result *r, const struct place *p)
 {
 	uint64_t off = r->pc - copy_at(p);
@@ -261,17 +262,17 @@ static void map_pc(struct result *r, const struct place *p)
 		r->pc = ORIGINAL + pb_recipe_orig_offset(recipe, (uint8_t)copy);
 }
 
-/* What the head of relocate.c says that a recipe may leave otherwise. */
+/* Removes the differences that a recipe may make (see the top of relocate.c). */
 static void forgive(struct result *o, struct result *c)
 {
 	static const uint8_t jmp_below[] = { 0xff, 0x64, 0x24, 0xf8 };
 
-	/* call *m leaves its operand 16 bytes below where rsp was */
+	/* the copy of call *m leaves the operand 16 bytes below the original rsp */
 	if (window.head.len > 4 && !memcmp(window.code + window.head.len - 4, jmp_below, 4)) {
 		result_forget(o, o->reg[REG_NR_RSP] - 8);
 		result_forget(c, c->reg[REG_NR_RSP] - 8);
 	}
-	/* a call of a non-canonical address faults behind its push */
+	/* the copy of a call to a non-canonical address faults only after the push */
 	if (o->signal == SIGSEGV && !o->fault && !c->fault && o->pc == c->pc &&
 	    o->reg[REG_NR_RSP] == c->reg[REG_NR_RSP] + 8) {
 		result_forget(o, c->reg[REG_NR_RSP]);
@@ -299,7 +300,7 @@ static void explain(const struct place *p)
 
 enum verdict { SAME, DIFFERS, ENDLESS, UNREACHABLE };
 
-/* Runs both, with the stub there. */
+/* Runs the original window and the patched one, and compares. */
 static enum verdict run_both(uint64_t bias, const struct place *p)
 {
 	struct result *o = &results[RUN_ORIGINAL], *c = &results[RUN_PATCHED];
@@ -312,7 +313,7 @@ static enum verdict run_both(uint64_t bias, const struct place *p)
 	if (!patch(bias, p))
 		return UNREACHABLE;
 	sandbox_run(ORIGINAL, RUN_PATCHED, SHORT_MS);
-	if (c->signal == SIGALRM)	/* a busy machine, or no end */
+	if (c->signal == SIGALRM)	/* a busy machine, or an endless loop */
 		sandbox_run(ORIGINAL, RUN_PATCHED, LONG_MS);
 	map_pc(o, p);
 	map_pc(c, p);
@@ -351,8 +352,8 @@ static void tell(struct counts *count, enum verdict v, uint32_t kinds)
 		count->kind[k] += kinds >> k & 1;
 }
 
-/* Memory that isn't the sandbox's may be hit by luck (a sanitizer's is low): then
- * the original differs from itself. */
+/* Whether two runs of the original differ. They may if a random pointer hits memory outside
+ * the sandbox, such as a sanitizer's, which has low addresses. */
 static bool differs_from_itself(void)
 {
 	struct result *o = &results[RUN_ORIGINAL], *again = &results[RUN_PATCHED];
@@ -364,7 +365,7 @@ static bool differs_from_itself(void)
 	return o->signal == SIGALRM || again->signal == SIGALRM || !result_same(o, again);
 }
 
-/* choices: CHOOSE_*; random: where the rest comes from. */
+/* choices: CHOOSE_*; random: seeds everything else. */
 static void try(const uint8_t *code, unsigned choices, uint64_t random)
 {
 	struct counts *count = fuzz_counts();
@@ -394,7 +395,7 @@ static void try(const uint8_t *code, unsigned choices, uint64_t random)
 	sandbox_set_up();
 	sandbox_random_start(random);
 	enum verdict v = run_both(bias, &places[0]);
-	/* random pointers may lead to the stub or the slot: not to two of them */
+	/* a random pointer may hit the stub or the slot, but not at both places */
 	if (v == DIFFERS && run_both(bias, &places[1]) == DIFFERS && !differs_from_itself()) {
 		run_both(bias, &places[1]);
 		explain(&places[1]);
@@ -417,7 +418,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- inputs ------------------------------------------------------------- */
 
-/* Instructions of the kinds that need relocation, and any others. */
+/* Instructions of the kinds that need relocation, then random bytes. */
 static void random_code(struct fuzz_rng *r, uint8_t *p)
 {
 	static const struct { uint8_t len, v[7]; } list[] = {
@@ -445,7 +446,7 @@ static void random_code(struct fuzz_rng *r, uint8_t *p)
 		memcpy(p + at, list[k].v, list[k].len);
 		at += list[k].len;
 	}
-	/* rip-relative operands that hit the data now and then */
+	/* make some rip-relative operands refer to the data */
 	for (unsigned i = 0; i + 6 < 16; i++)
 		if ((p[i] & 0xc7) == 0x05 && fuzz_random(r) % 2) {
 			uint32_t disp = (uint32_t)(DATA - ORIGINAL + fuzz_random(r) % 8192);
@@ -532,7 +533,7 @@ bool fuzz_summary(const void *counts)
 	       (unsigned long long)c->compared);
 	for (unsigned k = 0; k < NR_KINDS; k++) {
 		printf(" %s %llu", kind_names[k], (unsigned long long)c->kind[k]);
-		/* what no run has seen isn't tested */
+		/* a kind that was never compared wasn't tested */
 		all &= c->kind[k] || (k == KIND_VECTOR && !sandbox_has_vectors());
 	}
 	putchar('\n');

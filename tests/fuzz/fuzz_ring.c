@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder's side of the ring, while traced processes write into it what
- * they like: drain, thread table, header, up to the end of the session. What
- * was drained must be a data directory that is readable to its end.
+ * The recorder's side of the ring, while traced processes write anything into it:
+ * the drain, the thread table and the header, up to the end of the session. The
+ * result must be a data directory that is readable to its end.
  *
- * The input: choices, a limit of the file's size, a seed for a second thread
- * that writes while the recorder reads (with CHOOSE_FIRE), then steps, of the
- * recorder and of the program in turn.
+ * The input: CHOOSE_*; the limit on the file's size; with CHOOSE_FIRE, a seed for a
+ * second thread that writes while the recorder reads; then steps of the recorder
+ * and of the program.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static struct pb_chunk *chunk(size_t i)
 	return (void *)((char *)ring.map + ring.geometry.chunks_offset + i % CHUNKS * PB_CHUNK_SIZE);
 }
 
-/* Most programs keep to it that a chunk that isn't free has its bit set. */
+/* Sets the bit of a chunk that isn't free, as programs should. */
 static void set_taken(struct pb_chunk *c)
 {
 	uint64_t i = ((uint64_t)c - (uint64_t)chunk(0)) / PB_CHUNK_SIZE;
@@ -84,7 +84,7 @@ static void make_hole(struct fuzz_input *in)
 		  (off_t)(fuzz_take(in, 1) + 1) * 4096);
 }
 
-/* As an engine does it. */
+/* Writes a chunk as an engine does. */
 static void honest(size_t i, uint32_t serial, uint32_t nr)
 {
 	struct pb_chunk *c = chunk(i);
@@ -142,7 +142,7 @@ static void write_step(enum step step, struct fuzz_input *in)
 		write_at(ring.map, sizeof(*ring.map), offset, bytes, size);
 }
 
-/* --- under fire --------------------------------------------------------- */
+/* --- the second thread, with CHOOSE_FIRE -------------------------------- */
 
 struct fire {
 	pthread_t thread;
@@ -203,7 +203,7 @@ static void set_up(unsigned choices, uint64_t limit)
 	if (!ring.map) {
 		if (record_ring_create(&ring, CHUNKS * PB_CHUNK_SIZE, PB_RING_DISCARD))
 			errx(2, "no ring");
-		ring.geometry.nr_threads = 256;	/* looking at all costs time */
+		ring.geometry.nr_threads = 256;	/* to save time */
 		ring.geometry.nr_buffer = CHUNKS * 2 / 3;
 		snprintf(dir, sizeof(dir), "%s/session", fuzz_directory());
 	}
@@ -252,7 +252,7 @@ static void step(enum step what, struct fuzz_input *in)
 	}
 }
 
-/* The session ends; what was drained can be read. */
+/* Ends the session, and checks that its data directory can be read. */
 static void finish(void)
 {
 	struct record_outcome out = { .exited = true, .pid = 100 };
@@ -305,7 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* One more step, of any kind, somewhere. */
+/* Inserts a random step at a random offset. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	uint8_t new[80] = { 0 };
@@ -349,7 +349,7 @@ void fuzz_seeds(void)
 	static const uint8_t steps[] = {
 		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0, STATE, 2, 1,
 		HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1, LOST, FULL, SUPPLY,
-		/* a thread that is there: pid, tid, serial of chunk and table */
+		/* an existing thread: the same pid, tid and serial in a chunk and in the table */
 		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0, 100, 0, 0, 0,
 		HEAD, 4, 4, 0, 4, 0, 0, 0, 0,
 	};

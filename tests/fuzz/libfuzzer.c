@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* libFuzzer's hooks, in the terms of driver.h. */
+/* The driver with libFuzzer: implements its hooks with the functions in driver.h. */
 #include <stdlib.h>
 #include <string.h>
 

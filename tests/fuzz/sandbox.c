@@ -19,8 +19,8 @@
 #define FLAGS_COMPARED	0xcd5	/* CF PF AF ZF SF DF OF */
 #define XFEATURES	0xe7	/* x87, SSE, AVX, AVX-512 */
 #define XSTATE_BV	512	/* offset in the area */
-#define FIP		8	/* where the last x87 instruction stood */
-#define SW_RESERVED	464	/* the kernel's, in a frame */
+#define FIP		8	/* address of the last x87 instruction */
+#define SW_RESERVED	464	/* used by the kernel in signal frames */
 #define LEGACY		512
 
 struct start {
@@ -34,7 +34,7 @@ static struct start start;
 static uint64_t memory_seed;
 static int running;
 static sigjmp_buf back;
-static uint8_t *sandbox_text;	/* TEXT, to be written */
+static uint8_t *sandbox_text;	/* writable mapping of TEXT */
 
 static const int greg[16] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
@@ -50,7 +50,7 @@ static struct component {
 } component[8];
 static uint32_t state_size = LEGACY;
 
-/* Asked for once: in a virtual machine cpuid is slow. */
+/* Called once, because cpuid is slow in a virtual machine. */
 static void find_features(void)
 {
 	unsigned a, b, c, d;
@@ -75,7 +75,7 @@ bool sandbox_has_vectors(void)
 	return features & 4;
 }
 
-/* Each component of a frame; one that isn't in use counts as zero. */
+/* Clears what may differ between equal states, among it the components not in use. */
 static void normalise(uint8_t *fp)
 {
 	uint64_t used;
@@ -108,7 +108,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	siglongjmp(back, 1);
 }
 
-/* Loads `start` and goes to pc; on_signal() comes back. */
+/* Loads `start` and jumps to pc; on_signal() returns to sandbox_run(). */
 __attribute__((noreturn, noinline)) static void go(uint64_t pc)
 {
 	static uint64_t target;
@@ -132,7 +132,7 @@ __attribute__((noreturn, noinline)) static void go(uint64_t pc)
 		"mov 112(%%rbp), %%r14\n	mov 120(%%rbp), %%r15\n"
 		"mov 40(%%rbp), %%rbp\n"
 		"popf\n"
-		/* what the stub leaves below the stack, the original finds there too */
+		/* what the stub leaves below the stack, so that the original finds it there too */
 		"mov %%r11, -8(%%rsp)\n"
 		"jmp *%[target]\n"
 		: : "a"(&start), [target] "m"(target), [fp] "i"(offsetof(struct start, fp)),
@@ -157,7 +157,7 @@ void sandbox_run(uint64_t pc, int which, unsigned ms)
 	fill((void *)DATA, SANDBOX, memory_seed);
 	fill((void *)STACK, SANDBOX, ~memory_seed);
 	if (!sigsetjmp(back, 1)) {
-		/* from here on a signal finds its way back */
+		/* from here on a signal handler can jump back */
 		setitimer(ITIMER_REAL, &limit, NULL);
 		go(pc);
 	}
@@ -166,7 +166,7 @@ void sandbox_run(uint64_t pc, int which, unsigned ms)
 	memcpy(results[which].stack, (void *)STACK, SANDBOX);
 }
 
-/* Pointers into the sandbox, small numbers, and what is no address at all. */
+/* A pointer into the sandbox, a small number, or a non-canonical address. */
 static uint64_t random_register(struct fuzz_rng *r)
 {
 	switch (fuzz_random(r) % 4) {
@@ -201,7 +201,7 @@ void sandbox_random_start(uint64_t seed)
 	memcpy(start.fp + XSTATE_BV, &start.features, 8);
 }
 
-/* As text is: never written where it runs. */
+/* Maps TEXT as a program's text is: not writable where it runs. */
 static void map_text(void)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs code from a random state until a signal ends it, and keeps what it left:
- * every register, the flags, x87 and vector state, and memory.
+ * Runs code from a random state until a signal ends it, and keeps the state that it
+ * left: all registers, the flags, x87 and vector state, and memory.
  *
- * Addresses have high halves and low halves with bit 31 set, so that nothing
- * that is cut or extended wrongly fits by luck.
+ * The addresses have high halves that aren't zero and low halves with bit 31 set, so
+ * that one that was truncated or wrongly extended is never right by chance.
  */
 #ifndef FUZZ_SANDBOX_H
 #define FUZZ_SANDBOX_H
@@ -12,15 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SANDBOX		16384u			/* bytes of each */
-#define TEXT		0x30009abc0000ull	/* code, not writable by itself */
+#define SANDBOX		16384u			/* bytes of code, data and stack each */
+#define TEXT		0x30009abc0000ull	/* code, not writable at this address */
 #define ORIGINAL	(TEXT + SANDBOX / 2)
 #define STUB1		(TEXT + 0x6a5b7000)	/* code and data */
 #define STUB2		(TEXT + 0x35e2b000)
 #define DATA		(TEXT + (1ull << 20))
 #define STACK		(TEXT + (2ull << 20))
 
-#define REG_NR_RSP	4			/* as in instructions */
+#define REG_NR_RSP	4			/* its number in instructions */
 #define XSTATE_MAX	4096
 
 struct result {
@@ -33,22 +33,22 @@ struct result {
 enum { RUN_ORIGINAL, RUN_PATCHED, NR_RUNS };
 extern struct result results[NR_RUNS];
 
-/* Maps it and takes the signals; once in a process. */
+/* Maps the memory and sets the signal handlers, once in a process. */
 void sandbox_set_up(void);
-/* TEXT: all int3, or bytes at an address of it. */
+/* Fills TEXT with int3; writes bytes at an address in it. */
 void sandbox_clear_text(void);
 void sandbox_write_text(uint64_t at, const void *bytes, size_t size);
-/* The same state for the runs that follow. */
+/* Makes the state in which the following runs start. */
 void sandbox_random_start(uint64_t seed);
-/* What takes longer than ms (< 1000) ends with SIGALRM. */
+/* Runs from pc. After ms (< 1000) milliseconds the run ends with SIGALRM. */
 void sandbox_run(uint64_t pc, int which, unsigned ms);
 
 /* Whether the state has more than SSE. */
 bool sandbox_has_vectors(void);
 
-/* 8 bytes of memory are not to be compared. */
+/* Excludes the 8 bytes at addr from comparison. */
 void result_forget(struct result *r, uint64_t addr);
 bool result_same(struct result *a, struct result *b);
-/* What differs, on stderr. */
+/* Prints the differences on stderr. */
 void result_explain(const struct result *a, const struct result *b);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A small program, built with each of the compiler's options that leave
- * something for the module analysis: what its fuzzers start from. */
+/* A small program, a seed for the fuzzers of the module analysis. It is built with each
+ * compiler option that leaves a record which the analysis reads. */
 #include <stdio.h>
 
 int leaf(int x);

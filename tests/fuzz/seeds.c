@@ -10,7 +10,7 @@
 
 #define SECTION_MAX 4096
 
-/* FUZZ_SEED_FILES: what the build made for this, ':' between them. */
+/* Besides FUZZ_SEED_FILES: programs that the build made as seeds, ':' between them. */
 static const char *const system_files[] = {
 	"/bin/true", "/usr/bin/yes", "/lib/x86_64-linux-gnu/libdl.so.2",
 	"/lib/x86_64-linux-gnu/libpthread.so.0", "/lib/x86_64-linux-gnu/libz.so.1",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Inputs from the ELF files of this machine and of this build. */
+/* Seeds from ELF files of this machine and of this build. */
 #ifndef FUZZ_SEEDS_H
 #define FUZZ_SEEDS_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* Calls fn with each file; the bytes go afterwards. */
+/* Calls fn with each file of at most max bytes. `data` is freed when fn returns. */
 void fuzz_each_elf(size_t max, void (*fn)(const char *path, const uint8_t *data, size_t size));
-/* Each one's section of that name as a seed; long ones are cut. */
+/* Adds each file's section of that name as a seed, or the start of a long one. */
 void fuzz_seed_sections(const char *name);
 #endif

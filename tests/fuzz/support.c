@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What both drivers need of driver.h: seeds, random numbers, files. */
+/* The functions of driver.h that both drivers share: seeds, random numbers, files. */
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
@@ -166,7 +166,7 @@ void fuzz_write_file(const char *path, const void *data, size_t size)
 	close(fd);
 }
 
-/* What was found once, and the fuzzer's own. */
+/* Earlier findings, and the fuzzer's own seeds. */
 void fuzz_load_seeds(void)
 {
 	DIR *d = opendir(FUZZ_FOUND);
@@ -242,8 +242,8 @@ const char *fuzz_directory(void)
 	return directory;
 }
 
-/* In place of record_error(), where the linker wraps it: findings alone stand on stderr. The
- * line is made as for the terminal (reader/say.h), and looked at. */
+/* Replaces record_error() in the fuzzers that are linked with --wrap, so that only findings
+ * are on stderr. Makes the line as for the terminal (reader/say.h), and checks it. */
 void pb_say_v(const char *command, const char *fmt, va_list ap) __attribute__((weak));
 int __wrap_record_error(const char *fmt, ...);
 int __wrap_record_error(const char *fmt, ...)

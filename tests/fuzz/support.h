@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Between support.c and the drivers. */
+/* What support.c has for the drivers. */
 #ifndef FUZZ_SUPPORT_H
 #define FUZZ_SUPPORT_H
 #include "driver.h"
@@ -11,9 +11,9 @@ struct fuzz_corpus {
 	} *v;
 	size_t n;
 };
-extern struct fuzz_corpus fuzz_corpus;	/* what fuzz_seed() was given */
+extern struct fuzz_corpus fuzz_corpus;	/* the seeds */
 
-/* Fills the corpus: tests/fuzz/found/NAME, then fuzz_seeds(). */
+/* Fills fuzz_corpus: tests/fuzz/found/NAME, then fuzz_seeds(). */
 void fuzz_load_seeds(void);
 void fuzz_write_seeds(const char *dir);
 void fuzz_write_file(const char *path, const void *data, size_t size);

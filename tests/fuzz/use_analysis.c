@@ -26,7 +26,7 @@ static uint64_t use_recipe(const struct pb_recipe *r)
 
 static struct pb_returns words;
 
-/* Program counters in a place's copy, and back. */
+/* Translates PCs of a place's copy to the original code, and back. */
 static uint64_t use_body(const struct pb_place *p)
 {
 	uint64_t sum = 0;
@@ -44,7 +44,7 @@ static uint64_t use_body(const struct pb_place *p)
 	return sum;
 }
 
-/* What the agent does with a site. */
+/* Does what the agent does with a site. */
 static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 {
 	static _Alignas(16) uint8_t stub[PB_STUB_MAX];
@@ -70,7 +70,7 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 	return sum + stub[0] + use_body(&p);
 }
 
-/* What the agent does with a window of exits. */
+/* Does what the agent does with a window of exits. */
 static uint64_t use_window(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	static _Alignas(16) uint8_t body[PB_STUB_MAX];
@@ -136,5 +136,5 @@ void use_analysis(const struct pb_analysis *a)
 		sum += n[i].orig[n[i].len - 1];
 	if (a->flags & PB_AN_RETURNS)
 		sum += use_exits(a);
-	__asm__ volatile("" : : "r"(sum));		/* it was asked for */
+	__asm__ volatile("" : : "r"(sum));		/* so that the compiler keeps the reads */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads all that a consumer of an analysis could, and makes its stubs. */
+/* Uses an analysis as its users do: reads everything in it, and emits its stubs. */
 #ifndef FUZZ_USE_ANALYSIS_H
 #define FUZZ_USE_ANALYSIS_H
 #include "abi/analysis_access.h"

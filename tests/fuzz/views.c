@@ -89,7 +89,7 @@ static void run_views(struct pb_view *v)
 	run_reports(v);
 }
 
-/* What goes to a terminal holds no control characters, C1 neither. */
+/* Text for a terminal must hold no control characters, not even C1 (U+0080 to U+009F). */
 static void check_text(int fd)
 {
 	static char buf[1 << 16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Data directories, written and then read by every view. Ends the process on
- * an error of its own. */
+/* Writes data directories, and reads them with every view. If writing fails, the
+ * process ends. */
 #ifndef FUZZ_VIEWS_H
 #define FUZZ_VIEWS_H
 #include <stddef.h>
@@ -13,7 +13,7 @@ struct fuzz_file {
 	size_t size;
 };
 
-/* Writes the files into a directory of its own; its name. */
+/* Writes the files into a data directory, always the same one; returns its path. */
 const char *fuzz_store(const struct fuzz_file files[FUZZ_NR_FILES]);
 /* Opens the directory and runs all views, with and without filters. */
 void fuzz_run_views(const char *dir);
