@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that steps through its own calls. At the k-th instruction of a call, for each k, its handler
- * of SIGTRAP does what a program may do: calls of its own, a jump, an exception, a fork, the thread's cancellation.
- * It counts instructions, so that it needs to know nothing of what runs there. run_steps reads what it prints:
+ * A program that single-steps its own calls. At the k-th instruction of a call, for each k, its SIGTRAP
+ * handler does what a program may do: it makes calls, jumps, throws, forks, or cancels the thread. It
+ * only counts instructions, so it doesn't need to know which code runs there. run_steps reads its output:
  *
  *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	what a handler sees at an instruction
  *   = FUNCTION STATE K REGISTERS			steps of the call, and registers after it
- *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls made of each function, up to that mark
- *   c TID EXPECTED	so many marks has the thread
+ *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls of each function since the last mark
+ *   c TID EXPECTED	how many marks the thread has
  *   x ACTION FUNCTION STATE K STATUS	a child died
- *   v OFFSET	an address of the agent's code at which an instruction was stepped
+ *   v OFFSET	an instruction of the agent that was stepped
  *
  *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
  *
- * POINTS: so many instructions of a call on a slow path (all others: each one).
+ * POINTS: how many instructions of a call on a slow path are tried; on other paths, each one is.
  * FUNCTION may be FUNCTION:STATE.
- * raw: the handler is installed past libc, so that the tracer doesn't learn of it.
- * both: the same, and at each instruction another one follows which is installed through libc.
+ * raw: the handler is installed by a raw system call, so that the agent isn't notified of it.
+ * both: the same, and at each instruction another handler follows, which is installed through libc.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -68,7 +68,7 @@ static bool raw, both, all;
 static enum act act;
 static volatile long step, step_at;
 static uint64_t last_pc;		/* of the step before */
-static char acted_at[32];		/* the program counter there */
+static char acted_at[32];		/* the program counter at which the handler acted */
 static const char *function, *state;
 static sigjmp_buf out, *inside;
 static volatile bool happened, cancel_now, cancel_sent;
@@ -112,7 +112,7 @@ static void print(const char *format, ...)
 {
 	va_list args;
 
-	/* whole lines: a child may print before the rest */
+	/* only whole lines, since a child may print before the rest */
 	if (used > sizeof(text) - 65536 && text[used - 1] == '\n')
 		print_out();
 	va_start(args, format);
@@ -120,7 +120,7 @@ static void print(const char *format, ...)
 	va_end(args);
 }
 
-/* The agent's symbols, which the environment tells: NAME=OFFSET,... */
+/* The offset of a symbol of the agent. STEPS_SYMBOLS in the environment has NAME=OFFSET,... */
 static uint64_t symbol(const char *name)
 {
 	const char *at = getenv("STEPS_SYMBOLS");
@@ -138,7 +138,7 @@ static uint64_t symbol(const char *name)
 struct frames {
 	uint64_t pc[MAX_FRAMES];
 	int nr, programs;
-	bool interrupted;	/* the handler's own frames are over */
+	bool interrupted;	/* the walk has passed the handler's own frames */
 };
 
 static bool in_program(uint64_t pc)
@@ -165,7 +165,7 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *arg)
 	return f->programs < 8 ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* Of the program; of the agent, from its start; of neither: a stub's. */
+/* Writes a PC of the program; of the agent, as "+" and an offset from its start; of a stub, after "?". */
 static void put_pc(char *buffer, size_t size, uint64_t pc)
 {
 	snprintf(buffer, size, "%s%lx", in_agent(pc) ? "+" : in_program(pc) ? "" : "?", in_agent(pc) ? pc - agent : pc);
@@ -189,7 +189,7 @@ static void look(const greg_t *g)
 	print("o %s %s %ld %s %ld", function, state, step, at, (long)((uint64_t)g[REG_RSP] - first));
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		print(" %llx", (unsigned long long)g[numbers[i]]);
-	/* but parity and adjust, which depend on the counters */
+	/* without PF and AF, which depend on the counters */
 	print(" %llx |", (unsigned long long)(g[REG_EFL] & FLAGS & ~0x14));
 	for (int i = 0; i < f.nr; i++) {
 		print(" %s%lx", in_agent(f.pc[i]) ? "+" : "", in_agent(f.pc[i]) ? f.pc[i] - agent : f.pc[i]);
@@ -213,7 +213,7 @@ void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* after which a time can't be told from the last record's */
+/* After it, a time field can't express the distance to the last record's time. */
 void long_nap(void)
 {
 	struct timespec t = { 1, 0 };
@@ -234,7 +234,7 @@ static void jump_inside(void)
 	}
 }
 
-/* A number that two threads have had would name two parts of the record. */
+/* If two threads had the same tid, it would name two parts of the recording. So each tid is used only once. */
 static unsigned char used_tids[1 << 22];
 
 static bool is_new(long tid)
@@ -322,7 +322,7 @@ static void fork_here(void)
 		memcpy(made_at_mark, made, sizeof(made));
 		if (act == FORK_CALLS)
 			t_root(5, t_hand);
-		return;		/* and goes on */
+		return;		/* the child goes on */
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		die("no child");
@@ -370,7 +370,7 @@ static void act_now(void)
 		pthread_cancel(pthread_self());
 		break;
 	case CANCELLED:
-		/* the signal comes where the handler returns to */
+		/* the cancellation's signal comes at the instruction to which the handler returns */
 		cancelled = pthread_self();
 		cancel_now = true;
 		while (!cancel_sent)
@@ -381,7 +381,7 @@ static void act_now(void)
 	}
 }
 
-/* The words through which a stub goes on: of a call's first site, and of each sort of exit by what it holds. */
+/* The words through which stubs jump on: that of the first site of a call, and those of the two kinds of exits. */
 static uint64_t *site_word, *ret_word, *jump_word;
 
 static void note_word(const greg_t *g)
@@ -396,11 +396,11 @@ static void note_word(const greg_t *g)
 	if (code[0] != 0xff || code[1] != 0x25)
 		return;
 	memcpy(&distance, code + 2, 4);
-	/* the other sort loads r11 before: lea 1f(%rip), %r11 */
+	/* the stub of a tail jump loads r11 before: lea 1f(%rip), %r11 */
 	(code[-7] == 0x4c && code[-6] == 0x8d && code[-5] == 0x1d ? jump_word : ret_word) = (uint64_t *)(code + 6 + distance);
 }
 
-/* xadd of a register of 64 bits. */
+/* Whether the instruction is a 64-bit xadd, which reserves a record. */
 static bool is_reservation(uint64_t pc)
 {
 	const unsigned char *code = (const unsigned char *)pc;
@@ -427,12 +427,12 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		look(g);
 	if (step == step_at) {
 		g[REG_EFL] &= ~TRAP_FLAG;
-		/* stubs have no unwind tables: only a program counter that is shown as the program's leads to them */
+		/* a stub has no unwind table: C++ can throw only at a program counter of the program or the agent */
 		can_unwind = in_program((uint64_t)g[REG_RIP]) || in_agent((uint64_t)g[REG_RIP]);
 		put_pc(acted_at, sizeof(acted_at), (uint64_t)g[REG_RIP]);
 		act_now();
 	}
-	/* it comes when this handler returns, at the same instruction */
+	/* the signal comes when this handler returns, at the same instruction */
 	if (both)
 		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);
 	errno = error;
@@ -471,12 +471,12 @@ static void install(void)
 /* ---- one call ---------------------------------------------------------------- */
 
 static uint64_t wanted[16];
-static bool known;		/* what the registers must be */
+static bool known;		/* wanted[] has the registers' values after the call */
 
 /* Calls f with action a at the k-th instruction. */
 __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act a, long k)
 {
-	volatile char deeper[8192];	/* than what is called after it: its calls are seen to be gone then */
+	volatile char deeper[8192];	/* later calls are above this frame: they find its calls gone */
 	uint64_t registers[16];
 
 	deeper[0] = 0;
@@ -513,7 +513,7 @@ static void mark_at(long tid, const char *what, long k)
 	memcpy(made_at_mark, made, sizeof(made));
 }
 
-/* Ends a part of the record. */
+/* Ends a part of the recording. */
 __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 {
 	if (depth)
@@ -527,7 +527,7 @@ __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 	release_late_child();
 }
 
-/* What is only for an instant while a tracer changes: it is made by hand. */
+/* States that exist only for an instant while the tracer changes. They are made by writes to the agent's memory. */
 enum poke { NO_POKE, NO_DEPTH, DEPTH, LIST, IDLE_RET, IDLE_JUMP, UNCOUNTED };
 
 struct scenario {
@@ -535,10 +535,10 @@ struct scenario {
 	long (*f)(long);
 	long x;
 	long depth;		/* calls open around it */
-	bool fresh;		/* in a new thread, */
-	long filled;		/* whose chunk is full; less 1 */
+	bool fresh;		/* in a new thread */
+	long filled;		/* -N: after calls_to_fill - N other calls; 1: after fill_cramped() */
 	void (*before)(void);
-	long room;		/* so much is left of its stack */
+	long room;		/* bytes left of its stack; 0: all */
 	enum poke poke;
 };
 
@@ -567,7 +567,7 @@ static bool begins_with_mark(const struct scenario *s)
 /* A stack whose end is known, with more memory below it. */
 #define STACK_SIZE	(256 << 10)
 #define BELOW		(64 << 10)
-#define STACKS		((void *)0x3e0000000000)	/* registers hold addresses there */
+#define STACKS		((void *)0x3e0000000000)	/* fixed, since registers hold addresses there */
 static char *small_stack, *handlers_stack;
 
 static void make_stacks(void)
@@ -619,7 +619,7 @@ static void *in_thread(void *arg)
 	for (long n = t->s->filled < 0 ? calls_to_fill + t->s->filled : 0; n > 0; n--)
 		t_flush(0);
 	attempt(t->s->f, t->s->x, t->a, t->k);
-	/* what handlers left open on their stack is closed when that is given again */
+	/* the calls that handlers left open on the alternate stack are closed when it is set again */
 	if (t->s->room)
 		begin_cramped(t->s);
 	mark(act_names[t->a], t->k, 6);
@@ -628,8 +628,8 @@ static void *in_thread(void *arg)
 	return NULL;
 }
 
-/* How many calls of t_flush(0) make the next record the first of another chunk: that call takes more steps. Each number is
- * tried in a thread of its own, as a call that is stepped may take more words than another one. */
+/* After how many calls of t_flush(0) the next record is the first of another chunk. Then the next call takes more steps.
+ * Each number is tried in a new thread, because a stepped call may take more words than another one. */
 #define LEAST_TO_FILL	1900
 #define MOST_TO_FILL	2000
 #define STEPS_TO_FILL	500
@@ -699,7 +699,7 @@ static long attempt_now(long task)
 	return 0;
 }
 
-/* Whether the call took as many steps. */
+/* Runs a scenario. Returns whether the call took at least k steps, so that the handler acted. */
 static bool run(const struct scenario *s, enum act a, long k)
 {
 	set(s);
@@ -755,7 +755,7 @@ static void pause_100ms(void)
 	nanosleep(&t, NULL);
 }
 
-/* A call is left by a jump, and one that isn't traced returns in its slot, by its exit. */
+/* A call is left by a jump. Then an untraced call with the same return slot returns through the first call's exit. */
 static long leave_and_return(long x)
 {
 	sigjmp_buf here;
@@ -773,9 +773,12 @@ static long call_sigaction(long)
 	return sigaction(SIGUSR2, NULL, NULL);
 }
 
-/* in a quick run; in one that is shorter still; on a slow path; only to see which instructions are reached; there the chunk
- * is also filled where a record was just reserved; and only then, as they take seconds; it is made once, and not
- * stepped; to see which instructions are reached, in runs of their own */
+/*
+ * QUICK: part of quick runs. BRIEF: part of runs that are shorter still. SLOW: takes a slow path.
+ * STEPPED: made only to see which instructions are reached. FILLED: made again in these runs, with a chunk that
+ * is filled where a record was just reserved. LATE: made only in runs that may take seconds. RUN: made once, and
+ * not stepped. EXTRA: made to see which instructions are reached, in separate runs.
+ */
 enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32, RUN = 64, EXTRA = 128 };
 static const struct choice {
 	struct scenario s;
@@ -857,8 +860,8 @@ static void each_choice(const struct choice *c, long steps, long points, const c
 		bool in_a_thread = a == CANCEL || a == CANCELLED;
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
-		/* a child that goes on late in C code that fills a chunk writes into its parent's: open-calls.md */
-		/* of a fork that it isn't notified of the tracer knows nothing before the child's next call */
+		/* a child that goes on late, in C code that fills a chunk, writes into its parent's chunk: open-calls.md */
+		/* if the agent isn't notified of a fork, it knows nothing of it before the child's next call */
 		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS || a == FORK_LATE)) ||
 		    (a == FORK_LATE && c->flags & SLOW))
 			continue;
@@ -866,7 +869,7 @@ static void each_choice(const struct choice *c, long steps, long points, const c
 	}
 }
 
-/* One word is another one while the call is stepped. */
+/* Steps the call while *word has another value. */
 static void run_with(const struct scenario *s, uint64_t *word, uint64_t value)
 {
 	uint64_t was = *word;
@@ -902,8 +905,8 @@ static void run_poked(const struct scenario *s)
 	}
 }
 
-/* Each instruction that these calls reach: when nothing happens, and when a handler fills the chunk in which a record
- * was just reserved. */
+/* Steps a call to see which instructions it reaches: without any action, and with a handler that fills the chunk in
+ * which a record was just reserved. */
 static void step_only(const struct choice *c)
 {
 	if (c->flags & RUN) {
@@ -916,7 +919,7 @@ static void step_only(const struct choice *c)
 		run_poked(&c->s);
 		return;
 	}
-	/* twice, as on a busy machine one may take long */
+	/* twice, since one of them may take long on a busy machine */
 	for (int i = 0; i < (c->flags & LATE ? 1 : 2); i++)
 		run(&c->s, NOTHING, 0);
 	if (c->flags & FILLED)
