@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- *   idle THREADS CALLS [MIB]   threads make a call and wait, each holding a chunk; main makes CALLS
- *                        calls. Then they end, as many come again, and main makes as many calls again.
- *                        MIB: all of it with so much address space, after an exec
+ *   idle THREADS CALLS [MIB]   THREADS threads make one call each and wait, holding a chunk, while main
+ *                        makes CALLS calls. Then the threads end, and the same is done with new threads.
+ *                        MIB: first limits the address space to that many MiB, and executes itself
  *
  * Prints how many calls of work() were made.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- *   stall SIGNAL SECONDS [notsc]   makes calls, sends the recorder that signal (0: none), and goes on for so
- *                                  long; a stopped recorder is continued half way
+ *   stall SIGNAL SECONDS [notsc]   makes calls, sends the recorder SIGNAL (0: none), and makes calls for
+ *                                  SECONDS more; a stopped recorder is continued after half of them
  *
- * Prints how many calls of work() were made, and the most processor time between
- * two hundreds of them, in ms: a wait for the recorder is that, whatever else the
- * machine does. notsc: the time-stamp counter mustn't be read.
+ * Prints how many calls of work() were made, and the most processor time that a
+ * hundred of them took, in ms. A wait for the recorder costs processor time, so it
+ * shows there, whatever else the machine does. notsc: a read of the time-stamp
+ * counter faults.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ __attribute__((noipa)) void work(long i)
 	sink = i;
 }
 
-/* by the kernel: libc's reads the counter */
+/* by a system call, since libc's function reads the counter */
 static double now(clockid_t clock)
 {
 	struct timespec t;
