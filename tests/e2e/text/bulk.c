@@ -4,12 +4,12 @@
  * process shares the memory, so that text can't be changed. Commands on stdin,
  * each answered by a line on stdout:
  *
- *   vfork	a thread waits for its vfork child, which waits for "release"
- *   clone	so does a process of clone(CLONE_VM)
+ *   vfork	a thread makes a vfork child, which waits for "release"
+ *   clone	the same with clone(CLONE_VM)
  *   release	that process ends
- *   storm MS	vfork children of up to MS, and short pauses
- *   calm	none any more
- *   end
+ *   storm MS	vfork children that live for up to MS ms, with short pauses, again and again
+ *   calm	ends the storm
+ *   end	ends the program
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -39,7 +39,7 @@ __asm__(".text\n.altmacro\n"
 extern int (*const bulk[NR])(int);
 
 static volatile int stop, storming, raging, storm_ms;
-static int begun[2], go[2];	/* pipes: the child lives; it shall end */
+static int begun[2], go[2];	/* pipes: the child has begun; the child must end */
 static pthread_t v;
 static pid_t cloned_pid;
 
@@ -108,7 +108,7 @@ static void vfork_once(int ms)
 	waitpid(pid, NULL, 0);
 }
 
-/* A child lives when it says so, and is gone when it was waited for. */
+/* Makes a child, and waits until it has begun. */
 static void begin(const char *what)
 {
 	static char stack[65536] __attribute__((aligned(16)));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of all kinds that are open when the observer hangs up: deep ones that
- * wait, one inside a signal handler, one on an alternate stack, one on a
- * coroutine's, one that will be cancelled; two threads that go on calling, and
- * one that loads and unloads a library. Says "ready"; at the next line on stdin
- * all of them return, check what they return, and what they see of us.
+ * Calls of all kinds that are open when the observer ends: deep ones that wait,
+ * one inside a signal handler, one on an alternate stack, one on a coroutine's,
+ * one that will be cancelled. Two threads go on making calls, and one loads and
+ * unloads a library. Prints "ready". At the next line on stdin all calls return;
+ * the program checks their results, and that nothing of the agent is left.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,7 +29,7 @@
 static sem_t go, arrived;
 static volatile int stop;
 
-/* No frame of the stack, up to the thread's start, is code of ours. */
+/* No frame of the stack, up to the thread's start, is the agent's code. */
 static KEEP void check_stack(int least)
 {
 	void *pc[512];
@@ -168,7 +168,7 @@ static void check_handler(int sig, void (*want)(int))
 
 	if (sigaction(sig, NULL, &sa) || sa.sa_handler != want)
 		die("the handler of %d is %p, not %p", sig, sa.sa_handler, want);
-	/* what libc says is what the kernel does */
+	/* the kernel must have the handler that libc reports */
 	struct { unsigned long handler, flags, restorer, mask; } k;
 	if (syscall(13, sig, NULL, &k, 8) || k.handler != (unsigned long)want)
 		die("the kernel's handler of %d is %#lx, not %p", sig, k.handler, want);

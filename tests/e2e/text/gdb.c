@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that begin in ways that change the stack, called from middle(),
- * from main(), until stdin ends. A debugger steps through their stubs.
+ * Functions whose first instructions change the stack. main() calls middle(),
+ * which calls them, until stdin ends. A debugger steps through their stubs.
  */
 #include <poll.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs inside gdb: steps through the stub of each function named in FUNCTIONS,
-up to the function's own text, and, where its exit has one, through the stub of the
-exit. At each instruction the stack must lead to main,
-with main's registers as they are."""
+"""Runs inside gdb. For each function named in FUNCTIONS, steps through its stub up to
+the function's own text and, if its exit has a stub, through that one, too. At each
+instruction the stack must lead to main, with the values that main's registers have."""
 import os
 import gdb
 
@@ -41,7 +40,7 @@ def steps(function):
     while n < 800:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
-        # its exit was in the stub, too
+        # the function's exit was in this stub, too
         returning |= (names[0] or "").startswith(EXITS)
         if returning and not (names[0] or "").startswith("pb_"):
             break
@@ -65,7 +64,8 @@ def steps(function):
 
 
 def exit_steps(function, want, faults):
-    """The same call's exit, up to what is not of the stub nor the agent's."""
+    """Steps through the exit of the same call, up to code that is neither a stub's nor the agent's.
+    Returns the number of steps."""
     try:
         gdb.Breakpoint("*(char *)&patchbay_exit_" + function, temporary=True)
     except gdb.error:
