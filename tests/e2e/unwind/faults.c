@@ -37,7 +37,7 @@ N int outer(const char *what, int n)
 	return faulty(what, n) + 1;
 }
 
-/* Overwrites what the stack and registers still hold of the last block. */
+/* Overwrites what the stack and registers still hold: the pointers to all but the last block. */
 N static int *leak(int n)
 {
 	kept = malloc(40);
@@ -46,9 +46,9 @@ N static int *leak(int n)
 }
 
 /*
- * ThreadSanitizer may miss two accesses that happen at the same moment. So the second thread's begins after the
- * first one's, and both threads run until both are over. This order is kept in assembly: ThreadSanitizer doesn't
- * see it and calls the accesses a race.
+ * ThreadSanitizer may miss two accesses that happen at the same moment. So main's access begins after that of the
+ * other thread, and both threads run until both accesses are over. This order is enforced in assembly, which
+ * ThreadSanitizer doesn't see: it reports the accesses as a race.
  */
 static int over;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls of many shapes, all of them below run(), for a profiler to unwind: tree TREES. Prints the
- * clock (CLOCK_MONOTONIC, seconds) when main begins and ends. 52 calls a tree. */
+ * clock (CLOCK_MONOTONIC, seconds) when main begins and ends. A tree is 46 calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -43,7 +43,7 @@ N long big(long n)
 	return leaf(n) + buf[n & 63];
 }
 
-/* a frame whose size only its run knows */
+/* a frame whose size is only known at run time */
 N long sized(long n)
 {
 	volatile char buf[n + 16];
