@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* All the ways in which a call may begin and end: returns, exceptions, longjmp,
- * forks from deep down that return through what they inherited, threads, an
- * end in the middle of calls. */
+/* Many ways in which a call may begin and end: returns, exceptions, longjmp,
+ * threads, forks in deep calls whose children return through the inherited
+ * calls, and an exit in the middle of calls. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ extern "C" CALL int jumps(int n)
 	longjmp(buf, n + 1);
 }
 
-/* In the child all calls from here up return again. */
+/* In the child, too, this call and all calls around it return. */
 extern "C" CALL int forks(int depth)
 {
 	int status, ret = 0;

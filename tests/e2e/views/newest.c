@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A thread that makes most of the calls, and one that makes the last ones of all
- * in a chunk that it opened long before: newest N. */
+/* newest N: one thread makes most of the calls, N of them. Another makes the last
+ * calls of all, in a chunk that it opened long before. */
 #include <pthread.h>
 #include <stdlib.h>
 

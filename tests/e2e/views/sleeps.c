@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sleeps [SECONDS]: 100 ms, and more. */
+/* sleeps [SECONDS]: sleeps for 100 ms, then for SECONDS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
