@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whatever the agent does for a dlopen, afterwards the process has one thread: the
- * kernel grants some things only then. alone PLUGIN */
+/* alone PLUGIN: after each dlopen and dlclose the process must have only one thread,
+ * whatever the agent did meanwhile. The kernel allows some calls only then. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <err.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Nothing of the agent's is among the program's descriptors, and none of them is
- * held open by it.
+ * The agent has no descriptor among the program's, and holds none of the program's
+ * files open.
  *
  *   descriptors PLUGIN
  *
- * Closes all of them, takes every number for a socket of its own, and looks what
- * comes out at the other end, while clients ask the agent's thread for a long file;
- * with dlopen and dlclose in another thread. A pipe that was open at the start of
- * the image (it executes itself) must end when its writer is closed. Ends when it
- * gets a byte.
+ * The program closes all descriptors, takes each number for a socket, and counts what
+ * arrives at the other end of the socket. Meanwhile, clients ask the agent's thread for
+ * a long file, and another thread calls dlopen and dlclose. A pipe that was open when
+ * the program executed itself must end when the program closes its writer. The program
+ * ends when it gets a byte.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		errx(1, "the pipe has another writer");
 	puts("ready");
 	fflush(stdout);
-	/* clients ask by now */
+	/* until the clients have begun to ask */
 	sleep(1);
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a program does while its recorder doesn't live: each event is measured by
- * the program's own clock ("figure EVENT nanoseconds" on stderr), its result is
- * printed on stdout.
+ * What a program does while its recorder doesn't answer. The program measures each
+ * event by its own clock ("figure EVENT nanoseconds" on stderr), and prints the
+ * event's result on stdout.
  *
- *   events HOW SOCKET PLUGIN EVENT...	(events FD: an image that was executed)
+ *   events HOW SOCKET PLUGIN EVENT...
+ *   events FD				the image that an event executes
  *
- * HOW   what becomes of the recorder, which is the parent, before each event:
- *   alive     nothing, also where there is none
+ * HOW is what happens to the recorder, which is the parent, before each event:
+ *   alive     nothing; there may be no recorder
  *   stopped   SIGSTOP, and SIGCONT afterwards
  *   full      the same, with its socket's backlog full of connections
  *   killed    SIGKILL, once
- * A child continues it after WATCHDOG_MS, so that a wait without bound ends.
+ * A child continues the recorder after WATCHDOG_MS, so that an unbounded wait ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,7 +34,7 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS	2000
-#define FRESH_MS	150	/* a recorder that goes on has beaten by then */
+#define FRESH_MS	150	/* a recorder that goes on has sent a heartbeat by then */
 #define MAX_CONNS	5000
 #define CALLS		300000
 #define AT_ONCE		1000
@@ -284,7 +285,7 @@ static uint64_t ev_exit(int *result)
 	return now_ns() - start;
 }
 
-/* The longest time that some calls took: the buffer is full soon. */
+/* The longest time that AT_ONCE calls took. The buffer is soon full. */
 static uint64_t ev_calls(int *result)
 {
 	uint64_t most = 0;
@@ -322,7 +323,7 @@ static void run(const char *name)
 			loaded = dlopen(plugin, RTLD_NOW);
 		disturb();
 		ns = events[i].run(&result);
-		/* the same again: no one waits twice for a recorder that is gone */
+		/* the same again: the agent doesn't wait twice for a recorder that is gone */
 		for (int k = 1; k <= 3 && events[i].run != ev_dlclose; k++) {
 			uint64_t again = events[i].run(&result);
 

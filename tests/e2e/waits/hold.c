@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Holds one thread of a process, its main one, and lets the others run: a recorder
- * that is busy. hold PID MILLISECONDS; says "held" when it does. */
+/* hold PID MILLISECONDS: stops the main thread of a process and lets its other threads run,
+ * as if a recorder were busy. Prints "held" when the thread has stopped. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>

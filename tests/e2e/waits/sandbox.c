@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * exec and dlopen of a program with a seccomp filter that kills at whatever isn't
- * expected: the calls that the program makes itself must be enough.
+ * A program with a seccomp filter that kills it at each unexpected system call. The
+ * agent must not make other system calls than the program itself.
  *
  *   sandbox prctl|syscall|probe PROGRAM
+ *   sandbox setuid
  *
- * prctl, syscall: how a child sets the filter; then it executes PROGRAM. probe: it
- * only asks the kernel whether there are filters, as libseccomp does. setuid: the
- * program itself changes its user under the filter, says so, and waits for a byte.
+ * prctl, syscall: how a child sets the filter; then it executes PROGRAM. probe: the
+ * child only asks the kernel whether there are filters, as libseccomp does. setuid: the
+ * program itself changes its user under the filter, prints that, and waits for a byte.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -41,7 +42,7 @@ static struct sock_fprog prog = { sizeof(filter) / sizeof(filter[0]), filter };
 
 __attribute__((noipa)) static int traced(int n) { return n + 1; }
 
-/* 20 ms, where the clock may be read. */
+/* Takes 20 ms by the clock. */
 __attribute__((noipa)) static int last(int n)
 {
 	struct timespec start, now;
