@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions of many shapes, and one_round(), which calls them and checks every result. Of spin.c and storm.c. */
+/* Functions of many shapes, and one_round(), which calls them and checks every result. For spin.c and storm.c. */
 #ifndef TORTURE_SHAPES_H
 #define TORTURE_SHAPES_H
 #include <setjmp.h>

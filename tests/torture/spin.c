@@ -2,8 +2,8 @@
 /*
  * Threads on all processors that call functions of many shapes and check every
  * result, until a byte (or the end) arrives on stdin. Any wrong result, fault,
- * or lost signal ends it with a message. Says "pid N" when it spins, and at the
- * end how many rounds each thread made on stderr.
+ * or lost signal ends it with a message. Prints "pid N" when the threads run and,
+ * at the end, how many rounds each thread has made (on stderr).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* Takes nothing, blocks all signals, and still runs patched functions. */
+/* Blocks all signals while it runs patched functions. */
 static void *deaf(void *arg)
 {
 	sigset_t set;

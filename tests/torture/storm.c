@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All that may come between a call and its return, at the same time: raw and libc's signal handlers that make calls, jump
- * away, fork, and interrupt one another; asynchronous cancellation; coroutines that migrate between threads and are
- * destroyed half-way; modules that come and go; and threads that check the results of functions of many shapes.
+ * All that may come between a call and its return, at the same time: signal handlers, installed through libc or by a raw
+ * system call, that make calls, jump away, fork, and interrupt one another; asynchronous cancellation; coroutines that
+ * migrate between threads and are destroyed half-way; modules that are loaded and unloaded; and threads that check the
+ * results of functions of many shapes.
  *
  * The functions c_* count their calls. Lines on stdin:
  *
- *   park	all threads stop where none of them is in such a function (coroutines may be); says "parked CALLS UNSURE"
- *   go		they go on, and the count begins anew
+ *   park	all threads stop outside of these functions (coroutines may be inside); prints "parked CALLS UNSURE"
+ *   go		the threads go on, and the count begins anew
  *   end	the program ends
  *
- * UNSURE: jumps, forks, cancellations: of each a call may be recorded once more, or not.
+ * UNSURE is the number of jumps, forks and cancellations. For each of them, one call more or less may be recorded.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,10 +28,10 @@
 
 #define COROUTINES	24
 #define STACK		16384ul
-#define JUMPERS		2		/* one with raw handlers, one with libc's */
+#define JUMPERS		2		/* one with a raw handler, one with a handler through libc */
 #define SA_RESTORER_	0x04000000
 
-/* Children count there, too. */
+/* In shared memory: children count there, too. */
 static struct shared {
 	long calls, jumps, forks, cancelled, destroyed, loaded;
 } *shared;
@@ -64,7 +65,7 @@ static void nap(long us)
 	nanosleep(&t, NULL);
 }
 
-/* True: this is the end. What was counted when all rested last is all that was made. */
+/* Waits while the threads are parked. True: the program ends, and the thread must not make another counted call. */
 static int rest(void)
 {
 	if (!park)
@@ -82,7 +83,7 @@ static struct jumper {
 	sigjmp_buf again;
 	pid_t tid;
 	int raw;
-	volatile int ready;		/* a signal may come; the handler takes it back */
+	volatile int ready;		/* a signal may be sent; the handler clears this */
 	volatile unsigned turns;
 	volatile int is_child;
 } jumpers[JUMPERS];
@@ -94,8 +95,8 @@ static void in_child(void)
 	_exit(0);
 }
 
-/* A child goes on where the handler interrupted, and ends there; one of a raw handler, of which the engine knows nothing, in the
- * handler. */
+/* The child goes on in the interrupted code, and ends there. The child of a raw handler ends in the handler, since the agent
+ * isn't notified of raw handlers. */
 static void fork_here(void)
 {
 	int status;
@@ -154,7 +155,7 @@ static void on_signal(int sig)
 	errno = error;
 }
 
-/* Libc's restorer is what it has installed for another signal. */
+/* The raw handler uses libc's restorer, which is read back from the other signal. */
 static void install(void)
 {
 	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } raw;
@@ -249,9 +250,9 @@ static void *canceller(void *arg)
 /* ---- coroutines ------------------------------------------------------------------ */
 
 static struct coroutine {
-	void *sp, *back;		/* where it goes on, and which one resumed it */
+	void *sp, *back;		/* where it goes on, and where its carrier does */
 	char *stack;
-	int busy;			/* a thread has it */
+	int busy;			/* a carrier runs it */
 	unsigned steps;
 } coroutines[COROUTINES];
 
@@ -280,7 +281,7 @@ static KEEP void work(struct coroutine *c)
 	}
 }
 
-/* Its number stands on its stack. */
+/* The first function of a coroutine, which finds itself by the address of its stack. */
 __attribute__((used)) static void begin(void)
 {
 	uint64_t at = (uint64_t)__builtin_frame_address(0);
@@ -291,7 +292,8 @@ __attribute__((used)) static void begin(void)
 	die("no coroutine");
 }
 
-/* Its stack is overwritten, or another one, without notice. Neighbours are side by side. */
+/* Destroys the coroutine and makes a new one. Its stack is overwritten or mapped anew, without a notice to the agent. The
+ * stacks of all coroutines are adjacent. */
 static void renew(struct coroutine *c)
 {
 	if (c->sp)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loaded and unloaded by storm.c; counts its calls there. */
+/* Loaded and unloaded by storm.c; counts its calls in storm.c's counter. */
 long c_m_leaf(long x, long *calls)
 {
 	__asm__ volatile("lock incq %0" : "+m"(*calls));
