@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""For run_real: of all functions in the modules of the programs, those that are refused included, the share whose exits
-are all hooked in place."""
+"""For run_real: the share of functions whose exits are all hooked in place, of all functions in the programs' modules,
+including refused ones."""
 import csv
 import io
 import os
@@ -10,9 +10,10 @@ import shutil
 import pbtest
 from pbtest import Failure
 
-ALL, MODULE, FROM = 96.0, 90.0, 50      # in percent; of modules with at least so many functions
+# The least share in percent: of all functions, and in each module with at least FROM functions
+ALL, MODULE, FROM = 96.0, 90.0, 50
 
-# What programs load by themselves
+# Modules that programs load by dlopen
 LOADED = ["/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", "/usr/lib/jvm/java-17-openjdk-amd64/lib/libjava.so",
           "/usr/lib/python3/dist-packages/greenlet/_greenlet.cpython-311-x86_64-linux-gnu.so",
           "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so",
@@ -35,7 +36,7 @@ def modules_of(program, found):
 
 
 def count(path, not_sites):
-    """Functions, and how many of them are complete."""
+    """(number of functions, number of functions whose exits are all hooked)"""
     text = pbtest.view("list", "--total", "--format=csv", path).decode(errors="replace")
     rows = [(r["refused"], r["reason"], int(r["count"])) for r in csv.DictReader(io.StringIO(text))]
     named = {reason: n for name, reason, n in rows if not name}
@@ -45,7 +46,7 @@ def count(path, not_sites):
 
 
 def exits(programs, not_sites):
-    """programs: commands and files; not_sites: reasons of what isn't a function in this sense."""
+    """programs: commands and files; not_sites: functions that are refused for these reasons don't count."""
     found = set()
     for program in [*programs, *LOADED]:
         modules_of(program, found)

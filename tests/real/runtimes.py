@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs of foreign runtimes, for run_real: each bare and traced, in the executable and in
-everything. Output, exit status and files must be the same, and most of the calls must have a duration: of all that
-were entered, those of functions that are entry-only included, and those that a jump ended or that were lost."""
+"""Programs of foreign runtimes, for run_real. Each is run bare, with the executable traced, and with everything
+traced. Output, exit status and files must be the same. Most of the calls that were entered must have a duration.
+Calls of entry-only functions, calls that a jump ended and lost calls count as entered, without a duration."""
 import collections
 import csv
 import hashlib
@@ -16,7 +16,7 @@ from pbtest import Failure, Skip
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtimes")
 OPTIONS = ("-q", "--no-loss", "--max-size=0")
 EXECUTABLE, EVERYTHING = (), ("--module=*",)
-PYTHON = "/usr/bin/python3"     # the one that Debian's modules are for
+PYTHON = "/usr/bin/python3"     # Debian's modules are for this one
 
 # The share of the calls that must have a duration: in programs of C and C++, and in the parts of a runtime
 # that are C and C++
@@ -28,7 +28,8 @@ def source(name):
 
 
 class Part:
-    """The calls of which a share is asked: those of a module, less the functions that no C compiler made."""
+    """Calls of which at least `limit` percent must have a duration: those of a module, without the functions that no C
+    compiler made."""
 
     def __init__(self, label, module, limit, but=None):
         self.label, self.module, self.limit = label, re.compile(module), limit
@@ -39,8 +40,8 @@ class Part:
 
 
 class Program:
-    """needs: package -> what it is recognised by (a command, a file, a module of Python's). build: commands, run in the
-    directory of what is built; {} is that directory. own: the modules, besides the executable, that are the runtime."""
+    """needs: package -> what it is recognised by (a command, a file, a Python module). build: commands that are run in
+    the build directory, which is {} in argv. own: the modules, besides the executable, that are the runtime."""
 
     def __init__(self, argv, needs, parts, build=(), own=None, quick=None, seconds=60):
         self.argv, self.needs, self.parts, self.build = argv, needs, parts, build
@@ -60,10 +61,10 @@ class Program:
                 yield package
 
 
-# What OCaml's compiler made, and what its runtime has in assembly
+# Functions that OCaml's compiler made, and those that its runtime has in assembly
 OCAML = r"^caml([A-Z]|_(apply|curry|tuplify|send|call_gc|c_call|alloc[0-9N]|start_program|callback\w*_asm|raise_exn|" \
         r"raise_exception|hash_mix|system__|startup__|ml_array_bound))"
-# Haskell's, and Cmm's; the closures' names end so
+# Functions of Haskell and Cmm: the names of closures have these endings
 HASKELL = r"_(info|entry|ret|slow|fast|con_info|static_info)$|^stg_|^(base|ghczm|main|text|stm|Main)\w*_z?|^sub_"
 GO_C = r"^(?!(one|down|compare|sorted|thread|threads|x_cgo_\w+|_cgo_[0-9a-f]+_C\w+)$)"
 
@@ -73,7 +74,7 @@ PROGRAMS = {
     "unwind": Program(["{}/unwind", "200"], {"libunwind-dev": "/usr/include/x86_64-linux-gnu/libunwind.h"},
                       [Part("it", "unwind", ORDINARY)],
                       [["gcc", "-O1", "-g", "-o", "unwind", source("unwind.c"), "-lunwind"]], seconds=120),
-    # a coroutine that takes another's place on the stack ends its calls
+    # a coroutine that takes another's place on the stack ends the other's calls, so no share is required
     "shared_stack": Program(["{}/shared_stack", "200"], {"gcc": "gcc"}, [],
                             [["gcc", "-O2", "-o", "shared_stack", source("shared_stack.c")]], quick="20"),
     "node": Program(["node", "--expose-gc", source("gc.js"), "20"], {"nodejs": "node"},
@@ -129,7 +130,7 @@ def files_in(top):
 
 
 def run_in(top, argv, seconds):
-    """(exit status, output, files) of a run in an empty directory, and what it said."""
+    """(exit status, output, files) of a run in an empty directory, and its stderr."""
     shutil.rmtree(top, ignore_errors=True)
     os.makedirs(top)
     r = pbtest.run(argv, seconds, cwd=top)

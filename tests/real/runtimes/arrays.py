@@ -27,7 +27,7 @@ except np.linalg.LinAlgError as e:
     print(e)
 show("fft", np.abs(np.fft.fft(a.ravel()[:4096])))
 show("fft2", np.fft.irfft2(np.fft.rfft2(a), a.shape))
-# a power, a prime, a product
+# a power of two, a prime, a product
 for m in (1024, 1021, 360):
     show("ifft %d" % m, np.real(np.fft.ifft(np.fft.fft(np.arange(m)))))
 with np.errstate(all="ignore"):

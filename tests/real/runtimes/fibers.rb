@@ -17,7 +17,7 @@ until fibers.empty?
 end
 p sum
 
-# as a loop, a search that goes back, and a jump out
+# callcc as a loop, as a search with backtracking, and as a jump out of a loop
 def pick(list, back)
 	callcc do |k|
 		list.each { |x| callcc { |again| back.push(again); k.call(x) } }

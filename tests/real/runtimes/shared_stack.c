@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines that take turns on one stack: what is in use of it is copied out at a switch, and back in before the
- * coroutine goes on. So the same slots hold return addresses of other calls from one moment to the next. The second
- * half calls a function in assembly that takes its arguments off the stack.
+ * Coroutines that take turns on one stack. At a switch, the used part of the stack is copied out, and copied back before
+ * the coroutine goes on. So from one moment to the next, the same slots hold return addresses of other calls. The second
+ * part of the program calls a function in assembly that pops its arguments off the stack.
  */
 #include <stdint.h>
 #include <stdio.h>
