@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# A thin front for meson. Variants have build directories of their own:
-#   make asan check-asan   everything but the agent under ASan and UBSan
-#   make tsan check-tsan   the same under TSan
+# A thin front end for meson. Sanitizer builds have build directories of their own:
+#   make asan check-asan   everything but the agent with ASan and UBSan
+#   make tsan check-tsan   the same with TSan
 BUILD ?= build
 MESON ?= meson
 NINJA ?= ninja
@@ -17,16 +17,16 @@ $(BUILD)/build.ninja:
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	$(Q)mv $(BUILD).log $(BUILD)/setup.log
 
-# the tests' packages too; the unit tests are part of the build as soon as cmocka is there
+# installs the packages for tests, too; the build has the unit tests once cmocka is installed
 setup:
 	$(Q)scripts/setup
 	$(Q)[ ! -f $(BUILD)/build.ninja ] || [ -d $(BUILD)/tests/unit ] || ! pkg-config --exists cmocka || \
 		$(MESON) setup --reconfigure $(BUILD) >$(BUILD)/setup.log
 
-# what must pass before a commit: a few minutes
+# the tests that must pass before a commit: a few minutes
 check: setup all
 	$(Q)BUILD=$(BUILD) scripts/check quick
-# all of it, with real programs and long runs
+# all tests, with real programs and long runs
 check-all: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all
 
@@ -40,14 +40,14 @@ torture: setup all
 bench: setup all
 	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay bench/run $(ARGS)
 
-# only what the demo needs is installed and built
+# installs and builds only what the demo needs
 demo:
 	$(Q)scripts/setup --demo
 	$(Q)[ -f $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
 	$(Q)$(NINJA) -C $(BUILD) --quiet patchbay libpatchbay.so.0
 	$(Q)BUILD=$(BUILD) scripts/demo
 
-# the observer's side in sanitizers' builds, and its tests
+# builds the observer with sanitizers and runs its tests
 asan tsan: setup
 	$(Q)tests/sanitize/run_sanitize --build $@
 check-asan: setup
@@ -55,14 +55,14 @@ check-asan: setup
 check-tsan: setup
 	$(Q)tests/sanitize/run_sanitize tsan
 
-# the same as `meson install`; a PREFIX that is given replaces the one of the build directory
+# the same as `meson install`; a PREFIX on the command line replaces that of the build directory
 install: all
 ifneq ($(origin PREFIX),file)
 	$(Q)$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
 	$(Q)$(NINJA) -C $(BUILD) --quiet
 endif
 	$(Q)$(MESON) install -C $(BUILD) --no-rebuild --quiet
-# what the last `make install' from this build directory installed
+# removes what the last `make install' from this build directory installed
 uninstall:
 	$(Q)$(NINJA) -C $(BUILD) --quiet uninstall
 
