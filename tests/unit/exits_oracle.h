@@ -278,7 +278,7 @@ static void drop(uint64_t sp, uint64_t ip)
 	}
 }
 
-/* Before the instruction at ip is executed. */
+/* Before the instruction at ip: checks it, and notes the beginning or the end of a call. */
 static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t from)
 {
 	struct open_call *c;
