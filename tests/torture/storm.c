@@ -250,7 +250,7 @@ static void *canceller(void *arg)
 /* ---- coroutines ------------------------------------------------------------------ */
 
 static struct coroutine {
-	void *sp, *back;		/* where it goes on, and where its carrier does */
+	void *sp, *back;		/* stack pointers: of the coroutine, and of its carrier */
 	char *stack;
 	int busy;			/* a carrier runs it */
 	unsigned steps;
