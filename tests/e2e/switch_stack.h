@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SWITCH() saves in `from` where this side is to go on, and goes on at `to`, on another stack: where the other side switched
- * before, or in a function that has no caller. The tracer isn't notified of the switch. A function that contains SWITCH() is
- * recorded without its return. */
+/* SWITCH() saves the current stack pointer in `from`, and continues on the stack whose pointer is `to`: after the SWITCH()
+ * that left that stack, or in a function that has no caller. The tracer isn't notified of the switch. A function that contains
+ * SWITCH() is recorded without its return. */
 #ifndef SWITCH_STACK_H
 #define SWITCH_STACK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A forked child whose main thread makes no traced call: its other threads make the first
- * ones. They make a few calls in each of argv[1] ms, so that the recorder looks for dead
- * threads meanwhile. */
+ * ones. For argv[1] ms they make a few calls each millisecond, so that the recorder looks
+ * for dead threads while they run. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

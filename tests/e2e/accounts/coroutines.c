@@ -10,7 +10,7 @@
 #define APART (1 << 19)			/* the engine guesses where such stacks end */
 
 static unsigned long calls;
-static void *here, *there;		/* where main and the coroutine go on */
+static void *here, *there;		/* stack pointers of main and the coroutine */
 
 __attribute__((noinline)) long leaf(long i)
 {

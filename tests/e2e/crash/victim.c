@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Two threads make calls inside a chain of open calls, and count each call in a
- * shared file after it. They go on until they are killed, or make argv[2] calls.
+ * shared file after it. They go on until they are killed or have made argv[2] calls.
  * With "segv", the first thread faults after 50,000 calls, when the other has made
  * some. run_crash compares the counts with the recording.
  */

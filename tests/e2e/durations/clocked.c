@@ -132,7 +132,7 @@ KEEP long nap_after(long us)
 	return r;
 }
 
-/* landed() reads the clock for both: its `first` is also the `after` of this call. */
+/* Jumps to landed(). The first reading in landed() is also the `after` of this call. */
 KEEP long tail_of(long n)
 {
 	struct call *from = &calls[nr_calls - 1];

@@ -10,7 +10,7 @@
 
 #define CORO_STACK 16384
 
-/* Saves in `from` where this side is to go on, and goes on at `to`, on the other stack. */
+/* Saves the caller's stack pointer in `from`, and continues on the stack whose pointer is `to`. */
 #define coro_switch(from, to) __asm__ volatile( \
 	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
 	"1: pop %%rbp; add $128, %%rsp" \

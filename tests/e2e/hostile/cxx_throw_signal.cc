@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Exceptions thrown in the signal handler of a timer, in two threads, anywhere
- * in a tree of short calls (entries, bodies, returns). The frames between have
- * no handlers of their own, so C++ may throw across any program counter in them.
+ * in a tree of short calls (entries, bodies, returns). The frames between throw
+ * and catch have no handlers, so C++ may unwind them from any instruction.
  * @flags -fnon-call-exceptions -fasynchronous-unwind-tables
  * @markers 1000 interrupted_once
  * @timeout 40
@@ -44,8 +44,8 @@ static KEEP void interrupted_once(int i)
 	int got = 0;
 	sigset_t set;
 
-	/* the handler that threw never returned, so its signal is still blocked. The
-	 * handler must not nest, since C++ may not throw across its own frame */
+	/* the handler that threw never returned, so its signal is still blocked. The signal
+	 * must not interrupt its own handler, since C++ may not throw across that frame */
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 3);
 	check(!pthread_sigmask(SIG_UNBLOCK, &set, nullptr));

@@ -54,7 +54,7 @@
 #define HOSTILE_UNUSED __attribute__((unused))
 #endif
 
-/* The compiler neither drops a call in x nor knows its result. */
+/* The value of x. The compiler must evaluate x, and can't predict its value. */
 #define opaque(x) ({ __typeof__(x) opaque_ = (x); __asm__ volatile("" : "+r"(opaque_)); opaque_; })
 
 #define die(...) do { \

@@ -136,7 +136,7 @@ static void go_deep(long n)
 
 /* ---- coroutines --------------------------------------------------------------- */
 
-static void *here, *there;	/* where main and the coroutine go on */
+static void *here, *there;	/* stack pointers of main and the coroutine */
 static ucontext_t context_here, context_there;
 static int told;
 

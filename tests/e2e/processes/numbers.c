@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define THREADS	8
-#define ROUNDS	100		/* of 20 ms: the recorder looks for dead threads meanwhile, and no chunk gets full */
+#define ROUNDS	100		/* of 20 ms each: the recorder looks for dead threads in that time, and no chunk gets full */
 
 static volatile unsigned long sink;
 static unsigned long *calls;

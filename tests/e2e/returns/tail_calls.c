@@ -25,7 +25,7 @@ NOINLINE int leaf(int x)
 	return x * 3 + 1;
 }
 
-/* Isn't traced, but its callee is. That call is beside the call that ended by a jump to here, not below it. */
+/* Isn't traced, but leaf() is. A call that ended by a jump to here is leaf()'s sibling in the tree, not its caller. */
 NOINLINE int untraced(int x)
 {
 	return leaf(x) + 1;
