@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How helpers call functions of their host, and what they make of the results. */
+/* How helpers call functions of their host, and what they do with the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

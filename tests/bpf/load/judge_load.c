@@ -2,8 +2,9 @@
 /*
  * Compares relocated instructions. libbpf shows them only to the handler of a section, so
  * this file registers a handler for each section. libbpf calls the handler after it has
- * created the maps and relocated the program. The handler compares and returns an error:
- * only maps and BTF get into the kernel, for that moment. Needs root.
+ * created the maps and relocated the program. The handler compares, then returns an error,
+ * so the kernel gets only the maps and BTF, and only for a moment. Needs root.
+
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

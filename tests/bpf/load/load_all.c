@@ -34,7 +34,7 @@ static int print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* The kernel's tests set the size of such a map in their own loaders. */
+/* Some objects of the kernel's tests leave a map's size to their loader, so this one sets it. */
 static bool needs_entries(uint32_t type, uint32_t entries)
 {
 	return !entries && type != BPF_MAP_TYPE_PERF_EVENT_ARRAY;

@@ -26,7 +26,7 @@ struct outcome {
 
 static const struct chain {
 	const char *name, *path;
-	struct outcome kernel;	/* as Linux 6.1 to 6.18 have it */
+	struct outcome kernel;	/* in Linux 6.1 to 6.18 */
 } chains[] = {
 	{ "before", CHAIN_BEFORE, { 0, 42 } }, { "after", CHAIN_AFTER, { 0, 42 } },
 	{ "unused", CHAIN_UNUSED, { 0, 1 } }, { "long", CHAIN_LONG, { 0, 42 } },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks what the loader makes of the objects in own/, which have one of each thing. */
+/* Loads the objects in own/, which together have everything that the loader handles, and checks the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,7 +263,7 @@ static void kconfig(void **state)
 	pb_bpf_object_close(o);
 }
 
-/* --- made ------------------------------------------------------------------------- */
+/* --- maps and programs of an object ----------------------------------------------- */
 
 static struct pb_bpf_map kept;		/* a map that outlives its object */
 
@@ -455,8 +455,8 @@ static void matches(void **state)
 	free(data);
 }
 
-/* Sets variables in sections that have contents in the file and in sections that don't. Bad numbers
- * and names of other things are refused. */
+/* Sets variables, in sections with contents in the file and without. Numbers out of range or malformed
+ * are refused, and so are names that aren't of variables. */
 static void settings(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);

@@ -16,7 +16,7 @@ static const struct { const char *program; uint32_t result; } expected[] = {
 	{ "until_the_bound", 8 << 20 },
 	{ "before_the_bound", 499500 },
 	{ "in_callbacks", 16 << 20 },
-	/* the iteration that ends a part takes a number without adding it */
+	/* the last iteration of a part takes a number but doesn't add it */
 	{ "in_parts", 36 * 1000 + 145 },
 	{ "ways_to_callbacks", 45 },
 	{ "ways_to_turns", 90 },

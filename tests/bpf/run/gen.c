@@ -265,8 +265,8 @@ static void atomic(struct gen *g)
 	/* Linux 6.18 doesn't always clear the upper half */
 	if (op == BPF_CMPXCHG && !wide)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
-	/* nor does it follow the precision of a fetched value, so that it removes branches that
-	 * are taken; a number that is loaded from the packet has no such history */
+	/* Linux 6.18 also loses the precision of a fetched value, and then removes branches that are
+	 * taken. So the value is stored in the packet and loaded again, which makes it unknown. */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);

@@ -518,7 +518,7 @@ static void long_programs_get_native_code(void **state)
 			uint32_t left = NR - 2 - i, by;
 
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-			/* all alike: each becomes short when the one after it has */
+			/* kind 0: all jumps are alike, and each can be short once the next one is */
 			by = kind == 0 ? 20 : kind == 1 ? (uint32_t)(seed >> 40) % 60 : (uint32_t)(seed >> 40) % 32768;
 			insns[i] = seed >> 62 ? BPF_JMP_IMM(BPF_JSGT, 1, 1000000, by < left ? by : left) :
 				BPF_ALU64_IMM(BPF_ADD, 0, 1);

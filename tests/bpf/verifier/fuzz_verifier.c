@@ -241,7 +241,7 @@ static void laxer_class(const struct gen_program *p, char *out, size_t size)
 	bool dead;
 
 	laxer_words(p, words, sizeof words);
-	/* first by what holds on all paths to an instruction; if that doesn't tell, visit by visit */
+	/* first compare what holds on all paths to an instruction; if that gives no known class, visit by visit */
 	for (int visits = 0; visits < 2; visits++) {
 		sharper_at(to_verify(p), ask_log, visits, insn, sizeof insn, &dead);
 		if (insn[0])

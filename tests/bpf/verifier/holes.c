@@ -98,8 +98,8 @@ static void test_turns_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
-/* On one path there is one iteration, on the other there are more. The second iteration finds 100 in the slot and
- * reads outside. To know that the first path is safe isn't enough for the other. (Linux 6.18 accepts such programs.) */
+/* On one path there is one iteration, on the other there are seven. The second iteration finds 100 in the slot and
+ * reads outside. The first path is safe, but that mustn't prune the second one. (Linux 6.18 accepts such programs.) */
 static void test_more_turns_on_another_way(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
@@ -120,7 +120,7 @@ static void test_more_turns_on_another_way(void **state)
 	flags = 0;
 }
 
-/* It depends on the context whether the loop ends. It begins with a call that takes no callback. */
+/* Whether the loop ends depends on the context. The loop begins with a call, but not of a helper with a callback. */
 static void test_loop_that_may_not_end(void **state)
 {
 	struct bpf_insn p[] = {
@@ -403,7 +403,7 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
 
-/* A branch that has waited below another one still has what is known of a dynptr. */
+/* While two paths wait to be walked, what is known of the dynptr is kept for each of them. */
 static void test_dynptr_of_waiting_branch(void **state)
 {
 	struct bpf_insn p[] = {
@@ -416,7 +416,7 @@ static void test_dynptr_of_waiting_branch(void **state)
 	};
 
 	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
-	/* on the path that waited longest it isn't released */
+	/* the path that waits longest doesn't release the dynptr */
 	p[19] = SET(0, 0);
 	assert_int_equal(VERDICT(SCHED_CLS, p), -EINVAL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops that end by a bound of their own: may_goto, and numeric iterators. Accepted programs
- * run on all engines. Programs that might not end, or leak their iterator, are refused.
+ * Loops that the verifier needn't walk to their end: may_goto, and numeric iterators. Accepted
+ * programs run on all engines. Programs that might not end, or leak their iterator, are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void test_frames_and_counters(void **state)
 	      "out: r1 = *(u64 *)(r10 -8); r2 = *(u64 *)(r10 -56); r0 += r1; r0 += r2; exit", 1028);
 }
 
-/* After the loop a register doesn't have the value any more with which the loop began. */
+/* A register that the loop changes has another value after the loop than before it. */
 static void test_may_goto_turns_count(void **state)
 {
 	refused("r6 = 0\n"
@@ -115,7 +115,7 @@ static void test_endless(void **state)
 		"again: may_goto end\n"
 		"inner: goto inner\n"
 		"end: exit", "infinite loop detected");
-	/* each call of sub has a counter of its own, so the loop around it never runs out */
+	/* each call of sub starts a new counter, so the loop around the call may be endless */
 	refused("again: call sub\n"
 		"if r0 != 0 goto again\n"
 		"exit\n"
@@ -246,7 +246,7 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* Each of two iterators is created anew in iterations of the other. */
+/* Iterations of one iterator create the other one anew, and the reverse. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -271,7 +271,7 @@ static void test_loop_around_iterator(void **state)
 		"turn: " NEXT(8) "if r0 == 0 goto out\n"
 		"r6 += 1; goto turn\n"
 		"out: " DESTROY(8) "goto again", "");
-	/* one iteration each, and again: a path without an iteration leaves the loop */
+	/* the loop ends only if the first call of a new iterator gives NULL */
 	refused("again: " NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out\n"
 		DESTROY(8) "goto again\n"
 		"out: " DESTROY(8) "r0 = 0; exit", "");
@@ -282,7 +282,7 @@ static void test_loop_around_iterator(void **state)
 	      "end: r0 = 4; exit", 4);
 }
 
-/* A drained iterator gives nothing, however often it is asked. */
+/* A drained iterator gives NULL at every further call, so this loop is endless. */
 static void test_drained(void **state)
 {
 	refused(NEW(8, 0, 3)

@@ -76,7 +76,7 @@ static void deep(void (*body)(void), int slots)
 		for (int s = 1; s <= slots; s++)
 			PUT(STORE(-8 * s, 1000 * n + s));
 		if (n < 7)
-			PUT(BPF_CALL_REL(0, slots + 2));	/* over the rest of this one */
+			PUT(BPF_CALL_REL(0, slots + 2));	/* the next function begins after the rest of this one */
 		else
 			body();
 		for (int s = 1; s <= slots; s++)

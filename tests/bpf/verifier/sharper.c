@@ -18,7 +18,7 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
-/* The same for each single visit, in order. In a loop, a hull includes all iterations. */
+/* The same for each visit, in order, because hulls[] doesn't distinguish the iterations of a loop. */
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;

@@ -17,7 +17,7 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* Finds a number whose bounds are less than `room` apart, for the verifier; makes one if there is none. */
+/* Finds a register with a number for which the verifier has bounds less than `room` apart, or makes one. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];
@@ -194,7 +194,7 @@ static void edge_stack(struct weave *w)
 	if (less)
 		ADD(base, -less);
 	touch_moved(w, base, &m, -64 + less, less);
-	/* a load of what is there afterwards */
+	/* then load from the stack, to see what the access left */
 	to = weave_free(w);
 	put(w, BPF_LDX | BPF_MEM | sizes[pick(w, 4)], to, 10, -8 * (1 + pick(w, SLOTS)), 0);
 	w->numbers |= 1u << to;

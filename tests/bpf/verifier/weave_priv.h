@@ -70,7 +70,7 @@ static inline void put_out(struct weave *w, unsigned code, int dst, int src, int
 	struct weave_code *c = w->c;
 
 	if (w->stay) {
-		/* instead of the jump the number becomes a small one */
+		/* where the condition holds, dst becomes 4 instead */
 		if (code != (BPF_JMP | BPF_JA)) {
 			put(w, code, dst, src, 1, imm);
 			put(w, BPF_JMP | BPF_JA, 0, 0, 1, 0);
@@ -123,6 +123,6 @@ void weave_bound(struct weave *w, int r);
 void weave_items(struct weave *w, int n);
 /* Adds an access at the edge of a number's bounds. */
 void weave_edge(struct weave *w);
-/* Makes the program p of what there is so far; it ends where the body ends. */
+/* Makes the program p from the instructions so far, with an end after the body. */
 void weave_assemble(struct weave *w, struct gen_program *p);
 #endif

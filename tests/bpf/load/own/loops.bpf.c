@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops that end by a bound of their own. The macros do what libbpf's bpf_for, bpf_repeat and
- * bpf_for_each(num, ...) and the kernel's can_loop and cond_break do; the installed libbpf may
- * be too old to have these. test_loops.c has the expected results.
+ * Loops that the verifier needn't walk to their end: may_goto, and numeric iterators. The macros
+ * do what libbpf's bpf_for, bpf_repeat and bpf_for_each(num, ...) and the kernel's can_loop and
+ * cond_break do; the installed libbpf may be too old to have these. test_loops.c has the expected
+ * results.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
