@@ -129,6 +129,7 @@ void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to)
 
 	if (pb_stack_is_own(to))
 		return;
+	/* `to` is in the chain already: the thread returns to an outer stack */
 	for (int n = 0; s && n < MAX_NESTED; s = s->from, n++)
 		if (s->from == to)
 			return;

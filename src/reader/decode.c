@@ -107,6 +107,7 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 	return &c->data->chunks[c->thread->first + c->next_chunk];
 }
 
+/* Takes over the next chunk's header, and notes what is missing or lost before that chunk. */
 static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool first)
 {
 	const struct pb_chunk *old = &c->chunk;
@@ -169,6 +170,7 @@ static bool next_chunk(struct pb_cursor *c)
 	return false;
 }
 
+/* The time nearest to `last` of which the low bits are `low`: records have no more bits. */
 static uint64_t near(uint64_t last, uint64_t low, unsigned bits)
 {
 	return last + (uint64_t)((int64_t)((low - last) << (64 - bits)) >> (64 - bits));
@@ -360,6 +362,8 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 	pb_cursor_consume(c, len);
 }
 
+/* After a thread's last record: returns a leaf that still runs, then losses that no record
+ * reported. False: that is all, and the cursor is freed. */
 static bool finish(struct pb_cursor *c, struct pb_event *ev)
 {
 	const struct pb_chunk *h = &c->chunk;

@@ -117,6 +117,8 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
 	c->gap_due = false;
 }
 
+/* Handles the OPEN record at pos. It is skipped, or agrees with the stack's next call; a call of
+ * the stack that it doesn't agree with has ended; if the stack has no more calls, it opens one. */
 static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 {
 	struct pb_call_stack *s = c->stack;

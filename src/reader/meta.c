@@ -229,8 +229,7 @@ static void assign_maps(struct pb_data *d)
 	}
 }
 
-/* Keeps the first of equal elements in a sorted array. Modules need no such care for
- * images that aren't there: the recorder writes an image before its modules. */
+/* Keeps the first of equal elements in a sorted array. Returns how many are left. */
 static size_t unique(void *array, size_t nr, size_t size,
 		     int (*compare)(const void *, const void *), void (*drop)(void *))
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names for site numbers and addresses, from the analyses that the directory
- * holds (modules/N). Read and demangled when first asked for.
+ * Names for site numbers and addresses, from the analyses in the data directory
+ * (modules/N). A name is read and demangled when it is first asked for.
  *
  * Context: the observer, one thread. Strings live as long as the object.
  */

@@ -10,7 +10,7 @@
  *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
  *   BUSY     a thread looks at it or analyses it
  *   DONE     its analysis is open and can be taken
- *   OVER     the main thread took it or analyses the file itself, or it failed
+ *   OVER     the main thread took the analysis or makes it itself, or it failed
  *
  * Looking at a file starts its read-ahead. The thread that lists the files then
  * looks at all of them, so that the disk gets all requests at once. Looking may
@@ -51,8 +51,8 @@ struct job {
 	enum state state;
 	struct stat st;		/* from LOOKED on: the file as it was last opened */
 	uint64_t weight;	/* BUSY: its part of at_work */
-	int fd;			/* DONE: the analysis, */
-	int stubs_fd;		/* and the file of stubs, or -1 */
+	int fd;			/* DONE: of the analysis */
+	int stubs_fd;		/* DONE: of the file of stubs, or -1 */
 };
 
 struct record_ahead {
@@ -270,7 +270,8 @@ static void analyse(struct record_ahead *a, struct job *j)
 }
 
 /* Called after the loader has closed its output, or when its list isn't needed any more. The main
- * thread reaps all children and may have reaped this one, so its PID may be another process. */
+ * thread reaps all children and may have reaped this one: then its PID may be that of another
+ * process, but the pidfd is still right. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;

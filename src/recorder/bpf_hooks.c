@@ -5,10 +5,10 @@
  * doesn't have. A module with such a function gets sites even if it isn't traced;
  * set_ftrace_notrace then keeps its functions out of the trace.
  *
- * Only this file decides which modules a link belongs to; an agent receives a module's links
- * with the module's analysis (record_hooks_links). A path stands for a file, whatever name
- * the program loads it by: device and inode are compared. Links that never attached are
- * reported at the end, with the reason.
+ * Only this file decides which modules a hook belongs to. With a module's analysis, an agent
+ * receives the module's links: a bit for each hook that belongs to it (record_hooks_links).
+ * A path stands for a file, whatever name the program loads it by: device and inode are
+ * compared. Hooks that never attached are reported at the end, with the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -161,8 +161,8 @@ static int resolve(struct record_options *o, unsigned hook, const struct record_
 			k->list[i]->links[hook / 64] |= 1ull << hook % 64;
 		ret = usable < 0 || (usable && leave_out(o, k->list[i], !i));
 	}
-	if (!ret && !f->known && h->by_path) {	/* it may be loaded later, but its functions are
-						 * known already */
+	if (!ret && !f->known && h->by_path) {	/* the file may be loaded later, but its functions
+						 * are known already */
 		file = record_known_file(m, h->module, text, sizeof(text));
 		ret = file ? look(f, h, file) < 0 :
 		      record_error("%s: %s: %s", h->section, h->module, text);

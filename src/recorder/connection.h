@@ -15,8 +15,8 @@ struct record_conn {
 	pid_t pid;			/* of the peer, as the kernel says */
 	uint32_t image;			/* 0 until HELLO */
 	bool ready;			/* sent READY */
-	bool brings;			/* asked for a module that its image didn't have */
-	bool dead;			/* to be closed by the sweep */
+	bool brings;			/* sent a MODULE that is new to its image */
+	bool dead;			/* conns_sweep() will close it */
 
 	/* `patchbay control`: a client asks, the recorder forwards to an agent's
 	 * connection. An agent has one question at a time; other clients wait. */
@@ -40,7 +40,7 @@ struct record_image {
 	bool ready;
 	uint32_t nr_modules;
 	struct record_image_module *modules;
-	char comm[RECORD_COMM];		/* of its first thread, at its start */
+	char comm[RECORD_COMM];		/* name of its first thread, at the image's start */
 	char path[];			/* of its executable; "": not known */
 };
 

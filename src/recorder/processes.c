@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A process is traced while it maps the ring. File locks tell exactly whether there is such a
- * process, even where the recorder may not look at it.
+ * process, even if the recorder may not look at that process.
  *
  * The recorder opens the ring's file once more for each agent and takes a shared flock() on
  * that open file. A mapping holds the open file, and the open file holds the lock: across

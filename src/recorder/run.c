@@ -42,7 +42,7 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
-#define EXEC_NS		2000000000u	/* from exec to the agent's start, at most */
+#define EXEC_NS		2000000000u	/* longest wait from an exec to the agent's start */
 
 struct run {
 	struct record_options *o;
@@ -267,7 +267,7 @@ static void each_tick(struct run *r)
 /* Whether any process is still traced after the program's end. A traced process maps the ring,
  * except between an exec and the moment when its new agent maps the ring again: meanwhile it is
  * starting. It may change from one state to the other between two checks, hence three. A process
- * that never starts its agent is waited for EXEC_NS at most. */
+ * whose agent never starts is waited for no longer than EXEC_NS. */
 static bool others_live(struct run *r)
 {
 	uint64_t now = now_ns();

@@ -381,7 +381,7 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 	case PB_MSG_REPLY:
 		return record_serve_reply(s, c, m, body);
 	default:
-		return c->image ? 0 : -EPROTO;	/* from a later version */
+		return c->image ? 0 : -EPROTO;	/* a message of a later version */
 	}
 }
 

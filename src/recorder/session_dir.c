@@ -47,7 +47,7 @@ static int is_private(const char *dir)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	/* In /tmp anyone may have been there first. */
+	/* in /tmp, another user may have made it first */
 	if (st.st_uid != geteuid() || st.st_mode & 077)
 		return -EPERM;
 	return 0;

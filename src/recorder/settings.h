@@ -45,7 +45,7 @@ struct record_options {
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "": not given */
 	struct pb_control_writes writes; /* the control writes that all options need */
-	struct record_mark *marks;	/* that the writes name */
+	struct record_mark *marks;	/* patterns that the writes name by their marks */
 	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
 	const char **map_sizes;		/* --map, as given */

@@ -63,6 +63,8 @@ static bool enlarge(struct pb_tree *t)
 	return true;
 }
 
+/* Beyond the limits of depth and nodes, the child is a node "[deeper]", which is its own child. If
+ * there can't even be such a node, the child is the parent itself. */
 uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number)
 {
 	struct pb_tree_node *p = &t->nodes[parent];

@@ -18,7 +18,7 @@ struct pb_view {
 	struct pb_out *out;
 	const uint32_t *tids;		/* only these threads or processes */
 	size_t nr_tids;
-	uint64_t from, to;		/* clock, inclusive; 0 and UINT64_MAX */
+	uint64_t from, to;		/* clock, inclusive; 0 and UINT64_MAX: all */
 	uint32_t max_depth;		/* 0: no limit */
 	uint64_t min_ns;		/* calls that took less aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
