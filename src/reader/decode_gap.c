@@ -117,8 +117,9 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
 	c->gap_due = false;
 }
 
-/* Handles the OPEN record at pos. It is skipped, or agrees with the stack's next call; a call of
- * the stack that it doesn't agree with has ended; if the stack has no more calls, it opens one. */
+/* Handles the OPEN record at pos, or skips it if it must not be used. If it agrees with the stack's
+ * next call, that call is still open. Otherwise the stack's calls from there on have ended, one
+ * event each; then the record's call is opened. */
 static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 {
 	struct pb_call_stack *s = c->stack;

@@ -204,7 +204,8 @@ static int by_site(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Gives each image its modules and the number of its sites. */
+/* Gives each image its modules and the number of its sites. No module can lack its image, as the
+ * recorder writes an image before its modules. */
 static void assign_maps(struct pb_data *d)
 {
 	size_t i = 0;
