@@ -33,8 +33,8 @@ bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
 
-/* What is known of this thread's signal mask. If a change may block the signals, `known` is
- * cleared before it; otherwise `known` is set after it. */
+/* What is known of this thread's signal mask. `known` is cleared before a change that may block
+ * the signals, and set after a change that unblocks them. */
 struct pb_unblocked {
 	/* Where the return address of the thread's start routine is. Once the routine has
 	 * returned, the slot holds another value than ret. 0: nothing is ever known. */
@@ -45,7 +45,7 @@ struct pb_unblocked {
 };
 /* A handler is about to be entered, and no code of ours will see its end. */
 void pb_unblocked_in_handler(uint64_t slot);
-#define PB_MAIN_THREAD	1ul	/* in slot: no routine that ends */
+#define PB_MAIN_THREAD	1ul	/* as `slot`: the main thread has no start routine */
 extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 
 #define PB_FAULT_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1))	/* SIGSEGV, SIGBUS */

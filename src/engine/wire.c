@@ -18,7 +18,7 @@
 #include "ring/writer.h"
 
 #define SLICE_NS	10000000ull	/* between two looks at the heartbeat */
-#define RETRY_NS	2000000ull	/* a full backlog can't be polled */
+#define RETRY_NS	2000000ull	/* between two connects: a full backlog can't be polled */
 #define SUSPENDED_NS	100000000ull	/* if a slice took this long, we were stopped, too */
 #define FRESH_NS	100000000ull	/* a recorder with a younger heartbeat is alive */
 

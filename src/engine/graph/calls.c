@@ -20,7 +20,7 @@
 #include "engine/latch.h"
 #include "engine/graph/period.h"
 
-#define MOST_TRIES	4	/* to go to a stack that other threads come to */
+#define MOST_TRIES	4	/* attempts to go to a stack to which other threads come, too */
 
 uint32_t pb_max_depth;
 uint64_t pb_thresh;

@@ -13,8 +13,8 @@
 #include "engine/graph/thread_state.h"
 
 #define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
-#define PART		32	/* of a limited address space at most one part in so many */
-#define FIRST_EPOCH	1u	/* of a process that no fork made */
+#define PART		32	/* at most 1/PART of a limited address space is used */
+#define FIRST_EPOCH	1u	/* of a process that isn't a forked child */
 #define NONE		0u	/* no segment has this index */
 
 /* ---- segments ---------------------------------------------------------------- */

@@ -14,7 +14,7 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip);
 /* The handler of sites that only the graph tracer uses; mode: how it enters their calls. With
  * neither a clock nor a limit of depth there are special handlers. Context: start. */
 uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
-/* The mode of such a handler. For pb_list, first lets the other tracers see the call.
+/* The reverse: the mode of a handler. For pb_list, first lets the other tracers see the call.
  * PB_ENTER_LIST: the graph tracer doesn't enter the call. */
 unsigned pb_graph_mode(struct pb_site *s, uint64_t handler, uint64_t parent_ip);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps what a signal interrupted, while its handler runs. The engine's own code may have
- * been interrupted at any instruction. So when the handler returns, the thread is back on
- * the stack that it was on, and knows of its mask what it knew. If the program's code was
- * interrupted, nothing is done at the end: the next hit finds its stack by its slot.
+ * been interrupted at any instruction. So when the handler returns, the thread goes back to
+ * the stack that it was on, and what was known of its mask is known again. If the program's
+ * code was interrupted, nothing is done at the end: the next hit finds its stack by its slot.
  * doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.

@@ -113,7 +113,7 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 				  const struct pb_open_hooks *hooks);
 /* Frees a call that pb_open_exit() returned, once its record is written. */
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
-/* Instead of that: makes the call live again, for the eBPF programs at its return. Its state is
- * PB_ENTRY_PROG. */
+/* Makes a call that pb_open_exit() returned live again, for the eBPF programs at its return. Its
+ * state is PB_ENTRY_PROG. */
 void pb_open_keep(struct pb_open_call *call, uint64_t slot);
 #endif

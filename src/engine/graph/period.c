@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's thread changes pb_period and then stores PB_LO_FORMER to each thread's `lo`, which
- * sends its next hit to C. A thread that stores its `lo` at the same time looks at pb_period
- * afterwards. So one of the two sees what the other did.
+ * Begins periods (period.h). The agent's thread changes pb_period and then stores PB_LO_FORMER to
+ * each thread's `lo`, which sends that thread's next hit to C. A thread that stores its own `lo` at
+ * the same time looks at pb_period afterwards. So one of the two sees what the other did.
  *
  * An exit doesn't look at `lo`: it finds its call by slot and return address. A former call from
  * the same place may have had the same two. So the return addresses of all open calls are cleared,

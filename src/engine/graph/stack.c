@@ -21,8 +21,8 @@ bool pb_stack_is_idle(const struct pb_stack *s)
 	return !s->thread || s->thread->stack != s;
 }
 
-/* This, and pb_stack_visit(), pair with pb_thread_use_stack(): one of the two
- * sees what the other did. */
+/* This and pb_stack_visit() write first and look afterwards, and so does pb_thread_use_stack():
+ * of two threads, one sees what the other did. */
 void pb_stack_drop(struct pb_stack *s)
 {
 	uint64_t id;
@@ -174,7 +174,7 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	}
 	if (s != old || t->lo == PB_LO_UNSETTLED)
 		return s;
-	settle(t);		/* it may have grown */
+	settle(t);		/* the stack may have grown */
 	return NULL;
 }
 

@@ -311,8 +311,9 @@ static struct pb_thread *thread_start(uint64_t slot)
 	bool forked;
 
 	process_begin(tid);
-	/* The first run of this function isn't through. Well below its slot this is a handler
-	 * that has interrupted it. Elsewhere a handler has left it by a jump: start anew. */
+	/* An earlier run of this function, at the slot `starting`, wasn't finished. If this hit
+	 * is well below that slot, a handler has interrupted the earlier run. Otherwise a
+	 * handler has left it by a jump, and the state is made anew. */
 	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
 		pb_ring_call_lost();
 		return NULL;

@@ -23,7 +23,7 @@ static inline bool pb_agent_holds(uint64_t pc)
 extern bool pb_follow_fork;
 extern uint32_t pb_image;
 
-/* Maps the wiped memory, finds where glibc keeps a thread's TID and stack.
+/* Maps the memory that a fork wipes, and finds where glibc keeps a thread's TID.
  * Context: start, one thread. -errno. */
 int pb_threads_start(uint64_t stack_top);
 

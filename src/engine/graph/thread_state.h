@@ -30,7 +30,7 @@ struct pb_stack {
 	struct pb_thread *thread; /* runs on it, or ran on it last */
 	uint64_t id;		/* in the records; 0: free, 1: being filled */
 	uint32_t period;	/* of its open calls (period.h) */
-	uint64_t guard;		/* exact: bytes at lo that may not be touched */
+	uint64_t guard;		/* if exact: bytes from lo on that may not be touched */
 	bool exact;		/* bounds were reported, not guessed */
 	bool closing;		/* a thread closes the calls that were left there */
 	/* For a stack that lies in a frame of a thread's own stack: the innermost open call above
@@ -77,13 +77,13 @@ struct pb_process {
 	uint32_t epoch;		/* 0: in a child before its first hit; differs from its parents' */
 	bool forker_came;	/* the thread that forked has its state again */
 	uint32_t nr_threads;	/* states at or above it are free */
-	uint32_t refuse;	/* next hits without a state, lost without a search for one */
+	uint32_t refuse;	/* calls without a state to lose before the next search */
 	uint32_t nr_live, look_at;	/* threads with a state: now, at the last free_dead() */
 	uint32_t nr_stacks;	/* entries at or above it were never used */
 	uint32_t stack_hint;	/* where to begin the search for a free entry */
 	uint32_t new_stacks;	/* since the last pb_stacks_look() */
-	uint32_t look_stacks;	/* new stacks until the next one */
-	uint32_t no_stack;	/* next requests for an entry, refused without a search */
+	uint32_t look_stacks;	/* new stacks to wait for before the next one */
+	uint32_t no_stack;	/* requests for an entry to refuse before the next search */
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
 	bool holes;		/* a stack was reported that lies inside a thread's own */
 };

@@ -84,8 +84,8 @@ static long start(struct start *s, uint8_t *top, unsigned long flags)
 	return tid;
 }
 
-/* The thread has cleared `alive`, but may still count as one of the process. Until it
- * doesn't, the kernel refuses the program what it grants to single-threaded processes. */
+/* When `alive` is cleared, the thread may still count as one of the process. As long as it
+ * does, the kernel refuses the program what it grants to single-threaded processes only. */
 static void wait_until_gone(long tid)
 {
 	long pid = pb_sys(SYS_getpid);

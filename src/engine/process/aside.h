@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Threads of the agent, which libc doesn't know of. All signals are blocked in them,
- * and they never run code of the program. They have their own descriptor table: a
- * descriptor that the program closes, or opens with the same number, is another one.
+ * and they never run code of the program. They have their own descriptor table, which
+ * doesn't change when the program closes or opens descriptors.
  */
 #ifndef PB_ENGINE_PROCESS_ASIDE_H
 #define PB_ENGINE_PROCESS_ASIDE_H

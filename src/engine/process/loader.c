@@ -31,7 +31,7 @@
 /* A namespace (dlmopen), as glibc has it since 2.35. */
 struct namespace {
 	struct r_debug base;
-	const struct namespace *next;	/* valid if the first one's r_version says so */
+	const struct namespace *next;	/* valid if the first namespace's r_version says so */
 };
 
 static const char *session_path;

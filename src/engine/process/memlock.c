@@ -12,7 +12,7 @@
  * MCL_FUTURE is left to the kernel; pages.c unlocks what the agent maps later.
  *
  * Under a seccomp filter opening a file may be fatal. Then everything is locked on
- * fault, also the agent's pages. A mlockall() by a raw system call is not seen.
+ * fault, also the agent's pages. An mlockall() by a raw system call is not seen.
  */
 #include <asm/errno.h>
 #include <fcntl.h>

@@ -8,9 +8,9 @@
  * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
  * of ours may have faulted (uaccess.h).
  *
- * Only real handlers are kept in a table, which a vfork child shares with its
- * parent. Whether a disposition is SIG_DFL or SIG_IGN the kernel knows:
- * by_default() as the kernel's handler stands for SIG_DFL.
+ * A table keeps real handlers only, as a vfork child shares it with its parent.
+ * Whether a disposition is SIG_DFL or SIG_IGN is read from the kernel, where
+ * by_default() stands for SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -48,8 +48,8 @@ void *pb_original_makecontext;
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
-/* The flags that the program set for SIGSEGV or SIGBUS: with its handler, and with SIG_DFL.
- * The flags in the kernel may differ from these by the following ones. */
+/* The flags that the program set for SIGSEGV or SIGBUS, with its handler and with SIG_DFL.
+ * The kernel's flags may differ from these in the bits of HANDLER_FLAGS or DEFAULT_FLAGS. */
 #define HANDLER_FLAGS	(SA_SIGINFO | SA_RESETHAND)
 #define DEFAULT_FLAGS	(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER)
 static struct shown {

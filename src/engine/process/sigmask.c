@@ -3,7 +3,8 @@
  * Tracks each thread's signal mask, for reads that may fault: a read is only tried if SIGSEGV and
  * SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask, start a
  * thread, or may change a mask unseen. What is known of a mask is cleared before the mask changes
- * and set afterwards, so an interrupted change leaves too little known, never too much.
+ * and set afterwards, so after an interrupted change too little is known, but nothing wrong.
+ * pb_note_setcontext() is an exception.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>

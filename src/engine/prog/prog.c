@@ -52,7 +52,7 @@ static uint32_t our_pid;		/* owns the per-CPU slots that are taken, and the maps
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
-/* id: of a program or a map its number in the file, and 1. All events go to the output map. */
+/* id: of a program or a map its number in the file, plus 1. All events go to the output map. */
 static void *find_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 	switch (kind) {
@@ -344,7 +344,7 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 }
 
 /* In a forked child: frees the per-CPU slots of threads that don't exist here, and maps the maps
- * anew. Not in a sandbox, which may kill the program for opening files. */
+ * anew. In a sandbox the maps stay as they are, as it may kill the program for opening files. */
 static void after_fork(void)
 {
 	uint32_t was = our_pid;

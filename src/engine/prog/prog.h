@@ -61,7 +61,7 @@ void pb_prog_left_out(void);
 /* A program couldn't be attached to a function's return, as that can't be hooked. */
 void pb_prog_no_return(void);
 
-/* prog_map.c: maps a map that another process made. 0 or -errno. */
+/* prog_map.c: maps the file of an eBPF map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* A forked child shares its parent's mapping, and so the lock that shows that its owner lives.
  * This gives it a mapping of its own, at the same addresses, if the file still exists. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps, in the program, of eBPF maps that another process made. The descriptor is closed at
- * once, so that none of ours is in the program's table. The mapping keeps the open file, and
+ * Maps the files of eBPF maps that another process made. The descriptor is closed at once,
+ * so that none of ours is in the program's table. The mapping keeps the open file, and
  * with it the lock that shows other processes that this one lives. The agent doesn't look
  * whether other processes live, as that takes system calls: what a dead process left in a map
  * is found by processes outside of the program.

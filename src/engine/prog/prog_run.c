@@ -31,7 +31,7 @@
 struct pb_prog_open {
 	uint64_t slot;
 	const struct pb_stack *stack;
-	uint32_t lane;			/* its per-CPU slot, and 1; 0: none */
+	uint32_t lane;			/* number of its per-CPU slot, plus 1; 0: none */
 	uint32_t nr_held;
 	bool handler;			/* a handler was called in the middle of it */
 	struct {
@@ -59,7 +59,7 @@ int pb_prog_runs_start(void)
 	return 0;
 }
 
-/* Takes a free per-CPU slot, from the processor's own on. Returns its number and 1; 0: all are
+/* Takes a free per-CPU slot; the search begins at `first`. Returns its number plus 1; 0: all are
  * taken. */
 static uint32_t take_lane(uint32_t first, uint32_t nr)
 {

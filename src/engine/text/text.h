@@ -26,7 +26,7 @@ struct pb_exit_site {
 struct pb_module {
 	const struct pb_analysis *analysis;	/* mapped, checked */
 	uint64_t bias;
-	uint64_t link_map;		/* the loader's; identifies it while it is mapped */
+	uint64_t link_map;		/* the loader's; identifies the module while it is mapped */
 	uint32_t first_site;		/* 0: names only, no sites */
 	uint32_t number;		/* in the session */
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link that is for it (abi/progs.h) */
@@ -34,7 +34,7 @@ struct pb_module {
 	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
 	bool exits_used;		/* some exit was to be patched once */
-	const struct pb_stubs *stub_file; /* mapped; with sites */
+	const struct pb_stubs *stub_file; /* mapped together with the sites */
 	uint8_t *stubs;			/* its code, within reach of text and sites */
 	size_t stubs_size;
 	bool stubs_placed;		/* they lie at the address that the file is made for */
@@ -43,7 +43,7 @@ struct pb_module {
 	uint64_t region, region_size;	/* of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	bool present;
-	bool libc;			/* or the loader: see doc/design/reads.md */
+	bool libc;			/* it is libc or the loader (doc/design/reads.md) */
 	bool lasting;			/* mapped since the start: it is never unmapped */
 };
 
@@ -135,9 +135,9 @@ void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* spent in commits, for READY */
 
-/* The original address of the instruction whose copy in a stub is at pc. In the stub's own
- * code (*own = true), and at a jump that leads to the stub from elsewhere than the window:
- * the window's address, as registers are as they are there. 0: pc is in none of these. */
+/* The original address of the instruction whose copy in a stub is at pc. If pc is in the stub's
+ * own code (*own = true), or at a jump on the way from the window to the stub: the window's
+ * address, as the registers are still the same. 0: pc is in none of these. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite, for a window that is being patched: the address of the copy, in the stub, of
  * the displaced instruction at pc. At the jump of a slot: the stub. 0: neither. */

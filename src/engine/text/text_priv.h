@@ -35,10 +35,11 @@ void pb_stubs_unmap(const struct pb_module *m);
 /* text_pc.c: finds the place that has its slot at this address. */
 bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
-/* The jump of an exit right before the site's entry may share bytes with the entry's jump. Once the
- * site's stub is made, the first of these makes the exit's stub and the targets of the two jumps;
- * false: there is no such exit, or it is refused. The second: whether the exit's jump stands. */
+/* The jump of an exit right before the site's entry may share bytes with the entry's jump. This is
+ * called when the site's stub is made, and makes the exit's stub and the targets of the two jumps.
+ * False: there is no such exit, or it is refused. */
 bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
+/* Whether the jump of such an exit is in the text. */
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
 /* text_batch.c: what of a place's jump the text has, or will have after the batch. */
