@@ -166,7 +166,8 @@ static uint64_t file_identity(const struct stat *st, const char *path)
 	return h;
 }
 
-/* Was the last change so long ago that another change would get another time? */
+/* Is the last change older than a tick of the clock, so that a further change would get another
+ * time? */
 static bool is_settled(const struct stat *st)
 {
 	struct timespec now;

@@ -54,7 +54,7 @@ static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
 	/* 1 + the index of the innermost open list. While a list is open, its element of ends[]
-	 * holds this value of the next outer list. */
+	 * holds the value of `open` for the next outer list. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {

@@ -35,20 +35,21 @@ struct pb_module_options {
 int pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 		   size_t errlen);
 
-/* Returns such a descriptor if the analysis is in the cache, else -1. */
+/* Like pb_module_open(), but returns -1 if the analysis is not in the cache. */
 int pb_module_find(int elf_fd, const char *path, const struct pb_module_options *o);
 
 /*
- * Returns a descriptor, as above, of the file of stubs (abi/stubs.h) of an ELF file, or -errno. `a`
- * is the analysis of the ELF file. If the file of stubs is cached, profilers find its unwind tables
- * by its path. Without the ELF file (elf_fd is -1) these tables have no rows for displaced code.
+ * Like pb_module_open(), but returns a descriptor of the ELF file's file of stubs (abi/stubs.h), or
+ * -errno. `a` is the analysis of the ELF file. If the file of stubs is cached, profilers find its
+ * unwind tables by its path. Without the ELF file (elf_fd is -1) these tables have no rows for
+ * displaced code.
  */
 struct pb_analysis;
 int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o,
 		    const struct pb_analysis *a);
 
-/* Makes the kernel read ahead the bytes of the file that its analysis will need; with code_only,
- * those that patching its text will need. At most max bytes. Returns their number without waiting
- * for the disk. */
+/* Makes the kernel read ahead the bytes of the file that its analysis will need, at most max bytes.
+ * With code_only, only the bytes that patching its text will need. Returns the number of bytes
+ * without waiting for the disk. */
 uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif

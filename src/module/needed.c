@@ -52,7 +52,7 @@ static void free_list(list *l)
 	pb_vec_free(l);
 }
 
-/* A line is a directory, or an include of more such files. */
+/* Reads a file such as ld.so.conf. A line names a directory, or files to include. */
 static void read_conf(list *dirs, const char *file, unsigned depth)
 {
 	FILE *f = depth < 4 ? fopen(file, "re") : NULL;

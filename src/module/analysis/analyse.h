@@ -2,7 +2,8 @@
 /*
  * An analysis from beginning to end: from an ELF file to the bytes of abi/analysis.h.
  *
- * Context: any thread; see module.h. Each returns 0, or -errno with *why set to one line of text.
+ * Context: any thread; see module.h. Each function returns 0, or -errno with *why set to one line
+ * of text.
  */
 #ifndef PB_MODULE_ANALYSE_H
 #define PB_MODULE_ANALYSE_H
@@ -15,8 +16,8 @@ struct pb_an;
 /* *blob is malloc'd. */
 int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t *size,
 	       const char **why);
-/* The same for bytes in memory, without debug files. The bytes come from malloc() and are freed
- * here. */
+/* Like pb_analyse(), but for bytes in memory, and without debug files. `bytes` must come from
+ * malloc(); this function frees it. */
 int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
 		      uint8_t **blob, size_t *size, const char **why);
 

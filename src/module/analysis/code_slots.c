@@ -117,7 +117,7 @@ static bool is_plain(const struct pb_window_out *w)
 	return true;
 }
 
-/* In addition, no instruction may begin where the slot is to be. */
+/* Like is_plain(), but also no instruction begins where the slot is to be. */
 static bool suits(const struct pb_window_out *w)
 {
 	for (unsigned i = 0; i < w->head.nr_pairs; i++)
@@ -174,7 +174,7 @@ uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w
 	for (long i = pb_fn_lower(an, window + ABOVE); i >= 0 && !at; i--) {
 		struct pb_fn *host = &an->fns.v[i];
 
-		/* a function that begins earlier may still reach as far */
+		/* an earlier function may still reach up to the window, if it is long */
 		if (host->addr + MAX_HOST < window || an->slot_work++ > MAX_WORK)
 			break;
 		if (host != f && host->addr + host->size + BELOW > window && is_host(an, host))

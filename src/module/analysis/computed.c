@@ -3,8 +3,8 @@
  * Classifies jumps through registers and memory, for exits.c: a jump stays in its function (a
  * switch's table, a computed goto), leaves it (a tail call), or can't be classified.
  *
- * The instructions that compute the target decide. They are found by going back from the jump to
- * the definition of its register, and from there to the definitions that it uses:
+ * The instructions that compute the target determine the class. They are found by going back from
+ * the jump to the definition of its register, and from there to the definitions that it uses:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
@@ -135,8 +135,8 @@ static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisR
 	return true;
 }
 
-/* is_offset() for unoptimised code: base holds the table's address. x was loaded from the table at
- * 4 * i, which is in a register of its own, and then sign-extended. */
+/* Like is_offset(), but for unoptimised code: `base` holds the table's address, a register holds
+ * the index times 4, and x was loaded from their sum and then sign-extended. */
 static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	uint64_t table = address_in(s, addr, base), at;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Sorts and searches the jumps from one FDE's code into another's by target, for exits.c. A piece
- * of code without a name may be a function or a part of one: all jumps that lead to it decide.
+ * of code without a name may be a function or a part of one. All jumps that lead to it must be
+ * known to tell which.
  */
 #include "module/analysis/stages.h"
 

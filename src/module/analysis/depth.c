@@ -2,15 +2,15 @@
 /*
  * Finds the stack's depth in assembly that has no CFI, by a dataflow analysis. The flow begins at
  * each function symbol that no FDE covers, where the return address is on top of the stack. It
- * follows all direct branches, also from one such function to another. At each instruction it
- * knows how far rsp, or a register that rsp was copied to, is from the CFA. Where paths disagree,
- * or an instruction changes rsp in another way, the depth is unknown.
+ * follows all direct branches, also those from one such function to another. For each instruction
+ * it finds how far rsp, or a register that rsp was copied to, is from the CFA. Where paths
+ * disagree, or an instruction changes rsp in another way, the depth is unknown.
  *
  * The result is one FDE for each symbol, so that every user of the CFI sees it too; the sweep
  * compares it with the code as it does any other FDE.
  *
- * Big programs without CFI are not assembly. Their compilers (Go, GHC) use stacks in ways of their
- * own, and such programs are left alone.
+ * Big programs without CFI are not assembly. Their compilers (Go, GHC) do not use the stack as C
+ * does, so such programs are left alone.
  */
 #include <errno.h>
 #include "module/analysis/stages.h"
@@ -120,7 +120,7 @@ static struct piece *piece_of(const struct depths *d, uint64_t addr)
 
 /* ---- one instruction -------------------------------------------------------------- */
 
-/* The number, as instructions encode it, of the general register that reg is part of. */
+/* The number of the general register that reg is part of, as instructions encode it. */
 static uint8_t number(ZydisRegister reg)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
@@ -161,8 +161,8 @@ static bool is_reg64(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->size == 64;
 }
 
-/* The CFA's offset from rsp, or from the register that the instruction sets, after the
- * instruction. */
+/* After the instruction: the CFA's offset from rsp, or from the register that the instruction
+ * sets. */
 static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i,
 		     const ZydisDecodedOperand *o)
 {

@@ -33,8 +33,8 @@ static bool same_name(const struct pb_cand *a, const struct pb_cand *b)
 	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
-/* Adds all names but the best, c[0]. .symtab and .dynsym mostly repeat each other, and equal names
- * with the same binding are neighbours. */
+/* Adds all names of a function but the best, c[0]. .symtab and .dynsym mostly repeat each other,
+ * and equal names with the same binding are neighbours. */
 static uint32_t add_aliases(text *t, const struct pb_cand *c, size_t n)
 {
 	size_t at = t->n, i;

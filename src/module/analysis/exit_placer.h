@@ -23,14 +23,15 @@ struct pb_placer {
 bool pb_placer_used(const struct pb_an *an, uint64_t start, uint64_t end);
 /* Marks [start, end) as taken or as free. */
 void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used);
-/* Adds the recipe to those of the file; returns its offset. */
+/* Adds the window's recipe to the file's recipes; returns its offset. */
 uint32_t pb_placer_recipe(struct pb_an *an, const struct pb_window_out *w);
 /* Is the instruction at addr an endbr64? Then an indirect branch may lead to it. */
 bool pb_placer_endbr(const struct pb_an *an, uint64_t addr);
 /* Does control reach the instruction? Code that it never reaches may be data. */
 bool pb_placer_alive(struct pb_placer *p, uint64_t addr, uint32_t unit);
 /* May a window with a jump of jump_len bytes begin at `start` and hold the exit? Bytes before
- * old_end belong to the same window already. The window is p->out. */
+ * old_end may be taken: they belong to the window that this one replaces. On success the window is
+ * in p->out. */
 bool pb_placer_fits(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t start,
 		    unsigned jump_len, uint64_t old_end);
 /* Makes p->out the exit's window, at `start`. */

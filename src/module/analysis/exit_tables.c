@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file's tables of exits (abi/analysis.h): for each function all of whose exits can be
- * hooked, the list of windows that hold them; and the windows that any such function needs.
- * Windows that no function needs are left out. If an entry's window became longer to hold exits,
- * the longer window replaces the function's.
+ * Makes the file's tables of exits (abi/analysis.h): a list of windows for each function whose
+ * exits can all be hooked, and a table of the windows in these lists. Windows that no function
+ * needs are left out. If an entry's window became longer to hold exits, the longer window replaces
+ * the function's.
  */
 #include <errno.h>
 #include "module/analysis/exits_priv.h"
@@ -15,7 +15,8 @@ struct maker {
 	struct pb_an *an;
 	struct pb_exit_tables *t;
 	uint32_t *units;	/* units of one function that are still to be listed */
-	uint32_t *unit_seen, *window_seen;	/* the function that listed it last, from 1 */
+	uint32_t *unit_seen, *window_seen;	/* the number, from 1, of the function that listed
+						 * it last */
 	uint32_t *place;	/* of each window, its index in the file; NONE: not needed */
 };
 
@@ -170,7 +171,8 @@ static void put_exits(struct maker *m)
 	pb_vec_free(&order);
 }
 
-/* Gives entries whose window holds exits that longer window. */
+/* If an entry's window was made longer to hold exits, makes the longer window that of the
+ * function. */
 static void lengthen_entries(struct maker *m)
 {
 	struct pb_an *an = m->an;

@@ -32,7 +32,8 @@ struct pb_fn_exit {
 	bool live;		/* control can reach it */
 	uint8_t kind, len;
 	bool exit;		/* it leaves the function: a return or a tail jump */
-	bool displaced;		/* for a code slot; the copy is not hooked */
+	bool displaced;		/* its bytes are displaced for a code slot, and the copy is not
+				 * hooked */
 	uint8_t how;
 	uint8_t why;		/* if it is not hooked: enum pb_inexit */
 	uint32_t window;	/* the index of its window */
@@ -52,7 +53,7 @@ struct pb_an_window {
 	uint8_t how;		/* enum pb_exit_how, except JOINED */
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
 	int16_t via;
-	int32_t fn;		/* ENTRY: the function's index; else -1 */
+	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
 	int32_t on;		/* NEXT: the window whose jump it shares; -1: an entry's jump */
 	uint32_t recipe;
 };

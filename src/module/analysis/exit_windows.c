@@ -61,7 +61,7 @@ static uint64_t step_back(struct pb_placer *p, uint64_t addr, uint64_t floor)
 	return before;
 }
 
-/* Appends the slot's original bytes to the recipe, as for an entry. */
+/* Appends the slot's original bytes to the recipe, as sites.c does for an entry. */
 static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 {
 	static const uint8_t zeros[8];
@@ -149,7 +149,7 @@ static bool own_window(struct pb_placer *p, struct pb_fn_exit *e, const uint64_t
 	return false;
 }
 
-/* Makes the window before the exit so long that it holds the exit. */
+/* Lengthens the window before the exit so that it holds the exit. */
 static bool lengthen(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
@@ -223,7 +223,8 @@ static void place(struct pb_placer *p, struct pb_fn_exit *e)
 		lengthen(p, e);
 }
 
-/* Adds to p->gaps what is left of the padding. inside: padding within functions. */
+/* Adds to p->gaps the parts of the padding that are not taken. inside: the padding is within
+ * functions. */
 static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 {
 	struct pb_an *an = p->an;
@@ -234,7 +235,7 @@ static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 		uint64_t at = g.addr;
 		long u = inside ? pb_cfi_find(&an->cfi, at) : -1;
 
-		/* if the unit has a reason, an unknown jump may lead into its padding */
+		/* in a unit with a reason (exits.c), an unknown jump may lead into the padding */
 		if (inside && (u < 0 || an->units[u]))
 			continue;
 		/* leave out used bytes, and all bytes from a jump's target on */
@@ -309,7 +310,8 @@ static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window
 	return 0;
 }
 
-/* A short jump to a slot, in padding or in code. e->why says what was missing. */
+/* Finds a window for a short jump, and a slot in padding or in code. On failure e->why says what
+ * was missing. */
 static bool short_window(struct pb_placer *p, struct pb_fn_exit *e, bool in_code)
 {
 	struct pb_an *an = p->an;

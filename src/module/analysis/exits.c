@@ -8,10 +8,10 @@
  *   an exit     a return, or a tail jump, with the return address on top of the stack
  *   an edge     a jump into another unit that leaves the frame as it is: to a part of the same
  *               function (foo.cold), or to code that functions share
- *   a reason    why nothing is certain of the unit (enum pb_inexit)
+ *   a reason why the unit's exits cannot be found (enum pb_inexit)
  *
- * A reason also holds for every unit with an edge to the reason's unit, and so on from there. The
- * rules and the proof: doc/design/returns.md.
+ * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
+ * edge to that unit. The rules and the proof: doc/design/returns.md.
  */
 #include <errno.h>
 #include <string.h>
@@ -89,8 +89,8 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* Is f a part of the unit, which the compiler moved away, rather than a function? Such a part has
- * no name and no frame left, and only jumps of the unit lead to it. */
+/* Is f no function, but a part of the unit that the compiler moved away? Such a part has no name
+ * and no frame left, and only jumps of the unit lead to it. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
@@ -105,7 +105,8 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 	return true;
 }
 
-/* Does the CFI of the unit `to` give the jump's target the frame that there is at the jump? */
+/* Is the frame at the jump's target, by the CFI of the unit `to`, the same as the frame at the
+ * jump? */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -231,7 +232,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 				    has_labels(s->an, e->unit);
 		if (!goes_on && e->gone && !c.on_stack)
 			e->exit = true;
-		/* all possible targets are known, but not whether the jump leaves */
+		/* it is uncertain whether the jump leaves the function */
 		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
 			flag(s, e->unit, PB_INEXIT_COMPUTED);
 		return;

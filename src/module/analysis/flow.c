@@ -71,7 +71,7 @@ void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64
 	f->last_what = PB_INSN_TRAP;
 }
 
-/* *by: how many bytes the instruction itself adds to the stack. False: unknown. */
+/* Sets *by to the number of bytes that the instruction adds to the stack. False: unknown. */
 static bool stack_growth(const struct pb_insn *i, int64_t *by)
 {
 	switch (i->what) {
@@ -97,8 +97,8 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 
 /*
  * Is rsp set from another register, or from memory? If this unit has saved rsp in that register,
- * *off is the CFA's offset from rsp at that time. Otherwise the offset is unknown (INT64_MAX), and
- * a table that gives one is not believed.
+ * *off is the CFA's offset from rsp at that time. Otherwise *off is unknown (INT64_MAX), and a CFI
+ * table that gives an offset is not believed.
  */
 static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
 				const struct pb_cfi_row *row, int64_t *off)
@@ -193,7 +193,7 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
 		pb_flow_undecoded(f, f->last);
 	if (end < fde->end)
 		return;
-	/* if the last instruction is a call or a trap, it does not return */
+	/* a call or a trap at the end does not return */
 	if (!f->dead && f->run != addr && f->last_what != PB_INSN_CALL &&
 	    f->last_what != PB_INSN_TRAP)
 		note_exit(f, PB_EXIT_FALL, f->last, (uint8_t)(addr - f->last), addr, row);

@@ -16,11 +16,13 @@
 struct pb_flow {
 	struct pb_an *an;
 	const struct pb_range *range;
-	long fde;			/* of the piece, or -1: nothing is noted */
+	long fde;			/* the FDE of the piece; -1: it has none, and nothing is
+					 * noted */
 	uint64_t run;			/* start of the current straight-line code */
 	bool live;			/* a symbol or an FDE says that the run's start is code */
 	bool dead;			/* only padding since the run's start */
-	uint64_t word_at, word;		/* starts that are not in the bitmap yet */
+	uint64_t word_at, word;		/* word: starts from word_at on that are not in the bitmap
+					 * yet */
 	uint64_t expect_at;		/* at this address the CFA must be rsp + expect_off */
 	int64_t expect_off;
 	int64_t saved[16];		/* CFA - rsp at the time rsp was copied to the register */
@@ -39,7 +41,7 @@ void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
 /* The piece ends at `end`; its last instruction ends at addr and has this row. */
 void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row);
-/* Moves what was noted into the analysis. To be called for the threads in the order of their
+/* Moves what one thread noted into the analysis. The caller takes the threads in the order of their
  * code. */
 void pb_flow_collect(struct pb_flow *f);
 

@@ -2,7 +2,7 @@
 /*
  * Makes the table of functions from symbols and FDEs. A function starts at an address that control
  * reaches by a call, so that CFA = rsp+8 there. Cold parts, the linker's stubs, signal restorers
- * and labels are not functions and not in the table. Other stages look functions up by address.
+ * and labels are not in the table. Other stages look functions up by address.
  */
 #include <errno.h>
 #include <string.h>
@@ -57,14 +57,15 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
 }
 
-/* Is addr called, or its address taken by lea or a relocation? It never is for a cold part. */
+/* Does a call lead to addr, or does an lea or a relocation take the address? Neither is so for a
+ * cold part. */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
 }
 
-/* Is it a linker's stub, [endbr64] [bnd] jmp *slot(%rip)? For files whose sections have no
- * names. */
+/* Is the code at addr a linker's stub, [endbr64] [bnd] jmp *slot(%rip)? For files whose sections
+ * have no names. */
 static bool is_stub(const struct pb_range *r, uint64_t addr)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -78,10 +79,10 @@ static bool is_stub(const struct pb_range *r, uint64_t addr)
 }
 
 /*
- * Is it `nop; call`, the bottom of a stack that the program makes itself (Go's goexit)? No code
- * calls it. The runtime puts the address after the nop on the new stack as a return address, so
- * that unwinders, which look up the byte before it, find the function. That address is computed,
- * so no instruction shows it.
+ * Is the code at addr `nop; call`, the bottom of a stack that the program makes itself (Go's
+ * goexit)? No code calls this function. The runtime puts the address after the nop on the new stack
+ * as a return address. Unwinders look up the byte before a return address, and so find the
+ * function. The runtime computes that address, so it is in no instruction.
  */
 static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
 {

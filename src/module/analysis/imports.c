@@ -2,8 +2,8 @@
 /*
  * Reads the dynamic relocations. They say which pointers lead to the compiler's hooks, which code
  * has its address taken, which functions resolve IFUNCs, what the record sections contain once
- * loaded, and which text the loader rewrites. A program at a fixed address has its pointers in
- * place, without relocations: every aligned word that could be a pointer counts.
+ * loaded, and which text the loader rewrites. A program at a fixed address contains its pointers
+ * without relocations, so every aligned word that could be a pointer counts as one.
  */
 #include <errno.h>
 #include <string.h>

@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * A table entry says with which of the prefixes 66, f3, f2 the opcode can be decoded (N: without
- * any of them), and what comes after the opcode. An opcode may be in a table only if it is a valid
- * instruction for every value of the bits that are not looked at.
+ * A table entry has a bit for each of the prefixes 66, f3, f2 with which the opcode can be decoded
+ * (N: without any of them), and bits for what comes after the opcode. An opcode may be in a table
+ * only if it is a valid instruction for every value of the bits that the decoder ignores.
  */
 #define N	1		/* without a prefix */
 #define P66	2

@@ -22,7 +22,7 @@ enum pb_insn_what {
 struct pb_insn {
 	uint8_t length;
 	uint8_t what;		/* enum pb_insn_what */
-	uint8_t opcode;		/* its last byte */
+	uint8_t opcode;		/* the opcode's last byte */
 	bool legacy;		/* not VEX, EVEX or XOP */
 	bool locked;
 	bool has_modrm;
@@ -48,7 +48,8 @@ struct pb_insn {
 
 /* Decodes the instruction at p, where avail bytes may be read. False: they are no instruction. */
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
-/* The two halves, for the test. By table: false if the opcode is not in it. */
+/* The two halves of pb_insn_decode(), for the test. pb_insn_by_table() returns false if the opcode
+ * is not in the table. */
 bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i);
 bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
 

@@ -82,7 +82,7 @@ bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64
 	uint64_t target;
 	unsigned n = 0;
 
-	/* of other pairs, pb_labels_follow() has not marked the targets */
+	/* pb_labels_follow() has marked the targets of no other pairs */
 	if (!table || table % 4 || pb_range_find(an, table) || label <= fde->start ||
 	    label >= fde->end)
 		return false;

@@ -144,7 +144,7 @@ static void xray_table(struct pb_an *an, const Elf64_Shdr *sh)
 			return;
 		memcpy(&s, p, sizeof(s));
 		if (s.version >= 2)
-			addr += at;	/* relative to this field */
+			addr += at;	/* the field is relative to its own address */
 		f = pb_fn_of(an, addr);
 		if (s.kind == XRAY_ENTRY && f && at_sled(an, f, addr))
 			recorded(f, PB_SITE_XRAY);

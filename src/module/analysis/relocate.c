@@ -13,13 +13,13 @@
  *                                 push $lo; movl $hi,4(%rsp); jmp *-8(%rsp)
  *   other, not PC-relative        the same bytes
  *
- * A displaced call pushes the address after the original call, so that a callee, an unwinder and
- * a return see what they would see untraced. push stores the low half (sign-extended), the move
+ * A displaced call pushes the address after the original call, so that a callee, an unwinder and a
+ * return see what they would see untraced. push stores the low half (sign-extended), the move
  * repairs the high half; neither changes flags. An operand in memory is read before rsp moves, and
  * is kept below rsp: in the red zone, where no signal handler writes and where the callee's own
- * frame will be. So the instruction that can fault, reading the operand or pushing, is the first
- * one, and finds all registers as the call would have. (One exception: a call of a non-canonical
- * address faults in the jmp, after rsp has moved, and not in the call.)
+ * frame will be. So only the first instruction can fault, by reading the operand or by pushing, and
+ * all registers are then as at the original call. (One exception: a call of a non-canonical address
+ * faults in the jmp, after rsp has moved, and not in the call.)
  */
 #include "module/analysis/relocate.h"
 #include <Zydis/Zydis.h>
@@ -31,8 +31,8 @@ struct state {
 	struct pb_window_out *out;
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
-	unsigned off;		/* of the instruction in the window */
-	unsigned len;		/* of the code so far */
+	unsigned off;		/* offset of the instruction in the window */
+	unsigned len;		/* length of the code so far */
 	bool ended;		/* control doesn't fall through */
 	bool called;		/* ends with a call */
 	bool wrote;		/* anything but nops */
@@ -196,7 +196,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	return PB_REFUSED_NOT;
 }
 
-/* Does the instruction use its own address in another way, or leave 64-bit user mode? */
+/* Does the instruction use its own address in a way that can't be fixed up, or leave 64-bit user
+ * mode? */
 static bool knows_its_place(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {

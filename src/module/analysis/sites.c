@@ -147,8 +147,8 @@ static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_windo
 	add_recipe(an, w);
 }
 
-/* If there is room for the short jump only, the window's length is noted, so that no slot is made
- * inside it. */
+/* Makes f a site if a long jump has room. If only a short jump has room, notes the window's length,
+ * so that no slot is made inside the window. */
 static void make_site(struct pb_an *an, struct pb_fn *f)
 {
 	struct pb_window_out w;

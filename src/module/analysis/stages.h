@@ -36,13 +36,14 @@ struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
 	bool stubs;		/* .plt and the like: it holds no functions */
-	/* a bit for each byte. reached: control may come here, by any means. called: by a call, or
-	 * the address is taken */
+	/* a bit for each byte. reached: control may come here, by any means. called: a call leads
+	 * here, or code takes the address */
 	uint64_t *reached, *called;
-	/* with PB_MODULE_RETURNS. starts: an instruction begins here (in code with an FDE). used:
-	 * part of a window, a trampoline slot or displaced code */
+	/* Only with PB_MODULE_RETURNS. starts: an instruction begins here (in code with an FDE).
+	 * used: the byte is part of a window, a trampoline slot or displaced code */
 	uint64_t *starts, *used;
-	/* reached, but not only by direct branches in code that has an FDE or a symbol */
+	/* control may come here by other means than a direct branch in code that has an FDE or a
+	 * symbol */
 	uint64_t *otherwise;
 };
 
@@ -66,14 +67,15 @@ struct pb_fn {
 	uint8_t kind, refused;
 	bool recorded;		/* the compiler prepared it */
 	uint8_t window, window_len;
-	uint8_t second_len;	/* bytes of code displaced for its slot; 0: none */
+	uint8_t second_len;	/* bytes of code that are displaced for its slot; 0: none */
 	uint8_t host;		/* may its code be displaced for a slot? PB_HOST_* */
 	uint8_t inexit;		/* enum pb_inexit */
-	int16_t via;		/* from the window to its slot; 0: none */
+	int16_t via;		/* offset from the window to its slot; 0: none */
 	uint32_t recipe;
 };
 
-#define PB_ENTRY_REACH 4	/* bytes before an entry's window at most: an endbr64 */
+#define PB_ENTRY_REACH 4	/* a window begins at most so many bytes after its entry: an
+				 * endbr64 */
 
 enum { PB_HOST_UNKNOWN, PB_HOST_YES, PB_HOST_NO };
 
@@ -83,7 +85,7 @@ enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG, PB_HOO
 struct pb_hook_at {
 	uint64_t addr;
 	uint8_t hook;
-	uint8_t len;		/* of the call, if there is a call at addr */
+	uint8_t len;		/* the length of the call, if there is a call at addr */
 };
 typedef PB_VEC(struct pb_hook_at) pb_hook_vec;
 typedef PB_VEC(uint64_t) pb_addr_vec;
@@ -109,7 +111,7 @@ struct pb_an {
 	struct pb_elf elf;
 	struct pb_elf debug[2];	/* the debug file, the mini debug info */
 	unsigned nr_debug;
-	int debug_fd;		/* of the debug file, or -1 */
+	int debug_fd;		/* the debug file's descriptor, or -1 */
 	const char *path;
 	unsigned flags;		/* PB_MODULE_* */
 	uint32_t an_flags;	/* PB_AN_* */
@@ -118,11 +120,12 @@ struct pb_an {
 	bool is_loader, is_agent;
 
 	PB_VEC(struct pb_range) ranges;
-	size_t main_range;	/* the biggest */
+	size_t main_range;	/* the index of the biggest range */
 	struct pb_cfi cfi;
 	PB_VEC(struct pb_cand) cands;
 	pb_addr_vec labels;	/* symbols in code that are no functions */
-	pb_hook_vec hook_slots, hook_stubs; /* pointers to hooks; code that jumps to hooks */
+	pb_hook_vec hook_slots, hook_stubs; /* slots: pointers to hooks. stubs: code that jumps to
+					     * hooks */
 	pb_addr_vec ifuncs;	/* resolvers */
 	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
 	PB_VEC(struct pb_word) words;	/* written by relocations in record sections */
@@ -136,14 +139,15 @@ struct pb_an {
 
 	PB_VEC(struct pb_fn) fns;
 	uint64_t slot_work;	/* steps of the search for slots in code */
-	pb_addr_vec barriers;	/* the start of everything in code */
+	pb_addr_vec barriers;	/* addresses that no window may cross: the starts of functions,
+				 * labels, FDEs and ranges */
 	PB_VEC(struct pb_nop) nops;
 
 	PB_VEC(uint8_t) recipes;
 
 	/* with PB_MODULE_RETURNS */
 	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
-	bool *goes_on;		/* for each FDE: control may reach a function's entry from it
+	bool *goes_on;		/* for each FDE: control may go from its code to a function's entry
 				 * without an exit */
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
 	pb_exit_vec exits;
@@ -154,7 +158,7 @@ struct pb_an {
 	pb_edge_vec edges;	/* sorted by `from` */
 };
 
-/* Each returns 0 or -errno with *why set. */
+/* The stages. Each returns 0, or -errno with *why set. */
 int pb_ranges_read(struct pb_an *an, const char **why);
 int pb_symbols_read(struct pb_an *an, const char **why);
 int pb_imports_read(struct pb_an *an, const char **why);
@@ -165,8 +169,8 @@ int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
 int pb_exits_make(struct pb_an *an, const char **why);
-/* The units that hold a function's code: its own, and those that edges lead to. Writes at most max.
- * Returns how many there are; max + 1: more than max. */
+/* Finds the units that hold a function's code: its own unit, and the units that edges lead to.
+ * Writes at most max of them. Returns their number, or max + 1 if there are more than max. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
 /* The edges that begin in the unit. */
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
@@ -192,7 +196,8 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 	if (!(__atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
-/* Marks the address as reached by other means than a direct branch in known code. */
+/* Marks the address as reached by other means than a direct branch in known code. called: a call
+ * leads there, or code takes the address. */
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);
@@ -212,25 +217,27 @@ void pb_labels_follow(struct pb_an *an);
 /* padding_slots.c. To be called when all windows are known (fn.window_len), also those of functions
  * that will need a slot. */
 void pb_padding_prepare(struct pb_an *an);
-/* A slot for the jmp rel8 in the window, or 0. To be called for windows in the order of their
- * addresses; *from is where the search continues, 0 at first. */
+/* Returns a slot for the jmp rel8 in the window, or 0. The caller takes windows in the order of
+ * their addresses. *from is where the search continues; it is 0 at first. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
-/* code_slots.c. When no padding within reach is left: displaces code for a slot that the jmp rel8
- * in f's window reaches. Returns where the displaced code begins, and its recipe in *w; 0: there
- * is no place. */
+/* code_slots.c. Displaces code for a slot that the jmp rel8 in f's window reaches. To be called if
+ * no padding within reach is left. Returns where the displaced code begins, and its recipe in *w;
+ * 0: there is no place. */
 struct pb_window_out;
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
-/* May the code at `at` be displaced for a slot? The caller knows whether it is free. */
+/* May the code at `at` be displaced for a slot? Does not check that the code is free: the caller
+ * does. */
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
-/* May it be displaced for a jump alone (the second site of a shared jump)? */
+/* May the code at `at` be displaced for a jump without a slot (the second site of a shared
+ * jump)? */
 bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
 /* sites.c. Makes a window at `start`, which is at or after the entry `from`, for a jump of jump_len
  * bytes. Returns enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);
-/* The same; the window holds at least `reach` bytes of instructions. */
+/* Like pb_window_at(), but the window holds at least `reach` bytes of instructions. */
 uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     unsigned reach, struct pb_window_out *w);
 /* Is there a call that becomes a nop in [start, end)? */
@@ -240,10 +247,10 @@ bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 /* Opens the debug files that belong to the file; it is no error if there are none. */
 void pb_debug_files_open(struct pb_an *an);
 
-/* imports.c: the 8 bytes at a link-time address as they are after relocation. */
+/* imports.c: reads the 8 bytes at a link-time address, as they are after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
-/* names.c: what a function's name says of it. The name need not have a NUL at len. */
+/* names.c: what kind of function a name stands for. The name need not have a NUL at len. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);

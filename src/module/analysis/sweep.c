@@ -25,7 +25,7 @@
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 
-#define THREAD_FROM	(512u << 10)	/* with more bytes of code a second thread pays */
+#define THREAD_FROM	(512u << 10)	/* bytes of code from which on a second thread pays */
 
 /* A place where decoding restarts. Sorted by address. */
 struct cut {
@@ -41,7 +41,7 @@ struct worker {
 	ZydisDecoder decoder;
 	struct pb_insn insn;
 	struct pb_cfi_cursor cursor;
-	long fde;		/* of the cursor, or -1 */
+	long fde;		/* the cursor's FDE, or -1 */
 	const struct pb_range *range;
 	bool fixed;		/* the program is at a fixed address */
 	pb_hook_vec hook_calls;
@@ -51,7 +51,7 @@ struct worker {
 	uint64_t ended_at;	/* code that doesn't fall through ends there */
 	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
 	bool syscalls;
-	bool vouched;		/* what is decoded is code */
+	bool vouched;		/* a symbol or an FDE says that the bytes are code */
 	bool flows;		/* exits are looked for */
 	struct pb_flow flow;
 };
@@ -90,8 +90,7 @@ static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
-/* A number in an instruction that is also an address in code may be meant as one: a label for a
- * computed goto. */
+/* Marks numbers in an instruction that may be addresses in code: labels for computed gotos. */
 static void absolute_addresses(struct worker *w)
 {
 	const struct pb_insn *i = &w->insn;
@@ -324,8 +323,8 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Collects all cuts. A symbol without an FDE says that the bytes of its size are code, and nothing
- * of the bytes after them. */
+/* Collects all cuts. A symbol without an FDE says that the bytes within its size are code. It says
+ * nothing about the bytes after them. */
 static void make_cuts(struct pb_an *an, cut_vec *cuts)
 {
 	size_t n = 0;

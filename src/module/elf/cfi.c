@@ -25,7 +25,7 @@ static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 	memset(cie, 0, sizeof(*cie));
 	cie->off = off;
 	if (version == 4)
-		fixed(&b, 2);	/* address and segment size */
+		fixed(&b, 2);	/* sizes of an address and of a segment selector */
 	cie->code_align = uleb(&b);
 	cie->data_align = sleb(&b);
 	cie->ra_reg = (uint8_t)(version == 1 ? fixed(&b, 1) : uleb(&b));

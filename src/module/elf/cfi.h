@@ -32,8 +32,8 @@ struct pb_cie {
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t ra_reg;
-	uint8_t encoding;	/* of the FDEs' addresses */
-	uint8_t lsda_encoding;	/* of the pointer to the personality routine's table */
+	uint8_t encoding;	/* encoding of the FDEs' addresses */
+	uint8_t lsda_encoding;	/* encoding of the pointer to the personality routine's table */
 	bool has_augmentation;
 	bool signal;		/* 'S': a signal frame's return trampoline */
 };

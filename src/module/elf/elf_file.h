@@ -6,7 +6,8 @@
  * anonymous mapping of the same size, block by block on demand: pointers stay valid, and bytes
  * once read do not change. Every function checks the whole range before it returns a pointer.
  *
- * Context: one thread at a time (several may read the bytes through returned pointers).
+ * Context: one thread at a time calls these functions; several may read bytes through the returned
+ * pointers.
  */
 #ifndef PB_MODULE_ELF_FILE_H
 #define PB_MODULE_ELF_FILE_H
@@ -32,7 +33,7 @@ struct pb_elf {
 	bool symbols_only;	/* a debug file: its segments have no bytes here */
 	uint8_t *base;
 	uint64_t size;
-	uint8_t *loaded;	/* a byte for each block of the file */
+	uint8_t *loaded;	/* for each block of the file: whether it has been read */
 	const Elf64_Ehdr *eh;
 	const Elf64_Phdr *ph;	/* checked: file ranges lie in the file, addresses don't wrap */
 	unsigned nr_ph;

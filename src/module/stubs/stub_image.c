@@ -2,8 +2,8 @@
 /*
  * Makes the file of abi/stubs.h from an analysis, for the recorder. There are two passes over
  * functions and windows of exits, in the order of their addresses. The first decides where each
- * stub lies, and writes symbols and unwind rows. Then the file's size is known, and so its place in
- * memory. The second pass writes the code.
+ * stub lies, and writes symbols and unwind rows. It determines the file's size, and so the file's
+ * place in memory. The second pass writes the code.
  */
 #include <elf.h>
 #include <errno.h>

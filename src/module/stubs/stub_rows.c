@@ -74,7 +74,8 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 	static const uint8_t cie[] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0,
 		1, 0x78, PB_DWARF_RA,	/* factors 1 and -8 */
-		1, 0x1b,		/* addresses: 4 bytes, relative to their own place */
+		1, 0x1b,		/* FDEs' addresses have 4 bytes and are relative to
+					 * themselves */
 		CFA_def_cfa, PB_DWARF_RSP, WORD, CFA_offset | PB_DWARF_RA, 1,
 	};
 

@@ -21,7 +21,8 @@ struct pb_rows {
 	struct pb_rules gone;	/* the row at an entry and an exit */
 	/* of the current stub: */
 	uint32_t start, end;
-	bool is_open;		/* it has an FDE of its own, with the row `now` from `at` on */
+	bool is_open;		/* the stub has an FDE of its own, in which the row `now` holds from
+				 * `at` on */
 	size_t fde;
 	uint32_t at;
 	struct pb_rules now;
@@ -29,7 +30,8 @@ struct pb_rows {
 
 /* cfi: the module's own table, or NULL. */
 void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi);
-/* Add the rows of a site's stub, and of the stub of a window of exits. */
+/* pb_rows_stub() adds the rows of a site's stub, pb_rows_exit() those of the stub of a window of
+ * exits. */
 void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_end(struct pb_rows *t, uint32_t end);
