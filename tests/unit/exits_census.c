@@ -3,8 +3,8 @@
  * Prints which exits of functions the analysis finds in files, and how they are hooked.
  *
  *   exits_census FILE...        one line for each file, shares in percent
- *   exits_census -f FILE...     the same from the written analysis, which keeps only the exits
- *                               of functions whose exits are all hooked; and the size of the
+ *   exits_census -f FILE...     like without -f, but from the written analysis, which has only the exits
+ *                               of functions whose exits are all hooked; also prints the size of the
  *                               analysis, with and without exits
  *   exits_census -r FILE        the functions whose exits aren't hooked, and why
  *   exits_census -x FILE        all windows, exits and functions, for tests

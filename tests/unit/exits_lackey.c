@@ -12,7 +12,7 @@ static struct {
 	uint64_t bias, end;
 } maps[MAX_MODULES];
 static size_t nr_maps;
-static uint64_t returns[MAX_DEPTH];	/* the address of the call instruction of each of slots[] */
+static uint64_t returns[MAX_DEPTH];	/* for each of slots[]: the address of its call instruction */
 static uint64_t sp = 1ull << 40;
 
 static struct module *find_other(uint64_t ip)
@@ -54,8 +54,8 @@ static void map_line(const char *line)
 	}
 }
 
-/* A return does not go to the innermost call, because a longjmp or an exception came between.
- * Takes the stack pointer of the call that it goes to. */
+/* For a return that does not go to the innermost call, because a longjmp or an exception came between: sets sp to the
+ * stack pointer of the call that the return goes to. */
 static void put_right(uint64_t to)
 {
 	for (size_t i = nr_slots; i-- > 0 && i + 1000 > nr_slots;)

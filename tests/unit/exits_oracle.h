@@ -56,7 +56,7 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* three for each window: of itself, its slot, its second jump */
+	uint64_t *starts;	/* three addresses for each window: where it, its slot and its second jump start */
 };
 
 static struct module modules[MAX_MODULES];
@@ -266,7 +266,7 @@ static bool is_call(const struct at *a)
 	return *b == 0xe8 || (*b == 0xff && (b[1] >> 3 & 7) == 2);
 }
 
-/* Forgets the calls whose return slots the stack pointer has left behind: they are over. */
+/* Forgets the calls whose return slots are below the stack pointer: these calls are over. */
 static void drop(uint64_t sp, uint64_t ip)
 {
 	while (nr_slots && slots[nr_slots - 1] < sp)

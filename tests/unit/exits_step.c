@@ -9,7 +9,7 @@
  *   -f NS      ... for that many nanoseconds
  *   -e         begins at the program's entry point, after the loader
  *   -l CALLS   up to CALLS calls may end without a known exit, by longjmp
- *   -q         does not print the single errors
+ *   -q         does not print each error
  *   -x         drops one exit of each function from its list: the test must fail then
  *
  * Only the first thread is followed.

@@ -7,13 +7,13 @@
  *   chunks=N   fill N chunks, each with WORDS_FULL leaf records
  *   flood=MS   fill chunks for MS milliseconds, as fast as they become free
  *   open       leave one chunk OPEN with three leaves and a hole
- *   held       the same, but leave the chunk HELD
- *   threads=N  do this in N threads
+ *   held       like open, but leave the chunk HELD
+ *   threads=N  fill chunks, and leave one OPEN or HELD, in each of N threads
  *   lost=N     report N lost records for each thread
  *   error      send ERROR after WELCOME
  *   garbage    send invalid messages, then go on as usual
- *   daemon=1   fork a child that outlives the program. It waits until the recorder reports that
- *              it goes on for the child, then fills one chunk
+ *   daemon=1   fork a child that outlives the program. When the recorder reports that it continues
+ *              for the child, the child fills one chunk
  *   quiet      never connect
  *
  * It prints nothing, and leaves the program's exit status as it is.

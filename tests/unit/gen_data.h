@@ -29,7 +29,7 @@ struct gen {
  * pair. gen_end() writes a second clock pair and META_END. */
 void gen_begin(struct gen *g, const char *dir, const char *tracer, const char *clock);
 void gen_end(struct gen *g, uint64_t time);
-void gen_close(struct gen *g);			/* instead of gen_end(): the recorder was killed */
+void gen_close(struct gen *g);			/* instead of gen_end(): as if the recorder had been killed */
 
 void gen_meta(struct gen *g, uint32_t type, const void *body, size_t len, const char *tail);
 void gen_image(struct gen *g, uint32_t image, uint32_t pid, const char *path);
@@ -40,7 +40,7 @@ void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, ui
 void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, const char *comm,
 		uint64_t lost, uint64_t no_return);
 
-/* A thread without losses, that had its first hit at `start`. */
+/* A thread that lost nothing, and had its first hit at `start`. */
 void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start);
 
 /* Begins a chunk. Its head may be changed until gen_chunk_write(). */

@@ -184,8 +184,8 @@ static void threads(const char *dir, uint64_t n)
 }
 
 /* Several stacks: a handler on an alternate stack, which is left by a jump; a coroutine, and a
- * handler that interrupts it; another coroutine with an open call. While the thread is on its own
- * stack again, that call is found to be gone. */
+ * handler that interrupts it; another coroutine with an open call. That call is found to be gone after the thread has
+ * come back to its own stack. */
 static void stacks(const char *dir, uint64_t n)
 {
 	const uint64_t own = 1ull << 63 | 1, alt = 0x100, co = 0x200, other = 0x300;

@@ -23,7 +23,7 @@
 	open_check rcx, 3f
 	cmpb	$0, O_STATE(%rcx)
 	jne	1f
-	btsl	$0, O_STATE(%rcx)		/* the parent's ENTRY, unless a handler wrote it */
+	btsl	$0, O_STATE(%rcx)		/* the parent's ENTRY is written, unless a handler wrote it */
 	jc	1f
 	mov	$8, %eax
 	xadd	%rax, step_pos(%rip)
@@ -31,7 +31,7 @@
 	lea	RECORD_ENTRY(, %rdx, 4), %rdx
 	mov	%rdx, (%rax)
 1:	open_claim rcx, rax, 3f, step_top(%rip)
-	movq	$\site, O_SITE(%rcx)		/* and the state */
+	movq	$\site, O_SITE(%rcx)		/* also clears the state */
 	mov	(%rsp), %rax
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)
@@ -82,7 +82,7 @@
  * comes in rdx. step_restore undoes that. Both pop their own return address first. */
 step_save:
 	pop	%rcx				/* the call put it into the red zone, at an unused place */
-	lea	-128(%rsp), %rsp		/* rsp was at the return slot again */
+	lea	-128(%rsp), %rsp		/* after the pop, rsp is at the return slot */
 	push	%r8
 	push	%r9
 	push	%r10

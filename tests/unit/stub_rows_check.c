@@ -162,7 +162,7 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 {
 	const struct pb_recipe *r = p->recipe;
 
-	/* the recipe's code, where the row of an exit is that after a call */
+	/* the recipe's code: an exit's row must be that of a function's first instruction */
 	for (unsigned i = 0; i < r->nr_pairs; i++) {
 		const struct pb_pair *pair = pb_recipe_pairs(r) + i;
 		int exit = 0;

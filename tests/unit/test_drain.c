@@ -91,7 +91,7 @@ static size_t chunks_read(void)
 	return nr;
 }
 
-/* A reader would stop at a chunk that names no thread: the recorder doesn't write it. */
+/* A reader would stop at a chunk that names no thread, so the recorder doesn't write such a chunk. */
 static void without_a_thread(void **state)
 {
 	fill(0, 1, 8);
@@ -111,7 +111,7 @@ static void used_is_not_believed(void **state)
 {
 	fill(0, 1, UINT32_MAX);
 	fill(1, 1, PB_CHUNK_SIZE - PB_CHUNK_HEADER + 8);
-	fill(2, 99, 13);		/* no such thread, no whole word */
+	fill(2, 99, 13);		/* no thread has serial 99; 13 bytes end within a word */
 	assert_int_equal(pb_drain_full(&drain), 3);
 	pb_drain_fini(&drain);
 	assert_int_equal(datadir.chunks_size,
@@ -142,7 +142,7 @@ static void ends_under_fire(void **state)
 	pb_drain_rest(&drain);
 	writes = 0;
 	pb_drain_fini(&drain);
-	/* what was there, and each chunk once more */
+	/* the chunks that were full, and each of them filled once more */
 	assert_int_equal(drain.counts.records, 2 * CHUNKS);
 }
 
@@ -434,7 +434,7 @@ static void misleading_number(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A search that failed proves nothing, either. */
+/* A failed search doesn't prove that the thread is dead, either. */
 static void nothing_known(void **state)
 {
 	begin_dead();
@@ -457,7 +457,7 @@ static void no_number(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* The ids of a dead thread may belong to another thread by now. Its chunk is taken nevertheless. */
+/* The ids of a dead thread may belong to another thread by now. The dead thread's chunk is taken nevertheless. */
 static void number_of_another(void **state)
 {
 	begin_dead();

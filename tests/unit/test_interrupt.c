@@ -269,7 +269,7 @@ static void a_change_of_stack_is_left(void **state)
 }
 
 /* Two threads on one stack would damage its calls. A thread may take a guessed stack, with the calls that another thread
- * left open there, only if its slot shows that it goes on from them. */
+ * left open there, only if the thread's slot shows that the thread goes on from these calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)
 {
 	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };

@@ -40,7 +40,7 @@ static const char *const windows_s = MACROS
 	/* a shared jump: the second jump is for the code after the exit */
 	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
-	/* the second jump is that of another exit: where it is, or moved to an earlier instruction */
+	/* the second jump is that of another exit: at that exit, or moved to an earlier instruction */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
@@ -333,7 +333,7 @@ static void check_apart(struct pb_an *an, void *arg)
 		for (uint64_t at = from; (w->via || w->how == PB_EXIT_SHARED) && at < to; at++)
 			assert_false(used[at]++);
 	}
-	/* exit_windows has the window of an entry if there are exits in it */
+	/* an entry's window that contains exits is also in exit_windows */
 	for (size_t i = 0; i < an->exit_windows.n; i++)
 		if (an->exit_windows.v[i].fn >= 0)
 			joined[an->exit_windows.v[i].fn] = true;
@@ -400,7 +400,7 @@ static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *
 	return nr;
 }
 
-/* The exit is in the written analysis, in the same window. */
+/* Checks that the exit is in the written analysis, in the same window. */
 static void check_exit(const struct pb_an *an, const struct pb_analysis *a, const struct pb_fn_exit *e)
 {
 	const struct pb_an_window *is = &an->exit_windows.v[e->window];
@@ -433,7 +433,7 @@ static void check_exit(const struct pb_an *an, const struct pb_analysis *a, cons
 		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
 }
 
-/* The written analysis has what the stages of the analysis found. */
+/* Checks that the written analysis has what the stages of the analysis found. */
 static void check_written(struct pb_an *an, void *arg)
 {
 	static uint64_t expected[8192], is[8192];
@@ -509,7 +509,7 @@ static void test_damaged(void **unused)
 			refused += pb_analysis_check(copy, v.size) != 0;
 		}
 	assert_true(refused > 1000);
-	/* a window over its function's entry, and a slot over its own window */
+	/* damage: a window that covers its function's entry, and a slot that covers its own window */
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from) + i;
 		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);

@@ -158,7 +158,8 @@ static void test_short(void **unused)
 	assert_short(v, "returned", 2);
 	assert_short(v, "fixed", 2);
 	assert_short(v, "shorter", 2);
-	/* one byte is too few even for a short jump; padding doesn't help the others */
+	/* one byte is too few even for a short jump; the other functions are refused for reasons that padding doesn't
+	 * change */
 	assert_refused(v, "shortest", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	assert_refused(v, "looped", BRANCH);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Functions without room for the long jump: which trampoline slots they get, in
  * padding or in code, and which of them share their jump with the next function.
- * Also, which of these pb_analysis_check() refuses if they are changed. */
+ * Also, which changes of these pb_analysis_check() refuses. */
 #include "module_files.h"
 
 /* One function that needs a slot, and one gap that it reaches. */
@@ -103,7 +103,7 @@ static const char *const code_slots_s =
 	"beside before\ntiny behind\nfar\n"
 	/* two functions, and room for one code slot */
 	"tiny one\ntiny two\nbeside both\nfar\n"
-	/* the farthest that a slot may be, 129 bytes, and one more */
+	/* a slot at the largest distance, 129 bytes, and one that is a byte farther */
 	"tiny near\n.cfi_startproc\n jmp 1f\n .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
 	"tiny out\n.cfi_startproc\n jmp 1f\n .fill 114,1,0x90\n1: ret\n.cfi_endproc\nbeside beyond\nfar\n"
 	"tiny alone\nfar\n"

@@ -161,7 +161,7 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096] = { 0 };	/* later calls are above this frame: they find its calls gone */
+	volatile char deeper[4096] = { 0 };	/* later calls are made above this frame, so they find the calls below it gone */
 	volatile int r = 0;
 
 	(void)deeper[0];
@@ -252,7 +252,7 @@ static void handler_acts(enum act what)
 		step_outer(5);
 		break;
 	case JUMP_INSIDE:
-		/* may leave a call in the place that the interrupted entry is about to take */
+		/* the jump may leave a call in the place that the interrupted entry is about to take */
 		count(&jumps);
 		count(&inside_jumps);
 		jump_inside();
@@ -321,7 +321,7 @@ __attribute__((noipa)) static void finish(pid_t parent)
 	step_at = 0;
 	step_outer(1);
 	step_outer(2);
-	/* a call that a jump left above the top is found when other calls get there, or here */
+	/* a call that a jump left above the top is found when another call takes its place, or by this loop */
 	for (unsigned i = 0; i < nr_segments && i < NR_SEGMENTS; i++) {
 		for (unsigned k = 1; k <= PB_OPEN_CALLS; k++) {
 			struct pb_open_call *c = &segments[i].call[k];
@@ -428,7 +428,8 @@ static struct pb_open_call *enter(uint64_t slot)
 	return c;
 }
 
-/* A jump left a call above the innermost one. A new call takes its place, and must not take it for its parent. */
+/* A jump left a call above the innermost one. A new call takes that place, and must not take the abandoned call for its
+ * parent. */
 static void test_left_above(void **state)
 {
 	struct pb_open_call *c, *left, *parent;

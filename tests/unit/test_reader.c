@@ -114,7 +114,7 @@ static void test_wraps(void **state)
 	const uint64_t w22 = 1 << 22, w28 = 1 << 28, w42 = 1ull << 42;
 
 	begin_chunk(w42 - 10);
-	g.head.tid = 101;	/* not the first of its process: nothing is inherited */
+	g.head.tid = 101;	/* this thread isn't the first of its process, so it inherits no calls */
 	/* 22 bits: the low bits begin again */
 	gen_word(&g, 5ull << 42 | 4ull << 22 | 3 << 2 | 1);		/* ends w42 + 5 */
 	/* 42 bits: backwards over the wrap, a signal handler's record out of order */
@@ -357,7 +357,7 @@ static void test_lost_by_header(void **state)
 	begin_chunk(1000);
 	g.head.lost = 42;
 	gen_leaf(&g, 1, 1010, 1020);
-	gen_thread(&g, 1, 100, 100, "t", 50, 0);	/* eight more after the last chunk */
+	gen_thread(&g, 1, 100, 100, "t", 50, 0);	/* eight more lost records, after the last chunk */
 	assert_string_equal(finish(), "lost 0 42 d0\nleaf 1 1010-1020 d0\nlost 0 8 d0\n");
 }
 

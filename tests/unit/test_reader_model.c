@@ -191,7 +191,7 @@ static void jump(unsigned depth)
 
 static unsigned floor_of_handler(void)
 {
-	/* the calls that a handler interrupted stay: up to the one whose ENTRY is being written */
+	/* a handler leaves the calls that it interrupted open: all up to the one whose ENTRY is being written */
 	for (unsigned i = w.depth; i--;)
 		if (w.stack[i].emitted && !w.stack[i].written)
 			return i + 1;

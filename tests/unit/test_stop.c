@@ -29,7 +29,7 @@ void pb_note_makecontext(void)
 }
 
 static int epoll_fd, event_fd;
-static volatile int interrupted, waiting, woken;	/* rounds */
+static volatile int interrupted, waiting, woken;	/* waits cut off by EINTR; rounds begun; rounds ended */
 
 static void use_first_cpu(int policy)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The state of a process's threads in /proc (base/task.c). It tells whether a recorder that doesn't
- * answer is only held up, and so is worth waiting for. */
+/* The state of a process's threads in /proc (base/task.c). That state shows whether a recorder that
+ * doesn't answer is only held up, and so is worth waiting for. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

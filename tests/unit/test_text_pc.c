@@ -52,7 +52,7 @@ struct pb_module *pb_module_at(uint64_t address)
 	return address >= a->image_start && address < a->image_end ? &pb_modules[0] : NULL;
 }
 
-/* The same for text_shared.c. */
+/* A replacement for the part of text_shared.c that text_pc.c uses. */
 static uint64_t target;
 
 uint64_t pb_shared_at(uint64_t pc)
@@ -282,7 +282,7 @@ static void check_stub(const struct pb_place *p, uint64_t body)
 	}
 }
 
-/* Each PC in a window: a thread that is inside the bytes of the jump goes on in the copy. */
+/* Checks each PC in a window: a thread that is inside the bytes of the jump goes on in the copy. */
 static void check_window(const struct pb_place *p, uint64_t body)
 {
 	for (uint64_t at = p->window; at < p->window + p->recipe->window_len; at++) {

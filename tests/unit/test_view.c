@@ -237,7 +237,7 @@ static void test_missed_stack(void **state)
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, 77);
 	gen_exit(&g, 3, 1300);
 	gen_chunk_write(&g);
-	/* the same for a call in a chunk's list of open calls */
+	/* here the call that ends is in the chunk's list of open calls */
 	gen_chunk(&g, 1, 101, 1, 1300);
 	g.head.missed = 1;
 	g.head.stack = 78;

@@ -10,7 +10,7 @@
  * If no chunk is free, the handler may get one that was freed in the meantime. Then the
  * interrupted record has room, too.
  *
- * The argument "all" tests each instruction for each kind of record; without it, a part.
+ * The argument "all" tests each instruction for each kind of record. Without it, only some are tested.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -443,7 +443,7 @@ static void a_handler_gets_the_last_chunk(void **state)
 	for (k = 1; supplied_at_step(k, &this_one); k++)
 		dropped += this_one;
 	assert_true(k > 100);
-	/* at these steps the record has been given up already */
+	/* the record may be dropped only if it was given up before the handler ran: at few steps */
 	if (dropped > k / 4)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
