@@ -268,7 +268,7 @@ def replay_events(data, *options):
 
 
 def chrome_events(data):
-    """The same events from `dump --format=chrome` (B and E, or complete X events)."""
+    """Like events(), but from `dump --format=chrome` (B and E, or complete X events)."""
     try:
         doc = json.loads(view("dump", "-d", data, "--format=chrome"))
     except ValueError as e:
@@ -416,7 +416,7 @@ class Session:
         return self.process.poll() is None
 
     def write(self, name, value, may_fail=False):
-        # '!' removes from the present value, so that needs -a
+        # a value with '!' removes names from the present value, so it needs -a
         r = self.control(*(["-a"] if value.startswith("!") else []), "write", name, value)
         if r.status and not may_fail and self.alive():
             raise Failure("control write %s %r: exit status %d\n%s" % (name, value, r.status, tail(r.err)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* argv[1] threads, one after the other. Each is cancelled asynchronously while it makes calls. */
+/* Starts argv[1] threads, one after the other, and cancels each asynchronously while it makes
+ * calls. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A forked child whose main thread makes no traced call: its other threads make the first
- * ones. For argv[1] ms they make a few calls each millisecond, so that the recorder looks
+/* A forked child whose main thread makes no traced call: its other threads make the child's first
+ * traced calls. For argv[1] ms they make a few calls each millisecond, so that the recorder looks
  * for dead threads while they run. */
 #include <pthread.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #define STACKS 64
 #define SIZE 16384
-#define APART (1 << 19)			/* the engine guesses where such stacks end */
+#define APART (1 << 19)			/* bytes of each stack; the engine guesses where such stacks end */
 
 static unsigned long calls;
 static void *here, *there;		/* stack pointers of main and the coroutine */

@@ -61,7 +61,7 @@ static int child(void)
 	return wrong;
 }
 
-/* Four calls of this are open while the children begin; the outer three have an ENTRY. */
+/* Four calls of this function are open while the children begin; the outer three have an ENTRY. */
 __attribute__((noinline)) long nested_leaf(int depth, long children)
 {
 	long wrong = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A timeout by siglongjmp() out of a handler, again and again: argv[1] times. A call
+/* Leaves a handler by siglongjmp() argv[1] times, as a timeout does. A call
  * that a jump interrupts may be counted or not. */
 #include <setjmp.h>
 #include <signal.h>

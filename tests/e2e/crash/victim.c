@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	pthread_create(&t[1], NULL, outer1, NULL);
 	pthread_join(t[0], NULL);
 	pthread_join(t[1], NULL);
-	/* run_crash sets this when it has killed the recorder, however long that took */
+	/* run_crash sets this after it has killed the recorder, however long that takes */
 	while (!counts[24])
 		usleep(1000);
 	puts("done");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads the clock four times for each of its calls: before the call, at its beginning, at its end, and after it. The
- * recorded times of the call must lie between these. argv[1]: rounds; argv[2]: threads. For each call, in the order in
- * which a thread's calls began, the program prints
+ * recorded times of the call must lie between these readings. argv[1]: rounds; argv[2]: threads. For each call, in the
+ * order in which a thread's calls began, the program prints
  *
  *   thread name how before first last after
  *
@@ -31,7 +31,7 @@ struct call {
 static __thread struct call *calls;
 static __thread unsigned nr_calls;
 
-/* Neither the compiler nor the processor moves code over it. */
+/* Neither the compiler nor the processor moves code across this reading. */
 static inline __attribute__((always_inline)) uint64_t now(void)
 {
 	uint32_t low, high;
@@ -216,7 +216,7 @@ static void *thread(void *arg)
 			sink = by_pointer(i);
 			c->after = now();
 		}
-		/* landed() sets its `after` */
+		/* landed() sets this call's `after` */
 		{
 			struct call *c = &calls[nr_calls++];
 

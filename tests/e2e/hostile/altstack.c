@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Signals on an alternate stack: mapped, of malloc, an array in main's frame
- * (below and above frames of the interrupted stack), of the smallest size;
- * nested, with recursion inside, left by siglongjmp.
+ * Signal handlers on an alternate stack, which is mapped, allocated by malloc, an array in main's
+ * frame (below and above frames of the interrupted stack), or of the smallest size. The handlers
+ * are nested, recurse, and are left by siglongjmp.
  * @markers 4000 try_stack/after_signal
  */
 #include <pthread.h>

@@ -69,7 +69,7 @@ static KEEP long some_work(int i)
 
 __attribute__((section("text_main"))) int main(void)
 {
-	/* ITIMER_PROF ticks at the kernel's pace; this one does at 1 kHz */
+	/* this timer ticks at 1 kHz; ITIMER_PROF would tick at the kernel's rate */
 	struct sigevent se = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
 	struct itimerspec it = { { 0, 1000000 }, { 0, 1000000 } };
 	timer_t timer;

@@ -54,7 +54,7 @@ static inline void coro_start(struct coro *c, char *stack, int depth)
 	*c = (struct coro){ .sp = sp, .want = depth + 1 };
 }
 
-/* Maps memory for a stack, but not where the last ones were: that memory stays unmapped. */
+/* Maps memory for a stack, but not where the last stacks were: that memory stays unmapped. */
 static inline char *coro_map(void)
 {
 	static __thread char *area;

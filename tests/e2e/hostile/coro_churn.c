@@ -2,9 +2,8 @@
 /*
  * 1,000,000 coroutines are freed half-way, with calls open on their stacks. The
  * stacks are not registered; some are unmapped, others belong to a pool and are
- * used again. The main thread and another one do this, while signals come all
- * the time. Memory for open calls must not run out, and coroutines that are kept
- * until the end must return.
+ * used again. The main thread and another thread do this, while signals come all the time. Memory
+ * for open calls must not run out, and coroutines that are kept until the end must return.
  * @markers 1000 churn/after_some
  * @calls body 1000010
  * @no_return 2000100

@@ -2,9 +2,8 @@
 /*
  * Coroutines whose stacks are unmapped while calls are open there, in processes
  * with all kinds of dispositions and masks of SIGSEGV. When the agent looks for
- * what is left of these stacks, it must neither end the program nor run its
- * handlers. The program's own faults must do what they do untraced. Also tests
- * stacks that can't be read for a while.
+ * what is left of these stacks, the agent must neither end the program nor run the program's handlers. The program's
+ * own faults must have the effect that they have untraced. Also tests stacks that can't be read for a while.
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30
@@ -25,7 +24,7 @@
 #include <ucontext.h>
 #include "coro.h"
 
-#define NR 1500		/* coroutines: so many that the agent looks for those that are gone */
+#define NR 1500		/* coroutines: enough that the agent looks for stacks that are gone */
 
 static volatile int seen, waits, *reached;
 static sigjmp_buf env;

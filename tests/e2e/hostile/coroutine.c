@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * swapcontext coroutines. Each runs on whichever of three threads takes it
- * next, and yields from inside nested calls. Every other one is freed
- * half-way, and its stack is filled with garbage and used again.
+ * next, and yields from inside nested calls. Each coroutine with an odd number is freed half-way,
+ * and its stack is filled with garbage and used again.
  * @markers 3000 worker/after_resume
  * @calls coro_entry 1000
  * @timeout 30

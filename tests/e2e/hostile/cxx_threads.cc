@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Exceptions thrown at once by four threads, at depths that differ.
+ * Four threads throw exceptions at the same time, at different depths.
  * @markers 20000 thread_main/one_throw
  * @slow none bpf-own
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fork without exec, twice, with setsid: the daemon lives on when the program
- * has ended, starts threads, and writes its last line after that.
+ * Forks twice, without exec, and calls setsid. After the program has ended, the daemon lives on,
+ * starts threads, and writes its last line.
  * @status 4
  * @markers 300 daemon_main daemon_thread main
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The depth of deep_recursion.c on the main stack: the program raises RLIMIT_STACK
+ * A recursion as deep as in deep_recursion.c, on the main stack: the program raises RLIMIT_STACK
  * and execs itself, so that the limit holds.
  * @markers 1 main
  * @buffer 256M

@@ -54,7 +54,7 @@ int main(void)
 	pthread_t t;
 
 	check(mem != MAP_FAILED);
-	/* touched before, so that no page faults are measured */
+	/* touched first, so that no page faults are measured */
 	memset((char *)mem + size - (128ul << 20), 1, 128ul << 20);
 	check(!pthread_attr_init(&attr));
 	check(!pthread_attr_setstack(&attr, mem, size));

@@ -20,7 +20,7 @@
 extern char **environ;
 static char *volatile bad, *volatile cut;
 
-/* The first instruction faults. When the function is traced, a copy of it runs elsewhere. */
+/* The first instruction faults. When the function is traced, a copy of that instruction runs elsewhere. */
 long load(const char *p);
 extern char load_insn[];
 __asm__(".text; .p2align 4; .globl load; .type load,@function\n"

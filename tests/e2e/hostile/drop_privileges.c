@@ -50,7 +50,7 @@ static KEEP int check_tasks(void)
 			continue;
 		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
 		f = fopen(path, "r");
-		if (!f)		/* it has ended */
+		if (!f)		/* the thread has ended */
 			continue;
 		tasks++;
 		while (fgets(line, sizeof(line), f)) {

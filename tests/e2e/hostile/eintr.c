@@ -2,9 +2,8 @@
 /*
  * Threads blocked in epoll_wait, poll, nanosleep, clock_nanosleep, futex,
  * sem_wait, sem_timedwait, pause, read, accept, recv, msgrcv, select and
- * wait: no one sends them a signal, so none may see EINTR, a time-out that
- * comes early, or a short read. Runs until a byte arrives on stdin; the harness
- * changes text meanwhile. Each thread then gets what it waits for.
+ * wait: nothing sends them a signal, so no thread may see EINTR, an early time-out, or a short read. Runs until a byte
+ * arrives on stdin; the harness changes text meanwhile. Each thread then gets what it waits for.
  * @serve 1000
  * @stdin wait 0.3
  * @timeout 20
@@ -98,7 +97,7 @@ static KEEP long in_clock_nanosleep(void)
 }
 static KEEP long in_futex(void)
 {
-	/* EAGAIN: it was woken before it came here */
+	/* EAGAIN: the thread was woken before it began to wait */
 	if (syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0) && errno != EAGAIN)
 		die("futex: %m");
 	return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The environment is the program's own: environ, getenv, main's third
- * argument, /proc/self/environ, and that of children made in each way.
+ * argument, /proc/self/environ, and the environment of children, which are made in each way.
  * @markers 10 main
  * @timeout 20
  */

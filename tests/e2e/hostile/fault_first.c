@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Functions in which one of the first instructions faults. The handler must see
- * the program's own program counter. It changes the context (to retry with
- * another register, or to skip the instruction), which must take effect, or it
- * leaves by a jump.
+ * the program's own program counter. The handler leaves by a jump, or changes the context (to retry with another
+ * register, or to skip the instruction). That change must take effect.
  * @markers 4800 main/one_fault
  * @calls fault_load 600
  */

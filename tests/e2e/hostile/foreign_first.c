@@ -34,7 +34,8 @@ int main(void)
 		ucontext_t *c = &contexts[n];
 		pthread_t above, t;
 
-		/* this thread's guard comes right after the stack of the next, since both are mapped into the same hole */
+		/* this thread's guard comes right after the next thread's stack, since both are mapped into the same
+		 * hole */
 		check(!pthread_create(&above, NULL, (void *(*)(void *))sem_wait, &hold));
 		check(!getcontext(c));
 		c->uc_stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -18,17 +18,17 @@
  *			PATHs are alternatives, none means any
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
- *   @lost N		at most N calls may be lost with the program's own functions only
+ *   @lost N		at most N calls may be lost when only the program's own functions are traced
  *   @serve N		run it with control files, too, and change the text N times while it runs (see told())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
  *			seconds are a hang. Traced runs may take four times as long
- *   @stdin wait S	it ends when it gets a byte, which is sent S seconds after it has said "ready"
+ *   @stdin wait S	it ends when it gets a byte, which is sent S seconds after it has printed "ready"
  *   @buffer SIZE	record's -b
  *   @quick F...	compiler flags of quick runs
  *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out; without W they leave out
  *			the program
  *
- * Functions called on_* are signal handlers: they may stand anywhere in the tree.
+ * Functions called on_* are signal handlers: they may appear anywhere in the tree.
  *
  * The output on stdout must not differ from run to run; figures go to stderr.
  */

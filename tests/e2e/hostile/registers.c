@@ -149,7 +149,7 @@ static KEEP __attribute__((target("avx"))) void ymm(uint64_t *seed)
 			die("byte %zu of ymm%zu changed", i, i / 32);
 }
 
-/* gcc knows which registers these leave alone, and keeps values in them. */
+/* gcc knows which registers these functions leave alone, and keeps values in them. */
 static __attribute__((noinline)) int ra_leaf(int x) { __asm__ volatile(""); return x + 1; }
 static __attribute__((noinline)) int ra_middle(int x) { return ra_leaf(x) * 2; }
 static KEEP long ipa_ra(long a, long b, long c, long d, long e, long f)
@@ -209,7 +209,7 @@ int main(void)
 {
 	pthread_t t;
 
-	/* the checks are the thread's first calls, then the main thread's */
+	/* the checks run in a new thread, as its first calls, and then in the main thread */
 	check(!pthread_create(&t, NULL, thread_main, NULL));
 	check(!pthread_join(t, NULL));
 	thread_main(NULL);

@@ -35,7 +35,7 @@ static KEEP void *thread_main(void *arg)
 	ss.ss_sp = page + 4096 + rounded - ss.ss_size;
 	if (ss.ss_size < 2048)
 		ss.ss_size = 2048;
-	/* 512 bytes more than the kernel needs: what a frugal handler has */
+	/* 512 bytes more than the kernel needs: enough for a frugal handler */
 	ss.ss_size += 512;
 	check(!sigaltstack(&ss, NULL));
 	check(fill(arg) > 10);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A handler that makes calls interrupts each instruction of an entry, an exit
- * and a tail call. In the first rounds it interrupts all of them, so that chunks
- * become full at each; later, one instruction in a round. No call may be lost or
- * counted twice.
+ * and a tail call. In the first rounds it interrupts all of these instructions, so that chunks become full at each.
+ * Later it interrupts one instruction in a round. No call may be lost or counted twice.
  *
  * @flags -fno-omit-frame-pointer
  * @calls middle 320
@@ -18,7 +17,7 @@
 #include "hostile.h"
 
 #define ALL 20
-#define STRIDE 4		/* instructions from round to round; each run begins at another one */
+#define STRIDE 4		/* instructions from round to round; each run begins at a different instruction */
 #define ROUNDS 320
 #define MARKS 400000
 

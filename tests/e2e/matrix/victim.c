@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * run_matrix builds this program in many ways, lets callgrind count its calls,
- * and compares. Only main and functions named v_* are compared. The output is
- * the same for all builds.
+ * run_matrix builds this program in many ways, lets callgrind count its calls, and compares these with the recorded
+ * calls. Only main and functions named v_* are compared. The output is the same for all builds.
  */
 #include <setjmp.h>
 #include <stdio.h>

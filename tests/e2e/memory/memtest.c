@@ -81,7 +81,7 @@ int main(void)
 		for (unsigned long at = regions[i][0]; at < regions[i][1]; at += PART) {
 			unsigned long left = regions[i][1] - at;
 
-			/* these are being used */
+			/* the test itself uses these */
 			if (at < (unsigned long)(regions + MOST) && (unsigned long)regions < at + PART)
 				continue;
 			bad += memtest_part((unsigned long *)at, (left < PART ? left : PART) / 8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The main thread has exited when another one loads a library: late_library LIBRARY. */
+/* The main thread has exited when another thread loads a library: late_library LIBRARY. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

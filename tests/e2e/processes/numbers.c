@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Threads whose pid and tid mean little to a recorder.
- *   numbers child          a child's first call is made by another thread than its main one
- *   numbers space N        the same in a pid namespace of its own, beside N idle children
+ *   numbers child          a thread other than the main thread makes a child's first call
+ *   numbers space N        like "child", but in a new pid namespace, beside N idle children
  *   numbers spaces N       N times: a namespace whose only process makes a few calls and ends
- *   numbers churn N        N times the same, without a namespace
+ *   numbers churn N        like "spaces", but without namespaces
  * Prints how many calls of work() there were.
  */
 #define _GNU_SOURCE
@@ -96,7 +96,7 @@ static void wait_for(pid_t pid)
 		exit(1);
 }
 
-/* A pid namespace whose first process has ended accepts no other. So each namespace is made by a parent of its own. */
+/* A pid namespace whose first process has ended accepts no other process. So each namespace is made by a new parent. */
 static void one_short(bool space)
 {
 	pid_t pid = fork(), inner;

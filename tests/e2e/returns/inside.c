@@ -28,9 +28,9 @@ __asm__(
 	"far\n"
 	/* the division is displaced for the slot of the ret */
 	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
-	/* or the second jump of the ret's shared jump displaces the division */
+	/* the second jump of the ret's shared jump displaces the division */
 	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
-	/* or the division is in the window of the exit whose jump the ret shares */
+	/* the division is in the window of the exit whose jump the ret shares */
 	"F by_exit\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n ret\n jmp 1b\nE by_exit\nfar\n");
 long own(long x), tail(long x), cond(long x), code_slot(long x), shared(long x), by_exit(long x);
 

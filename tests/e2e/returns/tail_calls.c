@@ -62,7 +62,7 @@ NOINLINE int to_untraced_late(int x)
 	return untraced(leaf(x));
 }
 
-/* Takes longer, once, than the time field of a record can express. */
+/* One call of it takes longer than the time field of a record can express. */
 NOINLINE int slow(int x)
 {
 	calls_slow++, tails_slow++;

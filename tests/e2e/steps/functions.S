@@ -311,7 +311,7 @@ F call_cramped
 	ret
 E call_cramped
 
-/* calls t_entry there, alone and inside t_root */
+/* calls t_entry with the stack pointer at cramped_at, alone and inside t_root */
 F call_entry_cramped
 	to_cramped
 	call	t_entry
@@ -322,7 +322,7 @@ F call_entry_cramped
 	ret
 E call_entry_cramped
 
-/* makes rdi calls of t_flush there */
+/* makes rdi calls of t_flush with the stack pointer at cramped_at */
 F fill_cramped
 	push_reg rbp
 	mov	%rsp, %rbp

@@ -16,7 +16,7 @@
  * POINTS: how many instructions of a call on a slow path are tried; on other paths, each one is.
  * FUNCTION may be FUNCTION:STATE.
  * raw: the handler is installed by a raw system call, so that the agent isn't notified of it.
- * both: the same, and at each instruction another handler follows, which is installed through libc.
+ * both: like raw, but at each instruction another handler follows, which is installed through libc.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -67,7 +67,7 @@ struct thrown { long at; };
 static bool raw, both, all;
 static enum act act;
 static volatile long step, step_at;
-static uint64_t last_pc;		/* of the step before */
+static uint64_t last_pc;		/* program counter at the step before */
 static char acted_at[32];		/* the program counter at which the handler acted */
 static const char *function, *state;
 static sigjmp_buf out, *inside;
@@ -213,7 +213,7 @@ void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* After it, a time field can't express the distance to the last record's time. */
+/* After this nap, a time field can't express the distance to the last record's time. */
 void long_nap(void)
 {
 	struct timespec t = { 1, 0 };
@@ -476,7 +476,7 @@ static bool known;		/* wanted[] has the registers' values after the call */
 /* Calls f with action a at the k-th instruction. */
 __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act a, long k)
 {
-	volatile char deeper[8192];	/* later calls are above this frame: they find its calls gone */
+	volatile char deeper[8192];	/* later calls are made above this frame, so they find the calls below it gone */
 	uint64_t registers[16];
 
 	deeper[0] = 0;
@@ -534,11 +534,11 @@ struct scenario {
 	const char *function, *state;
 	long (*f)(long);
 	long x;
-	long depth;		/* calls open around it */
+	long depth;		/* calls open around the stepped call */
 	bool fresh;		/* in a new thread */
 	long filled;		/* -N: after calls_to_fill - N other calls; 1: after fill_cramped() */
 	void (*before)(void);
-	long room;		/* bytes left of its stack; 0: all */
+	long room;		/* bytes left of the thread's stack; 0: all */
 	enum poke poke;
 };
 
@@ -869,7 +869,7 @@ static void each_choice(const struct choice *c, long steps, long points, const c
 	}
 }
 
-/* Steps the call while *word has another value. */
+/* Makes the call, without an action, while *word has the given value. */
 static void run_with(const struct scenario *s, uint64_t *word, uint64_t value)
 {
 	uint64_t was = *word;

@@ -5,8 +5,8 @@
  * each answered by a line on stdout:
  *
  *   vfork	a thread makes a vfork child, which waits for "release"
- *   clone	the same with clone(CLONE_VM)
- *   release	that process ends
+ *   clone	like "vfork", but the child is made by clone(CLONE_VM)
+ *   release	the child ends
  *   storm MS	vfork children that live for up to MS ms, with short pauses, again and again
  *   calm	ends the storm
  *   end	ends the program

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What sanitizers and valgrind find: faults heap | use | leak | ub | init | race | abort | none. */
+/* Makes an error that sanitizers and valgrind find: faults heap | use | leak | ub | init | race | abort | none. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  * HOW is what happens to the recorder, which is the parent, before each event:
  *   alive     nothing; there may be no recorder
  *   stopped   SIGSTOP, and SIGCONT afterwards
- *   full      the same, with its socket's backlog full of connections
+ *   full      like "stopped", but its socket's backlog is full of connections
  *   killed    SIGKILL, once
  * A child continues the recorder after WATCHDOG_MS, so that an unbounded wait ends.
  */
@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS	2000
-#define FRESH_MS	150	/* a recorder that goes on has sent a heartbeat by then */
+#define FRESH_MS	150	/* a continued recorder has sent a heartbeat by then */
 #define MAX_CONNS	5000
 #define CALLS		300000
 #define AT_ONCE		1000
@@ -323,7 +323,7 @@ static void run(const char *name)
 			loaded = dlopen(plugin, RTLD_NOW);
 		disturb();
 		ns = events[i].run(&result);
-		/* the same again: the agent doesn't wait twice for a recorder that is gone */
+		/* repeats the event: the agent doesn't wait twice for a recorder that is gone */
 		for (int k = 1; k <= 3 && events[i].run != ev_dlclose; k++) {
 			uint64_t again = events[i].run(&result);
 

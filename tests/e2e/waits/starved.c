@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * starved PLUGIN CPU MS: loads the plugin and starts another program while a child keeps
- * that processor busy. The child is in the recorder's session, since the scheduler may
- * divide processor time between sessions.
+ * starved PLUGIN CPU MS: loads the plugin and starts another program while a child keeps processor CPU busy. The child
+ * is in the recorder's session, since the scheduler may divide processor time between sessions.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
