@@ -16,7 +16,7 @@ from pbtest import Failure, Skip
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtimes")
 OPTIONS = ("-q", "--no-loss", "--max-size=0")
 EXECUTABLE, EVERYTHING = (), ("--module=*",)
-PYTHON = "/usr/bin/python3"     # Debian's modules are for this one
+PYTHON = "/usr/bin/python3"     # Debian's Python modules are for this interpreter
 
 # The share of the calls that must have a duration: in programs of C and C++, and in the parts of a runtime
 # that are C and C++
@@ -164,7 +164,7 @@ def account(data, parts, all_parts):
                 inside[p][1] += row["timed"]
     entered = calls + info["lost"]
     shares = ", ".join("%s %.2f %%" % (p.label, percent(t, n)) for p, (n, t) in inside.items())
-    # unmatched are those that a jump ended, and those that were open at the end
+    # unmatched: calls that a jump ended, and calls that were open at the end
     text = "%d entered, %.2f %% with durations%s; %d entry-only, %d unmatched, %d lost" % (
         entered, percent(timed, entered), " (%s)" % shares if shares else "", info["no_return"],
         calls - timed - info["no_return"], info["lost"])

@@ -155,7 +155,7 @@ static void on_signal(int sig)
 	errno = error;
 }
 
-/* The raw handler uses libc's restorer, which is read back from the other signal. */
+/* The raw handler uses libc's restorer, which install() reads back from the other signal's action. */
 static void install(void)
 {
 	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } raw;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stack traces of three kinds at every depth: backtrace() with names; _Unwind_Backtrace() with each frame's CFA,
+ * Takes stack traces of three kinds at every depth: backtrace() with names; _Unwind_Backtrace() with each frame's CFA,
  * which must be the frame's own stack pointer; and from a handler of a profiling timer.
  */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ static volatile sig_atomic_t ticks, bad_ticks;
 static int seen, wrong;
 
 struct walk {
-	int depth;		/* of the frame, from the innermost */
+	int depth;		/* the frame's depth, counted from the innermost frame */
 };
 
 static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
@@ -32,7 +32,7 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
 	if (_Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(c)) != (void *)level)
 		return _URC_NO_REASON;
 	seen++;
-	/* the unwinder gives the frame's stack pointer at its call: the CFA of what it called */
+	/* the unwinder gives the stack pointer that the frame had at its call: the CFA of the called function */
 	wrong += w->depth && _Unwind_GetCFA(c) != frames[w->depth - 1];
 	w->depth++;
 	return _URC_NO_REASON;
@@ -74,7 +74,7 @@ static void on_tick(int sig)
 
 	(void)sig;
 	ticks++;
-	/* to the bottom of the stack, wherever it was interrupted */
+	/* the walk must reach the bottom of the stack, wherever the signal came */
 	bad_ticks += k < 4;
 }
 
