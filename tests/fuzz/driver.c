@@ -29,7 +29,7 @@
 #define BATCH		1000	/* rounds in one child */
 #define INPUT_SECONDS	30	/* for one input */
 #define MEMORY_KIB	(2u << 20)
-#define WILD_SHARE	1000	/* with fuzz_wild, one batch in so many may die */
+#define WILD_SHARE	1000	/* with fuzz_wild, one batch in this many may die */
 
 /* Exit statuses of a child. */
 enum { DONE, TIME_IS_UP = 40, TOO_MUCH_MEMORY, LEAKED };
@@ -81,7 +81,7 @@ static size_t erase(struct fuzz_rng *r, uint8_t *d, size_t size)
 	return size - n;
 }
 
-/* Copies a piece of this input, or of a seed, over a part of it or past its end. */
+/* Copies a piece of the input, or of a seed, over a part of the input or past its end. */
 static size_t splice(struct fuzz_rng *r, uint8_t *d, size_t size, size_t max)
 {
 	size_t other = fuzz_below(r, fuzz_corpus.n), at = fuzz_below(r, size + 1), n, from;
@@ -137,7 +137,7 @@ static void make_input(struct fuzz_rng *r, uint64_t round)
 
 /* --- a child ------------------------------------------------------------ */
 
-/* Runs it in memory of exactly its size, so that a sanitizer sees reads past its end. */
+/* Runs an input in memory of exactly the input's size, so that a sanitizer sees reads past its end. */
 static void run_input(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Broken analysis files. They come from the cache or from a data directory, and the
- * agent maps them into the traced program. One that passes pb_analysis_check() must
+ * agent maps them into the traced program. A file that passes pb_analysis_check() must
  * be safe for all its users.
  */
 #include <stdlib.h>

@@ -205,7 +205,7 @@ static void seed_pair(const char *path, const uint8_t *target, size_t target_siz
 	free(object);
 }
 
-/* Each of Patchbay's objects, with the last one's BTF as the target's. */
+/* Each of Patchbay's objects, with the last object's BTF as the target's. */
 void fuzz_seeds(void)
 {
 	char *list = strdup(FUZZ_BPF_OBJECTS), *rest = list, *path;

@@ -3,7 +3,7 @@
  * Hostile programs for the eBPF verifier and the resolver: any bytes as instructions,
  * any maps, functions, privileges and log sizes, and allocations that fail. Whatever the
  * input, verification must end soon and free all its memory, and an accepted program
- * must resolve to one whose jumps and calls stay inside it.
+ * must resolve to a program whose jumps and calls stay inside it.
  *
  * An input: struct head, nr_maps of struct map, nr_funcs of struct func, instructions.
  */
@@ -239,7 +239,7 @@ void fuzz_seeds(void)
 	}
 }
 
-/* Changes a part of an instruction, copies another one over it, or changes a byte of the head. */
+/* Changes a part of an instruction, copies another instruction over it, or changes a byte of the head. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct fuzz_rng r;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile blocks of maps: another process made them, and changes them meanwhile. A block
- * is refused, or every operation on it ends and stays inside it. The page after a block
- * can't be accessed.
+ * Hostile blocks of maps: another process made them, and changes them during the operations. A block must be refused,
+ * or every operation on it must end and stay inside the block. The page after a block can't be accessed.
  *
  * Input: 16 bytes, the first two of which are the number of operations; the operations,
  * 8 bytes each; the block.
@@ -36,7 +35,7 @@ struct ground {
 	uint8_t *keys, *values;
 };
 
-/* No other process is alive; else each lock of another one would take milliseconds. */
+/* No other process is alive. Otherwise each lock that another process holds would take milliseconds. */
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
 	return owner == map->owner;

@@ -3,15 +3,14 @@
  * Does a patched function do what it did before? Runs the bytes of its window,
  * then the window patched as the agent does it, with a jump, a stub, a copy and
  * perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start
- * with the same random registers, flags and memory, and must leave the same.
+ * with the same random registers, flags and memory, and must leave the same state.
  *
  * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, the code.
  *
  * Around the code everything is int3 or not mapped, so that a run ends with a
- * signal wherever control goes. Compared are data, stack and the signal's frame:
- * registers, flags, x87 and vector state up to AVX-512, the address of a fault, and
- * the PC (one in the copy counts as the original's). Registers point into the sandbox
- * or to no memory; if the code harms the process nevertheless, that is no finding
+ * signal wherever control goes. The data, the stack and the signal's frame are compared: registers, flags, x87 and
+ * vector state up to AVX-512, the address of a fault, and the PC (a PC in the copy counts as the original PC).
+ * Registers point into the sandbox or to no memory; if the code harms the process nevertheless, that is no finding
  * (fuzz_wild).
  */
 #include <Zydis/Zydis.h>
@@ -104,8 +103,8 @@ static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op
 	return true;
 }
 
-/* Whether its operand is near it in the text, where the jump will be. end: offset in the
- * window of the instruction's end. */
+/* Whether the instruction's operand is in the text nearby, where the jump will be. end: the offset in the window at
+ * which the instruction ends. */
 static bool knows_the_patch(const ZydisDecodedInstruction *i, unsigned end)
 {
 	int64_t at = (int64_t)end + i->raw.disp.value;

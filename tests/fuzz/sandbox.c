@@ -75,7 +75,7 @@ bool sandbox_has_vectors(void)
 	return features & 4;
 }
 
-/* Clears what may differ between equal states, among it the components not in use. */
+/* Clears what may differ between equal states, including the components that aren't in use. */
 static void normalise(uint8_t *fp)
 {
 	uint64_t used;

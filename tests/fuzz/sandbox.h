@@ -3,8 +3,8 @@
  * Runs code from a random state until a signal ends it, and keeps the state that it
  * left: all registers, the flags, x87 and vector state, and memory.
  *
- * The addresses have high halves that aren't zero and low halves with bit 31 set, so
- * that one that was truncated or wrongly extended is never right by chance.
+ * The addresses have high halves that aren't zero and low halves with bit 31 set, so that an
+ * address that was truncated or wrongly extended is never right by chance.
  */
 #ifndef FUZZ_SANDBOX_H
 #define FUZZ_SANDBOX_H
