@@ -36,7 +36,8 @@ static int send_message(struct pb_control *c, uint32_t type, const void *body, s
 	return sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Receives an answer. Returns its type, or -errno with a text; an ERROR message has both. */
+/* Receives an answer. Returns its type, or -errno with a text in err. An ERROR message contains
+ * both errno and text. */
 static int receive(struct pb_control *c, char *err, size_t errlen)
 {
 	struct pb_msg *m = (struct pb_msg *)c->buf;
@@ -115,7 +116,7 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 	}
 	memcpy(f, m + 1, sizeof(*f));
 	if (f->result < 0) {
-		/* the agent may have sent a text with the number */
+		/* the agent may have sent a text with the error number */
 		const char *text = (const char *)(m + 1) + sizeof(*f);
 		int len = (int)strnlen(text, m->len - sizeof(*f));
 

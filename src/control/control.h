@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control tree's client library: which files there are, which values they
- * take, and how they are written and read. The CLI, and later the FUSE mount and
- * the C API, use the same functions, so that they can't disagree.
+ * The control tree's client library: the table of control files, the checks of their values, and
+ * how they are written and read. All clients use these functions, so that they can't disagree.
  *
  * Context: an observer's ordinary thread. No locks, no global state. Every
  * text is untrusted (a user's, or a file's): the parsers are fuzzed
@@ -39,7 +38,8 @@ enum pb_control_file pb_control_find(const char *path);
 
 /*
  * One pattern of a write, with the kernel's syntax. Patterns are separated by white space. A
- * leading '!' removes; "PAT:mod:GLOB" confines to modules. Any other "PAT:COMMAND" is an error.
+ * leading '!' removes the functions that match. "PAT:mod:GLOB" means only functions of modules that
+ * match GLOB. Any other "PAT:COMMAND" is an error.
  */
 struct pb_control_pattern {
 	const char *text;		/* not NUL-terminated */
@@ -62,18 +62,19 @@ int pb_control_parse_duration(const char *text, uint64_t *ns);
 /* Formats a duration as tracing_thresh takes it: microseconds, with decimals if needed. */
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);
 
-/* May `value` be written to `file`? Names in it are left to the agent. Returns 0, or -EINVAL,
- * -EACCES (read-only) or -ENOTSUP with the reason in err, in one line. */
+/* May `value` be written to `file`? Does not check names of functions; the agent does. Returns 0,
+ * or -EINVAL, -EACCES (read-only) or -ENOTSUP with the reason in err, in one line. */
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen);
 
 /* --- writes to be sent together (abi/messages.h, struct pb_msg_welcome) --- */
 
 struct pb_control_writes {
-	char *buf;			/* "PATH\0OP\0VALUE\0" each */
+	char *buf;			/* for each write, "PATH\0OP\0VALUE\0" */
 	size_t len;
 	uint32_t nr;
-	uint32_t written;		/* a bit for each file that has had its '>' */
+	uint32_t written;		/* a bit for each file whose value a write has replaced (OP
+					 * '>') */
 };
 
 /* Adds a write. The first write to a file replaces its value, the next ones add to it. Returns 0,

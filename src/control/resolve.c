@@ -181,8 +181,8 @@ static void run_once(struct job *j, const struct pb_analysis *const *modules, un
 	}
 }
 
-/* Demangled names are tried if no name of the symbol table matches; for a regular expression, at
- * once. */
+/* Tries the names of the symbol table, and then demangled names if none of those matched. A regular
+ * expression is tried with both kinds at once. */
 static void job_run(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
 {
 	j->demangle = j->matcher.match == PB_MATCH_REGEX;

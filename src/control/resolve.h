@@ -19,15 +19,17 @@ bool pb_control_match_type(const char *text, enum pb_match *match);
 
 struct pb_resolved {
 	char *value;		/* for the control file; to be freed */
-	bool listed;		/* it lists functions: the agent can't match the pattern itself */
-	unsigned matched;	/* functions */
+	bool listed;		/* `value` lists functions, as the agent can't match the pattern
+				 * itself */
+	unsigned matched;	/* number of functions that match */
 	unsigned usable;	/* of them, those that can be traced */
-	int refused;		/* why one of the others can't: PB_REFUSED_* */
+	int refused;		/* why one of the other functions can't be traced: PB_REFUSED_* */
 	bool module_known;	/* :mod: matches one of the modules, or there is no :mod: */
 };
 
 /* Calls fn for each function that the pattern means, with the module's index and the function's
- * index in it. Returns the number of functions, or -errno with a text in err. modules as below. */
+ * index in it. Returns the number of functions, or -errno with a text in err. modules: as for
+ * pb_control_resolve(). */
 int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum pb_match match,
 		     const char *pattern, void (*fn)(void *arg, unsigned module, uint32_t func),
 		     void *arg, char *err, size_t errlen);
@@ -43,7 +45,8 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 void pb_control_nearest_function(const struct pb_analysis *const *modules, unsigned nr,
 				 const char *pattern, char *out, size_t len);
 
-/* The same for names that are given one on a line, as in available_filter_functions. */
+/* Like pb_control_nearest_function(), but takes the names from a text with one name on each line,
+ * such as available_filter_functions. */
 void pb_control_nearest_name(const char *names, const char *pattern, char *out, size_t len);
 
 /* The number of edits (insert, delete, replace, swap neighbours) from a to b; max + 1: more than

@@ -16,12 +16,13 @@ struct pb_open_call {
 	uint64_t aux;		/* not 0: inherited by fork (call_walk.h); or for the view */
 	uint32_t site;
 	uint32_t view;		/* for the view; 0 when pushed */
-	uint32_t select;	/* for the view, too */
-	bool elsewhere;		/* known from a list of open calls, but its ENTRY is in the data,
-				 * too, and is counted */
+	uint32_t select;	/* for the view */
+	bool elsewhere;		/* a list of open calls named the call, but the data also has its
+				 * ENTRY, and the call is counted there */
 };
 
-/* False if the process inherited the call by fork (aux is set), or if the call is known twice. */
+/* Whether the call counts here. It doesn't if the process inherited it by fork (aux is set), or if
+ * it counts elsewhere. */
 static inline bool pb_open_call_counts(const struct pb_open_call *call)
 {
 	return !call->aux && !call->elsewhere;
@@ -30,12 +31,13 @@ static inline bool pb_open_call_counts(const struct pb_open_call *call)
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
-	uint32_t base;		/* open calls around calls[0] of which nothing is known */
-	bool base_inherited;	/* they began in the process that forked this one */
+	uint32_t base;		/* number of open calls around calls[0]; nothing else is known of
+				 * them */
+	bool base_inherited;	/* these calls began in the process that forked this one */
 	uint32_t user;		/* for the view */
 	uint32_t counted;	/* for the view */
 	uint32_t shift;		/* for the view */
-	uint32_t pid, serial;	/* serial: of the thread that used it last */
+	uint32_t pid, serial;	/* serial: that of the thread that used the stack last */
 	uint64_t id;
 	/* The stack from which the thread switched to this one: its innermost call
 	 * waits for the code on this stack. NULL for a thread's own stack. Switching
@@ -48,7 +50,7 @@ struct pb_call_stack {
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* for the view */
-	bool leaf_inherited;	/* it began in the process that forked this one */
+	bool leaf_inherited;	/* the leaf began in the process that forked this one */
 	uint32_t tid;
 };
 
@@ -69,7 +71,8 @@ bool pb_stack_is_own(const struct pb_call_stack *s);
 /* The thread leaves stack `prev` and continues on stack `to`. */
 void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);
 
-/* NULL: too deep or no memory; the call isn't followed. */
+/* Pushes a call when the array is full. NULL: the stack is too deep, or no memory; the call isn't
+ * followed. */
 struct pb_open_call *pb_stack_push_slow(struct pb_call_stack *s);
 
 static inline struct pb_open_call *pb_stack_push(struct pb_call_stack *s, uint32_t site,

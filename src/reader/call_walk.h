@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One pass over the calls of a data directory, for code that sums calls up: the report, the tree
- * of calls, the count of kept calls. Each call counts once: where it ends, or at the end of the
- * data if it is still open. A call that was open during a fork counts in the parent only. A call
- * that is known twice counts where the data has its beginning.
+ * One pass over the calls of a data directory, for code that sums calls up: the report, the tree of
+ * calls, the count of kept calls. Each call counts once: where it ends, or at the end of the data
+ * if it is still open. A call that was open during a fork counts in the parent only. If a call
+ * appears both in a list of open calls and with its ENTRY, the ENTRY counts.
  *
  * Context: the observer, one thread.
  */

@@ -92,8 +92,8 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 			found.opened += ev.kind == PB_EV_OPEN;
 		}
 		found.inherited = cursor.inherited;
-		/* Nothing is missing before a thread's first chunk. So the calls that this chunk
-		 * lists began in another thread's chunks, or in this one. */
+		/* Nothing is missing before a thread's first chunk. So each call that this chunk
+		 * lists began in a chunk of another thread, or in this chunk. */
 		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}

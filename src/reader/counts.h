@@ -14,7 +14,7 @@
 #include "abi/ring.h"
 
 struct pb_counts_place {
-	uint64_t seq, offset;	/* of a chunk; the offset is that in the chunks file */
+	uint64_t seq, offset;	/* of a chunk; offset: in the chunks file */
 	uint32_t used;
 };
 
@@ -32,9 +32,9 @@ struct pb_counts {
 	uint64_t ends;		/* EXIT, END */
 	uint64_t opened;	/* calls that the first chunk lists, and whose ENTRY is missing */
 	uint64_t running;	/* leaves that ran at their thread's end */
-	uint64_t inherited;	/* of leaves and begins: those that a child inherited by fork */
-	uint64_t records;	/* all that are events of the program */
-	uint64_t chunks_missing; /* overwritten, for the most part */
+	uint64_t inherited;	/* calls in leaves and begins that a child inherited by fork */
+	uint64_t records;	/* all records that are events of the program */
+	uint64_t chunks_missing; /* most of them were overwritten */
 };
 
 /* Adds a chunk's records. The words may change meanwhile. */
@@ -43,8 +43,8 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 /* Notes a chunk that was written at that offset of its file. */
 void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
 
-/* At the end: decodes each thread's first and last chunk, from chunks_fd, for the
- * counts that need that. */
+/* Called at the end. Reads each thread's first and last chunk from chunks_fd and decodes them, for
+ * the counts that need it. */
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 

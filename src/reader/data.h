@@ -31,15 +31,15 @@ struct pb_thread {
 	uint32_t serial, pid, tid;
 	char comm[20];		/* "" if unknown */
 	size_t first, nr;	/* its chunks in data->chunks */
-	uint64_t start;		/* clock of its first chunk, or hit */
+	uint64_t start;		/* clock of its first chunk; without chunks, of its first hit */
 	uint64_t born;		/* clock of its first hit; 0: unknown */
 	uint64_t parent;	/* serial of the thread that forked it */
-	uint64_t lost, no_return, missed; /* as the thread itself counted them */
+	uint64_t lost, no_return, missed; /* numbers that the thread itself counted */
 };
 
 struct pb_module_map {
 	uint32_t image, module, pid, first_site, nr_funcs, flags;
-	uint64_t bias, from, to;	/* clock: when it was mapped */
+	uint64_t bias, from, to;	/* from, to: clock when it was mapped and unmapped */
 	char *path;
 };
 
@@ -48,7 +48,7 @@ struct pb_image {
 	uint64_t clock;
 	char *path;
 	size_t first_map, nr_maps;	/* in data->maps, sorted by first_site */
-	uint32_t nr_sites;		/* site numbers are below it */
+	uint32_t nr_sites;		/* all site numbers of the image are below this one */
 };
 
 struct pb_exit {
@@ -80,19 +80,21 @@ struct pb_data {
 	size_t nr_maps;
 	struct pb_exit *exits;
 	size_t nr_exits;
-	struct pb_msg_ready ready;	/* sums over images and their later modules */
+	struct pb_msg_ready ready;	/* sums over all images, and modules that they loaded
+					 * later */
 	uint64_t refused_late;		/* PB_META_REFUSED records */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
 	bool damaged;			/* something was cut off or unreadable */
-	bool whole;			/* no chunk is missing: each call that ends has its ENTRY */
+	bool whole;			/* no chunk is missing, so that the data has the ENTRY of
+					 * each call that ends */
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 
 	/* Called from time to time while chunks are read. NULL: not called. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
-	uint64_t bytes_read, bytes_to_read;	/* of the present pass */
+	uint64_t bytes_read, bytes_to_read;	/* of the pass over the chunks that is under way */
 	unsigned reads;
 
 	char **notes;			/* lines for the user: what is missing, and why */

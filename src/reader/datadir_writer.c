@@ -45,7 +45,7 @@ static bool is_datadir(const char *dir)
 	return ok;
 }
 
-/* 0, or -errno: then nothing was removed. */
+/* Returns 0, or -errno; on failure nothing was removed. */
 static int remove_modules(int dir_fd)
 {
 	int fd = openat(dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -212,7 +212,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 		goto fail;
 	}
 	w->chunks_size = sizeof(struct pb_data_header);
-	/* The records of the end must find room on a full disk, too. */
+	/* Even on a full disk there must be room for the last records. */
 	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
 	return 0;
 fail:

@@ -19,12 +19,12 @@ struct pb_datadir {
 	char dir[4096];
 	bool moved;		/* an existing directory was renamed to DIR.old */
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
-	uint64_t chunks_size;	/* bytes in the chunks file; the drain thread's */
+	uint64_t chunks_size;	/* bytes in the chunks file; used by the drain thread only */
 };
 
-/* Makes DIR. An existing Patchbay data directory of that name is renamed to DIR.old,
- * and an existing DIR.old to DIR.old~, which is kept until the program runs. 0, or
- * -errno with a text in err: then nothing has changed. */
+/* Makes DIR. An existing Patchbay data directory of that name is renamed to DIR.old, and an
+ * existing DIR.old to DIR.old~, which is kept until the program runs. Returns 0, or -errno with a
+ * text in err. On failure nothing has changed. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
 /* Called once the program runs: removes DIR.old~. */
 void pb_datadir_commit(struct pb_datadir *w);
@@ -46,6 +46,6 @@ void pb_datadir_close(struct pb_datadir *w);
  * Called instead of pb_datadir_commit() and pb_datadir_close(). */
 void pb_datadir_undo(struct pb_datadir *w);
 
-/* Removes a data directory, and only files that belong to one. */
+/* Removes a data directory. Removes no files except those of a data directory. */
 int pb_datadir_remove(const char *dir);
 #endif

@@ -107,7 +107,7 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 	return &c->data->chunks[c->thread->first + c->next_chunk];
 }
 
-/* Takes over the next chunk's header, and notes what is missing or lost before that chunk. */
+/* Makes the next chunk the current one, and notes what is missing or lost before it. */
 static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool first)
 {
 	const struct pb_chunk *old = &c->chunk;
@@ -170,7 +170,8 @@ static bool next_chunk(struct pb_cursor *c)
 	return false;
 }
 
-/* The time nearest to `last` of which the low bits are `low`: records have no more bits. */
+/* Records have only the low bits of a time. Returns the time nearest to `last` whose low bits are
+ * `low`. */
 static uint64_t near(uint64_t last, uint64_t low, unsigned bits)
 {
 	return last + (uint64_t)((int64_t)((low - last) << (64 - bits)) >> (64 - bits));
@@ -300,7 +301,7 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	advance(c, words, time);
 }
 
-/* The same for an EXT record, of `len` words. */
+/* Like close_call(), but for an EXT record of `len` words. */
 static void close_ext(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		      uint32_t site, uint64_t time, uint32_t len)
 {
@@ -362,8 +363,8 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 	pb_cursor_consume(c, len);
 }
 
-/* After a thread's last record: returns a leaf that still runs, then losses that no record
- * reported. False: that is all, and the cursor is freed. */
+/* After a thread's last record: returns an event for a leaf that still runs, then one for losses
+ * that no record reported. False: there are no more events, and the cursor is freed. */
 static bool finish(struct pb_cursor *c, struct pb_event *ev)
 {
 	const struct pb_chunk *h = &c->chunk;

@@ -10,9 +10,10 @@
  *   ENTRY          ENTRY; the call is pushed on its stack
  *   EXIT           END (skipped) for each call inside the one that it closes, then
  *                  EXIT; without `call` if the call's beginning was not seen
- *   TAIL           as EXIT, with PB_EV_TAIL
+ *   TAIL           like EXIT, with PB_EV_TAIL
  *   TAIL_LEAF      LEAF, with PB_EV_TAIL
- *   END            of a call with an ENTRY: as EXIT, but END; else END without `call`
+ *   END            if the call has an ENTRY: like EXIT, but the last event is END;
+ *                  otherwise one END without `call`
  *   CALL, FUNC     CALL, FUNC
  *   LOST           LOST
  *   OPEN           none, if no record is missing before the chunk; otherwise the
@@ -48,10 +49,10 @@ enum pb_event_kind {
 #define PB_EV_SKIPPED	1	/* END: an outer call ended first */
 #define PB_EV_GAP	2	/* END: its end is among lost records. LOST: count unknown */
 
-/* OPEN, and EXIT or END without `call`: the call began in the process that forked this one, and
- * is counted there */
+/* On OPEN, and on EXIT or END without `call`: the call began in the process that forked this one,
+ * and is counted there */
 #define PB_EV_INHERITED	4
-/* EXIT or END without `call`, if no chunk is missing: the call began on a stack that the engine
+/* On EXIT or END without `call`, if no chunk is missing: the call began on a stack that the engine
  * took for another one, or a STACK record is missing. It is counted where it began. */
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: it ended by a jump to another function, at `time` */
@@ -61,12 +62,14 @@ struct pb_event {
 	enum pb_event_kind kind;
 	uint32_t flags;
 	uint32_t site;
-	uint32_t depth;			/* of this call: calls open around it on its stack */
-	uint64_t start, time;		/* clock. start: of the call, 0 if unknown. time: of the
-					 * event */
-	uint64_t value;			/* FUNC: parent_ip. LOST: how many */
-	struct pb_open_call *call;	/* ENTRY, OPEN: as pushed. EXIT, END: as popped, readable
-					 * until the next event; NULL: unknown */
+	uint32_t depth;			/* number of calls that are open around this call on its
+					 * stack */
+	uint64_t start, time;		/* clock. start: when the call began, 0 if unknown. time:
+					 * when the event happened */
+	uint64_t value;			/* FUNC: parent_ip. LOST: number of calls */
+	struct pb_open_call *call;	/* ENTRY, OPEN: the call, now on the stack. EXIT, END: the
+					 * call, popped, but readable until the next event. NULL:
+					 * unknown */
 	struct pb_call_stack *stack;
 	struct pb_thread *thread;
 	uint32_t pid, tid;
@@ -80,14 +83,14 @@ struct pb_cursor {
 	size_t next_chunk;		/* index within the thread's chunks */
 	struct pb_chunk chunk;		/* header of the current chunk */
 	bool in_chunk, done;
-	bool attention;			/* gap, lost_due or gap_due */
+	bool attention;			/* one of gap, lost_due and gap_due is set */
 	size_t image;
 	uint64_t last;			/* time of the previous record */
 	uint64_t latest;		/* highest time in this chunk */
 	uint64_t born;			/* when the process began, if this is its first thread; 0:
 					 * unknown */
 	struct pb_call_stack *stack;
-	struct pb_call_stack *shown;	/* of the last event */
+	struct pb_call_stack *shown;	/* the stack of the last event */
 
 	uint64_t *window;		/* words of the chunk's data */
 	uint32_t window_words;		/* its size */
@@ -96,10 +99,11 @@ struct pb_cursor {
 
 	/* The list of open calls at a chunk's start: its OPEN records */
 	bool gap;			/* records are missing before it: the list must be used */
-	uint32_t open_seen;		/* so many calls of the stack agree with the list */
-	uint32_t open_left;		/* records of the list that still must be used */
+	uint32_t open_seen;		/* number of the stack's calls that agree with the list */
+	uint32_t open_left;		/* number of the list's records that still must be used */
 	uint32_t open_at;		/* index of the list's next record */
-	uint64_t open_unwritten[2];	/* bits: records of calls whose ENTRY wasn't written yet */
+	uint64_t open_unwritten[2];	/* a bit for each record of a call whose ENTRY wasn't
+					 * written yet */
 	uint32_t base_due;		/* open calls around the list of which nothing is known */
 	uint32_t opened;		/* calls up to this depth may have been opened by the
 					 * list */
@@ -108,7 +112,7 @@ struct pb_cursor {
 	bool gap_due;
 	bool searched;			/* skip_to is valid for the record at pos */
 	int64_t skip_to;		/* index of the call that the record closes, or -1 */
-	bool shared;			/* used a stack that another thread used */
+	bool shared;			/* this thread used a stack that another thread had used */
 	int finish;			/* the next step at the thread's end */
 
 	/* totals */

@@ -12,14 +12,15 @@
 /* The OPEN records at a chunk's start. */
 struct list {
 	struct { uint64_t start; uint32_t site; } call[PB_CHUNK_OPEN_MAX];
-	uint32_t listed, nr;		/* nr: without a last call that isn't open yet */
+	uint32_t listed, nr;		/* nr: the same, or one less if the last call isn't open
+					 * yet */
 };
 
 /* If the chunk was opened to write the ENTRY of a call, that call may be the last
  * in the list although it isn't open yet. */
 static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struct list *l)
 {
-	/* all records that may be there, and that ENTRY */
+	/* room for all records that may begin a chunk, and the ENTRY after them */
 	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
 		       PB_EXT_TIME_WORDS + 1];
 	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
@@ -118,8 +119,8 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
 }
 
 /* Handles the OPEN record at pos, or skips it if it must not be used. If it agrees with the stack's
- * next call, that call is still open. Otherwise the stack's calls from there on have ended, one
- * event each; then the record's call is opened. */
+ * next call, that call is still open. Otherwise the stack's calls from there on have ended. Each of
+ * them gives one event; then the record's call is opened. */
 static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 {
 	struct pb_call_stack *s = c->stack;
@@ -165,7 +166,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_AGAIN;
 }
 
-/* The type of the record at pos if it is an EXT record; else 0. */
+/* The type of the EXT record at pos; 0: the record is not an EXT record. */
 static unsigned ext_type(const struct pb_cursor *c)
 {
 	uint64_t word = c->window[c->pos];

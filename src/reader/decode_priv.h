@@ -31,7 +31,7 @@ static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum p
 }
 
 /* Whether a call that began at `start` began in the process that forked this one. If the start of
- * this process is unknown, all calls that its first chunk lists did. */
+ * this process is unknown, all calls that its first chunk lists count as such. */
 static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 {
 	if (c->chunk.pid != c->chunk.tid)
@@ -50,7 +50,7 @@ enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };
 /* Settles what comes before a chunk's first record: which calls are still open
  * after a gap, and how much was lost. */
 enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev);
-/* Whether nothing has to be settled, so that the next event is that of the record. */
+/* Whether nothing has to be settled, so that the next event comes from the record at pos. */
 bool pb_gap_settled(const struct pb_cursor *c);
 /* Whether an ENTRY belongs to a call that the chunk's list has opened already. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time);

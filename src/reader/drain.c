@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Starts and stops the threads that empty a ring, and has their loops. */
+/* Starts and stops the threads that empty a ring, and contains their loops. */
 #include "reader/drain.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define SLEEP_MAX_NS	10000000
 #define HEARTBEAT_NS	10000000	/* delays of 50 ms were seen, with five busy programs for
 					 * each processor */
-#define COUNT_NS	250000000	/* between two looks at what threads hold */
+#define COUNT_NS	250000000	/* between two calls of pb_drain_serials() */
 #define MANY		32		/* after a round with more chunks the next begins at once */
 
 static uint64_t now_ns(void)

@@ -33,10 +33,11 @@
 
 /* A thread that the ring names. */
 struct pb_drain_thread {
-	uint32_t tid;			/* as engines wrote it: may belong to another pid
+	uint32_t tid;			/* as engines wrote it; may be a number of another pid
 					 * namespace */
-	bool alive;			/* the answer: it lives, or may live */
-	uint64_t seen;			/* CLOCK_BOOTTIME, ns: it had started by then */
+	bool alive;			/* set by threads_alive(): the thread lives or may live */
+	uint64_t seen;			/* the thread had started by this time (CLOCK_BOOTTIME,
+					 * ns) */
 };
 
 struct pb_drain {
@@ -46,9 +47,9 @@ struct pb_drain {
 	struct pb_ring geometry;	/* trusted: made by us */
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* of the chunks file; 0: no limit */
-	/* Sets `alive' of the threads that live or may live. Returns false if that can't be
-	 * found out; returns soon once *stop is set. The reaper calls it, for suspects only.
-	 * NULL: all suspects are dead. */
+	/* Sets `alive' of the threads that live or may live. Returns false if it can't find that
+	 * out. Returns soon once *stop is set. The reaper calls it, for suspects only. NULL: all
+	 * suspects are dead. */
 	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			      const _Atomic bool *stop);
 	void *arg;
@@ -58,18 +59,20 @@ struct pb_drain {
 	_Atomic uint64_t records;
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
-	struct pb_counts counts;	/* of what was kept */
-	uint64_t discarded_calls;	/* not written: max_size, a full disk, no valid thread */
+	struct pb_counts counts;	/* of the records that were kept */
+	uint64_t discarded_calls;	/* not written because of max_size, a full disk, or a chunk
+					 * without a valid thread */
 	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
 	/* private */
 	pthread_t thread, heart;
 	_Atomic bool stop;
-	_Atomic uint32_t high;		/* only chunks below it may have been used */
-	uint32_t ahead;			/* chunks of the buffer below it have memory */
+	_Atomic uint32_t high;		/* only chunks below this one may have been used */
+	uint32_t ahead;			/* the buffer's chunks below this one have memory */
 	uint32_t serials[2];		/* next_serial as it was 250 and 500 ms ago at most */
-	uint32_t most_usable;		/* since memory was last given back */
+	uint32_t most_usable;		/* the most chunks that engines might use since memory was
+					 * last given back */
 	struct robust_list_head robust;	/* by which the kernel notifies engines of our death */
 	struct robust_list robust_entry;
 	struct pb_drain_dead *dead;

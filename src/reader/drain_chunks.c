@@ -23,9 +23,9 @@ struct pb_drain_batch {
 
 /* --- moving chunks ------------------------------------------------------ */
 
-/* Counts the calls that are lost with a chunk. All later chunks will be discarded, too, so calls
- * that began in this one are lost. In overwrite mode all older chunks will be discarded instead,
- * so calls that ended in this one are lost. */
+/* Counts the calls that are lost with a chunk. All later chunks will be discarded, too, so the
+ * calls that began in this chunk are lost. In overwrite mode all older chunks will be discarded
+ * instead, so the calls that ended in this chunk are lost. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
 	struct pb_counts c = { 0 };
@@ -124,7 +124,7 @@ static bool holds_nothing(const struct pb_chunk *c)
 	return !c->leaf_start && used_of_data(c) <= c->used;
 }
 
-/* Adds a chunk that is READING to the batch. `state` is its state before that. A chunk
+/* Adds a chunk that is READING to the batch. `state` is its state before it became READING. A chunk
  * that names no thread is only counted: readers would take its header for the file's end. */
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
 {
@@ -166,7 +166,7 @@ void pb_drain_look(struct pb_drain *d)
 
 		if (at < 0 || (uint64_t)at >= end)
 			return;
-		/* up to the end of this run of data */
+		/* continue to the end of this run of data */
 		off_t hole = lseek(d->ring_fd, at, SEEK_HOLE);
 		uint64_t to = hole > at ? (uint64_t)hole : (uint64_t)at + 1;
 
@@ -175,7 +175,7 @@ void pb_drain_look(struct pb_drain *d)
 	}
 }
 
-/* Handles one chunk whose bit is set. */
+/* Handles one chunk whose bit in the map of chunks is set. */
 static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_drain_round *r)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
@@ -261,8 +261,8 @@ void pb_drain_flush(struct pb_drain *d)
 
 /* --- the end ------------------------------------------------------------ */
 
-/* Takes all chunks with records and never frees them. Adds them to list (room for 2 * high) or,
- * if that is NULL, to the batch. Returns how many are in list. */
+/* Takes all chunks with records and never frees them. Adds them to `list`, which has room for
+ * 2 * high chunks, or to the batch if `list` is NULL. Returns the number of chunks in `list`. */
 static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 {
 	static const uint32_t states[] = { PB_CHUNK_FULL, PB_CHUNK_HELD, PB_CHUNK_OPEN };
@@ -314,8 +314,8 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* take no more chunks than there can be at this point: a thread that goes on writing
-	 * could keep this loop running for ever */
+	/* take no more chunks than there can be at this point: otherwise a thread that goes on
+	 * writing could keep this loop running for ever */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);

@@ -5,13 +5,13 @@
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if more than half of all chunks are open
- *   missing   threads_alive(), which looks everywhere, hasn't found the suspect, either
- *   dead      the next look hasn't found it, either
+ *   missing   threads_alive(), which looks everywhere, hasn't found the suspect
+ *   dead      the next look hasn't found the missing thread, either
  *
  * Thread numbers in the ring are untrusted. A number may be wrong, or belong to a pid namespace
  * that the recorder isn't in: then tgkill() never finds the thread, although it lives. Once
- * threads_alive() has found such a thread, it is searched for at every eighth look only. A
- * living thread may also have got the number of a dead one. Then time decides: a thread that
+ * threads_alive() has found such a thread, it is searched for at every eighth look only. A living
+ * thread may also have got the number of a dead one. Its start time shows that: a thread that
  * started after a chunk was first seen doesn't own the chunk.
  *
  * With many processes the search may take long. So the reaper is a thread of its own, which
@@ -36,9 +36,9 @@
 
 struct suspect {
 	uint32_t serial;	/* the owner of the chunk; 0: none */
-	uint8_t missing;	/* looks in a row without its thread */
+	uint8_t missing;	/* number of looks in a row that haven't found the owner */
 	bool misleading;	/* tgkill() doesn't find it, but it lives */
-	uint64_t seen;		/* when that owner was first seen, CLOCK_BOOTTIME */
+	uint64_t seen;		/* when this owner was first seen, CLOCK_BOOTTIME */
 };
 
 struct pb_drain_dead {
@@ -48,9 +48,9 @@ struct pb_drain_dead {
 	uint32_t chunk[ASK_MAX];
 	bool gone[ASK_MAX];
 	struct pb_drain_thread ask[ASK_MAX];
-	uint64_t now;			/* of this look, CLOCK_BOOTTIME */
+	uint64_t now;			/* time of this look, CLOCK_BOOTTIME */
 	uint32_t open;			/* chunks with an owner, at this look */
-	/* the answers: the reaper owns them while nr_found is 0, else the drain thread */
+	/* the answers: the reaper owns them while nr_found is 0, the drain thread otherwise */
 	unsigned filled;
 	struct { uint32_t chunk, serial; } found[FOUND_MAX];
 	_Atomic unsigned nr_found;
@@ -150,7 +150,8 @@ static void look_at(struct pb_drain *d, uint32_t i, bool all)
 		return;
 	gone = is_missing(pid, tid);
 	if (!all && !s->missing) {
-		/* if it is gone, ask at the next look: most such chunks are closed by then */
+		/* if the thread is gone, ask at the next look: most such chunks are closed by
+		 * then */
 		s->missing = gone;
 		return;
 	}

@@ -10,7 +10,7 @@
  * keeps its newest chunks without a gap, and all threads reach back to about the same
  * time.
  *
- * With --clock=none there are no times: then each thread keeps the same number of chunks.
+ * With --clock=none there are no times, and each thread keeps the same number of chunks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct aged {
 	struct pb_drain_taken taken;
 	uint32_t serial;
 	uint64_t seq, start, end;
-	uint32_t later;			/* chunks of its thread that are newer */
+	uint32_t later;			/* number of its thread's chunks that are newer */
 };
 
 static int by_thread(const void *a, const void *b)

@@ -45,7 +45,7 @@ void pb_drain_look(struct pb_drain *d);
 /* One round: takes all FULL chunks and returns how many. Then tells the engines how many
  * chunks they may use. */
 unsigned pb_drain_full(struct pb_drain *d);
-/* The same, but FULL chunks stay (overwrite mode). */
+/* Like pb_drain_full(), but FULL chunks stay in the ring (overwrite mode). */
 void pb_drain_count(struct pb_drain *d);
 /* Takes a chunk from a dead thread, if that thread still holds it. */
 void pb_drain_take_from(struct pb_drain *d, uint32_t chunk, uint32_t serial);
@@ -67,12 +67,12 @@ struct pb_drain_round {
 	uint32_t held;		/* TAKEN, OPEN or HELD: threads hold these */
 };
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
-/* Called every 250 ms. A thread that is newer than that may hold no chunk yet: it counts in
- * addition to the chunks that threads hold. */
+/* Called every 250 ms. A thread that has just started may hold no chunk yet. It counts in addition
+ * to the chunks that threads hold. */
 void pb_drain_serials(struct pb_drain *d);
 /* Moves a chunk from READING to next_state. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);
-/* Gives memory to the chunks that engines will use next. False if these have memory
+/* Gives memory to the chunks that engines will use next. False: these chunks have memory
  * already. */
 bool pb_drain_ahead(struct pb_drain *d);
 /* Gives back the memory of free chunks that are no longer needed. */

@@ -16,8 +16,8 @@
 #define PIECE		(1u << 20)	/* bytes that get memory at once */
 #define TRIM_MAX	8192		/* chunks looked at by one trim */
 
-/* free_word makes engines search from the lowest chunk that was freed, which is warm in the
- * cache. */
+/* Engines search for a free chunk from free_word on. It is set to the lowest chunk that was freed,
+ * which is warm in the cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -50,12 +50,12 @@ void pb_drain_serials(struct pb_drain *d)
 	d->serials[0] = __atomic_load_n(&d->ring->next_serial, __ATOMIC_ACQUIRE);
 }
 
-/* The end of the buffer's chunks that aren't free. */
+/* The index after the buffer's last chunk that isn't free. */
 static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* beyond `ahead` chunks were given no memory: only those below are looked at */
+	/* chunks from `ahead` on were given no memory: look only at those below */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)

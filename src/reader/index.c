@@ -14,7 +14,8 @@
 struct scan {
 	struct pb_data *d;
 	size_t room;
-	struct pb_thread *seen;		/* one for each run of chunks of a thread */
+	struct pb_thread *seen;		/* an element for each run of adjacent chunks of one
+					 * thread */
 	size_t nr_seen, seen_room;
 };
 
@@ -36,7 +37,7 @@ static bool header_ok(const struct pb_chunk *c)
 	       c->used <= PB_CHUNK_SIZE - PB_CHUNK_HEADER;
 }
 
-#define MAX_BUFFERS 64		/* whose chunks are counted */
+#define MAX_BUFFERS 64		/* further buffers are not counted */
 
 static int count_buffer(struct pb_data *d, uint32_t id)
 {
@@ -87,7 +88,7 @@ static void name_after_image(struct pb_thread *t, const struct pb_image *image)
 		snprintf(t->comm, sizeof(t->comm), "%.15s", slash + 1);
 }
 
-/* Notes the thread of a chunk, as meta may lack it. */
+/* Notes the thread of a chunk: meta may lack that thread. */
 static int add_thread(struct scan *s, const struct pb_chunk *c)
 {
 	struct pb_thread *t = s->nr_seen ? &s->seen[s->nr_seen - 1] : NULL;
@@ -233,8 +234,8 @@ static void order_chunks(struct pb_data *d)
 	}
 }
 
-/* Whether no chunk is missing. Single records that were lost don't matter: a call whose ENTRY was
- * lost has no EXIT, either. */
+/* Whether no chunk is missing. Lost records don't matter: a call whose ENTRY was lost has no EXIT,
+ * either. */
 static bool is_whole(const struct pb_data *d)
 {
 	for (size_t i = 0; i < d->nr_threads; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads `meta`. A record that is too short for its type is skipped. A record that
- * reaches past the file's end is the last one, cut off as the recorder was killed.
+ * Loads `meta`. A record that is too short for its type is skipped. A record that reaches past the
+ * file's end is the last one; it was cut off when the recorder was killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct loader {
 	bool nomem;
 };
 
-/* Adds an element of zeroes. An array is doubled when its length is a power of two. */
+/* Adds an element of zeroes. The array's room is doubled when its length is a power of two. */
 static void *grow(struct loader *l, void *array, size_t *nr, size_t size)
 {
 	char **p = array;
@@ -204,7 +204,7 @@ static int by_site(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Gives each image its modules and the number of its sites. No module can lack its image, as the
+/* Gives each image its modules and the number of its sites. Every module has its image, as the
  * recorder writes an image before its modules. */
 static void assign_maps(struct pb_data *d)
 {

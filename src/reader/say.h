@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Prints messages to the terminal; there is no other way. Messages contain untrusted text:
- * names of processes and functions, paths, texts from agents. So each message is cleaned as a
- * whole here (base/clean_text.h), and no caller can forget it. Context: the observer.
+ * Prints messages to the terminal. Messages contain untrusted text: names of processes and
+ * functions, paths, texts from agents. All messages are printed here, and each is cleaned as a
+ * whole (base/clean_text.h), so that no caller can forget it. Context: the observer.
  */
 #ifndef PB_READER_SAY_H
 #define PB_READER_SAY_H

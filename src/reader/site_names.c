@@ -230,8 +230,8 @@ static bool map_holds(const struct pb_module_map *map, const struct module *m, u
 	return a >= m->map->image_start && a < m->map->image_end;
 }
 
-/* The modules of a forked child are listed under its parent's pid, so a mapping with
- * this pid is preferred but not required. */
+/* Finds the mapping that holds the address at that time. The modules of a forked child are listed
+ * under its parent's pid, so a mapping with this pid is preferred but not required. */
 static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t image, uint32_t pid,
 						  uint64_t clock, uint64_t address)
 {

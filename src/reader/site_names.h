@@ -15,9 +15,9 @@ struct pb_data;
 struct pb_symbols;
 
 struct pb_function {
-	const char *name;	/* for display; "site:N" if unknown */
-	const char *module;	/* its soname, or "[unknown]" */
-	const char *raw;	/* as in the symbol table; if unknown, the same as name */
+	const char *name;	/* the name to display; "site:N" if unknown */
+	const char *module;	/* the module's soname, or "[unknown]" */
+	const char *raw;	/* the name in the symbol table; if unknown, the same as `name` */
 	uint64_t id;		/* the same for the same function in every image */
 };
 

@@ -163,7 +163,7 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}
-	/* meta also counts the losses of threads of which nothing else is left */
+	/* meta also counts the losses of threads that left nothing else */
 	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer) {
 		const struct pb_meta_end *end = &s->data->end;
 

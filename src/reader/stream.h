@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The events of all threads as one stream: merged by time, or one thread after the
- * other. The latter is faster, and correct for sums if no call stack moves between
- * threads. If one does, `shared` becomes true, and the caller must start again by
- * time. Memory: a window for each thread that lives at the same time, and the open
- * calls.
+ * The events of all threads as one stream: merged by time, or one thread after the other. One
+ * thread after the other is faster. Sums are then correct if no call stack moves between threads.
+ * If a stack does, `shared` becomes true, and the caller must start again with by_time. Memory: a
+ * window for each thread that lives at the same time, and the open calls.
  *
  * Context: the observer, one thread.
  */
@@ -28,11 +27,12 @@ struct pb_stream {
 	struct pb_stream_totals totals;
 };
 
-/* Only threads with a tid (or pid) of `tids`, unless nr_tids is 0. 0 or -ENOMEM. */
+/* Opens the stream of the threads whose tid or pid is in `tids`, or of all threads if nr_tids is 0.
+ * 0 or -ENOMEM. */
 int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const uint32_t *tids,
 		   size_t nr_tids);
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev);
-/* Sums; complete once pb_stream_next() has returned false. */
+/* The stream's totals. They are complete once pb_stream_next() has returned false. */
 const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s);
 void pb_stream_close(struct pb_stream *s);
 #endif

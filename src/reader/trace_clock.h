@@ -15,7 +15,7 @@
 #include "abi/datadir.h"
 
 struct pb_clock_line {
-	uint64_t tsc, ns;		/* where it begins */
+	uint64_t tsc, ns;		/* where the line begins */
 	uint64_t whole, fraction;	/* ns per tick, in 64.64 fixed point */
 };
 
@@ -29,8 +29,8 @@ struct pb_clock {
 	/* How good the conversion is, for the user. */
 	size_t readings;		/* those that are used */
 	uint64_t span_ns;		/* from the first to the last */
-	uint64_t off_ns;		/* how far readings are off `mean`, at most */
-	uint64_t khz;			/* of the TSC; 0: not known */
+	uint64_t off_ns;		/* the largest distance of a reading from `mean` */
+	uint64_t khz;			/* the TSC's frequency; 0: not known */
 	uint64_t start_realtime;	/* ns since 1970 of the first reading, or 0 */
 };
 

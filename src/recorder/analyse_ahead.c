@@ -10,7 +10,7 @@
  *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
  *   BUSY     a thread looks at it or analyses it
  *   DONE     its analysis is open and can be taken
- *   OVER     the main thread took the analysis or makes it itself, or it failed
+ *   OVER     the main thread took the analysis or makes it itself, or the analysis failed
  *
  * Looking at a file starts its read-ahead. The thread that lists the files then
  * looks at all of them, so that the disk gets all requests at once. Looking may
@@ -40,7 +40,7 @@
 #include "recorder/target.h"
 
 #define MAX_WORKERS	16
-#define MIN_FILES	128	/* with a lower limit of open files, nothing is done ahead */
+#define MIN_FILES	128	/* if the limit of open files is lower, nothing is done ahead */
 #define LIST_SECONDS	10	/* how long the main thread waits for the loader's list */
 #define MAX_AT_ONCE	(1ull << 30)	/* bytes of files in analysis; one file may be larger */
 
@@ -50,9 +50,9 @@ struct job {
 	char *path;
 	enum state state;
 	struct stat st;		/* from LOOKED on: the file as it was last opened */
-	uint64_t weight;	/* BUSY: its part of at_work */
-	int fd;			/* DONE: of the analysis */
-	int stubs_fd;		/* DONE: of the file of stubs, or -1 */
+	uint64_t weight;	/* BUSY: the bytes that it adds to at_work */
+	int fd;			/* DONE: descriptor of the analysis */
+	int stubs_fd;		/* DONE: descriptor of the file of stubs, or -1 */
 };
 
 struct record_ahead {
@@ -61,13 +61,13 @@ struct record_ahead {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t lister, workers[MAX_WORKERS];
-	int loader;		/* pidfd of the process that lists; -1: none, or it has ended */
+	int loader;		/* pidfd of the loader's process; -1: none, or it has ended */
 	unsigned nr_workers;
 	bool listing, listed, stop, first_start;
 	struct job *jobs[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
 	unsigned max;		/* jobs that may be done ahead: each holds a descriptor */
-	struct timespec deadline; /* for the list */
+	struct timespec deadline; /* when the main thread stops waiting for the list */
 	uint64_t at_work;	/* bytes of the files that are BUSY */
 	uint64_t read_ahead;	/* bytes that may still be read ahead */
 };
@@ -269,9 +269,9 @@ static void analyse(struct record_ahead *a, struct job *j)
 	set_state(a, j, fd >= 0 ? DONE : OVER);
 }
 
-/* Called after the loader has closed its output, or when its list isn't needed any more. The main
- * thread reaps all children and may have reaped this one: then its PID may be that of another
- * process, but the pidfd is still right. */
+/* Waits for the loader's process. Called after the loader has closed its output, or when its list
+ * isn't needed any more. The main thread reaps all children and may have reaped this one: its PID
+ * may then belong to another process, but the pidfd is still right. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;
@@ -308,7 +308,7 @@ static void *list(void *arg)
 	return NULL;
 }
 
-/* A BUSY file may become LOOKED: then it needs a worker. */
+/* Whether no job needs a worker any more. A BUSY job does: it may become LOOKED. */
 static bool all_done(struct record_ahead *a)
 {
 	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);

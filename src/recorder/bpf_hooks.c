@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the functions that eBPF programs attach to. Errors that can be known before the
- * traced program starts are reported then: a missing file, or a function that the file
- * doesn't have. A module with such a function gets sites even if it isn't traced;
- * set_ftrace_notrace then keeps its functions out of the trace.
+ * Finds the functions that eBPF programs attach to. Errors that can be found before the traced
+ * program starts are reported before it starts: a missing file, or a function that the file doesn't
+ * have. A module with such a function gets sites even if it isn't traced; set_ftrace_notrace then
+ * keeps its functions out of the trace.
  *
- * Only this file decides which modules a hook belongs to. With a module's analysis, an agent
- * receives the module's links: a bit for each hook that belongs to it (record_hooks_links).
- * A path stands for a file, whatever name the program loads it by: device and inode are
- * compared. Hooks that never attached are reported at the end, with the reason.
+ * The rules for which modules a hook belongs to are in this file only. With a module's analysis, an
+ * agent receives the module's links: a bit for each hook that belongs to it (record_hooks_links). A
+ * path stands for a file, whatever name the program loads it by: device and inode are compared.
+ * Hooks that never attached are reported at the end, with the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@
 struct found {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* the modules searched */
 	unsigned known;				/* their number */
-	unsigned matched, usable, returns;	/* functions; returns: those whose return can be
-						 * hooked */
+	unsigned matched, usable, returns;	/* numbers of functions; returns: functions whose
+						 * return can be hooked */
 	int refused;				/* why a function can't be probed; 0:
 						 * -finstrument-functions */
 };
@@ -84,8 +84,8 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	f->returns += pb_func_returns(f->list[f->known - 1], fn);
 }
 
-/* Searches module m, too. Returns the number of its usable functions, or -1 after one line of
- * error. */
+/* Adds module m to the modules searched. Returns the number of its usable functions, or -1 after
+ * one line of error. */
 static int look(struct found *f, const struct record_hook *h, const struct record_module *m)
 {
 	unsigned usable = f->usable;

@@ -18,10 +18,11 @@ struct record_target;
 struct record_hook {
 	const char *section;		/* for messages */
 	const char *function;		/* a glob */
-	const char *module;		/* path, file name, soname, or "": any */
+	const char *module;		/* path, file name or soname of a module; "": any module */
 	uint32_t prog;
 	bool returns;
-	bool by_path;			/* module has a slash: the file of this device and inode */
+	bool by_path;			/* `module` has a slash: it means the file with the device
+					 * `dev` and the inode `ino` */
 	dev_t dev;
 	ino_t ino;
 };
@@ -30,13 +31,14 @@ struct record_hook {
  * after one line of error. */
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
-/* Sets the bit of each hook that belongs to module m. Returns whether there is any: then m needs
+/* Sets the bit of each hook that belongs to module m. Returns whether any hook does: if so, m needs
  * sites. */
 bool record_hooks_links(const struct record_options *o, const struct record_module *m,
 			uint64_t links[PB_MSG_LINKS]);
-/* At the end: calls say with one sentence for each hook that was attached nowhere. */
+/* Called at the end. For each hook that was attached nowhere, calls say() with one sentence. */
 void record_hooks_never(const struct record_options *o, const struct record_modules *m,
 			void (*say)(void *arg, const char *text), void *arg);
-/* Reports each hook that was attached nowhere: one line, and a note in the data directory. */
+/* Reports each hook that was attached nowhere, by a line for the user and a note in the data
+ * directory. */
 void record_hint_hooks(const struct record_server *s);
 #endif

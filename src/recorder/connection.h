@@ -18,13 +18,13 @@ struct record_conn {
 	bool brings;			/* sent a MODULE that is new to its image */
 	bool dead;			/* conns_sweep() will close it */
 
-	/* `patchbay control`: a client asks, the recorder forwards to an agent's
-	 * connection. An agent has one question at a time; other clients wait. */
+	/* For `patchbay control`: a client asks, and the recorder forwards the request to an
+	 * agent's connection. An agent gets one request at a time; the other clients wait. */
 	bool client;
 	bool waiting;			/* a client: its request is under way or queued */
 	pid_t target;			/* a client: the process that it controls */
-	struct record_conn *asker;	/* an agent: the client that gets its next REPLY; the agent
-					 * itself: that client has left */
+	struct record_conn *asker;	/* an agent: the client that gets the agent's next REPLY,
+					 * or, once that client has left, the agent itself */
 	void *request;			/* a client: the queued message, whole */
 	size_t request_len;
 };
@@ -40,8 +40,8 @@ struct record_image {
 	bool ready;
 	uint32_t nr_modules;
 	struct record_image_module *modules;
-	char comm[RECORD_COMM];		/* name of its first thread, at the image's start */
-	char path[];			/* of its executable; "": not known */
+	char comm[RECORD_COMM];		/* name of its first thread when the image started */
+	char path[];			/* path of its executable; "": not known */
 };
 
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,

@@ -19,7 +19,7 @@
 #include "recorder/texts.h"
 
 #define FEW_CALLS	1000	/* a launcher makes fewer calls itself */
-#define LAUNCHER	10	/* and its libraries have this many times its functions */
+#define LAUNCHER	10	/* its libraries have this many times as many functions as it has */
 #define NAMED		3	/* libraries that the hint names */
 
 static const char *soname(const struct record_module *m)
@@ -35,7 +35,8 @@ static bool is_ours(const struct record_module *m)
 
 /* --- a --module that matched nothing ------------------------------------- */
 
-/* "libc" means libc.so.6, not libcrypto: a library whose name continues with a dot is preferred. */
+/* Finds libraries whose names are like the glob. "libc" means libc.so.6, not libcrypto: a library
+ * whose name continues with a dot is preferred. */
 static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
 		      size_t len)
 {

@@ -9,12 +9,13 @@
 struct record_modules;
 struct record_server;
 
-/* Reports each --module that matched nothing: one line, and a note in the data directory. */
+/* Reports each --module that matched nothing, by a line for the user and a note in the data
+ * directory. */
 void record_hint_modules(const struct record_server *s);
 /* Reports the runtimes among the modules, and what is traced of each. */
 void record_hint_runtimes(const struct record_server *s);
 /* Writes to `near` the loaded library whose name is most similar to `name`, or "". */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
-/* One line if the program's work is in libraries that weren't traced. */
+/* Prints one line if the program's work is in libraries that weren't traced. */
 void record_hint_launcher(const struct record_server *s, uint64_t calls);
 #endif

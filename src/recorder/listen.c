@@ -141,7 +141,7 @@ void record_listen_stop(struct record_server *s)
 	if (!l)
 		return;
 	l->stop = true;
-	/* wakes the thread; agents that wait to be accepted get an error */
+	/* this wakes the thread, and agents that wait to be accepted get an error */
 	shutdown(s->session->listen_fd, SHUT_RDWR);
 	pthread_join(l->thread, NULL);
 	while (record_listen_next(s, &peer))

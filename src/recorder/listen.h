@@ -16,7 +16,7 @@ struct record_peer {
 	int fd;
 	pid_t pid;			/* as the kernel says */
 };
-/* The descriptor that shows POLLIN when record_listen_next() has an agent. */
+/* A descriptor on which poll() reports POLLIN when record_listen_next() has an agent. */
 int record_listen_fd(const struct record_server *s);
 bool record_listen_next(struct record_server *s, struct record_peer *peer);
 /* Accepts a peer from a socket; refuses processes of other users. Context: any thread. */

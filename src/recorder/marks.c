@@ -25,7 +25,7 @@
 #include "recorder/modules.h"
 #include "recorder/settings.h"
 
-#define MARKS_MAX 64		/* a bit for each in 64 bits */
+#define MARKS_MAX 64		/* a uint64_t has a bit for each mark */
 
 static bool is_known(const struct record_options *o, const char *text)
 {

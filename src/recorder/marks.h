@@ -11,14 +11,16 @@ struct record_options;
 struct record_mark {
 	enum pb_match match;
 	char *pattern;			/* without ! */
-	const char *module;		/* after its :mod:, which is cut off; or NULL */
+	const char *module;		/* the pattern's text after :mod:, or NULL; `pattern` ends
+					 * before :mod: */
 	char text[192];			/* stands for the pattern in control files: "=ns::*" */
 };
 
 /* Adds a pattern. Returns the word that stands for it in a control file of functions, with its
  * ! and :mod:; the caller frees it. NULL: no memory, or too many patterns (errno is E2BIG). */
 char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern);
-/* Makes the module's analysis for agents if a pattern matches any of its functions; 0 or -errno. */
+/* If a pattern matches any of the module's functions, makes the analysis that agents get. Returns 0
+ * or -errno. */
 int record_marks_apply(const struct record_options *o, struct record_module *m);
 void record_marks_free(struct record_options *o);
 #endif

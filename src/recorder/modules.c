@@ -150,7 +150,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	return e;
 }
 
-/* Whether elf_fd is still the file that was analysed: only its stubs may be cached. */
+/* Whether elf_fd is still the file that was analysed. Stubs are cached only if it is. */
 static bool is_its_file(const struct record_module *e, int elf_fd)
 {
 	struct stat st;

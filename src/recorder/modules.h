@@ -20,14 +20,15 @@ struct record_module {
 	dev_t dev;
 	ino_t ino;
 	int64_t ctime_ns;
-	int fd;			/* analysis */
+	int fd;			/* descriptor of the analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
-	int stubs_fd;		/* file of its stubs; -1: not made yet */
+	int stubs_fd;		/* descriptor of its file of stubs; -1: not made yet */
 	uint64_t stubs_size;
-	bool traced;			/* in one image at least */
+	bool traced;			/* in at least one image */
 	bool marked;			/* record_marks_apply() has seen it */
-	int marked_fd;			/* sent to agents in place of fd; -1: no pattern matches */
+	int marked_fd;			/* the analysis that agents get instead of fd; -1: no
+					 * pattern matches */
 	uint64_t marked_size;
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that names no module and belongs to
 					 * this one */
@@ -39,7 +40,8 @@ struct record_modules {
 	struct record_ahead *ahead;	/* or NULL */
 	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
 };
-/* The module of the file elf_fd; analyses it the first time. NULL with a reason in err. */
+/* Returns the module of the file elf_fd, which it analyses the first time. NULL with a reason in
+ * err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);
 /* Makes the file of the module's stubs (src/abi/stubs.h) unless it exists. elf_fd is the module's

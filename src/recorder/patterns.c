@@ -76,7 +76,7 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {
-	/* the pattern is for a module that is loaded later: its names aren't known yet */
+	/* the pattern is for a module that is loaded later, whose names aren't known yet */
 	if (!r->matched)
 		return true;
 	return r->listed && (strlen(r->value) > LIST_MAX ||
@@ -141,8 +141,8 @@ static int resolve_patterns(struct record_options *o, const struct record_target
 	return ret;
 }
 
-/* The agent applies the writes in this order. The tracer comes last: when it starts, all else is
- * set. */
+/* The agent applies the writes in the order in which they are added here. The tracer comes last:
+ * when it starts, everything else is set. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m)
 {

@@ -60,7 +60,7 @@ static bool is_ring(const struct record_ring *r, const char *line)
 	       ino == r->ino && makedev(major, minor) == r->dev;
 }
 
-/* Whether a maps file has the ring; *any: whether the thread has memory at all. */
+/* Whether a maps file lists the ring. Sets *any if the thread has any memory. */
 static enum record_maps maps_of(const struct record_ring *r, const char *path, bool *any)
 {
 	char *line = NULL;

@@ -28,7 +28,8 @@ void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH]);
 enum record_maps {
 	RECORD_MAPS_NOT,	/* the process doesn't map the ring, has no memory, or is gone */
 	RECORD_MAPS,
-	RECORD_MAPS_UNKNOWN,	/* we may not look: it isn't dumpable, or is another user's */
+	RECORD_MAPS_UNKNOWN,	/* the recorder may not look: the process isn't dumpable, or is
+				 * another user's */
 };
 /* Whether a process maps the ring. If its main thread has exited, another thread is asked. The
  * answer is RECORD_MAPS_NOT for the recorder itself and for processes older than it. */
@@ -38,10 +39,10 @@ struct record_status {
 	bool dead;			/* a zombie: it never runs again */
 	bool same_user;			/* all its user ids are the recorder's */
 	pid_t tgid;
-	unsigned nr;			/* of ids */
+	unsigned nr;			/* number of ids */
 	pid_t ids[RECORD_PID_LEVELS];	/* one in each pid namespace, the innermost last */
 };
-/* The thread's status file; 0, -ENOENT (gone), or another -errno. */
+/* Reads the thread's status file. Returns 0, -ENOENT if the thread is gone, or another -errno. */
 int record_proc_status(const char *path, struct record_status *s);
 
 struct record_stat {
@@ -49,13 +50,14 @@ struct record_stat {
 	uint64_t start;			/* in ticks since boot */
 	uint64_t memory, env_end;	/* env_end 0: not permitted, or exec isn't done yet */
 };
-/* dir: "/proc/PID", or a thread's. */
+/* Reads a stat file. dir: "/proc/PID" or "/proc/PID/task/TID". */
 int record_proc_stat(const char *dir, struct record_stat *s);
 
 /* Reads a thread's name, without the newline; leaves comm unchanged if that fails. */
 void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM]);
 
 /* Calls visit for each number in a directory: processes in "/proc", threads in "/proc/PID/task".
- * visit returns whether to go on. 0, or -errno if the directory was not read to its end. */
+ * visit() returns whether to go on. Returns 0, or -errno if the directory was not read to its
+ * end. */
 int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *arg);
 #endif

@@ -9,8 +9,8 @@
  * ended, has unmapped it or has called exec. So the exclusive lock can be taken exactly when
  * no process maps the ring.
  *
- * /proc is used for names only, and where an agent could get no lock: it hides the mappings
- * of other users' processes, of processes that aren't dumpable, and of a main thread that
+ * /proc is used only for names, and if an agent could get no lock. The reason: /proc hides the
+ * mappings of other users' processes, of processes that aren't dumpable, and of a main thread that
  * has exited.
  */
 #include <errno.h>
@@ -29,8 +29,8 @@
 
 /* --- the lock ------------------------------------------------------------- */
 
-/* A try of the exclusive lock holds that lock for a moment. The mutex keeps another thread from
- * requesting an agent's shared lock in that moment, which would fail. */
+/* Testing for the exclusive lock holds that lock for a moment. A request for an agent's shared lock
+ * would fail in that moment, so the mutex excludes it. */
 static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_locked(int fd)
@@ -104,9 +104,9 @@ static bool is_known(const struct record_ring *r, pid_t pid)
 	return false;
 }
 
-/* For a process that only root may look at, as its executable isn't readable. It counts as
- * starting if it was traced before and has only our user ids: with others, the loader would
- * ignore the agent. */
+/* Whether a process is starting that only root may look at, as its executable isn't readable. It
+ * counts as starting if it was traced before and all its user ids are the recorder's: otherwise the
+ * loader would ignore the agent. */
 static bool hidden_starts(const struct starting *v, pid_t pid)
 {
 	struct record_status st;
@@ -117,8 +117,8 @@ static bool hidden_starts(const struct starting *v, pid_t pid)
 }
 
 /* A process is starting if its initial environment has the session's line: the agent removes the
- * line after it has mapped the ring. While exec makes the new image there is no environment, so
- * such a process may be starting, too. Processes older than the recorder are left out. */
+ * line after it has mapped the ring. While exec makes the new image, a process has no environment,
+ * so such a process also counts as starting. Processes older than the recorder are left out. */
 static bool visit_starting(void *arg, pid_t pid)
 {
 	struct starting *v = arg;

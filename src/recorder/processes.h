@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which processes are traced. Context: any thread. */
+/* Finds out which processes are traced. Context: any thread. */
 #ifndef PB_RECORDER_PROCESSES_H
 #define PB_RECORDER_PROCESSES_H
 #include <stdbool.h>
@@ -8,15 +8,16 @@
 struct record_ring;
 struct record_session;
 
-/* A descriptor of the ring to send to one agent. The caller closes it unless it is r->fd. */
+/* Returns a descriptor of the ring, to be sent to one agent. The caller closes it unless it is
+ * r->fd. */
 int record_procs_share(struct record_ring *r);
 /* Whether any process still maps the ring. */
 bool record_procs_alive(const struct record_ring *r);
 /* Whether a process has called exec and its new agent hasn't mapped the ring yet;
  * record_procs_alive() alone would miss such a process. */
 bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
-/* The processes that map the ring, for messages. `hidden` counts those that the ring names but
- * that the recorder may not look at. */
+/* The processes that map the ring, for messages. `hidden` counts the processes that the ring names
+ * but that the recorder may not look at. */
 struct record_procs {
 	pid_t first, first_hidden;
 	unsigned nr, hidden;

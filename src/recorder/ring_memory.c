@@ -19,7 +19,7 @@
 
 /* Converts WAIT_MS to the units in which an engine waits: ticks and pauses. Its pauses are scaled
  * by 3/4, as an engine does more between them than this loop. The fastest round counts, as
- * interrupts slow the others. */
+ * interrupts slow the other rounds. */
 static void measure_wait(struct pb_ring *g)
 {
 	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_cpu_counter(), ns, best = UINT64_MAX;
@@ -73,7 +73,8 @@ static int set_size(int fd, uint64_t size)
 	return ret;
 }
 
-/* 0, or -errno. *map: the file was made; an error then means that it can't be mapped. */
+/* 0, or -errno. *map is set once the file is made: a later error means that the file can't be
+ * mapped. */
 static int try_create(struct record_ring *r, bool *map)
 {
 	int e = 0;

@@ -3,10 +3,10 @@
  * Starts the program, serves its agents and waits for the end. One thread polls;
  * the drain threads move data meanwhile.
  *
- * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder
- * only stays to write what it has. A signal that another process sends to the
- * recorder is passed on to the program. Once the program has ended and only its
- * children are left, ^C ends the recording.
+ * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
+ * on. It only stays to write what it has. A signal that another process sends to the recorder is
+ * passed on to the program. Once the program has ended and only its children are left, ^C ends the
+ * recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ struct run {
 	unsigned ticks, seconds;
 	bool told_full, told_error, told_procs, progress;
 	bool stop;		/* ^C after the program's end */
-	pid_t other;		/* a process that goes on after the program's end; 0: unknown */
+	pid_t other;		/* a process that still runs after the program's end; 0: unknown */
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
 
@@ -149,7 +149,7 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 		close(fds[0]);
 		return record_error("fork: %s", strerror(errno));
 	}
-	/* exec closes the other end, which ends this read before the agent can connect */
+	/* exec closes the pipe's other end, which ends this read before the agent can connect */
 	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
 		e = 0;
 	close(fds[0]);
@@ -265,9 +265,9 @@ static void each_tick(struct run *r)
 }
 
 /* Whether any process is still traced after the program's end. A traced process maps the ring,
- * except between an exec and the moment when its new agent maps the ring again: meanwhile it is
- * starting. It may change from one state to the other between two checks, hence three. A process
- * whose agent never starts is waited for no longer than EXEC_NS. */
+ * except between an exec and the moment when its new agent maps the ring again: until then it is
+ * starting. It may change from one state to the other between two checks, so there are three
+ * checks. A process whose agent never starts is waited for no longer than EXEC_NS. */
 static bool others_live(struct run *r)
 {
 	uint64_t now = now_ns();
@@ -442,7 +442,8 @@ int record_run(struct record_options *o, const struct record_target *t,
 		tell_limits(r);
 		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
-		pb_datadir_commit(&r->datadir);	/* again: it may have found no free descriptor */
+		pb_datadir_commit(&r->datadir);	/* again: the first call may have found no free
+						 * descriptor */
 		pb_datadir_close(&r->datadir);
 	}
 	record_server_close(&r->server);

@@ -172,8 +172,8 @@ int record_serve_reply(struct record_server *s, struct record_conn *agent,
 	return 0;
 }
 
-/* c is about to be freed. If c is a client, the answer to it must be dropped: the agent's asker is
- * set to the agent itself, so that the agent stays busy until it has answered. */
+/* Called before c is freed. If c is a client, the agent's answer to it must be dropped. The agent's
+ * asker becomes the agent itself, so that the agent stays busy until it has answered. */
 void record_serve_forget(struct record_server *s, struct record_conn *c)
 {
 	if (c->asker && c->asker != c) {

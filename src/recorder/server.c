@@ -32,7 +32,8 @@
 #include "recorder/texts.h"
 
 #define MAX_IMAGES	1000000
-#define MAX_SHOWN	10		/* lines printed for agents; the data has all of them */
+#define MAX_SHOWN	10		/* lines printed for agents; the data directory has all
+					 * lines */
 
 /* --- images ------------------------------------------------------------- */
 
@@ -69,7 +70,7 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	im->pid = pid;
 	im->next_site = 1;
 	strcpy(im->path, path);
-	/* the process still exists: its agent waits for the answer */
+	/* the process still exists, as its agent waits for the answer */
 	record_read_comm(pid, pid, im->comm);
 	list[s->nr_images++] = im;
 
@@ -150,9 +151,10 @@ static int open_regular(const char *path)
 	return fd;
 }
 
-/* Opens the module's file as the process sees it. The executable has no name in the loader's
- * list. A relative path starts at the process' working directory. If the recorder may not use the
- * process' root, it opens the path in its own: the agent compares the analysis with its memory. */
+/* Opens the module's file as the process sees it. The executable has no name in the loader's list.
+ * A relative path starts at the process' working directory. If the recorder may not use the
+ * process' root, it opens the path in its own root. A wrong file does no harm: the agent compares
+ * the analysis with its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {
@@ -308,7 +310,7 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 	if (len < sizeof(struct pb_msg_ready) || !im)
 		return -EPROTO;
 	/* A later READY follows a module that was loaded. Each process that forked from the image
-	 * may load the same module, and load it again after dlclose(): it counts once. */
+	 * may load the same module, and load it again after dlclose(). The module counts once. */
 	if (im->ready && !c->brings)
 		return 0;
 	c->brings = false;
@@ -406,7 +408,8 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 	list[s->nr_conns++] = c;
 }
 
-/* Reads and handles messages. One longer than PB_MSG_MAX arrives truncated and is an error. */
+/* Reads and handles messages. A message longer than PB_MSG_MAX arrives truncated and is an
+ * error. */
 static void conn_read(struct record_server *s, struct record_conn *c)
 {
 	static _Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 8];

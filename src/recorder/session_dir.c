@@ -7,9 +7,9 @@
  * the latter name, a spare base /tmp/patchbay-UID-XXXXXX is used; `patchbay control`
  * searches all spare bases of its user.
  *
- * The recorder holds a flock() on its session's directory. A directory without a lock
- * was left by a recorder that was killed; the next recorder removes it. Unlike a process
- * number, the lock also works between pid namespaces.
+ * The recorder holds a flock() on its session's directory. A directory without a lock was left by a
+ * recorder that was killed; the next recorder removes it. Unlike a test of the process number, the
+ * lock also works between pid namespaces.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,8 @@
 #define AGENT_NAME "libpatchbay.so.0"
 
 #define TMP "/tmp"		/* not $TMPDIR, which may differ for `patchbay control` */
-#define MAX_TRIES 16		/* to make a directory that another recorder doesn't remove */
+#define MAX_TRIES 16		/* attempts to make a directory that another recorder doesn't
+				 * remove */
 
 /* --- directories that hold sessions --------------------------------------- */
 
@@ -194,8 +195,8 @@ static void remove_stale(const char *base)
 	closedir(d);
 }
 
-/* Until the new directory is locked, another recorder may take it for a stale one and remove it:
- * hence the tries. */
+/* Makes and locks the session's directory. Until it is locked, another recorder may take it for a
+ * stale one and remove it, so this is tried several times. */
 static int make_dir(struct record_session *s, const char *base)
 {
 	struct stat made, there;
@@ -236,9 +237,9 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* Finds the agent: beside the executable `patchbay` in a build directory, else in the library
- * directory of the same tree, wherever that tree was moved to. The loader splits LD_PRELOAD at
- * blanks and colons: for a path that has any, a link in the session's directory is used. */
+/* Finds the agent: in a build directory beside the executable `patchbay`, otherwise in the library
+ * directory of the executable's tree, wherever that tree was moved to. The loader splits LD_PRELOAD
+ * at blanks and colons: for a path that has any, a link in the session's directory is used. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];

@@ -34,7 +34,8 @@ struct record_options {
 	uint32_t welcome_flags;		/* PB_WELCOME_* */
 	bool all, all_sites, serve, quiet, usage_error;
 	const char **modules;		/* globs */
-	bool *module_matched;		/* [nr_modules] it matched a module of an image */
+	bool *module_matched;		/* [nr_modules] whether the glob matched a module of an
+					 * image */
 	unsigned nr_modules;
 	const char *tracer, *clock;	/* clock NULL: the default */
 	enum pb_match match;
@@ -45,7 +46,7 @@ struct record_options {
 	const char *depth, *size;	/* as given, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "": not given */
 	struct pb_control_writes writes; /* the control writes that all options need */
-	struct record_mark *marks;	/* patterns that the writes name by their marks */
+	struct record_mark *marks;	/* patterns for which their marks stand in the writes */
 	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
 	const char **map_sizes;		/* --map, as given */
@@ -54,12 +55,14 @@ struct record_options {
 	unsigned nr_globals;
 	const char *btf;		/* --btf, as given, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
-	struct record_hook *hooks;	/* what they attach to; freed with the options */
+	struct record_hook *hooks;	/* attachments of the eBPF programs; freed with the
+					 * options */
 	unsigned nr_hooks;
-	const uint32_t *attached;	/* [nr_hooks] to how many functions each is attached; agents
-					 * count; NULL: not counted */
-	int progs_fd;			/* for agents, abi/progs.h */
+	const uint32_t *attached;	/* [nr_hooks] for each hook, the number of functions that it
+					 * is attached to, which agents count; NULL: not counted */
+	int progs_fd;			/* the file of programs for agents (abi/progs.h) */
 	uint64_t progs_size;
-	bool recorded;			/* out: the program ran, there is data */
+	bool recorded;			/* set by the recording: the program ran, and there is
+					 * data */
 };
 #endif

@@ -27,7 +27,7 @@
 #include "recorder/texts.h"
 #include "recorder/thread_names.h"
 
-/* Records that the drain discarded count as lost in every view. */
+/* Writes the meta records of threads. Calls that the drain discarded are counted as lost. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
 {

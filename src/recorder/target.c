@@ -60,8 +60,8 @@ static int find_in_path(const char *prog, char *out)
 	return denied ? -EACCES : -ENOENT;
 }
 
-/* Reads the path of the loader that an ELF file names, to a buffer of PATH_MAX bytes; false:
- * none. */
+/* Reads the path of the loader that an ELF file names to a buffer of PATH_MAX bytes. False: the
+ * file names none. */
 static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
 {
 	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {
@@ -144,8 +144,9 @@ static int script_interpreter(char *line, const char *script, char *out)
 	return 0;
 }
 
-/* Looks at the file t->exe. 0: it is the program. -1: it is a script, and t->exe is now its
- * interpreter, to be looked at next. Otherwise it can't be traced: the exit status. */
+/* Looks at the file t->exe. Returns 0 if it is the program, or -1 if it was a script: t->exe is
+ * then the script's interpreter, to be looked at next. If the file can't be traced, returns the
+ * exit status. */
 static int look_at(struct record_target *t)
 {
 	union {

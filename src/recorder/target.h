@@ -7,9 +7,10 @@
 
 struct record_target {
 	char path[PATH_MAX];	/* what is executed */
-	char exe[PATH_MAX];	/* the ELF file: the interpreter, where path is a script */
-	char loader[PATH_MAX];	/* its dynamic loader */
+	char exe[PATH_MAX];	/* the ELF file; if `path` is a script, the script's interpreter */
+	char loader[PATH_MAX];	/* dynamic loader of `exe` */
 };
-/* 0, or the exit status after one line: 127 not found, 126 can't be traced. */
+/* Finds the program. Returns 0, or the exit status after one line of error: 127 if it isn't found,
+ * 126 if it can't be traced. */
 int record_target_resolve(struct record_target *t, const char *prog);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong,
- * or belong to a pid namespace that the program made, and then mean nothing outside. So a
+ * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. It may
+ * also belong to a pid namespace that the program made, and means nothing outside of that. So a
  * thread is searched for in two ways:
  *
  *   by its number here     /proc/TID: exact, and cheap
@@ -9,7 +9,7 @@
  *                          namespace, the status file of each thread has all its numbers
  *
  * The memory of a thread that is reported dead is reused, which is fatal if it still writes.
- * A thread that is reported alive costs nothing. So in doubt a thread is reported alive.
+ * Reporting a dead thread alive costs nothing. So in doubt a thread is reported alive.
  */
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +29,7 @@
 struct search {
 	struct record_ring *r;
 	struct pb_drain_thread *threads;
-	unsigned nr, unknown;		/* threads to find; those not found yet */
+	unsigned nr, unknown;		/* nr: threads to find; unknown: threads not found yet */
 	const _Atomic bool *stop;
 	bool is_ours, incomplete;
 	struct { pid_t pid; enum record_maps maps; } cache[MAPS_CACHE];
@@ -46,7 +46,7 @@ static enum record_maps maps_cached(struct search *s, pid_t pid)
 	return s->cache[i].maps;
 }
 
-/* Whether the thread in that directory may be the one that was seen at that time: it isn't if it
+/* Whether the thread in that directory may be the thread that was seen at that time. It isn't if it
  * started later. */
 static bool is_old_enough(const char *dir, uint64_t seen)
 {
@@ -67,7 +67,7 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 	snprintf(dir, sizeof(dir), "/proc/%u", t->tid);
 	snprintf(path, sizeof(path), "%s/status", dir);
 	int ret = record_proc_status(path, &st);
-	if (ret == -ENOENT)		/* or hidden from us (hidepid) */
+	if (ret == -ENOENT)		/* or the thread is hidden from the recorder (hidepid) */
 		return !kill((pid_t)t->tid, 0) || errno != ESRCH;
 	if (ret)
 		return true;
@@ -270,8 +270,8 @@ static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM
 		comm[0] = 0;
 }
 
-/* Finds threads of other namespaces with these numbers; pid 0: in any process. Returns how many
- * there are. Only if there is exactly one is comm set to its name. */
+/* Finds threads of other namespaces with these numbers; pid 0: in any process. Returns their
+ * number. If there is exactly one, sets comm to its name. */
 static unsigned find_nested(const struct record_names *n, uint32_t pid, uint32_t tid,
 			    const char *exe, char comm[RECORD_COMM])
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads by the numbers that engines know them by. Context: any thread; one record_names each. */
+/* Finds threads by the numbers that engines know. Context: any thread; each uses a struct
+ * record_names of its own. */
 #ifndef PB_RECORDER_TASKS_H
 #define PB_RECORDER_TASKS_H
 #include <stdatomic.h>
@@ -12,8 +13,8 @@
 
 struct record_ring;
 
-/* Sets `alive` of the threads that are alive or may be. False: the search was incomplete and its
- * result means nothing. *stop ends the search. */
+/* Sets `alive` of the threads that are alive or may be alive. False: the search was incomplete and
+ * its result means nothing. *stop ends the search. */
 bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
 			const _Atomic bool *stop);
 struct record_names {
@@ -24,7 +25,7 @@ struct record_names {
 	void *list;
 	unsigned nr;
 };
-/* look_further: search in other pid namespaces, too. */
+/* look_further: also search in other pid namespaces. */
 void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
 void record_names_end(struct record_names *n);
 /* The name of a traced thread that runs exe; "" if there is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds out whether a process may write to our terminal: its output and the progress line would
- * mix. */
+/* Finds out whether a process may write to the recorder's terminal: its output and the progress
+ * line would mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -8,9 +8,10 @@
 
 #include "recorder/terminal.h"
 
-#define DESCRIPTORS 1000	/* as many are looked at; with more, the answer is yes */
+#define DESCRIPTORS 1000	/* so many descriptors are looked at; if there are more, the answer
+				 * is yes */
 
-/* /dev/tty (5:0) stands for the terminal of each process, so it may be ours. */
+/* /dev/tty (5:0) stands for the terminal of each process, so it may be the recorder's. */
 static bool same_terminal(const struct stat *a, const struct stat *b)
 {
 	return S_ISCHR(a->st_mode) && (a->st_rdev == b->st_rdev || a->st_rdev == makedev(5, 0));

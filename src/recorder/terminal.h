@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whether the program shares our terminal. Context: any thread. */
+/* Finds out whether the program shares the recorder's terminal. Context: any thread. */
 #ifndef PB_RECORDER_TERMINAL_H
 #define PB_RECORDER_TERMINAL_H
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether a descriptor of the process, other than its standard input, leads to the terminal of our
- * descriptor fd; also true if that can't be found out. */
+/* Whether a descriptor of the process, other than its standard input, leads to the terminal of the
+ * recorder's descriptor fd. Also true if that can't be found out. */
 bool record_procs_have_terminal(pid_t pid, int fd);
 #endif

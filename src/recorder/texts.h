@@ -13,7 +13,7 @@ void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
 void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
 /* Prints arg quoted for a shell. */
 void record_print_quoted(FILE *f, const char *arg);
-/* SIZE with K, M, G, T; 0 or -EINVAL */
+/* Parses a size with an optional K, M, G or T. Returns 0 or -EINVAL. */
 int record_parse_size(const char *text, uint64_t *size);
 /* Why a function isn't traced: PB_REFUSED_*. */
 const char *record_refused_text(int reason);

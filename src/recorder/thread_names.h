@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names of threads, kept while the threads live. Context: the main thread. */
+/* Keeps the names of threads, which can be read only while the threads live. Context: the main
+ * thread. */
 #ifndef PB_RECORDER_THREAD_NAMES_H
 #define PB_RECORDER_THREAD_NAMES_H
 #include <stdbool.h>
@@ -14,8 +15,8 @@ struct record_threads {
 	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
 	uint32_t seen;
 };
-/* Names of new threads; with renew, also those of the newest ones again. */
+/* Reads the names of new threads. With renew, also reads the names of the newest threads again. */
 void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew);
-/* Records lost, as the threads count them. */
+/* The number of lost calls, as the threads count them. */
 uint64_t record_threads_lost(const struct record_ring *r);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete
- * event ("X"), written when it ends. A call that is open at the end of the data
- * lasts as long as its program. Lost records are instant events.
+ * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete event ("X"),
+ * written when it ends. A call that is open at the end of the data is shown as lasting as long as
+ * its program. Lost records are instant events.
  *
  * Events of one track must nest. So each stack that a program switches to has a
  * track of its own: calls that are open on it may outlast calls on other stacks.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints two runs side by side. Functions of both runs are the same if their symbols
- * and the names of their modules are. */
+/* Prints two runs side by side. Two functions are the same if their symbols and the names of their
+ * modules are equal. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -77,8 +77,8 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-/* Addresses are found in the modules of the present run only: a function of the other run gets an
- * id that no module has. */
+/* The function to be shown. Addresses are looked up in the modules of the present run only, so a
+ * function of the other run gets an id that no module has. */
 static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;

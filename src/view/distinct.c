@@ -73,8 +73,8 @@ static char *longer(struct pb_data *data, const struct pb_function *f, unsigned 
 	}
 }
 
-/* Lengthens the nr equal names of run. A level that leaves all of them equal isn't used: a later
- * level makes them differ. */
+/* Lengthens the nr equal names of run. If a level leaves all of them equal, they stay as they are,
+ * for a later level. */
 static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_function **run,
 		     size_t nr, unsigned level)
 {

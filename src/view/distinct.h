@@ -22,7 +22,7 @@ void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_fu
 		       size_t nr);
 void pb_distinct_free(struct pb_distinct *d);
 
-/* The same for an array of nr functions, whose order stays. */
+/* Like pb_distinct_names(), but for an array of nr functions, whose order stays. */
 void pb_distinct_array(struct pb_distinct *d, struct pb_data *data, struct pb_function *functions,
 		       size_t nr);
 #endif

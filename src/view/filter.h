@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Patterns of the views. Their grammar and meaning are those of record
- * (control/resolve.h). Each pattern is looked up once in the functions of the
- * recording. Context: the observer, one thread.
+ * Patterns of the views. Their grammar and meaning are the same as for `patchbay record`
+ * (control/resolve.h). Each pattern is looked up once in the functions of the recording. Context:
+ * the observer, one thread.
  */
 #ifndef PB_VIEW_FILTER_H
 #define PB_VIEW_FILTER_H
@@ -22,7 +22,8 @@ void pb_filters_free(struct pb_filters *f);
 int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, const char *pattern,
 		   char *err, size_t errlen);
 
-/* PB_FILTER_* of a function: by site, or by its number (view/site_numbers.h). */
+/* The PB_FILTER_* of a function. pb_filters_match() takes its site, pb_filters_number() its number
+ * (view/site_numbers.h). */
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site);
 unsigned pb_filters_number(const struct pb_filters *f, uint32_t number);
 bool pb_filters_has_in(const struct pb_filters *f);

@@ -36,8 +36,9 @@
 #define PROC_WIDTH	14
 
 /* pb_open_call.view */
-#define V_SHOWN		1u	/* its line was printed */
-#define V_OPENED	2u	/* its line is never printed: its beginning isn't in the data */
+#define V_SHOWN		1u	/* the line of its entry was printed */
+#define V_OPENED	2u	/* the line of its entry is never printed, as its beginning isn't in
+				 * the data */
 
 struct printer {
 	const struct pb_view *v;
@@ -269,8 +270,8 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	pb_out_str(p->o, " */\n");
 }
 
-/* Prints a call that ran on another stack and is found to be gone here. It is not a callee of the
- * calls that are open on this stack. */
+/* Prints a call that ran on another stack, and whose end is noticed on this stack. It is not a
+ * callee of the calls that are open on this stack. */
 static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth,
 			    const char *comment)
 {
@@ -282,7 +283,8 @@ static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32
 	pb_out_str(p->o, " */\n");
 }
 
-/* Prints the entries that have waited long enough; they are the outermost. */
+/* Prints the entries whose calls have lasted long enough; they are the outermost of those that
+ * wait. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
 	struct pb_call_stack *s = ev->stack;
@@ -423,7 +425,7 @@ static void print_header(struct printer *p)
 }
 
 static const struct {
-	const char *name;		/* without "no" it switches the option on */
+	const char *name;		/* a name without "no" switches the option on */
 	unsigned flag;
 } options[] = {
 	{ "nofuncgraph-overhead", PB_FG_OVERHEAD }, { "nofuncgraph-duration", PB_FG_DURATION },

@@ -21,7 +21,7 @@ static void status_text(char *buf, size_t len, int status)
 		snprintf(buf, len, "wait status %#x", (unsigned)status);
 }
 
-/* How the recorded program itself ended: the first image's process. */
+/* How the recorded program ended, which is the process of the first image. */
 static const struct pb_exit *main_exit(const struct pb_data *d)
 {
 	uint32_t pid = d->nr_images > 1 ? d->images[1].pid : 0;

@@ -249,8 +249,8 @@ static const char *option_of(unsigned mark)
 	return mark == PB_FILTER_IN ? "-F " : mark == PB_FILTER_OUT ? "-N " : "";
 }
 
-/* `other`: this is the directory to compare with. The patterns were looked up in the first one, so
- * a pattern that matches nothing here is no error. */
+/* `other`: v is the directory to compare with. The patterns were looked up in the first directory,
+ * so a pattern that matches nothing in this one is no error. */
 static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool other)
 {
 	char err[600];

@@ -29,8 +29,8 @@ struct pb_view_options {
 	bool demangle_given;
 };
 
-/* The options of all commands: -d --tid --buffer --demangle --no-pager; and those that select
- * calls: -F -N -D -t --range --match. */
+/* pb_view_argp has the options of all commands: -d --tid --buffer --demangle --no-pager.
+ * pb_view_argp_select has those that select calls: -F -N -D -t --range --match. */
 extern const struct argp pb_view_argp, pb_view_argp_select;
 
 /* Adds a pattern of -F or -N, or one for the functions that the view is about. */
@@ -52,8 +52,8 @@ struct pb_view_command {
 	int (*check)(void *input);
 	int (*show)(void *input, struct pb_view *v);
 };
-/* Opens another directory, to be compared with, with the same selection. Functions and threads
- * that it lacks are ignored. 0, or 1 after one line of error. */
+/* Opens another directory for a comparison, with the same selection. Functions and threads of the
+ * selection that it lacks are ignored. 0, or 1 after one line of error. */
 int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		       struct pb_out *out);
 void pb_view_close_other(struct pb_view *v);

@@ -23,10 +23,10 @@ struct pb_out {
 	int fd;
 	int error;		/* errno of the first failed write */
 	bool colour;
-	bool want_pager;	/* starts when there is something to show */
+	bool want_pager;	/* the pager starts when there is something to show */
 	bool begun;		/* something was written */
 	bool progress;		/* the terminal shows a progress line */
-	uint64_t progress_next;	/* when it may change, monotonic ns; 0: never */
+	uint64_t progress_next;	/* when the progress line may change, monotonic ns; 0: never */
 	const char *command;	/* named in the progress line */
 	pid_t pager;		/* 0: none */
 	size_t used;
@@ -36,8 +36,8 @@ struct pb_out {
 /* Prepares output to stdout; with `pager`, through $PAGER (or less -FRX) if stdout is
  * a terminal. `command` is named in the progress line. */
 void pb_out_open(struct pb_out *o, const char *command, bool pager);
-/* Reports how far the view has read. Shown on stderr after some time if that is a
- * terminal, but not once there is output on the same terminal. */
+/* Reports how far the view has read. After some time, prints it to stderr if that is a terminal,
+ * but not once there is output on the same terminal. */
 void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total);
 /* Writes what is left and waits for the pager. 0 or -errno; -EPIPE counts as 0. */
 int pb_out_close(struct pb_out *o);

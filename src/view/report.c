@@ -2,15 +2,14 @@
 /*
  * Sums up calls by function, in one pass. A record costs an array access, no hashing.
  *
- * A call's time counts in its function's total unless the same function is open around
- * it on its stack. For that, `active` is the number of the function's open calls on
- * the stack of the last event. When the stack changes, the calls of the old stack are
- * subtracted and those of the new stack are added. If that becomes too costly, as a
- * stack is deep and switched to at each record, only the stack's innermost calls are
- * counted: those from index `stack->counted` on.
+ * A call's time counts in its function's total unless the same function is open around it on its
+ * stack. For that, `active` is the number of the function's open calls on the stack of the last
+ * event. When the stack changes, the calls of the old stack are subtracted and those of the new
+ * stack are added. That is too costly if each record switches to a deep stack. In that case only
+ * the stack's innermost calls are counted: those from index `stack->counted` on.
  *
- * A call that a child inherited by fork is counted in the parent; in the child its
- * time runs from the fork (`call->aux`).
+ * A call that a child inherited by fork is counted in the parent; in the child, its time begins at
+ * the fork (`call->aux`).
  *
  * If the user selected calls (view/select.h), calls that aren't visible are summed up
  * under number 0, which belongs to no function. The times of their callees count in
@@ -48,8 +47,8 @@ struct maker {
 	int64_t budget;
 };
 
-/* The event has already changed its stack, `to`: `depth` is the stack's depth before
- * that. */
+/* Makes `to` the current stack. The event has already changed `to`: `depth` is the stack's depth
+ * before the event. */
 static void change_stack(struct maker *m, struct pb_call_stack *to, uint32_t depth)
 {
 	struct pb_call_stack *from = m->stack;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Decides for each call whether it is shown, based on what was decided for the calls around it. */
+/* Decides for each call whether it is shown. The result depends on the results for the calls around
+ * it. */
 #include "view/select.h"
 
 #include "view/filter.h"
 
-#define DEPTH_MAX 256	/* of unknown outer calls, at most so many count for the depth */
+#define DEPTH_MAX 256	/* at most so many unknown outer calls count for the depth */
 
 bool pb_view_selects(const struct pb_view *v)
 {

@@ -2,11 +2,11 @@
 /*
  * Selects calls by -F, -N, -D, -t and --range, in the same way for every view.
  *
- *   -F, -N    a call is "in" if it, or a call around it, matches -F; "out" if one
- *             of them matches -N
+ *   -F, -N    a call is "in" if it, or a call around it, matches -F. It is "out" if it,
+ *             or a call around it, matches -N
  *   -D        limits the depth, which counts visible calls from the outermost one
  *   -t        selects by a call's duration, which is known only at its end
- *   --range   cuts a call to the part that is inside
+ *   --range   cuts a call to the part that is inside the range
  *
  * Calls on another stack (a signal handler's, a coroutine's) are shown below the call
  * that waits for that stack: `stack->shift` is their depth there.
@@ -21,7 +21,7 @@
 #define PB_SEL_VISIBLE	1u
 #define PB_SEL_IN	2u	/* inside a function of -F */
 #define PB_SEL_OUT	4u	/* inside a function of -N */
-#define PB_SEL_DEPTH_SHIFT 8	/* higher bits: how many visible calls, including this one,
+#define PB_SEL_DEPTH_SHIFT 8	/* higher bits: number of visible calls, including this one, that
 				 * are open on its stack */
 
 /* Whether any option selects calls. */

@@ -40,8 +40,8 @@ static uint32_t map_funcs(const struct pb_data *d, const struct pb_module_map *m
 	return nr < room ? nr : room;
 }
 
-/* Numbers each module's functions once: of several mappings of a module, the one with the most
- * functions comes first in the order and counts. */
+/* Numbers each module's functions once: if a module has several mappings, the mapping with the most
+ * functions comes first in the order, and counts. */
 static void number_modules(struct pb_sites *s)
 {
 	const struct pb_data *d = s->data;

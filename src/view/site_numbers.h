@@ -31,7 +31,7 @@ struct pb_sites {
 	struct pb_sites_range *ranges;
 	struct pb_sites_module { uint32_t module, base, nr; size_t map; } *modules;
 	size_t nr_modules;
-	uint32_t total;		/* all numbers are below it */
+	uint32_t total;		/* all numbers are below this one */
 	/* a bit for each PB_SITES_BLOCK unknown sites: at least one of them was looked up */
 	uint64_t unknown[PB_MAX_SITES / PB_SITES_BLOCK / 64];
 };

@@ -3,7 +3,8 @@
  * The views of a data directory: each turns the one decoded stream
  * (reader/stream.h) into one output format. Context: the observer, one thread.
  *
- * Each returns 0 or -errno (-ENOMEM; a failed write is reported by the output).
+ * Each function that prints a view returns 0 or -errno (-ENOMEM; a failed write is reported by the
+ * output).
  */
 #ifndef PB_VIEW_H
 #define PB_VIEW_H
@@ -20,7 +21,7 @@ struct pb_view {
 	size_t nr_tids;
 	uint64_t from, to;		/* clock, inclusive; 0 and UINT64_MAX: all */
 	uint32_t max_depth;		/* 0: no limit */
-	uint64_t min_ns;		/* calls that took less aren't shown */
+	uint64_t min_ns;		/* calls that took less time aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
 	size_t notes_shown;		/* of data->notes, on stderr */
 };
@@ -51,7 +52,7 @@ int pb_view_graph(const struct pb_view *v, bool focus);
 
 /* --- sums by function --- */
 struct pb_report_row {
-	const char *name, *module, *raw;	/* raw: as in the symbol table */
+	const char *name, *module, *raw;	/* raw: the name in the symbol table */
 	uint64_t id;
 	uint64_t calls, timed;		/* timed: calls whose time is known */
 	uint64_t total, self, sum, min, max;	/* ns; total: outermost activations only */
@@ -62,8 +63,9 @@ struct pb_report {
 	size_t nr;
 	uint64_t calls;			/* of all rows */
 	struct pb_stream_totals totals;
-	uint64_t open;			/* of these calls: still open at the end */
-	bool by_time;			/* stacks moved between threads */
+	uint64_t open;			/* number of these calls that were still open at the end */
+	bool by_time;			/* the calls were summed by time, as stacks moved between
+					 * threads */
 };
 
 enum pb_report_sort {
@@ -83,7 +85,7 @@ void pb_report_json(const struct pb_view *v, const struct pb_report *r);
 int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now,
 		   enum pb_report_sort by, enum pb_report_format format);
 uint64_t pb_report_key(const struct pb_report_row *r, enum pb_report_sort by);
-void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* a column; else "-" */
+void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* a column; "-" if not known */
 
 /* --- info --- */
 int pb_view_info(const struct pb_view *v, bool json, bool open);
@@ -97,7 +99,7 @@ void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
 /* Writes ns to buf in ten columns, "  1.234 ms"; returns buf. */
 const char *pb_view_time(char *buf, size_t len, uint64_t ns);
-/* The same without blanks around it. */
+/* Like pb_view_time(), but without blanks around it. */
 const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
 const char *pb_view_comm(const struct pb_thread *t);
 

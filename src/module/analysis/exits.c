@@ -8,7 +8,7 @@
  *   an exit     a return, or a tail jump, with the return address on top of the stack
  *   an edge     a jump into another unit that leaves the frame as it is: to a part of the same
  *               function (foo.cold), or to code that functions share
- *   a reason why the unit's exits cannot be found (enum pb_inexit)
+ *   a reason    why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
  * edge to that unit. The rules and the proof: doc/design/returns.md.
