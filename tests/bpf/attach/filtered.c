@@ -3,10 +3,10 @@
  * A program whose seccomp filter was set before it began. The filter kills it at system calls
  * that the program never makes, but that helpers of eBPF programs might make.
  *
- * Built with -DLAUNCHER it sets the filter and executes argv[1], the build without. The launcher
+ * Built with -DLAUNCHER it sets the filter and executes argv[1], the build without -DLAUNCHER. The launcher
  * makes the system calls by instructions of its own, because an image that is executed after
  * libc set a filter isn't traced. The agent doesn't read the memory of a program that contains
- * such instructions, so the launcher is a build of its own.
+ * such instructions, so the launcher is a separate build.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>

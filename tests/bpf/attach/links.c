@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls where() three times in the library it is linked with, and once in each library it loads. */
+/* Calls where() three times in the library that it is linked with, and once in each library that it
+ * loads. */
 #include <dlfcn.h>
 #include <stdio.h>
 

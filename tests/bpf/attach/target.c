@@ -33,7 +33,7 @@ KEEP double half(double x)
 	return x * 0.5 + 1;
 }
 
-/* for 3 the eBPF program returns in its place */
+/* if a is 3, the eBPF program returns in place of this function */
 KEEP int forbidden(int a)
 {
 	__asm__ volatile("" : "+r"(a));

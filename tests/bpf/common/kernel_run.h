@@ -19,13 +19,14 @@ static inline uint32_t kernel_packet_len(uint32_t len)
 
 struct kernel_prog {
 	int fd;
-	uint32_t len;		/* of the part of the packet that the program gets */
+	uint32_t len;		/* length of the part of the packet that the program gets */
 };
 
-/* Writes the XDP program and insns to all, which has room for nr + KERNEL_AROUND. Returns their number. */
+/* Writes the XDP program and insns to all[], which has room for nr + KERNEL_AROUND instructions.
+ * Returns the number of instructions. */
 #define KERNEL_AROUND	16
 uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all);
-#define KERNEL_DONE	2	/* what the XDP program returns: XDP_PASS */
+#define KERNEL_DONE	2	/* what the XDP program returns (XDP_PASS) */
 /* Returns 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size);

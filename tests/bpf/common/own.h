@@ -28,7 +28,8 @@ struct own_run {
 /* Stores in starts where functions begin, the first one at 0. Returns their number. */
 uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *starts);
 
-/* LD_IMM64 with BPF_PSEUDO_MAP_FD has an index of maps. Returns 0, or -errno with a log. */
+/* In insns, LD_IMM64 with BPF_PSEUDO_MAP_FD has an index of maps[]. Returns 0, or -errno with a
+ * log. */
 int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size);
 int own_run(const struct own_prog *p, enum engine e, struct own_run *r);

@@ -16,7 +16,7 @@ enum call_arg { ARG_NONE, ARG_CTX, ARG_IMM, ARG_MEM, ARG_TEXT };
 
 struct call {
 	uint32_t id;			/* BPF_FUNC_ */
-	struct { enum call_arg kind; int64_t v; } arg[5];	/* MEM: offset in mem; TEXT: in text */
+	struct { enum call_arg kind; int64_t v; } arg[5];	/* MEM: offset in mem; TEXT: offset in text */
 };
 
 struct calls {
@@ -33,8 +33,8 @@ struct calls {
 };
 
 struct outcome {
-	int err;			/* of the run */
-	const char *why;		/* if err is -1: the kernel's log */
+	int err;			/* error of the run, or 0 */
+	const char *why;		/* the kernel's log, if err is -1 */
 	uint64_t ret[CALLS_MAX];
 	uint8_t mem[CALLS_MEM];
 	uint8_t data[CALLS_PACKET];

@@ -52,7 +52,7 @@ static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 		{ BPF_FUNC_copy_from_user_task, PB_BPF_SET_NET },
 		{ BPF_FUNC_get_cgroup_classid, ~0u },
 		{ BPF_FUNC_get_attach_cookie, PB_BPF_SET_RAW_TRACEPOINT },
-		/* some kernels are built without them or locked down */
+		/* some kernels are built without these helpers, or are locked down */
 		{ BPF_FUNC_override_return, PB_BPF_SET_KPROBE },
 		{ BPF_FUNC_probe_write_user, PB_BPF_SET_TRACING },
 	};

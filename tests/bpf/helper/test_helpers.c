@@ -39,7 +39,7 @@ static void hex(const char *what, const uint8_t *p, uint32_t n)
 /* What later kernels return instead of ret. Our helpers follow 6.1. */
 static uint64_t as_newer(uint32_t id, uint64_t ret)
 {
-	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {	/* since 6.13 in 16 bits */
+	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {	/* since 6.13 the result has 16 bits */
 		ret = (ret & 0xffff) + (ret >> 16);
 		return (ret & 0xffff) + (ret >> 16);
 	}
@@ -227,7 +227,7 @@ static void formats(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* Random formats, good and bad: what the kernel's verifier refuses, we refuse. */
+/* Random formats, good and bad: we refuse each format that the kernel's verifier refuses. */
 static void formats_refused(void **state)
 {
 	static const char alphabet[] = "%%%%%%dixXulspcKkBI46 0+-19a.\n\x01\x80,";
@@ -276,7 +276,7 @@ static void make_packet(struct calls *c)
 	p[12] = (uint8_t)(type >> 8);
 	p[13] = (uint8_t)type;
 	if (type == 0x8100 || type == 0x88a8) {
-		/* long enough for an IP header after a pop: else the kernel moves bytes past the packet's end */
+		/* long enough for an IP header after a pop: otherwise the kernel moves bytes past the packet's end */
 		if (c->data_len < 80)
 			c->data_len = 80;
 		p[16] = rnd(2) ? 0x08 : 0x81;

@@ -456,7 +456,7 @@ static void matches(void **state)
 }
 
 /* Sets variables, in sections with contents in the file and without. Numbers out of range or malformed
- * are refused, and so are names that aren't of variables. */
+ * are refused, and so are names of anything but variables. */
 static void settings(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);

@@ -616,7 +616,7 @@ static void fitting(struct pair *p, uint32_t type)
 		break;
 	case BPF_MAP_TYPE_LRU_HASH:
 	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
-		a->max_entries = 1000;	/* nothing is evicted: the kernel may evict other elements than we */
+		a->max_entries = 1000;	/* nothing is evicted: the kernel may evict other elements than our map */
 		break;
 	}
 	if (type == BPF_MAP_TYPE_HASH && rnd(2))

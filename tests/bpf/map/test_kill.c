@@ -3,7 +3,7 @@
  * Kills processes while they change a map that they share with other processes.
  *
  *   test_kill step STRIDE [TYPE]	one operation, killed at each of its instructions (STRIDE 1), each 2nd (2) ...
- *   test_kill linger STRIDE [TYPE]	the same, but the memory of the dead process stays for a while
+ *   test_kill linger STRIDE [TYPE]	like step, but the memory of the dead process stays for a while
  *   test_kill random SECONDS [TYPE [SEED]]	two processes at work, killed at random moments
  *
  * Afterwards the map must have its contents from before or after the operation. Each element
@@ -96,7 +96,7 @@ static struct pb_bpf_map_spec spec_of(const struct type *t)
 	return s;
 }
 
-/* The key and the value of a number. All words of a value are equal, so a torn value shows. */
+/* The key and the value that are made from a number. All words of a value are equal, so a torn value shows. */
 struct pairing {
 	uint64_t key, value[2 * WORDS];
 };

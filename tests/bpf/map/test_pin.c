@@ -235,7 +235,7 @@ static void shared(void **state)
 	pb_bpf_map_close(&map);
 	assert_int_equal(pb_bpf_obj_get(&pins, &other, "shared", 0), 0);
 	assert_int_equal(value_at(&other, 7), 2);
-	/* and it outlives its last pin */
+	/* the map also outlives its last pin */
 	assert_int_equal(pb_bpf_pins_unlink(&pins, "shared"), 0);
 	assert_int_equal(pb_bpf_obj_get(&pins, &map, "shared", 0), -ENOENT);
 	assert_int_equal(pb_bpf_obj_pin(&pins, &other, "again"), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Verifies random programs with maps and runs them on all engines and in this machine's kernel.
- * Everywhere they start with empty maps and get the same packets one after another. The result
- * and the packet of each run must be the same, and the maps at the end.
+ * On each, the programs start with empty maps and get the same packets one after another. The result and the packet of
+ * each run must be the same everywhere, and so must the maps at the end.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */

@@ -19,7 +19,7 @@ struct gen {
 	uint32_t nr;
 	uint32_t budget;		/* statements that may still come */
 	int sub, nr_subs;
-	int slots;			/* of 8 bytes on this function's stack */
+	int slots;			/* 8-byte slots on this function's stack */
 	uint16_t busy;			/* registers of counters: not changed */
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
@@ -96,7 +96,7 @@ static uint8_t target(struct gen *g)
 	return r;
 }
 
-/* The same, but none of the registers in `others`. */
+/* Like target(), but never a register in `others`. */
 static uint8_t target_but(struct gen *g, unsigned others)
 {
 	uint8_t r;
@@ -324,7 +324,7 @@ static void loop(struct gen *g, int depth)
 	g->busy &= (uint16_t)~(1u << counter);
 }
 
-/* A call would destroy a counter in r0 to r5. Then there is no call. */
+/* Makes a call, unless a counter is in r0 to r5: the call would destroy it. */
 static void call(struct gen *g)
 {
 	if (g->sub >= g->nr_subs || g->busy & 0x3f || g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))

@@ -26,7 +26,7 @@ static inline uint64_t gen_random(uint64_t *state)
 
 /* A random number; edge values are more frequent than others. */
 uint64_t gen_number(uint64_t *state);
-/* Returns the number of instructions. maps: may use maps, by BPF_PSEUDO_MAP_FD and an enum gen_map. */
+/* Returns the number of instructions. maps: the program may use maps, by BPF_PSEUDO_MAP_FD and an enum gen_map. */
 uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns);
 enum gen_map { GEN_ARRAY, GEN_HASH, GEN_NR_MAPS };
 #define GEN_ARRAY_VALUE		32

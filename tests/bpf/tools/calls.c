@@ -33,7 +33,7 @@ ALONE size_t say(const char *text, unsigned number)
 	return strlen(text) + number;
 }
 
-/* It has a frame, although it calls nothing: the kernel concludes from its first instruction that
+/* leaf() has a frame, although it calls nothing, so that the kernel concludes from its first instruction that
  * the return address is at the stack pointer. */
 ALONE unsigned leaf(unsigned v)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For each mutex: how often it is taken, how long threads wait for it and hold it, and who held it longest. */
+/* For each mutex: how often it is taken, how long threads wait for it and hold it, and which thread held it longest. */
 #include "tool.h"
 
 struct holder {

@@ -8,7 +8,7 @@
 /* The compiler may neither inline nor specialize such a function, nor drop a call of it. */
 #define ALONE __attribute__((noipa))
 
-/* The program's counts go to a file of their own, by one write at the end. */
+/* The program's counts go to a separate file, by one write at the end. */
 static inline void own_output(void)
 {
 	static char buffer[1 << 20];

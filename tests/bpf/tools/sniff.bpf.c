@@ -10,7 +10,7 @@ struct event {
 	u64 ns;
 	u32 tid;
 	u32 whole;		/* bytes of the write */
-	u32 length;		/* of the data that follows */
+	u32 length;		/* bytes of the data that follows */
 	char comm[16];
 	u8 data[MOST];
 };

@@ -6,7 +6,7 @@
 
 struct event {
 	u32 tid, number;
-	s64 length;		/* of the copied text, with its 0 */
+	s64 length;		/* length of the copied text, including its 0 */
 	char comm[16];
 	char text[LONGEST];
 	u64 stack[4];

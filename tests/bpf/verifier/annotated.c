@@ -68,7 +68,7 @@ static void verdict(const char *key, int err, bool whole)
 
 struct wish {
 	uint32_t flags, log_level;
-	char types[256];		/* the file with the types for CO-RE; "": the kernel's */
+	char types[256];		/* the file with the types for CO-RE; "": the kernel's types */
 	bool unpriv, auxiliary, runs, messages, xlated;
 };
 
@@ -80,7 +80,7 @@ static const char *behind(const char *tag, const char *word)
 	return strncmp(tag, word, n) ? NULL : tag + n;
 }
 
-/* A flag by its name or as a number is set; !NAME clears one. */
+/* Sets a flag that is given by its name or as a number. !NAME clears the flag. */
 static void read_flag(struct wish *w, const char *text)
 {
 	static const struct { const char *name; uint32_t bit; } names[] = {
@@ -482,7 +482,8 @@ static void restore_disabled(void)
 	write_disabled(disabled_before);
 }
 
-/* A value of 1 can't be changed. Then the kernel isn't asked without privileges. */
+/* Sets unprivileged_bpf_disabled to 0. A value of 1 can't be changed: then the kernel isn't asked
+ * without privileges. */
 static void allow_unpriv(void)
 {
 	FILE *f = fopen(DISABLED, "r");

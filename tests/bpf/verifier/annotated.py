@@ -179,7 +179,7 @@ def pattern(message):
 
 
 def unmatched(messages, log):
-    """The first message that isn't in the log after the ones before it, or None."""
+    """The first message that the log doesn't have after the messages before it, or None."""
     at = 0
     for m in messages:
         if "{{" in m:

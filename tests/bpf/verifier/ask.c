@@ -138,7 +138,7 @@ static void limit_time(time_t seconds)
 	const struct itimerspec time = { .it_value = { seconds, 0 } };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
 	static timer_t timer;
-	static pid_t made;	/* the process that made it: a child doesn't inherit timers */
+	static pid_t made;	/* the process that made the timer: a child doesn't inherit timers */
 
 	if (made != getpid() && timer_create(CLOCK_MONOTONIC, &event, &timer))
 		return;

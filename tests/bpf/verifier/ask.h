@@ -7,16 +7,17 @@
 #define PB_TEST_ASK_H
 #include "generate.h"
 
-extern char ask_log[1 << 20];		/* of the last load */
-extern int ask_seconds;			/* after which verification is interrupted: a loop may take minutes */
+extern char ask_log[1 << 20];		/* the log of the last load */
+extern int ask_seconds;			/* seconds after which a load is interrupted: a loop may take minutes */
 
 /* Makes maps in the kernel. Returns 0, or -errno if the kernel can't be asked. */
 int ask_open(void);
 /* Makes the program arrays of all types. Call it before dropping privileges. */
 void ask_make_all(void);
-/* Loads the program. Returns a descriptor, or -errno. level: of the log; 0: only the reason of a refusal */
+/* Loads the program. Returns a descriptor, or -errno. level: the log level; with 0, the log has only the reason of a
+ * refusal. */
 int ask_load(const struct gen_program *p, int level);
-/* The same, but unloads the program. Returns 0, or -errno. */
+/* Like ask_load(), but unloads the program. Returns 0, or -errno. */
 int ask_verdict(const struct gen_program *p, int level);
 
 /*
@@ -24,11 +25,11 @@ int ask_verdict(const struct gen_program *p, int level);
  * the program. The kernel gives up in these cases: the log says that the program is too large or
  * its jumps are too complex, whatever the errno; ENOMEM; EAGAIN or EINTR, after a signal (a stop,
  * a freezer, the time limit of ask_load()); ENOSPC, if the log has no room for a reason. With EFAULT
- * the kernel reports a bug of its own. Everything else is a refusal, also E2BIG without those words
- * (too many frames).
+ * the kernel reports a bug of its own. Every other error is a refusal, even E2BIG without those
+ * words (too many frames).
  */
 enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
-/* err: of the last ask_load or ask_verdict */
+/* What the last ask_load() or ask_verdict() means, which returned err. */
 enum ask_answer ask_answer(int err);
 /* The log's last line before its statistics, up to the end of the line. */
 const char *ask_last_line(void);

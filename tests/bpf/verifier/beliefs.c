@@ -233,7 +233,8 @@ static uint64_t held_by(const struct machine *m, const struct belief *n)
 	return v;
 }
 
-/* Only the low bytes of the number were spilled. Of what was known of it, only this holds for them. */
+/* Whether v, the spilled low bytes of a number, fits what was known of the number: the bits of these bytes and, if
+ * there are 4, the bounds of the low half. */
 static bool narrow_fits(const struct belief *n, uint64_t v)
 {
 	uint64_t keep = n->bytes < 8 ? (1ull << n->bytes * 8) - 1 : ~0ull;

@@ -24,7 +24,7 @@ struct belief {
 };
 
 struct belief_state {
-	struct belief_state *next;	/* of the same instruction */
+	struct belief_state *next;	/* another state of the same instruction */
 	uint32_t first, nr, cur;
 };
 

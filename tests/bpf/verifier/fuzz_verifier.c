@@ -199,7 +199,8 @@ static bool is_known(const char *text)
 	return false;
 }
 
-/* The kernel's reason for refusing the program. Returns false if it doesn't refuse it any more, or gives up. */
+/* The kernel's reason for refusing the program. Returns false if the kernel doesn't refuse the program any more, or
+ * gives up. */
 static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 {
 	out[0] = 0;
@@ -553,8 +554,8 @@ static const char *whole_words(struct pb_bpf_verify *v)
 	return words;
 }
 
-/* A mispredicted path is only walked from a branch whose outcome is known. In a state that contains this one the
- * outcome may be unknown, so the mispredicted path wasn't walked. Linux prunes there, too. */
+/* A mispredicted path is only walked from a branch whose outcome is known. In an earlier state that contains the
+ * current one, the outcome may have been unknown, so the mispredicted path wasn't walked. Linux prunes there, too. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;

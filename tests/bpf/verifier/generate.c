@@ -64,7 +64,7 @@ static void copy(struct gen *g)
 		set(g, dst, NONE);
 }
 
-/* Bounds a number by a branch, or by a mask, which fits only if below is a power of two. */
+/* Bounds a number by a branch, or by a mask. The mask fits only if `below` is a power of two. */
 int gen_bounded(struct gen *g, int below)
 {
 	int r = reg_of(g, NUMBERS);

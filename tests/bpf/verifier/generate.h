@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include "bpf/verifier/verify.h"
 
-enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program: LD_IMM64's imm */
+enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program: the imm of LD_IMM64 */
 #define GEN_HASH_KEY	8
 #define GEN_HASH_VALUE	32
 #define GEN_ARRAY_VALUE	48

@@ -9,7 +9,7 @@ enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VAL
 
 struct account {
 	uint8_t kind[11];
-	int16_t left[11];	/* of VALUE: bytes up to its end; of PACKET: bytes known to exist */
+	int16_t left[11];	/* for a VALUE: bytes up to its end; for a PACKET: bytes known to exist */
 	uint64_t stack;		/* bit n: eight bytes at fp - 8(n + 1) are written */
 };
 
@@ -87,11 +87,11 @@ static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
 /* Loads any number into r. */
 void gen_number(struct gen *g, int r);
-/* A register with a number that is less than below, or nearly so. */
+/* A register with a number that is less than `below`, or nearly so. */
 int gen_bounded(struct gen *g, int below);
 void gen_block(struct gen *g, int items);
 void gen_rare(struct gen *g);
-/* Two paths meet: a keeps what holds on both. */
+/* Two paths meet: *a keeps what holds on both. */
 void gen_merge(struct account *a, const struct account *b);
 /* Makes the subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g);

@@ -13,7 +13,7 @@ static volatile sig_atomic_t running;
 static void on_fault(int sig, siginfo_t *info, void *arg)
 {
 	ucontext_t *u = arg;
-	/* where a load that may fault continues; 0: the fault is of no such load */
+	/* where a load that may fault continues; 0: no such load caused the fault */
 	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
 
 	if (go)

@@ -99,7 +99,7 @@ static void test_turns_add_up(void **state)
 }
 
 /* On one path there is one iteration, on the other there are seven. The second iteration finds 100 in the slot and
- * reads outside. The first path is safe, but that mustn't prune the second one. (Linux 6.18 accepts such programs.) */
+ * reads outside. The first path is safe, but must not prune the second one. (Linux 6.18 accepts such programs.) */
 static void test_more_turns_on_another_way(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
@@ -191,7 +191,7 @@ static void test_tail_call_returns_anything(void **state)
 
 /* ---- pruning ------------------------------------------------------------------------------ */
 
-/* A byte of a pointer on the stack. On the path that is walked first it is a byte of a number. */
+/* A stack byte belongs to a pointer. On the path that is walked first, it belongs to a number. */
 static void test_part_of_pointer_on_other_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -292,7 +292,7 @@ static void test_null_on_one_way(void **state)
 	flags = 0;
 }
 
-/* The same with a helper's argument. */
+/* Like test_null_on_one_way(), but the number is a helper's argument. */
 static void test_null_argument_on_one_way(void **state)
 {
 	struct bpf_insn p[] = {
@@ -324,7 +324,7 @@ static void test_result_on_other_way(void **state)
 	flags = 0;
 }
 
-/* A dynptr; on the other path, 16 arbitrary bytes. */
+/* The stack has a dynptr on one path, and 16 arbitrary bytes on the other. */
 static void test_dynptr_on_one_way(void **state)
 {
 	struct bpf_insn p[] = {

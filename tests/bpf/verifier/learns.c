@@ -117,7 +117,7 @@ static void test_copies_in_stack(void **state)
 	     END());
 }
 
-/* r6 is r0 plus a constant: what a branch tells of one register holds for the other. */
+/* r6 is r0 plus a constant: what a branch shows of one register also holds for the other, with the constant. */
 static void test_constant_more(void **state)
 {
 	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());

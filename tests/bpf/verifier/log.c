@@ -80,7 +80,7 @@ static void test_only_of_a_refusal(void **state)
 }
 
 /* No number is signed at least 25, unsigned at most 32, and has 0 as its low half. The verifier reports that
- * (REG INVARIANTS VIOLATION). The report belongs to the log of its path, which waited while another was walked. */
+ * (REG INVARIANTS VIOLATION). The report belongs to the log of its path, which waited while another path was walked. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {

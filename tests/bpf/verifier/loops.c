@@ -246,7 +246,7 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* Iterations of one iterator create the other one anew, and the reverse. */
+/* Of two iterators, each creates the other one anew in its iterations. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)

@@ -188,7 +188,7 @@ static void noted(void)
 	PUT(FILL(1, -8), SET(0, 0), EXIT());
 }
 
-/* The same with jumps in between. */
+/* Like noted(), but with jumps between the accesses. */
 static void noted_jumps(void)
 {
 	unknown();

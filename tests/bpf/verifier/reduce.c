@@ -86,7 +86,7 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 		}
 		p->insns[i] = was[0];
 		p->insns[i + 1] = was[1];
-		/* or take the branch always */
+		/* if that doesn't help, take the branch always */
 		if (target(p, i) >= 0 && BPF_OP(was[0].code) != BPF_CALL && BPF_OP(was[0].code) != BPF_JA && !is_wide(&was[0])) {
 			p->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA, .off = was[0].off };
 			if (shows(p, arg)) {
@@ -113,7 +113,7 @@ static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 	}
 }
 
-/* Drops the list of functions, if the program still shows it without. */
+/* Drops the list of functions, if the program still shows the finding without it. */
 static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;

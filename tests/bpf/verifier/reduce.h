@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reduces a program to a smaller one that still shows the same. */
+/* Reduces a program to a smaller one that still shows the same finding. */
 #ifndef PB_TEST_REDUCE_H
 #define PB_TEST_REDUCE_H
 #include "generate.h"

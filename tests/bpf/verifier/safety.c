@@ -11,7 +11,7 @@
  * the engines agree, too. Results that depend on unwritten memory aren't compared. Without
  * CAP_PERFMON no address may show, so both results must always agree.
  *
- * Exit 1: an access outside, or a difference.
+ * Exit 1: an access outside of the programs' memory, or a difference.
  */
 #include <stdio.h>
 #include <stdlib.h>

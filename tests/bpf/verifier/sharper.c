@@ -18,7 +18,8 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
-/* The same for each visit, in order, because hulls[] doesn't distinguish the iterations of a loop. */
+/* What we know of registers after each visit of an instruction, in order. (hulls[] doesn't distinguish the iterations
+ * of a loop.) */
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;
@@ -203,7 +204,8 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
-/* Nothing is known of the result's low half, so what we know more is that the upper half is 0. */
+/* Whether nothing is known of the result's low half. Then we know more than the kernel only in that
+ * the upper half is 0. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
@@ -312,8 +314,8 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 
 enum less { NO, HERE, AT_BRANCH };
 
-/* Whether the kernel knows less after this line than we do. AT_BRANCH: of a register that the instruction only
- * reads, so the kernel forgot something at a branch before. */
+/* Whether the kernel knows less after this line than we do. AT_BRANCH: it knows less of a register that the instruction
+ * only reads, so it forgot something at an earlier branch. */
 static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end, const struct hull *h)
 {
 	enum less less = NO;
@@ -337,7 +339,7 @@ static bool compares_told(const struct bpf_insn *insn)
 	return is_branch(insn) && (links[insn->dst_reg].told || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].told));
 }
 
-/* The same for the instruction that the kernel refuses: the log doesn't show its registers again. */
+/* Like compares_told(), but for the instruction that the kernel refuses: the log doesn't show its registers again. */
 static bool reads_told(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);

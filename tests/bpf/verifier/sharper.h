@@ -8,7 +8,7 @@
 #include "bpf/verifier/verify.h"
 
 /*
- * v: a program that we accept and that the kernel refuses; kernel_log: with level 2. out: the
+ * v: a program that we accept and that the kernel refuses; kernel_log: the kernel's log with level 2. out: the
  * instruction's text without numbers, "" if the kernel knows as much everywhere. *dead: we never
  * reach the instruction that the kernel refuses. visits_apart: compares each visit of an
  * instruction with the kernel's same visit, instead of all visits together.

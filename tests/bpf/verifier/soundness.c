@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Checks that what the verifier deduces about scalars is true. For all values of operands
- * that their descriptions allow, the description of the result must allow the result, a
- * comparison must not go to a path that was ruled out, and what is learned on its path must
- * hold for both operands.
+ * that their descriptions allow, the description of the result must allow the result. A comparison must not go to a
+ * path that was ruled out, and what is learned on its path must hold for both operands.
  *
- * Tried with all numbers of four bits (known bits only), with all pairs of descriptions of
+ * The checks are made with all numbers of four bits (known bits only), with all pairs of descriptions of
  * one or two numbers at the edges of 8, 16, 32 and 64 bits, and with random descriptions
  * around random numbers. The random test reads SEED and ROUNDS from the environment.
  */

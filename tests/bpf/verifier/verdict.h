@@ -23,7 +23,7 @@
 #define LDSX_B(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_B, d, s, o, 0)
 
 static char text[1 << 20];
-static uint32_t lacking;	/* capabilities */
+static uint32_t lacking;	/* capabilities that the program lacks */
 static uint32_t flags;
 static uint64_t walked;		/* steps of backtracking, for precision */
 static char values[32];

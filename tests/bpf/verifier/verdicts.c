@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 		said = ask_answer(kernel);
 		us = ask_us(&p, 0);
 		if (said == ASK_HAS_BUG) {
-			kernels++;	/* it reports this itself */
+			kernels++;	/* the kernel itself reports this bug */
 		} else if (said == ASK_GIVES_UP && !us) {
 			gave_up++;
 		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {

@@ -191,7 +191,8 @@ static unsigned jump_class(struct weave *w)
 	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
 }
 
-/* Leaves the function if the condition holds; or, sometimes, if it doesn't: the condition skips a jump out. */
+/* Leaves the function if the condition holds. Sometimes it is left if the condition doesn't hold: then the condition
+ * skips a jump out. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
 	if (w->stay || chance(w, 60)) {
@@ -299,7 +300,7 @@ static void bound_unsigned(struct weave *w, int r)
 	}
 }
 
-/* Bounds r through a copy, perhaps through one to which a constant was added. */
+/* Bounds r through a copy, perhaps a copy to which a constant was added. */
 static void bound_copy(struct weave *w, int r)
 {
 	int copy = weave_free(w), by = pick(w, 3) ? (int)weave_imm(w) % 64 : 0;
@@ -332,7 +333,7 @@ static void bound_register(struct weave *w, int r)
 		leave_if(w, BPF_JMP | BPF_JSLT | BPF_K, r, 0, 0);
 }
 
-/* One of a few values, each on its own path. */
+/* Bounds r to a few values, each on its own path. */
 static void bound_values(struct weave *w, int r)
 {
 	int n = 1 + pick(w, 3);
@@ -470,7 +471,7 @@ static void atomic(struct weave *w)
 
 static void arguments(struct weave *w, int a, int b)
 {
-	/* in this order, and none is overwritten before it is used */
+	/* in this order, no register is overwritten before it is used */
 	put(w, BPF_STX | BPF_MEM | BPF_DW, 10, a, KEY, 0);
 	if (b >= 0)
 		MOV(2, b);
@@ -584,7 +585,7 @@ static void turns(struct weave *w, int head, int leave)
 	weave_items(w, 1 + pick(w, 3));
 	w->depth -= 2;
 	if (chance(w, 60) && w->numbers) {
-		/* and a number that counts */
+		/* also a number that counts */
 		int r = weave_number(w);
 
 		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0, 1 + pick(w, 3));

@@ -17,7 +17,7 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* Finds a register with a number for which the verifier has bounds less than `room` apart, or makes one. */
+/* Finds a register with a number for which the verifier has bounds less than `room` apart, or makes such a number. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];
@@ -143,7 +143,7 @@ static void edge_direct(struct weave *w)
 	touch_moved(w, base, &m, -off, size - off);
 }
 
-/* At the edge of a map's value, which is looked up with a key on the stack. */
+/* Accesses a map's value at its edge. The value is looked up with a key on the stack. */
 static void edge_lookup(struct weave *w)
 {
 	struct mover m;
@@ -324,7 +324,7 @@ static bool mover_in_kept(struct weave *w, struct mover *m, int64_t room)
 	return true;
 }
 
-/* At the edge of a slice of a dynptr, which is of the direct map's value. */
+/* Accesses a slice of a dynptr at its edge. The dynptr is of the direct map's value. */
 static void edge_dynptr(struct weave *w)
 {
 	struct mover m;
@@ -365,7 +365,7 @@ static void edge_dynptr(struct weave *w)
 	}
 }
 
-/* At the edge of a ring buffer's record, which is released on all paths. */
+/* Accesses a ring buffer's record at its edge. The record is released on all paths. */
 static void edge_record(struct weave *w)
 {
 	struct mover m;

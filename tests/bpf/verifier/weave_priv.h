@@ -7,8 +7,8 @@
 
 #define VALUE	8		/* register that always points to the direct map's value */
 #define CTX	9		/* register with the context, up to the end of the program's body */
-#define SLOTS	8		/* of eight bytes each, from fp - 8 down, for numbers */
-#define DYNPTR	(-80)		/* where on the stack these lie */
+#define SLOTS	8		/* stack slots for numbers, of eight bytes each, from fp - 8 down */
+#define DYNPTR	(-80)		/* DYNPTR to ITERATOR: offsets from fp */
 #define KEY	(-88)
 #define BUFFER	(-128)
 #define BUFFER_BYTES 32
@@ -27,9 +27,9 @@ struct weave {
 	bool wanted[NR_SUBS];
 	uint64_t seed;
 	uint32_t type, flags;
-	uint32_t numbers;	/* registers that hold one */
+	uint32_t numbers;	/* registers that hold a number */
 	uint32_t locked;	/* registers that aren't to be written */
-	uint32_t slots;		/* of the stack that are written */
+	uint32_t slots;		/* slots of the stack that are written */
 	int depth;
 	bool in_sub;
 	bool stay;		/* the function can't be left here: a reference is held */
@@ -64,7 +64,7 @@ static inline void put(struct weave *w, unsigned code, int dst, int src, int off
 			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = (int32_t)imm };
 }
 
-/* A conditional jump to the function's end. */
+/* Adds a conditional jump to the function's end or, if the function can't be left here, a substitute. */
 static inline void put_out(struct weave *w, unsigned code, int dst, int src, int64_t imm)
 {
 	struct weave_code *c = w->c;
@@ -112,7 +112,8 @@ static inline bool has_ctx(const struct weave *w)
 	return !w->in_sub;
 }
 
-/* A register that may be written; a register with a number, which is loaded if there is none. */
+/* weave_free() returns a register that may be written, weave_number() one with a number, which it loads if there is
+ * none. */
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);

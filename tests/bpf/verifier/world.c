@@ -11,7 +11,7 @@
 
 #define PAGE	4096u
 #define APART	(2 * PAGE)	/* from one value to the next: its page, and an inaccessible page */
-#define MOST	256		/* bytes of a packet */
+#define MOST	256		/* bytes that a packet has at most */
 #define ETH	14
 /* In the kernel's test runs of XDP programs a packet lies in a page of its own. Before the packet are ROOM bytes, of
  * which the kernel uses XDP_FRAME itself. The kernel also uses SHARED_INFO bytes at the page's end. */
@@ -33,7 +33,7 @@ static uint64_t next(void)
 static const uint64_t *words;		/* numbers that memory is mostly filled with */
 static unsigned nr_words;
 
-/* Any number; if there are words, mostly one of them, or a number of two of their halves. */
+/* Any number; if there are words, mostly one of them, or a number made of two of their halves. */
 static uint64_t content(void)
 {
 	uint64_t r = next(), v;
@@ -279,7 +279,7 @@ static char *packets[2];
 static int packet_now;
 static bool at_begin;		/* the packet adjoins the inaccessible page before it, else the one after it */
 static uint32_t type, length;
-static int context;			/* the index of the current one */
+static int context;			/* the index of the current context */
 static struct pb_bpf_skb skbs[2];
 static struct pb_bpf_xdp xdps[2];
 static uint64_t all_regs[2][32];

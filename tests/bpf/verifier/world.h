@@ -30,9 +30,9 @@ void world_elsewhere(bool yes);
 /* Fills everything with input number `input`. */
 void world_reset(const struct pb_bpf_type *type, uint64_t input);
 void *world_ctx(void);
-/* The packet as the context has it now; size 0: there is none. */
+/* The packet as the context has it now; size 0: there is no packet. */
 struct area world_packet(void);
-/* The packet itself, of types that have one. */
+/* The packet itself, for program types that have one. */
 const struct pb_bpf_pkt *world_pkt(void);
 /* Moves the packet elsewhere, and makes its old page inaccessible. */
 void world_move_packet(void);
@@ -43,8 +43,8 @@ uint64_t world_sum(void);
 /* world_stand_in: what replaces a helper whose result differs between runs, or that needs more than there is here;
  * fn itself for other helpers. */
 pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
-/* Memory is mostly filled with these numbers (the list stays the caller's) and their halves; without any, with random
- * numbers. */
+/* Memory is mostly filled with these numbers (the list stays the caller's) and their halves; if the list is empty, with
+ * random numbers. */
 void world_use_words(const uint64_t *list, unsigned nr);
 /* Packets have room before them, as in the kernel's test runs, instead of inaccessible pages. */
 void world_as_kernel(bool yes);
