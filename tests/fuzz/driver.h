@@ -5,8 +5,8 @@
  *
  *   libFuzzer    clang -fsanitize=fuzzer (meson -Dlibfuzzer=true): guided by
  *                coverage
- *   driver.c     anywhere: mutates the seeds, in child processes, so that the
- *                input that killed one is kept
+ *   driver.c     anywhere: mutates the seeds, in child processes, so that an
+ *                input that killed its process is kept
  *
  * With both, `fuzz_NAME FILE...` runs inputs once, to repeat a finding, and
  * `fuzz_NAME --seeds DIR` writes the seeds: real files, inputs made by the fuzzer,
@@ -21,7 +21,7 @@
 
 #define FUZZ_INPUT_MAX	(1u << 20)
 
-/* If x is false: a finding, which ends the process. */
+/* If x is false, this is a finding, which ends the process. */
 #define FUZZ_CHECK(x) do { if (!(x)) fuzz_found(__FILE__, __LINE__, #x); } while (0)
 void fuzz_found(const char *file, int line, const char *what) __attribute__((noreturn));
 
@@ -35,8 +35,8 @@ void fuzz_seeds(void);
  * The driver also makes mutations of its own. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
 
-/* Optional, with driver.c only: prints in one line what the rounds did, as counted in
- * `counts`. False: they tested too little. */
+/* Optional, with driver.c only. fuzz_summary() prints in one line what the rounds did, as counted
+ * in `counts`, which has fuzz_counts_size bytes. It returns false if they tested too little. */
 extern const size_t fuzz_counts_size __attribute__((weak));
 bool fuzz_summary(const void *counts) __attribute__((weak));
 
@@ -46,9 +46,9 @@ extern const bool fuzz_wild __attribute__((weak));
 
 /* --- what a fuzzer may use --- */
 void fuzz_seed(const void *data, size_t size);
-/* A whole file as a seed, if it is there and at most max bytes long. */
+/* Adds a whole file as a seed, if it is there and at most max bytes long. */
 bool fuzz_seed_file(const char *path, size_t max);
-/* A file's bytes (malloc), or NULL. */
+/* Returns a file's bytes, to be freed, or NULL. */
 uint8_t *fuzz_read_file(const char *path, size_t max, size_t *size);
 /* Memory of fuzz_counts_size bytes, zero at first, shared by all rounds. */
 void *fuzz_counts(void);
@@ -76,6 +76,6 @@ struct fuzz_input {
 	size_t left;
 };
 uint64_t fuzz_take(struct fuzz_input *in, unsigned bytes);
-/* A block whose length precedes it in `bytes` bytes. *size: its length, or what is left. */
+/* Takes a block whose length comes before it in `bytes` bytes. *size is the block's length, or what is left. */
 const uint8_t *fuzz_take_block(struct fuzz_input *in, unsigned bytes, size_t *size);
 #endif

@@ -20,7 +20,7 @@
 #define DATA		(TEXT + (1ull << 20))
 #define STACK		(TEXT + (2ull << 20))
 
-#define REG_NR_RSP	4			/* its number in instructions */
+#define REG_NR_RSP	4			/* the number of rsp in instructions */
 #define XSTATE_MAX	4096
 
 struct result {
@@ -35,8 +35,9 @@ extern struct result results[NR_RUNS];
 
 /* Maps the memory and sets the signal handlers, once in a process. */
 void sandbox_set_up(void);
-/* Fills TEXT with int3; writes bytes at an address in it. */
+/* Fills TEXT with int3. */
 void sandbox_clear_text(void);
+/* Writes bytes at an address in TEXT. */
 void sandbox_write_text(uint64_t at, const void *bytes, size_t size);
 /* Makes the state in which the following runs start. */
 void sandbox_random_start(uint64_t seed);

@@ -24,7 +24,7 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* "NOT kind+offset:how..." if all exits are hooked, else the reason */
+	const char *is;		/* "NOT kind+offset:how..." if all exits are hooked, otherwise the reason */
 };
 
 static inline const struct pb_fn *named(const struct pb_an *an, const char *name)

@@ -34,7 +34,7 @@
 
 struct function {
 	uint64_t addr, unit_start, unit_end;
-	uint32_t first, n;	/* its exits */
+	uint32_t first, n;	/* its exits: their range in module.exits[] */
 	char name[48];
 };
 
@@ -43,7 +43,7 @@ struct at {
 	uint32_t window;	/* index in starts[] + 1 of the window or slot that covers the byte */
 	uint32_t function;	/* index + 1 of the function that starts here, if its exits are all hooked */
 	uint8_t exit;		/* kind + 1 of the hooked exit at this byte */
-	uint8_t len;		/* of the exit */
+	uint8_t len;		/* length of the exit */
 	uint8_t byte[6];	/* the code from this byte on */
 };
 
@@ -56,7 +56,7 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* three addresses for each window: where it, its slot and its second jump start */
+	uint64_t *starts;	/* three addresses for each window: of itself, of its code slot, of its second jump */
 };
 
 static struct module modules[MAX_MODULES];

@@ -18,7 +18,7 @@
 	"memory", "cc")
 
 struct coro {
-	void *sp, *back;
+	void *sp, *back;	/* stack pointers: where the coroutine, and where resume(), goes on */
 	long sum, want;
 };
 

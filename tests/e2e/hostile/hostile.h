@@ -21,7 +21,7 @@
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
  *   @serve N		run it with control files, too, and change the text N times while it runs (see told())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
- *			seconds are a hang. Traced runs may take four times as long
+ *			seconds count as a hang. Traced runs may take four times as long
  *   @stdin wait S	it ends when it gets a byte, which is sent S seconds after it has printed "ready"
  *   @buffer SIZE	record's -b
  *   @quick F...	compiler flags of quick runs
