@@ -276,7 +276,7 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 	char text[256];
 	uint32_t n = 0;
 
-	/* v is a return address: the call is before it */
+	/* for %pB, v is a return address: the call is before it */
 	if (run->host->symbol)
 		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'),
 				      s->how[0] != 's');

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The environment of a run: functions that the process running programs supplies. host_linux.c
- * has a host that uses the kernel. Functions are called wherever programs run: in signal
- * handlers, nested, and on several threads at once. They allocate nothing and wait for nobody.
- * Some may be NULL: a comment says what the helper returns then.
+ * The environment of a run: functions that the process running programs supplies. host_linux.c has
+ * a host that uses the kernel. Functions are called wherever programs run: in signal handlers,
+ * nested, and on several threads at once. They allocate nothing and wait for nobody. Some may be
+ * NULL: the comment at the member says what the helper returns then.
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H
@@ -15,7 +15,7 @@ struct pt_regs;
 
 enum pb_bpf_clock { PB_BPF_MONOTONIC, PB_BPF_BOOTTIME, PB_BPF_COARSE, PB_BPF_TAI };
 
-#define PB_BPF_HZ	250		/* of bpf_jiffies64 */
+#define PB_BPF_HZ	250		/* ticks of bpf_jiffies64 a second */
 #define PB_BPF_MAX_STACK 127		/* perf_event_max_stack */
 #define PB_BPF_COMM	16
 
@@ -31,7 +31,7 @@ struct pb_bpf_host {
 	int64_t (*read_str)(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n);
 	/* NULL: -EPERM */
 	int (*write)(struct pb_bpf_run *run, uint64_t to, const void *from, uint32_t n);
-	/* As the helpers return them. Never NULL */
+	/* What the helpers for the current thread return. Never NULL */
 	uint64_t (*pid_tgid)(struct pb_bpf_run *run);
 	uint64_t (*uid_gid)(struct pb_bpf_run *run);
 	void (*comm)(struct pb_bpf_run *run, char comm[PB_BPF_COMM]);
@@ -40,7 +40,8 @@ struct pb_bpf_host {
 	uint32_t (*numa_node)(struct pb_bpf_run *run);
 	/* A number that identifies the thread; may be the address of readable memory. NULL: 0 */
 	uint64_t (*task)(struct pb_bpf_run *run);
-	/* In the PID namespace with this device and inode. NULL: -EINVAL */
+	/* Writes the thread's ids in the PID namespace with this device and inode to info. NULL:
+	 * -EINVAL */
 	int (*ns_pid_tgid)(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 			   struct bpf_pidns_info *info);
 	/* NULL: -EPERM */
@@ -66,8 +67,9 @@ struct pb_bpf_host {
 	/* Reads the event that a perf_event program is attached to. NULL: -EINVAL */
 	int (*event_own)(struct pb_bpf_run *run, struct bpf_perf_event_value *value);
 	/*
-	 * Writes return addresses, innermost first, at most n, from regs on (NULL: from here).
-	 * Returns their number or -EFAULT. NULL: the helper follows frame pointers
+	 * Writes at most n return addresses, innermost first, of the stack that regs describe (regs
+	 * NULL: the present stack). Returns their number or -EFAULT. NULL: the helper follows frame
+	 * pointers
 	 */
 	int (*stack)(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n);
 	/* The registers for a program whose context has none (raw tracepoints). NULL: none */
@@ -75,8 +77,8 @@ struct pb_bpf_host {
 	/* The address of the function to whose entry the program is attached; 0: none. NULL:
 	 * none */
 	uint64_t (*func_ip)(struct pb_bpf_run *run);
-	/* That function's arguments, as at its entry, and its result. Return 0, -EINVAL or
-	 * -EOPNOTSUPP */
+	/* Argument n of that function, as it was at the function's entry; the function's result;
+	 * and the number of its arguments. The first two return 0, -EINVAL or -EOPNOTSUPP */
 	int (*func_arg)(struct pb_bpf_run *run, uint32_t n, uint64_t *value);
 	int (*func_ret)(struct pb_bpf_run *run, uint64_t *value);
 	uint32_t (*func_arg_cnt)(struct pb_bpf_run *run);
@@ -84,9 +86,10 @@ struct pb_bpf_host {
 	 * registers to that effect */
 	void (*override)(struct pb_bpf_run *run, uint64_t value);
 	/*
-	 * Called when the run acquires something that it must release, and when it releases it: a
-	 * reserved record of a ring buffer, or a value whose lock it holds. A run that ends by a
-	 * jump (longjmp) releases nothing. NULL: not called
+	 * takes is called when the run acquires an object that it must release, and gives when it
+	 * releases the object. Such an object is a reserved record of a ring buffer, or a value
+	 * whose lock the run holds. A run that ends by a jump (longjmp) releases nothing. NULL: not
+	 * called
 	 */
 	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 	void (*gives)(struct pb_bpf_run *run, void *what);

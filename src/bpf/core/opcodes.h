@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Every eBPF instruction once: RFC 9669, conformance groups base32, base64, divmul32, divmul64,
- * atomic32, atomic64 and packet. Verifier, interpreter, JIT and disassembler read this table;
- * none of them takes an opcode apart.
+ * A table of all eBPF instructions: RFC 9669, conformance groups base32, base64, divmul32,
+ * divmul64, atomic32, atomic64 and packet. Verifier, interpreter, JIT and disassembler read this
+ * table; none of them takes an opcode apart.
  *
  * An operation is an opcode byte and, where several share a byte, one value of another field.
  * Operations are numbered by pb_bpf_op. A program is decoded once; an instruction without a
@@ -21,8 +21,8 @@
 #define BPF_MEMSX	0x80
 #endif
 #ifndef BPF_JCOND
-#define BPF_JCOND	0xe0	/* a conditional jump; src is the condition: 0, may_goto, is the
-				 * only one */
+#define BPF_JCOND	0xe0	/* a jump whose condition src selects; 0 (may_goto) is the only
+				 * condition */
 #endif
 
 #define PB_BPF_MAX_TURNS	(8 << 20)	/* iterations of one loop: bpf_loop, may_goto, an
@@ -38,16 +38,15 @@ enum pb_bpf_form {
 	PB_BPF_MOVSX,		/* dst = src, sign-extended from `width` bytes */
 	PB_BPF_END,		/* changes the byte order of dst's low `width` bytes; the rest
 				 * becomes 0 */
-	PB_BPF_LD64,		/* dst = imm, with the next instruction's imm above it; src: kind
-				 * of value */
+	PB_BPF_LD64,		/* dst = imm | next instruction's imm << 32; src: kind of value */
 	PB_BPF_LD_ABS,		/* r0 = packet[imm], network byte order; r6 is the context */
 	PB_BPF_LD_IND,		/* r0 = packet[src + imm] */
 	PB_BPF_LDX,		/* dst = *(src + off) */
-	PB_BPF_LDSX,		/* the same, sign-extended */
+	PB_BPF_LDSX,		/* like LDX, but sign-extended */
 	PB_BPF_ST,		/* *(dst + off) = imm */
 	PB_BPF_STX,		/* *(dst + off) = src */
 	PB_BPF_ATOMIC,		/* *(dst + off) OP= src */
-	PB_BPF_FETCH,		/* the same, and src = the old value */
+	PB_BPF_FETCH,		/* like ATOMIC, and src = the old value */
 	PB_BPF_XCHANGE,		/* exchanges *(dst + off) and src */
 	PB_BPF_COMPARE,		/* if *(dst + off) == r0, it becomes src; r0 = the old value */
 	PB_BPF_GOTO,		/* pc += off */
@@ -57,16 +56,17 @@ enum pb_bpf_form {
 	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
-	PB_BPF_CALL_PC,		/* the same, for the subprogram at pc + imm */
+	PB_BPF_CALL_PC,		/* r0 = subprogram at pc + imm (r1 ... r5) */
 	PB_BPF_CALL_KFUNC,
 	PB_BPF_RETURN,		/* exit */
 };
 
 /*
- * X(name, form, opcode, value, width, symbol). value: of the field that tells operations with the
- * same opcode apart (arithmetic: off; byte order and atomics: imm; calls and may_goto: src); 0
- * for all others. width: of the operands in bytes, or of the part of a register that is used
- * (moves with sign extension, byte order). symbol: as in bpftool's output.
+ * X(name, form, opcode, value, width, symbol). value: the content of the field that tells
+ * operations with the same opcode apart. For arithmetic that field is off; for byte order and
+ * atomics, imm; for calls and may_goto, src. For all other operations value is 0. width: bytes of
+ * an operand; for moves with sign extension and byte order, bytes of the register that are used.
+ * symbol: as in bpftool's output.
  */
 #define PB_BPF_ALU4(X, name, op, symbol) \
 	X(name##64_K, ALU_K, BPF_ALU64 | BPF_K | (op), 0, 8, symbol) \
@@ -179,7 +179,7 @@ struct pb_bpf_opinfo {
 };
 extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
 
-/* Returns the operation, by the opcode and the selecting field. Ignores the other fields. */
+/* Returns the operation. Looks only at the opcode and at the field that X's `value` is about. */
 enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
 
 /* Whether the fields that the operation's form doesn't name are 0, as they must be. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The contexts of programs that see packets: the kernel's structure, whose fields programs
- * access, and after it what its pointers refer to. The process that runs such a program fills the
- * context; helpers change it.
+ * The contexts of programs that see packets. Each is the kernel's structure, whose fields programs
+ * access, followed by the data that its pointers refer to. The process that runs such a program
+ * fills the context; helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
  *        room          meta      packet           room
@@ -25,12 +25,13 @@ struct pb_bpf_pkt {
 struct pb_bpf_sock {
 	struct bpf_sock s;
 	struct bpf_tcp_sock *tcp;	/* NULL: it isn't TCP */
-	struct pb_bpf_sock *listener;	/* NULL: none; the socket itself, if it listens */
+	struct pb_bpf_sock *listener;	/* this socket itself, if it listens; NULL: none */
 	bool full;			/* a full socket: neither TIME_WAIT nor a request */
 	uint64_t cookie;
 };
 
-struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns and _set_ stores */
+struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns, and
+					 * bpf_skb_set_tunnel_key stores */
 	struct bpf_tunnel_key key;
 	bool known, ipv6, has_opt;
 	uint64_t flags;			/* of bpf_skb_set_tunnel_key */
@@ -52,13 +53,13 @@ struct pb_bpf_skb {
 	bool hash_known;		/* s.hash is set, by the network card or a program */
 	bool encapsulated;
 	/* facts about the packet, for helpers */
-	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of its socket: the root first, its own last */
+	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of its socket: from the root to the innermost */
 	uint32_t nr_cgroups;
 	uint32_t classid, realm, uid;
 	const struct bpf_xfrm_state *xfrm;
 	uint32_t nr_xfrm;
-	struct pb_bpf_tunnel rx, tx;	/* rx: the packet came in by it; tx: the program's
-					 * choice */
+	struct pb_bpf_tunnel rx, tx;	/* rx: by which the packet came in; tx: which the program
+					 * chose */
 	/* other choices of the program */
 	uint32_t redirect_ifindex;
 	uint64_t redirect_flags;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads from memory that may not be mapped, for the interpreter. They give 0 then, if the host's
- * handler of SIGSEGV and SIGBUS calls pb_bpf_fault() (program.h). Context: any.
+ * Loads from memory that may not be mapped, for the interpreter. A load that faults gives 0,
+ * provided that the host's handler of SIGSEGV and SIGBUS calls pb_bpf_fault() (program.h). Context:
+ * any.
  */
 #ifndef PB_BPF_CORE_PROBE_H
 #define PB_BPF_CORE_PROBE_H

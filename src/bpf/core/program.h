@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program in its runnable form: made of a verified program's resolved instructions, and never
- * changed afterwards. It runs on any thread, inside signal handlers, and nested in itself. A run
- * allocates nothing and takes no lock.
+ * A program in its runnable form. It is made from the resolved instructions of a verified program,
+ * and never changes afterwards. It runs on any thread, inside signal handlers, and nested in
+ * itself. A run allocates nothing and takes no lock.
  *
  * Resolving reuses fields of instructions that have no meaning after verification:
  *   LD_IMM64   imm, imm of the second: the value itself (the address of a map or a
@@ -30,10 +30,10 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* of all frames together */
 #define PB_BPF_COUNTER		8	/* bytes below a frame: the counter of its may_gotos */
-#define PB_BPF_SAVED		40	/* bytes of a frame that aren't counted: r1 ... r5, saved
-					 * around fast calls */
+#define PB_BPF_SAVED		40	/* bytes of a frame that don't count as stack: r1 ... r5 are
+					 * saved there around fast calls */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
-#define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, in all frames */
+#define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, all frames together */
 #define PB_BPF_MAX_SUBPROGS	256
 #define PB_BPF_REG_AX		11
 
@@ -90,24 +90,24 @@ struct pb_bpf_prog {
 	uint32_t nr;			/* instructions */
 	uint32_t stack;			/* bytes of stack for the deepest chain of frames */
 	const struct bpf_insn *insns;	/* resolved */
-	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; LD_IMM64's
-					 * second: NONE */
-	const struct pb_bpf_code *code;	/* both in the interpreter's form */
+	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; NONE for the
+					 * second half of an LD_IMM64 */
+	const struct pb_bpf_code *code;	/* insns and ops in the interpreter's form */
 	const struct pb_bpf_sub *subs;	/* in ascending order; the first begins at 0 */
 	uint32_t nr_subs, nr_calls;
 	pb_bpf_fn *const *calls;
 	const struct pb_bpf_type *type;
 	struct pb_bpf_map *const *maps;	/* the maps that it uses */
 	uint32_t nr_maps, id;
-	uint32_t ctx_needed;		/* the program accesses no byte of the context from this
-					 * offset on */
+	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
+					 * the context */
 	char name[BPF_OBJ_NAME_LEN];
 	/* runs the program: `jited`, or the interpreter with the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 	/* native code, or NULL */
 	uint64_t (*jited)(const void *ctx, struct pb_bpf_run *run);
 	uint32_t jited_len;
-	/* of native code: its .eh_frame, terminated by 0, as __register_frame() takes it */
+	/* the native code's .eh_frame, terminated by 0, as __register_frame() takes it */
 	const void *unwind;
 	struct pb_bpf_prog_stats *stats;	/* writable */
 };
@@ -115,7 +115,7 @@ struct pb_bpf_prog {
 /* The environment of a program, supplied by the process that runs it. */
 struct pb_bpf_host;
 
-/* One run; on the stack of the thread that starts it. */
+/* One run of a program. It lies on the stack of the thread that starts the run. */
 struct pb_bpf_run {
 	const struct pb_bpf_prog *prog;	/* the running program: a tail call changes it */
 	void *ctx;
@@ -138,7 +138,7 @@ struct pb_bpf_settings {
 	uint32_t debugger;		/* gdb is notified of programs that are made from now
 					 * on */
 	uint32_t stats;			/* bpf_stats_enabled */
-	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1: for good, 2 */
+	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1 (for good) or 2 */
 	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */
 	/* for jit_enable 2: reports what the kernel logs then. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
@@ -156,12 +156,12 @@ static inline uint64_t pb_bpf_enter(struct pb_bpf_run *run)
 	return run->prog->enter(run->ctx, run);
 }
 
-/* The same, always by the interpreter. Context: any. */
+/* Like pb_bpf_enter(), but always uses the interpreter. Context: any. */
 uint64_t pb_bpf_interpret(struct pb_bpf_run *run);
 /* Writes the interpreter's form of a program, nr elements, to code. Context: any. */
 void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr,
 		   struct pb_bpf_code *code);
-/* `enter` of a program without native code. */
+/* The `enter` function of a program without native code. */
 uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run);
 
 /* In call_x86_64.S: calls native code with the run in r12. Context: inside a helper of `run`. */
@@ -176,17 +176,17 @@ uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, ui
 			  uint64_t r3, uint64_t r4, uint64_t r5);
 
 /*
- * The function that LD_ABS and LD_IND become calls of. r1: context; r2: offset, signed 32 bits
- * (negative ones, as in the kernel, are relative to headers); r3: width, 1, 2 or 4. Returns the
- * value in host byte order. If bit 63 is set, the offset is outside of the packet, and the
- * program ends with 0. Defined where the contexts are.
+ * pb_bpf_resolve() turns LD_ABS and LD_IND into calls of this function. r1: context; r2: offset,
+ * signed 32 bits (negative ones, as in the kernel, are relative to headers); r3: width, 1, 2 or 4.
+ * Returns the value in host byte order. If bit 63 is set, the offset is outside of the packet, and
+ * the program ends with 0. Defined in ld_abs.c.
  */
 pb_bpf_fn pb_bpf_ld_abs;
 
-/* For the engines: a tail call to map[index]. Sets run->prog, and returns the function to call
- * with (run->ctx, run), whose result becomes r0. Returns NULL if there is no program of the same
- * type at index, or too many tail calls were made: then the caller goes on. (The kernel refuses
- * programs of other types when they are put into the array.) */
+/* For the engines: a tail call to map[index]. Sets run->prog, and returns the function to call with
+ * (run->ctx, run), whose result becomes r0. Returns NULL if there is no program of the same type at
+ * index, or too many tail calls were made; the caller then continues with its next instruction.
+ * (The kernel refuses programs of other types when they are put into the array.) */
 uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
 	(const void *ctx, struct pb_bpf_run *run);
 

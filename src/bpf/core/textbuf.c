@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* Drops half of the text, and the rest of the line there. false: oldest lines must stay. */
+/* Drops the oldest half of the text, up to the end of a line. false: the oldest lines must stay. */
 static bool forget_oldest(struct pb_bpf_text *t)
 {
 	uint32_t from = t->len / 2 + 1;

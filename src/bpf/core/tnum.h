@@ -40,7 +40,7 @@ static inline uint64_t tnum_max(struct tnum a)
 	return a.value | a.mask;
 }
 
-/* The low half; the high half, with zeros below it. */
+/* tnum_low() returns the low half; tnum_high() the high half, with zeros below it. */
 static inline struct tnum tnum_low(struct tnum a)
 {
 	return (struct tnum){ (uint32_t)a.value, (uint32_t)a.mask };

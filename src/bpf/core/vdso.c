@@ -28,7 +28,7 @@ static void read_dynamic(struct image *im, const Elf64_Dyn *d)
 	}
 }
 
-/* The section headers are mapped too. They tell the number of symbols. */
+/* The section headers are mapped too. They give the number of symbols. */
 static uint32_t count_symbols(const Elf64_Ehdr *e)
 {
 	const Elf64_Shdr *s = (const void *)((const char *)e + e->e_shoff);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions of the vDSO, which the kernel maps into every process. Uses no libc. Context: not in
- * a signal handler; the functions may be called in any context.
+ * Functions of the vDSO, which the kernel maps into every process. Uses no libc. Context:
+ * pb_bpf_vdso() must not be called in a signal handler. The functions that it finds may be called
+ * in any context.
  */
 #ifndef PB_BPF_CORE_VDSO_H
 #define PB_BPF_CORE_VDSO_H

@@ -60,8 +60,8 @@ enum pb_bpf_ret {
 	PB_BPF_RET_SOCKET,
 	PB_BPF_RET_TCP_SOCK,
 	PB_BPF_RET_SOCK_COMMON,
-	PB_BPF_RET_MEM,			/* of the size that is an argument */
-	PB_BPF_RET_ALLOC_MEM,		/* the same, reserved in a ring buffer */
+	PB_BPF_RET_MEM,			/* memory of the size that is an argument */
+	PB_BPF_RET_ALLOC_MEM,		/* like RET_MEM, but reserved in a ring buffer */
 	PB_BPF_RET_BTF_ID,
 	PB_BPF_RET_MEM_OR_BTF_ID,
 	PB_BPF_RET_BASE = 0xff,		/* PB_BPF_MAYBE_NULL and PB_BPF_RDONLY may be or-ed */
@@ -91,13 +91,13 @@ struct pb_bpf_helper {
 
 /*
  * Returns the helper that a program of this type and attach type may call with these privileges
- * (enum pb_bpf_caps), as the kernel's get_func_proto; NULL: it may not call it. A few numbers
- * have prototypes that depend on the type. Context: any, here and below.
+ * (enum pb_bpf_caps), as the kernel's get_func_proto; NULL: it may not call it. A few numbers have
+ * prototypes that depend on the type. Context: any.
  */
 const struct pb_bpf_helper *pb_bpf_helper_for(const struct pb_bpf_type *type, uint32_t attach_type,
 					      uint32_t caps, uint32_t id);
 
 /* Returns the helper of a number, without checking permission. Never NULL: for an unknown number,
- * the name is NULL. */
+ * the name is NULL. Context: any. */
 const struct pb_bpf_helper *pb_bpf_helper_of(uint32_t id);
 #endif

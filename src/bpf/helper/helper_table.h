@@ -4,11 +4,11 @@
  *
  *   X(name, DO or NO, sets, flags, return type, A(arguments), more fields of the row)
  *
- * DO: src/bpf has a function for the helper. NO: it has none, because pb_bpf_resolve() replaces
- * the call (tail_call), or because only the kernel could do it: programs that call such a helper
- * can be verified, but not run. A helper without a set may not be called by any program; only its
- * name is known. Prototypes and sets are those of Linux 6.1. helper.c defines the words of the
- * rows.
+ * DO: src/bpf has a function for the helper. NO: it has none. Either pb_bpf_resolve() replaces the
+ * call (tail_call), or only the kernel can do what the helper does. Programs that call such a
+ * kernel-only helper can be verified, but not run. A helper without a set may not be called by any
+ * program; only its name is known. Prototypes and sets are those of Linux 6.1. helper.c defines the
+ * words of the rows.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
 #define PB_BPF_HELPER_HELPER_TABLE_H
@@ -330,7 +330,7 @@
 	X(user_ringbuf_drain, NO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING))
 
-/* Prototypes that differ in some program types. They take precedence. */
+/* Prototypes that differ in some program types. In these types they replace the rows above. */
 #define PB_BPF_HELPER_VARIANTS(X) \
 	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \

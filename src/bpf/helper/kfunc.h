@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kfuncs: functions of the kernel that programs may call besides helpers. There are only those
- * that need no object of the kernel: iterators over numbers. An object file names them as
- * externs; the loader finds them here by name. In an instruction, imm is the number here, where
- * the kernel has a BTF type id. 0 is no function.
+ * Kfuncs: functions of the kernel that programs may call besides helpers. There are only those that
+ * need no object of the kernel: iterators over numbers. An object file names them as externs; the
+ * loader finds them here by name. In a call instruction, imm is the kfunc's pb_bpf_kfunc_id, where
+ * the kernel has a BTF type id.
  *
  * Context: any; no state.
  */

@@ -28,7 +28,7 @@ enum pb_bpf_helper_set {
 	PB_BPF_SET_CAP_BPF = 1u << 1,	/* every type, with CAP_BPF */
 	PB_BPF_SET_PERFMON = 1u << 2,	/* every type, with CAP_BPF and CAP_PERFMON */
 	PB_BPF_SET_NET_PERFMON = 1u << 3,/* types with NET, with CAP_PERFMON */
-	/* sets in pb_bpf_type's `helpers`, whatever the privilege */
+	/* sets that pb_bpf_type's `helpers` may have; they need no privilege */
 	PB_BPF_SET_TRACING = 1u << 4,	/* kprobe, tracepoint, raw_tracepoint, perf_event */
 	PB_BPF_SET_KPROBE = 1u << 5,
 	PB_BPF_SET_KPROBE_MULTI = 1u << 6,	/* kprobe attached to many functions */
@@ -36,7 +36,7 @@ enum pb_bpf_helper_set {
 	PB_BPF_SET_RAW_TRACEPOINT = 1u << 8,
 	PB_BPF_SET_PERF_EVENT = 1u << 9,
 	PB_BPF_SET_NET = 1u << 10,	/* socket_filter, xdp, sched_cls, cgroup_skb */
-	PB_BPF_SET_SOCKET_FILTER = 1u << 11,	/* and cgroup_skb */
+	PB_BPF_SET_SOCKET_FILTER = 1u << 11,	/* socket_filter, cgroup_skb */
 	PB_BPF_SET_XDP = 1u << 12,
 	PB_BPF_SET_SCHED_CLS = 1u << 13,
 	PB_BPF_SET_CGROUP_SKB = 1u << 14,
@@ -60,7 +60,7 @@ enum pb_bpf_field_flags {
 	PB_BPF_FIELD_ANY = 8,		/* any aligned 1, 2, 4 or 8 bytes may be accessed */
 	PB_BPF_FIELD_READ_PRIV = 16,	/* read with CAP_BPF only */
 	PB_BPF_FIELD_WRITE_PRIV = 32,	/* written with CAP_BPF only */
-	PB_BPF_FIELD_NARROW_START = 64,	/* as NARROW, but only from the element's first byte */
+	PB_BPF_FIELD_NARROW_START = 64,	/* like NARROW, but only from the element's first byte */
 	PB_BPF_FIELD_WIDE = 128,	/* may also be read as 4 bytes, with the padding after
 					 * it */
 	PB_BPF_FIELD_FULL = 256,	/* only full sockets have it */
@@ -71,8 +71,8 @@ struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* in the shape */
 	uint16_t each;			/* of an array: an element's size, the unit of access */
-	uint16_t at, width;		/* place in Patchbay's structure; bytes in which the
-					 * kernel keeps it */
+	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
+					 * the kernel keeps the field */
 	uint16_t flags, kind;
 	uint32_t below;			/* a write of this value or a larger one isn't done; 0: no
 					 * limit */
@@ -127,7 +127,8 @@ enum pb_bpf_sock_kind {
 	PB_BPF_SOCK_XDP,		/* struct bpf_xdp_sock */
 };
 
-/* The same for sockets, which have the kernel's layout and are never written. */
+/* Like pb_bpf_ctx_access(), but for sockets, which have the kernel's layout and are never
+ * written. */
 int pb_bpf_sock_access(enum pb_bpf_sock_kind kind, int off, int size, bool write,
 		       struct pb_bpf_ctx_access *out);
 #endif

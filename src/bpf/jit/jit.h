@@ -4,14 +4,14 @@
 #define PB_BPF_JIT_JIT_H
 #include "bpf/core/program.h"
 
-#define PB_BPF_JIT_MOST	128	/* most bytes of one instruction */
+#define PB_BPF_JIT_MOST	128	/* most bytes of native code for one eBPF instruction */
 
 /* A load that may fault, and where to continue then: offsets in the code. */
 struct pb_bpf_jit_fault {
 	uint32_t at, to;
 };
 
-/* A function of the code, for unwinding: offsets. */
+/* A function of the native code, as offsets, for unwinding. */
 struct pb_bpf_jit_frame {
 	uint32_t entry, body, end;	/* body: the first instruction after the prologue */
 	uint16_t room;			/* bytes between rbp and the saved registers */

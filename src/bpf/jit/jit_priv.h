@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The JIT's parts. jit_emit.c writes instructions of the processor; jit_alu.c, jit_mem.c and
- * jit_call.c use them to write eBPF instructions; jit_x86_64.c lays out the code.
+ * jit_call.c use these to translate eBPF instructions; jit_x86_64.c lays out the code.
  *
  * Registers are assigned as in the kernel, so that a helper's arguments are already where C
  * expects them:
@@ -40,12 +40,12 @@ struct pb_jit {
 	uint32_t *addr;
 	uint32_t i;		/* the present instruction */
 	uint32_t sub;		/* its subprogram */
-	uint32_t faults;	/* loads that may fault so far */
+	uint32_t faults;	/* number of loads that may fault, so far */
 	uint32_t hidden;	/* constants of the instruction that have been blinded so far */
-	uint8_t zero_flag;	/* the program's register that the processor's zero flag is about,
-				 * or: */
+	uint8_t zero_flag;	/* the eBPF register that the processor's zero flag describes, or
+				 * PB_JIT_NO_FLAG */
 #define PB_JIT_NO_FLAG	255
-	bool zero_wide;		/* the zero flag is about all 64 bits */
+	bool zero_wide;		/* the zero flag describes all 64 bits */
 	bool tail_calls;	/* the program has tail calls */
 	bool settled;		/* far jumps stay far */
 	bool moved;		/* some address differs from the previous pass's */
@@ -76,9 +76,10 @@ void pb_jit_pop(struct pb_jit *j, int reg);
 /* A short forward jump (opcode 0x70 | cc, or 0xeb); pb_jit_here() sets its target. */
 uint32_t pb_jit_skip(struct pb_jit *j, unsigned op);
 void pb_jit_here(struct pb_jit *j, uint32_t from);
-/* The present instruction's jump, to an offset in the code. cc: CC_, or -1: always. */
+/* Writes the jump of the present eBPF instruction, to an offset in the code. cc: CC_, or -1:
+ * always. */
 void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
-/* Any other jump. It always has the long form. */
+/* Writes any other jump, always in the long form. */
 void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
 /* Sets *place to the present offset, and notes whether it differs from the previous pass's. */
 void pb_jit_place(struct pb_jit *j, uint32_t *place);
@@ -92,9 +93,10 @@ enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
 void pb_jit_find_targets(struct pb_jit *j);
 /* Writes this and the next instructions as one, if possible. Returns how many it wrote, or 0. */
 unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
-/* The instruction has just been written: notes what the zero flag is about. */
+/* Called after an instruction was translated: notes which register the zero flag describes. */
 void pb_jit_note_flags(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
-/* Whether the flags of the instruction before give this comparison with a constant. */
+/* Whether the flags that the previous instruction set already give the result of this comparison
+ * with a constant. */
 bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool wide);
 
 /* ---- eBPF instructions, by kind ---------------------------------------------- */

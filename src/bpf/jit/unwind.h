@@ -13,7 +13,7 @@ static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 	return 24 + functions * 48 + 4;
 }
 
-/* Writes the .eh_frame for code at address `code`. Readers must use it at `out`. Returns its
+/* Writes the .eh_frame for code at address `code`. Unwinders must read it at `out`. Returns its
  * length. */
 uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames,
 			     uint32_t nr);

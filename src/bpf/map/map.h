@@ -5,10 +5,10 @@
  * instruction a process died at. doc/design/bpf.md explains how.
  *
  * Operations return 0 or the kernel's -errno. Those in struct pb_bpf_map_ops are for programs.
- * Context: any thread, and signal handlers, also one that interrupts an operation on the same
- * map. They allocate nothing, make no system call, and don't wait without bound. map_sys.h has
- * the operations of bpf(2), for calls from outside of programs; map_file.h creates and opens
- * blocks.
+ * Context: any thread, and signal handlers, even a handler that interrupts an operation on the same
+ * map. These operations allocate nothing, make no system call, and don't wait without bound.
+ * map_sys.h has the operations of bpf(2), for calls from outside of programs; map_file.h creates
+ * and opens blocks.
  */
 #ifndef PB_BPF_MAP_MAP_H
 #define PB_BPF_MAP_MAP_H
@@ -41,8 +41,8 @@ struct pb_bpf_map_types {
 /* The description of a new map. */
 struct pb_bpf_map_spec {
 	struct pb_bpf_map_attr attr;
-	struct pb_bpf_map_attr inner;	/* of maps of maps: what the inner maps are like; type 0:
-					 * it is none */
+	struct pb_bpf_map_attr inner;	/* of maps of maps: attributes of the inner maps; type 0:
+					 * the map is no map of maps */
 	struct pb_bpf_map_types types;	/* spin_lock_off and timer_off must be set */
 	char name[BPF_OBJ_NAME_LEN];
 	uint32_t lanes;			/* number of per-CPU slots: possible processors */
@@ -60,10 +60,10 @@ struct pb_bpf_map_head {
 	struct pb_bpf_map_spec spec;
 	uint32_t version, id;
 	uint32_t frozen;		/* no longer writable from outside */
-	uint32_t next_owner;		/* where to look for a free number: old numbers are reused
-					 * late */
-	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* the processes that have the map, a bit
-							 * each */
+	uint32_t next_owner;		/* where the search for a free owner number begins, so that
+					 * old numbers are reused late */
+	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* a bit for each process that has the
+							 * map */
 	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4];
 };
 _Static_assert(sizeof(struct pb_bpf_map_head) == 512, "whole cache lines");
@@ -76,11 +76,11 @@ struct pb_bpf_run;
 typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key, void *value);
 
 /*
- * The operations of a map type. `run` gives the per-CPU slot (run->lane) and the thread that
- * takes locks (run->thread). It may be NULL in calls from outside: then slot 0 is used, and a
- * system call finds the thread. If runs in two processes use the same per-CPU slot of a shared
- * map, they may lose each other's increments. An operation that a type doesn't support returns
- * what the kernel's returns. Only the last three members may be NULL.
+ * The operations of a map type. `run` gives the per-CPU slot (run->lane) and the thread that takes
+ * locks (run->thread). It may be NULL in calls from outside: then slot 0 is used, and a system call
+ * finds the thread. If runs in two processes use the same per-CPU slot of a shared map, they may
+ * lose each other's increments. An operation that a type doesn't support returns the kernel's
+ * error. Only the last three members may be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Returns the bytes that the map's block needs; 0: the spec is invalid, and *err says
@@ -113,8 +113,8 @@ struct pb_bpf_map_ops {
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* Reads an element and removes it. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
-	/* Cleans up after processes that died during an operation. Asks the kernel which
-	 * processes live. dead: a number whose former owner has certainly died, although another
+	/* Cleans up after processes that died during an operation. Asks the kernel which processes
+	 * live. dead: an owner number whose former process has certainly died, although another
 	 * process has that number now; 0: none. NULL: the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE; NULL: out of
@@ -150,8 +150,9 @@ enum pb_bpf_map_access { PB_BPF_MAP_READ = 1, PB_BPF_MAP_WRITE = 2 };
 struct pb_bpf_map {
 	const struct pb_bpf_map_ops *ops;
 	struct pb_bpf_map_head *head;
-	struct pb_bpf_map_attr attr;	/* copied when it was opened, and checked */
-	struct pb_bpf_map_attr inner;	/* of maps of maps: what the inner maps are like */
+	struct pb_bpf_map_attr attr;	/* copied from the block and checked when the map was
+					 * opened */
+	struct pb_bpf_map_attr inner;	/* of maps of maps: attributes of the inner maps */
 	struct pb_bpf_map_types types;
 	uint32_t id;
 	char name[BPF_OBJ_NAME_LEN];
@@ -161,11 +162,11 @@ struct pb_bpf_map {
 	bool special;			/* values have fields that are not copied (lock, timer,
 					 * kptrs) */
 	/*
-	 * owner: this process's number among those that share the map (1 ... 1023). alive:
-	 * whether the process with a number lives. It makes a system call. It is called when
+	 * owner: this process's number among those that share the map (1 ... 1023). alive: returns
+	 * whether the process with number `owner` lives. It makes a system call. It is called when
 	 * elements run out, when a full map refuses a key (at most a few hundred times a second),
-	 * and when a lock isn't released. NULL: not known, or runs may make no system calls. Then
-	 * other processes, or `repair`, find what a dead process left.
+	 * and when a lock isn't released. NULL: there is no way to know, or runs may make no system
+	 * calls. Then other processes, or `repair`, find what a dead process left.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
@@ -189,7 +190,7 @@ struct pb_bpf_map {
 					 * elem_size */
 	char *values;			/* per-CPU hashes: the values of slot 0 */
 	uint64_t *buckets;
-	uint64_t size;			/* bytes of the block that are used */
+	uint64_t size;			/* bytes of the block that the map uses */
 	uint64_t elem_size;
 	uint32_t nr_elems, mask, key_room;
 };
@@ -197,7 +198,7 @@ struct pb_bpf_map {
 /* ENOTSUPP, the kernel's internal number, which bpf(2) returns */
 #define PB_BPF_ENOTSUPP 524
 
-/* NULL: the type isn't supported. Context: any. */
+/* Returns the operations of a map type; NULL: the type isn't supported. Context: any. */
 const struct pb_bpf_map_ops *pb_bpf_map_ops_of(uint32_t type);
 
 /* Returns the bytes of the block; 0: the spec is invalid, and *err says why. Context: any. */
@@ -216,8 +217,8 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
  * Context: any; no other thread uses `map` meanwhile.
  */
 int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
-/* Returns the bytes of a block, at most `size`, and its span; 0: it is no map. block: the first
- * 512 bytes */
+/* Returns the size of a block, at most `size`, and sets *span to pb_bpf_map_span(). Returns 0 if
+ * the block is no map. block: its first 512 bytes. */
 uint64_t pb_bpf_map_block_size(const void *block, uint64_t size, uint64_t *span);
 
 /* Whether a map may be put into `outer`, a map of maps. */

@@ -16,7 +16,7 @@ static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 
 		if (STATE(word) != FREE || LINK(word) & END) {
 			/* the element isn't free: empty the stack; a scan will find the free ones
-			 * below */
+			 * below it */
 			if (pb_load(stack) == head)
 				pb_replace(stack, &head, (head & TAGS) + TAG_ONE);
 			else
@@ -125,8 +125,8 @@ bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard)
 			room = __atomic_load_n(from, __ATOMIC_RELAXED);
 
 		while (room) {
-			/* from another shard take half of the room, so that this one needs it
-			 * less often */
+			/* take half of another shard's room, so that this shard runs out less
+			 * often */
 			uint32_t some = i ? (room + 1) / 2 : 1;
 
 			if (!pb_replace32(from, &room, room - some))
@@ -297,10 +297,10 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 
 /*
  * The room may be wrong only because processes died while they held some. So the held room is
- * counted anew. A count is valid if a second one finds the same number, the same words and the
- * same room: then no operation is under way, or those that are stand still. An operation that
- * stands still counts as holding its room, so there is never too much room. If there is too
- * little room afterwards, it is counted again when it runs out.
+ * counted anew. A count is valid if a second one finds the same number, the same words and the same
+ * room: then no operation is under way, or those under way make no progress. Such an operation
+ * counts as holding its room, so there is never too much room. If there is too little room
+ * afterwards, it is counted again when it runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {

@@ -23,18 +23,19 @@
  *
  * Update, if the key is present: the new element is filled and linked to the old one's successor.
  * Then one cmpxchg of the old element's word both marks it as deleted and links the new element
- * after it: a lookup finds one or the other. KEPT means that the new element has taken over the
- * old one's room. Per-CPU values are changed in place, and so is any value by an update with
- * BPF_F_LOCK. A value of up to SMALL bytes lies next to `next`, and is changed in place by one
- * cmpxchg of both, 16 bytes.
+ * after it: a lookup finds one or the other. KEPT means that the new element has taken over the old
+ * one's room. Per-CPU values are changed in place. So is any value if the update has BPF_F_LOCK. A
+ * value of up to SMALL bytes lies next to `next`, so one cmpxchg of 16 bytes changes it in place
+ * and checks that the element isn't deleted.
  *
  * Removal marks the element's word. Whichever thread unlinks the element owns it, gives its room
  * back unless KEPT, and puts the element on a stack of free ones.
  *
  * Barriers: a filled element is published by the release of the cmpxchg in step 3; pb_load()
- * acquires. A signal handler may run any operation between any two instructions: to the
- * interrupted one it is another thread. No operation waits; after MAX_WALKS disturbed walks it
- * gives up: an update or removal with -EBUSY, a lookup as if the key were absent.
+ * acquires. A signal handler may run any operation between any two instructions: to the interrupted
+ * operation it is like another thread. No operation waits. After MAX_WALKS disturbed walks an
+ * operation gives up: an update or removal returns -EBUSY, and a lookup acts as if the key were
+ * absent.
  */
 #include "bpf/map/map_hash.h"
 
@@ -123,8 +124,8 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
 }
 
-/* Walks until the list doesn't change meanwhile, at most MAX_WALKS times. *word: the bucket's
- * word. */
+/* Repeats the walk until the list doesn't change during it, at most MAX_WALKS times. *word: the
+ * bucket's word. */
 static __attribute__((noinline)) struct pb_bpf_found
 find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
 {
@@ -389,7 +390,7 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	return err ? err : STATE(next) || (next & TAGS) != old.tag;
 }
 
-/* Do the flags permit the update? 0, or -errno. */
+/* Returns 0 if the flags permit the update, or -errno. */
 static int allowed(struct pb_bpf_found old, uint64_t flags)
 {
 	if (old.link)
@@ -397,7 +398,8 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
 }
 
-/* Takes an element and, for a new key, room. *new, *counted: those of an earlier try. */
+/* Takes an element and, for a new key, room. *new, *counted: the element that an earlier try took,
+ * and whether it took room. */
 static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new,
 		   bool *counted)
 {
@@ -413,8 +415,9 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 }
 
 /*
- * Puts a new element into the list: after the old one, which the same cmpxchg deletes and whose
- * room it takes over; or, for a new key, at the list's head. 1: another thread was first.
+ * Puts a new element into the list. A new key goes to the list's head. Otherwise one cmpxchg puts
+ * the element after the old one and deletes the old one, whose room the new element takes over.
+ * Returns 1 if another thread was first.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)

@@ -32,7 +32,8 @@
 #define END		0x80000000u
 #define MARK		(1ull << 32)
 #define OUT		(1ull << 33)
-#define KEPT		(1ull << 34)	/* with MARK: the next element has taken over its room */
+#define KEPT		(1ull << 34)	/* with MARK: the next element, which replaces this one, has
+					 * taken over its room */
 #define TAG_ONE		(1ull << 35)
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))
@@ -45,8 +46,8 @@
 #define MAX_WALKS	1000	/* walks before an operation gives up; each was disturbed by a
 				 * thread that made progress */
 
-enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; no process of ours does
-					 * that */
+enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never leaves
+					 * it so */
 
 struct hash_top {
 	uint32_t fresh;		/* elements from this one on were never used */
@@ -149,8 +150,8 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m);
 /* map_hash.c */
 struct pb_bpf_found {
 	uint32_t link;		/* the element with the key, if it isn't deleted; else 0 */
-	uint8_t lost;		/* the walk has no result: LOST, its list changed; SWEEP, it has a
-				 * deleted element; DAMAGED */
+	uint8_t lost;		/* why the walk has no result: LOST, the list changed; SWEEP, the
+				 * list has a deleted element; DAMAGED. 0: it has a result */
 	uint64_t word, tag;	/* the element's word, and the tag in it; read before the key */
 };
 uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key);

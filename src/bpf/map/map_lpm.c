@@ -6,8 +6,8 @@
  *   head | struct lpm_top | nodes
  *
  * A lock serialises writers. A change takes effect by one store into a slot (a parent's child, or
- * the root), so the tree is consistent at every instruction. What else a dead writer left undone,
- * the next owner of the lock does. Readers take no lock. `gone` changes before a node that has
+ * the root), so the tree is consistent at every instruction. The next owner of the lock completes
+ * what else a dead writer left undone. Readers take no lock. `gone` changes before a node that has
  * left the tree may be reused; a reader that finds `gone` changed after its walk restarts.
  */
 #include "bpf/map/map_priv.h"
@@ -178,7 +178,8 @@ static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 	return last;
 }
 
-/* The node after k in that order, or the first one if k isn't there. NULL: k is the last. */
+/* The node after k in the order of leftmost(), or the first one if k isn't there. NULL: k is the
+ * last. */
 static struct node *behind(const struct pb_bpf_map *m, struct key k)
 {
 	uint32_t root = pb_load32(&top(m)->root), link = root;

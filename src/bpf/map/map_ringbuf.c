@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * BPF_MAP_TYPE_RINGBUF: many producers, in several processes, and one consumer. map_ringbuf.h has
- * the layout, which is the kernel's, so the header must be BUSY before the producers' position
- * passes it. The kernel takes a lock for that. Here no producer waits for another: any producer
- * can finish a reservation that it finds half done, also one of a dead process.
+ * the layout, which is the kernel's. It requires that a header is BUSY before the producers'
+ * position passes it. The kernel takes a lock for that. Here no producer waits for another: any
+ * producer can finish a reservation that it finds half done, even one of a dead process.
  *
  * A reservation has three steps:
  *
- *   1. claim: {position, length, owner} is written by one cmpxchg of 16 bytes, if the last claim
- *      is finished: the producers' position differs from that claim's
+ *   1. claim: {position, length, owner} is written by one cmpxchg of 16 bytes, if the last claim is
+ *   finished, that is, if the producers' position differs from the claim's
  *   2. the record's header becomes BUSY, if the producers' position is still the claim's
  *   3. the producers' position moves to the end of the record
  *
@@ -22,11 +22,11 @@
  *              length                                submitted: owned by the consumer
  *              DISCARD, length                       the consumer skips it
  *
- * A record holds its owner's number. If that process dies before it submits, repair discards the
- * record: when a producer finds the buffer full, or the consumer waits for the record. Submitting
- * exchanges the length with a full barrier, so that either the consumer sees the record or the
- * producer sees the consumer's position and wakes it. A signal handler may reserve between any
- * two steps: it finishes the interrupted claim first.
+ * A record holds its owner's number. If that process dies before it submits the record, a repair
+ * discards it. A repair runs when a producer finds the buffer full, or when the consumer waits for
+ * the record. Submitting exchanges the length with a full barrier, so that either the consumer sees
+ * the record or the producer sees the consumer's position and wakes it. A signal handler may
+ * reserve between any two steps: it finishes the interrupted claim first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -96,7 +96,8 @@ static struct claim claim_load(struct claim *at)
 	struct claim c;
 	uint64_t rest;
 
-	/* positions only rise: if it is the same before and after, the rest belongs to it */
+	/* positions only rise: if the position is the same before and after, len and owner belong
+	 * to it */
 	do {
 		c.pos = pb_load(&at->pos);
 		rest = pb_load((uint64_t *)&at->len);
@@ -117,8 +118,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* after the header was read: if the position is the claim's, the header is not written yet,
-	 * or is this claim's own */
+	/* this check comes after the header was read: if the position is the claim's, the header is
+	 * not written yet, or is this claim's own */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
@@ -127,8 +128,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
 }
 
-/* The buffer is full. If its oldest record isn't submitted, its producer may have died: repairs,
- * but not each time, since that asks the kernel. */
+/* Called when the buffer is full. If the oldest record isn't submitted, its producer may have died.
+ * Then repairs the buffer, but not at each call, since a repair asks the kernel. */
 static void mend(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);

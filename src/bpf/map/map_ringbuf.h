@@ -27,10 +27,10 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 				     const void *sample);
 
 /*
- * Passes each record that is there at the call to fn, until fn returns a negative value. Returns
- * that value, or the number of records; -EINVAL: a process has corrupted the buffer. Skips
- * records that dead producers had reserved. Context: one thread at a time, in all processes; not
- * inside a run.
+ * Calls fn with each record that the buffer holds when the call begins, until fn returns a negative
+ * value. Returns that value, or the number of records; -EINVAL: a process has corrupted the buffer.
+ * Skips records that dead producers had reserved. Context: one thread at a time, in all processes;
+ * not inside a run.
  */
 typedef int pb_bpf_ringbuf_fn(void *arg, const void *data, uint64_t size);
 int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *map, pb_bpf_ringbuf_fn *fn, void *arg);

@@ -13,8 +13,8 @@
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
 
-enum { EMPTY, FULL, BUSY };	/* the low 2 bits; then 10 of the owner, 20 of the generation, 32 of
-				 * the hash */
+enum { EMPTY, FULL, BUSY };	/* the low 2 bits of a word; above them, 10 bits of the owner, 20 of
+				 * the generation, 32 of the hash */
 #define STATE(word)	((word) & 3)
 #define OWNER(word)	((uint32_t)((word) >> 2 & 1023))
 #define HASH(word)	((uint32_t)((word) >> 32))
@@ -158,7 +158,7 @@ int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr,
 
 /* ---- from outside ---------------------------------------------------------------------- */
 
-/* Build ids aren't known here. Where the kernel knows none, it gives addresses, too. */
+/* Gives addresses instead of build ids, as the kernel does where it knows no build id. */
 static void out(const struct pb_bpf_map *m, char *value, const uint64_t *ips, uint32_t nr)
 {
 	uint32_t size = unit(&m->attr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Maps of stack traces: bpf_get_stackid, once it has the stack. */
+/* Maps of stack traces: the part of bpf_get_stackid that stores a stack. */
 #ifndef PB_BPF_MAP_MAP_STACK_H
 #define PB_BPF_MAP_MAP_STACK_H
 #include "bpf/map/map.h"
@@ -7,7 +7,7 @@
 #define PB_BPF_STACK_MOST	127	/* perf_event_max_stack */
 
 /*
- * Puts a stack of nr addresses, the innermost first, into the map, as many as a value holds.
+ * Puts a stack of nr addresses, innermost first, into the map. Cuts it to as many as a value holds.
  * Returns the stack's id. flags: the helper's; the caller has already skipped frames. -EEXIST:
  * another stack has the bucket; -EBUSY: a thread is filling the bucket. Context: any.
  */

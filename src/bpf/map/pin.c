@@ -87,7 +87,7 @@ static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place 
 	return -EPERM;
 }
 
-/* The same, but refuses a last part with a dot. */
+/* Like find_dir(), but refuses a last part with a dot. */
 static int find_place(const struct pb_bpf_pins *p, const char *path, struct place *at)
 {
 	int err = find_dir(p, path, at);
@@ -215,7 +215,7 @@ static int link_fd(int fd, int dir, const char *name)
 }
 
 /* Maps of maps and of programs hold ids, so a later object must not get the id of an earlier one.
- * A file has the last id; ids are reused only after INT32_MAX. */
+ * The file .last has the last id; ids are reused only after INT32_MAX. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

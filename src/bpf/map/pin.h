@@ -18,7 +18,7 @@
 
 struct pb_bpf_pins {
 	int root, ids;			/* directories */
-	char path[PB_BPF_PIN_PATH];	/* the root's */
+	char path[PB_BPF_PIN_PATH];	/* of the root */
 };
 
 /* Opens the tree at path, and creates it if it doesn't exist. path NULL:
@@ -37,16 +37,17 @@ int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,
 int pb_bpf_pins_get_id(struct pb_bpf_pins *pins, struct pb_bpf_map *map, uint32_t id,
 		       uint8_t access);
 
-/* -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: the map wasn't made by
+/* Pins the map at path. -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: the map wasn't made by
  * pb_bpf_pins_create() in this tree. */
 int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const char *path);
-/* flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT; -EACCES: not a map; -EINVAL; -EUSERS. */
+/* Opens the map that is pinned at path. flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT; -EACCES:
+ * not a map; -EINVAL; -EUSERS. */
 int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
 		   uint32_t flags);
 
-/* These act as in the kernel's file system, with one difference. All names of a map are links to
- * one file, so a rename from one of its names to another leaves both. In the kernel that is so
- * only for names that were made by link(). */
+/* The functions from here on act as in the kernel's file system, with one difference. All names of
+ * a map are links to one file, so a rename from one of its names to another leaves both. In the
+ * kernel that is so only for names that were made by link(). */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

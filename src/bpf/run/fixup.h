@@ -4,7 +4,7 @@
  * Accesses to the context are redirected to where its fields are. Instructions that no path
  * reaches are dropped. Masks against speculation are added.
  *
- * Context: as the verifier's.
+ * Context: the same as for pb_bpf_verify().
  */
 #ifndef PB_BPF_RUN_FIXUP_H
 #define PB_BPF_RUN_FIXUP_H
@@ -23,9 +23,9 @@ struct pb_bpf_resolved {
 };
 
 /*
- * v: as it was verified, with v->facts. Returns 0; -ENOMEM; -EINVAL: the program calls a helper
- * that works only in the kernel; -ERANGE: a jump became too long. For the last two the log has
- * the instruction or the helper.
+ * v: the program as pb_bpf_verify() left it, with v->facts. Returns 0; -ENOMEM; -EINVAL: the
+ * program calls a helper that works only in the kernel; -ERANGE: a jump became too long. For
+ * -EINVAL and -ERANGE the log names the helper or the instruction.
  */
 int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *out);
 void pb_bpf_resolved_free(struct pb_bpf_resolved *r);

@@ -34,8 +34,8 @@ struct pb_bpf_prog_spec {
 	struct pb_bpf_map *const *maps;
 	const struct pb_bpf_type *type;
 	uint32_t id, stack;
-	uint32_t ctx_needed;			/* the program accesses no byte of the context
-						 * from this offset on */
+	uint32_t ctx_needed;			/* the program accesses only the first ctx_needed
+						 * bytes of the context */
 	const char *name;
 	struct pb_bpf_prog_stats *stats;	/* where runs are counted; NULL: in the program's
 						 * own mapping */

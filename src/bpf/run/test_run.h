@@ -20,7 +20,7 @@ struct pb_bpf_test_run {
 	/* in */
 	const struct pb_bpf_prog *prog;
 	const struct pb_bpf_host *host;
-	bool interpret;			/* even if there is native code */
+	bool interpret;			/* use the interpreter even if there is native code */
 	uint32_t attach_type, lane;
 	uint32_t ctx_needed;		/* the context must have at least so many bytes, even
 					 * if the program needs fewer */
@@ -30,8 +30,8 @@ struct pb_bpf_test_run {
 	uint32_t flags, cpu, batch_size;
 	/*
 	 * tight: no room around the packet, so that it ends (begin_tight: begins) at an
-	 * inaccessible page. Otherwise there is the kernel's room and more, for programs that
-	 * make the packet longer
+	 * inaccessible page. Otherwise there is at least the kernel's room, for programs that make
+	 * the packet longer
 	 */
 	bool tight, begin_tight;
 	/* facts about a packet in an sk_buff, for helpers. May be NULL */

@@ -44,10 +44,10 @@
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
-#define MAX_STEPS	40	/* of a path since its last kept state: at the next prune point a
-				 * state is kept */
-#define LONG_WAY	1000	/* instructions since the last kept state: a state is kept
-				 * anywhere */
+#define MAX_STEPS	40	/* if a path has more steps since its last kept state, the next
+				 * prune point keeps a state */
+#define LONG_WAY	1000	/* after so many instructions without a kept state, a state is kept
+				 * at any instruction */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for so many
 				 * instructions */
 #define MAX_LINKED	6	/* linked scalars that a step can record */
@@ -76,15 +76,15 @@ struct frame {
 	uint32_t async_entries;
 	/* budgets of iterations (iterations.c): */
 	uint32_t budget;	/* the budget of its may_gotos */
-	uint32_t passed;	/* iterations of these on the path so far */
-	uint32_t series;	/* the budget of the callback of a helper that it calls; a new one
-				 * whenever the path reaches the call from elsewhere than the
-				 * callback */
+	uint32_t passed;	/* iterations of its may_gotos on the path so far */
+	uint32_t series;	/* the budget of the callback of the helper that it calls. A new
+				 * budget begins whenever the path reaches the call other than from
+				 * the callback */
 	uint32_t iterations;		/* calls of that callback so far */
-	uint32_t most_iterations;	/* the most calls of the callback, while it runs; else
+	uint32_t most_iterations;	/* while the callback runs: the most calls of it; otherwise
 					 * 0 */
 	bool in_callback, in_async;
-	uint32_t most_ret;	/* of a callback: its return value must be in 0 ... this */
+	uint32_t most_ret;	/* of a callback: its return value must be in 0 ... most_ret */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;
 	struct slot *slots;	/* slots[0] is fp - 8; NULL at rest */
@@ -94,13 +94,14 @@ struct frame {
 #define MAIN (-1)
 
 /* An instruction of the path that a backward walk (precise.c) needs a record of: the path didn't
- * reach it from the instruction above, or its bits don't say all that it does. */
+ * reach it from the previous instruction of the program, or its encoding doesn't show all that it
+ * does. */
 struct step {
 	uint32_t insn, from;
 	bool stack;		/* it filled a register from a slot of stack, or spilled to one */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
-	uint8_t frame, slot;	/* that slot */
+	uint8_t frame, slot;	/* the slot of `stack` */
 	uint8_t nr_linked;	/* linked scalars that learned bounds here */
 	uint16_t linked[MAX_LINKED];
 };
@@ -186,8 +187,8 @@ struct subprog {
 	bool fast, saves_stay;		/* it has fast calls (fastcall.c); it uses the save slots
 					 * in other ways too */
 	int32_t saved_below;		/* slots below fp + this are save slots of fast calls */
-	bool depth_known;		/* the deepest call chain from it is known: */
-	uint32_t depth, frames;		/* bytes, frames */
+	bool depth_known;		/* depth and frames are known */
+	uint32_t depth, frames;		/* of the deepest call chain from it: bytes, frames */
 	uint32_t tail_depth;		/* most bytes of frames before a subprogram with a tail
 					 * call; 0: there is none */
 };
@@ -225,8 +226,8 @@ struct env {
 	uint32_t nr_lists;
 	struct values values;
 	uint32_t ctx_needed;
-	bool whole, exact;		/* the present comparison: of all of a state, needed or
-					 * not; only equal states match */
+	bool whole, exact;		/* of the present comparison. whole: it covers all of a
+					 * state, needed or not; exact: only equal states match */
 	bool returned;			/* the instruction before was a callback's return */
 	uint32_t budgets;		/* the number of the newest budget */
 	struct jump *jumps;		/* jumps to states whose needs aren't known yet
@@ -242,10 +243,11 @@ struct env {
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
-	struct pool_mark set_up;	/* all memory that the pool took after it is of states */
+	struct pool_mark set_up;	/* all memory that the pool takes after this mark is for
+					 * states */
 	size_t short_at;		/* pool.used when no room could be made; 0: room could be
 					 * made */
-	uint32_t keep_again;		/* no state is kept before `processed` is this */
+	uint32_t keep_again;		/* no state is kept until `processed` reaches this */
 	/* the log */
 	uint32_t touched_regs;
 	uint64_t touched_slots;

@@ -7,8 +7,8 @@
 /* Whether the path from kept state `old` to the present state, which has the same calls, has
  * taken an iteration of a bounded loop. */
 bool iteration_taken(const struct env *env, const struct state *old);
-/* Whether continuing in `old`, whose paths have all ended, instead of the present state can't
- * make an endless loop. */
+/* Whether the present path may be pruned in favour of `old`, whose paths have all ended: true if
+ * that can't hide an endless loop. */
 bool iterations_no_fewer(const struct env *env, const struct state *old);
 int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn);
 bool pbv_has_may_goto(const struct env *env, uint32_t sub);

@@ -16,7 +16,7 @@ void pbv_state_forget(struct env *env, struct state *rest);
 void pbv_state_only_marks(struct env *env, struct state *rest);
 /* All paths from the state have ended: frees what comparisons don't need. */
 void pbv_state_trim(struct env *env, struct state *rest);
-/* Returns the value of register n, or of slot n - 11: without marks. */
+/* Returns the value of register n (n < 11) or of slot n - 11, without marks. */
 const struct slot *pbv_rest_value(const struct frame *f, uint32_t n);
 
 static inline const struct slot *rest_slot(const struct frame *f, uint32_t n)

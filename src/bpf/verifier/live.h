@@ -8,11 +8,12 @@ enum use { READ, WRITE, WRITE_KEEP };	/* WRITE: the register becomes unknown; WR
 					 * caller sets it */
 
 int pbv_reg_use(struct env *env, unsigned n, enum use use);
-/* Marks register n of frame f of the present state, or a slot, as read in earlier states. */
+/* Marks register n (pbv_live_read) or slot s (pbv_live_read_slot) of frame f of the present state
+ * as read in earlier states. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
-/* The same, because a kept state that covers the present one needs it. n: a register, or 11 + a
- * slot. */
+/* Does the same when a kept state that covers the present one needs the value. n: a register, or 11
+ * + a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
 /* Copies register m of one frame to register n of another, with its parent. */
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);

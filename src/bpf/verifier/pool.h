@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The memory of one verification. Blocks come in classes of sizes: multiples of 16 up to 256
- * bytes, then four classes to a power of two. A freed block goes to the free list of its class,
- * and a large block back to its allocator. All other memory is freed at once, at the end. A
- * program that needs more than MAX_POOL isn't verified. Before that, the verifier drops what it
- * can do without (pool_is_short).
+ * The memory of one verification. Blocks come in classes of sizes: multiples of 16 up to 256 bytes,
+ * then four classes to a power of two. A freed block goes to the free list of its class, and a
+ * large block back to its allocator. Slabs are freed at the end, all at once. A program that needs
+ * more than MAX_POOL isn't verified. When memory gets short (pool_is_short), the verifier drops
+ * kept states.
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H

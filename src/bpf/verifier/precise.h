@@ -12,8 +12,9 @@ struct wanted {
 	uint64_t slots[PB_BPF_MAX_FRAMES];
 };
 
-/* The program's safety depends on the value of register n, or on all values in *w, which are
- * scalars in the present state. Mark what they were computed from. */
+/* Called when the program's safety depends on the value of register n, or on all values in *w.
+ * These are scalars in the present state. Both functions mark the values that they were computed
+ * from. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);
 /* Clears the marks in the state's own registers and slots. */

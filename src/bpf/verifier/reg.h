@@ -174,11 +174,11 @@ void pbv_reg_sync(struct reg *r);
 bool pbv_reg_learn_bits(struct reg *r);
 /* Sets the value, and keeps type, id and offset. */
 void pbv_reg_known_value(struct reg *r, uint64_t v);
-/* The same for the low 32 bits. */
+/* Like pbv_reg_known_value(), but for the low 32 bits. */
 void pbv_reg_known_low(struct reg *r, uint32_t v);
 /* Resets both ranges: nothing is known of the value. */
 void pbv_reg_any_value(struct reg *r);
-/* Makes the register one of that type, with all else 0. Keeps liveness and parent. */
+/* Sets the register's type and flags. Keeps liveness and parent, and sets all else to 0. */
 void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);
 void pbv_reg_make_scalar(struct reg *r, bool precise);
 void pbv_reg_make_const(struct reg *r, uint64_t v);

@@ -2,7 +2,7 @@
 /*
  * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
  *
- * Circle: where memory for a state is short, making one drops kept states (prune.h), and pruning
+ * Circular dependency: if memory is short, making a state drops kept states (prune.h), and pruning
  * compares, logs and marks states.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
@@ -37,7 +37,7 @@ static inline struct frame *frame_of(const struct env *env, const struct reg *r)
 	return env->cur->frames[r->frame];
 }
 
-/* These functions take unpacked states. */
+/* The functions from here on take unpacked states. */
 int pbv_state_copy(struct env *env, struct state *dst, const struct state *src);
 void pbv_state_clear(struct env *env, struct state *st);
 struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
@@ -45,7 +45,7 @@ struct frame *pbv_frame_blank(struct env *env);
 void pbv_frame_free(struct env *env, struct frame *f);
 /* Makes room for `slots` slots. Their contents are lost. */
 int pbv_frame_room(struct env *env, struct frame *f, uint32_t slots);
-/* These take states at rest, too. */
+/* pbv_state_copy_facts() and pbv_state_copy_steps() take states at rest, too. */
 void pbv_state_copy_facts(struct state *dst, const struct state *src);
 int pbv_state_copy_steps(struct env *env, struct state *dst, const struct state *src);
 /* Lets the frame describe at least `slots` slots of stack. */

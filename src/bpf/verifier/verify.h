@@ -21,8 +21,8 @@
 enum pb_bpf_func_arg_kind {
 	PB_BPF_FUNC_SCALAR,
 	PB_BPF_FUNC_CTX,
-	PB_BPF_FUNC_MEM,		/* or NULL */
-	PB_BPF_FUNC_MEM_SURE,		/* never NULL */
+	PB_BPF_FUNC_MEM,		/* memory, or NULL */
+	PB_BPF_FUNC_MEM_SURE,		/* memory, never NULL */
 	PB_BPF_FUNC_OTHER,		/* a type that a global function can't take */
 };
 
@@ -66,7 +66,8 @@ struct pb_bpf_verify {
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
 	struct pb_bpf_text *log;	/* when full, it drops its oldest lines */
-	uint32_t log_level;		/* the kernel's: 0, 1 or 2, plus 4 for statistics; or: */
+	uint32_t log_level;		/* the kernel's: 0, 1 or 2, plus 4 for statistics; or
+					 * PB_BPF_LOG_REFUSAL */
 #define PB_BPF_LOG_REFUSAL	8	/* a refused program is verified again, at level 1 */
 	struct pb_bpf_mem *mem;
 	/* A hook for tests of what the verifier deduces (env.h describes env). It is called
@@ -107,7 +108,7 @@ enum pb_bpf_access {
  * a mispredicted path too. 0: not masked. */
 enum pb_bpf_mask {
 	PB_BPF_MASK_SRC = 1,		/* the number is in src, the pointer in dst */
-	PB_BPF_MASK_DST = 2,		/* the other way round */
+	PB_BPF_MASK_DST = 2,		/* the number is in dst, the pointer in src */
 	PB_BPF_MASK_NEGATIVE = 4,	/* the number is negative */
 	PB_BPF_MASK_SCALARS = 8,	/* both operands are numbers: not masked */
 	PB_BPF_MASK_IMMEDIATE = 16,	/* the number is known: `limit` takes its place */
@@ -148,7 +149,7 @@ struct pb_bpf_facts {
 	struct pb_bpf_subprog *subprogs;
 	uint32_t stack;			/* bytes of the deepest call chain, with all counters that
 					 * it may have */
-	uint32_t ctx_needed;		/* the program accesses no byte of the context from this
-					 * offset on */
+	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
+					 * the context */
 };
 #endif
