@@ -97,7 +97,7 @@ PB_BPF_HELPER(loop)
 	return nr;
 }
 
-/* The map in whose values a lock is, or NULL. */
+/* The map that has the lock in one of its values, or NULL. */
 static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 {
 	for (uint32_t i = 0; i < run->prog->nr_maps; i++) {

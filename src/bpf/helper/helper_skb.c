@@ -33,7 +33,7 @@ PB_BPF_HELPER(skb_load_bytes)
 	return 0;
 }
 
-/* the same; r5 the header that r2 is relative to */
+/* r1 skb, r2 offset, r3 buffer, r4 its size, r5 the header that r2 is relative to */
 PB_BPF_HELPER(skb_load_bytes_relative)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -77,7 +77,8 @@ PB_BPF_HELPER(skb_store_bytes)
 	return 0;
 }
 
-/* The whole packet is readable and writable already. r2 the length that is needed, 0: as is. */
+/* r2 the length that is needed; 0: the present length. The whole packet is readable and writable
+ * already. */
 PB_BPF_HELPER(skb_pull_data)
 {
 	return (uint32_t)r2 > length(skb_of(r1)) ? PB_BPF_ERR(ENOMEM) : 0;
@@ -140,8 +141,8 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Updates the packet's sum after a change of the pseudo header: the checksum field now
- * compensates bytes that aren't in the packet. */
+/* Updates the packet's sum after a change of the pseudo header: the checksum field now compensates
+ * for bytes that aren't in the packet. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)

@@ -75,7 +75,8 @@ static int pop(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 	return 0;
 }
 
-/* The same before or in the network header: mac and net move with the bytes before `off`. */
+/* Like push(), for an offset before or in the network header: mac and net move with the bytes
+ * before `off`. */
 static int push_net(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 {
 	int err = push(skb, off, len);
@@ -286,8 +287,8 @@ PB_BPF_HELPER(skb_vlan_push)
 	return (uint64_t)(int64_t)err;
 }
 
-/* The protocol after a frame's type field. Less than 1536 is a length: then it is 802.2 or
- * Novell's raw 802.3. */
+/* The protocol after a frame's type field. A type of less than 1536 is a length: then the protocol
+ * is 802.2 or Novell's raw 802.3. */
 static uint16_t inner_protocol(const struct pb_bpf_skb *skb, uint16_t type)
 {
 	const uint8_t *rest = skb->pkt.data + 12 + VLAN_HEADER + 2;

@@ -65,7 +65,7 @@ static const struct pt_regs *regs_of(struct pb_bpf_run *run)
 	case BPF_PROG_TYPE_PERF_EVENT:
 		return (const void *)&((struct bpf_perf_event_data *)run->ctx)->regs;
 	case BPF_PROG_TYPE_TRACEPOINT:
-		/* in the record's first 8 bytes, which programs can't read */
+		/* their address is in the record's first 8 bytes, which programs can't read */
 		return *(const struct pt_regs **)run->ctx;
 	}
 	return run->host->regs ? run->host->regs(run) : NULL;
@@ -112,7 +112,8 @@ PB_BPF_HELPER(get_stack)
 	uint64_t ips[PB_BPF_MAX_STACK];
 	int nr = -EINVAL;
 
-	/* no build ids, which need files: a reader of the addresses can find them */
+	/* build ids aren't supported, since they need files: a reader of the addresses can find
+	 * them */
 	if (!(r4 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK)) && !(size % each))
 		nr = walk(run, ips, depth(size / each, skip));
 	if (nr >= 0 && (uint32_t)nr < skip)
@@ -163,7 +164,7 @@ PB_BPF_HELPER(read_branch_records)
 
 /* ---- events ------------------------------------------------------------------------ */
 
-/* Finds the event in a perf_event_array that flags select, and its index. */
+/* Finds the event that flags select in a perf_event_array, and its index. */
 static int find_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t flags,
 		      uint32_t *index, void **object)
 {
@@ -185,8 +186,8 @@ static bool has_packet(uint32_t type)
 	       type == BPF_PROG_TYPE_CGROUP_SKB;
 }
 
-/* r2 map, r3 flags, r4 data, r5 its size. For packets, flags have the bytes of the packet to
- * add. */
+/* r2 map, r3 flags, r4 data, r5 its size. For packets, flags have the number of the packet's bytes
+ * to append. */
 PB_BPF_HELPER(perf_event_output)
 {
 	uint32_t type = run->prog->type->type, index;

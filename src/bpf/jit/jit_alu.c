@@ -2,7 +2,8 @@
 /* Arithmetic in native code. */
 #include "bpf/jit/jit_priv.h"
 
-/* The operand: a register of the program, or r11 if it is a constant. */
+/* Returns the register with the operand: a register of the program, or r11, which is set to the
+ * constant. */
 static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
 	uint64_t v = wide ? (uint64_t)(int64_t)i->imm : (uint32_t)i->imm;

@@ -7,9 +7,9 @@
  *	the program's stack
  *	registers that it changes
  *
- * The main program's frame also saves the caller's r12, and sets r12 to the run. A subprogram
- * whose address is taken has a second entry, for calls from C, which does the same; C passes the
- * run in r9.
+ * The main program's frame also saves the caller's r12, and sets r12 to the run. A subprogram whose
+ * address is taken has a second entry, for calls from C. That entry saves and sets r12, too; C
+ * passes the run in r9.
  */
 #include "bpf/jit/jit_priv.h"
 
@@ -73,7 +73,7 @@ static int32_t room(const struct pb_jit *j)
 	return stack + (stack / 8 + count(j->subs[j->sub].saved)) % 2 * 8;
 }
 
-/* Records the beginning of a function, which is the end of the one before. */
+/* Records the beginning of a function, which is the end of the previous function. */
 static struct pb_bpf_jit_frame *note_frame(struct pb_jit *j)
 {
 	struct pb_bpf_jit *job = j->job;

@@ -46,8 +46,8 @@ static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32
 		pb_jit_bytes(j, (uint32_t)off, small ? 1 : 4);
 }
 
-/* If the instruction after the next adds a register to the same destination: that register; else
- * -1. */
+/* Returns the register that the instruction after the next adds to the same destination; -1: it
+ * adds none. */
 static int added_then(const struct pb_jit *j, const struct bpf_insn *i)
 {
 	const struct pb_bpf_prog *p = j->prog;
@@ -89,7 +89,8 @@ unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	return 2;
 }
 
-/* Whether, after the instruction, the processor's zero flag says if the result is 0. */
+/* Whether the instruction sets the processor's zero flag if its result is 0, and clears it
+ * otherwise. */
 static bool sets_zero_flag(const struct bpf_insn *i, uint8_t form)
 {
 	if (form != PB_BPF_ALU_K && form != PB_BPF_ALU_X)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The JIT: from a verified and resolved program to x86-64 code. jit_priv.h has the registers and
- * the parts, jit_call.c the frames; bpf/run/image.c maps the code.
+ * The JIT: translates a verified and resolved program to x86-64 code. jit_priv.h has the registers
+ * and the parts, jit_call.c the frames; bpf/run/image.c maps the code.
  *
  * Layout. A jump has 2 or 5 (jcc: 6) bytes, depending on its distance, which depends on the jumps
  * between. So code is laid out in passes, each with the addresses of the pass before:
@@ -9,7 +9,7 @@
  *   first pass   every instruction counts as PB_BPF_JIT_MOST bytes, so all jumps are long
  *   next ones    code only shrinks, so a jump that is short stays short
  *   settled      after PASSES passes a jump that is long stays long. In the worst case each jump
- *                becomes short one pass after the next one; this bounds the passes
+ *                becomes short one pass after the jump that follows it; PASSES bounds that
  *   end          no address moved: all jumps are right. One pass more writes the bytes
  *
  * A pass writes the same code whether or not there is a buffer, so the size is known first.
@@ -19,8 +19,8 @@
  * last instruction (pb_jit_fixups), out of the path that is taken.
  *
  * Two eBPF instructions may become one of the processor (jit_fuse.c), and a comparison with 0 may
- * use the flags of the instruction before; neither if a jump leads in between. Constants may be
- * blinded: then no value that the program chooses is in executable memory.
+ * use the flags of the instruction before. Neither is done if a jump leads in between. Constants
+ * may be blinded: then no value that the program chooses is in executable memory.
  */
 #include <cpuid.h>
 #include <errno.h>

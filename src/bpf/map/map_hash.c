@@ -182,7 +182,8 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
-	/* at: the word before the element; it leads to elements that are not deleted */
+	/* at: the word that leads to the element: the bucket's, or that of an element that isn't
+	 * deleted */
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		uint32_t link = LINK(word);
 		uint64_t next, new;

@@ -10,7 +10,7 @@
 
 #define AX		PB_BPF_REG_AX
 #define NO_TARGET	UINT32_MAX
-#define MAX_FOR_ONE	12	/* instructions that one instruction can become */
+#define MAX_FOR_ONE	12	/* most resolved instructions for one verified instruction */
 
 struct out {
 	const struct pb_bpf_verify *v;
@@ -253,8 +253,9 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 /* ---- arithmetic ---------------------------------------------------------------------------- */
 
 /*
- * Emits AX = the number n (negated, if it is negative) if it is in 0 ... limit, else 0, without a
- * branch: outside of the range, (limit - n) | n has the sign bit set. If n is known, AX = limit.
+ * Emits AX = n if the number n is in 0 ... limit, else AX = 0. A negative number is negated first.
+ * There is no branch: outside of the range, (limit - n) | n has the sign bit set. If n is known, AX
+ * = limit.
  */
 static void emit_masked(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
@@ -380,7 +381,8 @@ static const struct pb_bpf_subprog *subprog_at(const struct pb_bpf_facts *f, uin
 	return n < f->nr_subprogs && f->subprogs[n].start == at ? &f->subprogs[n] : NULL;
 }
 
-/* The resolved instruction that calls of the subprogram at verified instruction `at` go to. */
+/* The resolved instruction where the subprogram that begins at verified instruction `at` is
+ * entered. */
 static uint32_t entry_of(const struct out *o, uint32_t at)
 {
 	const struct pb_bpf_subprog *s = subprog_at(o->v->facts, at);

@@ -143,7 +143,7 @@ static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callbac
 	return n < s->nr_subs && s->subs[n].start == target && (!callback || s->subs[n].callback);
 }
 
-/* Whether the program can't leave its instructions after instruction i. */
+/* Whether instruction i can't lead outside of the program. */
 static bool stays_inside(const struct pb_bpf_prog_spec *s, uint32_t i)
 {
 	uint8_t form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form : PB_BPF_NO_INSN;

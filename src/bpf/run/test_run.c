@@ -73,7 +73,7 @@ static bool is_zero(const void *p, size_t from, size_t to)
 	return true;
 }
 
-/* Copies the caller's context, at most `size` bytes. Any more bytes must be zero. */
+/* Copies the caller's context, at most `size` bytes. Further bytes must be zero. */
 static int read_ctx(const struct pb_bpf_test_run *t, void *ctx, uint32_t size)
 {
 	if (!t->ctx_in)

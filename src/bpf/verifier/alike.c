@@ -14,8 +14,8 @@
 
 /* ---- ids ------------------------------------------------------------------------------- */
 
-/* Registers with one id hold the same value. Those with one id in the kept state must have one id
- * here. */
+/* Registers with one id hold the same value. Registers that share an id in the kept state must
+ * share an id in the present state. */
 static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 {
 	struct ref_pair *p = env->idmap.pair;
@@ -88,7 +88,7 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 	       value_in(env, old, cur);
 }
 
-/* Equal, apart from the numbers of ids. */
+/* Whether the registers are equal, apart from the numbers of ids. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	return !memcmp(old, cur, REG_KIND) &&
@@ -197,8 +197,8 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* cur must not have more iterations left. Their limit is the caller's r1; no register of
-	 * the callback is computed from it, so nothing else compares it. */
+	/* cur must not have more iterations left. The limit of iterations is the caller's r1. No
+	 * register of the callback is computed from it, so no other check compares it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
 	    cur->iterations)
 		return false;
@@ -221,7 +221,8 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 
 static bool compare_states(struct env *env, const struct state *old, const struct state *cur)
 {
-	/* a state that only a mispredicted path reaches can't cover one that is really reached */
+	/* a state that only a mispredicted path reaches can't cover a state that is really
+	 * reached */
 	if (old->cur != cur->cur || (old->speculative && !cur->speculative))
 		return false;
 	env->idmap.nr = 0;

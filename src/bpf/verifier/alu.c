@@ -139,10 +139,10 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
 }
 
 /*
- * dst is about to change, so it is no longer a copy. But after `dst += constant` it is the
- * constant more than its copies, modulo 2^64, whatever their values are. This holds only for
- * 64-bit operations, since a 32-bit one truncates the sum. As in the kernel, only one constant is
- * kept, and only if it isn't negative.
+ * dst is about to change, so it is no longer a copy. But after `dst += constant` it exceeds its
+ * former copies by the constant, modulo 2^64, whatever their values are. This holds only for 64-bit
+ * operations, since a 32-bit one truncates the sum. As in the kernel, only one constant is kept,
+ * and only if it isn't negative.
  */
 static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		      const struct reg *src)

@@ -176,7 +176,8 @@ static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
 	int err;
 
 	call->most_size = r->wide.umax;
-	/* if the size isn't known, bytes may stay unwritten: they must be initialised */
+	/* if the size isn't known, the helper may leave bytes unwritten, so all must be
+	 * initialised */
 	if (!tnum_is_const(r->var))
 		call = NULL;
 	if (r->wide.smin < 0)
@@ -463,7 +464,8 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 	}
 }
 
-/* For some maps the value argument isn't a value: changes *arg to what it is. */
+/* For some maps the value argument isn't a value: changes *arg to the kind of argument that it
+ * is. */
 static int arg_of_map(struct env *env, const struct helper_call *call, unsigned *arg)
 {
 	if (!call->map)

@@ -263,8 +263,8 @@ static bool at_start(const struct reg *r)
 	return r->type == TO_PACKET && !r->id && !r->off && tnum_is(r->var, 0);
 }
 
-/* Whether p is compared with its limit: a packet's metadata with its start, a packet with its
- * end. */
+/* Whether p is compared with its limit: metadata with the packet's start, packet data with the
+ * packet's end. */
 static bool with_its_end(const struct reg *p, const struct reg *end)
 {
 	return (p->type == TO_PACKET && end->type == TO_PACKET_END) ||
@@ -290,8 +290,8 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 	}
 	/* after p > end or p >= end, the path that falls through (`here`) is inside the packet */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
-	/* after p > end, p is beyond the end `there`, and p <= end `here`; after p >= end, p <
-	 * end `here` */
+	/* after p > end: p is beyond the end `there`, and p <= end `here`. After p >= end: p < end
+	 * `here` */
 	found_bytes(inside_here ? here : there, p, op == BPF_JGE || op == BPF_JLT);
 	found_end(inside_here ? there : here, n, op == BPF_JGT || op == BPF_JLE);
 	return true;
@@ -314,7 +314,7 @@ static int check_operands(struct env *env, const struct bpf_insn *insn)
 }
 
 /* Records that an operand is a pointer to the stack: a backward walk then wants only the other
- * one. */
+ * operand. */
 static int note_stack(struct env *env, const struct reg *dst, const struct reg *src)
 {
 	struct step *last;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program's control-flow graph. Finds the subprograms, and checks the jump targets, that each
- * instruction is reachable, and the depth of the stack. Marks where paths may meet (prune
- * points), and where a path may continue other than with the next instruction (jump points, for
- * the backward walk of precise.c).
+ * The program's control-flow graph. Finds the subprograms. Checks jump targets and the depth of the
+ * stack, and that each instruction is reachable. Marks where paths may meet (prune points), and
+ * where a path may continue other than with the next instruction (jump points, for the backward
+ * walk of precise.c).
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/cfg.h"
@@ -360,7 +360,7 @@ static int callee_at(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
 }
 
-/* Extends the deepest chain from s by the one from callee. */
+/* Extends the deepest chain from s by the deepest chain from callee. */
 static void deepen(struct subprog *s, const struct subprog *callee)
 {
 	uint32_t own = frame_size(s), tail = callee->has_tail_call ? own : 0;

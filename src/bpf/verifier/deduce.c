@@ -94,10 +94,10 @@ static bool learn_sign(struct range *r, int bits)
 /* ---- the whole and its low half -------------------------------------------------------------- */
 
 /*
- * If all values have the same upper half, their lower halves have the same order as the values.
- * If the upper half takes only two values, one more than the other, and the values go from a
- * negative lower half of the first to a non-negative one of the second, then the lower halves are
- * in order as signed numbers.
+ * If all values have the same upper half, their lower halves have the same order as the values. Now
+ * let the upper half take only two values, u and u + 1. If the least value has a negative lower
+ * half and the greatest value a non-negative one, then the lower halves have the same order as
+ * signed numbers.
  */
 static bool low_from_wide(struct range *low, const struct range *wide)
 {
@@ -123,10 +123,10 @@ static uint64_t with_low(uint64_t wide, uint64_t low)
 }
 
 /*
- * A value with the same upper half as the least value has a lower half of at least low->umin, and
- * every other value is greater than that. The same holds at the other end. A value that fits into
- * a signed 32-bit number is the sign extension of its lower half: if the lower half isn't
- * negative, the value is the lower half itself.
+ * A value with the same upper half as the least value has a lower half of at least low->umin. Every
+ * value with another upper half is greater. The same holds, the other way round, for the greatest
+ * value. A value that fits into a signed 32-bit number is the sign extension of its lower half: if
+ * the lower half isn't negative, the value is the lower half itself.
  */
 static bool wide_from_low(struct range *wide, const struct range *low)
 {

@@ -240,7 +240,7 @@ static int check_async(struct env *env, const struct helper_call *call)
 	st = pbv_branch_push(env, start, env->insn, false);
 	if (!st)
 		return -EFAULT;
-	/* it has no parent */
+	/* the new state has no parent */
 	if (st->parent)
 		st->parent->branches--;
 	pbv_state_clear(env, st);
@@ -260,10 +260,10 @@ static int check_async(struct env *env, const struct helper_call *call)
 }
 
 /*
- * A helper may call back any number of times. So the path forks: one branch goes past the call,
- * the other into the callback. The callback returns to the call itself, where the path forks
- * again, until an iteration begins like an earlier one (prune.c). bpf_loop makes at most as many
- * iterations as its argument says.
+ * A helper may call back any number of times. So the path forks: one branch goes past the call, the
+ * other into the callback. The callback returns to the call itself, where the path forks again,
+ * until an iteration begins in the same state as an earlier one (prune.c). bpf_loop makes at most
+ * as many iterations as its argument says.
  */
 int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {

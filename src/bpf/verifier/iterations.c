@@ -98,8 +98,8 @@ bool iteration_taken(const struct env *env, const struct state *old)
 
 /*
  * Whether the present state has consumed at least as much as `old` of the budgets up to `newest`.
- * If so, the same holds for any smaller `newest`: if the oldest lost budget is up to that number,
- * so is the oldest used one, which is older.
+ * If so, the same holds for any smaller `newest`: the oldest used budget has a smaller number than
+ * the oldest lost one, so it counts whenever the lost one does.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
@@ -131,8 +131,8 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	for (; top; top = top->parent) {
 		if (!top->head)
 			continue;
-		/* then it holds for all states further up, too: their budgets are the oldest of
-		 * these */
+		/* if so, it holds for all states further up, too: they have only the oldest of
+		 * these budgets */
 		if (used_no_less(env, old, top->budgets))
 			return true;
 		if (!top->frames[0] || !is_iteration_too(env, old, top))

@@ -167,8 +167,8 @@ static void piece_put(struct env *env, struct values_piece *p)
 	pbv_pool_put(&env->pool, p, sizeof *p);
 }
 
-/* Whether `type` says all of the slot. Otherwise a register is spilled there, or the slot holds a
- * dynptr or an iterator. */
+/* Whether `type` describes the slot completely. Otherwise a register is spilled there, or the slot
+ * holds a dynptr or an iterator. */
 static bool only_bytes(const struct slot *s)
 {
 	for (int i = 0; i < SLOT; i++)
@@ -193,7 +193,8 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 	return only_bytes(s) ? &none : &s->reg;
 }
 
-/* base: the same piece in the parent state. NULL: no memory. */
+/* Returns the piece of f's values that begins with number `first`. base: the same piece in the
+ * parent state. NULL: no memory. */
 static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
 				     struct values_piece *base)
 {
@@ -244,7 +245,7 @@ static void rest_put(struct env *env, struct frame *k)
 #define FACTS		offsetof(struct frame, callsite)
 #define FACTS_SIZE	(offsetof(struct frame, nr_refs) - FACTS)
 
-/* Whether all but the values is the same. */
+/* Whether the frames are equal apart from their values. */
 static bool same_rest(const struct frame *k, const struct frame *f)
 {
 	return k->nr_slots == f->nr_slots && k->nr_refs == f->nr_refs &&
@@ -343,8 +344,8 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k,
 
 /* ---- states -------------------------------------------------------------------------------- */
 
-/* Whether a backward walk needs the step. It assumes by itself that an instruction was reached
- * from the one above. */
+/* Whether a backward walk needs the step. Without a step, the walk assumes that an instruction was
+ * reached from the one above it. */
 static bool says_something(const struct step *s)
 {
 	const struct step plain = { .insn = s->insn, .from = s->insn - 1 };
@@ -352,8 +353,8 @@ static bool says_something(const struct step *s)
 	return memcmp(s, &plain, sizeof plain);
 }
 
-/* No step is ever added to a kept state, so steps that a walk doesn't need are left out. The
- * first one stays, as the walk recognises `first` by it. */
+/* No step is ever added to a kept state, so steps that a walk doesn't need are left out. The first
+ * step stays, since the walk recognises `first` by it. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;
@@ -432,7 +433,8 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Drops the values that weren't read from a piece of a frame with one user. */
+/* Drops from a piece the values that no path has read. The piece belongs to a frame with one
+ * user. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {

@@ -10,7 +10,7 @@
 #include "bpf/verifier/state.h"
 
 /* Marks register n of the present state's frame (or slot n, if is_slot) as read, up the tree.
- * steps: of the walk so far. */
+ * steps: the number of states that the walk has passed so far. */
 static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot,
 		    uint32_t steps)
 {

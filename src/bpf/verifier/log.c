@@ -53,7 +53,8 @@ struct type_text pbv_log_type_name(unsigned type, unsigned flags)
 	return out;
 }
 
-/* As the kernel does: large numbers in base 16, negative ones as two's complement. */
+/* Writes numbers as the kernel does: large numbers in base 16, negative ones as two's
+ * complement. */
 static void put_unsigned(struct pb_bpf_text *t, uint64_t v)
 {
 	if (v <= UINT16_MAX)

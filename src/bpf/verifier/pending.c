@@ -27,7 +27,7 @@ struct jump {
 	struct jump *next;
 	struct state from;	/* at rest */
 	struct state *to;
-	uint32_t number;	/* how many states had been kept before it */
+	uint32_t number;	/* how many states had been kept before the jump */
 };
 
 static void free_jump(struct env *env, struct jump *j)
@@ -96,7 +96,7 @@ static bool add_pending(struct env *env, struct state *st)
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
-		/* then so do the states above it */
+		/* then the states above it wait for `until` already */
 		if (st->whole && st->until <= until)
 			return 0;
 		if (!st->whole && !add_pending(env, st))
@@ -116,8 +116,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
 	/* The target was given up, so all that leads to it is given up too. Every pending state
-	 * waits for a state of the present path, since those of other paths are done. None of
-	 * these will be settled any more. */
+	 * waits for a state of the present path, since those of other paths are done. None of these
+	 * states will be settled any more. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);
 		give_up(env->cur->parent);
@@ -138,7 +138,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 /* ---- the end of the wait ---------------------------------------------------------------- */
 
-/* One round over the jumps of the paths from `top`: each takes over the needs of its target. */
+/* One round over the jumps of the paths from `top`: each state that jumped takes over the needs of
+ * its target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {
 	int err = 0;
@@ -172,7 +173,8 @@ static int take_over_all(struct env *env, const struct state *top)
 	return err;
 }
 
-/* The needs of all states from `top` on are complete: they are no longer pending. */
+/* Called when the needs of all states from `top` on are complete. These states are no longer
+ * pending. */
 static void settle(struct env *env, const struct state *top)
 {
 	uint32_t number = top->number;

@@ -14,8 +14,8 @@
  *   r1 = r2            r2 is wanted
  *   r1 += r2           r1 and r2 are wanted
  *   r1 = *(fp - 8)     slot -8 is wanted, if a scalar was spilled there (the steps say so)
- *   *(fp - 8) = r1     r1 is wanted, if slot -8 was
- *   if r1 < r2         both are wanted, if either was: each bounds the other
+ *   *(fp - 8) = r1     r1 is wanted, if slot -8 was wanted
+ *   if r1 < r2         both are wanted, if either was wanted: each bounds the other
  *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
  *
  * Linked scalars (copies) learn bounds together: if one is wanted, all are.
@@ -351,8 +351,9 @@ void pbv_precise_forget(struct state *st)
 			r->precise = false;
 }
 
-/* Walks back to the first instruction of the path that led to the state from its parent. Returns
- * 0 if something is wanted of the parent, ALL_FOUND if nothing is left, GAVE_UP or an error. */
+/* Walks back to the first instruction of the path that led to the state from its parent. Returns 0
+ * if something is still wanted in the parent state, ALL_FOUND if nothing is left, GAVE_UP or an
+ * error. */
 #define ALL_FOUND 2
 static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next,
 		      struct wanted *w)

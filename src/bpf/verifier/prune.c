@@ -23,8 +23,8 @@
  *
  * Which states are kept decides how fast the verifier is, never whether it is right. So a state
  * that nothing waits for may be dropped: if it misses too often (patience()), or if memory runs
- * short (oldest first). Some states are not kept at all (those of every other prune point, or of
- * loop iterations).
+ * short (oldest first). Some states are not kept at all: at a prune point soon after the last one,
+ * and in most iterations of a loop.
  *
  * Two rules keep backward walks short: a state is kept once a path exceeds LONG_WAY instructions,
  * and at each visit of a loop's head. If there is no memory for such a state, all scalars of the
@@ -150,7 +150,7 @@ static void drop(struct env *env, struct explored *e)
 /* the pool reuses blocks of one size for values, lists and states */
 _Static_assert(sizeof(struct explored) <= 160, "blocks for values and lists of them are as large");
 
-/* Other states wait for the outcome of the paths after this one. */
+/* Whether other states wait for this state's needs, or its own needs are not complete. */
 static bool pending(const struct state *st)
 {
 	return st->awaited || (st->whole && st->until);
@@ -190,7 +190,7 @@ bool pbv_prune_make_room(struct env *env)
 	};
 	uint32_t newest = env->v->stats.total_states;
 
-	/* the last attempt was at about the same use of memory */
+	/* the last attempt failed at about the same use of memory */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
 	pbv_pending_give_up(env);
@@ -216,7 +216,7 @@ void pbv_prune_done(struct env *env, struct state *st)
 }
 
 /* The kept state becomes the parent of the present one: the parent of each register is the same
- * register there. */
+ * register of the kept state. */
 static void link_state(struct state *cur)
 {
 	for (uint32_t n = 0; n <= cur->cur; n++) {
@@ -277,7 +277,7 @@ static int go_on_without(struct env *env)
 	return 0;
 }
 
-/* compare: later paths may be compared with the state. */
+/* Keeps the present state. compare: later paths may be compared with it. */
 static int keep(struct env *env, bool compare)
 {
 	struct explored *e, **list = kept_at(env);
