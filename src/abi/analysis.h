@@ -23,11 +23,11 @@ struct pb_analysis {
 	uint32_t version;
 	uint32_t flags;			/* PB_AN_* */
 	uint64_t size;			/* of this file */
-	uint8_t build_id[PB_BUILD_ID_MAX]; /* or a hash of the file where it has none */
+	uint8_t build_id[PB_BUILD_ID_MAX]; /* or a hash of the file if it has none */
 	uint32_t build_id_len;
 	uint32_t nr_funcs;
 	uint32_t nr_sites;		/* funcs with PB_REFUSED_NOT */
-	uint32_t nr_refused;		/* the others; nr_funcs = nr_sites + nr_refused */
+	uint32_t nr_refused;		/* all other funcs; nr_funcs = nr_sites + nr_refused */
 	uint64_t funcs_offset;		/* struct pb_func[nr_funcs], sorted by addr */
 	uint64_t recipes_offset;	/* recipe bytes */
 	uint64_t recipes_size;
@@ -38,11 +38,11 @@ struct pb_analysis {
 	/* To check that the file in memory is this one. */
 	uint64_t text_start, text_end;	/* the executable PT_LOADs' extent */
 	uint64_t image_start, image_end;/* all PT_LOADs' extent */
-	uint64_t data_start, data_end;	/* of the last PT_LOAD that stays writable */
+	uint64_t data_start, data_end;	/* the last PT_LOAD that stays writable */
 	uint64_t note_vaddr;		/* of the build-id's bytes in memory; 0 if none */
 	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
 	uint32_t nr_nops, pad;
-	/* With PB_AN_RETURNS; else all of it is 0. */
+	/* Without PB_AN_RETURNS all members from here to nr_left_by are 0. */
 	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
 	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the windows' order */
 	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where in left_by each function's
@@ -75,8 +75,8 @@ struct pb_nop {
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
 #define PB_SITE_NOP		1	/* nops left by the compiler: nothing to keep */
 #define PB_SITE_FENTRY		2	/* call __fentry__ at entry, any form */
-/* calls mcount after it has set up its frame; the window is at the entry nevertheless, and the
- * call is in the table of nops */
+/* the function calls mcount after it has set up its frame. Its window is at the entry all the
+ * same, and the call is in the table of nops */
 #define PB_SITE_MCOUNT	3
 #define PB_SITE_XRAY		4	/* XRay entry sled */
 #define PB_SITE_CYG		5	/* plain code in an -finstrument-functions module */
@@ -114,11 +114,12 @@ enum pb_refused {
 #define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
 #define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins after it */
 #define PB_FUNC_CODE_SLOT	16	/* its trampoline slot is in code (struct pb_recipe) */
-#define PB_FUNC_SHARES		32	/* one byte; its jump shares bytes of the next function's
-					 * (struct pb_recipe) */
+#define PB_FUNC_SHARES		32	/* one byte long; its jump shares bytes with the next
+					 * function's jump (struct pb_recipe) */
 #define PB_FUNC_EXITS		64	/* its window holds exits, and is also in the table of
 					 * windows of exits */
-/* complete, but control may reach an entry without an exit: its own or the next function's */
+/* complete, but control may go on to a function's entry (its own or the next function's) without
+ * passing an exit */
 #define PB_FUNC_GOES_ON	128
 
 struct pb_func {
@@ -149,12 +150,12 @@ enum pb_exit_kind {
 	PB_EXIT_RET,		/* ret, rep ret, bnd ret */
 	PB_EXIT_RET_POPS,	/* ret N */
 	PB_EXIT_JMP,		/* to a known address */
-	PB_EXIT_JCC,		/* the same, conditional */
+	PB_EXIT_JCC,		/* conditional, to a known address */
 	PB_EXIT_INDIRECT,	/* jmp through a register or memory */
 	PB_NR_EXIT_KINDS
 };
 
-/* How an exit is hooked. No window has JOINED. */
+/* How an exit is hooked. Windows never have NONE or JOINED. */
 #define PB_EXIT_HOW_LIST(X) \
 	X(NONE,   "not hooked") \
 	X(WINDOW, "a window of its own") \
@@ -200,18 +201,19 @@ enum pb_inexit {
 };
 
 /*
- * A window that holds exits. How its jump is placed (see struct pb_recipe) also says
- * what comes after its recipe in the file:
+ * A window that holds exits. `how` says how its jump is placed (see struct pb_recipe), and
+ * so what comes after its recipe in the file:
  *
  *   WINDOW, PADDED  five bytes; nothing
  *   PADDING_SLOT    via is not 0; the slot's bytes
  *   CODE_SLOT       via is not 0; the recipe of the code that the slot displaces
  *   SHARED          one byte; the recipe of the code right after the window. That code gets
  *                   the second of the two jumps, together with this one
- *   NEXT            one byte; nothing. Right after the window begins a function, with five
- *                   bytes, no via and no endbr64; else a WINDOW or PADDED window. The jump
- *                   there is in place whenever this one is. Functions that have this window
- *                   in left_by have that window there, too
+ *   NEXT            one byte; nothing. The second of the two jumps belongs to another site,
+ *                   which begins right after this window: the entry of a function with a
+ *                   window of five bytes, no via and no endbr64, or a WINDOW or PADDED window
+ *                   of exits. The second jump is in place whenever the first is. If that site
+ *                   is a window of exits, each left_by with this window has that one, too
  *   ENTRY           the window of a function's entry, whose window_len and recipe
  *                   include the exits
  *
@@ -231,9 +233,9 @@ struct pb_exit_window {
 
 /* An exit in the window. One that isn't a JCC is the recipe's last instruction. */
 struct pb_window_exit {
-	uint8_t off;		/* from the window's start, rising */
+	uint8_t off;		/* from the window's start; rises from exit to exit */
 	uint8_t kind;		/* enum pb_exit_kind */
-	uint8_t len;		/* of a JCC: at least 2 */
+	uint8_t len;		/* of the instruction; at least 2 if it is a JCC */
 };
 
 /*
@@ -284,8 +286,8 @@ struct pb_window_exit {
  * Where no padding is in reach, code makes room for the slot: a code slot. Whole instructions,
  * at least PB_CODE_SLOT_LEN bytes, are displaced as in a window:
  *
- *   code     jmp rel32 copy	5 bytes, of the displaced instructions
- *   slot     jmp rel32 stub	5 bytes; what is left of the displaced bytes stays
+ *   code     jmp rel32 copy	5 bytes; the copy is that of the displaced instructions
+ *   slot     jmp rel32 stub	5 bytes; displaced bytes after them stay unchanged
  *
  * None of the displaced instructions begins where the slot's jump does. So a PC
  * there is the jump's, never the program's own. The displaced bytes lie outside of all
@@ -299,8 +301,8 @@ struct pb_window_exit {
  *   first    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second   e9 d0 d1 d2 d3	jmp rel32
  *
- * So the target of one jump settles that of the other, and the agent needs memory at
- * both.
+ * So the target of one jump determines the target of the other. The agent needs memory at
+ * both targets.
  */
 struct pb_recipe {
 	uint8_t len, nr_fixups, nr_pairs, window_len;

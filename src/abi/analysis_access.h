@@ -67,12 +67,13 @@ static inline const struct pb_func *pb_analysis_at(const struct pb_analysis *a, 
 	return i >= 0 && f->addr == addr ? f : 0;
 }
 
-/* The link-time address of the first displaced byte, and of the first after. */
+/* The link-time address of the first displaced byte. */
 static inline uint64_t pb_func_window(const struct pb_func *f)
 {
 	return f->addr + f->window;
 }
 
+/* The link-time address of the first byte after the displaced bytes. */
 static inline uint64_t pb_func_window_end(const struct pb_func *f)
 {
 	return f->addr + f->window + f->window_len;
@@ -191,7 +192,7 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 	return -1;
 }
 
-/* The function whose slot is at an address in (from, to], or NULL. These are
+/* The function whose slot is at an address in (from, to], or NULL. from and to are
  * link-time addresses, no more than PB_CODE_SLOT_LEN apart. */
 static inline const struct pb_func *pb_analysis_slot_in(const struct pb_analysis *a, uint64_t from,
 							uint64_t to)
@@ -250,7 +251,7 @@ static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const
 	return (const uint32_t *)((const char *)a + a->left_by_offset) + leaves[0];
 }
 
-/* The function if w is the window of its entry, else NULL. */
+/* If w is the window of a function's entry: that function; else NULL. */
 static inline const struct pb_func *pb_window_func(const struct pb_analysis *a,
 						   const struct pb_exit_window *w)
 {
@@ -265,8 +266,8 @@ static inline const struct pb_recipe *pb_window_recipe(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)a + a->recipes_offset + w->recipe);
 }
 
-/* The recipe that follows the window's own, or NULL. It is that of the code that a slot, or the
- * second of two shared jumps, displaces. */
+/* The second recipe of a window that isn't an entry's, or NULL: the recipe of the code that the
+ * window's code slot, or the second of its two shared jumps, displaces. */
 static inline const struct pb_recipe *pb_window_second(const struct pb_analysis *a,
 						       const struct pb_exit_window *w)
 {
@@ -305,7 +306,7 @@ static inline const struct pb_exit_window *pb_window_shared_first(const struct p
 	return w > pb_analysis_windows(a) && pb_window_shared_second(a, w - 1) == w ? w - 1 : 0;
 }
 
-/* The link-time address of its slot; only with via. */
+/* The link-time address of the window's slot; only with via. */
 static inline uint64_t pb_window_slot(const struct pb_exit_window *w)
 {
 	return w->start + (uint64_t)(int64_t)w->via;
@@ -341,8 +342,8 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
-/* The same as pb_analysis_slot_in(), for windows of exits that aren't also the window
- * of an entry. */
+/* Like pb_analysis_slot_in(), but for windows of exits that aren't also the window of an
+ * entry. */
 static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_analysis *a,
 							     uint64_t from, uint64_t to)
 {

@@ -325,7 +325,7 @@ static bool apart(struct area x, struct area y)
 	return x.end <= y.start || y.end <= x.start;
 }
 
-/* No window or slot of an entry may overlap x. The search is that of slot_ok(). */
+/* No window or slot of an entry may overlap x. Searches like slot_ok(). */
 static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -382,7 +382,7 @@ static bool windows_apart(const struct pb_analysis *a)
 		struct area own = { w[i].start, w[i].start + w[i].len };
 
 		if (w[i].how == PB_EXIT_ENTRY)
-			continue;	/* it is that of its function */
+			continue;	/* it is the window of an entry */
 		/* windows of entries end before the next function begins */
 		while (k < a->nr_funcs &&
 		       (!f[k].window_len || pb_func_window_end(&f[k]) <= own.start))

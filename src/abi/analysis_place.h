@@ -2,7 +2,7 @@
 /*
  * A place where a jump to a stub replaces code: a function's entry, or a window of
  * exits. Both have a window, a recipe, and perhaps a slot. Code that writes text or
- * translates program counters needs nothing else of them.
+ * translates program counters treats both alike.
  *
  * Context: any. The analysis must have passed pb_analysis_check().
  */
@@ -14,11 +14,11 @@
 struct pb_place {
 	uint64_t window;		/* link-time address of its first byte */
 	const struct pb_recipe *recipe;
-	const struct pb_recipe *second;	/* of the code that a slot, or the second shared jump,
-					 * displaces; NULL: none */
+	const struct pb_recipe *second;	/* recipe of the code that a slot, or the second shared
+					 * jump, displaces; NULL: none */
 	const struct pb_window_exit *exits; /* instructions of the window, in their order */
 	uint8_t nr_exits;
-	bool shares;			/* one byte: the first of two shared jumps */
+	bool shares;			/* its jump is the first of two shared jumps */
 	int16_t via;			/* from the window to the slot; 0: none */
 };
 
@@ -69,7 +69,7 @@ static inline unsigned pb_place_jump_len(const struct pb_place *p)
 	return p->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* The same and, if the place has both shared jumps, the bytes of the second. */
+/* pb_place_jump_len(), plus the bytes of the second shared jump if the place has both. */
 static inline unsigned pb_place_patch_len(const struct pb_place *p)
 {
 	return pb_place_jump_len(p) + (pb_place_with_second(p) ? PB_JUMP_LEN : 0u);

@@ -11,7 +11,7 @@
  *               their arrival: the session, images, modules, threads, ends.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
- * Written append-only, so that a recorder that is killed leaves all it wrote.
+ * The recorder only appends to these files. If it is killed, all that it wrote remains.
  * All integers are little-endian. Readers skip meta types they don't know.
  */
 #ifndef PB_ABI_DATADIR_H
@@ -91,8 +91,8 @@ struct pb_meta_end {
 	/* Earlier recorders don't write these two. */
 	uint64_t overwritten;	/* overwrite mode: calls in chunks for which --max-size had no
 				 * room */
-	uint64_t chunks_overwritten;	/* overwrite mode: in the ring, also of threads that have
-					 * no chunk left */
+	uint64_t chunks_overwritten;	/* overwrite mode: chunks overwritten in the ring, also
+					 * those of threads that have no chunk left */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
 #define PB_END_DISK_FULL	2

@@ -32,7 +32,7 @@
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
  *   event  whether it is an event of the trace: NOTHING, EVENT, AFTER_GAP (only after a gap)
  *   count  how it counts as a call: LEAF, a whole call; END, the end of a call whose ENTRY is
- *          counted (if it has a payload, only if that is PB_END_ENTRY); NOTHING
+ *          counted (a record with a payload counts only if the payload is PB_END_ENTRY); NOTHING
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H
@@ -46,10 +46,10 @@
 	/* function tracer: entry only, with the caller's address */ \
 	X(FUNC,  3, 2, 1, 1, EVENT, LEAF, "function", F(parent_ip_word, "%#llx")) \
 	/* a call that was left without a return: exception, longjmp, thread end;
-	 * closes the innermost open call of that site on this stack. If it has no
-	 * ENTRY (it was a leaf so far), `start` is its start, else PB_END_ENTRY.
-	 * (No payload word of any record is zero: a chunk ends with its last word
-	 * that is not.) */ \
+	 * closes the innermost open call of that site on this stack. If that call has no
+	 * ENTRY (it was a leaf so far), `start` is its start, otherwise PB_END_ENTRY.
+	 * (No payload word of any record is zero: a chunk's data ends with its last
+	 * nonzero word.) */ \
 	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
 	/* a LEAF whose numbers do not fit */ \
 	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \
@@ -63,15 +63,17 @@
 	X(LOST,  8, 2, 0, 0, EVENT, NOTHING, "lost", F(count, "%llu")) \
 	/* words to be skipped; len may be 1..255 */ \
 	X(PAD,   9, 1, 0, 0, NOTHING, NOTHING, "pad") \
-	/* words to be skipped: a record is being written there, or a jump ended its writer */ \
+	/* words to be skipped: a record is being written there, or a jump out of a signal
+	 * handler ended its writer */ \
 	X(UNDONE, 10, 1, 0, 0, NOTHING, NOTHING, "undone") \
 	/* not a record: the second word of FUNC and of TAIL_LEAF has this type \
 	 * (pb_ext_address()). If their first word is a hole, this one is skipped, too */ \
 	X(ADDRESS, 11, 1, 0, 0, NOTHING, NOTHING, "address") \
-	/* EXIT of a call that ended by a jump to another function (a tail call), at \
-	 * the jump */ \
+	/* EXIT of a call that ended by a jump to another function (a tail call); written \
+	 * at the jump */ \
 	X(TAIL, 12, 1, 1, 1, EVENT, END, "tail") \
-	/* LEAF of a call that ended so: its end, and its duration, shifted like an address */ \
+	/* LEAF of a call that ended by a tail call: its end, and its duration, which is \
+	 * shifted like an address */ \
 	X(TAIL_LEAF, 13, 2, 1, 1, EVENT, LEAF, "tail leaf", F(duration_word, "%#llx"))
 
 #endif

@@ -81,8 +81,8 @@ struct pb_msg_welcome {
 /* fd: the ring (abi/ring.h). The observer sends it first on every connection. */
 struct pb_msg_ring {
 	uint32_t mode;		/* PB_RING_* */
-	uint32_t nr_buffer;	/* of nr_chunks; with little address space, the agent may leave
-				 * the others unmapped */
+	uint32_t nr_buffer;	/* the first of nr_chunks (abi/ring.h); with little address space,
+				 * the agent may leave the chunks after them unmapped */
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;
@@ -125,7 +125,8 @@ struct pb_msg_refused {
 								 * PB_REFUSED_* */
 };
 
-/* Counts of all modules at the start; on a later connection, of those that the agent asked for. */
+/* Counts. At the start they are of all modules; on a later connection, of the modules that the
+ * agent asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;

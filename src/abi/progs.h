@@ -29,7 +29,8 @@ struct pb_progs {
 	uint64_t magic, size;
 	uint32_t nr_maps, nr_progs, nr_links;
 	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
-	uint32_t counts;		/* number of an array map of one struct pb_progs_counts */
+	uint32_t counts;		/* number of an array map whose only element is a struct
+					 * pb_progs_counts */
 	uint32_t jit_enable, jit_harden, stats;
 };
 
@@ -46,7 +47,8 @@ struct pb_progs_func {			/* struct pb_bpf_func without its name */
 struct pb_progs_prog {
 	char name[16];
 	uint32_t type, attach_type, gpl, nr, nr_funcs, pad;
-	uint64_t insns, funcs;		/* offsets; instructions have a map's number in the file */
+	uint64_t insns, funcs;		/* offsets. Instructions name a map by its number in the
+					 * file */
 };
 
 /* Attaches a program to the entry or the return of functions. For each module, struct
@@ -69,13 +71,13 @@ struct pb_progs_counts {
 	struct {			/* as struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */
-	uint32_t links[PB_PROGS_MAX_LINKS];	/* functions that each was attached to, in all
-						 * processes */
+	uint32_t links[PB_PROGS_MAX_LINKS];	/* functions that each link was attached to, in
+						 * all processes */
 };
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };
 struct pb_progs_output {
-	uint32_t kind, map;		/* map: of an event, its number in the file */
+	uint32_t kind, map;		/* map: for an event, the number of its map in the file */
 	uint32_t pid, tid, cpu, pad;
 	uint64_t ns;			/* CLOCK_MONOTONIC */
 	uint64_t size;			/* bytes after this */

@@ -34,21 +34,21 @@
  * - The release in the change to FULL publishes the data. The reader finds out itself
  *   how much there is: up to the last word that isn't zero.
  * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no
- *   more than that, and no leaf_start, it holds nothing. It may never have come into
- *   force, and another chunk may have its `seq`.
+ *   more data than that, and no leaf_start, it holds nothing. Its thread may never have
+ *   begun to write to it, and another chunk may have the same `seq`.
  * - An engine zeroes a TAKEN chunk, unless it was never used (`uses` == 0).
  * - If a reader dies, its READING chunks are not used again. Nothing else is lost.
  *
  * A chunk that isn't FREE has its bit in taken[] set. So both sides find chunks without
  * a look at each one. The engine sets the bit before it changes FREE to TAKEN, and then
- * checks that it is still set. To free a READING chunk, the reader clears the bit, then
+ * checks that the bit is still set. To free a READING chunk, the reader clears the bit, then
  * stores FREE. If the bit of a FREE chunk is set, an engine is about to take the chunk,
  * or was stopped there, or gave the chunk back. The reader takes such a chunk (READING)
  * and frees it.
  *
  * Chunks below nr_buffer are the buffer, those from nr_buffer to nr_chunks the reserve.
- * An engine uses those below pb_ring_usable(): as many as the buffer has, and one more
- * for each that a thread holds. So idle threads take nothing from others.
+ * An engine uses the chunks below pb_ring_usable(): as many as the buffer has, and one
+ * more for each chunk that a thread holds. So idle threads take nothing from other threads.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H
@@ -88,12 +88,13 @@ struct pb_chunk {
 	uint64_t start;		/* clock; the decoder's first `last` */
 	uint64_t stack;		/* stack that the first records belong to */
 	uint64_t lost;		/* calls that the thread lost before this chunk, in all */
-	uint64_t no_return;	/* its calls recorded without their return, in all */
+	uint64_t no_return;	/* the thread's calls that were recorded without their return, in
+				 * all */
 	/* The open leaf: the call that was entered last, and may still run without an ENTRY.
 	 * It is stale if a record with a later time follows. leaf_start is written last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t missed;	/* records of its calls that weren't written, though the calls
+	uint32_t missed;	/* records that weren't written, of calls of the thread that
 				 * aren't lost, in all */
 	uint32_t uses;		/* times this chunk was opened */
 	uint32_t pad[9];
@@ -126,17 +127,17 @@ struct pb_ring {
 	uint32_t nr_buffer;
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* fetch_add; serial = old + 1 */
-	uint32_t next_chunk;			/* overwrite mode: rotating, the next one to take
-						 * over */
+	uint32_t next_chunk;			/* overwrite mode: the next chunk to take over,
+						 * round robin */
 	uint32_t threads_lost;			/* threads that found no pb_ring_thread */
 	uint32_t processes;			/* images started and children forked */
 	uint32_t latched;			/* an engine turned itself off; reason below */
 	char latch_reason[100];
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
-	/* of threads that have no pb_ring_thread, or no state in their process */
+	/* counts for threads that have no pb_ring_thread, or no state in their process */
 	uint64_t calls_lost, calls_no_return;
-	uint64_t chunks_overwritten;	/* overwrite mode: FULL ones that were taken over */
-	/* The recorder didn't answer in time: */
+	uint64_t chunks_overwritten;	/* overwrite mode: FULL chunks that were taken over */
+	/* for a recorder that doesn't answer in time */
 	uint64_t silent;	/* 1 + the heartbeat at which an engine gave up; no engine waits
 				 * for an answer until the heartbeat changes */
 	uint32_t missed_modules, missed_images;		/* not traced for that reason */
@@ -149,7 +150,8 @@ struct pb_ring {
 	uint32_t closing;			/* session ends: waiters give up, and count */
 	uint32_t owner;				/* TID of the heartbeat's thread; the kernel adds
 						 * PB_OWNER_DIED when it dies */
-	uint64_t usable;			/* chunks | next_serial at that time << 32 */
+	uint64_t usable;			/* number of chunks | next_serial when it was
+						 * counted << 32 */
 	uint32_t free_word;			/* hint: the first word of taken[] with a free
 						 * chunk; both sides write it */
 	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer

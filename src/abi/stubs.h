@@ -49,17 +49,17 @@ enum { PB_STUBS_NONE, PB_STUBS_TEXT, PB_STUBS_NOTE, PB_STUBS_EH_HDR, PB_STUBS_EH
 struct pb_stubs {
 	uint64_t magic;
 	uint64_t size;			/* of the file, a multiple of 8 */
-	uint64_t sum;			/* pb_stubs_sum() of it, with 0 here */
+	uint64_t sum;			/* pb_stubs_sum() of the file, with 0 in this member */
 	uint64_t place;
 	uint64_t front;			/* whole pages */
-	uint32_t text, text_size;	/* the file's offset, whole pages */
-	/* of the analysis */
+	uint32_t text, text_size;	/* of .text: offset in the file, and size; whole pages */
+	/* copies from the analysis */
 	uint8_t build_id[PB_BUILD_ID_MAX];
 	uint64_t recipes_size;
 	uint32_t nr_funcs, nr_windows;
-	/* The file's offsets of uint32_t[nr_funcs] and uint32_t[nr_windows]: where in .text each
-	 * stub begins. Of a function, 0: none. Those of windows rise; a window of an entry has no
-	 * stub of its own. */
+	/* Offsets in the file of the two tables uint32_t[nr_funcs] and uint32_t[nr_windows], which
+	 * say where in .text each stub begins. 0 in the first table: the function has no stub. The
+	 * values in the second rise; a window of an entry has no stub of its own. */
 	uint32_t funcs,
 		windows;
 	uint32_t sections;		/* the file's offset of section headers */

@@ -124,11 +124,12 @@ size_t pb_body_size(const struct pb_place *p);
 unsigned pb_body_second(const struct pb_place *p);
 /* Offset of the code that conditional exits jump to. It ends at pb_body_second(). */
 unsigned pb_body_exits(const struct pb_place *p);
-/* Writes the body to `out`, for the address `at`. words: its exits jump through these. */
+/* Writes the body to `out`, for the address `at`. The exits in the body jump through `words`. */
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* The link-time address of the instruction that the code at this offset replaces. *own: that code
- * is the stub's own, before an exit, and the frame has the registers that it changed. */
+/* The link-time address of the instruction that the code at this offset replaces. *own is set if
+ * that code is the stub's own, inserted before an exit. The frame then has the program's values of
+ * the registers that the code changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* The offset of the copy of the instruction at a link-time address, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
@@ -184,9 +185,9 @@ static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
  *   graph		the function graph
  *   none		the function graph without a clock
  *   lazy		the function graph with a duration filter
- *   silent		nothing, nor anything below this call (set_graph_notrace)
+ *   silent		neither this call nor any call below it (set_graph_notrace)
  *   call		the entry only
- *   _nested		the same as the name before it, but only below traced calls
+ *   NAME_nested	like NAME, but only below traced calls
  *   function		the function tracer
  *   list		several tracers
  *   direct		nothing
@@ -239,7 +240,7 @@ void pb_our_vfork(void);
 
 /* The kernel calls pb_signal_entry() in place of the program's handlers. It calls
  * pb_signal_begin(sig, info, context, slot), and jumps with its own arguments to the address that
- * this returns. pb_signal_done() is such an address: it does nothing. */
+ * pb_signal_begin() returns. pb_signal_done() is a handler that does nothing. */
 void pb_signal_entry(int sig, siginfo_t *info, void *context);
 void pb_signal_done(void);
 /* pthread_create() starts this function in place of the program's routine. It jumps to the routine
@@ -253,9 +254,9 @@ static inline uint64_t pb_context_pc(const ucontext_t *uc);
 static inline uint64_t pb_context_sp(const ucontext_t *uc);
 static inline void pb_context_set_pc(ucontext_t *uc, uint64_t pc);
 
-/* True: the interrupted code is on the hit path. If it belongs to an exit, *e describes that exit.
- * Nothing shows that it does, so the caller must check that there is an open call at e->call.
- * record: PB_OPEN_*, how far the exit's record has come. */
+/* True: the interrupted code is on the hit path, and if it belongs to an exit, *e describes that
+ * exit. The function can't tell an exit from other code, so the caller must check that there is an
+ * open call at e->call. record: PB_OPEN_*, how far the exit's record has come. */
 struct pb_hot_exit {
 	uint64_t call, slot;
 	uint8_t record;
@@ -289,13 +290,13 @@ bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at);
 void pb_context_show_return(struct pb_context *c);
 /* Shows that the program's instruction at pc is next: a function's entry, or an exit. */
 void pb_context_show_jump(struct pb_context *c, uint64_t pc);
-/* The same if a stub was interrupted. own: in the stub's own code, not in a copy of the
- * program's. */
+/* Like pb_context_show_jump(), but for an interrupted stub. own: in the stub's own code, not in a
+ * copy of the program's. */
 void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own);
 
 void pb_context_shown(struct pb_context *c);
-/* Registers that the handler didn't change get their interrupted values back. Those that it
- * changed, the program finds changed. False: the handler has changed pc or sp, and uc stays as the
+/* If the handler didn't change a register, the register gets its interrupted value back. If it
+ * did, the program gets the handler's value. False: the handler has changed pc or sp, and uc stays as the
  * handler left it. */
 bool pb_context_end(const struct pb_context *c);
 
@@ -327,7 +328,8 @@ static inline void pb_regs_return(struct pt_regs *r);
  * engine/prog/prog_priv.h). */
 uint64_t pb_prog_call(const void *ctx, struct pb_bpf_run *run,
 		      uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run));
-/* PB_PROG_CODE bytes of executable pages for such code. One unwind rule is valid in all of them. */
+/* PB_PROG_CODE bytes of executable pages for programs' native code. One unwind rule is valid in
+ * all of them. */
 extern char pb_prog_code[];
 
 #if defined(__x86_64__)

@@ -11,11 +11,13 @@
 /* The state of an open call. */
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet, but its parent has one */
 #define PB_ENTRY_EMITTED	1	/* its ENTRY record is written */
-#define PB_ENTRY_LAZY		2	/* no ENTRY yet, nor perhaps its parents: an exit decides */
+/* it has no ENTRY yet, and its parents may have none: its exit decides whether it is recorded */
+#define PB_ENTRY_LAZY		2
 #define PB_ENTRY_LATE		3	/* a callee needed its ENTRY, and there was no room */
 #define PB_ENTRY_SILENT		5	/* neither it nor any call below it is recorded */
 #define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
-#define PB_ENTRY_FOOT		7	/* the foot of a segment: the call below it decides */
+#define PB_ENTRY_FOOT		7	/* no call, but the foot of a segment: the state that counts
+					 * is that of the call that the foot stands for */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
@@ -70,7 +72,7 @@
 #define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
 
 /* how a call goes on after pb_prog_hit() */
-#define PB_PROG_JUMP		0	/* at the address, entered as from the stub */
+#define PB_PROG_JUMP		0	/* it jumps to the address, as the stub would */
 #define PB_PROG_RETURN		1	/* it returns at once, with the "address" as its value */
 
 #endif

@@ -25,8 +25,10 @@ _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 /* The addresses that the stubs of a module's exits jump to. Each module has one such struct,
  * beside its sites. replaced.S uses the first member. */
 struct pb_returns {
-	uint64_t ret;		/* plain ret, all registers the program's; executes the ret */
-	uint64_t jump;		/* any other exit, its r11 at -8(%rsp); jumps back to r11 */
+	uint64_t ret;		/* for a plain ret, which it executes; all registers are the
+				 * program's */
+	uint64_t jump;		/* for any other exit; jumps back to r11. The program's r11 is at
+				 * -8(%rsp) */
 };
 
 /* The kernel's classic layout: a count of callbacks, and flags. */
@@ -42,8 +44,8 @@ struct pb_returns {
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Patchbay's own. */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; bits 56-63 say why */
-#define FTRACE_FL_CALLER	(1ul << 50)	/* of graph_callers */
-#define FTRACE_FL_SLOT		(1ul << 51)	/* the slot holds its jump to the stub */
+#define FTRACE_FL_CALLER	(1ul << 50)	/* selected by graph_callers */
+#define FTRACE_FL_SLOT		(1ul << 51)	/* its trampoline slot holds the jump to the stub */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* eBPF programs need its returns to be hooked */
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* may reach a function's entry without an exit */
 #define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends the call */

@@ -11,7 +11,7 @@
 /* Bytes of the stack below the slot that must be left for the C code of a slow path.
  * scripts/check-stack adds up what that code needs. */
 #define PB_HIT_ROOM		1664
-/* The same for pb_prog_room(), which checks for PB_HIT_ROOM. */
+/* Bytes that must be left for pb_prog_room(), which checks whether PB_HIT_ROOM bytes are left. */
 #define PB_LOOK_ROOM		384
 
 /*
@@ -34,8 +34,9 @@
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
- * Before any other exit comes the code below. A conditional exit instead jumps to such
- * code, which is placed after the recipe's and has an unconditional jump as its exit:
+ * Any other unconditional exit is preceded by the code shown here. A conditional exit
+ * jumps to a copy of that code, placed after the recipe's code, in which the exit is an
+ * unconditional jump:
  *
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  1f(%rip),%r11

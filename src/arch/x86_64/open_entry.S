@@ -45,7 +45,7 @@
 	jne	.Llimited_\name
 .Lunlimited_\name:
 	.if \nested
-	testb	$1, O_WORD(%rcx)		/* a foot: no traced caller, or C decides */
+	testb	$1, O_WORD(%rcx)		/* a foot: no caller in this segment */
 	jnz	.Lfoot_\name
 	.endif
 	.if \lazy

@@ -30,7 +30,7 @@
 	jb	.Lslow_\name
 	open_check rcx, .Lslow_\name
 	.if \nested
-	testb	$1, O_WORD(%rcx)		/* a foot: no traced caller, or C decides */
+	testb	$1, O_WORD(%rcx)		/* a foot: no caller in this segment */
 	jnz	.Lfoot_\name
 	.endif
 	cmpb	$PB_ENTRY_EMITTED, O_STATE(%rcx)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Entries that the fast paths don't handle: C code decides, or the call isn't recorded. */
+/* Entries that the fast paths don't handle: C code handles them, or the call isn't recorded. */
 #include "arch/x86_64/hot.inc"
 #include "arch/open_call.h"
 

@@ -48,16 +48,16 @@
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
 #define LATE_NS		50000000ull	/* after a failed stop, for all late threads */
-#define LATE_MOST_NS	2000000000ull	/* the same, while they are runnable */
+#define LATE_MOST_NS	2000000000ull	/* the same, while a late thread is runnable */
 #define GROUP		6000		/* patches per stop: about a millisecond */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* tries that wait until handlers have ended */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
-#define FRAME_BYTES	256		/* of a signal frame, past its saved PC */
+#define FRAME_BYTES	256		/* so many bytes of a signal frame include its saved PC */
 #define ERESTARTNOHAND	514
-#define MAX_PLACES	4096		/* for stopped() in one stop; more: try again */
+#define MAX_PLACES	4096		/* for stopped() in one stop; with more, it is tried again */
 #define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
