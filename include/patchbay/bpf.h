@@ -62,12 +62,12 @@ struct pb_bpf_machine_opts {
 };
 
 /*
- * Opens an object and makes its maps. If one of its programs or maps can't be used, the
+ * Opens an object, a file or nr bytes in memory, and makes its maps. If one of its programs or maps can't be used, the
  * `why` of that program or map has the reason, and the others aren't affected. The object
  * need not come from a trusted source.
  * -ENOENT, -EACCES, ...: open(2)'s. -EINVAL: it isn't an eBPF object, or is inconsistent,
  * or opts->sizes names a map that isn't in it. -ENOMEM. On error, `why` gets a sentence of
- * at most `size` bytes (may be 0). Context: any thread, not in a signal handler.
+ * at most `size` bytes (size may be 0). Context: any thread, not in a signal handler.
  */
 int pb_bpf_machine_open(const char *path, const struct pb_bpf_machine_opts *opts,
 			struct pb_bpf_machine **machine, char *why, size_t size);
@@ -83,7 +83,7 @@ void pb_bpf_machine_close(struct pb_bpf_machine *machine);
 struct pb_bpf_program_info {
 	const char *name, *section;
 	const char *target;		/* of SEC("kprobe/TARGET"); NULL: none */
-	uint32_t type, attach_type;	/* BPF_PROG_TYPE_*; the section's */
+	uint32_t type, attach_type;	/* BPF_PROG_TYPE_*, BPF_* as the section says */
 	bool loaded, native;		/* loaded: it can run; native: as native code */
 	const char *why;		/* why it can't run, once that is known; else NULL */
 	uint32_t insns;			/* including all functions that it calls */

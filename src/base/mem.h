@@ -27,9 +27,9 @@ static inline bool pb_has_prefix(const char *s, const char *prefix)
 	return memcmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Decimal; digits only. -1 on anything else, or on overflow of 63 bits. */
+/* Parses a decimal number of digits only. -1: it is something else, or needs more than 63 bits. */
 int64_t pb_parse_u64(const char *s, size_t len);
-/* Appends to buf at *at, never beyond size - 1, always NUL-terminated. */
+/* These two append to buf at *at, never beyond size - 1, and always NUL-terminate it. */
 void pb_put_str(char *buf, size_t size, size_t *at, const char *s);
 void pb_put_u64(char *buf, size_t size, size_t *at, uint64_t v);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The list is an array without a lock, because an exec in a vfork child may add to
- * it while the parent's other threads do. A cmpxchg of `at` from 0 takes an element,
+ * it at the same time as the parent's other threads. A cmpxchg of `at` from 0 takes an element,
  * which is valid once `size` is set. An element is freed in the opposite order.
  */
 #include <elf.h>

@@ -4,7 +4,7 @@
  * all of its memory:
  *
  *   core files        MADV_DONTDUMP, except what a debugger needs to unwind
- *   mlockall          the list of the agent's mappings tells which are the program's
+ *   mlockall          the list of the agent's mappings tells which mappings to lock: all others
  *   /proc/PID/maps    the agent's state is mapped with PROT_WRITE only. The processor
  *                     can't forbid reading such pages, so the agent can read them. A
  *                     memory test, or a garbage collector that searches for roots,
@@ -17,12 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As mmap(2) and munmap(2). */
+/* mmap(2) and munmap(2) for the agent's own mappings, which these add to the list and remove. */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
 /* Adds to the list a mapping that wasn't made by pb_pages_map(). */
 void pb_pages_add(uint64_t at, uint64_t size);
-/* The same for the agent's image; its .bss is mapped as state, as above. */
+/* Adds the agent's image to the list. Its .bss becomes state, mapped with PROT_WRITE only. */
 void pb_pages_add_image(const void *ehdr, uint64_t end);
 /* Lets core files contain this range after all. */
 void pb_pages_dump(uint64_t at, uint64_t size);

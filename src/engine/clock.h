@@ -10,8 +10,8 @@ extern uint64_t pb_frozen_clock;
 
 uint64_t pb_clock(void);
 uint64_t pb_clock_ticks(void);	/* the TSC also with --clock=none; 0: it mustn't be read */
-/* Sets trace_clock. none at the start: records have no time. none later (live): from then on all
- * records have the time of that moment, as earlier records have times. */
+/* Sets trace_clock. If `none` is set at the start, records have no time. If it is set later (live),
+ * all records from then on have the time of that moment, because earlier records have times. */
 void pb_clock_set(bool none, bool live);
 /* Reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
 void pb_clock_freeze(void);

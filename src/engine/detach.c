@@ -35,7 +35,7 @@ static bool in_our_code(uint64_t pc)
 	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
 }
 
-/* Called by the agent's thread while the other threads are stopped; nr are in our code. */
+/* Called by the agent's thread while the other threads are stopped; nr of them are in our code. */
 static int at_stop(const struct pb_stopped *at, size_t nr)
 {
 	finished = !nr || !may_wait;
@@ -118,7 +118,7 @@ void pb_detach(void)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 	};
 
-	/* loads that may fault need signals, which the program may take from here on */
+	/* loads that may fault need the agent's signal handlers, which are given back below */
 	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);

@@ -43,7 +43,7 @@ struct pb_file {
 };
 void pb_file_register(enum pb_control_file id, const struct pb_file *file);
 
-/* path: below tracing/. read: bytes or -errno; write: 0 or -errno. */
+/* path is relative to tracing/. A read returns bytes or -errno, a write 0 or -errno. */
 long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset);
 int pb_file_write(const char *path, char *text, bool append, bool live);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Ends tracing when the agent finds itself broken. It sets the limit of depth, which the hit path
- * compares anyway, to 0, and leaves the reason in the ring. It is never undone.
+ * compares anyway, to 0, and leaves the reason in the ring. Tracing is never turned on again.
  */
 #include "base/base.h"
 #include "base/mem.h"

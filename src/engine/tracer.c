@@ -94,7 +94,7 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 };
 
 /* Sets where the exits' stubs lead: to idle code while neither the graph tracer nor an eBPF program
- * uses returns. Called before entries open calls, or after they have stopped to. */
+ * uses returns. Called before entries begin to open calls, or after they have stopped. */
 static void apply_returns(const struct ftrace_ops *tracer)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;
@@ -373,7 +373,7 @@ static int write_thresh(char *text, bool append, bool live)
 	return update_if_tracing(live);
 }
 
-/* With every clock but none, records have the TSC; readers convert it. */
+/* With every clock but "none", records have the TSC; readers convert it. */
 static const char *const clocks[] = {
 	"x86-tsc", "local", "global", "perf", "mono", "mono_raw", "boot", "uptime", "none",
 };

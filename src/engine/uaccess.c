@@ -32,7 +32,7 @@ bool pb_reads_on(void)
 		return false;
 	pb_frame_room = pb_auxv(AT_MINSIGSTKSZ, pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
-	/* for reads it is made sure that the program installs no handler past sigaction */
+	/* reads are only turned on if the program can't install a handler past sigaction() */
 	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -47,7 +47,7 @@ bool pb_reads_off(void)
 	never = true;
 	__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
-	/* a section that a handler left by a jump counts for ever */
+	/* if a handler left a section by a jump, the section counts as a reader for ever */
 	for (int i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++) {
 		if (i == WAIT_TURNS)
 			return false;
@@ -56,8 +56,8 @@ bool pb_reads_off(void)
 	return true;
 }
 
-/* Whether it is a function of glibc. glibc sometimes blocks all signals unseen, and then
- * calls its own functions. */
+/* Whether the site is a function of glibc. glibc sometimes blocks all signals without the agent's
+ * knowledge, and then calls its own functions. */
 static bool of_libc(uint32_t site)
 {
 	if (site == PB_SITE_PROGRAM)
@@ -107,7 +107,7 @@ void pb_unblocked_in_handler(uint64_t slot)
 		pb_unblocked.handler = slot;
 }
 
-/* After a handler the kernel is asked for the mask, as the end of a handler isn't seen. */
+/* The agent doesn't see a handler end. So once one is over, asks the kernel for the mask. */
 static bool is_known(const struct pb_hit *h)
 {
 	uint64_t mask = ~0ul;
@@ -158,6 +158,7 @@ static bool is_lasting_data(uint64_t from, size_t n)
 	return false;
 }
 
+/* Whether the bytes are surely mapped: on the stack above the hit, or in a lasting module's data. */
 static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, uint64_t from,
 			   size_t n)
 {

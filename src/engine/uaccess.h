@@ -15,9 +15,10 @@
 
 /* The hit, or the call of an engine's function, during which the engine reads. */
 struct pb_hit {
-	uint64_t slot;		/* of the call that was hit, or in the present frame */
-	uint32_t site;		/* its function */
-	const struct pb_stack *stack;	/* that holds the slot */
+	uint64_t slot;		/* return slot of the call that was hit, or a word of the current
+				 * frame */
+	uint32_t site;		/* the function that was called */
+	const struct pb_stack *stack;	/* the stack that holds the slot */
 };
 #define PB_SITE_PROGRAM	(~0u)	/* no site: the program called a function of the engine */
 
@@ -28,8 +29,8 @@ bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h);
 void pb_reads_end(void);
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
 
-/* 0; -EFAULT: nothing is mapped there; -EACCES: it can't be read now; -EPERM:
- * not tried, as a fault might end the program. */
+/* Copies n bytes. Returns 0; -EFAULT: nothing is mapped there; -EACCES: it can't be read now;
+ * -EPERM: not tried, because a fault might end the program. */
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
 

@@ -8,7 +8,7 @@
  * again before there is another one.
  *
  * Context: start, the loader's hook, the agent's thread; functions for exec may also be called by a
- * vfork child. All return 0 or -errno.
+ * vfork child. Functions that return int return 0 or -errno, unless a comment says otherwise.
  */
 #ifndef PB_ENGINE_WIRE_H
 #define PB_ENGINE_WIRE_H
@@ -18,7 +18,7 @@
 #include "abi/messages.h"
 
 #define PB_WIRE_IDLE_MS		20
-/* With room for a NUL. */
+/* One message, with room for a NUL after it. */
 #define PB_WIRE_BUFFER		(sizeof(struct pb_msg) + PB_MSG_MAX + 16)
 
 struct pb_wire {

@@ -10,25 +10,25 @@
  *             full chunk to the next one by one cmpxchg. An activation whose
  *             cmpxchg fails gives its chunk back.
  *   taken     names the chunk that an activation has taken and is filling, with
- *             the activation's place on the thread's own stack. If another one
- *             runs later at or above that place, the former is gone, and the
- *             other takes the chunk over. There is only one such word: a nested
- *             activation doesn't note its chunk.
- *   left[]    the full chunk is entered before pos moves. Once pos is elsewhere,
- *             any activation hands it over (tidy()).
+ *             the activation's place on the thread's own stack. If a later
+ *             activation runs at or above that place, the earlier one is gone,
+ *             and the later one takes the chunk over. There is only one such word,
+ *             so a nested activation doesn't note its chunk.
+ *   left[]    a full chunk is entered here before pos moves. Once pos is in another
+ *             chunk, any activation hands the full one over (tidy()).
  *   base,     follow from pos; base is 0 and leaf is pb_no_leaf while they
  *   leaf      change, and any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. A chunk in which one of them
  *             may still fill a hole is HELD until that code has gone on, or is
- *             gone. It is gone when the thread hits again at or above the
+ *             gone. The code is gone when the thread hits again at or above the
  *             handler's frame on the thread's own stack.
  *
  * If a handler jumps away between the removal from left[] and the change to FULL,
- * or out of a nested activation before pos moves, a chunk stays OPEN or TAKEN. It is
- * drained or freed when the thread or the session ends, so nothing of it is lost.
+ * or out of a nested activation before pos moves, a chunk stays OPEN or TAKEN. Such a
+ * chunk is drained or freed when the thread or the session ends, so nothing is lost.
  *
  * Header and data are written while the chunk is TAKEN. Once it is OPEN it may come
- * into force; until then it holds no more than `used` says.
+ * into force; until it does, it holds no more data than `used` says.
  */
 #include "ring/change.h"
 #include "base/base.h"
@@ -63,8 +63,8 @@ static void mark_end(const struct pb_writer *w, uint64_t chunk)
 		*words_at(chunk, PB_CHUNK_SIZE - 8) = pb_ext_word(PB_EXT_PAD, 1, 0, 0);
 }
 
-/* If the record that was reserved last isn't written, it may never be: a PAD after it
- * shows that it was reserved. */
+/* If the record that was reserved last isn't written yet, it may never be. Then this stores
+ * a PAD after it, which shows that it was reserved. */
 static void mark_reserved(struct pb_writer *w)
 {
 	uint64_t pos = w->pos, chunk = pb_chunk_of(pos);
@@ -387,8 +387,8 @@ static bool still_full(uint64_t pos, uint64_t chunk)
 	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
-/* Sets both by cmpxchg from the values that mean "none". So code that was interrupted
- * here can't restore those of a chunk that a handler has left since. */
+/* Sets base and leaf by cmpxchg from the values that mean "none". So code that was interrupted
+ * here can't restore the base and leaf of a chunk that a handler has left since. */
 void pb_change_mend(struct pb_writer *w)
 {
 	uint64_t c;

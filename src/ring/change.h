@@ -23,7 +23,7 @@ static inline uint64_t pb_chunk_of(uint64_t pos)
 }
 
 /* Does the chunk belong to the thread? In a child that a handler forked, the code that the handler
- * interrupted still holds a chunk of the parent, which writes there itself. */
+ * interrupted still holds a chunk of the parent, and the parent writes to it. */
 static inline bool pb_change_owns(const struct pb_writer *w, const struct pb_chunk *c)
 {
 	return *(const volatile uint32_t *)&c->serial == *(const volatile uint32_t *)&w->serial;

@@ -47,7 +47,8 @@ static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(at * 64 + bit, PB_CHUNK_FREE, serial);
-	/* the reader may have cleared the bit: a thread may stop before it gets the chunk */
+	/* the reader may have cleared the bit since: it does so if a thread stops before it has
+	 * taken its chunk */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	return c;
@@ -64,7 +65,7 @@ static struct pb_chunk *claim_any(uint32_t at, uint64_t free, uint32_t serial)
 	return NULL;
 }
 
-/* Takes the first free chunk, from where the reader freed some last. Such a chunk
+/* Takes the first free chunk, beginning where the reader last freed chunks. Such a chunk
  * was used lately, so its memory is present, and in the cache. */
 static struct pb_chunk *find_free(uint32_t nr, uint32_t serial)
 {
@@ -106,7 +107,7 @@ static struct pb_chunk *take_over(uint32_t nr, uint32_t serial)
 	return NULL;
 }
 
-/* --- waiting for one ---------------------------------------------------- */
+/* --- waiting for a free chunk ------------------------------------------- */
 
 /*
  * The process's waiting threads measure time together: if there are many, each

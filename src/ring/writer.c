@@ -89,7 +89,7 @@ void pb_writer_void(struct pb_writer *w)
 void pb_writer_lost(struct pb_writer *w)
 {
 	*w->leaf = 0;		/* the chunk's header may name this call as the open leaf */
-	/* first in the table: if a handler jumps away in between, chunks must not say more */
+	/* the table first: if a handler jumps away in between, chunks must not count more */
 	if (w->thread)
 		pb_count_local(&w->thread->lost);
 	else
@@ -184,8 +184,8 @@ static void end_words(struct pb_writer *w, uint64_t *p, uint64_t first, uint64_t
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
-/* Makes a PAD of reserved words that aren't used. In a child that a handler forked, they may be the
- * parent's, which writes there itself: then it leaves them alone. */
+/* Makes a PAD of reserved words that aren't used. In a child that a handler forked, they may be in
+ * a chunk of the parent, which writes there itself: then they are left alone. */
 static void leave_words(struct pb_writer *w, uint64_t *p, unsigned n)
 {
 	if (pb_change_owns(w, (void *)pb_chunk_of((uint64_t)p)))

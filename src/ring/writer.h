@@ -17,7 +17,7 @@
 #include "abi/record.h"
 #include "abi/ring.h"
 
-#define PB_WRITER_LEFT		8	/* chunks that it has left and not handed over yet */
+#define PB_WRITER_LEFT		8	/* chunks that a writer has left and not handed over yet */
 #define PB_WRITER_PENDING	16	/* interrupted activations that are tracked one by one */
 
 /* Agent code that a signal handler has interrupted, and that may still write into
@@ -40,13 +40,14 @@ struct pb_writer {
 	uint64_t missed;	/* records that weren't written, of calls that aren't lost */
 	uint64_t no_return;
 	uint64_t stack;
-	uint64_t slot;		/* of the hit that is being recorded */
+	uint64_t slot;		/* return slot of the hit that is being recorded */
 	uint64_t own_lo, own_hi;	/* bounds of the thread's own stack; 0, 0: not known
 					 * exactly */
 	uint32_t serial, pid, tid, image, buffer;
 	uint32_t backoff;	/* reservations that fail before the next search for a chunk */
 	struct pb_chunk *left[PB_WRITER_LEFT];
-	uint64_t taken;		/* the chunk that is being filled, and by whom: see change.c */
+	uint64_t taken;		/* the chunk that is being filled, and by which activation: see
+				 * change.c */
 	uint64_t undone;	/* the chunk in which C code writes a record of several words */
 	uint64_t nr_pending;
 	struct pb_pending pending[PB_WRITER_PENDING];
@@ -64,8 +65,8 @@ struct pb_ring_map {
 };
 extern struct pb_ring_map pb_ring_map;
 
-/* Signal handlers may run for which pb_writer_interrupted() isn't called. Then each
- * chunk that is left is searched for holes. */
+/* Bits of pb_ring_unseen: signal handlers may run for which pb_writer_interrupted() isn't
+ * called. While a bit is set, each chunk that is left is searched for holes. */
 #define PB_UNSEEN_PROGRAM	1	/* the program may install handlers past sigaction() */
 #define PB_UNSEEN_LIBC		2	/* libc's own handlers (thread cancellation, setxid) make
 					 * traced calls */
@@ -86,7 +87,7 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 /* Initialises the writer of a new thread, and gives it a serial. The writer takes a
  * chunk at its first record. */
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image);
-/* Makes a writer of a thread without a serial: it has no room for any record. */
+/* Initialises the writer of a thread without a serial: it has no room for any record. */
 void pb_writer_void(struct pb_writer *w);
 /* For a writer whose thread is gone, or about to leave the image: its chunks become
  * FULL. If the thread writes again, it takes a new chunk. */
@@ -105,11 +106,11 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
  * room, nothing was written, and a call was counted as lost. */
 bool pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		   const uint64_t *payload, unsigned nr_payload);
-/* The same for the ENTRY of a call. Without room nothing is counted: the call's next
+/* Like pb_writer_put(), but for the ENTRY of a call. Without room nothing is counted: the call's next
  * callee, or its end, tries again. */
 bool pb_writer_put_entry(struct pb_writer *w, uint64_t word, uint64_t time);
-/* The same for the end of a call whose ENTRY is written. If the record is the first
- * of a chunk, the chunk's list of open calls includes the call. Without room a record is
+/* Like pb_writer_put(), but for the end of a call whose ENTRY is written. If the record is the
+ * first of a chunk, the chunk's list of open calls includes the call. Without room a record is
  * counted as missed. */
 bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		       const uint64_t *payload, unsigned nr_payload, const void *ending);
@@ -123,6 +124,6 @@ void pb_writer_stay(struct pb_writer *w);
 void pb_writer_no_return(struct pb_writer *w);
 /* Counts a call that isn't recorded: there is no room for its record, or for its parents'. */
 void pb_writer_lost(struct pb_writer *w);
-/* The same for a thread that has no writer. */
+/* Like pb_writer_lost(), but for a thread that has no writer. */
 void pb_ring_call_lost(void);
 #endif
