@@ -239,8 +239,8 @@ void pb_our_pthread_cancel(void);
 void pb_our_vfork(void);
 
 /* The kernel calls pb_signal_entry() in place of the program's handlers. It calls
- * pb_signal_begin(sig, info, context, slot), and jumps with its own arguments to the address that
- * pb_signal_begin() returns. pb_signal_done() is a handler that does nothing. */
+ * pb_signal_begin(sig, info, context, slot), which returns an address, and jumps to that address
+ * with its own arguments. pb_signal_done() is a handler that does nothing. */
 void pb_signal_entry(int sig, siginfo_t *info, void *context);
 void pb_signal_done(void);
 /* pthread_create() starts this function in place of the program's routine. It jumps to the routine

@@ -118,7 +118,7 @@ void pb_detach(void)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 	};
 
-	/* loads that may fault need the agent's signal handlers, which are given back below */
+	/* loads that may fault need the agent's signal handlers, which step 2 removes */
 	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);

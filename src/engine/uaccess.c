@@ -158,7 +158,7 @@ static bool is_lasting_data(uint64_t from, size_t n)
 	return false;
 }
 
-/* Whether the bytes are surely mapped: on the stack above the hit, or in a lasting module's data. */
+/* Whether the bytes are surely mapped: on the stack above the hit, or data of a lasting module. */
 static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, uint64_t from,
 			   size_t n)
 {

@@ -46,7 +46,7 @@ struct pb_writer {
 	uint32_t serial, pid, tid, image, buffer;
 	uint32_t backoff;	/* reservations that fail before the next search for a chunk */
 	struct pb_chunk *left[PB_WRITER_LEFT];
-	uint64_t taken;		/* the chunk that is being filled, and by which activation: see
+	uint64_t taken;		/* the chunk that is being filled, and by which activation:
 				 * change.c */
 	uint64_t undone;	/* the chunk in which C code writes a record of several words */
 	uint64_t nr_pending;

@@ -57,7 +57,7 @@
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
 #define FRAME_BYTES	256		/* so many bytes of a signal frame include its saved PC */
 #define ERESTARTNOHAND	514
-#define MAX_PLACES	4096		/* for stopped() in one stop; with more, it is tried again */
+#define MAX_PLACES	4096		/* for stopped(); with more, the stop is retried */
 #define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
