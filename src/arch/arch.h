@@ -296,8 +296,8 @@ void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own);
 
 void pb_context_shown(struct pb_context *c);
 /* If the handler didn't change a register, the register gets its interrupted value back. If it
- * did, the program gets the handler's value. False: the handler has changed pc or sp, and uc stays as the
- * handler left it. */
+ * did, the program gets the handler's value. False: the handler has changed pc or sp, and uc stays
+ * as the handler left it. */
 bool pb_context_end(const struct pb_context *c);
 
 /* ---- loads that may fault (doc/design/reads.md) -------------------------- */

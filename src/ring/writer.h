@@ -106,8 +106,8 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
  * room, nothing was written, and a call was counted as lost. */
 bool pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		   const uint64_t *payload, unsigned nr_payload);
-/* Like pb_writer_put(), but for the ENTRY of a call. Without room nothing is counted: the call's next
- * callee, or its end, tries again. */
+/* Like pb_writer_put(), but for the ENTRY of a call. Without room nothing is counted: the call's
+ * next callee, or its end, tries again. */
 bool pb_writer_put_entry(struct pb_writer *w, uint64_t word, uint64_t time);
 /* Like pb_writer_put(), but for the end of a call whose ENTRY is written. If the record is the
  * first of a chunk, the chunk's list of open calls includes the call. Without room a record is

@@ -2,7 +2,7 @@
 /*
  * The slow path of the function graph, for the assembly of entries and exits and for hooks. It
  * opens and closes calls, writes their records, and decides what the assembly leaves open: another
- * stack, calls that a jump left, limits of depth and time, a record that waits for its parent's.
+ * stack, calls that a jump left, limits of depth and time, a record that needs its parent's ENTRY.
  *
  * One idea: a call is identified by its return slot and return address. Whatever lies below the
  * slot of a hit is over, because the stack pointer has passed it.
@@ -86,7 +86,8 @@ static struct pb_open_call *outer(const struct pb_open_call *call)
 }
 
 /* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there
- * is no room. Then the caller leaves out records below c, which would show in another place. */
+ * is no room. Then the caller writes no records of calls below c: they would be shown in the wrong
+ * place. */
 static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 {
 	struct pb_open_call *first = c, *p;
@@ -223,9 +224,9 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 	pb_stack_leave(t, s, back);
 }
 
-/* Returns are hooked again, and calls of a former period may have ended unseen: they are closed. If
- * interrupted code is in the middle of changing one, the stack keeps its period for now, and each
- * hit comes here until that code is through. */
+/* Closes the stack's calls of former periods, which may have ended unseen. If interrupted code is
+ * in the middle of changing such a call, the stack keeps its period for now, and each hit comes
+ * here until that code has finished. */
 static void begin_period(struct pb_thread *t, uint64_t slot)
 {
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
@@ -312,9 +313,9 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* A call begins in the slot of an open one. If the open call's function can go on in another one
- * without an exit, the call ends here, by a tail call. If not, a jump or an exception has left it,
- * and the same place calls again. */
+/* A call begins in the slot of an open call. If the open call's function can go on in another
+ * function without an exit, the open call ends here, by a tail call. If not, a jump or an exception
+ * has left the open call, and the same place calls again. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
@@ -553,8 +554,8 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* The slot says on which stack the caller is. Our own frames don't: they may reach into a stack
- * that lay in a frame which was left. */
+/* The slot says on which stack the caller is. The agent's own frames don't: they may overlap a
+ * stack that lay in a frame which was left. */
 void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
 {
 	struct pb_stack *s = NULL;

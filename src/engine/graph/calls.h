@@ -17,10 +17,10 @@
 /* Calls that are deeper than this in their stack aren't recorded; 0: nothing is recorded. */
 extern uint32_t pb_max_depth;
 #define PB_NO_MAX_DEPTH	PB_DEPTH_MAX
-/* PB_ENTRY_LAZY calls that are shorter than this are dropped (clock units)... */
+/* PB_ENTRY_LAZY calls that are shorter than this are dropped (in clock units). */
 extern uint64_t pb_thresh;
-/* ... and, if set, also those whose site has no FTRACE_FL_CALLER, unless they lead to one that
- * has. */
+/* If set, PB_ENTRY_LAZY calls of sites without FTRACE_FL_CALLER are dropped, unless they lead to a
+ * call of a site with that flag. */
 extern uint8_t pb_callers_only;
 
 /* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */
@@ -29,11 +29,12 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
  * return slot `slot`. Calls that are still open there belong to an earlier use of the memory, and
  * are closed. */
 void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size);
-/* A signal handler has returned, whose calls had slots at or below `slot`: closes those that jumps
- * inside it left open. */
+/* A signal handler has returned. Its calls had slots at or below `slot`: closes those that a jump
+ * inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* A handler has interrupted the assembly of an exit. call: the address of the call that ends, or
- * any other number. slot: the stack pointer there. record: PB_OPEN_*, how far its record was. */
+ * any other number. slot: the stack pointer there. record: PB_OPEN_*, how far the call's record had
+ * come. */
 void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
 /* Writes END for the calls at or below the slot, on a stack on which no thread runs. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
@@ -45,7 +46,8 @@ extern bool pb_calls_watching;
 size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
 		     const void *ending);
 
-/* A call that the compiler's hooks report. at: the return slot of the call of the hook. */
+/* The compiler's hooks report that a call begins, or that it ends. at: the return slot of the call
+ * of the hook. */
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
 
@@ -58,9 +60,11 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
  * returns through the same slot, or NULL. */
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 
-/* For the assembly. from: where the exit's stub goes on; NULL at a plain return. If the call that
- * ends has eBPF programs at its return, it is returned, and pb_prog_returned() is to run them. */
+/* For the assembly: a call begins. mode: PB_ENTER_*. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
+/* For the assembly: a call ends. call: the call if its exit is under way, else NULL. from: where
+ * the exit's stub goes on; NULL at a plain return. If the call has eBPF programs at its return, it
+ * is returned, and pb_prog_returned() is to run them. */
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
 #endif

@@ -19,7 +19,8 @@
 
 /* ---- segments ---------------------------------------------------------------- */
 
-/* Not wiped in a forked child. The free segments are a list, linked by index + 1. Threads and
+/* This memory isn't wiped in a forked child. The free segments are a list, linked by index + 1.
+ * Threads and
  * handlers change free_list by compare-and-swap; its upper half counts the changes. */
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];

@@ -17,8 +17,8 @@ struct pb_thread;
  * start, one thread. */
 void pb_chains_start(void);
 
-/* Gives a stack without open calls memory for its first ones. If there is none, its calls are
- * recorded without their returns. */
+/* Gives a stack without open calls memory for its first calls. If no memory is left, the stack's
+ * calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
 /* In a forked child: s is new, and holds the slot. If calls were open on that memory
  * before the fork, s takes them over. */
@@ -28,27 +28,27 @@ void pb_chain_end(struct pb_stack *s);
 bool pb_chain_is_empty(const struct pb_stack *s);
 /* Leaves a stack without memory: its calls are recorded without their returns. */
 void pb_chain_none(struct pb_stack *s);
-/* The outermost call that is open on it; NULL: there is none. */
+/* The outermost call that is open on the stack; NULL: there is none. */
 struct pb_open_call *pb_chain_first(const struct pb_stack *s);
 /* The slots of the outermost and the innermost open call; 0: there is none. Another
  * thread may be running on the stack. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
 /* A thread has got its state: its own stack begins. forked: in a forked child, where the calls that
- * were open on it go on. */
+ * were open on that stack stay open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);
-/* The thread is gone. */
+/* The thread is gone: its own stack ends. */
 void pb_chain_thread_end(struct pb_thread *t);
 
 /* Clears the return addresses of all open calls, so that no exit finds them. Context: the agent's
  * thread. */
 void pb_chain_forget_returns(void);
-/* The stack's calls of former periods are closed: its calls are of this period. */
+/* Sets the stack's period, once its calls of former periods are closed. */
 void pb_chain_set_period(struct pb_stack *s, uint32_t period);
 
-/* Memory for more calls, of any stack; NULL: there is none. */
+/* Takes memory for more calls, of any stack; NULL: none is left. */
 struct pb_open_segment *pb_chain_take(void *context);
 void pb_chain_give(void *context, struct pb_open_segment *segment);
-/* Whether the address lies in that memory. */
+/* Whether the address lies in the memory for open calls. */
 bool pb_chain_holds(uint64_t address);
 #endif

@@ -21,12 +21,14 @@ struct pb_interrupted {
 	struct pb_stack *stack;
 	uint32_t pid;
 	bool known;		/* pb_unblocked.known */
-	struct pb_thread *inside;	/* if the agent's own code was interrupted: the thread; */
-	uint64_t nr, hit;	/* pb_writer_interrupted(), and the hit that was being recorded */
+	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted; else
+					 * NULL, and the next two are unused */
+	uint64_t nr, hit;	/* the result of pb_writer_interrupted(), and the return slot of
+				 * the hit that was being recorded */
 };
 
-/* Before the handler runs: saves the state, and forgets what is known of the mask. slot: of
- * the handler's return address. */
+/* Before the handler runs: saves the state, and forgets what is known of the mask. slot: the
+ * handler's return slot. */
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
 /* After the handler has returned. uc: where the thread goes on. */
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc);

@@ -11,7 +11,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* The states that a word tells. */
+/* The states of an entry, which its word shows. */
 enum open_state {
 	OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING
 };
@@ -149,7 +149,7 @@ static bool descends(const struct pb_open_call *c, int64_t word)
 	return slot < outer || (slot == outer && is_shared(below));
 }
 
-/* Closes all calls that `slot` shows to be gone: those in lower slots and, with `itself`, the one
+/* Closes all calls that `slot` shows to be gone: those in lower slots and, with `itself`, the call
  * in `slot`, unless is_shared(). Returns the innermost entry that stays. */
 static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
 					const struct pb_open_hooks *hooks)
@@ -173,7 +173,8 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 	return c;
 }
 
-/* The first entry of the segment after c's, which is added if there is none; NULL: no memory. */
+/* The first entry of the segment after c's segment, which it adds if there is none. NULL: no
+ * memory is left. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
 	struct pb_open_segment *s = pb_open_segment_of(c), *fresh;

@@ -25,7 +25,8 @@ struct pb_open_call {
 	uint8_t state;
 	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
 	uint16_t watch;		/* number of its return's eBPF programs, PB_WATCH_BELOW, or 0 */
-	uint64_t ret;		/* the return address; while C code closes it: that code's slot */
+	uint64_t ret;		/* the return address; while C code closes the call, the slot of
+				 * the hit for which that code runs */
 };
 _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
@@ -73,13 +74,13 @@ void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *pre
 struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks);
 void pb_open_commit(struct pb_open_call *call, uint64_t slot);
-/* The call below: live, or a stack's foot. */
+/* The nearest live call below, or the stack's foot. */
 struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
 /* The innermost entry that isn't free, or the stack's foot. */
 struct pb_open_call *pb_open_innermost(struct pb_open_call *hint);
-/* The entry after it in the array, whatever its state; NULL: there is none. */
+/* The entry after `call` in the array, whatever its state; NULL: there is none. */
 struct pb_open_call *pb_open_above(struct pb_open_call *call);
-/* The entry before it in the array; the feet of later segments are passed over. */
+/* The entry before `call` in the array; the feet of later segments are passed over. */
 struct pb_open_call *pb_open_below(const struct pb_open_call *call);
 bool pb_open_is_live(const struct pb_open_call *call);
 /* Whether the call's exit is under way. *slot: its return slot. */
@@ -88,12 +89,12 @@ static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_ca
 {
 	return (struct pb_open_segment *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul));
 }
-/* A stack's foot. */
+/* Whether c is a stack's foot. */
 static inline bool pb_open_is_root(const struct pb_open_call *c)
 {
 	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
 }
-/* Calls that are open below and with it. */
+/* The number of calls that are open below c, plus c itself. */
 static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 {
 	return pb_open_segment_of(c)->depth + (uint32_t)(c - pb_open_segment_of(c)->call);
@@ -104,11 +105,11 @@ void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_ope
  * one; the calls below that one stay. slot: of the hit. */
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
-/* Closes the calls above `slot`. Returns the call that returns through `slot` to `ret`;
- * NULL: none is open there. */
+/* Closes the calls in slots lower than `slot`. Returns the call that returns through `slot` to
+ * `ret`; NULL: none is open there. */
 struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				const struct pb_open_hooks *hooks);
-/* The same, and marks the call: its exit is under way. */
+/* Like pb_open_at(), and marks the call as leaving: its exit is under way. */
 struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				  const struct pb_open_hooks *hooks);
 /* Frees a call that pb_open_exit() returned, once its record is written. */

@@ -5,9 +5,9 @@
  * the same time looks at pb_period afterwards. So one of the two sees what the other did.
  *
  * An exit doesn't look at `lo`: it finds its call by slot and return address. A former call from
- * the same place may have had the same two. So the return addresses of all open calls are cleared,
- * too. If a thread is opening a call in one of these entries at that moment, the call ends as a
- * skipped one.
+ * the same place may have had the same slot and address. So the return addresses of all open calls
+ * are cleared, too. If a thread is opening a call in one of these entries at that moment, the call
+ * ends as a skipped one.
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"

@@ -21,8 +21,8 @@ bool pb_stack_is_idle(const struct pb_stack *s)
 	return !s->thread || s->thread->stack != s;
 }
 
-/* This and pb_stack_visit() write first and look afterwards, and so does pb_thread_use_stack():
- * of two threads, one sees what the other did. */
+/* This function, pb_stack_visit() and pb_thread_use_stack() write first and look afterwards. So of
+ * two threads, one sees what the other did. */
 void pb_stack_drop(struct pb_stack *s)
 {
 	uint64_t id;
@@ -70,8 +70,8 @@ static struct pb_stack *take_free(void)
 	return NULL;
 }
 
-/* Takes a free entry, else that of a stack without open calls: if that stack is used again it
- * counts as new, and its bounds are guessed. NULL: all stacks have open calls. */
+/* Takes a free entry. If none is free, takes the entry of a stack without open calls: if that stack
+ * is used again, it counts as new, and its bounds are guessed. NULL: all stacks have open calls. */
 static struct pb_stack *take_any(void)
 {
 	struct pb_stack *s;
@@ -121,7 +121,7 @@ void pb_stack_set_filled(struct pb_stack *s)
 			 __ATOMIC_RELEASE);
 }
 
-/* As pb_stack_is_anothers(), for the thread `other`. */
+/* Like pb_stack_is_anothers(), but only for the thread `other`. */
 static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 		       const struct pb_stack *s, uint64_t slot)
 {

@@ -13,7 +13,7 @@
 #define PAGE_SHIFT	12
 #define NR_FOUND	32768
 
-/* The cache, of hints: the stack on which an address of the page was found last. */
+/* The cache. It holds hints: the stack on which an address of the page was found last. */
 static uint16_t found[NR_FOUND];
 _Static_assert(PB_MAX_STACKS <= 1 << 16, "found[]");
 
@@ -59,7 +59,8 @@ static struct pb_stack *find_told(uint64_t slot, struct pb_stack **gone)
 	return NULL;
 }
 
-/* The stack with guessed bounds that holds the address. *near: one that begins not far above it. */
+/* The stack with guessed bounds that holds the address. *near: a stack with guessed bounds that
+ * begins not far above the address. */
 static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);

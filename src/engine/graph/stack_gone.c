@@ -14,7 +14,7 @@
 #include "engine/graph/calls.h"
 #include "engine/sandbox.h"
 
-#define LOOK_AFTER	64		/* new stacks until a look at the earliest */
+#define LOOK_AFTER	64		/* there must be so many new stacks before a look */
 
 static bool can_read(uint64_t address, uint64_t *word)
 {

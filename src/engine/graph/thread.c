@@ -8,8 +8,8 @@
  *
  * In a forked child all states are free, as they lie in wiped memory. But the thread that
  * forked must get the same state again, because its open calls are found by the state's
- * number. Until it has hit, other threads of the child take states that no process before
- * used (high_ever). So any number of threads may hit before it, at the same time.
+ * number. Until that thread has hit, other threads of the child take states that no process
+ * used before (high_ever). So any number of them may hit first, at the same time.
  *
  * While a state is made, signals are blocked if a system call can do no harm. Otherwise a
  * handler may find the state unfinished; the handler's calls are then counted as lost.
@@ -28,14 +28,15 @@
 #include "engine/graph/period.h"
 #include "engine/sandbox.h"
 
-#define MAIN_STACK_MIN	(128ul << 20)	/* the kernel keeps at least this much room for it */
+#define MAIN_STACK_MIN	(128ul << 20)	/* the kernel keeps at least this much room for the main
+					 * thread's stack */
 /* How far struct pthread is searched. It has at least 0x900 bytes, and its mapping may
  * end right after it. */
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
 #define REFUSE		4096		/* calls without a state until the next search for one */
-#define LOOK_AFTER	256		/* new threads until free_dead() at the earliest */
+#define LOOK_AFTER	256		/* there must be so many new threads before free_dead() */
 
 /* What pb_tls points to before the first hit. Its top is NULL, so no other field is used. */
 static struct pb_thread no_thread;
@@ -47,8 +48,8 @@ bool pb_follow_fork = true;
 uint32_t pb_image;
 
 static uint64_t *tcbs;			/* in wiped memory: of the threads that have states */
-static uint32_t high_ever;		/* none at or above it was used, here or before a fork */
-static uint32_t last_epoch;		/* the latest, of this process and its ancestors */
+static uint32_t high_ever;		/* states from here on weren't used, here or before a fork */
+static uint32_t last_epoch;		/* the latest epoch of this process and its ancestors */
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
@@ -96,8 +97,8 @@ int pb_threads_start(uint64_t stack_top)
 	return 0;
 }
 
-/* After a raw clone() the child's TCB still has the parent's TID, so the kernel is asked where
- * a system call is safe. */
+/* After a raw clone() the child's TCB still has the parent's TID. So this asks the kernel, if a
+ * system call is safe. */
 static uint32_t current_tid(uint64_t tcb)
 {
 	uint32_t tid = tid_offset ? *(uint32_t *)(tcb + tid_offset) : 0;

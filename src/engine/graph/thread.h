@@ -24,14 +24,14 @@ extern bool pb_follow_fork;
 extern uint32_t pb_image;
 
 /* Maps the memory that a fork wipes, and finds where glibc keeps a thread's TID.
- * Context: start, one thread. -errno. */
+ * Context: start, one thread. 0 or -errno. */
 int pb_threads_start(uint64_t stack_top);
 
 /* The calling thread's state, made if there is none; NULL: this thread can't be
  * traced. slot: any address on its stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* The calling thread has had no hit, nor had the thread that forked it. */
+/* Whether neither the calling thread nor the thread that forked it has had a hit. */
 bool pb_thread_is_new(void);
 
 /* Whether the address is known to lie on the calling thread's own stack. */

@@ -27,7 +27,7 @@ struct pb_thread;
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
 	struct pb_open_call *top; /* near the innermost open call, while no thread runs on it */
-	struct pb_thread *thread; /* runs on it, or ran on it last */
+	struct pb_thread *thread; /* the thread that runs on it, or ran on it last */
 	uint64_t id;		/* in the records; 0: free, 1: being filled */
 	uint32_t period;	/* of its open calls (period.h) */
 	uint64_t guard;		/* if exact: bytes from lo on that may not be touched */
@@ -40,8 +40,9 @@ struct pb_stack {
 };
 
 struct pb_thread {
-	uint64_t lo;		/* of the current stack */
-	struct pb_open_call *top; /* near its innermost open call; NULL: not initialised */
+	uint64_t lo;		/* low end of the current stack, or PB_LO_* (period.h) */
+	struct pb_open_call *top; /* near that stack's innermost open call; NULL: the state isn't
+				   * initialised */
 	uint64_t bottom;	/* no address below may be touched; 0: not known */
 	struct pb_writer w;
 	uint64_t tcb;
@@ -74,7 +75,8 @@ extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"
 /* What is true of this process; pid is 0 in a child until its first hit. */
 struct pb_process {
 	uint32_t pid;
-	uint32_t epoch;		/* 0: in a child before its first hit; differs from its parents' */
+	uint32_t epoch;		/* differs from those of its ancestors; 0: a child before its first
+				 * hit */
 	bool forker_came;	/* the thread that forked has its state again */
 	uint32_t nr_threads;	/* states at or above it are free */
 	uint32_t refuse;	/* calls without a state to lose before the next search */
@@ -82,7 +84,7 @@ struct pb_process {
 	uint32_t nr_stacks;	/* entries at or above it were never used */
 	uint32_t stack_hint;	/* where to begin the search for a free entry */
 	uint32_t new_stacks;	/* since the last pb_stacks_look() */
-	uint32_t look_stacks;	/* new stacks to wait for before the next one */
+	uint32_t look_stacks;	/* new stacks to wait for before the next pb_stacks_look() */
 	uint32_t no_stack;	/* requests for an entry to refuse before the next search */
 	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
 	bool holes;		/* a stack was reported that lies inside a thread's own */
