@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The new thread makes its descriptor table by close_range(CLOSE_RANGE_UNSHARE):
+ * A thread of the agent makes its descriptor table by close_range(CLOSE_RANGE_UNSHARE):
  * the kernel copies only descriptors that aren't to be closed. So the new table
  * never keeps a pipe open that the program has closed.
  */
@@ -30,7 +30,7 @@ struct start {
 	int (*stay)(void *arg);
 	void *arg;
 	int fd;			/* to be kept; -1: none */
-	uint32_t state;		/* of the table */
+	uint32_t state;		/* of the descriptor table: STARTS, ... */
 };
 
 static uint8_t stack[STACK_SIZE] __attribute__((aligned(16)));

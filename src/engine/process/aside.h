@@ -8,12 +8,12 @@
 #define PB_ENGINE_PROCESS_ASIDE_H
 #include <stdbool.h>
 
-/* Runs fn(arg) in such a thread, with no descriptor open, and waits until the thread
+/* Runs fn(arg) in a thread of the agent, with no descriptor open, and waits until the thread
  * is gone. False: there can be no such thread (before Linux 5.9, or the system
  * refuses), and fn wasn't called. Context: one at a time. */
 bool pb_aside(void (*fn)(void *arg), void *arg);
 
-/* Starts such a thread, which stays, with no descriptor but fd. Returns its TID when
- * it has its table, or -errno. Context: start. */
+/* Starts a thread of the agent, which stays, and has no descriptor but fd. Returns its TID
+ * once it has its own descriptor table, or -errno. Context: start. */
 long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd);
 #endif

@@ -86,8 +86,8 @@ static bool wait_while(uint32_t state, struct patience *p)
 	return true;
 }
 
-/* Takes the slot once it is FREE or DONE. It stays DONE if the asking thread has given up
- * waiting. */
+/* Takes the slot once it is FREE or DONE. The slot stays DONE if the thread that asked has given
+ * up waiting. */
 static bool take_slot(struct patience *p)
 {
 	uint32_t state = FREE, pid = p->spin ? pb_process->pid : (uint32_t)pb_sys(SYS_getpid);
@@ -183,7 +183,7 @@ static int our_setgroups(size_t n, const gid_t *groups)
 
 /* ---- what each thread has for itself: the agent's thread follows the main thread --- */
 
-/* Under a seccomp filter this can't be found out: false. */
+/* Under a seccomp filter the answer can't be found out, and is false. */
 static bool is_main_thread(void)
 {
 	return !pb_sandboxed && pb_sys(SYS_gettid) == pb_sys(SYS_getpid);

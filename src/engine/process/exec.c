@@ -301,8 +301,8 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
-/* An exec that is under way. counter: if its image should have been traced but won't be, the
- * number of such images; otherwise NULL. */
+/* An exec that is under way. counter: if its image should be traced but won't be, points to the
+ * count of such images; otherwise NULL. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;

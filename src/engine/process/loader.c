@@ -40,7 +40,7 @@ static void (*original_hook)(void);
 static bool hooked;
 static uint32_t filters;	/* seccomp filters at start */
 /* Link maps that were there at an earlier event. If such a module isn't traced by then,
- * it stays so: its code runs already, and may not be written without a stop. */
+ * it stays untraced: its code runs already, and may not be written without a stop. */
 static uint64_t seen[MAX_SEEN];
 static uint32_t nr_seen;
 
@@ -314,7 +314,8 @@ static void tell_changes(void *arg)
 
 /* A conversation takes as long as the recorder's analysis. Meanwhile other threads of the
  * program may close and open any descriptor. So it runs in a thread with its own descriptor
- * table. If there were seccomp filters at start, clone() may be fatal, and it runs here. */
+ * table. If there were seccomp filters at start, clone() may be fatal, so it runs in this
+ * thread. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };

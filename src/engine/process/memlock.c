@@ -2,7 +2,7 @@
 /*
  * The kernel's mlockall() would lock the whole ring, and so fault it in. It would also
  * count the agent's mappings against RLIMIT_MEMLOCK. So for MCL_CURRENT the mappings in
- * /proc/self/maps are locked one by one, without the agent's:
+ * /proc/self/maps are locked one by one, except the agent's:
  *
  *   - If the program's mappings are within the limit, that needs no privilege.
  *   - If they aren't, the kernel decides whether the process may: mlockall() is called

@@ -5,6 +5,6 @@
 
 struct pb_module;
 
-/* Context: an open batch of text. */
+/* Replaces mlockall(), if m has it (in the open batch). */
 void pb_memlock_hook(struct pb_module *m);
 #endif

@@ -9,13 +9,14 @@
 #include "engine/text/text.h"
 
 /* Once the batch is committed, `replacement` runs instead of the function: a C function of at
- * most six arguments. original: points to a function pointer for calls of the original, which
- * is set at once. False: the function isn't found or is refused, and the pointer is unchanged.
- * The site is patched even if its module is not traced. */
+ * most six arguments. original: points to the function pointer by which the original is called;
+ * the pointer is set at once. False: the function isn't found or is refused, and the pointer is
+ * unchanged. The site is patched even if its module is not traced. */
 bool pb_replace(struct pb_module *m, const char *name, void *replacement, void *original);
-/* The same by address. Returns the address for calls of the original, or 0. */
+/* Like pb_replace(), but finds the function by its address. Returns the address for calls of the
+ * original, or 0. */
 uint64_t pb_replace_at(struct pb_module *m, uint64_t address, void *replacement);
-/* The same for a replacement that ends by a jump to the original, with rsp and registers as at
- * the entry: the call ends at the original's exits. */
+/* Like pb_replace(), but for a replacement that ends by a jump to the original, with rsp and
+ * registers as at the entry: the call ends at the original's exits. */
 bool pb_replace_passing(struct pb_module *m, const char *name, void *replacement, void *original);
 #endif

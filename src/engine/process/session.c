@@ -21,8 +21,8 @@
 #include "base/pages.h"
 #include "base/sys.h"
 
-/* One for the session of the start, which the agent's thread takes over; one for
- * modules that arrive later, under the text's lock. */
+/* Message buffers: one for the session of the start, which the agent's thread takes over;
+ * one for modules that arrive later, under the text's lock. */
 static uint8_t buffers[2][PB_WIRE_BUFFER] __attribute__((aligned(16)));
 
 static void *body(const struct pb_session *s)
@@ -89,7 +89,7 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
-/* Unmaps the ring, as a process that maps it counts as traced. Nothing was written to it. */
+/* Unmaps the ring, because a process that maps it counts as traced. Nothing was written to it. */
 static void unmap_ring(void)
 {
 	pb_ring_map = (struct pb_ring_map){ 0 };

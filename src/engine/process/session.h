@@ -16,7 +16,7 @@ struct pb_session {
 	uint32_t flags;		/* PB_WELCOME_* */
 };
 
-/* path: of the socket. first: says HELLO as a new image, maps the ring, and stores
+/* path: the socket's. first: sends HELLO as a new image, maps the ring, and stores
  * the control writes in *writes (*nr_writes triples of strings, each ended by NUL). */
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
@@ -30,8 +30,9 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 /* Maps the file of eBPF programs. */
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size);
 int pb_session_gone(struct pb_session *s, uint32_t module);
-/* Send the agent's own refusals in m, and READY. */
+/* Sends the list of the functions in m that the agent itself refused. */
 int pb_session_refused(struct pb_session *s, const struct pb_module *m);
+/* Sends READY for the modules at the start. start_ns: the time that the start took. */
 int pb_session_ready(struct pb_session *s, uint64_t start_ns);
 /* Sends READY for modules that were loaded later. patch_ns: the time that patching them took. */
 int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr,

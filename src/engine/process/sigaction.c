@@ -8,9 +8,9 @@
  * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
  * of ours may have faulted (uaccess.h).
  *
- * A table keeps real handlers only, as a vfork child shares it with its parent.
- * Whether a disposition is SIG_DFL or SIG_IGN is read from the kernel, where
- * by_default() stands for SIG_DFL.
+ * A table keeps the program's handlers. It doesn't keep whether a disposition is SIG_DFL
+ * or SIG_IGN, because a vfork child shares the table with its parent. That is read from the
+ * kernel, where by_default() stands for SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -55,16 +55,17 @@ static handler_fn *handlers[MAX_SIGNALS];
 static struct shown {
 	int flags, default_flags;
 } shown[MAX_SIGNALS];
-static bool masks_known;	/* so the two signals may come to us */
+static bool masks_known;	/* pb_sigaction_masks_known() was called */
 
 static bool is_ours_first(int sig)
 {
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-/* Translates a PC on the hit path. In an entry, the handler is shown the function's entry: the call
- * isn't made yet. In an exit by a jump, it is shown the jump. In an exit by a `ret`, the return has
- * happened; not so for SIGSEGV and SIGBUS, as the `ret` itself may have faulted. */
+/* Translates a PC on the hit path. In an entry, the handler is shown the function's entry: the
+ * call isn't made yet. In an exit by a jump, it is shown the jump. In an exit by a `ret`, it is
+ * shown the state after the return. For SIGSEGV and SIGBUS it isn't: the `ret` itself may have
+ * faulted. */
 static bool show_hit(int sig, struct pb_context *c)
 {
 	struct pb_hot_place at;
@@ -102,8 +103,8 @@ static bool show_stub(struct pb_context *c, uint64_t pc)
 	return original;
 }
 
-/* If an exit was interrupted: notes how far its record is, for code that closes the call or lists
- * open calls. */
+/* If an exit was interrupted: notes how far its record has come, for code that closes the call or
+ * lists open calls. */
 static void note_exit(const ucontext_t *uc)
 {
 	struct pb_hot_exit e;
@@ -176,7 +177,7 @@ static void by_default(int sig, siginfo_t *info, void *context)
 	die(sig, info);
 }
 
-/* The same, where the program has never set a disposition. */
+/* Like by_default(), but where the program has never set a disposition. */
 static void by_default_at_start(int sig, siginfo_t *info, void *context)
 {
 	by_default(sig, info, context);

@@ -12,14 +12,14 @@
  * open batch). True: it is, and all functions that pb_sigaction_start() needs are
  * replaced, except for those that change masks. Context: start, the loader's hook. */
 bool pb_sigaction_hook(struct pb_module *m);
-/* Functions that change masks are replaced, too (sigmask.h). */
+/* Called once the functions that change masks are replaced, too (sigmask.h). */
 void pb_sigaction_masks_known(void);
 /* Makes SIGSEGV and SIGBUS come to us (doc/design/reads.md), if all functions that
  * this needs are replaced. True: done; the caller then calls pb_sigmask_ask().
  * Context: start, when the batch is in force. */
 bool pb_sigaction_start(void);
-/* Gives the kernel the program's own dispositions of the two signals back. No load
- * may fault any more. Context: any but the hit path. */
+/* Gives the kernel the program's own dispositions of SIGSEGV and SIGBUS back. After this
+ * no load may fault. Context: any but the hit path. */
 void pb_sigaction_stand_down(void);
 /* The program is about to call prctl. Context: the program's thread. */
 void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);

@@ -163,8 +163,8 @@ static void put_box(struct box *b)
 	__atomic_store_n(&b->taken, false, __ATOMIC_RELEASE);
 }
 
-/* pthread_create() blocks all signals for a while, and may call the program's calloc(). So in it
- * nothing is known of the mask. */
+/* pthread_create() blocks all signals for a while, and may call the program's calloc(). So while it
+ * runs nothing is known of the mask. */
 static int our_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
 		      void *arg)
 {
@@ -196,8 +196,8 @@ struct pb_routine pb_thread_begins(void *box, const uint64_t *slot)
 	return r;
 }
 
-/* Whether there is no second function of that name (another version): its calls would not be
- * seen. */
+/* Whether the module has one function of that name. If there were a second one (another version),
+ * its calls would not be seen. */
 static bool is_unique(const struct pb_module *m, const char *name)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis);

@@ -48,11 +48,11 @@ static struct prog_site *table[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
-static uint32_t our_pid;		/* owns the per-CPU slots that are taken, and the maps */
+static uint32_t our_pid;		/* the process that has the taken per-CPU slots and maps */
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
-/* id: of a program or a map its number in the file, plus 1. All events go to the output map. */
+/* id: for a program or a map, its number in the file plus 1. All events go to the output map. */
 static void *find_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 	switch (kind) {

@@ -24,8 +24,9 @@ struct pb_bpf_prog_stats;
 /* Makes the programs in the observer's file, and attaches them to the present modules.
  * 0, or -errno with the reason in *why. Context: start. */
 int pb_prog_start(const void *file, uint64_t size, const char **why);
-/* A module came, or is about to go. Context: as the text's. */
+/* Attaches the programs to a module that came. Context: as in text.h. */
 void pb_prog_module(struct pb_module *m);
+/* Forgets the sites of a module that is about to go. Context: as in text.h. */
 void pb_prog_module_gone(struct pb_module *m);
 /* Whether pc is in a program's native code. */
 bool pb_prog_holds(uint64_t pc);
@@ -43,9 +44,10 @@ struct pb_prog_room {
 	struct prog_site *site;
 	uint64_t without;		/* 0: programs may run; else where the call goes on */
 };
-/* Context: hit path, with little stack. */
+/* Says whether the site's programs may run at this hit. Context: hit path, with little stack. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
-/* Context: hit path, after pb_prog_room(). regs: as far as the assembly has filled them. */
+/* Runs the programs at an entry. regs: as far as the assembly has filled them. Context: hit path,
+ * after pb_prog_room(). */
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
 /* Runs the programs at the return of c, and of further calls that return through the same slot.
  * Context: hit path, at the exit. */
@@ -56,15 +58,15 @@ extern bool pb_prog_returns;
 
 /* Counts for the observer: a link is attached to one more function. */
 void pb_prog_attached(uint32_t link);
-/* A program couldn't be attached to a function, as there was no room. */
+/* Counts a function to which a program wasn't attached, because there was no room. */
 void pb_prog_left_out(void);
-/* A program couldn't be attached to a function's return, as that can't be hooked. */
+/* Counts a function to whose return a program wasn't attached, because it can't be hooked. */
 void pb_prog_no_return(void);
 
 /* prog_map.c: maps the file of an eBPF map that another process made. 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
-/* A forked child shares its parent's mapping, and so the lock that shows that its owner lives.
- * This gives it a mapping of its own, at the same addresses, if the file still exists. */
+/* A forked child shares its parent's mapping, and with it the lock that shows that the parent
+ * lives. Gives the child a mapping of its own, at the same addresses, if the file still exists. */
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
 /* prog_host.c: the host of attached programs. output: a ring buffer, or NULL; counts: an array of
  * one struct pb_progs_counts, or NULL. */

@@ -139,7 +139,7 @@ static int write_memory(struct pb_bpf_run *run, uint64_t to, const void *from, u
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->write(run, to, from, n) : -EFAULT;
 }
 
-static uint64_t first_ids;		/* as at the start, for sandboxes */
+static uint64_t first_ids;		/* user and group at the start, for sandboxes */
 static char first_comm[PB_BPF_COMM];
 
 static uint64_t uid_gid(struct pb_bpf_run *run)

@@ -9,10 +9,11 @@
 
 /* A site with programs. Found by its address, without a lock. */
 struct prog_site {
-	struct pb_site *site;		/* published last; GONE in prog.c: its module is gone */
-	uint64_t ip, next, idle;	/* the function's address; handlers: after it, idle */
-	uint32_t number;		/* among all modules' functions */
-	uint16_t watch;			/* number, for open calls: PB_WATCH_BELOW > watch > 0 */
+	struct pb_site *site;		/* stored last; GONE (prog.c): its module is gone */
+	uint64_t ip, next, idle;	/* address of the function, of the handler after
+					 * pb_prog_entry(), of the idle handler */
+	uint32_t number;		/* the site's number in records */
+	uint16_t watch;			/* number in open calls, between 0 and PB_WATCH_BELOW */
 	uint32_t nr_entry, nr_return;
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };
@@ -52,12 +53,12 @@ void pb_prog_use_pages(void);
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
 		 uint32_t nr_maps, struct pb_bpf_prog **prog);
 
-/* prog_run.c. Context: hit path. A run at a hit with that slot begins, and ends. */
+/* prog_run.c: a run begins, at a hit with that slot, and ends. Context: hit path. */
 struct pb_thread;
 int pb_prog_runs_start(void);		/* before the first run; 0 or -errno */
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
-/* A per-CPU slot, of nr (> 0), that no other run has; the last one if all are taken. */
+/* Takes one of nr (> 0) per-CPU slots, which no other run has. If all are taken: the last one. */
 uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
 /* For struct pb_bpf_host. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);

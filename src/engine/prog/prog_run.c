@@ -43,7 +43,7 @@ struct pb_prog_open {
 static struct thread_runs {
 	uint32_t tid, depth;
 	uint32_t deferred;		/* depth of the run for whose end signals wait, or 0 */
-	uint64_t mask;			/* the thread's mask, to be restored then */
+	uint64_t mask;			/* the thread's mask, restored when that run is over */
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;
 static uint8_t lane_taken[PB_BPF_MAX_LANES];

@@ -106,7 +106,7 @@ static uint64_t handler_of_ops(struct pb_module *m, struct pb_site *s, unsigned 
 	return (uint64_t)pb_list;
 }
 
-/* eBPF programs come before all ops, and decide whether these see the call. */
+/* eBPF programs come before all ops, and decide whether the ops see the call. */
 static uint64_t handler_of(struct pb_module *m, struct pb_site *s, unsigned nr,
 			   struct ftrace_ops *only)
 {
@@ -126,8 +126,8 @@ static bool keep_jump(const struct pb_module *m, const struct pb_site *s, unsign
 	       (pb_keep_patched && s->stub) || pb_text_hosts_returns(m, s);
 }
 
-/* Whether the compiler's hooks report the site's calls (engine/graph/cyg.c). Its text isn't
- * patched; the hooks look at its handler. */
+/* Whether the compiler's hooks report the site's calls (engine/graph/cyg.c). The text of such a
+ * site isn't patched; the hooks look at its handler. */
 static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
 {
 	return pb_site_func(m, s)->kind == PB_SITE_CYG && !(s->flags & FTRACE_FL_DIRECT);

@@ -51,11 +51,11 @@ int pb_ftrace_update(bool live);
 int pb_ftrace_stop(bool live);
 /* After pb_ftrace_stop(): takes out the replaced functions, too. */
 int pb_ftrace_undo(bool live);
-/* As pb_ftrace_update(), for one module, which no thread runs yet. */
+/* Like pb_ftrace_update(), but for one module, whose code no thread runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);
 
-/* Writes to a hash as to set_ftrace_filter. live: -EINVAL if a word matches no function. At
- * start it may match functions of modules that arrive later. */
+/* Writes to a hash as to set_ftrace_filter. live: -EINVAL if a word matches no function. At the
+ * start a word may match none, because modules may arrive later. */
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
 /* Undoes the writes since h was `before`. */
 void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before);
@@ -80,7 +80,7 @@ bool pb_site_is_caller(uint32_t id);
 /* Whether a site has FTRACE_FL_GOES_ON. Context: hit path. */
 bool pb_site_goes_on(uint32_t id);
 
-/* Sites traced, for READY and dyn_ftrace_total_info. */
+/* Counts for READY and dyn_ftrace_total_info. */
 struct pb_ftrace_totals {
 	uint32_t sites, patched, refused, modules;
 };

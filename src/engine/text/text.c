@@ -17,9 +17,9 @@ uint32_t pb_nr_modules;
 const uint32_t *pb_text_pid;
 static uint32_t lock;
 
-/* `lock` is the holder's PID. If it isn't ours, a fork has copied a lock that was held, and it
- * is taken over. If the PID is known no system call is made, as a filter may forbid it: dlopen
- * comes here. */
+/* `lock` is the holder's PID. If it is that of another process, a fork has copied a lock that
+ * was held, and this process takes it over. If this process's PID is known no system call is
+ * made: dlopen calls this, perhaps under a seccomp filter. */
 void pb_text_lock(void)
 {
 	uint32_t known = pb_text_pid ? *pb_text_pid : 0, free = 0;
@@ -28,7 +28,7 @@ void pb_text_lock(void)
 	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if (free == me)
-			free = 0;	/* held: wait; else take it over */
+			free = 0;	/* held by this process: wait; otherwise take it over */
 		pb_sys(SYS_sched_yield);
 	}
 }

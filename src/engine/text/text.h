@@ -17,11 +17,11 @@
 
 /* A window of exits. If it is the window of an entry, the site's stub has its exits. */
 struct pb_exit_site {
-	uint32_t stub;		/* as a site's */
+	uint32_t stub;		/* as in struct pb_site */
 	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
 };
 #define PB_EXIT_FL_REFUSED	4u	/* by the agent */
-#define PB_EXIT_FL_WANTED	8u	/* in the open batch */
+#define PB_EXIT_FL_WANTED	8u	/* to be patched, in the open batch */
 
 struct pb_module {
 	const struct pb_analysis *analysis;	/* mapped, checked */
@@ -29,16 +29,17 @@ struct pb_module {
 	uint64_t link_map;		/* the loader's; identifies the module while it is mapped */
 	uint32_t first_site;		/* 0: names only, no sites */
 	uint32_t number;		/* in the session */
-	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link that is for it (abi/progs.h) */
+	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link (abi/progs.h) that
+					 * is for this module */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
 	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
 	bool exits_used;		/* some exit was to be patched once */
 	const struct pb_stubs *stub_file; /* mapped together with the sites */
-	uint8_t *stubs;			/* its code, within reach of text and sites */
+	uint8_t *stubs;			/* that file's code, within reach of text and sites */
 	size_t stubs_size;
-	bool stubs_placed;		/* they lie at the address that the file is made for */
-	bool stubs_used;		/* one was made */
+	bool stubs_placed;		/* stubs lie at the address that the file is made for */
+	bool stubs_used;		/* a stub was made */
 	bool stubs_sealed;		/* executable */
 	uint64_t region, region_size;	/* of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
@@ -47,7 +48,7 @@ struct pb_module {
 	bool lasting;			/* mapped since the start: it is never unmapped */
 };
 
-/* Held while text and modules change. Not on a hit. */
+/* The lock is held while text and modules change. Context: any but the hit path. */
 void pb_text_lock(void);
 void pb_text_unlock(void);
 /* Points to the process' PID, which is 0 while it isn't known. Set at start. */
@@ -109,7 +110,8 @@ int pb_text_commit(bool live);
 /* Whether the returns of the site's function can be hooked: all its exits are known, and none of
  * their windows has turned out to be one that the agent can't patch. */
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
-/* Whether they are hooked, in the text as the batches have left it. */
+/* Whether the returns of the site's function are hooked, in the text as the batches have left
+ * it. */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
 /* Sets where the stubs of exits go, in all modules. Before the first call they go to the idle
  * code. */
@@ -117,20 +119,22 @@ void pb_text_returns(uint64_t ret, uint64_t jump);
 /* In a batch, before all changes: marks the windows of the site's exits to be patched, if all of
  * them can be. */
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
-/* The same, also for the functions to which its tail jumps lead, as far as these are known. */
+/* Like pb_text_want_returns(), but also for the functions to which the site's tail jumps lead, as
+ * far as they are known. */
 void pb_text_want_tails(struct pb_module *m, const struct pb_site *s);
-/* Of the exit whose stub goes on at `from`: whether it is a tail jump, and whether that leads to
- * a function all of whose returns are hooked. Context: hit path. */
+/* Whether the exit whose stub goes on at `from` is a tail jump. Context: hit path. */
 bool pb_text_is_tail(uint64_t from);
+/* Whether the tail jump whose stub goes on at `from` leads to a function all of whose returns are
+ * hooked. Context: hit path. */
 bool pb_text_tail_returns_on(uint64_t from);
 /* Whether marked exits need the jump at the site's entry: they lie in its window, or their jump
  * shares bytes with the entry's. Then the site is to be patched as well. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
-/* After the marks: adds windows whose text differs from them to the batch, from index *from up to
- * link-time address `to`. keep: windows that have a stub stay patched. If windows and sites are
- * added in the order of their addresses, the batch needn't be sorted. */
+/* After the marks: adds to the batch the windows whose text differs from the marks, from index
+ * *from up to link-time address `to`. keep: windows that have a stub stay patched. If windows
+ * and sites are added in the order of their addresses, the batch needn't be sorted. */
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep);
-/* As pb_text_look(), for all windows of exits. */
+/* Like pb_text_look(), but for all windows of exits of m. */
 void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* spent in commits, for READY */
@@ -139,7 +143,8 @@ extern uint64_t pb_text_ns;		/* spent in commits, for READY */
  * own code (*own = true), or at a jump on the way from the window to the stub: the window's
  * address, as the registers are still the same. 0: pc is in none of these. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
-/* The opposite, for a window that is being patched: the address of the copy, in the stub, of
- * the displaced instruction at pc. At the jump of a slot: the stub. 0: neither. */
+/* The opposite of pb_text_original_pc(), for a window that is being patched: the address of the
+ * copy, in the stub, of the displaced instruction at pc. At the jump of a slot: the stub. 0:
+ * neither. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

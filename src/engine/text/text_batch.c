@@ -3,9 +3,9 @@
  * Writes one batch of changes to the program's text, for ftrace.c: all of it, or none.
  *
  * Owner. A batch belongs to the holder of the text's lock: the first thread at the start, the
- * thread that runs the loader's hook, or the agent's thread. All functions here are its own; the
- * tables need no atomic access. It first adds changes, which writes nothing to the text, then
- * commits them.
+ * thread that runs the loader's hook, or the agent's thread. Only the holder calls the functions
+ * here, so the tables need no atomic access. It first adds changes, which writes nothing to the
+ * text, and then commits them.
  *
  * States of a place (a site or a window of exits), each of which the text may keep for ever:
  *
@@ -61,9 +61,11 @@ uint64_t pb_text_ns;
  * The parts, in the order in which they are written, each complete before the next begins.
  *
  *   SLOTS_ON	slots get their jump; nothing leads there yet
- *   SHARED_OFF	windows with the first of two shared jumps; the second still stands
- *   WINDOWS	and the compiled-in calls; both of two shared jumps where they are one patch
- *   SHARED_ON	windows with the first of two shared jumps; the second stands
+ *   SHARED_OFF	windows with the first of two shared jumps get their bytes back; the second
+ *		jump still stands
+ *   WINDOWS	all other windows, and the compiled-in calls, are written. If two shared jumps
+ *		are one patch, it is in this part
+ *   SHARED_ON	windows with the first of two shared jumps get it; the second stands by then
  *   SLOTS_OFF	slots get their bytes back; nothing leads there any more
  */
 enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
@@ -71,7 +73,7 @@ enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
 static struct part {
 	struct pb_patch *p;
 	size_t nr, max;
-	size_t done;		/* how many may have been written */
+	size_t done;		/* how many patches may have been written */
 } batch[NR_PARTS];
 static int batch_error;
 
@@ -317,8 +319,8 @@ static void set_has(struct pb_site *s, unsigned has)
 		    (has & PB_HAS_SLOT ? FTRACE_FL_SLOT : 0);
 }
 
-/* Takes a site from plain to patched: makes its stub at once, and adds what its text lacks to the
- * batch. */
+/* Takes a site from plain to patched: makes its stub at once, and adds to the batch the jumps that
+ * its text lacks. */
 static void change_on(struct pb_module *m, struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
@@ -449,7 +451,7 @@ static void save_old(struct part *part)
 }
 
 /* Takes back slots in padding whose windows weren't written yet. No thread can be in such a slot,
- * so no stop is needed. In a slot in code a thread may be. */
+ * so no stop is needed. A thread may be in a code slot: those are left to take_back(). */
 static void take_back_slots(void)
 {
 	const struct part *part = &batch[SLOTS_ON];

@@ -25,7 +25,8 @@ static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb
 /* text_returns.c: sets where the exits of a new module go. */
 void pb_returns_init(struct pb_module *m);
 
-/* text_stubs.c. Make a stub and return its offset; 0: it can't be made. */
+/* text_stubs.c: these two make the stub of a site, or of a window of exits, and return its offset;
+ * 0: it can't be made. */
 uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
 uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
 /* Makes the stubs of all modules executable. */
@@ -39,18 +40,20 @@ bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
  * called when the site's stub is made, and makes the exit's stub and the targets of the two jumps.
  * False: there is no such exit, or it is refused. */
 bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
-/* Whether the jump of such an exit is in the text. */
+/* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
-/* text_batch.c: what of a place's jump the text has, or will have after the batch. */
+/* text_batch.c: the jumps of a place that the text has, or will have after the batch. */
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_SLOT	2u
 
-/* Add to the batch the jump of a place to its stub, whose body is at `body`, or the program's
- * bytes. *has: PB_HAS_*, updated. 0 or -ERANGE. */
+/* Adds to the batch the jump of a place to its stub, whose body is at `body`. *has: PB_HAS_*, which
+ * it updates. 0 or -ERANGE. */
 int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
 		unsigned *has);
+/* Adds to the batch the program's bytes of a place. *has: PB_HAS_*, which it clears. */
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
+/* PB_HAS_* of a place, as the text shows them. */
 unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
 /* Whether the bytes in memory are those of the file. */
 bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
@@ -65,8 +68,8 @@ uint64_t pb_shared_target(uint64_t second);
 uint64_t pb_shared_at(uint64_t pc);
 void pb_shared_remove(const struct pb_module *m);
 
-/* text_jit.c: report all stubs of m to debuggers, or take the report back. Context: as
- * batches. */
+/* text_jit.c: these two report all stubs of m to debuggers, and take the report back. Context: as
+ * in text.h. */
 void pb_jit_announce(struct pb_module *m);
 void pb_jit_withdraw(struct pb_module *m);
 #endif

@@ -155,9 +155,9 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* The target of the jump of a window of exits. If it is the second of two shared jumps, the target
- * is the one that was chosen for both; for a new stub, the first jump's stub is made here, too.
- * Otherwise the target is the window's own stub. */
+/* The target of the jump of a window of exits. If that jump is the second of two shared jumps, its
+ * target was chosen together with that of the first; for a new stub, this makes the first jump's
+ * stub, too. Otherwise the target is the window's own stub. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

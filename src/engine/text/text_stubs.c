@@ -30,7 +30,7 @@ bool (*pb_text_ask)(struct pb_module *m);
 struct region {
 	uint64_t front, file;	/* bytes, whole pages */
 	int fd;
-	uint64_t size;		/* of the file, as it is */
+	uint64_t size;		/* of the file, not rounded */
 	bool copied;
 };
 
@@ -104,9 +104,9 @@ static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 	return 0;
 }
 
-/* A mapping of text of which a page was written would be in core files as a whole. Debuggers don't
- * need it there, as they read the file. The first page of an image stays: core files have that page
- * of all images, for the build ID. */
+/* If one page of a text mapping was written, core files would contain the whole mapping.
+ * Debuggers don't need it there, because they read the file. The first page of an image stays:
+ * core files have that page of all images, for the build ID. */
 static void keep_text_from_cores(const struct pb_analysis *a, uint64_t bias)
 {
 	uint64_t image = (bias + a->image_start) & ~(PAGE - 1);
@@ -214,7 +214,7 @@ void pb_stubs_unmap(const struct pb_module *m)
 		pb_pages_unmap((uint64_t)m->exits, exits_size(m));
 }
 
-/* ---- making one ------------------------------------------------------------ */
+/* ---- making a stub ---------------------------------------------------------- */
 
 static bool has_absolute(const struct pb_recipe *r)
 {
