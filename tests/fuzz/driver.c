@@ -27,7 +27,7 @@
 #include "support.h"
 
 #define BATCH		1000	/* rounds in one child */
-#define INPUT_SECONDS	30	/* for one input */
+#define INPUT_SECONDS	30	/* time limit of one input */
 #define MEMORY_KIB	(2u << 20)
 #define WILD_SHARE	1000	/* with fuzz_wild, one batch in this many may die */
 
@@ -37,7 +37,7 @@ enum { DONE, TIME_IS_UP = 40, TOO_MUCH_MEMORY, LEAKED };
 struct shared {
 	uint64_t round;		/* the current one */
 	uint64_t began;		/* ns; 0: no input is running */
-	uint64_t rounds;	/* in all */
+	uint64_t rounds;	/* rounds that all children have run */
 	size_t size;
 	uint8_t input[FUZZ_INPUT_MAX];
 };

@@ -74,7 +74,7 @@ PROGRAMS = {
     "unwind": Program(["{}/unwind", "200"], {"libunwind-dev": "/usr/include/x86_64-linux-gnu/libunwind.h"},
                       [Part("it", "unwind", ORDINARY)],
                       [["gcc", "-O1", "-g", "-o", "unwind", source("unwind.c"), "-lunwind"]], seconds=120),
-    # a coroutine that takes another's place on the stack ends the other's calls, so no share is required
+    # a coroutine that takes the place of another one on the stack ends that coroutine's calls, so no share is required
     "shared_stack": Program(["{}/shared_stack", "200"], {"gcc": "gcc"}, [],
                             [["gcc", "-O2", "-o", "shared_stack", source("shared_stack.c")]], quick="20"),
     "node": Program(["node", "--expose-gc", source("gc.js"), "20"], {"nodejs": "node"},
@@ -152,7 +152,7 @@ def percent(timed, calls):
 
 
 def account(data, parts, all_parts):
-    """Of the calls that were entered: how many have a duration, and what became of the others."""
+    """How many of the calls that were entered have a duration, and what became of the others."""
     info = pbtest.info(data)
     calls, timed, inside = 0, 0, collections.defaultdict(lambda: [0, 0])
     for row in pbtest.report(data):

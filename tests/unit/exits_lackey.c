@@ -12,7 +12,7 @@ static struct {
 	uint64_t bias, end;
 } maps[MAX_MODULES];
 static size_t nr_maps;
-static uint64_t returns[MAX_DEPTH];	/* for each of slots[]: the address of its call instruction */
+static uint64_t returns[MAX_DEPTH];	/* for each slot in slots[]: the address of the instruction that made the call */
 static uint64_t sp = 1ull << 40;
 
 static struct module *find_other(uint64_t ip)

@@ -207,8 +207,8 @@ static void newest_remain(void **state)
 	}
 }
 
-/* The oldest chunk lists two open calls: the ENTRY of the first was overwritten, that of the
- * second follows. Both end. A third call has no end. */
+/* The oldest chunk lists two open calls: the ENTRY of the first call was overwritten, the ENTRY of the second follows.
+ * Both end. A third call has no end. */
 static void listed_calls(void **state)
 {
 	uint64_t entry = 2ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY;

@@ -40,12 +40,12 @@ static const char *const windows_s = MACROS
 	/* a shared jump: the second jump is for the code after the exit */
 	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
-	/* the second jump is that of another exit: at that exit, or moved to an earlier instruction */
+	/* the second jump belongs to another exit: it is at that exit, or moved to an earlier instruction */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
 	" jmp 1b\nE earlier\nfar\n"
-	/* the second jump is that of the next function's entry */
+	/* the second jump belongs to the next function's entry */
 	"F crowded\n body\n call other\n ret\nE crowded\n"
 	"F next\n body\n ret\nE next\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"

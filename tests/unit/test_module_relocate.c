@@ -29,7 +29,7 @@ static const struct golden golden[] = {
 	{ "whole instructions, at least five bytes",
 	  /* push %rbp; mov %rsp,%rbp; sub $0x20,%rsp */
 	  "55 4889e5 4883ec20", 8,
-	  /* the same; jmp 0x1008 */
+	  /* push %rbp; mov %rsp,%rbp; sub $0x20,%rsp; jmp 0x1008 */
 	  "55 4889e5 4883ec20 e900000000", "1@9=1008+0", "0>0 1>1 4>4 8>8" },
 	{ "exactly five",
 	  /* mov $1,%eax; ret */

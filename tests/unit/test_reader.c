@@ -119,7 +119,7 @@ static void test_wraps(void **state)
 	gen_word(&g, 5ull << 42 | 4ull << 22 | 3 << 2 | 1);		/* ends w42 + 5 */
 	/* 42 bits: backwards over the wrap, a signal handler's record out of order */
 	gen_word(&g, (w42 - 20) << 22 | 3 << 2 | 2);			/* w42 - 20 */
-	/* and forward again */
+	/* 42 bits: forward again */
 	gen_word(&g, 100ull << 22 | 3 << 2 | 3);			/* w42 + 100 */
 	/* the farthest that 22 bits reach forward: 2^21 - 1 */
 	gen_word(&g, ((100 + w22 / 2 - 1) & (w22 - 1)) << 42 | 3 << 2 | 1);
@@ -409,7 +409,7 @@ static void test_inherited_later(void **state)
 			    "exit 2 4100-5100 d1\nexit 1 500-5200 d0\n");
 }
 
-/* A first chunk may also list calls of the thread's own process: those of a coroutine that another thread left,
+/* A first chunk may also list calls of the thread's own process: calls of a coroutine that another thread left,
  * or a call that a handler interrupted before its ENTRY was written. */
 static void test_listed_not_inherited(void **state)
 {

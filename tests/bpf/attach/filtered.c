@@ -4,7 +4,7 @@
  * that the program never makes, but that helpers of eBPF programs might make.
  *
  * Built with -DLAUNCHER it sets the filter and executes argv[1], the build without -DLAUNCHER. The launcher
- * makes the system calls by instructions of its own, because an image that is executed after
+ * makes the system calls by its own instructions, because an image that is executed after
  * libc set a filter isn't traced. The agent doesn't read the memory of a program that contains
  * such instructions, so the launcher is a separate build.
  */

@@ -20,7 +20,7 @@
 #include <patchbay/bpf.h>
 
 struct outcome {
-	int err;		/* of loading */
+	int err;		/* error of loading, or 0 */
 	uint32_t retval;
 };
 

@@ -286,7 +286,7 @@ static void ways_out(void **state)
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_int_equal(pb_bpf_obj_get(&pins, &map, "out", 0), -EPERM);
 	unlink(path);
-	/* within the tree, by its whole path */
+	/* a whole path is accepted if it is within the tree */
 	snprintf(path, sizeof(path), "%s/in", pins.path);
 	assert_int_equal(pb_bpf_obj_pin(&pins, &map, path), 0);
 	assert_int_equal(pb_bpf_obj_pin(&pins, &map, "in"), -EEXIST);

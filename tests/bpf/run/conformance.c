@@ -33,7 +33,7 @@ struct block {
 	char *text;			/* assembly */
 	char *mem, *after, *result;	/* NULL: none */
 	char *rows;			/* lines of "field ... -> result" */
-	bool invalid;			/* not valid instructions */
+	bool invalid;			/* the instructions aren't valid */
 	bool kernel_refuses, no_kernel, no_verifier, no_engines;
 };
 

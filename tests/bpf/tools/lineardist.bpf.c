@@ -12,7 +12,7 @@ struct {
 	__type(value, u64);
 } steps SEC(".maps");
 
-/* what is below the first step, and above the last */
+/* how many results are below the first step, and above the last */
 u64 below, above;
 
 SEC("uretprobe/calls:work") int BPF_KRETPROBE(on_work, u32 rest)

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	own_output();
 	for (int i = 0; i < threads && i < 64; i++)
 		pthread_create(&id[i], NULL, worker, NULL);
-	do {				/* until each thread has waited once */
+	do {				/* loops until each thread has waited once */
 		sched_yield();
 		lock(0);
 		all = waited >= (unsigned long)threads;

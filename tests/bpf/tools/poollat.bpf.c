@@ -29,7 +29,7 @@ SEC("uprobe/locks:enqueue") int BPF_KPROBE(on_enqueue, u64 job)
 	u64 now = bpf_ktime_get_ns(), n;
 
 	bpf_map_update_elem(&queued, &job, &now, BPF_ANY);
-	/* under the queue's lock */
+	/* enqueue() is called with the queue locked */
 	n = ++depth;
 	if (n > deepest)
 		deepest = n;

@@ -51,7 +51,7 @@ static void field_text(const char *key, const char *text)
 	field(key, text, strlen(text));
 }
 
-/* Prints the whole log only if it will be searched, else its end. */
+/* Prints the whole log if it will be searched, otherwise only its end. */
 static void verdict(const char *key, int err, bool whole)
 {
 	size_t len = strlen(log_text);

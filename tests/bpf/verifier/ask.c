@@ -56,7 +56,8 @@ static int make_map(const struct pb_bpf_map_attr *m)
 	return (int)kernel_bpf(BPF_MAP_CREATE, &a);
 }
 
-/* The program array for a program type. Each type needs its own: the first user of an array fixes its type. */
+/* The program array for a program type. Each program type needs a separate array: the first program that uses an array
+ * fixes the array's type. */
 static int progs_of(uint32_t type)
 {
 	static int of[32];

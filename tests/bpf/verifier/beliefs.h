@@ -19,8 +19,8 @@
 struct belief {
 	struct reg reg;
 	uint8_t frame, what;		/* register, or 11 + slot */
-	uint8_t bytes;			/* of a slot: how many of its bytes hold the number */
-	uint8_t zeros;			/* of a slot: which bytes are known to be 0; bit 0 is the lowest in memory */
+	uint8_t bytes;			/* for a slot: how many of its bytes hold the number */
+	uint8_t zeros;			/* for a slot: which bytes are known to be 0; bit 0 is the lowest in memory */
 };
 
 struct belief_state {

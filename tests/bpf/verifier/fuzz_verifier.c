@@ -414,7 +414,7 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* from a bit field Linux loads the same byte, unshifted, whichever part is asked for */
+		/* whichever part of a bit field is loaded, Linux loads the same byte, unshifted */
 		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
@@ -617,7 +617,7 @@ static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, 
 	*accepted = !pb_bpf_verify(&s.v);
 	s.v.visit = NULL;
 	*kernel = 0;
-	/* for loops that are walked for long the kernel may need a minute */
+	/* the kernel may need a minute for loops that are walked for long */
 	if (ask && bases.visits < BELIEFS_VISITS / 10) {
 		s.fd = ask_load(p, 0);
 		*kernel = s.fd < 0 ? s.fd : 0;

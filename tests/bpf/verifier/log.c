@@ -27,7 +27,7 @@ static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level,
 	return err;
 }
 
-/* A loop; then r0 = 0 if `good`, else r0 = r3, which is uninitialized. */
+/* Verifies a loop, followed by r0 = 0 if `good`, otherwise by r0 = r3, which is uninitialized. */
 static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 {
 	const struct bpf_insn insns[] = {
@@ -38,7 +38,7 @@ static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 	return verdict_of(insns, sizeof insns / sizeof *insns, level, log);
 }
 
-/* Logs of many sizes, up to one that has room for everything. Each is the end of the whole log. */
+/* Logs of many sizes, up to one that has room for everything. Each must be the end of the whole log. */
 static void test_verdict_with_little_room(void **state)
 {
 	static char all[4 << 20], some[1 << 16];
@@ -79,8 +79,9 @@ static void test_only_of_a_refusal(void **state)
 	assert_non_null(strstr(text, "R3 !read_ok\n"));
 }
 
-/* No number is signed at least 25, unsigned at most 32, and has 0 as its low half. The verifier reports that
- * (REG INVARIANTS VIOLATION). The report belongs to the log of its path, which waited while another path was walked. */
+/* No number is at least 25 (signed), at most 32 (unsigned), and has a low half of 0. The verifier reports that
+ * contradiction (REG INVARIANTS VIOLATION). The report belongs to the log of its path, which waited while another path
+ * was walked. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {

@@ -7,9 +7,9 @@
  *   safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
  *
  * A number that a program computes from addresses differs between runs. So the checking
- * interpreter runs twice, at different addresses. Only if both results agree must those of
- * the engines agree, too. Results that depend on unwritten memory aren't compared. Without
- * CAP_PERFMON no address may show, so both results must always agree.
+ * interpreter runs twice, at different addresses. If both results agree, the results of the engines must agree, too.
+ * Results that depend on unwritten memory aren't compared. Without CAP_PERFMON no address may show, so both results
+ * must always agree.
  *
  * Exit 1: an access outside of the programs' memory, or a difference.
  */

@@ -264,8 +264,8 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 
 /*
  * A branch also changes what is known of registers that are linked to one of its operands, but the log shows only the
- * operands. For a linked register the change shows where the register is read next. So each register has the link that
- * the log showed last, and whether a branch has compared another register of this link since.
+ * operands. For a linked register, the change shows only where the register is read next. So each register has the link
+ * that the log showed last, and whether a branch has compared another register of this link since.
  */
 static struct link {
 	unsigned long id;
@@ -431,7 +431,7 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
-		/* the state after an instruction, on a line of its own: other text came in between */
+		/* the state after an instruction, on a separate line: other text came in between */
 		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
 			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)

@@ -383,7 +383,7 @@ static void test_random(void **state)
 		size_t nx = around(&a, x), ny = around(&b, y), nr = 0;
 		struct pair p[MEMBERS * MEMBERS];
 
-		/* for shifts, which need a known amount */
+		/* a constant: shifts need a known amount */
 		if (!(next() % 4)) {
 			describe(&b, next() % 70, 0);
 			y[0] = b.wide.umax;

@@ -27,7 +27,7 @@ static uint8_t width_code(int size)
 
 enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: stores a constant; SIGNED: loads with sign extension */
 
-/* Stores to off, if there is something to store. Then r0 = a hash of both halves of what is at off. */
+/* Stores to off, if there is something to store. Then sets r0 to a hash of both halves of the contents of off. */
 static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
 {
 	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;

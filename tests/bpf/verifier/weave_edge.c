@@ -83,7 +83,8 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* base += m, in one of several forms; *shift is added, too. Returns the pointer's register. m may be lost. */
+/* base += m, in one of several forms; *shift is added, too. Returns the pointer's register. The number in m->r may be
+ * overwritten. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {
 	*shift = 0;

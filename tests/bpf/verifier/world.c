@@ -10,7 +10,7 @@
 #include "world.h"
 
 #define PAGE	4096u
-#define APART	(2 * PAGE)	/* from one value to the next: its page, and an inaccessible page */
+#define APART	(2 * PAGE)	/* distance of values: a value's page, and an inaccessible page */
 #define MOST	256		/* bytes that a packet has at most */
 #define ETH	14
 /* In the kernel's test runs of XDP programs a packet lies in a page of its own. Before the packet are ROOM bytes, of
@@ -277,7 +277,7 @@ pb_bpf_fn *world_stand_in(pb_bpf_fn *fn)
 
 static char *packets[2];
 static int packet_now;
-static bool at_begin;		/* the packet adjoins the inaccessible page before it, else the one after it */
+static bool at_begin;		/* the packet adjoins the inaccessible page before it; if false, the page after it */
 static uint32_t type, length;
 static int context;			/* the index of the current context */
 static struct pb_bpf_skb skbs[2];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static volatile unsigned long calls;	/* of one thread at a time */
+static volatile unsigned long calls;	/* made by one thread at a time */
 
 __attribute__((noinline)) long leaf(long i)
 {

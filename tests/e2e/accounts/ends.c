@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Processes with threads that end in many ways: by _exit, SIGKILL, abort, exec, SIGSEGV,
- * pthread_exit of the main thread, or exit; after a fork; while threads still wait.
+ * pthread_exit of the main thread, or exit. Some end after a fork, or while threads still wait.
  * argv[1]: rounds of each thread. */
 #include <pthread.h>
 #include <signal.h>

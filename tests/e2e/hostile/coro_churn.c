@@ -15,7 +15,7 @@
 #include <sys/time.h>
 #include "coro.h"
 
-#define NR	500000		/* in each thread */
+#define NR	500000		/* coroutines in each thread */
 #define POOL	64
 #define KEPT	5
 

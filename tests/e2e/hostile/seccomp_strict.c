@@ -54,7 +54,8 @@ static void allow_only(void)
 	check(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p));
 }
 
-/* kind & 1: a filter, else the strict mode; kind & 2: after a traced call of this thread, else before the first */
+/* kind & 1: sets a filter; otherwise the strict mode. kind & 2: after a traced call of this thread; otherwise before
+ * its first one */
 static KEEP void *thread_main(void *arg)
 {
 	long kind = (long)arg;

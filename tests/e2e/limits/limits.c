@@ -21,11 +21,11 @@
 #include <ucontext.h>
 #include "../switch_stack.h"
 
-#define STACK		16384ul		/* of a thread or coroutine */
+#define STACK		16384ul		/* bytes of the stack of a thread or coroutine */
 #define NOINLINE	__attribute__((noinline))
 
 static unsigned long calls;
-static long anonymous;		/* KiB */
+static long anonymous;		/* KiB of anonymous memory */
 
 static void die(const char *what)
 {

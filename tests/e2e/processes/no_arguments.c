@@ -7,7 +7,7 @@
 static __attribute__((noipa)) void forget(char *arg)
 {
 	unsigned long from, to, page = (unsigned long)arg & ~4095ul;
-	volatile char keep[65536];	/* the stack is elsewhere */
+	volatile char keep[65536];	/* keeps this frame away from the pages that are unmapped */
 	char line[300];
 	FILE *f = fopen("/proc/self/maps", "r");
 

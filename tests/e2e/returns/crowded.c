@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that end in a call and a ret. Right after the ret comes the next function, or another exit: only the ret's
- * own byte can be replaced. Built with -O1. A thread calls them all the time.
+ * Functions that end in a call and a ret. The next function, or another exit, follows right after the ret. So only the
+ * ret's own byte can be replaced. Built with -O1. A thread calls them all the time.
  */
 #include <pthread.h>
 #include <stdio.h>

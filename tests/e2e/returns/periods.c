@@ -2,8 +2,8 @@
 /*
  * Calls while returns are hooked, not hooked, and hooked again (run_returns periods switches them).
  *
- *   spans N     2 N calls that begin while returns are hooked and end while they are not, and N calls the other way
- *               round. It prints "0" to have returns unhooked or "1" to have them hooked, and goes on after a byte
+ *   spans N     2 N calls that begin while returns are hooked and end while they aren't, and N calls that do the
+ *               reverse. It prints "0" to have returns unhooked or "1" to have them hooked, and goes on after a byte
  *   rounds      1,000 rounds of calls, and as many after each byte
  *   storm       threads whose calls are interrupted by handlers, some of which leave by jumps; one thread forks. A
  *               '1' on stdin means that calls are recorded from now on, a '0' that they may not be; the program

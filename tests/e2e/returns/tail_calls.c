@@ -123,8 +123,8 @@ NOINLINE void jumps_out(int x)
 }
 
 /*
- * conditional: a jcc leaves it. again: jumps to its own entry, x times. runs_on: runs on into the next function, which
- * has its own entry in the unwind table.
+ * conditional() is left by a jcc. again() jumps to its own entry, x times. runs_on() runs on into the next function,
+ * which has a separate entry in the unwind table.
  */
 __asm__(
 	".text\n"

@@ -133,7 +133,7 @@ T t_deep, 9
 	ret
 E t_deep
 
-/* what handlers call */
+/* handlers call this function */
 T t_hand, 10
 	push_reg rbx
 	mov	%rdi, %rbx

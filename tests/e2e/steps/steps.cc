@@ -381,7 +381,7 @@ static void act_now(void)
 	}
 }
 
-/* The words through which stubs jump on: that of the first site of a call, and those of the two kinds of exits. */
+/* The words through which stubs jump on: the word of a call's first site, and the words of the two kinds of exits. */
 static uint64_t *site_word, *ret_word, *jump_word;
 
 static void note_word(const greg_t *g)

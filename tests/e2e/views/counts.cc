@@ -39,7 +39,7 @@ extern "C" CALL int jumps(int n)
 	longjmp(buf, n + 1);
 }
 
-/* In the child, too, this call and all calls around it return. */
+/* This call and all calls around it return in the child, too. */
 extern "C" CALL int forks(int depth)
 {
 	int status, ret = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs that `entry` reaches by tail calls, through arrays that the object fills. Each CASE is an
- * object of its own. */
+/* Programs that `entry` reaches by tail calls, through arrays that the object fills. Each CASE is a separate object. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
