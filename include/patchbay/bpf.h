@@ -83,7 +83,7 @@ void pb_bpf_machine_close(struct pb_bpf_machine *machine);
 struct pb_bpf_program_info {
 	const char *name, *section;
 	const char *target;		/* of SEC("kprobe/TARGET"); NULL: none */
-	uint32_t type, attach_type;	/* BPF_PROG_TYPE_*, BPF_* as the section says */
+	uint32_t type, attach_type;	/* BPF_PROG_TYPE_*; attach type of the section */
 	bool loaded, native;		/* loaded: it can run; native: as native code */
 	const char *why;		/* why it can't run, once that is known; else NULL */
 	uint32_t insns;			/* including all functions that it calls */

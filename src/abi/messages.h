@@ -57,7 +57,7 @@ struct pb_msg {
 struct pb_msg_hello {
 	uint32_t protocol;
 	uint32_t pid, tid, ppid;
-	uint32_t image;		/* 0 at start; its image on a later connection (a module arrived) */
+	uint32_t image;		/* 0 at the start; on later connections the number from WELCOME */
 	uint32_t flags;
 	uint64_t clock;
 };

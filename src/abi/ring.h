@@ -34,8 +34,8 @@
  * - The release in the change to FULL publishes the data. The reader finds out itself
  *   how much there is: up to the last word that isn't zero.
  * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no
- *   more data than that, and no leaf_start, it holds nothing. Its thread may never have
- *   begun to write to it, and another chunk may have the same `seq`.
+ *   more data than that, and no leaf_start, it holds nothing. It may never have become its
+ *   thread's current chunk, and another chunk may have the same `seq`.
  * - An engine zeroes a TAKEN chunk, unless it was never used (`uses` == 0).
  * - If a reader dies, its READING chunks are not used again. Nothing else is lost.
  *

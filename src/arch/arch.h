@@ -284,7 +284,8 @@ struct pb_hot_place {
 	const struct pb_site *site;	/* PB_HOT_ENTRY: the site that was entered; may be stale */
 	uint64_t goes_on;		/* PB_HOT_JUMP: the next address in the exit's stub */
 };
-/* False: the interrupted code isn't on the hit path. The next two functions require true. */
+/* False: the interrupted code isn't on the hit path. Only after true may pb_context_show_return()
+ * or pb_context_show_jump() be called. */
 bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at);
 /* Shows that a plain return has happened. */
 void pb_context_show_return(struct pb_context *c);

@@ -4,7 +4,7 @@
  * all of its memory:
  *
  *   core files        MADV_DONTDUMP, except what a debugger needs to unwind
- *   mlockall          the list of the agent's mappings tells which mappings to lock: all others
+ *   mlockall          the agent's mappings are listed, and those on the list aren't locked
  *   /proc/PID/maps    the agent's state is mapped with PROT_WRITE only. The processor
  *                     can't forbid reading such pages, so the agent can read them. A
  *                     memory test, or a garbage collector that searches for roots,

@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment")
 _Static_assert(offsetof(struct pb_open_segment, prev) == G_PREV, "open_call.h");
 _Static_assert(offsetof(struct pb_open_segment, depth) == G_DEPTH, "open_call.h");
 
-/* What happens to calls that don't end by their return. */
+/* The caller's functions for calls that don't end by their return, and for segments' memory. */
 struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
