@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel, there
- * through BPF_PROG_TEST_RUN. A run makes so many operations that entering the program is
- * a small part of it. That part is subtracted; if it is more than a tenth, there is no
- * figure. Slices alternate, and a figure is the median of its rounds. Needs the right to
- * load programs.
+ * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel (through
+ * BPF_PROG_TEST_RUN). A run makes so many operations that entering the program takes a small part
+ * of its time. That part is subtracted; if it is more than a tenth, there is no figure. Slices
+ * alternate, and a figure is the median of its rounds. Needs the right to load programs.
  *
  *	bench_bpf [ROUNDS]
  */
@@ -30,8 +29,8 @@
 
 enum side { KERNEL, JIT, INTERPRETER, NR_SIDES };
 
-/* A program in two forms: the kernel's reads its context and names its maps by
- * descriptor, ours is resolved already. */
+/* A program in two forms: the kernel's form reads its context and names its maps by descriptor; our
+ * form is resolved already. */
 struct bench {
 	const char *name;
 	uint32_t operations;		/* in a run */
@@ -156,7 +155,7 @@ static void put_call_with_map(struct bench *b, int n, int helper, int own)
 	put_call(b, helper, own);
 }
 
-/* r6 counts down and is the key, so that each operation is on another element. */
+/* Begins a loop. r6 counts down and is the key, so that each operation is on another element. */
 static void begin_turn(struct bench *b, uint32_t *top)
 {
 	top[KERNEL] = b->nr[KERNEL];
@@ -267,7 +266,7 @@ static bool make(struct bench *b, void (*write)(struct bench *b))
 
 /* ---- time ----------------------------------------------------------------------- */
 
-/* The CPU time of this thread, as others may get the processor in between. */
+/* The CPU time of this thread, as other threads may get the processor in between. */
 static double now(void)
 {
 	struct timespec ts;
@@ -359,7 +358,7 @@ static void print(const struct bench *b, int rounds)
 		for (enum side e = 0; e < NR_SIDES; e++)
 			net[e][r] = (b->ns[e][r] - benches[0].ns[e][r]) / b->operations;
 		ratio[JIT][r] = net[JIT][r] / net[KERNEL][r];
-		/* whole runs: nobody can run a program without entering it */
+		/* compares whole runs, as no program can be run without entering it */
 		ratio[INTERPRETER][r] = b->ns[INTERPRETER][r] / b->ns[JIT][r];
 	}
 	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name, median(net[KERNEL], rounds),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Measures what an operation on a map costs, on our maps and on this kernel's (there in a
- * program): on one thread, on two, and on a map that two processes share. Both sides make a
- * thousand operations in a loop that prepares key and value for each operation, which is
- * part of both figures.
+ * Measures what an operation on a map costs, on our maps and on this kernel's maps (from an eBPF
+ * program): in one thread, in two threads, and in two processes that share a map. Both sides make a
+ * thousand operations in a loop that prepares key and value for each operation, which is part of
+ * both figures.
  *
  * There is no row for lookups in an array. Programs inline them, in the kernel and here, so
  * little more than the loop would be measured; bench_bpf has them.
@@ -12,9 +12,9 @@
  *
  * Two threads use different keys of one map; in rows `same`, both change the same keys.
  *
- * On shared machines, the distance between the two processors changes, for seconds at a time.
- * So each measurement is accompanied by one of two threads that count in one word. Only the
- * third of the measurements for which that was fastest counts; its time is printed last.
+ * On shared machines, the distance between the two processors changes, for seconds at a time. So a
+ * second measurement follows each: the time that two threads take to count in one word. Only the
+ * third of the measurements whose second measurement was fastest counts. Its time is printed last.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,7 +36,8 @@
 
 #define LOOP	1000		/* operations in a program's run */
 #define REPEAT	200
-#define KEYS	1024		/* in a map with room for twice as many; each thread uses half */
+#define KEYS	1024		/* the map has room for twice as many; each thread uses half of the
+				 * keys */
 #define OWN	(KEYS / 2)
 #define MOST	192
 
@@ -49,7 +50,7 @@ struct job {
 	struct pb_bpf_map *map;
 	enum work work;
 	uint32_t lane, first;
-	double ns;		/* for LOOP operations */
+	double ns;		/* ns for LOOP operations */
 	pthread_barrier_t *start;
 };
 

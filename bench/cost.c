@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that times its own loops, so that the traced functions and the limit
- * they are compared with run in one process, in slices that alternate.
+ * A program that times its own loops. So the traced functions and the limit that they are compared
+ * with run in one process, in slices that alternate.
  *
  *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
  *                         JSON. Before the slices, a loop of leaf fills a buffer of default size
@@ -301,10 +301,10 @@ UNTRACED static void slices(int k)
 }
 
 /*
- * Two workers, each on its own processor. A slice runs a loop in worker 0 alone,
- * then in both; a loop's scaling is how many times as many calls per second both
- * make. Barriers start the work. As a barrier wakes the workers tens of microseconds
- * apart, each worker then spins until the other one has arrived.
+ * Two workers, each on its own processor. A slice runs a loop in worker 0 alone, then in both
+ * workers. A loop's scaling is the ratio of the calls per second: both workers to one. Barriers
+ * start the work. As a barrier wakes the workers tens of microseconds apart, each worker then spins
+ * until the other one has arrived.
  */
 #define SPAN_NS 20e6		/* a slice of one loop in one thread */
 

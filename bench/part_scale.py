@@ -28,7 +28,7 @@ def threads(bench):
 
 
 def depth(bench):
-    """The time of a million calls that are a million deep / that of calls a thousand deep."""
+    """The time of a million calls that are a million deep, divided by that of calls a thousand deep."""
     source = os.path.join(ROOT, "tests", "e2e", "hostile", "deep_recursion.c")
     program = [compile_c(bench.path("deep_recursion"), [source], "-w")]
     figures = lambda done: {k: int(v) for k, v in re.findall(r"^figure (\w+) (\d+)$", done.err, re.M)}
@@ -100,7 +100,7 @@ def sites(bench):
         return pb_traced(data, ["--overwrite", *GRAPH], [program], expect, cpus=bench.two).info
 
     def live():
-        """All sites are restored and patched again while the program runs."""
+        """All sites are restored, and then patched again, while the program runs."""
         pid, go = bench.path("pid"), bench.path("go")
         for path in (pid, go):
             if os.path.exists(path):

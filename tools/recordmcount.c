@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recordmcount FILE.o...: adds to an object built with -pg what the kernel's
- * tool of that name adds: __mcount_loc, the addresses of its calls of mcount
+ * recordmcount FILE.o...: adds a section __mcount_loc to an object that was built with -pg, as the
+ * kernel's tool of that name does. The section has the addresses of the object's calls of mcount
  * and __fentry__. For compilers without -mrecord-mcount.
  *
  * A text section gets a table of its own, ordered after it and in the same
@@ -37,8 +37,8 @@ struct object {
 	size_t shstrndx;
 	Elf_Data *symbols;
 	size_t symtab_index, strtab_index;
-	size_t nr_sections;	/* of the file before the change */
-	size_t names_at;	/* of TABLE in the section names; 0: not there yet */
+	size_t nr_sections;	/* number of sections before the change */
+	size_t names_at;	/* offset of TABLE in the section names; 0: not there yet */
 };
 
 static bool failed(struct object *o, const char *why)
@@ -81,8 +81,9 @@ static bool is_hook(struct object *o, size_t symbol)
 			!strcmp(name, "__fentry__"));
 }
 
-/* A symbol to count a section's offsets from: its own, or else a local one, or
- * a global one that no other object can define. 0: none. */
+/* Finds a symbol in the section, from which the section's offsets can be counted: the section's own
+ * symbol if there is one, otherwise a local one, or a global one that no other object can define.
+ * 0: there is none. */
 static size_t anchor(struct object *o, size_t section, uint64_t *value)
 {
 	size_t best = 0;
@@ -274,7 +275,7 @@ static bool record(struct object *o, int fd)
 		if (sh.sh_type == SHT_RELA && !record_section(o, scn, &sh))
 			return false;
 	}
-	/* no table, no change */
+	/* without a table nothing is written */
 	return !o->names_at || elf_update(o->elf, ELF_C_WRITE) >= 0 || failed(o, NULL);
 }
 

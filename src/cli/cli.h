@@ -36,6 +36,7 @@ const char *pb_dump_format(size_t i);
 
 /* The table entry of that name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);
-/* The next entry of the table; NULL gives the first, and NULL is returned after the last. */
+/* The entry of the table after `previous`, or the first one if `previous` is NULL. Returns NULL
+ * after the last. */
 const struct pb_command *pb_command_each(const struct pb_command *previous);
 #endif

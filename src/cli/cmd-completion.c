@@ -2,10 +2,10 @@
 /*
  * `patchbay completion SHELL` prints a completion script for bash, zsh or fish.
  *
- * The three scripts only ask `patchbay completion --words=N -- WORD...` for
- * candidates, where word N holds the cursor. So commands and options come from
- * the tables that parse them, and all shells offer the same. The answer has one
- * candidate a line; ":files" and ":commands" ask the shell for its own names.
+ * The three scripts only ask `patchbay completion --words=N -- WORD...` for candidates; N is the
+ * number of the word with the cursor. So commands and options come from the tables that parse them,
+ * and all shells offer the same. The answer has one candidate a line; ":files" and ":commands" ask
+ * the shell for its own names.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -112,7 +112,7 @@ struct line {
 	char **words;
 	int nr, at;
 	const char *command;
-	const struct argp *argp;	/* of the command; NULL: none is known */
+	const struct argp *argp;	/* options of the command; NULL: not known */
 	int first;			/* the word after the command */
 	int prog;			/* the first word that is no option, or 0 */
 };
@@ -155,7 +155,7 @@ static void offer(const char *before, const char *word, size_t len, const char *
 
 /* --- options ---------------------------------------------------------------- */
 
-/* The option of that name or letter, also of a child parser. */
+/* Finds the option of that name or letter, in the parser or its child parsers. */
 static const struct argp_option *find_option(const struct argp *argp, const char *name, size_t len,
 					     int key)
 {
@@ -237,7 +237,8 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	close(fd[1]);
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
-		/* not the heading of csv; names made from addresses only if one was begun */
+		/* leave out the heading of csv, and names made from addresses unless the user began
+		 * one */
 		if (strncmp(text, "function,module,", 16) &&
 		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay control`: control files of a program that runs under
- * `patchbay record --serve`. Finds the session by the process, or takes the
- * only session there is.
+ * `patchbay control`: reads and writes control files of a program that runs under `patchbay record
+ * --serve`. Finds the session by the process, or takes the only session there is.
  */
 #include <errno.h>
 #include <stdio.h>

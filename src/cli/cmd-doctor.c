@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay doctor`: what this machine allows, and what follows from it. Each
- * check tries the thing itself, rather than guess from a version.
+ * `patchbay doctor`: prints what this machine allows, and what follows from it. Each check tries
+ * the operation itself, rather than guess from a version.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -93,8 +93,8 @@ static void json_separator(struct list *l)
 	l->first = false;
 }
 
-/* Why the function's return can't be hooked. PB_INEXIT_NOT: it can, or the function isn't
- * patched. */
+/* Returns why the function's return can't be hooked. PB_INEXIT_NOT: it can be hooked, or the
+ * function isn't patched. */
 static enum pb_inexit inexit(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return f->refused || f->kind == PB_SITE_CYG ? PB_INEXIT_NOT : pb_func_inexit(a, f);

@@ -7,7 +7,8 @@
 #include "recorder/settings.h"
 
 extern const struct argp record_argp;
-/* Without the options that say where the data goes. Its input is struct record_options. */
+/* Like record_argp, but without the options that say where the data goes. Its input is struct
+ * record_options. */
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
 	"A pattern may end in :mod:GLOB to mean functions of that module only. " \
@@ -25,9 +26,9 @@ void record_options_free(struct record_options *o);
 
 /* Records, from resolving the program's name to the closing line. Returns the exit status. */
 int record_with(struct record_options *o);
-/* The same into a temporary directory, which is removed at the end. If data was recorded, calls
- * show (unless NULL) with its directory. Returns the recording's exit status, or, if that is 0,
- * show's. */
+/* Like record_with(), but records into a temporary directory, which it removes at the end. If data
+ * was recorded and `show` is not NULL, calls show() with that directory. Returns the recording's
+ * exit status, or the result of show() if that status is 0. */
 int record_temporary(struct record_options *o, const char *command,
 		     int (*show)(void *arg, const char *data), void *arg);
 #endif

@@ -20,8 +20,9 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-#define OUTPUT		"bpf_output"	/* maps made here. Names of an object's maps begin with the
-					 * object's name, or have no prefix */
+#define OUTPUT		"bpf_output"	/* names of maps that are made here. They can't be those of
+					 * an object's map, which begin with the object's name, or
+					 * have no prefix */
 #define COUNTS		"bpf_counts"
 #define LANES		16		/* per-CPU slots, at least */
 
@@ -49,8 +50,8 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* Makes two more maps: a ring buffer, for what programs print, and an array in which agents count,
- * for example, output that found no room in the ring buffer. */
+/* Makes two more maps. Programs print into a ring buffer. In an array agents count, for example,
+ * output that found no room in the ring buffer. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
@@ -115,7 +116,7 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 	return h->function && h->module ? 0 : pb_error(a->command, "out of memory");
 }
 
-/* Why a program isn't attached; NULL: it is. */
+/* Returns why a program isn't attached; NULL: it is attached. */
 static const char *not_attached(const struct pb_bpf_object_prog *p)
 {
 	switch (p->type) {
@@ -156,7 +157,8 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 	return pb_error(a->command, "%s: refused: %s", p->name, why);
 }
 
-/* Notes the programs that agents get: those attached, and those that these reach by tail calls. */
+/* Notes the programs that agents get: the attached programs, and the programs that they reach by
+ * tail calls. */
 static int take_loaded(struct bpf_attach *a)
 {
 	const struct pb_bpf_object *obj = a->session.object;
@@ -217,7 +219,8 @@ static bool write_maps(struct bpf_attach *a, FILE *f)
 	return ok && write_map(a, f, OUTPUT) && write_map(a, f, COUNTS);
 }
 
-/* Writes all programs, by the object's numbers. One that isn't loaded has no instructions. */
+/* Writes all programs, in the order of their numbers in the object. A program that isn't loaded is
+ * written without instructions. */
 static bool write_progs(struct bpf_attach *a, FILE *f, uint64_t at)
 {
 	const struct pb_bpf_object *obj = a->session.object;
@@ -336,7 +339,8 @@ static uint32_t lanes(void)
 	       PB_BPF_MAX_LANES;
 }
 
-/* Takes settings from --set, as programs are made here before the agent reads its control files. */
+/* Applies settings of --set here, too, as programs are made before the agent reads its control
+ * files. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

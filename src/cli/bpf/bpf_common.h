@@ -20,7 +20,7 @@ enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 #define BPF_MAX_MAPS	64
 #define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
-#define BPF_LOG_SIZE	(8u << 20)	/* if the log is asked for */
+#define BPF_LOG_SIZE	(8u << 20)	/* if the user asks for the log */
 #define BPF_LOG_SHORT	(64u << 10)	/* only for the reason of a rejection */
 #define BPF_MAX_INSNS	1000000
 
@@ -40,15 +40,15 @@ struct bpf_unit {
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
-	struct pb_bpf_map **maps;	/* NULL: the session's */
+	struct pb_bpf_map **maps;	/* NULL: the session's maps */
 	uint32_t nr_maps;
-	uint32_t id;			/* 0: the next of the session */
+	uint32_t id;			/* 0: the session's next id */
 };
 
 /* A program that can run. */
 struct bpf_loaded {
 	struct pb_bpf_prog *prog;
-	uint32_t verified;		/* instructions looked at */
+	uint32_t verified;		/* number of instructions that the verifier looked at */
 	uint32_t xlated;		/* bytes of the resolved instructions */
 };
 
@@ -66,7 +66,7 @@ struct bpf_session {
 	uint32_t attach_type, caps, flags;
 	int log_level;
 	bool quiet, interpret;
-	const char *file;		/* of raw instructions */
+	const char *file;		/* file of raw instructions */
 	const char *map_spec[BPF_MAX_MAPS];
 	uint32_t nr_map_specs;
 	struct bpf_sizes sizes;
@@ -77,8 +77,8 @@ struct bpf_session {
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
 	uint32_t nr_maps;
-	const char *map_dir;		/* where files of an object's maps are made; NULL: they have
-					 * none */
+	const char *map_dir;		/* directory for files of an object's maps; NULL: the maps
+					 * have no files */
 	uint32_t lanes;			/* per-CPU slots; 0: one for each processor */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs */
 	uint32_t nr_progs;
@@ -86,8 +86,8 @@ struct bpf_session {
 	struct pb_bpf_object *object;
 	struct pb_bpf_made *made;
 	char *log;
-	uint64_t log_gone;		/* bytes that were cut off before it */
-	/* words that are no options, wherever they stand */
+	uint64_t log_gone;		/* bytes that were cut off at the log's beginning */
+	/* words of the command line that are no options */
 	char **args;
 	int nr_args;
 };
@@ -101,12 +101,14 @@ void bpf_session_end(struct bpf_session *s);
 
 /*
  * Adds the sizes of a --map NAME:ATTRIBUTE=NUMBER[,...]: max_entries, key_size and value_size of an
- * object's map. Several for one map are joined. Returns 0, or -EINVAL after a message.
+ * object's map. Several --map for one map are joined. Returns 0, or -EINVAL after a message.
  */
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
-/* Is the text of that form? Otherwise it has the numbers of a map for raw instructions. */
+/* Has the text of a --map the form NAME:ATTRIBUTE=NUMBER? Otherwise it has the numbers of a map for
+ * raw instructions. */
 bool bpf_is_size(const char *text);
-/* Checks that the object has all these maps. Returns 0, or -ENOENT after a message. */
+/* Checks that the object has all maps whose sizes are set. Returns 0, or -ENOENT after a
+ * message. */
 int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command,
 		    const struct pb_bpf_object *object, const char *path);
 
@@ -119,7 +121,7 @@ int bpf_globals_set(const struct bpf_session *s, const char *path);
 int bpf_session_maps(struct bpf_session *s);
 /* Makes one more map; 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
-/* The map of that id, of these or the object's; NULL: none. */
+/* The session's or the object's map of that id; NULL: none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
 /* Verifies, resolves and makes a program. Returns 0 or -errno; messages are in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
@@ -148,7 +150,8 @@ int bpf_open_object(struct bpf_session *s, const char *path);
 /* Makes the object's program of that number. Returns 0, or -errno with the reason in *why and
  * s->log. */
 int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* The same with all programs that it may reach by tail calls (pb_bpf_make_chain). */
+/* Like bpf_object_verify(), but also makes all programs that the program may reach by tail calls
+ * (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
 /* Is the program one of `names`? Without names: is it loaded automatically? */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
@@ -156,12 +159,13 @@ bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, in
 /* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */
 int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
 		   struct pb_bpf_map *map);
-/* The path of that pin; false: too long. */
+/* The path at which bpf_object_pin() pins the map of that name; false: too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
 /* How elements of maps are shown; NULL, or all zero: as bytes. */
 struct bpf_words {
 	const struct pb_bpf_btf *btf;	/* of the object whose map it is */
-	/* The name of an address in the program whose stacks a map has; NULL: not known */
+	/* Finds the name of an address in the program whose stacks are in a map. NULL: names are
+	 * not known */
 	void (*name)(void *arg, uint64_t address, char *to, size_t size);
 	void *arg;
 };

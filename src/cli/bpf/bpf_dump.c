@@ -76,7 +76,8 @@ static void show_xlated(const struct dump *d, const struct bpf_unit *u)
 		struct pb_bpf_text t = { .buf = buf, .size = sizeof(buf) };
 
 		buf[0] = 0;
-		/* a load of 64 bits that is cut off would be read beyond the end */
+		/* a 64-bit load that is cut off at the end must not be decoded: its second half is
+		 * missing */
 		if (wide || pb_bpf_decode(&u->insns[i]) != PB_BPF_OP_LD_IMM64)
 			pb_bpf_disasm(&t, &u->insns[i], &names);
 		printf("%4u: %s\n", i, buf);

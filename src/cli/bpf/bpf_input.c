@@ -180,7 +180,7 @@ bool bpf_is_object(const char *path)
 	return is;
 }
 
-/* The words of the command line as one text. */
+/* Joins the words of the command line to one text. */
 static char *join(char **args, int nr)
 {
 	size_t size = 1;

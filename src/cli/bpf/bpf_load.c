@@ -76,7 +76,7 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* no loaded program uses the map: the program would have
+		if (err == -E2BIG)	/* no loaded program uses the map, as the program would have
 					 * been rejected */
 			err = 0;
 	}
@@ -239,7 +239,7 @@ static const struct argp pin_argp = {
 	       "file ends its name.",
 };
 
-/* id NULL: `from` is a path. */
+/* Pins a map again, at the path `to`. id NULL: `from` is a path. */
 static int pin_map(const char *from, const uint32_t *id, const char *to)
 {
 	static struct bpf_session s = { .command = "bpf pin" };

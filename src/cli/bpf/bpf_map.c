@@ -71,7 +71,7 @@ static int flags_of(const char *word, uint64_t *flags)
 	return 2;
 }
 
-/* Of a per-CPU map, one value is given for all processors: copies it to each. */
+/* If the map is per-CPU, copies the one value that the user gave to the slots of all processors. */
 static void spread(const struct pb_bpf_map *map, uint8_t *value)
 {
 	uint32_t each = (map->attr.value_size + 7) / 8 * 8;

@@ -69,7 +69,7 @@ static void flush_whole(FILE *to)
 		fflush(to);
 }
 
-/* The program may change the record at any time, so a copy is looked at. */
+/* Prints one record, from a copy: the program may change the record at any time. */
 static int show_output(void *arg, const void *data, uint64_t size)
 {
 	struct bpf_attach *a = arg;
@@ -209,7 +209,8 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	       m->kind != PB_BPF_MAP_INNER;
 }
 
-/* The name of an address, in the image that was mapped there last in the recording. */
+/* Writes the name of an address. Of the images that were mapped there, the last one in the
+ * recording counts. */
 static void name_address(void *arg, uint64_t address, char *to, size_t size)
 {
 	const struct pb_data *d = arg;

@@ -132,7 +132,8 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
-/* An id larger than those of all pinned programs. Ids of programs that are gone are reused last. */
+/* An id larger than those of all pinned programs. Ids of programs that are gone are thus reused
+ * last. */
 static uint32_t new_id(const char *command)
 {
 	struct search s = { 0 };
@@ -312,7 +313,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		return pb_error(s->command, "out of memory");
 	ids = bpf_pin_map_ids(*file);
 	for (uint32_t i = 0; i < u->nr_maps; i++) {
-		if (!ids[i])			/* it wasn't made; the verifier rejects its use */
+		if (!ids[i])			/* the map wasn't made; the verifier rejects a use
+						 * of it */
 			continue;
 		u->maps[i] = bpf_session_map_of(s, ids[i]);
 		if (u->maps[i])
@@ -326,7 +328,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 
 /* ---- what maps refer to -------------------------------------------------------------- */
 
-/* Loads the pinned program of that id. If it is gone, its slot counts as empty, as a map's does. */
+/* Loads the pinned program of that id. If the program is gone, its slot counts as empty, as the
+ * slot of a map that is gone does. */
 static int load_id(struct bpf_session *s, uint32_t id)
 {
 	struct bpf_pin_prog *file;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs and maps that have a name in the tree of pins (bpf/map/pin.h), which is in the runtime
- * directory. A path is relative to the tree's root, or absolute and inside the tree. A map's file
- * is the map's memory. A program's file has the program as it was loaded, and counts its runs. Each
- * process that runs the program verifies it again.
+ * Reads and writes pins: programs and maps that have a name in the tree of pins (bpf/map/pin.h).
+ * The tree is in the runtime directory. A path is relative to the tree's root, or absolute and
+ * inside the tree. A map's file is the map's memory. A program's file has the program as it was
+ * loaded, and counts its runs. Each process that runs the program verifies it again.
  */
 #ifndef PB_CLI_BPF_PIN_H
 #define PB_CLI_BPF_PIN_H
@@ -36,7 +36,7 @@ static inline const uint32_t *bpf_pin_map_ids(const struct bpf_pin_prog *p)
 
 struct bpf_pinned {
 	const char *path;
-	/* one of the two, which is valid during the callback only; the other is NULL */
+	/* either prog or map is set, and is valid during the callback only; the other is NULL */
 	const struct bpf_pin_prog *prog;
 	const struct pb_bpf_map_head *map;
 };
@@ -57,15 +57,16 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 		  const struct bpf_loaded *l, const uint32_t *maps, uint32_t nr_maps, uint32_t *id);
 /* Maps a program's file, writable; NULL after a message. It stays mapped until the process ends. */
 struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t *size);
-/* Opens a pinned map as the session's next one: by its path, or, if path is NULL, by its id.
- * Returns 0, or 1 after a message. */
+/* Opens a pinned map as the session's next map: by its path, or by its id if path is NULL. Returns
+ * 0, or 1 after a message. */
 int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access);
-/* The map of that id, opened as the next one if it isn't open; NULL: there is none. */
+/* Returns the map of that id. If it isn't open, opens it as the session's next map. NULL: there is
+ * none. */
 struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 /* Reads the program in that file as a unit, and opens its maps. Returns 0, or 1 after a message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
-/* Before a run, loads the programs and opens the maps that the session's maps hold, and those that
- * these maps hold in turn. Returns 0, or 1 after a message. */
+/* Called before a run. Loads the programs and opens the maps that the session's maps hold. Also
+ * does so for the maps that it opens. Returns 0, or 1 after a message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

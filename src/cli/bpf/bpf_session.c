@@ -21,12 +21,12 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	for (uint32_t i = 0; kind == PB_BPF_OBJECT_PROG && i < s->nr_progs; i++)
 		if (s->progs[i]->id == id)
 			return s->progs[i];
-	/* an event: its number is all that is known of it */
+	/* an event: only its number is known */
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* The id for a handle. Handles of maps and programs are their ids, also of those that are pinned
- * and not opened here yet. An event's handle is its number, and the id is one more. */
+/* The id for a handle. Handles of maps and programs are their ids, even if they are pinned and not
+ * opened here yet. An event's handle is its number, and the id is one more. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {
 	struct bpf_session *s = o->arg;

@@ -49,8 +49,8 @@ static bool is_zero(const uint8_t *p, uint32_t n)
 	return !n;
 }
 
-/* Prints the value of each per-CPU slot. By types, slots of zeros are left out: there are more
- * slots than processors. */
+/* Prints the value of each per-CPU slot. If values are printed by type, slots of zeros are left
+ * out: there are more slots than processors. */
 static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w,
 		       const uint8_t *value)
 {
@@ -68,7 +68,8 @@ static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w,
 	putchar('\n');
 }
 
-/* Prints a stack, the innermost address first. All others are return addresses, after a call. */
+/* Prints a stack, the innermost address first. All further addresses are return addresses, each of
+ * which is after a call. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {
@@ -126,7 +127,8 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* Is it an element of an array that is still zero? It is left out when printed by type. */
+/* Is this an element of an array, and still zero? Such elements are left out when values are
+ * printed by type. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
 			 const uint8_t *value)
 {

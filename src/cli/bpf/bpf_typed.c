@@ -6,8 +6,9 @@
 #include <string.h>
 
 #define DEPTH	16		/* nested structures; deeper ones are printed as "..." */
-#define PIECES	100000		/* of one value: types of size 0 could go on without end */
-#define REPEATS	4		/* so many equal elements in a row are printed once */
+#define PIECES	100000		/* printed pieces of one value: types of size 0 could go on without
+				 * end */
+#define REPEATS	4		/* if so many elements in a row are equal, they are printed once */
 
 struct printer {
 	FILE *to;
@@ -165,7 +166,7 @@ static void print_members(struct printer *p, const struct btf_type *t, const uin
 	fputc('}', p->to);
 }
 
-/* Prints a value of at most `room` bytes; one of a larger type as "...". Sizes in BTF may be
+/* Prints a value of at most `room` bytes. If its type is larger, prints "...": sizes in BTF may be
  * anything. */
 static void print(struct printer *p, uint32_t id, const uint8_t *at, uint32_t room)
 {
