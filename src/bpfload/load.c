@@ -206,7 +206,8 @@ int load_each_rel(const struct load *l, uint32_t section,
 	return 0;
 }
 
-/* Adds the offset of a variable in its section to .BTF: the compiler leaves it to the linker. */
+/* Adds the offset of a variable in its section to .BTF. The compiler leaves this offset to the
+ * linker. */
 static int relocate_btf(struct load *l, uint32_t section, const Elf64_Rel *rel)
 {
 	uint64_t off = l->elf.sh[section].sh_offset, size = l->elf.sh[section].sh_size;

@@ -5,8 +5,8 @@
  * subprograms are placed after the program that calls them, and CO-RE is resolved
  * against the types of a target.
  *
- * An object opens if its file is consistent. If one of its programs or maps can't be used, that
- * program's or map's `why` has the reason, and the others are not affected.
+ * An object opens if its file is consistent. If a program or a map can't be used, its `why` has the
+ * reason, and all other programs and maps stay usable.
  *
  * Context: any thread, libc; one thread at a time for one object. The bytes are not
  * trusted. Texts are printable, and live as long as the object.
@@ -44,11 +44,12 @@ struct pb_bpf_object_map {
 	uint32_t numa_node;
 	uint64_t extra;
 	const struct pb_bpf_object_map *inner;	/* NULL: not declared, or not a map of maps */
-	const void *contents;		/* the only value's first value_size bytes; NULL: zeros */
+	const void *contents;		/* initial value of a map of variables, value_size bytes;
+					 * NULL: zeros */
 	const struct pb_bpf_object_slot *slots;
 	uint32_t nr_slots;
 	struct pb_bpf_map_types types;	/* ids of the object's BTF; in kptrs, of the target's */
-	const char *why;		/* NULL, or why it can't be made */
+	const char *why;		/* NULL, or why the map can't be made */
 };
 
 /* A CO-RE relocation that found nothing. Its instruction becomes a call that any verifier
@@ -62,7 +63,7 @@ struct pb_bpf_object_poison {
 struct pb_bpf_object_prog {
 	const char *name, *section;
 	const char *target;		/* of SEC("kprobe/TARGET"); NULL: none */
-	uint32_t type, attach_type;	/* BPF_PROG_TYPE_UNSPEC: the section doesn't say */
+	uint32_t type, attach_type;	/* BPF_PROG_TYPE_UNSPEC: the section names no type */
 	uint32_t flags;			/* BPF_F_SLEEPABLE, BPF_F_XDP_HAS_FRAGS */
 	bool returns;			/* kretprobe, uretprobe, and their .multi */
 	bool user;			/* uprobe, uretprobe, .multi and .session of these; usdt */
@@ -73,7 +74,7 @@ struct pb_bpf_object_prog {
 	bool guessed;			/* the type follows from the section name's beginning, as in
 					 * libbpf before 1.0 */
 	bool autoload;			/* false: SEC("?...") */
-	const char *why;		/* NULL, or why it can't be loaded */
+	const char *why;		/* NULL, or why the program can't be loaded */
 	int err;			/* with why: the kernel's -errno; 0: -EINVAL */
 	struct bpf_insn *insns;		/* an LD_IMM64 of a map has the map's number */
 	uint32_t nr;
@@ -89,7 +90,7 @@ struct pb_bpf_object_prog {
 struct pb_bpf_target {
 	const char *path, *func;	/* path NULL: none given. func of a .multi: a pattern */
 	size_t path_len, func_len;
-	uint64_t off;			/* after the function's start */
+	uint64_t off;			/* bytes after the function's start */
 };
 
 struct pb_bpf_object {
@@ -105,12 +106,13 @@ struct pb_bpf_object {
 
 /* All fields may be zero. */
 struct pb_bpf_object_opts {
-	const char *name;		/* NULL: the file's, to the first dot */
+	const char *name;		/* NULL: the file's name, up to the first dot */
 	const char *target;		/* file whose BTF is the target's; NULL:
 					 * /sys/kernel/btf/vmlinux */
-	const struct pb_bpf_btf *target_btf;	/* instead of that file; is indexed here */
-	const char *types;		/* file whose BTF is searched before the target's: the
-					 * traced program; NULL: none */
+	const struct pb_bpf_btf *target_btf;	/* used instead of that file; the loader indexes
+						 * it */
+	const char *types;		/* file whose BTF is searched before the target's, usually
+					 * the traced program; NULL: none */
 	const char *kconfig;		/* lines CONFIG_X=value, for variables in .kconfig */
 	uint32_t kernel_version;	/* what LINUX_KERNEL_VERSION is; 0: the running kernel's */
 	uint32_t type;			/* type of programs whose section names none */
@@ -136,7 +138,8 @@ void pb_bpf_object_close(struct pb_bpf_object *object);
 int pb_bpf_object_set(struct pb_bpf_object *object, const char *name, const char *value);
 
 /* The attributes that the map is made with. What the object leaves open (the entries of perf event
- * arrays, the size of ring buffers) is set for `cpus` processors and pages of 4 KiB. */
+ * arrays, the size of ring buffers) is set for `cpus` processors and pages of 4 KiB.
+ * pb_bpf_map_attr_settle() sets it in given attributes. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
 struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint32_t cpus);
 

@@ -28,7 +28,7 @@ struct pb_bpf_btf {
 
 /* Copies the bytes. Returns 0, or -EINVAL or -ENOMEM with the reason in *why. */
 int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, const char **why);
-/* Raw BTF, or an ELF file that has a section .BTF. */
+/* The same for a file: raw BTF, or an ELF file with a section .BTF. */
 int pb_bpf_btf_open_file(const char *path, struct pb_bpf_btf **btf, const char **why);
 void pb_bpf_btf_close(struct pb_bpf_btf *btf);
 
@@ -93,7 +93,7 @@ const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t ty
 				       uint32_t *id);
 /* Bytes of a type, or -EINVAL. */
 int64_t pb_bpf_btf_size(const struct pb_bpf_btf *btf, uint32_t id);
-/* The i-th value, and in *name its name, of an enumeration of either size. */
+/* Returns the i-th value of an enumeration, of 32 or 64 bits, and its name in *name. */
 uint64_t pb_bpf_btf_enum(const struct pb_bpf_btf *btf, const struct btf_type *t, uint32_t i,
 			 const char **name);
 /* The number of the type of that name and kind; 0: none. */

@@ -21,7 +21,8 @@ static void spoil(struct core *c, const char *what)
 		   core_path_text(c->l, &c->from), c->insn, what);
 }
 
-/* Takes the value of a candidate that matches. All have to agree; false: they don't. */
+/* Takes the value of a candidate that matches. Returns false if it differs from an earlier
+ * candidate's. */
 static bool take(struct core *c, const struct core_path *to)
 {
 	struct core_value v;
@@ -67,9 +68,9 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 
 /*
  * The types that a type of the object may be. The traced program's types are searched before the
- * target's: a name that both have means the program's. struct pt_regs is the exception: it is the
- * context, whose layout is the kernel's, whatever the program calls by that name. NULL: f->why is
- * set.
+ * target's: if both have the name, the program's type is meant. struct pt_regs is the exception: it
+ * is the context, whose layout is the kernel's, whatever the program calls by that name. NULL:
+ * f->why is set.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {

@@ -25,9 +25,10 @@ struct core_step {
 struct core_path {
 	const struct pb_bpf_btf *btf;
 	uint32_t kind, root;		/* enum bpf_core_relo_kind; type */
-	struct core_step steps[CORE_DEPTH];	/* without anonymous structures */
+	struct core_step steps[CORE_DEPTH];	/* names and elements, without anonymous
+						 * structures */
 	uint32_t nr;
-	uint32_t raw[CORE_DEPTH];	/* with them */
+	uint32_t raw[CORE_DEPTH];	/* indices, with those of anonymous structures */
 	uint32_t nr_raw;
 	uint32_t bits;			/* offset from the root */
 };
@@ -51,7 +52,7 @@ static inline bool core_is_enumval(uint32_t kind)
 	return kind == BPF_CORE_ENUMVAL_EXISTS || kind == BPF_CORE_ENUMVAL_VALUE;
 }
 
-/* 0, or -EINVAL. */
+/* Reads the path of a relocation, whose string of indices is `note`. Returns 0, or -EINVAL. */
 int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, const char *note,
 		   struct core_path *path);
 /* 1: `to` is the same path in the candidate; 0: the candidate has none; or -errno. */
@@ -59,7 +60,7 @@ int core_find_path(struct load *l, const struct core_path *from, const struct pb
 		   uint32_t candidate, struct core_path *to);
 const char *core_path_text(struct load *l, const struct core_path *path);
 
-/* 1, 0, or -EINVAL for chains of types that are too long. */
+/* These four return 1 (yes), 0 (no), or -EINVAL for chains of types that are too long. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);
@@ -69,9 +70,10 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 			   const struct pb_bpf_btf *b, uint32_t y);
 bool core_same_name(const char *a, const char *b);
 
-/* path NULL: nothing matches. Returns 0, or -errno. */
+/* Finds the value that the path gives. path NULL: nothing matches. Returns 0, or -errno. */
 int core_value_of(const struct core_path *path, uint32_t kind, struct core_value *v);
-/* 0, or -errno: *why says what is wrong with the instruction. */
+/* Puts the value into the instruction. Returns 0, or -errno: *why says what is wrong with the
+ * instruction. */
 int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
 	       const struct core_value *old, const struct core_path *to, struct core_value *v,
 	       const char **why);

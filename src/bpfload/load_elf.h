@@ -16,7 +16,7 @@ struct pb_bpf_elf {
 	const uint8_t *data;
 	size_t size;
 	uint16_t type, machine;
-	Elf64_Shdr *sh;			/* nr of them; one outside the file has size 0 */
+	Elf64_Shdr *sh;			/* nr headers; a section outside the file has size 0 */
 	uint32_t nr, names;
 	uint32_t symtab, nr_syms;	/* 0: none */
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Handles symbols that an object doesn't define. Variables in .kconfig become a map. If the value
- * of one is unknown, functions that use it are rejected with the variable's name, unless it is
- * weak. Symbols of the kernel (.ksyms) don't exist here: a weak one is 0, and functions that use
- * any other are rejected with its name. Some of the kernel's functions do exist (kfunc.h).
+ * Handles symbols that an object doesn't define. Variables in .kconfig become a map. If a
+ * variable's value is unknown and the variable isn't weak, functions that use it are rejected; the
+ * reason names the variable. Symbols of the kernel (.ksyms) don't exist here. A weak symbol is 0;
+ * functions that use any other symbol are rejected, and the reason names the symbol. Some of the
+ * kernel's functions do exist (kfunc.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -160,8 +161,8 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
 		if (!strcmp(e->name, machine[i]))
-			return store_text(l, e, "y", at);	/* a boolean, or what stands for
-								 * one */
+			return store_text(l, e, "y", at);	/* stored in a boolean, or in a type
+								 * that serves as one */
 	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
 		return store(at, e->size, kernel_version(l));
 	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") ||

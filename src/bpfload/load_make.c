@@ -112,8 +112,8 @@ static int make_map(struct making *m, uint32_t nr)
 	return 0;
 }
 
-/* Stores the only value of a map of variables: cut, or with zeros at its end, if the map's value
- * has another size. */
+/* Stores the only value of a map of variables. If the map's value has another size, the contents
+ * are cut, or padded with zeros. */
 static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
 {
 	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
@@ -347,7 +347,8 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-/* Puts the program into its slots. Errors are left to fill_slot(), for programs that use a slot. */
+/* Puts the program into its slots. Ignores errors: when a program that uses a slot is made,
+ * fill_slot() reports them. */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;
@@ -516,8 +517,8 @@ int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text 
 		return -ENOMEM;
 	batch_add(&b, nr);
 	err = make_batch(&b, log, level);
-	/* slots that were filled have numbers of programs that don't exist any more. This is as if
-	 * the slots were empty. */
+	/* slots that were filled keep the numbers of the programs that are freed here. Such a slot
+	 * acts as an empty one. */
 	for (uint32_t i = 0; err && i < b.nr; i++) {
 		if (b.list[i].was_made)
 			continue;

@@ -14,14 +14,15 @@
 
 struct pb_bpf_made_map {
 	struct pb_bpf_map *map;		/* NULL: not made */
-	const char *why;		/* and why not */
+	const char *why;		/* why the map isn't made */
 };
 
 struct pb_bpf_made_prog {
 	struct pb_bpf_prog *prog;	/* NULL: not made (yet) */
-	const char *why;		/* and why not, once making it has failed: one line */
+	const char *why;		/* why the program couldn't be made, in one line; NULL: that
+					 * hasn't failed */
 	uint32_t verified;		/* instructions that the verifier looked at */
-	uint64_t ns;			/* that verifying and resolving took */
+	uint64_t ns;			/* nanoseconds that verifying and resolving took */
 };
 
 struct pb_bpf_made {
@@ -48,8 +49,8 @@ struct pb_bpf_make_opts {
 	/*
 	 * Looks for a map that exists already (pinned by name, shared with another object), and
 	 * fills *found as pb_bpf_map_attach() does. Returns 0: the map keeps its contents, and is
-	 * closed with the others. PB_BPF_MAP_IS_NEW: the same, but the map is filled. -ENOENT:
-	 * there is none, so a map is made. Other errors: the map can't be used. May be NULL
+	 * closed with the others. PB_BPF_MAP_IS_NEW: like 0, but the map is filled. -ENOENT: there
+	 * is none, so a map is made. Other errors: the map can't be used. May be NULL
 	 */
 	int (*find)(void *arg, const struct pb_bpf_object_map *map,
 		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found);
@@ -74,10 +75,11 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
 		     uint32_t level);
 
 /*
- * The same with all programs that the program may reach by tail calls: those that the object puts
- * into the arrays that the program uses, and so on from there. All of them are made, or none: if
- * one can't be made, or not be put into its slot, that is the error of program `number`. -EBADF: a
- * program in an array isn't loaded automatically (autoload); -EINVAL: it is of another type.
+ * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls:
+ * those that the object puts into the arrays that the program uses, and so on from there. All of
+ * them are made, or none. If one can't be made or put into its slot, program `number` gets the
+ * error. -EBADF: a program in an array isn't loaded automatically (autoload). -EINVAL: a program in
+ * an array is of another type.
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);

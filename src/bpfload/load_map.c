@@ -131,7 +131,8 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Is any of the variables not static? Only then does it make sense to map them. */
+/* Whether any variable isn't static. Only then is it useful that user space can map the
+ * variables. */
 static bool has_global(const struct load *l, uint32_t datasec)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;

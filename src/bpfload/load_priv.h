@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by the files of the loader. An object is opened in these steps; each leaves
- * what the next one reads:
+ * Shared by the files of the loader. An object is opened in these steps; each step prepares what
+ * the next step reads:
  *
  *   load.c        the file, licence, version, BTF (its own relocations applied)
  *   load_func.c   all functions of the file: programs and subprograms
@@ -28,7 +28,7 @@ struct load_func {
 	struct bpf_insn *insns;		/* copies; relocation changes them */
 	bool global, hidden;		/* hidden: verified as if it were static */
 	bool entry;			/* a program */
-	const char *why;		/* NULL, or why it and its callers fail */
+	const char *why;		/* NULL, or why the function and its callers fail */
 	int err;			/* with why: the kernel's -errno for it, or 0 */
 	uint8_t *relocated;		/* a bit for each instruction; NULL: none */
 	struct load_ref *refs;		/* ascending */
@@ -48,12 +48,13 @@ struct load_extern {
 	const char *name;
 	uint32_t sym, kind, btf;	/* btf: of the variable or function, or 0 */
 	bool weak, known;
-	uint32_t size, align, off;	/* kconfig: in the map */
+	uint32_t size, align, off;	/* of a kconfig variable: in the map */
 	uint64_t value;			/* ksym */
-	int32_t kfunc;			/* one of kfunc.h, or 0 */
+	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };
 
-/* The types that one type of the object may be; all are of the same BTF. */
+/* The types of one BTF, the target's or the traced program's, that a type of the object may stand
+ * for. */
 struct core_candidates {
 	const struct pb_bpf_btf *btf;
 	uint32_t *types, nr;		/* NULL: not looked for yet */
@@ -77,7 +78,7 @@ struct load {
 	struct load_extern *externs;
 	uint32_t *extern_of;		/* 1 + number, by symbol */
 	uint32_t nr_externs;
-	int32_t kconfig;		/* number of its map, or -1 */
+	int32_t kconfig;		/* number of the map of .kconfig, or -1 */
 	struct pb_bpf_btf *types;	/* of opts.types */
 	struct pb_bpf_btf *own_target;	/* a target that was opened here, to be closed; or NULL */
 	const struct pb_bpf_btf *target;
@@ -94,13 +95,14 @@ struct load {
 
 /* Zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
 void *load_alloc(struct load *l, size_t size);
-/* A copy that may go to a terminal; NULL: no memory. */
+/* A copy that may go to a terminal. load_printf() formats it. NULL: no memory. */
 const char *load_text(struct load *l, const char *text);
 const char *load_printf(struct load *l, const char *format,
 			...) __attribute__((format(printf, 2, 3)));
-/* The object can't be opened: fills err, returns -EINVAL. */
+/* Refuses to open the object: fills err, returns -EINVAL. */
 int load_refuse(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* One more element in an array that grows by doubling; NULL: no memory. */
+/* Makes room for one more element in an array, which grows by doubling. Returns the array; NULL: no
+ * memory. */
 void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t size);
 
 /* Sets *why, unless there is a reason already. */
@@ -128,7 +130,7 @@ void load_map_types(struct load *l, struct pb_bpf_object_map *map);
 int load_externs(struct load *l);
 struct load_extern *load_extern_of(const struct load *l, uint32_t sym);
 
-/* Calls fn for each relocation of a section; stops at its first error. */
+/* Calls fn for each relocation of a section, and stops at fn's first error. */
 int load_each_rel(const struct load *l, uint32_t section,
 		  int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel));
 int load_relocs(struct load *l);

@@ -14,7 +14,8 @@ struct chain {
 	uint32_t number;		/* 1 + the program's number */
 	struct load_func **funcs;
 	uint32_t nr;
-	struct { struct load_func *f; uint32_t ref; } *path;	/* its callers */
+	struct { struct load_func *f; uint32_t ref; } *path;	/* the function that is being added,
+								 * and its callers */
 	uint32_t depth;
 };
 

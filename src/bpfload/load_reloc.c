@@ -189,9 +189,9 @@ static int near_calls(struct load *l, struct load_func *f)
 }
 
 /*
- * Rejects loads of maps without a relocation. They have a descriptor, or an index into an array of
- * descriptors, that the source gave. There are no descriptors here, and the number must not be
- * taken for that of one of the object's maps. The messages are the kernel's.
+ * Rejects loads of maps without a relocation. Such a load has a descriptor, or an index into an
+ * array of descriptors, that the source gave. There are no descriptors here, and the number must
+ * not be taken for the number of a map. The messages are the kernel's.
  */
 static void own_descriptors(struct load *l, struct load_func *f)
 {
