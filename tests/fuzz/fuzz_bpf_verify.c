@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Hostile programs for the eBPF verifier and the resolver: any bytes as instructions,
- * any maps, functions, privileges and log sizes, and allocations that fail. Whatever the
- * input, verification must end soon and free all its memory, and an accepted program
- * must resolve to a program whose jumps and calls stay inside it.
+ * any maps, functions, privileges and log sizes, and allocations that fail. Whatever the input, verification must end
+ * soon and free all its memory. An accepted program must resolve to a program whose jumps and calls stay inside it.
  *
  * An input: struct head, nr_maps of struct map, nr_funcs of struct func, instructions.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Does a patched function do what it did before? Runs the bytes of its window,
- * then the window patched as the agent does it, with a jump, a stub, a copy and
- * perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start
- * with the same random registers, flags and memory, and must leave the same state.
+ * Does a patched function do what it did before? Runs the bytes of its window, then the window as the agent patches it:
+ * with a jump, a stub, a copy and perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start with
+ * the same random registers, flags and memory, and must leave the same state.
  *
  * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, the code.
  *

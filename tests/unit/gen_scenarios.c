@@ -62,8 +62,8 @@ static void basic(const char *dir, uint64_t n)
 	end(&g, t + 1000);
 }
 
-/* Exceptions and longjmp: END of a call and of a leaf, a call that is skipped by an
- * outer EXIT, a call whose return isn't hooked, and an EXIT without a beginning. */
+/* Exceptions and longjmp: END of a call and of a leaf, and a call that an outer EXIT skips. Also a call whose return
+ * isn't hooked, and an EXIT without a beginning. */
 static void skipped(const char *dir, uint64_t n)
 {
 	static struct gen g;

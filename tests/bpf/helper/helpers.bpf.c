@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Programs for run_helpers. Each hashes results of helpers and map operations and fields of
- * contexts into its return value, which must be the same here and in the kernel.
+ * Programs for run_helpers. Each returns a hash of results of helpers, results of map operations, and fields of
+ * contexts. The hash must be the same here and in the kernel.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -232,8 +232,8 @@ static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p
 	return 0;
 }
 
-/* Verifies the program, and compares what the resolver makes of it on each engine, for some inputs,
- * with the original program on the interpreter. */
+/* Verifies and resolves the program. For some inputs, compares the resolved program on each engine with the original
+ * program on the interpreter. */
 static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog *plain)
 {
 	static struct bpf_insn all[GEN_MOST_INSNS + KERNEL_AROUND];

@@ -33,8 +33,8 @@ ALONE size_t say(const char *text, unsigned number)
 	return strlen(text) + number;
 }
 
-/* leaf() has a frame, although it calls nothing, so that the kernel concludes from its first instruction that
- * the return address is at the stack pointer. */
+/* leaf() calls nothing, but has a frame. From its first instruction the kernel then concludes that the return address
+ * is at the stack pointer. */
 ALONE unsigned leaf(unsigned v)
 {
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));

@@ -6,12 +6,16 @@
  *
  *   annotated [-k] [-u] [-p PROGRAM] OBJECT...
  *
- * -k: ask the kernel, too; -u: also without privileges, with unprivileged_bpf_disabled
- * set to 0 meanwhile; -p: only this program. The output is a sequence of fields,
- * "KEY LENGTH\nBYTES\n": `prog` begins a program, `tag` is one of its annotations;
- * `why` is the reason why it can't run here; `ours`, `ours_unpriv`, `kernel`,
- * `kernel_unpriv` are "ERRNO LOG"; `xlated`, `xlated_unpriv` are the instructions that run,
- * if an annotation is about them; `run` is "WHO ERRNO RESULT".
+ * -k: also asks the kernel. -u: also tests without privileges, with unprivileged_bpf_disabled
+ * set to 0 meanwhile. -p: only this program.
+ *
+ * The output is a sequence of fields, "KEY LENGTH\nBYTES\n". The keys are:
+ *   prog                   begins a program
+ *   tag                    one of the program's annotations
+ *   why                    the reason why the program can't run here
+ *   ours, ours_unpriv, kernel, kernel_unpriv      "ERRNO LOG"
+ *   xlated, xlated_unpriv  the instructions that run, if an annotation is about them
+ *   run                    "WHO ERRNO RESULT"
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

@@ -778,8 +778,8 @@ static void try_seed(uint64_t seed)
 
 /* ---- a program that was reported ------------------------------------------------------------------------ */
 
-/* Reads a report: "FOUND", "seed N" and "type NAME" in the first line, a line "function:" before each function, the bytes
- * of an instruction after ";". */
+/* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes before each function,
+ * and the bytes of an instruction come after ";". */
 static bool read_program(FILE *f, struct gen_program *p)
 {
 	char line[400];

@@ -4,9 +4,9 @@
  * that their descriptions allow, the description of the result must allow the result. A comparison must not go to a
  * path that was ruled out, and what is learned on its path must hold for both operands.
  *
- * The checks are made with all numbers of four bits (known bits only), with all pairs of descriptions of
- * one or two numbers at the edges of 8, 16, 32 and 64 bits, and with random descriptions
- * around random numbers. The random test reads SEED and ROUNDS from the environment.
+ * The known bits are checked with all numbers of four bits. Everything is checked with all pairs of descriptions of one
+ * or two numbers at the edges of 8, 16, 32 and 64 bits, and with random descriptions around random numbers. The random
+ * test reads SEED and ROUNDS from the environment.
  */
 #include <setjmp.h>
 #include <stdarg.h>

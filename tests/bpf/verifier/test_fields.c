@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Makes each allowed access to a field of a context, on all engines and in the kernel, and
- * compares what is read, and what the field holds after a write.
+ * Makes each allowed access to a field of a context, on all engines and in the kernel. Compares the values that are
+ * read, and the field's contents after a write.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier's verdict on a few instructions. They may use four maps: 0 is an array of
- * programs, 1 an array of one value of 32 bytes, 2 a ring buffer, 3 an array of constants
- * with the size of map 1. If LOUD is in the environment, logs are printed.
+ * The verifier's verdict on a few instructions. They may use four maps: map 0 is an array of
+ * programs, map 1 an array of one value of 32 bytes, map 2 a ring buffer. Map 3 is an array of
+ * constants with the size of map 1. If LOUD is in the environment, logs are printed.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Signal handlers on an alternate stack, which is mapped, allocated by malloc, an array in main's
- * frame (below and above frames of the interrupted stack), or of the smallest size. The handlers
+ * Signal handlers on an alternate stack. The stack is mapped, allocated by malloc, of the smallest
+ * size, or an array in main's frame (below and above frames of the interrupted stack). The handlers
  * are nested, recurse, and are left by siglongjmp.
  * @markers 4000 try_stack/after_signal
  */

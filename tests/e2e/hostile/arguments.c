@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Every way to pass arguments and results: more than fit registers, variable,
- * structures by value in registers and memory, hidden result pointers, long
- * double on the x87 stack, complex, __int128, vectors up to 512 bits (where
- * the processor has them), stack realigned, and callee-saved registers.
+ * Every way to pass arguments and results: more arguments than registers, variable arguments, structures by value in
+ * registers and memory, and hidden result pointers. Types are long double on the x87 stack, complex, __int128, and
+ * vectors up to 512 bits (where the processor has them). Also tests a realigned stack, and callee-saved registers.
  * @flags -Wno-psabi
  * @markers 2000 main/all_of_them
  */
