@@ -48,7 +48,7 @@
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
 #define LATE_NS		50000000ull	/* after a failed stop, for all late threads */
-#define LATE_MOST_NS	2000000000ull	/* the same, while a late thread is runnable */
+#define LATE_MOST_NS	2000000000ull	/* the limit while a late thread is runnable */
 #define GROUP		6000		/* patches per stop: about a millisecond */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* tries that wait until handlers have ended */

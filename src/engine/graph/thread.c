@@ -48,7 +48,8 @@ bool pb_follow_fork = true;
 uint32_t pb_image;
 
 static uint64_t *tcbs;			/* in wiped memory: of the threads that have states */
-static uint32_t high_ever;		/* states from here on were never used, nor before a fork */
+static uint32_t high_ever;		/* no state from here on was ever used, in this process or
+					 * an ancestor */
 static uint32_t last_epoch;		/* the latest epoch of this process and its ancestors */
 static uint32_t tid_offset;		/* in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
