@@ -28,7 +28,7 @@ struct pb_bpf_btf {
 
 /* Copies the bytes. Returns 0, or -EINVAL or -ENOMEM with the reason in *why. */
 int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, const char **why);
-/* The same for a file: raw BTF, or an ELF file with a section .BTF. */
+/* Like pb_bpf_btf_open(), but reads a file: raw BTF, or an ELF file with a section .BTF. */
 int pb_bpf_btf_open_file(const char *path, struct pb_bpf_btf **btf, const char **why);
 void pb_bpf_btf_close(struct pb_bpf_btf *btf);
 

@@ -21,8 +21,8 @@ static void spoil(struct core *c, const char *what)
 		   core_path_text(c->l, &c->from), c->insn, what);
 }
 
-/* Takes the value of a candidate that matches. Returns false if it differs from an earlier
- * candidate's. */
+/* Takes the value of a candidate that matches. Returns false if the value can't be read, or differs
+ * from that of an earlier candidate. */
 static bool take(struct core *c, const struct core_path *to)
 {
 	struct core_value v;

@@ -4,11 +4,11 @@
  * which type an instruction's constant comes from. The loader looks the member up in the types that
  * the eBPF program will meet when it runs. The rules of compatibility are libbpf's.
  *
- *   load_core.c       a relocation becomes a path in the object's types; candidates
- *                     by name; all that match must agree
- *   load_core_path.c  paths: read from the relocation, found in a candidate, printed
- *   load_core_same.c  whether types are compatible, or match
- *   load_core_insn.c  the value of a path, and putting it into the instruction
+ *   load_core.c       lists the candidates: the types with the right name. All candidates
+ *                     that match must give the same value
+ *   load_core_path.c  reads a path from the relocation, finds it in a candidate, prints it
+ *   load_core_same.c  decides whether types are compatible, or match
+ *   load_core_insn.c  finds the value of a path, and puts it into the instruction
  */
 #ifndef PB_BPFLOAD_LOAD_CORE_H
 #define PB_BPFLOAD_LOAD_CORE_H

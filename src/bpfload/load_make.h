@@ -19,8 +19,8 @@ struct pb_bpf_made_map {
 
 struct pb_bpf_made_prog {
 	struct pb_bpf_prog *prog;	/* NULL: not made (yet) */
-	const char *why;		/* why the program couldn't be made, in one line; NULL: that
-					 * hasn't failed */
+	const char *why;		/* if making the program has failed: why, in one line;
+					 * otherwise NULL */
 	uint32_t verified;		/* instructions that the verifier looked at */
 	uint64_t ns;			/* nanoseconds that verifying and resolving took */
 };

@@ -9,7 +9,7 @@
  *   load_extern.c symbols that the object doesn't define: .kconfig, .ksyms
  *   load_reloc.c  maps, variables and calls in each function's instructions
  *   load_ext.c    .BTF.ext: functions, lines, CO-RE (load_core*.c) in them
- *   load_prog.c   programs, each with the functions that it calls after it
+ *   load_prog.c   programs: each is followed by the functions that it calls
  */
 #ifndef PB_BPFLOAD_LOAD_PRIV_H
 #define PB_BPFLOAD_LOAD_PRIV_H

@@ -31,7 +31,8 @@ struct pb_bpf_host {
 	int64_t (*read_str)(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n);
 	/* NULL: -EPERM */
 	int (*write)(struct pb_bpf_run *run, uint64_t to, const void *from, uint32_t n);
-	/* What the helpers for the current thread return. Never NULL */
+	/* What bpf_get_current_pid_tgid, bpf_get_current_uid_gid, bpf_get_current_comm and
+	 * bpf_get_smp_processor_id return. Never NULL */
 	uint64_t (*pid_tgid)(struct pb_bpf_run *run);
 	uint64_t (*uid_gid)(struct pb_bpf_run *run);
 	void (*comm)(struct pb_bpf_run *run, char comm[PB_BPF_COMM]);

@@ -179,7 +179,8 @@ struct pb_bpf_opinfo {
 };
 extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
 
-/* Returns the operation. Looks only at the opcode and at the field that X's `value` is about. */
+/* Returns the operation. Looks only at the opcode and at the field that tells operations with the
+ * same opcode apart. */
 enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
 
 /* Whether the fields that the operation's form doesn't name are 0, as they must be. */

@@ -110,7 +110,7 @@ struct step {
 struct marks {
 	uint64_t read_slots, written_slots;	/* enum liveness */
 	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled there */
-	uint64_t linked_slots;			/* their parent is the same slot of the parent
+	uint64_t linked_slots;			/* slots whose parent is the same slot of the parent
 						 * state */
 	uint16_t read, written, precise, scalar;
 	uint16_t parent[11];

@@ -131,8 +131,8 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	for (; top; top = top->parent) {
 		if (!top->head)
 			continue;
-		/* if so, it holds for all states further up, too: they have only the oldest of
-		 * these budgets */
+		/* if it holds, it also holds for all states further up: they have only the oldest
+		 * of these budgets */
 		if (used_no_less(env, old, top->budgets))
 			return true;
 		if (!top->frames[0] || !is_iteration_too(env, old, top))

@@ -115,7 +115,7 @@ struct reg {
 	struct tnum var;
 	struct range wide, low;
 	/* not compared as they stand */
-	uint32_t frame;		/* of TO_STACK */
+	uint32_t frame;		/* of TO_STACK: the frame that it points into */
 	uint16_t parent;	/* enum place: where it was in the parent state */
 	uint8_t live;		/* enum liveness */
 	bool precise;		/* the program's safety depends on its value (precise.c) */
