@@ -96,7 +96,7 @@ struct pb_bpf_target {
 struct pb_bpf_object {
 	const char *name, *license;
 	bool gpl;
-	uint32_t version;		/* of section `version` */
+	uint32_t version;		/* the number in section `version` */
 	struct pb_bpf_object_prog *progs;
 	uint32_t nr_progs;
 	struct pb_bpf_object_map *maps;

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* of instruction set v4, missing in older headers */
+/* constants of instruction set v4 that older headers lack */
 #ifndef BPF_MEMSX
 #define BPF_MEMSX	0x80
 #endif

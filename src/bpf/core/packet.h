@@ -53,7 +53,8 @@ struct pb_bpf_skb {
 	bool hash_known;		/* s.hash is set, by the network card or a program */
 	bool encapsulated;
 	/* facts about the packet, for helpers */
-	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of its socket: from the root to the innermost */
+	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of the packet's socket, from the root to the
+						 * innermost */
 	uint32_t nr_cgroups;
 	uint32_t classid, realm, uid;
 	const struct bpf_xfrm_state *xfrm;

@@ -28,7 +28,7 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 			   struct pb_bpf_run *run);
 
 #define PB_BPF_MAX_FRAMES	8
-#define PB_BPF_STACK		512	/* of all frames together */
+#define PB_BPF_STACK		512	/* bytes of stack, all frames together */
 #define PB_BPF_COUNTER		8	/* bytes below a frame: the counter of its may_gotos */
 #define PB_BPF_SAVED		40	/* bytes of a frame that don't count as stack: r1 ... r5 are
 					 * saved there around fast calls */

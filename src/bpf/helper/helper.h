@@ -56,7 +56,7 @@ enum pb_bpf_arg {
 enum pb_bpf_ret {
 	PB_BPF_RET_INTEGER,
 	PB_BPF_RET_VOID,
-	PB_BPF_RET_MAP_VALUE,		/* of the map that is an argument */
+	PB_BPF_RET_MAP_VALUE,		/* a value of the map that is an argument */
 	PB_BPF_RET_SOCKET,
 	PB_BPF_RET_TCP_SOCK,
 	PB_BPF_RET_SOCK_COMMON,

@@ -7,7 +7,7 @@
 #define PB_BPF_JIT_UNWIND_H
 #include "bpf/jit/jit.h"
 
-/* The most bytes that .eh_frame takes for so many functions. */
+/* The most bytes that the .eh_frame of that many functions takes. */
 static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 {
 	return 24 + functions * 48 + 4;

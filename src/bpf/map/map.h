@@ -179,7 +179,7 @@ struct pb_bpf_map {
 	/* Wakes consumers of a ring buffer; NULL: they poll */
 	void (*wake)(struct pb_bpf_map *map);
 	int fd;				/* of the block's file, or -1 */
-	uint64_t dev, ino;		/* of that file */
+	uint64_t dev, ino;		/* of the block's file */
 	uint64_t mapped;		/* bytes of address space */
 	/* set by the type's open() */
 	uint32_t lanes;			/* 1, except in per-CPU types */

@@ -42,7 +42,7 @@
 #define SPARE		64	/* additional elements, for updates that are under way */
 #define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */
-#define SMALL		8	/* values of up to so many bytes are changed in place */
+#define SMALL		8	/* values of at most SMALL bytes are changed in place */
 #define MAX_WALKS	1000	/* walks before an operation gives up; each was disturbed by a
 				 * thread that made progress */
 

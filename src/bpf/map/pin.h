@@ -18,7 +18,7 @@
 
 struct pb_bpf_pins {
 	int root, ids;			/* directories */
-	char path[PB_BPF_PIN_PATH];	/* of the root */
+	char path[PB_BPF_PIN_PATH];	/* the root's path */
 };
 
 /* Opens the tree at path, and creates it if it doesn't exist. path NULL:

@@ -38,9 +38,9 @@
 #define MAX_VAR_SIZE	(1 << 29)
 #define MAX_PACKET_OFF	0xffff
 #define MAX_SUBPROGS	256
-#define MAX_WAITING	8192	/* branches */
-#define MAX_STATES	64	/* kept at an instruction, without CAP_BPF */
-#define MAX_LISTS	65536	/* of kept states */
+#define MAX_WAITING	8192	/* waiting branches */
+#define MAX_STATES	64	/* states kept at an instruction, without CAP_BPF */
+#define MAX_LISTS	65536	/* lists of kept states */
 #define SLOT		8	/* bytes of stack that are described together */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
@@ -56,7 +56,7 @@
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
-	struct reg reg;		/* of what was spilled here */
+	struct reg reg;		/* the register that was spilled here */
 	uint8_t type[SLOT];	/* type[0] is the byte at the highest address, type[7] at the
 				 * lowest */
 };
@@ -181,7 +181,8 @@ _Static_assert(sizeof(struct aux) == 32, "there may be a million of these");
 struct subprog {
 	uint32_t start, stack;
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
-	bool called, verified;		/* of a global function */
+	bool called, verified;		/* of a global function: a call of it was seen; it has been
+					 * verified */
 	bool moves_packet;		/* it, or a function that it calls, invalidates packet
 					 * pointers */
 	bool fast, saves_stay;		/* it has fast calls (fastcall.c); it uses the save slots

@@ -102,7 +102,7 @@ struct reg {
 		};
 		struct {			/* of a slot that holds an iterator; `ref` is its
 						 * reference */
-			uint32_t iter, depth;	/* its budget (iterations.c); the elements it has
+			uint32_t iter, depth;	/* the iterator's budget (iterations.c); elements
 						 * given so far */
 			bool drained;
 		};
