@@ -10,7 +10,7 @@
 	.set RECORD_EXIT, 3
 
 	.text
-	/* rax, rcx and rdx are the function's: they are saved in the red zone. edx: site */
+	/* rax, rcx and rdx belong to the function, so the macro saves them in the red zone. edx holds the site */
 	.macro traced name, site, body
 	.globl	\name
 	.type	\name, @function
@@ -78,8 +78,8 @@
 	.size \name, . - \name
 	.endm
 
-/* step_save moves rsp below the red zone and saves registers for C; rdi = the return slot, which
- * comes in rdx. step_restore undoes that. Both pop their own return address first. */
+/* step_save moves rsp below the red zone and saves registers for C. It moves the return slot, which comes in rdx, to
+ * rdi. step_restore undoes that. Both pop their own return address first. */
 step_save:
 	pop	%rcx				/* the call put it into the red zone, at an unused place */
 	lea	-128(%rsp), %rsp		/* after the pop, rsp is at the return slot */

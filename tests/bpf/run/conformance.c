@@ -165,7 +165,7 @@ struct expected {
 	uint64_t result;
 };
 
-/* len bytes that end before an inaccessible page. */
+/* Returns memory of len bytes that ends before an inaccessible page. */
 static uint8_t *at_the_end(uint32_t len)
 {
 	static uint8_t *end;

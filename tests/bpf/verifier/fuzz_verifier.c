@@ -5,9 +5,10 @@
  *
  * - Our verdict is compared with the running kernel's. A program that only the kernel
  *   refuses is counted by the kernel's reason.
- * - An accepted program runs on an interpreter that checks each access, and each
- *   register against what the verifier deduced (watch.h, beliefs.h); on both engines
- *   between inaccessible pages; and in the kernel. All results must be the same.
+ * - An accepted program runs on a checking interpreter, on both engines between
+ *   inaccessible pages, and in the kernel. All results must be the same. The checking
+ *   interpreter checks each access, and compares each register with what the verifier
+ *   deduced (watch.h, beliefs.h).
  * - The verdict must not change if the verifier prunes a path only in a state that
  *   contains the whole current state.
  *
@@ -405,7 +406,7 @@ static bool is_kernels_own(int32_t helper)
 }
 
 /* Whether results may differ from the kernel's (doc/design/bpf.md). After some atomics Linux 6.18 removes branches that
- * are taken; and here a packet has no room to grow. */
+ * are taken. In our runs a packet has no room to grow. */
 static bool kernel_differs(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++) {
@@ -425,7 +426,7 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 	return false;
 }
 
-/* Whether the run reaches an instruction that the kernel's verifier never reached, and so removed.
+/* Whether the run reaches an instruction that the kernel's verifier never reached, and so removed. The cause is a flaw:
  * Linux 6.18 takes a number that is loaded from the stack with sign extension for the number that was stored. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {

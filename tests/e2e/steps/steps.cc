@@ -165,7 +165,7 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *arg)
 	return f->programs < 8 ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* Writes a PC of the program; of the agent, as "+" and an offset from its start; of a stub, after "?". */
+/* Writes a PC of the program as it is, one of the agent as "+" and its offset in the agent, one of a stub after "?". */
 static void put_pc(char *buffer, size_t size, uint64_t pc)
 {
 	snprintf(buffer, size, "%s%lx", in_agent(pc) ? "+" : in_program(pc) ? "" : "?", in_agent(pc) ? pc - agent : pc);
@@ -234,7 +234,7 @@ static void jump_inside(void)
 	}
 }
 
-/* If two threads had the same tid, it would name two parts of the recording. So each tid is used only once. */
+/* If two threads had the same tid, that tid would name two parts of the recording. So each tid is used only once. */
 static unsigned char used_tids[1 << 22];
 
 static bool is_new(long tid)
@@ -248,7 +248,7 @@ static void use(long tid)
 		used_tids[tid] = 1;
 }
 
-/* The child of FORK_LATE goes on when the call is over in its parent. */
+/* The child of FORK_LATE goes on when the call is over in the parent. */
 static pid_t late_child;
 static int late_fd;
 
