@@ -67,7 +67,7 @@ static void close_chunk(void)
 	w.in_chunk = false;
 }
 
-/* False: no chunk is free now. */
+/* Returns false if no chunk is free now. */
 static bool open_chunk(void)
 {
 	close_chunk();

@@ -196,7 +196,7 @@ static int check_all(uint8_t *numbers)
 	return held;
 }
 
-/* A new ring. zeroing: its chunks were used once, and must be zeroed. */
+/* Makes a new ring. zeroing: its chunks were used once, and must be zeroed. */
 static void begin(bool zeroing)
 {
 	uint64_t here = (uint64_t)__builtin_frame_address(0);
@@ -216,7 +216,7 @@ static void begin(bool zeroing)
 	next_record = 1;
 }
 
-/* False: the record takes fewer steps. */
+/* Returns false if the record takes fewer steps. */
 static bool at_step(long k, enum kind kind, bool zeroing, int *held)
 {
 	uint8_t numbers[256] = { 0 };

@@ -121,7 +121,7 @@ static void check_value(const struct pb_bpf_map *m, uint64_t n, const uint64_t *
 	int words = (int)(m->attr.value_size / 8);
 
 	for (int i = 0; i < words; i++) {
-		/* slots are filled one by one; an array has all keys from the beginning */
+		/* per-CPU slots are filled one by one; an array has all keys from the beginning */
 		if (!value[i] && (percpu(m) || m->attr.type == BPF_MAP_TYPE_ARRAY))
 			continue;
 		CHECK(n == UINT64_MAX || value[i] >> 32 == n, "key %llu value %llx", (unsigned long long)n,
@@ -262,7 +262,7 @@ static void check_ringbuf(struct pb_bpf_map *m)
 }
 
 /*
- * No other process is at work. A process that has been waited for may still hold its lock for a
+ * Checks the map when no other process is at work. A process that has been waited for may still hold its lock for a
  * moment: the lock is released with the memory of the process, and a reader of /proc/PID/stat
  * keeps that memory until it is done.
  */

@@ -59,7 +59,7 @@ static void spans(int n)
 {
 	static const volatile char which[] = { '0', '1' };
 
-	/* all calls from the same place */
+	/* makes all calls from the same place */
 	for (int i = 0; i < 2 * n; i++) {
 		span(which[i % 2]);
 		if (i % 2)

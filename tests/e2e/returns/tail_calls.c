@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	for (volatile int i = 0; i < n; i++) {
 		sum += plain(i) + to_traced(i) + to_traced_late(i) + to_untraced(i) + to_untraced_late(i);
 		sum += slow(i) + slow_late(i) + conditional(i) + by_pointer(i) + machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i) + pops(i) + repz(i);
-		/* all calls from the same place */
+		/* makes all calls from the same place */
 		for (volatile int k = 0; k < 3; k++)
 			if (!setjmp(out))
 				jumps_out(i);

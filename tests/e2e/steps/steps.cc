@@ -112,7 +112,7 @@ static void print(const char *format, ...)
 {
 	va_list args;
 
-	/* only whole lines, since a child may print before the rest */
+	/* writes only whole lines, since a child may print before the rest */
 	if (used > sizeof(text) - 65536 && text[used - 1] == '\n')
 		print_out();
 	va_start(args, format);
@@ -535,7 +535,7 @@ struct scenario {
 	long (*f)(long);
 	long x;
 	long depth;		/* calls open around the stepped call */
-	bool fresh;		/* in a new thread */
+	bool fresh;		/* runs in a new thread */
 	long filled;		/* -N: after calls_to_fill - N other calls; 1: after fill_cramped() */
 	void (*before)(void);
 	long room;		/* bytes left of the thread's stack; 0: all */
