@@ -39,7 +39,7 @@ struct bench {
 	int fd;
 	struct pb_bpf_prog *progs[NR_SIDES];
 	uint32_t repeat[NR_SIDES];
-	double ns[NR_SIDES][MAX_ROUNDS];	/* of a whole run */
+	double ns[NR_SIDES][MAX_ROUNDS];	/* time of a whole run */
 };
 
 static struct pb_bpf_map maps[2];

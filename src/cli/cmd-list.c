@@ -26,7 +26,7 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 struct list {
 	const char *file;
 	bool refused, entry_only, total, libs;
-	uint32_t runtimes;	/* of all files */
+	uint32_t runtimes;	/* the runtimes of all files, as bits */
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;

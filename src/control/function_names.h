@@ -6,7 +6,7 @@
 #include "abi/analysis.h"
 
 enum pb_name_kind {
-	PB_NAME_RAW,		/* as in the symbol table; aliases too */
+	PB_NAME_RAW,		/* names in the symbol table, aliases too */
 	PB_NAME_SHORT,		/* demangled, without parameters: in full, and as views show it */
 	PB_NAME_DEMANGLED,	/* demangled, with parameters */
 };

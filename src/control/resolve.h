@@ -22,7 +22,7 @@ struct pb_resolved {
 	bool listed;		/* `value` lists functions, as the agent can't match the pattern
 				 * itself */
 	unsigned matched;	/* number of functions that match */
-	unsigned usable;	/* of them, those that can be traced */
+	unsigned usable;	/* number of these functions that can be traced */
 	int refused;		/* why one of the other functions can't be traced: PB_REFUSED_* */
 	bool module_known;	/* :mod: matches one of the modules, or there is no :mod: */
 };

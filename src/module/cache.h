@@ -21,7 +21,7 @@
 struct pb_cache {
 	int dir;		/* -1: no caching */
 	char name[NAME_MAX];
-	uint64_t identity;	/* of the ELF file */
+	uint64_t identity;	/* hash that identifies the ELF file */
 	uint64_t limit;		/* bytes that all files may take */
 	bool settled;		/* any later change of the ELF file will change `identity` */
 	bool stubs;		/* the file of stubs is meant, not the analysis */

@@ -21,7 +21,7 @@ bool pb_demangle_style(const char *text, enum pb_demangle *how);
 
 /* The caller frees the result; NULL: the name is to be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
-/* As SHORT or FULL, but a long list of template arguments is left out if it is nested in `depth`
- * other long lists. Depth 0 leaves out the same lists as SIMPLE. */
+/* Like pb_demangle() with SHORT or FULL, but leaves out a long list of template arguments if it is
+ * nested in `depth` other long lists. Depth 0 leaves out the same lists as SIMPLE. */
 char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth);
 #endif

@@ -15,7 +15,7 @@
 #include "module/elf/elf_file.h"
 #include "module/elf/vec.h"
 
-#define MAX_FILES 1024	/* of one program: a bound, for hostile files */
+#define MAX_FILES 1024	/* libraries of one program: a bound, for hostile files */
 
 typedef PB_VEC(char *) list;
 

@@ -14,7 +14,8 @@
 #include "abi/ring.h"
 
 struct pb_counts_place {
-	uint64_t seq, offset;	/* of a chunk; offset: in the chunks file */
+	uint64_t seq, offset;	/* seq: the chunk's; offset: where the chunk is in the chunks
+				 * file */
 	uint32_t used;
 };
 

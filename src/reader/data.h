@@ -21,7 +21,7 @@ struct pb_symbols;
 
 /* A chunk's place in the file. Sorted by (serial, seq). */
 struct pb_chunk_ref {
-	uint64_t offset;	/* of its header in the file */
+	uint64_t offset;	/* where the chunk's header is in the file */
 	uint64_t seq, start;
 	uint32_t serial;
 	uint32_t used;		/* bytes of records, checked against the file */
@@ -94,7 +94,8 @@ struct pb_data {
 	/* Called from time to time while chunks are read. NULL: not called. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
-	uint64_t bytes_read, bytes_to_read;	/* of the pass over the chunks that is under way */
+	uint64_t bytes_read, bytes_to_read;	/* counted in the pass over the chunks that is under
+						 * way */
 	unsigned reads;
 
 	char **notes;			/* lines for the user: what is missing, and why */

@@ -46,7 +46,7 @@ struct pb_drain {
 	int ring_fd;
 	struct pb_ring geometry;	/* trusted: made by us */
 	struct pb_datadir *datadir;
-	uint64_t max_size;		/* of the chunks file; 0: no limit */
+	uint64_t max_size;		/* largest size of the chunks file; 0: no limit */
 	/* Sets `alive' of the threads that live or may live. Returns false if it can't find that
 	 * out. Returns soon once *stop is set. The reaper calls it, for suspects only. NULL: all
 	 * suspects are dead. */
@@ -59,7 +59,7 @@ struct pb_drain {
 	_Atomic uint64_t records;
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
-	struct pb_counts counts;	/* of the records that were kept */
+	struct pb_counts counts;	/* counts of the records that were kept */
 	uint64_t discarded_calls;	/* not written because of max_size, a full disk, or a chunk
 					 * without a valid thread */
 	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */

@@ -27,7 +27,7 @@ static int by_thread(const void *a, const void *b)
 		return x->serial < y->serial ? -1 : 1;
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
-	/* of two copies of a chunk the fuller comes first and is kept */
+	/* if a chunk is there twice, the fuller copy comes first and is kept */
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
@@ -170,8 +170,8 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 	}
 }
 
-/* The losses in meta are those of the main buffer. A thread without chunks in another buffer
- * does not belong to that buffer. */
+/* The losses in meta are losses of the main buffer. A thread without chunks in another buffer does
+ * not belong to that buffer. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)
@@ -180,7 +180,7 @@ static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, u
 	return t->serial != serial;
 }
 
-/* Merges the threads of meta with those that only chunks name. */
+/* Merges the threads in meta with the threads that only chunks name. */
 static int merge_threads(struct scan *s)
 {
 	struct pb_data *d = s->d;

@@ -18,7 +18,7 @@ struct pb_function {
 	const char *name;	/* the name to display; "site:N" if unknown */
 	const char *module;	/* the module's soname, or "[unknown]" */
 	const char *raw;	/* the name in the symbol table; if unknown, the same as `name` */
-	uint64_t id;		/* the same for the same function in every image */
+	uint64_t id;		/* identifies the function in every image */
 };
 
 struct pb_symbols *pb_symbols_new(struct pb_data *d);

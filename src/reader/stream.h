@@ -13,7 +13,7 @@
 
 struct pb_stream_totals {
 	uint64_t records, lost, no_return, missed, unwritten, chunks_missing, read_errors;
-	uint64_t bytes;		/* of the chunks, headers too */
+	uint64_t bytes;		/* size of the chunks, headers included */
 };
 
 struct pb_stream {

@@ -27,7 +27,7 @@ struct pb_clock {
 	size_t nr;
 	struct pb_clock_line mean;	/* from the first to the last */
 	/* How good the conversion is, for the user. */
-	size_t readings;		/* those that are used */
+	size_t readings;		/* number of readings that are used */
 	uint64_t span_ns;		/* from the first to the last */
 	uint64_t off_ns;		/* the largest distance of a reading from `mean` */
 	uint64_t khz;			/* the TSC's frequency; 0: not known */

@@ -12,7 +12,7 @@
 
 struct record_conn {
 	int fd;
-	pid_t pid;			/* of the peer, as the kernel says */
+	pid_t pid;			/* the peer's PID, as the kernel reports it */
 	uint32_t image;			/* 0 until HELLO */
 	bool ready;			/* sent READY */
 	bool brings;			/* sent a MODULE that is new to its image */

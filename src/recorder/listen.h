@@ -14,7 +14,7 @@ void record_listen_stop(struct record_server *s);
 
 struct record_peer {
 	int fd;
-	pid_t pid;			/* as the kernel says */
+	pid_t pid;			/* the peer's PID, as the kernel reports it */
 };
 /* A descriptor on which poll() reports POLLIN when record_listen_next() has an agent. */
 int record_listen_fd(const struct record_server *s);

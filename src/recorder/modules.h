@@ -37,7 +37,7 @@ struct record_modules {
 	struct record_module **list;
 	uint32_t nr;
 	const struct record_options *options;
-	struct record_ahead *ahead;	/* or NULL */
+	struct record_ahead *ahead;	/* NULL: no analyses are made ahead */
 	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
 };
 /* Returns the module of the file elf_fd, which it analyses the first time. NULL with a reason in

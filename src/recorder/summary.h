@@ -10,7 +10,7 @@ struct record_server;
 struct record_threads;
 
 struct record_outcome {
-	int status;			/* of the main process, as waitpid gives it */
+	int status;			/* status of the main process, as waitpid() gives it */
 	bool exited;
 	pid_t pid;
 };

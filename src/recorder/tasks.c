@@ -67,7 +67,7 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 	snprintf(dir, sizeof(dir), "/proc/%u", t->tid);
 	snprintf(path, sizeof(path), "%s/status", dir);
 	int ret = record_proc_status(path, &st);
-	if (ret == -ENOENT)		/* or the thread is hidden from the recorder (hidepid) */
+	if (ret == -ENOENT)		/* gone, or hidden from the recorder (hidepid) */
 		return !kill((pid_t)t->tid, 0) || errno != ESRCH;
 	if (ret)
 		return true;

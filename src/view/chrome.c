@@ -28,7 +28,7 @@ struct chrome {
 	const struct pb_view *v;
 	struct pb_out *o;
 	bool any;
-	uint32_t tracks;		/* of stacks */
+	uint32_t tracks;		/* number of tracks of stacks */
 	struct lifetime *lives;		/* one for each thread; at the end merged and sorted */
 	size_t nr_lives;
 };

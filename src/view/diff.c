@@ -25,7 +25,8 @@ static int by_symbol(const struct pb_report_row *x, const struct pb_report_row *
 	return ret ? ret : strcmp(x->module, y->module);
 }
 
-/* Several static functions may have the same symbol: these are ordered by address. */
+/* Orders functions by symbol. Static functions may have the same symbol: such functions are ordered
+ * by address. */
 static int by_symbol_and_id(const void *a, const void *b)
 {
 	const struct pb_report_row *x = a, *y = b;

@@ -11,7 +11,8 @@
 #include "base/clean_text.h"
 #include "reader/data.h"
 
-/* The steps by which equal names are made longer, one after the other, until all differ. */
+/* The levels by which equal names are made longer. One after the other is tried until all names
+ * differ. */
 static const struct {
 	enum { TEMPLATES, PARAMETERS, MODULE, ADDRESS } what;
 	unsigned depth;			/* nesting of the lists of template arguments shown */

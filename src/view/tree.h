@@ -19,7 +19,7 @@
 #define PB_TREE_DEEPER	0xffffffffu	/* the function number of "[deeper]" */
 
 struct pb_tree_node {
-	uint32_t number;		/* of the function (view/site_numbers.h) */
+	uint32_t number;		/* the function's number (view/site_numbers.h) */
 	uint32_t parent;		/* always below the node's own index */
 	uint32_t child, next;		/* first child, next sibling; 0: none */
 	uint32_t depth;
@@ -36,7 +36,8 @@ struct pb_tree {
 	bool nomem, selects;
 	struct pb_sites sites;
 	struct pb_stream_totals totals;
-	uint32_t *numbers;		/* of all functions, sorted; made by pb_tree_make() */
+	uint32_t *numbers;		/* numbers of all functions, sorted; made by
+					 * pb_tree_make() */
 	struct pb_function *functions;	/* [nr_functions] in the same order, with distinct names */
 	size_t nr_functions;
 	struct pb_distinct distinct;

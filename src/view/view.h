@@ -23,7 +23,7 @@ struct pb_view {
 	uint32_t max_depth;		/* 0: no limit */
 	uint64_t min_ns;		/* calls that took less time aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
-	size_t notes_shown;		/* of data->notes, on stderr */
+	size_t notes_shown;		/* number of data->notes that were printed to stderr */
 };
 
 /* Flags of the function_graph text, the kernel's options/funcgraph-*. */
@@ -61,7 +61,7 @@ struct pb_report_row {
 struct pb_report {
 	struct pb_report_row *rows;
 	size_t nr;
-	uint64_t calls;			/* of all rows */
+	uint64_t calls;			/* sum over all rows */
 	struct pb_stream_totals totals;
 	uint64_t open;			/* number of these calls that were still open at the end */
 	bool by_time;			/* the calls were summed by time, as stacks moved between

@@ -163,7 +163,7 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
 /* How elements of maps are shown; NULL, or all zero: as bytes. */
 struct bpf_words {
-	const struct pb_bpf_btf *btf;	/* of the object whose map it is */
+	const struct pb_bpf_btf *btf;	/* types of the object that declares the map; NULL: none */
 	/* Finds the name of an address in the program whose stacks are in a map. NULL: names are
 	 * not known */
 	void (*name)(void *arg, uint64_t address, char *to, size_t size);

@@ -89,7 +89,8 @@ static bool slot_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 	return k->via && from < end && start < to;
 }
 
-/* Is [start, end) free? Windows and slots are near their functions, so only these are looked at. */
+/* Is [start, end) free? Windows and slots are near their functions, so only the functions near
+ * `start` are looked at. */
 static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 {
 	for (long i = pb_fn_lower(an, end + PB_SLOT_REACH); i >= 0; i--) {

@@ -27,7 +27,7 @@
 struct state {
 	int32_t rsp, copy;
 	uint8_t reg;
-	uint8_t len;		/* of the instruction; 0: control does not reach it */
+	uint8_t len;		/* the instruction's length; 0: control does not reach it */
 };
 
 /* The code of one symbol. */
@@ -140,7 +140,7 @@ static int32_t bounded(int64_t v)
 	return v > -MAX_DEPTH && v < MAX_DEPTH ? (int32_t)v : UNKNOWN;
 }
 
-/* The CFA's offset from the operand's value. address: the operand is that of an lea. */
+/* The CFA's offset from the operand's value. address: the operand belongs to an lea. */
 static int32_t offset_from(const struct state *s, const ZydisDecodedOperand *o, bool address)
 {
 	bool mem = o->type == ZYDIS_OPERAND_TYPE_MEMORY;

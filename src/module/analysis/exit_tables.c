@@ -17,7 +17,7 @@ struct maker {
 	uint32_t *units;	/* units of one function that are still to be listed */
 	uint32_t *unit_seen, *window_seen;	/* the number, from 1, of the function that listed
 						 * it last */
-	uint32_t *place;	/* of each window, its index in the file; NONE: not needed */
+	uint32_t *place;	/* for each window: its index in the file; NONE: not needed */
 };
 
 static void add_unit(struct maker *m, uint32_t unit, uint32_t stamp, size_t *n)

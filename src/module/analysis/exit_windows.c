@@ -23,7 +23,7 @@
 
 #define MAX_CANDIDATES	8
 #define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* the farthest slot before a window's start */
-#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* and after it */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* the farthest slot after it */
 
 /* Marks the bytes that entries have taken. */
 static void mark_entries(struct pb_an *an)

@@ -40,7 +40,7 @@ struct pb_insn {
 #define PB_INSN_LOCK	0xf0	/* a prefix that code with one thread jumps over */
 #define PB_INSN_INT3	0xcc
 #define PB_INSN_RET_POPS	0xc2	/* ret N */
-#define PB_INSN_MOV_FROM_REG	0x89	/* as opcode, with ModRM */
+#define PB_INSN_MOV_FROM_REG	0x89	/* an opcode that ModRM follows */
 #define PB_INSN_MOV_TO_REG	0x8b
 #define PB_INSN_REX_R	4
 #define PB_INSN_REX_X	2

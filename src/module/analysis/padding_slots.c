@@ -10,7 +10,7 @@
 #include "module/analysis/relocate.h"
 
 #define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* the farthest slot before the window's start */
-#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* and after it */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* the farthest slot after it */
 
 /* Does a branch lead into the padding, or a relocation change it? */
 static bool leads_into(const struct pb_an *an, const struct pb_gap *g)

@@ -38,7 +38,7 @@ static bool executable_at(const struct pb_elf *e, uint64_t addr)
 	return false;
 }
 
-/* Adds a range, with the bytes that the loader maps, which may differ from those of the section. */
+/* Adds a range, with the bytes that the loader maps. They may differ from the section's bytes. */
 static void add(struct pb_an *an, uint64_t addr, uint64_t size, bool stubs)
 {
 	struct pb_range r = { .addr = addr, .size = size, .stubs = stubs };
