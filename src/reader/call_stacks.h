@@ -13,10 +13,11 @@
 struct pb_open_call {
 	uint64_t start;
 	uint64_t child;		/* for the view: time in traced callees */
-	uint64_t aux;		/* not 0: inherited by fork (call_walk.h); or for the view */
+	uint64_t aux;		/* for the view; call_walk.h sets it if the call was inherited
+				 * by fork */
 	uint32_t site;
 	uint32_t view;		/* for the view; 0 when pushed */
-	uint32_t select;	/* for the view */
+	uint32_t select;	/* for the view: the result of pb_select() */
 	bool elsewhere;		/* a list of open calls named the call, but the data also has its
 				 * ENTRY, and the call is counted there */
 };
@@ -34,9 +35,9 @@ struct pb_call_stack {
 	uint32_t base;		/* number of open calls around calls[0]; nothing else is known of
 				 * them */
 	bool base_inherited;	/* these calls began in the process that forked this one */
-	uint32_t user;		/* for the view */
-	uint32_t counted;	/* for the view */
-	uint32_t shift;		/* for the view */
+	uint32_t user;		/* for the view (graph_text.c: its first entry that waits) */
+	uint32_t counted;	/* for the view (report.c: the first call that it counted) */
+	uint32_t shift;		/* for the view (select.h: the depth of its calls) */
 	uint32_t pid, serial;	/* serial: that of the thread that used the stack last */
 	uint64_t id;
 	/* The stack from which the thread switched to this one: its innermost call

@@ -30,7 +30,7 @@ struct pb_chunk_ref {
 struct pb_thread {
 	uint32_t serial, pid, tid;
 	char comm[20];		/* "" if unknown */
-	size_t first, nr;	/* its chunks in data->chunks */
+	size_t first, nr;	/* the thread's chunks in data->chunks */
 	uint64_t start;		/* clock of its first chunk; without chunks, of its first hit */
 	uint64_t born;		/* clock of its first hit; 0: unknown */
 	uint64_t parent;	/* serial of the thread that forked it */
@@ -47,7 +47,7 @@ struct pb_image {
 	uint32_t image, pid, ppid;
 	uint64_t clock;
 	char *path;
-	size_t first_map, nr_maps;	/* in data->maps, sorted by first_site */
+	size_t first_map, nr_maps;	/* the image's maps in data->maps, sorted by first_site */
 	uint32_t nr_sites;		/* all site numbers of the image are below this one */
 };
 

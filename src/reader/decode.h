@@ -93,9 +93,11 @@ struct pb_cursor {
 	struct pb_call_stack *shown;	/* the stack of the last event */
 
 	uint64_t *window;		/* words of the chunk's data */
-	uint32_t window_words;		/* its size */
-	uint32_t pos, end;		/* in the window: the next word, and the end of the words */
-	uint64_t file_at, file_left;	/* what follows the window: its offset, and its bytes */
+	uint32_t window_words;		/* the window's size */
+	uint32_t pos, end;		/* positions in the window: pos of the next word, end after
+					 * the last word */
+	uint64_t file_at, file_left;	/* what follows the window in the chunk: its offset in the
+					 * file, and its length */
 
 	/* The list of open calls at a chunk's start: its OPEN records */
 	bool gap;			/* records are missing before it: the list must be used */

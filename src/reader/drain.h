@@ -55,7 +55,7 @@ struct pb_drain {
 	void *arg;
 
 	/* results; except the atomics, only the drain thread may use them until it is joined */
-	_Atomic uint64_t bytes;		/* in the chunks file */
+	_Atomic uint64_t bytes;		/* size of the chunks file */
 	_Atomic uint64_t records;
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
@@ -73,7 +73,8 @@ struct pb_drain {
 	uint32_t serials[2];		/* next_serial as it was 250 and 500 ms ago at most */
 	uint32_t most_usable;		/* the most chunks that engines might use since memory was
 					 * last given back */
-	struct robust_list_head robust;	/* by which the kernel notifies engines of our death */
+	struct robust_list_head robust;	/* by this list the kernel notifies engines of the
+					 * recorder's death */
 	struct robust_list robust_entry;
 	struct pb_drain_dead *dead;
 	struct pb_counts_thread *lasts;	/* [nr_threads] by serial - 1 */

@@ -25,10 +25,10 @@ struct pb_clock {
 	bool uncalibrated;		/* fewer than two readings: a tick counts as 1 ns */
 	struct pb_clock_line *lines;
 	size_t nr;
-	struct pb_clock_line mean;	/* from the first to the last */
+	struct pb_clock_line mean;	/* the line from the first reading to the last */
 	/* How good the conversion is, for the user. */
 	size_t readings;		/* number of readings that are used */
-	uint64_t span_ns;		/* from the first to the last */
+	uint64_t span_ns;		/* time from the first reading to the last */
 	uint64_t off_ns;		/* the largest distance of a reading from `mean` */
 	uint64_t khz;			/* the TSC's frequency; 0: not known */
 	uint64_t start_realtime;	/* ns since 1970 of the first reading, or 0 */

@@ -16,7 +16,7 @@ struct record_target;
 
 /* One attachment of an eBPF program: the functions that a glob matches. */
 struct record_hook {
-	const char *section;		/* for messages */
+	const char *section;		/* name of the program's section, for messages */
 	const char *function;		/* a glob */
 	const char *module;		/* path, file name or soname of a module; "": any module */
 	uint32_t prog;

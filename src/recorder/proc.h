@@ -47,7 +47,7 @@ int record_proc_status(const char *path, struct record_status *s);
 
 struct record_stat {
 	bool kernel;			/* a kernel thread */
-	uint64_t start;			/* in ticks since boot */
+	uint64_t start;			/* when it started, in ticks since boot */
 	uint64_t memory, env_end;	/* env_end 0: not permitted, or exec isn't done yet */
 };
 /* Reads a stat file. dir: "/proc/PID" or "/proc/PID/task/TID". */

@@ -31,7 +31,7 @@ struct pb_tree_node {
 struct pb_tree {
 	struct pb_tree_node *nodes;
 	uint32_t nr, room;
-	uint32_t *hash;			/* by parent and number; 0: empty */
+	uint32_t *hash;			/* nodes, by parent and number; 0: empty */
 	uint32_t hash_size;
 	bool nomem, selects;
 	struct pb_sites sites;

@@ -17,7 +17,8 @@ struct pb_filters;
 struct pb_view {
 	struct pb_data *data;
 	struct pb_out *out;
-	const uint32_t *tids;		/* only these threads or processes */
+	const uint32_t *tids;		/* only these threads or processes are shown; nr_tids 0:
+					 * all */
 	size_t nr_tids;
 	uint64_t from, to;		/* clock, inclusive; 0 and UINT64_MAX: all */
 	uint32_t max_depth;		/* 0: no limit */

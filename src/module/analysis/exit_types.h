@@ -35,7 +35,7 @@ struct pb_fn_exit {
 	bool displaced;		/* its bytes are displaced for a code slot, and the copy is not
 				 * hooked */
 	uint8_t how;
-	uint8_t why;		/* if it is not hooked: enum pb_inexit */
+	uint8_t why;		/* why it is not hooked: enum pb_inexit */
 	uint32_t window;	/* the index of its window */
 };
 typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;

@@ -31,7 +31,7 @@ struct pb_insn {
 	uint8_t mod, reg, rm;	/* without REX */
 	uint8_t rex;		/* bits R, X, B as in the prefix; W is left out */
 	uint8_t sib_base, sib_index;
-	uint8_t disp_size;	/* in bits */
+	uint8_t disp_size;	/* the displacement's size in bits */
 	uint8_t imm_size[2];
 	int64_t disp;
 	uint64_t imm[2];

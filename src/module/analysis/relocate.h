@@ -13,7 +13,7 @@
 #include "abi/analysis.h"
 
 struct pb_window_in {
-	const uint8_t *bytes;	/* at the window's start */
+	const uint8_t *bytes;	/* the bytes from the window's start on */
 	uint64_t addr;		/* their link-time address */
 	uint64_t avail;		/* bytes that may be read */
 	unsigned jump_len;	/* length of the jump to be written: PB_JUMP_LEN, ... */

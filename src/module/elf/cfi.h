@@ -27,7 +27,7 @@ struct pb_cfi_row {
 };
 
 struct pb_cie {
-	uint64_t off;		/* in the section */
+	uint64_t off;		/* the CIE's offset in the section */
 	const uint8_t *insns, *insns_end;
 	uint64_t code_align;
 	int64_t data_align;

@@ -9,7 +9,7 @@
 
 struct pb_rows_fde {
 	uint32_t start;		/* the file's offset of the code */
-	uint32_t fde;		/* in the table */
+	uint32_t fde;		/* offset of the FDE in the table */
 };
 
 /* The caller zeroes it first. Addresses are offsets in the file. */
