@@ -33,7 +33,7 @@ enum side { KERNEL, JIT, INTERPRETER, NR_SIDES };
  * form is resolved already. */
 struct bench {
 	const char *name;
-	uint32_t operations;		/* in a run */
+	uint32_t operations;		/* number of operations in a run */
 	struct bpf_insn insns[NR_SIDES - 1][64];
 	uint32_t nr[NR_SIDES - 1];
 	int fd;

@@ -149,7 +149,8 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		for (int i = 0; i < nr; i++)
 			pthread_join(threads[i], NULL);
 	}
-	/* one job: its time; two jobs: the time both together need for an operation, doubled */
+	/* for one job its time; for two jobs twice the time that both together need for an
+	 * operation */
 	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
 	return ns;
 }

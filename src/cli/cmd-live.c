@@ -12,7 +12,7 @@ enum { OPT_DEMANGLE = 0x2000, OPT_NO_PAGER };
 
 struct live {
 	struct record_options record;
-	char *argv[64];			/* for replay */
+	char *argv[64];			/* the command line for replay */
 	int argc;
 };
 

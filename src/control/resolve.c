@@ -108,7 +108,7 @@ static int match_name(void *arg, const char *name, enum pb_name_kind kind)
 struct job {
 	struct matcher matcher;
 	char *copy;
-	const char *module;		/* after :mod:, or NULL */
+	const char *module;		/* the pattern's text after :mod:, or NULL */
 	bool demangle, module_known;
 	void (*fn)(void *arg, unsigned module, uint32_t func);
 	void *arg;

@@ -26,7 +26,7 @@
  * what arch/x86_64/stub.c, stub_image.c or stub_rows.c write. */
 #define STUBS_REVISION	3
 
-#define KEY_DEBUG_FILE	0x80	/* in FLAGS: names come from a separate file too */
+#define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS: names also come from a separate file */
 
 #define LIMIT		(512ull << 20)	/* bytes, unless PATCHBAY_CACHE gives another limit */
 #define USED_AGAIN	3600	/* seconds; a file's last use is noted no more often */

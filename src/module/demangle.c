@@ -15,7 +15,7 @@
 #include "base/clean_text.h"
 
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
-#define TEXT_MAX_BYTES	65536	/* so are names whose text would be longer */
+#define TEXT_MAX_BYTES	65536	/* names whose text would be longer are shown as they are, too */
 #define LIST_MAX	32	/* a list of template arguments with more characters is long */
 #define DEPTH_MAX	16	/* nested lists that can be shown */
 

@@ -10,7 +10,8 @@
 #define BUDGET		(1u << 22)	/* steps that the failed searches of one stack may take */
 #define BUDGET_SHORT	64		/* steps of each search after that */
 #define MAX_NESTED	64		/* stacks in a chain of `from` that are looked at */
-#define OWN_STACK	(1ull << 63)	/* in ids: a thread's own (doc/design/record-format.md) */
+#define OWN_STACK	(1ull << 63)	/* bit of an id: a thread's own stack
+					 * (doc/design/record-format.md) */
 
 struct pb_stacks {
 	struct pb_call_stack **table;	/* open addressing, a power of two */

@@ -14,7 +14,8 @@
 #define HEARTBEAT_NS	10000000	/* delays of 50 ms were seen, with five busy programs for
 					 * each processor */
 #define COUNT_NS	250000000	/* between two calls of pb_drain_serials() */
-#define MANY		32		/* after a round with more chunks the next begins at once */
+#define MANY		32		/* after a round with more chunks than this, the next one
+					 * begins at once */
 
 static uint64_t now_ns(void)
 {

@@ -34,7 +34,7 @@
 /* The functions that a hook matches in the modules that were searched. */
 struct found {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* the modules searched */
-	unsigned known;				/* their number */
+	unsigned known;				/* number of modules searched */
 	unsigned matched, usable, returns;	/* numbers of functions; returns: functions whose
 						 * return can be hooked */
 	int refused;				/* why a function can't be probed; 0:

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 
-#define PF_KTHREAD 0x00200000	/* in the flags of a stat file */
+#define PF_KTHREAD 0x00200000	/* a bit of the flags in a stat file */
 
 bool record_proc_is_ours(void)
 {

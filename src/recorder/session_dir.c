@@ -48,7 +48,7 @@ static int is_private(const char *dir)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	/* in /tmp, another user may have made it first */
+	/* in /tmp, another user may have made the directory first */
 	if (st.st_uid != geteuid() || st.st_mode & 077)
 		return -EPERM;
 	return 0;

@@ -29,7 +29,8 @@ struct chrome {
 	struct pb_out *o;
 	bool any;
 	uint32_t tracks;		/* number of tracks of stacks */
-	struct lifetime *lives;		/* one for each thread; at the end merged and sorted */
+	struct lifetime *lives;		/* an element for each thread; merged and sorted at the
+					 * end */
 	size_t nr_lives;
 };
 

@@ -58,7 +58,7 @@ static void start_pager(struct pb_out *o)
 		return;
 	}
 	o->fd = p[1];
-	/* from here on ^C is for the pager; this process ends when the pager does */
+	/* from here on only the pager handles ^C; this process ends when the pager does */
 	signal(SIGINT, SIG_IGN);
 }
 

@@ -242,7 +242,7 @@ static void arrive(struct depths *d, uint64_t addr, const struct state *s)
 	was = *at;
 	if (!at->len) {
 		*at = *s;
-		at->len = 1;	/* until it is decoded */
+		at->len = 1;	/* a length for now: the instruction is not decoded yet */
 	} else {
 		if (at->rsp != s->rsp)
 			at->rsp = UNKNOWN;

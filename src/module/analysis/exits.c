@@ -181,7 +181,7 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	if (pb_exit_work(an, fde->end - fde->start))
 		return true;
 
-	/* in a program at a fixed address, any number may be an address by chance: it counts
+	/* in a program at a fixed address, any number may look like an address by chance: it counts
 	 * only if an instruction begins there */
 	for (uint64_t at = fde->start + 1; at < fde->end; at++)
 		if ((pb_bit_test(r->called, at - r->addr) ||

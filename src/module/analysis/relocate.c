@@ -214,7 +214,7 @@ static bool knows_its_place(const ZydisDecodedInstruction *i)
 static bool never_falls_through(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {
-	/* not UD2 and the like: a handler may step over them */
+	/* UD2 and the like are not among these: a handler may step over them */
 	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP:
 		return true;
 	default:
