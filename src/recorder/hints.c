@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hints at the end of a recording, for a user who may have expected more calls: a --module
- * matched no library, a runtime is traced only in part, or the program is a small launcher
- * whose work is done by libraries, which aren't traced by default.
+ * Hints at the end of a recording, for a user who may have expected more calls: a --module matched
+ * no library, a runtime is traced only in part, or the program is a small launcher. A launcher's
+ * work is done by libraries, which aren't traced by default.
  */
 #include <stdio.h>
 #include <stdlib.h>

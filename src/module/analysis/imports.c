@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the dynamic relocations. They say which pointers lead to the compiler's hooks, which code
- * has its address taken, which functions resolve IFUNCs, what the record sections contain once
- * loaded, and which text the loader rewrites. A program at a fixed address contains its pointers
- * without relocations, so every aligned word that could be a pointer counts as one.
+ * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, which code
+ * has its address taken, and which functions resolve IFUNCs. They also show what the record
+ * sections contain once loaded, and which text the loader rewrites. A program at a fixed address
+ * contains its pointers without relocations, so every aligned word that could be a pointer counts
+ * as one.
  */
 #include <errno.h>
 #include <string.h>
