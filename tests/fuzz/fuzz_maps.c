@@ -35,7 +35,8 @@ struct ground {
 	uint8_t *keys, *values;
 };
 
-/* No other process is alive. Otherwise each lock that another process holds would take milliseconds. */
+/* Pretends that no other process lives. An operation would wait milliseconds for each lock that a living process
+ * seems to hold. */
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
 	return owner == map->owner;

@@ -3,7 +3,7 @@
  * Prints which exits of functions the analysis finds in files, and how they are hooked.
  *
  *   exits_census FILE...        one line for each file, shares in percent
- *   exits_census -f FILE...     like without -f, but from the written analysis, which has only the exits
+ *   exits_census -f FILE...     the same lines, but from the written analysis, which has only the exits
  *                               of functions whose exits are all hooked; also prints the size of the
  *                               analysis, with and without exits
  *   exits_census -r FILE        the functions whose exits aren't hooked, and why

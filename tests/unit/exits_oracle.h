@@ -7,8 +7,8 @@
  *     listed exits. The stack pointer is then at the return slot, as at the entry.
  *   - When a listed return is executed, the top of the stack is the return slot of
  *     an open call.
- *   - Execution comes to the inside of a window, a slot or a code slot only from
- *     an instruction of the same window or slot.
+ *   - No instruction outside of a window, a slot or a code slot leads to the inside
+ *     of that window or slot.
  *   - A jump that is listed as an exit doesn't land in its own function.
  *
  * The file that includes this one executes the program. For each instruction it calls drop()
@@ -56,7 +56,7 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* three addresses for each window: of itself, of its code slot, of its second jump */
+	uint64_t *starts;	/* three addresses for each window: the window's, its code slot's, its second jump's */
 };
 
 static struct module modules[MAX_MODULES];
@@ -278,7 +278,7 @@ static void drop(uint64_t sp, uint64_t ip)
 	}
 }
 
-/* Before the instruction at ip: checks it, and notes the beginning or the end of a call. */
+/* Called before the instruction at ip: checks the instruction, and notes the beginning or the end of a call. */
 static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t from)
 {
 	struct open_call *c;
@@ -316,7 +316,7 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 	nr_calls--;
 }
 
-/* After the instruction: notes a call, and a jump that left its function. */
+/* Called after the instruction at ip: notes a call, and a jump that left its function. */
 static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to, uint64_t to_sp)
 {
 	struct open_call *c = nr_calls ? &calls[nr_calls - 1] : NULL;

@@ -40,7 +40,7 @@ void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, ui
 void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, const char *comm,
 		uint64_t lost, uint64_t no_return);
 
-/* A thread that lost nothing, and had its first hit at `start`. */
+/* Writes the record of a thread that lost nothing, and had its first hit at `start`. */
 void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start);
 
 /* Begins a chunk. Its head may be changed until gen_chunk_write(). */

@@ -183,9 +183,9 @@ static void threads(const char *dir, uint64_t n)
 	end(&g, 6000);
 }
 
-/* Several stacks: a handler on an alternate stack, which is left by a jump; a coroutine, and a
- * handler that interrupts it; another coroutine with an open call. That call is found to be gone after the thread has
- * come back to its own stack. */
+/* Several stacks: of a handler that runs on an alternate stack and leaves it by a jump; of a coroutine, and of a
+ * handler that interrupts the coroutine; of another coroutine, with an open call. That call is found to be gone after
+ * the thread has come back to its own stack. */
 static void stacks(const char *dir, uint64_t n)
 {
 	const uint64_t own = 1ull << 63 | 1, alt = 0x100, co = 0x200, other = 0x300;

@@ -81,7 +81,7 @@
 /* step_save moves rsp below the red zone and saves registers for C. It moves the return slot, which comes in rdx, to
  * rdi. step_restore undoes that. Both pop their own return address first. */
 step_save:
-	pop	%rcx				/* the call put it into the red zone, at an unused place */
+	pop	%rcx				/* the return address: the call pushed it into an unused word of the red zone */
 	lea	-128(%rsp), %rsp		/* after the pop, rsp is at the return slot */
 	push	%r8
 	push	%r9

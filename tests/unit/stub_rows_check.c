@@ -6,8 +6,8 @@
  *
  * At the copy of each displaced instruction, unwinding must find the frame, the return address and the callee-saved
  * registers. They must be where the module's own table finds them at the original instruction. At an entry, and before
- * an exit, it must find them as directly after a call. Prints a line for each file. The exit status is 1 if any row
- * differs.
+ * an exit, they must be where they are directly after a call. Prints a line for each file. The exit status is 1 if any
+ * row differs.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>

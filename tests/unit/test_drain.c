@@ -242,7 +242,7 @@ static void born(uint64_t start)
 }
 
 /* A forked process whose first chunks were overwritten. A listed call that began before the process did is
- * counted in its parent. */
+ * counted in the parent process. */
 static void listed_in_child(void **state)
 {
 	const uint64_t words[] = {
@@ -337,7 +337,7 @@ static size_t memory(void)
 	return (size_t)st.st_blocks * 512;
 }
 
-/* The reserve's memory is freed when its threads are gone. A chunk that is in use keeps its memory. */
+/* The reserve's memory is freed when the threads that used it are gone. A chunk that is in use keeps its memory. */
 static void given_back(void **state)
 {
 	size_t before;
@@ -358,7 +358,7 @@ static void given_back(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* pb_drain_ahead() allocates the memory of the buffer before it is needed, and no more. */
+/* pb_drain_ahead() allocates the memory of the whole buffer before writers need it, and no other memory. */
 static void ahead(void **state)
 {
 	drain.geometry.nr_buffer = CHUNKS - 3;
@@ -424,7 +424,7 @@ static void misleading_number(void **state)
 	look(2, true);
 	assert_int_equal(asked, 3);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
-	/* now it dies */
+	/* the thread dies */
 	found = false;
 	look(1, true);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);

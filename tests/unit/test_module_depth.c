@@ -37,7 +37,7 @@ static const char *const depth_s = MACROS NAKED
 	"N framed\n body\n push %rbx\n jmp other\nZ framed\n"
 	"N computed\n body\n lea 4f(%rip),%rdx\n lea (%rdx,%rax,4),%rdx\n jmp *%rdx\n4: body\n ret\nZ computed\n"
 	"N writes\n body\n mov %rax,(%rsp)\n body\n ret\nZ writes\n"
-	/* jumped into with another depth */
+	/* `wrong` jumps into `wronged` with another depth of the stack */
 	"N wrong\n push %rbx\n push %rbx\n body\n jmp 5f\nZ wrong\n"
 	"N wronged\n push %rbx\n body\n5: body\n pop %rbx\n body\n ret\nZ wronged\n"
 	/* without a size, its end isn't known */

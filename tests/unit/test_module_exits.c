@@ -121,7 +121,7 @@ static const char *const exits_s = MACROS
 	/* the same register for the address of the table and for that of the label */
 	"F label_again\n body\n lea again(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea 13f(%rip),%rdx\n"
 	" add %rdx,%rax\n jmp *%rax\n13: body\n body\n ret\n14: body\n body\n ret\nE label_again\n.p2align 4\n"
-	/* its cold part jumps back; another function jumps there, too */
+	/* the cold part jumps back to label 5; another function jumps to this label, too */
 	"F hot\n body\n push_rbx\n test %eax,%eax\n je hot.cold\n5: body\n pop_rbx\n body\n ret\nE hot\n.p2align 4\n"
 	"F shares\n body\n push_rbx\n jmp 5b\nE shares\n.p2align 4\n"
 	".section .text.unlikely,\"ax\"\n .type hot.cold,@function\nhot.cold: .cfi_startproc\n .cfi_adjust_cfa_offset 8\n"

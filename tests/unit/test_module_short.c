@@ -43,7 +43,7 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	".globl s_ends\n.type s_ends,@function\ns_ends: .cfi_startproc\n mov $7,%eax\n ret\n"
 	" .cfi_endproc\n .size s_ends, .-s_ends\n"
 	"F s_far\n lea 3(%rdi),%rax\n ret\nE s_far\n"
-	/* padding for the slots of all of them */
+	/* padding for the slots of all these functions */
 	" .fill 32,1,0xcc\n .p2align 4, 0xcc\n"
 	/* "far" keeps padding out of reach: code without room for a code slot */
 	".macro far\n .cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n .cfi_endproc\n.endm\n"

@@ -27,14 +27,14 @@ static const char *const reasons_s =
 	"F looped\n push %rbx\n1: dec %edi\n test %edi,%edi\n jne 1b\n pop %rbx\n ret\nE looped\n"
 	"F outside\n xor %eax,%eax\n nopl (%rax)\n ret\nE outside\n"
 	"F jumper\n test %edi,%edi\n je outside+2\n je behind+7\n xor %eax,%eax\n ret\nE jumper\n"
-	/* jumper jumps into its window, but past the five bytes that the patch overwrites */
+	/* jumper jumps into the window of `behind`, but past the five bytes that the patch overwrites */
 	"F behind\n xor %eax,%eax\n movl $0,4(%rdi)\n ret\nE behind\n"
 	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
 	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
 	"F switched\n xor %eax,%eax\n nopl (%rax)\n ret\nE switched\n"
 	"F switcher\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\nE switcher\n.section .rodata\n.p2align 2\ntable: .long switched+2-table\n.text\n"
-	/* the landing pad of its call is two bytes after its start */
+	/* the landing pad of the call in `landed` is two bytes after the start of `landed` */
 	"F landed\n .cfi_personality 0x1b,plain\n .cfi_lsda 0x1b,lsda\n xor %eax,%eax\n nopl (%rax)\n"
 	" call plain\n ret\nE landed\n"
 	".section .gcc_except_table,\"a\"\nlsda: .byte 0xff,0xff,1,4, 5,5,2,0\n.text\n"
@@ -60,7 +60,7 @@ static const char *const reasons_s =
 	/* a cold part that begins in its function's frame */
 	".p2align 4\n.type plain.cold,@function\nplain.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 32\n ud2\n nop\n nop\n nop\n .cfi_endproc\n.size plain.cold,.-plain.cold\n"
-	/* cold parts without a frame begin as functions do; the one that is called is a function */
+	/* cold parts without a frame begin as functions do; the part that is called is a function */
 	".p2align 4\n.type noframe.cold,@function\nnoframe.cold: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold,.-noframe.cold\n"
 	".p2align 4\n.type noframe.cold.3,@function\nnoframe.cold.3: .cfi_startproc\n"
@@ -184,7 +184,7 @@ static void test_flags(void **unused)
 	drop(v);
 }
 
-/* Without any symbols functions are found by their FDEs; cold parts aren't. */
+/* Without any symbols, functions are found by their FDEs. Cold parts aren't taken for functions. */
 static void test_stripped(void **unused)
 {
 	write_file("hide", "{ local: *; };\n");
@@ -299,7 +299,7 @@ static void test_patchable(void **unused)
 	assert_int_equal(func(v, "some")->window_len, 5);
 	assert_refused(v, "none", UNINSTRUMENTED);
 	drop(v);
-	/* 14 NOPs before the entry, two after it: those are too few, so code is displaced */
+	/* 14 NOPs before the entry, two after it: two are too few, so code is displaced */
 	build("gcc -O1 -fpie -pie -fpatchable-function-entry=16,14 patch.c -o patch");
 	v = analyse("patch", 0);
 	assert_site(v, "some", PB_SITE_SYMBOL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Functions without room for the long jump: which trampoline slots they get, in
  * padding or in code, and which of them share their jump with the next function.
- * Also, which changes of these pb_analysis_check() refuses. */
+ * Also, which damaged analyses pb_analysis_check() refuses. */
 #include "module_files.h"
 
-/* One function that needs a slot, and one gap that it reaches. */
+/* Mostly pairs of a function that needs a slot and a gap that the function reaches. "far" separates the pairs. */
 static const char *const slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -90,7 +90,7 @@ static const char *const code_slots_s =
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
-	/* ten bytes, after the function's first two; no instruction begins at the fifth */
+	/* ten bytes, which follow the function's first two bytes; no instruction begins at the fifth of the ten */
 	".macro loop\n add $3,%eax\n mov $5,%ecx\n dec %edi\n.endm\n"
 	".macro user name\nF \\name\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE \\name\n.endm\n"
 	".macro tiny name\nF \\name\n rep ret\nE \\name\n.endm\n"
@@ -238,7 +238,7 @@ static void test_shared(void **unused)
 	assert_true(pb_func_is_second(v.a, func(v, "next")));
 	assert_false(pb_func_is_second(v.a, f));
 	assert_int_equal(pb_func_jump_len(func(v, "next")), 5);
-	/* "second" has the first jump of a pair, so it can't have the second jump of another */
+	/* "second" has the first jump of a pair, so it can't have the second jump of another pair */
 	assert_refused(v, "first", SHORT);
 	assert_site(v, "second", PB_SITE_SYMBOL);
 	assert_true(pb_func_is_second(v.a, func(v, "third")));

@@ -161,7 +161,7 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096] = { 0 };	/* later calls are made above this frame, so they find the calls below it gone */
+	volatile char deeper[4096] = { 0 };	/* later calls have return slots above this array, so they find the calls below it gone */
 	volatile int r = 0;
 
 	(void)deeper[0];
@@ -379,7 +379,7 @@ static void test_each_step(void **state)
 	all_steps(0, 1);
 }
 
-/* At and around the end of a segment, where most of the steps are in the slow paths. */
+/* Calls at and around the end of a segment, where most of the steps are in the slow paths. */
 static void test_segments(void **state)
 {
 	install();
@@ -438,7 +438,7 @@ static void test_left_above(void **state)
 	begin();
 	c = enter(0x1000);
 	left = enter(0x900);
-	c->word = PB_OPEN_FREE;		/* as the call's exit does if step_top doesn't know of `left` */
+	c->word = PB_OPEN_FREE;		/* as the exit of c does if step_top doesn't point to `left` */
 	step_top = &segments[0].call[0];
 	parent = step_top + 1;
 	parent->word = 0x800;

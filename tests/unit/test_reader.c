@@ -430,7 +430,7 @@ static void test_listed_not_inherited(void **state)
 	assert_string_equal(finish(), "open 1 950-1000 d0\nleaf 2 1010-1020 d1\nexit 1 950-1100 d0\n");
 }
 
-/* More open calls than the list holds: those outside of it are inherited, too. */
+/* More open calls than the list holds: the calls that aren't listed are inherited, too. */
 static void test_inherited_deep(void **state)
 {
 	begin_chunk(5000);
@@ -497,7 +497,7 @@ static void test_open_list_whole(void **state)
 	assert_non_null(strstr(p, "\nexit 127 627-2000 d126\n"));
 }
 
-/* Calls whose own ENTRY was lost are in the depth, but not in the list. */
+/* Calls whose own ENTRY was lost count in the depth, but aren't in the list. */
 static void test_open_list_short(void **state)
 {
 	begin_chunk(1000);
@@ -669,9 +669,9 @@ static void test_refused(void **state)
 static void test_clock(void **state)
 {
 	const struct pb_meta_clock pairs[] = {
-		{ 3000, 10000, 20000, 30000, 40000 },		/* a third of a ns a tick ... */
-		{ 6000, 11000, 21000, 31000, 41000 },
-		{ 7000, 21000, 31000, 41000, 51000 },		/* ... then ten ns */
+		{ 3000, 10000, 20000, 30000, 40000 },
+		{ 6000, 11000, 21000, 31000, 41000 },		/* until here, a tick is a third of a ns */
+		{ 7000, 21000, 31000, 41000, 51000 },		/* from 6000 to 7000, a tick is ten ns */
 		{ 6500, 5, 5, 5, 5 },				/* goes backwards: left out */
 	};
 	struct pb_clock c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The events of several threads, merged by time: their order, and the call of another stack
- * from which a stack was entered. */
+/* The events of several threads, merged by time: their order and, if a stack was entered from
+ * another stack, the innermost call there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void test_late_chunk(void **state)
 	assert_string_equal(events(), "1@1020 3@1060 3@1160 2@1510 3@1610 2@1710 ");
 }
 
-/* Like test_late_chunk(), but the late records are of a stack that the other thread used until then. */
+/* Like test_late_chunk(), but the late records belong to a stack that the other thread used until then. */
 static void test_late_chunk_of_stack(void **state)
 {
 	gen_begin(&g, dir, "function_graph", "x86-tsc");

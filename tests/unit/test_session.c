@@ -39,7 +39,7 @@ static char data[64], errors[64], text[8192];
 
 /* --- running ------------------------------------------------------------ */
 
-/* What cmd-record does, with the fake agent in the session. */
+/* Does what cmd-record does, but with the fake agent in the session. */
 static int record(int argc, char **argv)
 {
 	static struct record_options o;
