@@ -11,7 +11,7 @@
 uint8_t pb_no_clock;
 uint64_t pb_frozen_clock;
 
-static bool no_tsc;		/* whatever --clock says */
+static bool no_tsc;		/* the TSC mustn't be read, whatever --clock says */
 
 uint64_t pb_clock(void)
 {

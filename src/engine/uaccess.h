@@ -3,7 +3,7 @@
  * Reading memory of the program that may be unmapped, without a system call and
  * without ending the program. doc/design/reads.md.
  *
- * All functions: context hit path, unless said.
+ * Context of all functions: hit path, unless a comment says otherwise.
  */
 #ifndef PB_ENGINE_UACCESS_H
 #define PB_ENGINE_UACCESS_H
@@ -23,8 +23,8 @@ struct pb_hit {
 #define PB_SITE_PROGRAM	(~0u)	/* no site: the program called a function of the engine */
 
 /* Between pb_reads_begin(), if it returns true, and pb_reads_end() a load may fault
- * (pb_fault_load()). A handler may interrupt such a section and leave it by a jump.
- * pb_may_read(): whether such a section could begin. */
+ * (pb_fault_load()). A signal handler may interrupt this section and leave it by a jump.
+ * pb_may_read() returns whether pb_reads_begin() could return true. */
 bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h);
 void pb_reads_end(void);
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
@@ -42,7 +42,7 @@ struct pb_unblocked {
 	uint64_t slot;
 	uint64_t known;		/* neither SIGSEGV nor SIGBUS is blocked */
 	uint64_t ret;
-	uint64_t handler;	/* the slot of a handler that was entered, and may run; or 0 */
+	uint64_t handler;	/* the slot of a handler that was entered and may still run; or 0 */
 };
 /* A handler is about to be entered, and no code of ours will see its end. */
 void pb_unblocked_in_handler(uint64_t slot);

@@ -3,9 +3,9 @@
  * The agent's socket to the recorder. The descriptor never blocks. Each wait lasts as long as the
  * recorder shows that it lives, and PB_PATIENCE_NS more. A recorder that works for seconds goes on
  * sending heartbeats (pb_ring.heartbeat); a stopped or killed recorder doesn't. On a busy machine a
- * recorder that works may have no processor for longer than that; then one of its threads is
- * runnable. The first agent that gives up notes the last heartbeat in the ring, and no agent waits
- * again before there is another one.
+ * recorder that works may have no processor for longer than PB_PATIENCE_NS; then one of its threads
+ * is runnable. The first agent that gives up notes the last heartbeat in the ring, and no agent
+ * waits again before another heartbeat comes.
  *
  * Context: start, the loader's hook, the agent's thread; functions for exec may also be called by a
  * vfork child. Functions that return int return 0 or -errno, unless a comment says otherwise.
@@ -25,7 +25,7 @@ struct pb_wire {
 	int fd;			/* -1: closed */
 	bool gave_up;		/* for good: nothing is sent, nothing comes */
 	uint64_t beat;		/* the last heartbeat that was seen */
-	uint64_t silent_ns;	/* time waited since then */
+	uint64_t silent_ns;	/* time waited since that heartbeat */
 	uint32_t recorder;	/* its process; 0: unknown */
 	/* If not NULL, waits have no end, and this is called every PB_WIRE_IDLE_MS. */
 	void (*idle)(void);

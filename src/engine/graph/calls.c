@@ -203,7 +203,8 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	uint64_t of;
 
-	/* the assembly lowers the stack pointer below its frame before it calls C code */
+	/* `slot` may be below the call's: the assembly has lowered the stack pointer to call C
+	 * code */
 	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
 		c->record = record;
 }
@@ -237,8 +238,8 @@ static void begin_period(struct pb_thread *t, uint64_t slot)
 	pb_period_set_lo(t);
 }
 
-/* Moves t to the slot's stack. The innermost call of the stack that it leaves gets its ENTRY
- * first, so that the ENTRY comes before the records of the new stack. */
+/* Moves t to the slot's stack. First writes the ENTRY of the old stack's innermost call, so that
+ * this ENTRY comes before the records of the new stack. */
 static void switch_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *gone, *s;
@@ -285,7 +286,7 @@ static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, b
 		put_end_of_call(t, c, now, jump);
 	pb_barrier();
 	*(volatile uint8_t *)&c->record = PB_OPEN_WRITTEN;
-	/* what eBPF programs do until c is released is no part of c */
+	/* calls that eBPF programs make until c is released aren't callees of c */
 	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
 }
 
@@ -315,7 +316,7 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 
 /* A call begins in the slot of an open call. If the open call's function can go on in another
  * function without an exit, the open call ends here, by a tail call. If not, a jump or an exception
- * has left the open call, and the same place calls again. */
+ * has left the open call, and the new call has reused its slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
@@ -328,8 +329,8 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	go_on(t, c, slot, false);
 }
 
-/* Ends calls of the same function that wait for the return through the slot: a jump may have
- * left the functions that they wait for, and the same place calls again. */
+/* Ends calls of the site that wait for the return through the slot. A jump may have left the
+ * functions that they wait for; then the site's new call has reused the slot. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -339,7 +340,7 @@ static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 		go_on(t, c, slot, false);
 }
 
-/* How many calls wait for the return through the slot. They are next below c. */
+/* Counts the calls directly below c that wait for the return through the slot. */
 static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 {
 	unsigned nr = 0;
@@ -359,7 +360,7 @@ static struct pb_open_call *innermost(const struct pb_thread *t)
 	       outer(c);
 }
 
-/* Whether calls that the parent makes are no part of the tree. */
+/* Whether the tree leaves out a call that the parent makes. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
 	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
@@ -466,7 +467,8 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 	if (!c) {
 		switch_stack(t, (uint64_t)slot);
 		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
-		now = pb_clock();	/* not before the ends of calls that it skipped */
+		now = pb_clock();	/* read after pb_open_exit(): c must not end before the
+					 * skipped calls */
 	}
 	if (!c)
 		return NULL;
@@ -495,8 +497,8 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 
 /* ---- calls that the compiler's hooks report -------------------------------------- */
 
-/* Such a call has no return slot of its own. The word just above the slots of its frame's calls
- * serves as one. */
+/* A call that a hook reports has no return slot of its own. The word just above the slots of its
+ * frame's calls serves as its slot. */
 static uint64_t *hooked_slot(uint64_t at)
 {
 	return (uint64_t *)(at + 8);
@@ -554,8 +556,8 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* The slot says on which stack the caller is. The agent's own frames don't: they may overlap a
- * stack that lay in a frame which was left. */
+/* The slot shows on which stack the caller is. The address of a frame of the agent wouldn't show
+ * that: the frame may overlap the memory of a stack that is gone. */
 void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
 {
 	struct pb_stack *s = NULL;

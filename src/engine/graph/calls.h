@@ -33,13 +33,14 @@ void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size);
  * inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* A handler has interrupted the assembly of an exit. call: the address of the call that ends, or
- * any other number. slot: the stack pointer there. record: PB_OPEN_*, how far the call's record had
- * come. */
+ * any other number. slot: the interrupted stack pointer. record: PB_OPEN_*, how much of the call's
+ * record was written. */
 void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
 /* Writes END for the calls at or below the slot, on a stack on which no thread runs. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
-/* A call with eBPF programs at its return was opened: PB_ENTRY_PROG may occur. */
+/* True once a call with eBPF programs at its return was opened. Only then may calls have the state
+ * PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
 /* For pb_ring_open_calls: lists the calls that are open when a chunk begins, outermost first.
  * ending: a call that is listed although its exit is under way, or NULL. */
@@ -53,8 +54,9 @@ void pb_hook_exit(struct pb_site *site, uint64_t at);
 
 /* Counts eBPF programs that were not run, at an entry or a return. Never NULL. */
 extern uint64_t *pb_prog_missed;
-/* Opens a call whose return has eBPF programs. watch: their number, between 0 and PB_WATCH_BELOW.
- * mode PB_ENTER_LIST: the call is no part of the tree. False: the programs can't see the return. */
+/* Opens a call whose return has eBPF programs. watch: the number of the struct prog_site that has
+ * the programs, between 0 and PB_WATCH_BELOW. mode PB_ENTER_LIST: the call is no part of the tree.
+ * False: the programs can't see the return. */
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
 /* The programs at the return of c have run: ends c. Returns the next call with programs that
  * returns through the same slot, or NULL. */

@@ -20,15 +20,15 @@
 /* ---- segments ---------------------------------------------------------------- */
 
 /* This memory isn't wiped in a forked child. The free segments are a list, linked by index + 1.
- * Threads and
- * handlers change free_list by compare-and-swap; its upper half counts the changes. */
+ * Threads and signal handlers change free_list by compare-and-swap; its upper half counts the
+ * changes. */
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
 static uint32_t nr_segments, nr_used;
 
-/* By these tables a forked child finds its calls: they have the first segment of each
- * thread's own stack, and of the other stacks. */
+/* With these tables a forked child finds its open calls: own_first has the first segment of each
+ * thread's own stack, and `kept` that of each other stack. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
@@ -43,7 +43,7 @@ static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT)
 	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
 };
 
-/* If address space is limited, the program needs it for itself. */
+/* How many segments to map: fewer if address space is limited, because the program needs it. */
 static uint32_t most_segments(void)
 {
 	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };
@@ -129,7 +129,7 @@ static void count_in_parent(struct pb_open_call *root)
 
 	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c);
 	     c = pb_open_parent(c)) {
-		/* not live: the handler interrupted its entry, and it is the child's own call */
+		/* a call that isn't live belongs to the child: the handler interrupted its entry */
 		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
 			c->state = PB_ENTRY_EMITTED;
 		if (pb_open_is_leaving(c, &slot))

@@ -31,8 +31,8 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 
 	pb_unblocked.known = 0;
 	/* The PC is in the agent, or in the few instructions of libc by which our handler of a
-	 * fault returns. Only in that handler SIGSEGV and SIGBUS are blocked although the thread
-	 * is known to block neither. */
+	 * fault returns. The second case is recognised by the mask: SIGSEGV or SIGBUS is blocked,
+	 * although the thread is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;
@@ -49,7 +49,8 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 	if (!i->stack || !t->top || i->pid != pb_process->pid || pb_latched)
 		return;
-	t->w.slot = slot - 8;	/* in the handler: the interrupted code isn't gone */
+	t->w.slot = slot - 8;	/* a slot of the handler, so that the interrupted code doesn't count
+				 * as gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
 	/* a slot on an alternate stack doesn't show which calls are over here */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps what a signal interrupted, while its handler runs. The engine's own code may have
- * been interrupted at any instruction. So when the handler returns, the thread goes back to
- * the stack that it was on, and what was known of its mask is known again. If the program's
- * code was interrupted, nothing is done at the end: the next hit finds its stack by its slot.
+ * Keeps what a signal interrupted, while its handler runs. The engine's own code may have been
+ * interrupted at any instruction. So when the handler returns, the thread goes back to the stack
+ * that it was on, and what was known of its signal mask is restored. If the program's code was
+ * interrupted, nothing is done at the end: the next hit finds its stack by its slot.
  * doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.
@@ -22,9 +22,9 @@ struct pb_interrupted {
 	uint32_t pid;
 	bool known;		/* pb_unblocked.known */
 	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted; else
-					 * NULL, and the next two are unused */
-	uint64_t nr, hit;	/* the result of pb_writer_interrupted(), and the return slot of
-				 * the hit that was being recorded */
+					 * NULL, and nr and hit are unused */
+	uint64_t nr, hit;	/* nr: the result of pb_writer_interrupted(); hit: the return slot
+				 * of the hit that was being recorded */
 };
 
 /* Before the handler runs: saves the state, and forgets what is known of the mask. slot: the

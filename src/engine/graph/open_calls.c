@@ -117,7 +117,7 @@ static bool is_shared(const struct pb_open_call *c)
 				       *(volatile const uint64_t *)&c->ret == PB_OPEN_NO_RET);
 }
 
-/* Closes the call in entry c, unless its word has changed from `word`. slot: of the hit. */
+/* Closes the call in entry c, unless its word has changed from `word`. slot: the hit's. */
 static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 		       const struct pb_open_hooks *hooks)
 {
@@ -139,8 +139,8 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 	swap(c, closing, PB_OPEN_FREE);
 }
 
-/* Slots descend along the array. An entry whose slot doesn't is a leftover: it was left above the
- * top before the entry below it was made. */
+/* Slots descend along the array. If an entry's slot isn't lower than that of the entry below, the
+ * entry is a leftover: it was left above the top before the entry below was made. */
 static bool descends(const struct pb_open_call *c, int64_t word)
 {
 	const struct pb_open_call *below = pb_open_below(c);

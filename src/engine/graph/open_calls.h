@@ -24,9 +24,10 @@ struct pb_open_call {
 	uint32_t site;
 	uint8_t state;
 	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
-	uint16_t watch;		/* number of its return's eBPF programs, PB_WATCH_BELOW, or 0 */
-	uint64_t ret;		/* the return address; while C code closes the call, the slot of
-				 * the hit for which that code runs */
+	uint16_t watch;		/* which eBPF programs run at the return: the number of their struct
+				 * prog_site, or PB_WATCH_BELOW; 0: none */
+	uint64_t ret;		/* the return address. In the state "closing": the slot of the hit
+				 * that made C code close the call */
 };
 _Static_assert(sizeof(struct pb_open_call) == PB_OPEN_SIZE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
@@ -37,7 +38,8 @@ _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 /* ret of a call whose slot isn't that of a return address. Several such calls may have the same
  * slot. */
 #define PB_OPEN_NO_RET	1u
-/* The return has eBPF programs, but only those of calls below that have the same slot. */
+/* The call has no eBPF programs of its own, but a call below it with the same return slot has
+ * some. */
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
@@ -102,7 +104,7 @@ static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 /* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 /* Closes all calls, wherever their slots lie. False: interrupted code is in the middle of changing
- * one; the calls below that one stay. slot: of the hit. */
+ * a call; that call and those below it stay. slot: the hit's. */
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
 /* Closes the calls in slots lower than `slot`. Returns the call that returns through `slot` to

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The table of stacks, and which thread is on which stack. Threads take and drop entries without a
- * lock: an entry belongs to the thread that changes its id to 1. A thread that comes to a stack and
- * a thread that closes or drops it each write first and look afterwards, so one of the two sees the
- * other and gives way.
+ * lock: an entry belongs to the thread that changes its id to 1. Two threads may meet at a stack:
+ * one comes to it, the other closes or drops it. Each writes first and looks afterwards, so at
+ * least one sees the other and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
 
 #define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
-/* Most bytes between a coroutine's innermost open call and its next one, made by another thread. */
+/* If a coroutine goes on in another thread, the slot of its next call is at most this many bytes
+ * from that of its innermost open call. */
 #define CONTINUES	8192
-#define FULL		1024		/* requests without a search after the table was full */
+#define FULL		1024		/* how many requests fail without a search once the table
+					 * was full */
 
 struct pb_stack *pb_stacks;
 
@@ -133,7 +135,8 @@ static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 	runs = __atomic_load_n(&other->stack, __ATOMIC_SEQ_CST) == s;
 	innermost = pb_chain_innermost(other, s);
 	outermost = pb_chain_outermost(s);
-	if (!innermost || !outermost)	/* no open call, or it begins or ends just now */
+	if (!innermost || !outermost)	/* there is no open call, or the only one begins or ends
+					 * just now */
 		return runs || !is_empty(s);
 	if (slot < innermost)
 		return runs || innermost - slot > CONTINUES;

@@ -36,8 +36,8 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);
-/* t goes to s. slot: of the hit. False: s is being closed or dropped, or another thread
- * is on it; t stays where it was. */
+/* t goes to s. slot: the hit's. False: s is being closed or dropped, or another thread is on it; t
+ * stays where it was. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 /* There is no place for the stack at the slot: until t goes to another stack, its calls
  * are recorded without their returns. */
@@ -55,8 +55,8 @@ bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, u
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
 
-/* t goes back to a stack that a signal handler left. False: another thread has come to it
- * since. */
+/* t goes back to the stack that it was on before a signal handler. False: another thread has come
+ * to that stack since. */
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
 /* The next stack after `after` (NULL: the first) that overlaps [lo, hi); NULL: none.

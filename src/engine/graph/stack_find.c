@@ -32,7 +32,8 @@ static bool frame_is_gone(const struct pb_stack *s)
 {
 	const struct pb_open_call *c = s->within;
 
-	/* without a clock all calls have the same start */
+	/* the return addresses are compared because without a clock all calls have the same
+	 * start */
 	return c && (c->word < (int64_t)s->hi ||
 		     c->start != s->within_start || c->ret != s->within_ret);
 }

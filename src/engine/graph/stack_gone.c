@@ -46,7 +46,7 @@ static uint64_t over_from(const struct pb_stack *s)
 	return c && is_over(c) ? outermost : slot;
 }
 
-/* A stack that may still be used can be read at its upper end. */
+/* Whether the stack is unmapped: any stack that may still be used is readable at its upper end. */
 static bool is_unmapped(const struct pb_stack *s)
 {
 	uint64_t word;

@@ -47,7 +47,7 @@ struct pb_thread *pb_threads;
 bool pb_follow_fork = true;
 uint32_t pb_image;
 
-static uint64_t *tcbs;			/* in wiped memory: of the threads that have states */
+static uint64_t *tcbs;			/* TCBs of the threads that have states; in wiped memory */
 static uint32_t high_ever;		/* no state from here on was ever used, in this process or
 					 * an ancestor */
 static uint32_t last_epoch;		/* the latest epoch of this process and its ancestors */

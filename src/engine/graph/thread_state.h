@@ -22,7 +22,7 @@ struct pb_thread;
 #define PB_MAX_STACKS	16384
 #define PB_GUESS_BELOW	(64ul << 10)
 #define PB_GUESS_ABOVE	(4ul << 10)
-#define PB_STACK_FILLED	2	/* ids from here on */
+#define PB_STACK_FILLED	2	/* filled entries have this id or a higher one */
 
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
@@ -33,17 +33,18 @@ struct pb_stack {
 	uint64_t guard;		/* if exact: bytes from lo on that may not be touched */
 	bool exact;		/* bounds were reported, not guessed */
 	bool closing;		/* a thread closes the calls that were left there */
-	/* For a stack that lies in a frame of a thread's own stack: the innermost open call above
-	 * it there, with start and return address. The stack is gone when that call is over. */
+	/* For a stack that lies in a frame of a thread's own stack: the innermost open call of the
+	 * own stack whose slot is above this stack, and that call's start and return address. This
+	 * stack is gone when that call is over. */
 	struct pb_open_call *within;
 	uint64_t within_start, within_ret;
 };
 
 struct pb_thread {
 	uint64_t lo;		/* low end of the current stack, or PB_LO_* (period.h) */
-	struct pb_open_call *top; /* near that stack's innermost open call; NULL: the state isn't
-				   * initialised */
-	uint64_t bottom;	/* no address below may be touched; 0: not known */
+	struct pb_open_call *top; /* near the innermost open call of the current stack; NULL: the
+				   * state isn't initialised */
+	uint64_t bottom;	/* no address below this one may be touched; 0: not known */
 	struct pb_writer w;
 	uint64_t tcb;
 	uint64_t starting;	/* the slot of the hit that makes the state */
@@ -79,15 +80,18 @@ struct pb_process {
 				 * hit */
 	bool forker_came;	/* the thread that forked has its state again */
 	uint32_t nr_threads;	/* states at or above it are free */
-	uint32_t refuse;	/* calls without a state to lose before the next search */
-	uint32_t nr_live, look_at;	/* threads with a state: now, at the last free_dead() */
+	uint32_t refuse;	/* how many calls without a state are lost before the next search
+				 * for one */
+	uint32_t nr_live, look_at;	/* threads with a state: nr_live, now; look_at, at the last
+					 * free_dead() */
 	uint32_t nr_stacks;	/* entries at or above it were never used */
 	uint32_t stack_hint;	/* where to begin the search for a free entry */
 	uint32_t new_stacks;	/* since the last pb_stacks_look() */
 	uint32_t look_stacks;	/* new stacks to wait for before the next pb_stacks_look() */
-	uint32_t no_stack;	/* requests for an entry to refuse before the next search */
-	uint32_t readers;	/* loads that may fault, under way (uaccess.c) */
-	bool holes;		/* a stack was reported that lies inside a thread's own */
+	uint32_t no_stack;	/* how many requests for an entry are refused before the next
+				 * search */
+	uint32_t readers;	/* loads under way that may fault (uaccess.c) */
+	bool holes;		/* a stack was reported that lies inside a thread's own stack */
 };
 extern struct pb_process *pb_process;	/* in wiped memory */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */

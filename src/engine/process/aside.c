@@ -18,7 +18,8 @@
 #include "base/sys.h"
 
 #define STACK_SIZE	(64ul << 10)
-#define GONE_TURNS	100000		/* most looks whether a thread has left the process */
+#define GONE_TURNS	100000		/* how often it is checked whether a thread has left the
+					 * process */
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif

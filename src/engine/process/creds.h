@@ -14,7 +14,7 @@ extern bool pb_creds_wanted;	/* set before modules are hooked: there will be an 
 void pb_creds_hook(struct pb_module *m);
 /* prctl() with these arguments succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-/* From here on the agent's thread calls pb_creds_serve() at least every 20 ms. */
+/* From this call on the agent's thread calls pb_creds_serve() at least every 20 ms. */
 void pb_creds_start(void);
 /* The agent's thread is about to end. */
 void pb_creds_end(void);

@@ -189,8 +189,8 @@ static char *put_var(char *at, const char *name, const char *const parts[3])
 	return at + used + 1;
 }
 
-/* The program's pointers may be invalid: then the kernel must report that (EFAULT). Remembers
- * the page that was found to be mapped last. */
+/* The program's pointers may be invalid: then the kernel must report that (EFAULT). `page` is the
+ * latest page that was found to be mapped. */
 struct look {
 	uint64_t page;
 };

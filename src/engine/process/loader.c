@@ -39,8 +39,8 @@ static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
 static uint32_t filters;	/* seccomp filters at start */
-/* Link maps that were there at an earlier event. If such a module isn't traced by then,
- * it stays untraced: its code runs already, and may not be written without a stop. */
+/* The link maps that earlier events have found. A module among them that isn't traced stays
+ * untraced: its code may be running, and may not be written without a stop. */
 static uint64_t seen[MAX_SEEN];
 static uint32_t nr_seen;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows the loader's list of modules: those present at start, and those that come
- * and go. The loader's debug hook reports changes, in the thread that loads. A new
- * module is mapped by then but not relocated, so no thread runs its text yet.
+ * Follows the loader's list of modules: those present at start, and those that come and go. The
+ * loader's debug hook reports changes, in the thread that loads. When the hook reports a new
+ * module, it is mapped but not relocated, so no thread runs its text yet.
  */
 #ifndef PB_ENGINE_PROCESS_LOADER_H
 #define PB_ENGINE_PROCESS_LOADER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* mlockall() locks the program's memory, as without the agent, and none of the agent's. */
+/* Makes mlockall() lock all memory of the program, but none of the agent's. */
 #ifndef PB_ENGINE_PROCESS_MEMLOCK_H
 #define PB_ENGINE_PROCESS_MEMLOCK_H
 

@@ -62,10 +62,10 @@ static bool is_ours_first(int sig)
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-/* Translates a PC on the hit path. In an entry, the handler is shown the function's entry: the
- * call isn't made yet. In an exit by a jump, it is shown the jump. In an exit by a `ret`, it is
- * shown the state after the return. For SIGSEGV and SIGBUS it isn't: the `ret` itself may have
- * faulted. */
+/* Translates a PC on the hit path. In an entry, the handler is shown the function's entry: the call
+ * isn't made yet. In an exit by a jump, it is shown the jump. In an exit by a `ret`, it is shown
+ * the state after the return. Handlers of SIGSEGV and SIGBUS are shown the `ret`, because it may
+ * have faulted. */
 static bool show_hit(int sig, struct pb_context *c)
 {
 	struct pb_hot_place at;
@@ -265,8 +265,8 @@ static int swap_flags(int kernels, int programs, int which)
 	return (kernels & ~which) | (programs & which);
 }
 
-/* Changes the kernel's answer into what the program had set. handler, was: from our tables, before
- * the call. */
+/* Changes the kernel's answer into what the program had set. handler and was: what our tables had
+ * before the call. */
 static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 			const struct shown *was)
 {

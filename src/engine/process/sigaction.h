@@ -8,9 +8,9 @@
 #define PB_ENGINE_PROCESS_SIGACTION_H
 #include "engine/text/text.h"
 
-/* Replaces sigaction, makecontext, sigaltstack and others, if m is libc (in the
- * open batch). True: it is, and all functions that pb_sigaction_start() needs are
- * replaced, except for those that change masks. Context: start, the loader's hook. */
+/* Replaces sigaction, makecontext, sigaltstack and others, if m is libc (in the open batch). True:
+ * m is libc, and all functions that pb_sigaction_start() needs are replaced, except for those that
+ * change masks. Context: start, the loader's hook. */
 bool pb_sigaction_hook(struct pb_module *m);
 /* Called once the functions that change masks are replaced, too (sigmask.h). */
 void pb_sigaction_masks_known(void);

@@ -100,9 +100,9 @@ static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return ret;
 }
 
-/* setcontext() will set the thread's mask from the context. This runs before it does, so `known`
- * may be set too early. That does no harm: libc's own hits don't read, and a handler that comes in
- * between begins with `known` cleared. */
+/* setcontext() is about to set the thread's mask from the context. So `known` may be set too early
+ * here. That does no harm: libc's own hits don't read, and a handler that comes in between begins
+ * with `known` cleared. */
 void pb_note_setcontext(const ucontext_t *to)
 {
 	if (to)

@@ -48,7 +48,8 @@ static struct prog_site *table[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
-static uint32_t our_pid;		/* the process that has the taken per-CPU slots and maps */
+static uint32_t our_pid;		/* the process that took the per-CPU slots and mapped the
+					 * maps */
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
@@ -383,7 +384,8 @@ struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 	       (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
-/* eBPF programs run on the thread's stack, as handlers do. Near the end of the stack they don't. */
+/* Programs run on the thread's stack, as signal handlers do. If the stack has too little room left,
+ * they aren't run. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 {
 	struct prog_site *p = site_of(site);
@@ -401,8 +403,8 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	return room_elsewhere(p, slot);
 }
 
-/* Opens the call, for the programs at its return, and in the way that the next handler would.
- * Returns where the call goes on. */
+/* Opens the call for the programs at its return. It enters the call in the tree as the next handler
+ * would. Returns where the call goes on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
 	unsigned mode = pb_graph_mode(p->site, next, *slot);

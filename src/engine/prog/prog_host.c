@@ -183,8 +183,8 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 	       -EINVAL;
 }
 
-/* Keeps user and name, without system calls that the agent's start doesn't make anyway: the IDs
- * are in the auxiliary vector. */
+/* Keeps user and name. Makes only system calls that the agent's start makes, too: the IDs are in
+ * the auxiliary vector. */
 static void remember_task(void)
 {
 	first_ids = pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);

@@ -88,8 +88,8 @@ static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *
 	return 0;
 }
 
-/* Native code is put into the agent's own image, where unwinders find its frames. If that is
- * full, these pages are used. */
+/* Native code is put into the agent's own image, where unwinders find its frames. If the image has
+ * no room left, these pages are used. */
 static const struct pb_bpf_pages *other_pages;
 
 static size_t code_used;

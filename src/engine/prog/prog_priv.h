@@ -13,7 +13,8 @@ struct prog_site {
 	uint64_t ip, next, idle;	/* address of the function, of the handler after
 					 * pb_prog_entry(), of the idle handler */
 	uint32_t number;		/* the site's number in records */
-	uint16_t watch;			/* number in open calls, between 0 and PB_WATCH_BELOW */
+	uint16_t watch;			/* the number of this struct, which open calls have as their
+					 * `watch`; between 0 and PB_WATCH_BELOW */
 	uint32_t nr_entry, nr_return;
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };
@@ -53,7 +54,8 @@ void pb_prog_use_pages(void);
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
 		 uint32_t nr_maps, struct pb_bpf_prog **prog);
 
-/* prog_run.c: a run begins, at a hit with that slot, and ends. Context: hit path. */
+/* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot;
+ * pb_prog_close() notes that it has ended. Context: hit path. */
 struct pb_thread;
 int pb_prog_runs_start(void);		/* before the first run; 0 or -errno */
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);

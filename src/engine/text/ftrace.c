@@ -198,7 +198,7 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		set_handler(s, handler_of(m, s, nr, only));
 }
 
-/* Modules by address: so the batch is in order, and needn't be sorted. */
+/* Modules in the order of their addresses. So the batch is in order, and needn't be sorted. */
 static uint16_t by_address[PB_MAX_MODULES];
 _Static_assert(PB_MAX_MODULES <= UINT16_MAX, "by_address[]");
 

@@ -39,8 +39,9 @@ int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
 /* Replaces old (or NULL) by new (or NULL). Sites that both select keep their jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
-/* Returns the handler of a site with FTRACE_FL_REGS. next: the handler that it would have without
- * that flag; idle: the idle one. Set before the first such site. Context: the text's. */
+/* Returns the handler of a site with FTRACE_FL_REGS. next: the handler that the site would have
+ * without that flag. idle: the idle handler. Set before a site gets that flag. Context: as in
+ * text.h. */
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
 /* After hashes or options changed, or a module came: brings text and handlers in line. 0 or
@@ -57,7 +58,7 @@ int pb_ftrace_update_module(struct pb_module *m, bool live);
 /* Writes to a hash as to set_ftrace_filter. live: -EINVAL if a word matches no function. At the
  * start a word may match none, because modules may arrive later. */
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
-/* Undoes the writes since h was `before`. */
+/* Sets h back to `before`, a copy of it: undoes the writes that came after the copy. */
 void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before);
 bool pb_hash_empty(const struct ftrace_hash *h);
 bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);

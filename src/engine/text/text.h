@@ -20,7 +20,7 @@ struct pb_exit_site {
 	uint32_t stub;		/* as in struct pb_site */
 	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
 };
-#define PB_EXIT_FL_REFUSED	4u	/* by the agent */
+#define PB_EXIT_FL_REFUSED	4u	/* refused by the agent */
 #define PB_EXIT_FL_WANTED	8u	/* to be patched, in the open batch */
 
 struct pb_module {
@@ -32,9 +32,10 @@ struct pb_module {
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link (abi/progs.h) that
 					 * is for this module */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
-	struct pb_returns *returns;	/* where exits' stubs go; beside the sites */
+	struct pb_returns *returns;	/* where exits' stubs go; lies next to the sites in
+					 * memory */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
-	bool exits_used;		/* some exit was to be patched once */
+	bool exits_used;		/* at least once an exit was to be patched */
 	const struct pb_stubs *stub_file; /* mapped together with the sites */
 	uint8_t *stubs;			/* that file's code, within reach of text and sites */
 	size_t stubs_size;
@@ -57,8 +58,8 @@ extern const uint32_t *pb_text_pid;
 extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */
 
-/* Adds a module, which has no sites yet, after a check that the analysis is of the file that is
- * mapped at bias. NULL: the module can't be traced (reason in *why). */
+/* Adds a module, which gets its sites later. First checks that the file mapped at bias is the one
+ * that was analysed. NULL: the module can't be traced (reason in *why). */
 struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
 			      uint64_t link_map, uint32_t first_site, uint32_t number,
 			      const char **why);
@@ -100,8 +101,8 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
 	return on ? s->flags & FTRACE_FL_ENABLED :
 	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_SLOT));
 }
-/* In a batch: turns the compiled-in calls of m into nops, or (on = false) back into calls.
- * Calls that are so already, or lie under a jump, are left alone. */
+/* In a batch: turns the compiled-in calls of m into nops, or (on = false) back into calls. Calls
+ * that already have the wanted form, or lie under a jump, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
 
@@ -130,9 +131,10 @@ bool pb_text_tail_returns_on(uint64_t from);
 /* Whether marked exits need the jump at the site's entry: they lie in its window, or their jump
  * shares bytes with the entry's. Then the site is to be patched as well. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
-/* After the marks: adds to the batch the windows whose text differs from the marks, from index
- * *from up to link-time address `to`. keep: windows that have a stub stay patched. If windows
- * and sites are added in the order of their addresses, the batch needn't be sorted. */
+/* Called once all windows are marked (pb_text_want_returns()). Adds to the batch the windows whose
+ * text differs from the marks, from index *from up to link-time address `to`. keep: windows that
+ * have a stub stay patched. If windows and sites are added in the order of their addresses, the
+ * batch needn't be sorted. */
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep);
 /* Like pb_text_look(), but for all windows of exits of m. */
 void pb_text_look_returns(struct pb_module *m);
@@ -144,7 +146,7 @@ extern uint64_t pb_text_ns;		/* spent in commits, for READY */
  * address, as the registers are still the same. 0: pc is in none of these. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite of pb_text_original_pc(), for a window that is being patched: the address of the
- * copy, in the stub, of the displaced instruction at pc. At the jump of a slot: the stub. 0:
- * neither. */
+ * copy, in the stub, of the displaced instruction at pc. If pc is at the jump of a slot: the
+ * address of the stub. 0: pc is at neither. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

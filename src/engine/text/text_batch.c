@@ -115,7 +115,8 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	memcpy(p->bytes, bytes, len);
 }
 
-/* A slot in padding. When its jump is taken out, a thread may be stopped at that jump. */
+/* Adds the patch of a slot in padding. When the slot's jump is taken out, a thread may be stopped
+ * at that jump. */
 static void add_slot(struct part *part, uint64_t slot, const uint8_t *to)
 {
 	size_t nr = part->nr;
@@ -178,7 +179,8 @@ static bool is_second(const struct pb_module *m, const struct pb_site *s)
 	return pb_func_is_second(m->analysis, pb_site_func(m, s));
 }
 
-/* Whether the site's jump is the second of two, after that of a function or an exit. */
+/* Whether the site's jump is the second of two shared jumps. The first is that of a function or of
+ * an exit. */
 static bool is_shared(const struct pb_module *m, const struct pb_site *s)
 {
 	return is_second(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
@@ -230,7 +232,7 @@ static void slot_off(struct pb_module *m, const struct pb_place *p)
 		add_slot(&batch[SLOTS_OFF], m->bias + pb_place_slot(p), pb_recipe_slot(p->recipe));
 }
 
-/* Two shared jumps in one patch: the first's one byte, and after it the second. */
+/* Adds one patch with two shared jumps: the first jump's one byte, then the second jump. */
 static int both_on(const struct pb_place *p, uint64_t window)
 {
 	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN];

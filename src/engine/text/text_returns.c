@@ -30,7 +30,7 @@ void pb_returns_init(struct pb_module *m)
 }
 
 /* Whether the window can be patched. It can't if its bytes differ from the file's or no stub can be
- * made, for the window itself or for the entry that shares its bytes. */
+ * made. The same holds for an entry that shares its bytes. */
 static bool usable(const struct pb_module *m, uint32_t window)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

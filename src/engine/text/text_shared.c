@@ -10,8 +10,9 @@
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
  * One displacement determines both targets. So each target is in a page of its own, at a distance
- * from the module that d3 and d2 give. As in map_near() (text_stubs.c), that is below the module,
- * where only the loader maps files, or, for a module with no room below it, far above it.
+ * from the module that d3 and d2 give. As in map_near() (text_stubs.c), the targets lie below the
+ * module, where only the loader maps files. If the module has no room below it, they lie far above
+ * it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
