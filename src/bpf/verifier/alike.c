@@ -35,9 +35,9 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 }
 
 /*
- * Copies of a scalar learn bounds together, and so do scalars that are a constant more than a
- * copy. They learn the same bounds only if the constants are the same. A scalar that is linked
- * here but was not in the kept state is only more precise.
+ * Copies of a scalar learn bounds together. So does a scalar that exceeds a copy by a constant
+ * (delta): what it learns depends on the constant, so both states must have the same one. A scalar
+ * that is linked in the present state, but not in the kept one, is only more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {
@@ -137,9 +137,9 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 }
 
 /*
- * What a load of the whole slot gives, if that is a number: the number that was spilled, or any
- * number, if all bytes are S_MISC (or uninitialised, where that is allowed). NULL: it is no
- * number.
+ * Returns the number that a load of the whole slot gives: the number that was spilled; or any
+ * number, if all bytes are S_MISC (or uninitialised, where that is allowed). NULL: the load
+ * doesn't give a number.
  */
 static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
 {
@@ -155,8 +155,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
-	/* reading a part of a pointer or an object is refused, so S_MISC must not cover it:
-	 * verdicts would depend on the order of paths */
+	/* Reading a part of a pointer or an object is refused, so S_MISC must not cover it:
+	 * otherwise the verdict would depend on the order of paths. */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {

@@ -16,7 +16,7 @@ struct accepted {
 #define MEMORY { TO_STACK }, { TO_PACKET }, { TO_PACKET_META }, { TO_MAP_KEY }, { TO_MAP_VALUE }
 #define SOCKETS { TO_SOCK_COMMON }, { TO_SOCKET }, { TO_TCP_SOCK }, { TO_XDP_SOCK }
 
-/* The register types that each kind of argument accepts, up to NOT_INIT. */
+/* The register types that each kind of argument accepts; NOT_INIT ends a row. */
 static const struct accepted accepted[PB_BPF_NR_ARGS][MAX_ACCEPTED + 1] = {
 	[PB_BPF_ARG_PTR_TO_MAP_KEY] = { MEMORY },
 	[PB_BPF_ARG_PTR_TO_MAP_VALUE] = { MEMORY },

@@ -107,8 +107,8 @@ static void tell_copies(struct state *st, const struct reg *known)
 			tell_copy(r, known);
 }
 
-/* Records copies for the backward walk. The innermost frame's come first; those for which there
- * is no room are unlinked. */
+/* Records copies for the backward walk, the innermost frame's first. Unlinks the copies for which
+ * the step has no room. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
 	for (int n = (int)st->cur; n >= 0 && id; n--) {

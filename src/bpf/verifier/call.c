@@ -215,7 +215,7 @@ static int check_format(struct env *env)
 	return 0;
 }
 
-/* Checks that only single helpers need. */
+/* Checks for particular helpers. */
 static int check_special(struct env *env, const struct bpf_insn *insn, struct helper_call *c)
 {
 	struct reg *regs = cur_regs(env);

@@ -59,8 +59,9 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 
 /* ---- one range ---------------------------------------------------------------------------- */
 
-/* The least signed number has the sign bit set, if it may be, and otherwise only the known bits.
- * The greatest has the sign bit clear, if it may be, and all unknown bits set. */
+/* The least signed number has the sign bit set if that bit may be 1, and all other unknown bits
+ * clear. The greatest has the sign bit clear if that bit may be 0, and all other unknown bits
+ * set. */
 bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);

@@ -46,9 +46,9 @@
 #define FP		10
 #define MAX_STEPS	40	/* if a path has more steps since its last kept state, the next
 				 * prune point keeps a state */
-#define LONG_WAY	1000	/* after so many instructions without a kept state, a state is kept
-				 * at any instruction */
-#define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for so many
+#define LONG_WAY	1000	/* after this many instructions without a kept state, the next
+				 * instruction keeps one, prune point or not */
+#define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
 				 * instructions */
 #define MAX_LINKED	6	/* linked scalars that a step can record */
 
@@ -70,19 +70,19 @@ struct ref {
 #define PIECES	((11 + MAX_SLOTS + PIECE - 1) / PIECE)
 
 struct frame {
-	struct reg *regs;	/* 11; NULL at rest */
+	struct reg *regs;	/* 11 registers; NULL at rest */
 	int32_t callsite;	/* MAIN: none */
 	uint32_t number, subprog;
 	uint32_t async_entries;
 	/* budgets of iterations (iterations.c): */
 	uint32_t budget;	/* the budget of its may_gotos */
 	uint32_t passed;	/* iterations of its may_gotos on the path so far */
-	uint32_t series;	/* the budget of the callback of the helper that it calls. A new
-				 * budget begins whenever the path reaches the call other than from
-				 * the callback */
-	uint32_t iterations;		/* calls of that callback so far */
-	uint32_t most_iterations;	/* while the callback runs: the most calls of it; otherwise
-					 * 0 */
+	uint32_t series;	/* the budget of the callback that the frame's helper call makes.
+				 * If the path reaches the call, except by return from the
+				 * callback, a new budget begins */
+	uint32_t iterations;		/* calls that the budget `series` has spent so far */
+	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
+					 * otherwise 0 */
 	bool in_callback, in_async;
 	uint32_t most_ret;	/* of a callback: its return value must be in 0 ... most_ret */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
@@ -101,7 +101,7 @@ struct step {
 	bool stack;		/* it filled a register from a slot of stack, or spilled to one */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
-	uint8_t frame, slot;	/* the slot of `stack` */
+	uint8_t frame, slot;	/* if `stack`: the slot and its frame */
 	uint8_t nr_linked;	/* linked scalars that learned bounds here */
 	uint16_t linked[MAX_LINKED];
 };
@@ -124,18 +124,19 @@ struct state {
 	struct state *parent;
 	uint32_t cur;		/* the frame that runs */
 	uint32_t lock;		/* id of the value whose spin lock is held */
-	uint32_t branches;	/* paths from here that haven't ended */
+	uint32_t branches;	/* paths from this state that haven't ended */
 	uint32_t insn;		/* of an explored state: where it was kept */
-	uint32_t first;		/* the first instruction of the path from its parent to it */
-	int32_t last;		/* the last instruction of that path; negative: none */
+	uint32_t first;		/* the first instruction of the path from the parent state */
+	int32_t last;		/* the last instruction of the path from the parent state;
+				 * negative: none */
 	uint32_t iterations;		/* iterations of all loops with a budget, on the whole
 					 * path */
 	uint32_t number;	/* of an explored state: its number; older states have smaller
 				 * ones */
 	uint32_t budgets;	/* of an explored state: env->budgets when it was kept */
-	uint32_t until;		/* of a whole state: its needs are known when the state of this
-				 * number is done; 0: never (pending.c) */
-	bool speculative;	/* only a processor that mispredicts a branch gets here */
+	uint32_t until;		/* of a whole state: its needs are known when state number `until`
+				 * is done; 0: never (pending.c) */
+	bool speculative;	/* only a mispredicted branch leads to this state */
 	bool head;		/* of an explored state: an iteration of a loop with a budget
 				 * begins here */
 	bool whole;		/* of an explored state: all of it is compared, whether marked as
@@ -181,13 +182,14 @@ _Static_assert(sizeof(struct aux) == 32, "there may be a million of these");
 struct subprog {
 	uint32_t start, stack;
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
-	bool called, verified;		/* of a global function: a call of it was seen; it has been
-					 * verified */
+	bool called, verified;		/* of a global function. called: a path calls it; verified:
+					 * it has been verified */
 	bool moves_packet;		/* it, or a function that it calls, invalidates packet
 					 * pointers */
-	bool fast, saves_stay;		/* it has fast calls (fastcall.c); it uses the save slots
-					 * in other ways too */
-	int32_t saved_below;		/* slots below fp + this are save slots of fast calls */
+	bool fast, saves_stay;		/* fast: it has fast calls (fastcall.c); saves_stay: other
+					 * instructions use the save slots too */
+	int32_t saved_below;		/* the save slots of fast calls lie below fp +
+					 * saved_below */
 	bool depth_known;		/* depth and frames are known */
 	uint32_t depth, frames;		/* of the deepest call chain from it: bytes, frames */
 	uint32_t tail_depth;		/* most bytes of frames before a subprogram with a tail
@@ -207,10 +209,11 @@ struct env {
 	uint32_t nr;
 	uint8_t *ops;
 	struct aux *aux;
-	struct subprog subs[MAX_SUBPROGS + 2];	/* one more begins after the last instruction */
+	struct subprog subs[MAX_SUBPROGS + 2];	/* subs[nr_subs] begins after the last
+						 * instruction */
 	uint32_t nr_subs;
 	const struct pb_bpf_func *funcs[MAX_SUBPROGS + 2];
-	struct pb_bpf_map *inner;	/* for each of v->maps, what its inner maps are like */
+	struct pb_bpf_map *inner;	/* for each of v->maps: a description of its inner maps */
 	/* the caller's privileges */
 	bool capable, ptr_leaks, uninit_stack, trust_v1, trust_v4;
 	bool strict, state_freq;
@@ -229,25 +232,25 @@ struct env {
 	uint32_t ctx_needed;
 	bool whole, exact;		/* of the present comparison. whole: it covers all of a
 					 * state, needed or not; exact: only equal states match */
-	bool returned;			/* the instruction before was a callback's return */
+	bool returned;			/* the previous instruction returned from a callback */
 	uint32_t budgets;		/* the number of the newest budget */
 	struct jump *jumps;		/* jumps to states whose needs aren't known yet
 					 * (pending.c) */
 	uint32_t nr_jumps;
-	struct state **pending;		/* states that wait for the targets of these jumps */
+	struct state **pending;		/* states that wait for the targets of `jumps` */
 	uint32_t nr_pending, room_pending;
 	uint32_t marks_made;
-	int error;			/* an error of a function that returns none, for example
-					 * -ENOMEM */
-	bool alu_limits;		/* pointers are masked (speculate.c): scalars must be
-					 * equal to be alike */
+	int error;			/* an error in a function that can't return it, for
+					 * example -ENOMEM */
+	bool alu_limits;		/* pointer arithmetic is masked (speculate.c), so only
+					 * equal scalars are alike */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
 	struct pool_mark set_up;	/* all memory that the pool takes after this mark is for
 					 * states */
-	size_t short_at;		/* pool.used when no room could be made; 0: room could be
-					 * made */
+	size_t short_at;		/* pool.used after the last attempt to make room, if that
+					 * freed too little; otherwise 0 */
 	uint32_t keep_again;		/* no state is kept until `processed` reaches this */
 	/* the log */
 	uint32_t touched_regs;

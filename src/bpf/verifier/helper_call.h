@@ -10,13 +10,14 @@ struct helper_call {
 	const struct pb_bpf_map *map;
 	uint32_t map_uid;
 	bool raw;			/* the helper only writes the memory argument */
-	int raw_reg, raw_size;		/* that argument's register; bytes of its memory */
+	int raw_reg, raw_size;		/* if `raw`: the memory argument's register; bytes of its
+					 * memory */
 	uint64_t most_size;		/* largest value of the last size argument */
-	/* mem_size, slice_of: of the returned memory, its size and the dynptr it is in. ref: the
-	 * reference that an argument holds. subprog: the callback */
+	/* mem_size: the size of the returned memory. slice_of: the dynptr that it is part of.
+	 * ref: the reference that an argument holds. subprog: the callback */
 	uint32_t mem_size, slice_of, ref, subprog;
-	/* the registers with the argument that the call releases, and with the address of the
-	 * dynptr that it makes; 0: none */
+	/* release_reg: the register of the argument that the call releases. dynptr_reg: the
+	 * register with the address of the dynptr that the call makes. 0: none */
 	unsigned release_reg, dynptr_reg;
 	const char *btf;
 	const struct pb_bpf_kptr *kptr;

@@ -5,8 +5,8 @@
 #include "bpf/verifier/env.h"
 
 int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn);
-/* May be called while a spin lock is held. */
+/* Whether the kfunc may be called while a spin lock is held. */
 bool pbv_kfunc_fits_lock(const struct bpf_insn *insn);
-/* Gives the next element of an iterator. */
+/* Whether the kfunc gives the next element of an iterator. */
 bool pbv_kfunc_iterates(const struct bpf_insn *insn);
 #endif

@@ -16,12 +16,12 @@
  * iteration_taken(). Proof: assume a run without end. Of the states that it jumps back to
  * infinitely often, let S be the one nearest to the root. Between two jumps to S the run
  * follows the tree from S to the jumping state. On that path the oldest budget that
- * changed was consumed, not replaced. So the remains of S's budgets, oldest first,
- * decrease in lexicographic order. Jumps back to states below S don't increase them:
+ * changed was consumed, not replaced. So what remains of S's budgets, oldest first,
+ * decreases in lexicographic order. Jumps back to states below S don't increase it:
  * they replace only budgets that are younger than those they consume.
  *
  * Pruning adds a case. A run in the present state C may continue as a finished state D
- * (prune.c). After D it may jump back to S, above both. That jump was checked as an
+ * (prune.c). After D it may jump back to S, which is above C and D. That jump was checked as an
  * iteration of the path S ... D ..., but the run's path is S ... C, D .... So
  * iterations_no_fewer() requires one of two things. Either C has consumed at least as much as
  * D of every budget of S. Or the path from S to C is itself an iteration, by a budget
@@ -99,7 +99,7 @@ bool iteration_taken(const struct env *env, const struct state *old)
 /*
  * Whether the present state has consumed at least as much as `old` of the budgets up to `newest`.
  * If so, the same holds for any smaller `newest`: the oldest used budget has a smaller number than
- * the oldest lost one, so it counts whenever the lost one does.
+ * the oldest lost one, so a `newest` that includes the lost budget includes the used one too.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
@@ -125,14 +125,14 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 
 	if (used_no_less(env, old, old->budgets))
 		return true;
-	/* states of the present path that are older than `old` are ancestors of both */
+	/* states of the present path that are older than `old` are ancestors of both states */
 	while (top && top->number > old->number)
 		top = top->parent;
 	for (; top; top = top->parent) {
 		if (!top->head)
 			continue;
-		/* if it holds, it also holds for all states further up: they have only the oldest
-		 * of these budgets */
+		/* what holds for top's budgets holds for all states above it: their budgets are the
+		 * oldest of these */
 		if (used_no_less(env, old, top->budgets))
 			return true;
 		if (!top->frames[0] || !is_iteration_too(env, old, top))

@@ -4,8 +4,8 @@
 #define PB_BPF_VERIFIER_ITERATIONS_H
 #include "bpf/verifier/env.h"
 
-/* Whether the path from kept state `old` to the present state, which has the same calls, has
- * taken an iteration of a bounded loop. */
+/* Whether the path from kept state `old` to the present state has taken an iteration of a bounded
+ * loop. Both states have the same call chain. */
 bool iteration_taken(const struct env *env, const struct state *old);
 /* Whether the present path may be pruned in favour of `old`, whose paths have all ended: true if
  * that can't hide an endless loop. */

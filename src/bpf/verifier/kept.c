@@ -193,7 +193,7 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 	return only_bytes(s) ? &none : &s->reg;
 }
 
-/* Returns the piece of f's values that begins with number `first`. base: the same piece in the
+/* Returns the piece of f's values that begins with value `first`. base: the same piece in the
  * parent state. NULL: no memory. */
 static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
 				     struct values_piece *base)

@@ -12,8 +12,8 @@ int pbv_reg_use(struct env *env, unsigned n, enum use use);
  * as read in earlier states. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
-/* Does the same when a kept state that covers the present one needs the value. n: a register, or 11
- * + a slot. */
+/* Like pbv_live_read(), but the reader is a kept state that covers the present one and needs the
+ * value. n: a register, or 11 + a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
 /* Copies register m of one frame to register n of another, with its parent. */
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);

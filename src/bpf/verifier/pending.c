@@ -3,7 +3,7 @@
  * The needs of loops. A path that jumps back to a kept state needs what that state needs: the
  * registers and slots that it reads, and the exact values of some. But these needs are known only
  * when all paths from that state are done, and this path is one of them. Until then the states on
- * the path between the two are pending (`whole`): they are compared in full.
+ * the path from the kept state to the jump are pending (`whole`): they are compared in full.
  *
  * So each jump back is recorded with the state that jumped. When the target is done and depends
  * on no pending state above it, the target's needs are propagated to each state that jumped,
@@ -92,7 +92,7 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* The present path's states from number `until` on wait for that state. */
+/* Makes the present path's states, from number `until` on, wait for state number `until`. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
@@ -199,7 +199,7 @@ int pbv_pending_done(struct env *env, struct state *st)
 	int err;
 
 	if (st->until < st->number) {
-		/* states that waited for it still wait */
+		/* states that waited for this state still wait */
 		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
 			if (env->pending[i]->number > st->number &&
 			    env->pending[i]->until > st->until)

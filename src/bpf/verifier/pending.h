@@ -5,11 +5,11 @@
 #define PB_BPF_VERIFIER_PENDING_H
 #include "bpf/verifier/env.h"
 
-/* The present path ends by a jump to state `to`, whose needs aren't known yet. */
+/* Called when the present path ends by a jump to state `to`, whose needs aren't known yet. */
 int pbv_pending_jump(struct env *env, struct state *to);
 /* Gives up on all pending states: from now on all of their registers and slots count as
  * needed. */
 void pbv_pending_give_up(struct env *env);
-/* All paths from a pending state have ended. */
+/* Called when all paths from a pending state have ended. */
 int pbv_pending_done(struct env *env, struct state *st);
 #endif

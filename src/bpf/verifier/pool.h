@@ -10,7 +10,7 @@
 #define PB_BPF_POOL_H
 #include "bpf/verifier/verify.h"
 
-#define MAX_POOL	(72u << 20)	/* of all slabs and large blocks */
+#define MAX_POOL	(72u << 20)	/* bytes of all slabs and large blocks */
 #define POOL_SHORT	(MAX_POOL - (8u << 20))
 #define POOL_LARGE	(64u << 10)	/* larger blocks have an allocation of their own */
 #define POOL_CLASSES	48
@@ -36,13 +36,13 @@ void *pbv_pool_zero(struct pool *p, size_t size);
 void pbv_pool_put(struct pool *p, void *block, size_t size);
 void pbv_pool_end(struct pool *p);
 
-/* A mark, to free all slabs that were taken after it at once. */
+/* A mark: pbv_pool_back_to() frees all slabs that were taken after it. */
 struct pool_mark { struct pool_slab *slabs, *large; };
 static inline struct pool_mark pool_mark(const struct pool *p)
 {
 	return (struct pool_mark){ p->slabs, p->large };
 }
-/* Slabs from before the mark stay, with all blocks in them. The free lists are emptied. */
+/* Frees the slabs and large blocks taken after the mark, and empties the free lists. */
 void pbv_pool_back_to(struct pool *p, struct pool_mark mark);
 
 static inline bool pool_is_short(const struct pool *p)

@@ -13,8 +13,8 @@ struct wanted {
 };
 
 /* Called when the program's safety depends on the value of register n, or on all values in *w.
- * These are scalars in the present state. Both functions mark the values that they were computed
- * from. */
+ * These are scalars in the present state. Both functions mark the values from which the scalars
+ * were computed. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);
 /* Clears the marks in the state's own registers and slots. */

@@ -43,7 +43,8 @@
 
 /* ---- the present path takes over the needs of the kept state that covers it ---------------- */
 
-/* The first of a caller's registers that a call preserves; 0 while a helper may call back. */
+/* The first of the frame's registers whose marks count. While the frame waits for a callee, that
+ * is r6, since the call loses r0 to r5; while a helper may call back, it is r0. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
 {
 	return frame < st->cur && !st->frames[frame + 1]->in_callback ? 6 : 0;
@@ -131,9 +132,9 @@ static struct explored **kept_at(struct env *env)
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
-		/* paths from it may still mark it, and a loop's head is needed to widen later
-		 * iterations; a backward walk that reaches the first state (last < 0) needs its
-		 * function */
+		/* Paths from the state may still mark it. Three kinds of state keep more than their
+		 * marks: a loop's head, to widen later iterations; a function's first state (last <
+		 * 0), since a backward walk needs its function; and a whole state. */
 		e->aside = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			pbv_state_only_marks(env, &e->st);
@@ -156,8 +157,8 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* Drops states up to number `before`; if not `all`, only those that never pruned a path and are
- * no heads of loops. */
+/* Drops states up to number `before`. Without `all`, drops only states that never pruned a path,
+ * and no heads of loops. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)

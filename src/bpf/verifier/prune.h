@@ -13,7 +13,7 @@ int pbv_prune_visit(struct env *env);
 void pbv_prune_widen(struct env *env, const struct state *past, struct state *st);
 /* Memory is short: drops kept states. Returns false if memory is still short. */
 bool pbv_prune_make_room(struct env *env);
-/* All paths from a kept state have ended. */
+/* Called when all paths from a kept state have ended. */
 void pbv_prune_done(struct env *env, struct state *st);
 /* Marks what the kept state needs as needed by the present path. */
 int pbv_prune_take_over(struct env *env, const struct state *old);

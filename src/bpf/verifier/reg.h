@@ -12,7 +12,7 @@
 #include "bpf/core/tnum.h"
 #include "bpf/map/map.h"
 
-/* Types; the order is the kernel's, nothing depends on it. */
+/* Types, in the kernel's order. Nothing depends on the order. */
 enum reg_type {
 	NOT_INIT,
 	SCALAR,
@@ -58,8 +58,8 @@ enum liveness {
 				 * parent's value */
 };
 
-/* Where a value was in the parent state: nowhere; in the same place; or, from PLACE_OF on, in
- * that register of that frame. */
+/* Where a value was in the parent state: nowhere; in the same place; or, for PLACE(frame, n), in
+ * register n of the frame. */
 enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 #define PLACE(frame, n)	((uint16_t)(PLACE_OF + (frame) * 16u + (n)))
 
@@ -108,13 +108,13 @@ struct reg {
 		};
 		uint64_t raw[2];
 	};
-	/* compared as one block where they must be equal */
+	/* with the members above, compared as one block where registers must be equal */
 	uint32_t id;		/* registers with the same id hold the same value, apart from
 				 * `delta` */
 	uint32_t ref;		/* of an acquired object: its reference, which must be released */
 	struct tnum var;
 	struct range wide, low;
-	/* not compared as they stand */
+	/* not compared as a block */
 	uint32_t frame;		/* of TO_STACK: the frame that it points into */
 	uint16_t parent;	/* enum place: where it was in the parent state */
 	uint8_t live;		/* enum liveness */
@@ -195,7 +195,7 @@ void pbv_reg_sign_extend(struct reg *r, int bytes);
 /* Whether the descriptions allow no value at all. Then the path can't be taken. */
 bool pbv_reg_contradicts(const struct reg *r);
 
-/* Ends its link to scalars of the same id. */
+/* Ends the register's link to scalars of the same id. */
 static inline void reg_unlink(struct reg *r)
 {
 	r->id = 0;
@@ -235,6 +235,6 @@ static inline bool reg_is(const struct reg *r, enum reg_type type)
 
 /* Whether nothing is known of the value. */
 bool pbv_reg_unbounded(const struct reg *r);
-/* Whether it must be spilled as a whole: a pointer that may lie on the stack. */
+/* Whether the register is a pointer that may be spilled. A pointer is always spilled as a whole. */
 bool pbv_reg_spillable(const struct reg *r);
 #endif

@@ -25,8 +25,8 @@ static void any_unsigned(struct range *r, int bits)
 	r->umax = all.umax;
 }
 
-/* Derives the signed bounds from the unsigned ones, if these are in order as signed numbers too;
- * else resets them. */
+/* Derives the signed bounds from the unsigned ones, if the unsigned bounds are in order as signed
+ * numbers too. Otherwise resets the signed bounds. */
 static void signed_as_unsigned(struct range *r, int bits)
 {
 	int64_t min = sign_extend(r->umin, bits), max = sign_extend(r->umax, bits);

@@ -114,7 +114,7 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	if (size == SLOT)
 		s->reg.live |= LIVE_WRITTEN;
 	if (zero && value) {
-		/* a zero byte holds no register that could be marked as precise later */
+		/* mark the number as precise now: no later walk will come through a zero byte */
 		err = pbv_precise_reg(env, (unsigned)n);
 		if (err)
 			return err;
@@ -331,7 +331,7 @@ static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off,
 	return of_zero ? pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
 }
 
-/* Reads a part of a spilled number, or a narrow one. */
+/* Reads from a slot with a spilled number, unless all 8 bytes were spilled and are read. */
 static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		     int spilled, int n)
 {

@@ -2,8 +2,8 @@
 /*
  * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
  *
- * Circle: if memory is short, making a state drops kept states (prune.h), and pruning compares,
- * logs and marks states.
+ * Circular dependency: if memory is short, making a state drops kept states (prune.h), and pruning
+ * compares, logs and marks states.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H
@@ -58,8 +58,8 @@ int pbv_ref_release_id(struct frame *f, uint32_t id);
 int pbv_ref_release(struct env *env, uint32_t ref);
 int pbv_ref_check_leak(struct env *env);
 void pbv_forget_packets(struct env *env);
-/* Record a step for the present instruction: pbv_step_push() in any case, pbv_step_jump() if it
- * is a jump point, pbv_step_stack() with a slot of stack. Return 0 or -ENOMEM. */
+/* Record a step for the present instruction: pbv_step_push() always, pbv_step_jump() only at a
+ * jump point. pbv_step_stack() also records a slot of the stack. Return 0 or -ENOMEM. */
 int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
