@@ -78,8 +78,9 @@ struct pb_bpf_host {
 	/* The address of the function to whose entry the program is attached; 0: none. NULL:
 	 * none */
 	uint64_t (*func_ip)(struct pb_bpf_run *run);
-	/* Argument n of that function, as it was at the function's entry; the function's result;
-	 * and the number of its arguments. The first two return 0, -EINVAL or -EOPNOTSUPP */
+	/* func_arg gets argument n of the traced function, as it was at the function's entry, and
+	 * func_ret gets the function's result. Both return 0, -EINVAL or -EOPNOTSUPP. func_arg_cnt
+	 * returns the number of its arguments */
 	int (*func_arg)(struct pb_bpf_run *run, uint32_t n, uint64_t *value);
 	int (*func_ret)(struct pb_bpf_run *run, uint64_t *value);
 	uint32_t (*func_arg_cnt)(struct pb_bpf_run *run);

@@ -59,8 +59,8 @@ struct pb_bpf_skb {
 	uint32_t classid, realm, uid;
 	const struct bpf_xfrm_state *xfrm;
 	uint32_t nr_xfrm;
-	struct pb_bpf_tunnel rx, tx;	/* rx: by which the packet came in; tx: which the program
-					 * chose */
+	struct pb_bpf_tunnel rx, tx;	/* rx: the tunnel by which the packet came in; tx: the
+					 * tunnel that the program chose */
 	/* other choices of the program */
 	uint32_t redirect_ifindex;
 	uint64_t redirect_flags;

@@ -140,7 +140,7 @@ struct pb_bpf_settings {
 	uint32_t stats;			/* bpf_stats_enabled */
 	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1 (for good) or 2 */
 	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */
-	/* for jit_enable 2: reports what the kernel logs then. May be NULL */
+	/* reports what the kernel logs with jit_enable 2. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
 };
 extern struct pb_bpf_settings pb_bpf_settings;

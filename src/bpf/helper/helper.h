@@ -77,8 +77,8 @@ enum pb_bpf_helper_flags {
 struct pb_bpf_helper {
 	const char *name;		/* with the prefix bpf_; NULL: there is no helper of this
 					 * number */
-	pb_bpf_fn *fn;			/* NULL: pb_bpf_resolve() replaces calls of it, or it
-					 * can't work here */
+	pb_bpf_fn *fn;			/* NULL: pb_bpf_resolve() replaces calls of the helper, or
+					 * only the kernel can do what it does */
 	uint32_t sets;			/* enum pb_bpf_helper_set; 0: only for unsupported program
 					 * types */
 	uint32_t ret, flags;
@@ -91,8 +91,8 @@ struct pb_bpf_helper {
 
 /*
  * Returns the helper that a program of this type and attach type may call with these privileges
- * (enum pb_bpf_caps), as the kernel's get_func_proto; NULL: it may not call it. A few numbers have
- * prototypes that depend on the type. Context: any.
+ * (enum pb_bpf_caps), like the kernel's get_func_proto. NULL: the program may not call the helper.
+ * A few numbers have prototypes that depend on the type. Context: any.
  */
 const struct pb_bpf_helper *pb_bpf_helper_for(const struct pb_bpf_type *type, uint32_t attach_type,
 					      uint32_t caps, uint32_t id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kfuncs: functions of the kernel that programs may call besides helpers. There are only those that
- * need no object of the kernel: iterators over numbers. An object file names them as externs; the
- * loader finds them here by name. In a call instruction, imm is the kfunc's pb_bpf_kfunc_id, where
- * the kernel has a BTF type id.
+ * Kfuncs: functions of the kernel that programs may call besides helpers. Patchbay has only kfuncs
+ * that need no object of the kernel: iterators over numbers. An object file names a kfunc as an
+ * extern; the loader finds it here by name. In a call instruction, imm is the kfunc's
+ * pb_bpf_kfunc_id; in the kernel, it is a BTF type id.
  *
  * Context: any; no state.
  */

@@ -27,7 +27,7 @@ enum pb_bpf_helper_set {
 	PB_BPF_SET_BASE = 1u << 0,	/* every type, without any privilege */
 	PB_BPF_SET_CAP_BPF = 1u << 1,	/* every type, with CAP_BPF */
 	PB_BPF_SET_PERFMON = 1u << 2,	/* every type, with CAP_BPF and CAP_PERFMON */
-	PB_BPF_SET_NET_PERFMON = 1u << 3,/* types with NET, with CAP_PERFMON */
+	PB_BPF_SET_NET_PERFMON = 1u << 3,/* types that have the set NET, with CAP_PERFMON */
 	/* sets that pb_bpf_type's `helpers` may have; they need no privilege */
 	PB_BPF_SET_TRACING = 1u << 4,	/* kprobe, tracepoint, raw_tracepoint, perf_event */
 	PB_BPF_SET_KPROBE = 1u << 5,
@@ -114,8 +114,8 @@ struct pb_bpf_ctx_access {
 };
 
 /*
- * Whether a program may read or write `size` bytes at `off` of the context's shape, as the
- * kernel's is_valid_access. Returns 0 or -EACCES. caps: enum pb_bpf_caps.
+ * Checks, like the kernel's is_valid_access, whether a program may read or write `size` bytes at
+ * `off` of the context's shape. Returns 0 or -EACCES. caps: enum pb_bpf_caps.
  */
 int pb_bpf_ctx_access(const struct pb_bpf_type *type, uint32_t caps, uint32_t attach_type, int off,
 		      int size, bool write, struct pb_bpf_ctx_access *out);

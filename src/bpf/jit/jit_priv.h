@@ -39,7 +39,7 @@ struct pb_jit {
 	uint32_t size, at;	/* size: of `out`; at: where the next byte goes */
 	uint32_t *addr;
 	uint32_t i;		/* the present instruction */
-	uint32_t sub;		/* its subprogram */
+	uint32_t sub;		/* the present instruction's subprogram */
 	uint32_t faults;	/* number of loads that may fault, so far */
 	uint32_t hidden;	/* constants of the instruction that have been blinded so far */
 	uint8_t zero_flag;	/* the eBPF register that the processor's zero flag describes, or

@@ -19,10 +19,10 @@ uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_ji
 			     uint32_t nr);
 
 /*
- * gdb's interface for native code that is made at run time: gdb has a breakpoint in a function of
- * ours, and then reads an object file with symbols and frames. entry: memory for that file,
- * PB_BPF_DEBUG_SIZE bytes, before the .eh_frame and in the same mapping. Both must stay until the
- * file is removed. One thread at a time.
+ * gdb's interface for native code that is made at run time. gdb has a breakpoint in a function of
+ * Patchbay; when the function is called, gdb reads an object file with symbols and frames. entry:
+ * memory for that file, PB_BPF_DEBUG_SIZE bytes, before the .eh_frame and in the same mapping. The
+ * memory and the .eh_frame must stay until the file is removed. One thread at a time.
  */
 #define PB_BPF_DEBUG_SIZE	1024
 void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len,

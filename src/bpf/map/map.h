@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Maps. A map's memory is one block, which processes may share: a header, then tables. References
- * in it are indices, so each process can map it at any address. It stays usable whatever
- * instruction a process died at. doc/design/bpf.md explains how.
+ * in it are indices, so each process can map it at any address. It stays usable if a process dies
+ * at any instruction. doc/design/bpf.md explains how.
  *
  * Operations return 0 or the kernel's -errno. Those in struct pb_bpf_map_ops are for programs.
  * Context: any thread, and signal handlers, even a handler that interrupts an operation on the same
@@ -107,8 +107,9 @@ struct pb_bpf_map_ops {
 	 * or -errno */
 	int64_t (*each)(struct pb_bpf_map *map, pb_bpf_map_fn *fn, void *arg,
 			struct pb_bpf_run *run);
-	/* For calls from outside (map_sys.h): with the values of all per-CPU slots, and numbers
-	 * for objects. The caller has checked flags. */
+	/* read, write and take are for calls from outside (map_sys.h). A value consists of the
+	 * values of all per-CPU slots, or is the number of an object. The caller has checked
+	 * flags. */
 	int (*read)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* Reads an element and removes it. */

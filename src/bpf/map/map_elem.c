@@ -250,8 +250,8 @@ bool pb_bpf_somebody_died(struct pb_bpf_map *m)
 
 /*
  * Counts the elements that hold room, or may: those in lists, deleted ones that aren't free yet,
- * and new ones that aren't in a list yet. *sum: differs if any word has changed. *quiet: all
- * counted elements are in lists.
+ * and new ones that aren't in a list yet. *sum: a checksum of all words. *quiet: all counted
+ * elements are in lists.
  */
 static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {

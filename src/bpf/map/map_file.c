@@ -12,8 +12,8 @@
 
 /* ---- which processes live -------------------------------------------------------------- */
 
-/* Whether the descriptor still is the map's file. If the program has closed it and opened another
- * file, no process counts as dead. */
+/* Whether the descriptor still refers to the map's file. If the program has closed it and opened
+ * another file, no process counts as dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;

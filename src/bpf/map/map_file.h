@@ -5,7 +5,7 @@
  * Each process that has a map holds a lock on one byte after the end of the map's file; the
  * byte's number is the process's `owner`. The lock belongs to the open file description, which
  * lives as long as the mapping, whatever happens to descriptors. So the lock shows other
- * processes, in any PID namespace, that this one lives, and it is gone when the process is.
+ * processes, in any PID namespace, that this process lives. The lock ends with the process.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */

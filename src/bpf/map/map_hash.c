@@ -416,8 +416,8 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 }
 
 /*
- * Puts a new element into the list. A new key goes to the list's head. Otherwise one cmpxchg puts
- * the element after the old one and deletes the old one, whose room the new element takes over.
+ * Puts a new element into the list. A new key goes to the list's head. If the element replaces an
+ * old one, one cmpxchg puts it after the old one and deletes the old one, whose room it takes over.
  * Returns 1 if another thread was first.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,

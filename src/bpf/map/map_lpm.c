@@ -8,7 +8,7 @@
  * A lock serialises writers. A change takes effect by one store into a slot (a parent's child, or
  * the root), so the tree is consistent at every instruction. The next owner of the lock completes
  * what else a dead writer left undone. Readers take no lock. `gone` changes before a node that has
- * left the tree may be reused; a reader that finds `gone` changed after its walk restarts.
+ * left the tree may be reused. If `gone` has changed during a reader's walk, the reader restarts.
  */
 #include "bpf/map/map_priv.h"
 

@@ -7,7 +7,7 @@
 #define PB_BPF_MAP_MAP_OWNER_H
 #include "bpf/map/map.h"
 
-/* Locks, unlocks or tests the bytes of nr owners from the first on. cmd: F_OFD_SETLK,
+/* Locks, unlocks or tests the bytes of nr owners from `first` on. cmd: F_OFD_SETLK,
  * F_OFD_GETLK; type: F_WRLCK, F_UNLCK. Returns 0 or -errno. With F_OFD_GETLK, *type becomes
  * F_UNLCK if no other process holds a lock. */
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr);

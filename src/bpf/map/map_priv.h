@@ -103,7 +103,7 @@ int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t 
 int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 int pb_bpf_no_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int64_t pb_bpf_no_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
-/* Read and write by the type's lookup and update. */
+/* Read and write a value by the type's lookup and update. */
 int pb_bpf_read_value(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 

@@ -12,11 +12,11 @@
  *   2. the record's header becomes BUSY, if the producers' position is still the claim's
  *   3. the producers' position moves to the end of the record
  *
- * finish() does steps 2 and 3, for the thread's own claim and for others'. A thread may be late:
- * the record may be submitted by then, and its bytes reused. Step 2 is a cmpxchg from the header
- * that was read before the position was checked; each reservation increments a generation in the
- * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only
- * rises.
+ * finish() does steps 2 and 3, for the thread's own claim and for other threads'. A thread may be
+ * late: when it does step 2, the record may already have been submitted, and its bytes reused. So
+ * step 2 is a cmpxchg from the header that was read before the position was checked. Each
+ * reservation increments a generation in the header's second word, so a late cmpxchg fails. Step 3
+ * is a cmpxchg of a position that only rises.
  *
  *   header     BUSY, length │ owner, generation      reserved: owned by its producer
  *              length                                submitted: owned by the consumer

@@ -7,7 +7,7 @@
 #define PB_BPF_STACK_MOST	127	/* perf_event_max_stack */
 
 /*
- * Puts a stack of nr addresses, innermost first, into the map. Cuts it to as many as a value holds.
+ * Puts a stack of nr addresses, innermost first, into the map, or as many of them as a value holds.
  * Returns the stack's id. flags: the helper's; the caller has already skipped frames. -EEXIST:
  * another stack has the bucket; -EBUSY: a thread is filling the bucket. Context: any.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Maps from outside of programs: checks rights and flags, then calls the type's operation. */
+/* Access to maps from outside of programs: checks rights and flags, then calls the type's
+ * operation. */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_sys.h"
 

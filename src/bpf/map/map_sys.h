@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps from outside of programs: what bpf(2) does, with its rights, flags and errors. A value of
- * a per-CPU type consists of the values of all slots, each rounded up to 8 bytes. A value of a
- * map of objects is a handle when it is written and an id when it is read.
+ * Access to maps from outside of programs: what bpf(2) does, with its rights, flags and errors. A
+ * value of a per-CPU type consists of the values of all slots, each rounded up to 8 bytes. A value
+ * of a map of objects is a handle when it is written and an id when it is read.
  *
  * Context: any thread, not inside a run; may make system calls. Return 0 or -errno. -524
  * (PB_BPF_ENOTSUPP) and -EPERM are returned where the kernel returns them.
@@ -26,9 +26,10 @@ int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, v
 int pb_bpf_map_freeze(struct pb_bpf_map *map);
 
 /*
- * *count: the room in keys and values; on return, the elements processed. in, out: where to
- * continue, 4 bytes for hashes and a key otherwise. in NULL: from the beginning. -ENOENT: there
- * are no more elements. -ENOSPC: a hash's bucket doesn't fit into the room.
+ * *count: the room in keys and values; on return, the elements processed. in: where to begin; NULL:
+ * at the first element. out: receives where to continue. Both are 4 bytes for a hash, and a key for
+ * other types. -ENOENT: there are no more elements. -ENOSPC: a hash's bucket doesn't fit into the
+ * room.
  */
 struct pb_bpf_map_batch {
 	const void *in;

@@ -22,8 +22,8 @@ struct pb_bpf_pins {
 };
 
 /* Opens the tree at path, and creates it if it doesn't exist. path NULL:
- * $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. -EPERM: another user owns it, or may
- * write it. */
+ * $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. -EPERM: another user owns the tree, or
+ * may write to it. */
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 

@@ -377,7 +377,7 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 	return 0;
 }
 
-/* The kernel doesn't have this: runs a program on registers or a record, and returns them. */
+/* Not in the kernel: runs a program on registers or a record from the caller, and returns them. */
 static int run_ctx(struct pb_bpf_test_run *t)
 {
 	uint64_t ctx[8192 / 8] = { 0 };

@@ -22,7 +22,7 @@ struct pb_bpf_test_run {
 	const struct pb_bpf_host *host;
 	bool interpret;			/* use the interpreter even if there is native code */
 	uint32_t attach_type, lane;
-	uint32_t ctx_needed;		/* the context must have at least so many bytes, even
+	uint32_t ctx_needed;		/* the context must have at least this many bytes, even
 					 * if the program needs fewer */
 	const void *data_in, *ctx_in;
 	uint32_t data_size_in, ctx_size_in;
@@ -37,7 +37,8 @@ struct pb_bpf_test_run {
 	/* facts about a packet in an sk_buff, for helpers. May be NULL */
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
-	/* out, if not NULL. Sizes: on call the room, on return the full size */
+	/* out, if not NULL. data_size_out, ctx_size_out: on call, the room; on return, the full
+	 * size */
 	void *data_out, *ctx_out;
 	uint32_t data_size_out, ctx_size_out;
 	/* out */

@@ -2,8 +2,8 @@
 /*
  * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
  *
- * Circular dependency: if memory is short, making a state drops kept states (prune.h), and pruning
- * compares, logs and marks states.
+ * Circle: states and pruning need each other. If memory is short, making a state drops kept states
+ * (prune.h); pruning compares, logs and marks states.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H
