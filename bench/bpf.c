@@ -2,8 +2,9 @@
 /*
  * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel (through
  * BPF_PROG_TEST_RUN). A run makes so many operations that entering the program takes a small part
- * of its time. That part is subtracted; if it is more than a tenth, there is no figure. Slices
- * alternate, and a figure is the median of its rounds. Needs the right to load programs.
+ * of its time. The time for entering is subtracted; if it is more than a tenth of the run's time,
+ * there is no figure. The sides run in slices that alternate, and a figure is the median over the
+ * rounds. Needs the right to load programs.
  *
  *	bench_bpf [ROUNDS]
  */
@@ -155,7 +156,7 @@ static void put_call_with_map(struct bench *b, int n, int helper, int own)
 	put_call(b, helper, own);
 }
 
-/* Begins a loop. r6 counts down and is the key, so that each operation is on another element. */
+/* Begins a loop. r6 counts down and is the key, so each operation is on a different element. */
 static void begin_turn(struct bench *b, uint32_t *top)
 {
 	top[KERNEL] = b->nr[KERNEL];

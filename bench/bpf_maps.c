@@ -12,9 +12,10 @@
  *
  * Two threads use different keys of one map; in rows `same`, both change the same keys.
  *
- * On shared machines, the distance between the two processors changes, for seconds at a time. So a
- * second measurement follows each: the time that two threads take to count in one word. Only the
- * third of the measurements whose second measurement was fastest counts. Its time is printed last.
+ * On shared machines, the distance between the two processors changes, for seconds at a time. So
+ * before and after each measurement, a check measures how long two threads take to count in one
+ * word. Only a third of the measurements counts: those with the fastest checks. The time of these
+ * checks is printed last.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,8 +37,8 @@
 
 #define LOOP	1000		/* operations in a program's run */
 #define REPEAT	200
-#define KEYS	1024		/* the map has room for twice as many; each thread uses half of the
-				 * keys */
+#define KEYS	1024		/* the map has room for twice this number; each of two threads uses
+				 * half of the keys */
 #define OWN	(KEYS / 2)
 #define MOST	192
 
@@ -149,13 +150,13 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		for (int i = 0; i < nr; i++)
 			pthread_join(threads[i], NULL);
 	}
-	/* for one job its time; for two jobs twice the time that both together need for an
-	 * operation */
+	/* one job: its time; two jobs: the harmonic mean of their times, so that their rates
+	 * average */
 	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
 	return ns;
 }
 
-/* ns per operation: the mean of two jobs, or that of one job on processor cpu */
+/* ns per operation: the mean of two jobs, or the time of one job on processor cpu */
 static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu, bool processes, bool same)
 {
 	struct shared {

@@ -2,14 +2,14 @@
 /*
  * Measures how long verification takes, here and in this machine's kernel, for programs of compiled
  * objects (tests/bpf/load compiles the kernel's own). Both sides alternate, and figures are medians
- * of the rounds. Our time is that of verifying and resolving. The kernel's time is the time that it
- * reports (BPF_LOG_STATS). That leaves out the time for reading the program, for its types and for
- * the JIT. No log is written. Needs the right to load programs.
+ * of the rounds. Our time is that of verifying and resolving. The kernel's time is the time that
+ * the kernel reports (BPF_LOG_STATS). It leaves out reading the program, reading its types, and the
+ * JIT. No log is written. Needs the right to load programs.
  *
  *	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *
- * Shows the LARGEST (10) of the programs that both accept, in the order of their numbers of
- * verified instructions.
+ * Of the programs that both sides accept, shows those with the most verified instructions: LARGEST
+ * of them (10 by default).
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

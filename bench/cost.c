@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that times its own loops. So the traced functions and the limit that they are compared
- * with run in one process, in slices that alternate.
+ * A program that times its own loops. The traced functions, and the limit that they are compared
+ * with, run in one process, in slices that alternate.
  *
  *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
  *                         JSON. Before the slices, a loop of leaf fills a buffer of default size
- *                         once: "first_8mb" is the processor time per call for its first calls,
- *                         which make 8 MB of records, "first_pass" that for all calls of the
- *                         loop, and "later_passes" that for later calls. With DIR, first writes
+ *                         once: "first_8mb" is the processor time per call of its first million
+ *                         calls (8 MB of records), "first_pass" that of all its calls, and
+ *                         "later_passes" that of calls after it. With DIR, first writes
  *                         its PID to DIR/pid and waits for DIR/go, so that tracing can be
  *                         changed before a slice runs
  *   cost threads K        K slices in one thread and in two at once: how limit, leaf and fib scale
@@ -302,9 +302,9 @@ UNTRACED static void slices(int k)
 
 /*
  * Two workers, each on its own processor. A slice runs a loop in worker 0 alone, then in both
- * workers. A loop's scaling is the ratio of the calls per second: both workers to one. Barriers
- * start the work. As a barrier wakes the workers tens of microseconds apart, each worker then spins
- * until the other one has arrived.
+ * workers. A loop's scaling is the calls per second of both workers, divided by those of one.
+ * Barriers start the work. As a barrier wakes the workers tens of microseconds apart, each worker
+ * then spins until the other one has arrived.
  */
 #define SPAN_NS 20e6		/* a slice of one loop in one thread */
 

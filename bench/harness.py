@@ -213,7 +213,7 @@ NOPS = "-fpatchable-function-entry=5"
 # ---- interleaved rounds ----
 
 BUSY = 1.03     # times a yardstick's fastest round
-PATIENCE = 4    # at most so many times as many rounds as are wanted
+PATIENCE = 4    # at most PATIENCE times the wanted number of rounds are run
 
 
 class Rounds:
