@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SWITCH() saves the current stack pointer in `from`, and continues on the stack whose pointer is `to`: after the SWITCH()
- * that left that stack, or in a function that has no caller. The tracer isn't notified of the switch. A function that contains
- * SWITCH() is recorded without its return. */
+/* SWITCH() saves the current stack pointer in `from`, and continues on the stack whose pointer is `to`. There, execution goes
+ * on after the SWITCH() that left that stack or, on a new stack, in a function that has no caller. The tracer isn't notified
+ * of the switch. A function that contains SWITCH() is recorded without its return. */
 #ifndef SWITCH_STACK_H
 #define SWITCH_STACK_H
 

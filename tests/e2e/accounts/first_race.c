@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* argv[1] forked children. In each, all threads make their first traced calls at the same
- * time. One of them is the thread that forked, which has open calls from before. The exit
- * status is 1 if a child was killed or computed something else. */
+ * time. One of them is the thread that forked, which has calls open from before the fork. The
+ * exit status is 1 if a child was killed or computed something else. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

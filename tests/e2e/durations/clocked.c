@@ -6,8 +6,8 @@
  *
  *   thread name how before first last after
  *
- * how: returned; tail ("last" is read before the jump, "after" is the first reading in the function jumped to); left (by
- * longjmp).
+ * how is one of: returned; tail ("last" is read before the jump, "after" is the first reading in the jump's target
+ * function); left (by longjmp).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -226,7 +226,7 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* a call that a jump left ends when the tracer notices that, at the latest with the call around it */
+		/* the tracer ends a call that a jump left when it notices the jump: at the latest with the call around it */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();

@@ -18,7 +18,7 @@
 	"memory", "cc")
 
 struct coro {
-	void *sp, *back;	/* stack pointers: where the coroutine, and where resume(), goes on */
+	void *sp, *back;	/* stack pointers: the coroutine goes on at `sp`, resume() at `back` */
 	long sum, want;
 };
 

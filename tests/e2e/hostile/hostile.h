@@ -85,8 +85,8 @@ HOSTILE_UNUSED static KEEP int marker_begin(int n)
 	return opaque(v);
 }
 
-/* With @serve, a program goes on until run_hostile has made its changes and sends a
- * byte to stdin. In other runs this is true at once. */
+/* Whether the program may end. With @serve, it must go on until run_hostile has made its
+ * changes and sends a byte to stdin. In other runs told() is true at once. */
 static inline int told(void)
 {
 	struct pollfd p = { 0, POLLIN, 0 };

@@ -54,8 +54,8 @@ static void allow_only(void)
 	check(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p));
 }
 
-/* kind & 1: sets a filter; otherwise the strict mode. kind & 2: after a traced call of this thread; otherwise before
- * its first one */
+/* kind & 1: the thread sets a filter; otherwise it sets the strict mode. kind & 2: it does so after a traced call;
+ * otherwise before its first traced call. */
 static KEEP void *thread_main(void *arg)
 {
 	long kind = (long)arg;

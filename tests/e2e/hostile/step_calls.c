@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A handler that makes calls interrupts each instruction of an entry, an exit
- * and a tail call. In the first rounds it interrupts all of these instructions, so that chunks become full at each.
+ * and a tail call. In the first rounds it interrupts all of these instructions, so that chunks become full at each of them.
  * Later it interrupts one instruction in a round. No call may be lost or counted twice.
  *
  * @flags -fno-omit-frame-pointer

@@ -5,7 +5,7 @@
  *
  *   limits threads N		N threads at the same time, each with two calls open
  *   limits deep N		N calls, each inside the one before
- *   limits told N AT KIND	N coroutines one after the other, AT of them at a time, on stacks that makecontext registers
+ *   limits told N AT KIND	N coroutines, of which AT exist at a time, on stacks that makecontext registers
  *   limits guessed N AT KIND	like "told", but the tracer isn't notified of the switches of stacks
  *
  * Each coroutine is destroyed half-way, with calls open. KIND is what becomes of its stack: unmapped, overwritten (by

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A child that goes on after the program's end. In two modes it can't be inspected as usual:
+ * A child that goes on after the program's end. In the modes z and d it can't be inspected as usual:
  *   z   its main thread has exited
  *   d   it isn't dumpable
  *   p   plain

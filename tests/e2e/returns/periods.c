@@ -2,13 +2,13 @@
 /*
  * Calls while returns are hooked, not hooked, and hooked again (run_returns periods switches them).
  *
- *   spans N     2 N calls that begin while returns are hooked and end while they aren't, and N calls that do the
- *               reverse. It prints "0" to have returns unhooked or "1" to have them hooked, and goes on after a byte
- *   rounds      1,000 rounds of calls, and as many after each byte
+ *   spans N     2 * N calls that begin while returns are hooked and end while they aren't, and N calls that do the
+ *               reverse. Prints "0" to have returns unhooked or "1" to have them hooked, and goes on after a byte
+ *   rounds      1,000 rounds of calls, and 1,000 more after each byte on stdin
  *   storm       threads whose calls are interrupted by handlers, some of which leave by jumps; one thread forks. A
- *               '1' on stdin means that calls are recorded from now on, a '0' that they may not be; the program
- *               repeats each. At the end of its input it prints "calls LOW HIGH": the least and the greatest
- *               number of calls that may be recorded
+ *               '1' on stdin means that calls are recorded from now on, a '0' that they may be missing. The program
+ *               answers with the same byte. At the end of its input it prints "calls LOW HIGH": the least and the
+ *               greatest number of calls that may be recorded
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -46,7 +46,8 @@ KEEP void span(char c)
 	__asm__ volatile("");
 }
 
-/* Isn't traced. Its frame is so large that its calls would be inside a call of span() that was left open. */
+/* Isn't traced. Its frame is so large that, by their return slots, its calls could be inside a call of span() that
+ * was left open. */
 KEEP long deeper(long i)
 {
 	volatile char room[512];
@@ -149,7 +150,7 @@ static void batch(long i)
 	were_made(before, 3);
 }
 
-/* In the child, calls are recorded if they were in the parent at the fork. */
+/* In the child, calls are recorded if the parent's calls were recorded at the fork. */
 static void fork_one(void)
 {
 	unsigned long before = epoch();

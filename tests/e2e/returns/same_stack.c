@@ -2,7 +2,7 @@
 /*
  * A call tree in which each function examines, when it begins and before it returns, the whole
  * stack above it up to main: all return addresses and frame pointers, in a form that doesn't depend
- * on where the stack and the program are. Prints a checksum of them, which a bare run prints, too.
+ * on where the stack and the program are. Prints their checksum, which must be that of a bare run.
  *
  *   same_stack CALLS [CALL]     in the call with that number, replaces the return address for a while
  */

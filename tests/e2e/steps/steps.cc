@@ -476,7 +476,7 @@ static bool known;		/* wanted[] has the registers' values after the call */
 /* Calls f with action a at the k-th instruction. */
 __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act a, long k)
 {
-	volatile char deeper[8192];	/* later calls are made above this frame, so they find the calls below it gone */
+	volatile char deeper[8192];	/* later calls have return slots above this array, so they find the calls below it gone */
 	uint64_t registers[16];
 
 	deeper[0] = 0;
@@ -536,7 +536,7 @@ struct scenario {
 	long x;
 	long depth;		/* calls open around the stepped call */
 	bool fresh;		/* runs in a new thread */
-	long filled;		/* -N: after calls_to_fill - N other calls; 1: after fill_cramped() */
+	long filled;		/* the call follows: -N: calls_to_fill - N other calls; 1: fill_cramped() */
 	void (*before)(void);
 	long room;		/* bytes left of the thread's stack; 0: all */
 	enum poke poke;
@@ -861,7 +861,7 @@ static void each_choice(const struct choice *c, long steps, long points, const c
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
 		/* a child that goes on late, in C code that fills a chunk, writes into its parent's chunk: open-calls.md */
-		/* if the agent isn't notified of a fork, it knows nothing of it before the child's next call */
+		/* if the agent isn't notified of a fork, it doesn't notice the fork before the child's next call */
 		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS || a == FORK_LATE)) ||
 		    (a == FORK_LATE && c->flags & SLOW))
 			continue;

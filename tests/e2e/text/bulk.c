@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) long call(long nr, long a, const vo
 	return ret;
 }
 
-/* In a process that shares the memory: nothing but system calls. */
+/* Runs in a child that shares the memory, so it makes nothing but system calls. */
 static inline __attribute__((always_inline)) void child_waits(void)
 {
 	char c = 0;

@@ -29,7 +29,7 @@
 static sem_t go, arrived;
 static volatile int stop;
 
-/* No frame of the stack, up to the thread's start, is the agent's code. */
+/* Checks that no frame of the stack, up to the thread's start, is the agent's code. */
 static KEEP void check_stack(int least)
 {
 	void *pc[512];

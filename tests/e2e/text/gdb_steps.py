@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs inside gdb. For each function named in FUNCTIONS, steps through its stub up to
-the function's own text and, if its exit has a stub, through that one, too. At each
+the function's own text and, if its exit has a stub, through the exit's stub. At each
 instruction the stack must lead to main, with the values that main's registers have."""
 import os
 import gdb
