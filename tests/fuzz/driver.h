@@ -76,6 +76,6 @@ struct fuzz_input {
 	size_t left;
 };
 uint64_t fuzz_take(struct fuzz_input *in, unsigned bytes);
-/* Takes a block whose length comes before it in `bytes` bytes. *size is the block's length, or what is left. */
+/* Takes a block, which is preceded by its length in `bytes` bytes. *size: this length or, if less is left, what is left. */
 const uint8_t *fuzz_take_block(struct fuzz_input *in, unsigned bytes, size_t *size);
 #endif

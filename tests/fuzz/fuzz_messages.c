@@ -210,7 +210,8 @@ static void listen_to(int peer)
 	}
 }
 
-/* Mostly sends the length as it is. 240 to 254: a wrong length; 239: cuts the message. */
+/* Sends a message whose type, way of sending and body come from the input. The way is a byte: 239 cuts the message;
+ * 240 to 254 change the length field; 255 gives the longest allowed length, or a byte more; others change nothing. */
 static void send_message(int peer, struct fuzz_input *in)
 {
 	static char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 64];

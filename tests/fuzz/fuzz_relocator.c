@@ -203,8 +203,8 @@ static int choose_slot(uint64_t link, uint64_t random)
 	return 0;
 }
 
-/* The stub's address; the distance to the function's slot, or 0; whether another function's
- * code slot replaces the window. */
+/* A place for the stub: its address; the distance from the function to its slot, or 0; whether
+ * another function's code slot replaces the window. */
 struct place {
 	uint64_t stub;
 	int via;

@@ -43,7 +43,7 @@ static const int greg[16] = {
 
 /* --- extended state ----------------------------------------------------- */
 
-/* Features of XFEATURES that this machine has and that fit; 0: FXSAVE only. */
+/* The features of XFEATURES that this machine has. 0: there is only FXSAVE, or their state exceeds XSTATE_MAX bytes. */
 static uint64_t features;
 static struct component {
 	uint32_t offset, size;
