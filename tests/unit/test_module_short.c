@@ -35,7 +35,7 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	/* the callee returns to the third byte */
 	"F s_call\n call *%rdi\n inc %rax\n ret\nE s_call\n"
 	"F s_system\n xor %eax,%eax\n mov $39,%al\n syscall\n ret\nE s_system\n"
-	/* three bytes of padding after it */
+	/* three bytes of padding follow s_return */
 	"F s_return\n ret\nE s_return\n .byte 0xcc,0xcc,0xcc\n"
 	/* two bytes, and no padding before the next function */
 	".globl s_jump\n.type s_jump,@function\ns_jump: .cfi_startproc\n jmp s_far\n .cfi_endproc\n"
@@ -49,21 +49,21 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	".macro far\n .cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n .cfi_endproc\n.endm\n"
 	".macro D name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	"far\n"
-	/* its code slot is in the loop itself, and displaces a rip-relative operand */
+	/* the code slot of d_loop is in the loop itself, and displaces a rip-relative operand */
 	"D d_loop\n mov %rdi,%rax\n1: mov %rax,%rcx\n mov %rax,sink(%rip)\n dec %rax\n"
 	" cmp $1,%rcx\n jg 1b\n ret\nE d_loop\n"
 	"far\n"
-	/* its code slot is in the next function, after that function's window */
+	/* the code slot of d_tiny is in the next function, after that function's window */
 	"D d_tiny\n xor %eax,%eax\n ret\nE d_tiny\n"
 	"D d_beside\n lea 1(%rdi),%rax\n imul $7,%rax,%rax\n add %rdi,%rax\n add $1000,%rax\n"
 	" sub %rdi,%rax\n neg %rax\n ret\nE d_beside\n"
 	"far\n"
-	/* its code slot is before a call in the loop */
+	/* the code slot of d_calls is before a call in the loop */
 	"D d_calls\n push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx,-16\n mov %rdi,%rbx\n"
 	"1: mov %rbx,%rdi\n mov $1,%esi\n add %rsi,%rdi\n call d_beside\n dec %rbx\n jg 1b\n"
 	" pop %rbx\n .cfi_def_cfa_offset 8\n ret\nE d_calls\n"
 	"far\n"
-	/* the store in its code slot faults, and the handler steps over the store */
+	/* the store in the code slot of d_fault faults, and the handler steps over the store */
 	"D d_fault\n xor %eax,%eax\n1: lea 1(%rax),%ecx\n mov %rcx,16(%rdi)\n mov %ecx,%eax\n"
 	" cmp $2,%eax\n jb 1b\n ret\nE d_fault\n"
 	"far\n"

@@ -2,8 +2,8 @@
 /*
  * The writer of the ring, interrupted by a signal handler at each of its instructions.
  * A record is written under single-stepping. At the k-th step the handler does nothing,
- * writes a record, or writes so many that it changes chunks. Then it returns or leaves
- * by a jump.
+ * writes a record, or writes so many records that it changes chunks. Then it returns or
+ * leaves by a jump.
  *
  * Each record that was written completely must be in the ring exactly once, any other
  * record at most once. No chunk may be written beyond its end, and no chunk may be lost.

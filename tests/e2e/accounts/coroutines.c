@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Runs argv[1] coroutines on a pool of stacks that are not registered. Most coroutines are abandoned
- * half-way, with calls open; later, others take their stacks. At the end no calls are open. */
+ * half-way, with calls open. Later coroutines take their stacks. At the end no calls are open. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "../switch_stack.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Like jump.c, but with tail calls by a leaf and by a function that made a call. argv[1]: jumps out of a handler. The
- * calls that a jump interrupts may be counted or not. */
+/* Like jump.c, but with tail calls by a leaf and by a function that made a call. argv[1]: number of jumps out of
+ * a handler. The calls that a jump interrupts may be counted or not. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

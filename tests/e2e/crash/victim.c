@@ -2,8 +2,8 @@
 /*
  * Two threads make calls inside a chain of open calls, and count each call in a
  * shared file after it. They go on until they are killed or have made argv[2] calls.
- * With "segv", the first thread faults after 50,000 calls, when the other has made
- * some. run_crash compares the counts with the recording.
+ * With "segv", the first thread faults after 50,000 calls, when the other thread has
+ * made some calls, too. run_crash compares the counts with the recording.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -23,7 +23,7 @@ __asm__(".text\n"
 	"	nop\n"
 	".size bottom, . - bottom\n"
 	".p2align 4\n"
-	/* saves registers on this stack, and jumps to fn on the other */
+	/* saves registers on this stack, and jumps to fn on the other stack */
 	"start:\n"
 	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
 	"	mov %rsp, (%rdx)\n"

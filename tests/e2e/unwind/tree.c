@@ -57,7 +57,7 @@ N long tail(long n)
 	return leaf(n + 1);
 }
 
-/* its loop begins at the entry */
+/* a function whose loop begins at its entry */
 N long loops(long n)
 {
 	long s = 0;
