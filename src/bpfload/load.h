@@ -48,7 +48,8 @@ struct pb_bpf_object_map {
 					 * NULL: zeros */
 	const struct pb_bpf_object_slot *slots;
 	uint32_t nr_slots;
-	struct pb_bpf_map_types types;	/* ids of the object's BTF; in kptrs, of the target's */
+	struct pb_bpf_map_types types;	/* with type ids of the object's BTF; kptrs have type ids of
+					 * the target's BTF */
 	const char *why;		/* NULL, or why the map can't be made */
 };
 
@@ -88,7 +89,8 @@ struct pb_bpf_object_prog {
 
 /* Where a program is to be attached. The strings are parts of `target`, and don't end with a 0. */
 struct pb_bpf_target {
-	const char *path, *func;	/* path NULL: none given. func of a .multi: a pattern */
+	const char *path, *func;	/* path NULL: the target has no path. func is a pattern if
+					 * the section is a .multi */
 	size_t path_len, func_len;
 	uint64_t off;			/* bytes after the function's start */
 };
@@ -114,13 +116,13 @@ struct pb_bpf_object_opts {
 	const char *types;		/* file whose BTF is searched before the target's, usually
 					 * the traced program; NULL: none */
 	const char *kconfig;		/* lines CONFIG_X=value, for variables in .kconfig */
-	uint32_t kernel_version;	/* what LINUX_KERNEL_VERSION is; 0: the running kernel's */
+	uint32_t kernel_version;	/* value of LINUX_KERNEL_VERSION; 0: the running kernel's */
 	uint32_t type;			/* type of programs whose section names none */
 };
 
 /*
- * Returns 0, or -errno with the reason in `err` (size bytes, may be 0): -EINVAL (no object for
- * eBPF, or an inconsistent one), -ENOMEM, or the error of opening or reading the file.
+ * Returns 0, or -errno with the reason in `err` (size bytes, may be 0): -EINVAL (not an eBPF
+ * object, or an inconsistent one), -ENOMEM, or the error of opening or reading the file.
  */
 int pb_bpf_object_open(const char *path, const struct pb_bpf_object_opts *opts,
 		       struct pb_bpf_object **object, char *err, size_t size);
@@ -139,12 +141,12 @@ int pb_bpf_object_set(struct pb_bpf_object *object, const char *name, const char
 
 /* The attributes that the map is made with. What the object leaves open (the entries of perf event
  * arrays, the size of ring buffers) is set for `cpus` processors and pages of 4 KiB.
- * pb_bpf_map_attr_settle() sets it in given attributes. */
+ * pb_bpf_map_attr_settle() does the same for attributes that the caller gives. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
 struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint32_t cpus);
 
 /*
- * Parses the target: FUNCTION[+OFFSET] of the kprobe family, PATH:FUNCTION[+OFFSET] of the uprobe
+ * Parses the target: FUNCTION[+OFFSET] for the kprobe family, PATH:FUNCTION[+OFFSET] for the uprobe
  * family, with offsets as in C. Returns 0, -ENOENT (the section names no target), or -EINVAL (the
  * target isn't of that form, or programs of this kind have none).
  */
@@ -152,8 +154,8 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 
 
 /*
- * The CO-RE relocation because of which the verifier rejected the program, or NULL. The log then
- * says that function PB_BPF_POISON is unknown: "12: (85) call unknown#195896080".
+ * Returns the failed CO-RE relocation that made the verifier reject the program, or NULL. In that
+ * case the log says that function PB_BPF_POISON is unknown: "12: (85) call unknown#195896080".
  */
 const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const char *log);
 

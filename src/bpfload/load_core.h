@@ -28,9 +28,9 @@ struct core_path {
 	struct core_step steps[CORE_DEPTH];	/* names and elements, without anonymous
 						 * structures */
 	uint32_t nr;
-	uint32_t raw[CORE_DEPTH];	/* indices, with those of anonymous structures */
+	uint32_t raw[CORE_DEPTH];	/* indices, including those of anonymous structures */
 	uint32_t nr_raw;
-	uint32_t bits;			/* offset from the root */
+	uint32_t bits;			/* the last step's offset from the root, in bits */
 };
 
 /* The value that a path gives an instruction. */
@@ -38,7 +38,8 @@ struct core_value {
 	uint64_t value;
 	bool checked;			/* the instruction must hold the old value */
 	bool poison;			/* nothing matches */
-	uint32_t size, type;		/* of the member whose offset `value` is; else 0 */
+	uint32_t size, type;		/* if `value` is a member's offset: the member's size and
+					 * type; otherwise 0 */
 };
 
 static inline bool core_is_type(uint32_t kind)
@@ -60,7 +61,8 @@ int core_find_path(struct load *l, const struct core_path *from, const struct pb
 		   uint32_t candidate, struct core_path *to);
 const char *core_path_text(struct load *l, const struct core_path *path);
 
-/* These four return 1 (yes), 0 (no), or -EINVAL for chains of types that are too long. */
+/* The next four functions return 1 (yes), 0 (no), or -EINVAL for a chain of types that is too
+ * long. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);

@@ -50,7 +50,7 @@ static int by_place(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Drops all names of a function but one. Functions that overlap otherwise are an error. */
+/* Drops all names of a function but one. Functions that overlap in any other way are an error. */
 static int drop_aliases(struct load *l)
 {
 	uint32_t n = 0;

@@ -22,7 +22,8 @@
 struct making {
 	struct pb_bpf_made made;	/* first: callers hold a pointer to it */
 	struct pb_bpf_make_opts opts;
-	struct pb_bpf_map *map, **map_of;	/* by number; map_of: NULL if it wasn't made */
+	struct pb_bpf_map *map, **map_of;	/* by number; a map_of[] is NULL if the map wasn't
+						 * made */
 	bool *found;			/* by number: the map existed, and keeps its contents */
 	struct pb_bpf_objects objects;
 };
@@ -403,9 +404,9 @@ struct batch {
 	struct making *m;
 	struct {
 		uint32_t number;
-		bool was_made;		/* before */
+		bool was_made;		/* it had been made before this batch */
 	} *list;
-	uint32_t nr, first;		/* first: its `why` has the errors of all */
+	uint32_t nr, first;		/* first: the program whose `why` gets the errors of all */
 };
 
 static bool uses_map(const struct pb_bpf_object_prog *p, uint32_t map)

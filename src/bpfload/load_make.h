@@ -68,22 +68,22 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
  * Makes a program, and puts it into the maps that have a slot for it. Returns 0, or -errno of the
  * verifier (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM, with the reason in progs[number].why. log:
  * receives the verifier's log of this `level`; NULL: a log is made only if the verifier rejects the
- * program, for the reason. A program that is made already stays; it is verified again if there is
- * a log.
+ * program, to find the reason. A program that has already been made stays; if `log` is given, the
+ * program is verified again.
  */
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		     uint32_t level);
 
 /*
- * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls:
- * those that the object puts into the arrays that the program uses, and so on from there. All of
- * them are made, or none. If one can't be made or put into its slot, program `number` gets the
- * error. -EBADF: a program in an array isn't loaded automatically (autoload). -EINVAL: a program in
- * an array is of another type.
+ * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls.
+ * These are the programs that the object puts into the arrays that the program uses, and the
+ * programs that these may reach in turn. All of them are made, or none. If one can't be made or
+ * put into its slot, program `number` gets the error. -EBADF: a program in an array isn't loaded
+ * automatically (autoload). -EINVAL: a program in an array is of another type.
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);
 
-/* Call it when no run uses the programs or maps any more. made may be NULL. */
+/* To be called when no run uses the programs or maps any more. made may be NULL. */
 void pb_bpf_made_free(struct pb_bpf_made *made);
 #endif

@@ -131,8 +131,8 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Whether any variable isn't static. Only then is it useful that user space can map the
- * variables. */
+/* Whether any variable isn't static. If all are static, user space has no use for a mapping of
+ * them. */
 static bool has_global(const struct load *l, uint32_t datasec)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;

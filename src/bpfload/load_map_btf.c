@@ -158,7 +158,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 	load_map_types(l, map);
 }
 
-/* The map's offset by its symbol, else by BTF. bpftool's linker leaves some offsets in BTF 0. */
+/* The map's offset: from its symbol if there is one, otherwise from BTF, where bpftool's linker
+ * leaves some offsets 0. */
 static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
 {
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {

@@ -24,22 +24,26 @@ struct load_ref {
 
 struct load_func {
 	const char *name;
-	uint32_t section, start, nr;	/* instructions, in their section */
+	uint32_t section, start, nr;	/* start: first instruction, counted from the section's
+					 * start; nr: number of instructions */
 	struct bpf_insn *insns;		/* copies; relocation changes them */
 	bool global, hidden;		/* hidden: verified as if it were static */
 	bool entry;			/* a program */
 	const char *why;		/* NULL, or why the function and its callers fail */
 	int err;			/* with why: the kernel's -errno for it, or 0 */
-	uint8_t *relocated;		/* a bit for each instruction; NULL: none */
-	struct load_ref *refs;		/* ascending */
+	uint8_t *relocated;		/* a bit for each instruction: it has a relocation; NULL: no
+					 * instruction has one */
+	struct load_ref *refs;		/* in ascending order of insn */
 	uint32_t nr_refs, room_refs;
 	uint32_t btf;			/* BTF_KIND_FUNC's number, or 0 */
 	uint8_t ctx_args, sure_args;	/* a bit for each argument tagged arg:ctx, arg:nonnull */
-	struct pb_bpf_line *lines;	/* ascending, counted from the function's start */
+	struct pb_bpf_line *lines;	/* in ascending order of insn, which counts from the
+					 * function's start */
 	uint32_t nr_lines;
 	struct pb_bpf_object_poison *poison;
 	uint32_t nr_poison, room_poison;
-	uint32_t seen, at;		/* by load_prog.c: in program `seen` it begins at `at` */
+	uint32_t seen, at;		/* set by load_prog.c: in the program with number seen - 1,
+					 * the function begins at instruction `at` */
 };
 
 enum load_extern_kind { LOAD_KCONFIG, LOAD_KSYM, LOAD_KFUNC, LOAD_UNKNOWN };
@@ -48,8 +52,8 @@ struct load_extern {
 	const char *name;
 	uint32_t sym, kind, btf;	/* btf: of the variable or function, or 0 */
 	bool weak, known;
-	uint32_t size, align, off;	/* of a kconfig variable: in the map */
-	uint64_t value;			/* ksym */
+	uint32_t size, align, off;	/* of a kconfig variable; off: in the map */
+	uint64_t value;			/* of a ksym */
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };
 
@@ -57,7 +61,7 @@ struct load_extern {
  * for. */
 struct core_candidates {
 	const struct pb_bpf_btf *btf;
-	uint32_t *types, nr;		/* NULL: not looked for yet */
+	uint32_t *types, nr;		/* types NULL: not looked for yet */
 };
 
 struct load_chunk;
@@ -76,17 +80,18 @@ struct load {
 	} *places;			/* of the object's maps, by number */
 	uint32_t room_maps, maps_btf;	/* maps_btf: DATASEC .maps */
 	struct load_extern *externs;
-	uint32_t *extern_of;		/* 1 + number, by symbol */
+	uint32_t *extern_of;		/* by symbol: 1 + the extern's number; 0: none */
 	uint32_t nr_externs;
 	int32_t kconfig;		/* number of the map of .kconfig, or -1 */
-	struct pb_bpf_btf *types;	/* of opts.types */
+	struct pb_bpf_btf *types;	/* the BTF of the file opts.types */
 	struct pb_bpf_btf *own_target;	/* a target that was opened here, to be closed; or NULL */
 	const struct pb_bpf_btf *target;
-	struct core_candidates *candidates; /* by number of the object's type */
+	struct core_candidates *candidates; /* indexed by the number of a type of the object */
 	const char *no_target;		/* why there is no target */
 	bool target_tried;
-	uint32_t line_off;		/* the last line of source that was read, and its text */
-	const char *line;
+	uint32_t line_off;		/* the last source line that was read, as an offset in BTF's
+					 * strings */
+	const char *line;		/* the text of that source line */
 	uint64_t room;			/* instructions that may still be put in programs */
 	uint64_t work;			/* steps that may still be spent, see load_work() */
 	char *err;
@@ -95,7 +100,8 @@ struct load {
 
 /* Zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
 void *load_alloc(struct load *l, size_t size);
-/* A copy that may go to a terminal. load_printf() formats it. NULL: no memory. */
+/* Return a text that is safe for a terminal: load_text() a copy, load_printf() a formatted text.
+ * NULL: no memory. */
 const char *load_text(struct load *l, const char *text);
 const char *load_printf(struct load *l, const char *format,
 			...) __attribute__((format(printf, 2, 3)));

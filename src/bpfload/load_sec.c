@@ -7,7 +7,7 @@
 #include "bpfload/load_priv.h"
 
 enum {
-	OURS = 1,		/* a type that is run here */
+	OURS = 1,		/* a type that Patchbay runs */
 	TARGET = 2,		/* "/..." may follow */
 	RETURNS = 4,
 	USER = 8,
