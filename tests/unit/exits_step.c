@@ -5,8 +5,8 @@
  *   exits_step [-n STEPS] [-b BURST [-f NS]] [-e] [-l CALLS] [-q] [-x] PROGRAM [ARGUMENT...]
  *
  *   -n STEPS   ends after that many instructions
- *   -b BURST   lets the program run freely after each BURST instructions ...
- *   -f NS      ... for that many nanoseconds
+ *   -b BURST   lets the program run freely for a while after each BURST instructions
+ *   -f NS      with -b: lets it run freely for NS nanoseconds each time
  *   -e         begins at the program's entry point, after the loader
  *   -l CALLS   up to CALLS calls may end without a known exit, by longjmp
  *   -q         does not print each error

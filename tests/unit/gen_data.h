@@ -25,8 +25,8 @@ struct gen {
 	uint64_t last;
 };
 
-/* Makes the directory, with a session of that tracer and clock, and one clock
- * pair. gen_end() writes a second clock pair and META_END. */
+/* gen_begin() makes the directory, with a session of that tracer and clock, and one
+ * clock pair. gen_end() writes a second clock pair and META_END. */
 void gen_begin(struct gen *g, const char *dir, const char *tracer, const char *clock);
 void gen_end(struct gen *g, uint64_t time);
 void gen_close(struct gen *g);			/* instead of gen_end(): as if the recorder had been killed */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names as people read them. */
+/* The demangler: which names it makes of symbols, how deep, and that no symbol harms it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

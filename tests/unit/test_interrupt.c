@@ -268,8 +268,8 @@ static void a_change_of_stack_is_left(void **state)
 	stacks[2] = (struct pb_stack){ 0 };
 }
 
-/* Two threads on one stack would damage its calls. Another thread may have left calls open on a guessed stack. A thread
- * may take that stack only if the thread's slot shows that it goes on from these calls. */
+/* Two threads on one stack would damage its calls. Another thread may have left calls open on a stack whose end is only
+ * guessed. A thread may take that stack only if its return slot shows that it goes on from these calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)
 {
 	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };

@@ -5,8 +5,8 @@
  * signal handler makes traced calls, jumps away, forks, or does several of these.
  * In another test, a second handler interrupts the first, for pairs of steps.
  *
- * The program counts its calls itself. The records must agree with that count,
- * except for one call for each place that a jump abandons.
+ * The program counts its calls itself. The records must agree with that count.
+ * They may differ by one call for each entry or exit that a jump abandons.
  *
  * With an argument: more pairs of steps, for half an hour.
  *
@@ -223,7 +223,7 @@ static void fork_here(void)
 	int status = 0;
 
 	if (!pid) {
-		step_top = &segments[0].call[0];	/* as if the memory had been wiped */
+		step_top = &segments[0].call[0];	/* as if the kernel had wiped the agent's memory at the fork */
 		step_outer(5);
 		return;		/* the child goes on, and ends in finish() */
 	}

@@ -220,8 +220,8 @@ static void test_claimed_functions(void **state)
 	pb_data_close(d);
 }
 
-/* Only one record found no room: the one by which the thread came back to its own stack. The
- * reader still finds the calls that end there, because it has seen them begin. */
+/* One record found no room: the record that the thread came back to its own stack. The reader
+ * still finds the calls that end on that stack, because it has seen them begin. */
 static void test_missed_stack(void **state)
 {
 	struct pb_report r;

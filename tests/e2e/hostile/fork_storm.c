@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Forks at every depth of a recursion: parent and child both return through
- * all calls that were open, and check what they return.
+ * Forks at every depth of a recursion. Parent and child both return through
+ * all calls that were open, and check the results of these calls.
  * @markers 1000 main/one_storm
  * @timeout 40
  */

@@ -775,9 +775,9 @@ static long call_sigaction(long)
 
 /*
  * QUICK: part of quick runs. BRIEF: part of runs that are shorter still. SLOW: takes a slow path.
- * STEPPED: made only to see which instructions are reached. FILLED: made again in these runs, with a chunk that
- * is filled where a record was just reserved. LATE: made only in runs that may take seconds. RUN: made once, and
- * not stepped. EXTRA: made to see which instructions are reached, in separate runs.
+ * Some runs only step calls, to see which instructions are reached. STEPPED: made only in such runs. FILLED: such
+ * runs make it once more, and fill the chunk where a record was just reserved. EXTRA: made in separate runs of
+ * this kind. LATE: made only in runs that may take seconds. RUN: made once, and not stepped.
  */
 enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32, RUN = 64, EXTRA = 128 };
 static const struct choice {
