@@ -17,6 +17,7 @@
  * word. Only a third of the measurements counts: those with the fastest checks. The time of these
  * checks is printed last.
  */
+#include <err.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,6 +35,7 @@
 #include "bpf/map/map_sys.h"
 
 #include "../tests/bpf/common/kernel.h"
+#include "../tests/bpf/common/reopen.h"
 
 #define LOOP	1000		/* operations in a program's run */
 #define REPEAT	200
@@ -117,11 +119,32 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* The job of a child process, which maps the file of the map by itself. On failure it starts the
+ * parent, which waits for both jobs to be ready, and exits with status 1. */
+static void second_process(struct job *j)
+{
+	int fd = reopen(j->map->fd), error = fd < 0 ? errno : 0;
+	struct pb_bpf_map mine;
+
+	if (!error)
+		error = -pb_bpf_map_attach(&mine, fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
+	if (error) {
+		warnx("map of type %u: a second process can't map its file: %s", j->map->attr.type, strerror(error));
+		pthread_barrier_wait(j->start);
+		_exit(1);
+	}
+	j->map = &mine;
+	work(j);
+	pb_bpf_map_close(&mine);
+	_exit(0);
+}
+
 static double both_jobs(struct job *jobs, int nr, bool processes)
 {
 	pthread_barrierattr_t attr;
 	pthread_t threads[2];
-	pid_t pid = 0;
+	int status;
+	pid_t pid;
 	double ns;
 
 	jobs[0].ns = jobs[1].ns = 0;
@@ -130,20 +153,14 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 	pthread_barrier_init(jobs[0].start, &attr, (unsigned int)nr);
 	if (processes) {
 		pid = fork();
-		if (!pid) {
-			struct pb_bpf_map mine;
-			int fd = pb_bpf_map_reopen(jobs[1].map->fd, 3);
-
-			if (fd >= 0 && !pb_bpf_map_attach(&mine, fd, 3))
-				jobs[1].map = &mine;
-			work(&jobs[1]);
-			if (mine.fd >= 0)
-				pb_bpf_map_close(&mine);
-			_exit(0);
-		}
+		if (pid < 0)
+			err(1, "fork");
+		if (!pid)
+			second_process(&jobs[1]);
 		work(&jobs[0]);
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
-		waitpid(pid, NULL, 0);
+		if (waitpid(pid, &status, 0) != pid || status)
+			errx(1, "map of type %u: the second process failed", jobs[0].map->attr.type);
 	} else {
 		for (int i = 0; i < nr; i++)
 			pthread_create(&threads[i], NULL, work, &jobs[i]);
@@ -250,7 +267,7 @@ static void *kernel_work(void *arg)
 	a.test.data_in = (uintptr_t)data;
 	a.test.data_size_in = sizeof(data);
 	a.test.repeat = REPEAT;
-	on_cpu(j->cpu);
+	on_cpu(j->lane);
 	pthread_barrier_wait(j->start);
 	j->ns = kernel_bpf(BPF_PROG_TEST_RUN, &a) ? 0 : (double)a.test.duration / LOOP;
 	return NULL;
