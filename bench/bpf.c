@@ -157,14 +157,14 @@ static void put_call_with_map(struct bench *b, int n, int helper, int own)
 }
 
 /* Begins a loop. r6 counts down and is the key, so each operation is on a different element. */
-static void begin_turn(struct bench *b, uint32_t *top)
+static void begin_loop(struct bench *b, uint32_t *top)
 {
 	top[KERNEL] = b->nr[KERNEL];
 	top[JIT] = b->nr[JIT];
 	BOTH(b, BPF_STX_MEM(BPF_W, 10, 6, -4), BPF_MOV64_REG(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4));
 }
 
-static void end_turn(struct bench *b, const uint32_t *top)
+static void end_loop(struct bench *b, const uint32_t *top)
 {
 	BOTH(b, BPF_ALU64_IMM(BPF_SUB, 6, 1));
 	for (enum side e = KERNEL; e <= JIT; e++)
@@ -176,13 +176,13 @@ static void lookups(struct bench *b, int n)
 	uint32_t top[2];
 
 	BOTH(b, BPF_MOV64_IMM(6, (int32_t)b->operations), BPF_MOV64_IMM(7, 0));
-	begin_turn(b, top);
+	begin_loop(b, top);
 	if (n)
 		put_call_with_map(b, n, BPF_FUNC_map_lookup_elem, 0);
 	else
 		put_array_lookup(b);
 	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 2), BPF_LDX_MEM(BPF_DW, 1, 0, 0), BPF_ALU64_REG(BPF_ADD, 7, 1));
-	end_turn(b, top);
+	end_loop(b, top);
 	BOTH(b, BPF_MOV64_REG(0, 7), BPF_EXIT_INSN());
 }
 
@@ -201,13 +201,13 @@ static void hash_updates(struct bench *b)
 	uint32_t top[2];
 
 	BOTH(b, BPF_MOV64_IMM(6, (int32_t)b->operations));
-	begin_turn(b, top);
+	begin_loop(b, top);
 	put_call_with_map(b, 1, BPF_FUNC_map_lookup_elem, 0);
 	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 11), BPF_LDX_MEM(BPF_DW, 1, 0, 0), BPF_ALU64_IMM(BPF_ADD, 1, 1),
 	     BPF_STX_MEM(BPF_DW, 10, 1, -16), BPF_MOV64_REG(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4), BPF_MOV64_REG(3, 10),
 	     BPF_ALU64_IMM(BPF_ADD, 3, -16), BPF_MOV64_IMM(4, 0));
 	put_call_with_map(b, 1, BPF_FUNC_map_update_elem, 1);
-	end_turn(b, top);
+	end_loop(b, top);
 	BOTH(b, BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN());
 }
 
@@ -396,12 +396,12 @@ int main(int argc, char **argv)
 		for (size_t k = 0; k < pb_array_size(benches); k++)
 			for (enum side e = 0; e < NR_SIDES; e++)
 				benches[k].ns[e][r] = slice(&benches[k], e);
-	printf("%-24s %10s %10s %10s   %6s %8s   %5s\n", "ns an operation", "kernel", "JIT", "interp.", "JIT/k.",
+	printf("%-24s %10s %10s %10s   %6s %8s   %5s\n", "ns per operation", "kernel", "JIT", "interp.", "JIT/k.",
 	       "int./JIT*", "%**");
 	for (size_t k = 1; k < pb_array_size(benches); k++)
 		print(&benches[k], rounds);
 	printf("%-24s %10.2f %10.2f %10.2f\n", "empty, a whole run", median(benches[0].ns[KERNEL], rounds),
 	       median(benches[0].ns[JIT], rounds), median(benches[0].ns[INTERPRETER], rounds));
-	printf("* of whole runs, nothing subtracted\n** of a run that entering it takes at most, which is subtracted\n");
+	printf("* whole runs, with the time to enter them\n** largest share of a run that is subtracted, for entering it\n");
 	return 0;
 }

@@ -52,7 +52,7 @@ static const char *const names[] = { "lookup", "update", "lookup and update", "u
 struct job {
 	struct pb_bpf_map *map;
 	enum work work;
-	uint32_t lane, first;
+	uint32_t cpu, first;
 	double ns;		/* ns for LOOP operations */
 	pthread_barrier_t *start;
 };
@@ -107,10 +107,10 @@ static void on_cpu(uint32_t cpu)
 static void *work(void *arg)
 {
 	struct job *j = arg;
-	struct pb_bpf_run run = { .lane = j->lane, .thread = (uint32_t)gettid() };
+	struct pb_bpf_run run = { .lane = j->cpu, .thread = (uint32_t)gettid() };
 	double from;
 
-	on_cpu(j->lane);
+	on_cpu(j->cpu);
 	pthread_barrier_wait(j->start);
 	from = now();
 	for (int i = 0; i < REPEAT; i++)
@@ -267,7 +267,7 @@ static void *kernel_work(void *arg)
 	a.test.data_in = (uintptr_t)data;
 	a.test.data_size_in = sizeof(data);
 	a.test.repeat = REPEAT;
-	on_cpu(j->lane);
+	on_cpu(j->cpu);
 	pthread_barrier_wait(j->start);
 	j->ns = kernel_bpf(BPF_PROG_TEST_RUN, &a) ? 0 : (double)a.test.duration / LOOP;
 	return NULL;
@@ -405,7 +405,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 3 * rounds; i++)
 		for (int n = 0; n < nr; n++)
 			measure(&rows[n], i);
-	printf("%-33s %23s   %15s   %7s   %s\n", "", "one thread", "two threads", "two", "two do how often as much");
+	printf("%-33s %23s   %15s   %7s   %s\n", "", "one thread", "two threads", "two", "throughput of two / one");
 	printf("%-33s %7s %7s %6s   %7s %7s   %7s   %5s %5s %5s %5s\n", "ns", "kernel", "ours", "ratio", "kernel", "ours",
 	       "process", "kern.", "thr.", "proc.", "word");
 	for (int n = 0; n < nr; n++)

@@ -46,5 +46,5 @@ def reading(bench):
     add("uftrace report: million calls a second", None, lambda u: calls["uftrace"] / u.wall / 1e6, "uftrace", digits=1)
     add("uftrace report: largest resident size", None, lambda u: u.rss / 2**20, "uftrace", unit="MiB", digits=0,
         note=f"{calls.get('uftrace', 0):,} calls")
-    add("report, uftrace's time a call / patchbay's", ">= 5",
+    add("report, uftrace's time per call / patchbay's", ">= 5",
         lambda p, u: (u.wall / calls["uftrace"]) / (p.wall / calls["patchbay"]), "patchbay", "uftrace", unit="×")

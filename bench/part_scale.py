@@ -21,7 +21,7 @@ def threads(bench):
                                        {"calls": ANY}, cpus=bench.two).json(),
     })
     add = lambda *a, **more: bench.table.add_rounds(10, a[0], a[1], rounds, a[2], *a[3:], **more)
-    add("two threads / one: calls a second of the limit loop", None, lambda b: b["limit"], "bare", unit="×")
+    add("two threads / one: calls per second of the limit loop", None, lambda b: b["limit"], "bare", unit="×")
     for f in ("leaf", "fib"):
         add(f"two threads / one: traced {f}", None, lambda p: p[f], "overwrite", unit="×")
         add(f"two threads: {f}'s scaling / the limit's in the same run", ">= 0.95", lambda p: p[f] / p["limit"], "overwrite", digits=3)
@@ -110,7 +110,7 @@ def sites(bench):
             deadline = time.monotonic() + 30
             while not os.path.exists(pid) or not open(pid).read():
                 if process.returncode is not None or time.monotonic() > deadline:
-                    raise Unavailable("the program did not come to its end")
+                    raise Unavailable("the program did not start")
                 time.sleep(0.01)
             target = open(pid).read()
             for tracer in ("nop", "function_graph", "nop", "function"):

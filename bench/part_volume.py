@@ -59,19 +59,19 @@ def volume(bench):
         bench.table.add(8, what, limit, [info["bytes"] / info["calls"]], unit="bytes", note=f"{info['calls']:,} calls")
         return info
 
-    measure("bytes a call, leaf", "<= 8.5", lambda: ([], [cost, "leaf", str(calls)], None))
-    measure("bytes a call, fib", None, lambda: ([], [cost, "fib", "29"], None))
-    infos = [measure(f"bytes a call, {name}", None, make) for name, make in programs(bench)]
+    measure("bytes per call, leaf", "<= 8.5", lambda: ([], [cost, "leaf", str(calls)], None))
+    measure("bytes per call, fib", None, lambda: ([], [cost, "fib", "29"], None))
+    infos = [measure(f"bytes per call, {name}", None, make) for name, make in programs(bench)]
     infos = [info for info in infos if info]
-    bench.table.add(8, "bytes a call, average over the real programs", "<= 16",
+    bench.table.add(8, "bytes per call, average over the real programs", "<= 16",
                     [sum(i["bytes"] / i["calls"] for i in infos) / len(infos)] if infos else [], unit="bytes",
                     missing="no program was recorded")
     try:
         done = run(uftrace_record(bench.path("udata"), [cost, "leaf", str(calls)]))
-        bench.table.add(8, "uftrace: bytes a call, leaf", None,
+        bench.table.add(8, "uftrace: bytes per call, leaf", None,
                         [folder_bytes(bench.path("udata")) / done.json()["calls"]], unit="bytes")
     except Unavailable as e:
-        bench.table.add(8, "uftrace: bytes a call, leaf", None, [], missing=str(e))
+        bench.table.add(8, "uftrace: bytes per call, leaf", None, [], missing=str(e))
 
 
 def lossless(bench):
