@@ -61,7 +61,7 @@ static void find_features(void)
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	state_size = LEGACY + 64;
 	for (unsigned i = 2; i < 8; i++) {
-		if (!(low & XFEATURES) >> i & 1 || !__get_cpuid_count(0xd, i, &a, &b, &c, &d))
+		if (!((low & XFEATURES) >> i & 1) || !__get_cpuid_count(0xd, i, &a, &b, &c, &d))
 			continue;
 		component[i] = (struct component){ b, a };
 		if (a + b > state_size)
