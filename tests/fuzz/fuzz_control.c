@@ -61,14 +61,12 @@ static bool in_class(const char **p, char c, bool *is_class)
 	bool in = false;
 
 	/* "[+--]" has a range, '+' to '-'; "[a-]]" has none, and its class is "[a-]" */
-	for (const char *q = start; end && (q < end || q == start); q++) {
+	for (const char *q = start; end && q < end; q++) {
 		unsigned char from = (unsigned char)*q, to = from;
 
 		if (q[1] == '-' && q[2] && q[2] != ']') {
 			to = (unsigned char)q[2];
 			q += 2;
-			if (q >= end)
-				end = strchr(q + 1, ']');
 		}
 		in |= from <= (unsigned char)c && (unsigned char)c <= to;
 	}
