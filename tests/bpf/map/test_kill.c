@@ -96,11 +96,6 @@ static struct pb_bpf_map_spec spec_of(const struct type *t)
 	return s;
 }
 
-/* The key and the value that are made from a number. All words of a value are equal, so a torn value shows. */
-struct pairing {
-	uint64_t key, value[2 * WORDS];
-};
-
 static void make_key(const struct pb_bpf_map *m, uint64_t n, uint64_t *key)
 {
 	uint32_t prefix[2] = { 4 + (uint32_t)n % 3 * 14, __builtin_bswap32((uint32_t)n << 27 | (uint32_t)n << 4) };
@@ -108,6 +103,7 @@ static void make_key(const struct pb_bpf_map *m, uint64_t n, uint64_t *key)
 	*key = m->attr.type == BPF_MAP_TYPE_LPM_TRIE ? prefix[0] | (uint64_t)prefix[1] << 32 : n;
 }
 
+/* All words of a value are equal, so a torn value shows. */
 static void make_value(uint64_t n, uint64_t *value)
 {
 	uint64_t salt = rnd(1 << 20);
