@@ -111,7 +111,7 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 		return false;
 	if (f->usable) {
 		snprintf(text, len,
-			 "its return can't be watched: not all of its exits can be hooked "
+			 "its return can't be hooked: not all of its exits can be patched "
 			 "(list --entry-only has the reason)");
 	} else if (f->matched) {
 		snprintf(text, len, "can't be probed: %s",

@@ -301,7 +301,7 @@ static int choose(struct pb_view *v, const struct pb_view_options *o, bool other
 	if (o->min_time)
 		pb_view_parse_time(o->min_time, &v->min_ns);
 	if (o->range && set_range(v, o->range))
-		return fail(o, "--range: times are as 500ns, 5us, 1.5ms, 2s or 12.345678");
+		return fail(o, "--range: write times as 500ns, 5us, 1.5ms, 2s or 12.345678");
 	if (v->min_ns && !pb_data_has_times(v->data))
 		return fail(o, "-t: no durations were recorded (%s)", v->data->clock.none ?
 			    "--clock=none" : "--tracer=function");
