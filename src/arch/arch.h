@@ -172,7 +172,7 @@ static inline bool pb_jumps_through_word(const uint8_t *code);
  * function's address; else NULL. PB_LINKER_STUB bytes of `code` must be readable. */
 static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
 
-/* ---- gates (doc/design/open-calls.md) ------------------------------------ */
+/* ---- assembly of the hit path, of libc's functions, of signals ----------- */
 
 /*
  * Assembly between the program and C. doc/design/porting.md lists what it needs of the engine. C
