@@ -154,7 +154,7 @@ struct pb_ring {
 						 * counted << 32 */
 	uint32_t free_word;			/* hint: the first word of taken[] with a free
 						 * chunk; both sides write it */
-	uint64_t beat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer
+	uint64_t heartbeat_ns;			/* CLOCK_MONOTONIC of the heartbeat, as the observer
 						 * reads it */
 };
 _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");

@@ -19,7 +19,7 @@ __attribute__((noinline)) void __jit_debug_register_code(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-static void tell(uint32_t action, struct pb_debugger_entry *e)
+static void notify(uint32_t action, struct pb_debugger_entry *e)
 {
 	__jit_debug_descriptor.action = action;
 	__jit_debug_descriptor.relevant = e;
@@ -35,7 +35,7 @@ void pb_debugger_add(struct pb_debugger_entry *e)
 	if (e->next)
 		e->next->prev = e;
 	__jit_debug_descriptor.first = e;
-	tell(JIT_REGISTER, e);
+	notify(JIT_REGISTER, e);
 }
 
 void pb_debugger_remove(struct pb_debugger_entry *e)
@@ -46,5 +46,5 @@ void pb_debugger_remove(struct pb_debugger_entry *e)
 		__jit_debug_descriptor.first = e->next;
 	if (e->next)
 		e->next->prev = e->prev;
-	tell(JIT_UNREGISTER, e);
+	notify(JIT_UNREGISTER, e);
 }

@@ -15,7 +15,7 @@
 #include "base/sys.h"
 #include "engine/text/text.h"
 
-#define WAIT_TURNS	1000
+#define WAIT_ITERATIONS	1000
 #define HANDLER_ROOM	3072	/* the red zone, the slow path, the handler */
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
@@ -49,7 +49,7 @@ bool pb_reads_off(void)
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
 	/* if a handler left a section by a jump, the section counts as a reader for ever */
 	for (int i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++) {
-		if (i == WAIT_TURNS)
+		if (i == WAIT_ITERATIONS)
 			return false;
 		pb_sys(SYS_sched_yield);
 	}

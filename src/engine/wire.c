@@ -29,7 +29,7 @@ bool pb_recording_ended(void)
 	return ring && __atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
 }
 
-static uint64_t heartbeat(const struct pb_ring *ring)
+static uint64_t read_heartbeat(const struct pb_ring *ring)
 {
 	return __atomic_load_n(&ring->heartbeat, __ATOMIC_ACQUIRE);
 }
@@ -40,7 +40,7 @@ static int give_up(struct pb_wire *w)
 
 	w->gave_up = true;
 	if (ring)
-		__atomic_store_n(&ring->silent, w->beat + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&ring->silent, w->heartbeat + 1, __ATOMIC_RELAXED);
 	return -ETIMEDOUT;
 }
 
@@ -50,16 +50,16 @@ static int give_up(struct pb_wire *w)
 static bool may_wait(struct pb_wire *w, uint64_t spent)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
-	uint64_t beat = ring ? heartbeat(ring) : w->beat;
+	uint64_t now = ring ? read_heartbeat(ring) : w->heartbeat;
 
-	if (beat != w->beat) {
-		w->beat = beat;
+	if (now != w->heartbeat) {
+		w->heartbeat = now;
 		w->silent_ns = 0;
 	} else {
 		w->silent_ns += spent > SUSPENDED_NS ? SLICE_NS : spent;
 	}
 	if (ring && (pb_recording_ended() ||
-		     beat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
+		     now + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
 		return false;
 	return w->silent_ns < PB_PATIENCE_NS;
 }
@@ -75,7 +75,7 @@ static bool is_starved(const struct pb_wire *w)
 	    !pb_calls_are_safe())
 		return false;
 	if (ring && (pb_recording_ended() ||
-		     w->beat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
+		     w->heartbeat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
 		return false;
 	return pb_process_is_held_up(w->recorder);
 }
@@ -134,7 +134,7 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	w->gave_up = false;
 	w->silent_ns = 0;
 	w->recorder = 0;
-	w->beat = pb_ring_map.ring ? heartbeat(pb_ring_map.ring) : 0;
+	w->heartbeat = pb_ring_map.ring ? read_heartbeat(pb_ring_map.ring) : 0;
 	if (n >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	if (!may_wait(w, 0)) {
@@ -258,14 +258,16 @@ bool pb_wire_missed(const struct pb_wire *w)
 bool pb_recorder_lives(void)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
-	struct pb_wire w = { .fd = -1, .beat = heartbeat(ring), .recorder = pb_observer_pid };
-	uint64_t first = w.beat;
+	struct pb_wire w = {
+		.fd = -1, .heartbeat = read_heartbeat(ring), .recorder = pb_observer_pid,
+	};
+	uint64_t first = w.heartbeat;
 
 	if (!may_wait(&w, 0))
 		return false;
-	if (pb_now_ns() - __atomic_load_n(&ring->beat_ns, __ATOMIC_RELAXED) <= FRESH_NS)
+	if (pb_now_ns() - __atomic_load_n(&ring->heartbeat_ns, __ATOMIC_RELAXED) <= FRESH_NS)
 		return true;
-	while (w.beat == first)
+	while (w.heartbeat == first)
 		if (wait_for(&w, -1, 0, SLICE_NS))
 			return false;
 	return true;

@@ -131,7 +131,7 @@ static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool firs
 	use_stack(c, h->stack);
 }
 
-static void tell_progress(struct pb_data *d, const struct pb_chunk_ref *ref)
+static void report_progress(struct pb_data *d, const struct pb_chunk_ref *ref)
 {
 	d->bytes_read += sizeof(struct pb_chunk) + ref->used;
 	if (d->progress && d->reads++ % 64 == 0)
@@ -148,7 +148,7 @@ static bool next_chunk(struct pb_cursor *c)
 		bool first = !c->next_chunk++;
 		struct pb_chunk h;
 
-		tell_progress(c->data, ref);
+		report_progress(c->data, ref);
 		if (!c->window)
 			c->window = malloc((size_t)c->window_words * 8);
 		if (!c->window ||

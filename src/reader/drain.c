@@ -70,7 +70,7 @@ static void *heart_main(void *arg)
 
 	pb_drain_own(d);
 	while (!d->stop) {
-		__atomic_store_n(&d->ring->beat_ns, now_ns(), __ATOMIC_RELAXED);
+		__atomic_store_n(&d->ring->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
 		__atomic_fetch_add(&d->ring->heartbeat, 1, __ATOMIC_RELEASE);
 		sleep_ns(HEARTBEAT_NS);
 	}

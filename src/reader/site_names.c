@@ -182,12 +182,12 @@ static const char *func_name(const struct pb_symbols *s, struct module *m, uint3
 static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t image, uint32_t site)
 {
 	const struct pb_image *im = &d->images[image];
-	size_t behind = pb_bisect(i, im->first_map, im->first_map + im->nr_maps,
+	size_t next = pb_bisect(i, im->first_map, im->first_map + im->nr_maps,
 				  d->maps[i].first_site <= site);
 
-	if (behind == im->first_map)
+	if (next == im->first_map)
 		return NULL;
-	const struct pb_module_map *map = &d->maps[behind - 1];
+	const struct pb_module_map *map = &d->maps[next - 1];
 
 	return map->first_site && site - map->first_site < map->nr_funcs ? map : NULL;
 }

@@ -60,7 +60,7 @@ static void clock_identity(struct pb_clock *c, const struct pb_meta_clock *first
 
 /* Measures how far the readings are off the straight line from the first to the
  * last one. */
-static void judge(struct pb_clock *c, uint64_t ticks, uint64_t ns)
+static void measure_deviation(struct pb_clock *c, uint64_t ticks, uint64_t ns)
 {
 	c->readings = c->nr + 1;
 	c->span_ns = ns;
@@ -114,7 +114,7 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 
 		line_set(&c->mean, c->lines[0].tsc, c->lines[0].ns, p[last].tsc - c->lines[0].tsc,
 			 n1 - n0);
-		judge(c, p[last].tsc - c->lines[0].tsc, n1 - n0);
+		measure_deviation(c, p[last].tsc - c->lines[0].tsc, n1 - n0);
 	}
 	free(p);
 	return 0;

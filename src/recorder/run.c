@@ -55,7 +55,7 @@ struct run {
 	int signal_fd;
 	uint64_t next_second;
 	unsigned ticks, seconds;
-	bool told_full, told_error, told_procs, progress;
+	bool reported_full, reported_error, reported_others, progress;
 	bool stop;		/* ^C after the program's end */
 	pid_t other;		/* a process that still runs after the program's end; 0: unknown */
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
@@ -223,13 +223,13 @@ static void show_progress(struct run *r)
 }
 
 /* A limit is reported when it is reached, not at the end. */
-static void tell_limits(struct run *r)
+static void report_limits(struct run *r)
 {
 	char text[200], bytes[32];
 
 	/* --overwrite writes only at the end: the closing line reports what --max-size dropped */
-	if (r->drain.full && !r->told_full && r->o->mode != PB_RING_OVERWRITE) {
-		r->told_full = true;
+	if (r->drain.full && !r->reported_full && r->o->mode != PB_RING_OVERWRITE) {
+		r->reported_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
 		snprintf(text, sizeof(text), "%s recorded (--max-size); the program goes on, "
 			 "further calls are only counted", bytes);
@@ -237,8 +237,8 @@ static void tell_limits(struct run *r)
 		record_error("%s", text);
 		pb_datadir_note(&r->datadir, text);
 	}
-	if (r->drain.error && !r->told_error) {
-		r->told_error = true;
+	if (r->drain.error && !r->reported_error) {
+		r->reported_error = true;
 		clear_progress(r);
 		record_error("%s/chunks: %s; what was written is kept, the program goes on. -F, -t "
 			     "or --overwrite record less",
@@ -252,7 +252,7 @@ static void each_tick(struct run *r)
 	bool second = now >= r->next_second;
 
 	record_threads_poll(&r->threads, &r->server, second);
-	tell_limits(r);
+	report_limits(r);
 	if (r->ticks++ == 1)
 		pb_datadir_clock(&r->datadir);
 	if (!second)
@@ -283,13 +283,13 @@ static bool others_live(struct run *r)
 	return record_procs_alive(r->server.ring);
 }
 
-static void tell_others(struct run *r, uint64_t since)
+static void report_others(struct run *r, uint64_t since)
 {
 	struct record_procs p;
 	char comm[RECORD_COMM] = "?";
 
 	/* a process that is only starting isn't reported: it has no name yet */
-	if (r->told_procs || r->o->quiet || now_ns() - since < 500000000 ||
+	if (r->reported_others || r->o->quiet || now_ns() - since < 500000000 ||
 	    !record_procs_alive(r->server.ring))
 		return;
 	record_procs_scan(r->server.ring, &p);
@@ -297,7 +297,7 @@ static void tell_others(struct run *r, uint64_t since)
 	record_read_comm(pid, pid, comm);
 	if (!record_procs_alive(r->server.ring))
 		return;
-	r->told_procs = true;
+	r->reported_others = true;
 	r->other = pid;
 	clear_progress(r);
 	if (!pid)
@@ -343,7 +343,7 @@ static void serve(struct run *r)
 		ended = ended ? ended : now_ns();
 		if (!others_live(r))
 			break;
-		tell_others(r, ended);
+		report_others(r, ended);
 	}
 	clear_progress(r);
 }
@@ -439,7 +439,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		record_listen_stop(&r->server);
 		pb_drain_finish(&r->drain);
 		record_threads_poll(&r->threads, &r->server, false);
-		tell_limits(r);
+		report_limits(r);
 		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
 		pb_datadir_commit(&r->datadir);	/* again: the first call may have found no free

@@ -115,21 +115,21 @@ static struct pb_chunk *take_over(uint32_t nr, uint32_t serial)
  * own pauses.
  */
 static struct {
-	uint64_t beat;		/* the heartbeat seen last */
+	uint64_t heartbeat;	/* the heartbeat seen last */
 	uint64_t time;		/* of the last check */
-	uint64_t with_beat;	/* ticks since that heartbeat was seen first */
+	uint64_t silent;	/* ticks since that heartbeat was seen first */
 	uint64_t in_vain;	/* ticks since a waiting thread last got a chunk */
 } seen;
 
 /* The heartbeat at which a wait was given up: no writer waits again until it changes. */
-static uint64_t dead_beat = ~0ull;
+static uint64_t dead_heartbeat = ~0ull;
 
 /* A wait was in vain, because idle threads hold all chunks of this mapping. */
 static bool starved;
 
 struct wait {
-	uint64_t beat;
-	uint64_t with_beat, in_vain;	/* pauses */
+	uint64_t heartbeat;
+	uint64_t silent, in_vain;	/* pauses */
 };
 
 static void pass(struct wait *w, uint64_t time)
@@ -138,7 +138,7 @@ static void pass(struct wait *w, uint64_t time)
 	uint64_t step = time - before, most = pb_ring_map.ring->wait_ticks / STEPS;
 
 	if (!time) {
-		w->with_beat += PAUSES;
+		w->silent += PAUSES;
 		w->in_vain += PAUSES;
 		return;
 	}
@@ -148,19 +148,19 @@ static void pass(struct wait *w, uint64_t time)
 		return;		/* another thread has checked later */
 	/* do not count a time in which no thread ran: perhaps the machine stood still */
 	step = step < most ? step : most;
-	__atomic_fetch_add(&seen.with_beat, step, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&seen.silent, step, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);
 }
 
-static void see(struct wait *w, uint64_t beat)
+static void see(struct wait *w, uint64_t heartbeat)
 {
-	if (beat != w->beat) {
-		w->beat = beat;
-		w->with_beat = 0;
+	if (heartbeat != w->heartbeat) {
+		w->heartbeat = heartbeat;
+		w->silent = 0;
 	}
-	if (beat != __atomic_load_n(&seen.beat, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&seen.beat, beat, __ATOMIC_RELAXED);
-		__atomic_store_n(&seen.with_beat, 0, __ATOMIC_RELAXED);
+	if (heartbeat != __atomic_load_n(&seen.heartbeat, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&seen.heartbeat, heartbeat, __ATOMIC_RELAXED);
+		__atomic_store_n(&seen.silent, 0, __ATOMIC_RELAXED);
 	}
 }
 
@@ -196,17 +196,17 @@ static bool reader_lives(struct wait *w)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
 	uint64_t time = pb_supply_ticks();
-	uint64_t beat = __atomic_load_n(&ring->heartbeat, __ATOMIC_ACQUIRE);
+	uint64_t heartbeat = __atomic_load_n(&ring->heartbeat, __ATOMIC_ACQUIRE);
 
 	if (__atomic_load_n(&pb_ring_map.mode, __ATOMIC_RELAXED) != PB_RING_WAIT ||
 	    __atomic_load_n(&ring->closing, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&ring->owner, __ATOMIC_RELAXED) & PB_OWNER_DIED ||
-	    beat == __atomic_load_n(&dead_beat, __ATOMIC_RELAXED))
+	    heartbeat == __atomic_load_n(&dead_heartbeat, __ATOMIC_RELAXED))
 		return false;
 	pass(w, time);
-	see(w, beat);
-	if (too_long(&seen.with_beat, w->with_beat)) {
-		if (__atomic_exchange_n(&dead_beat, beat, __ATOMIC_RELAXED) != beat)
+	see(w, heartbeat);
+	if (too_long(&seen.silent, w->silent)) {
+		if (__atomic_exchange_n(&dead_heartbeat, heartbeat, __ATOMIC_RELAXED) != heartbeat)
 			__atomic_fetch_add(&ring->waits_in_vain, 1, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -219,7 +219,7 @@ static bool reader_lives(struct wait *w)
 
 static struct pb_chunk *wait_for_free(uint32_t serial)
 {
-	struct wait w = { .beat = ~0ull };
+	struct wait w = { .heartbeat = ~0ull };
 
 	while (reader_lives(&w)) {
 		struct pb_chunk *c;

@@ -34,7 +34,7 @@ static void place_stack(struct pb_call_stack *s)
 }
 
 /* The selection of the event's call, around which `below` calls of its stack are open. */
-static uint32_t judge(const struct pb_view *v, const struct pb_event *ev, uint32_t below)
+static uint32_t selection(const struct pb_view *v, const struct pb_event *ev, uint32_t below)
 {
 	uint32_t around = below ? ev->stack->calls[below - 1].select : outside(ev->stack);
 	uint32_t select = around & (PB_SEL_IN | PB_SEL_OUT), depth = around >> PB_SEL_DEPTH_SHIFT;
@@ -65,15 +65,15 @@ uint32_t pb_select(const struct pb_view *v, const struct pb_event *ev)
 		place_stack(s);
 	switch (ev->kind) {
 	case PB_EV_ENTRY: case PB_EV_OPEN:
-		return ev->call ? ev->call->select = judge(v, ev, s->depth - 1) : 0;
+		return ev->call ? ev->call->select = selection(v, ev, s->depth - 1) : 0;
 	case PB_EV_EXIT: case PB_EV_END:
-		return ev->call ? ev->call->select : judge(v, ev, s->depth);
+		return ev->call ? ev->call->select : selection(v, ev, s->depth);
 	case PB_EV_LEAF_OPEN:
-		return s->leaf_select = judge(v, ev, s->depth);
+		return s->leaf_select = selection(v, ev, s->depth);
 	case PB_EV_LOST: case PB_EV_NONE:
 		return 0;
 	default:
-		return judge(v, ev, s->depth);
+		return selection(v, ev, s->depth);
 	}
 }
 

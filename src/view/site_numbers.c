@@ -123,25 +123,25 @@ void pb_sites_free(struct pb_sites *s)
 
 uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site)
 {
-	size_t behind = pb_bisect(i, 0, im->nr, im->ranges[i].first <= site);
+	size_t next = pb_bisect(i, 0, im->nr, im->ranges[i].first <= site);
 
-	if (!behind || site - im->ranges[behind - 1].first >= im->ranges[behind - 1].nr) {
+	if (!next || site - im->ranges[next - 1].first >= im->ranges[next - 1].nr) {
 		s->unknown[site / PB_SITES_BLOCK / 64] |= 1ull << (site / PB_SITES_BLOCK % 64);
 		return site;
 	}
-	im->last = &im->ranges[behind - 1];
+	im->last = &im->ranges[next - 1];
 	return site + im->last->delta;
 }
 
 struct pb_function pb_sites_function(const struct pb_sites *s, uint32_t number)
 {
-	size_t behind = pb_bisect(i, 0, s->nr_modules, s->modules[i].base <= number);
+	size_t next = pb_bisect(i, 0, s->nr_modules, s->modules[i].base <= number);
 	const struct pb_sites_module *m;
 	const struct pb_module_map *map;
 
-	if (number < PB_MAX_SITES || !behind)
+	if (number < PB_MAX_SITES || !next)
 		return pb_symbols_site(s->data->symbols, 0, number);
-	m = &s->modules[behind - 1];
+	m = &s->modules[next - 1];
 	map = &s->data->maps[m->map];
 	return pb_symbols_site(s->data->symbols, pb_data_image(s->data, map->image),
 			       map->first_site + (number - m->base));

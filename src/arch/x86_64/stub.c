@@ -151,16 +151,16 @@ static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct 
 	return f;
 }
 
-/* Writes the code after the recipe's, at offset `behind`, that conditional exits jump to instead
+/* Writes the code after the recipe's, at offset `start`, that conditional exits jump to instead
  * of their targets. */
-static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigned behind,
+static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigned start,
 		    const struct pb_returns *words, uint64_t bias)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < p->nr_exits && p->exits[i].kind == PB_EXIT_JCC && !err; i++) {
 		const struct pb_fixup *f = target_of(p->recipe, &p->exits[i]);
-		unsigned to = behind + i * JCC_LEN;
+		unsigned to = start + i * JCC_LEN;
 
 		err = put_rel32(out + f->off, f->off + 4, to);
 		if (!err)

@@ -558,7 +558,7 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 
 /* The slot shows on which stack the caller is. The address of a frame of the agent wouldn't show
  * that: the frame may overlap the memory of a stack that is gone. */
-void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size)
+void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size)
 {
 	struct pb_stack *s = NULL;
 	struct pb_thread *t;

@@ -28,7 +28,7 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* The program has reported the bounds of a stack (makecontext, sigaltstack) by a call with the
  * return slot `slot`. Calls that are still open there belong to an earlier use of the memory, and
  * are closed. */
-void pb_stack_told(uint64_t slot, uint64_t lo, uint64_t size);
+void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size);
 /* A signal handler has returned. Its calls had slots at or below `slot`: closes those that a jump
  * inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);

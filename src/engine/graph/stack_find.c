@@ -44,7 +44,7 @@ static bool is_usable(const struct pb_stack *s)
 }
 
 /* The reported stack that holds the address. *gone: one whose frame was left. */
-static struct pb_stack *find_told(uint64_t slot, struct pb_stack **gone)
+static struct pb_stack *find_reported(uint64_t slot, struct pb_stack **gone)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
 
@@ -118,7 +118,7 @@ static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 
 static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
 {
-	struct pb_stack *s = find_told(slot, gone), *near;
+	struct pb_stack *s = find_reported(slot, gone), *near;
 
 	if (s)
 		return s;

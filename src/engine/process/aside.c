@@ -18,7 +18,7 @@
 #include "base/sys.h"
 
 #define STACK_SIZE	(64ul << 10)
-#define GONE_TURNS	100000		/* how often it is checked whether a thread has left the
+#define GONE_ITERATIONS	100000		/* how often it is checked whether a thread has left the
 					 * process */
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -44,7 +44,7 @@ static bool own_table(int fd)
 	return fd <= 0 || !pb_sys(SYS_close_range, 0, fd - 1, 0);
 }
 
-static void tell(struct start *s, uint32_t state)
+static void set_state(struct start *s, uint32_t state)
 {
 	__atomic_store_n(&s->state, state, __ATOMIC_RELEASE);
 	pb_sys(SYS_futex, &s->state, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -64,7 +64,7 @@ static int thread(void *arg)
 	bool own = own_table(s->fd);
 
 	if (stay) {
-		tell(s, own ? OWN_TABLE : NO_TABLE);
+		set_state(s, own ? OWN_TABLE : NO_TABLE);
 		return own ? stay(stay_arg) : 0;
 	}
 	if (own)
@@ -91,7 +91,7 @@ static void wait_until_gone(long tid)
 {
 	long pid = pb_sys(SYS_getpid);
 
-	for (int i = 0; i < GONE_TURNS && !pb_sys(SYS_tgkill, pid, tid, 0); i++)
+	for (int i = 0; i < GONE_ITERATIONS && !pb_sys(SYS_tgkill, pid, tid, 0); i++)
 		pb_sys(SYS_sched_yield);
 }
 

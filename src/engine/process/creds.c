@@ -23,7 +23,7 @@
 #include "base/sys.h"
 
 #define WAIT_MS		2000
-#define WAIT_TURNS	(1u << 22)	/* pauses: a tenth of a second or two */
+#define WAIT_PAUSES	(1u << 22)	/* a tenth of a second or two */
 #define MAX_GROUPS	65536
 
 enum { FREE, FILLED, ASKED, DONE };
@@ -62,7 +62,7 @@ void pb_creds_serve(void)
 /* How long one request has waited. */
 struct patience {
 	uint64_t start;
-	uint32_t turns;
+	uint32_t pauses;
 	bool spin;
 };
 
@@ -78,7 +78,7 @@ static bool wait_while(uint32_t state, struct patience *p)
 
 	if (p->spin) {
 		pb_cpu_pause();
-		return ++p->turns < WAIT_TURNS;
+		return ++p->pauses < WAIT_PAUSES;
 	}
 	if (pb_now_ns() - p->start > WAIT_MS * 1000000ull)
 		return false;

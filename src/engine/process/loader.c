@@ -301,7 +301,7 @@ static bool has_news(void)
 }
 
 /* Context: the thread that loads or unloads, or a thread that runs in its place (aside.h). */
-static void tell_changes(void *arg)
+static void report_changes(void *arg)
 {
 	struct talk *t = arg;
 
@@ -323,8 +323,8 @@ static void look_for_changes(void)
 	if (!has_news())
 		return;
 	talk.failed = must_be_silent();
-	if (talk.failed || pb_filtered || !pb_aside(tell_changes, &talk))
-		tell_changes(&talk);
+	if (talk.failed || pb_filtered || !pb_aside(report_changes, &talk))
+		report_changes(&talk);
 }
 
 /* Runs in place of _dl_debug_state(). Context: inside dlopen or dlclose, with the

@@ -128,7 +128,7 @@ static bool keep_jump(const struct pb_module *m, const struct pb_site *s, unsign
 
 /* Whether the compiler's hooks report the site's calls (engine/graph/cyg.c). The text of such a
  * site isn't patched; the hooks look at its handler. */
-static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
+static bool reported_by_hooks(const struct pb_module *m, const struct pb_site *s)
 {
 	return pb_site_func(m, s)->kind == PB_SITE_CYG && !(s->flags & FTRACE_FL_DIRECT);
 }
@@ -136,7 +136,7 @@ static bool told_by_hooks(const struct pb_module *m, const struct pb_site *s)
 /* Whether the graph tracer selects the site and needs its exits patched. */
 static bool wants_return(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
-	if (s->flags & FTRACE_FL_REFUSED || !pb_site_exits_itself(s) || told_by_hooks(m, s) ||
+	if (s->flags & FTRACE_FL_REFUSED || !pb_site_exits_itself(s) || reported_by_hooks(m, s) ||
 	    is_too_small(m, func))
 		return false;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next)
@@ -169,7 +169,7 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 		__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_LIBC, __ATOMIC_SEQ_CST);
 	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP)) | nr |
 		   (nr == 1 ? FTRACE_FL_TRAMP : 0);
-	if (told_by_hooks(m, s)) {
+	if (reported_by_hooks(m, s)) {
 		s->flags = nr ? s->flags | FTRACE_FL_ENABLED : s->flags & ~FTRACE_FL_ENABLED;
 		return;
 	}
@@ -187,12 +187,12 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
-	if (failed && !told_by_hooks(m, s))
+	if (failed && !reported_by_hooks(m, s))
 		pb_text_look(m, s);
 	s->flags = (s->flags & ~FTRACE_FL_TRAMP_EN) | tramp;
 	if (nr)
 		count_ops(m, func, &only);
-	if (told_by_hooks(m, s))
+	if (reported_by_hooks(m, s))
 		set_handler(s, nr ? handler_of(m, s, nr, only) : 0);
 	else if (s->stub)
 		set_handler(s, handler_of(m, s, nr, only));
