@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The conformance suite. Runs the cases of data files (conformance/README has their format) on the
+ * The conformance suite. Runs the cases of data files (conformance/README.md has their format) on the
  * interpreter and the JIT, both directly and as programs that our verifier has accepted; and in
  * this machine's kernel if permitted. Each case also passes disassembler and assembler.
  *
