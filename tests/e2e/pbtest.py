@@ -333,7 +333,7 @@ def marker_errors(events, paths, limit=5):
         while open_markers and open_markers[-1][0] >= depth:
             _, path, got = open_markers.pop()
             if got != want:
-                complain("%s: under marker_begin stands %s" % ("/".join(path[-4:]), got))
+                complain("%s: the calls below marker_begin are %s" % ("/".join(path[-4:]), got))
 
     for e, st in with_depths(events):
         markers = current.setdefault(e.tid, [])

@@ -332,7 +332,7 @@ static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint
 	}
 	if (to - m->bias - c->f->unit_start < c->f->unit_end - c->f->unit_start &&
 	    to - m->bias != c->f->unit_start && !at(m, to)->function)
-		bad(&count.wrong, "a jump that is said to leave lands inside", m, ip, c->f);
+		bad(&count.wrong, "an exit jumps to an address inside its function", m, ip, c->f);
 	count.tail++;
 	nr_calls--;
 }

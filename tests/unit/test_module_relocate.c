@@ -39,7 +39,7 @@ static const struct golden golden[] = {
 	  /* mov 0x100(%rip),%rax		# 0x1107 */
 	  "488b0500010000", 7,
 	  "488b0500000000 e900000000", "1@3=1107+0 1@8=1007+0", "0>0 7>7" },
-	{ "rip-relative with an immediate behind the displacement",
+	{ "rip-relative with an immediate after the displacement",
 	  /* cmpl $5,0x10(%rip)			# 0x1017 */
 	  "833d1000000005", 7,
 	  "833d0000000005 e900000000", "1@2=1017+1 1@8=1007+0", "0>0 7>7" },
@@ -171,7 +171,7 @@ static const struct golden golden_short[] = {
 	{ "a byte and more",
 	  /* push %rbx; mov %rdi,%rbx; mov 0x44(%rbx),%eax */
 	  "53 4889fb 8b4344", 4, "53 4889fb e900000000", "1@5=1004+0", "0>0 1>1 4>4" },
-	{ "no jump behind a return",
+	{ "no jump after a return",
 	  /* ret; int3 */
 	  "c3 cc cc", 2, "c3", "", "0>0" },
 	{ "a call's return address is the window's end",
@@ -248,7 +248,7 @@ static const struct {
 	/* ret | next entry */
 	{ "too short", "c3 90 90 5548", 3, PB_REFUSED_SHORT },
 	/* ret; the code after it may be executed */
-	{ "no padding behind ret", "c3 31c0 c3 9090", FAR, PB_REFUSED_SHORT },
+	{ "no padding after ret", "c3 31c0 c3 9090", FAR, PB_REFUSED_SHORT },
 	/* push %rbp; push %rbx | next entry */
 	{ "falls into the next", "55 53 4889e5 c3", 2, PB_REFUSED_CROSSES },
 	/* an instruction that reaches over the next entry */

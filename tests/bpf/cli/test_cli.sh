@@ -54,16 +54,16 @@ RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $e
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
 # a log of more than 8 MB is cut and doesn't change the verdict: 450,000 iterations of a loop
-turns="b701000000000000 0701000001000000 a501feffd0dd0600"
-check 0 "ACCEPT verified=900003" verify -q $turns $one
-check 0 "ACCEPT verified=900003" verify -q -l 1 $turns $one
-check 0 "ACCEPT verified=900003" verify -l 2 $turns $one
-grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: no word of what is cut"; failed=1; }
+loop="b701000000000000 0701000001000000 a501feffd0dd0600"
+check 0 "ACCEPT verified=900003" verify -q $loop $one
+check 0 "ACCEPT verified=900003" verify -q -l 1 $loop $one
+check 0 "ACCEPT verified=900003" verify -l 2 $loop $one
+grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: the log doesn't report how much was cut"; failed=1; }
 tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
 # the largest program: the verifier keeps a state at every eighth instruction, and the log is as large as it can get
 python3 - "$patchbay" <<'EOF' || { echo "FAILED: the memory of a large program"; failed=1; }
 import os, resource, subprocess, sys
-env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's writes to all that is allocated
+env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's MALLOC_PERTURB_ touches all allocated memory
 text = "8500000005000000 " * 999998 + "b700000000000000 9500000000000000"
 done = subprocess.run([sys.argv[1], "bpf", "run", "-l", "1"], input=text, capture_output=True, text=True, env=env)
 most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -72,8 +72,8 @@ if done.returncode or "RUN retval=" not in done.stdout or most > 100 << 10:
 EOF
 # without -l there is no log of an accepted program, and only the log's end of a refused one
 check 0 "ACCEPT verified=2" verify $one
-[ -s "$tmp/err" ] && { echo "FAILED: a log that nobody asked for"; failed=1; }
-check 1 "REJECT errno=13 R3 !read_ok" verify $turns bf30000000000000 $exit0
+[ -s "$tmp/err" ] && { echo "FAILED: a log was written without -l"; failed=1; }
+check 1 "REJECT errno=13 R3 !read_ok" verify $loop bf30000000000000 $exit0
 tail -2 "$tmp/err" | head -1 | grep -q "^R3 !read_ok" || { echo "FAILED: the reason is cut off"; failed=1; }
 check 1 "REJECT errno=1 " verify -q --unprivileged -t kprobe $one
 check 3 "" run -q b7
@@ -146,7 +146,7 @@ SEC("xdp") int refused(struct xdp_md *ctx)
 }
 char _license[] SEC("license") = "GPL";
 C
-strip="s/ verified=.*//"	# as many as the compiler likes
+strip="s/ verified=.*//"	# the number depends on the compiler
 clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/count.bpf.c" -o "$tmp/count.bpf.o" || exit 1
 check 1 "count: ACCEPT
 refused: REJECT errno=13 R1 offset is outside of the packet" verify -q "$tmp/count.bpf.o"
@@ -202,7 +202,7 @@ SEC("socket") int third(struct __sk_buff *skb)
 }
 C
 clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/sized.bpf.c" -o "$tmp/sized.bpf.o" || exit 1
-says() {	# STATUS TEXT ARGS...: the only line of its errors
+says() {	# STATUS TEXT ARGS...: the command exits with STATUS; its only error line has TEXT
 	status=$1 text=$2; shift 2
 	"$patchbay" bpf "$@" 2>"$tmp/err" </dev/null >/dev/null
 	was=$?
@@ -319,9 +319,9 @@ struct {
 PROG(last, return 42;)
 PROG(first, bpf_tail_call(skb, &to_middle, 1); return 1;)
 PROG(middle, bpf_tail_call(skb, &to_last, 0); return 2;)
-/* it comes to itself until there were 33 */
-int turns;
-PROG(loop, turns++; bpf_tail_call(skb, &to_loop, 0); return turns;)
+/* calls itself up to the limit of 33 tail calls */
+int calls;
+PROG(loop, calls++; bpf_tail_call(skb, &to_loop, 0); return calls;)
 PROG(broken, return *(int *)(long)skb->len;)
 PROG(near, bpf_tail_call(skb, &to_broken, 0); return 1;)
 PROG(far, bpf_tail_call(skb, &to_broken, 0); return 1;)
