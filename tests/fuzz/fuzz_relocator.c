@@ -337,7 +337,7 @@ static bool may_run(const struct pb_window_in *in, struct place places[2], uint6
 	       (code_slot || !enters_itself(in->addr));
 }
 
-static void tell(struct counts *count, enum verdict v, uint32_t kinds)
+static void count_verdict(struct counts *count, enum verdict v, uint32_t kinds)
 {
 	count->endless += v == ENDLESS;
 	count->wild += v == DIFFERS || v == UNREACHABLE;
@@ -399,7 +399,7 @@ static void try(const uint8_t *code, unsigned choices, uint64_t random)
 		explain(&places[1]);
 		FUZZ_CHECK(!"a patched function does what it did before");
 	}
-	tell(count, v, kinds);
+	count_verdict(count, v, kinds);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

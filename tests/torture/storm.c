@@ -84,7 +84,7 @@ static struct jumper {
 	pid_t tid;
 	int raw;
 	volatile int ready;		/* a signal may be sent; the handler clears this */
-	volatile unsigned turns;
+	volatile unsigned signals;
 	volatile int is_child;
 } jumpers[JUMPERS];
 static __thread struct jumper *me;
@@ -119,7 +119,7 @@ static void fork_here(void)
 
 static void act(int nested)
 {
-	switch (me->turns++ % 6) {
+	switch (me->signals++ % 6) {
 	case 0:
 	case 1:
 		check_calls(3);
@@ -131,7 +131,7 @@ static void act(int nested)
 		add(&shared->jumps);
 		siglongjmp(me->again, 1);
 	case 4:
-		if (me->turns % 4 == 1)
+		if (me->signals % 4 == 1)
 			fork_here();
 		break;
 	default:

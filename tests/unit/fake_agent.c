@@ -254,7 +254,7 @@ static void *produce(void *arg)
 }
 
 /* Whether the recorder has printed this text. Stderr is a file that it shares with the program. */
-static bool is_told(const char *what)
+static bool is_printed(const char *what)
 {
 	int fd = open("/proc/self/fd/2", O_RDONLY | O_CLOEXEC);
 	char text[4096];
@@ -289,7 +289,7 @@ __attribute__((constructor)) static void start(void)
 		pthread_join(threads[i], NULL);
 	if (option("daemon", 0) && !fork()) {
 		setsid();
-		for (int i = 0; i < 3000 && !is_told("goes on and is recorded"); i++)
+		for (int i = 0; i < 3000 && !is_printed("goes on and is recorded"); i++)
 			usleep(10000);
 		quota = 1;
 		flood_ms = 0;

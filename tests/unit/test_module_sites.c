@@ -26,9 +26,9 @@ static const char *const reasons_s =
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size into,.-into\n"
 	"F looped\n push %rbx\n1: dec %edi\n test %edi,%edi\n jne 1b\n pop %rbx\n ret\nE looped\n"
 	"F outside\n xor %eax,%eax\n nopl (%rax)\n ret\nE outside\n"
-	"F jumper\n test %edi,%edi\n je outside+2\n je behind+7\n xor %eax,%eax\n ret\nE jumper\n"
-	/* jumper jumps into the window of `behind`, but past the five bytes that the patch overwrites */
-	"F behind\n xor %eax,%eax\n movl $0,4(%rdi)\n ret\nE behind\n"
+	"F jumper\n test %edi,%edi\n je outside+2\n je after+7\n xor %eax,%eax\n ret\nE jumper\n"
+	/* jumper jumps into the window of `after`, but past the five bytes that the patch overwrites */
+	"F after\n xor %eax,%eax\n movl $0,4(%rdi)\n ret\nE after\n"
 	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
 	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
 	"F switched\n xor %eax,%eax\n nopl (%rax)\n ret\nE switched\n"
@@ -76,14 +76,14 @@ static const char *const reasons_s =
 	".size asker.cold,.-asker.cold\n"
 	".type between.cold,@function\nbetween.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 16\n jmp asker.cold\n .cfi_endproc\n.size between.cold,.-between.cold\n"
-	".type told.cold,@function\ntold.cold: .cfi_startproc\n"
+	".type named.cold,@function\nnamed.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 16\n mov 8(%rsp),%rax\n add $8,%rsp\n ret\n .cfi_endproc\n"
-	".size told.cold,.-told.cold\n"
+	".size named.cold,.-named.cold\n"
 	"F asker\n sub $8,%rsp\n .cfi_def_cfa_offset 16\n test %edi,%edi\n je asker.cold\n"
 	" add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\nE asker\n"
 	"F between\n sub $8,%rsp\n .cfi_def_cfa_offset 16\n test %edi,%edi\n je between.cold\n"
 	" add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\nE between\n"
-	"F told\n sub $8,%rsp\n add $8,%rsp\n ret\nE told\n"
+	"F named\n sub $8,%rsp\n add $8,%rsp\n ret\nE named\n"
 	/* signal restorer */
 	".p2align 4\n.type restorer,@function\nrestorer: .cfi_startproc\n .cfi_signal_frame\n"
 	" mov $15,%rax\n syscall\n .cfi_endproc\n.size restorer,.-restorer\n"
@@ -105,8 +105,8 @@ static void test_reasons(void **unused)
 	assert_site(v, "padded", PB_SITE_SYMBOL);
 	assert_site(v, "follows", PB_SITE_SYMBOL);
 	assert_site(v, "jumper", PB_SITE_SYMBOL);
-	assert_site(v, "behind", PB_SITE_SYMBOL);
-	assert_int_equal(func(v, "behind")->window_len, 9);
+	assert_site(v, "after", PB_SITE_SYMBOL);
+	assert_int_equal(func(v, "after")->window_len, 9);
 	assert_refused(v, "shorter", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	assert_refused(v, "looped", BRANCH);

@@ -100,7 +100,7 @@ static const char *const code_slots_s =
 	".text\nfar\n"
 	"user good\nfar\n"
 	"tiny small\nbeside neighbour\nfar\n"
-	"beside before\ntiny behind\nfar\n"
+	"beside before\ntiny after\nfar\n"
 	/* two functions, and room for one code slot */
 	"tiny one\ntiny two\nbeside both\nfar\n"
 	/* a slot at the largest distance, 129 bytes, and one that is a byte farther */
@@ -149,7 +149,7 @@ static void test_code_slots_more(void **unused)
 	assert_memory_equal(pb_recipe_rest(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
 	assert_memory_equal(pb_recipe_code(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
 	assert_code_slot(v, "small", "neighbour", 6, 11);
-	assert_code_slot(v, "behind", "before", 6, 11);
+	assert_code_slot(v, "after", "before", 6, 11);
 	assert_code_slot(v, "one", "both", 6, 11);
 	assert_refused(v, "two", SHORT);
 	assert_code_slot(v, "near", "last", 6, 11);
@@ -216,7 +216,7 @@ static const char *const shared_s =
 	"one refused\nF syscall\n syscall\n ret\nE syscall\nfar\n"
 	"one marked\nF endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\nfar\n"
 	"one before_slot\nF code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
-	"one apart\n ret\nfive far_behind\nfar\n"
+	"one apart\n ret\nfive far_after\nfar\n"
 	"F falls\n nop\nE falls\nfive into\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 

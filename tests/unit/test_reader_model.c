@@ -54,7 +54,7 @@ struct expected {
 static struct {
 	struct call stack[MAX_DEPTH];
 	unsigned depth, nesting;
-	uint64_t now, last, seq, lost, lost_told;
+	uint64_t now, last, seq, lost, lost_reported;
 	bool in_chunk, keep, lossless;
 	struct expected *expected;
 	unsigned nr_expected, begun;
@@ -81,9 +81,9 @@ static bool open_chunk(void)
 			g.head.depth = i + 1;
 		}
 	g.last = w.last;
-	if (w.lost != w.lost_told)
-		gen_ext1(&g, PB_EXT_LOST, 0, 0, w.lost - w.lost_told);
-	w.lost_told = w.lost;
+	if (w.lost != w.lost_reported)
+		gen_ext1(&g, PB_EXT_LOST, 0, 0, w.lost - w.lost_reported);
+	w.lost_reported = w.lost;
 	w.in_chunk = true;
 	w.keep = w.lossless || chance(4);
 	return true;

@@ -195,7 +195,7 @@ static void status_is_the_programs(void **state)
 	assert_non_null(strstr(text, "killed by SIGTERM"));
 }
 
-static void no_agent_is_told(void **state)
+static void missing_agent_is_reported(void **state)
 {
 	assert_int_equal(run("quiet", "/bin/true", NULL), 1);
 	assert_non_null(strstr(text, "without the agent"));
@@ -399,7 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_all_chunks),
 		cmocka_unit_test(status_is_the_programs),
-		cmocka_unit_test(no_agent_is_told),
+		cmocka_unit_test(missing_agent_is_reported),
 		cmocka_unit_test(agent_error_is_shown),
 		cmocka_unit_test(garbage_hurts_nobody),
 		cmocka_unit_test(max_size_stops_the_file_only),

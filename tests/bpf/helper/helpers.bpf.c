@@ -136,7 +136,7 @@ static long each(struct bpf_map *map, __u32 *key, struct value *value, struct su
 	return *key == s->stop;
 }
 
-static long turn(__u32 i, struct sum *s)
+static long add_index(__u32 i, struct sum *s)
 {
 	MIX(s->h, i);
 	return i == s->stop;
@@ -157,12 +157,12 @@ TC int callbacks(struct __sk_buff *skb)
 	s.stop = 99;
 	MIX(s.h, bpf_for_each_map_elem(&array, each, &s, 0));
 	MIX(s.h, bpf_for_each_map_elem(&array, each, &s, 1));
-	MIX(s.h, bpf_loop(10, turn, &s, 0));
+	MIX(s.h, bpf_loop(10, add_index, &s, 0));
 	s.stop = 5;
-	MIX(s.h, bpf_loop(10, turn, &s, 0));
-	MIX(s.h, bpf_loop(0, turn, &s, 0));
-	MIX(s.h, bpf_loop(10, turn, &s, 1));
-	MIX(s.h, bpf_loop((8 << 20) + 1, turn, &s, 0));
+	MIX(s.h, bpf_loop(10, add_index, &s, 0));
+	MIX(s.h, bpf_loop(0, add_index, &s, 0));
+	MIX(s.h, bpf_loop(10, add_index, &s, 1));
+	MIX(s.h, bpf_loop((8 << 20) + 1, add_index, &s, 0));
 	return s.h;
 }
 

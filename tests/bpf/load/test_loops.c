@@ -18,8 +18,8 @@ static const struct { const char *program; uint32_t result; } expected[] = {
 	{ "in_callbacks", 16 << 20 },
 	/* the last iteration of a part takes a number but doesn't add it */
 	{ "in_parts", 36 * 1000 + 145 },
-	{ "ways_to_callbacks", 45 },
-	{ "ways_to_turns", 90 },
+	{ "paths_to_callbacks", 45 },
+	{ "paths_to_loops", 90 },
 	{ "asked_first", 1 },
 };
 

@@ -77,7 +77,7 @@ struct wish {
 };
 
 /* The rest of the tag, if it begins with the word; or NULL. */
-static const char *behind(const char *tag, const char *word)
+static const char *after(const char *tag, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -108,18 +108,18 @@ static void read_tag(struct wish *w, const char *tag)
 {
 	const char *text;
 
-	if ((text = behind(tag, "btf_path=")))
+	if ((text = after(tag, "btf_path=")))
 		snprintf(w->types, sizeof(w->types), "%.*s%.*s.o", (int)(strrchr(dir_of_objects, '/') + 1 - dir_of_objects),
 			 dir_of_objects, (int)strcspn(text, "."), text);
-	if ((text = behind(tag, "log_level=")))
+	if ((text = after(tag, "log_level=")))
 		w->log_level = (uint32_t)strtoul(text, NULL, 0);
-	else if ((text = behind(tag, "prog_flags=")))
+	else if ((text = after(tag, "prog_flags=")))
 		read_flag(w, text);
-	else if (!strcmp(tag, "auxiliary") || behind(tag, "auxiliary_unpriv"))
+	else if (!strcmp(tag, "auxiliary") || after(tag, "auxiliary_unpriv"))
 		w->auxiliary = true;
-	w->messages |= behind(tag, "expect_msg") != NULL;
-	w->xlated |= behind(tag, "expect_xlated") != NULL;
-	w->runs |= behind(tag, "retval=") != NULL || behind(tag, "retval_unpriv=") != NULL;
+	w->messages |= after(tag, "expect_msg") != NULL;
+	w->xlated |= after(tag, "expect_xlated") != NULL;
+	w->runs |= after(tag, "retval=") != NULL || after(tag, "retval_unpriv=") != NULL;
 	w->unpriv |= strstr(tag, "_unpriv") != NULL;
 }
 
@@ -139,7 +139,7 @@ static void find_tags(const struct btf *btf)
 			func = btf__type_by_id(btf, t->type);
 		if (!btf_is_func(func) || func == t)
 			continue;
-		text = behind(btf__name_by_offset(btf, t->name_off), TAG);
+		text = after(btf__name_by_offset(btf, t->name_off), TAG);
 		if (text)
 			tags[nr_tags++] = (struct tag){ btf__name_by_offset(btf, func->name_off), text };
 	}

@@ -284,7 +284,7 @@ static void branch(struct gen *g)
 
 static void loop(struct gen *g)
 {
-	int counter = 6 + pick(g, 4), turns = 1 + pick(g, 6), at;
+	int counter = 6 + pick(g, 4), iterations = 1 + pick(g, 6), at;
 	struct account before;
 
 	if (g->depth > 1)
@@ -301,7 +301,7 @@ static void loop(struct gen *g)
 	g->depth -= 2;
 	gen_merge(&g->a, &before);
 	put(g, BPF_ALU64 | BPF_ADD | BPF_K, counter, 0, 0, 1);
-	put(g, BPF_JMP | BPF_JLT | BPF_K, counter, 0, at - g->p->nr - 1, turns);
+	put(g, BPF_JMP | BPF_JLT | BPF_K, counter, 0, at - g->p->nr - 1, iterations);
 	set(g, counter, NUMBER);
 }
 

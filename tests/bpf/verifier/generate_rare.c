@@ -213,7 +213,7 @@ static void call_loop(struct gen *g)
 /* ---- loops that end by a bound of their own ------------------------------------------------- */
 
 /* Begins a loop's body. Forgets many registers, because earlier iterations may have changed them. */
-static void begin_turns(struct gen *g, struct account *before)
+static void begin_body(struct gen *g, struct account *before)
 {
 	for (int r = 0; r < 10; r++)
 		if (g->a.kind[r] != CTX && chance(g, 60))
@@ -222,7 +222,7 @@ static void begin_turns(struct gen *g, struct account *before)
 	g->depth += 2;
 }
 
-static void end_turns(struct gen *g, const struct account *before, int head, int out)
+static void end_body(struct gen *g, const struct account *before, int head, int out)
 {
 	g->depth -= 2;
 	put(g, BPF_JMP | BPF_JA, 0, 0, head - g->p->nr - 1, 0);
@@ -238,9 +238,9 @@ static void loop_may_goto(struct gen *g)
 	if (g->depth > 1)
 		return;
 	put(g, BPF_JMP | BPF_JCOND, 0, 0, 0, 0);
-	begin_turns(g, &before);
+	begin_body(g, &before);
 	gen_block(g, 1 + pick(g, 4));
-	end_turns(g, &before, head, head);
+	end_body(g, &before, head, head);
 }
 
 static void call_iter(struct gen *g, int slot, int function)
@@ -267,13 +267,13 @@ static void loop_numbers(struct gen *g)
 	call_iter(g, slot, PB_BPF_KFUNC_ITER_NUM_NEXT);
 	out = g->p->nr;
 	put(g, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 0, 0);
-	begin_turns(g, &before);
+	begin_body(g, &before);
 	if (chance(g, 60)) {
 		put(g, BPF_LDX | BPF_MEM | BPF_W, r, 0, 0, 0);
 		set(g, r, NUMBER);
 	}
 	gen_block(g, 1 + pick(g, 4));
-	end_turns(g, &before, head, out);
+	end_body(g, &before, head, out);
 	if (chance(g, 97))
 		call_iter(g, slot, PB_BPF_KFUNC_ITER_NUM_DESTROY);
 }

@@ -18,7 +18,7 @@
 /* ---- copies of scalars ---------------------------------------------------------------- */
 
 /* r6 is bounded by its copy r7; on the other path r7 isn't a copy. */
-static void test_no_copy_on_other_way(void **state)
+static void test_no_copy_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
 		CALL(ktime_get_ns), MOV(6, 0), CALL(ktime_get_ns), MOV(7, 0),
@@ -68,21 +68,21 @@ static void test_fill_by_another_register(void **state)
 
 /* ---- callbacks ---------------------------------------------------------------------------- */
 
-static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "turn" } };
+static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "callback" } };
 
 /* i = 0; each iteration of bpf_loop adds step to i; then byte i of 16 is written, or byte 0 if not `used`. */
-static int count_up(int turns, int step, bool used)
+static int count_up(int iterations, int step, bool used)
 {
 	struct bpf_insn p[] = {
 		BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_ST_MEM(BPF_DW, 10, -16, 0),
 		CALL(get_prandom_u32),
-		turns ? SET(1, turns) : MOV(1, 0),
+		iterations ? SET(1, iterations) : MOV(1, 0),
 		FUNC(2, 12), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
 		BPF_LDX_MEM(BPF_DW, 1, 10, -8),
 		used ? BPF_JMP_A(0) : SET(1, 0),
 		MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 1), BPF_ST_MEM(BPF_B, 2, -16, 1),
 		SET(0, 0), EXIT(),
-		/* turn */
+		/* callback */
 		BPF_LDX_MEM(BPF_DW, 3, 2, 0), BPF_ALU64_IMM(BPF_ADD, 3, step), BPF_STX_MEM(BPF_DW, 2, 3, 0),
 		SET(0, 0), EXIT(),
 	};
@@ -90,7 +90,7 @@ static int count_up(int turns, int step, bool used)
 	return VERDICT_SUBS(SOCKET_FILTER, p, with_callback);
 }
 
-static void test_turns_add_up(void **state)
+static void test_iterations_add_up(void **state)
 {
 	assert_int_equal(count_up(0, 1, true), -EACCES);
 	assert_int_equal(count_up(20, 1, true), -EACCES);
@@ -100,14 +100,14 @@ static void test_turns_add_up(void **state)
 
 /* On one path there is one iteration, on the other there are seven. The second iteration finds 100 in the slot and
  * reads outside. The first path is safe, but must not prune the second one. (Linux 6.18 accepts such programs.) */
-static void test_more_turns_on_another_way(void **state)
+static void test_more_iterations_on_another_path(void **state)
 {
-	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
 	struct bpf_insn p[] = {
 		BPF_ST_MEM(BPF_DW, 10, -8, 7), CALL(get_prandom_u32), SET(1, 7), BPF_JMP_IMM(BPF_JEQ, 0, 5, 1), SET(1, 1),
 		FUNC(2, 7), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
 		SET(0, 0), EXIT(),
-		/* turn */
+		/* callback */
 		BPF_LDX_MEM(BPF_DW, 4, 2, 0), BPF_JMP_IMM(BPF_JGE, 4, 40, 3), BPF_ST_MEM(BPF_DW, 2, 0, 100),
 		SET(0, 0), EXIT(),
 		BPF_LDX_MEM(BPF_DW, 0, 2, 16), SET(0, 0), EXIT(),
@@ -135,14 +135,14 @@ static void test_loop_that_may_not_end(void **state)
 /* The loop around bpf_loop ends if the slot is 0, but the callback always sets it to 1. */
 static void test_loop_around_callbacks(void **state)
 {
-	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "turn" } };
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
 	struct bpf_insn p[] = {
 		BPF_ST_MEM(BPF_DW, 10, -8, 0),
 		SET(1, 1), FUNC(2, 10), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
 		BPF_LDX_MEM(BPF_DW, 1, 10, -8), BPF_JMP_IMM(BPF_JEQ, 1, 0, 2),
 		BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_JMP_A(-11),
 		EXIT(),
-		/* turn */
+		/* callback */
 		BPF_ST_MEM(BPF_DW, 2, 0, 1), SET(0, 0), EXIT(),
 	};
 
@@ -192,7 +192,7 @@ static void test_tail_call_returns_anything(void **state)
 /* ---- pruning ------------------------------------------------------------------------------ */
 
 /* A stack byte belongs to a pointer. On the path that is walked first, it belongs to a number. */
-static void test_part_of_pointer_on_other_way(void **state)
+static void test_part_of_pointer_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
 		BPF_STX_MEM(BPF_DW, 10, 10, -8),
@@ -271,7 +271,7 @@ static void test_rest_of_narrow_spill(void **state)
 /* ---- numbers that are valid only with their exact value ----------------------------------------- */
 
 /* The number 0 is passed as a pointer. On the other path it is another number, which isn't valid. */
-static void test_null_on_one_way(void **state)
+static void test_null_on_one_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {
 		{ .insn = 0, .name = "main" },
@@ -292,8 +292,8 @@ static void test_null_on_one_way(void **state)
 	flags = 0;
 }
 
-/* Like test_null_on_one_way(), but the number is a helper's argument. */
-static void test_null_argument_on_one_way(void **state)
+/* Like test_null_on_one_path(), but the number is a helper's argument. */
+static void test_null_argument_on_one_path(void **state)
 {
 	struct bpf_insn p[] = {
 		SET(7, 0), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
@@ -309,7 +309,7 @@ static void test_null_argument_on_one_way(void **state)
 }
 
 /* The result is in range only on the path that is walked first. */
-static void test_result_on_other_way(void **state)
+static void test_result_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
 		SET(7, 1), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
@@ -325,7 +325,7 @@ static void test_result_on_other_way(void **state)
 }
 
 /* The stack has a dynptr on one path, and 16 arbitrary bytes on the other. */
-static void test_dynptr_on_one_way(void **state)
+static void test_dynptr_on_one_path(void **state)
 {
 	struct bpf_insn p[] = {
 		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
@@ -424,14 +424,14 @@ static void test_dynptr_of_waiting_branch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_copy_on_other_way), cmocka_unit_test(test_signed_fill_is_no_copy),
-		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_turns_add_up), cmocka_unit_test(test_more_turns_on_another_way),
+		cmocka_unit_test(test_no_copy_on_other_path), cmocka_unit_test(test_signed_fill_is_no_copy),
+		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_iterations_add_up), cmocka_unit_test(test_more_iterations_on_another_path),
 		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
-		cmocka_unit_test(test_part_of_pointer_on_other_way),
-		cmocka_unit_test(test_rest_of_narrow_spill), cmocka_unit_test(test_null_on_one_way),
-		cmocka_unit_test(test_null_argument_on_one_way), cmocka_unit_test(test_result_on_other_way),
-		cmocka_unit_test(test_dynptr_on_one_way), cmocka_unit_test(test_dynptr_overwritten),
+		cmocka_unit_test(test_part_of_pointer_on_other_path),
+		cmocka_unit_test(test_rest_of_narrow_spill), cmocka_unit_test(test_null_on_one_path),
+		cmocka_unit_test(test_null_argument_on_one_path), cmocka_unit_test(test_result_on_other_path),
+		cmocka_unit_test(test_dynptr_on_one_path), cmocka_unit_test(test_dynptr_overwritten),
 		 cmocka_unit_test(test_helper_writes_constants),
 		cmocka_unit_test(test_walks_over_a_straight_path), cmocka_unit_test(test_walks_without_memory_for_states),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),

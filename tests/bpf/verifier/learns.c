@@ -153,7 +153,7 @@ static void test_no_link(void **state)
 }
 
 /* Linked on both paths, but with different constants. */
-static void test_links_on_other_way(void **state)
+static void test_links_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
 		ANY(), MOV(8, 0), ANY(), MOV(6, 8), BPF_JMP_IMM(BPF_JNE, 0, 0, 2), ADD(6, 4), BPF_JMP_A(1),
@@ -217,7 +217,7 @@ int main(void)
 		cmocka_unit_test(test_zero), cmocka_unit_test(test_zero_somewhere),
 		     cmocka_unit_test(test_copies_in_stack),
 		cmocka_unit_test(test_constant_more), cmocka_unit_test(test_no_link),
-		     cmocka_unit_test(test_links_on_other_way),
+		     cmocka_unit_test(test_links_on_other_path),
 		cmocka_unit_test(test_count_in_stack), cmocka_unit_test(test_loop_entered_in_the_middle),
 		cmocka_unit_test(test_global_function_never_called),
 	};

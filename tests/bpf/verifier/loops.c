@@ -95,7 +95,7 @@ static void test_frames_and_counters(void **state)
 }
 
 /* A register that the loop changes has another value after the loop than before it. */
-static void test_may_goto_turns_count(void **state)
+static void test_may_goto_iterations_count(void **state)
 {
 	refused("r6 = 0\n"
 		"again: may_goto end\n"
@@ -268,8 +268,8 @@ static void test_loop_around_iterator(void **state)
 {
 	refused("r6 = 0\n"
 		"again: " NEW(8, 0, 9)
-		"turn: " NEXT(8) "if r0 == 0 goto out\n"
-		"r6 += 1; goto turn\n"
+		"inner: " NEXT(8) "if r0 == 0 goto out\n"
+		"r6 += 1; goto inner\n"
 		"out: " DESTROY(8) "goto again", "");
 	/* the loop ends only if the first call of a new iterator gives NULL */
 	refused("again: " NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out\n"
@@ -356,7 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_of_512), cmocka_unit_test(test_frames_and_counters),
-		cmocka_unit_test(test_may_goto_turns_count),
+		cmocka_unit_test(test_may_goto_iterations_count),
 		cmocka_unit_test(test_endless), cmocka_unit_test(test_counted_on_the_stack),
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_new),
 		cmocka_unit_test(test_all_of_them), cmocka_unit_test(test_nested),

@@ -108,32 +108,32 @@ static void deep_branches(void)
 }
 
 /* One path with as many states as possible: one for each eight instructions with two jumps. */
-static void long_way(int slots)
+static void long_path(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
 		PUT(STORE(-8 * (n % slots + 1), n), STORE(-8 * (n % (slots - 1) + 1), -n), SET(7, n), SET(8, -n), STORE(-8, n ^ 5555), ADD(9, 0),
 		    BPF_JMP_A(0), BPF_JMP_A(0));
 }
 
-static void one_way(void)
+static void one_path(void)
 {
 	unknown();
 	PUT(SET(9, 0));
 	fill_stack(0);
-	long_way(64);
+	long_path(64);
 	use_stack();
 	PUT(SET(0, 0), EXIT());
 }
 
-static void long_way_in(void)
+static void long_path_in_callee(void)
 {
 	PUT(SET(9, 0));
-	long_way(8);
+	long_path(8);
 }
 
-static void deep_way(void)
+static void deep_path(void)
 {
-	deep(long_way_in, 8);
+	deep(long_path_in_callee, 8);
 }
 
 /* As many branches as allowed wait to be walked. */
@@ -256,9 +256,9 @@ static const struct kind {
 } kinds[] = {
 	{ "branches", branches, BPF_PROG_TYPE_SOCKET_FILTER, -E2BIG },
 	{ "deep-branches", deep_branches, BPF_PROG_TYPE_SOCKET_FILTER, -E2BIG },
-	{ "one-way", one_way, BPF_PROG_TYPE_SOCKET_FILTER, 0 },
-	{ "deep-way", deep_way, BPF_PROG_TYPE_SOCKET_FILTER, 0 },
-	{ "each-state", deep_way, BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, BPF_F_TEST_STATE_FREQ },
+	{ "one-path", one_path, BPF_PROG_TYPE_SOCKET_FILTER, 0 },
+	{ "deep-path", deep_path, BPF_PROG_TYPE_SOCKET_FILTER, 0 },
+	{ "each-state", deep_path, BPF_PROG_TYPE_SOCKET_FILTER, 0, 0, BPF_F_TEST_STATE_FREQ },
 	{ "waiting", waiting, BPF_PROG_TYPE_SOCKET_FILTER, 0 },
 	{ "deep-waiting", deep_waiting, BPF_PROG_TYPE_SOCKET_FILTER, -EACCES },
 	{ "packets", packets, BPF_PROG_TYPE_SCHED_CLS, -ENOMEM },

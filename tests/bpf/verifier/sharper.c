@@ -44,11 +44,11 @@ static bool is_branch(const struct bpf_insn *i)
 	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
 }
 
-/* before: registers before the last visit of an instruction. telling: registers that a branch narrows on
+/* before: registers before the last visit of an instruction. narrowed: registers that a branch narrows on
  * either of its paths, although it doesn't compare them. returns: registers that a call narrows, because
  * its callee branches. */
 static struct reg before[GEN_MOST][11];
-static bool telling[GEN_MOST][2][11], returns[GEN_MOST][11];
+static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 
 static bool narrower(const struct reg *r, const struct reg *than)
 {
@@ -56,7 +56,7 @@ static bool narrower(const struct reg *r, const struct reg *than)
 	       (than->var.mask & ~r->var.mask || !range_in(&than->wide, &r->wide) || !range_in(&than->low, &r->low));
 }
 
-static void note_told(const struct pb_bpf_verify *v, const struct env *env)
+static void note_narrowed(const struct pb_bpf_verify *v, const struct env *env)
 {
 	const struct bpf_insn *last = &v->insns[env->prev_insn], *call = env->insn ? &v->insns[env->insn - 1] : NULL;
 	const struct reg *regs = cur_regs(env);
@@ -64,7 +64,7 @@ static void note_told(const struct pb_bpf_verify *v, const struct env *env)
 	for (unsigned i = 0; i < 10; i++)
 		if (is_branch(last) && last->dst_reg != i && (BPF_SRC(last->code) == BPF_K || last->src_reg != i) &&
 		    narrower(&regs[i], &before[env->prev_insn][i]))
-			telling[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i] = true;
+			narrowed[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i] = true;
 	for (unsigned i = 6; i < 10; i++)
 		if (last->code == (BPF_JMP | BPF_EXIT) && call && call->code == (BPF_JMP | BPF_CALL) &&
 		    call->src_reg == BPF_PSEUDO_CALL && narrower(&regs[i], &before[env->insn - 1][i]))
@@ -78,7 +78,7 @@ static int visit(struct pb_bpf_verify *v, const struct env *env)
 	seen[env->insn % GEN_MOST] = true;
 	if (env->insn < GEN_MOST) {
 		if (env->prev_insn >= 0 && env->prev_insn < GEN_MOST)
-			note_told(v, env);
+			note_narrowed(v, env);
 		memcpy(before[env->insn], cur_regs(env), sizeof before[0]);
 	}
 	if (env->prev_insn < 0 || env->prev_insn >= GEN_MOST)
@@ -269,7 +269,7 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
  */
 static struct link {
 	unsigned long id;
-	bool told;
+	bool compared;
 } links[11], at_last[11];	/* at_last: links before the last instruction of the log */
 
 static unsigned long id_of(const char *text)
@@ -305,9 +305,9 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 			links[reg].id = before[reg].id;
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		for (unsigned i = 0; i < 11; i++)
-			links[i].told |= links[reg].id && links[i].id == links[reg].id;
+			links[i].compared |= links[reg].id && links[i].id == links[reg].id;
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
-		links[reg].told = false;
+		links[reg].compared = false;
 }
 
 /* ---- the first difference --------------------------------------------------------------- */
@@ -324,9 +324,9 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); ) {
 		if (!knows_less(text, &h[reg]) &&
-		    !((links[reg].told || is_branch(insn)) && is_outside(text, &h[reg])))
+		    !((links[reg].compared || is_branch(insn)) && is_outside(text, &h[reg])))
 			continue;
-		if (*line != 'f' && !is_branch(insn) && !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].told)
+		if (*line != 'f' && !is_branch(insn) && !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].compared)
 			return AT_BRANCH;
 		less = HERE;
 	}
@@ -334,13 +334,13 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 }
 
 /* Whether an operand of a branch is linked to a register that was compared since the log showed the operand. */
-static bool compares_told(const struct bpf_insn *insn)
+static bool compares_linked(const struct bpf_insn *insn)
 {
-	return is_branch(insn) && (links[insn->dst_reg].told || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].told));
+	return is_branch(insn) && (links[insn->dst_reg].compared || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].compared));
 }
 
-/* Like compares_told(), but for the instruction that the kernel refuses: the log doesn't show its registers again. */
-static bool reads_told(const struct bpf_insn *insn)
+/* Like compares_linked(), but for the instruction that the kernel refuses: the log doesn't show its registers again. */
+static bool reads_linked(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);
 	bool moves = class == BPF_ALU64 && BPF_OP(insn->code) == BPF_MOV;
@@ -350,10 +350,10 @@ static bool reads_told(const struct bpf_insn *insn)
 
 	if (insn->code == (BPF_JMP | BPF_CALL)) {
 		for (unsigned i = 1; i <= 5; i++)
-			any |= at_last[i].told;
+			any |= at_last[i].compared;
 		return any;
 	}
-	return (reads_dst && at_last[insn->dst_reg].told) || (reads_src && at_last[insn->src_reg].told);
+	return (reads_dst && at_last[insn->dst_reg].compared) || (reads_src && at_last[insn->src_reg].compared);
 }
 
 /* What we know after the n-th visit of an instruction that continued at `arm`; NULL: there was none. */
@@ -366,8 +366,8 @@ static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 }
 
 /* Like look_at(), but compares each iteration of a loop by itself. */
-static void look_at_turn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
-			 char *out, size_t size)
+static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line,
+			      const char *end, char *out, size_t size)
 {
 	unsigned arm = at + 1 != to;
 	const struct hull *h;
@@ -392,7 +392,7 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 	if (*line != 'f' && !hulls[at][arm][10].any)
 		arm ^= 1;
 	less = line_knows_less(&v->insns[at], line, end, hulls[at][arm]);
-	if (!less && *line != 'f' && arm == 1 && compares_told(&v->insns[at]))
+	if (!less && *line != 'f' && arm == 1 && compares_linked(&v->insns[at]))
 		less = AT_BRANCH;
 	if (less == AT_BRANCH)
 		snprintf(out, size, "a branch");
@@ -403,7 +403,7 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 	memcpy(at_last, links, sizeof at_last);
 	note_links(&v->insns[at], line, end);
 	for (unsigned i = 0; i < 11; i++)
-		links[i].told |= telling[at][at + 1 != to][i] || (*line == 'f' && to && to <= v->nr && returns[to - 1][i]);
+		links[i].compared |= narrowed[at][at + 1 != to][i] || (*line == 'f' && to && to <= v->nr && returns[to - 1][i]);
 }
 
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
@@ -454,7 +454,7 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apar
 	memset(links, 0, sizeof links);
 	memset(at_last, 0, sizeof at_last);
 	memset(before, 0, sizeof before);
-	memset(telling, 0, sizeof telling);
+	memset(narrowed, 0, sizeof narrowed);
 	memset(returns, 0, sizeof returns);
 	memset(lines_of, 0, sizeof lines_of);
 	nr_visits = 0;
@@ -465,8 +465,8 @@ void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apar
 	out[0] = 0;
 	if (!visits_apart)
 		read_log(&v, kernel_log, look_at, out, size);
-	last = read_log(&v, kernel_log, look_at_turn, out, size);
-	if (!out[0] && !visits_apart && last < v.nr && reads_told(&v.insns[last]))
+	last = read_log(&v, kernel_log, look_at_iteration, out, size);
+	if (!out[0] && !visits_apart && last < v.nr && reads_linked(&v.insns[last]))
 		snprintf(out, size, "a branch");
 	*dead = !seen[last % GEN_MOST];
 }

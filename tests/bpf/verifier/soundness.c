@@ -443,7 +443,7 @@ static void test_unknown_operands(void **state)
 	assert_int_equal(a.wide.smax, 0);
 }
 
-static void test_ways(void **state)
+static void test_branches(void **state)
 {
 	struct reg a, b;
 
@@ -503,7 +503,7 @@ int main(void)
 		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_unknown_operands),
-		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_branches),
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_random),
 	};

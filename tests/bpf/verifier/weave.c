@@ -573,7 +573,7 @@ static void loop(struct weave *w)
 /* ---- loops that end by a bound of their own -------------------------------------------------- */
 
 /* The body of a loop. Many registers are forgotten first, as earlier iterations may have changed them. */
-static void turns(struct weave *w, int head, int leave)
+static void loop_body(struct weave *w, int head, int leave)
 {
 	uint32_t before, slots = w->slots;
 
@@ -604,7 +604,7 @@ static void loop_may_goto(struct weave *w)
 	if (w->depth)
 		return;
 	put(w, BPF_JMP | BPF_JCOND, 0, 0, 0, 0);
-	turns(w, head, head);
+	loop_body(w, head, head);
 }
 
 static void call_iterator(struct weave *w, int function)
@@ -638,7 +638,7 @@ static void loop_numbers(struct weave *w)
 		if (chance(w, 50))
 			weave_bound(w, r);
 	}
-	turns(w, head, leave);
+	loop_body(w, head, leave);
 	w->stay = stay;
 	call_iterator(w, PB_BPF_KFUNC_ITER_NUM_DESTROY);
 }

@@ -11,7 +11,7 @@
 #include "hostile.h"
 
 static ucontext_t main_ctx, co[4];
-static int turns[4];
+static int pings[4];
 
 static KEEP int ping(int who, int depth)
 {
@@ -19,7 +19,7 @@ static KEEP int ping(int who, int depth)
 
 	if (depth)
 		return opaque(ping(who, depth - 1)) + 1;
-	turns[who]++;
+	pings[who]++;
 	r = swapcontext(&co[who], &main_ctx);
 	return opaque(r);
 }
@@ -36,7 +36,7 @@ static KEEP void round_on(char *mem, size_t each, int n)
 {
 	int i, k;
 
-	memset(turns, 0, sizeof(turns));
+	memset(pings, 0, sizeof(pings));
 	for (i = 0; i < 4; i++) {
 		check(!getcontext(&co[i]));
 		co[i].uc_stack.ss_sp = mem + i * each;
@@ -50,7 +50,7 @@ static KEEP void round_on(char *mem, size_t each, int n)
 			after_round(n);
 		}
 	for (i = 0; i < 4; i++)
-		check_eq(turns[i], 3);
+		check_eq(pings[i], 3);
 	memset(mem, 0x5a, 4 * each);
 }
 

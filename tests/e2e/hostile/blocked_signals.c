@@ -52,7 +52,7 @@ int main(void)
 	sigaddset(&set, SIGUSR1);
 	check((fd = signalfd(-1, &set, 0)) >= 0);
 	check(!pthread_create(&t, NULL, blocked_main, NULL));
-	for (i = 0; i < 2000 || !told(); i++) {
+	for (i = 0; i < 2000 || !may_end(); i++) {
 		check(!kill(getpid(), SIGUSR1));
 		if (i & 1) {
 			check_eq(read(fd, &si, sizeof(si)), sizeof(si));

@@ -46,7 +46,7 @@ int main(void)
 	check(!sigaction(SIGCHLD, &sa, NULL));
 	check(waitpid(-1, &status, __WALL | WNOHANG) == -1 && errno == ECHILD);
 	check_eq(sigchlds, 0);
-	for (n = 0; n < 300 || !told(); n++)
+	for (n = 0; n < 300 || !may_end(); n++)
 		one_family(n);
 	check(sigchlds >= 300 && sigchlds <= 3 * n);
 	puts("900 children, no others");

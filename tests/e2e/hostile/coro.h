@@ -58,7 +58,7 @@ static inline void coro_start(struct coro *c, char *stack, int depth)
 static inline char *coro_map(void)
 {
 	static __thread char *area;
-	static __thread unsigned turn;
+	static __thread unsigned next;
 	size_t size = 4096ul * 2 * CORO_STACK;
 	int tries;
 
@@ -68,7 +68,7 @@ static inline char *coro_map(void)
 			die("mmap: %m");
 	}
 	for (tries = 0; tries < 4096; tries++) {
-		char *at = area + turn++ % 4096 * 2ul * CORO_STACK;
+		char *at = area + next++ % 4096 * 2ul * CORO_STACK;
 		char *m = mmap(at, CORO_STACK, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 

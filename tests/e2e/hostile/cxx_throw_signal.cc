@@ -13,7 +13,7 @@
 #include "hostile.h"
 
 static __thread volatile int armed;
-static __thread volatile long turns;
+static __thread volatile long calls;
 
 static KEEP long leaf1(long x) { return opaque(x) * 3; }
 static KEEP long leaf2(long x) { return opaque(x) ^ 0x55; }
@@ -27,7 +27,7 @@ static KEEP void spin_until_thrown()
 	armed = 1;
 	for (;;) {
 		x = outer(x);
-		turns = turns + 1;
+		calls = calls + 1;
 	}
 }
 
@@ -76,7 +76,7 @@ static KEEP void *thread_main(void *arg)
 	for (int i = 0; i < 500; i++)
 		interrupted_once(i);
 	check(!timer_delete(timer));
-	check(turns > 0);
+	check(calls > 0);
 	return nullptr;
 }
 

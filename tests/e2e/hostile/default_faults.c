@@ -5,7 +5,7 @@
  * and the instruction must be the same as untraced (ptrace shows them, as a core
  * dump would). Also tests the dispositions that sigaction reports, and those that
  * children of fork, vfork and exec have.
- * @markers 60 main/one_turn
+ * @markers 60 main/one_iteration
  */
 #include <pthread.h>
 #include <signal.h>
@@ -73,7 +73,7 @@ static const struct {
 	void (*run)(void);
 	int sig, code;
 	void *volatile *addr;
-} ways[] = {
+} deaths[] = {
 	{ "fault", fault, SIGSEGV, SEGV_MAPERR, (void *)&bad },
 	{ "bus", bus, SIGBUS, BUS_ADRERR, (void *)&cut },
 	{ "non-canonical", noncanonical, SIGSEGV, SI_KERNEL },
@@ -85,7 +85,7 @@ static const struct {
 	{ "set again", set_again, SIGSEGV, SEGV_MAPERR, (void *)&bad },
 	{ "blocked", blocked, SIGSEGV, SEGV_MAPERR, (void *)&bad },
 };
-#define NR_WAYS (int)(sizeof(ways) / sizeof(*ways))
+#define NR_DEATHS (int)(sizeof(deaths) / sizeof(*deaths))
 
 /* A child dies under ptrace: checks its last stop before the end. */
 static KEEP void die_traced(int k)
@@ -98,7 +98,7 @@ static KEEP void die_traced(int k)
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		raise(SIGSTOP);
-		ways[k].run();
+		deaths[k].run();
 		_exit(55);
 	}
 	check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
@@ -114,24 +114,24 @@ static KEEP void die_traced(int k)
 		}
 		if (sig == SIGTRAP || sig == SIGSTOP)
 			sig = 0;
-		if (sig == ways[k].sig && !ptrace(PTRACE_GETSIGINFO, who, 0, &at)) {
+		if (sig == deaths[k].sig && !ptrace(PTRACE_GETSIGINFO, who, 0, &at)) {
 			info = at;
 			check(!ptrace(PTRACE_GETREGS, who, 0, &regs));
 			seen++;
 		}
 		ptrace(PTRACE_CONT, who, 0, sig);
 	}
-	if (!WIFSIGNALED(status) || WTERMSIG(status) != ways[k].sig || !seen)
-		die("%s: status %#x after %d stops", ways[k].name, status, seen);
-	check_eq(info.si_code, ways[k].code);
-	if (ways[k].addr) {
-		check(info.si_addr == *ways[k].addr);
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != deaths[k].sig || !seen)
+		die("%s: status %#x after %d stops", deaths[k].name, status, seen);
+	check_eq(info.si_code, deaths[k].code);
+	if (deaths[k].addr) {
+		check(info.si_addr == *deaths[k].addr);
 		/* if the signal is blocked or was ignored, the agent has no handler that could correct rip */
-		if (ways[k].run != blocked && ways[k].run != set_again)
+		if (deaths[k].run != blocked && deaths[k].run != set_again)
 			check_eq(regs.rip, (uintptr_t)load_insn);
-		check_eq(regs.rdi, (uintptr_t)*ways[k].addr);
+		check_eq(regs.rdi, (uintptr_t)*deaths[k].addr);
 	}
-	if (ways[k].code == SI_QUEUE)
+	if (deaths[k].code == SI_QUEUE)
 		check(info.si_value.sival_int == 12345 && info.si_pid == pid);
 }
 
@@ -144,12 +144,12 @@ static KEEP void die_alone(int k)
 		struct rlimit none = { 0, 0 };
 
 		setrlimit(RLIMIT_CORE, &none);
-		ways[k].run();
+		deaths[k].run();
 		_exit(55);
 	}
 	check(!waitid(P_PID, pid, &info, WEXITED));
 	check_eq(info.si_code, CLD_KILLED);
-	check_eq(info.si_status, ways[k].sig);
+	check_eq(info.si_status, deaths[k].sig);
 }
 
 static KEEP void is_default(int flags, int restorer)
@@ -193,12 +193,12 @@ static KEEP void dispositions(void)
 	check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 }
 
-static KEEP void one_turn(int n)
+static KEEP void one_iteration(int n)
 {
 	if (n % 3 == 0)
-		die_alone(n % NR_WAYS);
+		die_alone(n % NR_DEATHS);
 	else if (n % 3 == 1)
-		die_traced(n % NR_WAYS);
+		die_traced(n % NR_DEATHS);
 	else
 		dispositions();
 	marker_begin(n);
@@ -215,9 +215,9 @@ int main(void)
 	check(cut != MAP_FAILED);
 	is_default(0, 0);
 	for (n = 0; n < 60; n++)
-		one_turn(n);
+		one_iteration(n);
 	is_default(0, 0);
-	for (n = 0; n < NR_WAYS; n++)
-		printf("%s: signal %d, code %d\n", ways[n].name, ways[n].sig, ways[n].code);
+	for (n = 0; n < NR_DEATHS; n++)
+		printf("%s: signal %d, code %d\n", deaths[n].name, deaths[n].sig, deaths[n].code);
 	return 0;
 }

@@ -100,7 +100,7 @@ int main(void)
 	if (!pid)
 		_exit(0);
 	check(waitpid(pid, &status, 0) == pid && !status);
-	while (!told())
+	while (!may_end())
 		marker_begin(0);
 	check(check_tasks() >= 1);
 	puts("nobody");

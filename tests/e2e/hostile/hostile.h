@@ -19,7 +19,7 @@
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
- *   @serve N		run it with control files, too, and change the text N times while it runs (see told())
+ *   @serve N		run it with control files, too, and change the text N times while it runs (see may_end())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
  *			seconds count as a hang. Traced runs may take four times as long
  *   @stdin wait S	it ends when it gets a byte, which is sent S seconds after it has printed "ready"
@@ -86,7 +86,7 @@ HOSTILE_UNUSED static KEEP int marker_begin(int n)
 }
 
 /* Whether the program may end. With @serve, it must go on until run_hostile has made its
- * changes and sends a byte to stdin. In other runs told() is true at once. */
+ * changes and sends a byte to stdin. In other runs may_end() is true at once. */
 static inline int told(void)
 {
 	struct pollfd p = { 0, POLLIN, 0 };

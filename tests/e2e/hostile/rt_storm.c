@@ -82,7 +82,7 @@ int main(void)
 		queue_all(me, 1);
 		_exit(0);
 	}
-	for (i = 0; i < 100 || next_value[0] < EACH || next_value[1] < EACH || !told(); i++)
+	for (i = 0; i < 100 || next_value[0] < EACH || next_value[1] < EACH || !may_end(); i++)
 		some_calls(i);
 	check(waitpid(pid, &status, 0) == pid && !status);
 	check(!pthread_join(t, NULL));

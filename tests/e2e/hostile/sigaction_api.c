@@ -3,7 +3,7 @@
  * sigaction and signal must report what the program has set, and nothing else:
  * old handlers, flags, masks; SA_RESETHAND, SA_NODEFER, SA_RESTART; SIG_IGN and
  * SIG_DFL. Default actions must end a child.
- * @markers 200 main/one_turn
+ * @markers 200 main/one_iteration
  */
 #include <pthread.h>
 #include <signal.h>
@@ -110,7 +110,7 @@ static KEEP int ends_child(int sig, int how)
 	return status;
 }
 
-static KEEP void one_turn(int n)
+static KEEP void one_iteration(int n)
 {
 	int sig = sigs[n % 8];
 
@@ -131,7 +131,7 @@ int main(void)
 	check(sigaction(65, &a, NULL) == -1 && errno == EINVAL);
 	check(sigaction(32, &a, NULL) == -1 && errno == EINVAL);
 	for (n = 0; n < 200; n++)
-		one_turn(n);
-	puts("200 turns");
+		one_iteration(n);
+	puts("200 iterations");
 	return 0;
 }

@@ -36,7 +36,7 @@ static void on_segv(int sig, siginfo_t *si, void *uc)
 		die("mprotect: %m");
 }
 
-static KEEP void one_cycle(int n, const char *behind)
+static KEEP void one_cycle(int n, const char *past_heap)
 {
 	int i;
 
@@ -55,7 +55,7 @@ static KEEP void one_cycle(int n, const char *behind)
 	}
 	i = sigsetjmp(env, 1);
 	if (!i)
-		load_byte(behind);
+		load_byte(past_heap);
 	check_eq(i, 2);
 	i = sigsetjmp(env, 1);
 	if (!i)

@@ -5,8 +5,9 @@
  *
  *   limits threads N		N threads at the same time, each with two calls open
  *   limits deep N		N calls, each inside the one before
- *   limits told N AT KIND	N coroutines, of which AT exist at a time, on stacks that makecontext registers
- *   limits guessed N AT KIND	like "told", but the tracer isn't notified of the switches of stacks
+ *   limits registered N AT KIND
+ *				N coroutines, of which AT exist at a time, on stacks that makecontext registers
+ *   limits guessed N AT KIND	like "registered", but the tracer isn't notified of the switches of stacks
  *
  * Each coroutine is destroyed half-way, with calls open. KIND is what becomes of its stack: unmapped, overwritten (by
  * other data; it is never a stack again) or reused (by the next coroutine).
@@ -138,12 +139,12 @@ static void go_deep(long n)
 
 static void *here, *there;	/* stack pointers of main and the coroutine */
 static ucontext_t context_here, context_there;
-static int told;
+static int registered;
 
 NOINLINE long in_third(long x)
 {
 	calls++;
-	if (told)
+	if (registered)
 		swapcontext(&context_there, &context_here);
 	else
 		SWITCH(&there, here);
@@ -178,7 +179,7 @@ NOINLINE void start(char *stack)
 {
 	calls += 2;
 	leaf(2);
-	if (told) {
+	if (registered) {
 		getcontext(&context_there);
 		context_there.uc_stack.ss_sp = stack;
 		context_there.uc_stack.ss_size = STACK;
@@ -235,8 +236,8 @@ int main(int argc, char **argv)
 		threads(n);
 	else if (!strcmp(argv[1], "deep"))
 		go_deep(n);
-	else if (argc == 5 && (!strcmp(argv[1], "told") || !strcmp(argv[1], "guessed"))) {
-		told = !strcmp(argv[1], "told");
+	else if (argc == 5 && (!strcmp(argv[1], "registered") || !strcmp(argv[1], "guessed"))) {
+		registered = !strcmp(argv[1], "registered");
 		coroutines(n, atol(argv[3]), argv[4]);
 	}
 	printf("calls %lu\nmemory %ld\n", calls, anonymous);

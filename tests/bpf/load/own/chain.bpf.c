@@ -34,9 +34,9 @@ PROG(middle, bpf_tail_call(skb, &jumps, 0); bpf_tail_call(skb, &jumps, 1); retur
 PROG(target, return 42;)
 #elif CASE == LOOP
 JUMPS(back, 1, (void *)entry);
-int turns;
+int calls;
 PROG(entry, bpf_tail_call(skb, &jumps, 1); return 1;)
-PROG(target, turns++; bpf_tail_call(skb, &back, 0); return turns;)
+PROG(target, calls++; bpf_tail_call(skb, &back, 0); return calls;)
 #elif CASE == REFUSED
 PROG(entry, bpf_tail_call(skb, &jumps, 1); return 1;)
 PROG(target, return *(int *)(long)skb->len;)

@@ -16,7 +16,7 @@ extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __weak 
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __weak __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __weak __ksym;
 /* a kfunc that doesn't exist anywhere */
-extern int bpf_nobody_knows(int n) __weak __ksym;
+extern int bpf_no_such_function(int n) __weak __ksym;
 extern void bpf_rcu_read_lock(void) __ksym;
 
 #define NAMED(x, line)	x##line
@@ -82,7 +82,7 @@ int sum_each(void *ctx)
 SEC("raw_tp")
 int nested(void *ctx)
 {
-	int i, turns = zero;
+	int i, iterations = zero;
 
 	repeat(20) {
 		count(i, 0, 64) {
@@ -91,12 +91,12 @@ int nested(void *ctx)
 			if (i & 1)
 				continue;
 			squares[i] = i * i;
-			turns++;
+			iterations++;
 		}
-		if (turns > 300)
+		if (iterations > 300)
 			break;
 	}
-	return turns + squares[38];
+	return iterations + squares[38];
 }
 
 SEC("raw_tp")
@@ -121,7 +121,7 @@ int before_the_bound(void *ctx)
 	return all;
 }
 
-static int turn(__u32 i, int *n)
+static int count_on(__u32 i, int *n)
 {
 	for (;;) {
 		cond_break;
@@ -135,7 +135,7 @@ int in_callbacks(void *ctx)
 {
 	int n = zero;
 
-	bpf_loop(2, turn, &n, 0);
+	bpf_loop(2, count_on, &n, 0);
 	return n;
 }
 
@@ -163,9 +163,9 @@ int in_parts(void *ctx)
 
 /* A million paths lead to the loop. They differ in the sum n, which is returned, but no branch
  * depends on n. */
-#define WAY(k)	if (*(volatile int *)&zero == (k)) asm volatile("%0 += " #k : "+r"(n));
-#define WAYS	WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) \
-		WAY(11) WAY(12) WAY(13) WAY(14) WAY(15) WAY(16) WAY(17) WAY(18) WAY(19) WAY(20)
+#define PATH(k)	if (*(volatile int *)&zero == (k)) asm volatile("%0 += " #k : "+r"(n));
+#define PATHS	PATH(1) PATH(2) PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) \
+		PATH(11) PATH(12) PATH(13) PATH(14) PATH(15) PATH(16) PATH(17) PATH(18) PATH(19) PATH(20)
 
 static int add(__u32 i, long *n)
 {
@@ -174,25 +174,25 @@ static int add(__u32 i, long *n)
 }
 
 SEC("raw_tp")
-int ways_to_callbacks(void *ctx)
+int paths_to_callbacks(void *ctx)
 {
 	long n = 0, all = zero;
 
-	WAYS
+	PATHS
 	bpf_loop(10, add, &all, 0);
 	return n + all;
 }
 
 SEC("raw_tp")
-int ways_to_turns(void *ctx)
+int paths_to_loops(void *ctx)
 {
 	long n = 0, all = zero;
 	int i;
 
-	WAYS
+	PATHS
 	count(i, 0, 10)
 		all += i;
-	WAYS
+	PATHS
 	for (i = zero; i < 10 && can_loop; i++)
 		all += i;
 	return n + all;
@@ -205,8 +205,8 @@ int asked_first(void *ctx)
 
 	if (bpf_iter_num_new)
 		n += 1;
-	if (bpf_nobody_knows)
-		n += bpf_nobody_knows(3);
+	if (bpf_no_such_function)
+		n += bpf_no_such_function(3);
 	return n;
 }
 
