@@ -63,7 +63,7 @@ const size_t fuzz_counts_size = sizeof(struct counts);
 const bool fuzz_wild = true;
 
 static struct pb_window_out window;
-static uint64_t stored[PB_WINDOW_STORE_MAX / 8 + 1]; /* the window as in an analysis */
+static uint64_t stored[PB_WINDOW_STORE_MAX / 8 + 1]; /* the window as an analysis stores it */
 static const struct pb_recipe *const recipe = (const struct pb_recipe *)stored;
 
 /* --- code that may be run ------------------------------------------------ */
@@ -102,8 +102,8 @@ static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op
 	return true;
 }
 
-/* Whether the instruction's operand is in the text nearby, where the jump will be. end: the offset in the window at
- * which the instruction ends. */
+/* Whether the instruction's memory operand lies in the text near the window, where the patch's jump may be. end: the
+ * offset in the window at which the instruction ends. */
 static bool knows_the_patch(const ZydisDecodedInstruction *i, unsigned end)
 {
 	int64_t at = (int64_t)end + i->raw.disp.value;

@@ -39,8 +39,8 @@
 #define CHOOSE_LIMIT	16
 
 enum step {
-	FULL, DEAD, POLL, LOST, SUPPLY,			/* the recorder's */
-	STATE, HEAD, WORDS, THREAD, RING, HOLE, HONEST,	/* the program's */
+	FULL, DEAD, POLL, LOST, SUPPLY,			/* steps of the recorder */
+	STATE, HEAD, WORDS, THREAD, RING, HOLE, HONEST,	/* steps of the program */
 	NR_STEPS
 };
 

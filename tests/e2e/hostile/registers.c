@@ -14,8 +14,8 @@
 #include <pthread.h>
 #include "hostile.h"
 
-/* in: rdi = struct image *want (rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp r12 r13 r14 r15 flags),
- * rsi = struct image *got. Loads all, calls asm_leaf, stores all. */
+/* rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp r12 r13 r14 r15 flags. call_with_all() loads all of them from *want (rdi),
+ * calls asm_leaf(), and stores all of them to *got (rsi). */
 struct image { unsigned long reg[16]; };
 void call_with_all(const struct image *want, struct image *got);
 void asm_leaf(void);
@@ -49,11 +49,11 @@ __asm__(".text; .p2align 4; .type asm_leaf,@function\n"
 	".globl call_nonleaf_with_all; .type call_nonleaf_with_all,@function\n"
 	"call_nonleaf_with_all:\n" LOAD_ALL "call asm_nonleaf\n" STORE_ALL "ret\n"
 	".size call_nonleaf_with_all, . - call_nonleaf_with_all\n"
-	/* long flag_result(long x): x > 0 comes back in the carry flag only */
+	/* carry_if_positive(long x) returns whether x > 0, in the carry flag only */
 	".globl carry_if_positive; .type carry_if_positive,@function\n"
 	"carry_if_positive: .cfi_startproc\n test %rdi, %rdi\n jg 1f\n nop; nop; clc\n ret\n1: stc\n ret\n"
 	".cfi_endproc; .size carry_if_positive, . - carry_if_positive\n"
-	/* long al_seen(...): how many vector registers the caller said it uses */
+	/* long al_seen(...) returns how many vector registers the caller uses, as the caller put it into al */
 	".globl al_seen; .type al_seen,@function\n"
 	"al_seen: .cfi_startproc\n movzbl %al, %eax\n nop; nop; nop\n ret\n .cfi_endproc; .size al_seen, . - al_seen\n");
 long al_seen(int, ...);

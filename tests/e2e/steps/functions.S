@@ -49,7 +49,7 @@ T t_far, 1
 	far_away
 	lea	1(%rdi), %rax
 	mov	$0x80000000, %edx
-	cmp	$1, %edx			/* with an overflow */
+	cmp	$1, %edx			/* sets OF */
 	mov	$0x77, %edx
 	ret
 E t_far
@@ -431,7 +431,7 @@ F run_stepped
 	mov	$0x6004, %edx
 	mov	$0x6005, %esi
 	mov	$0x80000000, %eax
-	cmp	$1, %eax			/* with an overflow */
+	cmp	$1, %eax			/* sets OF */
 	mov	$0, %eax
 	pushf
 	.cfi_adjust_cfa_offset 8

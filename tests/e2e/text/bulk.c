@@ -39,7 +39,7 @@ __asm__(".text\n.altmacro\n"
 extern int (*const bulk[NR])(int);
 
 static volatile int stop, storming, raging, storm_ms;
-static int begun[2], go[2];	/* pipes: the child has begun; the child must end */
+static int begun[2], go[2];	/* pipes: a byte in `begun`: the child has begun; in `go`: it must end */
 static pthread_t v;
 static pid_t cloned_pid;
 
