@@ -2,8 +2,8 @@
 /*
  * What an architecture supplies to the agent and to the module analysis. Both include only this
  * header and no file of the architecture's own folder; scripts/check-layers enforces that. The
- * `static inline` functions are defined in that folder's headers, which are included at the end,
- * the other functions in its sources. doc/design/porting.md goes through the list for a
+ * `static inline` functions are defined in that folder's headers, which are included at the end.
+ * All other functions are defined in its sources. doc/design/porting.md goes through the list for a
  * processor other than x86-64.
  *
  * Context, unless a comment says otherwise: the hit path. It runs in any thread, also in a signal
@@ -72,8 +72,9 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len);
  * lets the threads go on. Context: the agent's thread, or any thread that holds no lock that a
  * stopped thread could need.
  */
-extern uint32_t pb_agent_tid;		/* a thread that stops leave running; 0: none */
-extern uint32_t pb_observer_pid;	/* reaps helpers that are its children; 0: unknown */
+extern uint32_t pb_agent_tid;		/* the thread that every stop leaves running; 0: none */
+extern uint32_t pb_observer_pid;	/* the process that reaps helpers, if they are its children;
+					 * 0: unknown */
 extern uint64_t pb_stop_longest_ns;
 extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
 
@@ -85,7 +86,8 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted; a large number takes several stops */
 	size_t nr;
-	size_t done;		/* patches that were written, or may have been before an error */
+	size_t done;		/* patches that were written; after an error, that may have been
+				 * written */
 	/* Where to continue a thread whose pc is strictly inside bytes that are
 	 * replaced. 0: it may stay there. */
 	uint64_t (*moved)(uint64_t pc);
@@ -108,13 +110,13 @@ long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg
 /* ---- stubs (doc/design/text.md) ------------------------------------------ */
 
 /*
- * The recorder makes most stubs in advance, in a file that it keeps (module/stubs/stub_image.c).
- * So whoever changes the code that is emitted here must raise STUBS_REVISION (module/cache.c).
- * The architecture's frame.h shows the layouts.
+ * The recorder makes most stubs in advance, in a file that it keeps (module/stubs/stub_image.c). So
+ * a change of the code that is emitted here must raise STUBS_REVISION (module/cache.c). The
+ * architecture's frame.h shows the layouts.
  *
- * bias: the load bias, which is added to the link-time addresses of the analysis. -ERANGE: a
- * target is out of reach, and the bytes that were written must not be used. Context of the
- * functions that emit: start, the agent's thread, the recorder. Context of the others: any.
+ * bias: the load bias, which is added to the link-time addresses of the analysis. -ERANGE: a target
+ * is out of reach, and the bytes that were written must not be used. Context of the functions that
+ * emit: start, the agent's thread, the recorder. Context of all others in this part: any.
  */
 
 /* The body of a place is the code that replaces its displaced instructions: the code of its
@@ -207,9 +209,9 @@ void pb_list(void);
 void pb_direct(void);
 void pb_prog_entry(void);
 
-/* Writes the offset of the agent's TLS into the code of the handlers and of the exits' targets: it
- * is known only after the agent was loaded. If that text can't be written, it works as it is, but
- * slower. Context: start, before a site is patched. */
+/* Writes the offset of the agent's TLS, which is known only after the agent was loaded, into the
+ * code of the handlers and of the exits' targets. If that code can't be written, it works
+ * unchanged, but is slower. Context: start, before a site is patched. */
 void pb_hot_link_tls(void);
 
 /* Targets of the stubs of exits, for struct pb_returns. _ret serves a plain return, which it
@@ -291,8 +293,8 @@ bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at);
 void pb_context_show_return(struct pb_context *c);
 /* Shows that the program's instruction at pc is next: a function's entry, or an exit. */
 void pb_context_show_jump(struct pb_context *c, uint64_t pc);
-/* Like pb_context_show_jump(), but for an interrupted stub. own: in the stub's own code, not in a
- * copy of the program's. */
+/* Like pb_context_show_jump(), but for an interrupted stub. own: the interrupted instruction is the
+ * stub's own, not a copy of the program's. */
 void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own);
 
 void pb_context_shown(struct pb_context *c);

@@ -47,7 +47,7 @@
 
 /* struct pb_chunk; */
 #define L_SERIAL		4
-/* from leaf_start */
+/* offsets from leaf_start */
 #define L_START			0
 #define L_SITE			8
 
@@ -61,14 +61,14 @@
 #define PB_ENTER_LAZY		2
 #define PB_ENTER_CALL		4	/* record the entry only */
 #define PB_ENTER_SILENT		8
-#define PB_ENTER_LIST		16	/* pb_ftrace_list() decides */
+#define PB_ENTER_LIST		16	/* pb_ftrace_list() decides how */
 #define PB_ENTER_FUNCTION	32	/* function tracer */
 
 /* pb_no_clock */
 #define PB_CLOCK_FROZEN		1	/* all records have the time pb_frozen_clock */
 #define PB_CLOCK_NONE		2	/* --clock=none: that time is 0 */
 
-#define PB_MAX_REPLACED		32	/* functions that C code of the agent replaces */
+#define PB_MAX_REPLACED		32	/* how many functions C code of the agent may replace */
 #define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
 
 /* how a call goes on after pb_prog_hit() */

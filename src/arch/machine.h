@@ -34,9 +34,9 @@ static inline uint64_t pb_cpu_thread_pointer(void);
 static inline bool pb_cpu_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1,
 				    uint64_t new0, uint64_t new1);
 
-/* Copy n bytes from low to high addresses (dst may overlap src only from below), set n bytes,
- * clear n words of 8 bytes. These are for sizes for which a loop would be slow. For other sizes
- * see base/mem.h. */
+/* Copy n bytes from low to high addresses (dst may overlap src only if dst is the lower address),
+ * set n bytes, clear n words of 8 bytes. These are for sizes for which a loop would be slow. For
+ * other sizes see base/mem.h. */
 static inline void pb_cpu_copy(void *dst, const void *src, size_t n);
 static inline void pb_cpu_fill(void *dst, int byte, size_t n);
 static inline void pb_cpu_zero_words(void *dst, size_t n);

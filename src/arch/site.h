@@ -43,11 +43,12 @@ struct pb_returns {
 #define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement, code of the agent's */
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Patchbay's own. */
-#define FTRACE_FL_REFUSED	(1ul << 49)	/* by the agent; bits 56-63 say why */
+#define FTRACE_FL_REFUSED	(1ul << 49)	/* refused by the agent; bits 56-63 say why */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* selected by graph_callers */
 #define FTRACE_FL_SLOT		(1ul << 51)	/* its trampoline slot holds the jump to the stub */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* eBPF programs need its returns to be hooked */
-#define FTRACE_FL_GOES_ON	(1ul << 53)	/* may reach a function's entry without an exit */
+#define FTRACE_FL_GOES_ON	(1ul << 53)	/* control may reach a function's entry without an
+						 * exit */
 #define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends the call */
 #define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: the original's exits end the call */
 #define FTRACE_FL_REASON_SHIFT	56

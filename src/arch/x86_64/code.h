@@ -9,7 +9,7 @@
 #include "abi/analysis.h"
 #include "arch/x86_64/frame.h"
 
-#define PB_LINKER_STUB	16	/* bytes that may be looked at */
+#define PB_LINKER_STUB	16	/* bytes that pb_linker_stub_word() may read */
 
 #define PB_JMP_REL32	0xe9
 #define PB_RET_N	0xc2	/* ret $n */

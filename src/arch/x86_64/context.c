@@ -47,7 +47,7 @@ bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc)
 	return false;
 }
 
-/* ---- where it is ------------------------------------------------------------ */
+/* ---- where the program counter is ------------------------------------------- */
 
 bool pb_context_exit(const ucontext_t *uc, struct pb_hot_exit *e)
 {
@@ -87,7 +87,7 @@ bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at)
 	return false;
 }
 
-/* ---- what it is shown as ---------------------------------------------------- */
+/* ---- what the handler is shown ---------------------------------------------- */
 
 static uint64_t *frame(const struct pb_context *c, int offset)
 {

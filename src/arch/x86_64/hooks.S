@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replacements of functions of libc (engine/process/sigmask.c) that only inspect the
- * arguments, or whose original C code can't call. They jump to the original with all
+ * Replacements of functions of libc (engine/process/sigmask.c). Some only inspect the arguments;
+ * the others replace functions that C code can't call. Each jumps to the original with all
  * registers restored.
  */
 	.text

@@ -10,7 +10,7 @@
 	.error "site and state are stored at once, and EMITTED is set by bts"
 	.endif
 
-	/* Jumps to `to` if a call made by the one at rcx is too deep; rax and rdx are lost. */
+	/* Jumps to `to` if a call made by the call at rcx is too deep; rax and rdx are lost. */
 	.macro open_depth to
 	mov	%rcx, %rax
 	and	$-PB_OPEN_SEGMENT, %rax
@@ -85,7 +85,8 @@
 	.if !\lazy
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jne	.Lbelow_\name
-	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
+	btsl	$0, O_STATE(%rcx)		/* sets EMITTED; carry: a handler has just done
+						 * so */
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdi)

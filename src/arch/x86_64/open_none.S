@@ -51,7 +51,8 @@
 .Lemit_\name:
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jne	.Lbelow_\name
-	btsl	$0, O_STATE(%rcx)		/* EMITTED, unless a handler did it just now */
+	btsl	$0, O_STATE(%rcx)		/* sets EMITTED; carry: a handler has just done
+						 * so */
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdx)
@@ -70,7 +71,7 @@
 	jne	.Lslow_\name
 	jmp	.Lreject_\name
 	.endif
-	/* A call below one of set_graph_notrace isn't recorded. */
+	/* Nothing below a call of set_graph_notrace is recorded. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	jne	.Lslow_\name

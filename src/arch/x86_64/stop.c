@@ -55,7 +55,8 @@
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
-#define FRAME_BYTES	256		/* so many bytes of a signal frame include its saved PC */
+#define FRAME_BYTES	256		/* bytes from a signal frame's start to beyond its saved
+					 * PC */
 #define ERESTARTNOHAND	514
 #define MAX_PLACES	4096		/* for stopped(); with more, the stop is retried */
 #define MAX_RESTORERS	8
@@ -73,7 +74,7 @@ static uint32_t helper_state;		/* the kernel sets GONE; ASKS: stopped() is to ru
 
 struct task {
 	uint32_t tid;
-	uint32_t signal;	/* that the thread was about to get; 0: none */
+	uint32_t signal;	/* the signal that the thread was about to get; 0: none */
 	bool seized, stopped, gone;
 };
 
@@ -87,7 +88,7 @@ struct job {
 	const char *why;
 };
 
-/* The functions through which handlers return (sa_restorer), as far as any were seen. */
+/* The functions through which handlers return (sa_restorer), as far as they are known. */
 static uint64_t restorers[MAX_RESTORERS];
 static unsigned nr_restorers;
 static struct pb_stopped places[MAX_PLACES];
@@ -268,7 +269,7 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
 
 	rsp -= 8;
-	/* the pieces that are read overlap by a frame */
+	/* the pieces that are read overlap by FRAME_BYTES */
 	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
 		struct iovec to = { buf, sizeof(buf) };
 		struct iovec from = { (void *)(rsp + done), sizeof(buf) };
@@ -469,9 +470,8 @@ static void find_restorers(void)
 	}
 }
 
-/* Does Yama let a process be traced only by its ancestors and the one that it names
- * with PR_SET_PTRACER? Elsewhere stops leave that setting alone: it may be the
- * program's own. */
+/* Does Yama let a process be traced only by its ancestors and by the process that it names with
+ * PR_SET_PTRACER? If not, a stop leaves that setting alone, because it may be the program's own. */
 static bool yama_restricts(void)
 {
 	char scope = '0';

@@ -18,7 +18,7 @@ static const uint8_t head[] = {
 	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* mov -8(%rsp),%r11   */
 };
 _Static_assert(sizeof(head) == PB_STUB_COPY, "frame.h");
-#define SITE_AT 8	/* of the lea's displacement, which ends at 12 */
+#define SITE_AT 8	/* offset of the lea's displacement, which ends at 12 */
 
 static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
 {
@@ -40,7 +40,7 @@ static const uint8_t exit_head[] = {
 	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* 1: mov -8(%rsp),%r11 */
 };
 _Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "frame.h");
-#define JUMP_AT		14	/* of the jump's displacement */
+#define JUMP_AT		14	/* offset of the jump's displacement */
 #define JCC_LEN		(PB_EXIT_JUMP_LEN + PB_JUMP_LEN)
 
 /* How the code of a recipe ends. */

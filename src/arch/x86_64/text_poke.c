@@ -42,7 +42,8 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len)
 	return (int)pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_EXEC);
 }
 
-/* How many patches fit into one write that starts with p[0]; start and end of its pages. */
+/* How many patches fit into one write that starts with p[0]. *start, *end: the bounds of the pages
+ * that it writes. */
 static size_t run_length(const struct pb_patch *p, size_t nr, uint64_t *start, uint64_t *end)
 {
 	size_t i;
