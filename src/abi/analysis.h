@@ -118,8 +118,8 @@ enum pb_refused {
 					 * function's jump (struct pb_recipe) */
 #define PB_FUNC_EXITS		64	/* its window holds exits, and is also in the table of
 					 * windows of exits */
-/* complete, but control may go on to a function's entry (its own or the next function's) without
- * passing an exit */
+/* the function is complete (see "Exits" below), but control may go on to its own entry or to the
+ * next function's without passing an exit */
 #define PB_FUNC_GOES_ON	128
 
 struct pb_func {
@@ -213,7 +213,8 @@ enum pb_inexit {
  *                   which begins right after this window: the entry of a function with a
  *                   window of five bytes, no via and no endbr64, or a WINDOW or PADDED window
  *                   of exits. The second jump is in place whenever the first is. If that site
- *                   is a window of exits, each left_by with this window has that one, too
+ *                   is a window of exits, each function with this window in its left_by has
+ *                   that window there, too
  *   ENTRY           the window of a function's entry, whose window_len and recipe
  *                   include the exits
  *
@@ -231,7 +232,7 @@ struct pb_exit_window {
 	uint8_t pad[3];
 };
 
-/* An exit in the window. One that isn't a JCC is the recipe's last instruction. */
+/* An exit in the window. An exit that isn't a JCC is the recipe's last instruction. */
 struct pb_window_exit {
 	uint8_t off;		/* from the window's start; rises from exit to exit */
 	uint8_t kind;		/* enum pb_exit_kind */

@@ -296,7 +296,7 @@ static bool entry_window_ok(const struct pb_analysis *a, const struct pb_exit_wi
 	return w->start == pb_func_window(f) && w->len == f->window_len;
 }
 
-/* The addresses from start to before end. */
+/* The addresses [start, end). */
 struct area {
 	uint64_t start, end;
 };

@@ -17,14 +17,13 @@
  * A word of zero where a record would begin is a hole: space that a writer
  * reserved and never filled. It is skipped, one word at a time.
  *
- * Times are the low bits of the clock. The decoder keeps `last`, the full time
- * of the record before it (chunk->start at the chunk's first record), and
- * takes the value nearest to `last` that has these low bits. The distance is
- * signed, because a record that a signal handler writes inside another record's
- * reservation may be out of order. If the distance doesn't fit, the writer writes
- * PB_EXT_TIME (which sets `last`) before the record, or PB_EXT_LONG in place of a
- * LEAF. ENTRY's time is the start of the call, EXIT's and LEAF's its end. After each
- * record `last` is the record's time.
+ * Times are the low bits of the clock. The decoder keeps `last`, the full time of the record before
+ * it (chunk->start at the chunk's first record), and takes the value nearest to `last` that has
+ * these low bits. The distance is signed, because a record that a signal handler writes inside
+ * another record's reservation may be out of order. If the distance doesn't fit, the writer writes
+ * PB_EXT_TIME (which sets `last`) before the record, or PB_EXT_LONG in place of a LEAF. The time of
+ * an ENTRY is the start of the call, that of an EXIT or a LEAF is its end. After each record `last`
+ * is the record's time.
  *
  * EXT records: len counts 64-bit words, the first included; a reader skips
  * types that it does not know. `site` and `time` are zero where unused.

@@ -35,7 +35,8 @@
 #define PB_PROTOCOL	4
 #define PB_MSG_MAX	65536
 
-/* Users are promised at most 200 ms; the difference is for a busy machine. */
+/* The documents promise that an agent waits 200 ms at most; the difference is for a busy
+ * machine. */
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* for a recorder without a processor, or at a disk */
 /* A file in the socket's directory, with a byte for each image that gave up before it
@@ -81,8 +82,9 @@ struct pb_msg_welcome {
 /* fd: the ring (abi/ring.h). The observer sends it first on every connection. */
 struct pb_msg_ring {
 	uint32_t mode;		/* PB_RING_* */
-	uint32_t nr_buffer;	/* the first of nr_chunks (abi/ring.h); with little address space,
-				 * the agent may leave the chunks after them unmapped */
+	uint32_t nr_buffer;	/* how many of the nr_chunks chunks, from chunk 0 on, are the buffer
+				 * (abi/ring.h); with little address space, the agent may leave the
+				 * others unmapped */
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;
@@ -125,8 +127,8 @@ struct pb_msg_refused {
 								 * PB_REFUSED_* */
 };
 
-/* Counts. At the start they are of all modules; on a later connection, of the modules that the
- * agent asked for. */
+/* Counts. At the start they cover all modules; on a later connection, the modules that the agent
+ * asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;

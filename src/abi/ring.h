@@ -59,7 +59,8 @@
 #define PB_CHUNK_HEADER		128
 #define PB_CHUNK_DEAD_ZONE	512	/* a record begins before it, and may end in it */
 
-#define PB_CHUNK_OPEN_MAX	128	/* PB_EXT_OPEN at a chunk's start: the innermost calls */
+#define PB_CHUNK_OPEN_MAX	128	/* most PB_EXT_OPEN records at a chunk's start; if more
+					 * calls are open, they list the innermost */
 
 #define PB_CHUNK_FREE		0
 #define PB_CHUNK_OPEN		1
@@ -87,15 +88,15 @@ struct pb_chunk {
 	uint64_t seq;		/* 0, 1, 2 ... per thread; a gap means chunks overwritten or lost */
 	uint64_t start;		/* clock; the decoder's first `last` */
 	uint64_t stack;		/* stack that the first records belong to */
-	uint64_t lost;		/* calls that the thread lost before this chunk, in all */
-	uint64_t no_return;	/* the thread's calls that were recorded without their return, in
-				 * all */
+	uint64_t lost;		/* total of calls that the thread lost before this chunk */
+	uint64_t no_return;	/* total of the thread's calls that were recorded without their
+				 * return */
 	/* The open leaf: the call that was entered last, and may still run without an ENTRY.
 	 * It is stale if a record with a later time follows. leaf_start is written last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t missed;	/* records that weren't written, of calls of the thread that
-				 * aren't lost, in all */
+	uint32_t missed;	/* total of the thread's records that weren't written although their
+				 * calls aren't lost */
 	uint32_t uses;		/* times this chunk was opened */
 	uint32_t pad[9];
 };
@@ -106,11 +107,11 @@ struct pb_ring_thread {
 	uint32_t serial;	/* 0 = unused */
 	uint32_t pid, tid;
 	uint32_t image;
-	uint64_t lost;		/* calls of which there is no record, in all */
+	uint64_t lost;		/* total of the thread's calls without any record */
 	uint64_t no_return;
 	uint64_t start;		/* clock of its first hit */
 	uint64_t parent;	/* serial of the thread that forked it, 0 if unknown */
-	uint64_t missed;	/* records that weren't written, of calls that aren't lost */
+	uint64_t missed;	/* records that weren't written although their calls aren't lost */
 	uint64_t unused;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
@@ -123,7 +124,8 @@ struct pb_ring {
 	uint64_t threads_offset, chunks_offset, size;
 	uint64_t wait_ticks;			/* TSC ticks without a heartbeat after which the
 						 * reader counts as gone */
-	uint32_t wait_pauses;			/* the same time, where the TSC mustn't be read */
+	uint32_t wait_pauses;			/* the same time, in pauses, for where the TSC
+						 * mustn't be read */
 	uint32_t nr_buffer;
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* fetch_add; serial = old + 1 */
@@ -140,7 +142,8 @@ struct pb_ring {
 	/* for a recorder that doesn't answer in time */
 	uint64_t silent;	/* 1 + the heartbeat at which an engine gave up; no engine waits
 				 * for an answer until the heartbeat changes */
-	uint32_t missed_modules, missed_images;		/* not traced for that reason */
+	uint32_t missed_modules, missed_images;		/* not traced because the recorder didn't
+							 * answer in time */
 	uint32_t waits_in_vain;	/* PB_RING_WAIT: how often a writer gave up waiting for a chunk,
 				 * because the heartbeat stood still */
 	uint32_t sandboxed_images;	/* not traced, because a seccomp filter was set before

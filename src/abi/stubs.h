@@ -35,7 +35,7 @@
  * because its heap grows right above it. If the place is taken, the agent searches from
  * PB_STUBS_GAP below the image downwards, where only the loader maps things.
  */
-#define PB_STUBS_REACH	0x7ff00000ul	/* of a rel32, with room for the ends */
+#define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, less room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul
 #define PB_STUBS_END	0x1000000ul
 #define PB_STUBS_LOW	0x10000000ul
