@@ -235,7 +235,7 @@ static void forget_left(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0);
 }
 
-/* False: there is no place. */
+/* Enters c in left[]. False: left[] has no free place. */
 static bool enter_left(struct pb_writer *w, struct pb_chunk *c)
 {
 	if (is_left(w, c))
@@ -338,9 +338,9 @@ static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 }
 
-/* The number of the chunk that follows `full`. A full chunk is left only once. So there
- * is no gap if a chunk never comes into force, because a handler's takes its place or
- * the handler jumps away. */
+/* The number of the chunk that follows `full`. It follows from `full` alone, which is left only
+ * once. So the numbers have no gap, even if a handler's chunk comes into force instead of this one,
+ * or a jump ends this activation. */
 static uint64_t next_number(const struct pb_writer *w, uint64_t full)
 {
 	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;

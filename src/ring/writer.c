@@ -133,7 +133,8 @@ static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending
 		uint64_t chunk = pb_chunk_of(pos);
 
 		if (pb_likely(pos - chunk < PB_CHUNK_LIMIT)) {
-			/* a handler may have interrupted what sets them, and left by a jump */
+			/* a handler may have interrupted the code that sets base and leaf, and left
+			 * by a jump */
 			if (pb_unlikely(w->base != chunk || w->leaf == pb_no_leaf))
 				pb_change_mend(w);
 			return (uint64_t *)pos;

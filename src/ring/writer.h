@@ -36,8 +36,8 @@ struct pb_writer {
 	uint64_t *leaf;		/* &chunk->leaf_start */
 	struct pb_ring_thread *thread;	/* NULL: the ring's table is full */
 	uint64_t seq;		/* number of the next chunk, while none is in force */
-	uint64_t lost;		/* calls of which nothing is in the data */
-	uint64_t missed;	/* records that weren't written, of calls that aren't lost */
+	uint64_t lost;		/* calls without any record in the data */
+	uint64_t missed;	/* records that weren't written although their calls aren't lost */
 	uint64_t no_return;
 	uint64_t stack;
 	uint64_t slot;		/* return slot of the hit that is being recorded */
@@ -100,10 +100,9 @@ void pb_writer_close(struct pb_writer *w);
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot);
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
 
-/* Writes one record: `word`, to which it adds the time, then the payload.
- * time_bits: the size of the word's time field, 22, 28 or 42 bits, its uppermost. If
- * the time doesn't fit, a PB_EXT_TIME record is written before. False: there was no
- * room, nothing was written, and a call was counted as lost. */
+/* Writes one record: `word`, to which it adds the time, then the payload. time_bits: the word's
+ * time field is its uppermost 22, 28 or 42 bits. If the time doesn't fit, a PB_EXT_TIME record is
+ * written before. False: there was no room, nothing was written, and a call was counted as lost. */
 bool pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		   const uint64_t *payload, unsigned nr_payload);
 /* Like pb_writer_put(), but for the ENTRY of a call. Without room nothing is counted: the call's
