@@ -13,7 +13,7 @@ void __jit_debug_register_code(void);
 
 struct pb_debugger_descriptor __jit_debug_descriptor = { .version = 1 };
 
-/* gdb has a breakpoint in it. */
+/* gdb sets a breakpoint in this function. */
 __attribute__((noinline)) void __jit_debug_register_code(void)
 {
 	__asm__ volatile("" ::: "memory");

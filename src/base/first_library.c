@@ -47,7 +47,8 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 	return false;
 }
 
-/* Such a library is the first in the list of needed ones, or the second after another runtime. */
+/* Looks for a library that must come first: the first in the list of needed libraries, or the
+ * second after another runtime. */
 static bool look(int fd, const Elf64_Phdr *p, unsigned nr, const Elf64_Dyn *d, unsigned nr_dyn,
 		 char name[PB_FIRST_MAX])
 {

@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* mmap(2) and munmap(2) for the agent's own mappings, which these add to the list and remove. */
+/* mmap(2) and munmap(2) for the agent's own mappings. pb_pages_map() adds the mapping to the list,
+ * pb_pages_unmap() removes it. */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
 /* Adds to the list a mapping that wasn't made by pb_pages_map(). */
