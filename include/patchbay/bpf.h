@@ -62,9 +62,9 @@ struct pb_bpf_machine_opts {
 };
 
 /*
- * Opens an object, a file or nr bytes in memory, and makes its maps. If one of its programs or maps can't be used, the
- * `why` of that program or map has the reason, and the others aren't affected. The object
- * need not come from a trusted source.
+ * Open an object, from a file or from nr bytes in memory, and make its maps. If one of its
+ * programs or maps can't be used, the `why` of that program or map has the reason; the
+ * others aren't affected. The object need not come from a trusted source.
  * -ENOENT, -EACCES, ...: open(2)'s. -EINVAL: it isn't an eBPF object, or is inconsistent,
  * or opts->sizes names a map that isn't in it. -ENOMEM. On error, `why` gets a sentence of
  * at most `size` bytes (size may be 0). Context: any thread, not in a signal handler.
@@ -103,10 +103,10 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * is, and info.why says which.
  * -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ...: the verifier's, the same as the kernel's.
  * -EBADF: the section of a program in an array begins with ?, and that program wasn't loaded
- * before. -EINVAL: such a program is of another type. -ENOMEM. -EALREADY: an earlier call has
+ * before. -EINVAL: that program is of another type. -ENOMEM. -EALREADY: an earlier call has
  * loaded the program.
  * log: receives the verifier's log, at one of the kernel's levels (0: nothing, 1, 2; 4:
- * statistics). If it is too small, the oldest lines are left out; the verdict is the same.
+ * statistics). If `size` is too small, the oldest lines are left out; the verdict is the same.
  * size 0: no log. With a log, verification takes several times as long; info.why has the
  * reason without one, too. Context: setup.
  */
