@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the kernel does if the program has no handler of SIGSEGV or SIGBUS.
- * Children die of their own faults, and of signals that are sent. Their siginfo
- * and the instruction must be the same as untraced (ptrace shows them, as a core
- * dump would). Also tests the dispositions that sigaction reports, and those that
- * children of fork, vfork and exec have.
+ * Children die of their own faults, and of signals that are sent. The signal's
+ * siginfo and program counter must be the same as untraced: ptrace shows them, as
+ * a core dump would. Also tests the dispositions that sigaction reports, and those
+ * that children of fork, vfork and exec have.
  * @markers 60 main/one_iteration
  */
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads whose first traced call is on a foreign stack: their start routine is libc's setcontext(). The own stack of the
- * first such thread ends where readable memory ends, and so does its struct pthread.
+ * Threads whose first traced call is on a foreign stack: their start routine is libc's setcontext(). In the first such
+ * thread, the thread's own stack and its struct pthread end where readable memory ends.
  * @markers 20 body
  * @calls body 20
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * lock STEP...: prints the results of mlockall() and its family, and how much is locked then
- * (VmLck, and how many pages are resident). Steps:
+ * lock STEP...: after each step, prints the results of mlockall() and its family, and how much
+ * memory is locked (VmLck, and how many pages are resident). Steps:
  *   current future both onfault future-onfault both-onfault none unlock bad
  *                      mlockall() with these flags, munlockall()
  *   range range-onfault  mlock(), mlock2() of 1 MB
