@@ -87,7 +87,7 @@ HOSTILE_UNUSED static KEEP int marker_begin(int n)
 
 /* Whether the program may end. With @serve, it must go on until run_hostile has made its
  * changes and sends a byte to stdin. In other runs may_end() is true at once. */
-static inline int told(void)
+static inline int may_end(void)
 {
 	struct pollfd p = { 0, POLLIN, 0 };
 
