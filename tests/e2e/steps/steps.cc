@@ -461,7 +461,7 @@ static void install(void)
 	sa.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
 	if (sigaction(SIGTRAP, &sa, NULL) || syscall(SYS_rt_sigaction, SIGTRAP, NULL, &ka, 8))
 		die("sigaction");
-	/* with libc's restorer, which unwinders know */
+	/* the raw handler keeps libc's restorer, which unwinders know */
 	ka.handler = (void *)on_step;
 	ka.mask = 1ul << (SIGCANCEL - 1) | 1ul << (SIGUSR1 - 1);
 	if (raw && syscall(SYS_rt_sigaction, SIGTRAP, &ka, NULL, 8))
