@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program whose seccomp filter was set before it began. The filter kills it at system calls
- * that the program never makes, but that helpers of eBPF programs might make.
+ * A program whose seccomp filter was set before it began. The filter kills the program at system
+ * calls that it never makes, but that helpers of eBPF programs might make.
  *
- * Built with -DLAUNCHER it sets the filter and executes argv[1], the build without -DLAUNCHER. The launcher
- * makes the system calls by its own instructions, because an image that is executed after
- * libc set a filter isn't traced. The agent doesn't read the memory of a program that contains
- * such instructions, so the launcher is a separate build.
+ * Built with -DLAUNCHER, this file is the launcher: it sets the filter and executes argv[1], the
+ * build without -DLAUNCHER. The launcher makes the system calls by its own instructions, because an
+ * image that is executed after libc set a filter isn't traced. The agent doesn't read the memory of
+ * a program that contains such instructions, so the launcher is a separate build.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>

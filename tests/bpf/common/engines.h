@@ -21,7 +21,7 @@ struct engine_prog {
  * a field that it doesn't have, or calls a helper.
  */
 int engine_prog_make(struct engine_prog *p, const struct bpf_insn *insns, uint32_t nr);
-/* r1 = mem, r2 = len, r3 = end of the packet that the kernel would have */
+/* r1 = mem, r2 = len, r3 = the end of the packet that contains mem in the kernel's run */
 uint64_t engine_prog_run(const struct engine_prog *p, enum engine e, uint8_t *mem, uint32_t len);
 void engine_prog_free(struct engine_prog *p);
 #endif

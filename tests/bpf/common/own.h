@@ -25,10 +25,11 @@ struct own_run {
 };
 
 #define OWN_MOST_FUNCS	8
-/* Stores in starts where functions begin, the first one at 0. Returns their number. */
+/* Stores the first instruction of each function in starts; starts[0] is 0. Returns the number of
+ * functions. */
 uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *starts);
 
-/* In insns, LD_IMM64 with BPF_PSEUDO_MAP_FD has an index of maps[]. Returns 0, or -errno with a
+/* In insns, LD_IMM64 with BPF_PSEUDO_MAP_FD has an index into maps[]. Returns 0, or -errno with a
  * log. */
 int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size);

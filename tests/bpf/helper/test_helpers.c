@@ -50,8 +50,9 @@ static struct outcome ours, kernels;
 static unsigned beyond;
 
 /*
- * A flaw of the kernel. When the kernel grows the headroom of a buffer, it also adds to an "unset" offset of the
- * transport header. Then it takes the sum for a valid offset. So it cuts packets in the middle of their headers.
+ * A flaw of the kernel. When the kernel grows the headroom of a buffer, it adds the growth to the offset of the
+ * transport header, even if that offset has the value "unset". It then treats the sum as a valid offset. So it cuts
+ * packets in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {

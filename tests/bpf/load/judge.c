@@ -66,7 +66,7 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 	SAME("type", o->name, bpf_map__type(m), o->attr.type);
 	SAME("key size", o->name, bpf_map__key_size(m), o->attr.key_size);
 	SAME("value size", o->name, bpf_map__value_size(m), o->attr.value_size);
-	/* libbpf adjusts the size of a ring buffer when it opens the object, of a perf event array at load */
+	/* libbpf adjusts the size of a ring buffer at open, and the size of a perf event array at load */
 	SAME("entries", o->name, bpf_map__max_entries(m), pb_bpf_object_map_attr(o, 0).max_entries);
 	SAME("flags", o->name, bpf_map__map_flags(m), o->attr.flags);
 	SAME("node", o->name, bpf_map__numa_node(m), o->numa_node);

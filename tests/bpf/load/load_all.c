@@ -8,9 +8,9 @@
  * Prints a line for each program of a type that runs here, with tabs between:
  *   FILE, NAME, ours ("ok INSNS NS" or "refused ERRNO"), kernel's ("ok INSNS NS", "refused",
  *   "unknown", "-" without --kernel), our reason, the kernel's reason
- * NS: the time of verifying the program and of making it runnable, without the JIT. The
- * kernel counts the same. --log prints the verifier's log instead. --rounds N loads each program N times, here and in
- * the kernel in turn, and takes the least NS of each.
+ * NS: the time of verifying the program and of making it runnable, without the JIT. The kernel
+ * counts the same. --log prints the verifier's log instead. --rounds N loads each program N times,
+ * here and in the kernel in turn; the line has the least NS here and the least NS in the kernel.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -42,7 +42,7 @@ struct pair {
 	uint64_t value_size;	/* as user space sees it */
 	const char *op;
 	uint64_t seed;
-	/* maps of maps: our handle is an index of inner[], the kernel's a descriptor of inner_fd[] */
+	/* maps of maps: our handle is an index into inner[], the kernel's is a descriptor in inner_fd[] */
 	struct pb_bpf_map inner[NR_INNER];
 	int inner_fd[NR_INNER];
 	uint32_t inner_id[NR_INNER];

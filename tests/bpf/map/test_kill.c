@@ -2,7 +2,7 @@
 /*
  * Kills processes while they change a map that they share with other processes.
  *
- *   test_kill step STRIDE [TYPE]	one operation, killed at each of its instructions (STRIDE 1), each 2nd (2) ...
+ *   test_kill step STRIDE [TYPE]	one operation, killed after each STRIDE-th of its instructions
  *   test_kill linger STRIDE [TYPE]	like step, but the memory of the dead process stays for a while
  *   test_kill random SECONDS [TYPE [SEED]]	two processes at work, killed at random moments
  *
@@ -340,7 +340,7 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	_exit(0);
 }
 
-/* Single-steps the process. Returns true if the operation ended before. */
+/* Single-steps the process. Returns true if the operation ended before the last step. */
 static bool take_steps(pid_t pid, long steps)
 {
 	bool over = false;
@@ -361,7 +361,7 @@ struct death {
 };
 
 /* Starts the operation on a map with d->nr keys and kills its process after `steps` instructions.
- * Returns false if the operation ended before. */
+ * Returns false if the operation ended before that. */
 static bool step_and_kill(const struct type *t, const struct death *d, bool lingers, long steps)
 {
 	struct pb_bpf_map_spec spec = spec_of(t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pins follow the rules of the kernel's bpf file system. If the test may mount one (root), it
- * compares random operations. The other tests check that pins share maps between processes, and
- * when names and ids end.
+ * Pins follow the rules of the kernel's bpf file system. If permitted to mount such a file system
+ * (as root), the test compares random operations. The other tests check that pins share maps
+ * between processes, and when names and ids end.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The conformance suite. Runs the cases of data files (conformance/README.md has their format) on the
- * interpreter and the JIT, both directly and as programs that our verifier has accepted; and in
- * this machine's kernel if permitted. Each case also passes disassembler and assembler.
+ * interpreter and the JIT, both directly and as programs that our verifier has accepted. If
+ * permitted, it also runs them in this machine's kernel. The assembler must read back what the
+ * disassembler prints of each case.
  *
  *	conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
@@ -31,7 +32,7 @@ struct block {
 	const char *file, *name;
 	int line;
 	char *text;			/* assembly */
-	char *mem, *after, *result;	/* NULL: none */
+	char *mem, *after, *result;	/* each NULL: not given */
 	char *rows;			/* lines of "field ... -> result" */
 	bool invalid;			/* the instructions aren't valid */
 	bool kernel_refuses, no_kernel, no_verifier, no_engines;

@@ -97,7 +97,7 @@ static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const ch
 	return 1;
 }
 
-/* The memory, followed by 8 bytes as in the kernel's packet, and then by an inaccessible page. */
+/* The program's memory, followed by 8 bytes as in the kernel's packet, and then by an inaccessible page. */
 static uint8_t *memory(void)
 {
 	static uint8_t *p;
@@ -115,7 +115,7 @@ static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *i
 	uint8_t *mem = memory();
 
 	memcpy(mem, in, GEN_MEMORY);
-	/* the bytes after the memory, which the program may read, as in the kernel */
+	/* the program may read these 8 bytes after the memory, as in the kernel */
 	memset(mem + GEN_MEMORY, 0, 8);
 	o->result = engine_prog_run(p, e, mem, GEN_MEMORY);
 	memcpy(o->mem, mem, GEN_MEMORY);
@@ -159,7 +159,8 @@ static void reduce(uint32_t nr, const uint8_t *in)
 			struct bpf_insn was[2] = { insns[i], insns[i + 1] };
 			bool two = was[0].code == (BPF_LD | BPF_IMM | BPF_DW);
 
-			/* kept, as they initialize the stack: the kernel accepts reads of an uninitialized one */
+			/* stores to the stack stay, as they initialize it: the kernel accepts reads of an
+			 * uninitialized stack */
 			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST || BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;
 

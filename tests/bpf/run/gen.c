@@ -86,7 +86,7 @@ static uint8_t target(struct gen *g)
 {
 	uint8_t r = g->last;
 
-	/* often the last one again: the engines fuse neighbouring instructions on one register */
+	/* often the same register again: the engines fuse neighbouring instructions on one register */
 	if (r != PKT && r != END && !(g->busy >> r & 1) && one_in(g, 3))
 		return r;
 	do
@@ -228,8 +228,8 @@ static void packet_access_by_reg(struct gen *g)
 	put(g, BPF_MOV64_IMM(e, imm(g)));
 }
 
-/* Loads only: after a store at an unknown offset, Linux 6.18 still relies on what it knew of a
- * stack slot. */
+/* Makes only loads: after a store at an unknown offset, Linux 6.18 still relies on what it knew of
+ * a stack slot. */
 static void stack_load_by_reg(struct gen *g)
 {
 	uint8_t p = target(g);

@@ -276,7 +276,7 @@ static void on_fault(int sig, siginfo_t *info, void *ucontext)
 }
 
 /* The load `code` at address `at` must give `want` on each engine. same: its source and destination
- * are one register. */
+ * are the same register. */
 static void probe(uint8_t op, uint8_t code, uint64_t at, uint64_t want, bool same)
 {
 	const struct pb_bpf_prog_spec spec = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocks that malloc and related functions allocated and that were not freed, by allocating stack.
- * User space sets how many blocks and stacks there may be, and how deep stacks are.
+ * Lists the blocks that malloc and related functions allocated and that were not freed, by the
+ * stack that allocated them. User space sets the limits of blocks, stacks, and a stack's depth.
  */
 #include "tool.h"
 

@@ -18,7 +18,7 @@ struct {
 	__type(value, struct times);
 } holders SEC(".maps");
 
-/* a thread asks for one mutex at a time */
+/* by thread: a thread waits for only one mutex at a time */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A queue of numbers that calls take and give back, a stack of the last arguments, and a map of maps. */
+/* Uses a queue of numbers that calls take and give back, a stack of the last arguments, and a map of maps. */
 #include "tool.h"
 
 struct {

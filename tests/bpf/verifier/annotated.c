@@ -220,7 +220,7 @@ static void run(const struct pb_bpf_object_prog *p, const struct pb_bpf_prog *pr
 	field_text("run", text);
 }
 
-/* The name of a called helper: a call has an index of the program's table. */
+/* The name of a called helper. nr: an index into the program's table of calls. */
 static const char *called(void *arg, int32_t nr)
 {
 	const struct pb_bpf_prog *prog = arg;
@@ -486,8 +486,8 @@ static void restore_disabled(void)
 	write_disabled(disabled_before);
 }
 
-/* Sets unprivileged_bpf_disabled to 0. A value of 1 can't be changed: then the kernel isn't asked
- * without privileges. */
+/* Sets unprivileged_bpf_disabled to 0. If it is 1, it can't be changed, and the kernel isn't asked
+ * about programs without privileges. */
 static void allow_unpriv(void)
 {
 	FILE *f = fopen(DISABLED, "r");

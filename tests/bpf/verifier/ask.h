@@ -29,7 +29,7 @@ int ask_verdict(const struct gen_program *p, int level);
  * words (too many frames).
  */
 enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
-/* What the last ask_load() or ask_verdict() means, which returned err. */
+/* Says what the verdict of the last ask_load() or ask_verdict() means. err: its return value. */
 enum ask_answer ask_answer(int err);
 /* The log's last line before its statistics, up to the end of the line. */
 const char *ask_last_line(void);

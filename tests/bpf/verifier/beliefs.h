@@ -11,7 +11,7 @@
 #include "generate.h"
 #include "watch.h"
 
-#define BELIEFS_MOST	40000		/* how many registers are recorded */
+#define BELIEFS_MOST	40000		/* limit of recorded registers */
 #define BELIEFS_STATES	8000
 #define BELIEFS_VISITS	50000		/* visits of instructions, after which verification ends with -E2BIG */
 

@@ -415,7 +415,7 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* whichever part of a bit field is loaded, Linux loads the same byte, unshifted */
+		/* Linux loads the same byte, unshifted, for a load of any part of a bit field */
 		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
@@ -584,8 +584,8 @@ static enum finding verify_whole(struct subject *s)
 	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction || calls_back(&v))
 		return NOTHING;
 	find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
-	/* privileged programs may read any byte of the stack, except bytes of a spilled number of which another byte
-	 * was overwritten. Pruning takes these for bytes that may be read. */
+	/* Privileged programs may read any byte of the stack, with one exception: the rest of a spilled number, one byte
+	 * of which was overwritten. Pruning treats that rest as readable, too. */
 	return strstr(why, "invalid read from stack") || strstr(ours_log, "INVARIANTS VIOLATION") ||
 	       ends_mispredicted(ours_log) ? NOTHING : HIDDEN;
 }

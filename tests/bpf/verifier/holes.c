@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Unsafe programs that the verifier of Linux 6.1 accepts, or programs that keep it busy, each
- * with a harmless variant. A test's name says what the program does. Later kernels refuse them.
+ * Unsafe programs that the verifier of Linux 6.1 accepts, and programs that keep it busy for long.
+ * Later kernels refuse them. Each has a harmless variant. A test's name says what its program does.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void test_signed_fill_is_no_copy(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
 }
 
-/* Spilled through r10, filled through another register. The origin of the number must be precise. */
+/* A number is spilled through r10 and filled through another register. The number's origin must be precise. */
 static void test_fill_by_another_register(void **state)
 {
 	struct bpf_insn p[] = {
@@ -98,8 +98,9 @@ static void test_iterations_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
-/* On one path there is one iteration, on the other there are seven. The second iteration finds 100 in the slot and
- * reads outside. The first path is safe, but must not prune the second one. (Linux 6.18 accepts such programs.) */
+/* The loop makes one iteration on one path, and seven on the other. The second iteration finds 100 in the slot and
+ * reads outside of the memory. The path with one iteration is safe, but must not prune the path with seven. (Linux 6.18
+ * accepts such programs.) */
 static void test_more_iterations_on_another_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
@@ -270,7 +271,7 @@ static void test_rest_of_narrow_spill(void **state)
 
 /* ---- numbers that are valid only with their exact value ----------------------------------------- */
 
-/* The number 0 is passed as a pointer. On the other path it is another number, which isn't valid. */
+/* One path passes the number 0 as a pointer. The other path passes another number, which isn't valid. */
 static void test_null_on_one_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {

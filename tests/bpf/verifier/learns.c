@@ -89,7 +89,7 @@ static void test_zero(void **state)
 	flags = 0;
 }
 
-/* A store of 0 to an unknown byte of a slot: a spilled 0 stays 0, another number becomes unknown. */
+/* A store of 0 to an unknown byte of a slot: a spilled 0 stays 0, any other number becomes unknown. */
 static void test_zero_somewhere(void **state)
 {
 	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
@@ -152,7 +152,7 @@ static void test_no_link(void **state)
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4), USE(6), END());
 }
 
-/* Linked on both paths, but with different constants. */
+/* Two registers are linked on both paths, but with different constants. */
 static void test_links_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {

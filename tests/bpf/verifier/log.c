@@ -80,8 +80,8 @@ static void test_only_of_a_refusal(void **state)
 }
 
 /* No number is at least 25 (signed), at most 32 (unsigned), and has a low half of 0. The verifier reports that
- * contradiction (REG INVARIANTS VIOLATION). The report belongs to the log of its path, which waited while another path
- * was walked. */
+ * contradiction (REG INVARIANTS VIOLATION) in the log of the contradictory path, even if that path waited while another
+ * path was walked. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {

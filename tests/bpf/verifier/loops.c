@@ -130,8 +130,8 @@ static void test_endless(void **state)
 	      "end: exit", 9);
 }
 
-/* Registers are the same in each iteration. The spilled number isn't, although nothing has needed
- * its precise value yet when the second iteration begins. */
+/* Registers are the same in each iteration, but the spilled number differs. When the second iteration begins, nothing
+ * has needed the number's precise value yet. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"
@@ -246,7 +246,7 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* Of two iterators, each creates the other one anew in its iterations. */
+/* Two iterators: the loop of each creates the other iterator anew. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)

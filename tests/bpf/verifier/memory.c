@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How much memory a program can make the verifier, the resolver and the JIT use. Each kind
- * of program is as bad as the limits on instructions and branches allow. It is verified, resolved and compiled in a
- * separate process, whose peak resident size is limited. The verdict must be the expected one.
+ * Tests how much memory a program can make the verifier, the resolver and the JIT use. Each kind of program is as bad
+ * as the limits on instructions and branches allow. It is verified, resolved and compiled in a separate process, whose
+ * peak resident size is limited. The verdict must be the expected one.
  *
  *	memory [KIND...]	names of kinds; MEMORY=1 shows how much each used
  */
@@ -230,7 +230,7 @@ static void callbacks(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* A program that is only large. All of it is compiled, too. */
+/* A program that is large, but easy to verify. All of it is compiled, too. */
 static void size(void)
 {
 	unknown();

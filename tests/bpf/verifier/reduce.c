@@ -86,7 +86,7 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 		}
 		p->insns[i] = was[0];
 		p->insns[i + 1] = was[1];
-		/* if that doesn't help, take the branch always */
+		/* if the branch can't be dropped, make it unconditional */
 		if (target(p, i) >= 0 && BPF_OP(was[0].code) != BPF_CALL && BPF_OP(was[0].code) != BPF_JA && !is_wide(&was[0])) {
 			p->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA, .off = was[0].off };
 			if (shows(p, arg)) {

@@ -44,9 +44,9 @@ static bool is_branch(const struct bpf_insn *i)
 	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
 }
 
-/* before: registers before the last visit of an instruction. narrowed: registers that a branch narrows on
- * either of its paths, although it doesn't compare them. returns: registers that a call narrows, because
- * its callee branches. */
+/* before: for each instruction, the registers before its last visit. narrowed: for each branch and each of its two
+ * paths, whether the path narrows a register that the branch doesn't compare. returns: registers that a call
+ * narrows, because its callee branches. */
 static struct reg before[GEN_MOST][11];
 static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 
@@ -204,8 +204,8 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
-/* Whether nothing is known of the result's low half. Then we know more than the kernel only in that
- * the upper half is 0. */
+/* Whether nothing is known of the low half of a 32-bit operation's result. If so, we know more than the kernel only
+ * because the upper half is 0. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
@@ -264,8 +264,8 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 
 /*
  * A branch also changes what is known of registers that are linked to one of its operands, but the log shows only the
- * operands. For a linked register, the change shows only where the register is read next. So each register has the link
- * that the log showed last, and whether a branch has compared another register of this link since.
+ * operands. For a linked register, the change shows only where the register is read next. So links[] has, for each
+ * register, the link that the log showed last, and whether a branch has since compared another register of this link.
  */
 static struct link {
 	unsigned long id;

@@ -205,7 +205,7 @@ static void try_one(const struct reg *a, uint64_t x)
 			out = *a;
 			pbv_compare_learn(&out, &out, jump_ops[i], is, bits);
 			expect(has(&out, x), "with itself", jump_ops[i], bits, a, a, &out, x, x);
-			/* the descriptions are of two registers; the decision needn't know that these are equal */
+			/* two registers with the same description; the verifier needn't know that their values are equal */
 			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a, a, x, x);
 		}
 	}
@@ -416,7 +416,7 @@ static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }
 
-/* As in computing a histogram's slot, which combines shift amounts by |=. */
+/* Like the computation of a histogram's slot, which combines shift amounts by |=. */
 static void test_unknown_operands(void **state)
 {
 	struct reg a, b;

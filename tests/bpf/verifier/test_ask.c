@@ -12,7 +12,7 @@
 #include "ask.h"
 
 #define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
-/* With the log level that ask_verdict() uses */
+/* The log's end with the log level that ask_verdict() uses. */
 #define MORE_STATS "verification time 2435714 usec\nstack depth 16+64\n" STATS
 
 static void test_answers(void **state)

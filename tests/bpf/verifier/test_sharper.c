@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which instruction sharper_at() blames for a laxer verdict, by logs of Linux 6.18.
+ * Tests which instruction sharper_at() blames for a laxer verdict. The logs are of Linux 6.18.
  *
  * In the program r1 is r5 - 1, w1 >= 23 and r5 < 3, so r1 is all ones. r1 is linked to r5. When r5 is compared,
  * Linux forgets what it knew of r1. But its log shows r1 only where r1 is read next.

@@ -5,7 +5,7 @@
  *
  *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: without privileges, in a process that has none. unprivileged_bpf_disabled is set to 0
+ * -u: asks the kernel from a process without privileges. unprivileged_bpf_disabled is set to 0
  * meanwhile; if it is 1, it can't be changed, and the kernel isn't asked.
  *
  * Exit 1: a laxer verdict; 77: the kernel can't be asked.

@@ -468,7 +468,7 @@ static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64
 
 /* ---- the instructions ---------------------------------------------------------------------------------- */
 
-/* Notes addresses that are stored on the stack. A load of only a part of one differs between runs. */
+/* Notes addresses that are stored on the stack. A load of only a part of an address differs between runs. */
 static void note_stack(struct machine *m, uint64_t addr, int n, bool load, uint64_t v)
 {
 	for (int i = m->top; i >= 0; i--) {

@@ -191,8 +191,8 @@ static unsigned jump_class(struct weave *w)
 	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
 }
 
-/* Leaves the function if the condition holds. Sometimes it is left if the condition doesn't hold: then the condition
- * skips a jump out. */
+/* Leaves the function if the condition holds; or, at random, if it doesn't hold: then a jump on the condition skips a
+ * jump out. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
 	if (w->stay || chance(w, 60)) {
@@ -585,7 +585,7 @@ static void loop_body(struct weave *w, int head, int leave)
 	weave_items(w, 1 + pick(w, 3));
 	w->depth -= 2;
 	if (chance(w, 60) && w->numbers) {
-		/* also a number that counts */
+		/* a number that grows in each iteration, and a branch on it */
 		int r = weave_number(w);
 
 		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0, 1 + pick(w, 3));

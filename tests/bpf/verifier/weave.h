@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The second generator: programs around numbers. A number is loaded, bounded by
- * branches on all of it or on a half, computed with, copied, spilled and filled. Then it
- * moves a pointer, and an access through the pointer lies just inside or just outside of
- * the allowed memory. To know where the edge is, the generator asks the verifier which
- * bounds it has found so far. So the verdict on most programs depends on one bound.
+ * The second generator: programs around numbers. A program loads a number, bounds it by
+ * 64-bit or 32-bit branches, computes with it, copies, spills and fills it. Then it adds
+ * the number to a pointer, and accesses memory just inside or just outside of the allowed
+ * range. To know where the edge is, the generator asks the verifier which bounds it has
+ * found so far. So the verdict on most programs depends on one bound.
  */
 #ifndef PB_TEST_WEAVE_H
 #define PB_TEST_WEAVE_H
@@ -21,7 +21,8 @@ typedef bool weave_ask(const struct gen_program *p, int at, struct weave_bounds 
 
 /* The same seed gives the same program, as long as the verifier finds the same bounds. */
 void weave(struct gen_program *p, uint64_t seed, weave_ask *ask);
-/* Changes an accepted program a little: a bound by one, a branch's kind, a width, an instruction less. */
+/* Changes an accepted program a little: moves a bound by one, changes a branch's kind or a width, or drops an
+ * instruction. */
 void weave_change(struct gen_program *p, uint64_t seed);
 /* Collects constants of the program and numbers near them, for inputs that pass its branches. At most `room`. */
 int weave_words(const struct gen_program *p, uint64_t *words, int room);

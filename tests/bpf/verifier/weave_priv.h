@@ -28,7 +28,7 @@ struct weave {
 	uint64_t seed;
 	uint32_t type, flags;
 	uint32_t numbers;	/* registers that hold a number */
-	uint32_t locked;	/* registers that aren't to be written */
+	uint32_t locked;	/* registers that must not be written */
 	uint32_t slots;		/* slots of the stack that are written */
 	int depth;
 	bool in_sub;
@@ -112,8 +112,8 @@ static inline bool has_ctx(const struct weave *w)
 	return !w->in_sub;
 }
 
-/* weave_free() returns a register that may be written, weave_number() one with a number, which it loads if there is
- * none. */
+/* weave_free() returns a register that may be written. weave_number() returns a register with a number; if there is
+ * none, it loads one. */
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);

@@ -25,7 +25,7 @@ extern const struct pb_bpf_host world_host;
 void world_make(void);
 /* Lets values begin or end at an inaccessible page. Call it first: resolved programs contain addresses. */
 void world_place(uint64_t seed);
-/* Puts everything at other addresses. A result that changes by this depends on addresses. */
+/* Puts everything at other addresses. A result that then changes depends on addresses. */
 void world_elsewhere(bool yes);
 /* Fills everything with input number `input`. */
 void world_reset(const struct pb_bpf_type *type, uint64_t input);
@@ -40,13 +40,13 @@ void world_move_packet(void);
 int world_values(struct area *areas);
 /* A hash of all that a program can have changed. */
 uint64_t world_sum(void);
-/* world_stand_in: what replaces a helper whose result differs between runs, or that needs more than there is here;
- * fn itself for other helpers. */
+/* world_stand_in() returns the test's replacement for a helper, or fn itself if there is none. The random number helper
+ * is replaced by world_random(), so that runs can be compared; helpers of ring buffers, to guard each record's memory. */
 pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
-/* Memory is mostly filled with these numbers (the list stays the caller's) and their halves; if the list is empty, with
- * random numbers. */
+/* Sets the numbers with which memory is mostly filled, whole or as 32-bit halves. The caller keeps the list. If it is
+ * empty, memory is filled with random numbers. */
 void world_use_words(const uint64_t *list, unsigned nr);
-/* Packets have room before them, as in the kernel's test runs, instead of inaccessible pages. */
+/* yes: packets have room before them, as in the kernel's test runs, instead of an inaccessible page. */
 void world_as_kernel(bool yes);
 /* The byte that fills a new record of the ring buffer. */
 void world_set_noise(uint8_t byte);
