@@ -29,7 +29,7 @@
 #define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS: names also come from a separate file */
 
 #define LIMIT		(512ull << 20)	/* bytes, unless PATCHBAY_CACHE gives another limit */
-#define USED_AGAIN	3600	/* seconds; a file's last use is noted no more often */
+#define USED_AGAIN	3600	/* seconds; a file's last use is noted at most once in this time */
 #define ABANDONED	3600	/* seconds; the writer of an older temporary file is gone */
 /* A file system's clock: two changes within one tick get the same time. */
 #define TICK_NS		20000000
@@ -66,7 +66,8 @@ static bool is_ours(int fd, mode_t type, struct stat *st)
 	       !(st->st_mode & 022);
 }
 
-/* Root makes no directory inside one of another user: that user could not write to it. */
+/* Root makes no directory inside a directory of another user: that user could not write to the new
+ * directory. */
 static bool may_make_in(const char *dir)
 {
 	struct stat st;
@@ -166,7 +167,7 @@ static uint64_t file_identity(const struct stat *st, const char *path)
 	return h;
 }
 
-/* Is the last change older than a tick of the clock, so that a further change would get another
+/* Is the last change older than a tick of the clock, so that a further change would get a different
  * time? */
 static bool is_settled(const struct stat *st)
 {

@@ -3,7 +3,7 @@
  * Keeps analyses, and the files of stubs made from them, on disk between recordings. A file's name
  * is BUILDID-FILE-FLAGS-vVERSION.REVISION; a file of stubs has .sREVISION after that. FILE is a
  * hash of device, inode, size, change time and path. The build-id is not enough: a file can claim
- * that of another file, and a stripped or patched copy keeps it.
+ * another file's build-id, and a stripped or patched copy keeps the original's.
  *
  * The directory and its files must belong to the user, and no other user may write them. Files
  * appear by rename and are never written again, so recorders that run at the same time do not
@@ -24,14 +24,15 @@ struct pb_cache {
 	uint64_t identity;	/* hash that identifies the ELF file */
 	uint64_t limit;		/* bytes that all files may take */
 	bool settled;		/* any later change of the ELF file will change `identity` */
-	bool stubs;		/* the file of stubs is meant, not the analysis */
+	bool stubs;		/* find and store the file of stubs, not the analysis */
 };
 
 /* flags: PB_MODULE_*. directory: NULL is $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay. The caller
  * closes the cache in any case. */
 void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags,
 		   const char *directory);
-/* After this call, find and store are about the file of stubs, not the analysis. */
+/* After this call, pb_cache_find() and pb_cache_store() act on the file of stubs, not on the
+ * analysis. */
 void pb_cache_stubs(struct pb_cache *c);
 /* A descriptor of the cached file, if there is a sound one, else -1. */
 int pb_cache_find(const struct pb_cache *c);

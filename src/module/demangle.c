@@ -15,7 +15,8 @@
 #include "base/clean_text.h"
 
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
-#define TEXT_MAX_BYTES	65536	/* names whose text would be longer are shown as they are, too */
+#define TEXT_MAX_BYTES	65536	/* names whose demangled text would be longer are shown as they
+				 * are */
 #define LIST_MAX	32	/* a list of template arguments with more characters is long */
 #define DEPTH_MAX	16	/* nested lists that can be shown */
 
@@ -54,7 +55,7 @@ static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
 	/* 1 + the index of the innermost open list. While a list is open, its element of ends[]
-	 * holds the value of `open` for the next outer list. */
+	 * holds the `open` of the list around it. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {

@@ -23,10 +23,10 @@ struct pb_module_options {
 };
 
 /*
- * Analyses the file of elf_fd, whose offset is neither used nor moved. path is recorded, and a
- * debug link is resolved relative to it. Returns a descriptor (close-on-exec, read-only) of the
- * analysis: the cached file, or a sealed memfd if nothing can be cached. The analysis
- * has passed pb_analysis_check().
+ * Analyses the file of elf_fd; elf_fd's file offset is neither used nor moved. `path` is written to
+ * the analysis, and a debug link is resolved relative to it. Returns a descriptor (close-on-exec,
+ * read-only) of the analysis: the cached file, or a sealed memfd if nothing can be cached. The
+ * analysis has passed pb_analysis_check().
  *
  * Errors: -ENOEXEC (the file is not an ELF64 x86-64 program or library, or is broken), -ENOMEM,
  * -EFBIG, -EIO, and the errors of read, memfd_create, ... err receives one line of text, without
@@ -49,7 +49,7 @@ int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options
 		    const struct pb_analysis *a);
 
 /* Makes the kernel read ahead the bytes of the file that its analysis will need, at most max bytes.
- * With code_only, only the bytes that patching its text will need. Returns the number of bytes
- * without waiting for the disk. */
+ * With code_only, reads ahead only the bytes that patching its text will need. Returns the number
+ * of bytes, and does not wait for the disk. */
 uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif

@@ -4,7 +4,8 @@
  * switch's table, a computed goto), leaves it (a tail call), or can't be classified.
  *
  * The instructions that compute the target determine the class. They are found by going back from
- * the jump to the definition of its register, and from there to the definitions that it uses:
+ * the jump to the instruction that defines its register, and from there to the instructions that
+ * define the operands:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax

@@ -19,7 +19,7 @@ struct pb_placer {
 	size_t gap;			/* gaps before this one are out of reach */
 };
 
-/* Does any window, slot or displaced code occupy a byte of [start, end)? */
+/* Does a window, slot or displaced code occupy any byte of [start, end)? */
 bool pb_placer_used(const struct pb_an *an, uint64_t start, uint64_t end);
 /* Marks [start, end) as taken or as free. */
 void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used);

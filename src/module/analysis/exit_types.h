@@ -32,8 +32,8 @@ struct pb_fn_exit {
 	bool live;		/* control can reach it */
 	uint8_t kind, len;
 	bool exit;		/* it leaves the function: a return or a tail jump */
-	bool displaced;		/* its bytes are displaced for a code slot, and the copy is not
-				 * hooked */
+	bool displaced;		/* its bytes are displaced for a code slot, and the copy of the exit
+				 * is not hooked */
 	uint8_t how;
 	uint8_t why;		/* why it is not hooked: enum pb_inexit */
 	uint32_t window;	/* the index of its window */

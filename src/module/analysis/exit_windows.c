@@ -13,7 +13,8 @@
  *   SHARED, NEXT    a jump of which only the first byte is the exit's own (exit_shared.c)
  *
  * Entries got their windows and slots in an earlier stage, and keep them. The last four kinds are
- * tried only when all other windows are placed, so that they take only what nothing else needs.
+ * tried only when all other windows are placed, so that they take only bytes that no other window
+ * needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -361,8 +362,8 @@ static void short_windows(struct pb_placer *p, const bool *wanted)
 	for (size_t i = 0; i < an->exits.n; i++)
 		if (an->exits.v[i].exit && wanted[an->exits.v[i].unit] && !an->exits.v[i].how)
 			short_window(p, &an->exits.v[i], false);
-	/* an exit without a window must not be displaced for a slot; an exit that an entry has
-	 * displaced for its slot gets no window */
+	/* an exit without a window must not be displaced for a slot; if an entry has displaced an
+	 * exit for its slot, that exit gets no window */
 	for (size_t i = 0; i < an->exits.n; i++) {
 		struct pb_fn_exit *e = &an->exits.v[i];
 

@@ -52,9 +52,9 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
 }
 
-/* Does a branch lead into the middle of a decoded instruction? Then it is not certain which
- * bytes are code. The byte after a lock prefix is an exception: code with one thread jumps over
- * the prefix. */
+/* Does a branch lead into the middle of a decoded instruction? If so, it is not certain which bytes
+ * are code. The byte after a lock prefix is an exception: code with one thread jumps over the
+ * prefix. */
 static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
 {
 	const struct pb_range *r = pb_range_find(an, f->start);

@@ -21,8 +21,8 @@ struct pb_flow {
 	uint64_t run;			/* start of the current straight-line code */
 	bool live;			/* a symbol or an FDE says that the run's start is code */
 	bool dead;			/* only padding since the run's start */
-	uint64_t word_at, word;		/* word: starts from word_at on that are not in the bitmap
-					 * yet */
+	uint64_t word_at, word;		/* word: bits of starts that are not in the bitmap yet;
+					 * word_at: their index there */
 	uint64_t expect_at;		/* at this address the CFA must be rsp + expect_off */
 	int64_t expect_off;
 	int64_t saved[16];		/* CFA - rsp at the time rsp was copied to the register */

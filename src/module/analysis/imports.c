@@ -30,7 +30,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* Notes that the loader will store the address `value` at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	/* a record says where a call or a nop is, not that control reaches it */
+	/* a record shows where a call or a nop is, but not whether control reaches it */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	else

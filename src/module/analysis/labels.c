@@ -6,9 +6,9 @@
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
  * An offset is the difference of two labels. Both lie in one function, so the jump stays in it. The
- * targets limit where windows may be. The sum may be computed far from its jump, so each label of
- * a unit is tried with each datum whose address the unit takes. A wrong pair costs a window at
- * worst.
+ * targets limit where windows may be. The sum may be computed far from its jump, so each label of a
+ * unit is tried with each datum whose address the unit takes. At worst, a wrong pair makes one
+ * window impossible.
  */
 #include <Zydis/Zydis.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * Gives out trampoline slots in the padding between functions: five bytes for a long jump, which a
  * short jump reaches (struct pb_recipe in abi/analysis.h). Sites come in the order of their
- * addresses, all reach equally far, and each takes the lowest slot that it reaches: no other choice
- * serves more sites.
+ * addresses, and each takes the lowest slot that it reaches. As all sites reach equally far, no
+ * other choice serves more sites.
  */
 #include "base/base.h"
 #include "module/analysis/stages.h"

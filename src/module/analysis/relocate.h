@@ -17,7 +17,7 @@ struct pb_window_in {
 	uint64_t addr;		/* their link-time address */
 	uint64_t avail;		/* bytes that may be read */
 	unsigned jump_len;	/* length of the jump to be written: PB_JUMP_LEN, ... */
-	unsigned reach;		/* the window holds at least so many bytes of instructions */
+	unsigned reach;		/* the window holds at least this many bytes of instructions */
 	uint64_t room;		/* bytes up to the next entry, or more than avail */
 	const struct pb_nop *nops; /* calls that become nops, sorted */
 	size_t nr_nops;

@@ -74,8 +74,8 @@ struct pb_fn {
 	uint32_t recipe;
 };
 
-#define PB_ENTRY_REACH 4	/* a window begins at most so many bytes after its entry: an
-				 * endbr64 */
+#define PB_ENTRY_REACH 4	/* a window begins at most this many bytes after its entry, because
+				 * of an endbr64 */
 
 enum { PB_HOST_UNKNOWN, PB_HOST_YES, PB_HOST_NO };
 
@@ -218,16 +218,17 @@ void pb_labels_follow(struct pb_an *an);
  * that will need a slot. */
 void pb_padding_prepare(struct pb_an *an);
 /* Returns a slot for the jmp rel8 in the window, or 0. The caller takes windows in the order of
- * their addresses. *from is where the search continues; it is 0 at first. */
+ * their addresses. *from keeps where the search continues; the caller sets it to 0 before the first
+ * call. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
 /* code_slots.c. Displaces code for a slot that the jmp rel8 in f's window reaches. To be called if
- * no padding within reach is left. Returns where the displaced code begins, and its recipe in *w;
- * 0: there is no place. */
+ * no padding within reach is left. Returns the address where the displaced code begins, with the
+ * code's recipe in *w; 0: there is no place. */
 struct pb_window_out;
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
-/* May the code at `at` be displaced for a slot? Does not check that the code is free: the caller
- * does. */
+/* May the code at `at` be displaced for a slot? Does not check that the code is free; the caller
+ * has to check that. */
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 /* May the code at `at` be displaced for a jump without a slot (the second site of a shared
  * jump)? */

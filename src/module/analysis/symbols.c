@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Collects candidates for functions, and labels, from every symbol table that belongs to the file:
- * its own two, the debug file's and the mini debug info's. Names stay where they are in the file's
- * bytes.
+ * .symtab, .dynsym, the debug file's table and the mini debug info's. Names are not copied from the
+ * file's bytes.
  */
 #include <errno.h>
 #include <string.h>

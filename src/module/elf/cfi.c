@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads FDEs (cfi.h) and executes their instructions row by row. Of a row only what the analysis
- * needs is kept: the CFA, and whether the return address is at its usual place. cfi_rules.c keeps
+ * Reads FDEs (cfi.h) and executes their instructions row by row. It keeps only what the analysis
+ * needs of a row: the CFA, and whether the return address is at its usual place. cfi_rules.c keeps
  * whole rows.
  */
 #include "module/elf/cfi.h"

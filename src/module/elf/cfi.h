@@ -44,7 +44,7 @@ struct pb_fde {
 	uint64_t lsda;		/* address of the table of landing pads, or 0 */
 	uint32_t cie;
 	bool signal;
-	bool entry;		/* its first row is CFA = rsp+8: a call leads here */
+	bool entry;		/* its first row is CFA = rsp+8, as at a function's entry */
 	bool ra_undefined;
 };
 
@@ -71,6 +71,6 @@ struct pb_cfi_cursor {
 };
 
 void pb_cfi_start(struct pb_cfi_cursor *cur, const struct pb_cfi *c, const struct pb_fde *f);
-/* Moves to the row of addr, which must not be below the addr of the call before. */
+/* Moves to the row of addr, which must not be below the addr of the previous pb_cfi_advance(). */
 void pb_cfi_advance(struct pb_cfi_cursor *cur, uint64_t addr);
 #endif

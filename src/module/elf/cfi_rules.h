@@ -16,7 +16,8 @@ enum pb_rule_kind {
 	PB_RULE_UNDEFINED,
 	PB_RULE_OFFSET,		/* at CFA + value */
 	PB_RULE_VAL_OFFSET,	/* is CFA + value */
-	PB_RULE_REGISTER,	/* in register `value`. The CFA's rule: register `reg` + value */
+	PB_RULE_REGISTER,	/* in register `value`. In the rule of the CFA: is register `reg` +
+				 * value */
 	PB_RULE_EXPR,		/* `value` bytes of an expression at block */
 	PB_RULE_VAL_EXPR,
 };

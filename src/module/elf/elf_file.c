@@ -331,7 +331,8 @@ bool pb_elf_symbols(struct pb_elf *e, unsigned type, struct pb_elf_symbols *out)
 	return type == SHT_DYNSYM && dynamic_symbols(e, out);
 }
 
-/* Looks through one segment of notes; on entry *vaddr is the address of its start. */
+/* Looks for the build-id in one segment of notes. On entry *vaddr is the address of the segment's
+ * start. */
 static const uint8_t *find_build_id(const uint8_t *p, uint64_t size, unsigned *len,
 				    uint64_t *vaddr)
 {

@@ -18,6 +18,7 @@ uint32_t pb_runtimes_find(struct pb_elf *e);
  * return NULL if there is no such runtime. */
 const char *pb_runtime_name(unsigned bit);
 const char *pb_runtime_policy(unsigned bit);
-/* Has any of these runtimes code without unwind tables that does not use the stack as C does? */
+/* Does any of these runtimes have code without unwind tables that does not use the stack as C
+ * does? */
 bool pb_runtime_has_own_stacks(uint32_t bits);
 #endif

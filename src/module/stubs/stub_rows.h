@@ -16,7 +16,8 @@ struct pb_rows_fde {
 struct pb_rows {
 	PB_VEC(uint8_t) out;
 	PB_VEC(struct pb_rows_fde) fdes;
-	uint32_t plain;		/* start of adjacent stubs with one row; 0: none */
+	uint32_t plain;		/* start of the adjacent stubs whose only row is that of an entry;
+				 * 0: none */
 	struct pb_rules_cursor program;
 	struct pb_rules gone;	/* the row at an entry and an exit */
 	/* of the current stub: */
