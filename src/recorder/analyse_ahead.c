@@ -49,7 +49,7 @@ enum state { NEW, LOOKED, BUSY, DONE, OVER };
 struct job {
 	char *path;
 	enum state state;
-	struct stat st;		/* from LOOKED on: the file as it was last opened */
+	struct stat st;		/* valid from state LOOKED on: the file as it was last opened */
 	uint64_t weight;	/* BUSY: the bytes that it adds to at_work */
 	int fd;			/* DONE: descriptor of the analysis */
 	int stubs_fd;		/* DONE: descriptor of the file of stubs, or -1 */
@@ -308,7 +308,8 @@ static void *list(void *arg)
 	return NULL;
 }
 
-/* Whether no job needs a worker any more. A BUSY job does: it may become LOOKED. */
+/* Whether no job needs a worker any more. A BUSY job still needs one, because it may become
+ * LOOKED. */
 static bool all_done(struct record_ahead *a)
 {
 	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);

@@ -14,7 +14,7 @@ struct record_server;
 void record_hint_modules(const struct record_server *s);
 /* Reports the runtimes among the modules, and what is traced of each. */
 void record_hint_runtimes(const struct record_server *s);
-/* Writes to `near` the loaded library whose name is most similar to `name`, or "". */
+/* Writes to `near` the name of the loaded library that is most similar to `name`, or "". */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
 /* Prints one line if the program's work is in libraries that weren't traced. */
 void record_hint_launcher(const struct record_server *s, uint64_t calls);

@@ -31,7 +31,7 @@ struct record_module {
 					 * pattern matches */
 	uint64_t marked_size;
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that names no module and belongs to
-					 * this one */
+					 * this module */
 };
 struct record_modules {
 	struct record_module **list;

@@ -114,7 +114,7 @@ static bool is_bystander(pid_t pid)
 	return pid == own || (!record_proc_stat(path, &s) && (s.kernel || s.start < own_start));
 }
 
-/* All threads share one memory. But if the main thread has exited, /proc/PID shows none, and
+/* All threads share one memory. But if the main thread has exited, /proc/PID shows no memory, and
  * another thread's directory must be read. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid)
 {

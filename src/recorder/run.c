@@ -259,15 +259,16 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* an early reading in case the recorder is killed, later ones for accuracy */
+	/* one early reading of the clocks in case the recorder is killed, further readings for
+	 * accuracy */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }
 
-/* Whether any process is still traced after the program's end. A traced process maps the ring,
- * except between an exec and the moment when its new agent maps the ring again: until then it is
- * starting. It may change from one state to the other between two checks, so there are three
- * checks. A process whose agent never starts is waited for no longer than EXEC_NS. */
+/* Whether any process is still traced after the program's end. A traced process maps the ring, or
+ * is starting: it has called exec, and its new agent has not mapped the ring yet. A process may
+ * change from one state to the other between two checks, so there are three checks. The recorder
+ * waits at most EXEC_NS for a process whose agent never starts. */
 static bool others_live(struct run *r)
 {
 	uint64_t now = now_ns();

@@ -20,8 +20,8 @@ void record_session_close(struct record_session *s);
 /* Finds or makes the directory in which session directories are made; 0 or -errno. */
 #define RECORD_BASE 72
 int record_session_base(char base[RECORD_BASE]);
-/* Calls visit with the `control' socket of each session of this user that has one, until it returns
- * true. Some sockets may be left from recorders that were killed. */
+/* Calls visit() with the `control' socket of each session of this user that has such a socket,
+ * until visit() returns true. Some sockets may be left from recorders that were killed. */
 void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
 /* A copy of environ for program exe, with the agent's variables added; to be freed with free(). */
 char **record_session_environ(const struct record_session *s, const char *exe);

@@ -43,10 +43,11 @@ struct record_options {
 	unsigned nr_patterns;
 	struct record_set *sets;
 	unsigned nr_sets;
-	const char *depth, *size;	/* as given, checked; NULL: not given */
+	const char *depth, *size;	/* as the user gave them, checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "": not given */
 	struct pb_control_writes writes; /* the control writes that all options need */
-	struct record_mark *marks;	/* patterns for which their marks stand in the writes */
+	struct record_mark *marks;	/* patterns that the recorder matches: `writes` has their
+					 * marks */
 	unsigned nr_marks;
 	const char *bpf_object;		/* as given, or NULL */
 	const char **map_sizes;		/* --map, as given */

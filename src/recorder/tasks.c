@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. It may
- * also belong to a pid namespace that the program made, and means nothing outside of that. So a
- * thread is searched for in two ways:
+ * also belong to a pid namespace that the program made, and mean nothing outside of that namespace.
+ * So a thread is searched for in two ways:
  *
  *   by its number here     /proc/TID: exact, and cheap
  *   in other namespaces    in each process that maps the ring and lives in another
@@ -46,8 +46,8 @@ static enum record_maps maps_cached(struct search *s, pid_t pid)
 	return s->cache[i].maps;
 }
 
-/* Whether the thread in that directory may be the thread that was seen at that time. It isn't if it
- * started later. */
+/* Whether the thread in that directory may be the thread that was seen at the time `seen`. If it
+ * started later, it is a different thread. */
 static bool is_old_enough(const char *dir, uint64_t seen)
 {
 	struct record_stat st;
@@ -58,7 +58,7 @@ static bool is_old_enough(const char *dir, uint64_t seen)
 
 /* --- here ----------------------------------------------------------------- */
 
-/* Whether a thread with this number exists here and may be the traced one. */
+/* Whether a thread with this number exists in our pid namespace and may be the traced thread. */
 static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 {
 	struct record_status st;

@@ -8,8 +8,8 @@
 
 #include "recorder/terminal.h"
 
-#define DESCRIPTORS 1000	/* so many descriptors are looked at; if there are more, the answer
-				 * is yes */
+#define DESCRIPTORS 1000	/* at most this many descriptors are looked at; if there are more,
+				 * the answer is yes */
 
 /* /dev/tty (5:0) stands for the terminal of each process, so it may be the recorder's. */
 static bool same_terminal(const struct stat *a, const struct stat *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The recorder's messages, and how it parses and prints numbers. Errors for the user go through
+/* Prints the recorder's messages; parses and prints numbers. Errors for the user go through
  * record_error(), one line each. Context: any thread. */
 #ifndef PB_RECORDER_TEXTS_H
 #define PB_RECORDER_TEXTS_H
