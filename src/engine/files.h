@@ -25,7 +25,7 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 	return s->used == s->size;
 }
 
-/* What is wrong with a write, for people; set by a failing write function. */
+/* What is wrong with a write, as text for users. A write function that fails sets it. */
 extern const char *pb_file_error;
 
 /*

@@ -2,9 +2,9 @@
 /*
  * Tracks each thread's signal mask, for reads that may fault: a read is only tried if SIGSEGV and
  * SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask, start a
- * thread, or may change a mask unseen. What is known of a mask is cleared before the mask changes
- * and set afterwards, so after an interrupted change too little is known, but nothing wrong.
- * pb_note_setcontext() is an exception.
+ * thread, or may change a mask unseen. What is known of a mask is cleared before the mask changes,
+ * and set afterwards. So if a change is interrupted, too little is known of the mask, but nothing
+ * false. pb_note_setcontext() is an exception.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>

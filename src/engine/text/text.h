@@ -21,7 +21,7 @@ struct pb_exit_site {
 	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
 };
 #define PB_EXIT_FL_REFUSED	4u	/* refused by the agent */
-#define PB_EXIT_FL_WANTED	8u	/* to be patched, in the open batch */
+#define PB_EXIT_FL_WANTED	8u	/* is to be patched, in the open batch */
 
 struct pb_module {
 	const struct pb_analysis *analysis;	/* mapped, checked */

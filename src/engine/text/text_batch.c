@@ -63,9 +63,10 @@ uint64_t pb_text_ns;
  *   SLOTS_ON	slots get their jump; nothing leads there yet
  *   SHARED_OFF	windows with the first of two shared jumps get their bytes back; the second
  *		jump still stands
- *   WINDOWS	all other windows, and the compiled-in calls, are written. If two shared jumps
- *		are one patch, it is in this part
- *   SHARED_ON	windows with the first of two shared jumps get it; the second stands by then
+ *   WINDOWS	all other windows, and the compiled-in calls, are written. A patch that contains
+ *		two shared jumps is in this part
+ *   SHARED_ON	windows with the first of two shared jumps get that jump; the second jump
+ *		already stands
  *   SLOTS_OFF	slots get their bytes back; nothing leads there any more
  */
 enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
