@@ -47,7 +47,7 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
-#define LATE_NS		50000000ull	/* after a failed stop, for all late threads */
+#define LATE_NS		50000000ull	/* wait for late threads after a failed stop, in all */
 #define LATE_MOST_NS	2000000000ull	/* the limit while a late thread is runnable */
 #define GROUP		6000		/* patches per stop: about a millisecond */
 #define RETRIES		100
