@@ -14,7 +14,7 @@
  *   <--------------------------------- WELCOME, or ERROR
  *   MODULE (each) --------------------> analysis from the cache, or made
  *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
- *   STUBS ----------------------------> of a module that is to be patched; from the cache, or made
+ *   STUBS ----------------------------> stubs of a module to patch, from the cache, or made
  *   <--------------------------------- STUBS + fd (abi/stubs.h), or ERROR
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
