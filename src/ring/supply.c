@@ -6,7 +6,7 @@
 #include "ring/writer.h"
 
 #define SEARCH_WORDS	1024		/* of taken[]: 1 GiB of chunks */
-#define PAUSES		64		/* between two checks of a waiting thread */
+#define PAUSES		64		/* pauses of a waiting thread between two checks */
 #define TICKS_MAX	(1ull << 32)	/* longest wait, a second or so, whatever the ring says */
 #define PAUSES_MAX	(1u << 26)
 #define STEPS		10		/* the time between two checks counts as at most 1/STEPS
@@ -47,8 +47,8 @@ static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(at * 64 + bit, PB_CHUNK_FREE, serial);
-	/* the reader may have cleared the bit since: it does so if a thread stops before it has
-	 * taken its chunk */
+	/* the reader may have cleared the bit since: it does so if the thread is stopped before it
+	 * has taken the chunk */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	return c;
