@@ -116,8 +116,8 @@ int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32
 /*
  * Runs a loaded program. ctx is the context of the program's type: struct pt_regs of a
  * kprobe, the words of a tracepoint's record or of a raw tracepoint's arguments. Programs
- * that see packets only run in pb_bpf_machine_test(). -ENOENT: the program isn't loaded.
- * -EOPNOTSUPP: it sees packets. Context: any; allocates nothing and takes no lock.
+ * whose context is a packet run only in pb_bpf_machine_test(). -ENOENT: the program isn't loaded.
+ * -EOPNOTSUPP: its context is a packet. Context: any; allocates nothing and takes no lock.
  */
 int pb_bpf_machine_run(struct pb_bpf_machine *machine, uint32_t program, void *ctx,
 		       uint64_t *result);
