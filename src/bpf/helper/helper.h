@@ -23,8 +23,6 @@ enum pb_bpf_arg {
 	PB_BPF_ARG_ANYTHING,		/* anything that is initialised */
 	PB_BPF_ARG_PTR_TO_SPIN_LOCK,
 	PB_BPF_ARG_PTR_TO_SOCK_COMMON,
-	PB_BPF_ARG_PTR_TO_INT,
-	PB_BPF_ARG_PTR_TO_LONG,
 	PB_BPF_ARG_PTR_TO_SOCKET,
 	PB_BPF_ARG_PTR_TO_BTF_ID,	/* `btf` names the structure */
 	PB_BPF_ARG_PTR_TO_ALLOC_MEM,	/* a record of a ring buffer */
@@ -46,11 +44,10 @@ enum pb_bpf_arg {
 	PB_BPF_RDONLY = 0x400,		/* may be memory that can't be written */
 	PB_BPF_RELEASE = 0x800,		/* the helper releases the reference */
 	PB_BPF_FIXED_SIZE = 0x1000,	/* `size` bytes */
-	PB_BPF_ALLOC = 0x2000,		/* memory reserved in a ring buffer */
-	PB_BPF_DYNPTR_LOCAL = 0x4000,
-	PB_BPF_DYNPTR_RINGBUF = 0x8000,
-	PB_BPF_MEM_WRITE = 0x10000,	/* the helper writes it, with or without UNINIT */
-	PB_BPF_MEM_ALIGNED = 0x20000,	/* aligned to `size` */
+	PB_BPF_DYNPTR_LOCAL = 0x2000,
+	PB_BPF_DYNPTR_RINGBUF = 0x4000,
+	PB_BPF_MEM_WRITE = 0x8000,	/* the helper writes it, with or without UNINIT */
+	PB_BPF_MEM_ALIGNED = 0x10000,	/* with FIXED_SIZE: aligned to `size` */
 };
 
 enum pb_bpf_ret {

@@ -199,7 +199,7 @@ int pbv_check_packet(struct env *env, unsigned n, int off, int size, bool zero_o
 
 /* ---- alignment ----------------------------------------------------------------------------- */
 
-static int check_alignment(struct env *env, const struct reg *r, int off, int size, bool strict)
+int pbv_check_alignment(struct env *env, const struct reg *r, int off, int size, bool strict)
 {
 	static const char *const names[NR_REG_TYPES] = {
 		[TO_FLOW_KEYS] = "flow keys ", [TO_MAP_KEY] = "key ", [TO_MAP_VALUE] = "value ",
@@ -557,7 +557,7 @@ int pbv_check_mem(struct env *env, unsigned n, int off, int size, bool write, in
 	const struct reg *r = &cur_regs(env)[n];
 	struct access a = { .n = n, .off = off + r->off, .size = size, .value = value,
 		.write = write };
-	int err = check_alignment(env, r, off, size, strict);
+	int err = pbv_check_alignment(env, r, off, size, strict);
 
 	if (err)
 		return err;

@@ -10,6 +10,9 @@ struct pb_bpf_helper;
  * register `value`; -1: none, or a value that isn't in a register. */
 int pbv_check_mem(struct env *env, unsigned n, int off, int size, bool write, int value,
 		  bool strict);
+/* Checks that the address r + off is a multiple of `size`. Unless `strict`, only on the stack and
+ * for programs that are verified with strict alignment. */
+int pbv_check_alignment(struct env *env, const struct reg *r, int off, int size, bool strict);
 int pbv_check_atomic(struct env *env, const struct bpf_insn *insn);
 int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,
 		     bool zero_ok);

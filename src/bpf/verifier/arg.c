@@ -31,8 +31,6 @@ static const struct accepted accepted[PB_BPF_NR_ARGS][MAX_ACCEPTED + 1] = {
 	[PB_BPF_ARG_PTR_TO_BTF_ID] = { { TO_BTF } },
 	[PB_BPF_ARG_PTR_TO_SPIN_LOCK] = { { TO_MAP_VALUE } },
 	[PB_BPF_ARG_PTR_TO_MEM] = { MEMORY, { TO_MEM }, { TO_MEM, RESERVED }, { TO_BUF } },
-	[PB_BPF_ARG_PTR_TO_INT] = { MEMORY },
-	[PB_BPF_ARG_PTR_TO_LONG] = { MEMORY },
 	[PB_BPF_ARG_PTR_TO_ALLOC_MEM] = { { TO_MEM, RESERVED } },
 	[PB_BPF_ARG_PTR_TO_PERCPU_BTF_ID] = { { TO_BTF, PERCPU } },
 	[PB_BPF_ARG_PTR_TO_FUNC] = { { TO_FUNC } },
@@ -387,25 +385,15 @@ static int note_ref(struct env *env, unsigned n, const struct reg *r, struct hel
 
 static int check_memory_arg(struct env *env, unsigned n, unsigned arg, struct helper_call *call)
 {
-	const struct pb_bpf_helper *p = call->proto;
+	int size = call->proto->size[n - 1], err;
 
 	call->raw = arg & PB_BPF_UNINIT;
 	if (!(arg & PB_BPF_FIXED_SIZE))
 		return 0;	/* checked with its size, which is the next argument */
-	return pbv_helper_memory(env, n, p->size[n - 1], arg & PB_BPF_MEM_WRITE, false, call);
-}
-
-static int check_sized(struct env *env, unsigned n, int size, unsigned arg,
-		       struct helper_call *call)
-{
-	const struct reg *r = &cur_regs(env)[n];
-	int err = pbv_helper_memory(env, n, size, arg & PB_BPF_MEM_WRITE, false, call);
-
-	if (err ||
-	    !tnum_aligned(tnum_add(r->var, tnum_of((uint64_t)(int64_t)r->off)), (uint64_t)size))
-		return err ? err : refuse(env, EACCES, "misaligned access off %s+%d+0 size %d\n",
-					  tnum_text(r->var), r->off, size);
-	return 0;
+	err = pbv_helper_memory(env, n, size, arg & PB_BPF_MEM_WRITE, false, call);
+	if (err || !(arg & PB_BPF_MEM_ALIGNED))
+		return err;
+	return pbv_check_alignment(env, &cur_regs(env)[n], 0, size, true);
 }
 
 static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_call *call)
@@ -441,10 +429,6 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 		return 0;
 	case PB_BPF_ARG_PTR_TO_MEM:
 		return check_memory_arg(env, n, arg, call);
-	case PB_BPF_ARG_PTR_TO_INT:
-		return check_sized(env, n, 4, arg, call);
-	case PB_BPF_ARG_PTR_TO_LONG:
-		return check_sized(env, n, 8, arg, call);
 	case PB_BPF_ARG_CONST_SIZE: case PB_BPF_ARG_CONST_SIZE_OR_ZERO:
 		return check_size(env, n, n > 1 && call->proto->arg[n - 2] & PB_BPF_MEM_WRITE,
 				  (arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_CONST_SIZE_OR_ZERO, call);

@@ -28,6 +28,15 @@ check 0 "ACCEPT verified=2" run -q -n $one
 check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
 check 1 "REJECT errno=22 program of this type cannot use helper bpf_setsockopt#49" run -q 8500000031000000 $one
 check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
+# helpers that write a number demand an aligned address: bpf_strtol's result at fp-24, fp-20, and in a map's value
+text="620af8ff31320000 bfa1000000000000 07010000f8ffffff b702000002000000 b703000000000000 bfa4000000000000"
+strtol=8500000069000000
+check 0 "ACCEPT verified=9
+RUN retval=2 data_out=$zeros" run -q $text 07040000e8ffffff $strtol $exit0
+check 1 "REJECT errno=13 misaligned stack access off 0+-20+0 size 8" \
+	verify -q $text 07040000ecffffff $strtol $exit0
+check 1 "REJECT errno=13 misaligned value access off 0+4+0 size 8" \
+	verify -q -m 2,4,16,1 $text 1824000000000000 0000000004000000 $strtol $exit0
 # a context field; the packet is given
 check 0 "ACCEPT verified=2
 RUN retval=20 data_out=000000000000000000000000000000000000aabb" \

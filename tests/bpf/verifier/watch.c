@@ -371,10 +371,10 @@ static bool check_arg(struct machine *m, const struct pb_bpf_helper *h, int n, u
 		return check(m, v, map->attr.key_size, false);
 	case PB_BPF_ARG_PTR_TO_MAP_VALUE:
 		return check(m, v, map->attr.value_size, write);
-	case PB_BPF_ARG_PTR_TO_INT: case PB_BPF_ARG_PTR_TO_LONG:
-		return check(m, v, (arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_INT ? 4 : 8, write);
 	case PB_BPF_ARG_PTR_TO_MEM:
 		size = arg & PB_BPF_FIXED_SIZE ? h->size[n] : m->r[n + 2];
+		if (arg & PB_BPF_MEM_ALIGNED && v % size)
+			return wrong(m, "%s: r%d isn't aligned to %d", h->name, n + 1, (int)size);
 		return !size || check(m, v, size, write);
 	default:
 		return true;
