@@ -12,7 +12,7 @@
 #include "bpf/verifier/verify.h"
 
 struct pb_bpf_resolved {
-	struct pb_bpf_prog_spec spec;	/* the caller sets id, name and `privileged` */
+	struct pb_bpf_prog_spec spec;	/* the caller sets id and name */
 	uint32_t *origin;		/* for each instruction, the verified one that it comes
 					 * from */
 	struct pb_bpf_mem *mem;

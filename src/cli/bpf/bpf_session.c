@@ -148,7 +148,6 @@ static int make(struct bpf_session *s, const struct bpf_unit *u, struct pb_bpf_v
 		return err;
 	r.spec.name = u->name;
 	r.spec.id = u->id ? u->id : s->nr_progs + 1;
-	r.spec.privileged = s->caps & PB_BPF_CAP_BPF;
 	out->xlated = r.spec.nr * (uint32_t)sizeof(struct bpf_insn);
 	err = pb_bpf_prog_make(&r.spec, &out->prog);
 	pb_bpf_resolved_free(&r);

@@ -182,7 +182,6 @@ int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *m
 	if (!err) {
 		r.spec.name = text_ends(p->name, sizeof(p->name)) ? p->name : "";
 		r.spec.id = nr + 1;
-		r.spec.privileged = true;
 		r.spec.stats = pb_prog_stats(nr);
 		err = pb_bpf_prog_make(&r.spec, prog);
 		pb_bpf_resolved_free(&r);

@@ -19,7 +19,10 @@
 #include <ucontext.h>
 #include "base/base.h"
 #include "bpf/map/map.h"
+#include "bpf/run/fixup.h"
+#include "bpf/run/heap.h"
 #include "bpf/run/image.h"
+#include "bpf/verifier/verify.h"
 #include "insns.h"
 
 enum engine { INTERPRETER, JIT, BLINDED, NR_ENGINES };
@@ -433,6 +436,26 @@ static void blinded_code_holds_no_constant(void **state)
 	}
 }
 
+/* The loader's CAP_BPF exempts from jit_harden 1, as in the kernel's bpf_jit_blinding_enabled(). */
+static void cap_bpf_exempts_from_blinding(void **state)
+{
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN() };
+
+	for (uint32_t caps = 0; caps <= PB_BPF_CAP_ALL; caps++) {
+		struct pb_bpf_verify v = {
+			.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = caps, .gpl = true,
+			.insns = insns, .nr = 2, .mem = &pb_bpf_heap,
+		};
+		struct pb_bpf_resolved r;
+
+		assert_int_equal(pb_bpf_verify(&v), 0);
+		assert_int_equal(pb_bpf_resolve(&v, &r), 0);
+		assert_int_equal(r.spec.privileged, !!(caps & PB_BPF_CAP_BPF));
+		pb_bpf_resolved_free(&r);
+		pb_bpf_facts_free(&pb_bpf_heap, v.facts);
+	}
+}
+
 static uint64_t clock_ns;
 static uint64_t ticking(void)
 {
@@ -703,6 +726,7 @@ int main(void)
 		cmocka_unit_test(other_faults_are_not_ours),
 		cmocka_unit_test(no_page_is_writable_and_executable),
 		cmocka_unit_test(blinded_code_holds_no_constant),
+		cmocka_unit_test(cap_bpf_exempts_from_blinding),
 		cmocka_unit_test(runs_are_counted_while_asked),
 		cmocka_unit_test(code_is_shown_on_request),
 		cmocka_unit_test(loops_to_the_first_instruction),
