@@ -2,7 +2,6 @@
 /* Creates and opens files of maps, and becomes one of their owners. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -188,16 +187,6 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access)
 	if (err)
 		munmap(block, span);
 	return err;
-}
-
-int pb_bpf_map_reopen(int fd, uint8_t access)
-{
-	char path[32];
-	int copy;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	copy = open(path, O_RDWR | O_CLOEXEC);
-	return copy < 0 ? -errno : copy;
 }
 
 void pb_bpf_map_close(struct pb_bpf_map *map)

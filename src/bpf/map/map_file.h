@@ -27,9 +27,6 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
  */
 int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
 
-/* Opens the file of a descriptor once more. Returns a new descriptor or -errno. */
-int pb_bpf_map_reopen(int fd, uint8_t access);
-
 /* Whether any process has the map in this file. fd must come from an open() of this process. */
 bool pb_bpf_map_file_used(int fd);
 

@@ -16,6 +16,7 @@
 #include "bpfload/load_btf.h"
 #include "bpfload/load_elf.h"
 #include "bpfload/load_make.h"
+#include "../common/reopen.h"
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 
@@ -275,7 +276,7 @@ static int find_kept(void *arg, const struct pb_bpf_object_map *map, const struc
 	if (strcmp(map->name, arg))
 		return -ENOENT;
 	assert_memory_equal(&spec->attr, &kept.attr, sizeof(spec->attr));
-	fd = pb_bpf_map_reopen(kept.fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
+	fd = reopen(kept.fd);
 	assert_true(fd >= 0);
 	return pb_bpf_map_attach(found, fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
 }

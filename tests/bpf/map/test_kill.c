@@ -28,6 +28,7 @@
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_sys.h"
+#include "../common/reopen.h"
 
 #define MAX	8
 #define KEYS	12
@@ -288,7 +289,7 @@ static void check(struct pb_bpf_map *m)
 
 static void attach(struct pb_bpf_map *m, int fd)
 {
-	int copy = pb_bpf_map_reopen(fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
+	int copy = reopen(fd);
 
 	if (copy < 0 || pb_bpf_map_attach(m, copy, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE)) {
 		puts("FAIL no second view");

@@ -20,6 +20,7 @@
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_stack.h"
 #include "bpf/map/map_sys.h"
+#include "../common/reopen.h"
 
 static struct pb_bpf_map_spec spec_of(uint32_t type, uint32_t key, uint32_t value, uint32_t max, uint32_t flags)
 {
@@ -254,7 +255,7 @@ static void locks(void **state)
 	/* held by a process that died */
 	pid = fork();
 	if (!pid) {
-		int fd = pb_bpf_map_reopen(m.fd, 3);
+		int fd = reopen(m.fd);
 
 		if (fd < 0 || pb_bpf_map_attach(&other, fd, 3))
 			_exit(1);
