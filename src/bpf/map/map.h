@@ -50,7 +50,7 @@ struct pb_bpf_map_spec {
 #define PB_BPF_MAX_LANES	1024
 
 #define PB_BPF_MAP_MAGIC	0x3150414d46504250ull	/* "PBPFMAP1" */
-#define PB_BPF_MAP_VERSION	1
+#define PB_BPF_MAP_VERSION	2
 #define PB_BPF_MAX_OWNERS	1024	/* 1 + processes that can have a map at the same time */
 
 /* At the start of the block. Written once, before another process maps the block, except for

@@ -6,8 +6,9 @@
  *
  * Values lie in a ring. One word, `ends`, has the slot of the oldest value and the number of
  * values, so each change takes effect by one store: a process that dies before the store has
- * changed nothing. A lock serialises operations. It can be taken from a process that died. A
- * signal handler that interrupted the lock's holder gets -EBUSY.
+ * changed nothing. The ring has one slot more than the map has values: a value that replaces the
+ * oldest one of a full map is written there. A lock serialises operations. It can be taken from a
+ * process that died. A signal handler that interrupted the lock's holder gets -EBUSY.
  */
 #include "bpf/map/map_priv.h"
 
@@ -23,9 +24,14 @@ static struct queue_top *top(const struct pb_bpf_map *m)
 	return (struct queue_top *)(m->head + 1);
 }
 
+static uint64_t nr_slots(const struct pb_bpf_map_attr *a)
+{
+	return (uint64_t)a->max_entries + 1;
+}
+
 static char *slot(const struct pb_bpf_map *m, uint64_t i)
 {
-	return m->elems + i % m->attr.max_entries * m->elem_size;
+	return m->elems + i % nr_slots(&m->attr) * m->elem_size;
 }
 
 static uint64_t queue_size(const struct pb_bpf_map_spec *s, int *err)
@@ -36,7 +42,7 @@ static uint64_t queue_size(const struct pb_bpf_map_spec *s, int *err)
 	       a->flags & ~(uint32_t)PB_BPF_ACCESS_FLAGS || !pb_bpf_access_ok(a->flags) ? -EINVAL :
 	       a->value_size > PB_BPF_MAX_VALUE ? -E2BIG : 0;
 	return *err ? 0 : sizeof(struct pb_bpf_map_head) + sizeof(struct queue_top) +
-			  (uint64_t)a->max_entries * pb_align_up(a->value_size, 8u);
+			  nr_slots(a) * pb_align_up(a->value_size, 8u);
 }
 
 static void queue_format(void *block)
@@ -55,7 +61,7 @@ static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
 {
 	uint64_t word = pb_load(&top(m)->ends);
 
-	*first = (uint32_t)word % m->attr.max_entries;
+	*first = (uint32_t)((uint32_t)word % nr_slots(&m->attr));
 	*count = (uint32_t)(word >> 32);
 	if (*count > m->attr.max_entries)
 		*count = m->attr.max_entries;
@@ -63,7 +69,7 @@ static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
 
 static void set_ends(const struct pb_bpf_map *m, uint64_t first, uint32_t count)
 {
-	__atomic_store_n(&top(m)->ends, first % m->attr.max_entries | (uint64_t)count << 32,
+	__atomic_store_n(&top(m)->ends, first % nr_slots(&m->attr) | (uint64_t)count << 32,
 			 __ATOMIC_RELEASE);
 }
 
@@ -71,6 +77,7 @@ static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags,
 		      struct pb_bpf_run *run)
 {
 	uint32_t first, count;
+	bool full;
 	int err;
 
 	if (flags & BPF_NOEXIST || flags > BPF_EXIST)
@@ -79,15 +86,11 @@ static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags,
 	if (err < 0)
 		return err;
 	ends(m, &first, &count);
-	err = 0;
-	if (count == m->attr.max_entries) {
-		err = flags & BPF_EXIST ? 0 : -E2BIG;
-		if (!err)
-			set_ends(m, (uint64_t)++first, --count);
-	}
+	full = count == m->attr.max_entries;
+	err = full && !(flags & BPF_EXIST) ? -E2BIG : 0;
 	if (!err) {
 		memcpy(slot(m, (uint64_t)first + count), value, m->attr.value_size);
-		set_ends(m, first, count + 1);
+		set_ends(m, (uint64_t)first + full, count + !full);
 	}
 	pb_bpf_guard_give(&top(m)->guard);
 	return err;

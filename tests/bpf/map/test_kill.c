@@ -230,14 +230,15 @@ static void check_limit(struct pb_bpf_map *m)
 	CHECK(nr_keys(m) == MAX, "%u keys", nr_keys(m));
 }
 
-static void check_queue(struct pb_bpf_map *m)
+/* The map has at least `least` values and at most `most`. Emptied, it takes MAX of them. */
+static void check_queue(struct pb_bpf_map *m, int least, int most)
 {
 	uint64_t value[2 * WORDS];
 	int n = 0;
 
 	for (; n < 2 * MAX && !pb_bpf_map_lookup_and_delete_elem(m, NULL, value, 0); n++)
 		check_value(m, UINT64_MAX, value);
-	CHECK(n <= MAX, "%d", n);
+	CHECK(n >= least && n <= most, "%d values, not %d to %d", n, least, most);
 	for (int i = 0; i <= MAX; i++) {
 		make_value(0, value);
 		n = pb_bpf_map_update_elem(m, NULL, value, 0);
@@ -263,14 +264,14 @@ static void check_ringbuf(struct pb_bpf_map *m)
  * moment: the lock is released with the memory of the process, and a reader of /proc/PID/stat
  * keeps that memory until it is done.
  */
-static void check(struct pb_bpf_map *m)
+static void check(struct pb_bpf_map *m, int least, int most)
 {
 	while (pb_bpf_map_file_used(m->fd))
 		usleep(1000);
 	if (m->attr.type == BPF_MAP_TYPE_RINGBUF) {
 		check_ringbuf(m);
 	} else if (queued(m)) {
-		check_queue(m);
+		check_queue(m, least, most);
 	} else if (m->attr.type == BPF_MAP_TYPE_ARRAY) {
 		nr_keys(m);
 	} else {
@@ -386,7 +387,7 @@ static bool step_and_kill(const struct type *t, const struct death *d, bool ling
 	}
 	over = take_steps(pid, steps);
 	reap(pid);
-	check(&m);
+	check(&m, d->nr - (d->op == 1), d->nr + (d->op != 1 && d->nr < MAX));
 	pb_bpf_map_close(&m);
 	return !over;
 }
@@ -469,14 +470,14 @@ static void random_kills(const struct type *t, double seconds)
 		if (!rnd(8)) {
 			reap(pids[!i]);
 			kills++;
-			check(&m);
+			check(&m, 0, MAX);
 			pids[!i] = worker(&m);
 		}
 		pids[i] = worker(&m);
 	}
 	for (int i = 0; i < 2; i++)
 		reap(pids[i]);
-	check(&m);
+	check(&m, 0, MAX);
 	printf("%s %s: %d kills", failures == before ? "ok  " : "FAIL", t->name, kills);
 	if (hashed(&m))
 		printf(", %u elements found again", hash_top(&m)->deaths);
