@@ -56,8 +56,10 @@ static int receive(struct pb_control *c, char *err, size_t errlen)
 	if (m->type != PB_MSG_ERROR)
 		return (int)m->type;
 	struct pb_msg_error *e = (void *)(m + 1);
-	if (m->len < sizeof(*e))
+	if (m->len < sizeof(*e)) {
+		snprintf(err, errlen, "the recorder's error message is cut off");
 		return -EPROTO;
+	}
 	snprintf(err, errlen, "%.*s", (int)(m->len - sizeof(*e)), (char *)(e + 1));
 	return e->error < 0 ? e->error : -EIO;
 }
@@ -71,9 +73,10 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	struct pb_control *c = malloc(sizeof(*c));
 	int ret;
 
-	snprintf(err, errlen, "out of memory");
-	if (!c)
+	if (!c) {
+		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
+	}
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", socket_path);
 	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a))) {
@@ -85,14 +88,21 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	ret = send_message(c, PB_MSG_HELLO, &h, sizeof(h), NULL, NULL, 0);
-	if (!ret)
+	if (ret)
+		snprintf(err, errlen, "%s: %s", socket_path, strerror(-ret));
+	else
 		ret = receive(c, err, errlen);
-	if (ret != PB_MSG_READY) {
-		pb_control_close(c);
-		return ret < 0 ? ret : -EPROTO;
+	if (ret == PB_MSG_READY) {
+		*out = c;
+		return 0;
 	}
-	*out = c;
-	return 0;
+	if (ret > 0) {
+		snprintf(err, errlen, "%s: message %d instead of READY; is the recorder of the "
+			 "same version?", socket_path, ret);
+		ret = -EPROTO;
+	}
+	pb_control_close(c);
+	return ret;
 }
 
 /* Sends a request and receives the REPLY. Returns 0 with its header in *f, or -errno with a

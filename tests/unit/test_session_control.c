@@ -5,10 +5,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
+#include "abi/messages.h"
 #include "control/control.h"
 #include "control/resolve.h"
 
@@ -105,6 +111,56 @@ static void distances(void **state)
 	assert_int_equal(pb_edit_distance("a", "abcdefgh", 2), 3);
 }
 
+/* Connects to a recorder that answers HELLO by this message. */
+static int open_with_answer(uint32_t type, const void *body, uint32_t len, char *err, size_t errlen)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), ret, status;
+	struct pb_control *c = NULL;
+	pid_t pid;
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "/tmp/test_session_control.%d", (int)getpid());
+	unlink(a.sun_path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	pid = fork();
+	if (!pid) {
+		char buf[sizeof(struct pb_msg) + 256];
+		struct pb_msg m = { .type = type, .len = len };
+		int fd = accept(listener, NULL, NULL);
+
+		if (recv(fd, buf, sizeof(buf), 0) < (ssize_t)sizeof(m))
+			_exit(1);
+		memcpy(buf, &m, sizeof(m));
+		if (len)
+			memcpy(buf + sizeof(m), body, len);
+		_exit(send(fd, buf, sizeof(m) + len, 0) != (ssize_t)(sizeof(m) + len));
+	}
+	assert_true(pid > 0);
+	close(listener);
+	ret = pb_control_open(&c, a.sun_path, 1, err, errlen);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	pb_control_close(c);
+	unlink(a.sun_path);
+	return ret;
+}
+
+/* Each failure has its own reason. */
+static void answers_to_hello(void **state)
+{
+	struct { struct pb_msg_error e; char text[16]; } refusal = { { .error = -ESRCH }, "no such process" };
+	char err[300];
+
+	assert_int_equal(open_with_answer(PB_MSG_READY, NULL, 0, err, sizeof(err)), 0);
+	assert_int_equal(open_with_answer(PB_MSG_ERROR, &refusal, sizeof(refusal), err, sizeof(err)), -ESRCH);
+	assert_string_equal(err, "no such process");
+	assert_int_equal(open_with_answer(PB_MSG_ERROR, &refusal, 1, err, sizeof(err)), -EPROTO);
+	assert_non_null(strstr(err, "cut off"));
+	assert_int_equal(open_with_answer(PB_MSG_WELCOME, &refusal, 4, err, sizeof(err)), -EPROTO);
+	assert_non_null(strstr(err, "instead of READY"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +169,7 @@ int main(void)
 		cmocka_unit_test(validation),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(distances),
+		cmocka_unit_test(answers_to_hello),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
