@@ -25,7 +25,8 @@ static const char *read_header(struct pb_bpf_elf *e, Elf64_Ehdr *h)
 	return NULL;
 }
 
-static const char *read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h)
+/* Returns 0, or -errno with the reason in *why. */
+static int read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h, const char **why)
 {
 	Elf64_Shdr first;
 
@@ -33,11 +34,15 @@ static const char *read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h)
 	e->nr = h->e_shnum ? h->e_shnum : first.sh_size > UINT32_MAX ? UINT32_MAX :
 		(uint32_t)first.sh_size;
 	e->names = h->e_shstrndx == SHN_XINDEX ? first.sh_link : h->e_shstrndx;
-	if (!e->nr || e->nr > (e->size - h->e_shoff) / sizeof(Elf64_Shdr))
-		return "the ELF file's table of sections is cut off";
+	if (!e->nr || e->nr > (e->size - h->e_shoff) / sizeof(Elf64_Shdr)) {
+		*why = "the ELF file's table of sections is cut off";
+		return -EINVAL;
+	}
 	e->sh = malloc(e->nr * sizeof(e->sh[0]));
-	if (!e->sh)
-		return "no memory";
+	if (!e->sh) {
+		*why = "out of memory";
+		return -ENOMEM;
+	}
 	memcpy(e->sh, e->data + h->e_shoff, e->nr * sizeof(e->sh[0]));
 	for (uint32_t i = 0; i < e->nr; i++) {
 		Elf64_Shdr *s = &e->sh[i];
@@ -50,24 +55,22 @@ static const char *read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h)
 			e->nr_syms = (uint32_t)(s->sh_size / sizeof(Elf64_Sym));
 		}
 	}
-	return NULL;
+	return 0;
 }
 
 int pb_bpf_elf_open(struct pb_bpf_elf *e, const void *data, size_t size, const char **why)
 {
 	Elf64_Ehdr h;
+	int err;
 
 	memset(e, 0, sizeof(*e));
 	e->data = data;
 	e->size = size;
 	*why = read_header(e, &h);
-	if (!*why)
-		*why = read_sections(e, &h);
-	if (*why) {
+	err = *why ? -EINVAL : read_sections(e, &h, why);
+	if (err)
 		pb_bpf_elf_close(e);
-		return -EINVAL;
-	}
-	return 0;
+	return err;
 }
 
 void pb_bpf_elf_close(struct pb_bpf_elf *e)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_sys.h"
@@ -264,6 +266,39 @@ static void kconfig(void **state)
 	pb_bpf_object_close(o);
 }
 
+/* An ELF file whose table of sections is larger than the memory that is left. */
+static void elf_without_memory(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+	skip();
+#else
+	size_t size = 1ul << 30;
+	Elf64_Ehdr *h = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct rlimit before, limit;
+	struct pb_bpf_elf e;
+	const char *why;
+	int err;
+
+	assert_ptr_not_equal(h, MAP_FAILED);
+	memcpy(h->e_ident, ELFMAG, SELFMAG);
+	h->e_ident[EI_CLASS] = ELFCLASS64;
+	h->e_ident[EI_DATA] = ELFDATA2LSB;
+	h->e_shoff = sizeof(*h);
+	h->e_shentsize = sizeof(Elf64_Shdr);
+	((Elf64_Shdr *)(h + 1))->sh_size = (size - sizeof(*h)) / sizeof(Elf64_Shdr);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	limit = (struct rlimit){ size + size / 2, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	err = pb_bpf_elf_open(&e, h, size, &why);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(err, -ENOMEM);
+	assert_string_equal(why, "out of memory");
+	h->e_shoff = size;
+	assert_int_equal(pb_bpf_elf_open(&e, h, size, &why), -EINVAL);
+	munmap(h, size);
+#endif
+}
+
 /* --- maps and programs of an object ----------------------------------------------- */
 
 static struct pb_bpf_map kept;		/* a map that outlives its object */
@@ -514,6 +549,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(maps), cmocka_unit_test(variables), cmocka_unit_test(sections),
 		cmocka_unit_test(functions), cmocka_unit_test(targets), cmocka_unit_test(kconfig),
+		cmocka_unit_test(elf_without_memory),
 		cmocka_unit_test(made), cmocka_unit_test(found), cmocka_unit_test(core),
 		cmocka_unit_test(poison), cmocka_unit_test(matches), cmocka_unit_test(settings),
 		cmocka_unit_test(errors),
