@@ -192,9 +192,12 @@ static int act(struct bpf_session *s, const char *verb, char **args, int nr, int
 		return dump(s);
 	key = calloc(1, s->map[0]->attr.key_size + 8ul);
 	value = calloc(1, pb_bpf_map_value_size(s->map[0]) + 8);
-	ret = !strcmp(verb, "update") ? update(s->map[0], args, nr, at, key, value)
-				      : one(s->map[0], !strcmp(verb, "delete"), args, nr, at, key,
-					    value);
+	if (!key || !value)
+		ret = pb_error(COMMAND, "%s: no memory for an element", s->map[0]->name);
+	else if (!strcmp(verb, "update"))
+		ret = update(s->map[0], args, nr, at, key, value);
+	else
+		ret = one(s->map[0], !strcmp(verb, "delete"), args, nr, at, key, value);
 	free(key);
 	free(value);
 	return ret;

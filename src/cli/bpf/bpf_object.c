@@ -19,6 +19,19 @@ bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *pa
 	return true;
 }
 
+static int pin_new(struct pb_bpf_pins *pins, const struct pb_bpf_map_spec *spec, const char *path,
+		   struct pb_bpf_map *map)
+{
+	int err = pb_bpf_pins_create(pins, map, spec);
+
+	if (err)
+		return err;
+	err = pb_bpf_obj_pin(pins, map, path);
+	if (err)
+		pb_bpf_map_close(map);
+	return err;
+}
+
 int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
 		   struct pb_bpf_map *map)
 {
@@ -26,14 +39,12 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 	char path[BPF_PIN_PATH];
 	int err;
 
-	if (!pins || !bpf_object_map_path(s, spec->name, path, sizeof(path)))
-		return -ENAMETOOLONG;
-	err = pb_bpf_pins_create(pins, map, spec);
-	if (err)
-		return err;
-	err = pb_bpf_obj_pin(pins, map, path);
-	if (err)
-		pb_bpf_map_close(map);
+	if (!pins)
+		err = -errno;
+	else if (!bpf_object_map_path(s, spec->name, path, sizeof(path)))
+		err = -ENAMETOOLONG;
+	else
+		err = pin_new(pins, spec, path, map);
 	/* the caller takes -ENOENT to mean that the map is to be made in memory */
 	return err == -ENOENT ? -ENOTDIR : err;
 }

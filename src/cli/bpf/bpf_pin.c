@@ -21,6 +21,7 @@ struct pb_bpf_pins *bpf_pins(const char *command)
 	if (!err)
 		return &pins;
 	pb_error(command, "the directory of pins: %s", strerror(-err));
+	errno = -err;
 	return NULL;
 }
 
@@ -132,14 +133,22 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
-/* An id larger than those of all pinned programs. Ids of programs that are gone are thus reused
- * last. */
+/* Returns an id larger than those of all pinned programs; 0: it was reported why there is none.
+ * Ids of programs that are gone are thus reused last. */
 static uint32_t new_id(const char *command)
 {
+	struct pb_bpf_pins *pins = bpf_pins(command);
 	struct search s = { 0 };
+	uint32_t id;
 	int err;
-	uint32_t id = pb_bpf_pins_new_id(bpf_pins(command), &err);
 
+	if (!pins)
+		return 0;
+	id = pb_bpf_pins_new_id(pins, &err);
+	if (!id) {
+		pb_error(command, "%s: no id for a program: %s", pins->path, strerror(-err));
+		return 0;
+	}
 	bpf_pin_each(command, find_largest, &s);
 	return id > s.largest ? id : s.largest + 1;
 }
@@ -199,10 +208,13 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 		.nr_funcs = u->nr_funcs,
 		.xlated = l->xlated, .jited = l->prog->jited_len, .loaded_at = (uint64_t)time(NULL),
 	};
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd;
 	bool ok;
 
 	strncpy(f.name, u->name, sizeof(f.name) - 1);
+	if (!f.id)
+		return 1;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return pb_error(command, "%s: %s", path, strerror(errno));
 	ok = write_all(fd, &f, sizeof(f)) && write_funcs(fd, u) &&
@@ -234,7 +246,7 @@ static int open_map(struct bpf_session *s, const char *path, uint32_t id, uint8_
 	int err;
 
 	if (!pins)
-		return -ENOTDIR;
+		return -errno;
 	if (s->nr_maps == BPF_MAX_MAPS)
 		return -E2BIG;
 	err = path ? pb_bpf_obj_get(pins, map, path, access & PB_BPF_MAP_WRITE ? 0 : BPF_F_RDONLY)

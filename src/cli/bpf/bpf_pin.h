@@ -41,7 +41,8 @@ struct bpf_pinned {
 	const struct pb_bpf_map_head *map;
 };
 
-/* Opens the tree, and makes it if it doesn't exist. NULL after a message. */
+/* Opens the tree, and makes it if it doesn't exist. NULL: an error, which is in errno and was
+ * reported. */
 struct pb_bpf_pins *bpf_pins(const char *command);
 /* Makes the absolute path of a name. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);

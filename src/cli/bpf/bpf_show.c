@@ -148,15 +148,20 @@ static void show_number(uint32_t nr, uint32_t zeros)
 
 int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *w)
 {
-	uint8_t *key = calloc(2, map->attr.key_size + 1ul), *next = key + map->attr.key_size;
+	uint8_t *key = calloc(2, map->attr.key_size + 1ul), *next;
 	uint8_t *value = calloc(1, pb_bpf_map_value_size(map) + 8);
 	uint32_t nr = 0, zeros = 0;
 	int err = 0;
 
+	if (!key || !value) {
+		err = pb_error("bpf map", "%s: no memory for an element", map->name);
+		goto out;
+	}
 	if (!map->attr.key_size) {
 		err = dump_keyless(map, value, w);
 		goto out;
 	}
+	next = key + map->attr.key_size;
 	for (bool first = true; !pb_bpf_map_get_next_key(map, first ? NULL : key, next);
 	     first = false) {
 		memcpy(key, next, map->attr.key_size);

@@ -222,7 +222,36 @@ says() {	# STATUS TEXT ARGS...: the command exits with STATUS; its only error li
 says 3 "patchbay bpf run: --global missing=1: $tmp/sized.bpf.o has no such variable" run -q --global missing=1 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: --global =1: say NAME=VALUE" run -q --global =1 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: $tmp/sized.bpf.o: types of /dev/null: " run -q --btf /dev/null "$tmp/sized.bpf.o"
+# a program that gets no id isn't pinned
+cat >"$tmp/alone.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+SEC("xdp") int alone(struct xdp_md *ctx) { return 1; }
+C
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/alone.bpf.c" -o "$tmp/alone.bpf.o" || exit 1
+ids=$tmp/run/patchbay/bpf-ids
+mv "$ids/.last" "$tmp/last" && mkdir "$ids/.last"
+says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a directory" load -q "$tmp/alone.bpf.o" alone
+[ ! -e "$tmp/run/patchbay/bpf/alone/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
+rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 size="--map=open:max_entries"
+# a map of 32 MB, and an address space that has no room for a copy of its value
+check 0 "" load -q "$size=1,value_size=$((32 << 20))" "$tmp/sized.bpf.o" large
+limited() {	# VERB ARGS...: with limits from 32 to 112 MB; the output stops at its first byte
+	verb=$1; shift
+	: >"$tmp/err"
+	for mb in 32 48 64 80 96 112; do
+		(ulimit -v $((mb << 10)); "$patchbay" bpf map "$verb" large/maps/open "$@" 2>>"$tmp/err"
+		 [ $? = 139 ] && echo "$verb: killed by SIGSEGV" >>"$tmp/err") | head -c 1 >/dev/null
+	done
+	grep -q "open: no memory for an element" "$tmp/err" && ! grep -q SIGSEGV "$tmp/err" && return
+	echo "FAILED: map $verb with little memory"; cat "$tmp/err"
+	failed=1
+}
+if (ulimit -v $((112 << 10)); exec "$patchbay" --version) >/dev/null 2>&1; then	# not with ASan
+	limited dump
+	limited update key 0 0 0 0 value 1
+fi
 sizes="key_size 4, value_size 0, max_entries 0"
 check 1 "third: REJECT errno=22 map open (array): Invalid argument: $sizes" run -q "$tmp/sized.bpf.o" third
 check 0 "third: ACCEPT
