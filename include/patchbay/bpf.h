@@ -42,7 +42,7 @@ struct pb_bpf_machine_opts {
 	const char *types;
 	/* Lines CONFIG_X=value, for variables in .kconfig. */
 	const char *kconfig;
-	/* BPF_PROG_TYPE_* of programs whose section doesn't tell it; 0: they are refused. */
+	/* BPF_PROG_TYPE_* of programs whose section doesn't tell it; 0: they are rejected. */
 	uint32_t type;
 	/* Rules for untrusted programs: bounded loops only, no addresses shown. */
 	bool unprivileged;

@@ -180,8 +180,8 @@ static void make_maps(struct making *m)
 			    o->maps[i].name, type);
 		else if (err == -EBADF && !o->maps[i].inner)
 			say(&m->made.maps[i].why,
-			    "map %s (%s): nothing says what its maps are like", o->maps[i].name,
-			    type);
+			    "map %s (%s): the object doesn't define its inner maps",
+			    o->maps[i].name, type);
 		else if (err)
 			cannot_make(m, i, err);
 	}

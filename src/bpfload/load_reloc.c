@@ -64,9 +64,10 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 		return;
 	}
 	if (e->kind == LOAD_KCONFIG)
-		load_spoil(l, &f->why, "%s asks for %s, which nobody knows here", f->name, e->name);
+		load_error(l, &f->why, "%s uses %s, whose value isn't known here", f->name,
+			   e->name);
 	else if (!e->weak && !e->kfunc)
-		load_spoil(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
+		load_error(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses the kernel's symbol %s", f->name, e->name);
 	/* a kernel function's address only says that the function exists */
 	insn[0].src_reg = 0;

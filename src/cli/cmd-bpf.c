@@ -18,7 +18,8 @@ static int bpf_help(void)
 	     "eBPF programs in this process: verified, compiled and run without the kernel.\n");
 	for (size_t i = 0; subs[i]; i++)
 		printf("  %-10s  %s\n", subs[i]->name, subs[i]->summary);
-	puts("\npatchbay bpf COMMAND --help tells a command's options; man patchbay-bpf more.");
+	puts("\npatchbay bpf COMMAND --help lists a command's options; "
+	     "man patchbay-bpf explains them.");
 	return fflush(stdout) ? 1 : 0;
 }
 

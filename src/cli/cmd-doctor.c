@@ -201,8 +201,8 @@ static void check_seccomp(void)
 		fclose(f);
 	if (mode > 0)
 		say(NOTE, "seccomp",
-		    "mode %d is on here: system calls may be refused in ways that only "
-		    "trying tells", mode);
+		    "mode %d is on here: some system calls may fail; whether that matters shows "
+		    "when a program is recorded", mode);
 	else
 		say(OK, "seccomp", "off");
 }
@@ -342,8 +342,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp doctor_argp = {
 	.parser = parse, .args_doc = "[FILE...]",
-	.doc = "Check what this machine allows, and what is to be known of each FILE, a program or "
-	       "library. Exits with 1 if recording can't work.",
+	.doc = "Check what this machine allows, and whether each FILE, a program or library, can "
+	       "be traced. Exits with 1 if recording can't work.",
 };
 
 static int doctor_run(int argc, char **argv)

@@ -12,7 +12,7 @@ struct replay {
 static const struct argp_option options[] = {
 	{ "option", 'O', "NAME", 0,
 		"A trace option: funcgraph-abstime, -proc, -tail, -overhead, -duration, -tid; "
-	  "no in front switches it off (nofuncgraph-tid)", 1 },
+	  "the prefix no switches it off (nofuncgraph-tid)", 1 },
 	{ 0 }
 };
 

@@ -54,7 +54,8 @@ static int main_help(void)
 	     "  patchbay report                      which functions took the time\n"
 	     "  patchbay replay                      every call, as function_graph shows it\n"
 	     "  patchbay live -F parse -D 4 ./prog   just parse() and three levels below\n\n"
-	     "patchbay COMMAND --help tells a command's options; man patchbay-COMMAND more.");
+	     "patchbay COMMAND --help lists a command's options; "
+	     "man patchbay-COMMAND explains them.");
 	return fflush(stdout) ? 1 : 0;
 }
 

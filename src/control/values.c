@@ -103,20 +103,20 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	if (colon < end) {
 		if ((size_t)(end - colon) < 5 || strncmp(colon, ":mod:", 5)) {
 			snprintf(err, errlen,
-				 "'%.*s': the only command behind a pattern is :mod:MODULE",
+				 "'%.*s': the only command after a pattern is :mod:MODULE",
 				 (int)(end - s), s);
 			return -EINVAL;
 		}
 		out->module = colon + 5;
 		out->module_len = (size_t)(end - out->module);
 		if (!out->module_len) {
-			snprintf(err, errlen, "'%.*s': no module behind :mod:", (int)(end - s), s);
+			snprintf(err, errlen, "'%.*s': no module after :mod:", (int)(end - s), s);
 			return -EINVAL;
 		}
 	}
 	/* ":mod:M" means all of M, as in the kernel */
 	if (!out->text_len && !out->module) {
-		snprintf(err, errlen, "'!': no pattern behind it");
+		snprintf(err, errlen, "'!': no pattern after it");
 		return -EINVAL;
 	}
 	return 1;

@@ -154,7 +154,7 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 	if (!bpf_object_load(&a->session, nr, &l, &why))
 		return 0;
 	bpf_session_show_log(&a->session);
-	return pb_error(a->command, "%s: refused: %s", p->name, why);
+	return pb_error(a->command, "%s: rejected: %s", p->name, why);
 }
 
 /* Notes the programs that agents get: the attached programs, and the programs that they reach by

@@ -122,7 +122,7 @@ static int show_jited(const struct dump *d, const char *name, int err, const cha
 		      const struct pb_bpf_prog *p)
 {
 	if (err)
-		return pb_error(d->s.command, "%s: refused: %s", name, why);
+		return pb_error(d->s.command, "%s: rejected: %s", name, why);
 	if (!p->jited)
 		return pb_error(d->s.command, "%s: it has no native form here", name);
 	show_code(d, p);

@@ -36,7 +36,7 @@ static int load_prog(struct bpf_session *s, uint32_t nr)
 		return 0;
 	if (!s->quiet)
 		bpf_session_show_log(s);
-	return pb_error(s->command, "%s: refused: %s", s->object->progs[nr].name, why);
+	return pb_error(s->command, "%s: rejected: %s", s->object->progs[nr].name, why);
 }
 
 static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint32_t *id)
@@ -192,7 +192,7 @@ static int bpf_prog_run(int argc, char **argv)
 	if (argp_parse(&list_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
 		return 2;
 	if (at < argc && strcmp(argv[at], "list") && strcmp(argv[at], "show")) {
-		pb_error("bpf prog", "%s: there is list", argv[at]);
+		pb_error("bpf prog", "%s: no such command; use patchbay bpf prog list", argv[at]);
 		return 2;
 	}
 	return bpf_pin_each("bpf prog", list_prog, NULL) || fflush(stdout);

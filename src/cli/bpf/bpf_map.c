@@ -39,7 +39,7 @@ static int read_bytes(const char *what, char **args, int nr, int *at, uint8_t *t
 		unsigned long v = *at < nr ? strtoul(args[*at], &end, hex ? 16 : 0) : 256;
 
 		if (v > 255 || *end) {
-			pb_error(COMMAND, "%s: %lu bytes are wanted, each a number below 256", what,
+			pb_error(COMMAND, "%s: give %lu bytes, each a number below 256", what,
 				 n);
 			return 2;
 		}
@@ -54,7 +54,7 @@ static int expect(const char *word, char **args, int nr, int *at)
 		++*at;
 		return 0;
 	}
-	pb_error(COMMAND, "\"%s\" is wanted before its bytes", word);
+	pb_error(COMMAND, "give the word \"%s\" before its bytes", word);
 	return 2;
 }
 
@@ -220,7 +220,9 @@ static int bpf_map_run(int argc, char **argv)
 		if (!strcmp(argv[at], verbs[i]))
 			ret = act(&s, verbs[i], argv, argc, at + 1);
 	if (ret < 0) {
-		pb_error(COMMAND, "%s: there are list, dump, lookup, update, delete", argv[at]);
+		pb_error(COMMAND,
+			 "%s: no such command; use list, dump, lookup, update or delete",
+			 argv[at]);
 		ret = 2;
 	}
 	bpf_session_end(&s);

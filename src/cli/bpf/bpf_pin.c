@@ -357,7 +357,7 @@ static int load_id(struct bpf_session *s, uint32_t id)
 	if (bpf_pin_unit(s, path, &u, &file))
 		return 1;
 	if (bpf_session_load(s, &u, &l))
-		return pb_error(s->command, "%s: refused: %s", path, bpf_session_reason(s));
+		return pb_error(s->command, "%s: rejected: %s", path, bpf_session_reason(s));
 	return 0;
 }
 

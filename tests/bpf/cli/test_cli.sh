@@ -163,7 +163,7 @@ check 0 "count: ACCEPT
 RUN retval=15 data_out=$zeros" run -q -r 5 "$tmp/count.bpf.o" count
 check 3 "" verify -q "$tmp/count.bpf.o" nothing
 check 1 "" load -q "$tmp/count.bpf.o" both
-grep -q 'refused: R1 offset is outside' "$tmp/err" || { echo "FAILED: why"; cat "$tmp/err"; failed=1; }
+grep -q 'refused: rejected: R1 offset is outside' "$tmp/err" || { echo "FAILED: why"; cat "$tmp/err"; failed=1; }
 check 0 "" load -q "$tmp/count.bpf.o" ours count
 dir=$tmp/run/patchbay/bpf/ours
 check 0 "ACCEPT
